@@ -1,0 +1,56 @@
+/* The contract between a kernel compiled for the host and the emulated driver that runs it. Plain
+ * C.
+ *
+ * A host module is an ELF shared object given to cuModuleLoadData or cuLibraryLoadData. For every
+ * __global__ function it exports one data symbol `emulated_kernel_<lowered name>` of type
+ * struct emulated_kernel, <lowered name> being the name cuModuleGetFunction is asked for (the C
+ * name of an extern "C" kernel, the Itanium-mangled name otherwise). Variables marked __device__
+ * are exported under their own names. The module may leave undefined only symbols of libc, libm and
+ * libstdc++.
+ */
+#ifndef LAMBENT_CUDA_ABI_EMULATED_KERNEL_H
+#define LAMBENT_CUDA_ABI_EMULATED_KERNEL_H
+
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define EMULATED_KERNEL_ABI_VERSION 1u
+#define EMULATED_KERNEL_SYMBOL_PREFIX "emulated_kernel_"
+
+struct emulated_dim3 {
+  uint32_t x, y, z;
+};
+
+/* One launch, the same for all of its blocks. */
+struct emulated_launch {
+  struct emulated_dim3 grid;
+  struct emulated_dim3 block;
+  uint32_t dynamic_shared_bytes;
+};
+
+struct emulated_kernel {
+  uint32_t abi_version; /* EMULATED_KERNEL_ABI_VERSION */
+  uint32_t parameter_count;
+  const uint32_t* parameter_sizes; /* bytes of each parameter, in order */
+  const uint32_t* parameter_alignments;
+  uint32_t static_shared_bytes;
+  uint32_t max_threads_per_block;
+  uint32_t registers_per_thread; /* a stated guess: it feeds occupancy queries only */
+
+  /* Runs one block to its end on the calling thread; called concurrently for different blocks from
+   * different threads. parameters[i] points at parameter i. */
+  void (*run_block)(const struct emulated_launch* launch, struct emulated_dim3 block_index,
+                    void** parameters);
+
+  /* The modelled duration of the whole launch alone on the device, in nanoseconds; NULL: the
+   * driver's own model (from the number of blocks and threads) is used. */
+  uint64_t (*duration_ns)(const struct emulated_launch* launch, void** parameters);
+};
+
+#ifdef __cplusplus
+}
+#endif
+#endif

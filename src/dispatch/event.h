@@ -1,0 +1,89 @@
+// What can happen to dispatch: a closed set of events, each a value that can be journalled.
+// Made by the worker, the simulator and tests; consumed by Dispatcher::handle.
+#pragma once
+
+#include <string>
+#include <variant>
+
+#include "base/ids.h"
+#include "base/time.h"
+#include "base/units.h"
+#include "domain/invocation.h"
+
+namespace lambent::dispatch {
+
+// What dispatch knows of a function: its limits, and what was learnt of it before a restart.
+struct FunctionProfile {
+  FunctionId id;
+  TenantId tenant;
+  uint64_t revision = 1;
+  double weight = 1;
+  unsigned max_concurrency = 1;
+  Bytes device_memory;  // admission counts this much for each of its sandboxes; zero: no GPU
+  Duration timeout{};
+  // Learnt statistics; zero where nothing was learnt yet.
+  Duration mean_execution{};
+  Duration mean_interarrival{};
+  Duration mean_cold_start{};
+  uint64_t completed = 0;
+};
+
+// A function was deployed, changed (same id, higher revision: its sandboxes are retired) or removed
+// (what it had queued is rejected).
+struct FunctionRegistered {
+  FunctionProfile profile;
+};
+struct FunctionRemoved {
+  FunctionId function;
+};
+
+struct InvocationSubmitted {
+  InvocationId invocation;
+  FunctionId function;
+  bool asynchronous = false;  // may wait beyond its timeout; survives a full queue in the catalog
+};
+// Nobody wants the outcome any more; a queued one is dropped, a running one goes on.
+struct InvocationCancelled {
+  InvocationId invocation;
+};
+
+// The sandbox asked for its first invocation.
+struct SandboxReady {
+  SandboxId sandbox;
+  Duration sandbox_time{};
+  Duration init_time{};
+};
+// The sandbox is gone: it could not be started, crashed, or stopped as it was told.
+struct SandboxExited {
+  SandboxId sandbox;
+  Error error;             // what to tell the invocation that it took with it
+  std::string error_type;  // "Runtime.ExitError", "Runtime.OutOfMemory", "Sandbox.Failure", ...
+};
+
+// The handler answered; the sandbox is idle again.
+struct InvocationFinished {
+  InvocationId invocation;
+  Duration execution{};
+  bool succeeded = true;  // false: the handler reported an error
+  Bytes device_memory;    // what the sandbox holds on the device now
+};
+
+// A reading of NVML through lambent-device.
+struct DeviceReading {
+  DeviceId device;
+  double utilisation = 0;  // 0..1 over the last period
+  Bytes memory_used;
+  bool healthy = true;
+};
+
+// The instant asked for by WakeAt has come.
+struct TimerFired {};
+
+// Stop taking work: queued synchronous invocations are rejected, running ones may finish.
+struct DrainStarted {};
+
+using Event = std::variant<FunctionRegistered, FunctionRemoved, InvocationSubmitted,
+                           InvocationCancelled, SandboxReady, SandboxExited, InvocationFinished,
+                           DeviceReading, TimerFired, DrainStarted>;
+
+}  // namespace lambent::dispatch

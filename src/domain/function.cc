@@ -1,0 +1,77 @@
+#include "domain/function.h"
+
+#include <cctype>
+
+namespace lambent {
+namespace {
+
+Error invalid(const std::string& what) { return Error{ErrorCode::kInvalidArgument, what}; }
+
+bool is_name_character(char c) {
+  return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '-' || c == '_';
+}
+
+bool is_variable_name(std::string_view name) {
+  if (name.empty() || std::isdigit(static_cast<unsigned char>(name.front())) != 0) return false;
+  for (const char c : name) {
+    if (std::isalnum(static_cast<unsigned char>(c)) == 0 && c != '_') return false;
+  }
+  return true;
+}
+
+Result<void> validate_name(const std::string& name) {
+  if (name.empty() || name.size() > limits::kFunctionNameLength) {
+    return invalid("the function name must have 1 to " +
+                   std::to_string(limits::kFunctionNameLength) + " characters");
+  }
+  for (const char c : name) {
+    if (!is_name_character(c)) {
+      return invalid("the function name may have only letters, digits, '-' and '_'");
+    }
+  }
+  return {};
+}
+
+Result<void> validate_environment(const std::map<std::string, std::string>& environment) {
+  size_t bytes = 0;
+  for (const auto& [key, value] : environment) {
+    if (!is_variable_name(key)) return invalid("'" + key + "' is not a name of a variable");
+    if (value.find('\0') != std::string::npos) {
+      return invalid("the value of variable '" + key + "' has a NUL character");
+    }
+    bytes += key.size() + value.size();
+  }
+  if (bytes > limits::kEnvironment.count) {
+    return invalid("the environment variables have " + std::to_string(bytes) + " bytes; at most " +
+                   std::to_string(limits::kEnvironment.count) + " fit");
+  }
+  return {};
+}
+
+}  // namespace
+
+Result<void> validate(const FunctionSpec& spec) {
+  RETURN_IF_ERROR(validate_name(spec.name.name));
+  RETURN_IF_ERROR(validate_environment(spec.environment));
+  if (spec.timeout < limits::kLeastTimeout || spec.timeout > limits::kMostTimeout) {
+    return invalid("the timeout must be 1 to 5400 seconds");
+  }
+  if (spec.memory < limits::kLeastMemory || spec.memory > limits::kMostMemory) {
+    return invalid("the memory size must be " + to_string(limits::kLeastMemory) + " to " +
+                   to_string(limits::kMostMemory));
+  }
+  if (!(spec.weight >= limits::kLeastWeight && spec.weight <= limits::kMostWeight)) {
+    return invalid("the weight must be 0.01 to 1000");
+  }
+  if (spec.max_concurrency == 0) return invalid("max_concurrency must be at least 1");
+  if (spec.runtime == Runtime::kPython) {
+    const size_t dot = spec.handler.rfind('.');
+    if (dot == std::string::npos || dot == 0 || dot + 1 == spec.handler.size()) {
+      return invalid("the handler of a Python function is written module.function, not '" +
+                     spec.handler + "'");
+    }
+  }
+  return {};
+}
+
+}  // namespace lambent

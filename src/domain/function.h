@@ -1,0 +1,81 @@
+// FunctionSpec: what a user deployed. A value; made by the frontend, kept by the catalog, read by
+// all.
+#pragma once
+
+#include <map>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/ids.h"
+#include "base/result.h"
+#include "base/time.h"
+#include "base/units.h"
+#include "domain/limits.h"
+
+namespace lambent {
+
+// How a function finds it: tenants never see each other's names.
+struct FunctionName {
+  TenantId tenant;
+  std::string name;
+
+  auto operator<=>(const FunctionName&) const = default;
+};
+
+// The tenant of a worker that was given no others.
+constexpr TenantId kDefaultTenant{1};
+
+enum class FunctionKind {
+  kHandler,  // black-box code in a sandbox, spoken to by the Lambda Runtime API
+};
+
+enum class Runtime {
+  kProvided,  // the package's own executable 'bootstrap'
+  kPython,    // the package's module.function, run by our Python runtime client
+};
+
+// What the function needs from a GPU. `memory` zero means: the function uses no GPU.
+struct GpuNeeds {
+  Bytes memory;
+  // How the emulated driver runs this function's kernels; ignored by a real one.
+  enum class LaunchMode { kCompute, kModel } launch_mode = LaunchMode::kCompute;
+
+  bool operator==(const GpuNeeds&) const = default;
+};
+
+struct FunctionSpec {
+  FunctionId id;
+  FunctionName name;
+  FunctionKind kind = FunctionKind::kHandler;
+  // Counts up from 1 with every change of code or configuration; warm sandboxes of older
+  // revisions are retired.
+  uint64_t revision = 1;
+
+  Runtime runtime = Runtime::kProvided;
+  std::string runtime_name = "provided.al2023";  // as the client wrote it
+  std::string handler;                           // "module.function" for Python
+  std::string description;
+  std::string role;
+  std::map<std::string, std::string> environment;
+  std::map<std::string, std::string> tags;
+
+  Duration timeout = limits::kDefaultTimeout;
+  Bytes memory = limits::kDefaultMemory;  // host memory limit of one sandbox
+  GpuNeeds gpu;
+  double weight = 1;
+  // How many sandboxes the function may have at work at once; above 1 it declares that it wants
+  // concurrency.
+  unsigned max_concurrency = 1;
+
+  std::string code_sha256;   // base64, as Lambda's CodeSha256
+  Bytes code_size;           // of the zip
+  Duration last_modified{};  // since the Unix epoch
+
+  bool operator==(const FunctionSpec&) const = default;
+};
+
+// INVALID_ARGUMENT, naming the field, if a limit is broken.
+Result<void> validate(const FunctionSpec& spec);
+
+}  // namespace lambent

@@ -1,0 +1,73 @@
+// An invocation: one request to run a function, and what came of it. Values; every room reads them.
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include "base/ids.h"
+#include "base/result.h"
+#include "base/time.h"
+#include "base/units.h"
+#include "domain/function.h"
+
+namespace lambent {
+
+// How warm the place was in which an invocation ran.
+enum class StartClass {
+  kCold,     // a sandbox was started for it
+  kGpuCold,  // a warm sandbox whose device memory had to be brought in, or that had no GPU yet
+  kWarm,     // a warm sandbox with everything in place
+};
+std::string_view name_of(StartClass start);
+
+// Where the time of an invocation went; together they are its latency inside the worker.
+struct Phases {
+  Duration queue{};    // submitted until dispatched
+  Duration sandbox{};  // starting the sandbox's processes
+  Duration init{};     // the runtime's own start until it asks for work
+  Duration run{};      // handler given the event until it answered
+
+  Duration total() const { return queue + sandbox + init + run; }
+  bool operator==(const Phases&) const = default;
+};
+
+enum class InvocationKind { kSynchronous, kAsynchronous };
+
+struct InvocationRequest {
+  InvocationId id;
+  FunctionName function;
+  InvocationKind kind = InvocationKind::kSynchronous;
+  std::string payload;
+  std::string content_type;    // empty: application/json
+  std::string client_context;  // decoded JSON, may be empty
+  std::string trace_id;        // X-Ray form, may be empty
+  // Repeats of one request carry the same key (the SDK's invocation id); empty: none.
+  std::string idempotency_key;
+};
+
+// The outcome, exactly one per invocation.
+enum class Outcome {
+  kSucceeded,
+  kFunctionError,  // the handler reported an error, crashed, or exceeded a limit: Lambda's
+                   // 'Unhandled'
+  kRejected,       // it never ran: `error` says why
+};
+std::string_view name_of(Outcome outcome);
+
+struct InvocationResult {
+  InvocationId id;
+  Outcome outcome = Outcome::kSucceeded;
+  std::string payload;         // the response, or Lambda's error JSON for kFunctionError
+  std::string error_type;      // "Sandbox.Timeout", "ValueError", ...; empty on success
+  std::optional<Error> error;  // for kRejected, and the code behind a kFunctionError
+
+  StartClass start = StartClass::kWarm;
+  Phases phases;
+  DeviceId device;
+  Bytes device_memory_peak;  // as the shim counted it
+  Bytes host_memory_peak;
+  std::string log_tail;  // the last limits::kLogTail bytes that it printed
+  uint64_t revision = 0;
+};
+
+}  // namespace lambent

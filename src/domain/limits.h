@@ -1,0 +1,67 @@
+// Every limit of the platform by name, in one place. Each has a test that reaches it.
+#pragma once
+
+#include <cstddef>
+
+#include "base/time.h"
+#include "base/units.h"
+
+namespace lambent::limits {
+
+// Payloads, as AWS Lambda has them.
+constexpr Bytes kSyncPayload = Bytes(6 * 1024 * 1024);
+constexpr Bytes kAsyncPayload = Bytes(1024 * 1024);
+constexpr Bytes kResponsePayload = Bytes(6 * 1024 * 1024);
+constexpr Bytes kLogTail = Bytes(4 * 1024);
+
+// Function packages.
+constexpr Bytes kZippedCode = Bytes::mib(50);
+constexpr Bytes kUnzippedCode = Bytes::mib(250);
+constexpr size_t kZipEntries = 20'000;
+constexpr size_t kFunctionNameLength = 64;
+constexpr size_t kFunctions = 10'000;
+constexpr Bytes kEnvironment = Bytes(4 * 1024);
+
+// What a function may ask for.
+constexpr Duration kLeastTimeout = seconds(1);
+constexpr Duration kMostTimeout = seconds(5400);
+constexpr Duration kDefaultTimeout = seconds(30);
+constexpr Bytes kLeastMemory = Bytes::mib(64);
+constexpr Bytes kMostMemory = Bytes::mib(32768);
+constexpr Bytes kDefaultMemory = Bytes::mib(512);
+constexpr double kLeastWeight = 0.01;
+constexpr double kMostWeight = 1000;
+
+// A sandbox must ask for its first invocation within this time after it was started.
+constexpr Duration kInitTimeout = seconds(10);
+
+// Queues.
+constexpr size_t kQueuedPerFunction = 10'000;
+constexpr size_t kQueuedInvocations = 100'000;
+constexpr size_t kAsyncBacklog = 1'000'000;
+constexpr size_t kMailbox = 65'536;
+
+// Logs of functions, kept for `lambent logs`.
+constexpr Bytes kLogPerFunction = Bytes::mib(4);
+constexpr Bytes kLogLine = Bytes::kib(64);
+
+// Sandboxes, unless the operator says otherwise.
+constexpr unsigned kSandboxProcesses = 256;
+constexpr unsigned kSandboxOpenFiles = 1024;
+constexpr Bytes kSandboxScratch = Bytes::mib(512);
+constexpr Bytes kSandboxFileSize = Bytes::mib(512);
+
+// HTTP.
+constexpr size_t kHttpConnections = 4'096;
+constexpr Bytes kHttpHeaders = Bytes::kib(64);
+constexpr Duration kHttpHeaderTimeout = seconds(10);
+constexpr Duration kHttpBodyTimeout = seconds(60);
+constexpr Duration kHttpIdleTimeout = seconds(75);
+// The Runtime API may carry an X-Ray cause of up to 1 MiB in a header.
+constexpr Bytes kRuntimeApiHeaders = Bytes(1024 * 1024 + 64 * 1024);
+
+// How long the outcome of an invocation answers repeats of the same request.
+constexpr Duration kIdempotencyWindow = std::chrono::minutes(15);
+constexpr size_t kIdempotencyEntries = 10'000;
+
+}  // namespace lambent::limits

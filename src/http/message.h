@@ -1,0 +1,50 @@
+// HTTP/1.1 requests and responses as values. Made by the server and the client, read by frontends.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+namespace lambent::http {
+
+// Header fields in order; names compare without case.
+class Headers {
+ public:
+  void add(std::string name, std::string value) {
+    fields_.emplace_back(std::move(name), std::move(value));
+  }
+  // Replaces every field of that name.
+  void set(std::string_view name, std::string value);
+  // The first value, or an empty string.
+  std::string_view get(std::string_view name) const;
+  bool contains(std::string_view name) const;
+  const std::vector<std::pair<std::string, std::string>>& fields() const { return fields_; }
+
+ private:
+  std::vector<std::pair<std::string, std::string>> fields_;
+};
+
+struct Request {
+  std::string method;
+  std::string target;  // as sent: path and query, still percent-encoded
+  Headers headers;
+  std::string body;
+};
+
+struct Response {
+  int status = 200;
+  Headers headers;  // Content-Length, Date and Connection are the server's to add
+  std::string body;
+};
+
+// The part of a target before '?', and the one after it.
+std::string_view path_of(std::string_view target);
+std::string_view query_of(std::string_view target);
+// Percent-decodes; false on a malformed escape or a NUL.
+bool percent_decode(std::string_view text, std::string& out);
+std::string percent_encode(std::string_view text);
+// The decoded value of `name` in a query string; empty if absent.
+std::string query_value(std::string_view query, std::string_view name);
+
+}  // namespace lambent::http

@@ -1,0 +1,83 @@
+// Server: HTTP/1.1 on listening sockets that it is given, all on the loop thread. Keep-alive,
+// pipelining answered in order, limits on everything, time-outs against slow senders.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+
+#include "base/fd.h"
+#include "base/result.h"
+#include "base/time.h"
+#include "domain/limits.h"
+#include "http/message.h"
+#include "loop/event_loop.h"
+
+namespace lambent::http {
+
+// Answers one request, now or later, on the loop thread. Dropped without an answer, it sends 500.
+class Responder {
+ public:
+  // What the server does for a responder; its connection may be gone by then.
+  class Exchange;
+
+  explicit Responder(std::shared_ptr<Exchange> exchange);
+  Responder(Responder&&) noexcept = default;
+  Responder& operator=(Responder&&) noexcept;
+  ~Responder();
+
+  void send(Response response);
+  // Instead of send(): a chunked response. send_chunk is false once the client is gone or too slow
+  // (more than 1 MiB unsent).
+  void start_chunked(Response head);
+  bool send_chunk(std::string_view data);
+  void finish_chunked();
+  // Called once if the client goes away before the answer was sent.
+  void on_disconnect(std::function<void()> callback);
+
+ private:
+  // Shared between the connection and the responder: either may end first.
+  std::shared_ptr<Exchange> exchange_;
+};
+
+struct ServerOptions {
+  size_t max_connections = limits::kHttpConnections;
+  Bytes max_headers = limits::kHttpHeaders;
+  // Larger bodies are answered by `too_large`, without being read.
+  Bytes max_body = Bytes::mib(80);
+  Duration header_timeout = limits::kHttpHeaderTimeout;
+  Duration body_timeout = limits::kHttpBodyTimeout;
+  Duration idle_timeout = limits::kHttpIdleTimeout;
+  // Bodies for the server's own answers (400, 408, 413, 431, 503); status and reason in, response
+  // out.
+  std::function<Response(int status, std::string_view reason)> error_response;
+};
+
+class Server {
+ public:
+  using Handler = std::function<void(Request, Responder)>;
+
+  Server(loop::EventLoop& loop, ServerOptions options, Handler handler);
+  ~Server();
+  Server(const Server&) = delete;
+  Server& operator=(const Server&) = delete;
+
+  // Takes a listening stream socket (TCP or Unix).
+  Result<void> listen(OwnedFd listener);
+  // Stops accepting; connections close as their current request is answered.
+  void drain();
+  size_t connection_count() const;
+
+ private:
+  struct State;
+  // Shared with exchanges that outlive a connection.
+  std::shared_ptr<State> state_;
+};
+
+// A listening socket; port 0 asks for any. UNAVAILABLE if the address is in use.
+Result<OwnedFd> listen_tcp(const std::string& address, uint16_t port);
+// Replaces a stale socket file; mode is the file's.
+Result<OwnedFd> listen_unix(const std::string& path, unsigned mode);
+uint16_t port_of(const OwnedFd& listener);
+
+}  // namespace lambent::http
