@@ -1,0 +1,44 @@
+// Function packages: zips taken apart and put together (libarchive), and their digest. Free
+// functions that read and write files; called from any thread that may block, never the loop.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "base/result.h"
+#include "base/units.h"
+#include "domain/limits.h"
+
+namespace lambent::archive {
+
+struct ZipLimits {
+  Bytes zipped = limits::kZippedCode;
+  Bytes unzipped = limits::kUnzippedCode;
+  size_t entries = limits::kZipEntries;
+};
+
+struct UnpackedZip {
+  size_t entries = 0;
+  Bytes size;  // of the files' contents
+};
+
+// Unpacks into a temporary folder beside `destination`, syncs it and renames it into place: the
+// folder is there whole and durable, or not at all. A destination that exists is left as it is and
+// counted as done, so name it by the digest. INVALID_ARGUMENT, naming the entry, for a bad zip, a
+// path that leads outside, a name used twice, and anything but files, folders and symbolic links
+// that stay inside; RESOURCE_EXHAUSTED for a full disk.
+Result<UnpackedZip> unpack_zip(std::string_view zip, const std::string& destination,
+                               const ZipLimits& limits = {});
+// Reads the whole zip with the same checks and writes nothing.
+Result<UnpackedZip> check_zip(std::string_view zip, const ZipLimits& limits = {});
+
+// A zip of a folder's files; the same bytes for the same contents. Symbolic links that stay inside
+// are kept; anything else that is no file or folder is INVALID_ARGUMENT.
+Result<std::string> make_zip(const std::string& folder, const ZipLimits& limits = {});
+
+// SHA-256 in base64, as Lambda's CodeSha256.
+std::string code_sha256(std::string_view zip);
+// The same digest as 64 hexadecimal digits, fit for a folder's name.
+std::string code_folder_name(std::string_view zip);
+
+}  // namespace lambent::archive

@@ -1,0 +1,45 @@
+// What the catalog keeps besides functions: asynchronous invocations and learnt statistics. Values;
+// made by the worker, used on any thread.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "domain/function.h"
+#include "domain/invocation.h"
+
+namespace lambent::catalog {
+
+// An asynchronous invocation that was accepted and has no result yet.
+struct AsyncInvocation {
+  // The order of submission; the catalog gives it.
+  uint64_t sequence = 0;
+  InvocationRequest request;
+  FunctionId function;      // zero once the function was removed
+  Duration submitted_at{};  // since the Unix epoch
+  // How often it was begun; above 0 after a restart: a worker ended while it ran.
+  unsigned attempts = 0;
+};
+
+// What the scheduler learnt of a function, so that a restart does not forget it.
+struct FunctionStatistics {
+  TenantId tenant;
+  FunctionId function;
+  Duration mean_execution{};
+  Duration mean_interarrival{};
+  Duration mean_cold_start{};
+  uint64_t executions = 0;
+  uint64_t arrivals = 0;
+  uint64_t cold_starts = 0;
+
+  bool operator==(const FunctionStatistics&) const = default;
+};
+
+// What a worker reads when it starts.
+struct Snapshot {
+  std::vector<FunctionSpec> functions;  // in order of id
+  std::vector<FunctionStatistics> statistics;
+  uint64_t pending = 0;  // asynchronous invocations without a result
+};
+
+}  // namespace lambent::catalog
