@@ -53,6 +53,13 @@ constexpr unsigned kSandboxProcesses = 256;
 constexpr unsigned kSandboxOpenFiles = 1024;
 constexpr Bytes kSandboxScratch = Bytes::mib(512);
 constexpr Bytes kSandboxFileSize = Bytes::mib(512);
+constexpr unsigned kSandboxes = 1'000;  // at one time on a node
+constexpr size_t kSandboxBinds = 64;
+constexpr size_t kSandboxArguments = 256;
+constexpr size_t kSandboxPathLength = 1'024;
+constexpr Duration kSandboxLaunchTimeout = seconds(10);
+// One message between worker and lambent-launcher: a whole plan.
+constexpr Bytes kLauncherMessage = Bytes::kib(128);
 
 // HTTP.
 constexpr size_t kHttpConnections = 4'096;
