@@ -25,7 +25,9 @@ struct Readiness {
 
 class EventLoop;
 
-// Stops watching when destroyed. The descriptor stays its owner's.
+// Stops watching when destroyed; may be destroyed or moved at any time on the loop thread, also
+// from its own callback, but before its descriptor is closed and before the loop ends. The
+// descriptor stays its owner's.
 class Watch {
  public:
   Watch() = default;
@@ -52,16 +54,18 @@ class EventLoop {
   EventLoop(const EventLoop&) = delete;
   EventLoop& operator=(const EventLoop&) = delete;
 
-  // Runs until stop().
+  // Runs until stop(), or not at all if stop() came first.
   void run();
   void stop();
   // Handles what is due now and waits at most `most` for more; for tests and programs that own the
   // loop.
   void run_once(Duration most);
 
-  // Runs `task` on the loop thread; false if the mailbox (limits: 65,536) is full. Any thread.
+  // Runs `task` on the loop thread, in the order of posting; false if the mailbox
+  // (limits::kMailbox) is full. Any thread.
   bool post(Task task);
 
+  // The watch is not active if the kernel cannot watch `fd` (a regular file).
   Watch watch(int fd, bool readable, bool writable, std::function<void(Readiness)> callback);
   TimerId call_at(Instant instant, Task task);
   TimerId call_after(Duration delay, Task task);
