@@ -1,0 +1,216 @@
+#include "protocol/ledger.h"
+
+#include <fcntl.h>
+#include <gtest/gtest.h>
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cstring>
+#include <filesystem>
+#include <thread>
+#include <vector>
+
+#include "protocol/ledger_layout.h"
+#include "protocol/ledger_writer.h"
+
+namespace lambent::protocol {
+namespace {
+
+class Ledger : public testing::Test {
+ protected:
+  Ledger() {
+    char folder[] = "/tmp/ledger_test_XXXXXX";
+    folder_ = mkdtemp(folder);
+    path_ = folder_ / "ledger";
+  }
+  ~Ledger() override { std::filesystem::remove_all(folder_); }
+
+  LedgerReader created(uint64_t limit) {
+    auto reader = create_ledger(path_, Bytes(limit));
+    EXPECT_TRUE(reader.ok());
+    return std::move(reader).value();
+  }
+
+  // A child process that does `work` and then dies by SIGKILL.
+  template <typename Work>
+  void in_killed_process(Work work) {
+    const pid_t child = fork();
+    if (child == 0) {
+      work();
+      raise(SIGKILL);
+    }
+    int status = 0;
+    ASSERT_EQ(waitpid(child, &status, 0), child);
+    ASSERT_TRUE(WIFSIGNALED(status));
+  }
+
+  std::filesystem::path folder_;
+  std::filesystem::path path_;
+};
+
+TEST_F(Ledger, WhatIsReservedIsUsedUntilItIsReleasedAndThePeakStays) {
+  LedgerReader reader = created(1000);
+  LedgerWriter writer;
+  ASSERT_TRUE(writer.open(path_.c_str()));
+  EXPECT_TRUE(writer.try_reserve(600));
+  EXPECT_TRUE(writer.try_reserve(300));
+  writer.release(600);
+  const LedgerReadings readings = *reader.read();
+  EXPECT_EQ(readings.used, Bytes(300));
+  EXPECT_EQ(readings.peak, Bytes(900));
+  EXPECT_EQ(readings.allocations, 2u);
+  EXPECT_EQ(readings.processes, 1u);
+  EXPECT_FALSE(readings.tampered);
+}
+
+TEST_F(Ledger, DeniesWhatWouldPassTheLimitAndCountsIt) {
+  LedgerReader reader = created(1000);
+  LedgerWriter writer;
+  ASSERT_TRUE(writer.open(path_.c_str()));
+  EXPECT_TRUE(writer.try_reserve(1000));
+  EXPECT_FALSE(writer.try_reserve(1));
+  EXPECT_FALSE(writer.try_reserve(UINT64_MAX));
+  EXPECT_EQ(writer.used_bytes(), 1000u);
+  EXPECT_EQ(reader.read()->denied, 2u);
+}
+
+TEST_F(Ledger, ALimitOfZeroCountsAndDeniesNothing) {
+  LedgerReader reader = created(0);
+  LedgerWriter writer;
+  ASSERT_TRUE(writer.open(path_.c_str()));
+  EXPECT_TRUE(writer.try_reserve(uint64_t{1} << 50));
+  EXPECT_EQ(reader.read()->used, Bytes(uint64_t{1} << 50));
+}
+
+TEST_F(Ledger, APeakThatIsResetStartsFromWhatIsUsedNow) {
+  LedgerReader reader = created(1000);
+  LedgerWriter writer;
+  ASSERT_TRUE(writer.open(path_.c_str()));
+  ASSERT_TRUE(writer.try_reserve(900));
+  writer.release(700);
+  ASSERT_TRUE(reader.reset_peak().ok());
+  EXPECT_EQ(reader.read()->peak, Bytes(200));
+  ASSERT_TRUE(writer.try_reserve(50));
+  EXPECT_EQ(reader.read()->peak, Bytes(250));
+}
+
+TEST_F(Ledger, ProcessesShareOneLimit) {
+  LedgerReader reader = created(1000);
+  LedgerWriter first;
+  LedgerWriter second;
+  ASSERT_TRUE(first.open(path_.c_str()));
+  ASSERT_TRUE(second.open(path_.c_str()));
+  EXPECT_TRUE(first.try_reserve(700));
+  EXPECT_FALSE(second.try_reserve(400));
+  EXPECT_TRUE(second.try_reserve(300));
+  first.close();
+  EXPECT_EQ(reader.read()->used, Bytes(300));
+}
+
+TEST_F(Ledger, TheReaderReclaimsWhatAKilledProcessHeld) {
+  LedgerReader reader = created(1000);
+  in_killed_process([this] {
+    auto* dying = new LedgerWriter;  // never closed
+    if (!dying->open(path_.c_str()) || !dying->try_reserve(800)) _exit(1);
+  });
+  const LedgerReadings readings = *reader.read();
+  EXPECT_EQ(readings.used, Bytes(0));
+  EXPECT_EQ(readings.peak, Bytes(800));
+  EXPECT_EQ(readings.processes, 0u);
+}
+
+TEST_F(Ledger, AWriterReclaimsADeadProcessBeforeItDenies) {
+  LedgerReader reader = created(1000);
+  LedgerWriter writer;
+  ASSERT_TRUE(writer.open(path_.c_str()));
+  in_killed_process([this] {
+    auto* dying = new LedgerWriter;  // never closed
+    if (!dying->open(path_.c_str()) || !dying->try_reserve(800)) _exit(1);
+  });
+  EXPECT_EQ(writer.used_bytes(), 800u);
+  EXPECT_TRUE(writer.try_reserve(1000));
+}
+
+TEST_F(Ledger, AForkedChildLeavesTheRowOfItsParentAlone) {
+  LedgerReader reader = created(1000);
+  LedgerWriter writer;
+  ASSERT_TRUE(writer.open(path_.c_str()));
+  ASSERT_TRUE(writer.try_reserve(400));
+  in_killed_process([&] {
+    writer.forget_after_fork();
+    if (!writer.open(path_.c_str()) || !writer.try_reserve(100)) _exit(1);
+  });
+  EXPECT_EQ(reader.read()->used, Bytes(400));
+}
+
+TEST_F(Ledger, ProcessesBeyondTheRowsShareTheLastOne) {
+  LedgerReader reader = created(10000);
+  std::vector<std::unique_ptr<LedgerWriter>> writers;
+  for (uint32_t i = 0; i < kLedgerRows + 5; ++i) {
+    writers.push_back(std::make_unique<LedgerWriter>());
+    ASSERT_TRUE(writers.back()->open(path_.c_str()));
+    ASSERT_TRUE(writers.back()->try_reserve(10));
+  }
+  EXPECT_EQ(reader.read()->used, Bytes(10 * (kLedgerRows + 5)));
+  while (writers.size() > kLedgerOverflowRow) writers.pop_back();
+  EXPECT_EQ(reader.read()->used, Bytes(10 * kLedgerOverflowRow));
+}
+
+TEST_F(Ledger, ThreadsThatHammerTheLimitNeverPassItTogether) {
+  LedgerReader reader = created(64);
+  std::atomic<int64_t> held = 0;
+  std::atomic<bool> passed = false;
+  const auto hammer = [&] {
+    LedgerWriter writer;
+    if (!writer.open(path_.c_str())) return;
+    for (int i = 0; i < 20000; ++i) {
+      const uint64_t bytes = 1 + i % 40;
+      if (!writer.try_reserve(bytes)) continue;
+      if (held.fetch_add(bytes) + static_cast<int64_t>(bytes) > 64) passed = true;
+      held.fetch_sub(bytes);
+      writer.release(bytes);
+    }
+  };
+  std::vector<std::thread> threads;
+  for (int i = 0; i < 4; ++i) threads.emplace_back(hammer);
+  for (std::thread& thread : threads) thread.join();
+  EXPECT_FALSE(passed);
+  EXPECT_EQ(reader.read()->used, Bytes(0));
+  EXPECT_LE(reader.read()->peak, Bytes(64));
+}
+
+TEST_F(Ledger, WhatATenantScribblesIsClampedAndMarked) {
+  LedgerReader reader = created(1000);
+  const int fd = open(path_.c_str(), O_RDWR);
+  const std::vector<char> ones(sizeof(LedgerPage), '\xff');
+  ASSERT_EQ(pwrite(fd, ones.data(), ones.size(), 0), static_cast<ssize_t>(ones.size()));
+  LedgerReadings readings = *reader.read();
+  EXPECT_TRUE(readings.tampered);
+  EXPECT_LE(readings.used, Bytes(1000));
+  EXPECT_LE(readings.peak, Bytes(1000));
+  ASSERT_EQ(ftruncate(fd, 10), 0);
+  readings = *reader.read();
+  EXPECT_TRUE(readings.tampered);
+  EXPECT_EQ(readings.used, Bytes(0));
+  close(fd);
+}
+
+TEST_F(Ledger, AWriterRefusesAFileThatIsNoLedger) {
+  LedgerWriter writer;
+  EXPECT_FALSE(writer.open(path_.c_str()));
+  std::filesystem::path other = folder_ / "other";
+  const int fd = open(other.c_str(), O_RDWR | O_CREAT, 0600);
+  ASSERT_EQ(ftruncate(fd, sizeof(LedgerPage)), 0);
+  close(fd);
+  EXPECT_FALSE(writer.open(other.c_str()));
+  EXPECT_TRUE(writer.try_reserve(uint64_t{1} << 60));
+}
+
+TEST_F(Ledger, IsNotCreatedTwice) {
+  LedgerReader reader = created(1);
+  EXPECT_EQ(create_ledger(path_, Bytes(1)).error().code, ErrorCode::kAlreadyExists);
+}
+
+}  // namespace
+}  // namespace lambent::protocol

@@ -1,0 +1,53 @@
+// The shim's side of a sandbox's memory ledger: reserve before an allocation, release after a free.
+// Every method may be called from any thread; nothing throws, aborts, logs or allocates.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+
+#include "protocol/ledger_layout.h"
+
+namespace lambent::protocol {
+
+class LedgerWriter {
+ public:
+  LedgerWriter() = default;
+  LedgerWriter(const LedgerWriter&) = delete;
+  LedgerWriter& operator=(const LedgerWriter&) = delete;
+  ~LedgerWriter() { close(); }
+
+  // Maps the ledger and takes a row of it for this process. False if that cannot be; the writer
+  // then stays closed: reservations succeed and count nothing.
+  bool open(const char* path);
+  // Gives the row back, with what it held.
+  void close();
+  // After fork, in the child: leaves the parent's row alone and becomes closed. Async-signal-safe.
+  void forget_after_fork();
+  bool is_open() const { return page_ != nullptr; }
+
+  // True if `bytes` more stay within the limit: they are then held by this process until released.
+  // Never do all processes together hold more than the limit.
+  bool try_reserve(uint64_t bytes);
+  void release(uint64_t bytes);
+  // Counts page-locked host memory; not limited.
+  void add_pinned_host(uint64_t bytes);
+  void remove_pinned_host(uint64_t bytes);
+
+  uint64_t limit_bytes() const;  // 0: no limit
+  uint64_t used_bytes() const;   // by all processes of the sandbox
+  uint64_t own_bytes() const;    // by this one
+  // Clears the rows of processes that are gone.
+  void reclaim_dead_rows();
+
+ private:
+  bool take_row();
+
+  LedgerPage* page_ = nullptr;
+  // A file description of its own for the locks: the mapping keeps its own one alive, also in
+  // children, and a lock lives as long as its description.
+  int lock_fd_ = -1;
+  uint32_t row_ = 0;
+  std::atomic_flag reclaiming_;
+};
+
+}  // namespace lambent::protocol
