@@ -1,0 +1,25 @@
+// Asynchronous invocations and their results in the database. Free functions of the catalog's
+// writer thread, each to be called inside a transaction.
+#pragma once
+
+#include <optional>
+#include <vector>
+
+#include "catalog/database.h"
+#include "catalog/records.h"
+
+namespace lambent::catalog {
+
+Result<void> put_async(Database& database, const AsyncInvocation& invocation);
+Result<void> begin_async(Database& database, TenantId tenant, InvocationId id);
+Result<void> finish_async(Database& database, TenantId tenant, const InvocationResult& result,
+                          Duration expires_at);
+Result<std::optional<InvocationResult>> read_async_result(Database& database, TenantId tenant,
+                                                          InvocationId id);
+Result<uint64_t> expire_results(Database& database, Duration now, size_t most);
+
+Result<uint64_t> count_pending(Database& database);
+Result<std::vector<AsyncInvocation>> load_pending(Database& database, uint64_t after_sequence,
+                                                  size_t limit, Bytes payload_limit);
+
+}  // namespace lambent::catalog

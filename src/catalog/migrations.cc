@@ -1,0 +1,144 @@
+#include "catalog/migrations.h"
+
+namespace lambent::catalog {
+namespace {
+
+constexpr const char* kFunctions = R"sql(
+CREATE TABLE functions (
+  id              INTEGER PRIMARY KEY AUTOINCREMENT,
+  tenant          INTEGER NOT NULL,
+  name            TEXT    NOT NULL,
+  revision        INTEGER NOT NULL,
+  kind            TEXT    NOT NULL,
+  runtime         TEXT    NOT NULL,
+  runtime_name    TEXT    NOT NULL,
+  handler         TEXT    NOT NULL,
+  description     TEXT    NOT NULL,
+  role            TEXT    NOT NULL,
+  timeout_ns      INTEGER NOT NULL,
+  memory_bytes    INTEGER NOT NULL,
+  gpu_memory_bytes INTEGER NOT NULL,
+  gpu_launch_mode TEXT    NOT NULL,
+  weight          REAL    NOT NULL,
+  max_concurrency INTEGER NOT NULL,
+  code_sha256     TEXT    NOT NULL,
+  code_bytes      INTEGER NOT NULL,
+  last_modified_ns INTEGER NOT NULL,
+  UNIQUE (tenant, name),
+  UNIQUE (tenant, id)
+);
+CREATE TABLE function_variables (
+  tenant   INTEGER NOT NULL,
+  function INTEGER NOT NULL,
+  kind     TEXT    NOT NULL CHECK (kind IN ('environment', 'tag')),
+  key      TEXT    NOT NULL,
+  value    TEXT    NOT NULL,
+  PRIMARY KEY (tenant, function, kind, key),
+  FOREIGN KEY (tenant, function) REFERENCES functions (tenant, id) ON DELETE CASCADE
+) WITHOUT ROWID;
+)sql";
+
+// A removed function leaves its invocations and their results behind, without a function.
+constexpr const char* kAsyncInvocations = R"sql(
+CREATE TABLE async_invocations (
+  sequence        INTEGER PRIMARY KEY AUTOINCREMENT,
+  tenant          INTEGER NOT NULL,
+  id              BLOB    NOT NULL CHECK (length(id) = 16),
+  function        INTEGER REFERENCES functions (id) ON DELETE SET NULL,
+  function_name   TEXT    NOT NULL,
+  payload         BLOB    NOT NULL,
+  content_type    TEXT    NOT NULL,
+  client_context  TEXT    NOT NULL,
+  trace_id        TEXT    NOT NULL,
+  idempotency_key TEXT    NOT NULL,
+  submitted_at_ns INTEGER NOT NULL,
+  attempts        INTEGER NOT NULL,
+  state           TEXT    NOT NULL CHECK (state IN ('queued', 'running', 'done')),
+  UNIQUE (tenant, id)
+);
+CREATE INDEX async_pending ON async_invocations (sequence) WHERE state <> 'done';
+CREATE INDEX async_function ON async_invocations (function) WHERE function IS NOT NULL;
+CREATE TABLE async_results (
+  tenant          INTEGER NOT NULL,
+  id              BLOB    NOT NULL,
+  outcome         TEXT    NOT NULL,
+  payload         BLOB    NOT NULL,
+  error_type      TEXT    NOT NULL,
+  error_code      TEXT,
+  error_message   TEXT,
+  start           TEXT    NOT NULL,
+  queue_ns        INTEGER NOT NULL,
+  sandbox_ns      INTEGER NOT NULL,
+  init_ns         INTEGER NOT NULL,
+  run_ns          INTEGER NOT NULL,
+  device          INTEGER NOT NULL,
+  device_memory_peak_bytes INTEGER NOT NULL,
+  host_memory_peak_bytes   INTEGER NOT NULL,
+  log_tail        BLOB    NOT NULL,
+  revision        INTEGER NOT NULL,
+  expires_at_ns   INTEGER NOT NULL,
+  PRIMARY KEY (tenant, id),
+  FOREIGN KEY (tenant, id) REFERENCES async_invocations (tenant, id) ON DELETE CASCADE
+);
+CREATE INDEX async_expiry ON async_results (expires_at_ns);
+)sql";
+
+constexpr const char* kStatistics = R"sql(
+CREATE TABLE function_statistics (
+  tenant               INTEGER NOT NULL,
+  function             INTEGER NOT NULL,
+  mean_execution_ns    INTEGER NOT NULL,
+  mean_interarrival_ns INTEGER NOT NULL,
+  mean_cold_start_ns   INTEGER NOT NULL,
+  executions           INTEGER NOT NULL,
+  arrivals             INTEGER NOT NULL,
+  cold_starts          INTEGER NOT NULL,
+  PRIMARY KEY (tenant, function),
+  FOREIGN KEY (tenant, function) REFERENCES functions (tenant, id) ON DELETE CASCADE
+) WITHOUT ROWID;
+)sql";
+
+Result<void> apply_step(Database& database, size_t version) {
+  RETURN_IF_ERROR(database.run("BEGIN IMMEDIATE"));
+  auto applied = database.run(migrations()[version - 1]);
+  if (applied.ok()) {
+    applied = database.run("INSERT INTO schema_version (version) VALUES (" +
+                           std::to_string(version) + ")");
+  }
+  if (applied.ok()) applied = database.run("COMMIT");
+  if (applied.ok()) return {};
+  if (database.in_transaction()) (void)database.run("ROLLBACK").ok();
+  return applied.error().with_context("bring the schema to version " + std::to_string(version));
+}
+
+}  // namespace
+
+const std::vector<std::string>& migrations() {
+  static const std::vector<std::string> steps = {kFunctions, kAsyncInvocations, kStatistics};
+  return steps;
+}
+
+Result<int64_t> schema_version(Database& database) {
+  RETURN_IF_ERROR(database.run(
+      "CREATE TABLE IF NOT EXISTS schema_version (version INTEGER PRIMARY KEY) WITHOUT ROWID"));
+  ASSIGN_OR_RETURN(Statement statement,
+                   database.prepare("SELECT coalesce(max(version), 0) FROM schema_version"));
+  RETURN_IF_ERROR(statement.next());
+  return statement.column_int(0);
+}
+
+Result<void> migrate(Database& database, size_t target) {
+  ASSIGN_OR_RETURN(const int64_t have, schema_version(database));
+  if (have > static_cast<int64_t>(migrations().size())) {
+    return Error{ErrorCode::kFailedPrecondition,
+                 "the database has schema version " + std::to_string(have) +
+                     ", made by a newer Lambent; this one knows up to " +
+                     std::to_string(migrations().size()) + ": upgrade it"};
+  }
+  for (size_t version = static_cast<size_t>(have) + 1; version <= target; ++version) {
+    RETURN_IF_ERROR(apply_step(database, version));
+  }
+  return {};
+}
+
+}  // namespace lambent::catalog
