@@ -70,6 +70,14 @@ constexpr Duration kHttpIdleTimeout = seconds(75);
 // The Runtime API may carry an X-Ray cause of up to 1 MiB in a header.
 constexpr Bytes kRuntimeApiHeaders = Bytes(1024 * 1024 + 64 * 1024);
 
+// Traces and replays.
+constexpr Bytes kTraceLine = Bytes::mib(1);
+constexpr size_t kTraceFunctions = 100'000;
+constexpr size_t kTraceMinutes = 20'160;       // two weeks
+constexpr size_t kTraceArrivals = 20'000'000;  // of traces that have to be held in memory
+constexpr uint64_t kTraceCountPerMinute = 10'000'000;
+constexpr size_t kReplayOutstanding = 1'024;
+
 // How long the outcome of an invocation answers repeats of the same request.
 constexpr Duration kIdempotencyWindow = std::chrono::minutes(15);
 constexpr size_t kIdempotencyEntries = 10'000;

@@ -1,0 +1,15 @@
+// Traces with the exact time of each arrival: t_ms,func (or t_ms,function) and Azure 2021's
+// app,func,end_timestamp,duration. Pure; used by trace_reader.
+#pragma once
+
+#include "workload/csv.h"
+#include "workload/trace_reader.h"
+
+namespace lambent::workload {
+
+Result<Trace> read_exact_trace(RowReader rows, LineReader* functions, const std::string& file,
+                               const TraceOptions& options);
+Result<Trace> read_azure2021_trace(RowReader rows, const std::string& file,
+                                   const TraceOptions& options);
+
+}  // namespace lambent::workload

@@ -1,0 +1,200 @@
+#include "workload/trace_reader.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <unistd.h>
+#include <zlib.h>
+
+#include <cstdio>
+#include <filesystem>
+
+#include "base/fd.h"
+
+namespace lambent::workload {
+namespace {
+
+using testing::HasSubstr;
+using testing::Not;
+
+Result<Trace> read(std::string_view text, const TraceOptions& options = {},
+                   const char* functions = nullptr) {
+  const auto lines = lines_of(text);
+  const auto beside = functions == nullptr ? nullptr : lines_of(functions);
+  return read_trace(*lines, beside.get(), "folder/t.csv", options);
+}
+
+std::vector<double> times_of(Trace& trace) {
+  std::vector<double> times;
+  while (const auto arrival = trace.arrivals->next()) times.push_back(to_seconds(arrival->at));
+  return times;
+}
+
+TEST(ExactTrace, IsReadInOrderOfTimeWithTheFunctionsBesideIt) {
+  auto trace = read("t_ms,func\n2500,b\n10,a\r\n\n2500,a\n", {},
+                    "func,trigger,gpu_function\na,timer,FFT\nb,http,Isoneural\nc,http,Lud\n");
+  ASSERT_TRUE(trace.ok()) << trace.error().message;
+  EXPECT_EQ(trace->name, "t");
+  EXPECT_EQ(trace->format, "exact");
+  ASSERT_EQ(trace->functions.size(), 3u);
+  EXPECT_EQ(trace->functions[0].name, "a");
+  EXPECT_EQ(trace->functions[0].catalogue_entry, "FFT");
+  EXPECT_EQ(trace->functions[2].label, "http");
+  const std::vector<Arrival> expected = {
+      {milliseconds(10), 0}, {milliseconds(2500), 0}, {milliseconds(2500), 1}};
+  EXPECT_EQ(drain(*trace->arrivals), expected);
+}
+
+TEST(ExactTrace, TakesOurOwnHeaderAndNeedsNoFunctionsFile) {
+  auto trace = read("t_ms,function\n1.5,x\n");
+  ASSERT_TRUE(trace.ok());
+  EXPECT_EQ(trace->functions[0].catalogue_entry, "");
+  EXPECT_EQ(times_of(*trace), std::vector<double>{0.0015});
+}
+
+TEST(ExactTrace, CountsAllBadRowsAndShowsTheFirstFewWithTheirLines) {
+  const auto trace = read("t_ms,func\nabc,f\n1,f\n2\n-3,f\n4,\nnan,f\n1e300,f\n5,f\n");
+  ASSERT_FALSE(trace.ok());
+  EXPECT_EQ(trace.error().code, ErrorCode::kInvalidArgument);
+  EXPECT_THAT(trace.error().message, HasSubstr("folder/t.csv has 6 bad rows"));
+  EXPECT_THAT(trace.error().message, HasSubstr("line 2: t_ms is 'abc'"));
+  EXPECT_THAT(trace.error().message, HasSubstr("line 4: 1 fields where the header has 2"));
+  EXPECT_THAT(trace.error().message, HasSubstr("line 5: t_ms is '-3'"));
+  EXPECT_THAT(trace.error().message, HasSubstr("line 6: the function has no name"));
+  EXPECT_THAT(trace.error().message, HasSubstr("and 1 more"));
+  EXPECT_THAT(trace.error().message, Not(HasSubstr("line 8")));
+}
+
+TEST(ExactTrace, PassesOverBadRowsWhenToldTo) {
+  auto trace = read("t_ms,func\nabc,f\n1000,f\n", {.skip_bad_rows = true});
+  ASSERT_TRUE(trace.ok());
+  EXPECT_EQ(trace->skipped_rows, 1u);
+  EXPECT_EQ(times_of(*trace), std::vector<double>{1.0});
+}
+
+TEST(ExactTrace, HasAWindowAChoiceOfFunctionsAndARate) {
+  const char* text = "t_ms,func\n0,a\n10000,a\n11000,b\n12000,b\n13000,c\n20000,a\n";
+  auto window = read(text, {.start = seconds(10), .length = seconds(10), .rate_scale = 2});
+  ASSERT_TRUE(window.ok());
+  EXPECT_EQ(times_of(*window), (std::vector<double>{0, 0.5, 1, 1.5}));
+
+  auto only = read(text, {.only = {"c"}});
+  ASSERT_TRUE(only.ok());
+  ASSERT_EQ(only->functions.size(), 1u);
+  EXPECT_EQ(times_of(*only), std::vector<double>{13.0});
+
+  auto busiest = read(text, {.busiest = 2});
+  ASSERT_TRUE(busiest.ok());
+  ASSERT_EQ(busiest->functions.size(), 2u);
+  EXPECT_EQ(busiest->functions[1].name, "b");
+
+  const auto unknown = read(text, {.only = {"nope"}});
+  ASSERT_FALSE(unknown.ok());
+  EXPECT_EQ(unknown.error().code, ErrorCode::kNotFound);
+}
+
+TEST(ExactTrace, NamesTheFunctionsFileInItsErrors) {
+  const auto trace = read("t_ms,func\n0,a\n", {}, "func,gpu_function\na\n");
+  ASSERT_FALSE(trace.ok());
+  EXPECT_THAT(trace.error().message, HasSubstr("t_functions.csv has 1 bad row: line 2"));
+}
+
+TEST(MinuteTrace, DrawsAsManyArrivalsInEachMinuteAsItCounts) {
+  const char* text = "fid,label,total,1,2,3\nod0,bursty,5,0,4,1\nod1,steady,3,1,1,1\n";
+  for (const Spreading how : {Spreading::kUniform, Spreading::kEquidistant}) {
+    auto trace = read(text, {.spreading = how});
+    ASSERT_TRUE(trace.ok()) << trace.error().message;
+    EXPECT_EQ(trace->format, "minutes");
+    EXPECT_EQ(trace->functions[0].label, "bursty");
+    std::vector<int> per_minute(3);
+    Duration last{};
+    int all = 0;
+    while (const auto arrival = trace->arrivals->next()) {
+      EXPECT_GE(arrival->at, last);
+      last = arrival->at;
+      ++all;
+      if (arrival->function == 0) ++per_minute.at(static_cast<size_t>(last / seconds(60)));
+    }
+    EXPECT_EQ(per_minute, (std::vector<int>{0, 4, 1}));
+    EXPECT_EQ(all, 8);
+  }
+}
+
+TEST(MinuteTrace, IsTheSameForTheSameSeedAndAnotherForAnother) {
+  const char* text = "HashOwner,HashApp,HashFunction,Trigger,480,481\no,a,f,http,9,9\n";
+  auto once = read(text, {.seed = 7});
+  auto again = read(text, {.seed = 7});
+  auto other = read(text, {.seed = 8});
+  ASSERT_TRUE(once.ok() && again.ok() && other.ok());
+  const auto arrivals = drain(*once->arrivals);
+  EXPECT_EQ(arrivals, drain(*again->arrivals));
+  EXPECT_NE(arrivals, drain(*other->arrivals));
+}
+
+TEST(MinuteTrace, TakesAWindowOfWholeMinutes) {
+  const char* text = "fid,1,2,3\nf,100,2,100\n";
+  auto trace = read(text, {.start = seconds(60), .length = seconds(60), .rate_scale = 60});
+  ASSERT_TRUE(trace.ok());
+  const auto times = times_of(*trace);
+  ASSERT_EQ(times.size(), 2u);
+  EXPECT_LT(times[1], 1.0);
+  EXPECT_FALSE(read(text, {.start = seconds(30)}).ok());
+  EXPECT_FALSE(read(text, {.start = seconds(180)}).ok());
+}
+
+TEST(MinuteTrace, NamesBadRowsByLine) {
+  const auto trace = read("fid,label,total,1,2\nf,x,2,1,1\ng,x,0,1,-1\nf,x,1,1,0\nh,x,1,1\n");
+  ASSERT_FALSE(trace.ok());
+  EXPECT_THAT(trace.error().message, HasSubstr("3 bad rows"));
+  EXPECT_THAT(trace.error().message, HasSubstr("line 3: minute 2 is '-1'"));
+  EXPECT_THAT(trace.error().message, HasSubstr("line 4: function 'f' has a row already"));
+  EXPECT_THAT(trace.error().message, HasSubstr("line 5: 4 fields where the header has 5"));
+}
+
+TEST(Azure2021Trace, ArrivesWhenItEndedLessItsDuration) {
+  auto trace = read("app,func,end_timestamp,duration\nx,f,57.5,7.5\nx,g,3,10\nx,f,60,1\n");
+  ASSERT_TRUE(trace.ok()) << trace.error().message;
+  EXPECT_EQ(trace->functions[0].recorded_s, 1.0);
+  EXPECT_THAT(times_of(*trace), testing::Pointwise(testing::DoubleNear(1e-6), {0.0, 50.0, 59.0}));
+  const auto bad = read("app,func,end_timestamp,duration\nx,f,soon,7.5\n");
+  ASSERT_FALSE(bad.ok());
+  EXPECT_THAT(bad.error().message, HasSubstr("line 2: end_timestamp is 'soon'"));
+}
+
+TEST(TraceReader, RefusesWhatItDoesNotKnow) {
+  EXPECT_FALSE(read("").ok());
+  EXPECT_FALSE(read("\n").ok());
+  EXPECT_FALSE(read("a,b,c\n1,2,3\n").ok());
+  EXPECT_FALSE(read("t_ms,func\n0,a\n", {.rate_scale = 0}).ok());
+  EXPECT_EQ(read("t_ms,func\n" + std::string(1'100'000, 'x')).error().code, ErrorCode::kOutOfRange);
+}
+
+TEST(TraceReader, ReadsGzipFilesAndNoticesDamagedOnes) {
+  const auto folder =
+      std::filesystem::temp_directory_path() / ("lambent-trace-test-" + std::to_string(getpid()));
+  std::filesystem::create_directories(folder);
+  const std::string path = folder / "g.csv.gz";
+  gzFile out = gzopen(path.c_str(), "wb");
+  std::string text = "t_ms,func\n";
+  for (int i = 0; i < 50'000; ++i) {
+    text += std::to_string(i) + ",f" + std::to_string(i * 7919 % 97) + "\n";
+  }
+  gzwrite(out, text.data(), static_cast<unsigned>(text.size()));
+  gzclose(out);
+
+  auto whole = open_trace(path, {});
+  ASSERT_TRUE(whole.ok()) << whole.error().message;
+  EXPECT_EQ(whole->name, "g");
+  EXPECT_EQ(drain(*whole->arrivals).size(), 50'000u);
+
+  auto packed = read_file(path, 1 << 20);
+  ASSERT_TRUE(packed.ok());
+  ASSERT_TRUE(write_file_atomically(path, packed->substr(0, packed->size() / 2), false).ok());
+  const auto half = open_trace(path, {});
+  ASSERT_FALSE(half.ok());
+  EXPECT_EQ(half.error().code, ErrorCode::kDataLoss);
+  EXPECT_EQ(open_trace(folder / "none.csv", {}).error().code, ErrorCode::kNotFound);
+  std::filesystem::remove_all(folder);
+}
+
+}  // namespace
+}  // namespace lambent::workload
