@@ -1,0 +1,130 @@
+// LAMBENT_KERNEL and its relatives: make a kernel callable by the emulated driver, one block at a
+// time. Used by kernels at namespace scope; the code that they generate runs on the driver's
+// threads.
+#pragma once
+
+#include <tuple>
+#include <type_traits>
+#include <utility>
+
+#include "cuda_abi/emulated_kernel.h"
+#include "lambent/host/barriers.h"
+#include "lambent/host/index.h"
+
+namespace lambent::host {
+
+// Specialised by LAMBENT_KERNEL_DURATION.
+template <auto Kernel>
+struct ModelledDuration {
+  static constexpr uint64_t (*function)(const emulated_launch*, void**) = nullptr;
+};
+
+template <auto Kernel>
+struct Entry;
+
+template <typename... Parameters, void (*Kernel)(Parameters...)>
+struct Entry<Kernel> {
+  using Arguments = std::tuple<std::remove_cv_t<Parameters>...>;
+  using Numbers = std::index_sequence_for<Parameters...>;
+  static constexpr uint32_t count = sizeof...(Parameters);
+  static constexpr uint32_t sizes[count + 1] = {sizeof(Parameters)..., 0};
+  static constexpr uint32_t alignments[count + 1] = {alignof(Parameters)..., 0};
+
+  static void run_block(const emulated_launch* launch, emulated_dim3 index, void** parameters) {
+    blockIdx = {index.x, index.y, index.z};
+    blockDim = {launch->block.x, launch->block.y, launch->block.z};
+    gridDim = {launch->grid.x, launch->grid.y, launch->grid.z};
+    run(parameters, Numbers{});
+  }
+
+  // Calls function(grid, block, parameters...).
+  template <typename Function>
+  static uint64_t call_duration(Function function, const emulated_launch* launch,
+                                void** parameters) {
+    const dim3 grid(launch->grid.x, launch->grid.y, launch->grid.z);
+    const dim3 block_size(launch->block.x, launch->block.y, launch->block.z);
+    return [&]<size_t... I>(std::index_sequence<I...>) {
+      return static_cast<uint64_t>(function(
+          grid, block_size, *static_cast<std::remove_cv_t<Parameters>*>(parameters[I])...));
+    }
+    (Numbers{});
+  }
+
+ private:
+  // The parameters of the block that this thread runs.
+  static constinit inline thread_local void** parameters_ = nullptr;
+
+  // The threads of the block in order, in a loop that the compiler can vectorise if there is no
+  // barrier in it: then it sees that `fibers` is still false after each of them.
+  template <size_t... I>
+  static void run(void** parameters, std::index_sequence<I...>) {
+    const Arguments arguments{*static_cast<std::remove_cv_t<Parameters>*>(parameters[I])...};
+    parameters_ = parameters;
+    block.run_threads = run_unstarted;
+    const unsigned width = blockDim.x, height = blockDim.y, depth = blockDim.z;
+    block.fibers = false;
+    for (unsigned z = 0; z < depth; ++z) {
+      for (unsigned y = 0; y < height; ++y) {
+        threadIdx.y = block.next.y = y;
+        threadIdx.z = block.next.z = z;
+        for (unsigned x = 0; x < width; ++x) {
+          threadIdx.x = x;
+          block.next.x = x + 1;
+          Kernel(std::get<I>(arguments)...);
+          if (block.fibers) {
+            // Others are parked or were not started; all of them end before this returns.
+            finish_thread(block, threadIdx);
+            return finish_block(block);
+          }
+        }
+      }
+    }
+  }
+
+  // On any stack of a block that has met a barrier.
+  __attribute__((noinline)) static void run_unstarted() {
+    [&]<size_t... I>(std::index_sequence<I...>) {
+      const Arguments arguments{*static_cast<std::remove_cv_t<Parameters>*>(parameters_[I])...};
+      while (start_next_thread(block)) {
+        Kernel(std::get<I>(arguments)...);
+        finish_thread(block, threadIdx);
+      }
+    }
+    (Numbers{});
+  }
+};
+
+}  // namespace lambent::host
+
+#define LAMBENT_EXPORT_ extern "C" __attribute__((visibility("default")))
+
+// LAMBENT_KERNEL_AS(name, kernel): registers `kernel`, which may be an instance of a template such
+// as matmul_tiled<16>, under a name of your choice.
+#define LAMBENT_KERNEL_AS(name, ...)                              \
+  LAMBENT_EXPORT_ const emulated_kernel emulated_kernel_##name;   \
+  const emulated_kernel emulated_kernel_##name = {                \
+      EMULATED_KERNEL_ABI_VERSION,                                \
+      lambent::host::Entry<&__VA_ARGS__>::count,                  \
+      lambent::host::Entry<&__VA_ARGS__>::sizes,                  \
+      lambent::host::Entry<&__VA_ARGS__>::alignments,             \
+      0, /* static shared memory: the bundle tool writes it in */ \
+      lambent::host::kMostThreads,                                \
+      32,                                                         \
+      lambent::host::Entry<&__VA_ARGS__>::run_block,              \
+      lambent::host::ModelledDuration<&__VA_ARGS__>::function};   \
+  LAMBENT_EXPORT_ const char* const kernel_expression_##name;     \
+  const char* const kernel_expression_##name = #__VA_ARGS__
+
+// LAMBENT_KERNEL(kernel): registers an extern "C" kernel under its own name.
+#define LAMBENT_KERNEL(kernel) LAMBENT_KERNEL_AS(kernel, kernel)
+
+// LAMBENT_KERNEL_DURATION(kernel, function): how long a launch takes on the modelled device, alone:
+// function(dim3 grid, dim3 block, the kernel's parameters...) returns nanoseconds. A lambda will
+// do. Stands before LAMBENT_KERNEL.
+#define LAMBENT_KERNEL_DURATION(kernel, ...)                                     \
+  template <>                                                                    \
+  struct lambent::host::ModelledDuration<&kernel> {                              \
+    static uint64_t function(const emulated_launch* launch, void** parameters) { \
+      return Entry<&kernel>::call_duration(__VA_ARGS__, launch, parameters);     \
+    }                                                                            \
+  }
