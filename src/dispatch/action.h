@@ -10,10 +10,12 @@
 #include "base/result.h"
 #include "base/time.h"
 #include "domain/invocation.h"
+#include "scheduling/wait_reason.h"
 
 namespace lambent::dispatch {
 
-// Start a sandbox for a function on a device; answered by SandboxReady or SandboxExited.
+// Start a sandbox for a function on a device; answered by SandboxReady or SandboxExited. Devices
+// count from 1; device 0 (scheduling::kHostDevice) means that the function uses no GPU.
 struct StartSandbox {
   SandboxId sandbox;
   FunctionId function;
@@ -29,10 +31,19 @@ struct StartInvocation {
   StartClass start = StartClass::kWarm;
 };
 
-enum class StopReason { kEvicted, kIdle, kRetired, kTimedOut, kInitTimedOut, kDrained };
+enum class StopReason {
+  kEvicted,       // another function needs its place
+  kIdle,          // nothing to do for the keep-alive time
+  kRetired,       // its function changed or is gone
+  kUsedOnce,      // the policy gives every invocation a sandbox of its own
+  kTimedOut,      // its invocation ran past the function's timeout
+  kInitTimedOut,  // it did not ask for work in time
+  kDrained,       // the worker stops
+};
 std::string_view name_of(StopReason reason);
 
-// Stop a sandbox at once; answered by SandboxExited.
+// Stop a sandbox at once, whatever it does; answered by SandboxExited, until when its memory and
+// its token stay taken. An invocation that it runs already has its outcome or gets it now.
 struct StopSandbox {
   SandboxId sandbox;
   StopReason reason = StopReason::kEvicted;
@@ -48,6 +59,8 @@ struct CompleteInvocation {
   StartClass start = StartClass::kWarm;
   Phases phases;
   DeviceId device;
+  // What held it back once it was the first of its function's queue; kNone if nothing did.
+  scheduling::WaitReason wait_reason = scheduling::WaitReason::kNone;
 };
 
 // Send TimerFired at this instant; replaces any earlier wish.

@@ -1,0 +1,469 @@
+#include "dispatch/dispatcher.h"
+
+#include <algorithm>
+#include <cstdio>
+
+#include "base/check.h"
+#include "dispatch/lane.h"
+#include "scheduling/fcfs.h"
+
+namespace lambent::dispatch {
+
+using scheduling::Flow;
+using scheduling::RunningMean;
+using scheduling::Sandbox;
+using scheduling::SandboxSlot;
+using scheduling::SandboxState;
+
+namespace {
+
+scheduling::FleetOptions host_fleet_options(const DispatchOptions& options) {
+  scheduling::FleetOptions host;
+  host.devices.push_back({.id = scheduling::kHostDevice,
+                          .tokens = options.host_concurrency,
+                          .contexts = options.host_sandboxes});
+  host.most_sandboxes = options.host_sandboxes;
+  host.eviction = options.fleet.eviction;
+  return host;
+}
+
+}  // namespace
+
+Dispatcher::Dispatcher(DispatchOptions options, std::unique_ptr<scheduling::Policy> policy,
+                       std::unique_ptr<scheduling::Policy> host_policy)
+    : options_(std::move(options)) {
+  if (host_policy == nullptr) {
+    host_policy = std::make_unique<scheduling::FcfsPolicy>(scheduling::FcfsOptions{});
+  }
+  gpu_ = std::make_unique<Lane>(options_.fleet, std::move(policy));
+  host_ = std::make_unique<Lane>(host_fleet_options(options_), std::move(host_policy));
+}
+
+Dispatcher::~Dispatcher() = default;
+
+void Dispatcher::handle(const Event& event, Instant now, std::vector<Action>& out) {
+  CHECK(now >= now_, "time never goes back");
+  now_ = now;
+  out_ = &out;
+  hash_.add(event, now);
+  std::visit([this](const auto& e) { on(e); }, event);
+  for (Lane* lane : {gpu_.get(), host_.get()}) {
+    start_planned(*lane);
+    run_ready(*lane);
+    decide(*lane);
+  }
+  note_wait_reasons();
+  arm_timer();
+  out_ = nullptr;
+}
+
+// ---- Functions
+
+void Dispatcher::on(const FunctionRegistered& event) {
+  const FunctionProfile& profile = event.profile;
+  if (profile.id.value >= flows_.size()) flows_.resize(profile.id.value + 1);
+  Flow& flow = flows_[profile.id.value];
+  if (flow.registered && profile.revision < flow.revision) {
+    ++counters_.ignored_events;
+    return;
+  }
+  // What waits moves with the function if it now runs elsewhere (with or without GPU).
+  Lane& old_lane = lane_of(profile.id);
+  const uint32_t pending = std::exchange(flow.pending, 0);
+  if (pending > 0) old_lane.policy->flow_changed(view_of(old_lane), profile.id, now_);
+  old_lane.pending -= pending;
+
+  if (!flow.registered) {
+    flow = Flow{};
+    flow.execution = RunningMean(profile.mean_execution, profile.completed);
+    flow.interarrival = RunningMean(profile.mean_interarrival, profile.completed);
+    flow.cold_start =
+        RunningMean(profile.mean_cold_start, profile.mean_cold_start.count() > 0 ? 1 : 0);
+    // Invocations of a function of the same id that was removed may still run: they count.
+    for (const Lane* lane : {gpu_.get(), host_.get()}) {
+      for (const SandboxSlot slot : lane->fleet.all()) {
+        const Sandbox& sandbox = lane->fleet.sandbox(slot);
+        if (sandbox.function == profile.id && sandbox.has_invocation) ++flow.in_flight;
+      }
+    }
+  }
+  flow.registered = true;
+  flow.tenant = profile.tenant;
+  flow.revision = profile.revision;
+  flow.weight = profile.weight;
+  flow.max_concurrency = std::max(1U, profile.max_concurrency);
+  flow.device_memory = profile.device_memory;
+  flow.timeout = profile.timeout;
+
+  Lane& lane = lane_of(profile.id);
+  flow.pending = pending;
+  lane.pending += pending;
+  lane.policy->flow_changed(view_of(lane), profile.id, now_);
+  for (Lane* each : {gpu_.get(), host_.get()}) {
+    const std::vector<SandboxSlot> idle = each->fleet.idle_of(profile.id);
+    for (const SandboxSlot slot : idle) {
+      if (each->fleet.sandbox(slot).revision != flow.revision) {
+        stop_sandbox(*each, slot, StopReason::kRetired);
+      }
+    }
+  }
+}
+
+void Dispatcher::on(const FunctionRemoved& event) {
+  if (!knows(event.function)) {
+    ++counters_.ignored_events;
+    return;
+  }
+  for (InvocationSlot slot = invocations_.front(event.function); slot != kNoInvocation;
+       slot = invocations_.front(event.function)) {
+    reject_queued(slot, {ErrorCode::kNotFound, "the function was removed while this waited"});
+  }
+  stop_idle(event.function, StopReason::kRetired);
+  flows_[event.function.value].registered = false;
+}
+
+// ---- Invocations
+
+std::optional<Error> Dispatcher::refusal_of(const InvocationSubmitted& event) const {
+  if (!knows(event.function)) {
+    return Error{ErrorCode::kNotFound, "the function does not exist"};
+  }
+  const Flow& flow = flows_[event.function.value];
+  if (draining_ && !event.asynchronous) {
+    return Error{ErrorCode::kUnavailable, "the worker is stopping; send this to another one"};
+  }
+  if (!lane_of(event.function).fleet.could_ever_fit(flow.device_memory)) {
+    return Error{ErrorCode::kFailedPrecondition, "the function asks for " +
+                                                     to_string(flow.device_memory) +
+                                                     " of device memory and no GPU here has that"};
+  }
+  if (flow.pending >= options_.queued_per_function) {
+    return Error{ErrorCode::kResourceExhausted,
+                 "the function has " + std::to_string(flow.pending) +
+                     " invocations waiting, the most allowed (queued_per_function)"};
+  }
+  if (queued_ >= options_.queued_invocations) {
+    return Error{ErrorCode::kResourceExhausted,
+                 "the worker has " + std::to_string(queued_) +
+                     " invocations waiting, the most allowed (queued_invocations)"};
+  }
+  return std::nullopt;
+}
+
+void Dispatcher::on(const InvocationSubmitted& event) {
+  if (invocations_.find(event.invocation)) {
+    ++counters_.ignored_events;
+    return;
+  }
+  ++counters_.submitted;
+  if (const auto refusal = refusal_of(event)) {
+    reject_now(event.invocation, *refusal);
+    return;
+  }
+  Flow& flow = flows_[event.function.value];
+  if (flow.last_arrival != kNever) flow.interarrival.learn(now_ - flow.last_arrival);
+  flow.last_arrival = now_;
+  flow.last_activity = now_;
+
+  const InvocationSlot slot = invocations_.add(event.invocation);
+  PendingInvocation& invocation = invocations_[slot];
+  invocation.function = event.function;
+  invocation.asynchronous = event.asynchronous;
+  invocation.arrival = ++arrivals_;
+  invocation.submitted = now_;
+  invocation.wait_reason =
+      flow.pending > 0 ? scheduling::WaitReason::kOwnQueue : scheduling::WaitReason::kNone;
+  invocations_.push_back(event.function, slot);
+  if (!event.asynchronous) invocation_deadlines_.put(slot, now_ + options_.longest_wait);
+
+  if (flow.pending == 0) {
+    flow.oldest = invocation.arrival;
+    new_heads_.push_back(event.function);
+  }
+  ++flow.pending;
+  ++queued_;
+  Lane& lane = lane_of(event.function);
+  ++lane.pending;
+  lane.policy->enqueued(view_of(lane), event.function, now_);
+}
+
+void Dispatcher::on(const InvocationCancelled& event) {
+  const auto slot = invocations_.find(event.invocation);
+  if (!slot || invocations_[*slot].state != InvocationState::kQueued) {
+    ++counters_.ignored_events;
+    return;
+  }
+  reject_queued(*slot, {ErrorCode::kCancelled, "the client went away before it ran"});
+}
+
+void Dispatcher::on(const InvocationFinished& event) {
+  const auto slot = invocations_.find(event.invocation);
+  if (!slot || invocations_[*slot].state != InvocationState::kRunning) {
+    ++counters_.ignored_events;
+    return;
+  }
+  const PendingInvocation& invocation = invocations_[*slot];
+  const SandboxSlot sandbox = invocation.sandbox;
+  const FunctionId function = invocation.function;
+  flows_[function.value].execution.learn(event.execution);
+  Lane& lane = invocation.on_host ? *host_ : *gpu_;
+  complete(*slot, event.succeeded ? Outcome::kSucceeded : Outcome::kFunctionError, std::nullopt,
+           "");
+  after_run(lane, sandbox);
+}
+
+void Dispatcher::reject_now(InvocationId id, Error error) {
+  ++counters_.rejected;
+  emit(CompleteInvocation{
+      .invocation = id, .outcome = Outcome::kRejected, .error = std::move(error)});
+}
+
+void Dispatcher::reject_queued(InvocationSlot slot, Error error) {
+  const FunctionId function = invocations_[slot].function;
+  Lane& lane = lane_of(function);
+  leave_queue(slot);
+  lane.policy->flow_changed(view_of(lane), function, now_);
+  invocation_deadlines_.erase(slot);
+  ++counters_.rejected;
+  emit(CompleteInvocation{.invocation = invocations_[slot].id,
+                          .outcome = Outcome::kRejected,
+                          .error = std::move(error),
+                          .phases = {.queue = now_ - invocations_[slot].submitted},
+                          .wait_reason = invocations_[slot].wait_reason});
+  invocations_.remove(slot);
+}
+
+void Dispatcher::leave_queue(InvocationSlot slot) {
+  const FunctionId function = invocations_[slot].function;
+  Flow& flow = flows_[function.value];
+  invocations_.unlink(slot);
+  --flow.pending;
+  --queued_;
+  --lane_of(function).pending;
+  const InvocationSlot head = invocations_.front(function);
+  if (head == kNoInvocation || invocations_[head].arrival == flow.oldest) return;
+  flow.oldest = invocations_[head].arrival;
+  new_heads_.push_back(function);
+}
+
+void Dispatcher::complete(InvocationSlot slot, Outcome outcome, std::optional<Error> error,
+                          std::string error_type) {
+  const PendingInvocation& invocation = invocations_[slot];
+  Phases phases;
+  phases.sandbox = invocation.sandbox_time;
+  phases.init = invocation.init_time;
+  if (invocation.state == InvocationState::kRunning) phases.run = now_ - invocation.started;
+  // Whatever was neither starting nor running was waiting, for a turn or for a token.
+  phases.queue = now_ - invocation.submitted - phases.sandbox - phases.init - phases.run;
+
+  if (outcome == Outcome::kSucceeded) ++counters_.succeeded;
+  if (outcome == Outcome::kFunctionError) ++counters_.function_errors;
+  if (outcome == Outcome::kRejected) ++counters_.rejected;
+  emit(CompleteInvocation{.invocation = invocation.id,
+                          .outcome = outcome,
+                          .error = std::move(error),
+                          .error_type = std::move(error_type),
+                          .start = invocation.start,
+                          .phases = phases,
+                          .device = invocation.device,
+                          .wait_reason = invocation.wait_reason});
+  const FunctionId function = invocation.function;
+  invocation_deadlines_.erase(slot);
+  invocations_.remove(slot);
+  Flow& flow = flows_[function.value];
+  --flow.in_flight;
+  flow.last_activity = now_;
+  Lane& lane = lane_of(function);
+  lane.policy->finished(view_of(lane), function, now_);
+}
+
+void Dispatcher::expire_invocation(InvocationSlot slot) {
+  const PendingInvocation& invocation = invocations_[slot];
+  char text[96];
+  if (invocation.state == InvocationState::kQueued) {
+    std::snprintf(text, sizeof(text), "it waited %.2f seconds for its turn (%s)",
+                  to_seconds(now_ - invocation.submitted),
+                  std::string(name_of(invocation.wait_reason)).c_str());
+    reject_queued(slot, {ErrorCode::kDeadlineExceeded, text});
+    return;
+  }
+  ++counters_.timeouts;
+  const Duration timeout = now_ - invocation.started;
+  std::snprintf(text, sizeof(text), "Task timed out after %.2f seconds", to_seconds(timeout));
+  const SandboxSlot sandbox = invocation.sandbox;
+  Lane& lane = invocation.on_host ? *host_ : *gpu_;
+  // A function that hangs must pay for the time that it took.
+  flows_[invocation.function.value].execution.learn(timeout);
+  complete(slot, Outcome::kFunctionError, Error{ErrorCode::kDeadlineExceeded, text},
+           "Sandbox.Timeout");
+  lane.fleet.unassign(sandbox);
+  stop_sandbox(lane, sandbox, StopReason::kTimedOut);
+}
+
+// ---- Dispatching
+
+void Dispatcher::decide(Lane& lane) {
+  if (draining_) return;
+  while (lane.pending > 0 && lane.fleet.has_room()) {
+    const scheduling::Decision decision = lane.policy->decide(view_of(lane), now_);
+    if (!decision.dispatch) return;
+    dispatch(lane, decision);
+  }
+}
+
+void Dispatcher::dispatch(Lane& lane, const scheduling::Decision& decision) {
+  const InvocationSlot slot = invocations_.front(decision.function);
+  CHECK(slot != kNoInvocation, "a policy dispatches only flows that have work");
+  leave_queue(slot);
+  invocation_deadlines_.erase(slot);
+  PendingInvocation& invocation = invocations_[slot];
+  invocation.dispatched = now_;
+  invocation.device = lane.fleet.devices()[decision.place.device].options.id;
+  Flow& flow = flows_[decision.function.value];
+  ++flow.in_flight;
+  flow.last_activity = now_;
+  if (decision.place.warm == scheduling::kNoSandbox) {
+    start_in_new_sandbox(lane, slot, decision.place);
+  } else {
+    run(lane, decision.place.warm, slot);
+  }
+  lane.policy->dispatched(view_of(lane), decision.function, now_);
+}
+
+void Dispatcher::start_in_new_sandbox(Lane& lane, InvocationSlot slot,
+                                      const scheduling::Place& place) {
+  PendingInvocation& invocation = invocations_[slot];
+  const Flow& flow = flows_[invocation.function.value];
+  for (const SandboxSlot victim : lane.fleet.victims_for(place, flow.device_memory, flows_, now_)) {
+    ++counters_.evictions;
+    stop_sandbox(lane, victim, StopReason::kEvicted);
+  }
+  const SandboxSlot sandbox =
+      lane.fleet.plan(SandboxId{++sandbox_ids_}, invocation.function, flow, place.device, now_);
+  lane.fleet.assign(sandbox, slot);
+  invocation.sandbox = sandbox;
+  invocation.on_host = &lane == host_.get();
+  invocation.state = InvocationState::kStarting;
+  invocation.start = StartClass::kCold;
+  if (lane.fleet.may_start(sandbox)) {
+    start_sandbox(lane, sandbox);
+  } else {
+    lane.planned.push_back(sandbox);
+  }
+}
+
+void Dispatcher::start_planned(Lane& lane) {
+  std::erase_if(lane.planned, [&](SandboxSlot sandbox) {
+    if (!lane.fleet.may_start(sandbox)) return false;
+    start_sandbox(lane, sandbox);
+    return true;
+  });
+}
+
+void Dispatcher::run_ready(Lane& lane) {
+  std::erase_if(lane.ready, [&](SandboxSlot sandbox) {
+    if (!lane.fleet.may_run(sandbox)) return false;
+    run(lane, sandbox, lane.fleet.sandbox(sandbox).invocation);
+    return true;
+  });
+}
+
+void Dispatcher::run(Lane& lane, SandboxSlot sandbox, InvocationSlot slot) {
+  PendingInvocation& invocation = invocations_[slot];
+  lane.deadlines.erase(sandbox);
+  const bool moved_in = lane.fleet.run(sandbox, now_);
+  lane.fleet.assign(sandbox, slot);
+  if (invocation.state != InvocationState::kStarting) {
+    invocation.start = moved_in ? StartClass::kGpuCold : StartClass::kWarm;
+  }
+  switch (invocation.start) {
+    case StartClass::kCold:
+      ++counters_.cold_starts;
+      break;
+    case StartClass::kGpuCold:
+      ++counters_.gpu_cold_starts;
+      break;
+    case StartClass::kWarm:
+      ++counters_.warm_starts;
+      break;
+  }
+  invocation.state = InvocationState::kRunning;
+  invocation.started = now_;
+  invocation.sandbox = sandbox;
+  invocation.on_host = &lane == host_.get();
+  const Duration timeout = flows_[invocation.function.value].timeout;
+  if (timeout.count() > 0) invocation_deadlines_.put(slot, now_ + timeout);
+  emit(StartInvocation{.invocation = invocation.id,
+                       .sandbox = lane.fleet.sandbox(sandbox).id,
+                       .device = invocation.device,
+                       .start = invocation.start});
+}
+
+// Says of each invocation that has become the first of its queue, and was not dispatched at once,
+// what holds it back.
+void Dispatcher::note_wait_reasons() {
+  for (const FunctionId function : new_heads_) {
+    const InvocationSlot head = invocations_.front(function);
+    if (head == kNoInvocation) continue;
+    const Lane& lane = lane_of(function);
+    invocations_[head].wait_reason = draining_ ? scheduling::WaitReason::kDraining
+                                               : lane.policy->why_waiting(view_of(lane), function);
+  }
+  new_heads_.clear();
+}
+
+// ---- Devices, time, the end
+
+void Dispatcher::on(const DeviceReading& event) {
+  const auto device = gpu_->fleet.device_index(event.device);
+  if (!device) {
+    ++counters_.ignored_events;
+    return;
+  }
+  gpu_->fleet.set_reading(*device, event.utilisation, event.healthy);
+}
+
+void Dispatcher::on(const TimerFired&) {
+  armed_ = kNever;
+  while (!invocation_deadlines_.empty() && invocation_deadlines_.top_key() <= now_) {
+    expire_invocation(invocation_deadlines_.pop());
+  }
+  for (Lane* lane : {gpu_.get(), host_.get()}) {
+    while (!lane->deadlines.empty() && lane->deadlines.top_key() <= now_) {
+      expire_sandbox(*lane, lane->deadlines.pop());
+    }
+  }
+}
+
+void Dispatcher::on(const DrainStarted&) {
+  draining_ = true;
+  for (uint32_t id = 0; id < flows_.size(); ++id) {
+    InvocationSlot slot = invocations_.front(FunctionId{id});
+    while (slot != kNoInvocation) {
+      const InvocationSlot next = invocations_[slot].later;
+      if (!invocations_[slot].asynchronous) {
+        reject_queued(slot, {ErrorCode::kUnavailable, "the worker is stopping"});
+      }
+      slot = next;
+    }
+    stop_idle(FunctionId{id}, StopReason::kDrained);
+  }
+}
+
+void Dispatcher::arm_timer() {
+  Instant earliest = kNever;
+  for (const auto* deadlines : {&invocation_deadlines_, &gpu_->deadlines, &host_->deadlines}) {
+    if (!deadlines->empty()) earliest = std::min(earliest, deadlines->top_key());
+  }
+  // A wish that has become too early is left alone: it fires, finds nothing, and is made anew.
+  if (earliest >= armed_) return;
+  armed_ = earliest;
+  emit(WakeAt{earliest});
+}
+
+void Dispatcher::emit(Action action) {
+  hash_.add(action);
+  out_->push_back(std::move(action));
+}
+
+}  // namespace lambent::dispatch

@@ -1,0 +1,152 @@
+// Dispatcher: the life of every invocation as a state machine: an event in, the actions it calls
+// for out. Pure and deterministic; the worker, the simulator and tests drive it, each on one
+// thread.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "dispatch/action.h"
+#include "dispatch/event.h"
+#include "dispatch/invocation_table.h"
+#include "dispatch/log_hash.h"
+#include "dispatch/options.h"
+#include "scheduling/fleet.h"
+#include "scheduling/indexed_heap.h"
+#include "scheduling/policy.h"
+
+namespace lambent::dispatch {
+
+// What happened since the start.
+struct Counters {
+  uint64_t submitted = 0;
+  uint64_t succeeded = 0;
+  uint64_t function_errors = 0;
+  uint64_t rejected = 0;
+  uint64_t cold_starts = 0;  // invocations by start class
+  uint64_t gpu_cold_starts = 0;
+  uint64_t warm_starts = 0;
+  uint64_t sandboxes_started = 0;
+  uint64_t evictions = 0;
+  uint64_t timeouts = 0;
+  uint64_t ignored_events = 0;  // about something that is over, such as a late answer
+};
+
+// What `explain` tells of an invocation that has no outcome yet.
+struct Explanation {
+  InvocationState state = InvocationState::kQueued;
+  FunctionId function;
+  Duration waited{};  // for its turn
+  scheduling::WaitReason reason = scheduling::WaitReason::kNone;
+};
+
+class Dispatcher {
+ public:
+  // `policy` orders the functions that use a GPU; those without take turns by `host_policy` (null:
+  // first come, first served).
+  Dispatcher(DispatchOptions options, std::unique_ptr<scheduling::Policy> policy,
+             std::unique_ptr<scheduling::Policy> host_policy = nullptr);
+  ~Dispatcher();
+  Dispatcher(const Dispatcher&) = delete;
+  Dispatcher& operator=(const Dispatcher&) = delete;
+
+  // Takes one event and appends what is to be done about it. `now` never goes back. Each submitted
+  // invocation gets exactly one CompleteInvocation; an event about something unknown or over is
+  // counted and otherwise ignored.
+  void handle(const Event& event, Instant now, std::vector<Action>& out);
+
+  // For status and metrics; all read-only.
+  const DispatchOptions& options() const { return options_; }
+  const Counters& counters() const { return counters_; }
+  uint64_t log_hash() const { return hash_.value(); }
+  size_t queued() const { return queued_; }
+  size_t in_flight() const { return invocations_.size() - queued_; }
+  // Indexed by FunctionId; some are not registered.
+  const scheduling::Flows& flows() const { return flows_; }
+  scheduling::FlowStanding standing(FunctionId function, Instant now) const;
+  const scheduling::Policy& policy() const;
+  const scheduling::Fleet& fleet() const;       // the GPUs and the sandboxes on them
+  const scheduling::Fleet& host_fleet() const;  // the sandboxes of functions without GPU
+  bool draining() const { return draining_; }
+  // Draining, and nothing runs or lives any more. Asynchronous invocations may still be queued.
+  bool drained() const;
+  std::optional<Explanation> explain(InvocationId id, Instant now) const;
+
+ private:
+  // Devices, sandboxes and a policy that belong together: one lane for GPUs, one for the host.
+  struct Lane;
+  struct LaneSlot {
+    Lane& lane;
+    scheduling::SandboxSlot slot;
+  };
+
+  void on(const FunctionRegistered& event);
+  void on(const FunctionRemoved& event);
+  void on(const InvocationSubmitted& event);
+  void on(const InvocationCancelled& event);
+  void on(const SandboxReady& event);
+  void on(const SandboxExited& event);
+  void on(const InvocationFinished& event);
+  void on(const DeviceReading& event);
+  void on(const TimerFired& event);
+  void on(const DrainStarted& event);
+
+  // Dispatching.
+  void decide(Lane& lane);
+  void dispatch(Lane& lane, const scheduling::Decision& decision);
+  void start_in_new_sandbox(Lane& lane, InvocationSlot invocation, const scheduling::Place& place);
+  void start_planned(Lane& lane);
+  void run_ready(Lane& lane);
+  void run(Lane& lane, scheduling::SandboxSlot sandbox, InvocationSlot invocation);
+  void note_wait_reasons();
+
+  // Ends.
+  std::optional<Error> refusal_of(const InvocationSubmitted& event) const;
+  void reject_now(InvocationId id, Error error);
+  void reject_queued(InvocationSlot invocation, Error error);
+  void leave_queue(InvocationSlot invocation);
+  void complete(InvocationSlot invocation, Outcome outcome, std::optional<Error> error,
+                std::string error_type);
+  void expire_invocation(InvocationSlot invocation);
+  void expire_sandbox(Lane& lane, scheduling::SandboxSlot sandbox);
+  void start_failed(Lane& lane, scheduling::SandboxSlot sandbox, const SandboxExited& event);
+
+  // Sandboxes.
+  void start_sandbox(Lane& lane, scheduling::SandboxSlot sandbox);
+  void stop_sandbox(Lane& lane, scheduling::SandboxSlot sandbox, StopReason reason);
+  void remove_sandbox(Lane& lane, scheduling::SandboxSlot sandbox);
+  void after_run(Lane& lane, scheduling::SandboxSlot sandbox);
+  std::optional<StopReason> must_go(const Lane& lane, const scheduling::Sandbox& sandbox) const;
+  void stop_idle(FunctionId function, StopReason reason);
+
+  bool knows(FunctionId function) const;
+  Lane& lane_of(FunctionId function);
+  const Lane& lane_of(FunctionId function) const;
+  std::optional<LaneSlot> find_sandbox(SandboxId id);
+  scheduling::View view_of(const Lane& lane) const;
+  void emit(Action action);
+  void arm_timer();
+
+  DispatchOptions options_;
+  scheduling::Flows flows_;
+  InvocationTable invocations_;
+  size_t queued_ = 0;
+  uint64_t arrivals_ = 0;
+  uint64_t sandbox_ids_ = 0;
+  std::unique_ptr<Lane> gpu_;
+  std::unique_ptr<Lane> host_;
+  // When a queued invocation has waited, or a running one has run, too long; by slot.
+  scheduling::IndexedHeap<Instant> invocation_deadlines_;
+  std::vector<FunctionId> new_heads_;
+  Instant armed_ = kNever;
+  bool draining_ = false;
+  Counters counters_;
+  LogHash hash_;
+
+  // Valid while an event is handled.
+  Instant now_{};
+  std::vector<Action>* out_ = nullptr;
+};
+
+}  // namespace lambent::dispatch

@@ -1,0 +1,165 @@
+// The part of Dispatcher that follows sandboxes: started, ready, at rest, stopped, gone.
+#include <algorithm>
+#include <cstdio>
+
+#include "base/check.h"
+#include "dispatch/dispatcher.h"
+#include "dispatch/lane.h"
+
+namespace lambent::dispatch {
+
+using scheduling::Sandbox;
+using scheduling::SandboxSlot;
+using scheduling::SandboxState;
+
+namespace {
+
+// The one error type that is the platform's fault; all others are the function's.
+constexpr std::string_view kPlatformFailure = "Sandbox.Failure";
+
+}  // namespace
+
+void Dispatcher::on(const SandboxReady& event) {
+  const auto found = find_sandbox(event.sandbox);
+  if (!found || found->lane.fleet.sandbox(found->slot).state != SandboxState::kStarting) {
+    ++counters_.ignored_events;
+    return;
+  }
+  Lane& lane = found->lane;
+  const Sandbox& sandbox = lane.fleet.sandbox(found->slot);
+  if (std::find(lane.ready.begin(), lane.ready.end(), found->slot) != lane.ready.end()) {
+    ++counters_.ignored_events;
+    return;
+  }
+  CHECK(sandbox.has_invocation, "a sandbox is started for an invocation");
+  lane.deadlines.erase(found->slot);
+  PendingInvocation& invocation = invocations_[sandbox.invocation];
+  // The sandbox measured its own init; the rest since the dispatch went into making it, a failed
+  // first try and waiting for the room of others included.
+  invocation.init_time = std::min(event.init_time, now_ - sandbox.since);
+  invocation.sandbox_time = now_ - invocation.dispatched - invocation.init_time;
+  flows_[sandbox.function.value].cold_start.learn(now_ - sandbox.since);
+  if (lane.fleet.may_run(found->slot)) {
+    run(lane, found->slot, sandbox.invocation);
+  } else {
+    lane.ready.push_back(found->slot);
+  }
+}
+
+void Dispatcher::on(const SandboxExited& event) {
+  const auto found = find_sandbox(event.sandbox);
+  if (!found || found->lane.fleet.sandbox(found->slot).state == SandboxState::kPlanned) {
+    ++counters_.ignored_events;
+    return;
+  }
+  Lane& lane = found->lane;
+  const Sandbox& sandbox = lane.fleet.sandbox(found->slot);
+  if (!sandbox.has_invocation) {
+    remove_sandbox(lane, found->slot);
+    return;
+  }
+  if (sandbox.state == SandboxState::kStarting) {
+    start_failed(lane, found->slot, event);
+    return;
+  }
+  const InvocationSlot invocation = sandbox.invocation;
+  flows_[sandbox.function.value].execution.learn(now_ - invocations_[invocation].started);
+  complete(invocation, Outcome::kFunctionError, event.error, event.error_type);
+  remove_sandbox(lane, found->slot);
+}
+
+void Dispatcher::start_failed(Lane& lane, SandboxSlot slot, const SandboxExited& event) {
+  const InvocationSlot invocation = lane.fleet.sandbox(slot).invocation;
+  if (event.error_type != kPlatformFailure) {
+    complete(invocation, Outcome::kFunctionError, event.error, event.error_type);
+    remove_sandbox(lane, slot);
+    return;
+  }
+  const FunctionId function = lane.fleet.sandbox(slot).function;
+  if (invocations_[invocation].failed_starts < options_.start_retries && knows(function)) {
+    ++invocations_[invocation].failed_starts;
+    std::erase(lane.ready, slot);
+    lane.fleet.replace_id(slot, SandboxId{++sandbox_ids_}, now_);
+    start_sandbox(lane, slot);
+    return;
+  }
+  complete(invocation, Outcome::kRejected,
+           Error{ErrorCode::kUnavailable, "starting a sandbox failed: " + event.error.message},
+           event.error_type);
+  remove_sandbox(lane, slot);
+}
+
+void Dispatcher::expire_sandbox(Lane& lane, SandboxSlot slot) {
+  const Sandbox& sandbox = lane.fleet.sandbox(slot);
+  if (sandbox.state == SandboxState::kIdle) {
+    stop_sandbox(lane, slot, StopReason::kIdle);
+    return;
+  }
+  CHECK(sandbox.state == SandboxState::kStarting,
+        "only starting and idle sandboxes have deadlines");
+  ++counters_.timeouts;
+  char text[64];
+  std::snprintf(text, sizeof(text), "Init timed out after %.2f seconds",
+                to_seconds(now_ - sandbox.since));
+  complete(sandbox.invocation, Outcome::kFunctionError, Error{ErrorCode::kDeadlineExceeded, text},
+           "Sandbox.InitTimeout");
+  lane.fleet.unassign(slot);
+  stop_sandbox(lane, slot, StopReason::kInitTimedOut);
+}
+
+void Dispatcher::start_sandbox(Lane& lane, SandboxSlot slot) {
+  if (lane.fleet.sandbox(slot).state == SandboxState::kPlanned) lane.fleet.start(slot, now_);
+  const Sandbox& sandbox = lane.fleet.sandbox(slot);
+  ++counters_.sandboxes_started;
+  lane.deadlines.put(slot, now_ + options_.init_timeout);
+  emit(StartSandbox{.sandbox = sandbox.id,
+                    .function = sandbox.function,
+                    .revision = sandbox.revision,
+                    .device = lane.fleet.devices()[sandbox.device].options.id});
+}
+
+void Dispatcher::stop_sandbox(Lane& lane, SandboxSlot slot, StopReason reason) {
+  lane.deadlines.erase(slot);
+  lane.fleet.stop(slot, now_);
+  emit(StopSandbox{lane.fleet.sandbox(slot).id, reason});
+}
+
+void Dispatcher::remove_sandbox(Lane& lane, SandboxSlot slot) {
+  lane.deadlines.erase(slot);
+  std::erase(lane.ready, slot);
+  lane.fleet.remove(slot);
+}
+
+// An invocation is over and its sandbox lives: it rests, unless it must go.
+void Dispatcher::after_run(Lane& lane, SandboxSlot slot) {
+  lane.fleet.unassign(slot);
+  if (const auto reason = must_go(lane, lane.fleet.sandbox(slot))) {
+    stop_sandbox(lane, slot, *reason);
+    return;
+  }
+  lane.fleet.rest(slot, now_, lane.policy->moves_off_after_run());
+  lane.deadlines.put(slot, now_ + options_.keep_alive);
+}
+
+std::optional<StopReason> Dispatcher::must_go(const Lane& lane, const Sandbox& sandbox) const {
+  if (draining_) return StopReason::kDrained;
+  const scheduling::Flow& flow = flows_[sandbox.function.value];
+  if (!flow.registered || flow.revision != sandbox.revision) return StopReason::kRetired;
+  if (!lane.policy->keeps_sandboxes()) return StopReason::kUsedOnce;
+  return std::nullopt;
+}
+
+void Dispatcher::stop_idle(FunctionId function, StopReason reason) {
+  for (Lane* lane : {gpu_.get(), host_.get()}) {
+    const std::vector<SandboxSlot> idle = lane->fleet.idle_of(function);
+    for (const SandboxSlot slot : idle) stop_sandbox(*lane, slot, reason);
+  }
+}
+
+std::optional<Dispatcher::LaneSlot> Dispatcher::find_sandbox(SandboxId id) {
+  if (const auto slot = gpu_->fleet.find(id)) return LaneSlot{*gpu_, *slot};
+  if (const auto slot = host_->fleet.find(id)) return LaneSlot{*host_, *slot};
+  return std::nullopt;
+}
+
+}  // namespace lambent::dispatch

@@ -1,0 +1,98 @@
+#include "dispatch/dispatcher.h"
+
+#include <gtest/gtest.h>
+
+#include "scheduling/fcfs.h"
+
+namespace lambent::dispatch {
+namespace {
+
+constexpr FunctionId kF{1};
+
+DispatchOptions one_gpu() {
+  DispatchOptions options;
+  options.fleet.devices = {{.id = DeviceId{1}, .memory = Bytes::gib(16)}};
+  return options;
+}
+
+// A dispatcher with one function on one GPU, and the actions of the last event.
+class Bench {
+ public:
+  explicit Bench(DispatchOptions options = one_gpu(), FunctionProfile profile = {})
+      : dispatcher_(options, std::make_unique<scheduling::FcfsPolicy>(scheduling::FcfsOptions{})) {
+    profile.id = kF;
+    profile.tenant = TenantId{1};
+    if (profile.device_memory.count == 0) profile.device_memory = Bytes::gib(1);
+    if (profile.timeout.count() == 0) profile.timeout = seconds(3);
+    at(Duration(0), FunctionRegistered{profile});
+  }
+
+  void at(Duration when, const Event& event) {
+    actions_.clear();
+    dispatcher_.handle(event, Instant(when), actions_);
+  }
+  template <typename T>
+  std::vector<T> got() const {
+    std::vector<T> found;
+    for (const Action& action : actions_) {
+      if (const T* one = std::get_if<T>(&action)) found.push_back(*one);
+    }
+    return found;
+  }
+  Dispatcher& dispatcher() { return dispatcher_; }
+
+ private:
+  Dispatcher dispatcher_;
+  std::vector<Action> actions_;
+};
+
+InvocationId id(uint64_t n) { return {0, n}; }
+
+TEST(Dispatcher, AFirstInvocationIsColdAndASecondWarm) {
+  Bench bench;
+  bench.at(seconds(1), InvocationSubmitted{id(1), kF});
+  const auto starts = bench.got<StartSandbox>();
+  ASSERT_EQ(starts.size(), 1u);
+  EXPECT_EQ(starts[0].device, DeviceId{1});
+
+  bench.at(seconds(3), SandboxReady{starts[0].sandbox, seconds(1), milliseconds(1500)});
+  ASSERT_EQ(bench.got<StartInvocation>().size(), 1u);
+  EXPECT_EQ(bench.got<StartInvocation>()[0].start, StartClass::kCold);
+
+  bench.at(seconds(4), InvocationFinished{id(1), seconds(1), true});
+  auto done = bench.got<CompleteInvocation>();
+  ASSERT_EQ(done.size(), 1u);
+  EXPECT_EQ(done[0].outcome, Outcome::kSucceeded);
+  EXPECT_EQ(done[0].phases.queue, Duration(0));
+  EXPECT_EQ(done[0].phases.sandbox, milliseconds(500));
+  EXPECT_EQ(done[0].phases.init, milliseconds(1500));
+  EXPECT_EQ(done[0].phases.run, seconds(1));
+
+  bench.at(seconds(5), InvocationSubmitted{id(2), kF});
+  ASSERT_EQ(bench.got<StartInvocation>().size(), 1u);
+  EXPECT_EQ(bench.got<StartInvocation>()[0].start, StartClass::kWarm);
+}
+
+TEST(Dispatcher, AFunctionThatRunsTooLongIsStoppedAndTold) {
+  Bench bench;
+  bench.at(seconds(1), InvocationSubmitted{id(1), kF});
+  const auto sandbox = bench.got<StartSandbox>()[0].sandbox;
+  bench.at(seconds(2), SandboxReady{sandbox});
+  ASSERT_EQ(bench.got<WakeAt>().size(), 1u);
+  EXPECT_EQ(bench.got<WakeAt>()[0].instant, Instant(seconds(5)));
+  bench.at(seconds(5), TimerFired{});
+  ASSERT_EQ(bench.got<StopSandbox>().size(), 1u);
+  EXPECT_EQ(bench.got<StopSandbox>()[0].reason, StopReason::kTimedOut);
+  const auto done = bench.got<CompleteInvocation>();
+  ASSERT_EQ(done.size(), 1u);
+  EXPECT_EQ(done[0].error_type, "Sandbox.Timeout");
+  EXPECT_EQ(done[0].error->message, "Task timed out after 3.00 seconds");
+  bench.at(seconds(6), InvocationFinished{id(1), seconds(4), true});
+  EXPECT_TRUE(bench.got<CompleteInvocation>().empty());
+  EXPECT_EQ(bench.dispatcher().fleet().devices()[0].tokens_held, 1u);
+  bench.at(seconds(6), SandboxExited{sandbox, {}, ""});
+  EXPECT_EQ(bench.dispatcher().fleet().devices()[0].tokens_held, 0u);
+}
+
+}  // namespace
+}  // namespace lambent::dispatch

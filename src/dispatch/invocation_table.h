@@ -1,0 +1,78 @@
+// InvocationTable: every invocation that has no outcome yet, in slots that are used again, found by
+// id, and linked into one queue per function. Owned by Dispatcher, on the loop thread.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "base/ids.h"
+#include "base/time.h"
+#include "domain/invocation.h"
+#include "scheduling/fleet.h"
+#include "scheduling/wait_reason.h"
+
+namespace lambent::dispatch {
+
+using InvocationSlot = uint32_t;
+constexpr InvocationSlot kNoInvocation = ~InvocationSlot{0};
+
+enum class InvocationState { kQueued, kStarting, kRunning };
+
+struct PendingInvocation {
+  InvocationId id;
+  FunctionId function;
+  InvocationState state = InvocationState::kQueued;
+  bool asynchronous = false;
+  StartClass start = StartClass::kWarm;
+  unsigned failed_starts = 0;
+  scheduling::WaitReason wait_reason = scheduling::WaitReason::kNone;
+  scheduling::SandboxSlot sandbox = scheduling::kNoSandbox;
+  bool on_host = false;  // its sandbox is in the lane of functions without GPU
+  DeviceId device;
+  uint64_t arrival = 0;  // counts submissions: the order of arrival
+  Instant submitted{};
+  Instant dispatched{};
+  Instant started{};
+  Duration init_time{};  // of the sandbox that was started for it
+  Duration sandbox_time{};
+  // Neighbours in its function's queue.
+  InvocationSlot earlier = kNoInvocation;
+  InvocationSlot later = kNoInvocation;
+};
+
+class InvocationTable {
+ public:
+  PendingInvocation& operator[](InvocationSlot slot) { return slots_[slot]; }
+  const PendingInvocation& operator[](InvocationSlot slot) const { return slots_[slot]; }
+  size_t size() const { return used_; }
+  std::optional<InvocationSlot> find(InvocationId id) const;
+
+  // The id must not be there yet.
+  InvocationSlot add(InvocationId id);
+  void remove(InvocationSlot slot);
+
+  // The queue of a function, oldest first.
+  InvocationSlot front(FunctionId function) const;
+  void push_back(FunctionId function, InvocationSlot slot);
+  void unlink(InvocationSlot slot);
+
+ private:
+  struct Queue {
+    InvocationSlot front = kNoInvocation;
+    InvocationSlot back = kNoInvocation;
+  };
+
+  size_t home_of(InvocationId id) const;
+  size_t bucket_of(InvocationSlot slot) const;
+  void grow();
+
+  std::vector<PendingInvocation> slots_;
+  std::vector<InvocationSlot> free_;
+  size_t used_ = 0;
+  std::vector<Queue> queues_;
+  // Open addressing with linear probing, at most half full; kNoInvocation marks an empty bucket.
+  std::vector<InvocationSlot> buckets_;
+};
+
+}  // namespace lambent::dispatch

@@ -1,0 +1,27 @@
+// Dispatcher::Lane: devices, their sandboxes and the policy that orders the flows which share them.
+// Private to Dispatcher.
+#pragma once
+
+#include <memory>
+#include <utility>
+#include <vector>
+
+#include "dispatch/dispatcher.h"
+
+namespace lambent::dispatch {
+
+struct Dispatcher::Lane {
+  Lane(scheduling::FleetOptions options, std::unique_ptr<scheduling::Policy> order)
+      : fleet(std::move(options)), policy(std::move(order)) {}
+
+  scheduling::Fleet fleet;
+  std::unique_ptr<scheduling::Policy> policy;
+  size_t pending = 0;
+  // Sandboxes that wait for the memory of others, and ready ones that wait for a token; few.
+  std::vector<scheduling::SandboxSlot> planned;
+  std::vector<scheduling::SandboxSlot> ready;
+  // When a starting sandbox has taken, or an idle one has rested, too long; by slot.
+  scheduling::IndexedHeap<Instant> deadlines;
+};
+
+}  // namespace lambent::dispatch

@@ -1,0 +1,30 @@
+// DispatchOptions: what an operator may choose about dispatch. A value; made by main from the
+// configuration, read by Dispatcher.
+#pragma once
+
+#include "domain/limits.h"
+#include "scheduling/fleet.h"
+
+namespace lambent::dispatch {
+
+struct DispatchOptions {
+  // The GPUs; their ids count from 1. Functions that use a GPU share them.
+  scheduling::FleetOptions fleet;
+  // Functions without GPU: how many of them may be at work at once on the host's processors, and
+  // how many sandboxes they may have.
+  unsigned host_concurrency = 16;
+  unsigned host_sandboxes = 64;
+
+  size_t queued_per_function = limits::kQueuedPerFunction;
+  size_t queued_invocations = limits::kQueuedInvocations;
+  // A synchronous invocation that waited this long for its turn is rejected.
+  Duration longest_wait = seconds(300);
+  // A sandbox must ask for work within this time after it was started.
+  Duration init_timeout = limits::kInitTimeout;
+  // An idle sandbox is stopped after this time.
+  Duration keep_alive = std::chrono::minutes(10);
+  // How often a start that the platform (not the function) failed is tried again.
+  unsigned start_retries = 1;
+};
+
+}  // namespace lambent::dispatch

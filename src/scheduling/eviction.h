@@ -1,0 +1,30 @@
+// Which idle sandbox to give up when a new one needs its place. Pure; used by Fleet.
+#pragma once
+
+#include <cstdint>
+#include <span>
+
+#include "base/time.h"
+#include "scheduling/flow.h"
+
+namespace lambent::scheduling {
+
+enum class EvictionRule {
+  kLeastRecentlyUsed,
+  // The one whose loss is expected to cost least: cold start time of its function times how often
+  // the function is called, with a function that has work waiting last of all.
+  kCostAware,
+};
+
+struct EvictionCandidate {
+  uint32_t slot = 0;
+  Instant last_used{};
+  const Flow* flow = nullptr;  // never null
+};
+
+// The slot to evict; `candidates` is not empty. Scans: it is asked once per cold start in a full
+// pool, which costs milliseconds at the least.
+uint32_t choose_victim(EvictionRule rule, std::span<const EvictionCandidate> candidates,
+                       Instant now);
+
+}  // namespace lambent::scheduling

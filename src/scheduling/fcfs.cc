@@ -1,0 +1,43 @@
+#include "scheduling/fcfs.h"
+
+namespace lambent::scheduling {
+
+void FcfsPolicy::flow_changed(const View& view, FunctionId function, Instant) {
+  const Flow& flow = view.flow(function);
+  if (flow.pending > 0 && flow.in_flight < flow.max_concurrency) {
+    by_arrival_.put(function.value, flow.oldest);
+  } else {
+    by_arrival_.erase(function.value);
+  }
+}
+
+void FcfsPolicy::enqueued(const View& view, FunctionId function, Instant now) {
+  flow_changed(view, function, now);
+}
+void FcfsPolicy::dispatched(const View& view, FunctionId function, Instant now) {
+  flow_changed(view, function, now);
+}
+void FcfsPolicy::finished(const View& view, FunctionId function, Instant now) {
+  flow_changed(view, function, now);
+}
+
+Decision FcfsPolicy::decide(const View& view, Instant) {
+  if (by_arrival_.empty()) return Decision::nothing(WaitReason::kConcurrencyLimit);
+  const FunctionId function{by_arrival_.top()};
+  const PlaceOrReason found = view.fleet.find_place(function, view.flow(function), false);
+  if (!found.place) return Decision::nothing(found.reason);
+  return Decision::to(function, *found.place);
+}
+
+WaitReason FcfsPolicy::why_waiting(const View& view, FunctionId function) const {
+  const Flow& flow = view.flow(function);
+  if (flow.in_flight >= flow.max_concurrency) return WaitReason::kConcurrencyLimit;
+  const WaitReason reason = view.fleet.find_place(function, flow, false).reason;
+  return reason == WaitReason::kNone ? WaitReason::kBehindOthers : reason;
+}
+
+FlowStanding FcfsPolicy::standing(const View& view, FunctionId function, Instant) const {
+  return {view.flow(function).has_work() ? FlowState::kActive : FlowState::kInactive, {}};
+}
+
+}  // namespace lambent::scheduling

@@ -1,0 +1,395 @@
+#include "scheduling/fleet.h"
+
+#include <algorithm>
+
+#include "base/check.h"
+
+namespace lambent::scheduling {
+
+std::string_view name_of(SandboxState state) {
+  switch (state) {
+    case SandboxState::kPlanned:
+      return "planned";
+    case SandboxState::kStarting:
+      return "starting";
+    case SandboxState::kIdle:
+      return "idle";
+    case SandboxState::kBusy:
+      return "busy";
+    case SandboxState::kStopping:
+      return "stopping";
+  }
+  return "stopping";
+}
+
+Fleet::Fleet(FleetOptions options) : options_(std::move(options)) {
+  for (const DeviceOptions& device : options_.devices) {
+    devices_.push_back(Device{.options = device, .tokens = device.tokens});
+    if (is_open(devices_.back())) ++open_devices_;
+  }
+}
+
+// ---- Questions
+
+std::optional<SandboxSlot> Fleet::find(SandboxId id) const {
+  const auto found = by_id_.find(id);
+  return found == by_id_.end() ? std::nullopt : std::optional(found->second);
+}
+
+std::optional<uint32_t> Fleet::device_index(DeviceId id) const {
+  for (uint32_t i = 0; i < devices_.size(); ++i) {
+    if (devices_[i].options.id == id) return i;
+  }
+  return std::nullopt;
+}
+
+bool Fleet::any_device_idle() const {
+  return std::any_of(devices_.begin(), devices_.end(),
+                     [](const Device& device) { return device.healthy && device.is_idle(); });
+}
+
+bool Fleet::could_ever_fit(Bytes memory) const {
+  return std::any_of(devices_.begin(), devices_.end(),
+                     [&](const Device& device) { return memory <= device.options.memory; });
+}
+
+const std::vector<SandboxSlot>& Fleet::idle_of(FunctionId function) const {
+  static const std::vector<SandboxSlot> kNone;
+  return function.value < idle_by_function_.size() ? idle_by_function_[function.value] : kNone;
+}
+
+PlaceOrReason Fleet::find_place(FunctionId function, const Flow& flow,
+                                bool idle_devices_only) const {
+  const std::vector<SandboxSlot>& warm = idle_of(function);
+  bool waits_for_warm = false;
+  WaitReason reason = WaitReason::kNoToken;
+  for (auto slot = warm.rbegin(); slot != warm.rend(); ++slot) {
+    const Sandbox& sandbox = sandboxes_[*slot];
+    const Device& device = devices_[sandbox.device];
+    if (!device.healthy) continue;
+    waits_for_warm = true;
+    if (idle_devices_only && !device.is_idle()) continue;
+    if (device.tokens_held >= device.tokens) continue;
+    if (options_.memory_rule == MemoryRule::kRunningOnly && !memory_fits(device, sandbox.memory)) {
+      reason = WaitReason::kNoMemory;
+      continue;
+    }
+    return {Place{sandbox.device, *slot}};
+  }
+  if (waits_for_warm) {
+    // Its warm sandboxes are on busy devices: only an idle one is worth a cold start.
+    PlaceOrReason elsewhere = find_cold_place(flow.device_memory, true);
+    if (!elsewhere.place) elsewhere.reason = reason;
+    return elsewhere;
+  }
+  return find_cold_place(flow.device_memory, idle_devices_only);
+}
+
+PlaceOrReason Fleet::find_cold_place(Bytes memory, bool idle_devices_only) const {
+  if (sandboxes_total_ - idle_total_ >= options_.most_sandboxes) {
+    return {std::nullopt, WaitReason::kNoSandbox};
+  }
+  // The least loaded device; of equals the one with most memory that is not at work.
+  const Device* best = nullptr;
+  WaitReason reason = WaitReason::kNoDevice;
+  for (const Device& device : devices_) {
+    if (!device.healthy || (idle_devices_only && !device.is_idle())) continue;
+    if (!has_cold_room(device)) {
+      reason = WaitReason::kNoToken;
+      continue;
+    }
+    if (device.sandboxes - device.idle >= device.options.contexts) {
+      reason = WaitReason::kNoSandbox;
+      continue;
+    }
+    if (!memory_fits(device, memory)) {
+      reason = WaitReason::kNoMemory;
+      continue;
+    }
+    const auto load = [](const Device& d) { return d.tokens_held + d.start_slots_held; };
+    const auto spare = [](const Device& d) { return d.options.memory - d.committed; };
+    if (best == nullptr || load(device) < load(*best) ||
+        (load(device) == load(*best) && spare(device) > spare(*best))) {
+      best = &device;
+    }
+  }
+  if (best == nullptr) return {std::nullopt, reason};
+  return {Place{static_cast<uint32_t>(best - devices_.data()), kNoSandbox}};
+}
+
+std::vector<SandboxSlot> Fleet::victims_for(const Place& place, Bytes memory, const Flows& flows,
+                                            Instant now) const {
+  std::vector<SandboxSlot> victims;
+  const Device& device = devices_[place.device];
+  Bytes committed = device.committed;
+  unsigned on_device = device.sandboxes;
+  unsigned total = sandboxes_total_;
+  const auto crowded = [&] {
+    const bool memory_short = options_.memory_rule == MemoryRule::kEverySandbox &&
+                              committed + memory > device.options.memory;
+    return memory_short || on_device >= device.options.contexts;
+  };
+  std::vector<EvictionCandidate> candidates;
+  while (crowded() || total >= options_.most_sandboxes) {
+    // A crowded device can only be helped by its own sandboxes.
+    const bool own_only = crowded();
+    candidates.clear();
+    for (const SandboxSlot slot : all_) {
+      const Sandbox& sandbox = sandboxes_[slot];
+      if (sandbox.state != SandboxState::kIdle) continue;
+      if (own_only && sandbox.device != place.device) continue;
+      if (std::find(victims.begin(), victims.end(), slot) != victims.end()) continue;
+      candidates.push_back({slot, sandbox.last_used, &flows[sandbox.function.value]});
+    }
+    const SandboxSlot victim = choose_victim(options_.eviction, candidates, now);
+    victims.push_back(victim);
+    --total;
+    if (sandboxes_[victim].device == place.device) {
+      --on_device;
+      committed -= sandboxes_[victim].memory;
+    }
+  }
+  return victims;
+}
+
+bool Fleet::may_start(SandboxSlot slot) const {
+  const Sandbox& sandbox = sandboxes_[slot];
+  const Device& device = devices_[sandbox.device];
+  if (occupants_total_ >= options_.most_sandboxes) return false;
+  if (device.occupants >= device.options.contexts) return false;
+  // Where idle sandboxes are moved off, only those at work hold memory, and they were admitted.
+  if (options_.memory_rule == MemoryRule::kRunningOnly) return true;
+  return device.occupied + sandbox.memory <= device.options.memory;
+}
+
+bool Fleet::may_run(SandboxSlot slot) const {
+  const Sandbox& sandbox = sandboxes_[slot];
+  const Device& device = devices_[sandbox.device];
+  return sandbox.holds == Sandbox::Holds::kToken || device.tokens_held < device.tokens;
+}
+
+bool Fleet::is_open(const Device& device) const {
+  return device.healthy && (device.tokens_held < device.tokens || has_cold_room(device));
+}
+
+bool Fleet::has_cold_room(const Device& device) const {
+  if (options_.starts_outside_tokens > 0) {
+    return device.start_slots_held < options_.starts_outside_tokens;
+  }
+  return device.tokens_held < device.tokens;
+}
+
+bool Fleet::memory_fits(const Device& device, Bytes memory) const {
+  // Idle sandboxes can be evicted, so what they hold counts as free.
+  const Bytes evictable =
+      options_.memory_rule == MemoryRule::kEverySandbox ? device.idle_memory : Bytes(0);
+  return device.committed - evictable + memory <= device.options.memory;
+}
+
+// ---- What dispatch did
+
+template <typename Change>
+void Fleet::change(uint32_t device_index, Change change_it) {
+  Device& device = devices_[device_index];
+  const bool was_open = is_open(device);
+  change_it(device);
+  const bool open = is_open(device);
+  if (was_open && !open) --open_devices_;
+  if (!was_open && open) ++open_devices_;
+}
+
+SandboxSlot Fleet::plan(SandboxId id, FunctionId function, const Flow& flow, uint32_t device,
+                        Instant now) {
+  SandboxSlot slot = static_cast<SandboxSlot>(sandboxes_.size());
+  if (free_slots_.empty()) {
+    sandboxes_.emplace_back();
+    place_in_all_.push_back(0);
+  } else {
+    slot = free_slots_.back();
+    free_slots_.pop_back();
+  }
+  sandboxes_[slot] = Sandbox{.id = id,
+                             .function = function,
+                             .revision = flow.revision,
+                             .device = device,
+                             .memory = flow.device_memory,
+                             .since = now,
+                             .last_used = now};
+  by_id_[id] = slot;
+  place_in_all_[slot] = static_cast<uint32_t>(all_.size());
+  all_.push_back(slot);
+  ++sandboxes_total_;
+  ++devices_[device].sandboxes;
+  devices_[device].committed += flow.device_memory;
+  hold(slot,
+       options_.starts_outside_tokens > 0 ? Sandbox::Holds::kStartSlot : Sandbox::Holds::kToken);
+  return slot;
+}
+
+void Fleet::start(SandboxSlot slot, Instant now) {
+  Sandbox& sandbox = sandboxes_[slot];
+  CHECK(sandbox.state == SandboxState::kPlanned, "only a planned sandbox is started");
+  sandbox.state = SandboxState::kStarting;
+  sandbox.since = now;
+  ++occupants_total_;
+  ++devices_[sandbox.device].occupants;
+  devices_[sandbox.device].occupied += sandbox.memory;
+  make_resident(slot);
+}
+
+bool Fleet::run(SandboxSlot slot, Instant now) {
+  Sandbox& sandbox = sandboxes_[slot];
+  if (sandbox.state == SandboxState::kIdle) {
+    leave_idle(slot);
+    if (options_.memory_rule == MemoryRule::kRunningOnly) {
+      devices_[sandbox.device].committed += sandbox.memory;
+    }
+  }
+  if (sandbox.holds != Sandbox::Holds::kToken) {
+    release(slot);
+    hold(slot, Sandbox::Holds::kToken);
+  }
+  sandbox.state = SandboxState::kBusy;
+  sandbox.since = now;
+  sandbox.last_used = now;
+  ++sandbox.served;
+  const bool moved = options_.memory_rule == MemoryRule::kRunningOnly && !sandbox.resident;
+  make_resident(slot);
+  return moved;
+}
+
+void Fleet::rest(SandboxSlot slot, Instant now, bool moves_off) {
+  Sandbox& sandbox = sandboxes_[slot];
+  release(slot);
+  Device& device = devices_[sandbox.device];
+  if (options_.memory_rule == MemoryRule::kRunningOnly) device.committed -= sandbox.memory;
+  device.idle_memory += sandbox.memory;
+  ++device.idle;
+  ++idle_total_;
+  sandbox.state = SandboxState::kIdle;
+  sandbox.since = now;
+  sandbox.last_used = now;
+  if (sandbox.function.value >= idle_by_function_.size()) {
+    idle_by_function_.resize(sandbox.function.value + 1);
+  }
+  idle_by_function_[sandbox.function.value].push_back(slot);
+  if (moves_off) move_off(slot);
+}
+
+void Fleet::stop(SandboxSlot slot, Instant now) {
+  Sandbox& sandbox = sandboxes_[slot];
+  CHECK(sandbox.state != SandboxState::kStopping, "a sandbox is stopped once");
+  CHECK(sandbox.state != SandboxState::kPlanned, "a planned sandbox has no process to stop");
+  Device& device = devices_[sandbox.device];
+  const bool was_idle = sandbox.state == SandboxState::kIdle;
+  if (was_idle) leave_idle(slot);
+  if (!was_idle || options_.memory_rule == MemoryRule::kEverySandbox) {
+    device.committed -= sandbox.memory;
+  }
+  --device.sandboxes;
+  --sandboxes_total_;
+  sandbox.state = SandboxState::kStopping;
+  sandbox.since = now;
+}
+
+void Fleet::remove(SandboxSlot slot) {
+  if (sandboxes_[slot].state == SandboxState::kPlanned) {
+    Device& device = devices_[sandboxes_[slot].device];
+    device.committed -= sandboxes_[slot].memory;
+    --device.sandboxes;
+    --sandboxes_total_;
+  } else {
+    if (sandboxes_[slot].state != SandboxState::kStopping) stop(slot, sandboxes_[slot].since);
+    Device& device = devices_[sandboxes_[slot].device];
+    --device.occupants;
+    --occupants_total_;
+    device.occupied -= sandboxes_[slot].memory;
+  }
+  release(slot);
+  move_off(slot);
+  by_id_.erase(sandboxes_[slot].id);
+  const SandboxSlot last = all_.back();
+  all_[place_in_all_[slot]] = last;
+  place_in_all_[last] = place_in_all_[slot];
+  all_.pop_back();
+  free_slots_.push_back(slot);
+}
+
+void Fleet::replace_id(SandboxSlot slot, SandboxId id, Instant now) {
+  by_id_.erase(sandboxes_[slot].id);
+  by_id_[id] = slot;
+  sandboxes_[slot].id = id;
+  sandboxes_[slot].since = now;
+}
+
+void Fleet::assign(SandboxSlot slot, uint32_t invocation) {
+  sandboxes_[slot].invocation = invocation;
+  sandboxes_[slot].has_invocation = true;
+}
+
+void Fleet::unassign(SandboxSlot slot) { sandboxes_[slot].has_invocation = false; }
+
+void Fleet::set_tokens(uint32_t device, unsigned tokens) {
+  change(device, [&](Device& d) { d.tokens = tokens; });
+}
+
+void Fleet::set_reading(uint32_t device, double utilisation, bool healthy) {
+  change(device, [&](Device& d) {
+    d.utilisation = utilisation;
+    d.healthy = healthy;
+  });
+}
+
+void Fleet::hold(SandboxSlot slot, Sandbox::Holds what) {
+  sandboxes_[slot].holds = what;
+  change(sandboxes_[slot].device, [&](Device& device) {
+    if (what == Sandbox::Holds::kToken) ++device.tokens_held;
+    if (what == Sandbox::Holds::kStartSlot) ++device.start_slots_held;
+  });
+}
+
+void Fleet::release(SandboxSlot slot) {
+  const Sandbox::Holds what = sandboxes_[slot].holds;
+  sandboxes_[slot].holds = Sandbox::Holds::kNothing;
+  change(sandboxes_[slot].device, [&](Device& device) {
+    if (what == Sandbox::Holds::kToken) --device.tokens_held;
+    if (what == Sandbox::Holds::kStartSlot) --device.start_slots_held;
+  });
+}
+
+void Fleet::leave_idle(SandboxSlot slot) {
+  const Sandbox& sandbox = sandboxes_[slot];
+  Device& device = devices_[sandbox.device];
+  device.idle_memory -= sandbox.memory;
+  --device.idle;
+  --idle_total_;
+  std::erase(idle_by_function_[sandbox.function.value], slot);
+}
+
+void Fleet::make_resident(SandboxSlot slot) {
+  Sandbox& sandbox = sandboxes_[slot];
+  if (options_.memory_rule != MemoryRule::kRunningOnly || sandbox.resident) return;
+  Device& device = devices_[sandbox.device];
+  // Idle sandboxes make room, the least recently used first.
+  while (device.resident + sandbox.memory > device.options.memory) {
+    SandboxSlot oldest = kNoSandbox;
+    for (const SandboxSlot other : all_) {
+      const Sandbox& s = sandboxes_[other];
+      if (s.device != sandbox.device || s.state != SandboxState::kIdle || !s.resident) continue;
+      if (oldest == kNoSandbox || s.last_used < sandboxes_[oldest].last_used) oldest = other;
+    }
+    if (oldest == kNoSandbox) break;
+    move_off(oldest);
+  }
+  sandbox.resident = true;
+  device.resident += sandbox.memory;
+}
+
+void Fleet::move_off(SandboxSlot slot) {
+  Sandbox& sandbox = sandboxes_[slot];
+  if (!sandbox.resident) return;
+  sandbox.resident = false;
+  devices_[sandbox.device].resident -= sandbox.memory;
+}
+
+}  // namespace lambent::scheduling

@@ -1,0 +1,184 @@
+// Fleet: the devices that share one set of flows and the sandboxes on them: tokens, memory, warm
+// pool. Kept by dispatch on the loop thread; policies and tests read it to find a place for a flow.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <unordered_map>
+#include <vector>
+
+#include "base/ids.h"
+#include "base/time.h"
+#include "base/units.h"
+#include "scheduling/eviction.h"
+#include "scheduling/flow.h"
+#include "scheduling/wait_reason.h"
+
+namespace lambent::scheduling {
+
+// Devices are counted from 1; this one means "no GPU": the host's processors.
+constexpr DeviceId kHostDevice{0};
+
+struct DeviceOptions {
+  DeviceId id;
+  Bytes memory;
+  unsigned tokens = 2;     // D: how many invocations it may run at once
+  unsigned contexts = 32;  // sandboxes, each with a GPU context, that may exist on it at once
+};
+
+// Which sandboxes count against a device's memory.
+enum class MemoryRule {
+  kEverySandbox,  // all of them: nothing moves idle ones off the device
+  kRunningOnly,   // those at work: idle ones are moved to the host when room is needed
+};
+
+struct FleetOptions {
+  std::vector<DeviceOptions> devices;
+  unsigned most_sandboxes = 64;  // on all devices together
+  MemoryRule memory_rule = MemoryRule::kEverySandbox;
+  EvictionRule eviction = EvictionRule::kCostAware;
+  // 0: a cold start holds one of the device's tokens. More: cold starts hold one of this many start
+  // slots of the device instead, and need a token only when the sandbox is ready.
+  unsigned starts_outside_tokens = 0;
+};
+
+using SandboxSlot = uint32_t;
+constexpr SandboxSlot kNoSandbox = ~SandboxSlot{0};
+
+enum class SandboxState {
+  kPlanned,   // waits for the memory of sandboxes that are being stopped for it
+  kStarting,  // until it asks for work
+  kIdle,
+  kBusy,
+  kStopping,
+};
+std::string_view name_of(SandboxState state);
+
+struct Sandbox {
+  SandboxId id;
+  FunctionId function;
+  uint64_t revision = 0;
+  uint32_t device = 0;  // index into devices()
+  Bytes memory;
+  SandboxState state = SandboxState::kPlanned;
+  enum class Holds { kNothing, kToken, kStartSlot } holds = Holds::kNothing;
+  bool resident = false;    // its memory is on the device (kRunningOnly)
+  uint32_t invocation = 0;  // dispatch's number of the invocation that it starts for or runs
+  bool has_invocation = false;
+  Instant since{};  // when it came into this state
+  Instant last_used{};
+  uint64_t served = 0;
+};
+
+struct Device {
+  DeviceOptions options;
+  unsigned tokens = 0;  // D as it is now
+  bool healthy = true;
+  double utilisation = 0;
+  unsigned tokens_held = 0;
+  unsigned start_slots_held = 0;
+  unsigned sandboxes = 0;  // planned, starting, idle and busy
+  unsigned occupants = 0;  // processes that exist: starting, idle, busy and stopping
+  unsigned idle = 0;
+  Bytes committed;  // by MemoryRule: what admission counts
+  Bytes idle_memory;
+  Bytes occupied;  // memory of the processes that exist, stopping ones included
+  Bytes resident;  // kRunningOnly: on the device now
+
+  bool is_idle() const { return tokens_held == 0 && start_slots_held == 0; }
+};
+
+// Where an invocation of a flow could go now.
+struct Place {
+  uint32_t device = 0;            // index into devices()
+  SandboxSlot warm = kNoSandbox;  // the idle sandbox to use; kNoSandbox: a new one is started
+};
+struct PlaceOrReason {
+  std::optional<Place> place;
+  WaitReason reason = WaitReason::kNone;
+};
+
+class Fleet {
+ public:
+  explicit Fleet(FleetOptions options);
+
+  const FleetOptions& options() const { return options_; }
+  const std::vector<Device>& devices() const { return devices_; }
+  const Sandbox& sandbox(SandboxSlot slot) const { return sandboxes_[slot]; }
+  std::optional<SandboxSlot> find(SandboxId id) const;
+  std::optional<uint32_t> device_index(DeviceId id) const;
+  // Every sandbox that exists, in no order.
+  const std::vector<SandboxSlot>& all() const { return all_; }
+  size_t idle_sandboxes() const { return idle_total_; }
+
+  // Whether any healthy device could take an invocation at all; asked before every decision.
+  bool has_room() const { return open_devices_ > 0; }
+  // Whether some healthy device has nothing to do.
+  bool any_device_idle() const;
+  // Whether a sandbox of this memory could ever be placed.
+  bool could_ever_fit(Bytes memory) const;
+
+  // Late binding: the warm sandbox if its device has a token. A flow whose warm sandboxes are all
+  // on busy devices waits for them unless another device has nothing to do: a second cold start is
+  // worth less than a short wait, but no device idles while work that fits is waiting.
+  PlaceOrReason find_place(FunctionId function, const Flow& flow, bool idle_devices_only) const;
+
+  // The sandboxes to stop so that a new one of this memory may be planned there, by the eviction
+  // rule; empty if there is room already. Only for a place that find_place gave.
+  std::vector<SandboxSlot> victims_for(const Place& place, Bytes memory, const Flows& flows,
+                                       Instant now) const;
+
+  // What dispatch did. Each keeps the counts of the device.
+  SandboxSlot plan(SandboxId id, FunctionId function, const Flow& flow, uint32_t device,
+                   Instant now);
+  // Whether the processes that still exist leave room for this planned one to be started.
+  bool may_start(SandboxSlot slot) const;
+  void start(SandboxSlot slot, Instant now);
+  // A sandbox that is ready may run if it holds a token or its device has one left.
+  bool may_run(SandboxSlot slot) const;
+  // Returns whether its memory had to be brought in.
+  bool run(SandboxSlot slot, Instant now);
+  void rest(SandboxSlot slot, Instant now, bool move_off);
+  // What it holds stays held until it is gone, for the device is not free before.
+  void stop(SandboxSlot slot, Instant now);
+  void remove(SandboxSlot slot);
+  // The same place, token and memory for another try at starting it.
+  void replace_id(SandboxSlot slot, SandboxId id, Instant now);
+  void assign(SandboxSlot slot, uint32_t invocation);
+  void unassign(SandboxSlot slot);
+
+  void set_tokens(uint32_t device, unsigned tokens);
+  void set_reading(uint32_t device, double utilisation, bool healthy);
+
+  // Idle sandboxes of the function, most recently used last.
+  const std::vector<SandboxSlot>& idle_of(FunctionId function) const;
+
+ private:
+  bool is_open(const Device& device) const;
+  bool has_cold_room(const Device& device) const;
+  bool memory_fits(const Device& device, Bytes memory) const;
+  PlaceOrReason find_cold_place(Bytes memory, bool idle_devices_only) const;
+  void hold(SandboxSlot slot, Sandbox::Holds what);
+  void release(SandboxSlot slot);
+  void leave_idle(SandboxSlot slot);
+  void make_resident(SandboxSlot slot);
+  void move_off(SandboxSlot slot);
+  // Wraps a change of a device's tokens so that open_devices_ stays right.
+  template <typename Change>
+  void change(uint32_t device, Change change_it);
+
+  FleetOptions options_;
+  std::vector<Device> devices_;
+  unsigned open_devices_ = 0;
+  std::vector<Sandbox> sandboxes_;
+  std::vector<SandboxSlot> free_slots_;
+  std::vector<SandboxSlot> all_;
+  std::vector<uint32_t> place_in_all_;
+  std::unordered_map<SandboxId, SandboxSlot> by_id_;
+  std::vector<std::vector<SandboxSlot>> idle_by_function_;
+  unsigned sandboxes_total_ = 0;
+  unsigned occupants_total_ = 0;
+  unsigned idle_total_ = 0;
+};
+
+}  // namespace lambent::scheduling

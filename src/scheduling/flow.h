@@ -1,0 +1,65 @@
+// Flow: what scheduling knows of one function: its limits, how much of it waits and runs, and what
+// was learnt of it. A value; kept by dispatch on the loop thread, read by policies.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "base/ids.h"
+#include "base/time.h"
+#include "base/units.h"
+
+namespace lambent::scheduling {
+
+// The mean of the first kWindow samples, from then on an exponentially weighted one: it settles
+// quickly and still follows a function whose behaviour changes.
+class RunningMean {
+ public:
+  static constexpr uint64_t kWindow = 64;
+
+  RunningMean() = default;
+  // What was learnt before a restart.
+  RunningMean(Duration mean, uint64_t samples) : mean_(mean), samples_(samples) {}
+
+  bool known() const { return samples_ > 0; }
+  Duration mean() const { return mean_; }
+  Duration mean_or(Duration otherwise) const { return known() ? mean_ : otherwise; }
+  uint64_t samples() const { return samples_; }
+
+  void learn(Duration sample) {
+    ++samples_;
+    const int64_t weight = static_cast<int64_t>(samples_ < kWindow ? samples_ : kWindow);
+    mean_ += (sample - mean_) / weight;
+  }
+
+ private:
+  Duration mean_{};
+  uint64_t samples_ = 0;
+};
+
+struct Flow {
+  bool registered = false;
+  TenantId tenant;
+  uint64_t revision = 0;
+  double weight = 1;
+  unsigned max_concurrency = 1;
+  Bytes device_memory;  // of each of its sandboxes; zero: it uses no GPU
+  Duration timeout{};
+
+  uint32_t pending = 0;    // waiting in its queue
+  uint32_t in_flight = 0;  // dispatched and not over: their sandbox starts or they run
+  uint64_t oldest = 0;     // arrival number of the first in its queue; meaningless if none waits
+
+  RunningMean execution;     // of the handler alone, never with cold time in it
+  RunningMean interarrival;  // between two arrivals
+  RunningMean cold_start;    // until a new sandbox asked for work
+  Instant last_arrival = kNever;
+  Instant last_activity{};  // last arrival, dispatch or finish
+
+  bool has_work() const { return pending > 0 || in_flight > 0; }
+};
+
+// Indexed by FunctionId, which is dense.
+using Flows = std::vector<Flow>;
+
+}  // namespace lambent::scheduling

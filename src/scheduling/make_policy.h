@@ -1,0 +1,24 @@
+// The policies by the names that users write. Called by main, the simulator and tests.
+#pragma once
+
+#include <memory>
+#include <span>
+#include <string_view>
+
+#include "base/result.h"
+#include "scheduling/policy.h"
+
+namespace lambent::scheduling {
+
+struct PolicyOptions {
+  // FCFS: whether a function's memory is moved off the device after each invocation.
+  bool fcfs_moves_off_after_run = true;
+};
+
+// "fcfs", "fcfs-naive".
+std::span<const std::string_view> policy_names();
+
+// INVALID_ARGUMENT, listing the names, for any other.
+Result<std::unique_ptr<Policy>> make_policy(std::string_view name, const PolicyOptions& options);
+
+}  // namespace lambent::scheduling

@@ -1,0 +1,79 @@
+// Policy: chooses whose invocation is dispatched next. Pure: it sees a view and a time, knows no
+// clock, lock or file; called by dispatch on the loop thread, by the simulator and by tests.
+#pragma once
+
+#include <string_view>
+
+#include "base/ids.h"
+#include "base/time.h"
+#include "scheduling/fleet.h"
+#include "scheduling/flow.h"
+#include "scheduling/wait_reason.h"
+
+namespace lambent::scheduling {
+
+// What a policy may look at. Dispatch changes it first and then tells the policy.
+struct View {
+  const Flows& flows;
+  const Fleet& fleet;
+
+  const Flow& flow(FunctionId function) const { return flows[function.value]; }
+};
+
+// Dispatch the oldest invocation of this flow there, or nothing, and why.
+struct Decision {
+  bool dispatch = false;
+  FunctionId function;
+  Place place;
+  WaitReason reason = WaitReason::kNone;
+  // When time alone could change the answer.
+  Instant wake_at = kNever;
+
+  static Decision to(FunctionId function, Place place) { return {true, function, place}; }
+  static Decision nothing(WaitReason reason, Instant wake_at = kNever) {
+    return {false, {}, {}, reason, wake_at};
+  }
+};
+
+// Whether a flow is served, as users see it.
+enum class FlowState {
+  kInactive,   // nothing to do, and its grace period is over
+  kActive,     // has work, or is empty and expected back soon
+  kThrottled,  // too far ahead of the others
+};
+std::string_view name_of(FlowState state);
+
+struct FlowStanding {
+  FlowState state = FlowState::kInactive;
+  Duration virtual_time{};
+};
+
+class Policy {
+ public:
+  virtual ~Policy() = default;
+  virtual std::string_view name() const = 0;
+
+  // The flow's limits or counts changed in another way than below: (un)registered, invocations
+  // taken out of its queue.
+  virtual void flow_changed(const View& view, FunctionId function, Instant now) = 0;
+  virtual void enqueued(const View& view, FunctionId function, Instant now) = 0;
+  virtual void dispatched(const View& view, FunctionId function, Instant now) = 0;
+  // An invocation is over, however it ended; its execution time has been learnt.
+  virtual void finished(const View& view, FunctionId function, Instant now) = 0;
+
+  virtual Decision decide(const View& view, Instant now) = 0;
+
+  // Why the first in this flow's queue is not running. Cheap: asked for each that waits.
+  virtual WaitReason why_waiting(const View& view, FunctionId function) const = 0;
+  virtual FlowStanding standing(const View& view, FunctionId function, Instant now) const = 0;
+
+  virtual Duration global_virtual_time() const { return {}; }
+  // How often work conservation dispatched a throttled flow.
+  virtual uint64_t conserving_dispatches() const { return 0; }
+  // False: a sandbox is stopped after its one invocation.
+  virtual bool keeps_sandboxes() const { return true; }
+  // True: a sandbox's memory is moved off the device after each invocation, in the background.
+  virtual bool moves_off_after_run() const { return false; }
+};
+
+}  // namespace lambent::scheduling

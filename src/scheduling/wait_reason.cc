@@ -1,0 +1,31 @@
+#include "scheduling/wait_reason.h"
+
+namespace lambent::scheduling {
+
+std::string_view name_of(WaitReason reason) {
+  switch (reason) {
+    case WaitReason::kNone:
+      return "none";
+    case WaitReason::kOwnQueue:
+      return "own_queue";
+    case WaitReason::kConcurrencyLimit:
+      return "concurrency_limit";
+    case WaitReason::kThrottled:
+      return "throttled";
+    case WaitReason::kBehindOthers:
+      return "behind_others";
+    case WaitReason::kNoToken:
+      return "no_token";
+    case WaitReason::kNoMemory:
+      return "no_memory";
+    case WaitReason::kNoSandbox:
+      return "no_sandbox";
+    case WaitReason::kNoDevice:
+      return "no_device";
+    case WaitReason::kDraining:
+      return "draining";
+  }
+  return "none";
+}
+
+}  // namespace lambent::scheduling

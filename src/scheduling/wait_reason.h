@@ -1,0 +1,23 @@
+// WaitReason: why an invocation waits, in a word that users see. A value; given by policies, kept
+// by dispatch with each outcome.
+#pragma once
+
+#include <string_view>
+
+namespace lambent::scheduling {
+
+enum class WaitReason {
+  kNone,              // it did not wait
+  kOwnQueue,          // behind others of its function
+  kConcurrencyLimit,  // its function runs as many as it may
+  kThrottled,         // its function is ahead of the others' share
+  kBehindOthers,      // other functions came first in the policy's order
+  kNoToken,           // every device runs as many as it may
+  kNoMemory,          // no device has that much memory free
+  kNoSandbox,         // the pool is full of sandboxes at work
+  kNoDevice,          // no healthy device
+  kDraining,          // the worker takes no more work
+};
+std::string_view name_of(WaitReason reason);
+
+}  // namespace lambent::scheduling
