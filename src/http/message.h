@@ -14,6 +14,8 @@ class Headers {
   void add(std::string name, std::string value) {
     fields_.emplace_back(std::move(name), std::move(value));
   }
+  // More of the last field's value; there must be one.
+  void append_to_last(std::string_view value) { fields_.back().second.append(value); }
   // Replaces every field of that name.
   void set(std::string_view name, std::string value);
   // The first value, or an empty string.

@@ -32,7 +32,8 @@ class Responder {
   void start_chunked(Response head);
   bool send_chunk(std::string_view data);
   void finish_chunked();
-  // Called once if the client goes away before the answer was sent.
+  // Called once if the client is seen to go away before the answer was sent; not if this responder
+  // is gone by then.
   void on_disconnect(std::function<void()> callback);
 
  private:
@@ -48,6 +49,9 @@ struct ServerOptions {
   Duration header_timeout = limits::kHttpHeaderTimeout;
   Duration body_timeout = limits::kHttpBodyTimeout;
   Duration idle_timeout = limits::kHttpIdleTimeout;
+  // A client that only closed its sending side still gets its answer; over TCP it cannot be told
+  // from one that is gone until we write. False: the end of its sending is a disconnect.
+  bool serve_half_closed = true;
   // Bodies for the server's own answers (400, 408, 413, 431, 503); status and reason in, response
   // out.
   std::function<Response(int status, std::string_view reason)> error_response;
@@ -58,6 +62,7 @@ class Server {
   using Handler = std::function<void(Request, Responder)>;
 
   Server(loop::EventLoop& loop, ServerOptions options, Handler handler);
+  // Not from within one of its own callbacks. Responders that are still out become mute.
   ~Server();
   Server(const Server&) = delete;
   Server& operator=(const Server&) = delete;
@@ -70,8 +75,7 @@ class Server {
 
  private:
   struct State;
-  // Shared with exchanges that outlive a connection.
-  std::shared_ptr<State> state_;
+  std::unique_ptr<State> state_;
 };
 
 // A listening socket; port 0 asks for any. UNAVAILABLE if the address is in use.

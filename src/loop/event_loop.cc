@@ -22,8 +22,7 @@ constexpr int kEventsPerTurn = 256;
 constexpr uint64_t kWakeToken = 0;
 
 uint32_t epoll_mask(bool readable, bool writable) {
-  return (readable ? uint32_t{EPOLLIN} | uint32_t{EPOLLRDHUP} : 0u) |
-         (writable ? uint32_t{EPOLLOUT} : 0u);
+  return (readable ? uint32_t{EPOLLIN} : 0u) | (writable ? uint32_t{EPOLLOUT} : 0u);
 }
 
 // epoll_wait with a time-out finer than a millisecond where the kernel has it (5.11).
@@ -120,7 +119,7 @@ void EventLoop::State::dispatch(const epoll_event& event) {
   Readiness ready;
   ready.readable = (event.events & EPOLLIN) != 0;
   ready.writable = (event.events & EPOLLOUT) != 0;
-  ready.hung_up = (event.events & (EPOLLHUP | EPOLLERR | EPOLLRDHUP)) != 0;
+  ready.hung_up = (event.events & (EPOLLHUP | EPOLLERR)) != 0;
   callback(ready);
   slot = find(event.data.u64);
   if (slot != nullptr) slot->callback = std::move(callback);

@@ -16,7 +16,8 @@ namespace lambent::loop {
 
 using TimerId = StrongId<struct TimerTag, uint64_t>;
 
-// What a descriptor is watched for, and what was seen; error and hang-up are always reported.
+// What a descriptor is watched for, and what was seen. hung_up (both directions are gone, or an
+// error) is always reported; a peer that only ended its sending shows as readable.
 struct Readiness {
   bool readable = false;
   bool writable = false;
