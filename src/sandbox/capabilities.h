@@ -5,15 +5,16 @@
 #include <string>
 #include <vector>
 
+#include "base/result.h"
+
 namespace lambent::sandbox {
 
 enum class CgroupVersion { kNone, kV1, kV2 };
 
 struct Capabilities {
-  bool root = false;             // as root, or as an ordinary user with user namespaces
-  bool user_namespaces = false;  // sandboxes get one of their own
-  bool seccomp = false;
-  bool fresh_proc = false;  // sandboxes can have a /proc of their own
+  std::string impossible;        // why there can be no sandboxes at all; empty: there can
+  bool root = false;             // rights of our own, or those of an own user namespace
+  bool user_namespaces = false;  // each program gets a user namespace of its own
   CgroupVersion cgroup = CgroupVersion::kNone;
   // Which limits a cgroup enforces; the others fall back as weaker_limits() tells.
   bool memory_cgroup = false;
@@ -25,7 +26,8 @@ struct Capabilities {
   bool operator==(const Capabilities&) const = default;
 };
 
-// Tries everything out in a child process that is gone when this returns: blocks for some ms.
+// Tries everything out, in child processes and cgroups that are gone when this returns (some ms).
+// `cgroup_parent` as in LauncherOptions. For programs that report, such as doctor.
 Capabilities probe_capabilities(const std::string& cgroup_parent);
 
 // One sentence for each limit that is weaker than it should be; empty where nothing is.
@@ -33,5 +35,11 @@ std::vector<std::string> weaker_limits(const Capabilities& capabilities);
 
 // "name: value" lines for people.
 std::string to_string(const Capabilities& capabilities);
+
+// The part of the probe that is about namespaces; for lambent-launcher.
+Capabilities probe_namespaces();
+// Moves this (single-threaded) process into the mount namespace, and without root the user
+// namespace, in which it makes sandboxes.
+Result<void> enter_launcher_namespaces(bool root);
 
 }  // namespace lambent::sandbox

@@ -16,6 +16,7 @@
 #include "base/units.h"
 #include "loop/event_loop.h"
 #include "sandbox/capabilities.h"
+#include "sandbox/exit.h"
 #include "sandbox/plan.h"
 
 namespace lambent::sandbox {
@@ -34,21 +35,6 @@ struct Started {
   // From the launcher's taking up the plan until the program was executed.
   Duration elapsed{};
 };
-
-// How a sandbox ended. Everything that ran inside is gone when this is told.
-struct Exit {
-  int exit_code = 0;  // of the program, if no signal ended it
-  int signal = 0;     // 0: it exited by itself
-  bool out_of_memory = false;
-  bool killed = false;  // by our own kill()
-  Bytes memory_peak;    // zero where it cannot be measured
-  Duration cpu{};
-
-  bool operator==(const Exit&) const = default;
-};
-
-// "exit code 1", "signal 11 (Segmentation fault)", "out of memory (peak 64 MiB)"
-std::string to_string(const Exit& exit);
 
 class Launcher {
  public:

@@ -1,0 +1,32 @@
+// LauncherProcess: lambent-launcher as a child process, with the channel to it. A resource; made by
+// the Launcher (and by tests, which speak over the channel directly).
+#pragma once
+
+#include "sandbox/capabilities.h"
+#include "sandbox/channel.h"
+#include "sandbox/launcher.h"
+
+namespace lambent::sandbox {
+
+class LauncherProcess {
+ public:
+  // Blocks until the child has said hello: some hundred ms at most. NOT_FOUND if there is no such
+  // program; FAILED_PRECONDITION if sandboxes are not possible here.
+  static Result<LauncherProcess> spawn(const LauncherOptions& options);
+  LauncherProcess(LauncherProcess&& other) noexcept;
+  LauncherProcess& operator=(LauncherProcess&&) = delete;
+  // Closes the channel, which ends everything, and waits for it.
+  ~LauncherProcess();
+
+  Channel& channel() { return channel_; }
+  pid_t pid() const { return pid_; }
+  const Capabilities& capabilities() const { return capabilities_; }
+
+ private:
+  LauncherProcess() = default;
+  Channel channel_;
+  pid_t pid_ = -1;
+  Capabilities capabilities_;
+};
+
+}  // namespace lambent::sandbox
