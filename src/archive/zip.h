@@ -31,6 +31,8 @@ Result<UnpackedZip> unpack_zip(std::string_view zip, const std::string& destinat
                                const ZipLimits& limits = {});
 // Reads the whole zip with the same checks and writes nothing.
 Result<UnpackedZip> check_zip(std::string_view zip, const ZipLimits& limits = {});
+// Removes what unpackings that never ended left beside destinations in `folder`; for start-up.
+void remove_partial(const std::string& folder);
 
 // A zip of a folder's files; the same bytes for the same contents. Symbolic links that stay inside
 // are kept; anything else that is no file or folder is INVALID_ARGUMENT.

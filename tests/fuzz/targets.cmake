@@ -1,0 +1,1 @@
+fuzz_target(zip USES base domain archive)

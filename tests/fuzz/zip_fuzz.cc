@@ -1,0 +1,19 @@
+// A package from a stranger: it is refused or checked, within its limits.
+#include <cstddef>
+#include <cstdint>
+#include <string_view>
+
+#include "archive/zip.h"
+#include "base/check.h"
+
+extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
+  const lambent::archive::ZipLimits limits{
+      .zipped = lambent::Bytes::mib(1), .unzipped = lambent::Bytes::kib(256), .entries = 64};
+  const std::string_view zip(reinterpret_cast<const char*>(data), size);
+  const auto checked = lambent::archive::check_zip(zip, limits);
+  if (checked.ok()) {
+    CHECK(checked->entries <= limits.entries, "no more entries than the limit");
+    CHECK(checked->size <= limits.unzipped, "no more bytes than the limit");
+  }
+  return 0;
+}
