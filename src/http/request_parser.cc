@@ -150,8 +150,13 @@ void RequestParser::next() {
 }
 
 void RequestParser::feed_head(std::string_view& data) {
+  // Empty lines before a request line are to be ignored (RFC 9112, 2.2), even if cut in two.
+  if (partial_head_ == "\r" && data.starts_with('\n')) {
+    data.remove_prefix(1);
+    partial_head_.clear();
+    status_ = Status::kIdle;
+  }
   if (partial_head_.empty()) {
-    // Empty lines before a request line are to be ignored (RFC 9112, 2.2).
     while (data.starts_with("\r\n")) data.remove_prefix(2);
     if (data.empty()) return;
     const size_t end = data.find("\r\n\r\n");
@@ -172,8 +177,6 @@ void RequestParser::feed_head(std::string_view& data) {
     data.remove_prefix(taken.size());
     if (partial_head_.size() >= limits_.max_headers) {
       fail(431, "the request headers are larger than is allowed here");
-    } else if (partial_head_ == "\r\n") {
-      next();
     }
     return;
   }

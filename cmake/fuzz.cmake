@@ -1,0 +1,45 @@
+# fuzz_target(NAME USES rooms... [MUTATIONS n] [LINKS libraries...])
+#
+# tests/fuzz/NAME_fuzz.cc defines LLVMFuzzerTestOneInput; tests/fuzz/corpus/NAME/ holds seeds.
+# Always: the test NAME_corpus runs the seeds and a fixed number of seeded mutations of them.
+# With LAMBENT_FUZZ=ON (clang): also the libFuzzer program build/.../fuzz/NAME_fuzz, with address and
+# undefined-behaviour sanitizers, to be run by hand or by CI for as long as one likes:
+#   build/fuzz/fuzz/NAME_fuzz -max_total_time=60 NEW_CORPUS_FOLDER tests/fuzz/corpus/NAME
+if(LAMBENT_FUZZ)
+  if(NOT CMAKE_CXX_COMPILER_ID MATCHES "Clang")
+    message(FATAL_ERROR "LAMBENT_FUZZ needs clang: -DCMAKE_C_COMPILER=clang -DCMAKE_CXX_COMPILER=clang++")
+  endif()
+  add_compile_options(-fsanitize=fuzzer-no-link,address,undefined -fno-omit-frame-pointer
+                      -fno-sanitize-recover=all)
+  add_link_options(-fsanitize=address,undefined)
+endif()
+
+function(fuzz_target name)
+  cmake_parse_arguments(FUZZ "" "MUTATIONS" "USES;LINKS" ${ARGN})
+  if(NOT FUZZ_MUTATIONS)
+    set(FUZZ_MUTATIONS 20000)
+  endif()
+  set(folder ${CMAKE_SOURCE_DIR}/tests/fuzz)
+  set(programs ${name}_corpus)
+  add_executable(${name}_corpus ${folder}/${name}_fuzz.cc ${folder}/corpus_main.cc)
+  target_link_libraries(${name}_corpus PRIVATE lambent_base)
+  set_target_properties(${name}_corpus PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/tests)
+  add_test(NAME ${name}_corpus COMMAND ${name}_corpus ${folder}/corpus/${name} ${FUZZ_MUTATIONS})
+  set_tests_properties(${name}_corpus PROPERTIES TIMEOUT 120 LABELS fuzz)
+  if(LAMBENT_FUZZ)
+    list(APPEND programs ${name}_fuzz)
+    add_executable(${name}_fuzz ${folder}/${name}_fuzz.cc)
+    target_link_options(${name}_fuzz PRIVATE -fsanitize=fuzzer)
+    set_target_properties(${name}_fuzz PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/fuzz)
+  endif()
+  foreach(program ${programs})
+    foreach(other ${FUZZ_USES})
+      if(NOT TARGET lambent_${other})
+        message(FATAL_ERROR "fuzz_target(${name}): there is no room '${other}'")
+      endif()
+      target_link_libraries(${program} PRIVATE lambent_${other})
+    endforeach()
+    target_include_directories(${program} PRIVATE ${CMAKE_SOURCE_DIR}/src ${CMAKE_SOURCE_DIR})
+    target_link_libraries(${program} PRIVATE ${FUZZ_LINKS} Threads::Threads)
+  endforeach()
+endfunction()
