@@ -1,3 +1,4 @@
 # Everything that parses foreign bytes, one line each; see cmake/fuzz.cmake.
 fuzz_target(http_request USES http MUTATIONS 200000)
+fuzz_target(ledger USES protocol)
 fuzz_target(zip USES base domain archive)
