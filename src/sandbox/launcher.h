@@ -45,7 +45,8 @@ class Launcher {
   virtual ~Launcher() = default;
 
   // Called once for every sandbox that was started, after its OnStarted; never for one that could
-  // not be. If lambent-launcher itself dies, it is called for all (as killed by signal 9).
+  // not be. If lambent-launcher itself dies, it is called for all (as killed by signal 9), and the
+  // next launch starts another one.
   virtual void on_exit(OnExit callback) = 0;
 
   // Starts a sandbox. `callback` is called exactly once, later, from the loop: with
@@ -76,7 +77,8 @@ struct LauncherOptions {
 };
 
 // Starts lambent-launcher and waits (at most some hundred ms: call it before the loop runs) for its
-// hello. Destroying the Launcher ends all its sandboxes and waits until they are gone.
+// hello. Destroying the Launcher ends all its sandboxes, waits until they are gone, and drops the
+// callbacks that were still to come.
 Result<std::unique_ptr<Launcher>> start_launcher(loop::EventLoop& loop, LogSink& log,
                                                  LauncherOptions options);
 

@@ -50,19 +50,6 @@ Result<pid_t> start(const LauncherOptions& options, int channel) {
   return pid;
 }
 
-Result<Capabilities> hear_hello(Channel& channel) {
-  pollfd watched{channel.fd(), POLLIN, 0};
-  if (poll(&watched, 1, kHelloTimeoutMs) <= 0) {
-    return Error{ErrorCode::kDeadlineExceeded, "lambent-launcher does not say hello"};
-  }
-  ASSIGN_OR_RETURN(std::optional<Envelope> word, channel.receive());
-  if (word) {
-    if (auto* hello = std::get_if<Hello>(&word->message)) return hello->capabilities;
-    if (auto* failed = std::get_if<FailedReply>(&word->message)) return failed->error;
-  }
-  return Error{ErrorCode::kInternal, "lambent-launcher said something else than hello"};
-}
-
 }  // namespace
 
 Result<LauncherProcess> LauncherProcess::spawn(const LauncherOptions& options) {
@@ -71,14 +58,24 @@ Result<LauncherProcess> LauncherProcess::spawn(const LauncherOptions& options) {
   ASSIGN_OR_RETURN(process.pid_, start(options, ends.second.fd()));
   process.channel_ = std::move(ends.first);
   ends.second.close();
-  ASSIGN_OR_RETURN(process.capabilities_, hear_hello(process.channel_));
   return process;
 }
 
+Result<Capabilities> LauncherProcess::wait_for_hello() {
+  pollfd watched{channel_.fd(), POLLIN, 0};
+  if (poll(&watched, 1, kHelloTimeoutMs) <= 0) {
+    return Error{ErrorCode::kDeadlineExceeded, "lambent-launcher does not say hello"};
+  }
+  ASSIGN_OR_RETURN(std::optional<Envelope> word, channel_.receive());
+  if (word) {
+    if (auto* hello = std::get_if<Hello>(&word->message)) return hello->capabilities;
+    if (auto* failed = std::get_if<FailedReply>(&word->message)) return failed->error;
+  }
+  return Error{ErrorCode::kInternal, "lambent-launcher said something else than hello"};
+}
+
 LauncherProcess::LauncherProcess(LauncherProcess&& other) noexcept
-    : channel_(std::move(other.channel_)),
-      pid_(std::exchange(other.pid_, -1)),
-      capabilities_(std::move(other.capabilities_)) {}
+    : channel_(std::move(other.channel_)), pid_(std::exchange(other.pid_, -1)) {}
 
 LauncherProcess::~LauncherProcess() {
   channel_.close();

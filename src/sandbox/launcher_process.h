@@ -10,23 +10,25 @@ namespace lambent::sandbox {
 
 class LauncherProcess {
  public:
-  // Blocks until the child has said hello: some hundred ms at most. NOT_FOUND if there is no such
-  // program; FAILED_PRECONDITION if sandboxes are not possible here.
+  // Starts it and does not wait; its Hello (or the reason why not) comes over the channel.
+  // NOT_FOUND if there is no such program.
   static Result<LauncherProcess> spawn(const LauncherOptions& options);
+  // Blocks until the child has said hello: some hundred ms at most. FAILED_PRECONDITION if
+  // sandboxes are not possible here.
+  Result<Capabilities> wait_for_hello();
   LauncherProcess(LauncherProcess&& other) noexcept;
   LauncherProcess& operator=(LauncherProcess&&) = delete;
+
   // Closes the channel, which ends everything, and waits for it.
   ~LauncherProcess();
 
   Channel& channel() { return channel_; }
   pid_t pid() const { return pid_; }
-  const Capabilities& capabilities() const { return capabilities_; }
 
  private:
   LauncherProcess() = default;
   Channel channel_;
   pid_t pid_ = -1;
-  Capabilities capabilities_;
 };
 
 }  // namespace lambent::sandbox
