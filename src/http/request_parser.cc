@@ -79,37 +79,20 @@ struct RequestParser::Callbacks {
     self(parser).request_.target.append(at, length);
     return 0;
   }
-  // A whole head is parsed in one go, so fields and values come whole. Those that come when the
-  // head is done are trailers, which we ignore.
+  // A whole head is parsed in one go, so fields and values come whole.
   static int on_field(http_parser* parser, const char* at, size_t length) {
-    RequestParser& own = self(parser);
-    if (!own.head_parsed_) own.request_.headers.add(std::string(at, length), {});
+    self(parser).request_.headers.add(std::string(at, length), {});
     return 0;
   }
   static int on_value(http_parser* parser, const char* at, size_t length) {
-    RequestParser& own = self(parser);
     while (length > 0 && (at[length - 1] == ' ' || at[length - 1] == '\t')) length--;
-    if (!own.head_parsed_) own.request_.headers.append_to_last(std::string_view(at, length));
+    self(parser).request_.headers.append_to_last(std::string_view(at, length));
     return 0;
   }
   static int on_head(http_parser* parser) {
     self(parser).head_parsed_ = true;
     parser->upgrade = 0;  // we offer no other protocol; the request stands as it is
-    return 0;
-  }
-  static int on_body(http_parser* parser, const char* at, size_t length) {
-    RequestParser& own = self(parser);
-    if (own.request_.body.size() + length > own.limits_.max_body) {
-      own.fail(413, "the request body is larger than is allowed here");
-      return 1;
-    }
-    own.request_.body.append(at, length);
-    return 0;
-  }
-  static int on_complete(http_parser* parser) {
-    self(parser).status_ = Status::kComplete;
-    http_parser_pause(parser, 1);
-    return 0;
+    return 1;             // bodies are read by us
   }
 };
 
@@ -123,8 +106,6 @@ RequestParser::RequestParser(Limits limits)
   settings.on_header_field = Callbacks::on_field;
   settings.on_header_value = Callbacks::on_value;
   settings.on_headers_complete = Callbacks::on_head;
-  settings.on_body = Callbacks::on_body;
-  settings.on_message_complete = Callbacks::on_complete;
 }
 
 RequestParser::~RequestParser() = default;
@@ -199,8 +180,7 @@ void RequestParser::parse_head(std::string_view head) {
   const size_t parsed =
       http_parser_execute(&parser, &c_parser_->settings, head.data(), head.size());
   const auto error = HTTP_PARSER_ERRNO(&parser);
-  if (status_ == Status::kFailed) return;
-  if ((error != HPE_OK && error != HPE_PAUSED) || parsed != head.size() || !head_parsed_) {
+  if (error != HPE_OK || parsed != head.size() || !head_parsed_) {
     fail(400, error == HPE_OK ? "malformed request" : http_errno_description(error));
     return;
   }
@@ -272,7 +252,7 @@ void RequestParser::check_head() {
     return fail(400, "Content-Length is not a number");
   }
   chunked_ = encodings == 1;
-  chunk_overhead_ = 0;
+  if (chunked_) chunks_ = ChunkedDecoder(limits_.max_body, limits_.max_headers);
   body_left_ = 0;
   for (const char digit : length) body_left_ = body_left_ * 10 + static_cast<size_t>(digit - '0');
   if (body_left_ > limits_.max_body) {
@@ -298,20 +278,18 @@ void RequestParser::feed_sized_body(std::string_view& data) {
 }
 
 void RequestParser::feed_chunked_body(std::string_view& data) {
-  if (data.empty()) return;
-  http_parser& parser = c_parser_->state;
-  const size_t before = request_.body.size();
-  const size_t parsed =
-      http_parser_execute(&parser, &c_parser_->settings, data.data(), data.size());
-  data.remove_prefix(std::min(parsed, data.size()));
-  if (status_ == Status::kFailed || status_ == Status::kComplete) return;
-  if (HTTP_PARSER_ERRNO(&parser) != HPE_OK) {
-    return fail(400, http_errno_description(HTTP_PARSER_ERRNO(&parser)));
-  }
-  // Chunk sizes, extensions and trailers are read and dropped; only so many of them.
-  chunk_overhead_ += parsed - std::min(parsed, request_.body.size() - before);
-  if (chunk_overhead_ > limits_.max_headers + 16 * request_.body.size()) {
-    fail(400, "too many bytes of chunk extensions or trailers");
+  switch (chunks_.feed(data, request_.body)) {
+    case ChunkedDecoder::Status::kMore:
+      break;
+    case ChunkedDecoder::Status::kDone:
+      status_ = Status::kComplete;
+      break;
+    case ChunkedDecoder::Status::kMalformed:
+      fail(400, "malformed chunks, or too long extensions or trailers");
+      break;
+    case ChunkedDecoder::Status::kTooLarge:
+      fail(413, "the request body is larger than is allowed here");
+      break;
   }
 }
 

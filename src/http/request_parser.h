@@ -7,6 +7,7 @@
 #include <string>
 #include <string_view>
 
+#include "http/chunked_decoder.h"
 #include "http/message.h"
 
 namespace lambent::http {
@@ -51,7 +52,7 @@ class RequestParser {
   void next();
 
  private:
-  // Callbacks of the C parser that reads heads and chunks.
+  // Callbacks of the C parser that reads heads.
   struct Callbacks;
   struct CParser;
 
@@ -74,7 +75,7 @@ class RequestParser {
   bool chunked_ = false;
   bool head_parsed_ = false;
   size_t body_left_ = 0;
-  size_t chunk_overhead_ = 0;
+  ChunkedDecoder chunks_;
 };
 
 }  // namespace lambent::http

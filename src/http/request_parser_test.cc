@@ -105,8 +105,9 @@ TEST(RequestParser, RefusesAMissingOrDoubledHost) {
 
 TEST(RequestParser, RefusesBadChunks) {
   const std::string head = with_headers("Transfer-Encoding: chunked\r\n");
-  for (const char* body : {"x\r\n", "-1\r\n", "0x1\r\na\r\n", " 1\r\na\r\n", "1\r\nab\r\n",
-                           "1\nab\r\n", "\r\n", "fffffffffffffffff\r\n"}) {
+  for (const char* body :
+       {"x\r\n", "-1\r\n", "0x1\r\na\r\n", " 1\r\na\r\n", "1\r\nab\r\n", "1\nab\r\n", "\r\n",
+        "fffffffffffffffff\r\n", "1 \r\na\r\n", "1;\n\r\na\r\n", "0\r\nA: b\n\r\n"}) {
     expect_400(head + body);
   }
 }
