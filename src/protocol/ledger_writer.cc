@@ -2,14 +2,14 @@
 
 #include <fcntl.h>
 #include <sched.h>
-#include <sys/mman.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 namespace lambent::protocol {
 namespace {
 
 constexpr int kReserveAttempts = 64;
+// More than any device has; keeps sums far from overflowing.
+constexpr uint64_t kMostBytes = uint64_t{1} << 56;
 constexpr int kOverflowLockAttempts = 64;
 
 bool lock_row(int fd, uint32_t row, short type) {
@@ -46,60 +46,25 @@ void subtract_down_to_zero(std::atomic<uint64_t>& number, uint64_t amount) {
   }
 }
 
-struct Totals {
-  uint64_t held = 0;
-  uint64_t wanted = 0;
-};
-
 uint64_t saturating_add(uint64_t a, uint64_t b) { return a > UINT64_MAX - b ? UINT64_MAX : a + b; }
-
-// Reads `wanted` of a row before its `held`. A grant raises held first and lowers wanted then, so a
-// grant under way is seen at least once, perhaps twice, and never not at all.
-Totals sum_rows(const LedgerPage& page) {
-  Totals totals;
-  uint32_t rows = page.header.rows_in_use.load();
-  if (rows > kLedgerRows) rows = kLedgerRows;
-  for (uint32_t row = 0; row < rows; ++row) {
-    totals.wanted = saturating_add(totals.wanted, page.rows[row].wanted_bytes.load());
-    totals.held = saturating_add(totals.held, page.rows[row].held_bytes.load());
-  }
-  return totals;
-}
 
 }  // namespace
 
 bool LedgerWriter::open(const char* path) {
   close();
-  const int map_fd = ::open(path, O_RDWR | O_CLOEXEC);
-  if (map_fd < 0) return false;
-  struct stat status = {};
-  void* address = MAP_FAILED;
-  if (fstat(map_fd, &status) == 0 && status.st_size >= static_cast<off_t>(sizeof(LedgerPage))) {
-    address = mmap(nullptr, sizeof(LedgerPage), PROT_READ | PROT_WRITE, MAP_SHARED, map_fd, 0);
-  }
-  ::close(map_fd);
-  if (address == MAP_FAILED) return false;
-  page_ = static_cast<LedgerPage*>(address);
+  if (!view_.open(path)) return false;
   lock_fd_ = ::open(path, O_RDWR | O_CLOEXEC);
-  const LedgerHeader& header = page_->header;
-  const bool known = header.magic == kLedgerMagic && header.version == kLedgerVersion &&
-                     header.row_count == kLedgerRows;
-  if (lock_fd_ < 0 || !known || !take_row()) {
-    munmap(page_, sizeof(LedgerPage));
-    page_ = nullptr;
-    if (lock_fd_ >= 0) ::close(lock_fd_);
-    lock_fd_ = -1;
-    return false;
-  }
-  return true;
+  if (lock_fd_ >= 0 && take_row()) return true;
+  forget_after_fork();
+  return false;
 }
 
 bool LedgerWriter::take_row() {
   uint32_t row = 0;
   while (row < kLedgerOverflowRow && !lock_row(lock_fd_, row, F_WRLCK)) ++row;
   if (row < kLedgerOverflowRow) {
-    clear_row(page_->rows[row]);
-    page_->rows[row].process_id.store(static_cast<uint32_t>(getpid()));
+    clear_row(view_.page()->rows[row]);
+    view_.page()->rows[row].process_id.store(static_cast<uint32_t>(getpid()));
   } else {
     // Someone who looks whether the shared row is dead holds its lock for a moment.
     int attempts = 0;
@@ -109,25 +74,19 @@ bool LedgerWriter::take_row() {
     }
   }
   row_ = row;
-  raise_to(page_->header.rows_in_use, row + 1);
+  raise_to(view_.page()->header.rows_in_use, row + 1);
   return true;
 }
 
 void LedgerWriter::close() {
-  if (page_ == nullptr) return;
-  if (row_ != kLedgerOverflowRow) clear_row(page_->rows[row_]);
-  ::close(lock_fd_);
-  munmap(page_, sizeof(LedgerPage));
-  lock_fd_ = -1;
-  page_ = nullptr;
+  if (is_open() && row_ != kLedgerOverflowRow) clear_row(view_.page()->rows[row_]);
+  forget_after_fork();
 }
 
 void LedgerWriter::forget_after_fork() {
-  if (page_ == nullptr) return;
-  ::close(lock_fd_);
-  munmap(page_, sizeof(LedgerPage));
+  if (lock_fd_ >= 0) ::close(lock_fd_);
   lock_fd_ = -1;
-  page_ = nullptr;
+  view_.close();
   reclaiming_.clear();
 }
 
@@ -135,20 +94,21 @@ void LedgerWriter::forget_after_fork() {
 // one sees the other, so both cannot be granted what fits only once. If wishes (not grants) stand
 // in the way, wait for them to be decided rather than deny what would fit.
 bool LedgerWriter::try_reserve(uint64_t bytes) {
-  if (page_ == nullptr) return true;
-  LedgerHeader& header = page_->header;
-  LedgerRow& own = page_->rows[row_];
+  if (!is_open()) return true;
+  LedgerHeader& header = view_.page()->header;
+  LedgerRow& own = view_.page()->rows[row_];
   const uint64_t limit = header.limit_bytes;
+  const uint64_t most = limit == 0 ? kMostBytes : limit;
   bool reclaimed = false;
-  for (int attempt = 0; attempt < kReserveAttempts && (limit == 0 || bytes <= limit); ++attempt) {
+  for (int attempt = 0; attempt < kReserveAttempts && bytes <= most; ++attempt) {
     own.wanted_bytes.fetch_add(bytes);
-    const Totals totals = sum_rows(*page_);
+    const LedgerTotals totals = sum_ledger_rows(*view_.page());
     if (limit == 0 || saturating_add(totals.held, totals.wanted) <= limit) {
       own.held_bytes.fetch_add(bytes);
       subtract_down_to_zero(own.wanted_bytes, bytes);
       header.allocation_count.fetch_add(1);
       // Rows that move while they are summed can add up to more than there ever was.
-      const uint64_t held = sum_rows(*page_).held;
+      const uint64_t held = sum_ledger_rows(*view_.page()).held;
       raise_to(header.peak_bytes, limit != 0 && held > limit ? limit : held);
       return true;
     }
@@ -166,37 +126,31 @@ bool LedgerWriter::try_reserve(uint64_t bytes) {
 }
 
 void LedgerWriter::release(uint64_t bytes) {
-  if (page_ != nullptr) subtract_down_to_zero(page_->rows[row_].held_bytes, bytes);
+  if (is_open()) subtract_down_to_zero(view_.page()->rows[row_].held_bytes, bytes);
 }
 
 void LedgerWriter::add_pinned_host(uint64_t bytes) {
-  if (page_ != nullptr) page_->rows[row_].pinned_host_bytes.fetch_add(bytes);
+  if (is_open()) view_.page()->rows[row_].pinned_host_bytes.fetch_add(bytes);
 }
 
 void LedgerWriter::remove_pinned_host(uint64_t bytes) {
-  if (page_ != nullptr) subtract_down_to_zero(page_->rows[row_].pinned_host_bytes, bytes);
+  if (is_open()) subtract_down_to_zero(view_.page()->rows[row_].pinned_host_bytes, bytes);
 }
-
-uint64_t LedgerWriter::limit_bytes() const {
-  return page_ == nullptr ? 0 : page_->header.limit_bytes;
-}
-
-uint64_t LedgerWriter::used_bytes() const { return page_ == nullptr ? 0 : sum_rows(*page_).held; }
 
 uint64_t LedgerWriter::own_bytes() const {
-  return page_ == nullptr ? 0 : page_->rows[row_].held_bytes.load();
+  return !is_open() ? 0 : view_.page()->rows[row_].held_bytes.load();
 }
 
 // Locks do not keep threads of one process apart (they share the file description), hence the flag:
 // else a second thread could clear a row that the first has just given free and a new process took.
 void LedgerWriter::reclaim_dead_rows() {
-  if (page_ == nullptr || reclaiming_.test_and_set()) return;
-  uint32_t rows = page_->header.rows_in_use.load();
+  if (!is_open() || reclaiming_.test_and_set()) return;
+  uint32_t rows = view_.page()->header.rows_in_use.load();
   if (rows > kLedgerRows) rows = kLedgerRows;
   for (uint32_t row = 0; row < rows; ++row) {
-    if (row == row_ || is_clear(page_->rows[row])) continue;
+    if (row == row_ || is_clear(view_.page()->rows[row])) continue;
     if (!lock_row(lock_fd_, row, F_WRLCK)) continue;
-    clear_row(page_->rows[row]);
+    clear_row(view_.page()->rows[row]);
     lock_row(lock_fd_, row, F_UNLCK);
   }
   reclaiming_.clear();

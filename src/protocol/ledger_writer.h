@@ -5,7 +5,7 @@
 #include <atomic>
 #include <cstdint>
 
-#include "protocol/ledger_layout.h"
+#include "protocol/ledger_view.h"
 
 namespace lambent::protocol {
 
@@ -23,7 +23,7 @@ class LedgerWriter {
   void close();
   // After fork, in the child: leaves the parent's row alone and becomes closed. Async-signal-safe.
   void forget_after_fork();
-  bool is_open() const { return page_ != nullptr; }
+  bool is_open() const { return view_.page() != nullptr; }
 
   // True if `bytes` more stay within the limit: they are then held by this process until released.
   // Never do all processes together hold more than the limit.
@@ -33,16 +33,16 @@ class LedgerWriter {
   void add_pinned_host(uint64_t bytes);
   void remove_pinned_host(uint64_t bytes);
 
-  uint64_t limit_bytes() const;  // 0: no limit
-  uint64_t used_bytes() const;   // by all processes of the sandbox
-  uint64_t own_bytes() const;    // by this one
+  uint64_t limit_bytes() const { return view_.limit_bytes(); }
+  uint64_t used_bytes() const { return view_.used_bytes(); }
+  uint64_t own_bytes() const;  // what this process holds
   // Clears the rows of processes that are gone.
   void reclaim_dead_rows();
 
  private:
   bool take_row();
 
-  LedgerPage* page_ = nullptr;
+  LedgerView view_;
   // A file description of its own for the locks: the mapping keeps its own one alive, also in
   // children, and a lock lives as long as its description.
   int lock_fd_ = -1;

@@ -1,0 +1,39 @@
+// LedgerView: the mapped memory ledger of one's own sandbox, to look at. LedgerWriter is made of
+// one; the NVML shim, which allocates nothing, uses it alone. Any thread; throws and logs nothing.
+#pragma once
+
+#include <cstdint>
+
+#include "protocol/ledger_layout.h"
+
+namespace lambent::protocol {
+
+class LedgerView {
+ public:
+  LedgerView() = default;
+  LedgerView(const LedgerView&) = delete;
+  LedgerView& operator=(const LedgerView&) = delete;
+  ~LedgerView() { close(); }
+
+  // False if the file cannot be mapped or is no ledger of this version.
+  bool open(const char* path);
+  void close();
+  // The mapped page; null while closed.
+  LedgerPage* page() const { return page_; }
+
+  uint64_t limit_bytes() const;  // 0: no limit
+  uint64_t used_bytes() const;   // by all processes of the sandbox
+
+ private:
+  LedgerPage* page_ = nullptr;
+};
+
+struct LedgerTotals {
+  uint64_t held = 0;
+  uint64_t wanted = 0;
+};
+
+// Sums over the rows. A grant under way is seen at least once, perhaps twice, and never not at all.
+LedgerTotals sum_ledger_rows(const LedgerPage& page);
+
+}  // namespace lambent::protocol

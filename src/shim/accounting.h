@@ -1,0 +1,65 @@
+// Accounting: what this process has allocated, held against the sandbox's limit. One object in the
+// driver shim, made at its first use and made afresh in a forked child; any thread.
+#pragma once
+
+#include <pthread.h>
+#include <sys/types.h>
+
+#include "protocol/ledger_writer.h"
+#include "shim/handle_table.h"
+
+namespace lambent::shim {
+
+class Accounting {
+ public:
+  // This process's accounting, or null if no ledger is configured or it cannot be used: then the
+  // shim only forwards.
+  static Accounting* current();
+
+  Accounting(const Accounting&) = delete;
+  Accounting& operator=(const Accounting&) = delete;
+
+  // What an allocation of `bytes` is counted as.
+  uint64_t charge_of(uint64_t bytes) const;
+  // False: over the limit, answer out of memory. A reservation is then recorded or cancelled.
+  bool try_reserve(uint64_t charge) { return ledger_.try_reserve(charge); }
+  void cancel(uint64_t charge) { ledger_.release(charge); }
+  // Remembers an allocation whose charge was reserved. If that fails it is not counted any more.
+  void record(Kind kind, uint64_t key, uint64_t charge, void* context);
+  void record_host(uint64_t address, uint64_t bytes, void* context);
+
+  // A free is told in two steps: forget before the driver's call (the driver may hand the same
+  // address out to another thread at once), then settle with what forget gave, freed or not.
+  Entry forget(Kind kind, uint64_t key);
+  void settle(const Entry& forgotten, bool freed);
+  // Everything that went with a context, or with a device's primary context (its pools too).
+  void context_is_gone(void* context, bool with_pools);
+
+  // Physical allocations of cuMemCreate live while a handle or a mapping does.
+  void record_physical(uint64_t handle, uint64_t charge);
+  void retain_physical(uint64_t handle, uint64_t address);
+  // A release in two steps, as forget and settle.
+  uint64_t forget_handle(uint64_t handle);
+  void settle_handle(uint64_t handle, uint64_t physical, bool released);
+  void map_physical(uint64_t address, uint64_t bytes, uint64_t handle);
+  void unmap_physical(uint64_t address, uint64_t bytes);
+
+  // What the program is told: of a device with `free` and `total` bytes, what the limit leaves.
+  void narrow(uint64_t* free, uint64_t* total);
+
+ private:
+  friend void start_afresh_in_child();
+  Accounting();
+  ~Accounting();
+  bool open(const char* ledger);
+  void drop_reference(uint64_t physical);
+  void give_back(const Entry& entry);
+
+  protocol::LedgerWriter ledger_;
+  pthread_mutex_t mutex_;  // guards table_ and last_physical_; held for no call of the driver
+  HandleTable table_;
+  uint64_t last_physical_ = 0;
+  pid_t owner_;
+};
+
+}  // namespace lambent::shim

@@ -1,0 +1,77 @@
+// Contexts that go, and take their memory with them.
+#include "shim/abi.h"
+
+using namespace lambent::shim;
+
+namespace {
+
+// The primary context of a device if it is active, else null. Programs get at it by ways that we do
+// not see, so ask when it matters: retaining an active one only counts up, and we count down again.
+Handle active_primary_context(Device device) {
+  unsigned flags = 0;
+  int active = 0;
+  const Status status =
+      REAL(cuDevicePrimaryCtxGetState, Device, unsigned*, int*)(device, &flags, &active);
+  Handle context = nullptr;
+  if (status != kSuccess || active == 0) return nullptr;
+  if (REAL(cuDevicePrimaryCtxRetain, Handle*, Device)(&context, device) != kSuccess) return nullptr;
+  REAL(cuDevicePrimaryCtxRelease_v2, Device)(device);
+  return context;
+}
+
+bool is_active(Device device) {
+  unsigned flags = 0;
+  int active = 1;
+  REAL(cuDevicePrimaryCtxGetState, Device, unsigned*, int*)(device, &flags, &active);
+  return active != 0;
+}
+
+Status destroy_context(Handle context, unsigned slot) {
+  InsideHook inside;
+  const Status status = real<Status (*)(Handle)>(slot)(context);
+  Accounting* accounting = inside.accounting();
+  if (status == kSuccess && accounting != nullptr) accounting->context_is_gone(context, false);
+  return status;
+}
+
+// A reset always ends what the context held; a release only if it was the last.
+Status end_primary_context(Device device, unsigned slot, bool is_reset) {
+  InsideHook inside;
+  Accounting* accounting = inside.accounting();
+  const Handle context = accounting == nullptr ? nullptr : active_primary_context(device);
+  const Status status = real<Status (*)(Device)>(slot)(device);
+  if (status == kSuccess && context != nullptr && (is_reset || !is_active(device))) {
+    accounting->context_is_gone(context, true);
+  }
+  return status;
+}
+
+}  // namespace
+
+SHIM_EXPORT Status cuCtxDestroy_v2(Handle context) {
+  return destroy_context(context, kSlot_cuCtxDestroy_v2);
+}
+
+SHIM_EXPORT Status cuCtxDestroy(Handle context) {
+  return destroy_context(context, kSlot_cuCtxDestroy);
+}
+
+SHIM_EXPORT Status cuCtxDetach(Handle context) {
+  return destroy_context(context, kSlot_cuCtxDetach);
+}
+
+SHIM_EXPORT Status cuDevicePrimaryCtxReset_v2(Device device) {
+  return end_primary_context(device, kSlot_cuDevicePrimaryCtxReset_v2, true);
+}
+
+SHIM_EXPORT Status cuDevicePrimaryCtxReset(Device device) {
+  return end_primary_context(device, kSlot_cuDevicePrimaryCtxReset, true);
+}
+
+SHIM_EXPORT Status cuDevicePrimaryCtxRelease_v2(Device device) {
+  return end_primary_context(device, kSlot_cuDevicePrimaryCtxRelease_v2, false);
+}
+
+SHIM_EXPORT Status cuDevicePrimaryCtxRelease(Device device) {
+  return end_primary_context(device, kSlot_cuDevicePrimaryCtxRelease, false);
+}

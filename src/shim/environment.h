@@ -1,0 +1,13 @@
+// The environment of the preloaded libraries: the only place that reads it.
+// Read again at every call; the callers keep what they need.
+#pragma once
+
+namespace lambent::shim {
+
+// Each is null when unset or empty.
+const char* real_driver_path();  // LAMBENT_SHIM_DRIVER, absolute path of the real libcuda.so.1
+const char* real_nvml_path();    // LAMBENT_SHIM_NVML, absolute path of the real libnvidia-ml.so.1
+const char* ledger_path();       // LAMBENT_SHIM_LEDGER, the memory ledger of this sandbox
+const char* log_path();          // LAMBENT_SHIM_LOG, where to write what goes wrong
+
+}  // namespace lambent::shim

@@ -1,0 +1,96 @@
+// The NVML shim: everything is forwarded, only the memory queries tell the limit of the sandbox.
+#include <pthread.h>
+#include <stdint.h>
+
+#include <new>
+
+#include "nvml_slots.h"
+#include "protocol/ledger_view.h"
+#include "shim/log.h"
+#include "shim/memory_view.h"
+#include "shim/real_library.h"
+
+#define SHIM_EXPORT extern "C" [[gnu::visibility("default")]]
+
+namespace lambent::shim {
+namespace {
+
+constexpr const char* kUsualPaths[] = {
+    "/usr/lib/x86_64-linux-gnu/libnvidia-ml.so.1",
+    "/usr/lib64/libnvidia-ml.so.1",
+    "/usr/local/nvidia/lib64/libnvidia-ml.so.1",
+    "/usr/lib/wsl/lib/libnvidia-ml.so.1",
+    "/usr/lib/libnvidia-ml.so.1",
+    nullptr,
+};
+constexpr int kLibraryNotFound = 12;   // NVML_ERROR_LIBRARY_NOT_FOUND
+constexpr int kFunctionNotFound = 13;  // NVML_ERROR_FUNCTION_NOT_FOUND
+
+struct Memory {
+  unsigned long long total;
+  unsigned long long free;
+  unsigned long long used;
+};
+
+struct MemoryVersion2 {
+  unsigned version;
+  unsigned long long total;
+  unsigned long long reserved;
+  unsigned long long free;
+  unsigned long long used;
+};
+
+alignas(protocol::LedgerView) unsigned char view_storage[sizeof(protocol::LedgerView)];
+protocol::LedgerView* view = nullptr;
+pthread_once_t view_once = PTHREAD_ONCE_INIT;
+
+void open_view() {
+  const char* path = ledger_path();
+  auto* opened = path == nullptr ? nullptr : new (view_storage) protocol::LedgerView;
+  if (opened != nullptr && opened->open(path)) view = opened;
+}
+
+// Mapped at the first query and kept to the end, also across fork: it takes no row.
+const protocol::LedgerView* ledger() {
+  pthread_once(&view_once, open_view);
+  return view;
+}
+
+template <typename MemoryInfo>
+void narrow(MemoryInfo* memory) {
+  const protocol::LedgerView* view = ledger();
+  if (view == nullptr || view->limit_bytes() == 0) return;
+  const MemoryView seen =
+      narrowed(MemoryView{memory->free, memory->total}, view->limit_bytes(), view->used_bytes());
+  memory->total = seen.total_bytes;
+  memory->free = seen.free_bytes;
+  memory->used = seen.total_bytes - seen.free_bytes;
+}
+
+}  // namespace
+
+const RealLibrary kRealLibrary = {real_nvml_path, kUsualPaths, kLibraryNotFound, kFunctionNotFound};
+
+}  // namespace lambent::shim
+
+using namespace lambent::shim;
+
+SHIM_EXPORT int lambent_shim_nvml_is_here() { return 1; }
+
+SHIM_EXPORT int nvmlDeviceGetMemoryInfo(void* device, Memory* memory) {
+  const int status = real<int (*)(void*, Memory*)>(kSlot_nvmlDeviceGetMemoryInfo)(device, memory);
+  if (status == 0 && memory != nullptr) narrow(memory);
+  return status;
+}
+
+SHIM_EXPORT int nvmlDeviceGetMemoryInfo_v2(void* device, MemoryVersion2* memory) {
+  const int status =
+      real<int (*)(void*, MemoryVersion2*)>(kSlot_nvmlDeviceGetMemoryInfo_v2)(device, memory);
+  if (status == 0 && memory != nullptr) {
+    // What the device keeps for itself is no part of what the sandbox was given.
+    const auto* known = ledger();
+    if (known != nullptr && known->limit_bytes() != 0) memory->reserved = 0;
+    narrow(memory);
+  }
+  return status;
+}

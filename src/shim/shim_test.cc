@@ -1,0 +1,162 @@
+// The preloaded library in real programs, over the fake driver.
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <filesystem>
+
+#include "protocol/ledger.h"
+#include "shim/testing/run.h"
+
+namespace lambent::shim {
+namespace {
+
+constexpr Bytes kLimit = Bytes::mib(64);
+
+class Shim : public ::testing::Test {
+ protected:
+  Shim() {
+    char folder[] = "/tmp/shim_test_XXXXXX";
+    folder_ = mkdtemp(folder);
+    environment_ = {{"LD_PRELOAD", SHIM_LIBRARY ":" SHIM_NVML_LIBRARY},
+                    {"LD_LIBRARY_PATH", FAKE_FOLDER},
+                    {"LAMBENT_SHIM_DRIVER", FAKE_FOLDER "/libcuda.so.1"},
+                    {"LAMBENT_SHIM_NVML", FAKE_FOLDER "/libnvidia-ml.so.1"},
+                    {"LAMBENT_SHIM_LOG", folder_ / "log"},
+                    {"LAMBENT_SHIM_LEDGER", folder_ / "ledger"}};
+  }
+  ~Shim() override { std::filesystem::remove_all(folder_); }
+
+  protocol::LedgerReader ledger() {
+    auto reader = protocol::create_ledger(folder_ / "ledger", kLimit);
+    EXPECT_TRUE(reader.ok());
+    return std::move(reader).value();
+  }
+  Finished probe(const std::string& way, const std::string& scenario) {
+    return run({SHIM_PROBE, way, scenario, FAKE_FOLDER "/libcuda.so.1"}, environment_);
+  }
+  Running start(const std::string& scenario) {
+    return Running({SHIM_PROBE, "linked", scenario}, environment_);
+  }
+
+  std::filesystem::path folder_;
+  std::map<std::string, std::string> environment_;
+};
+
+class EveryWay : public Shim, public ::testing::WithParamInterface<const char*> {};
+
+TEST_P(EveryWay, OfFindingTheDriverMeetsTheLimit) {
+  protocol::LedgerReader reader = ledger();
+  const Finished run = probe(GetParam(), "limit");
+  ASSERT_EQ(run.exit_code, 0) << run.output;
+  EXPECT_EQ(run.values.at("init"), "0");
+  EXPECT_EQ(run.values.at("first"), "0");
+  EXPECT_EQ(run.values.at("too_much"), "2");
+  EXPECT_EQ(run.values.at("total"), std::to_string(kLimit.count));
+  EXPECT_EQ(run.values.at("device_total"), std::to_string(kLimit.count));
+  EXPECT_EQ(run.values.at("free"), std::to_string(Bytes::mib(24).count));
+  EXPECT_EQ(run.values.at("after_free"), "0");
+  const protocol::LedgerReadings readings = *reader.read();
+  EXPECT_EQ(readings.peak, Bytes::mib(40));
+  EXPECT_EQ(readings.denied, 1u);
+  EXPECT_EQ(readings.allocations, 2u);
+  EXPECT_EQ(readings.used, Bytes(0)) << "the process has ended";
+}
+
+INSTANTIATE_TEST_SUITE_P(Shim, EveryWay,
+                         ::testing::Values("linked", "dlsym", "absolute", "getproc"),
+                         [](const auto& way) { return std::string(way.param); });
+
+TEST_F(Shim, GoesByNameWhereTheDriverAnswersWithPrivateAddresses) {
+  protocol::LedgerReader reader = ledger();
+  environment_["FAKE_DRIVER_PRIVATE_ADDRESSES"] = "1";
+  EXPECT_EQ(probe("getproc", "limit").values.at("too_much"), "2");
+  EXPECT_EQ(reader.read()->denied, 1u);
+}
+
+TEST_F(Shim, OnlyForwardsWithoutALedger) {
+  environment_.erase("LAMBENT_SHIM_LEDGER");
+  const Finished run = probe("linked", "limit");
+  EXPECT_EQ(run.values.at("too_much"), "0");
+  EXPECT_EQ(run.values.at("total"), std::to_string(Bytes::gib(16).count));
+}
+
+TEST_F(Shim, FallsThroughToTheDriverIfTheLedgerCannotBeUsed) {
+  const Finished run = probe("linked", "limit");
+  EXPECT_EQ(run.values.at("too_much"), "0");
+  EXPECT_TRUE(std::filesystem::exists(folder_ / "log"));
+}
+
+TEST_F(Shim, AnswersNoDeviceWithoutADriver) {
+  environment_["LAMBENT_SHIM_DRIVER"] = "/nonexistent/libcuda.so.1";
+  EXPECT_EQ(probe("linked", "limit").values.at("init"), "100");
+}
+
+TEST_F(Shim, DoesNotTakeItselfForTheDriver) {
+  environment_["LAMBENT_SHIM_DRIVER"] = SHIM_LIBRARY;
+  EXPECT_EQ(probe("linked", "limit").values.at("init"), "100");
+}
+
+TEST_F(Shim, IsSilentUntilTheFirstCall) {
+  protocol::LedgerReader reader = ledger();
+  environment_["LAMBENT_SHIM_DRIVER"] = "/nonexistent/libcuda.so.1";
+  EXPECT_EQ(probe("linked", "silent").exit_code, 0);
+  EXPECT_FALSE(std::filesystem::exists(folder_ / "log"));
+}
+
+TEST_F(Shim, AForkedChildStartsAfreshUnderTheSameLimit) {
+  protocol::LedgerReader reader = ledger();
+  const Finished run = probe("linked", "fork");
+  ASSERT_EQ(run.exit_code, 0) << run.output;
+  EXPECT_EQ(run.values.at("parent"), "0");
+  EXPECT_EQ(run.values.at("child"), "0");
+  EXPECT_EQ(run.values.at("child_too_much"), "2");
+  EXPECT_EQ(run.values.at("child_after_foreign_free"), "2");
+  EXPECT_EQ(run.values.at("parent_again"), "0");
+}
+
+TEST_F(Shim, ThreadsThatHammerTheLimitNeverPassIt) {
+  protocol::LedgerReader reader = ledger();
+  const Finished run = probe("linked", "threads");
+  ASSERT_EQ(run.exit_code, 0) << run.output;
+  EXPECT_EQ(run.values.at("passed_limit"), "0");
+  EXPECT_EQ(run.values.at("was_denied"), "1");
+  EXPECT_LE(reader.read()->peak, kLimit);
+}
+
+TEST_F(Shim, WhatAKilledProcessHeldIsFreeForTheNext) {
+  protocol::LedgerReader reader = ledger();
+  EXPECT_EQ(probe("linked", "killed").exit_code, 128 + 9);
+  EXPECT_EQ(probe("linked", "limit").values.at("first"), "0");
+  EXPECT_EQ(reader.read()->used, Bytes(0));
+}
+
+TEST_F(Shim, TenProcessesShareOneLimitToTheLastMebibyte) {
+  protocol::LedgerReader reader = ledger();
+  std::vector<Running> processes;
+  for (int i = 0; i < 10; ++i) processes.push_back(start("hold"));
+  for (Running& process : processes) ASSERT_TRUE(process.wait_for("got"));
+  const protocol::LedgerReadings readings = *reader.read();
+  EXPECT_EQ(readings.used, kLimit);
+  int sum = 0;
+  for (Running& process : processes) sum += std::stoi(process.finish().values.at("got"));
+  EXPECT_EQ(sum, 64);
+  EXPECT_EQ(reader.read()->used, Bytes(0));
+}
+
+TEST_F(Shim, PythonMeetsTheLimitByNameByPathAndByAddressAndNvmlAgrees) {
+  protocol::LedgerReader reader = ledger();
+  const Finished run =
+      lambent::shim::run({PYTHON, PROBE_SCRIPT, FAKE_FOLDER "/libcuda.so.1"}, environment_);
+  ASSERT_EQ(run.exit_code, 0) << run.output;
+  EXPECT_EQ(run.values.at("init"), "0");
+  EXPECT_EQ(run.values.at("by_name"), "2");
+  EXPECT_EQ(run.values.at("by_path"), "2");
+  EXPECT_EQ(run.values.at("by_address"), "2");
+  EXPECT_EQ(run.values.at("small"), "0");
+  EXPECT_EQ(run.values.at("nvml_total"), run.values.at("cuda_total"));
+  EXPECT_EQ(run.values.at("nvml_free"), run.values.at("cuda_free"));
+  EXPECT_EQ(run.values.at("cuda_free"), std::to_string(Bytes::mib(54).count));
+}
+
+}  // namespace
+}  // namespace lambent::shim

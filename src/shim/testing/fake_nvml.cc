@@ -1,0 +1,65 @@
+// A libnvidia-ml.so.1 for tests: one device of 16 GiB, of which 1 GiB is used. While the file named
+// by FAKE_NVML_HANG exists its readings hang, while that of FAKE_NVML_LOST exists the device is
+// lost.
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "cuda_abi/nvml.h"
+
+#pragma GCC visibility push(default)
+
+namespace {
+
+constexpr unsigned long long kTotal = 16ull << 30;
+constexpr unsigned long long kUsed = 1ull << 30;
+
+bool is_there(const char* variable) {
+  const char* path = getenv(variable);
+  return path != nullptr && access(path, F_OK) == 0;
+}
+
+nvmlReturn_t state() {
+  while (is_there("FAKE_NVML_HANG")) usleep(10000);
+  return is_there("FAKE_NVML_LOST") ? NVML_ERROR_GPU_IS_LOST : NVML_SUCCESS;
+}
+
+nvmlReturn_t answer(const char* text, char* out, unsigned length) {
+  if (strlen(text) >= length) return NVML_ERROR_INSUFFICIENT_SIZE;
+  strcpy(out, text);
+  return NVML_SUCCESS;
+}
+
+}  // namespace
+
+extern "C" {
+
+nvmlReturn_t nvmlInit_v2(void) { return NVML_SUCCESS; }
+nvmlReturn_t nvmlShutdown(void) { return NVML_SUCCESS; }
+nvmlReturn_t nvmlDeviceGetCount_v2(unsigned* count) { return *count = 1, NVML_SUCCESS; }
+nvmlReturn_t nvmlDeviceGetHandleByIndex_v2(unsigned index, nvmlDevice_t* device) {
+  *device = reinterpret_cast<nvmlDevice_t>(1);
+  return index == 0 ? NVML_SUCCESS : NVML_ERROR_INVALID_ARGUMENT;
+}
+nvmlReturn_t nvmlDeviceGetName(nvmlDevice_t, char* name, unsigned length) {
+  return answer("Fake", name, length);
+}
+nvmlReturn_t nvmlDeviceGetUUID(nvmlDevice_t, char* uuid, unsigned length) {
+  return answer("GPU-00000000-0000-0000-0000-00000000fa4e", uuid, length);
+}
+nvmlReturn_t nvmlDeviceGetMemoryInfo(nvmlDevice_t, nvmlMemory_t* memory) {
+  *memory = {kTotal, kTotal - kUsed, kUsed};
+  return state();
+}
+nvmlReturn_t nvmlDeviceGetMemoryInfo_v2(nvmlDevice_t, nvmlMemory_v2_t* memory) {
+  if (memory->version != nvmlMemory_v2) return NVML_ERROR_ARGUMENT_VERSION_MISMATCH;
+  *memory = {memory->version, kTotal, 0, kTotal - kUsed, kUsed};
+  return state();
+}
+nvmlReturn_t nvmlDeviceGetUtilizationRates(nvmlDevice_t, nvmlUtilization_t* utilization) {
+  *utilization = {42, 7};
+  return state();
+}
+
+}  // extern "C"
+#pragma GCC visibility pop
