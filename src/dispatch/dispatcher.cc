@@ -274,6 +274,7 @@ void Dispatcher::complete(InvocationSlot slot, Outcome outcome, std::optional<Er
   --flow.in_flight;
   flow.last_activity = now_;
   Lane& lane = lane_of(function);
+  if (!flow.has_work()) flow.active_until = now_ + lane.policy->grace(view_of(lane), function);
   lane.policy->finished(view_of(lane), function, now_);
 }
 

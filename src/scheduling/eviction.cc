@@ -28,17 +28,24 @@ bool costs_less(const EvictionCandidate& a, const EvictionCandidate& b, Instant 
   return a.last_used != b.last_used ? a.last_used < b.last_used : a.slot < b.slot;
 }
 
+bool used_less_recently(const EvictionCandidate& a, const EvictionCandidate& b, Instant now) {
+  const bool a_active = a.flow->is_active(now);
+  const bool b_active = b.flow->is_active(now);
+  if (a_active != b_active) return b_active;
+  return a.last_used != b.last_used ? a.last_used < b.last_used : a.slot < b.slot;
+}
+
 }  // namespace
 
 uint32_t choose_victim(EvictionRule rule, std::span<const EvictionCandidate> candidates,
                        Instant now) {
   CHECK(!candidates.empty(), "no sandbox to evict");
-  const auto victim = std::min_element(
-      candidates.begin(), candidates.end(),
-      [&](const EvictionCandidate& a, const EvictionCandidate& b) {
-        if (rule == EvictionRule::kCostAware) return costs_less(a, b, now);
-        return a.last_used != b.last_used ? a.last_used < b.last_used : a.slot < b.slot;
-      });
+  const auto victim = std::min_element(candidates.begin(), candidates.end(),
+                                       [&](const EvictionCandidate& a, const EvictionCandidate& b) {
+                                         if (rule == EvictionRule::kCostAware)
+                                           return costs_less(a, b, now);
+                                         return used_less_recently(a, b, now);
+                                       });
   return victim->slot;
 }
 

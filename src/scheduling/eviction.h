@@ -10,7 +10,7 @@
 namespace lambent::scheduling {
 
 enum class EvictionRule {
-  kLeastRecentlyUsed,
+  kLeastRecentlyUsed,  // among inactive flows first, then among active ones
   // The one whose loss is expected to cost least: cold start time of its function times how often
   // the function is called, with a function that has work waiting last of all.
   kCostAware,

@@ -24,7 +24,8 @@ std::string_view name_of(SandboxState state) {
 
 Fleet::Fleet(FleetOptions options) : options_(std::move(options)) {
   for (const DeviceOptions& device : options_.devices) {
-    devices_.push_back(Device{.options = device, .tokens = device.tokens});
+    devices_.push_back(Device{.options = device});
+    if (device.by_utilisation) devices_.back().concurrency.emplace(*device.by_utilisation);
     if (is_open(devices_.back())) ++open_devices_;
   }
 }
@@ -69,7 +70,7 @@ PlaceOrReason Fleet::find_place(FunctionId function, const Flow& flow,
     if (!device.healthy) continue;
     waits_for_warm = true;
     if (idle_devices_only && !device.is_idle()) continue;
-    if (device.tokens_held >= device.tokens) continue;
+    if (!device.has_token()) continue;
     if (options_.memory_rule == MemoryRule::kRunningOnly && !memory_fits(device, sandbox.memory)) {
       reason = WaitReason::kNoMemory;
       continue;
@@ -165,18 +166,18 @@ bool Fleet::may_start(SandboxSlot slot) const {
 bool Fleet::may_run(SandboxSlot slot) const {
   const Sandbox& sandbox = sandboxes_[slot];
   const Device& device = devices_[sandbox.device];
-  return sandbox.holds == Sandbox::Holds::kToken || device.tokens_held < device.tokens;
+  return sandbox.holds == Sandbox::Holds::kToken || device.has_token();
 }
 
 bool Fleet::is_open(const Device& device) const {
-  return device.healthy && (device.tokens_held < device.tokens || has_cold_room(device));
+  return device.healthy && (device.has_token() || has_cold_room(device));
 }
 
 bool Fleet::has_cold_room(const Device& device) const {
   if (options_.starts_outside_tokens > 0) {
     return device.start_slots_held < options_.starts_outside_tokens;
   }
-  return device.tokens_held < device.tokens;
+  return device.has_token();
 }
 
 bool Fleet::memory_fits(const Device& device, Bytes memory) const {
@@ -220,7 +221,7 @@ SandboxSlot Fleet::plan(SandboxId id, FunctionId function, const Flow& flow, uin
   all_.push_back(slot);
   ++sandboxes_total_;
   ++devices_[device].sandboxes;
-  devices_[device].committed += flow.device_memory;
+  commit(slot, true);
   hold(slot,
        options_.starts_outside_tokens > 0 ? Sandbox::Holds::kStartSlot : Sandbox::Holds::kToken);
   return slot;
@@ -241,9 +242,7 @@ bool Fleet::run(SandboxSlot slot, Instant now) {
   Sandbox& sandbox = sandboxes_[slot];
   if (sandbox.state == SandboxState::kIdle) {
     leave_idle(slot);
-    if (options_.memory_rule == MemoryRule::kRunningOnly) {
-      devices_[sandbox.device].committed += sandbox.memory;
-    }
+    commit(slot, true);
   }
   if (sandbox.holds != Sandbox::Holds::kToken) {
     release(slot);
@@ -262,7 +261,7 @@ void Fleet::rest(SandboxSlot slot, Instant now, bool moves_off) {
   Sandbox& sandbox = sandboxes_[slot];
   release(slot);
   Device& device = devices_[sandbox.device];
-  if (options_.memory_rule == MemoryRule::kRunningOnly) device.committed -= sandbox.memory;
+  if (options_.memory_rule == MemoryRule::kRunningOnly) commit(slot, false);
   device.idle_memory += sandbox.memory;
   ++device.idle;
   ++idle_total_;
@@ -281,11 +280,8 @@ void Fleet::stop(SandboxSlot slot, Instant now) {
   CHECK(sandbox.state != SandboxState::kStopping, "a sandbox is stopped once");
   CHECK(sandbox.state != SandboxState::kPlanned, "a planned sandbox has no process to stop");
   Device& device = devices_[sandbox.device];
-  const bool was_idle = sandbox.state == SandboxState::kIdle;
-  if (was_idle) leave_idle(slot);
-  if (!was_idle || options_.memory_rule == MemoryRule::kEverySandbox) {
-    device.committed -= sandbox.memory;
-  }
+  if (sandbox.state == SandboxState::kIdle) leave_idle(slot);
+  if (options_.memory_rule == MemoryRule::kEverySandbox) commit(slot, false);
   --device.sandboxes;
   --sandboxes_total_;
   sandbox.state = SandboxState::kStopping;
@@ -295,7 +291,6 @@ void Fleet::stop(SandboxSlot slot, Instant now) {
 void Fleet::remove(SandboxSlot slot) {
   if (sandboxes_[slot].state == SandboxState::kPlanned) {
     Device& device = devices_[sandboxes_[slot].device];
-    device.committed -= sandboxes_[slot].memory;
     --device.sandboxes;
     --sandboxes_total_;
   } else {
@@ -305,6 +300,7 @@ void Fleet::remove(SandboxSlot slot) {
     --occupants_total_;
     device.occupied -= sandboxes_[slot].memory;
   }
+  commit(slot, false);
   release(slot);
   move_off(slot);
   by_id_.erase(sandboxes_[slot].id);
@@ -329,13 +325,10 @@ void Fleet::assign(SandboxSlot slot, uint32_t invocation) {
 
 void Fleet::unassign(SandboxSlot slot) { sandboxes_[slot].has_invocation = false; }
 
-void Fleet::set_tokens(uint32_t device, unsigned tokens) {
-  change(device, [&](Device& d) { d.tokens = tokens; });
-}
-
 void Fleet::set_reading(uint32_t device, double utilisation, bool healthy) {
   change(device, [&](Device& d) {
     d.utilisation = utilisation;
+    if (d.concurrency) d.concurrency->reading(utilisation);
     d.healthy = healthy;
   });
 }
@@ -343,7 +336,10 @@ void Fleet::set_reading(uint32_t device, double utilisation, bool healthy) {
 void Fleet::hold(SandboxSlot slot, Sandbox::Holds what) {
   sandboxes_[slot].holds = what;
   change(sandboxes_[slot].device, [&](Device& device) {
-    if (what == Sandbox::Holds::kToken) ++device.tokens_held;
+    if (what == Sandbox::Holds::kToken) {
+      ++device.tokens_held;
+      if (device.concurrency) device.concurrency->dispatched();
+    }
     if (what == Sandbox::Holds::kStartSlot) ++device.start_slots_held;
   });
 }
@@ -355,6 +351,14 @@ void Fleet::release(SandboxSlot slot) {
     if (what == Sandbox::Holds::kToken) --device.tokens_held;
     if (what == Sandbox::Holds::kStartSlot) --device.start_slots_held;
   });
+}
+
+void Fleet::commit(SandboxSlot slot, bool committed) {
+  Sandbox& sandbox = sandboxes_[slot];
+  if (sandbox.committed == committed) return;
+  sandbox.committed = committed;
+  Bytes& total = devices_[sandbox.device].committed;
+  total = committed ? total + sandbox.memory : total - sandbox.memory;
 }
 
 void Fleet::leave_idle(SandboxSlot slot) {
@@ -375,7 +379,7 @@ void Fleet::make_resident(SandboxSlot slot) {
     SandboxSlot oldest = kNoSandbox;
     for (const SandboxSlot other : all_) {
       const Sandbox& s = sandboxes_[other];
-      if (s.device != sandbox.device || s.state != SandboxState::kIdle || !s.resident) continue;
+      if (s.device != sandbox.device || s.committed || !s.resident) continue;
       if (oldest == kNoSandbox || s.last_used < sandboxes_[oldest].last_used) oldest = other;
     }
     if (oldest == kNoSandbox) break;

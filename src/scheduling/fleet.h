@@ -10,6 +10,7 @@
 #include "base/ids.h"
 #include "base/time.h"
 #include "base/units.h"
+#include "scheduling/device_concurrency.h"
 #include "scheduling/eviction.h"
 #include "scheduling/flow.h"
 #include "scheduling/wait_reason.h"
@@ -24,6 +25,8 @@ struct DeviceOptions {
   Bytes memory;
   unsigned tokens = 2;     // D: how many invocations it may run at once
   unsigned contexts = 32;  // sandboxes, each with a GPU context, that may exist on it at once
+  // D by utilisation instead of a fixed one; its readings come with DeviceReading events.
+  std::optional<UtilisationOptions> by_utilisation;
 };
 
 // Which sandboxes count against a device's memory.
@@ -62,6 +65,7 @@ struct Sandbox {
   Bytes memory;
   SandboxState state = SandboxState::kPlanned;
   enum class Holds { kNothing, kToken, kStartSlot } holds = Holds::kNothing;
+  bool committed = false;   // counts for admission
   bool resident = false;    // its memory is on the device (kRunningOnly)
   uint32_t invocation = 0;  // dispatch's number of the invocation that it starts for or runs
   bool has_invocation = false;
@@ -72,7 +76,7 @@ struct Sandbox {
 
 struct Device {
   DeviceOptions options;
-  unsigned tokens = 0;  // D as it is now
+  std::optional<DeviceConcurrency> concurrency;
   bool healthy = true;
   double utilisation = 0;
   unsigned tokens_held = 0;
@@ -80,11 +84,18 @@ struct Device {
   unsigned sandboxes = 0;  // planned, starting, idle and busy
   unsigned occupants = 0;  // processes that exist: starting, idle, busy and stopping
   unsigned idle = 0;
-  Bytes committed;  // by MemoryRule: what admission counts
+  // What admission counts, by MemoryRule. A sandbox that is being stopped does not count where the
+  // next one waits for it to be gone (may_start); where it does not wait, a stopped run still does.
+  Bytes committed;
   Bytes idle_memory;
   Bytes occupied;  // memory of the processes that exist, stopping ones included
   Bytes resident;  // kRunningOnly: on the device now
 
+  // D as it is now.
+  unsigned tokens() const {
+    return concurrency ? concurrency->tokens(tokens_held) : options.tokens;
+  }
+  bool has_token() const { return tokens_held < tokens(); }
   bool is_idle() const { return tokens_held == 0 && start_slots_held == 0; }
 };
 
@@ -147,7 +158,6 @@ class Fleet {
   void assign(SandboxSlot slot, uint32_t invocation);
   void unassign(SandboxSlot slot);
 
-  void set_tokens(uint32_t device, unsigned tokens);
   void set_reading(uint32_t device, double utilisation, bool healthy);
 
   // Idle sandboxes of the function, most recently used last.
@@ -160,6 +170,7 @@ class Fleet {
   PlaceOrReason find_cold_place(Bytes memory, bool idle_devices_only) const;
   void hold(SandboxSlot slot, Sandbox::Holds what);
   void release(SandboxSlot slot);
+  void commit(SandboxSlot slot, bool committed);
   void leave_idle(SandboxSlot slot);
   void make_resident(SandboxSlot slot);
   void move_off(SandboxSlot slot);

@@ -56,6 +56,10 @@ struct Flow {
   Instant last_arrival = kNever;
   Instant last_activity{};  // last arrival, dispatch or finish
 
+  Instant active_until{};  // end of the grace period of an empty flow
+
+  // Whether it has something to do or is expected to, soon.
+  bool is_active(Instant now) const { return has_work() || now < active_until; }
   bool has_work() const { return pending > 0 || in_flight > 0; }
 };
 

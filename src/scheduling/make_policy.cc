@@ -3,27 +3,40 @@
 #include <array>
 #include <string>
 
-#include "scheduling/fcfs.h"
+#include "scheduling/batch.h"
 
 namespace lambent::scheduling {
 namespace {
 
-constexpr std::array<std::string_view, 2> kNames = {"fcfs", "fcfs-naive"};
+constexpr std::array<std::string_view, 5> kNames = {"mqfq-sticky", "mqfq-uniform", "fcfs",
+                                                    "fcfs-naive", "batch"};
+
+std::unique_ptr<Policy> make_known(std::string_view name, const PolicyOptions& options) {
+  if (name == "mqfq-sticky") return std::make_unique<MqfqStickyPolicy>(options.mqfq);
+  if (name == "mqfq-uniform") {
+    MqfqOptions uniform = options.mqfq;
+    if (!uniform.uniform_cost) uniform.uniform_cost = seconds(1);
+    return std::make_unique<MqfqStickyPolicy>(uniform);
+  }
+  if (name == "fcfs" || name == "fcfs-naive") {
+    return std::make_unique<FcfsPolicy>(
+        FcfsOptions{.keeps_sandboxes = name == "fcfs",
+                    .moves_off_after_run = options.fcfs_moves_off_after_run});
+  }
+  if (name == "batch") return std::make_unique<BatchPolicy>();
+  return nullptr;
+}
 
 }  // namespace
 
 std::span<const std::string_view> policy_names() { return kNames; }
 
 Result<std::unique_ptr<Policy>> make_policy(std::string_view name, const PolicyOptions& options) {
-  const FcfsOptions fcfs{.moves_off_after_run = options.fcfs_moves_off_after_run};
-  if (name == "fcfs") return std::unique_ptr<Policy>(std::make_unique<FcfsPolicy>(fcfs));
-  if (name == "fcfs-naive") {
-    return std::unique_ptr<Policy>(
-        std::make_unique<FcfsPolicy>(FcfsOptions{.keeps_sandboxes = false}));
-  }
+  if (auto policy = make_known(name, options)) return policy;
   std::string known;
-  for (const std::string_view each : kNames)
+  for (const std::string_view each : kNames) {
     known += (known.empty() ? "" : ", ") + std::string(each);
+  }
   return Error{ErrorCode::kInvalidArgument,
                "there is no policy '" + std::string(name) + "'; there are: " + known};
 }

@@ -6,19 +6,24 @@
 #include <string_view>
 
 #include "base/result.h"
+#include "scheduling/fcfs.h"
+#include "scheduling/mqfq_sticky.h"
 #include "scheduling/policy.h"
 
 namespace lambent::scheduling {
 
 struct PolicyOptions {
+  MqfqOptions mqfq;
   // FCFS: whether a function's memory is moved off the device after each invocation.
   bool fcfs_moves_off_after_run = true;
 };
 
-// "fcfs", "fcfs-naive".
+// "mqfq-sticky", "mqfq-uniform" (each invocation is charged one second), "fcfs", "fcfs-naive",
+// "batch".
 std::span<const std::string_view> policy_names();
 
 // INVALID_ARGUMENT, listing the names, for any other.
-Result<std::unique_ptr<Policy>> make_policy(std::string_view name, const PolicyOptions& options);
+Result<std::unique_ptr<Policy>> make_policy(std::string_view name,
+                                            const PolicyOptions& options = {});
 
 }  // namespace lambent::scheduling

@@ -67,6 +67,9 @@ class Policy {
   virtual WaitReason why_waiting(const View& view, FunctionId function) const = 0;
   virtual FlowStanding standing(const View& view, FunctionId function, Instant now) const = 0;
 
+  // How long a flow that has just become empty stays active: its sandbox and its memory on the
+  // device go after those of inactive flows.
+  virtual Duration grace(const View&, FunctionId) const { return {}; }
   virtual Duration global_virtual_time() const { return {}; }
   // How often work conservation dispatched a throttled flow.
   virtual uint64_t conserving_dispatches() const { return 0; }

@@ -1,0 +1,72 @@
+#include "scheduling/batch.h"
+
+#include <algorithm>
+
+namespace lambent::scheduling {
+
+void BatchPolicy::flow_changed(const View& view, FunctionId function, Instant) {
+  if (function.value >= batches_.size()) batches_.resize(function.value + 1);
+  // Items may have been withdrawn from the queue.
+  Batch& batch = batches_[function.value];
+  batch.left = std::min(batch.left, view.flow(function).pending);
+  index(view, function);
+}
+
+void BatchPolicy::enqueued(const View& view, FunctionId function, Instant) {
+  index(view, function);
+}
+
+void BatchPolicy::dispatched(const View& view, FunctionId function, Instant) {
+  Batch& batch = batches_[function.value];
+  // The first item of a batch: the rest is what waits right now.
+  if (batch.left == 0) {
+    batch.number = ++started_;
+    batch.left = view.flow(function).pending;
+  } else {
+    --batch.left;
+  }
+  index(view, function);
+}
+
+void BatchPolicy::finished(const View& view, FunctionId function, Instant) {
+  index(view, function);
+}
+
+Decision BatchPolicy::decide(const View& view, Instant) {
+  const bool continues = !continuing_.empty();
+  if (!continues && by_arrival_.empty()) return Decision::nothing(WaitReason::kConcurrencyLimit);
+  const FunctionId function{continues ? continuing_.top() : by_arrival_.top()};
+  const PlaceOrReason found = view.fleet.find_place(function, view.flow(function), false);
+  if (!found.place) return Decision::nothing(found.reason);
+  return Decision::to(function, *found.place);
+}
+
+WaitReason BatchPolicy::why_waiting(const View& view, FunctionId function) const {
+  const Flow& flow = view.flow(function);
+  if (flow.in_flight > 0) return WaitReason::kConcurrencyLimit;
+  if (!view.fleet.has_room()) return WaitReason::kNoToken;
+  const WaitReason reason = view.fleet.find_place(function, flow, false).reason;
+  return reason == WaitReason::kNone ? WaitReason::kBehindOthers : reason;
+}
+
+FlowStanding BatchPolicy::standing(const View& view, FunctionId function, Instant) const {
+  return {view.flow(function).has_work() ? FlowState::kActive : FlowState::kInactive, {}};
+}
+
+void BatchPolicy::index(const View& view, FunctionId function) {
+  const Flow& flow = view.flow(function);
+  const Batch& batch = batches_[function.value];
+  const bool may_run = flow.pending > 0 && flow.in_flight == 0;
+  if (may_run && batch.left > 0) {
+    continuing_.put(function.value, batch.number);
+  } else {
+    continuing_.erase(function.value);
+  }
+  if (may_run && batch.left == 0) {
+    by_arrival_.put(function.value, flow.oldest);
+  } else {
+    by_arrival_.erase(function.value);
+  }
+}
+
+}  // namespace lambent::scheduling

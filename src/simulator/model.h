@@ -1,0 +1,43 @@
+// What the simulator takes the world to be: constants of devices and functions. Values, given by
+// whoever runs a simulation; nothing here was measured unless they say so.
+#pragma once
+
+#include "base/ids.h"
+#include "base/time.h"
+#include "base/units.h"
+#include "dispatch/event.h"
+
+namespace lambent::simulator {
+
+struct FunctionModel {
+  dispatch::FunctionProfile profile;  // as it is registered
+  Duration execution{};               // of the handler, alone on the device, memory in place
+  double spread = 0;                  // execution varies uniformly by this share, up and down
+  Duration sandbox_time{};            // a cold start is sandbox_time + init_time
+  Duration init_time{};
+};
+
+struct DeviceModel {
+  // With n at work each takes 1 + slowdown * (n - 1) times as long. The default is a guess.
+  double slowdown = 0.2;
+  bool starts_contend = false;  // whether sandboxes that start count among the n
+  // Memory comes in over this link before an invocation whose memory was moved off. A guess for
+  // PCIe 3 with pinned memory.
+  double link_bytes_per_second = 10e9;
+  // Whether the policy's move-off after a run holds the token until it is done.
+  bool move_off_holds_token = false;
+  Duration stop_time = milliseconds(10);        // from StopSandbox until the sandbox is gone
+  Duration reading_period = milliseconds(200);  // of utilisation, where D depends on it
+};
+
+// What goes wrong, by chance; all zero: nothing.
+struct FaultModel {
+  double start_fails = 0;   // the platform cannot start a sandbox
+  double init_crashes = 0;  // the function's code crashes before it asks for work
+  double start_hangs = 0;   // a sandbox never asks for work
+  double crashes = 0;       // a run ends with the sandbox gone
+  double hangs = 0;         // a run never ends
+  double handler_errors = 0;
+};
+
+}  // namespace lambent::simulator

@@ -1,0 +1,51 @@
+// ModelledDevice: runs work that slows down when more of it runs at once, in virtual time. Owned by
+// Simulation; single-threaded.
+#pragma once
+
+#include <cstdint>
+#include <unordered_map>
+#include <vector>
+
+#include "base/time.h"
+#include "scheduling/indexed_heap.h"
+
+namespace lambent::simulator {
+
+// All that runs on a device runs at the same speed, so one clock of work done since the start
+// serves them all: an item that needs w ends when the clock has moved on by w.
+class ModelledDevice {
+ public:
+  explicit ModelledDevice(double slowdown) : slowdown_(slowdown) {}
+
+  // `key` is the caller's; it must not be running. Work that never ends: Duration::max().
+  void start(uint64_t key, Duration work, Instant now);
+  // Takes it out before it is finished. Nothing if it does not run.
+  void stop(uint64_t key, Instant now);
+  // Others that use the device without being work of ours.
+  void set_guests(unsigned guests, Instant now);
+
+  size_t running() const { return items_.size(); }
+  // When the next item finishes if nothing changes; kNever if none does.
+  Instant next_finish() const;
+  // The item of next_finish; `now` is that instant.
+  uint64_t finish(Instant now);
+
+  // The time during which at least one item ran.
+  Duration busy(Instant now) const;
+
+ private:
+  void advance(Instant now);
+  double factor() const;
+
+  double slowdown_;
+  unsigned guests_ = 0;
+  Instant since_{};       // the clock of work was right at this instant
+  Duration work_done_{};  // the clock of work
+  Duration busy_{};
+  scheduling::IndexedHeap<Duration> ends_;  // by slot: where on the clock of work it ends
+  std::unordered_map<uint64_t, uint32_t> items_;
+  std::vector<uint64_t> keys_;
+  std::vector<uint32_t> free_;
+};
+
+}  // namespace lambent::simulator

@@ -1,0 +1,217 @@
+// Properties that hold in every world. Each case runs many seeds; a failure names its seed, and the
+// same seed makes the same world again.
+#include <gtest/gtest.h>
+
+#include <map>
+#include <set>
+
+#include "scheduling/make_policy.h"
+#include "simulator/random_world.h"
+#include "simulator/scan_mqfq.h"
+
+namespace lambent::simulator {
+namespace {
+
+using dispatch::Action;
+using dispatch::Event;
+
+constexpr uint64_t kSeeds = 150;
+
+std::unique_ptr<scheduling::Policy> policy(std::string_view name,
+                                           scheduling::PolicyOptions options = {}) {
+  return std::move(scheduling::make_policy(name, options)).value();
+}
+
+scheduling::PolicyOptions some_options(uint64_t seed) {
+  scheduling::PolicyOptions options;
+  options.mqfq.over_run = seconds(seed % 3 == 0 ? 1 : 10);
+  options.mqfq.order = seed % 2 == 0 ? scheduling::CandidateOrder::kInFlightFirst
+                                     : scheduling::CandidateOrder::kLengthFirst;
+  options.mqfq.duplicates_last = seed % 5 != 0;
+  return options;
+}
+
+// Memory, tokens and sandboxes, as the fleet holds them now.
+void expect_nothing_over_its_limit(const dispatch::Dispatcher& dispatcher) {
+  const scheduling::Fleet& fleet = dispatcher.fleet();
+  unsigned sandboxes = 0;
+  for (const scheduling::Device& device : fleet.devices()) {
+    sandboxes += device.occupants;
+    EXPECT_LE(device.occupants, device.options.contexts);
+    EXPECT_LE(device.committed, device.options.memory);
+    EXPECT_LE(device.resident, device.options.memory);
+    if (fleet.options().memory_rule == scheduling::MemoryRule::kEverySandbox) {
+      EXPECT_LE(device.occupied, device.options.memory);
+    }
+    const unsigned most =
+        device.options.by_utilisation ? device.options.by_utilisation->most : device.options.tokens;
+    EXPECT_LE(device.tokens_held, most);
+  }
+  EXPECT_LE(sandboxes, fleet.options().most_sandboxes);
+  EXPECT_LE(dispatcher.queued(), dispatcher.options().queued_invocations);
+  for (const scheduling::Flow& flow : dispatcher.flows()) {
+    EXPECT_LE(flow.pending, dispatcher.options().queued_per_function);
+    EXPECT_LE(flow.in_flight, flow.max_concurrency);
+  }
+}
+
+// No device with nothing to do while a function that may start one more would fit on it.
+void expect_no_idle_device_with_fitting_work(const dispatch::Dispatcher& dispatcher) {
+  const scheduling::Fleet& fleet = dispatcher.fleet();
+  if (!fleet.any_device_idle()) return;
+  for (uint32_t f = 0; f < dispatcher.flows().size(); ++f) {
+    const scheduling::Flow& flow = dispatcher.flows()[f];
+    if (flow.pending == 0 || flow.device_memory.count == 0) continue;
+    // Batch has one batch per function at a time, whatever the function allows.
+    const bool is_batch = dispatcher.policy().name() == "batch";
+    if (flow.in_flight >= (is_batch ? 1 : flow.max_concurrency)) continue;
+    EXPECT_FALSE(fleet.find_place(FunctionId{f}, flow, true).place.has_value())
+        << "function " << f << " waits and would fit on an idle device";
+  }
+}
+
+class EveryPolicy : public testing::TestWithParam<std::string_view> {};
+
+TEST_P(EveryPolicy, GivesOneOutcomeToEachInvocationAndExceedsNoLimitWhateverGoesWrong) {
+  for (uint64_t seed = 1; seed <= kSeeds; ++seed) {
+    SCOPED_TRACE("seed " + std::to_string(seed));
+    const RandomWorld world = make_random_world(seed, true);
+    std::set<InvocationId> finished;
+    Simulation simulation(world.options, policy(GetParam(), some_options(seed)),
+                          [&](const SimulatedInvocation& invocation) {
+                            const dispatch::CompleteInvocation& outcome = invocation.outcome;
+                            EXPECT_TRUE(finished.insert(outcome.invocation).second);
+                            EXPECT_EQ(outcome.phases.total(),
+                                      invocation.completed - invocation.submitted);
+                            EXPECT_GE(outcome.phases.queue.count(), 0);
+                            EXPECT_GE(outcome.phases.sandbox.count(), 0);
+                          });
+    simulation.observe([&](const Event&, Instant, const std::vector<Action>&) {
+      expect_nothing_over_its_limit(simulation.dispatcher());
+    });
+    simulation.run(arrivals_from(world.arrivals));
+    EXPECT_EQ(finished.size(), world.arrivals.size());
+    EXPECT_EQ(simulation.dispatcher().queued(), 0u);
+    EXPECT_EQ(simulation.dispatcher().in_flight(), 0u);
+    if (HasFailure()) return;
+  }
+}
+
+TEST_P(EveryPolicy, LeavesNoDeviceIdleWhileFittingWorkWaits) {
+  for (uint64_t seed = 1; seed <= kSeeds; ++seed) {
+    SCOPED_TRACE("seed " + std::to_string(seed));
+    RandomWorld world = make_random_world(seed, false);
+    Simulation simulation(world.options, policy(GetParam(), some_options(seed)), nullptr);
+    simulation.observe([&](const Event&, Instant, const std::vector<Action>&) {
+      expect_no_idle_device_with_fitting_work(simulation.dispatcher());
+    });
+    simulation.run(arrivals_from(world.arrivals));
+    if (HasFailure()) return;
+  }
+}
+
+TEST_P(EveryPolicy, StarvesNobody) {
+  for (uint64_t seed = 1; seed <= kSeeds; ++seed) {
+    SCOPED_TRACE("seed " + std::to_string(seed));
+    RandomWorld world = make_random_world(seed, false);
+    size_t succeeded = 0;
+    Simulation simulation(world.options, policy(GetParam(), some_options(seed)),
+                          [&](const SimulatedInvocation& invocation) {
+                            if (invocation.outcome.outcome == Outcome::kSucceeded) ++succeeded;
+                          });
+    simulation.run(arrivals_from(world.arrivals));
+    EXPECT_EQ(succeeded, world.arrivals.size());
+    if (HasFailure()) return;
+  }
+}
+
+TEST_P(EveryPolicy, DecidesTheSameForTheSameSeed) {
+  for (uint64_t seed = 1; seed <= 40; ++seed) {
+    SCOPED_TRACE("seed " + std::to_string(seed));
+    const RandomWorld world = make_random_world(seed, true);
+    std::set<uint64_t> hashes;
+    for (int repeat = 0; repeat < 2; ++repeat) {
+      Simulation simulation(world.options, policy(GetParam(), some_options(seed)), nullptr);
+      simulation.run(arrivals_from(world.arrivals));
+      hashes.insert(simulation.dispatcher().log_hash());
+    }
+    EXPECT_EQ(hashes.size(), 1u);
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Policies, EveryPolicy,
+                         testing::Values("mqfq-sticky", "mqfq-uniform", "fcfs", "fcfs-naive",
+                                         "batch"),
+                         [](const auto& info) {
+                           std::string name(info.param);
+                           std::replace(name.begin(), name.end(), '-', '_');
+                           return name;
+                         });
+
+TEST(MqfqSticky, NeverTakesGlobalVirtualTimeBackAndDispatchesThrottledFlowsOnlyAsCounted) {
+  uint64_t dispatched_within = 0;
+  uint64_t dispatched_beyond = 0;
+  for (uint64_t seed = 1; seed <= kSeeds; ++seed) {
+    SCOPED_TRACE("seed " + std::to_string(seed));
+    const RandomWorld world = make_random_world(seed, false);
+    const scheduling::PolicyOptions options = some_options(seed);
+    Simulation simulation(world.options, policy("mqfq-sticky", options), nullptr);
+    Duration global{};
+    std::map<uint32_t, Duration> before;  // virtual times before the event
+    uint64_t conserving = 0;
+    simulation.observe([&](const Event&, Instant now, const std::vector<Action>&) {
+      const dispatch::Dispatcher& dispatcher = simulation.dispatcher();
+      const Duration new_global = dispatcher.policy().global_virtual_time();
+      EXPECT_GE(new_global, global);
+      uint64_t beyond = 0;
+      for (uint32_t f = 0; f < dispatcher.flows().size(); ++f) {
+        if (dispatcher.flows()[f].device_memory.count == 0) continue;
+        const Duration time = dispatcher.standing(FunctionId{f}, now).virtual_time;
+        // An event dispatches a flow at most a few times; the last one began within T of the
+        // global time at most, and global time only grows, or it was counted.
+        if (time > before[f] && before[f] > new_global + options.mqfq.over_run) ++beyond;
+        if (time > before[f]) ++dispatched_within;
+        before[f] = time;
+      }
+      const uint64_t counted = dispatcher.policy().conserving_dispatches() - conserving;
+      EXPECT_LE(beyond, counted);
+      conserving += counted;
+      global = new_global;
+    });
+    simulation.run(arrivals_from(world.arrivals));
+    dispatched_beyond += conserving;
+    if (HasFailure()) return;
+  }
+  EXPECT_GT(dispatched_within, 1000u);
+  EXPECT_GT(dispatched_beyond, 0u) << "the worlds never put work conservation to the test";
+}
+
+TEST(MqfqSticky, DecidesExactlyAsThePlainScanDoes) {
+  for (uint64_t seed = 1; seed <= 2 * kSeeds; ++seed) {
+    SCOPED_TRACE("seed " + std::to_string(seed));
+    RandomWorld world = make_random_world(seed, seed % 2 == 0);
+    const auto run = [&](std::unique_ptr<scheduling::Policy> with) {
+      std::vector<std::tuple<Instant, InvocationId, uint64_t>> decisions;
+      Simulation simulation(world.options, std::move(with), nullptr);
+      simulation.observe([&](const Event&, Instant now, const std::vector<Action>& actions) {
+        for (const Action& action : actions) {
+          if (const auto* start = std::get_if<dispatch::StartInvocation>(&action)) {
+            decisions.emplace_back(now, start->invocation, start->sandbox.value);
+          }
+        }
+      });
+      simulation.run(arrivals_from(world.arrivals));
+      decisions.emplace_back(Instant(simulation.dispatcher().policy().global_virtual_time()),
+                             InvocationId{},
+                             simulation.dispatcher().policy().conserving_dispatches());
+      return decisions;
+    };
+    const scheduling::MqfqOptions options = some_options(seed).mqfq;
+    EXPECT_EQ(run(std::make_unique<scheduling::MqfqStickyPolicy>(options)),
+              run(std::make_unique<ScanMqfq>(options)));
+    if (HasFailure()) return;
+  }
+}
+
+}  // namespace
+}  // namespace lambent::simulator

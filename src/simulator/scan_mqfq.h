@@ -1,0 +1,114 @@
+// ScanMqfq: MQFQ-Sticky written down as plainly as possible, looking at every flow for every
+// decision. The reference that the indexed policy is compared with; used by tests only.
+#pragma once
+
+#include <algorithm>
+#include <tuple>
+#include <vector>
+
+#include "scheduling/mqfq_sticky.h"
+
+namespace lambent::simulator {
+
+class ScanMqfq final : public scheduling::Policy {
+ public:
+  using View = scheduling::View;
+
+  explicit ScanMqfq(scheduling::MqfqOptions options) : options_(options), twin_(options) {}
+
+  std::string_view name() const override { return "scan-mqfq"; }
+  void flow_changed(const View& view, FunctionId function, Instant) override {
+    if (function.value >= times_.size()) times_.resize(function.value + 1);
+    if (view.flow(function).has_work()) raise(function);
+    update_global(view);
+  }
+  void enqueued(const View& view, FunctionId function, Instant) override {
+    if (view.flow(function).pending == 1 && view.flow(function).in_flight == 0) raise(function);
+    update_global(view);
+  }
+  void dispatched(const View& view, FunctionId function, Instant) override {
+    if (times_[function.value] - global_ > options_.over_run) ++conserving_;
+    const scheduling::Flow& flow = view.flow(function);
+    const Duration tau = options_.uniform_cost.value_or(
+        flow.execution.mean_or(options_.first_estimate.value_or(options_.over_run / 10)));
+    times_[function.value] += flow.weight == 1 ? tau : from_seconds(to_seconds(tau) / flow.weight);
+    update_global(view);
+  }
+  void finished(const View& view, FunctionId, Instant) override { update_global(view); }
+
+  scheduling::Decision decide(const View& view, Instant) override {
+    std::vector<uint32_t> candidates;
+    std::vector<uint32_t> throttled;
+    for (uint32_t f = 0; f < view.flows.size() && f < times_.size(); ++f) {
+      const scheduling::Flow& flow = view.flows[f];
+      if (is_elsewhere(flow)) continue;
+      if (flow.pending == 0 || flow.in_flight >= flow.max_concurrency) continue;
+      (times_[f] - global_ > options_.over_run ? throttled : candidates).push_back(f);
+    }
+    std::sort(candidates.begin(), candidates.end(), [&](uint32_t a, uint32_t b) {
+      return order_of(view.flows[a], a) < order_of(view.flows[b], b);
+    });
+    std::sort(throttled.begin(), throttled.end(), [&](uint32_t a, uint32_t b) {
+      return std::tuple(times_[a], a) < std::tuple(times_[b], b);
+    });
+    const bool had_candidates = !candidates.empty();
+    if (const auto found = first_that_fits(view, candidates, false)) return *found;
+    if (const auto found = first_that_fits(view, throttled, had_candidates, true)) return *found;
+    return scheduling::Decision::nothing(scheduling::WaitReason::kNone);
+  }
+
+  scheduling::WaitReason why_waiting(const View&, FunctionId) const override {
+    return scheduling::WaitReason::kNone;
+  }
+  scheduling::FlowStanding standing(const View&, FunctionId function, Instant) const override {
+    return {scheduling::FlowState::kActive, times_[function.value]};
+  }
+  Duration grace(const View& view, FunctionId function) const override {
+    return twin_.grace(view, function);
+  }
+  Duration global_virtual_time() const override { return global_; }
+  uint64_t conserving_dispatches() const override { return conserving_; }
+
+ private:
+  // Functions without GPU are ordered by another policy.
+  static bool is_elsewhere(const scheduling::Flow& flow) { return flow.device_memory.count == 0; }
+  void raise(FunctionId function) {
+    times_[function.value] = std::max(times_[function.value], global_);
+  }
+  void update_global(const View& view) {
+    Duration least = Duration::max();
+    for (uint32_t f = 0; f < view.flows.size() && f < times_.size(); ++f) {
+      if (!is_elsewhere(view.flows[f]) && view.flows[f].has_work())
+        least = std::min(least, times_[f]);
+    }
+    if (least != Duration::max()) global_ = std::max(global_, least);
+  }
+  std::tuple<bool, int64_t, int64_t, Duration, uint32_t> order_of(const scheduling::Flow& flow,
+                                                                  uint32_t f) const {
+    const int64_t length = flow.pending;
+    const int64_t in_flight = flow.in_flight;
+    if (options_.order == scheduling::CandidateOrder::kInFlightFirst) {
+      return {false, in_flight, -length, times_[f], f};
+    }
+    return {options_.duplicates_last && in_flight > 0, -length, in_flight, times_[f], f};
+  }
+  // The worlds of the tests have fewer flows than the indexed policy looks ahead.
+  std::optional<scheduling::Decision> first_that_fits(const View& view,
+                                                      const std::vector<uint32_t>& order,
+                                                      bool idle_only, bool then_idle_only = false) {
+    for (const uint32_t f : order) {
+      const auto found = view.fleet.find_place(FunctionId{f}, view.flows[f], idle_only);
+      if (found.place) return scheduling::Decision::to(FunctionId{f}, *found.place);
+      idle_only = idle_only || then_idle_only;
+    }
+    return std::nullopt;
+  }
+
+  scheduling::MqfqOptions options_;
+  scheduling::MqfqStickyPolicy twin_;  // for the formula of the grace period alone
+  Duration global_{};
+  uint64_t conserving_ = 0;
+  std::vector<Duration> times_;
+};
+
+}  // namespace lambent::simulator

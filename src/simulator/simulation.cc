@@ -1,0 +1,239 @@
+#include "simulator/simulation.h"
+
+#include <algorithm>
+
+#include "base/check.h"
+
+namespace lambent::simulator {
+
+using dispatch::Action;
+using dispatch::Event;
+
+ArrivalSource arrivals_from(const std::vector<Arrival>& arrivals) {
+  return [&arrivals, next = size_t{0}]() mutable -> std::optional<Arrival> {
+    return next < arrivals.size() ? std::optional(arrivals[next++]) : std::nullopt;
+  };
+}
+
+Simulation::Simulation(SimulationOptions options, std::unique_ptr<scheduling::Policy> policy,
+                       OutcomeSink sink)
+    : options_(std::move(options)),
+      dispatcher_(options_.dispatch, std::move(policy)),
+      sink_(std::move(sink)),
+      random_(options_.seed) {
+  const auto& gpus = options_.dispatch.fleet.devices;
+  devices_.assign(gpus.size(), ModelledDevice(options_.device.slowdown));
+  devices_.emplace_back(0.0);
+  starting_.assign(devices_.size(), 0);
+  busy_at_reading_.assign(gpus.size(), Duration(0));
+  reads_utilisation_ = std::any_of(gpus.begin(), gpus.end(), [](const auto& device) {
+    return device.by_utilisation.has_value();
+  });
+  if (reads_utilisation_) next_reading_ = now_ + options_.device.reading_period;
+  for (const FunctionModel& function : options_.functions) {
+    const uint32_t id = function.profile.id.value;
+    if (id >= models_.size()) models_.resize(id + 1);
+    models_[id] = function;
+    give(dispatch::FunctionRegistered{function.profile});
+  }
+}
+
+void Simulation::run(const ArrivalSource& arrivals) {
+  std::optional<Arrival> arrival = arrivals();
+  for (;;) {
+    // Of equal instants: what happens to running work first, then arrivals, then timers.
+    Instant next = kNever;
+    uint32_t finishing = 0;
+    for (uint32_t i = 0; i < devices_.size(); ++i) {
+      if (devices_[i].next_finish() < next) {
+        next = devices_[i].next_finish();
+        finishing = i;
+      }
+    }
+    enum { kFinish, kDue, kArrival, kWake, kReading } what = kFinish;
+    const auto consider = [&](Instant at, auto kind) {
+      if (at < next) {
+        next = at;
+        what = kind;
+      }
+    };
+    if (!due_.empty()) consider(due_.top().at, kDue);
+    if (arrival) consider(arrival->at, kArrival);
+    const bool work_left =
+        arrival || dispatcher_.queued() > 0 || dispatcher_.in_flight() > 0 || !due_.empty();
+    if (!work_left) return;
+    consider(wake_, kWake);
+    consider(next_reading_, kReading);
+    if (next == kNever) return;
+    now_ = std::max(now_, next);
+    switch (what) {
+      case kFinish:
+        finish_on(finishing);
+        break;
+      case kDue: {
+        const Event event = due_.top().event;
+        due_.pop();
+        if (const auto* ready = std::get_if<dispatch::SandboxReady>(&event)) {
+          const auto sandbox = sandboxes_.find(ready->sandbox);
+          // It may have been stopped meanwhile.
+          if (sandbox == sandboxes_.end() || !sandbox->second.starting) break;
+          sandbox->second.starting = false;
+          change_starting(sandbox->second.device, -1);
+        }
+        if (const auto* exited = std::get_if<dispatch::SandboxExited>(&event)) {
+          const auto sandbox = sandboxes_.find(exited->sandbox);
+          if (sandbox == sandboxes_.end()) break;
+          if (sandbox->second.starting) change_starting(sandbox->second.device, -1);
+          sandboxes_.erase(sandbox);
+        }
+        give(event);
+        break;
+      }
+      case kArrival: {
+        const InvocationId id{arrival->function.value, ++invocations_};
+        submitted_[id] = now_;
+        give(dispatch::InvocationSubmitted{id, arrival->function, arrival->asynchronous});
+        arrival = arrivals();
+        break;
+      }
+      case kWake:
+        wake_ = kNever;
+        give(dispatch::TimerFired{});
+        break;
+      case kReading:
+        read_devices();
+        break;
+    }
+  }
+}
+
+double Simulation::utilisation(uint32_t device) const {
+  const double elapsed = to_seconds(now_.time_since_epoch());
+  return elapsed > 0 ? to_seconds(devices_[device].busy(now_)) / elapsed : 0;
+}
+
+void Simulation::give(const Event& event) {
+  // Performing an action never gives the dispatcher an event at once, but an observer might.
+  std::vector<Action> actions;
+  if (!spare_.empty()) {
+    actions = std::move(spare_.back());
+    spare_.pop_back();
+  }
+  actions.clear();
+  dispatcher_.handle(event, now_, actions);
+  if (observer_) observer_(event, now_, actions);
+  for (const Action& action : actions) {
+    std::visit([this](const auto& one) { perform(one); }, action);
+  }
+  spare_.push_back(std::move(actions));
+}
+
+void Simulation::perform(const dispatch::StartSandbox& action) {
+  const FunctionModel& model = model_of(action.function);
+  const uint32_t device = device_of(action.device);
+  sandboxes_[action.sandbox] = Run{.device = device, .starting = true};
+  change_starting(device, 1);
+  if (chance(options_.faults.start_hangs)) return;
+  if (chance(options_.faults.start_fails)) {
+    after(model.sandbox_time,
+          dispatch::SandboxExited{
+              action.sandbox, {ErrorCode::kInternal, "no more processes"}, "Sandbox.Failure"});
+    return;
+  }
+  if (chance(options_.faults.init_crashes)) {
+    after(model.sandbox_time + model.init_time,
+          dispatch::SandboxExited{
+              action.sandbox, {ErrorCode::kUnknown, "exit status 1"}, "Runtime.ExitError"});
+    return;
+  }
+  after(model.sandbox_time + model.init_time,
+        dispatch::SandboxReady{action.sandbox, model.sandbox_time, model.init_time});
+}
+
+void Simulation::perform(const dispatch::StartInvocation& action) {
+  const FunctionModel& model = model_of(FunctionId{static_cast<uint32_t>(action.invocation.high)});
+  Run& run = sandboxes_[action.sandbox];
+  run.invocation = action.invocation;
+  run.fails = chance(options_.faults.handler_errors);
+  run.crashes = chance(options_.faults.crashes);
+  const Duration move = from_seconds(static_cast<double>(model.profile.device_memory.count) /
+                                     options_.device.link_bytes_per_second);
+  Duration moving{};
+  if (action.start == StartClass::kGpuCold) moving = move;
+  run.execution_from = now_ + moving;
+  Duration work = model.execution;
+  if (model.spread > 0) {
+    work = from_seconds(to_seconds(work) * (1 + model.spread * (2 * random_.uniform() - 1)));
+  }
+  if (options_.device.move_off_holds_token && dispatcher_.policy().moves_off_after_run()) {
+    work += move;
+  }
+  work = chance(options_.faults.hangs) ? Duration::max() : work + moving;
+  devices_[run.device].start(action.sandbox.value, work, now_);
+}
+
+void Simulation::perform(const dispatch::StopSandbox& action) {
+  const auto found = sandboxes_.find(action.sandbox);
+  CHECK(found != sandboxes_.end(), "only a sandbox that exists is stopped");
+  devices_[found->second.device].stop(action.sandbox.value, now_);
+  after(options_.device.stop_time, dispatch::SandboxExited{action.sandbox, {}, ""});
+}
+
+void Simulation::perform(const dispatch::CompleteInvocation& action) {
+  const auto found = submitted_.find(action.invocation);
+  CHECK(found != submitted_.end(), "an invocation has exactly one outcome");
+  if (sink_) {
+    sink_({FunctionId{static_cast<uint32_t>(action.invocation.high)}, found->second, now_, action});
+  }
+  submitted_.erase(found);
+}
+
+void Simulation::finish_on(uint32_t device) {
+  const SandboxId sandbox{devices_[device].finish(now_)};
+  const Run run = sandboxes_.at(sandbox);
+  if (run.crashes) {
+    sandboxes_.erase(sandbox);
+    give(dispatch::SandboxExited{
+        sandbox, {ErrorCode::kUnknown, "signal: segmentation fault"}, "Runtime.ExitError"});
+    return;
+  }
+  const FunctionId function{static_cast<uint32_t>(run.invocation.high)};
+  give(dispatch::InvocationFinished{.invocation = run.invocation,
+                                    .execution = std::max(Duration(0), now_ - run.execution_from),
+                                    .succeeded = !run.fails,
+                                    .device_memory = model_of(function).profile.device_memory});
+}
+
+void Simulation::after(Duration delay, Event event) {
+  due_.push({now_ + delay, ++order_, std::move(event)});
+}
+
+void Simulation::change_starting(uint32_t device, int by) {
+  starting_[device] = static_cast<unsigned>(static_cast<int>(starting_[device]) + by);
+  if (options_.device.starts_contend) devices_[device].set_guests(starting_[device], now_);
+}
+
+void Simulation::read_devices() {
+  for (uint32_t i = 0; i + 1 < devices_.size(); ++i) {
+    const Duration busy = devices_[i].busy(now_);
+    const double utilisation =
+        to_seconds(busy - busy_at_reading_[i]) / to_seconds(options_.device.reading_period);
+    busy_at_reading_[i] = busy;
+    give(dispatch::DeviceReading{.device = options_.dispatch.fleet.devices[i].id,
+                                 .utilisation = std::min(1.0, utilisation)});
+  }
+  next_reading_ = now_ + options_.device.reading_period;
+}
+
+bool Simulation::chance(double probability) {
+  return probability > 0 && random_.uniform() < probability;
+}
+
+uint32_t Simulation::device_of(DeviceId id) const {
+  if (id == scheduling::kHostDevice) return static_cast<uint32_t>(devices_.size() - 1);
+  return *dispatcher_.fleet().device_index(id);
+}
+
+const FunctionModel& Simulation::model_of(FunctionId id) const { return models_[id.value]; }
+
+}  // namespace lambent::simulator

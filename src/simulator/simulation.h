@@ -1,0 +1,119 @@
+// Simulation: runs the real Dispatcher in virtual time on modelled devices and functions. Used by
+// tests and by `lambent simulate`; single-threaded, deterministic for a seed.
+#pragma once
+
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <queue>
+#include <vector>
+
+#include "base/random.h"
+#include "dispatch/dispatcher.h"
+#include "simulator/model.h"
+#include "simulator/modelled_device.h"
+
+namespace lambent::simulator {
+
+struct Arrival {
+  Instant at{};
+  FunctionId function;
+  bool asynchronous = false;
+};
+
+// The next arrival, in the order of time; nullopt when there are no more.
+using ArrivalSource = std::function<std::optional<Arrival>()>;
+// From an array that is sorted by time and outlives the source.
+ArrivalSource arrivals_from(const std::vector<Arrival>& arrivals);
+
+struct SimulatedInvocation {
+  FunctionId function;
+  Instant submitted{};
+  Instant completed{};
+  dispatch::CompleteInvocation outcome;
+};
+using OutcomeSink = std::function<void(const SimulatedInvocation&)>;
+// Sees every event with the actions that it led to; for tests and journals.
+using Observer =
+    std::function<void(const dispatch::Event&, Instant, const std::vector<dispatch::Action>&)>;
+
+struct SimulationOptions {
+  dispatch::DispatchOptions dispatch;
+  DeviceModel device;
+  FaultModel faults;
+  std::vector<FunctionModel> functions;
+  uint64_t seed = 1;
+};
+
+class Simulation {
+ public:
+  Simulation(SimulationOptions options, std::unique_ptr<scheduling::Policy> policy,
+             OutcomeSink sink);
+
+  void observe(Observer observer) { observer_ = std::move(observer); }
+  // Runs until nothing is left to do but to let idle sandboxes rest.
+  void run(const ArrivalSource& arrivals);
+  // Lets the dispatcher have an event at the present instant; for tests.
+  void inject(const dispatch::Event& event) { give(event); }
+
+  Instant now() const { return now_; }
+  const dispatch::Dispatcher& dispatcher() const { return dispatcher_; }
+  // The share of the time so far during which the device had something to run.
+  double utilisation(uint32_t device) const;
+
+ private:
+  // Something that happens to a sandbox later.
+  struct Due {
+    Instant at{};
+    uint64_t order = 0;  // of equal instants, the one made first
+    dispatch::Event event;
+    bool operator>(const Due& other) const {
+      return at != other.at ? at > other.at : order > other.order;
+    }
+  };
+  struct Run {
+    InvocationId invocation;
+    uint32_t device = 0;
+    Instant execution_from{};  // after its memory was moved in
+    bool starting = false;
+    bool fails = false;
+    bool crashes = false;
+  };
+
+  void give(const dispatch::Event& event);
+  void perform(const dispatch::StartSandbox& action);
+  void perform(const dispatch::StartInvocation& action);
+  void perform(const dispatch::StopSandbox& action);
+  void perform(const dispatch::CompleteInvocation& action);
+  void perform(const dispatch::WakeAt& action) { wake_ = action.instant; }
+  void finish_on(uint32_t device);
+  void after(Duration delay, dispatch::Event event);
+  void change_starting(uint32_t device, int by);
+  void read_devices();
+  bool chance(double probability);
+  uint32_t device_of(DeviceId id) const;
+  const FunctionModel& model_of(FunctionId id) const;
+
+  SimulationOptions options_;
+  dispatch::Dispatcher dispatcher_;
+  OutcomeSink sink_;
+  Observer observer_;
+  SeededRandom random_;
+  std::vector<std::vector<dispatch::Action>> spare_;  // action lists to use again
+  std::vector<FunctionModel> models_;                 // by FunctionId
+  std::vector<ModelledDevice> devices_;               // the host is the last one
+  std::vector<unsigned> starting_;
+  std::vector<Duration> busy_at_reading_;
+  std::unordered_map<SandboxId, Run> sandboxes_;
+  std::unordered_map<InvocationId, Instant> submitted_;
+  std::priority_queue<Due, std::vector<Due>, std::greater<>> due_;
+  bool reads_utilisation_ = false;
+  Instant next_reading_ = kNever;
+  Instant wake_ = kNever;
+  Instant now_{};
+  uint64_t order_ = 0;
+  uint64_t invocations_ = 0;
+};
+
+}  // namespace lambent::simulator
