@@ -19,7 +19,7 @@ const std::string kModules = LAMBENT_KERNEL_MODULES;  // the folder of the built
 class HostKernels : public testing::TestWithParam<std::string> {
  protected:
   HostModule open(const std::string& name) {
-    return HostModule(kModules + "/" + GetParam() + "/" + name + ".so");
+    return HostModule(kModules + "/" + GetParam() + "/" + name + "/host-x86_64.so");
   }
 };
 
@@ -93,6 +93,52 @@ TEST_P(HostKernels, JacobiReachesTheLinearSolution) {
   }
   EXPECT_LT(std::bit_cast<float>(largest), 1e-5f);
   for (int x = 0; x < width; ++x) EXPECT_NEAR(from[5 * width + x], x, 1e-2) << x;
+}
+
+// The transform of the definition, in double precision.
+std::vector<std::complex<double>> transform(const std::complex<float>* signal, int points) {
+  std::vector<std::complex<double>> spectrum(points);
+  for (int k = 0; k < points; ++k) {
+    for (int n = 0; n < points; ++n) {
+      spectrum[k] += std::complex<double>(signal[n]) * std::polar(1.0, -2 * M_PI * k * n / points);
+    }
+  }
+  return spectrum;
+}
+
+TEST_P(HostKernels, FftMatchesTheDefinition) {
+  const HostModule module = open("fft");
+  for (const int points : {2, 8, 128}) {
+    const int signals = 3;
+    const auto real = ramp(2 * signals * points, 13);
+    std::vector<std::complex<float>> input(signals * points), output(signals * points);
+    memcpy(static_cast<void*>(input.data()), real.data(), real.size() * sizeof(float));
+    run_kernel(module.kernel("fft_forward"), {signals, 1, 1}, {points / 2u, 1, 1},
+               static_cast<const void*>(input.data()), static_cast<void*>(output.data()), points);
+    for (int s = 0; s < signals; ++s) {
+      const auto expected = transform(&input[s * points], points);
+      for (int k = 0; k < points; ++k) {
+        ASSERT_NEAR(std::abs(expected[k] - std::complex<double>(output[s * points + k])), 0, 1e-3)
+            << points << " points, signal " << s << ", " << k;
+      }
+    }
+  }
+}
+
+TEST_P(HostKernels, DynamicSharedMemoryHasOneBufferUnderManyNames) {
+  const HostModule module = open("dynamic");
+  std::vector<int> input(2 * 100), sums(2);
+  std::iota(input.begin(), input.end(), 0);
+  run_kernel(module.kernel("dynamic_sum"), {2, 1, 1}, {100, 1, 1},
+             static_cast<const int*>(input.data()), sums.data());
+  EXPECT_EQ(sums[0], 4950);
+  EXPECT_EQ(sums[1], 14950);
+
+  std::vector<double> values(1024), reversed(1024);
+  std::iota(values.begin(), values.end(), 0);
+  run_kernel(module.kernel("dynamic_reverse"), {1, 1, 1}, {1024, 1, 1},
+             static_cast<const double*>(values.data()), reversed.data());
+  for (int i = 0; i < 1024; ++i) ASSERT_EQ(reversed[i], 1023 - i);
 }
 
 TEST_P(HostKernels, BlockSumGoesThroughSharedMemory) {
@@ -222,6 +268,10 @@ TEST_P(HostKernels, RegistrationTellsTheParametersAndTheDuration) {
   EXPECT_EQ(nothing.parameter_count, 0u);
   const emulated_launch launch = {{7, 1, 1}, {1, 5, 1}, 0};
   EXPECT_EQ(nothing.duration_ns(&launch, nullptr), 7005u);
+
+  EXPECT_EQ(open("barriers").kernel("block_sum").static_shared_bytes, 1024u);
+  EXPECT_EQ(open("matmul_tiled").kernel("matmul_tiled_8").static_shared_bytes, 2 * 8 * 8 * 4u);
+  EXPECT_EQ(open("matmul_tiled").kernel("matmul_tiled_16").static_shared_bytes, 2 * 16 * 16 * 4u);
 
   const HostModule occupy = open("occupy");
   unsigned long long nanoseconds = 123456789;

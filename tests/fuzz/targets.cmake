@@ -2,3 +2,4 @@
 fuzz_target(http_request USES http MUTATIONS 200000)
 fuzz_target(ledger USES protocol)
 fuzz_target(zip USES base domain archive)
+fuzz_target(bundle_manifest USES bundle)

@@ -1,0 +1,128 @@
+// lambent-bundle: builds kernel bundles and shows what is in them. Its two hidden verbs, inspect
+// and compile-device, are the child processes of `build`: they load foreign code and may crash.
+#include <CLI/CLI.hpp>
+#include <cstdio>
+#include <filesystem>
+#include <iostream>
+
+#include "base/fd.h"
+#include "base/log.h"
+#include "bundle/builder.h"
+#include "bundle/bundle.h"
+#include "bundle/device_compiler.h"
+#include "bundle/inspection.h"
+
+namespace {
+
+using lambent::Error;
+using lambent::Result;
+
+int fail(const Error& error, bool json) {
+  if (json) {
+    std::fprintf(stderr, "{\"error\":\"%s\",\"message\":\"%s\"}\n",
+                 std::string(name_of(error.code)).c_str(),
+                 lambent::json_escape(error.message).c_str());
+  } else {
+    std::fprintf(stderr, "lambent-bundle: %s\n", error.message.c_str());
+  }
+  return exit_code_of(error.code);
+}
+
+void print(const lambent::bundle::Manifest& manifest, bool json) {
+  if (json) {
+    std::fputs(to_json(manifest).c_str(), stdout);
+    return;
+  }
+  std::cout << manifest.name << "  " << manifest.content_sha256.substr(0, 12) << "\n";
+  for (const auto& image : manifest.images) std::cout << "  " << image.file << "\n";
+  for (const auto& kernel : manifest.kernels) {
+    std::cout << "  kernel " << kernel.name;
+    if (kernel.expression != kernel.name) std::cout << " = " << kernel.expression;
+    std::cout << ": " << kernel.parameter_sizes.size() << " parameters (bytes:";
+    for (const auto size : kernel.parameter_sizes) std::cout << " " << size;
+    std::cout << "), " << kernel.static_shared_bytes << " bytes of static shared memory\n";
+  }
+}
+
+Result<void> compile_device(const lambent::bundle::DeviceCompilation& compilation,
+                            const std::string& cubin, const std::string& ptx) {
+  ASSIGN_OR_RETURN(const auto code, compile_for_device(compilation));
+  RETURN_IF_ERROR(lambent::write_file_atomically(cubin, code.cubin, false));
+  RETURN_IF_ERROR(lambent::write_file_atomically(ptx, code.ptx, false));
+  for (const auto& lowered : code.lowered) std::cout << lowered << "\n";
+  return {};
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  const std::filesystem::path self = std::filesystem::read_symlink("/proc/self/exe");
+  CLI::App app("Builds and shows kernel bundles.", "lambent-bundle");
+  app.footer(
+      "Example:\n  lambent-bundle build vector_add.cu -o bundles/vector_add\n"
+      "  lambent-bundle show bundles/vector_add");
+  app.require_subcommand(1);
+  bool json = false;
+
+  lambent::bundle::BuildRequest request;
+  request.worker_program = self.string();
+  request.include_folder = (self.parent_path().parent_path() / "share/lambent/include").string();
+  auto* build = app.add_subcommand("build", "Compile a .cu file into a bundle");
+  build->add_option("FILE", request.source, "CUDA source that includes <lambent/kernel.h>")
+      ->required();
+  build->add_option("-o,--output", request.output_folder, "The bundle's folder")->required();
+  build->add_option("--name", request.name, "The bundle's name; by default the file's");
+  build->add_option("--arch", request.architecture, "GPU architecture of the cubin")
+      ->capture_default_str()
+      ->check([](const std::string& text) {
+        return text.starts_with("sm_") ? "" : "an architecture looks like sm_90";
+      });
+  build->add_option("--host-compiler", request.host_compiler, "Default: clang++, else g++");
+  build->add_option("--include", request.include_folder, "Folder that holds lambent/kernel.h");
+  build->add_flag("--json", json, "Print the manifest as JSON");
+  build->footer(
+      "Example:\n  lambent-bundle build vector_add.cu -o bundles/vector_add --arch sm_80");
+
+  std::string folder;
+  auto* show = app.add_subcommand("show", "Verify a bundle and list its kernels");
+  show->add_option("DIR", folder, "The bundle's folder")->required();
+  show->add_flag("--json", json, "Print the manifest as JSON");
+  show->footer("Example:\n  lambent-bundle show bundles/vector_add --json");
+
+  std::string module;
+  auto* inspect = app.add_subcommand("inspect", "")->group("");
+  inspect->add_option("MODULE", module)->required();
+  lambent::bundle::DeviceCompilation device;
+  std::string cubin, ptx;
+  auto* compile = app.add_subcommand("compile-device", "")->group("");
+  compile->add_option("FILE", device.source)->required();
+  compile->add_option("--include", device.include_folder)->required();
+  compile->add_option("--arch", device.architecture)->required();
+  compile->add_option("--cubin", cubin)->required();
+  compile->add_option("--ptx", ptx)->required();
+  compile->add_option("--kernel", device.expressions);
+
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::ParseError& error) {
+    return app.exit(error) == 0 ? 0 : 2;
+  }
+  if (*build) {
+    const auto built = build_bundle(request);
+    if (!built.ok()) return fail(built.error(), json);
+    print(built->manifest, json);
+    if (!built->note.empty()) std::fprintf(stderr, "%s", built->note.c_str());
+  } else if (*show) {
+    const auto bundle = lambent::bundle::Bundle::open(folder);
+    if (!bundle.ok()) return fail(bundle.error(), json);
+    print(bundle->manifest(), json);
+  } else if (*inspect) {
+    const auto kernels = lambent::bundle::inspect_host_module(module);
+    if (!kernels.ok()) return fail(kernels.error(), false);
+    std::fputs(to_json(*kernels).c_str(), stdout);
+  } else if (*compile) {
+    const auto compiled = compile_device(device, cubin, ptx);
+    if (!compiled.ok()) return fail(compiled.error(), false);
+  }
+  return 0;
+}

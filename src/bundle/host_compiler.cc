@@ -1,0 +1,159 @@
+#include "bundle/host_compiler.h"
+
+#include <cxxabi.h>
+
+#include <cstddef>
+#include <cstdlib>
+#include <memory>
+
+#include "base/fd.h"
+#include "bundle/elf_module.h"
+#include "cuda_abi/emulated_kernel.h"
+
+namespace lambent::bundle {
+namespace {
+
+// What a block may use at most on the largest device that we model.
+constexpr uint64_t kMostDynamicShared = 227 * 1024;
+constexpr size_t kMostModuleBytes = 256 * 1024 * 1024;
+constexpr std::string_view kKernelPrefix = EMULATED_KERNEL_SYMBOL_PREFIX;
+
+std::vector<std::string> compile_command(const HostCompilation& c, const std::string& compiler,
+                                         const std::string& object) {
+  return {compiler,
+          "-x",
+          "c++",
+          "-std=c++20",
+          "-O3",
+          "-march=" + c.architecture,
+          "-fPIC",
+          "-fvisibility=hidden",
+          "-fno-math-errno",
+          "-fno-trapping-math",
+          "-I" + c.include_folder,
+          "-c",
+          c.source,
+          "-o",
+          object};
+}
+
+// Assembler source for one buffer that has all the names of `extern __shared__` arrays.
+std::string dynamic_shared_source(const std::vector<ThreadLocalSymbol>& symbols) {
+  std::string text = ".section .tbss,\"awT\",@nobits\n.balign 256\n";
+  for (const auto& symbol : symbols) {
+    if (symbol.defined) continue;
+    text += ".globl \"" + symbol.name + "\"\n.hidden \"" + symbol.name + "\"\n.type \"" +
+            symbol.name + "\", @tls_object\n\"" + symbol.name + "\":\n";
+  }
+  return text + ".zero " + std::to_string(kMostDynamicShared) +
+         "\n.section .note.GNU-stack,\"\",@progbits\n";
+}
+
+std::string without_spaces(std::string text) {
+  std::erase(text, ' ');
+  return text;
+}
+
+std::string demangled(const std::string& symbol) {
+  int status = 0;
+  const std::unique_ptr<char, decltype(&free)> name(
+      abi::__cxa_demangle(symbol.c_str(), nullptr, nullptr, &status), &free);
+  return status == 0 ? name.get() : symbol;
+}
+
+// The __shared__ variables in the body of the kernel that the source calls `expression`:
+// "void matmul<16>(float*)::tile" or, for extern "C", "vector_add::tile".
+uint64_t static_shared_bytes(const std::vector<ThreadLocalSymbol>& symbols,
+                             const std::string& expression) {
+  const std::string name = without_spaces(expression);
+  uint64_t bytes = 0;
+  for (const auto& symbol : symbols) {
+    if (!symbol.defined || !symbol.name.starts_with("_ZZ")) continue;
+    const std::string whole = without_spaces(demangled(symbol.name));
+    if (whole.starts_with(name + "::") || whole.starts_with("void" + name + "(") ||
+        whole.starts_with(name + "(")) {
+      bytes += (symbol.bytes + 15) / 16 * 16;
+    }
+  }
+  return bytes;
+}
+
+// The text of LAMBENT_KERNEL_AS's expression for a kernel is in the source, once.
+std::string expression_of(const std::string& source, const std::string& kernel) {
+  const std::string compact = without_spaces(source);
+  const size_t at = compact.find("LAMBENT_KERNEL_AS(" + kernel + ",");
+  if (at == std::string::npos) return kernel;
+  const size_t begin = at + 18 + kernel.size() + 1;
+  const size_t end = compact.find(");", begin);
+  return end == std::string::npos ? kernel : compact.substr(begin, end - begin);
+}
+
+Result<void> write_static_shared(const HostCompilation& c,
+                                 const std::vector<ThreadLocalSymbol>& symbols) {
+  ASSIGN_OR_RETURN(std::string module, read_file(c.output, kMostModuleBytes));
+  ASSIGN_OR_RETURN(const std::string source, read_file(c.source, kMostModuleBytes));
+  ASSIGN_OR_RETURN(const auto kernels, symbols_with_prefix(module, kKernelPrefix));
+  if (kernels.empty()) {
+    return Error{ErrorCode::kInvalidArgument,
+                 c.source + " registers no kernel: add LAMBENT_KERNEL(name);"};
+  }
+  for (const auto& kernel : kernels) {
+    const uint64_t bytes = static_shared_bytes(symbols, expression_of(source, kernel));
+    RETURN_IF_ERROR(patch_symbol(module, std::string(kKernelPrefix) + kernel,
+                                 offsetof(emulated_kernel, static_shared_bytes),
+                                 static_cast<uint32_t>(bytes)));
+  }
+  return write_file_atomically(c.output, module, false);
+}
+
+Result<ChildOutcome> run_compiler(const HostCompilation& c, const std::string& object,
+                                  std::string& compiler) {
+  if (!c.compiler.empty()) {
+    compiler = c.compiler;
+    return run_child(compile_command(c, compiler, object), c.limits);
+  }
+  compiler = "clang++";
+  auto outcome = run_child(compile_command(c, compiler, object), c.limits);
+  if (outcome.ok() || outcome.error().code != ErrorCode::kUnavailable) return outcome;
+  compiler = "g++";
+  outcome = run_child(compile_command(c, compiler, object), c.limits);
+  if (outcome.ok()) return outcome;
+  return outcome.error().with_context("no host compiler: install clang or g++");
+}
+
+}  // namespace
+
+Result<void> check_outcome(const ChildOutcome& outcome, const std::string& what) {
+  if (outcome.timed_out) {
+    return Error{ErrorCode::kDeadlineExceeded, what + ": took too long and was stopped"};
+  }
+  if (outcome.exit_code == 0) return {};
+  if (outcome.exit_code > 128) {
+    return Error{ErrorCode::kResourceExhausted,
+                 what + ": ended by signal " + std::to_string(outcome.exit_code - 128) +
+                     " (out of time or memory?)\n" + outcome.standard_error};
+  }
+  return Error{ErrorCode::kInvalidArgument,
+               what + ":\n" + outcome.standard_error + outcome.standard_output};
+}
+
+Result<void> compile_for_host(const HostCompilation& c) {
+  const std::string what = "compile " + c.source + " for the host";
+  const std::string object = c.scratch_folder + "/host.o";
+  std::string compiler;
+  ASSIGN_OR_RETURN(const auto compiled, run_compiler(c, object, compiler));
+  RETURN_IF_ERROR(check_outcome(compiled, what));
+
+  ASSIGN_OR_RETURN(const std::string bytes, read_file(object, kMostModuleBytes));
+  ASSIGN_OR_RETURN(const auto symbols, thread_local_symbols(bytes));
+  const std::string buffer = c.scratch_folder + "/shared.s";
+  RETURN_IF_ERROR(write_file_atomically(buffer, dynamic_shared_source(symbols), false));
+  ASSIGN_OR_RETURN(const auto linked,
+                   run_child({compiler, "-shared", "-fPIC", "-Wl,-z,defs", "-Wl,-z,noexecstack",
+                              object, buffer, "-o", c.output, "-lm"},
+                             c.limits));
+  RETURN_IF_ERROR(check_outcome(linked, what + " (link)"));
+  return write_static_shared(c, symbols);
+}
+
+}  // namespace lambent::bundle
