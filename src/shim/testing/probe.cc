@@ -136,7 +136,11 @@ void threads_scenario(const Driver& driver) {
       while (seen < now && !most.compare_exchange_weak(seen, now)) {
       }
     }
-    for (const Held& held : ring) driver.deallocate(held.address);
+    for (const Held& held : ring) {
+      if (held.bytes == 0) continue;
+      granted.fetch_sub(held.bytes);
+      driver.deallocate(held.address);
+    }
   };
   std::vector<std::thread> threads;
   for (unsigned i = 0; i < 8; ++i) threads.emplace_back(hammer, i);
