@@ -206,6 +206,10 @@ void Server::bury(BoxNumber number) {
   hear_box(number);  // its last words
   Box box = std::move(boxes_.at(number));
   boxes_.erase(number);
+  // Closing would not be enough: the worker holds the same pidfd, and epoll watches what is open
+  // anywhere.
+  epoll_ctl(epoll_.get(), EPOLL_CTL_DEL, box.init.pidfd.get(), nullptr);
+  epoll_ctl(epoll_.get(), EPOLL_CTL_DEL, box.init.control.fd(), nullptr);
   siginfo_t status{};
   rusage usage{};
   syscall(SYS_waitid, P_PIDFD, box.init.pidfd.get(), &status, WEXITED, &usage);
