@@ -1,0 +1,184 @@
+#include "metrics/worker_metrics.h"
+
+#include <prometheus/counter.h>
+#include <prometheus/gauge.h>
+#include <prometheus/histogram.h>
+#include <prometheus/registry.h>
+#include <prometheus/text_serializer.h>
+
+#include <array>
+
+namespace lambent::metrics {
+namespace {
+
+using prometheus::Counter;
+using prometheus::Family;
+using prometheus::Gauge;
+using prometheus::Histogram;
+using prometheus::Labels;
+
+constexpr size_t kOutcomes = 3;
+constexpr size_t kStarts = 3;
+
+// From a tenth of a millisecond (a warm no-op) to ten minutes (a queue under overload).
+const Histogram::BucketBoundaries& latency_buckets() {
+  static const Histogram::BucketBoundaries kBuckets = {
+      0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1,
+      0.25,   0.5,     1,      2.5,   5,      10,    30,   60,    300,  600};
+  return kBuckets;
+}
+
+Labels labels_of(const FunctionName& function) {
+  return {{"tenant", std::to_string(function.tenant.value)}, {"function", function.name}};
+}
+
+}  // namespace
+
+struct WorkerMetrics::State {
+  prometheus::Registry registry;
+
+  template <typename Metric>
+  Family<Metric>& family(prometheus::detail::Builder<Metric> builder, const char* name,
+                         const char* help) {
+    return builder.Name(name).Help(help).Register(registry);
+  }
+
+  Family<Counter>& invocations =
+      family(prometheus::BuildCounter(), "lambent_invocations_total", "Invocations by outcome.");
+  Family<Histogram>& durations =
+      family(prometheus::BuildHistogram(), "lambent_invocation_duration_seconds",
+             "From submission to outcome.");
+  Family<Histogram>& queues = family(prometheus::BuildHistogram(), "lambent_queue_seconds",
+                                     "From submission until dispatched.");
+  Family<Histogram>& cold_starts =
+      family(prometheus::BuildHistogram(), "lambent_cold_start_seconds",
+             "Starts of sandboxes: phase sandbox is ours, phase runtime the function's.");
+  Family<Gauge>& pending = family(prometheus::BuildGauge(), "lambent_flow_pending",
+                                  "Invocations that wait in a function's queue.");
+  Family<Gauge>& running = family(prometheus::BuildGauge(), "lambent_flow_running",
+                                  "Invocations of a function that were dispatched.");
+  Family<Gauge>& virtual_times =
+      family(prometheus::BuildGauge(), "lambent_flow_virtual_time_seconds",
+             "Service charged to a function, divided by its weight.");
+  Family<Gauge>& device_memory = family(prometheus::BuildGauge(), "lambent_gpu_memory_bytes",
+                                        "Device memory: total, used and committed.");
+  Family<Gauge>& utilisation =
+      family(prometheus::BuildGauge(), "lambent_gpu_utilization_ratio",
+             "Share of time in which the GPU had a kernel, as NVML tells it.");
+  Family<Gauge>& tokens = family(prometheus::BuildGauge(), "lambent_gpu_tokens",
+                                 "Dispatch tokens of a GPU: all, and those held.");
+  Family<Gauge>& healthy =
+      family(prometheus::BuildGauge(), "lambent_gpu_healthy", "1 while the GPU answers.");
+  Family<Gauge>& sandboxes =
+      family(prometheus::BuildGauge(), "lambent_pool_containers", "Sandboxes by state.");
+  Gauge& queued = family(prometheus::BuildGauge(), "lambent_queued_invocations",
+                         "Invocations that wait, of all functions.")
+                      .Add({});
+  Histogram& sandbox_seconds = cold_starts.Add({{"phase", "sandbox"}}, latency_buckets());
+  Histogram& runtime_seconds = cold_starts.Add({{"phase", "runtime"}}, latency_buckets());
+
+  // The series of one function; counters come into being with their first event.
+  struct Series {
+    std::array<std::array<Counter*, kStarts>, kOutcomes> invocations{};
+    Histogram* duration = nullptr;
+    Histogram* queue = nullptr;
+    Gauge* pending = nullptr;
+    Gauge* running = nullptr;
+    Gauge* virtual_time = nullptr;
+  };
+  std::map<FunctionName, Series> functions;
+
+  Series& series_of(const FunctionName& function) {
+    const auto found = functions.find(function);
+    if (found != functions.end()) return found->second;
+    const Labels labels = labels_of(function);
+    Series& series = functions[function];
+    series.duration = &durations.Add(labels, latency_buckets());
+    series.queue = &queues.Add(labels, latency_buckets());
+    series.pending = &pending.Add(labels);
+    series.running = &running.Add(labels);
+    series.virtual_time = &virtual_times.Add(labels);
+    return series;
+  }
+};
+
+WorkerMetrics::WorkerMetrics() : state_(std::make_unique<State>()) {
+  state_->family(prometheus::BuildGauge(), "lambent_build_info", "The worker's version; always 1.")
+      .Add({{"version", LAMBENT_VERSION}})
+      .Set(1);
+}
+
+WorkerMetrics::~WorkerMetrics() = default;
+
+void WorkerMetrics::completed(const FunctionName& function, const InvocationResult& result) {
+  State::Series& series = state_->series_of(function);
+  Counter*& counter =
+      series.invocations[static_cast<size_t>(result.outcome)][static_cast<size_t>(result.start)];
+  if (counter == nullptr) {
+    Labels labels = labels_of(function);
+    labels["outcome"] = name_of(result.outcome);
+    labels["start"] = name_of(result.start);
+    counter = &state_->invocations.Add(labels);
+  }
+  counter->Increment();
+  series.duration->Observe(to_seconds(result.phases.total()));
+  series.queue->Observe(to_seconds(result.phases.queue));
+}
+
+void WorkerMetrics::sandbox_started(Duration sandbox_time, Duration init_time) {
+  state_->sandbox_seconds.Observe(to_seconds(sandbox_time));
+  state_->runtime_seconds.Observe(to_seconds(init_time));
+}
+
+void WorkerMetrics::forget(const FunctionName& function) {
+  const auto found = state_->functions.find(function);
+  if (found == state_->functions.end()) return;
+  const State::Series& series = found->second;
+  for (const auto& by_start : series.invocations) {
+    for (Counter* counter : by_start) {
+      if (counter != nullptr) state_->invocations.Remove(counter);
+    }
+  }
+  state_->durations.Remove(series.duration);
+  state_->queues.Remove(series.queue);
+  state_->pending.Remove(series.pending);
+  state_->running.Remove(series.running);
+  state_->virtual_times.Remove(series.virtual_time);
+  state_->functions.erase(found);
+}
+
+void WorkerMetrics::set_flow(const FunctionName& function, const FlowGauges& gauges) {
+  State::Series& series = state_->series_of(function);
+  series.pending->Set(static_cast<double>(gauges.pending));
+  series.running->Set(static_cast<double>(gauges.running));
+  series.virtual_time->Set(to_seconds(gauges.virtual_time));
+}
+
+void WorkerMetrics::set_device(DeviceId device, const DeviceGauges& gauges) {
+  // GPUs are numbered from 0 outside, as NVML does.
+  const std::string gpu = std::to_string(device.value - 1);
+  const auto memory = [&](const char* kind, Bytes bytes) {
+    state_->device_memory.Add({{"gpu", gpu}, {"kind", kind}}).Set(static_cast<double>(bytes.count));
+  };
+  memory("total", gauges.memory_total);
+  memory("used", gauges.memory_used);
+  memory("committed", gauges.memory_committed);
+  state_->utilisation.Add({{"gpu", gpu}}).Set(gauges.utilisation);
+  state_->tokens.Add({{"gpu", gpu}, {"kind", "all"}}).Set(gauges.tokens);
+  state_->tokens.Add({{"gpu", gpu}, {"kind", "held"}}).Set(gauges.tokens_held);
+  state_->healthy.Add({{"gpu", gpu}}).Set(gauges.healthy ? 1 : 0);
+}
+
+void WorkerMetrics::set_sandboxes(const std::map<std::string, uint64_t>& by_state) {
+  for (const auto& [name, count] : by_state) {
+    state_->sandboxes.Add({{"state", name}}).Set(static_cast<double>(count));
+  }
+}
+
+void WorkerMetrics::set_queued(uint64_t queued) { state_->queued.Set(static_cast<double>(queued)); }
+
+std::string WorkerMetrics::text() const {
+  return prometheus::TextSerializer().Serialize(state_->registry.Collect());
+}
+
+}  // namespace lambent::metrics

@@ -1,0 +1,56 @@
+// WorkerMetrics: what a worker counts, and its Prometheus text. Used on the worker's loop thread.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <string>
+
+#include "domain/function.h"
+#include "domain/invocation.h"
+
+namespace lambent::metrics {
+
+class WorkerMetrics {
+ public:
+  WorkerMetrics();
+  ~WorkerMetrics();
+  WorkerMetrics(const WorkerMetrics&) = delete;
+  WorkerMetrics& operator=(const WorkerMetrics&) = delete;
+
+  // An invocation has its outcome.
+  void completed(const FunctionName& function, const InvocationResult& result);
+  void sandbox_started(Duration sandbox_time, Duration init_time);
+  // The function is gone, and its series with it: the number of series is bounded by that of
+  // functions.
+  void forget(const FunctionName& function);
+
+  // Gauges, set just before the text is asked for.
+  struct FlowGauges {
+    uint64_t pending = 0;
+    uint64_t running = 0;
+    Duration virtual_time{};
+  };
+  void set_flow(const FunctionName& function, const FlowGauges& gauges);
+  struct DeviceGauges {
+    Bytes memory_total;
+    Bytes memory_used;       // by NVML
+    Bytes memory_committed;  // by admission
+    double utilisation = 0;  // 0..1
+    unsigned tokens = 0;
+    unsigned tokens_held = 0;
+    bool healthy = true;
+  };
+  void set_device(DeviceId device, const DeviceGauges& gauges);
+  // How many sandboxes are in each state.
+  void set_sandboxes(const std::map<std::string, uint64_t>& by_state);
+  void set_queued(uint64_t queued);
+
+  // Prometheus text format 0.0.4.
+  std::string text() const;
+
+ private:
+  struct State;
+  std::unique_ptr<State> state_;
+};
+
+}  // namespace lambent::metrics
