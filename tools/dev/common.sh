@@ -28,6 +28,15 @@ install_packages() {
     --no-remove "${missing[@]}" >/dev/null
 }
 
+# python_packages FILE: a virtual environment in .venv with exactly these packages.
+python_packages() {
+  cmp -s "$1" .venv/installed.txt && return 0
+  say "installing Python packages into .venv"
+  /usr/bin/python3 -m venv --clear .venv
+  .venv/bin/pip install --quiet --disable-pip-version-check -r "$1"
+  cp "$1" .venv/installed.txt
+}
+
 # build [KIND] [targets...]: KIND is release (default), asan, tsan or fuzz; in build/KIND.
 build() {
   local kind="${1:-release}"
