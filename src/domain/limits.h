@@ -21,6 +21,10 @@ constexpr size_t kZipEntries = 20'000;
 constexpr size_t kFunctionNameLength = 64;
 constexpr size_t kFunctions = 10'000;
 constexpr Bytes kEnvironment = Bytes(4 * 1024);
+constexpr size_t kDescriptionLength = 256;
+constexpr size_t kTags = 50;
+constexpr size_t kTagKeyLength = 128;
+constexpr size_t kTagValueLength = 256;
 
 // What a function may ask for.
 constexpr Duration kLeastTimeout = seconds(1);
@@ -60,6 +64,14 @@ constexpr size_t kSandboxPathLength = 1'024;
 constexpr Duration kSandboxLaunchTimeout = seconds(10);
 // One message between worker and lambent-launcher: a whole plan.
 constexpr Bytes kLauncherMessage = Bytes::kib(128);
+
+// Requests to the frontends.
+constexpr size_t kJsonDepth = 32;
+constexpr size_t kClientContextLength = 3583;
+constexpr size_t kIdempotencyKeyLength = 128;
+constexpr size_t kTraceIdLength = 512;
+constexpr size_t kFunctionsPerPage = 50;
+constexpr size_t kLogFollowers = 64;
 
 // HTTP.
 constexpr size_t kHttpConnections = 4'096;

@@ -1,0 +1,74 @@
+#include "frontend/function_tags.h"
+
+#include <charconv>
+
+namespace lambent::frontend {
+namespace {
+
+constexpr std::string_view kPrefix = "lambent:";
+constexpr unsigned kMostConcurrency = 10'000;
+
+Error bad_value(std::string_view key, std::string_view value, std::string_view wanted) {
+  return Error{
+      ErrorCode::kInvalidArgument,
+      "tag '" + std::string(key) + "' is '" + std::string(value) + "', not " + std::string(wanted)};
+}
+
+template <typename Number>
+bool parse_number(std::string_view text, Number& number) {
+  const auto [end, code] = std::from_chars(text.data(), text.data() + text.size(), number);
+  return code == std::errc() && end == text.data() + text.size();
+}
+
+Result<void> apply_tag(FunctionSpec& spec, std::string_view key, const std::string& value) {
+  const std::string_view setting = key.substr(kPrefix.size());
+  if (setting == "gpu-memory") {
+    const auto memory = parse_bytes(value);
+    if (!memory.ok()) return bad_value(key, value, "an amount of memory such as 512MiB or 2G");
+    spec.gpu.memory = *memory;
+  } else if (setting == "launch-mode") {
+    if (value != "compute" && value != "model") return bad_value(key, value, "compute or model");
+    spec.gpu.launch_mode =
+        value == "model" ? GpuNeeds::LaunchMode::kModel : GpuNeeds::LaunchMode::kCompute;
+  } else if (setting == "weight") {
+    const bool read = parse_number(value, spec.weight);
+    if (!read || !(spec.weight >= limits::kLeastWeight && spec.weight <= limits::kMostWeight)) {
+      return bad_value(key, value, "a number of 0.01 to 1000");
+    }
+  } else if (setting == "max-concurrency") {
+    const bool read = parse_number(value, spec.max_concurrency);
+    if (!read || spec.max_concurrency == 0 || spec.max_concurrency > kMostConcurrency) {
+      return bad_value(key, value, "a whole number of 1 to 10000");
+    }
+  } else {
+    return Error{ErrorCode::kInvalidArgument,
+                 "there is no setting '" + std::string(key) +
+                     "'; tags that begin with lambent: are gpu-memory, launch-mode, weight and "
+                     "max-concurrency"};
+  }
+  return {};
+}
+
+}  // namespace
+
+Result<void> apply_tags(FunctionSpec& spec) {
+  const FunctionSpec defaults;
+  spec.gpu = defaults.gpu;
+  spec.weight = defaults.weight;
+  spec.max_concurrency = defaults.max_concurrency;
+  if (spec.tags.size() > limits::kTags) {
+    return Error{ErrorCode::kInvalidArgument,
+                 "a function has at most " + std::to_string(limits::kTags) + " tags"};
+  }
+  for (const auto& [key, value] : spec.tags) {
+    if (key.empty() || key.size() > limits::kTagKeyLength ||
+        value.size() > limits::kTagValueLength) {
+      return Error{ErrorCode::kInvalidArgument,
+                   "a tag's key has 1 to 128 bytes and its value at most 256"};
+    }
+    if (key.starts_with(kPrefix)) RETURN_IF_ERROR(apply_tag(spec, key, value));
+  }
+  return {};
+}
+
+}  // namespace lambent::frontend

@@ -1,0 +1,14 @@
+// GPU settings in a function's tags, since Lambda's API has no field for them: lambent:gpu-memory,
+// lambent:launch-mode, lambent:weight, lambent:max-concurrency. Free functions; any thread.
+#pragma once
+
+#include "base/result.h"
+#include "domain/function.h"
+
+namespace lambent::frontend {
+
+// Reads spec.tags into the settings they stand for; a setting without a tag gets its default.
+// INVALID_ARGUMENT, naming the tag, for a bad value, an unknown lambent: tag, too many or too long.
+Result<void> apply_tags(FunctionSpec& spec);
+
+}  // namespace lambent::frontend

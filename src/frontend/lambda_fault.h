@@ -1,0 +1,25 @@
+// LambdaFault: an error as AWS clients know it, with its HTTP status and exception type. A value of
+// the Lambda frontend.
+#pragma once
+
+#include <string>
+
+#include "base/error.h"
+#include "http/message.h"
+
+namespace lambent::frontend {
+
+struct LambdaFault {
+  int status = 500;
+  std::string type;  // "ResourceNotFoundException"
+  std::string message;
+  std::string reason;  // of TooManyRequestsException only
+  std::string allow;   // of 405 only
+};
+
+// The exception that stands for an error of ours.
+LambdaFault fault_of(const Error& error);
+// {"Type","Message"} with the header x-amzn-ErrorType, by which SDKs raise the typed exception.
+http::Response response_of(const LambdaFault& fault);
+
+}  // namespace lambent::frontend

@@ -1,0 +1,114 @@
+#include "frontend/native.h"
+
+#include <memory>
+#include <nlohmann/json.hpp>
+
+#include "frontend/json_text.h"
+#include "frontend/native_error.h"
+#include "frontend/native_json.h"
+#include "frontend/outcome_headers.h"
+
+namespace lambent::frontend {
+namespace {
+
+using http::Response;
+
+Response text_response(int status, std::string type, std::string body) {
+  Response response;
+  response.status = status;
+  response.headers.add("Content-Type", std::move(type));
+  response.body = std::move(body);
+  return response;
+}
+
+Response json_response(int status, std::string body) {
+  return text_response(status, "application/json", std::move(body));
+}
+
+Response result_response(Result<std::optional<InvocationResult>> found) {
+  if (!found.ok()) return error_response(found.error());
+  if (!found->has_value()) return json_response(202, to_text({{"state", "pending"}}));
+  InvocationResult& result = **found;
+  Response response = json_response(200, std::move(result.payload));
+  add_outcome(response.headers, result);
+  if (result.outcome == Outcome::kRejected) {
+    response.body = error_body(result.error.value_or(Error{ErrorCode::kInternal, "rejected"}));
+  }
+  return response;
+}
+
+// Answers one decoded call; a function object over the kinds of call.
+class Answering {
+ public:
+  Answering(InvocationService& service, const NativeOptions& options, LogFollowers& followers,
+            http::Responder& responder)
+      : service_(service), options_(options), followers_(followers), responder_(responder) {}
+
+  void operator()(Response& response) { responder_.send(std::move(response)); }
+
+  void operator()(ListFunctionStatus& call) {
+    responder_.send(json_response(200, function_list(service_.function_status(call.tenant))));
+  }
+
+  void operator()(ListSandboxStatus& call) {
+    responder_.send(json_response(200, sandbox_list(service_.sandbox_status(call.tenant))));
+  }
+
+  void operator()(ReadLog& call) {
+    auto chunk = service_.read_log(call.function, call.offset);
+    if (!chunk.ok()) return responder_.send(error_response(chunk.error()));
+    if (call.follow) {
+      if (followers_.add(call.function, call.offset, responder_)) return;
+      return responder_.send(error_response(Error{
+          ErrorCode::kResourceExhausted, "too many clients follow logs; try without follow=1"}));
+    }
+    Response response = text_response(200, "text/plain; charset=utf-8", std::move(chunk->text));
+    response.headers.add("x-lambent-next-offset", std::to_string(chunk->next_offset));
+    responder_.send(std::move(response));
+  }
+
+  void operator()(ReadResult& call) {
+    // Shared because a callback must be copyable and a responder is not.
+    auto answer = std::make_shared<http::Responder>(std::move(responder_));
+    service_.async_result(call.tenant, call.invocation,
+                          [answer](Result<std::optional<InvocationResult>> found) {
+                            answer->send(result_response(std::move(found)));
+                          });
+  }
+
+  void operator()(GetVersion&) {
+    responder_.send(
+        json_response(200, to_text({{"name", "lambent"}, {"version", options_.version}})));
+  }
+
+  void operator()(Livez&) { responder_.send(text_response(200, "text/plain", "ok\n")); }
+
+  void operator()(Readyz&) {
+    const bool ready = options_.ready();
+    responder_.send(text_response(ready ? 200 : 503, "text/plain", ready ? "ok\n" : "not ready\n"));
+  }
+
+  void operator()(GetMetrics&) {
+    responder_.send(
+        text_response(200, "text/plain; version=0.0.4; charset=utf-8", options_.metrics()));
+  }
+
+ private:
+  InvocationService& service_;
+  const NativeOptions& options_;
+  LogFollowers& followers_;
+  http::Responder& responder_;
+};
+
+}  // namespace
+
+NativeFrontend::NativeFrontend(InvocationService& service, loop::EventLoop& loop,
+                               NativeOptions options)
+    : service_(service), options_(std::move(options)), followers_(service, loop, options_.ready) {}
+
+void NativeFrontend::handle(http::Request request, http::Responder responder) {
+  NativeCall call = decode_native_call(request, caller_of(request));
+  std::visit(Answering(service_, options_, followers_, responder), call);
+}
+
+}  // namespace lambent::frontend

@@ -1,0 +1,36 @@
+// NativeFrontend: our own /v1 API, the probes and /metrics; what Lambda's API lacks and the CLI
+// needs. On the loop thread.
+#pragma once
+
+#include <functional>
+#include <string>
+
+#include "domain/invocation_service.h"
+#include "frontend/log_followers.h"
+#include "frontend/native_call.h"
+#include "http/server.h"
+#include "loop/event_loop.h"
+
+namespace lambent::frontend {
+
+struct NativeOptions {
+  std::string version;                   // of the worker
+  std::function<std::string()> metrics;  // Prometheus text
+  // False while the worker starts or drains.
+  std::function<bool()> ready;
+};
+
+class NativeFrontend {
+ public:
+  // The service and the loop outlive the frontend.
+  NativeFrontend(InvocationService& service, loop::EventLoop& loop, NativeOptions options);
+
+  void handle(http::Request request, http::Responder responder);
+
+ private:
+  InvocationService& service_;
+  const NativeOptions options_;
+  LogFollowers followers_;
+};
+
+}  // namespace lambent::frontend

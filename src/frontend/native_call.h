@@ -1,0 +1,41 @@
+// The calls of our own /v1 API and the probes, decoded from HTTP. Values; decode_native_call is a
+// pure function and the only reader of such requests.
+#pragma once
+
+#include <string>
+#include <variant>
+
+#include "domain/function.h"
+#include "domain/invocation.h"
+#include "frontend/caller.h"
+#include "http/message.h"
+
+namespace lambent::frontend {
+
+struct ListFunctionStatus {
+  TenantId tenant;
+};
+struct ListSandboxStatus {
+  TenantId tenant;
+};
+struct ReadLog {
+  FunctionName function;
+  uint64_t offset = 0;
+  bool follow = false;
+};
+struct ReadResult {
+  TenantId tenant;
+  InvocationId invocation;
+};
+struct GetVersion {};
+struct Livez {};
+struct Readyz {};
+struct GetMetrics {};
+
+// A request that is no good call is the response that answers it.
+using NativeCall = std::variant<http::Response, ListFunctionStatus, ListSandboxStatus, ReadLog,
+                                ReadResult, GetVersion, Livez, Readyz, GetMetrics>;
+
+NativeCall decode_native_call(const http::Request& request, const Caller& caller);
+
+}  // namespace lambent::frontend

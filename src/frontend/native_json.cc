@@ -1,0 +1,67 @@
+#include "frontend/native_json.h"
+
+#include <nlohmann/json.hpp>
+
+#include "frontend/json_text.h"
+
+namespace lambent::frontend {
+namespace {
+
+using nlohmann::json;
+
+json to_json(const FunctionStatus& status) {
+  const FunctionSpec& spec = status.spec;
+  const bool models = spec.gpu.launch_mode == GpuNeeds::LaunchMode::kModel;
+  return {
+      {"name", spec.name.name},
+      {"revision", spec.revision},
+      {"runtime", spec.runtime_name},
+      {"handler", spec.handler},
+      {"timeout_seconds", to_seconds(spec.timeout)},
+      {"memory_bytes", spec.memory.count},
+      {"gpu_memory_bytes", spec.gpu.memory.count},
+      {"launch_mode", models ? "model" : "compute"},
+      {"weight", spec.weight},
+      {"max_concurrency", spec.max_concurrency},
+      {"code_sha256", spec.code_sha256},
+      {"code_bytes", spec.code_size.count},
+      {"last_modified_seconds", to_seconds(spec.last_modified)},
+      {"queued", status.queued},
+      {"running", status.running},
+      {"completed", status.completed},
+      {"sandboxes", status.sandboxes},
+  };
+}
+
+json to_json(const SandboxStatus& status) {
+  return {
+      {"id", status.id.value},
+      {"function", status.function.name},
+      {"state", status.state},
+      {"pid", status.pid},
+      {"device", status.device.value},
+      {"age_seconds", to_seconds(status.age)},
+      {"invocations", status.invocations},
+      {"device_memory_bytes", status.device_memory.count},
+      {"host_memory_bytes", status.host_memory.count},
+  };
+}
+
+template <typename T>
+std::string list(const char* key, const std::vector<T>& values) {
+  json array = json::array();
+  for (const T& value : values) array.push_back(to_json(value));
+  return to_text({{key, std::move(array)}});
+}
+
+}  // namespace
+
+std::string function_list(const std::vector<FunctionStatus>& functions) {
+  return list("functions", functions);
+}
+
+std::string sandbox_list(const std::vector<SandboxStatus>& sandboxes) {
+  return list("sandboxes", sandboxes);
+}
+
+}  // namespace lambent::frontend

@@ -1,0 +1,17 @@
+// The answers of our own API in JSON, with the keys that api/openapi.yaml promises. Free functions;
+// any thread.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "domain/invocation_service.h"
+
+namespace lambent::frontend {
+
+// {"functions": [...]}
+std::string function_list(const std::vector<FunctionStatus>& functions);
+// {"sandboxes": [...]}
+std::string sandbox_list(const std::vector<SandboxStatus>& sandboxes);
+
+}  // namespace lambent::frontend

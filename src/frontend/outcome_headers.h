@@ -1,0 +1,15 @@
+// The headers by which a response tells what came of an invocation and where its time went. Free
+// functions; any thread.
+#pragma once
+
+#include "domain/invocation.h"
+#include "http/message.h"
+
+namespace lambent::frontend {
+
+// x-lambent-outcome, -start, -queue-us, -sandbox-us, -init-us, -run-us,
+// -device-memory-peak-bytes, -host-memory-peak-bytes, -revision; x-lambent-error-type and
+// X-Amz-Function-Error if the function failed; x-amzn-RequestId.
+void add_outcome(http::Headers& headers, const InvocationResult& result);
+
+}  // namespace lambent::frontend
