@@ -54,18 +54,26 @@ bool Fleet::could_ever_fit(Bytes memory) const {
                      [&](const Device& device) { return memory <= device.options.memory; });
 }
 
-const std::vector<SandboxSlot>& Fleet::idle_of(FunctionId function) const {
-  static const std::vector<SandboxSlot> kNone;
-  return function.value < idle_by_function_.size() ? idle_by_function_[function.value] : kNone;
+std::vector<SandboxSlot> Fleet::idle_of(FunctionId function) const {
+  std::vector<SandboxSlot> idle;
+  for (SandboxSlot slot = newest_idle_of(function); slot != kNoSandbox;
+       slot = sandboxes_[slot].older) {
+    idle.push_back(slot);
+  }
+  return idle;
+}
+
+SandboxSlot Fleet::newest_idle_of(FunctionId function) const {
+  return function.value < newest_idle_.size() ? newest_idle_[function.value] : kNoSandbox;
 }
 
 PlaceOrReason Fleet::find_place(FunctionId function, const Flow& flow,
                                 bool idle_devices_only) const {
-  const std::vector<SandboxSlot>& warm = idle_of(function);
   bool waits_for_warm = false;
   WaitReason reason = WaitReason::kNoToken;
-  for (auto slot = warm.rbegin(); slot != warm.rend(); ++slot) {
-    const Sandbox& sandbox = sandboxes_[*slot];
+  for (SandboxSlot slot = newest_idle_of(function); slot != kNoSandbox;
+       slot = sandboxes_[slot].older) {
+    const Sandbox& sandbox = sandboxes_[slot];
     const Device& device = devices_[sandbox.device];
     if (!device.healthy) continue;
     waits_for_warm = true;
@@ -75,7 +83,7 @@ PlaceOrReason Fleet::find_place(FunctionId function, const Flow& flow,
       reason = WaitReason::kNoMemory;
       continue;
     }
-    return {Place{sandbox.device, *slot}};
+    return {Place{sandbox.device, slot}};
   }
   if (waits_for_warm) {
     // Its warm sandboxes are on busy devices: only an idle one is worth a cold start.
@@ -260,18 +268,11 @@ bool Fleet::run(SandboxSlot slot, Instant now) {
 void Fleet::rest(SandboxSlot slot, Instant now, bool moves_off) {
   Sandbox& sandbox = sandboxes_[slot];
   release(slot);
-  Device& device = devices_[sandbox.device];
   if (options_.memory_rule == MemoryRule::kRunningOnly) commit(slot, false);
-  device.idle_memory += sandbox.memory;
-  ++device.idle;
-  ++idle_total_;
   sandbox.state = SandboxState::kIdle;
   sandbox.since = now;
   sandbox.last_used = now;
-  if (sandbox.function.value >= idle_by_function_.size()) {
-    idle_by_function_.resize(sandbox.function.value + 1);
-  }
-  idle_by_function_[sandbox.function.value].push_back(slot);
+  enter_idle(slot);
   if (moves_off) move_off(slot);
 }
 
@@ -361,13 +362,29 @@ void Fleet::commit(SandboxSlot slot, bool committed) {
   total = committed ? total + sandbox.memory : total - sandbox.memory;
 }
 
+void Fleet::enter_idle(SandboxSlot slot) {
+  Sandbox& sandbox = sandboxes_[slot];
+  Device& device = devices_[sandbox.device];
+  device.idle_memory += sandbox.memory;
+  ++device.idle;
+  ++idle_total_;
+  const uint32_t function = sandbox.function.value;
+  if (function >= newest_idle_.size()) newest_idle_.resize(function + 1, kNoSandbox);
+  sandbox.older = newest_idle_[function];
+  sandbox.newer = kNoSandbox;
+  if (sandbox.older != kNoSandbox) sandboxes_[sandbox.older].newer = slot;
+  newest_idle_[function] = slot;
+}
+
 void Fleet::leave_idle(SandboxSlot slot) {
   const Sandbox& sandbox = sandboxes_[slot];
   Device& device = devices_[sandbox.device];
   device.idle_memory -= sandbox.memory;
   --device.idle;
   --idle_total_;
-  std::erase(idle_by_function_[sandbox.function.value], slot);
+  if (sandbox.older != kNoSandbox) sandboxes_[sandbox.older].newer = sandbox.newer;
+  (sandbox.newer == kNoSandbox ? newest_idle_[sandbox.function.value]
+                               : sandboxes_[sandbox.newer].older) = sandbox.older;
 }
 
 void Fleet::make_resident(SandboxSlot slot) {

@@ -72,6 +72,9 @@ struct Sandbox {
   Instant since{};  // when it came into this state
   Instant last_used{};
   uint64_t served = 0;
+  // Neighbours among the idle sandboxes of its function.
+  SandboxSlot older = kNoSandbox;
+  SandboxSlot newer = kNoSandbox;
 };
 
 struct Device {
@@ -160,8 +163,8 @@ class Fleet {
 
   void set_reading(uint32_t device, double utilisation, bool healthy);
 
-  // Idle sandboxes of the function, most recently used last.
-  const std::vector<SandboxSlot>& idle_of(FunctionId function) const;
+  // The idle sandboxes of the function, most recently used first.
+  std::vector<SandboxSlot> idle_of(FunctionId function) const;
 
  private:
   bool is_open(const Device& device) const;
@@ -171,6 +174,8 @@ class Fleet {
   void hold(SandboxSlot slot, Sandbox::Holds what);
   void release(SandboxSlot slot);
   void commit(SandboxSlot slot, bool committed);
+  SandboxSlot newest_idle_of(FunctionId function) const;
+  void enter_idle(SandboxSlot slot);
   void leave_idle(SandboxSlot slot);
   void make_resident(SandboxSlot slot);
   void move_off(SandboxSlot slot);
@@ -186,7 +191,7 @@ class Fleet {
   std::vector<SandboxSlot> all_;
   std::vector<uint32_t> place_in_all_;
   std::unordered_map<SandboxId, SandboxSlot> by_id_;
-  std::vector<std::vector<SandboxSlot>> idle_by_function_;
+  std::vector<SandboxSlot> newest_idle_;  // by FunctionId
   unsigned sandboxes_total_ = 0;
   unsigned occupants_total_ = 0;
   unsigned idle_total_ = 0;

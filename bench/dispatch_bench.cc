@@ -1,0 +1,259 @@
+// dispatch_bench [--quick]: what a scheduling decision costs, and what an invocation costs the
+// whole dispatcher. Prints a table and, as its last line, one JSON object.
+//
+// A *decision* is: Policy::decide (find the flow and its place among all that have work), taking
+// the sandbox and the token in the fleet, and Policy::dispatched (charge the flow, put it and
+// whoever it un-throttles where they belong now). Every flow has work waiting, has a warm sandbox,
+// and costs and queue lengths differ. A *cycle* adds the other half: the finish (statistics, token
+// and sandbox given back, Policy::finished) and the next arrival (Policy::enqueued). An
+// *invocation* is two events through Dispatcher::handle, InvocationSubmitted and
+// InvocationFinished, with a queue of other work behind it: ids, queues, deadlines, phases, the log
+// hash and the actions included.
+#include <algorithm>
+#include <chrono>
+#include <cstdio>
+#include <cstring>
+#include <string>
+#include <vector>
+
+#include "base/check.h"
+#include "base/random.h"
+#include "dispatch/dispatcher.h"
+#include "scheduling/make_policy.h"
+
+namespace lambent {
+namespace {
+
+using scheduling::Flow;
+using scheduling::SandboxSlot;
+
+// Invocations dispatched in one go, so that reading the clock does not count; a flow runs one at a
+// time, so a few flows fill no more than half as many.
+unsigned tokens_for(uint32_t flows) { return std::min(32U, flows / 2); }
+
+struct Costs {
+  double decision_ns = 0;
+  double cycle_ns = 0;
+  double invocation_ns = 0;
+};
+
+double seconds_of_clock() {
+  using Clock = std::chrono::steady_clock;
+  return std::chrono::duration<double>(Clock::now().time_since_epoch()).count();
+}
+
+// A policy and a fleet with `count` busy flows, driven by hand.
+class PolicyLoop {
+ public:
+  PolicyLoop(std::string_view policy, uint32_t count)
+      : tokens_(tokens_for(count)),
+        fleet_(fleet_options(count)),
+        random_(7),
+        view_{flows_, fleet_} {
+    policy_ = std::move(scheduling::make_policy(policy)).value();
+    flows_.resize(count + 1);
+    for (uint32_t id = 1; id <= count; ++id) add_flow(FunctionId{id});
+  }
+
+  // Lets `rounds` times as many invocations as there are tokens be dispatched and finished; notes
+  // what the dispatching and the whole of each round took.
+  void run(int rounds, std::vector<double>& deciding, std::vector<double>& whole) {
+    std::vector<SandboxSlot> running;
+    running.reserve(tokens_);
+    for (int round = 0; round < rounds; ++round) {
+      now_ += milliseconds(10);
+      const double before = seconds_of_clock();
+      for (unsigned i = 0; i < tokens_; ++i) running.push_back(dispatch_one());
+      deciding.push_back((seconds_of_clock() - before) * 1e9 / tokens_);
+      for (const SandboxSlot sandbox : running) finish_one(sandbox);
+      running.clear();
+      whole.push_back((seconds_of_clock() - before) * 1e9 / tokens_);
+    }
+  }
+
+ private:
+  static scheduling::FleetOptions fleet_options(uint32_t count) {
+    scheduling::FleetOptions options;
+    options.devices.push_back({.id = DeviceId{1},
+                               .memory = Bytes::gib(1) * (count + 1),
+                               .tokens = tokens_for(count),
+                               .contexts = count + 1});
+    options.most_sandboxes = count + 1;
+    return options;
+  }
+
+  void add_flow(FunctionId id) {
+    Flow& flow = flows_[id.value];
+    flow.registered = true;
+    flow.device_memory = Bytes::gib(1);
+    flow.execution.learn(milliseconds(1 + random_.below(3000)));
+    policy_->flow_changed(view_, id, now_);
+    const SandboxSlot sandbox = fleet_.plan(SandboxId{id.value}, id, flow, 0, now_);
+    fleet_.start(sandbox, now_);
+    fleet_.rest(sandbox, now_, false);
+    for (uint64_t n = 1 + random_.below(8); n > 0; --n) enqueue(id);
+  }
+
+  void enqueue(FunctionId id) {
+    Flow& flow = flows_[id.value];
+    if (++flow.pending == 1) flow.oldest = ++arrivals_;
+    policy_->enqueued(view_, id, now_);
+  }
+
+  SandboxSlot dispatch_one() {
+    const scheduling::Decision decision = policy_->decide(view_, now_);
+    CHECK(decision.dispatch, "there is always work");
+    Flow& flow = flows_[decision.function.value];
+    --flow.pending;
+    flow.oldest = ++arrivals_;
+    ++flow.in_flight;
+    fleet_.run(decision.place.warm, now_);
+    policy_->dispatched(view_, decision.function, now_);
+    return decision.place.warm;
+  }
+
+  void finish_one(SandboxSlot sandbox) {
+    const FunctionId id = fleet_.sandbox(sandbox).function;
+    fleet_.rest(sandbox, now_, false);
+    --flows_[id.value].in_flight;
+    policy_->finished(view_, id, now_);
+    enqueue(id);
+  }
+
+  unsigned tokens_;
+  scheduling::Flows flows_;
+  scheduling::Fleet fleet_;
+  SeededRandom random_;
+  scheduling::View view_;
+  std::unique_ptr<scheduling::Policy> policy_;
+  uint64_t arrivals_ = 0;
+  Instant now_{};
+};
+
+// Two events an invocation through the whole dispatcher, `count` functions taking turns.
+void invocation_costs(std::string_view policy, uint32_t count, int rounds,
+                      std::vector<double>& costs) {
+  dispatch::DispatchOptions options;
+  options.fleet.devices.push_back({.id = DeviceId{1},
+                                   .memory = Bytes::gib(1) * (count + 1),
+                                   .tokens = tokens_for(count),
+                                   .contexts = count + 1});
+  options.fleet.most_sandboxes = count + 1;
+  options.keep_alive = seconds(1'000'000);
+  options.longest_wait = seconds(1'000'000);
+  dispatch::Dispatcher dispatcher(options, std::move(scheduling::make_policy(policy)).value());
+  SeededRandom random(11);
+  Instant now{};
+  std::vector<dispatch::Action> actions;
+  std::vector<InvocationId> running;
+  const auto handle = [&](const dispatch::Event& event) {
+    actions.clear();
+    dispatcher.handle(event, now, actions);
+    for (const dispatch::Action& action : actions) {
+      if (const auto* start = std::get_if<dispatch::StartInvocation>(&action)) {
+        running.push_back(start->invocation);
+      }
+    }
+  };
+  uint64_t ids = 0;
+  const auto finish_oldest = [&] {
+    const InvocationId id = running.front();
+    running.front() = running.back();
+    running.pop_back();
+    handle(dispatch::InvocationFinished{id, milliseconds(1 + id.low % 3000), true});
+  };
+  for (uint32_t id = 1; id <= count; ++id) {
+    handle(dispatch::FunctionRegistered{{.id = FunctionId{id},
+                                         .tenant = TenantId{1},
+                                         .device_memory = Bytes::gib(1),
+                                         .timeout = seconds(1'000'000)}});
+    handle(dispatch::InvocationSubmitted{{0, ++ids}, FunctionId{id}});
+    handle(dispatch::SandboxReady{SandboxId{id}});
+    finish_oldest();
+  }
+  const auto submit = [&] {
+    const FunctionId id{1 + static_cast<uint32_t>(random.below(count))};
+    handle(dispatch::InvocationSubmitted{{0, ++ids}, id});
+  };
+  for (uint32_t i = 0; i < 2 * count; ++i) submit();
+  constexpr int kInRound = 100;
+  for (int round = 0; round < rounds; ++round) {
+    const double before = seconds_of_clock();
+    for (int i = 0; i < kInRound; ++i) {
+      now += microseconds(50);
+      submit();
+      finish_oldest();
+    }
+    costs.push_back((seconds_of_clock() - before) * 1e9 / kInRound);
+  }
+}
+
+// Medians over rounds of a few loops, each warmed up first: a round that another process of the
+// machine interrupted does not move them.
+Costs measure(std::string_view policy, uint32_t count, bool quick) {
+  const int repeats = quick ? 3 : 9;
+  const int rounds = quick ? 4'000 : 20'000;
+  std::vector<double> decisions;
+  std::vector<double> cycles;
+  std::vector<double> invocations;
+  for (int repeat = 0; repeat < repeats; ++repeat) {
+    PolicyLoop loop(policy, count);
+    std::vector<double> ignored;
+    loop.run(rounds / 4, ignored, ignored);
+    loop.run(rounds, decisions, cycles);
+    invocation_costs(policy, count, rounds / 8, invocations);
+  }
+  const auto median = [](std::vector<double>& values) {
+    std::nth_element(values.begin(), values.begin() + values.size() / 2, values.end());
+    return values[values.size() / 2];
+  };
+  return {median(decisions), median(cycles), median(invocations)};
+}
+
+std::string as_json(const std::vector<std::pair<uint32_t, Costs>>& rows, double Costs::*field) {
+  std::string text = "{";
+  for (const auto& [count, costs] : rows) {
+    char entry[64];
+    std::snprintf(entry, sizeof(entry), "%s\"%u\":%.1f", text.size() > 1 ? "," : "", count,
+                  costs.*field);
+    text += entry;
+  }
+  return text + "}";
+}
+
+int run(bool quick) {
+  std::printf("%sone core; nanoseconds, medians\n", quick ? "QUICK RUN; " : "");
+  std::printf("%-12s %8s %10s %10s %12s\n", "policy", "flows", "decision", "cycle", "invocation");
+  std::vector<std::pair<uint32_t, Costs>> sticky;
+  for (const std::string_view policy : {"mqfq-sticky", "fcfs", "batch"}) {
+    for (const uint32_t count : {10U, 100U, 1000U, 4000U, 10000U}) {
+      if (policy != "mqfq-sticky" && count != 4000) continue;
+      const Costs costs = measure(policy, count, quick);
+      std::printf("%-12s %8u %10.1f %10.1f %12.1f\n", std::string(policy).c_str(), count,
+                  costs.decision_ns, costs.cycle_ns, costs.invocation_ns);
+      if (policy == "mqfq-sticky") sticky.emplace_back(count, costs);
+    }
+  }
+  std::printf(
+      "{\"bench\":\"dispatch\",\"quick\":%s,\"policy\":\"mqfq-sticky\","
+      "\"ns_per_decision\":%s,\"ns_per_cycle\":%s,\"ns_per_invocation\":%s}\n",
+      quick ? "true" : "false", as_json(sticky, &Costs::decision_ns).c_str(),
+      as_json(sticky, &Costs::cycle_ns).c_str(), as_json(sticky, &Costs::invocation_ns).c_str());
+  return 0;
+}
+
+}  // namespace
+}  // namespace lambent
+
+int main(int count, char** arguments) {
+  bool quick = false;
+  for (int i = 1; i < count; ++i) {
+    if (std::strcmp(arguments[i], "--quick") == 0) {
+      quick = true;
+    } else {
+      std::fprintf(stderr, "usage: dispatch_bench [--quick]\n");
+      return 2;
+    }
+  }
+  return lambent::run(quick);
+}
