@@ -1,0 +1,27 @@
+// What every file of API functions begins with: the exported prototypes and two short-cuts.
+#pragma once
+
+#pragma GCC visibility push(default)
+#include "cuda_abi/driver.h"
+#pragma GCC visibility pop
+
+#include "emulated_cuda/process.h"
+
+// Declares `process`, or returns the reason why there is none.
+#define WITH_PROCESS()                                  \
+  ::lambent::emulated_cuda::Process* process = nullptr; \
+  if (CUresult result_ = ::lambent::emulated_cuda::Process::get(&process)) return result_
+
+// Declares `process` and `context`, the one current to this thread.
+#define WITH_CONTEXT()                                        \
+  ::lambent::emulated_cuda::Process* process = nullptr;       \
+  std::shared_ptr<::lambent::emulated_cuda::Context> context; \
+  if (CUresult result_ = ::lambent::emulated_cuda::current(&process, &context)) return result_
+
+// The same and `stream`, resolved from a handle.
+#define WITH_STREAM(handle)                                                             \
+  WITH_CONTEXT();                                                                       \
+  std::shared_ptr<::lambent::emulated_cuda::Stream> stream;                             \
+  if (CUresult result_ =                                                                \
+          ::lambent::emulated_cuda::resolve_stream(*process, context, handle, &stream)) \
+  return result_

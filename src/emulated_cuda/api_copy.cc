@@ -1,0 +1,281 @@
+// Copies and fills: checked when they are submitted, done and timed on a stream.
+#include <algorithm>
+#include <cstring>
+
+#include "emulated_cuda/api.h"
+
+using namespace lambent::emulated_cuda;
+
+namespace {
+
+struct Side {
+  uintptr_t address = 0;
+  bool device = false;
+  bool pinned = false;  // known to the driver
+  size_t backing = 0;   // real bytes behind the allocation; 0: all
+  int device_index = 0;
+};
+
+bool resolve_device(Process& process, CUdeviceptr address, size_t bytes, Side* side) {
+  auto allocation = process.memory.find(address, bytes);
+  if (!allocation) return false;
+  side->address = address;
+  side->pinned = true;
+  side->device = allocation->kind == MemoryKind::kDevice || allocation->kind == MemoryKind::kModule;
+  side->device_index = allocation->device;
+  if (allocation->backing_bytes < allocation->bytes) side->backing = allocation->backing_bytes;
+  return true;
+}
+
+Side resolve_host(Process& process, const void* address, size_t bytes) {
+  Side side;
+  side.address = reinterpret_cast<uintptr_t>(address);
+  auto allocation = process.memory.find(side.address, bytes);
+  side.pinned = allocation.has_value();
+  side.device = allocation && (allocation->kind == MemoryKind::kDevice ||
+                               allocation->kind == MemoryKind::kModule);
+  return side;
+}
+
+// Rows of a copy; one row for a plain one.
+struct Shape {
+  size_t width, height, from_pitch, to_pitch;
+  size_t from_bytes() const { return (height - 1) * from_pitch + width; }
+  size_t to_bytes() const { return (height - 1) * to_pitch + width; }
+};
+
+// When the copy that may begin at `begin_ns` is through, by the links or the device's own memory.
+int64_t modelled_end(Process& process, const Context& context, const Side& to, const Side& from,
+                     uint64_t bytes, int64_t begin_ns) {
+  if (to.device == from.device && to.device_index == from.device_index) {
+    // Inside the device each byte is read and written.
+    double seconds = 2.0 * bytes / process.device().memory_bytes_per_s;
+    return begin_ns + 1000 + static_cast<int64_t>(seconds * 1e9);
+  }
+  Node::Guard guard(*process.node);
+  if (to.device && from.device) {  // between devices: through the host
+    begin_ns = guard.transfer(from.device_index, Direction::kDeviceToHost, bytes, true, begin_ns,
+                              process.row);
+    return guard.transfer(to.device_index, Direction::kHostToDevice, bytes, true, begin_ns,
+                          process.row);
+  }
+  bool pinned = to.pinned && from.pinned;
+  Direction direction = to.device ? Direction::kHostToDevice : Direction::kDeviceToHost;
+  return guard.transfer(context.device, direction, bytes, pinned, begin_ns, process.row);
+}
+
+constexpr int64_t kLongestSleep_ns = 100'000'000;
+
+void sleep_to(Process& process, int64_t end_ns) {
+  while (process.node->now_ns() < end_ns) process.node->sleep_until(end_ns, kLongestSleep_ns);
+}
+
+// Ends waiting for pageable memory, whose owner may reuse it as soon as the call returns.
+CUresult copy(Process& process, const std::shared_ptr<Context>& context, Stream& stream, Side to,
+              Side from, Shape shape, bool synchronous) {
+  size_t limit = std::max(to.backing, from.backing);  // contents are undefined beyond
+  auto end = submit(process, *context, stream, [=, &process](int64_t begin_ns) {
+    int64_t end_ns =
+        modelled_end(process, *context, to, from, shape.width * shape.height, begin_ns);
+    size_t width = limit ? std::min(shape.width, limit) : shape.width;
+    for (size_t row = 0; row < shape.height; row++) {
+      std::memmove(reinterpret_cast<char*>(to.address) + row * shape.to_pitch,
+                   reinterpret_cast<const char*>(from.address) + row * shape.from_pitch, width);
+    }
+    sleep_to(process, end_ns);
+    return end_ns;
+  });
+  if (synchronous || !to.pinned || !from.pinned) end->wait();
+  return CUDA_SUCCESS;
+}
+
+Shape line(size_t bytes) { return {bytes, 1, bytes, bytes}; }
+
+CUresult host_to_device(CUdeviceptr to, const void* from, size_t bytes, CUstream handle,
+                        bool synchronous) {
+  WITH_STREAM(handle);
+  if (bytes == 0) return CUDA_SUCCESS;
+  Side target;
+  if (!from || !resolve_device(*process, to, bytes, &target)) return CUDA_ERROR_INVALID_VALUE;
+  return copy(*process, context, *stream, target, resolve_host(*process, from, bytes), line(bytes),
+              synchronous);
+}
+
+CUresult device_to_host(void* to, CUdeviceptr from, size_t bytes, CUstream handle,
+                        bool synchronous) {
+  WITH_STREAM(handle);
+  if (bytes == 0) return CUDA_SUCCESS;
+  Side source;
+  if (!to || !resolve_device(*process, from, bytes, &source)) return CUDA_ERROR_INVALID_VALUE;
+  return copy(*process, context, *stream, resolve_host(*process, to, bytes), source, line(bytes),
+              synchronous);
+}
+
+CUresult device_to_device(CUdeviceptr to, CUdeviceptr from, size_t bytes, CUstream handle,
+                          bool synchronous) {
+  WITH_STREAM(handle);
+  if (bytes == 0) return CUDA_SUCCESS;
+  Side source, target;
+  if (!resolve_device(*process, to, bytes, &target)) return CUDA_ERROR_INVALID_VALUE;
+  if (!resolve_device(*process, from, bytes, &source)) return CUDA_ERROR_INVALID_VALUE;
+  return copy(*process, context, *stream, target, source, line(bytes), synchronous);
+}
+
+// Unified addressing: what an address is follows from the address. One that the driver does not
+// know is pageable host memory.
+CUresult unified(CUdeviceptr to, CUdeviceptr from, size_t bytes, CUstream handle,
+                 bool synchronous) {
+  WITH_STREAM(handle);
+  if (bytes == 0) return CUDA_SUCCESS;
+  if (!to || !from) return CUDA_ERROR_INVALID_VALUE;
+  auto side_of = [&](CUdeviceptr address, Side* side) {
+    if (resolve_device(*process, address, bytes, side)) return true;
+    if (process->memory.find(address, 1)) return false;  // runs over the end
+    *side = resolve_host(*process, reinterpret_cast<void*>(address), bytes);
+    return true;
+  };
+  Side source, target;
+  if (!side_of(to, &target) || !side_of(from, &source)) return CUDA_ERROR_INVALID_VALUE;
+  return copy(*process, context, *stream, target, source, line(bytes), synchronous);
+}
+
+CUresult copy_2d(const CUDA_MEMCPY2D* request, CUstream handle, bool synchronous) {
+  WITH_STREAM(handle);
+  if (!request) return CUDA_ERROR_INVALID_VALUE;
+  const CUDA_MEMCPY2D& r = *request;
+  if (r.srcMemoryType == CU_MEMORYTYPE_ARRAY || r.dstMemoryType == CU_MEMORYTYPE_ARRAY) {
+    log_refusal("cuMemcpy2D", "arrays are not emulated");
+    return CUDA_ERROR_NOT_SUPPORTED;
+  }
+  if (r.WidthInBytes == 0 || r.Height == 0) return CUDA_SUCCESS;
+  Shape shape{r.WidthInBytes, r.Height, r.srcPitch ? r.srcPitch : r.WidthInBytes,
+              r.dstPitch ? r.dstPitch : r.WidthInBytes};
+  if (r.srcXInBytes + r.WidthInBytes > shape.from_pitch && r.Height > 1) {
+    return CUDA_ERROR_INVALID_VALUE;
+  }
+  if (r.dstXInBytes + r.WidthInBytes > shape.to_pitch && r.Height > 1) {
+    return CUDA_ERROR_INVALID_VALUE;
+  }
+  size_t from_offset = r.srcY * shape.from_pitch + r.srcXInBytes;
+  size_t to_offset = r.dstY * shape.to_pitch + r.dstXInBytes;
+  auto side_of = [&](CUmemorytype type, const void* host, CUdeviceptr device, size_t offset,
+                     size_t bytes, Side* side) {
+    if (type == CU_MEMORYTYPE_HOST) {
+      *side = resolve_host(*process, static_cast<const char*>(host) + offset, bytes);
+      return host != nullptr;
+    }
+    if (type != CU_MEMORYTYPE_DEVICE && type != CU_MEMORYTYPE_UNIFIED) return false;
+    if (resolve_device(*process, device + offset, bytes, side)) return true;
+    if (type == CU_MEMORYTYPE_DEVICE || process->memory.find(device + offset, 1)) return false;
+    *side = resolve_host(*process, reinterpret_cast<const void*>(device + offset), bytes);
+    return device != 0;
+  };
+  Side source, target;
+  if (!side_of(r.srcMemoryType, r.srcHost, r.srcDevice, from_offset, shape.from_bytes(), &source) ||
+      !side_of(r.dstMemoryType, r.dstHost, r.dstDevice, to_offset, shape.to_bytes(), &target)) {
+    return CUDA_ERROR_INVALID_VALUE;
+  }
+  return copy(*process, context, *stream, target, source, shape, synchronous);
+}
+
+template <class Element>
+CUresult fill(CUdeviceptr to, size_t pitch, Element value, size_t width, size_t height,
+              CUstream handle, bool synchronous) {
+  WITH_STREAM(handle);
+  if (to % sizeof(Element)) return CUDA_ERROR_INVALID_VALUE;
+  if (width == 0 || height == 0) return CUDA_SUCCESS;
+  size_t row_bytes = width * sizeof(Element);
+  if (height > 1 && (pitch < row_bytes || pitch % sizeof(Element))) return CUDA_ERROR_INVALID_VALUE;
+  Side target;
+  if (width > SIZE_MAX / sizeof(Element) ||
+      !resolve_device(*process, to, (height - 1) * pitch + row_bytes, &target)) {
+    return CUDA_ERROR_INVALID_VALUE;
+  }
+  auto end = submit(*process, *context, *stream, [=](int64_t begin_ns) {
+    size_t count = target.backing ? std::min(width, target.backing / sizeof(Element)) : width;
+    for (size_t row = 0; row < height; row++) {
+      auto* first = reinterpret_cast<Element*>(target.address + row * pitch);
+      std::fill(first, first + count, value);
+    }
+    double seconds = row_bytes * height / process->device().memory_bytes_per_s;
+    int64_t end_ns = begin_ns + 1000 + static_cast<int64_t>(seconds * 1e9);
+    sleep_to(*process, end_ns);
+    return end_ns;
+  });
+  if (synchronous) end->wait();
+  return CUDA_SUCCESS;
+}
+
+}  // namespace
+
+CUresult cuMemcpyHtoD_v2(CUdeviceptr to, const void* from, size_t bytes) {
+  return host_to_device(to, from, bytes, CU_STREAM_LEGACY, true);
+}
+CUresult cuMemcpyHtoDAsync_v2(CUdeviceptr to, const void* from, size_t bytes, CUstream stream) {
+  return host_to_device(to, from, bytes, stream, false);
+}
+CUresult cuMemcpyDtoH_v2(void* to, CUdeviceptr from, size_t bytes) {
+  return device_to_host(to, from, bytes, CU_STREAM_LEGACY, true);
+}
+CUresult cuMemcpyDtoHAsync_v2(void* to, CUdeviceptr from, size_t bytes, CUstream stream) {
+  return device_to_host(to, from, bytes, stream, false);
+}
+CUresult cuMemcpyDtoD_v2(CUdeviceptr to, CUdeviceptr from, size_t bytes) {
+  return device_to_device(to, from, bytes, CU_STREAM_LEGACY, false);
+}
+CUresult cuMemcpyDtoDAsync_v2(CUdeviceptr to, CUdeviceptr from, size_t bytes, CUstream stream) {
+  return device_to_device(to, from, bytes, stream, false);
+}
+CUresult cuMemcpy(CUdeviceptr to, CUdeviceptr from, size_t bytes) {
+  return unified(to, from, bytes, CU_STREAM_LEGACY, true);
+}
+CUresult cuMemcpyAsync(CUdeviceptr to, CUdeviceptr from, size_t bytes, CUstream stream) {
+  return unified(to, from, bytes, stream, false);
+}
+CUresult cuMemcpyPeer(CUdeviceptr to, CUcontext, CUdeviceptr from, CUcontext, size_t bytes) {
+  return device_to_device(to, from, bytes, CU_STREAM_LEGACY, false);
+}
+CUresult cuMemcpyPeerAsync(CUdeviceptr to, CUcontext, CUdeviceptr from, CUcontext, size_t bytes,
+                           CUstream stream) {
+  return device_to_device(to, from, bytes, stream, false);
+}
+CUresult cuMemcpy2D_v2(const CUDA_MEMCPY2D* request) {
+  return copy_2d(request, CU_STREAM_LEGACY, true);
+}
+CUresult cuMemcpy2DUnaligned_v2(const CUDA_MEMCPY2D* request) {
+  return copy_2d(request, CU_STREAM_LEGACY, true);
+}
+CUresult cuMemcpy2DAsync_v2(const CUDA_MEMCPY2D* request, CUstream stream) {
+  return copy_2d(request, stream, false);
+}
+
+CUresult cuMemsetD8_v2(CUdeviceptr to, unsigned char value, size_t count) {
+  return fill<unsigned char>(to, 0, value, count, 1, CU_STREAM_LEGACY, false);
+}
+CUresult cuMemsetD16_v2(CUdeviceptr to, unsigned short value, size_t count) {
+  return fill<unsigned short>(to, 0, value, count, 1, CU_STREAM_LEGACY, false);
+}
+CUresult cuMemsetD32_v2(CUdeviceptr to, unsigned int value, size_t count) {
+  return fill<unsigned int>(to, 0, value, count, 1, CU_STREAM_LEGACY, false);
+}
+CUresult cuMemsetD8Async(CUdeviceptr to, unsigned char value, size_t count, CUstream stream) {
+  return fill<unsigned char>(to, 0, value, count, 1, stream, false);
+}
+CUresult cuMemsetD16Async(CUdeviceptr to, unsigned short value, size_t count, CUstream stream) {
+  return fill<unsigned short>(to, 0, value, count, 1, stream, false);
+}
+CUresult cuMemsetD32Async(CUdeviceptr to, unsigned int value, size_t count, CUstream stream) {
+  return fill<unsigned int>(to, 0, value, count, 1, stream, false);
+}
+CUresult cuMemsetD2D8_v2(CUdeviceptr to, size_t pitch, unsigned char value, size_t width,
+                         size_t height) {
+  return fill<unsigned char>(to, pitch, value, width, height, CU_STREAM_LEGACY, false);
+}
+CUresult cuMemsetD2D16_v2(CUdeviceptr to, size_t pitch, unsigned short value, size_t width,
+                          size_t height) {
+  return fill<unsigned short>(to, pitch, value, width, height, CU_STREAM_LEGACY, false);
+}
+CUresult cuMemsetD2D32_v2(CUdeviceptr to, size_t pitch, unsigned int value, size_t width,
+                          size_t height) {
+  return fill<unsigned int>(to, pitch, value, width, height, CU_STREAM_LEGACY, false);
+}

@@ -1,0 +1,220 @@
+// Streams, events and work of the host within streams.
+#include <algorithm>
+
+#include "emulated_cuda/api.h"
+
+using namespace lambent::emulated_cuda;
+
+namespace {
+
+CUresult create_stream(CUstream* out, unsigned flags, int priority) {
+  WITH_CONTEXT();
+  if (!out || flags > CU_STREAM_NON_BLOCKING) return CUDA_ERROR_INVALID_VALUE;
+  priority = std::max(-5, std::min(0, priority));
+  auto stream = std::make_shared<Stream>(context.get(), flags, priority, process->next_id++);
+  {
+    std::lock_guard lock(context->order);
+    std::erase_if(context->streams, [](const auto& weak) { return weak.expired(); });
+    context->streams.push_back(stream);
+  }
+  *out = reinterpret_cast<CUstream>(process->streams.insert(std::move(stream)));
+  return CUDA_SUCCESS;
+}
+
+std::shared_ptr<Event> find_event(Process& process, CUevent handle) {
+  return handle ? process.events.find(handle) : nullptr;
+}
+
+CUresult record(CUevent handle, CUstream stream_handle) {
+  WITH_STREAM(stream_handle);
+  auto event = find_event(*process, handle);
+  if (!event) return CUDA_ERROR_INVALID_HANDLE;
+  if (event->context != stream->context) return CUDA_ERROR_INVALID_HANDLE;
+  auto recorded = submit(*process, *context, *stream, [](int64_t begin_ns) { return begin_ns; });
+  std::lock_guard lock(event->mutex);
+  event->recorded = std::move(recorded);
+  return CUDA_SUCCESS;
+}
+
+CompletionPtr recorded(Event& event) {
+  std::lock_guard lock(event.mutex);
+  return event.recorded;
+}
+
+}  // namespace
+
+CUresult cuStreamCreate(CUstream* stream, unsigned int flags) {
+  return create_stream(stream, flags, 0);
+}
+
+CUresult cuStreamCreateWithPriority(CUstream* stream, unsigned int flags, int priority) {
+  return create_stream(stream, flags, priority);
+}
+
+CUresult cuStreamDestroy_v2(CUstream handle) {
+  WITH_PROCESS();
+  auto stream = process->streams.remove(handle);
+  if (!stream) return CUDA_ERROR_INVALID_HANDLE;
+  stream->close();
+  return CUDA_SUCCESS;
+}
+
+CUresult cuStreamSynchronize(CUstream handle) {
+  WITH_STREAM(handle);
+  if (stream != context->legacy) {
+    stream->wait();
+    return CUDA_SUCCESS;
+  }
+  // Whatever the legacy stream would have to wait for.
+  submit(*process, *context, *stream, [](int64_t begin_ns) { return begin_ns; })->wait();
+  return CUDA_SUCCESS;
+}
+
+CUresult cuStreamQuery(CUstream handle) {
+  WITH_STREAM(handle);
+  if (!stream->idle()) return CUDA_ERROR_NOT_READY;
+  if (stream != context->legacy) return CUDA_SUCCESS;
+  std::lock_guard lock(context->order);
+  for (const auto& weak : context->streams) {
+    auto other = weak.lock();
+    bool blocking = other && !(other->flags & CU_STREAM_NON_BLOCKING);
+    if (blocking && !other->idle()) return CUDA_ERROR_NOT_READY;
+  }
+  return CUDA_SUCCESS;
+}
+
+CUresult cuStreamWaitEvent(CUstream handle, CUevent event_handle, unsigned int flags) {
+  WITH_STREAM(handle);
+  auto event = find_event(*process, event_handle);
+  if (!event) return CUDA_ERROR_INVALID_HANDLE;
+  if (flags > 1) return CUDA_ERROR_INVALID_VALUE;
+  CompletionPtr target = recorded(*event);
+  if (!target) return CUDA_SUCCESS;  // never recorded: nothing to wait for
+  submit(*process, *context, *stream, [target](int64_t begin_ns) {
+    target->wait();
+    return std::max(begin_ns, target->finish_ns());
+  });
+  return CUDA_SUCCESS;
+}
+
+CUresult cuLaunchHostFunc(CUstream handle, CUhostFn function, void* user_data) {
+  WITH_STREAM(handle);
+  if (!function) return CUDA_ERROR_INVALID_VALUE;
+  submit(*process, *context, *stream, [process, function, user_data](int64_t begin_ns) {
+    function(user_data);
+    return std::max(begin_ns, process->node->now_ns());
+  });
+  return CUDA_SUCCESS;
+}
+
+CUresult cuStreamAddCallback(CUstream handle, CUstreamCallback callback, void* user_data,
+                             unsigned int flags) {
+  WITH_STREAM(handle);
+  if (!callback || flags) return CUDA_ERROR_INVALID_VALUE;
+  submit(*process, *context, *stream, [=](int64_t begin_ns) {
+    callback(handle, CUDA_SUCCESS, user_data);
+    return std::max(begin_ns, process->node->now_ns());
+  });
+  return CUDA_SUCCESS;
+}
+
+CUresult cuStreamGetPriority(CUstream handle, int* priority) {
+  WITH_STREAM(handle);
+  if (!priority) return CUDA_ERROR_INVALID_VALUE;
+  *priority = stream->priority;
+  return CUDA_SUCCESS;
+}
+
+CUresult cuStreamGetFlags(CUstream handle, unsigned int* flags) {
+  WITH_STREAM(handle);
+  if (!flags) return CUDA_ERROR_INVALID_VALUE;
+  *flags = stream->flags;
+  return CUDA_SUCCESS;
+}
+
+CUresult cuStreamGetCtx(CUstream handle, CUcontext* out) {
+  WITH_STREAM(handle);
+  if (!out) return CUDA_ERROR_INVALID_VALUE;
+  *out = static_cast<CUcontext>(stream->context);
+  return CUDA_SUCCESS;
+}
+
+CUresult cuStreamGetId(CUstream handle, unsigned long long* id) {
+  WITH_STREAM(handle);
+  if (!id) return CUDA_ERROR_INVALID_VALUE;
+  *id = stream->id;
+  return CUDA_SUCCESS;
+}
+
+CUresult cuStreamGetDevice(CUstream handle, CUdevice* device) {
+  WITH_STREAM(handle);
+  if (!device) return CUDA_ERROR_INVALID_VALUE;
+  *device = context->ordinal;
+  return CUDA_SUCCESS;
+}
+
+CUresult cuStreamIsCapturing(CUstream handle, CUstreamCaptureStatus* status) {
+  WITH_STREAM(handle);
+  if (!status) return CUDA_ERROR_INVALID_VALUE;
+  *status = CU_STREAM_CAPTURE_STATUS_NONE;
+  return CUDA_SUCCESS;
+}
+
+CUresult cuEventCreate(CUevent* out, unsigned int flags) {
+  WITH_CONTEXT();
+  if (!out || flags > 7) return CUDA_ERROR_INVALID_VALUE;
+  if (flags & CU_EVENT_INTERPROCESS) {
+    log_refusal("cuEventCreate(CU_EVENT_INTERPROCESS)", "events stay within a process");
+    return CUDA_ERROR_NOT_SUPPORTED;
+  }
+  auto event = std::make_shared<Event>();
+  event->context = context.get();
+  event->flags = flags;
+  *out = reinterpret_cast<CUevent>(process->events.insert(std::move(event)));
+  return CUDA_SUCCESS;
+}
+
+CUresult cuEventDestroy_v2(CUevent handle) {
+  WITH_PROCESS();
+  return process->events.remove(handle) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_HANDLE;
+}
+
+CUresult cuEventRecord(CUevent event, CUstream stream) { return record(event, stream); }
+
+CUresult cuEventRecordWithFlags(CUevent event, CUstream stream, unsigned int flags) {
+  if (flags > 1) return CUDA_ERROR_INVALID_VALUE;
+  return record(event, stream);
+}
+
+CUresult cuEventQuery(CUevent handle) {
+  WITH_PROCESS();
+  auto event = find_event(*process, handle);
+  if (!event) return CUDA_ERROR_INVALID_HANDLE;
+  CompletionPtr target = recorded(*event);
+  return !target || target->done() ? CUDA_SUCCESS : CUDA_ERROR_NOT_READY;
+}
+
+CUresult cuEventSynchronize(CUevent handle) {
+  WITH_PROCESS();
+  auto event = find_event(*process, handle);
+  if (!event) return CUDA_ERROR_INVALID_HANDLE;
+  if (CompletionPtr target = recorded(*event)) target->wait();
+  return CUDA_SUCCESS;
+}
+
+CUresult cuEventElapsedTime_v2(float* milliseconds, CUevent start, CUevent end) {
+  WITH_PROCESS();
+  auto first = find_event(*process, start), second = find_event(*process, end);
+  if (!milliseconds) return CUDA_ERROR_INVALID_VALUE;
+  if (!first || !second) return CUDA_ERROR_INVALID_HANDLE;
+  if ((first->flags | second->flags) & CU_EVENT_DISABLE_TIMING) return CUDA_ERROR_INVALID_HANDLE;
+  CompletionPtr from = recorded(*first), to = recorded(*second);
+  if (!from || !to) return CUDA_ERROR_INVALID_HANDLE;
+  if (!from->done() || !to->done()) return CUDA_ERROR_NOT_READY;
+  *milliseconds = static_cast<float>((to->finish_ns() - from->finish_ns()) * 1e-6);
+  return CUDA_SUCCESS;
+}
+
+CUresult cuEventElapsedTime(float* milliseconds, CUevent start, CUevent end) {
+  return cuEventElapsedTime_v2(milliseconds, start, end);
+}

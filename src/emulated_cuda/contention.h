@@ -1,0 +1,83 @@
+// How running kernels share one device: a pure discrete-event model over plain values, without
+// clock, lock or allocation. The state lies in the shared node file; whoever holds the node's lock
+// calls these functions with the present virtual time.
+//
+// Kernels of one context run side by side: in order of their tickets each takes the
+// multiprocessors it wants from those still free, the last perhaps fewer, and runs proportionally
+// slower. Contexts take turns: with k of them active each gets 1 / (k (1 + penalty (k - 1))).
+// Between two events every rate is constant, so finishing times are exact.
+//
+// Every field is valid on its own (no links, no totals over fields): a writer killed half-way
+// leaves a state that repair() can make consistent.
+#pragma once
+
+#include <cstdint>
+
+namespace lambent::emulated_cuda {
+
+constexpr int kMaxKernels = 128;
+constexpr int kUtilizationSamples = 64;
+
+enum class KernelState : uint32_t { kFree = 0, kRunning = 1, kFinished = 2 };
+
+struct ModelKernel {
+  uint64_t ticket;
+  uint64_t context;     // kernels of equal context run side by side
+  uint32_t process;     // whose kernel it is, for remove_process
+  uint32_t wanted;      // multiprocessors it can use
+  double remaining_ns;  // work left, alone and with all that it wants
+  int64_t finish_ns;    // when kFinished: the exact instant
+  KernelState state;
+  uint32_t held;  // its body still runs on the host: the device counts as busy
+};
+
+struct UtilizationSample {
+  int64_t at_ns, busy_ns;
+};
+
+struct DeviceModel {
+  int32_t multiprocessors;
+  double context_penalty;
+  int64_t window_ns;  // of utilization()
+  int64_t now_ns;
+  int64_t busy_ns;  // how long at least one kernel ran, since the beginning
+  uint64_t next_ticket;
+  ModelKernel kernels[kMaxKernels];
+  UtilizationSample samples[kUtilizationSamples];
+  uint32_t next_sample;
+};
+
+struct KernelDemand {
+  uint64_t context;
+  uint32_t process;
+  uint32_t multiprocessors;
+  int64_t duration_ns;  // alone on the device
+  int64_t begin_ns;     // not after now; what it could have done since then is credited to it
+  bool held;
+};
+
+// Moves the model on to `now_ns`; an earlier instant changes nothing.
+void advance(DeviceModel& model, int64_t now_ns);
+
+// Adds a kernel at the model's present and returns its ticket, or 0 if kMaxKernels are there.
+uint64_t start(DeviceModel& model, const KernelDemand& demand);
+
+// When the kernel finished, or -1 if it still runs. A ticket that is gone counts as finished now.
+int64_t finished_at(const DeviceModel& model, uint64_t ticket);
+
+// When the kernel will finish if nothing joins or leaves before its time.
+int64_t predicted_finish(const DeviceModel& model, uint64_t ticket);
+
+void release_hold(DeviceModel& model, uint64_t ticket);
+void remove(DeviceModel& model, uint64_t ticket);
+void remove_process(DeviceModel& model, uint32_t process);
+
+// Per cent of the last window in which at least one kernel ran.
+int utilization_percent(const DeviceModel& model);
+
+int active_kernels(const DeviceModel& model);
+
+// Drops what a writer that died half-way may have left invalid.
+void repair(DeviceModel& model);
+
+}  // namespace lambent::emulated_cuda

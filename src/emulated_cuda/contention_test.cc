@@ -1,0 +1,136 @@
+#include "emulated_cuda/contention.h"
+
+#include <gtest/gtest.h>
+
+#include <memory>
+
+namespace lambent::emulated_cuda {
+namespace {
+
+class Contention : public testing::Test {
+ protected:
+  Contention() : model(new DeviceModel{}) {
+    model->multiprocessors = 8;
+    model->window_ns = 1000;
+  }
+  uint64_t launch(uint64_t context, uint32_t multiprocessors, int64_t duration_ns) {
+    return start(*model, {context, static_cast<uint32_t>(context), multiprocessors, duration_ns,
+                          model->now_ns, false});
+  }
+  int64_t finish(uint64_t ticket) { return finished_at(*model, ticket); }
+
+  std::unique_ptr<DeviceModel> model;
+};
+
+TEST_F(Contention, AKernelAloneTakesItsDuration) {
+  uint64_t kernel = launch(1, 8, 1000);
+  EXPECT_EQ(predicted_finish(*model, kernel), 1000);
+  advance(*model, 5000);
+  EXPECT_EQ(finish(kernel), 1000);
+  EXPECT_EQ(model->busy_ns, 1000);
+}
+
+TEST_F(Contention, SmallKernelsOfOneContextRunSideBySide) {
+  uint64_t a = launch(1, 4, 1000), b = launch(1, 4, 1000);
+  advance(*model, 5000);
+  EXPECT_EQ(finish(a), 1000);
+  EXPECT_EQ(finish(b), 1000);
+  EXPECT_EQ(model->busy_ns, 1000);
+}
+
+TEST_F(Contention, AKernelWithoutRoomWaitsForTheOneBeforeIt) {
+  uint64_t a = launch(1, 8, 1000), b = launch(1, 8, 1000);
+  advance(*model, 5000);
+  EXPECT_EQ(finish(a), 1000);
+  EXPECT_EQ(finish(b), 2000);
+}
+
+TEST_F(Contention, AKernelRunsOnTheRoomThatIsLeft) {
+  uint64_t a = launch(1, 6, 1000), b = launch(1, 8, 1000);
+  advance(*model, 5000);
+  EXPECT_EQ(finish(a), 1000);
+  EXPECT_EQ(finish(b), 1750);  // a quarter of its work in the first 1000 ns
+}
+
+TEST_F(Contention, ContextsTakeTurns) {
+  uint64_t a = launch(1, 8, 1000), b = launch(2, 8, 1000);
+  advance(*model, 5000);
+  EXPECT_EQ(finish(a), 2000);
+  EXPECT_EQ(finish(b), 2000);
+}
+
+TEST_F(Contention, ALateComerDelaysTheOtherOnlyWhileBothRun) {
+  uint64_t a = launch(1, 8, 1000);
+  advance(*model, 600);
+  uint64_t b = launch(2, 8, 200);
+  EXPECT_EQ(predicted_finish(*model, a), 1200);
+  advance(*model, 5000);
+  EXPECT_EQ(finish(b), 1000);
+  EXPECT_EQ(finish(a), 1200);
+  EXPECT_EQ(model->busy_ns, 1200);
+}
+
+TEST_F(Contention, RemovingAProcessSpeedsUpTheOthers) {
+  uint64_t a = launch(1, 8, 1000);
+  launch(2, 8, 1000);
+  advance(*model, 1000);
+  remove_process(*model, 2);
+  advance(*model, 5000);
+  EXPECT_EQ(finish(a), 1500);
+}
+
+TEST_F(Contention, TimeSlicingCanCostExtra) {
+  model->context_penalty = 0.25;
+  uint64_t a = launch(1, 8, 1000), b = launch(2, 8, 1000);
+  advance(*model, 5000);
+  EXPECT_EQ(finish(a), 2500);
+  EXPECT_EQ(finish(b), 2500);
+}
+
+TEST_F(Contention, HowOftenTheModelIsAskedChangesNothing) {
+  uint64_t a = launch(1, 8, 1000), b = launch(2, 3, 700), c = launch(2, 6, 500);
+  std::unique_ptr<DeviceModel> coarse(new DeviceModel(*model));
+  advance(*coarse, 10000);
+  for (int64_t now = 0; now <= 10000; now += 7) advance(*model, now);
+  for (uint64_t ticket : {a, b, c}) {
+    EXPECT_NEAR(finish(ticket), finished_at(*coarse, ticket), 2) << ticket;
+  }
+}
+
+TEST_F(Contention, AStarterThatComesLateIsCreditedWhatItMissed) {
+  advance(*model, 500);
+  uint64_t kernel = start(*model, {1, 1, 8, 1000, 400, false});
+  EXPECT_EQ(predicted_finish(*model, kernel), 1400);
+  uint64_t shorter = start(*model, {1, 1, 8, 10, 400, false});
+  advance(*model, 5000);
+  EXPECT_EQ(finish(kernel), 1400);
+  EXPECT_LE(finish(shorter), 1410);
+}
+
+TEST_F(Contention, UtilizationIsTheBusyShareOfTheLastWindow) {
+  for (int64_t now = 0; now < 4000; now += 10) {
+    advance(*model, now);
+    if (now % 100 == 0) launch(1, 8, 40);
+  }
+  EXPECT_NEAR(utilization_percent(*model), 40, 5);
+  for (int64_t now = 4000; now < 8000; now += 10) advance(*model, now);
+  EXPECT_EQ(utilization_percent(*model), 0);
+}
+
+TEST_F(Contention, AFullTableRefusesOneMore) {
+  for (int i = 0; i < kMaxKernels; i++) EXPECT_NE(launch(1, 1, 1000), 0u);
+  EXPECT_EQ(launch(1, 1, 1000), 0u);
+}
+
+TEST_F(Contention, RepairDropsAKernelWithoutAState) {
+  uint64_t a = launch(1, 8, 1000);
+  uint64_t b = launch(1, 8, 1000);
+  model->kernels[1].state = static_cast<KernelState>(77);
+  repair(*model);
+  advance(*model, 5000);
+  EXPECT_EQ(finish(a), 1000);
+  EXPECT_EQ(finish(b), 5000);  // gone
+}
+
+}  // namespace
+}  // namespace lambent::emulated_cuda

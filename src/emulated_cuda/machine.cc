@@ -1,0 +1,178 @@
+#include "emulated_cuda/machine.h"
+
+#include <cstdio>
+#include <cstring>
+#include <fstream>
+#include <set>
+#include <sstream>
+#include <string_view>
+
+#define TOML_EXCEPTIONS 0
+#include <toml++/toml.h>
+
+namespace lambent::emulated_cuda {
+
+// Generated at build time from presets/*.toml.
+struct Preset {
+  const char* name;
+  const char* text;
+};
+extern const Preset kPresets[];
+extern const int kPresetCount;
+
+namespace {
+
+// Takes required, positive numbers out of one table and notes the first mistake.
+class Fields {
+ public:
+  Fields(const toml::table* table, std::string section, std::string* error)
+      : table_(table), section_(std::move(section)), error_(error) {}
+
+  double number(const char* key, bool zero_allowed = false) {
+    known_.insert(key);
+    auto value = table_ ? (*table_)[key].value<double>() : std::nullopt;
+    if (!value || *value < 0 || (*value == 0 && !zero_allowed)) {
+      fail(std::string(key) + (value ? " must be positive" : " is missing or not a number"));
+      return 1;
+    }
+    return *value;
+  }
+  int32_t integer(const char* key, bool zero_allowed = false) {
+    double value = number(key, zero_allowed);
+    if (value > 2147483647.0) fail(std::string(key) + " is too large");
+    return static_cast<int32_t>(value);
+  }
+  int64_t microseconds(const char* key) { return static_cast<int64_t>(number(key, true) * 1e3); }
+  uint64_t mebibytes(const char* key) { return static_cast<uint64_t>(number(key, true) * 1048576); }
+  std::string text(const char* key) {
+    known_.insert(key);
+    auto value = table_ ? (*table_)[key].value<std::string>() : std::nullopt;
+    if (!value) fail(std::string(key) + " is missing");
+    return value.value_or("");
+  }
+  void refuse_unknown() {
+    if (!table_) return;
+    for (const auto& [key, value] : *table_) {
+      if (!known_.count(std::string(key.str()))) fail("unknown key " + std::string(key.str()));
+    }
+  }
+
+ private:
+  void fail(const std::string& what) {
+    if (error_->empty()) *error_ = "[" + section_ + "] " + what;
+  }
+  const toml::table* table_;
+  std::string section_;
+  std::string* error_;
+  std::set<std::string> known_;
+};
+
+void read_node(Fields node, NodeSpec* spec) {
+  spec->device_count = node.integer("devices");
+  spec->time_scale = node.number("time_scale");
+  spec->memory_scale = node.number("memory_scale");
+  spec->utilization_window_ns = node.microseconds("utilization_window_us");
+  node.refuse_unknown();
+}
+
+void read_device(Fields device, DeviceSpec* spec) {
+  std::string name = device.text("name");
+  std::snprintf(spec->name, sizeof spec->name, "%s", name.c_str());
+  spec->memory_bytes = device.mebibytes("memory_mib");
+  spec->compute_major = device.integer("compute_major");
+  spec->compute_minor = device.integer("compute_minor", true);
+  spec->multiprocessors = device.integer("multiprocessors");
+  spec->clock_khz = device.integer("clock_khz");
+  spec->memory_clock_khz = device.integer("memory_clock_khz");
+  spec->memory_bus_bits = device.integer("memory_bus_bits");
+  spec->l2_bytes = static_cast<int32_t>(device.mebibytes("l2_mib"));
+  spec->threads_per_multiprocessor = device.integer("threads_per_multiprocessor");
+  spec->blocks_per_multiprocessor = device.integer("blocks_per_multiprocessor");
+  spec->shared_bytes_per_multiprocessor = device.integer("shared_bytes_per_multiprocessor");
+  spec->shared_bytes_per_block = device.integer("shared_bytes_per_block");
+  spec->shared_bytes_per_block_optin = device.integer("shared_bytes_per_block_optin");
+  spec->registers_per_multiprocessor = device.integer("registers_per_multiprocessor");
+  spec->memory_bytes_per_s = device.number("memory_gb_per_s") * 1e9;
+  device.refuse_unknown();
+}
+
+void read_link(Fields link, DeviceSpec* spec) {
+  spec->host_to_device_bytes_per_s = link.number("host_to_device_gb_per_s") * 1e9;
+  spec->device_to_host_bytes_per_s = link.number("device_to_host_gb_per_s") * 1e9;
+  spec->pageable_factor = link.number("pageable_factor");
+  spec->link_latency_ns = link.microseconds("latency_us");
+  link.refuse_unknown();
+}
+
+void read_costs(Fields cost, DeviceSpec* spec) {
+  spec->init_ns = cost.microseconds("init_us");
+  spec->context_ns = cost.microseconds("context_us");
+  spec->module_load_ns = cost.microseconds("module_load_us");
+  spec->allocation_ns = cost.microseconds("allocation_us");
+  spec->launch_ns = cost.microseconds("launch_us");
+  spec->context_bytes = cost.mebibytes("context_mib");
+  spec->allocation_granularity = static_cast<uint64_t>(cost.number("allocation_granularity_bytes"));
+  spec->wave_ns = cost.microseconds("wave_us");
+  spec->context_penalty = cost.number("context_penalty", true);
+  cost.refuse_unknown();
+}
+
+bool check(const NodeSpec& spec, std::string* error) {
+  if (spec.device_count > kMaxDevices) {
+    *error = "[node] devices is over " + std::to_string(kMaxDevices);
+  }
+  uint64_t granularity = spec.device.allocation_granularity;
+  if (granularity & (granularity - 1)) {
+    *error = "[cost] allocation_granularity_bytes must be a power of two";
+  }
+  if (spec.device.context_bytes >= spec.device.memory_bytes) {
+    *error = "[cost] context_mib leaves no device memory";
+  }
+  return error->empty();
+}
+
+}  // namespace
+
+bool parse_node_spec(const std::string& text, NodeSpec* spec, std::string* error) {
+  auto result = toml::parse(std::string_view(text));
+  error->clear();
+  if (!result) {
+    std::ostringstream message;
+    message << "line " << result.error().source().begin.line << ": "
+            << result.error().description();
+    *error = message.str();
+    return false;
+  }
+  std::memset(static_cast<void*>(spec), 0, sizeof *spec);
+  const toml::table& root = result.table();
+  read_node(Fields(root["node"].as_table(), "node", error), spec);
+  read_device(Fields(root["device"].as_table(), "device", error), &spec->device);
+  read_link(Fields(root["link"].as_table(), "link", error), &spec->device);
+  read_costs(Fields(root["cost"].as_table(), "cost", error), &spec->device);
+  return error->empty() && check(*spec, error);
+}
+
+bool read_node_spec(const std::string& name, NodeSpec* spec, std::string* error) {
+  bool is_file = name.find('/') != std::string::npos || name.ends_with(".toml");
+  if (!is_file) {
+    std::string known;
+    for (int i = 0; i < kPresetCount; i++) {
+      if (name == kPresets[i].name) return parse_node_spec(kPresets[i].text, spec, error);
+      known += std::string(i ? ", " : "") + kPresets[i].name;
+    }
+    *error = "no preset is called '" + name + "'; there are " + known;
+    return false;
+  }
+  std::ifstream file(name);
+  std::stringstream text;
+  text << file.rdbuf();
+  if (!file) {
+    *error = "cannot read " + name;
+    return false;
+  }
+  if (parse_node_spec(text.str(), spec, error)) return true;
+  *error = name + ": " + *error;
+  return false;
+}
+
+}  // namespace lambent::emulated_cuda

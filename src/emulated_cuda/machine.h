@@ -1,0 +1,49 @@
+// What the emulated node is made of: plain values, read from TOML once when a node file is made and
+// kept in that file, so that all processes agree. Used by every part of the emulator, any thread.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+namespace lambent::emulated_cuda {
+
+constexpr int kMaxDevices = 16;
+
+// One kind of device; all devices of a node are alike. Durations are virtual nanoseconds.
+struct DeviceSpec {
+  char name[96];
+  uint64_t memory_bytes;
+  int32_t compute_major, compute_minor;
+  int32_t multiprocessors;
+  int32_t clock_khz, memory_clock_khz, memory_bus_bits;
+  int32_t l2_bytes;
+  int32_t threads_per_multiprocessor, blocks_per_multiprocessor;
+  int32_t shared_bytes_per_multiprocessor, shared_bytes_per_block, shared_bytes_per_block_optin;
+  int32_t registers_per_multiprocessor;
+  double memory_bytes_per_s;  // device memory, for copies and fills inside the device
+  double host_to_device_bytes_per_s, device_to_host_bytes_per_s;  // pinned host memory
+  double pageable_factor;                                         // of those, from pageable memory
+  int64_t link_latency_ns;
+  int64_t init_ns, context_ns, module_load_ns, allocation_ns, launch_ns;
+  uint64_t context_bytes;
+  uint64_t allocation_granularity;
+  int64_t wave_ns;         // the driver's own model: one wave of resident blocks
+  double context_penalty;  // time-slicing k contexts costs the factor 1 + penalty * (k - 1)
+};
+
+struct NodeSpec {
+  int32_t device_count;
+  double time_scale;    // virtual seconds per real second
+  double memory_scale;  // reported bytes over backing bytes, model launch mode only
+  int64_t utilization_window_ns;
+  DeviceSpec device;
+};
+
+// Reads a preset by name, or a TOML file if `name` has a slash or ends in ".toml". On failure
+// returns false and says why in `error`.
+bool read_node_spec(const std::string& name, NodeSpec* spec, std::string* error);
+
+// The same from TOML text.
+bool parse_node_spec(const std::string& toml, NodeSpec* spec, std::string* error);
+
+}  // namespace lambent::emulated_cuda

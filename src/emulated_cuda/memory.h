@@ -1,0 +1,65 @@
+// The addresses of one process that the driver knows: device memory (host pages that stand for it),
+// page-locked host memory and variables of modules. Locks for itself; any thread.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <mutex>
+#include <optional>
+
+namespace lambent::emulated_cuda {
+
+enum class MemoryKind { kDevice, kHostAllocated, kHostRegistered, kModule };
+
+struct Allocation {
+  uintptr_t base;
+  size_t bytes;          // what was asked for
+  size_t counted_bytes;  // what it takes of the device's memory
+  size_t backing_bytes;  // real memory behind it, repeated if smaller than bytes
+  MemoryKind kind;
+  int device;
+  void* context;
+  unsigned flags;
+  uint64_t id;
+};
+
+class Memory {
+ public:
+  // Reserves addresses for `bytes` of device memory; pages come when they are touched. With
+  // `backing_bytes` below `bytes` (rounded up to pages) the same pages repeat: contents are
+  // undefined, as the model launch mode allows. Empty if the host has none.
+  std::optional<Allocation> allocate(size_t bytes, size_t counted_bytes, size_t backing_bytes,
+                                     int device, void* context);
+  std::optional<Allocation> allocate_host(size_t bytes, unsigned flags, int device, void* context);
+  // Notes a range that belongs to somebody else; false if it overlaps a known one.
+  bool add(uintptr_t base, size_t bytes, MemoryKind kind, unsigned flags, int device,
+           void* context);
+
+  // The allocation that begins at `base` and is of this kind, taken out; its addresses are invalid
+  // from now on.
+  std::optional<Allocation> release(uintptr_t base, MemoryKind kind);
+  // Takes out everything of a context, or module variables in [base, base + bytes).
+  uint64_t release_all(void* context);
+  void forget_module(uintptr_t base);
+
+  // The allocation that contains all of [address, address + bytes); empty ranges need one byte.
+  std::optional<Allocation> find(uintptr_t address, size_t bytes) const;
+
+ private:
+  struct Arena {
+    size_t bytes;
+    std::map<uintptr_t, size_t> free;  // by address, neighbours merged
+  };
+
+  uintptr_t carve(size_t bytes);
+  void give_back(const Allocation& allocation);
+  bool overlaps(uintptr_t base, size_t bytes) const;
+
+  mutable std::mutex mutex_;
+  std::map<uintptr_t, Allocation> allocations_;
+  std::map<uintptr_t, Arena> arenas_;
+  uint64_t next_id_ = 1;
+};
+
+}  // namespace lambent::emulated_cuda

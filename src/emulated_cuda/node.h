@@ -1,0 +1,130 @@
+// The state that all processes of an emulated node share: one ordinary file, mapped by each, under
+// one lock. Every participant moves the model on to the present before it reads or changes it; used
+// from any thread of the driver, of NVML and of the emulated-gpu tool.
+//
+// The lock and the signs of life are open-file-description locks on bytes of the file (fcntl
+// F_OFD_SETLK): the kernel drops them when the last descriptor of a process goes, however it dies,
+// and they mean the same in every pid namespace. docs/decisions/0003-emulator-shared-state.md.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <string>
+
+#include "emulated_cuda/contention.h"
+#include "emulated_cuda/machine.h"
+
+namespace lambent::emulated_cuda {
+
+constexpr int kMaxProcesses = 512;
+constexpr uint32_t kNobody = 0xFFFFFFFF;
+
+enum class Direction { kHostToDevice = 0, kDeviceToHost = 1 };
+
+// One direction of a device's link: a first-come-first-served queue, kept as the instant it drains.
+struct LinkClock {
+  int64_t free_ns;
+  int64_t before_last_ns;  // what free_ns was before the last transfer, given back if it dies
+  uint32_t last_process;
+  uint64_t bytes;
+};
+
+struct DeviceState {
+  DeviceModel model;
+  LinkClock links[2];
+};
+
+// One process that has initialised the driver. Its row index is also its lock byte.
+struct ProcessRow {
+  uint32_t used;
+  int32_t pid;  // as the process sees it: informative only
+  uint64_t generation;
+  uint64_t bytes[kMaxDevices];
+  uint32_t contexts[kMaxDevices];
+  char program[32];
+};
+
+struct NodeState {
+  uint64_t magic;
+  uint64_t layout;     // sizeof(NodeState): a file of another version is refused
+  uint32_t writing;    // set while the lock's holder changes things
+  uint32_t row_bound;  // rows in use lie below
+  uint64_t next_generation;
+  int64_t epoch_real_ns, epoch_virtual_ns;
+  int64_t last_reap_ns;
+  NodeSpec spec;
+  DeviceState devices[kMaxDevices];
+  ProcessRow rows[kMaxProcesses];
+};
+
+class Node {
+ public:
+  // Opens the node file, making it from the preset or TOML file `machine` if it is absent or empty.
+  static std::unique_ptr<Node> open(const std::string& path, const std::string& machine,
+                                    std::string* error);
+  // Makes it new from `spec`; an existing file is refused.
+  static std::unique_ptr<Node> create(const std::string& path, const NodeSpec& spec,
+                                      std::string* error);
+  ~Node();
+  Node(const Node&) = delete;
+  Node& operator=(const Node&) = delete;
+
+  const NodeSpec& spec() const { return spec_; }
+  const DeviceSpec& device() const { return spec_.device; }
+
+  // Holds the node's lock for its lifetime; all models stand at the present when it is made.
+  class Guard {
+   public:
+    explicit Guard(Node& node);
+    ~Guard();
+    Guard(const Guard&) = delete;
+    Guard& operator=(const Guard&) = delete;
+    NodeState& operator*() { return *node_.state_; }
+    NodeState* operator->() { return node_.state_; }
+    int64_t now_ns() const { return now_ns_; }
+
+    // Gives back what dead processes held: memory, kernels, their place on the links. `eager`
+    // looks now; otherwise at most every few milliseconds.
+    void reap(bool eager);
+    uint64_t used_bytes(int device) const;
+    // Queues a transfer that may begin at `begin_ns`; returns when it is through.
+    int64_t transfer(int device, Direction direction, uint64_t bytes, bool pinned, int64_t begin_ns,
+                     uint32_t process);
+
+   private:
+    Node& node_;
+    std::unique_lock<std::mutex> threads_;
+    int64_t now_ns_;
+  };
+
+  // Claims a row for this process; kNobody if all are taken.
+  uint32_t claim_row();
+  void release_row(uint32_t row);
+
+  // Virtual time now, without the lock.
+  int64_t now_ns() const;
+  // Sleeps until the virtual instant, or shortly before `longest_real_ns` have passed.
+  void sleep_until(int64_t virtual_ns, int64_t longest_real_ns) const;
+  // Lets this thread spend virtual time on the host; small amounts are saved up.
+  void spend(int64_t virtual_ns) const;
+
+  // In a forked child: closes the descriptor, so that the parent's locks die with the parent.
+  void abandon_after_fork();
+  std::mutex& thread_mutex() { return threads_; }
+
+  std::string device_uuid(int device, char bytes[16]) const;
+  static std::string pci_bus_id(int device);
+
+ private:
+  Node() = default;
+  bool map(std::string* error);
+
+  int fd_ = -1;
+  NodeState* state_ = nullptr;
+  NodeSpec spec_{};
+  uint32_t own_row_ = kNobody;
+  std::mutex threads_;
+};
+
+}  // namespace lambent::emulated_cuda

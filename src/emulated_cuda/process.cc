@@ -1,0 +1,270 @@
+#include "emulated_cuda/process.h"
+
+#include <pthread.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <cstring>
+#include <set>
+#include <sstream>
+
+namespace lambent::emulated_cuda {
+
+namespace {
+
+std::mutex g_mutex;                        // guards the making of g_process
+std::atomic<Process*> g_process{nullptr};  // never freed: threads of the driver outlive main
+std::atomic<bool> g_forked{false};         // this process is a child of one that had a driver
+
+void before_fork() {
+  if (Process* process = g_process.load()) process->node->thread_mutex().lock();
+}
+void after_fork_in_parent() {
+  if (Process* process = g_process.load()) process->node->thread_mutex().unlock();
+}
+void after_fork_in_child() {
+  Process* process = g_process.load();
+  if (!process) return;
+  process->node->thread_mutex().unlock();
+  process->node->abandon_after_fork();
+  g_forked = true;
+}
+
+// CUDA_VISIBLE_DEVICES: indices or (beginnings of) UUIDs; the first entry that is neither, or that
+// repeats one, ends the list.
+std::vector<int> visible_devices(const Settings& settings, const Node& node) {
+  std::vector<int> all, chosen;
+  for (int i = 0; i < node.spec().device_count; i++) all.push_back(i);
+  if (!settings.visible_devices_set) return all;
+  std::stringstream list(settings.visible_devices);
+  for (std::string entry; std::getline(list, entry, ',');) {
+    entry.erase(0, entry.find_first_not_of(" \t"));
+    entry.erase(entry.find_last_not_of(" \t") + 1);
+    int found = -1;
+    for (int device : all) {
+      char raw[16];
+      bool by_uuid = entry.size() > 4 && node.device_uuid(device, raw).starts_with(entry);
+      if (by_uuid || entry == std::to_string(device)) found = device;
+    }
+    if (found < 0 || std::count(chosen.begin(), chosen.end(), found)) break;
+    chosen.push_back(found);
+  }
+  return chosen;
+}
+
+}  // namespace
+
+CUresult Process::get(Process** process) {
+  if (g_forked) return CUDA_ERROR_NOT_INITIALIZED;
+  *process = g_process.load(std::memory_order_acquire);
+  return *process ? CUDA_SUCCESS : CUDA_ERROR_NOT_INITIALIZED;
+}
+
+CUresult Process::initialise() {
+  if (g_forked) return CUDA_ERROR_NOT_INITIALIZED;
+  std::lock_guard lock(g_mutex);
+  if (g_process.load()) return CUDA_SUCCESS;
+  auto process = std::make_unique<Process>();
+  process->settings = read_settings();
+  if (!process->settings.launch_mode_valid) {
+    log_refusal("cuInit", "EMULATED_CUDA_LAUNCH_MODE is neither compute nor model");
+    return CUDA_ERROR_INVALID_VALUE;
+  }
+  std::string error;
+  process->node = Node::open(process->settings.node_path, process->settings.machine, &error);
+  if (!process->node) {
+    log_refusal("cuInit", error.c_str());
+    return CUDA_ERROR_OPERATING_SYSTEM;
+  }
+  process->visible = visible_devices(process->settings, *process->node);
+  if (process->visible.empty()) return CUDA_ERROR_NO_DEVICE;
+  process->row = process->node->claim_row();
+  if (process->row == kNobody) {
+    log_refusal("cuInit", "too many processes use this node");
+    return CUDA_ERROR_DEVICE_UNAVAILABLE;
+  }
+  {
+    Node::Guard guard(*process->node);
+    process->generation = guard->rows[process->row].generation;
+  }
+  process->node->spend(process->device().init_ns);
+  g_process.store(process.release(), std::memory_order_release);
+  pthread_atfork(before_fork, after_fork_in_parent, after_fork_in_child);
+  return CUDA_SUCCESS;
+}
+
+CUresult Process::device_of(CUdevice ordinal, int* device) const {
+  if (ordinal < 0 || ordinal >= static_cast<int>(visible.size())) return CUDA_ERROR_INVALID_DEVICE;
+  *device = visible[ordinal];
+  return CUDA_SUCCESS;
+}
+
+CUresult Process::create_context(int ordinal, unsigned flags, bool primary, Context** out) {
+  int device_index;
+  if (CUresult result = device_of(ordinal, &device_index)) return result;
+  if (!count_bytes(device_index, device().context_bytes)) return CUDA_ERROR_OUT_OF_MEMORY;
+  auto context = std::make_shared<Context>();
+  context->ordinal = ordinal;
+  context->device = device_index;
+  context->flags = flags;
+  context->primary = primary;
+  context->id = next_id++;
+  context->limits[CU_LIMIT_STACK_SIZE] = 1024;
+  context->limits[CU_LIMIT_PRINTF_FIFO_SIZE] = 1 << 20;
+  context->limits[CU_LIMIT_MALLOC_HEAP_SIZE] = 8 << 20;
+  context->legacy = std::make_shared<Stream>(context.get(), CU_STREAM_DEFAULT, 0, next_id++);
+  {
+    Node::Guard guard(*node);
+    guard->rows[row].contexts[device_index]++;
+  }
+  node->spend(device().context_ns);
+  *out = contexts.insert(std::move(context));
+  return CUDA_SUCCESS;
+}
+
+void Process::destroy_context(std::shared_ptr<Context> context) {
+  synchronize(*context);
+  void* handle = context.get();
+  context->legacy->close();
+  for (auto& stream : streams.remove_if([&](Stream& s) { return s.context == handle; })) {
+    stream->close();
+  }
+  {
+    std::lock_guard lock(context->order);
+    for (auto& weak : context->streams) {
+      if (auto stream = weak.lock()) stream->close();
+    }
+  }
+  events.remove_if([&](Event& event) { return event.context == handle; });
+  uint64_t freed = memory.release_all(handle) + device().context_bytes;
+  auto gone = modules.remove_if([&](Module& module) { return module.context == handle; });
+  for (auto& module : gone) {
+    functions.remove_if([&](Function& function) { return function.module == module.get(); });
+    freed += module->counted_bytes;
+  }
+  Node::Guard guard(*node);
+  ProcessRow& mine = guard->rows[row];
+  mine.bytes[context->device] -= std::min(mine.bytes[context->device], freed);
+  if (mine.contexts[context->device]) mine.contexts[context->device]--;
+}
+
+bool Process::count_bytes(int device_index, uint64_t bytes) {
+  Node::Guard guard(*node);
+  guard.reap(false);
+  uint64_t capacity = device().memory_bytes;
+  auto fits = [&] {
+    uint64_t used = guard.used_bytes(device_index);
+    return bytes <= capacity && used <= capacity - bytes;
+  };
+  if (!fits()) {
+    guard.reap(true);
+    if (!fits()) return false;
+  }
+  guard->rows[row].bytes[device_index] += bytes;
+  return true;
+}
+
+void Process::uncount_bytes(int device_index, uint64_t bytes) {
+  Node::Guard guard(*node);
+  uint64_t& mine = guard->rows[row].bytes[device_index];
+  mine -= std::min(mine, bytes);
+}
+
+std::vector<Context*>& context_stack() {
+  thread_local std::vector<Context*> stack;
+  return stack;
+}
+
+CUresult current(Process** process, std::shared_ptr<Context>* context) {
+  if (CUresult result = Process::get(process)) return result;
+  auto& stack = context_stack();
+  if (stack.empty() || !stack.back()) return CUDA_ERROR_INVALID_CONTEXT;
+  *context = (*process)->contexts.find(stack.back());
+  return *context ? CUDA_SUCCESS : CUDA_ERROR_CONTEXT_IS_DESTROYED;
+}
+
+namespace {
+
+// The per-thread default streams of one thread, closed when it ends.
+struct ThreadStreams {
+  std::unordered_map<uint64_t, std::shared_ptr<Stream>> by_context_id;
+  ~ThreadStreams() {
+    for (auto& [id, stream] : by_context_id) stream->close();
+  }
+};
+
+std::shared_ptr<Stream> per_thread_stream(Process& process, Context& context) {
+  thread_local ThreadStreams mine;
+  auto& stream = mine.by_context_id[context.id];
+  if (!stream) {
+    stream = std::make_shared<Stream>(&context, CU_STREAM_DEFAULT, 0, process.next_id++);
+    std::lock_guard lock(context.order);
+    context.streams.push_back(stream);
+  }
+  return stream;
+}
+
+}  // namespace
+
+CUresult resolve_stream(Process& process, const std::shared_ptr<Context>& context, CUstream handle,
+                        std::shared_ptr<Stream>* stream) {
+  if (handle == nullptr || handle == CU_STREAM_LEGACY) {
+    *stream = context->legacy;
+  } else if (handle == CU_STREAM_PER_THREAD) {
+    *stream = per_thread_stream(process, *context);
+  } else {
+    *stream = process.streams.find(handle);
+  }
+  return *stream ? CUDA_SUCCESS : CUDA_ERROR_INVALID_HANDLE;
+}
+
+CompletionPtr submit(Process& process, Context& context, Stream& stream, Work work) {
+  std::lock_guard lock(context.order);
+  std::vector<CompletionPtr> after;
+  auto wait_for = [&](const Stream& other) {
+    CompletionPtr end = other.last();
+    if (end && !end->done()) after.push_back(std::move(end));
+  };
+  if (&stream == context.legacy.get()) {
+    std::erase_if(context.streams, [](const auto& weak) { return weak.expired(); });
+    for (const auto& weak : context.streams) {
+      auto other = weak.lock();
+      if (other && !(other->flags & CU_STREAM_NON_BLOCKING)) wait_for(*other);
+    }
+  } else if (!(stream.flags & CU_STREAM_NON_BLOCKING)) {
+    wait_for(*context.legacy);
+  }
+  return stream.submit(process.node->now_ns(), std::move(after), std::move(work));
+}
+
+void synchronize(Context& context) {
+  std::vector<CompletionPtr> ends;
+  {
+    std::lock_guard lock(context.order);
+    if (auto end = context.legacy->last()) ends.push_back(end);
+    for (const auto& weak : context.streams) {
+      auto stream = weak.lock();
+      if (auto end = stream ? stream->last() : nullptr) ends.push_back(end);
+    }
+  }
+  for (const auto& end : ends) end->wait();
+}
+
+void log_refusal(const char* name, const char* reason) {
+  static std::mutex mutex;
+  static std::set<std::string>* seen = new std::set<std::string>;
+  std::lock_guard lock(mutex);
+  if (!seen->insert(name).second) return;
+  static std::string* path = new std::string(read_settings().log_path);
+  FILE* file = path->empty() ? stderr : std::fopen(path->c_str(), "ae");
+  if (!file) return;
+  std::fprintf(file, "emulated CUDA: %s: %s\n", name, reason);
+  if (file == stderr) {
+    std::fflush(file);
+  } else {
+    std::fclose(file);
+  }
+}
+
+}  // namespace lambent::emulated_cuda

@@ -1,0 +1,163 @@
+// Everything that this process has of the emulated driver: its devices, contexts, modules, streams
+// and events. Made by cuInit and kept until the process ends; the API functions use it, any thread.
+#pragma once
+
+#include <atomic>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "cuda_abi/driver_types.h"
+#include "emulated_cuda/block_pool.h"
+#include "emulated_cuda/image.h"
+#include "emulated_cuda/memory.h"
+#include "emulated_cuda/node.h"
+#include "emulated_cuda/settings.h"
+#include "emulated_cuda/stream.h"
+
+namespace lambent::emulated_cuda {
+
+// Live objects by the address that the program holds as a handle: a stale or invented handle is an
+// error, never a crash. The objects are shared with work that is still queued.
+template <class T>
+class Handles {
+ public:
+  T* insert(std::shared_ptr<T> object) {
+    std::lock_guard lock(mutex_);
+    T* handle = object.get();
+    objects_[handle] = std::move(object);
+    return handle;
+  }
+  std::shared_ptr<T> find(const void* handle) const {
+    std::lock_guard lock(mutex_);
+    auto it = objects_.find(handle);
+    return it == objects_.end() ? nullptr : it->second;
+  }
+  std::shared_ptr<T> remove(const void* handle) {
+    std::lock_guard lock(mutex_);
+    auto it = objects_.find(handle);
+    if (it == objects_.end()) return nullptr;
+    auto object = std::move(it->second);
+    objects_.erase(it);
+    return object;
+  }
+  template <class Predicate>
+  std::vector<std::shared_ptr<T>> remove_if(Predicate predicate) {
+    std::lock_guard lock(mutex_);
+    std::vector<std::shared_ptr<T>> removed;
+    for (auto it = objects_.begin(); it != objects_.end();) {
+      if (!predicate(*it->second)) {
+        ++it;
+        continue;
+      }
+      removed.push_back(std::move(it->second));
+      it = objects_.erase(it);
+    }
+    return removed;
+  }
+
+ private:
+  mutable std::mutex mutex_;
+  std::unordered_map<const void*, std::shared_ptr<T>> objects_;
+};
+
+struct Context {
+  int ordinal;  // as the program sees it
+  int device;   // in the node
+  unsigned flags;
+  bool primary;
+  uint64_t id;
+  unsigned api_version = 0;
+  size_t limits[CU_LIMIT_MAX] = {};
+  CUfunc_cache cache = CU_FUNC_CACHE_PREFER_NONE;
+
+  // Guards the order in which work enters the streams of this context, and the list of them.
+  std::mutex order;
+  std::shared_ptr<Stream> legacy;
+  std::vector<std::weak_ptr<Stream>> streams;
+};
+
+struct Module;
+
+struct Function {
+  Module* module;
+  std::string name;
+  const emulated_kernel* kernel;
+  int max_dynamic_shared_bytes;
+};
+
+// Stands for a CUmodule and for a CUlibrary alike.
+struct Module {
+  void* context;  // null: a library, of every context
+  int device;
+  HostModule host;
+  uint64_t counted_bytes = 0;
+  std::mutex mutex;
+  std::unordered_map<std::string, std::shared_ptr<Function>> functions;
+  std::vector<uintptr_t> variables;
+};
+
+struct Event {
+  void* context;
+  unsigned flags;
+  std::mutex mutex;
+  CompletionPtr recorded;  // null: never recorded
+};
+
+struct Primary {
+  int references = 0;
+  unsigned flags = 0;
+  std::shared_ptr<Context> context;
+};
+
+class Process {
+ public:
+  // The driver's state, or the reason why there is none.
+  static CUresult get(Process** process);
+  static CUresult initialise();
+
+  const DeviceSpec& device() const { return node->device(); }
+  CUresult device_of(CUdevice ordinal, int* device) const;
+
+  CUresult create_context(int ordinal, unsigned flags, bool primary, Context** context);
+  void destroy_context(std::shared_ptr<Context> context);
+
+  // Counts device memory of this process; false if the device has not that much left.
+  bool count_bytes(int device, uint64_t bytes);
+  void uncount_bytes(int device, uint64_t bytes);
+
+  Settings settings;
+  std::unique_ptr<Node> node;
+  uint32_t row = kNobody;
+  uint64_t generation = 0;
+  std::vector<int> visible;  // device of each ordinal
+
+  Memory memory;
+  BlockPool blocks;
+  Handles<Context> contexts;
+  Handles<Stream> streams;
+  Handles<Event> events;
+  Handles<Module> modules;
+  Handles<Function> functions;
+  std::mutex primary_mutex;
+  Primary primaries[kMaxDevices];
+  std::atomic<uint64_t> next_id{1};
+};
+
+// The context that is current to the calling thread.
+std::vector<Context*>& context_stack();
+CUresult current(Process** process, std::shared_ptr<Context>* context);
+
+// What a program may give as a stream: 0, the two special values, or a handle.
+CUresult resolve_stream(Process& process, const std::shared_ptr<Context>& context, CUstream handle,
+                        std::shared_ptr<Stream>* stream);
+// Queues work with the order that the legacy stream imposes.
+CompletionPtr submit(Process& process, Context& context, Stream& stream, Work work);
+void synchronize(Context& context);
+
+// Notes, once for each name, that a call was refused and why.
+void log_refusal(const char* name, const char* reason);
+
+}  // namespace lambent::emulated_cuda

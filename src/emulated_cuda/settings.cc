@@ -1,0 +1,32 @@
+#include "emulated_cuda/settings.h"
+
+#include <unistd.h>
+
+#include <cstdlib>
+
+namespace lambent::emulated_cuda {
+
+namespace {
+std::string text(const char* name, const std::string& otherwise) {
+  const char* value = std::getenv(name);
+  return value && *value ? value : otherwise;
+}
+}  // namespace
+
+Settings read_settings() {
+  Settings settings;
+  // Without a path each user gets a node of his own.
+  settings.node_path =
+      text("EMULATED_CUDA_NODE", "/tmp/emulated-cuda-" + std::to_string(getuid()) + ".node");
+  settings.machine = text("EMULATED_CUDA_CONFIG", "tiny");
+  std::string mode = text("EMULATED_CUDA_LAUNCH_MODE", "compute");
+  settings.model_mode = mode == "model";
+  settings.launch_mode_valid = mode == "model" || mode == "compute";
+  const char* visible = std::getenv("CUDA_VISIBLE_DEVICES");
+  settings.visible_devices_set = visible != nullptr;
+  settings.visible_devices = visible ? visible : "";
+  settings.log_path = text("EMULATED_CUDA_LOG", "");
+  return settings;
+}
+
+}  // namespace lambent::emulated_cuda

@@ -1,0 +1,20 @@
+// The environment of the preloaded libraries, read here and nowhere else, once per process.
+#pragma once
+
+#include <string>
+
+namespace lambent::emulated_cuda {
+
+struct Settings {
+  std::string node_path;    // EMULATED_CUDA_NODE
+  std::string machine;      // EMULATED_CUDA_CONFIG: preset or TOML file, used at creation
+  bool model_mode = false;  // EMULATED_CUDA_LAUNCH_MODE = compute | model
+  bool launch_mode_valid = true;
+  bool visible_devices_set = false;
+  std::string visible_devices;  // CUDA_VISIBLE_DEVICES
+  std::string log_path;         // EMULATED_CUDA_LOG: refused calls, one line each; empty: stderr
+};
+
+Settings read_settings();
+
+}  // namespace lambent::emulated_cuda

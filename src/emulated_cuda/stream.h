@@ -1,0 +1,78 @@
+// A stream: work done in order by a thread of its own, each piece stamped with the virtual instant
+// at which it ended. Submitting is for any thread; the pieces run on the stream's thread.
+#pragma once
+
+#include <atomic>
+#include <condition_variable>
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <vector>
+
+namespace lambent::emulated_cuda {
+
+// The end of one piece of work, once it has ended. Shared by the stream, by events and by waiters.
+class Completion {
+ public:
+  bool done() const { return done_.load(std::memory_order_acquire) != 0; }
+  void wait() const {
+    while (!done()) done_.wait(0, std::memory_order_acquire);
+  }
+  int64_t finish_ns() const { return finish_ns_; }  // only once done
+  void complete(int64_t finish_ns) {
+    finish_ns_ = finish_ns;
+    done_.store(1, std::memory_order_release);
+    done_.notify_all();
+  }
+
+ private:
+  std::atomic<int> done_{0};
+  int64_t finish_ns_ = 0;
+};
+
+using CompletionPtr = std::shared_ptr<Completion>;
+
+// Does the piece, which may begin at the given virtual instant, and returns when it ended.
+using Work = std::function<int64_t(int64_t begin_ns)>;
+
+class Stream : public std::enable_shared_from_this<Stream> {
+ public:
+  Stream(void* context, unsigned flags, int priority, uint64_t id)
+      : context(context), flags(flags), priority(priority), id(id) {}
+
+  // Queues work behind everything queued before and behind `after`.
+  CompletionPtr submit(int64_t now_ns, std::vector<CompletionPtr> after, Work work);
+  // The end of what was queued last; null if nothing ever was.
+  CompletionPtr last() const;
+  bool idle() const;
+  void wait() const;
+  // What is queued is still done; then the thread ends.
+  void close();
+
+  void* const context;
+  const unsigned flags;
+  const int priority;
+  const uint64_t id;
+
+ private:
+  struct Piece {
+    int64_t submitted_ns;
+    std::vector<CompletionPtr> after;
+    Work work;
+    CompletionPtr completion;
+  };
+  void run();
+  void start_thread();
+
+  mutable std::mutex mutex_;
+  std::condition_variable wake_;
+  std::deque<Piece> queue_;
+  CompletionPtr last_;
+  bool started_ = false;
+  bool closing_ = false;
+  int64_t last_finish_ns_ = 0;  // of the stream's thread alone
+};
+
+}  // namespace lambent::emulated_cuda
