@@ -1,0 +1,136 @@
+#include <cstring>
+
+#include "conformance/fixture.h"
+
+namespace lambent::conformance {
+namespace {
+
+class Devices : public testing::Test {
+ protected:
+  Driver& cu = driver();
+};
+
+TEST_F(Devices, ThereIsAtLeastOneAndItSaysWhatItIs) {
+  int count = 0, major = 0, version = 0;
+  CUdevice device = -1;
+  char name[96] = "";
+  size_t bytes = 0;
+  OK(cu.driver_get_version(&version));
+  EXPECT_GE(version, 12000);
+  OK(cu.device_get_count(&count));
+  EXPECT_GE(count, 1);
+  OK(cu.device_get(&device, 0));
+  OK(cu.device_get_name(name, sizeof name, device));
+  EXPECT_GT(std::strlen(name), 3u);
+  OK(cu.device_total_mem(&bytes, device));
+  EXPECT_GE(bytes, size_t{1} << 30);
+  OK(cu.device_get_attribute(&major, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR, device));
+  EXPECT_GE(major, 5);
+  int unified = 0;
+  OK(cu.device_get_attribute(&unified, CU_DEVICE_ATTRIBUTE_UNIFIED_ADDRESSING, device));
+  EXPECT_EQ(unified, 1);
+}
+
+TEST_F(Devices, WrongOrdinalsAndNullPointersAreErrors) {
+  CUdevice device;
+  int value;
+  EXPECT_EQ(cu.device_get(&device, 1000), CUDA_ERROR_INVALID_DEVICE);
+  EXPECT_EQ(cu.device_get(&device, -1), CUDA_ERROR_INVALID_DEVICE);
+  EXPECT_EQ(cu.device_get_count(nullptr), CUDA_ERROR_INVALID_VALUE);
+  EXPECT_EQ(cu.device_get_attribute(&value, static_cast<CUdevice_attribute>(100000), 0),
+            CUDA_ERROR_INVALID_VALUE);
+  EXPECT_EQ(cu.init(7), CUDA_ERROR_INVALID_VALUE);
+}
+
+TEST_F(Devices, ThePciBusIdLeadsBackToTheDevice) {
+  char id[32];
+  CUdevice device = -1;
+  OK(cu.device_get_pci_bus_id(id, sizeof id, 0));
+  OK(cu.device_get_by_pci_bus_id(&device, id));
+  EXPECT_EQ(device, 0);
+  EXPECT_EQ(cu.device_get_pci_bus_id(id, 3, 0), CUDA_ERROR_INVALID_VALUE);
+}
+
+TEST_F(Devices, ErrorsHaveNamesAndTexts) {
+  const char* text = nullptr;
+  OK(cu.get_error_name(CUDA_ERROR_OUT_OF_MEMORY, &text));
+  EXPECT_STREQ(text, "CUDA_ERROR_OUT_OF_MEMORY");
+  OK(cu.get_error_string(CUDA_ERROR_OUT_OF_MEMORY, &text));
+  EXPECT_STREQ(text, "out of memory");
+  EXPECT_EQ(cu.get_error_name(static_cast<CUresult>(12345), &text), CUDA_ERROR_INVALID_VALUE);
+}
+
+TEST_F(Devices, GetProcAddressKnowsNamesVersionsAndFlags) {
+  using Status = CUdriverProcAddressQueryResult;
+  void *old_abi = nullptr, *new_abi = nullptr, *own = nullptr, *none = nullptr;
+  Status status;
+  OK(cu.get_proc_address_v2("cuMemAlloc", &old_abi, 3000, 0, &status));
+  OK(cu.get_proc_address_v2("cuMemAlloc", &new_abi, 13000, 0, &status));
+  EXPECT_EQ(status, CU_GET_PROC_ADDRESS_SUCCESS);
+  EXPECT_NE(old_abi, new_abi);
+  OK(cu.get_proc_address_v2("cuStreamSynchronize", &own, 13000,
+                            CU_GET_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM, &status));
+  OK(cu.get_proc_address_v2("cuStreamSynchronize", &none, 13000, 0, &status));
+  EXPECT_NE(own, none);
+  cu.get_proc_address_v2("cuNothingOfTheKind", &none, 13000, 0, &status);
+  EXPECT_EQ(status, CU_GET_PROC_ADDRESS_SYMBOL_NOT_FOUND);
+  EXPECT_EQ(none, nullptr);
+  cu.get_proc_address_v2("cuGreenCtxCreate", &none, 11000, 0, &status);
+  EXPECT_EQ(status, CU_GET_PROC_ADDRESS_VERSION_NOT_SUFFICIENT);
+  auto count = reinterpret_cast<CUresult (*)(int*)>(old_abi);
+  OK(cu.get_proc_address("cuDeviceGetCount", reinterpret_cast<void**>(&count), 13000, 0));
+  int devices = 0;
+  OK(count(&devices));
+  EXPECT_GE(devices, 1);
+}
+
+TEST_F(Devices, WhatIsNotEmulatedIsRefusedByAClearCode) {
+  EMULATOR_ONLY("a GPU has these functions");
+  using Function = CUresult (*)(void);
+  for (const char* name : {"cuGraphCreate", "cuMemCreate", "cuTexObjectCreate", "cuLinkCreate"}) {
+    Function function = nullptr;
+    OK(cu.get_proc_address(name, reinterpret_cast<void**>(&function), 13000, 0));
+    ASSERT_NE(function, nullptr) << name;
+    EXPECT_EQ(function(), CUDA_ERROR_NOT_SUPPORTED) << name;
+  }
+}
+
+TEST_F(Devices, ContextsFormAStackOfTheThread) {
+  CUcontext a = nullptr, b = nullptr, now = nullptr;
+  OK(cu.ctx_create_v2(&a, 0, 0));
+  OK(cu.ctx_create_v4(&b, nullptr, CU_CTX_SCHED_SPIN, 0));
+  OK(cu.ctx_get_current(&now));
+  EXPECT_EQ(now, b);
+  unsigned flags = 0;
+  OK(cu.ctx_get_flags(&flags));
+  EXPECT_EQ(flags & CU_CTX_SCHED_MASK, unsigned{CU_CTX_SCHED_SPIN});
+  OK(cu.ctx_destroy(b));
+  OK(cu.ctx_get_current(&now));
+  EXPECT_EQ(now, a);
+  OK(cu.ctx_pop_current(&now));
+  EXPECT_EQ(now, a);
+  CUdeviceptr address;
+  EXPECT_EQ(cu.mem_alloc(&address, 64), CUDA_ERROR_INVALID_CONTEXT);
+  OK(cu.ctx_push_current(a));
+  OK(cu.ctx_synchronize());
+  OK(cu.ctx_destroy(a));
+}
+
+TEST_F(Devices, ThePrimaryContextLivesWhileItIsRetained) {
+  CUcontext first = nullptr, second = nullptr;
+  unsigned flags;
+  int active;
+  OK(cu.device_primary_ctx_retain(&first, 0));
+  OK(cu.device_primary_ctx_retain(&second, 0));
+  EXPECT_EQ(first, second);
+  OK(cu.device_primary_ctx_release(0));
+  OK(cu.device_primary_ctx_get_state(0, &flags, &active));
+  EXPECT_EQ(active, 1);
+  OK(cu.device_primary_ctx_release(0));
+  OK(cu.device_primary_ctx_get_state(0, &flags, &active));
+  EXPECT_EQ(active, 0);
+  EXPECT_NE(cu.device_primary_ctx_release(0), CUDA_SUCCESS);
+}
+
+}  // namespace
+}  // namespace lambent::conformance

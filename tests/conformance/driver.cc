@@ -1,0 +1,109 @@
+#include "conformance/driver.h"
+
+#include <dlfcn.h>
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cstring>
+#include <fstream>
+#include <iterator>
+
+namespace lambent::conformance {
+
+namespace {
+template <class Function>
+bool find(void* library, const char* symbol, Function* function, std::string* error) {
+  *function = reinterpret_cast<Function>(dlsym(library, symbol));
+  if (!*function && error->empty()) *error = std::string("no symbol ") + symbol;
+  return *function != nullptr;
+}
+
+void* open_library(const std::string& path, std::string* error) {
+  void* library = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
+  if (!library) *error = dlerror();
+  return library;
+}
+}  // namespace
+
+bool Driver::load(const std::string& path, std::string* error) {
+  void* library = open_library(path, error);
+  if (!library) return false;
+#define DRIVER_FUNCTION(name, symbol, parameters) find(library, #symbol, &name, error);
+#include "cuda_abi/driver_table.inc"
+#undef DRIVER_FUNCTION
+  return error->empty();
+}
+
+bool Nvml::load(const std::string& path, std::string* error) {
+  void* library = open_library(path, error);
+  if (!library) return false;
+#define NVML_FUNCTION(name, symbol, parameters) find(library, #symbol, &name, error);
+#include "cuda_abi/nvml_table.inc"
+#undef NVML_FUNCTION
+  return error->empty();
+}
+
+std::vector<char> kernel_image(std::string* why_not) {
+  std::string path = driver().emulated ? CONFORMANCE_HOST_MODULE : CONFORMANCE_PTX_MODULE;
+  std::ifstream file(path, std::ios::binary);
+  if (!file) {
+    *why_not = "no kernels for this driver at '" + path + "'";
+    return {};
+  }
+  std::vector<char> image((std::istreambuf_iterator<char>(file)), std::istreambuf_iterator<char>());
+  image.push_back('\0');
+  return image;
+}
+
+bool Peer::start(const std::string& role) {
+  int in[2], out[2];
+  if (pipe(in) != 0 || pipe(out) != 0) return false;
+  pid = fork();
+  if (pid == 0) {
+    dup2(in[0], 0);
+    dup2(out[1], 1);
+    for (int fd : {in[0], in[1], out[0], out[1]}) close(fd);
+    std::string role_flag = "--role=" + role, driver_flag = "--driver=" + driver_path(),
+                nvml_flag = "--nvml=" + nvml_path();
+    execl("/proc/self/exe", "conformance_test", role_flag.c_str(), driver_flag.c_str(),
+          nvml_flag.c_str(), nullptr);
+    _exit(127);
+  }
+  close(in[0]);
+  close(out[1]);
+  to = in[1];
+  from = out[0];
+  return pid > 0;
+}
+
+bool Peer::expect(char byte) {
+  char got = 0;
+  return read(from, &got, 1) == 1 && got == byte;
+}
+
+void Peer::tell(char byte) {
+  if (write(to, &byte, 1) != 1) return;
+}
+
+std::string Peer::read_line() {
+  std::string line;
+  for (char c; read(from, &c, 1) == 1 && c != '\n';) line += c;
+  return line;
+}
+
+void Peer::kill_and_wait() {
+  kill(pid, SIGKILL);
+  wait_for_exit();
+}
+
+int Peer::wait_for_exit() {
+  int status = 0;
+  close(to);
+  waitpid(pid, &status, 0);
+  close(from);
+  pid = -1;
+  return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+}
+
+}  // namespace lambent::conformance

@@ -1,0 +1,53 @@
+// The driver under test, loaded at run time: whatever libcuda.so.1 the library path or the flag
+// --driver gives. Used by the conformance cases, main thread first.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "cuda_abi/driver_types.h"
+#include "cuda_abi/nvml.h"
+
+namespace lambent::conformance {
+
+struct Driver {
+#define DRIVER_FUNCTION(name, symbol, parameters) CUresult(*name) parameters = nullptr;
+#include "cuda_abi/driver_table.inc"
+#undef DRIVER_FUNCTION
+  bool emulated = false;  // told by its device's name
+
+  // Loads every function of the table; says what is missing.
+  bool load(const std::string& path, std::string* error);
+};
+
+struct Nvml {
+#define NVML_FUNCTION(name, symbol, parameters) nvmlReturn_t(*name) parameters = nullptr;
+#include "cuda_abi/nvml_table.inc"
+#undef NVML_FUNCTION
+  bool load(const std::string& path, std::string* error);
+};
+
+Driver& driver();
+std::string driver_path();
+std::string nvml_path();
+
+// The image of the test kernels in the form that this driver takes: a host ELF for the emulated
+// one, PTX for a GPU. Empty, with the reason, if there is none.
+std::vector<char> kernel_image(std::string* why_not);
+
+// Runs this program again in a role of its own ("--role=NAME"), the other end of its standard
+// input and output in our hands.
+struct Peer {
+  int pid = -1;
+  int to = -1, from = -1;
+  bool start(const std::string& role);
+  bool expect(char byte);  // the next byte that the peer writes
+  void tell(char byte);
+  std::string read_line();
+  void kill_and_wait();
+  int wait_for_exit();
+};
+// What a peer does; its return value is its exit status.
+int play(const std::string& role);
+
+}  // namespace lambent::conformance

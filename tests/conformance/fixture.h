@@ -1,0 +1,80 @@
+// What most cases start from: a context on the first device, current to this thread.
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <string>
+#include <vector>
+
+#include "conformance/driver.h"
+
+namespace lambent::conformance {
+
+#define OK(call) ASSERT_EQ((call), CUDA_SUCCESS)
+// For what only one backend has or does; the reason is part of the suite's documentation.
+#define EMULATOR_ONLY(reason) \
+  if (!driver().emulated) GTEST_SKIP() << reason
+
+class WithContext : public testing::Test {
+ protected:
+  void SetUp() override { OK(cu.ctx_create_v2(&context, 0, 0)); }
+  void TearDown() override {
+    if (context) {
+      EXPECT_EQ(cu.ctx_destroy(context), CUDA_SUCCESS);
+    }
+  }
+
+  CUdeviceptr allocate(size_t bytes) {
+    CUdeviceptr address = 0;
+    EXPECT_EQ(cu.mem_alloc(&address, bytes), CUDA_SUCCESS);
+    return address;
+  }
+  size_t free_bytes() {
+    size_t free = 0, total = 0;
+    EXPECT_EQ(cu.mem_get_info(&free, &total), CUDA_SUCCESS);
+    return free;
+  }
+
+  Driver& cu = driver();
+  CUcontext context = nullptr;
+};
+
+class WithKernels : public WithContext {
+ protected:
+  void SetUp() override {
+    WithContext::SetUp();
+    std::string why_not;
+    std::vector<char> image = kernel_image(&why_not);
+    if (image.empty()) GTEST_SKIP() << why_not;
+    OK(cu.module_load_data(&module, image.data()));
+  }
+  CUfunction function(const char* name) {
+    CUfunction found = nullptr;
+    EXPECT_EQ(cu.module_get_function(&found, module, name), CUDA_SUCCESS) << name;
+    return found;
+  }
+  CUresult launch(CUfunction kernel, unsigned grid, unsigned block, CUstream stream,
+                  std::vector<void*> parameters) {
+    return cu.launch_kernel(kernel, grid, 1, 1, block, 1, 1, 0, stream, parameters.data(), nullptr);
+  }
+  // The modelled duration of what `work` puts into `stream`, by the driver's own events.
+  template <class Submit>
+  float milliseconds(CUstream stream, Submit work) {
+    CUevent begin, end;
+    float elapsed = -1;
+    EXPECT_EQ(cu.event_create(&begin, 0), CUDA_SUCCESS);
+    EXPECT_EQ(cu.event_create(&end, 0), CUDA_SUCCESS);
+    EXPECT_EQ(cu.event_record(begin, stream), CUDA_SUCCESS);
+    work();
+    EXPECT_EQ(cu.event_record(end, stream), CUDA_SUCCESS);
+    EXPECT_EQ(cu.event_synchronize(end), CUDA_SUCCESS);
+    EXPECT_EQ(cu.event_elapsed_time_v2(&elapsed, begin, end), CUDA_SUCCESS);
+    cu.event_destroy(begin);
+    cu.event_destroy(end);
+    return elapsed;
+  }
+
+  CUmodule module = nullptr;
+};
+
+}  // namespace lambent::conformance
