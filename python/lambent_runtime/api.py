@@ -1,0 +1,126 @@
+"""RuntimeApi: the exchanges with the Lambda Runtime API, over one keep-alive connection.
+
+Sockets of the C module underneath `socket`, and a parser of our own: `http.client` alone would take
+longer to import than the rest of the runtime.
+"""
+import _socket as socket
+
+PREFIX = "/2018-06-01/runtime/"
+MOST_HEADER_BYTES = 64 * 1024
+
+
+class ApiError(Exception):
+    """The Runtime API is gone or does not speak as it should."""
+
+
+class RuntimeApi:
+    def __init__(self, address):
+        host, _, port = address.rpartition(":")
+        if not host or not port.isdigit():
+            raise ApiError("AWS_LAMBDA_RUNTIME_API is %r, not host:port" % address)
+        self._address = address
+        self._target = (host.strip("[]"), int(port))
+        self._socket = None
+        self._received = b""
+
+    def next(self):
+        """(headers with lower-case names, body) of the next invocation; waits for it."""
+        status, headers, body = self._exchange("GET", "invocation/next", None, "", b"")
+        if status != 200 or "lambda-runtime-aws-request-id" not in headers:
+            raise ApiError("the Runtime API answered %d to next" % status)
+        return headers, body
+
+    def respond(self, request_id, content_type, body):
+        """The status that the Runtime API answered, and its message."""
+        path = "invocation/%s/response" % request_id
+        status, _, answer = self._exchange("POST", path, content_type, "", body)
+        return status, answer
+
+    def fail(self, request_id, error_type, body):
+        path = "invocation/%s/error" % request_id if request_id else "init/error"
+        extra = "Lambda-Runtime-Function-Error-Type: %s\r\n" % error_type
+        content_type = "application/vnd.aws.lambda.error+json"
+        status, _, answer = self._exchange("POST", path, content_type, extra, body)
+        return status, answer
+
+    def _connect(self):
+        family, kind, protocol, _, target = socket.getaddrinfo(
+            self._target[0], self._target[1], 0, socket.SOCK_STREAM)[0]
+        self._socket = socket.socket(family, kind, protocol)
+        self._socket.connect(target)
+        self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        self._received = b""
+
+    def _exchange(self, method, path, content_type, extra, body):
+        if self._socket is None:
+            self._connect()
+        head = "%s %s%s HTTP/1.1\r\nHost: %s\r\n" % (method, PREFIX, path, self._address)
+        if content_type is not None:
+            head += "Content-Type: %s\r\n%sContent-Length: %d\r\n" % (content_type, extra, len(body))
+        # One write: the other side sees the whole request at once.
+        self._socket.sendall(head.encode("latin-1") + b"\r\n" + body)
+        return self._read_response()
+
+    def _read_more(self):
+        more = self._socket.recv(262144)
+        if not more:
+            raise ApiError("the Runtime API closed the connection")
+        return more
+
+    def _read_response(self):
+        while True:
+            end = self._received.find(b"\r\n\r\n")
+            if end >= 0:
+                break
+            if len(self._received) > MOST_HEADER_BYTES:
+                raise ApiError("the Runtime API sent too many headers")
+            self._received += self._read_more()
+        lines = self._received[:end].decode("latin-1").split("\r\n")
+        self._received = self._received[end + 4:]
+        status_line = lines[0].split(" ", 2)
+        if not lines[0].startswith("HTTP/1.") or len(status_line) < 2 or not status_line[1].isdigit():
+            raise ApiError("the Runtime API sent no HTTP response")
+        headers = {}
+        for line in lines[1:]:
+            name, colon, value = line.partition(":")
+            if not colon:
+                raise ApiError("the Runtime API sent a bad header")
+            headers[name.lower()] = value.strip()
+        status = int(status_line[1])
+        if "transfer-encoding" in headers:
+            if headers["transfer-encoding"].lower() != "chunked":
+                raise ApiError("the Runtime API sent an unknown coding")
+            body = self._read_chunks()
+        else:
+            length = headers.get("content-length", "0" if status == 204 else "")
+            if not length.isdigit():
+                raise ApiError("the Runtime API sent a response without length")
+            body = self._read_exactly(int(length))
+        if headers.get("connection", "").lower() == "close":
+            self._socket.close()
+            self._socket = None
+        return status, headers, body
+
+    def _read_exactly(self, size):
+        parts, have = [self._received], len(self._received)
+        while have < size:
+            parts.append(self._read_more())
+            have += len(parts[-1])
+        whole = b"".join(parts)
+        self._received = whole[size:]
+        return whole[:size]
+
+    def _read_chunks(self):
+        body = b""
+        while True:
+            while b"\r\n" not in self._received:
+                self._received += self._read_more()
+            size_text, _, self._received = self._received.partition(b"\r\n")
+            try:
+                size = int(size_text, 16)
+            except ValueError:
+                raise ApiError("the Runtime API sent a bad chunk") from None
+            chunk = self._read_exactly(size + 2)
+            if size == 0:
+                return body
+            body += chunk[:-2]

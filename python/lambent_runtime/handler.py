@@ -1,0 +1,76 @@
+"""Finds the handler that a function's configuration names; what fails here is an init error."""
+import sys
+
+
+class InitError(Exception):
+    """Why there is no handler: `error_type` is Lambda's name for it."""
+
+    def __init__(self, error_type, message, trace=()):
+        super().__init__(message)
+        self.error_type = error_type
+        self.trace = list(trace)
+
+
+def load(name, folder):
+    """The function named by "module.function" or "package/module.function"."""
+    module_name, dot, function_name = name.rpartition(".")
+    if not dot or not module_name or not function_name:
+        raise InitError("Runtime.MalformedHandlerName",
+                        "Bad handler '%s': it must look like module.function" % name)
+    module_name = module_name.replace("/", ".")
+    if folder not in sys.path:
+        sys.path.insert(0, folder)
+    module = _import(module_name, folder)
+    function = getattr(module, function_name, None)
+    if not callable(function):
+        names = [n for n in dir(module) if not n.startswith("_") and callable(getattr(module, n))]
+        raise InitError("Runtime.HandlerNotFound", "Handler '%s' missing on module '%s'%s" %
+                        (function_name, module_name, _suggestion(function_name, names)))
+    return function
+
+
+def _import(module_name, folder):
+    try:
+        # Not importlib: it need not be loaded for this.
+        __import__(module_name)
+        return sys.modules[module_name]
+    except ModuleNotFoundError as error:
+        if error.name == module_name:
+            hint = _suggestion(module_name, _modules_in(folder))
+        else:
+            hint = "; is it in the package?"
+        raise InitError("Runtime.ImportModuleError", "Unable to import module '%s': %s%s" %
+                        (module_name, error, hint), trace_of(error)) from None
+    except SyntaxError as error:
+        raise InitError("Runtime.UserCodeSyntaxError", "Syntax error in module '%s': %s" %
+                        (module_name, error), trace_of(error)) from None
+    except ImportError as error:
+        raise InitError("Runtime.ImportModuleError", "Unable to import module '%s': %s" %
+                        (module_name, error), trace_of(error)) from None
+    except Exception as error:
+        raise InitError(type(error).__name__, str(error), trace_of(error)) from None
+
+
+def trace_of(error):
+    """The lines of an exception's traceback below our own files."""
+    import traceback
+
+    frames = [frame for frame in traceback.extract_tb(error.__traceback__)
+              if "lambent_runtime" not in frame.filename and "importlib" not in frame.filename]
+    return [line.rstrip("\n") for line in traceback.format_list(frames)]
+
+
+def _suggestion(name, names):
+    import difflib
+
+    close = difflib.get_close_matches(name, names, 1)
+    return "; did you mean '%s'?" % close[0] if close else ""
+
+
+def _modules_in(folder):
+    import os
+
+    try:
+        return [entry[:-3] for entry in os.listdir(folder) if entry.endswith(".py")]
+    except OSError:
+        return []

@@ -1,0 +1,78 @@
+"""The life of a handler process: load the handler, then serve invocations until the API goes away."""
+import json
+import os
+import sys
+
+from .api import ApiError, RuntimeApi
+from .context import Context
+from .handler import InitError, load, trace_of
+
+
+def serve(address, handler_name):
+    """Serves until the connection ends; the exit code."""
+    if hasattr(sys.stdout, "reconfigure"):
+        # A log line is seen when it is printed, not when the process ends.
+        sys.stdout.reconfigure(line_buffering=True)
+    try:
+        api = RuntimeApi(address)
+        try:
+            handler = load(handler_name, os.environ.get("LAMBDA_TASK_ROOT", os.getcwd()))
+        except InitError as error:
+            _report(error.error_type, str(error), error.trace)
+            api.fail(None, error.error_type, _error_body(error.error_type, str(error), error.trace))
+            return 1
+        while True:
+            _serve_one(api, handler)
+    except (ApiError, OSError) as error:
+        sys.stderr.write("lambent_runtime: %s\n" % error)
+        return 24
+
+
+def _serve_one(api, handler):
+    headers, body = api.next()
+    request_id = headers["lambda-runtime-aws-request-id"]
+    if "lambda-runtime-trace-id" in headers:
+        os.environ["_X_AMZN_TRACE_ID"] = headers["lambda-runtime-trace-id"]
+    try:
+        answer = handler(decode(headers.get("content-type", ""), body), Context(headers))
+    except Exception as error:
+        return _fail(api, request_id, type(error).__name__, str(error), trace_of(error))
+    try:
+        content_type, payload = encode(answer)
+    except (TypeError, ValueError, RecursionError) as error:
+        message = "Unable to marshal response: %s" % error
+        return _fail(api, request_id, "Runtime.MarshalError", message, [])
+    status, text = api.respond(request_id, content_type, payload)
+    if status >= 300:
+        sys.stderr.write("lambent_runtime: response of %s refused with %d: %s\n" %
+                         (request_id, status, text[:500].decode("utf-8", "replace")))
+
+
+def decode(content_type, body):
+    """The event: JSON unless the content type says that it is something else."""
+    kind = content_type.partition(";")[0].strip().lower()
+    if kind in ("", "application/json") or kind.endswith("+json"):
+        return json.loads(body) if body else None
+    return body
+
+
+def encode(answer):
+    """(content type, bytes) of what a handler returned: bytes go out as they are."""
+    if isinstance(answer, (bytes, bytearray, memoryview)):
+        return "application/octet-stream", bytes(answer)
+    return "application/json", json.dumps(answer, ensure_ascii=False, allow_nan=False).encode()
+
+
+def _fail(api, request_id, error_type, message, trace):
+    _report(error_type, message, trace)
+    api.fail(request_id, error_type, _error_body(error_type, message, trace))
+
+
+def _error_body(error_type, message, trace):
+    return json.dumps({"errorMessage": message, "errorType": error_type,
+                       "stackTrace": trace}).encode()
+
+
+def _report(error_type, message, trace):
+    sys.stderr.write("[ERROR] %s: %s\n%s" % (error_type, message, "".join(t + "\n" for t in trace)))
+    sys.stderr.flush()
