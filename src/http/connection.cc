@@ -94,7 +94,13 @@ void Connection::on_readable() {
   const ssize_t got = recv(fd_.get(), scratch.data(), scratch.size(), 0);
   if (got < 0 && would_block(errno)) return;
   if (got <= 0) {
-    close(false);  // between requests, or in the middle of one that can no longer be whole
+    // Between requests, or in the middle of one that can no longer be whole.
+    const bool truncated =
+        phase_ == Phase::kReading && parser_.status() == RequestParser::Status::kBody;
+    close(false);
+    if (truncated && context_.options.on_truncated) {
+      context_.options.on_truncated(parser_.request());
+    }
     return;
   }
   if (phase_ == Phase::kLingering) return;  // read and dropped

@@ -55,6 +55,8 @@ struct ServerOptions {
   // Bodies for the server's own answers (400, 408, 413, 431, 503); status and reason in, response
   // out.
   std::function<Response(int status, std::string_view reason)> error_response;
+  // A client went away in the middle of a body: the request as far as it came. May be empty.
+  std::function<void(const Request& partial)> on_truncated;
 };
 
 class Server {

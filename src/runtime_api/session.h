@@ -1,0 +1,103 @@
+// Session: the AWS Lambda Runtime API (2018-06-01) for one sandbox, on the listening socket that
+// the sandbox room hands out. Used by the worker on its loop thread; one session per sandbox.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "base/fd.h"
+#include "base/ids.h"
+#include "base/result.h"
+#include "domain/limits.h"
+#include "http/server.h"
+#include "loop/event_loop.h"
+
+namespace lambent::runtime_api {
+
+// What the runtime is given to work on. Empty fields are not sent.
+struct RuntimeInvocation {
+  InvocationId id;
+  int64_t deadline_ms = 0;  // milliseconds since the Unix epoch; must be positive
+  std::string payload;
+  std::string content_type;    // empty: application/json
+  std::string trace_id;        // X-Ray form
+  std::string client_context;  // decoded JSON
+  std::string function_arn;
+};
+
+struct SessionOptions {
+  std::string function_name;  // told to extensions that register
+  std::string handler;
+  Bytes max_response = limits::kResponsePayload;
+};
+
+// Called on the loop thread; any of them may destroy the session.
+struct SessionCallbacks {
+  // The runtime asks for work: the first time when it has initialised, then whenever it is idle.
+  std::function<void()> on_ready;
+  std::function<void(InvocationId, std::string body, std::string content_type)> on_response;
+  // The handler failed, or its answer could not be taken. `body` is Lambda's error JSON.
+  std::function<void(InvocationId, std::string body, std::string error_type)> on_error;
+  // The runtime could not initialise and will exit.
+  std::function<void(std::string body, std::string error_type)> on_init_error;
+  // The connection on which the runtime waited for work is gone: it most likely exits. If it comes
+  // back, on_ready is called again.
+  std::function<void()> on_disconnect;
+};
+
+class Session {
+ public:
+  static Result<std::unique_ptr<Session>> start(loop::EventLoop& loop, OwnedFd listener,
+                                                SessionOptions options, SessionCallbacks callbacks);
+  ~Session();
+  Session(const Session&) = delete;
+  Session& operator=(const Session&) = delete;
+
+  // Whether the runtime waits for work.
+  bool is_idle() const { return parked_.has_value(); }
+  // Whether it has an invocation that it did not answer yet.
+  bool is_running() const { return state_ == State::kRunning; }
+  // Hands an invocation to the runtime, which must be idle.
+  void give(RuntimeInvocation invocation);
+
+ private:
+  // kStarting until the first /next; kRunning from give() until the answer; else kWaiting, with or
+  // without a parked /next.
+  enum class State { kStarting, kWaiting, kRunning };
+
+  Session(loop::EventLoop& loop, SessionOptions options, SessionCallbacks callbacks);
+
+  void handle(http::Request request, http::Responder responder);
+  void handle_next(http::Responder responder);
+  void handle_invocation(std::string_view rest, http::Request request, http::Responder responder);
+  void handle_response(http::Request request, http::Responder responder);
+  void handle_error(http::Request request, http::Responder responder);
+  void handle_init_error(http::Request request, http::Responder responder);
+  void handle_extension(std::string_view rest, const http::Request& request,
+                        http::Responder responder);
+  // Ends the running invocation with an error of the platform's.
+  void fail_running(std::string_view error_type, std::string_view message);
+  http::Response refuse(int status, std::string_view reason);
+  void on_truncated(const http::Request& partial);
+
+  loop::EventLoop& loop_;
+  const SessionOptions options_;
+  const SessionCallbacks callbacks_;
+  State state_ = State::kStarting;
+  InvocationId running_;
+  std::string running_text_;
+  std::optional<http::Responder> parked_;
+  std::map<uint64_t, http::Responder> parked_extensions_;
+  uint64_t next_extension_ = 0;
+  // Points to this until the session ends; the server may live a turn longer, so that callbacks may
+  // destroy the session. Shared with the server's handlers.
+  std::shared_ptr<Session*> self_;
+  std::unique_ptr<http::Server> server_;
+};
+
+}  // namespace lambent::runtime_api

@@ -1,0 +1,62 @@
+// What a hostile runtime may write to its Runtime API, over a real connection. The session must
+// survive, and give every invocation at most one outcome.
+#include <netinet/in.h>
+#include <sys/socket.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <cstdlib>
+#include <memory>
+#include <string_view>
+
+#include "runtime_api/session.h"
+
+using namespace lambent;
+
+extern "C" int LLVMFuzzerTestOneInput(const uint8_t* bytes, size_t size) {
+  FakeClock clock;
+  loop::EventLoop loop(clock);
+  auto listener = http::listen_tcp("127.0.0.1", 0);
+  if (!listener.ok()) abort();
+  sockaddr_in address{};
+  address.sin_family = AF_INET;
+  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  address.sin_port = htons(http::port_of(*listener));
+
+  std::unique_ptr<runtime_api::Session> session;
+  bool running = false;
+  const auto outcome = [&](InvocationId, std::string, std::string) {
+    if (!running) abort();
+    running = false;
+  };
+  runtime_api::SessionCallbacks callbacks;
+  callbacks.on_ready = [&] {
+    if (running) abort();
+    running = true;
+    session->give({.id = {1, 2}, .deadline_ms = 1, .payload = "{}"});
+  };
+  callbacks.on_response = outcome;
+  callbacks.on_error = outcome;
+  callbacks.on_init_error = [&](std::string, std::string) {};
+  callbacks.on_disconnect = [] {};
+  auto started = runtime_api::Session::start(loop, std::move(*listener),
+                                             {.max_response = Bytes(1000)}, std::move(callbacks));
+  if (!started.ok()) abort();
+  session = std::move(*started);
+
+  const OwnedFd fd(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  // A reset instead of a farewell: thousands of runs must not use up the ports.
+  const linger reset{1, 0};
+  setsockopt(fd.get(), SOL_SOCKET, SO_LINGER, &reset, sizeof reset);
+  if (connect(fd.get(), reinterpret_cast<sockaddr*>(&address), sizeof address) != 0) abort();
+  std::string_view text(reinterpret_cast<const char*>(bytes), size);
+  while (!text.empty()) {
+    const ssize_t sent = send(fd.get(), text.data(), text.size(), MSG_NOSIGNAL | MSG_DONTWAIT);
+    if (sent <= 0) break;
+    text.remove_prefix(static_cast<size_t>(sent));
+    for (int i = 0; i < 3; i++) loop.run_once(Duration::zero());
+  }
+  if (size % 2 == 0) shutdown(fd.get(), SHUT_WR);
+  for (int i = 0; i < 8; i++) loop.run_once(Duration::zero());
+  return 0;
+}
