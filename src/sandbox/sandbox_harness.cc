@@ -33,6 +33,13 @@ void Harness::launch(LaunchPlan plan) {
   });
 }
 
+void Harness::read_output(SandboxId sandbox, bool wanted) {
+  reading_[sandbox] = wanted;
+  if (const auto watch = watches_.find(sandbox); watch != watches_.end()) {
+    watch->second.update(wanted, false);
+  }
+}
+
 void Harness::drain(SandboxId sandbox) {
   const auto wanted = reading_.find(sandbox);
   if (wanted != reading_.end() && !wanted->second) {
@@ -60,6 +67,14 @@ bool Harness::finished(SandboxId sandbox) {
   const Outcome& outcome = outcomes_[sandbox];
   if (outcome.error) return true;
   return outcome.exit && !watches_[sandbox].active();
+}
+
+void Harness::forget_ended() {
+  for (const auto& [sandbox, outcome] : outcomes_) {
+    if (!finished(sandbox)) continue;
+    watches_.erase(sandbox);
+    started_.erase(sandbox);
+  }
 }
 
 bool Harness::wait(const std::function<bool()>& done, Duration most) {

@@ -33,8 +33,11 @@ class Harness {
   void launch(LaunchPlan plan);
   Outcome& outcome(SandboxId sandbox) { return outcomes_[sandbox]; }
   const Started* started(SandboxId sandbox) const;
-  void read_output(SandboxId sandbox, bool wanted) { reading_[sandbox] = wanted; }
+  // Whether to read what it prints; told before launch() or changed later.
+  void read_output(SandboxId sandbox, bool wanted);
   bool finished(SandboxId sandbox);
+  // Closes what is still held of sandboxes that ended.
+  void forget_ended();
 
   // Turns the loop until `done` holds or `most` has passed; whether it holds.
   bool wait(const std::function<bool()>& done, Duration most = seconds(20));
