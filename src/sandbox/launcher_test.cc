@@ -136,7 +136,7 @@ TEST_F(LauncherTest, TheRuntimeApiListensInsideAndIsAnsweredOutside) {
 }
 
 TEST_F(LauncherTest, MemoryInUseCanBeAsked) {
-  const LaunchPlan plan = shell_plan("x=$(head -c 8000000 /dev/zero | tr '\\0' x); echo; read");
+  const LaunchPlan plan = shell_plan("x=$(head -c 8000000 /dev/zero | tr '\\0' x); echo; sleep 1000");
   harness_.launch(plan);
   ASSERT_TRUE(harness_.wait([&] {
     return !harness_.outcome(plan.sandbox).output.empty() || harness_.finished(plan.sandbox);
@@ -147,6 +147,8 @@ TEST_F(LauncherTest, MemoryInUseCanBeAsked) {
   std::optional<Error> unknown;
   harness_.launcher().usage(SandboxId(987654), [&](Result<Bytes> a) { unknown = a.error(); });
   harness_.wait([&] { return usage && unknown; });
+  ASSERT_TRUE(usage.has_value());
+  EXPECT_GE(*usage, Bytes::mib(7));
   ASSERT_TRUE(unknown.has_value());
   EXPECT_EQ(unknown->code, ErrorCode::kNotFound);
 }
