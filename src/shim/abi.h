@@ -34,6 +34,7 @@ class InsideHook {
   ~InsideHook() { --depth_; }
   InsideHook(const InsideHook&) = delete;
   InsideHook& operator=(const InsideHook&) = delete;
+  bool outermost() const { return outermost_; }
   // The accounting of this process if this call is the program's own, else null.
   Accounting* accounting() const { return outermost_ ? Accounting::current() : nullptr; }
 

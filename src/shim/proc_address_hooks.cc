@@ -52,16 +52,18 @@ void replace_by_hook(const char* name, void** function, int version, unsigned lo
 
 SHIM_EXPORT Status cuGetProcAddress(const char* name, void** function, int version,
                                     unsigned long long flags) {
+  InsideHook inside;
   const Status status = REAL(cuGetProcAddress, const char*, void**, int, unsigned long long)(
       name, function, version, flags);
-  if (status == kSuccess) replace_by_hook(name, function, version, flags);
+  if (status == kSuccess && inside.outermost()) replace_by_hook(name, function, version, flags);
   return status;
 }
 
 SHIM_EXPORT Status cuGetProcAddress_v2(const char* name, void** function, int version,
                                        unsigned long long flags, int* found) {
+  InsideHook inside;
   const Status status = REAL(cuGetProcAddress_v2, const char*, void**, int, unsigned long long,
                              int*)(name, function, version, flags, found);
-  if (status == kSuccess) replace_by_hook(name, function, version, flags);
+  if (status == kSuccess && inside.outermost()) replace_by_hook(name, function, version, flags);
   return status;
 }

@@ -76,7 +76,8 @@ EXPORT int cuCtxGetCurrent(void** context) { return *context = &context_object, 
 EXPORT int cuStreamIsCapturing(void*, int* status) { return *status = captures ? 1 : 0, 0; }
 EXPORT int cuStreamIsCapturing_ptsz(void*, int* status) { return *status = captures ? 1 : 0, 0; }
 EXPORT int cuMemAlloc_v2(Address* address, size_t bytes) { return allocate(address, bytes); }
-EXPORT int cuMemAllocManaged(Address* a, size_t bytes, unsigned) { return allocate(a, bytes); }
+// Through the exported name, where the shim stands: what a driver does inside must not count twice.
+EXPORT int cuMemAllocManaged(Address* a, size_t bytes, unsigned) { return cuMemAlloc_v2(a, bytes); }
 EXPORT int cuMemAllocAsync(Address* a, size_t bytes, void*) { return allocate(a, bytes); }
 EXPORT int cuMemAllocAsync_ptsz(Address* a, size_t bytes, void*) { return allocate(a, bytes); }
 EXPORT int cuMemAllocPitch_v2(Address* a, size_t* pitch, size_t width, size_t height, unsigned) {
@@ -171,12 +172,13 @@ int find_function(const char* name, void** function, unsigned long long flags) {
 
 }  // namespace
 
-EXPORT int cuGetProcAddress(const char* name, void** function, int, unsigned long long flags) {
-  return find_function(name, function, flags);
-}
 EXPORT int cuGetProcAddress_v2(const char* name, void** function, int, unsigned long long flags,
                                int* found) {
   const int status = find_function(name, function, flags);
   if (found != nullptr) *found = status == 0 ? 0 : 1;
   return status;
+}
+EXPORT int cuGetProcAddress(const char* name, void** function, int version,
+                            unsigned long long flags) {
+  return cuGetProcAddress_v2(name, function, version, flags, nullptr);
 }

@@ -1,0 +1,72 @@
+// lambent-device: reads the node's devices through NVML and tells the worker over a socket. A
+// process of its own because NVML calls can hang; it holds nothing of any tenant and ends with its
+// socket.
+#include <poll.h>
+#include <sys/socket.h>
+
+#include <CLI/CLI.hpp>
+#include <cstdio>
+
+#include "base/time.h"
+#include "device/nvml.h"
+
+namespace {
+
+using namespace lambent;
+
+// False if the worker is gone. A message that finds the socket full is dropped: the worker is busy,
+// and the next reading is better than this one.
+bool send_message(int socket, const protocol::DeviceMessage& message) {
+  const std::string bytes = protocol::encode(message);
+  const ssize_t sent = send(socket, bytes.data(), bytes.size(), MSG_NOSIGNAL | MSG_DONTWAIT);
+  return sent >= 0 || errno == EAGAIN || errno == EINTR;
+}
+
+// Waits for the next period; false if the worker hung up meanwhile.
+bool wait_until(int socket, Instant next, const Clock& clock) {
+  for (;;) {
+    const Duration left = next - clock.now();
+    if (left <= Duration::zero()) return true;
+    pollfd hang_up = {socket, 0, 0};
+    const auto left_ms = std::chrono::ceil<milliseconds>(left).count();
+    if (poll(&hang_up, 1, static_cast<int>(left_ms)) > 0) return false;
+  }
+}
+
+int report(const device::Nvml& nvml, int socket, Duration period) {
+  const SystemClock clock;
+  if (!send_message(socket, protocol::DevicesFound{nvml.devices()})) return 0;
+  Instant next = clock.now();
+  for (uint64_t sequence = 1; wait_until(socket, next, clock); ++sequence) {
+    if (!send_message(socket, protocol::DevicesRead{sequence, nvml.read()})) return 0;
+    // After a slow reading go on from now; do not catch up.
+    next = std::max(next + period, clock.now());
+  }
+  return 0;
+}
+
+}  // namespace
+
+int main(int count, char** words) {
+  CLI::App app("Reads the node's devices through NVML and sends what it reads over a socket.");
+  std::string nvml_path = "libnvidia-ml.so.1";
+  int socket = -1;
+  int period_ms = 200;
+  app.add_option("--nvml", nvml_path, "The NVML library, by path or by name")
+      ->capture_default_str();
+  app.add_option("--socket-fd", socket, "A connected SOCK_SEQPACKET socket")
+      ->required()
+      ->check(CLI::NonNegativeNumber);
+  app.add_option("--period-ms", period_ms, "Time between two readings")
+      ->capture_default_str()
+      ->check(CLI::Range(10, 60'000));
+  CLI11_PARSE(app, count, words);
+
+  const auto nvml = device::Nvml::open(nvml_path);
+  if (!nvml.ok()) {
+    std::fprintf(stderr, "lambent-device: %s\n", to_string(nvml.error()).c_str());
+    send_message(socket, protocol::DevicesUnavailable{nvml.error().message});
+    return exit_code_of(nvml.error().code);
+  }
+  return report(**nvml, socket, milliseconds(period_ms));
+}

@@ -1,0 +1,156 @@
+#include "device/device_monitor.h"
+
+#include <errno.h>
+#include <sys/socket.h>
+
+#include <algorithm>
+#include <optional>
+
+#include "device/device_process.h"
+
+namespace lambent::device {
+namespace {
+
+using protocol::DeviceMessage;
+using protocol::DevicesFound;
+using protocol::DevicesRead;
+using protocol::DevicesUnavailable;
+
+}  // namespace
+
+// At most one process at a time: a process that is stuck in the driver and does not die is waited
+// for, not replaced, so that they cannot pile up.
+struct DeviceMonitor::State {
+  State(loop::EventLoop& on, LogSink& to, DeviceMonitorOptions with, DeviceMonitorCallbacks call)
+      : loop(on), log(to), options(std::move(with)), callbacks(std::move(call)) {}
+  ~State() {
+    disarm();
+    socket_watch.reset();
+    exit_watch.reset();
+  }
+
+  void spawn();
+  void socket_ready();
+  void take(const DeviceMessage& message);
+  void give_up(const Error& why);
+  void process_ended();
+  void arm(Duration delay, loop::EventLoop::Task task);
+  void disarm();
+
+  loop::EventLoop& loop;
+  LogSink& log;
+  DeviceMonitorOptions options;
+  DeviceMonitorCallbacks callbacks;
+  std::unique_ptr<DeviceProcess> process;
+  loop::Watch socket_watch;
+  loop::Watch exit_watch;
+  // Runs out when the process is silent for too long, or when it is time to start the next.
+  std::optional<loop::TimerId> timer;
+  Duration back_off = Duration::zero();
+  std::optional<std::vector<protocol::DeviceInventory>> known_devices;
+};
+
+void DeviceMonitor::State::arm(Duration delay, loop::EventLoop::Task task) {
+  disarm();
+  timer = loop.call_after(delay, [this, task = std::move(task)] {
+    timer.reset();
+    task();
+  });
+}
+
+void DeviceMonitor::State::disarm() {
+  if (timer.has_value()) loop.cancel(*timer);
+  timer.reset();
+}
+
+void DeviceMonitor::State::spawn() {
+  auto spawned =
+      DeviceProcess::spawn(options.program, options.nvml, options.period, options.environment);
+  if (!spawned.ok()) {
+    give_up(spawned.error());
+    return;
+  }
+  process = std::move(spawned).value();
+  log.info("device_process_started", {{"pid", int64_t{process->id()}}});
+  socket_watch =
+      loop.watch(process->socket(), true, false, [this](loop::Readiness) { socket_ready(); });
+  exit_watch =
+      loop.watch(process->exit_fd(), true, false, [this](loop::Readiness) { process_ended(); });
+  arm(options.most_start_time, [this] {
+    give_up(Error{ErrorCode::kUnavailable, "lambent-device did not come up in time"});
+  });
+}
+
+// One message a turn: the loop comes back for more. Ends of file and errors are left to the exit
+// watch, unless the process lives on without its socket.
+void DeviceMonitor::State::socket_ready() {
+  std::byte buffer[protocol::kMostDeviceMessage];
+  const ssize_t got = recv(process->socket(), buffer, sizeof(buffer), MSG_DONTWAIT);
+  if (got < 0 && (errno == EAGAIN || errno == EINTR)) return;
+  if (got <= 0) {
+    give_up(Error{ErrorCode::kUnavailable, "lambent-device closed its socket"});
+    return;
+  }
+  const auto message = protocol::decode_device_message(std::span(buffer, static_cast<size_t>(got)));
+  if (!message.ok()) {
+    give_up(message.error().with_context("lambent-device"));
+    return;
+  }
+  take(*message);
+}
+
+void DeviceMonitor::State::take(const DeviceMessage& message) {
+  if (const auto* unavailable = std::get_if<DevicesUnavailable>(&message)) {
+    give_up(Error{ErrorCode::kUnavailable, unavailable->reason});
+    return;
+  }
+  arm(options.most_silence, [this] {
+    give_up(Error{ErrorCode::kUnavailable, "lambent-device fell silent: NVML may hang"});
+  });
+  if (const auto* found = std::get_if<DevicesFound>(&message)) {
+    if (known_devices == found->devices) return;
+    known_devices = found->devices;
+    callbacks.devices_found(found->devices);
+  } else if (const auto* read = std::get_if<DevicesRead>(&message)) {
+    back_off = Duration::zero();
+    callbacks.devices_read(read->readings);
+  }
+}
+
+// Ends the process, if there is one; the next starts after the back-off, but never before the end.
+void DeviceMonitor::State::give_up(const Error& why) {
+  log.warning("device_process_given_up", {{"error", to_string(why)}});
+  back_off = std::clamp(back_off * 2, options.first_back_off, options.most_back_off);
+  disarm();
+  socket_watch.reset();
+  if (process != nullptr) {
+    process->kill();
+  } else {
+    arm(back_off, [this] { spawn(); });
+  }
+  callbacks.devices_silent(why);
+}
+
+void DeviceMonitor::State::process_ended() {
+  const bool was_given_up = !socket_watch.active();
+  if (!was_given_up) {
+    // What it said last is still in the socket, and may be the reason.
+    socket_ready();
+    if (socket_watch.active()) return;
+  }
+  exit_watch.reset();
+  process.reset();
+  arm(back_off, [this] { spawn(); });
+}
+
+DeviceMonitor::DeviceMonitor(loop::EventLoop& loop, LogSink& log, DeviceMonitorOptions options,
+                             DeviceMonitorCallbacks callbacks)
+    : state_(std::make_unique<State>(loop, log, std::move(options), std::move(callbacks))) {}
+
+DeviceMonitor::~DeviceMonitor() = default;
+
+void DeviceMonitor::start() {
+  if (state_->process == nullptr && !state_->timer.has_value()) state_->spawn();
+}
+
+}  // namespace lambent::device

@@ -1,0 +1,55 @@
+// DeviceMonitor: the worker's view of the node's devices, through a supervised lambent-device
+// process. Lives on the loop thread and calls back there; NVML may hang without the worker noticing
+// more than silence.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "base/log.h"
+#include "loop/event_loop.h"
+#include "protocol/device_message.h"
+
+namespace lambent::device {
+
+struct DeviceMonitorOptions {
+  std::string program;                   // path of lambent-device
+  std::string nvml;                      // path of libnvidia-ml.so.1
+  std::vector<std::string> environment;  // of the process, whole: "NAME=value"
+  Duration period = milliseconds(200);
+  Duration most_silence = seconds(2);
+  Duration most_start_time = seconds(15);  // NVML alone can take seconds to start
+  Duration first_back_off = milliseconds(250);
+  Duration most_back_off = seconds(30);
+};
+
+struct DeviceMonitorCallbacks {
+  // What there is: at the first start, and again only if it is no longer the same.
+  std::function<void(const std::vector<protocol::DeviceInventory>&)> devices_found;
+  std::function<void(const std::vector<protocol::DeviceReading>&)> devices_read;
+  // The process ended, fell silent or never came up; it is started again after a while. Readings
+  // are stale from here to the next devices_read.
+  std::function<void(const Error&)> devices_silent;
+};
+
+// No callback may destroy the monitor.
+class DeviceMonitor {
+ public:
+  // `loop` and `log` outlive it.
+  DeviceMonitor(loop::EventLoop& loop, LogSink& log, DeviceMonitorOptions options,
+                DeviceMonitorCallbacks callbacks);
+  // Ends the process.
+  ~DeviceMonitor();
+  DeviceMonitor(const DeviceMonitor&) = delete;
+  DeviceMonitor& operator=(const DeviceMonitor&) = delete;
+
+  void start();
+
+ private:
+  struct State;
+  std::unique_ptr<State> state_;
+};
+
+}  // namespace lambent::device

@@ -1,0 +1,148 @@
+// The monitor with the real program over a fake NVML that can be told to hang.
+#include "device/device_monitor.h"
+
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <fstream>
+
+#include "device/nvml.h"
+
+namespace lambent::device {
+namespace {
+
+using protocol::DeviceHealth;
+
+struct NoLog : LogSink {
+  void write(LogLevel, std::string_view, std::initializer_list<LogField>) override {}
+};
+
+class Monitor : public testing::Test {
+ protected:
+  Monitor() {
+    char folder[] = "/tmp/device_test_XXXXXX";
+    folder_ = mkdtemp(folder);
+    options_.program = LAMBENT_DEVICE;
+    options_.nvml = FAKE_NVML;
+    options_.environment = {"FAKE_NVML_HANG=" + (folder_ / "hang").string(),
+                            "FAKE_NVML_LOST=" + (folder_ / "lost").string()};
+    options_.period = milliseconds(10);
+    options_.most_silence = milliseconds(200);
+    options_.first_back_off = milliseconds(10);
+  }
+  ~Monitor() override { std::filesystem::remove_all(folder_); }
+
+  std::unique_ptr<DeviceMonitor> started() {
+    auto monitor =
+        std::make_unique<DeviceMonitor>(loop_, log_, options_,
+                                        DeviceMonitorCallbacks{[this](const auto& devices) {
+                                                                 ++found_;
+                                                                 devices_ = devices;
+                                                               },
+                                                               [this](const auto& readings) {
+                                                                 ++read_;
+                                                                 readings_ = readings;
+                                                               },
+                                                               [this](const Error& error) {
+                                                                 ++silent_;
+                                                                 error_ = error;
+                                                               }});
+    monitor->start();
+    return monitor;
+  }
+  // Turns the loop until the condition holds; false after ten seconds.
+  template <typename Condition>
+  bool run_until(Condition condition) {
+    const Instant end = clock_.now() + seconds(10);
+    while (!condition() && clock_.now() < end) loop_.run_once(milliseconds(20));
+    return condition();
+  }
+  void touch(const char* name) { std::ofstream(folder_ / name) << "x"; }
+  void remove(const char* name) { std::filesystem::remove(folder_ / name); }
+
+  SystemClock clock_;
+  loop::EventLoop loop_{clock_};
+  NoLog log_;
+  std::filesystem::path folder_;
+  DeviceMonitorOptions options_;
+  int found_ = 0;
+  int read_ = 0;
+  int silent_ = 0;
+  std::vector<protocol::DeviceInventory> devices_;
+  std::vector<protocol::DeviceReading> readings_;
+  Error error_;
+};
+
+TEST_F(Monitor, TellsWhatThereIsOnceAndHowItIsAgainAndAgain) {
+  const auto monitor = started();
+  ASSERT_TRUE(run_until([this] { return read_ >= 3; }));
+  EXPECT_EQ(found_, 1);
+  ASSERT_EQ(devices_.size(), 1u);
+  EXPECT_EQ(devices_[0].name, "Fake");
+  EXPECT_EQ(devices_[0].memory_total, Bytes::gib(16));
+  EXPECT_TRUE(devices_[0].uuid.starts_with("GPU-"));
+  ASSERT_EQ(readings_.size(), 1u);
+  EXPECT_EQ(readings_[0].busy_percent, 42);
+  EXPECT_EQ(readings_[0].memory_used, Bytes::gib(1));
+  EXPECT_EQ(readings_[0].health, DeviceHealth::kHealthy);
+  EXPECT_EQ(silent_, 0);
+}
+
+TEST_F(Monitor, TellsThatADeviceIsLostAndThatItIsBack) {
+  const auto monitor = started();
+  ASSERT_TRUE(run_until([this] { return read_ >= 1; }));
+  touch("lost");
+  EXPECT_TRUE(run_until([this] { return readings_[0].health == DeviceHealth::kLost; }));
+  remove("lost");
+  EXPECT_TRUE(run_until([this] { return readings_[0].health == DeviceHealth::kHealthy; }));
+  EXPECT_EQ(silent_, 0);
+}
+
+TEST_F(Monitor, NoticesThatNvmlHangsAndStartsAfresh) {
+  const auto monitor = started();
+  ASSERT_TRUE(run_until([this] { return read_ >= 1; }));
+  touch("hang");
+  ASSERT_TRUE(run_until([this] { return silent_ >= 1; }));
+  EXPECT_EQ(error_.code, ErrorCode::kUnavailable);
+  remove("hang");
+  const int read_before = read_;
+  EXPECT_TRUE(run_until([&] { return read_ > read_before; }));
+  EXPECT_EQ(found_, 1) << "the same devices are not news";
+}
+
+TEST_F(Monitor, SaysWhyThereAreNoDevicesAndTriesAgainLater) {
+  options_.nvml = folder_ / "libnvidia-ml.so.1";
+  const auto monitor = started();
+  ASSERT_TRUE(run_until([this] { return silent_ >= 3; }));
+  EXPECT_NE(error_.message.find("libnvidia-ml.so.1"), std::string::npos);
+  std::filesystem::copy(FAKE_NVML, options_.nvml);
+  EXPECT_TRUE(run_until([this] { return read_ >= 1; }));
+}
+
+TEST_F(Monitor, SurvivesAProgramThatDoesNotExistOrSaysNothing) {
+  options_.program = folder_ / "nothing";
+  const auto absent = started();
+  EXPECT_TRUE(run_until([this] { return silent_ >= 2; }));
+  silent_ = 0;
+  options_.program = "/bin/true";
+  const auto mute = started();
+  EXPECT_TRUE(run_until([this] { return silent_ >= 2; }));
+}
+
+TEST_F(Monitor, BacksOffLongerEachTime) {
+  options_.program = "/bin/true";
+  options_.first_back_off = milliseconds(50);
+  const auto monitor = started();
+  const Instant start = clock_.now();
+  ASSERT_TRUE(run_until([this] { return silent_ >= 4; }));
+  EXPECT_GE(clock_.now() - start, milliseconds(50 + 100 + 200));
+}
+
+TEST(NvmlDoor, RefusesALibraryThatIsNotThereOrIsNone) {
+  EXPECT_EQ(Nvml::open("/nonexistent/libnvidia-ml.so.1").error().code, ErrorCode::kUnavailable);
+  EXPECT_EQ(Nvml::open("libm.so.6").error().code, ErrorCode::kUnavailable);
+}
+
+}  // namespace
+}  // namespace lambent::device

@@ -1,0 +1,147 @@
+#include "device/nvml.h"
+
+#include <dlfcn.h>
+
+#include <algorithm>
+
+#include "cuda_abi/nvml.h"
+
+namespace lambent::device {
+namespace {
+
+using protocol::DeviceHealth;
+using protocol::DeviceInventory;
+using protocol::DeviceReading;
+
+struct Functions {
+#define NVML_FUNCTION(name, symbol, parameters) nvmlReturn_t(*name) parameters = nullptr;
+#include "cuda_abi/nvml_table.inc"
+#undef NVML_FUNCTION
+};
+
+void load(void* library, Functions& functions) {
+#define NVML_FUNCTION(name, symbol, parameters) \
+  functions.name = reinterpret_cast<decltype(functions.name)>(dlsym(library, #symbol));
+#include "cuda_abi/nvml_table.inc"
+#undef NVML_FUNCTION
+}
+
+bool has_what_is_needed(const Functions& functions) {
+  return functions.init != nullptr && functions.shutdown != nullptr &&
+         functions.device_get_count != nullptr && functions.device_get_handle_by_index != nullptr &&
+         functions.device_get_uuid != nullptr && functions.device_get_memory_info != nullptr;
+}
+
+Error unavailable(const std::string& what) { return Error{ErrorCode::kUnavailable, what}; }
+
+// By number: nvmlErrorString may be missing where little works.
+std::string status_text(nvmlReturn_t status) {
+  if (status == NVML_ERROR_DRIVER_NOT_LOADED) return "the driver is not loaded";
+  if (status == NVML_ERROR_NO_PERMISSION) return "no permission";
+  if (status == NVML_ERROR_LIB_RM_VERSION_MISMATCH) return "library and driver do not match";
+  return "NVML error " + std::to_string(static_cast<int>(status));
+}
+
+DeviceHealth health_of(nvmlReturn_t status) {
+  const bool lost = status == NVML_ERROR_GPU_IS_LOST || status == NVML_ERROR_RESET_REQUIRED;
+  return lost ? DeviceHealth::kLost : DeviceHealth::kUnreadable;
+}
+
+}  // namespace
+
+struct Nvml::State {
+  void* library = nullptr;
+  bool initialised = false;
+  Functions call;
+  std::vector<nvmlDevice_t> handles;
+  std::vector<DeviceInventory> devices;
+
+  ~State() {
+    if (initialised) call.shutdown();
+    if (library != nullptr) dlclose(library);
+  }
+  Result<void> add_device(uint32_t index);
+  DeviceReading read(size_t place) const;
+};
+
+Result<std::unique_ptr<Nvml>> Nvml::open(const std::string& path) {
+  auto state = std::make_unique<State>();
+  state->library = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
+  if (state->library == nullptr) {
+    const char* why = dlerror();
+    return unavailable("load NVML: " + std::string(why == nullptr ? path : why));
+  }
+  load(state->library, state->call);
+  if (!has_what_is_needed(state->call)) return unavailable("load NVML: " + path + " is too old");
+  const nvmlReturn_t started = state->call.init();
+  if (started != NVML_SUCCESS) return unavailable("start NVML: " + status_text(started));
+  state->initialised = true;
+  unsigned count = 0;
+  const nvmlReturn_t counted = state->call.device_get_count(&count);
+  if (counted != NVML_SUCCESS) return unavailable("count devices: " + status_text(counted));
+  count = std::min<unsigned>(count, protocol::kMostDevices);
+  for (uint32_t index = 0; index < count; ++index) RETURN_IF_ERROR(state->add_device(index));
+  return std::unique_ptr<Nvml>(new Nvml(std::move(state)));
+}
+
+// A device that cannot be opened (lost, or not this user's) is left out; its index stays free.
+Result<void> Nvml::State::add_device(uint32_t index) {
+  nvmlDevice_t handle = nullptr;
+  if (call.device_get_handle_by_index(index, &handle) != NVML_SUCCESS) return {};
+  DeviceInventory device;
+  device.index = index;
+  char text[NVML_DEVICE_UUID_V2_BUFFER_SIZE] = {};
+  if (call.device_get_uuid(handle, text, sizeof(text)) == NVML_SUCCESS) device.uuid = text;
+  char name[NVML_DEVICE_NAME_V2_BUFFER_SIZE] = {};
+  if (call.device_get_name != nullptr &&
+      call.device_get_name(handle, name, sizeof(name)) == NVML_SUCCESS) {
+    device.name = name;
+  }
+  nvmlMemory_t memory = {};
+  const nvmlReturn_t status = call.device_get_memory_info(handle, &memory);
+  if (status != NVML_SUCCESS) {
+    return unavailable("read memory of device " + std::to_string(index) + ": " +
+                       status_text(status));
+  }
+  device.memory_total = Bytes(memory.total);
+  handles.push_back(handle);
+  devices.push_back(std::move(device));
+  return {};
+}
+
+DeviceReading Nvml::State::read(size_t place) const {
+  DeviceReading reading;
+  reading.index = devices[place].index;
+  reading.memory_total = devices[place].memory_total;
+  nvmlMemory_t memory = {};
+  const nvmlReturn_t status = call.device_get_memory_info(handles[place], &memory);
+  if (status != NVML_SUCCESS) {
+    reading.health = health_of(status);
+    return reading;
+  }
+  reading.memory_used = Bytes(memory.used);
+  reading.memory_total = Bytes(memory.total);
+  // Some devices (MIG instances among them) have no utilisation to tell: that is no bad health.
+  nvmlUtilization_t utilization = {};
+  if (call.device_get_utilization_rates != nullptr &&
+      call.device_get_utilization_rates(handles[place], &utilization) == NVML_SUCCESS) {
+    reading.busy_percent = static_cast<uint8_t>(std::min(utilization.gpu, 100u));
+    reading.memory_busy_percent = static_cast<uint8_t>(std::min(utilization.memory, 100u));
+  }
+  return reading;
+}
+
+Nvml::Nvml(std::unique_ptr<State> state) : state_(std::move(state)) {}
+Nvml::~Nvml() = default;
+
+const std::vector<DeviceInventory>& Nvml::devices() const { return state_->devices; }
+
+std::vector<DeviceReading> Nvml::read() const {
+  std::vector<DeviceReading> readings;
+  for (size_t place = 0; place < state_->devices.size(); ++place) {
+    readings.push_back(state_->read(place));
+  }
+  return readings;
+}
+
+}  // namespace lambent::device

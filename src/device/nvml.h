@@ -1,0 +1,33 @@
+// Nvml: the one door to libnvidia-ml.so.1, opened by path at run time. A resource; used on the main
+// thread of lambent-device. Its calls may hang: whoever needs an answer in time uses DeviceMonitor.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "base/result.h"
+#include "protocol/device_message.h"
+
+namespace lambent::device {
+
+class Nvml {
+ public:
+  // UNAVAILABLE if the library cannot be loaded or says that there is no driver.
+  static Result<std::unique_ptr<Nvml>> open(const std::string& path);
+  ~Nvml();
+  Nvml(const Nvml&) = delete;
+  Nvml& operator=(const Nvml&) = delete;
+
+  // The devices at the time of opening.
+  const std::vector<protocol::DeviceInventory>& devices() const;
+  // How each is now; a device that does not answer is in the list as unreadable or lost.
+  std::vector<protocol::DeviceReading> read() const;
+
+ private:
+  struct State;
+  explicit Nvml(std::unique_ptr<State> state);
+  std::unique_ptr<State> state_;
+};
+
+}  // namespace lambent::device

@@ -1,0 +1,182 @@
+#include "protocol/device_message.h"
+
+#include <algorithm>
+#include <cstring>
+#include <optional>
+
+namespace lambent::protocol {
+namespace {
+
+// A message: version, kind, then its fields, all numbers little-endian; a text is its length and
+// its bytes, a list its length and its elements.
+enum class MessageKind : uint32_t { kFound = 1, kRead = 2, kUnavailable = 3 };
+
+class Writer {
+ public:
+  template <typename Number>
+  void put(Number number) {
+    for (size_t i = 0; i < sizeof(Number); ++i) {
+      bytes_.push_back(static_cast<char>(static_cast<uint64_t>(number) >> (8 * i)));
+    }
+  }
+  void put_text(const std::string& text) {
+    const size_t length = std::min(text.size(), kMostDeviceText);
+    put(static_cast<uint32_t>(length));
+    bytes_.append(text, 0, length);
+  }
+  std::string take() { return std::move(bytes_); }
+
+ private:
+  std::string bytes_;
+};
+
+// Reading past the end makes it failed for good and gives zeros.
+class Reader {
+ public:
+  explicit Reader(std::span<const std::byte> bytes) : bytes_(bytes) {}
+
+  template <typename Number>
+  Number take() {
+    if (bytes_.size() < sizeof(Number)) return fail<Number>();
+    uint64_t number = 0;
+    for (size_t i = 0; i < sizeof(Number); ++i) {
+      number |= static_cast<uint64_t>(bytes_[i]) << (8 * i);
+    }
+    bytes_ = bytes_.subspan(sizeof(Number));
+    return static_cast<Number>(number);
+  }
+  std::string take_text() {
+    const uint32_t length = take<uint32_t>();
+    if (length > kMostDeviceText || length > bytes_.size()) return fail<std::string>();
+    std::string text(reinterpret_cast<const char*>(bytes_.data()), length);
+    bytes_ = bytes_.subspan(length);
+    return text;
+  }
+  // The length of a list of devices.
+  uint32_t take_count() {
+    const uint32_t count = take<uint32_t>();
+    return count > kMostDevices ? fail<uint32_t>() : count;
+  }
+  uint8_t take_percent() {
+    const uint8_t percent = take<uint8_t>();
+    return percent > 100 ? fail<uint8_t>() : percent;
+  }
+  DeviceHealth take_health() {
+    const uint8_t health = take<uint8_t>();
+    if (health > static_cast<uint8_t>(DeviceHealth::kLost)) fail<uint8_t>();
+    return failed_ ? DeviceHealth::kUnreadable : static_cast<DeviceHealth>(health);
+  }
+  bool ended_well() const { return !failed_ && bytes_.empty(); }
+
+ private:
+  template <typename Value>
+  Value fail() {
+    failed_ = true;
+    bytes_ = {};
+    return Value{};
+  }
+
+  std::span<const std::byte> bytes_;
+  bool failed_ = false;
+};
+
+void put_message(Writer& out, const DevicesFound& found) {
+  const size_t count = std::min(found.devices.size(), kMostDevices);
+  out.put(MessageKind::kFound);
+  out.put(static_cast<uint32_t>(count));
+  for (size_t i = 0; i < count; ++i) {
+    const DeviceInventory& device = found.devices[i];
+    out.put(device.index);
+    out.put_text(device.uuid);
+    out.put_text(device.name);
+    out.put(device.memory_total.count);
+  }
+}
+
+void put_message(Writer& out, const DevicesRead& read) {
+  const size_t count = std::min(read.readings.size(), kMostDevices);
+  out.put(MessageKind::kRead);
+  out.put(read.sequence);
+  out.put(static_cast<uint32_t>(count));
+  for (size_t i = 0; i < count; ++i) {
+    const DeviceReading& reading = read.readings[i];
+    out.put(reading.index);
+    out.put(reading.health);
+    out.put(std::min<uint8_t>(reading.busy_percent, 100));
+    out.put(std::min<uint8_t>(reading.memory_busy_percent, 100));
+    out.put(reading.memory_used.count);
+    out.put(reading.memory_total.count);
+  }
+}
+
+void put_message(Writer& out, const DevicesUnavailable& unavailable) {
+  out.put(MessageKind::kUnavailable);
+  out.put_text(unavailable.reason);
+}
+
+DevicesFound take_found(Reader& in) {
+  DevicesFound found;
+  const uint32_t count = in.take_count();
+  for (uint32_t i = 0; i < count; ++i) {
+    DeviceInventory device;
+    device.index = in.take<uint32_t>();
+    device.uuid = in.take_text();
+    device.name = in.take_text();
+    device.memory_total = Bytes(in.take<uint64_t>());
+    found.devices.push_back(std::move(device));
+  }
+  return found;
+}
+
+DevicesRead take_read(Reader& in) {
+  DevicesRead read;
+  read.sequence = in.take<uint64_t>();
+  const uint32_t count = in.take_count();
+  for (uint32_t i = 0; i < count; ++i) {
+    DeviceReading reading;
+    reading.index = in.take<uint32_t>();
+    reading.health = in.take_health();
+    reading.busy_percent = in.take_percent();
+    reading.memory_busy_percent = in.take_percent();
+    reading.memory_used = Bytes(in.take<uint64_t>());
+    reading.memory_total = Bytes(in.take<uint64_t>());
+    read.readings.push_back(reading);
+  }
+  return read;
+}
+
+}  // namespace
+
+std::string encode(const DeviceMessage& message) {
+  Writer out;
+  out.put(kDeviceProtocolVersion);
+  std::visit([&out](const auto& one) { put_message(out, one); }, message);
+  return out.take();
+}
+
+Result<DeviceMessage> decode_device_message(std::span<const std::byte> bytes) {
+  const auto bad = [](const char* why) {
+    return Error{ErrorCode::kInvalidArgument, std::string("device message: ") + why};
+  };
+  if (bytes.size() > kMostDeviceMessage) return bad("too long");
+  Reader in(bytes);
+  if (in.take<uint32_t>() != kDeviceProtocolVersion) return bad("another version");
+  DeviceMessage message;
+  switch (static_cast<MessageKind>(in.take<uint32_t>())) {
+    case MessageKind::kFound:
+      message = take_found(in);
+      break;
+    case MessageKind::kRead:
+      message = take_read(in);
+      break;
+    case MessageKind::kUnavailable:
+      message = DevicesUnavailable{in.take_text()};
+      break;
+    default:
+      return bad("unknown kind");
+  }
+  if (!in.ended_well()) return bad("cut short, too long or impossible");
+  return message;
+}
+
+}  // namespace lambent::protocol

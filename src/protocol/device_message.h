@@ -1,0 +1,75 @@
+// What lambent-device tells the worker about the node's devices, and its bytes on their socket.
+// Values; encoded in lambent-device, decoded on the worker's loop thread, which trusts no byte of
+// it.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "base/result.h"
+#include "base/units.h"
+
+namespace lambent::protocol {
+
+constexpr uint32_t kDeviceProtocolVersion = 1;
+constexpr size_t kMostDevices = 64;
+constexpr size_t kMostDeviceText = 256;  // bytes of a uuid, a name or a reason
+constexpr size_t kMostDeviceMessage = 64 * 1024;
+
+struct DeviceInventory {
+  uint32_t index = 0;  // as NVML numbers them
+  std::string uuid;
+  std::string name;
+  Bytes memory_total;
+
+  bool operator==(const DeviceInventory&) const = default;
+};
+
+enum class DeviceHealth : uint8_t {
+  kHealthy = 0,
+  kUnreadable = 1,  // it did not answer this time
+  kLost = 2,        // it fell off the bus or needs a reset
+};
+
+struct DeviceReading {
+  uint32_t index = 0;
+  DeviceHealth health = DeviceHealth::kHealthy;
+  uint8_t busy_percent = 0;         // of the time some kernel ran
+  uint8_t memory_busy_percent = 0;  // of the time memory was read or written
+  Bytes memory_used;
+  Bytes memory_total;
+
+  bool operator==(const DeviceReading&) const = default;
+};
+
+// The first message: what there is.
+struct DevicesFound {
+  std::vector<DeviceInventory> devices;
+  bool operator==(const DevicesFound&) const = default;
+};
+
+// Once a period: how each device is.
+struct DevicesRead {
+  uint64_t sequence = 0;
+  std::vector<DeviceReading> readings;
+  bool operator==(const DevicesRead&) const = default;
+};
+
+// The last message of a process that cannot do its work.
+struct DevicesUnavailable {
+  std::string reason;
+  bool operator==(const DevicesUnavailable&) const = default;
+};
+
+using DeviceMessage = std::variant<DevicesFound, DevicesRead, DevicesUnavailable>;
+
+// Texts above the limit are cut; more devices than the limit are left out.
+std::string encode(const DeviceMessage& message);
+// INVALID_ARGUMENT if the bytes are no whole message of this version.
+Result<DeviceMessage> decode_device_message(std::span<const std::byte> bytes);
+
+}  // namespace lambent::protocol
