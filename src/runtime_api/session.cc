@@ -55,7 +55,8 @@ std::string_view type_for_status(int status) {
 
 }  // namespace
 
-Session::Session(loop::EventLoop& loop, SessionOptions options, SessionCallbacks callbacks)
+Session::Session(loop::EventLoop& loop, OwnedFd listener, SessionOptions options,
+                 Callbacks callbacks)
     : loop_(loop),
       options_(std::move(options)),
       callbacks_(std::move(callbacks)),
@@ -78,14 +79,13 @@ Session::Session(loop::EventLoop& loop, SessionOptions options, SessionCallbacks
       loop_, std::move(server), [self](http::Request request, http::Responder responder) {
         if (*self != nullptr) (*self)->handle(std::move(request), std::move(responder));
       });
-}
-
-Result<std::unique_ptr<Session>> Session::start(loop::EventLoop& loop, OwnedFd listener,
-                                                SessionOptions options,
-                                                SessionCallbacks callbacks) {
-  std::unique_ptr<Session> session(new Session(loop, std::move(options), std::move(callbacks)));
-  RETURN_IF_ERROR(session->server_->listen(std::move(listener)));
-  return session;
+  const Result<void> listening = server_->listen(std::move(listener));
+  if (listening.ok()) return;
+  loop_.call_after(Duration::zero(), [self, why = to_string(listening.error())] {
+    if (*self != nullptr && (*self)->callbacks_.on_init_error) {
+      (*self)->callbacks_.on_init_error(error_json("Sandbox.Failure", why), "Sandbox.Failure");
+    }
+  });
 }
 
 Session::~Session() {
@@ -96,15 +96,24 @@ Session::~Session() {
 }
 
 void Session::give(RuntimeInvocation invocation) {
-  CHECK(parked_.has_value(), "an invocation for a runtime that is not idle");
-  CHECK(invocation.deadline_ms > 0, "an invocation without a deadline");
+  CHECK(state_ != State::kRunning, "an invocation for a runtime that has one");
+  CHECK(!pending_.has_value(), "an invocation for a runtime that will be given another");
+  CHECK(invocation.deadline.count() > 0, "an invocation without a deadline");
+  if (parked_.has_value()) {
+    hand_out(std::move(invocation));
+  } else {
+    pending_ = std::move(invocation);
+  }
+}
+
+void Session::hand_out(RuntimeInvocation invocation) {
   running_ = invocation.id;
   running_text_ = to_string(invocation.id);
   state_ = State::kRunning;
   http::Response response;
   http::Headers& headers = response.headers;
   headers.add("Lambda-Runtime-Aws-Request-Id", running_text_);
-  headers.add("Lambda-Runtime-Deadline-Ms", std::to_string(invocation.deadline_ms));
+  headers.add("Lambda-Runtime-Deadline-Ms", std::to_string(invocation.deadline.count()));
   const auto add = [&headers](std::string name, std::string& value) {
     if (!value.empty()) headers.add(std::move(name), std::move(value));
   };
@@ -173,9 +182,15 @@ void Session::handle_next(http::Responder responder) {
     Session* session = *self;
     if (session == nullptr) return;
     session->parked_.reset();
-    session->callbacks_.on_disconnect();
+    if (session->callbacks_.on_disconnect) session->callbacks_.on_disconnect();
   });
-  callbacks_.on_ready();
+  if (pending_.has_value()) {
+    RuntimeInvocation invocation = std::move(*pending_);
+    pending_.reset();
+    hand_out(std::move(invocation));
+  } else if (callbacks_.on_ready) {
+    callbacks_.on_ready();
+  }
 }
 
 void Session::handle_invocation(std::string_view rest, http::Request request,
@@ -219,8 +234,10 @@ void Session::handle_response(http::Request request, http::Responder responder) 
   }
   state_ = State::kWaiting;
   // The caller's answer goes out before the runtime's: somebody waits for it.
-  callbacks_.on_response(running_, std::move(request.body),
-                         std::string(request.headers.get("Content-Type")));
+  if (callbacks_.on_response) {
+    callbacks_.on_response(running_, std::move(request.body),
+                           std::string(request.headers.get("Content-Type")));
+  }
   responder.send(accepted());
 }
 
@@ -228,7 +245,9 @@ void Session::handle_error(http::Request request, http::Responder responder) {
   state_ = State::kWaiting;
   std::string type = error_type_of(request.headers.get("Lambda-Runtime-Function-Error-Type"),
                                    request.body, "Function.Unknown");
-  callbacks_.on_error(running_, std::move(request.body), std::move(type));
+  if (callbacks_.on_error) {
+    callbacks_.on_error(running_, std::move(request.body), std::move(type));
+  }
   responder.send(accepted());
 }
 
@@ -239,7 +258,9 @@ void Session::handle_init_error(http::Request request, http::Responder responder
   std::string type = error_type_of(request.headers.get("Lambda-Runtime-Function-Error-Type"),
                                    request.body, "Runtime.Unknown");
   responder.send(accepted());
-  callbacks_.on_init_error(std::move(request.body), std::move(type));
+  if (callbacks_.on_init_error) {
+    callbacks_.on_init_error(std::move(request.body), std::move(type));
+  }
 }
 
 // Extensions may register and wait, so that layers made for Lambda start; no event ever comes.
@@ -273,7 +294,9 @@ void Session::handle_extension(std::string_view rest, const http::Request& reque
 
 void Session::fail_running(std::string_view error_type, std::string_view message) {
   state_ = State::kWaiting;
-  callbacks_.on_error(running_, error_json(error_type, message), std::string(error_type));
+  if (callbacks_.on_error) {
+    callbacks_.on_error(running_, error_json(error_type, message), std::string(error_type));
+  }
 }
 
 // The server answers a request by itself. A body above the limit is the answer to the running

@@ -12,7 +12,7 @@
 
 #include "base/fd.h"
 #include "base/ids.h"
-#include "base/result.h"
+#include "base/time.h"
 #include "domain/limits.h"
 #include "http/server.h"
 #include "loop/event_loop.h"
@@ -22,7 +22,7 @@ namespace lambent::runtime_api {
 // What the runtime is given to work on. Empty fields are not sent.
 struct RuntimeInvocation {
   InvocationId id;
-  int64_t deadline_ms = 0;  // milliseconds since the Unix epoch; must be positive
+  milliseconds deadline{};  // since the Unix epoch; must be positive
   std::string payload;
   std::string content_type;    // empty: application/json
   std::string trace_id;        // X-Ray form
@@ -36,14 +36,14 @@ struct SessionOptions {
   Bytes max_response = limits::kResponsePayload;
 };
 
-// Called on the loop thread; any of them may destroy the session.
-struct SessionCallbacks {
+// Called on the loop thread; any of them may destroy the session, and any may be empty.
+struct Callbacks {
   // The runtime asks for work: the first time when it has initialised, then whenever it is idle.
   std::function<void()> on_ready;
   std::function<void(InvocationId, std::string body, std::string content_type)> on_response;
   // The handler failed, or its answer could not be taken. `body` is Lambda's error JSON.
   std::function<void(InvocationId, std::string body, std::string error_type)> on_error;
-  // The runtime could not initialise and will exit.
+  // The runtime could not initialise and will exit; or (Sandbox.Failure) its socket is no good.
   std::function<void(std::string body, std::string error_type)> on_init_error;
   // The connection on which the runtime waited for work is gone: it most likely exits. If it comes
   // back, on_ready is called again.
@@ -52,17 +52,18 @@ struct SessionCallbacks {
 
 class Session {
  public:
-  static Result<std::unique_ptr<Session>> start(loop::EventLoop& loop, OwnedFd listener,
-                                                SessionOptions options, SessionCallbacks callbacks);
+  // Takes a listening socket.
+  Session(loop::EventLoop& loop, OwnedFd listener, SessionOptions options, Callbacks callbacks);
   ~Session();
   Session(const Session&) = delete;
   Session& operator=(const Session&) = delete;
 
-  // Whether the runtime waits for work.
+  // Whether the runtime waits for work in a call for the next invocation.
   bool is_idle() const { return parked_.has_value(); }
   // Whether it has an invocation that it did not answer yet.
   bool is_running() const { return state_ == State::kRunning; }
-  // Hands an invocation to the runtime, which must be idle.
+  // Hands an invocation to the runtime: at once if it is idle, else when it next asks for work. One
+  // at a time: the runtime must not have another that it did not answer yet.
   void give(RuntimeInvocation invocation);
 
  private:
@@ -70,8 +71,7 @@ class Session {
   // without a parked /next.
   enum class State { kStarting, kWaiting, kRunning };
 
-  Session(loop::EventLoop& loop, SessionOptions options, SessionCallbacks callbacks);
-
+  void hand_out(RuntimeInvocation invocation);
   void handle(http::Request request, http::Responder responder);
   void handle_next(http::Responder responder);
   void handle_invocation(std::string_view rest, http::Request request, http::Responder responder);
@@ -87,11 +87,12 @@ class Session {
 
   loop::EventLoop& loop_;
   const SessionOptions options_;
-  const SessionCallbacks callbacks_;
+  const Callbacks callbacks_;
   State state_ = State::kStarting;
   InvocationId running_;
   std::string running_text_;
   std::optional<http::Responder> parked_;
+  std::optional<RuntimeInvocation> pending_;  // given before the runtime asked
   std::map<uint64_t, http::Responder> parked_extensions_;
   uint64_t next_extension_ = 0;
   // Points to this until the session ends; the server may live a turn longer, so that callbacks may

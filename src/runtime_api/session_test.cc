@@ -34,7 +34,7 @@ class SessionTest : public testing::Test {
     auto listener = http::listen_tcp("127.0.0.1", 0);
     ASSERT_TRUE(listener.ok());
     port = http::port_of(*listener);
-    SessionCallbacks callbacks;
+    Callbacks callbacks;
     callbacks.on_ready = [this] { events.push_back("ready"); };
     callbacks.on_response = [this](InvocationId id, std::string body, std::string type) {
       events.push_back("response " + to_string(id) + " " + body.substr(0, 100) + " " + type);
@@ -47,11 +47,9 @@ class SessionTest : public testing::Test {
       if (end_in_callback) session.reset();
     };
     callbacks.on_disconnect = [this] { events.push_back("disconnect"); };
-    auto started =
-        Session::start(loop, std::move(*listener), {.function_name = "f", .handler = "app.handler"},
-                       std::move(callbacks));
-    ASSERT_TRUE(started.ok());
-    session = std::move(*started);
+    session = std::make_unique<Session>(
+        loop, std::move(*listener), SessionOptions{.function_name = "f", .handler = "app.handler"},
+        std::move(callbacks));
   }
 
   Client connect() const {
@@ -113,7 +111,7 @@ class SessionTest : public testing::Test {
     return post("/2018-06-01/runtime/invocation/" + std::string(id) + "/error", body, headers);
   }
   static RuntimeInvocation invocation() {
-    return {.id = kId, .deadline_ms = 1234567890123, .payload = "{\"a\":1}"};
+    return {.id = kId, .deadline = milliseconds(1234567890123), .payload = "{\"a\":1}"};
   }
   // A runtime that has initialised and was given an invocation.
   Client start_running() {
@@ -332,6 +330,27 @@ TEST_F(SessionTest, TheNewestOfTwoCallsForWorkGetsIt) {
   turn();
   receive(second);
   EXPECT_THAT(second.received, StartsWith("HTTP/1.1 200 "));
+}
+
+TEST_F(SessionTest, AnInvocationGivenBeforeTheRuntimeAsksWaitsForIt) {
+  Client client = start_running();
+  EXPECT_THAT(call(client, answer(kIdText, "1")), StartsWith("HTTP/1.1 202 "));
+  events.clear();
+  session->give(invocation());
+  EXPECT_FALSE(session->is_running());
+  EXPECT_THAT(call(client, answer(kIdText, "1")), HasSubstr("InvalidRequestID"));
+  EXPECT_THAT(call(client, next()), StartsWith("HTTP/1.1 200 "));
+  EXPECT_TRUE(session->is_running());
+  EXPECT_TRUE(events.empty());
+}
+
+TEST_F(SessionTest, ASocketThatIsNoGoodIsAnInitError) {
+  std::string type;
+  Callbacks callbacks;
+  callbacks.on_init_error = [&](std::string, std::string its_type) { type = its_type; };
+  const Session broken(loop, OwnedFd(), {}, std::move(callbacks));
+  turn();
+  EXPECT_EQ(type, "Sandbox.Failure");
 }
 
 TEST_F(SessionTest, AHandlerMayRunForHoursOnTheSameConnection) {

@@ -29,20 +29,19 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* bytes, size_t size) {
     if (!running) abort();
     running = false;
   };
-  runtime_api::SessionCallbacks callbacks;
+  runtime_api::Callbacks callbacks;
   callbacks.on_ready = [&] {
     if (running) abort();
     running = true;
-    session->give({.id = {1, 2}, .deadline_ms = 1, .payload = "{}"});
+    session->give({.id = {1, 2}, .deadline = milliseconds(1), .payload = "{}"});
   };
   callbacks.on_response = outcome;
   callbacks.on_error = outcome;
   callbacks.on_init_error = [&](std::string, std::string) {};
   callbacks.on_disconnect = [] {};
-  auto started = runtime_api::Session::start(loop, std::move(*listener),
-                                             {.max_response = Bytes(1000)}, std::move(callbacks));
-  if (!started.ok()) abort();
-  session = std::move(*started);
+  session = std::make_unique<runtime_api::Session>(
+      loop, std::move(*listener), runtime_api::SessionOptions{.max_response = Bytes(1000)},
+      std::move(callbacks));
 
   const OwnedFd fd(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
   // A reset instead of a farewell: thousands of runs must not use up the ports.
