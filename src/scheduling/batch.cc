@@ -44,9 +44,8 @@ Decision BatchPolicy::decide(const View& view, Instant) {
 WaitReason BatchPolicy::why_waiting(const View& view, FunctionId function) const {
   const Flow& flow = view.flow(function);
   if (flow.in_flight > 0) return WaitReason::kConcurrencyLimit;
-  if (!view.fleet.has_room()) return WaitReason::kNoToken;
-  const WaitReason reason = view.fleet.find_place(function, flow, false).reason;
-  return reason == WaitReason::kNone ? WaitReason::kBehindOthers : reason;
+  const PlaceOrReason found = view.fleet.find_place(function, flow, false);
+  return found.place ? WaitReason::kBehindOthers : found.reason;
 }
 
 FlowStanding BatchPolicy::standing(const View& view, FunctionId function, Instant) const {

@@ -32,8 +32,8 @@ Decision FcfsPolicy::decide(const View& view, Instant) {
 WaitReason FcfsPolicy::why_waiting(const View& view, FunctionId function) const {
   const Flow& flow = view.flow(function);
   if (flow.in_flight >= flow.max_concurrency) return WaitReason::kConcurrencyLimit;
-  const WaitReason reason = view.fleet.find_place(function, flow, false).reason;
-  return reason == WaitReason::kNone ? WaitReason::kBehindOthers : reason;
+  const PlaceOrReason found = view.fleet.find_place(function, flow, false);
+  return found.place ? WaitReason::kBehindOthers : found.reason;
 }
 
 FlowStanding FcfsPolicy::standing(const View& view, FunctionId function, Instant) const {

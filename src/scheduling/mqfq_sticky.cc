@@ -99,10 +99,10 @@ std::optional<Decision> MqfqStickyPolicy::decide_among_throttled(const View& vie
 WaitReason MqfqStickyPolicy::why_waiting(const View& view, FunctionId function) const {
   const Flow& flow = view.flow(function);
   if (flow.in_flight >= flow.max_concurrency) return WaitReason::kConcurrencyLimit;
-  if (!view.fleet.has_room()) return WaitReason::kNoToken;
-  if (is_throttled(virtual_time_of(function))) return WaitReason::kThrottled;
-  const WaitReason reason = view.fleet.find_place(function, flow, false).reason;
-  return reason == WaitReason::kNone ? WaitReason::kBehindOthers : reason;
+  const PlaceOrReason found = view.fleet.find_place(function, flow, false);
+  if (!found.place) return found.reason;
+  return is_throttled(virtual_time_of(function)) ? WaitReason::kThrottled
+                                                 : WaitReason::kBehindOthers;
 }
 
 FlowStanding MqfqStickyPolicy::standing(const View& view, FunctionId function, Instant now) const {

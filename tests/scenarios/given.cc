@@ -1,0 +1,129 @@
+#include "tests/scenarios/given.h"
+
+namespace lambent::scenario {
+
+bool Given::read(Words& words) {
+  if (words.take("policy")) {
+    read_policy(words);
+  } else if (words.take("device")) {
+    read_device(words);
+  } else if (words.take("function")) {
+    read_function(words);
+  } else if (!read_option(words)) {
+    return false;
+  }
+  if (!words.done()) throw Failure("'" + words.take_any() + "' has no meaning here");
+  return true;
+}
+
+void Given::read_policy(Words& words) {
+  policy_ = words.take_any();
+  scheduling::MqfqOptions& mqfq = policy_options_.mqfq;
+  while (!words.done()) {
+    if (words.take("strict-paper")) {
+      mqfq = scheduling::MqfqOptions::strict_paper();
+    } else if (words.take("over-run")) {
+      mqfq.over_run = words.duration();
+    } else if (words.take("anticipation")) {
+      mqfq.anticipation = words.number();
+    } else if (words.take("longest-first")) {
+      mqfq.order = scheduling::CandidateOrder::kLengthFirst;
+    } else if (words.take("first-estimate")) {
+      mqfq.first_estimate = words.duration();
+    } else {
+      return;
+    }
+  }
+}
+
+void Given::read_device(Words& words) {
+  scheduling::DeviceOptions device{.id = DeviceId{static_cast<uint32_t>(words.count())},
+                                   .memory = Bytes::gib(16)};
+  while (!words.done()) {
+    if (words.take("memory")) {
+      device.memory = words.bytes();
+    } else if (words.take("tokens")) {
+      device.tokens = static_cast<unsigned>(words.count());
+    } else if (words.take("contexts")) {
+      device.contexts = static_cast<unsigned>(words.count());
+    } else if (words.take("utilisation-under")) {
+      const double threshold = words.number();
+      words.expect("most");
+      device.by_utilisation =
+          scheduling::UtilisationOptions{threshold, static_cast<unsigned>(words.count())};
+    } else {
+      return;
+    }
+  }
+  options_.fleet.devices.push_back(device);
+}
+
+void Given::read_function(Words& words) {
+  dispatch::FunctionProfile profile{.id = FunctionId{static_cast<uint32_t>(functions.size() + 1)},
+                                    .tenant = TenantId{1},
+                                    .device_memory = Bytes::gib(1),
+                                    .timeout = seconds(1000)};
+  const std::string name = words.take_any();
+  while (!words.done()) {
+    if (words.take("memory")) {
+      profile.device_memory = words.bytes();
+    } else if (words.take("without-gpu")) {
+      profile.device_memory = Bytes(0);
+    } else if (words.take("timeout")) {
+      profile.timeout = words.duration();
+    } else if (words.take("weight")) {
+      profile.weight = words.number();
+    } else if (words.take("concurrency")) {
+      profile.max_concurrency = static_cast<unsigned>(words.count());
+    } else if (words.take("takes")) {
+      profile.mean_execution = words.duration();
+      profile.completed = 1;
+    } else if (words.take("every")) {
+      profile.mean_interarrival = words.duration();
+      profile.completed = 1;
+    } else if (words.take("cold-start")) {
+      profile.mean_cold_start = words.duration();
+    } else {
+      return;
+    }
+  }
+  functions[name] = profile;
+}
+
+bool Given::read_option(Words& words) {
+  if (words.take("pool")) {
+    options_.fleet.most_sandboxes = static_cast<unsigned>(words.count());
+  } else if (words.take("eviction")) {
+    const std::string rule = words.take_any();
+    if (rule != "lru" && rule != "cost-aware") throw Failure("eviction is lru or cost-aware");
+    options_.fleet.eviction = rule == "lru" ? scheduling::EvictionRule::kLeastRecentlyUsed
+                                            : scheduling::EvictionRule::kCostAware;
+  } else if (words.take("idle-sandboxes-leave-memory")) {
+    options_.fleet.memory_rule = scheduling::MemoryRule::kRunningOnly;
+  } else if (words.take("starts-outside-tokens")) {
+    options_.fleet.starts_outside_tokens = static_cast<unsigned>(words.count());
+  } else if (words.take("host-concurrency")) {
+    options_.host_concurrency = static_cast<unsigned>(words.count());
+  } else if (words.take("queue-per-function")) {
+    options_.queued_per_function = words.count();
+  } else if (words.take("queue")) {
+    options_.queued_invocations = words.count();
+  } else if (words.take("longest-wait")) {
+    options_.longest_wait = words.duration();
+  } else if (words.take("init-timeout")) {
+    options_.init_timeout = words.duration();
+  } else if (words.take("keep-alive")) {
+    options_.keep_alive = words.duration();
+  } else {
+    return false;
+  }
+  return true;
+}
+
+std::unique_ptr<dispatch::Dispatcher> Given::build() const {
+  auto policy = scheduling::make_policy(policy_, policy_options_);
+  if (!policy.ok()) throw Failure(policy.error().message);
+  return std::make_unique<dispatch::Dispatcher>(options_, std::move(policy).value());
+}
+
+}  // namespace lambent::scenario

@@ -1,0 +1,34 @@
+// Given: the first part of a scenario: the machine, the options, the functions. Used by the runner.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <string>
+
+#include "dispatch/dispatcher.h"
+#include "scheduling/make_policy.h"
+#include "tests/scenarios/words.h"
+
+namespace lambent::scenario {
+
+class Given {
+ public:
+  // Reads one line of it; false if the line belongs to the story already.
+  bool read(Words& words);
+  std::unique_ptr<dispatch::Dispatcher> build() const;
+
+  // By name, in the order of their ids.
+  std::map<std::string, dispatch::FunctionProfile> functions;
+
+ private:
+  void read_policy(Words& words);
+  void read_device(Words& words);
+  void read_function(Words& words);
+  bool read_option(Words& words);
+
+  std::string policy_ = "mqfq-sticky";
+  scheduling::PolicyOptions policy_options_;
+  dispatch::DispatchOptions options_;
+};
+
+}  // namespace lambent::scenario

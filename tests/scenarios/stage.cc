@@ -1,0 +1,213 @@
+#include "tests/scenarios/stage.h"
+
+namespace lambent::scenario {
+
+using dispatch::Action;
+
+Stage::Stage(const Given& given) : functions_(given.functions), dispatcher_(given.build()) {
+  for (const auto& [name, profile] : functions_) give(dispatch::FunctionRegistered{profile});
+}
+
+void Stage::play(Words& words) {
+  expect_nothing_more();
+  now_ = std::max(now_, Instant(words.duration()));
+  const std::string verb = words.take_any();
+  const auto sandbox = [&] { return SandboxId{words.count()}; };
+  if (verb == "submit") {
+    play_submit(words);
+  } else if (verb == "ready") {
+    const SandboxId id = sandbox();
+    const Duration init = words.take("init") ? words.duration() : Duration(0);
+    give(dispatch::SandboxReady{.sandbox = id, .init_time = init});
+  } else if (verb == "finish" || verb == "error") {
+    const InvocationId id = invocation(words.take_any());
+    const Duration took = words.take("after") ? words.duration() : seconds(1);
+    give(dispatch::InvocationFinished{id, took, verb == "finish"});
+  } else if (verb == "gone") {
+    give(dispatch::SandboxExited{sandbox(), {}, ""});
+  } else if (verb == "crash") {
+    give(dispatch::SandboxExited{
+        sandbox(), {ErrorCode::kUnknown, "exit status 1"}, "Runtime.ExitError"});
+  } else if (verb == "platform-failure") {
+    give(dispatch::SandboxExited{
+        sandbox(), {ErrorCode::kInternal, "no more processes"}, "Sandbox.Failure"});
+  } else if (verb == "cancel") {
+    give(dispatch::InvocationCancelled{invocation(words.take_any())});
+  } else if (verb == "timer") {
+    give(dispatch::TimerFired{});
+  } else if (verb == "drain") {
+    give(dispatch::DrainStarted{});
+  } else if (verb == "redeploy") {
+    dispatch::FunctionProfile& profile = function(words.take_any());
+    ++profile.revision;
+    give(dispatch::FunctionRegistered{profile});
+  } else if (verb == "remove") {
+    give(dispatch::FunctionRemoved{function(words.take_any()).id});
+  } else if (verb == "reading") {
+    const DeviceId device{static_cast<uint32_t>(words.count())};
+    const bool broken = words.take("broken");
+    const double utilisation = broken ? 0 : words.number();
+    give(dispatch::DeviceReading{.device = device, .utilisation = utilisation, .healthy = !broken});
+  } else {
+    throw Failure("'" + verb + "' is no event");
+  }
+  if (!words.done()) throw Failure("'" + words.take_any() + "' has no meaning here");
+}
+
+// submit F [xN] [async] as NAME
+void Stage::play_submit(Words& words) {
+  const FunctionId id = function(words.take_any()).id;
+  uint64_t times = 1;
+  bool numbered = false;
+  bool asynchronous = false;
+  while (!words.next_is("as")) {
+    const std::string word = words.take_any();
+    if (word == "async") {
+      asynchronous = true;
+    } else if (word[0] == 'x') {
+      times = std::stoull(word.substr(1));
+      numbered = true;
+    } else {
+      throw Failure("'" + word + "' has no meaning here");
+    }
+  }
+  words.expect("as");
+  const std::string base = words.take_any();
+  for (uint64_t i = 1; i <= times; ++i) {
+    const std::string name = numbered ? base + std::to_string(i) : base;
+    const InvocationId invocation{1, names_.size() + 1};
+    if (!invocations_.emplace(name, invocation).second) throw Failure(name + " is taken");
+    names_[invocation] = name;
+    give(dispatch::InvocationSubmitted{invocation, id, asynchronous});
+  }
+}
+
+void Stage::give(const dispatch::Event& event) {
+  std::vector<Action> actions;
+  dispatcher_->handle(event, now_, actions);
+  for (Action& action : actions) {
+    if (const auto* wake = std::get_if<dispatch::WakeAt>(&action)) {
+      wake_ = wake->instant;
+    } else {
+      actions_.push_back(std::move(action));
+    }
+  }
+}
+
+void Stage::expect(Words& words) {
+  if (expect_state(words)) {
+    if (!words.done()) throw Failure("'" + words.take_any() + "' has no meaning here");
+    return;
+  }
+  expect_action(words);
+}
+
+void Stage::expect_nothing_more() const {
+  if (!actions_.empty()) {
+    throw Failure("before this line, the story does not tell: " + describe(actions_.front()));
+  }
+}
+
+// The line is compared with the action in words; the story may leave out its last words.
+void Stage::expect_action(Words& words) {
+  std::string expected = words.take_any();
+  while (!words.done()) expected += " " + words.take_any();
+  if (actions_.empty()) throw Failure("nothing more happened");
+  const std::string actual = describe(actions_.front());
+  if (actual != expected && actual.rfind(expected + " ", 0) != 0) {
+    throw Failure("what happened: " + actual);
+  }
+  actions_.pop_front();
+}
+
+bool Stage::expect_state(Words& words) {
+  const auto same = [](const std::string& actual, const std::string& expected) {
+    if (actual != expected) throw Failure("it is " + actual);
+  };
+  if (words.take("nothing")) {
+    expect_nothing_more();
+  } else if (words.take("flow")) {
+    const FunctionId id = function(words.take_any()).id;
+    same(std::string(name_of(dispatcher_->standing(id, now_).state)), words.take_any());
+  } else if (words.take("virtual-time")) {
+    const FunctionId id = function(words.take_any()).id;
+    same(in_words(dispatcher_->standing(id, now_).virtual_time), in_words(words.duration()));
+  } else if (words.take("global-virtual-time")) {
+    same(in_words(dispatcher_->policy().global_virtual_time()), in_words(words.duration()));
+  } else if (words.take("conserving-dispatches")) {
+    same(std::to_string(dispatcher_->policy().conserving_dispatches()), words.take_any());
+  } else if (words.take("queued")) {
+    const FunctionId id = function(words.take_any()).id;
+    same(std::to_string(dispatcher_->flows()[id.value].pending), words.take_any());
+  } else if (words.take("tokens-held")) {
+    const auto device =
+        dispatcher_->fleet().device_index(DeviceId{static_cast<uint32_t>(words.count())});
+    if (!device) throw Failure("there is no such device");
+    same(std::to_string(dispatcher_->fleet().devices()[*device].tokens_held), words.take_any());
+  } else if (words.take("waits")) {
+    const auto explanation = dispatcher_->explain(invocation(words.take_any()), now_);
+    if (!explanation) throw Failure("it has its outcome already");
+    same(std::string(name_of(explanation->reason)), words.take_any());
+  } else if (words.take("wake-at")) {
+    same(in_words(wake_.time_since_epoch()), in_words(words.duration()));
+  } else if (words.take("drained")) {
+    if (!dispatcher_->drained()) throw Failure("it is not");
+  } else {
+    return false;
+  }
+  return true;
+}
+
+std::string Stage::describe(const Action& action) const {
+  if (const auto* a = std::get_if<dispatch::StartSandbox>(&action)) {
+    return "start sandbox " + std::to_string(a->sandbox.value) + " for " +
+           name_of_function(a->function) + " on device " + std::to_string(a->device.value) +
+           " revision " + std::to_string(a->revision);
+  }
+  if (const auto* a = std::get_if<dispatch::StartInvocation>(&action)) {
+    return "run " + name_of_invocation(a->invocation) + " in sandbox " +
+           std::to_string(a->sandbox.value) + " " + std::string(name_of(a->start));
+  }
+  if (const auto* a = std::get_if<dispatch::StopSandbox>(&action)) {
+    return "stop sandbox " + std::to_string(a->sandbox.value) + " " +
+           std::string(name_of(a->reason));
+  }
+  if (const auto* a = std::get_if<dispatch::CompleteInvocation>(&action)) {
+    std::string text = name_of_invocation(a->invocation) + " " + std::string(name_of(a->outcome));
+    if (a->error) text += " " + std::string(name_of(a->error->code));
+    if (!a->error_type.empty()) text += " " + a->error_type;
+    if (a->outcome == Outcome::kSucceeded) {
+      text += " queue " + in_words(a->phases.queue) + " sandbox " + in_words(a->phases.sandbox) +
+              " init " + in_words(a->phases.init) + " run " + in_words(a->phases.run);
+    }
+    if (a->wait_reason != scheduling::WaitReason::kNone) {
+      text += " waited " + std::string(name_of(a->wait_reason));
+    }
+    if (a->error) text += " saying " + a->error->message;
+    return text;
+  }
+  return "wake";
+}
+
+dispatch::FunctionProfile& Stage::function(const std::string& name) {
+  const auto found = functions_.find(name);
+  if (found == functions_.end()) throw Failure("there is no function '" + name + "'");
+  return found->second;
+}
+
+std::string Stage::name_of_function(FunctionId id) const {
+  for (const auto& [name, profile] : functions_) {
+    if (profile.id == id) return name;
+  }
+  return "?";
+}
+
+InvocationId Stage::invocation(const std::string& name) const {
+  const auto found = invocations_.find(name);
+  if (found == invocations_.end()) throw Failure("there is no invocation '" + name + "'");
+  return found->second;
+}
+
+std::string Stage::name_of_invocation(InvocationId id) const { return names_.at(id); }
+
+}  // namespace lambent::scenario
