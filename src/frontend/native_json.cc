@@ -9,6 +9,9 @@ namespace {
 
 using nlohmann::json;
 
+// Divided, so that whole seconds read as such.
+double seconds_of(Duration duration) { return static_cast<double>(duration.count()) / 1e9; }
+
 json to_json(const FunctionStatus& status) {
   const FunctionSpec& spec = status.spec;
   const bool models = spec.gpu.launch_mode == GpuNeeds::LaunchMode::kModel;
@@ -17,7 +20,7 @@ json to_json(const FunctionStatus& status) {
       {"revision", spec.revision},
       {"runtime", spec.runtime_name},
       {"handler", spec.handler},
-      {"timeout_seconds", to_seconds(spec.timeout)},
+      {"timeout_seconds", seconds_of(spec.timeout)},
       {"memory_bytes", spec.memory.count},
       {"gpu_memory_bytes", spec.gpu.memory.count},
       {"launch_mode", models ? "model" : "compute"},
@@ -25,7 +28,7 @@ json to_json(const FunctionStatus& status) {
       {"max_concurrency", spec.max_concurrency},
       {"code_sha256", spec.code_sha256},
       {"code_bytes", spec.code_size.count},
-      {"last_modified_seconds", to_seconds(spec.last_modified)},
+      {"last_modified_seconds", seconds_of(spec.last_modified)},
       {"queued", status.queued},
       {"running", status.running},
       {"completed", status.completed},
@@ -40,7 +43,7 @@ json to_json(const SandboxStatus& status) {
       {"state", status.state},
       {"pid", status.pid},
       {"device", status.device.value},
-      {"age_seconds", to_seconds(status.age)},
+      {"age_seconds", seconds_of(status.age)},
       {"invocations", status.invocations},
       {"device_memory_bytes", status.device_memory.count},
       {"host_memory_bytes", status.host_memory.count},

@@ -1,0 +1,205 @@
+#include "frontend/native.h"
+
+#include <gtest/gtest.h>
+
+#include <nlohmann/json.hpp>
+
+#include "base/random.h"
+#include "frontend/native_error.h"
+#include "frontend/router.h"
+#include "frontend/testing.h"
+
+namespace lambent::frontend {
+namespace {
+
+using nlohmann::json;
+
+class NativeTest : public testing::Test {
+ protected:
+  std::shared_ptr<Exchanged> start(const std::string& method, const std::string& target) {
+    auto seen = std::make_shared<Exchanged>();
+    router_.handle(request_of(method, target), responder_to(seen));
+    return seen;
+  }
+  http::Response get(const std::string& target) {
+    const auto seen = start("GET", target);
+    EXPECT_TRUE(seen->response.has_value()) << target;
+    return seen->response.value_or(http::Response{.status = 0});
+  }
+  static void expect_error(const http::Response& response, int status, const std::string& code) {
+    EXPECT_EQ(response.status, status) << response.body;
+    EXPECT_EQ(json::parse(response.body)["error"]["code"], code);
+    EXPECT_FALSE(json::parse(response.body)["error"]["message"].get<std::string>().empty());
+  }
+  // Lets the followers' timer come round.
+  void turn() {
+    clock_.advance(milliseconds(100));
+    loop_.run_once(Duration());
+  }
+
+  FakeClock clock_;
+  loop::EventLoop loop_{clock_};
+  FakeService service_;
+  SeededRandom random_{1};
+  bool ready_ = true;
+  Router router_{service_,
+                 loop_,
+                 random_,
+                 {.version = "1.2.3",
+                  .metrics = [] { return std::string("lambent_up 1\n"); },
+                  .ready = [this] { return ready_; }}};
+};
+
+TEST_F(NativeTest, FunctionsAreListedWithWhatTheyDo) {
+  FunctionSpec spec;
+  spec.name = {kDefaultTenant, "f"};
+  spec.gpu.memory = Bytes(7);
+  service_.functions[spec.name] = spec;
+  const json list = json::parse(get("/v1/functions").body)["functions"];
+  ASSERT_EQ(list.size(), 1u);
+  EXPECT_EQ(list[0]["name"], "f");
+  EXPECT_EQ(list[0]["gpu_memory_bytes"], 7);
+  EXPECT_EQ(list[0]["launch_mode"], "compute");
+  EXPECT_EQ(list[0]["timeout_seconds"], 30.0);
+  EXPECT_EQ(list[0]["queued"], 1);
+  EXPECT_EQ(list[0]["running"], 2);
+  EXPECT_EQ(list[0]["completed"], 3);
+  EXPECT_EQ(list[0]["sandboxes"], 4);
+}
+
+TEST_F(NativeTest, SandboxesAreListed) {
+  service_.sandboxes = {{SandboxId(9),
+                         {kDefaultTenant, "f"},
+                         "busy",
+                         123,
+                         DeviceId(1),
+                         seconds(2),
+                         5,
+                         Bytes(6),
+                         Bytes(7)}};
+  const json list = json::parse(get("/v1/sandboxes").body)["sandboxes"];
+  ASSERT_EQ(list.size(), 1u);
+  EXPECT_EQ(list[0]["id"], 9);
+  EXPECT_EQ(list[0]["function"], "f");
+  EXPECT_EQ(list[0]["state"], "busy");
+  EXPECT_EQ(list[0]["pid"], 123);
+  EXPECT_EQ(list[0]["age_seconds"], 2.0);
+  EXPECT_EQ(list[0]["device_memory_bytes"], 6);
+}
+
+TEST_F(NativeTest, ALogIsReadFromAnOffset) {
+  service_.logs["f"] = "one\ntwo\n";
+  const auto whole = get("/v1/functions/f/log");
+  EXPECT_EQ(whole.body, "one\ntwo\n");
+  EXPECT_EQ(whole.headers.get("x-lambent-next-offset"), "8");
+  EXPECT_EQ(get("/v1/functions/f/log?offset=4").body, "two\n");
+  expect_error(get("/v1/functions/g/log"), 404, "NOT_FOUND");
+  expect_error(get("/v1/functions/f/log?offset=-1"), 400, "INVALID_ARGUMENT");
+  expect_error(get("/v1/functions/f/log?follow=yes"), 400, "INVALID_ARGUMENT");
+}
+
+TEST_F(NativeTest, AFollowedLogStreamsWhatIsNew) {
+  service_.logs["f"] = "one\n";
+  const auto seen = start("GET", "/v1/functions/f/log?follow=1");
+  EXPECT_EQ(seen->chunks, "one\n");
+  service_.logs["f"] += "two\n";
+  turn();
+  EXPECT_EQ(seen->chunks, "one\ntwo\n");
+  turn();
+  EXPECT_EQ(seen->chunks, "one\ntwo\n");
+  EXPECT_FALSE(seen->finished);
+  service_.logs.erase("f");
+  turn();
+  EXPECT_TRUE(seen->finished);
+}
+
+TEST_F(NativeTest, FollowersEndWhenTheyLeaveAreTooSlowOrTheWorkerDrains) {
+  service_.logs["f"] = "";
+  const auto left = start("GET", "/v1/functions/f/log?follow=1");
+  const auto slow = start("GET", "/v1/functions/f/log?follow=1");
+  const auto patient = start("GET", "/v1/functions/f/log?follow=1");
+  left->disconnect();
+  slow->takes_chunks = false;
+  service_.logs["f"] = "x";
+  turn();
+  EXPECT_TRUE(left->abandoned);
+  EXPECT_TRUE(slow->abandoned);
+  EXPECT_FALSE(patient->abandoned);
+  service_.logs["f"] = "xy";
+  ready_ = false;
+  turn();
+  EXPECT_TRUE(patient->finished);
+  EXPECT_EQ(patient->chunks, "xy");
+}
+
+TEST_F(NativeTest, FollowersAreBounded) {
+  service_.logs["f"] = "";
+  std::vector<std::shared_ptr<Exchanged>> followers;
+  for (size_t i = 0; i < limits::kLogFollowers; ++i) {
+    followers.push_back(start("GET", "/v1/functions/f/log?follow=1"));
+  }
+  expect_error(get("/v1/functions/f/log?follow=1"), 429, "RESOURCE_EXHAUSTED");
+  EXPECT_EQ(get("/v1/functions/f/log").status, 200);
+}
+
+TEST_F(NativeTest, AResultIsPendingThenThere) {
+  const InvocationId id{1, 2};
+  const std::string target = "/v1/invocations/" + to_string(id);
+  expect_error(get(target), 404, "NOT_FOUND");
+  service_.results[id] = std::nullopt;
+  const auto pending = get(target);
+  EXPECT_EQ(pending.status, 202);
+  EXPECT_EQ(json::parse(pending.body)["state"], "pending");
+  InvocationResult result;
+  result.id = id;
+  result.payload = "[1]";
+  service_.results[id] = result;
+  const auto found = get(target);
+  EXPECT_EQ(found.status, 200);
+  EXPECT_EQ(found.body, "[1]");
+  EXPECT_EQ(found.headers.get("x-lambent-outcome"), "succeeded");
+  EXPECT_EQ(found.headers.get("x-amzn-RequestId"), to_string(id));
+  result.outcome = Outcome::kRejected;
+  result.error = Error{ErrorCode::kNotFound, "removed meanwhile"};
+  service_.results[id] = result;
+  expect_error(get(target), 200, "NOT_FOUND");
+  EXPECT_EQ(get(target).headers.get("x-lambent-outcome"), "rejected");
+  expect_error(get("/v1/invocations/7"), 400, "INVALID_ARGUMENT");
+}
+
+TEST_F(NativeTest, ProbesAndMetricsAnswer) {
+  EXPECT_EQ(get("/livez").status, 200);
+  EXPECT_EQ(get("/readyz?verbose").status, 200);
+  ready_ = false;
+  EXPECT_EQ(get("/livez").status, 200);
+  EXPECT_EQ(get("/readyz").status, 503);
+  const auto metrics = get("/metrics");
+  EXPECT_EQ(metrics.body, "lambent_up 1\n");
+  EXPECT_EQ(metrics.headers.get("Content-Type"), "text/plain; version=0.0.4; charset=utf-8");
+  EXPECT_EQ(json::parse(get("/v1/version").body)["version"], "1.2.3");
+}
+
+TEST_F(NativeTest, UnknownPathsAndWrongMethodsAreErrors) {
+  for (const char* target : {"/", "", "*", "/v1", "/v1/", "/v2/functions", "/v1/functions/f",
+                             "/v1/functions/f/log/x", "/v1/functions/%zz/log", "/nothing\xff"}) {
+    expect_error(get(target), 404, "NOT_FOUND");
+  }
+  const auto posted = start("POST", "/v1/functions");
+  expect_error(*posted->response, 405, "UNIMPLEMENTED");
+  EXPECT_EQ(posted->response->headers.get("Allow"), "GET");
+}
+
+TEST_F(NativeTest, TheRouterKnowsLambdasPaths) {
+  EXPECT_EQ(get("/2015-03-31/functions").body, R"({"Functions":[]})");
+}
+
+TEST(ServerError, IsUnderstoodByClientsOfEitherApi) {
+  const http::Response response = server_error(413, "too large");
+  EXPECT_EQ(response.status, 413);
+  EXPECT_EQ(response.headers.get("x-amzn-ErrorType"), "RequestTooLargeException");
+  EXPECT_EQ(json::parse(response.body)["error"]["code"], "OUT_OF_RANGE");
+  EXPECT_EQ(json::parse(response.body)["Message"], "too large");
+}
+
+}  // namespace
+}  // namespace lambent::frontend
