@@ -52,7 +52,7 @@ class Ledger : public testing::Test {
 TEST_F(Ledger, WhatIsReservedIsUsedUntilItIsReleasedAndThePeakStays) {
   LedgerReader reader = created(1000);
   LedgerWriter writer;
-  ASSERT_TRUE(writer.open(path_.c_str()));
+  ASSERT_TRUE(writer.attach(path_.c_str()));
   EXPECT_TRUE(writer.try_reserve(600));
   EXPECT_TRUE(writer.try_reserve(300));
   writer.release(600);
@@ -67,7 +67,7 @@ TEST_F(Ledger, WhatIsReservedIsUsedUntilItIsReleasedAndThePeakStays) {
 TEST_F(Ledger, DeniesWhatWouldPassTheLimitAndCountsIt) {
   LedgerReader reader = created(1000);
   LedgerWriter writer;
-  ASSERT_TRUE(writer.open(path_.c_str()));
+  ASSERT_TRUE(writer.attach(path_.c_str()));
   EXPECT_TRUE(writer.try_reserve(1000));
   EXPECT_FALSE(writer.try_reserve(1));
   EXPECT_FALSE(writer.try_reserve(UINT64_MAX));
@@ -78,7 +78,7 @@ TEST_F(Ledger, DeniesWhatWouldPassTheLimitAndCountsIt) {
 TEST_F(Ledger, ALimitOfZeroCountsAndDeniesNothing) {
   LedgerReader reader = created(0);
   LedgerWriter writer;
-  ASSERT_TRUE(writer.open(path_.c_str()));
+  ASSERT_TRUE(writer.attach(path_.c_str()));
   EXPECT_TRUE(writer.try_reserve(uint64_t{1} << 50));
   EXPECT_EQ(reader.read()->used, Bytes(uint64_t{1} << 50));
 }
@@ -86,7 +86,7 @@ TEST_F(Ledger, ALimitOfZeroCountsAndDeniesNothing) {
 TEST_F(Ledger, APeakThatIsResetStartsFromWhatIsUsedNow) {
   LedgerReader reader = created(1000);
   LedgerWriter writer;
-  ASSERT_TRUE(writer.open(path_.c_str()));
+  ASSERT_TRUE(writer.attach(path_.c_str()));
   ASSERT_TRUE(writer.try_reserve(900));
   writer.release(700);
   ASSERT_TRUE(reader.reset_peak().ok());
@@ -99,20 +99,20 @@ TEST_F(Ledger, ProcessesShareOneLimit) {
   LedgerReader reader = created(1000);
   LedgerWriter first;
   LedgerWriter second;
-  ASSERT_TRUE(first.open(path_.c_str()));
-  ASSERT_TRUE(second.open(path_.c_str()));
+  ASSERT_TRUE(first.attach(path_.c_str()));
+  ASSERT_TRUE(second.attach(path_.c_str()));
   EXPECT_TRUE(first.try_reserve(700));
   EXPECT_FALSE(second.try_reserve(400));
   EXPECT_TRUE(second.try_reserve(300));
-  first.close();
+  first.detach();
   EXPECT_EQ(reader.read()->used, Bytes(300));
 }
 
 TEST_F(Ledger, TheReaderReclaimsWhatAKilledProcessHeld) {
   LedgerReader reader = created(1000);
   in_killed_process([this] {
-    auto* dying = new LedgerWriter;  // never closed
-    if (!dying->open(path_.c_str()) || !dying->try_reserve(800)) _exit(1);
+    auto* dying = new LedgerWriter;  // never detached
+    if (!dying->attach(path_.c_str()) || !dying->try_reserve(800)) _exit(1);
   });
   const LedgerReadings readings = *reader.read();
   EXPECT_EQ(readings.used, Bytes(0));
@@ -123,10 +123,10 @@ TEST_F(Ledger, TheReaderReclaimsWhatAKilledProcessHeld) {
 TEST_F(Ledger, AWriterReclaimsADeadProcessBeforeItDenies) {
   LedgerReader reader = created(1000);
   LedgerWriter writer;
-  ASSERT_TRUE(writer.open(path_.c_str()));
+  ASSERT_TRUE(writer.attach(path_.c_str()));
   in_killed_process([this] {
-    auto* dying = new LedgerWriter;  // never closed
-    if (!dying->open(path_.c_str()) || !dying->try_reserve(800)) _exit(1);
+    auto* dying = new LedgerWriter;  // never detached
+    if (!dying->attach(path_.c_str()) || !dying->try_reserve(800)) _exit(1);
   });
   EXPECT_EQ(writer.used_bytes(), 800u);
   EXPECT_TRUE(writer.try_reserve(1000));
@@ -135,11 +135,11 @@ TEST_F(Ledger, AWriterReclaimsADeadProcessBeforeItDenies) {
 TEST_F(Ledger, AForkedChildLeavesTheRowOfItsParentAlone) {
   LedgerReader reader = created(1000);
   LedgerWriter writer;
-  ASSERT_TRUE(writer.open(path_.c_str()));
+  ASSERT_TRUE(writer.attach(path_.c_str()));
   ASSERT_TRUE(writer.try_reserve(400));
   in_killed_process([&] {
     writer.forget_after_fork();
-    if (!writer.open(path_.c_str()) || !writer.try_reserve(100)) _exit(1);
+    if (!writer.attach(path_.c_str()) || !writer.try_reserve(100)) _exit(1);
   });
   EXPECT_EQ(reader.read()->used, Bytes(400));
 }
@@ -149,7 +149,7 @@ TEST_F(Ledger, ProcessesBeyondTheRowsShareTheLastOne) {
   std::vector<std::unique_ptr<LedgerWriter>> writers;
   for (uint32_t i = 0; i < kLedgerRows + 5; ++i) {
     writers.push_back(std::make_unique<LedgerWriter>());
-    ASSERT_TRUE(writers.back()->open(path_.c_str()));
+    ASSERT_TRUE(writers.back()->attach(path_.c_str()));
     ASSERT_TRUE(writers.back()->try_reserve(10));
   }
   EXPECT_EQ(reader.read()->used, Bytes(10 * (kLedgerRows + 5)));
@@ -163,7 +163,7 @@ TEST_F(Ledger, ThreadsThatHammerTheLimitNeverPassItTogether) {
   std::atomic<bool> passed = false;
   const auto hammer = [&] {
     LedgerWriter writer;
-    if (!writer.open(path_.c_str())) return;
+    if (!writer.attach(path_.c_str())) return;
     for (int i = 0; i < 20000; ++i) {
       const uint64_t bytes = 1 + i % 40;
       if (!writer.try_reserve(bytes)) continue;
@@ -198,12 +198,12 @@ TEST_F(Ledger, WhatATenantScribblesIsClampedAndMarked) {
 
 TEST_F(Ledger, AWriterRefusesAFileThatIsNoLedger) {
   LedgerWriter writer;
-  EXPECT_FALSE(writer.open(path_.c_str()));
+  EXPECT_FALSE(writer.attach(path_.c_str()));
   std::filesystem::path other = folder_ / "other";
   const int fd = open(other.c_str(), O_RDWR | O_CREAT, 0600);
   ASSERT_EQ(ftruncate(fd, sizeof(LedgerPage)), 0);
   close(fd);
-  EXPECT_FALSE(writer.open(other.c_str()));
+  EXPECT_FALSE(writer.attach(other.c_str()));
   EXPECT_TRUE(writer.try_reserve(uint64_t{1} << 60));
 }
 

@@ -12,16 +12,16 @@ uint64_t saturating_add(uint64_t a, uint64_t b) { return a > UINT64_MAX - b ? UI
 
 }  // namespace
 
-bool LedgerView::open(const char* path) {
-  close();
-  const int fd = ::open(path, O_RDWR | O_CLOEXEC);
+bool LedgerView::attach(const char* path) {
+  detach();
+  const int fd = open(path, O_RDWR | O_CLOEXEC);
   if (fd < 0) return false;
   struct stat status = {};
   void* address = MAP_FAILED;
   if (fstat(fd, &status) == 0 && status.st_size >= static_cast<off_t>(sizeof(LedgerPage))) {
     address = mmap(nullptr, sizeof(LedgerPage), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
   }
-  ::close(fd);
+  close(fd);
   if (address == MAP_FAILED) return false;
   page_ = static_cast<LedgerPage*>(address);
   const LedgerHeader& header = page_->header;
@@ -29,11 +29,11 @@ bool LedgerView::open(const char* path) {
       header.row_count == kLedgerRows) {
     return true;
   }
-  close();
+  detach();
   return false;
 }
 
-void LedgerView::close() {
+void LedgerView::detach() {
   if (page_ != nullptr) munmap(page_, sizeof(LedgerPage));
   page_ = nullptr;
 }

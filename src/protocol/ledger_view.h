@@ -13,12 +13,12 @@ class LedgerView {
   LedgerView() = default;
   LedgerView(const LedgerView&) = delete;
   LedgerView& operator=(const LedgerView&) = delete;
-  ~LedgerView() { close(); }
+  ~LedgerView() { detach(); }
 
   // False if the file cannot be mapped or is no ledger of this version.
-  bool open(const char* path);
-  void close();
-  // The mapped page; null while closed.
+  bool attach(const char* path);
+  void detach();
+  // The mapped page; null while detached.
   LedgerPage* page() const { return page_; }
 
   uint64_t limit_bytes() const;  // 0: no limit

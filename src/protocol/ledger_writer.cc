@@ -50,10 +50,10 @@ uint64_t saturating_add(uint64_t a, uint64_t b) { return a > UINT64_MAX - b ? UI
 
 }  // namespace
 
-bool LedgerWriter::open(const char* path) {
-  close();
-  if (!view_.open(path)) return false;
-  lock_fd_ = ::open(path, O_RDWR | O_CLOEXEC);
+bool LedgerWriter::attach(const char* path) {
+  detach();
+  if (!view_.attach(path)) return false;
+  lock_fd_ = open(path, O_RDWR | O_CLOEXEC);
   if (lock_fd_ >= 0 && take_row()) return true;
   forget_after_fork();
   return false;
@@ -78,15 +78,15 @@ bool LedgerWriter::take_row() {
   return true;
 }
 
-void LedgerWriter::close() {
-  if (is_open() && row_ != kLedgerOverflowRow) clear_row(view_.page()->rows[row_]);
+void LedgerWriter::detach() {
+  if (is_attached() && row_ != kLedgerOverflowRow) clear_row(view_.page()->rows[row_]);
   forget_after_fork();
 }
 
 void LedgerWriter::forget_after_fork() {
-  if (lock_fd_ >= 0) ::close(lock_fd_);
+  if (lock_fd_ >= 0) close(lock_fd_);
   lock_fd_ = -1;
-  view_.close();
+  view_.detach();
   reclaiming_.clear();
 }
 
@@ -94,7 +94,7 @@ void LedgerWriter::forget_after_fork() {
 // one sees the other, so both cannot be granted what fits only once. If wishes (not grants) stand
 // in the way, wait for them to be decided rather than deny what would fit.
 bool LedgerWriter::try_reserve(uint64_t bytes) {
-  if (!is_open()) return true;
+  if (!is_attached()) return true;
   LedgerHeader& header = view_.page()->header;
   LedgerRow& own = view_.page()->rows[row_];
   const uint64_t limit = header.limit_bytes;
@@ -126,25 +126,25 @@ bool LedgerWriter::try_reserve(uint64_t bytes) {
 }
 
 void LedgerWriter::release(uint64_t bytes) {
-  if (is_open()) subtract_down_to_zero(view_.page()->rows[row_].held_bytes, bytes);
+  if (is_attached()) subtract_down_to_zero(view_.page()->rows[row_].held_bytes, bytes);
 }
 
 void LedgerWriter::add_pinned_host(uint64_t bytes) {
-  if (is_open()) view_.page()->rows[row_].pinned_host_bytes.fetch_add(bytes);
+  if (is_attached()) view_.page()->rows[row_].pinned_host_bytes.fetch_add(bytes);
 }
 
 void LedgerWriter::remove_pinned_host(uint64_t bytes) {
-  if (is_open()) subtract_down_to_zero(view_.page()->rows[row_].pinned_host_bytes, bytes);
+  if (is_attached()) subtract_down_to_zero(view_.page()->rows[row_].pinned_host_bytes, bytes);
 }
 
 uint64_t LedgerWriter::own_bytes() const {
-  return !is_open() ? 0 : view_.page()->rows[row_].held_bytes.load();
+  return !is_attached() ? 0 : view_.page()->rows[row_].held_bytes.load();
 }
 
 // Locks do not keep threads of one process apart (they share the file description), hence the flag:
 // else a second thread could clear a row that the first has just given free and a new process took.
 void LedgerWriter::reclaim_dead_rows() {
-  if (!is_open() || reclaiming_.test_and_set()) return;
+  if (!is_attached() || reclaiming_.test_and_set()) return;
   uint32_t rows = view_.page()->header.rows_in_use.load();
   if (rows > kLedgerRows) rows = kLedgerRows;
   for (uint32_t row = 0; row < rows; ++row) {

@@ -14,16 +14,17 @@ class LedgerWriter {
   LedgerWriter() = default;
   LedgerWriter(const LedgerWriter&) = delete;
   LedgerWriter& operator=(const LedgerWriter&) = delete;
-  ~LedgerWriter() { close(); }
+  ~LedgerWriter() { detach(); }
 
   // Maps the ledger and takes a row of it for this process. False if that cannot be; the writer
-  // then stays closed: reservations succeed and count nothing.
-  bool open(const char* path);
+  // then stays detached: reservations succeed and count nothing.
+  bool attach(const char* path);
   // Gives the row back, with what it held.
-  void close();
-  // After fork, in the child: leaves the parent's row alone and becomes closed. Async-signal-safe.
+  void detach();
+  // After fork, in the child: leaves the parent's row alone and becomes detached.
+  // Async-signal-safe.
   void forget_after_fork();
-  bool is_open() const { return view_.page() != nullptr; }
+  bool is_attached() const { return view_.page() != nullptr; }
 
   // True if `bytes` more stay within the limit: they are then held by this process until released.
   // Never do all processes together hold more than the limit.

@@ -6,12 +6,12 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "driver_slots.h"
 #include "shim/accounting.h"
 #include "shim/real_library.h"
 
 #define SHIM_EXPORT extern "C" [[gnu::visibility("default")]]
-// REAL(cuMemFree_v2, Address)(address): the real function, with these parameter types.
+// REAL(cuMemFree_v2, Address)(address): the real function, with these parameter types. Whoever uses
+// it includes the generated driver_slots.h.
 #define REAL(name, ...) \
   ::lambent::shim::real<::lambent::shim::Status (*)(__VA_ARGS__)>(kSlot_##name)
 
@@ -44,10 +44,7 @@ class InsideHook {
 };
 
 // The calling thread's current context, or null.
-inline Handle current_context() {
-  Handle context = nullptr;
-  return REAL(cuCtxGetCurrent, Handle*)(&context) == kSuccess ? context : nullptr;
-}
+Handle current_context();
 
 // An allocation of `bytes`: reserves, lets `call` ask the driver, and records under *result.
 template <typename Pointer, typename Call>

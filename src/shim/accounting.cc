@@ -44,7 +44,7 @@ Accounting* Accounting::current() {
   const char* path = ledger_path();
   void* memory = path == nullptr ? nullptr : malloc(sizeof(Accounting));
   Accounting* made = memory == nullptr ? nullptr : new (memory) Accounting;
-  if (made == nullptr || !made->ledger_.open(path)) {
+  if (made == nullptr || !made->ledger_.attach(path)) {
     if (path != nullptr) log_line("cannot use the ledger %s: allocations are not counted", path);
     if (made != nullptr) made->~Accounting();
     free(memory);

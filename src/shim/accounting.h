@@ -51,7 +51,6 @@ class Accounting {
   friend void start_afresh_in_child();
   Accounting();
   ~Accounting();
-  bool open(const char* ledger);
   void drop_reference(uint64_t physical);
   void give_back(const Entry& entry);
 

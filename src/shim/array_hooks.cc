@@ -1,4 +1,5 @@
 // Arrays and mipmapped arrays, in the 32-bit descriptors of old and in today's.
+#include "driver_slots.h"
 #include "shim/abi.h"
 #include "shim/array_size.h"
 

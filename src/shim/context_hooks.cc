@@ -1,4 +1,5 @@
 // Contexts that go, and take their memory with them.
+#include "driver_slots.h"
 #include "shim/abi.h"
 
 using namespace lambent::shim;
@@ -47,6 +48,11 @@ Status end_primary_context(Device device, unsigned slot, bool is_reset) {
 }
 
 }  // namespace
+
+Handle lambent::shim::current_context() {
+  Handle context = nullptr;
+  return REAL(cuCtxGetCurrent, Handle*)(&context) == kSuccess ? context : nullptr;
+}
 
 SHIM_EXPORT Status cuCtxDestroy_v2(Handle context) {
   return destroy_context(context, kSlot_cuCtxDestroy_v2);

@@ -1,4 +1,5 @@
 // Plain, pitched, managed and stream-ordered device memory.
+#include "driver_slots.h"
 #include "shim/abi.h"
 
 using namespace lambent::shim;

@@ -1,4 +1,5 @@
 // Page-locked host memory: counted, not limited.
+#include "driver_slots.h"
 #include "shim/abi.h"
 
 using namespace lambent::shim;

@@ -47,7 +47,7 @@ pthread_once_t view_once = PTHREAD_ONCE_INIT;
 void open_view() {
   const char* path = ledger_path();
   auto* opened = path == nullptr ? nullptr : new (view_storage) protocol::LedgerView;
-  if (opened != nullptr && opened->open(path)) view = opened;
+  if (opened != nullptr && opened->attach(path)) view = opened;
 }
 
 // Mapped at the first query and kept to the end, also across fork: it takes no row.

@@ -1,4 +1,5 @@
 // Physical memory (cuMemCreate) and where it is mapped.
+#include "driver_slots.h"
 #include "shim/abi.h"
 
 using namespace lambent::shim;

@@ -3,6 +3,7 @@
 // hook.
 #include <string.h>
 
+#include "driver_slots.h"
 #include "shim/abi.h"
 #include "shim/hook_table.h"
 

@@ -1,4 +1,5 @@
 // What the program is told about the memory of its device: the limit, not the whole of it.
+#include "driver_slots.h"
 #include "shim/abi.h"
 
 using namespace lambent::shim;
