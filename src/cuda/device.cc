@@ -1,0 +1,93 @@
+#include "cuda/device.h"
+
+namespace lambent::cuda {
+
+Result<Context> Context::create(const Driver& driver, int ordinal) {
+  CUdevice device = 0;
+  RETURN_IF_ERROR(driver.check(driver->device_get(&device, ordinal), "cuDeviceGet"));
+  CUcontext context = nullptr;
+  RETURN_IF_ERROR(driver.check(driver->device_primary_ctx_retain(&context, device),
+                               "cuDevicePrimaryCtxRetain"));
+  Context owner(&driver, device);
+  RETURN_IF_ERROR(driver.check(driver->ctx_set_current(context), "cuCtxSetCurrent"));
+  return owner;
+}
+
+Context::~Context() {
+  if (driver_ != nullptr) (*driver_)->device_primary_ctx_release(device_);
+}
+
+Result<std::pair<int, int>> Context::compute_capability() const {
+  const Driver& driver = *driver_;
+  int major = 0, minor = 0;
+  RETURN_IF_ERROR(driver.check(
+      driver->device_get_attribute(&major, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR, device_),
+      "cuDeviceGetAttribute"));
+  RETURN_IF_ERROR(driver.check(
+      driver->device_get_attribute(&minor, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR, device_),
+      "cuDeviceGetAttribute"));
+  return std::pair(major, minor);
+}
+
+Result<void> Context::synchronize() const {
+  return driver_->check((*driver_)->ctx_synchronize(), "cuCtxSynchronize");
+}
+
+Result<DeviceBuffer> DeviceBuffer::allocate(const Driver& driver, Bytes size) {
+  CUdeviceptr pointer = 0;
+  RETURN_IF_ERROR(driver.check(driver->mem_alloc(&pointer, size.count),
+                               "cuMemAlloc of " + to_string(size)));
+  return DeviceBuffer(&driver, pointer, size);
+}
+
+DeviceBuffer::~DeviceBuffer() {
+  if (driver_ != nullptr) (*driver_)->mem_free(pointer_);
+}
+
+Result<void> DeviceBuffer::write(std::span<const std::byte> content) {
+  if (content.size() > size_.count) {
+    return Error{ErrorCode::kOutOfRange, "a copy is larger than its device buffer"};
+  }
+  return driver_->check((*driver_)->memcpy_h_to_d(pointer_, content.data(), content.size()),
+                        "cuMemcpyHtoD");
+}
+
+Result<void> DeviceBuffer::read(std::span<std::byte> content) const {
+  if (content.size() > size_.count) {
+    return Error{ErrorCode::kOutOfRange, "a copy is larger than its device buffer"};
+  }
+  return driver_->check((*driver_)->memcpy_d_to_h(content.data(), pointer_, content.size()),
+                        "cuMemcpyDtoH");
+}
+
+Result<void> DeviceBuffer::fill(unsigned char value) {
+  return driver_->check((*driver_)->memset_d8(pointer_, value, size_.count), "cuMemsetD8");
+}
+
+Result<Module> Module::load(const Driver& driver, const std::string& image) {
+  CUmodule module = nullptr;
+  RETURN_IF_ERROR(
+      driver.check(driver->module_load_data(&module, image.c_str()), "cuModuleLoadData"));
+  return Module(&driver, module);
+}
+
+Module::~Module() {
+  if (driver_ != nullptr) (*driver_)->module_unload(module_);
+}
+
+Result<CUfunction> Module::function(const std::string& symbol) const {
+  CUfunction function = nullptr;
+  const CUresult result = (*driver_)->module_get_function(&function, module_, symbol.c_str());
+  RETURN_IF_ERROR(driver_->check(result, "cuModuleGetFunction of " + symbol));
+  return function;
+}
+
+Result<void> launch(const Driver& driver, CUfunction function, Dimensions grid, Dimensions block,
+                    unsigned shared_bytes, std::span<void* const> parameters) {
+  return driver.check(
+      driver->launch_kernel(function, grid.x, grid.y, grid.z, block.x, block.y, block.z,
+                            shared_bytes, nullptr, const_cast<void**>(parameters.data()), nullptr),
+      "cuLaunchKernel");
+}
+
+}  // namespace lambent::cuda
