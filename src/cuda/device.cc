@@ -35,8 +35,8 @@ Result<void> Context::synchronize() const {
 
 Result<DeviceBuffer> DeviceBuffer::allocate(const Driver& driver, Bytes size) {
   CUdeviceptr pointer = 0;
-  RETURN_IF_ERROR(driver.check(driver->mem_alloc(&pointer, size.count),
-                               "cuMemAlloc of " + to_string(size)));
+  RETURN_IF_ERROR(
+      driver.check(driver->mem_alloc(&pointer, size.count), "cuMemAlloc of " + to_string(size)));
   return DeviceBuffer(&driver, pointer, size);
 }
 

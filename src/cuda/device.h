@@ -18,8 +18,8 @@ namespace lambent::cuda {
 class Context {
  public:
   static Result<Context> create(const Driver& driver, int ordinal);
-  Context(Context&& other) noexcept : driver_(std::exchange(other.driver_, nullptr)),
-                                      device_(other.device_) {}
+  Context(Context&& other) noexcept
+      : driver_(std::exchange(other.driver_, nullptr)), device_(other.device_) {}
   ~Context();
 
   // The compute capability, such as {9, 0}.
@@ -36,8 +36,10 @@ class Context {
 class DeviceBuffer {
  public:
   static Result<DeviceBuffer> allocate(const Driver& driver, Bytes size);
-  DeviceBuffer(DeviceBuffer&& other) noexcept : driver_(std::exchange(other.driver_, nullptr)),
-                                                pointer_(other.pointer_), size_(other.size_) {}
+  DeviceBuffer(DeviceBuffer&& other) noexcept
+      : driver_(std::exchange(other.driver_, nullptr)),
+        pointer_(other.pointer_),
+        size_(other.size_) {}
   ~DeviceBuffer();
 
   CUdeviceptr pointer() const { return pointer_; }
@@ -64,8 +66,8 @@ class Module {
  public:
   // FAILED_PRECONDITION if the image is not for this driver: try the next.
   static Result<Module> load(const Driver& driver, const std::string& image);
-  Module(Module&& other) noexcept : driver_(std::exchange(other.driver_, nullptr)),
-                                    module_(other.module_) {}
+  Module(Module&& other) noexcept
+      : driver_(std::exchange(other.driver_, nullptr)), module_(other.module_) {}
   ~Module();
 
   Result<CUfunction> function(const std::string& symbol) const;

@@ -37,8 +37,7 @@ Result<std::unique_ptr<Driver>> Driver::load() {
   }
   std::unique_ptr<Driver> driver(new Driver);
 #define DRIVER_FUNCTION(name, symbol, parameters) \
-  driver->functions_.name =                       \
-      reinterpret_cast<CUresult(*) parameters>(dlsym(library, #symbol));
+  driver->functions_.name = reinterpret_cast<CUresult(*) parameters>(dlsym(library, #symbol));
 #include "cuda_abi/driver_table.inc"
 #undef DRIVER_FUNCTION
   if (driver->functions_.init == nullptr || driver->functions_.get_error_name == nullptr) {

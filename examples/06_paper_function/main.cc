@@ -1,0 +1,82 @@
+// A function of a paper's catalogue: holds a stated amount of device memory, takes a stated time to
+// start, and occupies the device for a stated time in every invocation. All times are modelled:
+// divided by LAMBENT_TIME_SCALE where they are slept through, left to the driver where they are
+// not.
+#include <cmath>
+#include <cstdlib>
+#include <ctime>
+
+#include "examples/native_gpu.h"
+#include "runtime_client/runtime_client.h"
+
+namespace {
+
+using lambent::Bytes;
+using lambent::Error;
+using lambent::ErrorCode;
+using lambent::Result;
+using lambent::examples::Gpu;
+using lambent::runtime_client::Handler;
+using lambent::runtime_client::HandlerError;
+using lambent::runtime_client::Invocation;
+using lambent::runtime_client::Outcome;
+using lambent::runtime_client::Response;
+
+Result<double> number_from(const char* name, double otherwise) {
+  const char* text = std::getenv(name);
+  if (text == nullptr) return otherwise;
+  char* end = nullptr;
+  const double number = std::strtod(text, &end);
+  if (end == text || *end != '\0' || !std::isfinite(number) || number < 0 || number > 1e9) {
+    return Error{ErrorCode::kInvalidArgument,
+                 std::string(name) + " is '" + text + "', not a number from 0 to 1e9"};
+  }
+  return number;
+}
+
+void sleep_ms(double amount) {
+  timespec left = {};
+  left.tv_sec = static_cast<time_t>(amount / 1000);
+  left.tv_nsec = static_cast<long>((amount - static_cast<double>(left.tv_sec) * 1000) * 1e6);
+  while (nanosleep(&left, &left) != 0) {
+  }
+}
+
+struct PaperFunction {
+  std::unique_ptr<Gpu> gpu;
+  lambent::cuda::DeviceBuffer memory;
+  CUfunction occupy;
+  double warm_ms;
+
+  Outcome invoke() {
+    const auto nanoseconds = static_cast<unsigned long long>(warm_ms * 1e6);
+    auto done = gpu->launch(occupy, {1}, {1}, 0, nanoseconds);
+    if (done.ok()) done = gpu->synchronize();
+    if (!done.ok()) {
+      return HandlerError{done.error().message, std::string(name_of(done.error().code))};
+    }
+    return Response{"{\"modelled_ms\":" + std::to_string(warm_ms) + "}"};
+  }
+};
+
+Result<Handler> make_handler() {
+  ASSIGN_OR_RETURN(const double memory_mib, number_from("LAMBENT_PAPER_MEMORY_MIB", 0));
+  ASSIGN_OR_RETURN(const double init_ms, number_from("LAMBENT_PAPER_INIT_MS", 0));
+  ASSIGN_OR_RETURN(const double warm_ms, number_from("LAMBENT_PAPER_WARM_MS", 100));
+  ASSIGN_OR_RETURN(const double time_scale, number_from("LAMBENT_TIME_SCALE", 1));
+  if (time_scale == 0) return Error{ErrorCode::kInvalidArgument, "LAMBENT_TIME_SCALE is 0"};
+  const char* root = std::getenv("LAMBDA_TASK_ROOT");
+  ASSIGN_OR_RETURN(auto gpu, Gpu::open(std::string(root == nullptr ? "." : root) + "/bundles"));
+  ASSIGN_OR_RETURN(const CUfunction occupy, gpu->kernel("occupy", "occupy"));
+  const auto bytes = static_cast<uint64_t>(memory_mib * 1024 * 1024);
+  ASSIGN_OR_RETURN(auto memory, gpu->buffer(Bytes(std::max<uint64_t>(bytes, 1))));
+  sleep_ms(init_ms / time_scale);
+  // A std::function can be copied, so what it holds must be shared.
+  const auto function = std::make_shared<PaperFunction>(
+      PaperFunction{std::move(gpu), std::move(memory), occupy, warm_ms});
+  return Handler([function](const Invocation&) { return function->invoke(); });
+}
+
+}  // namespace
+
+int main() { return lambent::runtime_client::run(make_handler); }
