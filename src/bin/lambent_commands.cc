@@ -1,0 +1,243 @@
+#include "bin/lambent_commands.h"
+
+#include <unistd.h>
+
+#include <CLI/CLI.hpp>
+#include <functional>
+#include <iostream>
+
+#include "bin/lambent_paths.h"
+#include "cli/deploy.h"
+#include "cli/invoke.h"
+#include "cli/listing.h"
+#include "cli/logs.h"
+#include "cli/remove.h"
+#include "cli/replay.h"
+#include "cli/report.h"
+
+#ifndef LAMBENT_VERSION
+#define LAMBENT_VERSION "0.0.0"
+#endif
+
+namespace lambent::bin {
+namespace {
+
+using cli::Console;
+using cli::Transport;
+
+// What all verbs share, and the one that was chosen.
+struct Shell {
+  CLI::App app{
+      "Lambent: functions on GPUs.\n\n"
+      "  lambent serve                    run a worker here (see 'lambent serve --help')\n"
+      "  lambent bundle                   compile kernels (see 'lambent bundle --help')"};
+  std::string endpoint = default_endpoint();
+  Console console{std::cout, std::cerr, false, isatty(STDERR_FILENO) != 0};
+  // Runs the chosen verb; the endpoint is parsed already.
+  std::function<int(Transport&, const http::Endpoint&)> verb;
+};
+
+CLI::App* add_verb(Shell& shell, const char* name, const char* what, const std::string& example) {
+  CLI::App* verb = shell.app.add_subcommand(name, what);
+  verb->footer("Example:\n  " + example);
+  verb->add_flag("--json", shell.console.json, "results as JSON");
+  verb->add_option("--endpoint", shell.endpoint,
+                   "the worker: http://HOST:PORT or unix:PATH (or LAMBENT_ENDPOINT)");
+  return verb;
+}
+
+void add_deploy(Shell& shell) {
+  auto options = std::make_shared<cli::DeployOptions>();
+  CLI::App* verb = add_verb(shell, "deploy", "create or update a function from its lambent.toml",
+                            "lambent deploy examples/02_vector_add");
+  verb->add_option("PATH", options->path, "a folder with lambent.toml, or such a file");
+  verb->add_option("--name", options->name, "instead of the manifest's name");
+  verb->add_option("--code", options->code, "a folder or .zip instead of the manifest's code");
+  verb->callback([&shell, options] {
+    shell.verb = [&shell, options](Transport& transport, const http::Endpoint&) {
+      return cli::run_deploy(transport, shell.console, *options);
+    };
+  });
+}
+
+void add_invoke(Shell& shell) {
+  auto options = std::make_shared<cli::InvokeOptions>();
+  auto timeout_s = std::make_shared<double>(7200);
+  CLI::App* verb =
+      add_verb(shell, "invoke", "run a function; its answer on stdout, its phases on stderr",
+               "lambent invoke hello -d '{\"name\": \"world\"}'");
+  verb->add_option("NAME", options->name, "the function")->required();
+  auto* data = verb->add_option("-d,--data", options->payload, "the event, JSON (default {})");
+  verb->add_option("--file", options->file, "the event from a file; - is stdin")->excludes(data);
+  verb->add_flag("--raw", options->raw, "the event is bytes, not JSON");
+  verb->add_option("--content-type", options->content_type, "what the event is");
+  verb->add_flag("--async", options->asynchronous, "queue it durably and print its id");
+  verb->add_flag("--log", options->log, "also show the last 4 KB that the function printed");
+  verb->add_option("--output", options->output, "write the answer to this file");
+  verb->add_option("--timeout", *timeout_s, "seconds to wait for the answer")
+      ->check(CLI::Range(0.001, 1e6));
+  verb->callback([&shell, options, timeout_s] {
+    options->timeout = from_seconds(*timeout_s);
+    shell.verb = [&shell, options](Transport& transport, const http::Endpoint&) {
+      return cli::run_invoke(transport, shell.console, *options);
+    };
+  });
+}
+
+void add_result(Shell& shell) {
+  auto options = std::make_shared<cli::ResultOptions>();
+  CLI::App* verb = add_verb(shell, "result", "fetch what an asynchronous invocation answered",
+                            "lambent result 0e6c9d1e-4f2c-4c33-9a52-6f1b1b3f0f7a --wait");
+  verb->add_option("ID", options->id, "as 'lambent invoke --async' printed it")->required();
+  verb->add_flag("--wait", options->wait, "until it is done");
+  verb->add_option("--output", options->output, "write the answer to this file");
+  verb->callback([&shell, options] {
+    shell.verb = [&shell, options](Transport& transport, const http::Endpoint&) {
+      return cli::run_result(transport, shell.console, *options);
+    };
+  });
+}
+
+void add_listing(Shell& shell) {
+  add_verb(shell, "ls", "list the functions", "lambent ls --json")->callback([&shell] {
+    shell.verb = [&shell](Transport& transport, const http::Endpoint&) {
+      return cli::run_ls(transport, shell.console);
+    };
+  });
+  add_verb(shell, "ps", "list the sandboxes", "lambent ps")->callback([&shell] {
+    shell.verb = [&shell](Transport& transport, const http::Endpoint&) {
+      return cli::run_ps(transport, shell.console);
+    };
+  });
+  add_verb(shell, "version", "the versions of this program and of the worker", "lambent version")
+      ->callback([&shell] {
+        shell.verb = [&shell](Transport& transport, const http::Endpoint&) {
+          return cli::run_version(transport, shell.console, LAMBENT_VERSION);
+        };
+      });
+}
+
+void add_logs(Shell& shell) {
+  auto options = std::make_shared<cli::LogsOptions>();
+  CLI::App* verb = add_verb(shell, "logs", "what a function printed", "lambent logs -f hello");
+  verb->add_option("NAME", options->name, "the function")->required();
+  verb->add_flag("-f,--follow", options->follow, "go on as more comes");
+  verb->callback([&shell, options] {
+    shell.verb = [&shell, options](Transport& transport, const http::Endpoint&) {
+      return cli::run_logs(transport, shell.console, *options);
+    };
+  });
+}
+
+void add_rm(Shell& shell) {
+  auto names = std::make_shared<std::vector<std::string>>();
+  CLI::App* verb = add_verb(shell, "rm", "remove functions", "lambent rm hello");
+  verb->add_option("NAME", *names, "the functions")->required();
+  verb->callback([&shell, names] {
+    shell.verb = [&shell, names](Transport& transport, const http::Endpoint&) {
+      return cli::run_rm(transport, shell.console, *names);
+    };
+  });
+}
+
+void add_replay(Shell& shell) {
+  struct Flags {
+    cli::ReplayOptions options;
+    double start_s = 0;
+    double duration_s = 0;
+    std::string spread = "uniform";
+    bool no_overhead = false;
+  };
+  auto flags = std::make_shared<Flags>();
+  cli::ReplayOptions& options = flags->options;
+  options.catalogue = find_shared("catalogue/mqfq_table1.csv");
+  options.paper_function = find_example("06_paper_function");
+  CLI::App* verb =
+      add_verb(shell, "replay", "send a trace at its own times and tell what came of it",
+               "lambent replay t7.csv --deploy --time-scale 10 --duration 120 --out mqfq.jsonl");
+  verb->add_option("TRACE", options.trace,
+                   "t_ms,function rows, Azure minute counts or Azure 2021; plain or .gz. Without "
+                   "one, a workload is generated from --seed");
+  verb->add_option("--functions", options.catalogue, "the catalogue: what functions take");
+  verb->add_option("--time-scale", options.time_scale,
+                   "modelled seconds per real second, as the worker's device has it");
+  verb->add_option("--duration", flags->duration_s, "seconds of the trace's window (0: to its end)")
+      ->check(CLI::Range(0.0, 1e9));
+  verb->add_option("--start", flags->start_s, "seconds into the trace where the window begins")
+      ->check(CLI::Range(0.0, 1e9));
+  verb->add_option("--rate-scale", options.read.rate_scale,
+                   "the trace runs this many times as fast")
+      ->check(CLI::Range(1e-6, 1e9));
+  verb->add_option("--spread", flags->spread, "where arrivals lie in a minute of counts")
+      ->check(CLI::IsMember({"uniform", "equidistant", "poisson"}));
+  verb->add_option("--busiest", options.read.busiest, "only the N busiest functions");
+  verb->add_option("--only", options.read.only, "only these functions")->delimiter(',');
+  verb->add_option("--seed", options.read.seed, "of spreading, drawing and generating");
+  verb->add_option("--load", options.load, "offered load of a generated workload")
+      ->check(CLI::Range(1e-6, 1e6));
+  verb->add_flag("--skip-bad-rows", options.read.skip_bad_rows, "instead of refusing the trace");
+  verb->add_option("--out", options.out, "write a result file for 'lambent report'");
+  verb->add_option("--label", options.label, "name of the run (default: the worker's policy)");
+  verb->add_flag("--deploy", options.deploy, "deploy a paper function for each function first");
+  verb->add_option("--paper-function", options.paper_function, "the folder of its package");
+  verb->add_option("--prefix", options.prefix, "of the names of the deployed functions");
+  verb->add_option("--give-up", options.give_up_s,
+                   "modelled seconds to wait for answers after the last arrival")
+      ->check(CLI::Range(0.0, 1e6));
+  verb->add_option("--outstanding", options.most_outstanding,
+                   "invocations that may wait at once; those beyond are counted, not sent")
+      ->check(CLI::Range(size_t{1}, limits::kReplayOutstanding));
+  verb->add_flag("--no-overhead", flags->no_overhead,
+                 "do not measure the overhead first; the result is then not checked by it");
+  verb->callback([&shell, flags] {
+    cli::ReplayOptions& chosen = flags->options;
+    chosen.read.start = from_seconds(flags->start_s);
+    chosen.read.length = from_seconds(flags->duration_s);
+    chosen.read.spreading = *workload::spreading_from_name(flags->spread);
+    chosen.measure_overhead = !flags->no_overhead;
+    shell.verb = [&shell, flags](Transport& transport, const http::Endpoint& endpoint) {
+      return cli::run_replay(transport, endpoint, shell.console, flags->options);
+    };
+  });
+}
+
+void add_report(Shell& shell) {
+  auto options = std::make_shared<cli::ReportOptions>();
+  CLI::App* verb =
+      add_verb(shell, "report", "one HTML page (and a table) from the result files of runs",
+               "lambent report fcfs.jsonl mqfq.jsonl -o report.html");
+  verb->add_option("FILE", options->files, "result files of 'lambent replay --out'")->required();
+  verb->add_option("-o,--output", options->output, "the page to write");
+  verb->add_option("--title", options->title, "of the page");
+  verb->callback([&shell, options] {
+    shell.verb = [&shell, options](Transport&, const http::Endpoint&) {
+      return cli::run_report(shell.console, *options);
+    };
+  });
+}
+
+}  // namespace
+
+int run_client_command(int argc, char** argv) {
+  Shell shell;
+  shell.app.require_subcommand(1);
+  shell.app.set_version_flag("--version", "lambent " LAMBENT_VERSION);
+  shell.app.add_option("--endpoint", shell.endpoint,
+                       "the worker: http://HOST:PORT or unix:PATH (or LAMBENT_ENDPOINT)");
+  for (const auto add : {add_deploy, add_invoke, add_result, add_listing, add_logs, add_rm,
+                         add_replay, add_report}) {
+    add(shell);
+  }
+  try {
+    shell.app.parse(argc, argv);
+  } catch (const CLI::ParseError& error) {
+    // Asking for help is a success; all else that is wrong with a command line is 2.
+    return shell.app.exit(error) == 0 ? 0 : 2;
+  }
+  const auto endpoint = http::parse_endpoint(shell.endpoint);
+  if (!endpoint.ok()) return cli::fail(shell.console, endpoint.error());
+  cli::HttpTransport transport(*endpoint);
+  return shell.verb(transport, *endpoint);
+}
+
+}  // namespace lambent::bin

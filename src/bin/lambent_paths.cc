@@ -1,0 +1,57 @@
+#include "bin/lambent_paths.h"
+
+#include <unistd.h>
+
+#include <cstdlib>
+#include <filesystem>
+#include <initializer_list>
+
+namespace lambent::bin {
+namespace {
+
+namespace fs = std::filesystem;
+
+std::string first_existing(std::initializer_list<std::string> candidates) {
+  std::error_code ignored;
+  for (const std::string& candidate : candidates) {
+    if (fs::exists(candidate, ignored)) return fs::path(candidate).lexically_normal().string();
+  }
+  return "";
+}
+
+}  // namespace
+
+std::string own_folder() {
+  std::error_code code;
+  const fs::path self = fs::read_symlink("/proc/self/exe", code);
+  return code ? "." : self.parent_path().string();
+}
+
+std::string find_shared(const std::string& name) {
+  const std::string own = own_folder();
+  return first_existing({own + "/../share/lambent/" + name, own + "/../share/" + name,
+                         own + "/../../../share/" + name});
+}
+
+std::string find_example(const std::string& name) {
+  const std::string own = own_folder();
+  for (const std::string& folder :
+       {own + "/../examples/" + name, own + "/../share/lambent/examples/" + name}) {
+    if (!first_existing({folder + "/bootstrap"}).empty()) return first_existing({folder});
+  }
+  return "";
+}
+
+std::string default_endpoint() {
+  if (const char* endpoint = std::getenv("LAMBENT_ENDPOINT"); endpoint && *endpoint != '\0') {
+    return endpoint;
+  }
+  std::string own_socket;
+  if (const char* runtime = std::getenv("XDG_RUNTIME_DIR"); runtime && *runtime != '\0') {
+    own_socket = std::string(runtime) + "/lambent/lambent.sock";
+  }
+  const std::string socket = first_existing({own_socket, "/run/lambent/lambent.sock"});
+  return socket.empty() ? "http://127.0.0.1:8980" : "unix:" + socket;
+}
+
+}  // namespace lambent::bin

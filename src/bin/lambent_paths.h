@@ -1,0 +1,20 @@
+// Where the command finds its neighbours: its own folder, shared data, the worker's address. Reads
+// the environment and /proc; used by the mains, once, at start.
+#pragma once
+
+#include <string>
+
+namespace lambent::bin {
+
+// The folder that this program lies in.
+std::string own_folder();
+// share/... of an installation (beside bin/) or of a source tree (above build/KIND/bin); empty if
+// there is no such file.
+std::string find_shared(const std::string& name);
+// The folder of a built example, in an installation or a build; empty if it is not built.
+std::string find_example(const std::string& name);
+// LAMBENT_ENDPOINT, else the socket of a worker on this machine if there is one, else
+// http://127.0.0.1:8980.
+std::string default_endpoint();
+
+}  // namespace lambent::bin

@@ -1,0 +1,72 @@
+#include "cli/answer.h"
+
+#include <charconv>
+#include <cmath>
+#include <cstdio>
+
+#include "cli/base64.h"
+
+namespace lambent::cli {
+namespace {
+
+std::optional<int64_t> number_in(const http::Headers& headers, std::string_view name) {
+  const std::string_view text = headers.get(name);
+  int64_t number = 0;
+  const auto [end, code] = std::from_chars(text.data(), text.data() + text.size(), number);
+  if (text.empty() || code != std::errc() || end != text.data() + text.size()) return std::nullopt;
+  return number;
+}
+
+std::optional<Phases> phases_in(const http::Headers& headers) {
+  const auto queue = number_in(headers, "x-lambent-queue-us");
+  const auto sandbox = number_in(headers, "x-lambent-sandbox-us");
+  const auto init = number_in(headers, "x-lambent-init-us");
+  const auto run = number_in(headers, "x-lambent-run-us");
+  if (!queue || !sandbox || !init || !run) return std::nullopt;
+  return Phases{.queue = microseconds(*queue),
+                .sandbox = microseconds(*sandbox),
+                .init = microseconds(*init),
+                .run = microseconds(*run)};
+}
+
+// Whole milliseconds, with one digit more below ten: "0", "0.4", "12".
+std::string short_milliseconds(Duration duration) {
+  const double ms = to_milliseconds(duration);
+  char text[32];
+  std::snprintf(text, sizeof(text), ms >= 9.95 || ms < 0.05 ? "%.0f" : "%.1f", ms);
+  return text;
+}
+
+}  // namespace
+
+Answer answer_of(const http::Response& response) {
+  const http::Headers& headers = response.headers;
+  Answer answer{.id = std::string(headers.get("x-amzn-requestid")),
+                .function_failed = !headers.get("x-amz-function-error").empty(),
+                .phases = phases_in(headers),
+                .payload = response.body};
+  for (const StartClass start : {StartClass::kCold, StartClass::kGpuCold, StartClass::kWarm}) {
+    if (headers.get("x-lambent-start") == name_of(start)) answer.start = start;
+  }
+  const auto peak = number_in(headers, "x-lambent-device-memory-peak-bytes");
+  if (peak && *peak > 0) answer.device_memory_peak = Bytes(static_cast<uint64_t>(*peak));
+  if (auto tail = base64_decode(headers.get("x-amz-log-result"))) answer.log_tail = *tail;
+  return answer;
+}
+
+std::string phases_line(const Answer& answer) {
+  std::string line;
+  if (answer.phases) {
+    const Phases& phases = *answer.phases;
+    line = short_milliseconds(phases.total()) + " ms  queue " + short_milliseconds(phases.queue) +
+           " | sandbox " + short_milliseconds(phases.sandbox) + " | init " +
+           short_milliseconds(phases.init) + " | run " + short_milliseconds(phases.run) + "   ";
+  }
+  if (answer.start) line += std::string(name_of(*answer.start)) + "   ";
+  if (answer.device_memory_peak.count > 0) {
+    line += "gpu memory " + to_string(answer.device_memory_peak) + "   ";
+  }
+  return line + "id " + answer.id;
+}
+
+}  // namespace lambent::cli

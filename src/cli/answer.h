@@ -1,0 +1,29 @@
+// Answer: what the worker says about one invocation, in the headers and body of its response. A
+// value; read by invoke, result and replay.
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include "domain/invocation.h"
+#include "http/message.h"
+
+namespace lambent::cli {
+
+struct Answer {
+  std::string id;
+  bool function_failed = false;  // X-Amz-Function-Error: the payload tells what happened
+  // What the worker says about where the time went; nothing if it does not.
+  std::optional<Phases> phases;
+  std::optional<StartClass> start;
+  Bytes device_memory_peak;
+  std::string payload;
+  std::string log_tail;  // decoded; only if it was asked for
+};
+
+Answer answer_of(const http::Response& response);
+
+// "312 ms  queue 4 | sandbox 2 | init 80 | run 226   cold   id 4f2c..."
+std::string phases_line(const Answer& answer);
+
+}  // namespace lambent::cli

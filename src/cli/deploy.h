@@ -1,0 +1,30 @@
+// lambent deploy: reads lambent.toml, zips the code, creates or updates the function.
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include "cli/console.h"
+#include "cli/transport.h"
+#include "domain/function.h"
+
+namespace lambent::cli {
+
+struct DeployOptions {
+  std::string path = ".";  // a folder with lambent.toml, or such a file
+  // Override what the manifest says.
+  std::optional<std::string> name;
+  std::optional<std::string> code;  // relative to the working folder
+};
+
+int run_deploy(Transport& transport, Console& console, const DeployOptions& options);
+
+struct Deployed {
+  bool created = false;  // or updated
+  std::string answer;    // the worker's FunctionConfiguration, JSON
+};
+// Creates the function, or updates code and configuration of the one that has its name.
+Result<Deployed> deploy_function(Transport& transport, const FunctionSpec& spec,
+                                 const std::string& zip);
+
+}  // namespace lambent::cli

@@ -1,0 +1,76 @@
+#include "cli/function_request.h"
+
+#include <cstdio>
+#include <nlohmann/json.hpp>
+
+#include "cli/base64.h"
+
+namespace lambent::cli {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+http::Request request(std::string method, std::string target, const Json& body) {
+  http::Request request{.method = std::move(method), .target = std::move(target)};
+  request.headers.add("Content-Type", "application/json");
+  request.body = body.dump(-1, ' ', false, Json::error_handler_t::replace);
+  return request;
+}
+
+std::string shortest(double number) {
+  char text[32];
+  std::snprintf(text, sizeof(text), "%.9g", number);
+  return text;
+}
+
+// Lambda has no words for these: they travel as tags.
+Json tags_of(const FunctionSpec& spec) {
+  Json tags = Json::object();
+  for (const auto& [key, value] : spec.tags) tags[key] = value;
+  if (spec.gpu.memory.count > 0) {
+    tags["lambent:gpu-memory"] = std::to_string(spec.gpu.memory.count >> 20) + "MiB";
+    tags["lambent:launch-mode"] =
+        spec.gpu.launch_mode == GpuNeeds::LaunchMode::kModel ? "model" : "compute";
+  }
+  if (spec.weight != 1) tags["lambent:weight"] = shortest(spec.weight);
+  if (spec.max_concurrency != 1) {
+    tags["lambent:max-concurrency"] = std::to_string(spec.max_concurrency);
+  }
+  return tags;
+}
+
+Json configuration_of(const FunctionSpec& spec) {
+  Json json = {{"FunctionName", spec.name.name},
+               {"Runtime", spec.runtime_name},
+               {"Role", spec.role.empty() ? "arn:aws:iam::000000000000:role/lambent" : spec.role},
+               {"Handler", spec.handler.empty() ? "bootstrap" : spec.handler},
+               {"Description", spec.description},
+               {"Timeout", std::chrono::duration_cast<seconds>(spec.timeout).count()},
+               {"MemorySize", spec.memory.count >> 20},
+               {"Environment", {{"Variables", Json::object()}}},
+               {"Tags", tags_of(spec)}};
+  for (const auto& [key, value] : spec.environment) json["Environment"]["Variables"][key] = value;
+  return json;
+}
+
+}  // namespace
+
+std::string function_target(const std::string& name, std::string_view rest) {
+  return "/2015-03-31/functions/" + http::percent_encode(name) + std::string(rest);
+}
+
+http::Request create_request(const FunctionSpec& spec, std::string_view zip) {
+  Json json = configuration_of(spec);
+  json["Code"] = {{"ZipFile", base64_encode(zip)}};
+  return request("POST", "/2015-03-31/functions", json);
+}
+
+http::Request update_code_request(const std::string& name, std::string_view zip) {
+  return request("PUT", function_target(name, "/code"), {{"ZipFile", base64_encode(zip)}});
+}
+
+http::Request update_configuration_request(const FunctionSpec& spec) {
+  return request("PUT", function_target(spec.name.name, "/configuration"), configuration_of(spec));
+}
+
+}  // namespace lambent::cli

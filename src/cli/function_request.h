@@ -1,0 +1,20 @@
+// The Lambda API's words for deploying a function: what we send to create or change one. Pure; used
+// by deploy and replay.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "domain/function.h"
+#include "http/message.h"
+
+namespace lambent::cli {
+
+http::Request create_request(const FunctionSpec& spec, std::string_view zip);
+http::Request update_code_request(const std::string& name, std::string_view zip);
+http::Request update_configuration_request(const FunctionSpec& spec);
+
+// "/2015-03-31/functions/NAME" with `rest` after it.
+std::string function_target(const std::string& name, std::string_view rest = "");
+
+}  // namespace lambent::cli

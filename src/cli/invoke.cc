@@ -1,0 +1,132 @@
+#include "cli/invoke.h"
+
+#include <iostream>
+#include <iterator>
+#include <nlohmann/json.hpp>
+#include <thread>
+
+#include "base/fd.h"
+#include "cli/answer.h"
+#include "cli/api_error.h"
+#include "cli/function_request.h"
+#include "domain/limits.h"
+
+namespace lambent::cli {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+Result<std::string> payload_of(const InvokeOptions& options) {
+  std::string payload;
+  if (options.file && *options.file == "-") {
+    payload.assign(std::istreambuf_iterator<char>(std::cin), {});
+  } else if (options.file) {
+    // A byte more than fits, so that the worker's own limit is what is heard of.
+    ASSIGN_OR_RETURN(payload, read_file(*options.file, 2 * limits::kSyncPayload.count));
+  } else {
+    payload = options.payload.value_or("{}");
+  }
+  if (!options.raw && options.content_type.empty() && !Json::accept(payload)) {
+    return Error{ErrorCode::kInvalidArgument,
+                 "the payload is not JSON; quote texts, or send it as it is with --raw"};
+  }
+  return payload;
+}
+
+http::Request request_of(const InvokeOptions& options, std::string payload) {
+  http::Request request{.method = "POST", .target = function_target(options.name, "/invocations")};
+  const char* raw_or_json = options.raw ? "application/octet-stream" : "application/json";
+  request.headers.add("Content-Type",
+                      options.content_type.empty() ? raw_or_json : options.content_type);
+  request.headers.add("X-Amz-Invocation-Type", options.asynchronous ? "Event" : "RequestResponse");
+  if (options.log && !options.asynchronous) request.headers.add("X-Amz-Log-Type", "Tail");
+  request.body = std::move(payload);
+  return request;
+}
+
+Json json_of(const Answer& answer) {
+  Json json = {{"id", answer.id},
+               {"outcome", answer.function_failed ? "function_error" : "succeeded"}};
+  if (answer.start) json["start"] = name_of(*answer.start);
+  if (answer.phases) {
+    const auto us = [](Duration d) { return std::chrono::duration_cast<microseconds>(d).count(); };
+    json["phases_us"] = {{"queue", us(answer.phases->queue)},
+                         {"sandbox", us(answer.phases->sandbox)},
+                         {"init", us(answer.phases->init)},
+                         {"run", us(answer.phases->run)},
+                         {"total", us(answer.phases->total())}};
+  }
+  json["device_memory_peak_bytes"] = answer.device_memory_peak.count;
+  const Json payload = Json::parse(answer.payload, nullptr, false);
+  json["payload"] = payload.is_discarded() ? Json(answer.payload) : payload;
+  if (!answer.log_tail.empty()) json["log_tail"] = answer.log_tail;
+  return json;
+}
+
+int show(Console& console, const Answer& answer, const std::optional<std::string>& output) {
+  if (output) {
+    const auto written = write_file_atomically(*output, answer.payload, false);
+    if (!written.ok()) return fail(console, written.error());
+  }
+  if (console.json) {
+    console.out << json_of(answer).dump(2, ' ', false, Json::error_handler_t::replace) << "\n";
+  } else {
+    if (!output) {
+      console.out << answer.payload;
+      if (!answer.payload.ends_with('\n')) console.out << "\n";
+    }
+    console.out.flush();
+    if (!answer.log_tail.empty()) {
+      console.err << answer.log_tail << (answer.log_tail.ends_with('\n') ? "" : "\n");
+    }
+    console.err << (answer.function_failed ? "function error   " : "") << phases_line(answer)
+                << "\n";
+  }
+  return answer.function_failed ? kExitFunctionError : 0;
+}
+
+}  // namespace
+
+int run_invoke(Transport& transport, Console& console, const InvokeOptions& options) {
+  auto payload = payload_of(options);
+  if (!payload.ok()) return fail(console, payload.error());
+  const auto response =
+      good(transport.send(request_of(options, std::move(*payload)), options.timeout));
+  if (!response.ok()) return fail(console, response.error());
+  const Answer answer = answer_of(*response);
+  if (!options.asynchronous) return show(console, answer, options.output);
+  if (console.json) {
+    console.out << Json{{"id", answer.id}}.dump(2) << "\n";
+  } else {
+    console.out << answer.id << "\n";
+  }
+  return 0;
+}
+
+int run_result(Transport& transport, Console& console, const ResultOptions& options) {
+  const http::Request request{.method = "GET",
+                              .target = "/v1/invocations/" + http::percent_encode(options.id)};
+  const SystemClock clock;
+  const Instant until = clock.now() + options.timeout;
+  for (;;) {
+    const auto response = good(transport.send(request, seconds(60)));
+    if (!response.ok()) return fail(console, response.error());
+    if (response->status != 202) {
+      Answer answer = answer_of(*response);
+      if (answer.id.empty() || answer.id != options.id) answer.id = options.id;
+      return show(console, answer, options.output);
+    }
+    if (!options.wait) {
+      return fail(console,
+                  {ErrorCode::kUnavailable,
+                   "invocation " + options.id + " is queued or running; wait for it with --wait"});
+    }
+    if (clock.now() >= until) {
+      return fail(console, {ErrorCode::kDeadlineExceeded,
+                            "invocation " + options.id + " is still queued or running"});
+    }
+    std::this_thread::sleep_for(options.poll_every);
+  }
+}
+
+}  // namespace lambent::cli

@@ -1,0 +1,105 @@
+#include "cli/listing.h"
+
+#include <nlohmann/json.hpp>
+
+#include "base/units.h"
+#include "cli/api_error.h"
+#include "cli/text_table.h"
+
+namespace lambent::cli {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+constexpr Duration kTimeout = seconds(30);
+
+Result<Json> get_json(Transport& transport, const char* target) {
+  const auto response = good(transport.send({.method = "GET", .target = target}, kTimeout));
+  if (!response.ok()) return response.error();
+  Json json = Json::parse(response->body, nullptr, false);
+  if (json.is_discarded()) {
+    return Error{ErrorCode::kInternal, std::string("the worker's answer to ") + target +
+                                           " is not JSON; is that a Lambent worker?"};
+  }
+  return json;
+}
+
+// The list under that key, or nothing.
+Json list_in(const Json& json, const char* key) {
+  if (!json.is_object() || !json.contains(key) || !json[key].is_array()) return Json::array();
+  return json[key];
+}
+
+// A cell: text as it is, numbers in short, "-" for what is not there.
+std::string cell(const Json& row, const char* key) {
+  if (!row.is_object() || !row.contains(key) || row[key].is_null()) return "-";
+  const Json& value = row[key];
+  return value.is_string() ? value.get<std::string>() : value.dump();
+}
+
+double number(const Json& row, const char* key) {
+  if (!row.is_object() || !row.contains(key) || !row[key].is_number()) return 0;
+  return row[key].get<double>();
+}
+
+std::string bytes_cell(const Json& row, const char* key) {
+  const double bytes = number(row, key);
+  return bytes > 0 ? to_string(Bytes(static_cast<uint64_t>(bytes))) : "-";
+}
+
+}  // namespace
+
+int run_ls(Transport& transport, Console& console) {
+  const auto json = get_json(transport, "/v1/functions");
+  if (!json.ok()) return fail(console, json.error());
+  if (console.json) {
+    console.out << json->dump(2) << "\n";
+    return 0;
+  }
+  TextTable table({"NAME", "RUNTIME", ">GPU MEMORY", ">REVISION", ">QUEUED", ">RUNNING",
+                   ">COMPLETED", ">SANDBOXES"});
+  for (const Json& row : list_in(*json, "functions")) {
+    table.add({cell(row, "name"), cell(row, "runtime"), bytes_cell(row, "gpu_memory_bytes"),
+               cell(row, "revision"), cell(row, "queued"), cell(row, "running"),
+               cell(row, "completed"), cell(row, "sandboxes")});
+  }
+  console.out << table.str();
+  return 0;
+}
+
+int run_ps(Transport& transport, Console& console) {
+  const auto json = get_json(transport, "/v1/sandboxes");
+  if (!json.ok()) return fail(console, json.error());
+  if (console.json) {
+    console.out << json->dump(2) << "\n";
+    return 0;
+  }
+  TextTable table({">ID", "FUNCTION", "STATE", ">PID", ">DEVICE", ">AGE", ">INVOCATIONS",
+                   ">GPU MEMORY", ">MEMORY"});
+  for (const Json& row : list_in(*json, "sandboxes")) {
+    table.add({cell(row, "id"), cell(row, "function"), cell(row, "state"), cell(row, "pid"),
+               cell(row, "device"), human_seconds(number(row, "age_s")), cell(row, "invocations"),
+               bytes_cell(row, "device_memory_bytes"), bytes_cell(row, "host_memory_bytes")});
+  }
+  console.out << table.str();
+  return 0;
+}
+
+int run_version(Transport& transport, Console& console, const std::string& own_version) {
+  const auto worker = get_json(transport, "/v1/version");
+  if (console.json) {
+    Json json = {{"client", own_version}};
+    json["worker"] = worker.ok() ? *worker : Json();
+    console.out << json.dump(2) << "\n";
+    return 0;
+  }
+  console.out << "lambent " << own_version << "\n";
+  if (worker.ok()) {
+    console.out << "worker  " << cell(*worker, "version") << "\n";
+  } else {
+    console.out << "worker  none answers\n";
+  }
+  return 0;
+}
+
+}  // namespace lambent::cli

@@ -1,0 +1,188 @@
+#include "cli/manifest.h"
+
+#include <cmath>
+#define TOML_EXCEPTIONS 0
+#include <toml++/toml.h>
+
+#include "cli/spelling.h"
+
+namespace lambent::cli {
+namespace {
+
+constexpr std::string_view kKeys[] = {
+    "name",   "kind", "runtime",         "handler", "code", "description", "timeout_s", "memory",
+    "weight", "role", "max_concurrency", "bundles", "gpu",  "environment", "tags"};
+constexpr std::string_view kGpuKeys[] = {"memory", "launch_mode"};
+
+// Reads the keys of one table, remembering the first thing that is wrong.
+class TableReader {
+ public:
+  TableReader(const toml::table& table, std::string prefix, const std::string& file)
+      : table_(table), prefix_(std::move(prefix)), file_(file) {}
+
+  void text(std::string_view key, std::string& to) {
+    const toml::node* node = table_.get(key);
+    if (node == nullptr) return;
+    if (const auto value = node->value_exact<std::string>()) {
+      to = *value;
+    } else {
+      wrong(key, *node, "must be text in quotes");
+    }
+  }
+  std::optional<double> number(std::string_view key) {
+    const toml::node* node = table_.get(key);
+    if (node == nullptr) return std::nullopt;
+    if (node->is_number()) return node->value<double>();
+    wrong(key, *node, "must be a number");
+    return std::nullopt;
+  }
+  void whole(std::string_view key, unsigned& to) {
+    const toml::node* node = table_.get(key);
+    if (node == nullptr) return;
+    const auto value = node->value_exact<int64_t>();
+    if (value && *value > 0 && *value <= 1'000'000) {
+      to = static_cast<unsigned>(*value);
+    } else {
+      wrong(key, *node, "must be a whole number above zero");
+    }
+  }
+  // "512M", or a number of MiB.
+  void bytes(std::string_view key, Bytes& to) {
+    const toml::node* node = table_.get(key);
+    if (node == nullptr) return;
+    if (const auto text = node->value_exact<std::string>()) {
+      const auto amount = parse_bytes(*text);
+      if (amount.ok()) {
+        to = *amount;
+      } else {
+        wrong(key, *node, "is '" + *text + "', not an amount such as \"512M\"");
+      }
+    } else if (const auto mib = node->value_exact<int64_t>();
+               mib && *mib >= 0 && *mib <= (1 << 24)) {
+      to = Bytes::mib(static_cast<uint64_t>(*mib));
+    } else {
+      wrong(key, *node, "must be an amount such as \"512M\", or a number of MiB");
+    }
+  }
+  void texts(std::string_view key, std::vector<std::string>& to) {
+    const toml::node* node = table_.get(key);
+    if (node == nullptr) return;
+    if (!node->is_array()) return wrong(key, *node, "must be a list of texts");
+    for (const toml::node& each : *node->as_array()) {
+      const auto value = each.value_exact<std::string>();
+      if (!value) return wrong(key, each, "must be a list of texts");
+      to.push_back(*value);
+    }
+  }
+  void text_map(std::string_view key, std::map<std::string, std::string>& to) {
+    const toml::node* node = table_.get(key);
+    if (node == nullptr) return;
+    if (!node->is_table()) return wrong(key, *node, "must be a table of texts");
+    for (const auto& [name, value] : *node->as_table()) {
+      const auto text = value.value_exact<std::string>();
+      if (!text) return wrong(key, value, "must have only texts in quotes");
+      to[std::string(name.str())] = *text;
+    }
+  }
+  const toml::table* table(std::string_view key) {
+    const toml::node* node = table_.get(key);
+    if (node == nullptr) return nullptr;
+    if (!node->is_table()) wrong(key, *node, "must be a table");
+    return node->as_table();
+  }
+  void wrong(std::string_view key, const toml::node& node, const std::string& why) {
+    if (!error_.empty()) return;
+    error_ = file_ + " line " + std::to_string(node.source().begin.line) + ": " + prefix_ +
+             std::string(key) + " " + why;
+  }
+  void warn_of_unknown(std::span<const std::string_view> known,
+                       std::vector<std::string>& warnings) const {
+    for (const auto& [key, node] : table_) {
+      if (std::find(known.begin(), known.end(), key.str()) != known.end()) continue;
+      std::string warning = file_ + " line " + std::to_string(node.source().begin.line) +
+                            ": no key '" + prefix_ + std::string(key.str()) + "'";
+      if (const auto meant = closest_word(key.str(), known)) {
+        warning += "; did you mean '" + prefix_ + std::string(*meant) + "'?";
+      }
+      warnings.push_back(std::move(warning));
+    }
+  }
+  Result<void> verdict() const {
+    if (error_.empty()) return {};
+    return Error{ErrorCode::kInvalidArgument, error_};
+  }
+
+ private:
+  const toml::table& table_;
+  std::string prefix_;
+  const std::string& file_;
+  std::string error_;
+};
+
+Result<void> read_gpu(const toml::table& table, const std::string& file, Manifest& manifest) {
+  TableReader reader(table, "gpu.", file);
+  reader.warn_of_unknown(kGpuKeys, manifest.warnings);
+  reader.bytes("memory", manifest.spec.gpu.memory);
+  std::string mode = "compute";
+  reader.text("launch_mode", mode);
+  if (mode == "model") {
+    manifest.spec.gpu.launch_mode = GpuNeeds::LaunchMode::kModel;
+  } else if (mode != "compute") {
+    reader.wrong("launch_mode", *table.get("launch_mode"),
+                 "is '" + mode + "'; it can be 'compute' or 'model'");
+  }
+  return reader.verdict();
+}
+
+Result<Runtime> runtime_of(const std::string& name, const std::string& file) {
+  if (name == "provided" || name.starts_with("provided.")) return Runtime::kProvided;
+  if (name == "python" || name.starts_with("python3")) return Runtime::kPython;
+  return Error{ErrorCode::kInvalidArgument,
+               file + ": runtime is '" + name +
+                   "'; it can be 'provided.al2023' (an executable named bootstrap) or 'python3'"};
+}
+
+}  // namespace
+
+Result<Manifest> parse_manifest(std::string_view text, const std::string& file) {
+  const toml::parse_result parsed = toml::parse(text);
+  if (!parsed) {
+    const auto& where = parsed.error().source().begin;
+    return Error{ErrorCode::kInvalidArgument, file + " line " + std::to_string(where.line) +
+                                                  ", column " + std::to_string(where.column) +
+                                                  ": " + std::string(parsed.error().description())};
+  }
+  Manifest manifest;
+  FunctionSpec& spec = manifest.spec;
+  TableReader reader(parsed.table(), "", file);
+  reader.warn_of_unknown(kKeys, manifest.warnings);
+  std::string kind = "handler";
+  reader.text("kind", kind);
+  reader.text("name", spec.name.name);
+  reader.text("runtime", spec.runtime_name);
+  reader.text("handler", spec.handler);
+  reader.text("code", manifest.code);
+  reader.text("description", spec.description);
+  reader.text("role", spec.role);
+  reader.bytes("memory", spec.memory);
+  reader.whole("max_concurrency", spec.max_concurrency);
+  reader.texts("bundles", manifest.bundles);
+  reader.text_map("environment", spec.environment);
+  reader.text_map("tags", spec.tags);
+  if (const auto weight = reader.number("weight")) spec.weight = *weight;
+  if (const auto timeout = reader.number("timeout_s")) {
+    // Beyond these bounds validate() refuses; clamped so that the clock's type can hold it.
+    spec.timeout = from_seconds(std::isfinite(*timeout) ? std::clamp(*timeout, -1.0, 1e6) : -1.0);
+  }
+  const toml::table* gpu = reader.table("gpu");
+  RETURN_IF_ERROR(reader.verdict());
+  if (gpu != nullptr) RETURN_IF_ERROR(read_gpu(*gpu, file, manifest));
+  if (kind != "handler") {
+    return Error{ErrorCode::kUnimplemented,
+                 file + ": kind is '" + kind + "'; only 'handler' can be deployed so far"};
+  }
+  ASSIGN_OR_RETURN(spec.runtime, runtime_of(spec.runtime_name, file));
+  return manifest;
+}
+
+}  // namespace lambent::cli

@@ -1,0 +1,24 @@
+// Manifest: what lambent.toml says about a function. A value; read by `lambent deploy`.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/result.h"
+#include "domain/function.h"
+
+namespace lambent::cli {
+
+struct Manifest {
+  FunctionSpec spec;                 // without tenant, id, revision and code
+  std::string code = ".";            // a folder or a .zip, relative to the manifest
+  std::vector<std::string> bundles;  // kernel bundles to pack along, relative to the manifest
+  // Keys that we do not know, with the one that was perhaps meant; shown, not fatal.
+  std::vector<std::string> warnings;
+};
+
+// INVALID_ARGUMENT names file, line and column, or the key, of what is wrong.
+Result<Manifest> parse_manifest(std::string_view text, const std::string& file);
+
+}  // namespace lambent::cli

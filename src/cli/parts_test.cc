@@ -1,0 +1,83 @@
+// The small parts of the command: words, numbers, plans.
+#include <gtest/gtest.h>
+
+#include "cli/base64.h"
+#include "cli/gauge.h"
+#include "cli/replay_plan.h"
+#include "cli/run_summary.h"
+#include "cli/spelling.h"
+#include "cli/staging.h"
+
+namespace lambent::cli {
+namespace {
+
+TEST(Base64, GoesBothWays) {
+  const std::pair<const char*, const char*> cases[] = {
+      {"", ""}, {"f", "Zg=="}, {"fo", "Zm8="}, {"foo", "Zm9v"}, {"foobar", "Zm9vYmFy"}};
+  for (const auto& [bytes, text] : cases) {
+    EXPECT_EQ(base64_encode(bytes), text);
+    EXPECT_EQ(base64_decode(text), bytes);
+  }
+  EXPECT_FALSE(base64_decode("Zg=").has_value());
+  EXPECT_FALSE(base64_decode("Z!==").has_value());
+}
+
+TEST(Spelling, SuggestsAKnownWordThatIsNear) {
+  constexpr std::string_view kWords[] = {"handler", "memory", "name"};
+  EXPECT_EQ(closest_word("hadler", kWords), "handler");
+  EXPECT_EQ(closest_word("nmae", kWords), "name");
+  EXPECT_FALSE(closest_word("colour", kWords).has_value());
+}
+
+TEST(Gauge, IsTheMeanOverTheDevices) {
+  constexpr std::string_view kText =
+      "# TYPE g gauge\ng_other 9\ng{gpu=\"0\"} 0.5\ng{gpu=\"1\"} 1\nnot_g 3\ng NaN\n";
+  EXPECT_EQ(mean_of_gauge(kText, "g"), 0.75);
+  EXPECT_FALSE(mean_of_gauge(kText, "h").has_value());
+}
+
+TEST(PathWords, KnowFoldersAndLastNames) {
+  EXPECT_EQ(join_path("/a/b", "../c"), "/a/c");
+  EXPECT_EQ(join_path("/a", "/x"), "/x");
+  EXPECT_EQ(folder_of("lambent.toml"), ".");
+  EXPECT_EQ(folder_of("a/b/lambent.toml"), "a/b");
+  EXPECT_EQ(last_part("/a/b/"), "b");
+}
+
+ReplayOptions plan_options() {
+  return {.catalogue = LAMBENT_SOURCE_DIR "/share/catalogue/mqfq_table1.csv"};
+}
+
+TEST(ReplayPlan, GeneratesAWorkloadWhenThereIsNoTrace) {
+  const auto plan = make_plan(plan_options());
+  ASSERT_TRUE(plan.ok()) << plan.error().message;
+  EXPECT_EQ(plan->trace.functions.size(), 24u);
+  EXPECT_EQ(plan->deployed_names[3], "replay-f0003");
+  for (size_t i = 0; i < plan->entries.size(); ++i) {
+    const FunctionSpec spec = paper_function_spec(*plan, i, 10);
+    EXPECT_TRUE(validate(spec).ok()) << validate(spec).error().message;
+    EXPECT_EQ(spec.gpu.memory, plan->entries[i].device_memory);
+    EXPECT_EQ(spec.environment.at("LAMBENT_TIME_SCALE"), "10");
+  }
+}
+
+TEST(ReplayPlan, MakesNamesThatTheWorkerTakes) {
+  EXPECT_EQ(deployed_name("replay-", "a.b/c"), "replay-a-b-c");
+  EXPECT_EQ(deployed_name("replay-", std::string(64, 'a')).size(), 64u);
+}
+
+TEST(RunSummary, CallsARunInvalidWhoseOverheadIsMoreThanTwoPercent) {
+  RunFigures run{.label = "r"};
+  run.header = {.time_scale = 10, .overhead_s = 0.001};
+  run.summary = {.count = 1, .mean_s = 1};
+  EXPECT_EQ(reason_invalid(run), "");
+  run.summary.mean_s = 0.4;
+  EXPECT_NE(reason_invalid(run).find("2.5 % of the mean latency"), std::string::npos);
+  EXPECT_NE(table_of({run}).find("INVALID r"), std::string::npos);
+  EXPECT_NE(json_of(run).find("\"valid\": false"), std::string::npos);
+  run.header.overhead_s.reset();
+  EXPECT_EQ(reason_invalid(run), "");
+}
+
+}  // namespace
+}  // namespace lambent::cli

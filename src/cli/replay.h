@@ -1,0 +1,38 @@
+// lambent replay: sends a trace to a running worker at its own times and tells what came of it.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "cli/console.h"
+#include "cli/transport.h"
+#include "domain/limits.h"
+#include "http/client.h"
+#include "workload/trace_reader.h"
+
+namespace lambent::cli {
+
+struct ReplayOptions {
+  std::string trace;      // a file; empty: a workload of our own generator
+  double load = 0.5;      // of that workload: device seconds asked for per second
+  std::string catalogue;  // share/catalogue/mqfq_table1.csv or another like it
+  workload::TraceOptions read;
+  // Real time goes this many times slower than modelled time: 10 replays ten minutes in one. Must
+  // be that of the worker's device.
+  double time_scale = 1;
+  std::optional<std::string> out;  // a result file for `lambent report`
+  std::string label;               // names the run; empty: the worker's policy
+  bool deploy = false;
+  std::string paper_function;  // the folder of the paper function's package, for `deploy`
+  std::string prefix = "replay-";
+  // After the last arrival the run waits so long (modelled) for the answers that are missing.
+  double give_up_s = 600;
+  size_t most_outstanding = limits::kReplayOutstanding;
+  bool measure_overhead = true;
+};
+
+int run_replay(Transport& transport, const http::Endpoint& endpoint, Console& console,
+               const ReplayOptions& options);
+
+}  // namespace lambent::cli

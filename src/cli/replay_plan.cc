@@ -1,0 +1,94 @@
+#include "cli/replay_plan.h"
+
+#include <cctype>
+#include <cmath>
+#include <cstdio>
+#include <set>
+
+#include "base/random.h"
+#include "workload/generator.h"
+
+namespace lambent::cli {
+namespace {
+
+// Modelled seconds that one invocation of a paper function may take before the worker ends it.
+constexpr double kPatienceFactor = 20;
+
+std::string milliseconds_text(double seconds) {
+  char text[32];
+  std::snprintf(text, sizeof(text), "%.3f", seconds * 1e3);
+  return text;
+}
+
+std::string number_text(double number) {
+  char text[32];
+  std::snprintf(text, sizeof(text), "%.9g", number);
+  return text;
+}
+
+Result<workload::Trace> open_workload(const ReplayOptions& options,
+                                      const workload::Catalogue& catalogue) {
+  if (!options.trace.empty()) return workload::open_trace(options.trace, options.read);
+  workload::GeneratorOptions generator{.offered_load = options.load, .seed = options.read.seed};
+  if (options.read.busiest > 0) generator.functions = options.read.busiest;
+  if (options.read.length > Duration::zero()) generator.duration = options.read.length;
+  return workload::generate(generator, catalogue);
+}
+
+}  // namespace
+
+std::string deployed_name(const std::string& prefix, const std::string& function) {
+  std::string name = prefix;
+  for (const char c : function) {
+    const bool fits = std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '-' || c == '_';
+    name += fits ? c : '-';
+  }
+  if (name.size() > limits::kFunctionNameLength) name.resize(limits::kFunctionNameLength);
+  return name;
+}
+
+Result<ReplayPlan> make_plan(const ReplayOptions& options) {
+  ReplayPlan plan;
+  ASSIGN_OR_RETURN(plan.catalogue, workload::open_catalogue(options.catalogue));
+  ASSIGN_OR_RETURN(plan.trace, open_workload(options, plan.catalogue));
+  if (plan.trace.functions.empty()) {
+    return Error{ErrorCode::kInvalidArgument, options.trace + " has no functions"};
+  }
+  SeededRandom random(options.read.seed);
+  ASSIGN_OR_RETURN(const auto entries,
+                   workload::assign_entries(plan.trace.functions, plan.catalogue, random));
+  std::set<std::string> taken;
+  for (size_t i = 0; i < entries.size(); ++i) {
+    plan.entries.push_back(*entries[i]);
+    std::string name = deployed_name(options.prefix, plan.trace.functions[i].name);
+    // Long names may have become the same: then the number tells them apart.
+    if (!taken.insert(name).second) {
+      const std::string number = "-" + std::to_string(i);
+      name.resize(std::min(name.size(), limits::kFunctionNameLength - number.size()));
+      name += number;
+      taken.insert(name);
+    }
+    plan.deployed_names.push_back(std::move(name));
+  }
+  return plan;
+}
+
+FunctionSpec paper_function_spec(const ReplayPlan& plan, size_t index, double time_scale) {
+  const workload::CatalogueEntry& entry = plan.entries[index];
+  FunctionSpec spec;
+  spec.name.name = plan.deployed_names[index];
+  spec.description = "stands for " + plan.trace.functions[index].name + " as " + entry.name;
+  spec.handler = "bootstrap";
+  spec.gpu.memory = entry.device_memory;
+  spec.gpu.launch_mode = GpuNeeds::LaunchMode::kModel;
+  const double longest_s = kPatienceFactor * (entry.gpu_cold_s + entry.gpu_warm_s) / time_scale;
+  const double most_s = to_seconds(limits::kMostTimeout);
+  spec.timeout = from_seconds(std::ceil(std::min(std::max(longest_s, 30.0), most_s)));
+  spec.environment = {{"LAMBENT_PAPER_MEMORY_MIB", std::to_string(entry.device_memory.count >> 20)},
+                      {"LAMBENT_PAPER_INIT_MS", milliseconds_text(entry.init_s())},
+                      {"LAMBENT_PAPER_WARM_MS", milliseconds_text(entry.gpu_warm_s)},
+                      {"LAMBENT_TIME_SCALE", number_text(time_scale)}};
+  return spec;
+}
+
+}  // namespace lambent::cli

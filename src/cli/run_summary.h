@@ -1,0 +1,27 @@
+// The figures of runs for a terminal and as JSON. Pure; used by replay and report.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "workload/result_file.h"
+
+namespace lambent::cli {
+
+struct RunFigures {
+  std::string label;  // the policy, or what the user called the run
+  workload::RunHeader header;
+  workload::Summary summary;
+  std::optional<double> utilisation;  // as the devices said
+};
+
+RunFigures figures_of(const workload::RunFile& run);
+// One row per run: mean, p50, p99, variance between functions, cold ratio, utilisation; then a line
+// for each run whose times cannot be trusted.
+std::string table_of(const std::vector<RunFigures>& runs);
+// One run as one JSON object (text).
+std::string json_of(const RunFigures& run);
+// Why the run's times are not to be trusted; empty if they are.
+std::string reason_invalid(const RunFigures& run);
+
+}  // namespace lambent::cli

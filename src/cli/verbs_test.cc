@@ -1,0 +1,294 @@
+// The verbs against a worker that answers from a script: what is asked, what is shown, how it ends.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <deque>
+#include <filesystem>
+#include <nlohmann/json.hpp>
+#include <sstream>
+
+#include "base/fd.h"
+#include "cli/base64.h"
+#include "cli/deploy.h"
+#include "cli/invoke.h"
+#include "cli/listing.h"
+#include "cli/logs.h"
+#include "cli/remove.h"
+
+namespace lambent::cli {
+namespace {
+
+using testing::HasSubstr;
+using Json = nlohmann::json;
+
+class ScriptedTransport final : public Transport {
+ public:
+  void answer(http::Response response) { answers_.push_back(std::move(response)); }
+  Result<http::Response> send(const http::Request& request, Duration) override {
+    requests.push_back(request);
+    if (answers_.empty()) return Error{ErrorCode::kUnavailable, "nobody listens"};
+    http::Response response = std::move(answers_.front());
+    answers_.pop_front();
+    return response;
+  }
+  Result<http::Response> stream(const http::Request& request, Duration timeout,
+                                const Sink& sink) override {
+    auto response = send(request, timeout);
+    if (response.ok()) sink(std::exchange(response->body, ""));
+    return response;
+  }
+
+  std::vector<http::Request> requests;
+
+ private:
+  std::deque<http::Response> answers_;
+};
+
+http::Response response(int status, std::string body,
+                        std::vector<std::pair<std::string, std::string>> headers = {}) {
+  http::Response response{.status = status, .body = std::move(body)};
+  for (auto& [name, value] : headers) response.headers.add(name, value);
+  return response;
+}
+
+http::Response invoked(std::string body) {
+  return response(200, std::move(body),
+                  {{"x-amzn-requestid", "4f2c"},
+                   {"X-Lambent-Queue-Us", "4000"},
+                   {"x-lambent-sandbox-us", "2000"},
+                   {"x-lambent-init-us", "80000"},
+                   {"x-lambent-run-us", "226000"},
+                   {"x-lambent-start", "cold"},
+                   {"x-lambent-device-memory-peak-bytes", "1048576"}});
+}
+
+class Verbs : public testing::Test {
+ protected:
+  std::ostringstream out;
+  std::ostringstream err;
+  Console console{out, err};
+  ScriptedTransport transport;
+};
+
+TEST_F(Verbs, InvokePrintsThePayloadAndOneLineOfPhases) {
+  transport.answer(invoked("{\"sum\":3}"));
+  EXPECT_EQ(run_invoke(transport, console, {.name = "a b", .payload = "{\"x\":1}"}), 0);
+  EXPECT_EQ(out.str(), "{\"sum\":3}\n");
+  EXPECT_EQ(err.str(),
+            "312 ms  queue 4.0 | sandbox 2.0 | init 80 | run 226   cold   gpu memory 1 MiB   id "
+            "4f2c\n");
+  ASSERT_EQ(transport.requests.size(), 1u);
+  EXPECT_EQ(transport.requests[0].target, "/2015-03-31/functions/a%20b/invocations");
+  EXPECT_EQ(transport.requests[0].headers.get("x-amz-invocation-type"), "RequestResponse");
+  EXPECT_EQ(transport.requests[0].headers.get("content-type"), "application/json");
+  EXPECT_EQ(transport.requests[0].body, "{\"x\":1}");
+}
+
+TEST_F(Verbs, InvokeSaysItAllInJson) {
+  console.json = true;
+  http::Response answer = invoked("{\"sum\":3}");
+  answer.headers.add("X-Amz-Log-Result", base64_encode("START\nhello\n"));
+  transport.answer(answer);
+  EXPECT_EQ(run_invoke(transport, console, {.name = "f", .log = true}), 0);
+  EXPECT_EQ(transport.requests[0].headers.get("x-amz-log-type"), "Tail");
+  EXPECT_EQ(out.str(), R"({
+  "id": "4f2c",
+  "outcome": "succeeded",
+  "start": "cold",
+  "phases_us": {
+    "queue": 4000,
+    "sandbox": 2000,
+    "init": 80000,
+    "run": 226000,
+    "total": 312000
+  },
+  "device_memory_peak_bytes": 1048576,
+  "payload": {
+    "sum": 3
+  },
+  "log_tail": "START\nhello\n"
+}
+)");
+  EXPECT_EQ(err.str(), "");
+}
+
+TEST_F(Verbs, InvokeEndsWithOneWhenTheFunctionFailed) {
+  http::Response answer = invoked("{\"errorType\":\"ValueError\"}");
+  answer.headers.add("X-Amz-Function-Error", "Unhandled");
+  transport.answer(answer);
+  EXPECT_EQ(run_invoke(transport, console, {.name = "f"}), 1);
+  EXPECT_EQ(out.str(), "{\"errorType\":\"ValueError\"}\n");
+  EXPECT_THAT(err.str(), HasSubstr("function error   312 ms"));
+}
+
+TEST_F(Verbs, InvokeRefusesAPayloadThatIsNotJsonUnlessItIsRaw) {
+  EXPECT_EQ(run_invoke(transport, console, {.name = "f", .payload = "not json"}), 13);
+  EXPECT_TRUE(transport.requests.empty());
+  EXPECT_THAT(err.str(), HasSubstr("--raw"));
+  transport.answer(invoked("x"));
+  EXPECT_EQ(run_invoke(transport, console, {.name = "f", .payload = "not json", .raw = true}), 0);
+  EXPECT_EQ(transport.requests[0].headers.get("content-type"), "application/octet-stream");
+}
+
+TEST_F(Verbs, InvokeAsyncPrintsTheIdAndResultFetchesTheAnswer) {
+  transport.answer(response(202, "", {{"x-amzn-requestid", "77aa"}}));
+  EXPECT_EQ(run_invoke(transport, console, {.name = "f", .asynchronous = true}), 0);
+  EXPECT_EQ(out.str(), "77aa\n");
+  EXPECT_EQ(transport.requests[0].headers.get("x-amz-invocation-type"), "Event");
+
+  transport.answer(response(202, "{\"status\":\"running\"}"));
+  EXPECT_EQ(run_result(transport, console, {.id = "77aa"}), 24);
+  EXPECT_THAT(err.str(), HasSubstr("--wait"));
+
+  out.str("");
+  transport.answer(response(202, ""));
+  transport.answer(invoked("7"));
+  EXPECT_EQ(
+      run_result(transport, console, {.id = "77aa", .wait = true, .poll_every = Duration::zero()}),
+      0);
+  EXPECT_EQ(out.str(), "7\n");
+  EXPECT_EQ(transport.requests.back().target, "/v1/invocations/77aa");
+}
+
+TEST_F(Verbs, ErrorsOfBothApisBecomeExitCodes) {
+  transport.answer(response(404, "{\"Type\":\"User\",\"Message\":\"Function not found: f\"}",
+                            {{"x-amzn-ErrorType", "ResourceNotFoundException"}}));
+  EXPECT_EQ(run_invoke(transport, console, {.name = "f"}), 15);
+  EXPECT_EQ(err.str(), "lambent: NOT_FOUND: Function not found: f\n");
+
+  err.str("");
+  console.json = true;
+  transport.answer(
+      response(429, R"({"error":{"code":"RESOURCE_EXHAUSTED","message":"say \"later\""}})"));
+  EXPECT_EQ(run_ls(transport, console), 18);
+  EXPECT_EQ(err.str(),
+            "{\"error\":{\"code\":\"RESOURCE_EXHAUSTED\",\"message\":\"say \\\"later\\\"\"}}\n");
+  EXPECT_EQ(Json::parse(err.str())["error"]["message"], "say \"later\"");
+
+  EXPECT_EQ(run_ls(transport, console), 24) << "nobody listens";
+  transport.answer(response(500, "<html>oops</html>"));
+  EXPECT_EQ(run_ps(transport, console), 23);
+}
+
+TEST_F(Verbs, LsAndPsSetTheWorkersListsInColumns) {
+  transport.answer(response(200, R"({"functions":[
+      {"name":"hello","runtime":"python3","revision":2,"gpu_memory_bytes":536870912,
+       "queued":1,"running":2,"completed":30,"sandboxes":2}]})"));
+  EXPECT_EQ(run_ls(transport, console), 0);
+  EXPECT_EQ(out.str(),
+            "NAME   RUNTIME  GPU MEMORY  REVISION  QUEUED  RUNNING  COMPLETED  SANDBOXES\n"
+            "hello  python3     512 MiB         2       1        2         30          2\n");
+  out.str("");
+  transport.answer(response(200, R"({"sandboxes":[
+      {"id":7,"function":"hello","state":"idle","pid":123,"device":0,"age_s":61.5,
+       "invocations":3,"device_memory_bytes":0,"host_memory_bytes":1048576}]})"));
+  EXPECT_EQ(run_ps(transport, console), 0);
+  EXPECT_EQ(out.str(),
+            "ID  FUNCTION  STATE  PID  DEVICE      AGE  INVOCATIONS  GPU MEMORY  MEMORY\n"
+            " 7  hello     idle   123       0  61.50 s            3           -   1 MiB\n");
+}
+
+TEST_F(Verbs, ListsPassTheWorkersJsonThrough) {
+  console.json = true;
+  transport.answer(response(200, "{\"functions\":[]}"));
+  EXPECT_EQ(run_ls(transport, console), 0);
+  EXPECT_EQ(out.str(), "{\n  \"functions\": []\n}\n");
+  out.str("");
+  transport.answer(response(200, "{\"version\":\"0.1.0\"}"));
+  EXPECT_EQ(run_version(transport, console, "0.1.0"), 0);
+  EXPECT_EQ(Json::parse(out.str()),
+            Json::parse(R"({"client":"0.1.0","worker":{"version":"0.1.0"}})"));
+}
+
+TEST_F(Verbs, VersionNeedsNoWorker) {
+  EXPECT_EQ(run_version(transport, console, "0.1.0"), 0);
+  EXPECT_EQ(out.str(), "lambent 0.1.0\nworker  none answers\n");
+}
+
+TEST_F(Verbs, LogsAskOnFromWhereTheLastAnswerEnded) {
+  transport.answer(response(200, "one\n", {{"x-lambent-next-offset", "4"}}));
+  transport.answer(response(200, "two\n", {{"x-lambent-next-offset", "8"}}));
+  transport.answer(response(200, "", {{"x-lambent-next-offset", "8"}}));
+  transport.answer(response(200, "three\n"));
+  EXPECT_EQ(run_logs(transport, console, {.name = "f", .follow = true}), 0);
+  EXPECT_EQ(out.str(), "one\ntwo\nthree\n");
+  ASSERT_EQ(transport.requests.size(), 4u);
+  EXPECT_EQ(transport.requests[1].target, "/v1/functions/f/log?offset=4");
+  EXPECT_EQ(transport.requests[3].target, "/v1/functions/f/log?offset=8&follow=1");
+}
+
+TEST_F(Verbs, RmGoesOnAfterAFailure) {
+  transport.answer(response(404, "{\"Message\":\"no f\"}"));
+  transport.answer(response(204, ""));
+  EXPECT_EQ(run_rm(transport, console, {"f", "g"}), 15);
+  EXPECT_EQ(out.str(), "removed g\n");
+  EXPECT_EQ(transport.requests[1].method, "DELETE");
+}
+
+class Deploy : public Verbs {
+ protected:
+  void SetUp() override {
+    std::string path = (std::filesystem::temp_directory_path() / "lambent-deploy-XXXXXX").string();
+    ASSERT_NE(mkdtemp(path.data()), nullptr);
+    folder = path;
+  }
+  void TearDown() override { std::filesystem::remove_all(folder); }
+  void write(const std::string& name, std::string_view text) {
+    const auto path = folder / name;
+    std::filesystem::create_directories(path.parent_path());
+    ASSERT_TRUE(write_file_atomically(path, text, false).ok());
+  }
+  std::filesystem::path folder;
+};
+
+TEST_F(Deploy, CreatesAFunctionFromItsManifest) {
+  write("lambent.toml",
+        "name = \"hello\"\nruntime = \"python3\"\nhandler = \"app.handler\"\ncode = \"code\"\n"
+        "memory = \"256M\"\ntimeout_s = 12\nweight = 2.5\nmax_concurency = 3\n"
+        "bundles = [\"out/add.bundle\"]\n"
+        "[gpu]\nmemory = \"1.5G\"\nlaunch_mode = \"model\"\n[environment]\nA = \"b\"\n");
+  write("code/app.py", "def handler(event, context): return event\n");
+  write("out/add.bundle", "bundle");
+  transport.answer(response(201, "{\"FunctionName\":\"hello\"}"));
+  EXPECT_EQ(run_deploy(transport, console, {.path = folder}), 0) << err.str();
+  EXPECT_THAT(err.str(), HasSubstr("line 8: no key 'max_concurency'; did you mean "
+                                   "'max_concurrency'?"));
+  EXPECT_THAT(out.str(), HasSubstr("created hello ("));
+  ASSERT_EQ(transport.requests.size(), 1u);
+  const Json sent = Json::parse(transport.requests[0].body);
+  EXPECT_EQ(sent["FunctionName"], "hello");
+  EXPECT_EQ(sent["Timeout"], 12);
+  EXPECT_EQ(sent["MemorySize"], 256);
+  EXPECT_EQ(sent["Environment"]["Variables"]["A"], "b");
+  EXPECT_EQ(sent["Tags"]["lambent:gpu-memory"], "1536MiB");
+  EXPECT_EQ(sent["Tags"]["lambent:launch-mode"], "model");
+  EXPECT_EQ(sent["Tags"]["lambent:weight"], "2.5");
+  const auto zip = base64_decode(sent["Code"]["ZipFile"].get<std::string>());
+  ASSERT_TRUE(zip.has_value());
+  EXPECT_THAT(*zip, HasSubstr("bundles/add.bundle"));
+  EXPECT_THAT(*zip, HasSubstr("app.py"));
+}
+
+TEST_F(Deploy, SaysWhatIsWrongWithAManifest) {
+  const auto complaint = [&](std::string_view text) {
+    write("lambent.toml", text);
+    err.str("");
+    EXPECT_EQ(run_deploy(transport, console, {.path = folder}), 13) << text;
+    return err.str();
+  };
+  EXPECT_THAT(complaint("name = \n"), HasSubstr("lambent.toml line 1, column"));
+  EXPECT_THAT(complaint("name = 3\n"), HasSubstr("line 1: name must be text in quotes"));
+  EXPECT_THAT(complaint("handler = \"x\"\n"), HasSubstr("has no name"));
+  EXPECT_THAT(complaint("name = \"f\"\ntimeout_s = 0\n"), HasSubstr("timeout"));
+  EXPECT_THAT(complaint("name = \"f\"\nruntime = \"ruby\"\n"), HasSubstr("runtime is 'ruby'"));
+  EXPECT_THAT(complaint("name = \"f\"\n[gpu]\nlaunch_mode = \"fast\"\n"),
+              HasSubstr("line 3: gpu.launch_mode is 'fast'"));
+  EXPECT_THAT(complaint("name = \"f\"\n[gpu]\nmemory = \"lots\"\n"), HasSubstr("gpu.memory"));
+  EXPECT_TRUE(transport.requests.empty());
+  std::filesystem::remove(folder / "lambent.toml");
+  EXPECT_EQ(run_deploy(transport, console, {.path = folder}), 15);
+}
+
+}  // namespace
+}  // namespace lambent::cli
