@@ -136,7 +136,8 @@ TEST_F(LauncherTest, TheRuntimeApiListensInsideAndIsAnsweredOutside) {
 }
 
 TEST_F(LauncherTest, MemoryInUseCanBeAsked) {
-  const LaunchPlan plan = shell_plan("x=$(head -c 8000000 /dev/zero | tr '\\0' x); echo; sleep 1000; true");
+  const LaunchPlan plan =
+      shell_plan("x=$(head -c 8000000 /dev/zero | tr '\\0' x); echo; sleep 1000; true");
   harness_.launch(plan);
   ASSERT_TRUE(harness_.wait([&] {
     return !harness_.outcome(plan.sandbox).output.empty() || harness_.finished(plan.sandbox);
