@@ -186,6 +186,73 @@ TEST(MqfqSticky, NeverTakesGlobalVirtualTimeBackAndDispatchesThrottledFlowsOnlyA
   EXPECT_GT(dispatched_beyond, 0u) << "the worlds never put work conservation to the test";
 }
 
+// Two flows that always have work, in between others that come and go. What holds for any D while
+// work conservation is not needed: the virtual service charged to them in any interval differs by
+// at most 2T and one charge of each.
+TEST(MqfqSticky, ChargesTwoBackloggedFlowsTheSameWithinTwiceTheOverRunAndOneChargeEach) {
+  uint64_t checked = 0;
+  uint64_t checked_concurrent = 0;
+  uint64_t put_to_the_test = 0;
+  for (uint64_t seed = 1; seed <= kSeeds; ++seed) {
+    SCOPED_TRACE("seed " + std::to_string(seed));
+    RandomWorld world = make_random_world(seed, false);
+    dispatch::DispatchOptions& dispatch = world.options.dispatch;
+    // Room for all, so that whoever is behind can always run.
+    dispatch.fleet.most_sandboxes = 1000;
+    for (auto& device : dispatch.fleet.devices) {
+      device.contexts = 1000;
+      device.memory = Bytes::gib(10'000);
+    }
+    for (FunctionModel& function : world.options.functions) {
+      function.profile.max_concurrency = 1000;
+      function.profile.device_memory = Bytes::gib(1);
+    }
+    if (world.options.functions.size() < 2) continue;
+    const FunctionId pair[] = {FunctionId{1}, FunctionId{2}};
+    std::vector<Arrival> arrivals;
+    for (int i = 0; i < 100; ++i) {
+      for (const FunctionId id : pair) arrivals.push_back({Instant(), id});
+    }
+    arrivals.insert(arrivals.end(), world.arrivals.begin(), world.arrivals.end());
+
+    const scheduling::PolicyOptions options = some_options(seed);
+    Simulation simulation(world.options, policy("mqfq-sticky", options), nullptr);
+    Duration most_ahead = Duration::min();
+    Duration least_ahead = Duration::max();
+    Duration largest_charge[2] = {};
+    bool over = false;
+    size_t arrived = 0;
+    simulation.observe([&](const Event& event, Instant now, const std::vector<Action>&) {
+      const dispatch::Dispatcher& dispatcher = simulation.dispatcher();
+      if (std::holds_alternative<dispatch::InvocationSubmitted>(event)) ++arrived;
+      over = over || dispatcher.policy().conserving_dispatches() > 0;
+      Duration times[2] = {};
+      for (int i = 0; i < 2; ++i) {
+        const scheduling::Flow& flow = dispatcher.flows()[pair[i].value];
+        times[i] = dispatcher.standing(pair[i], now).virtual_time;
+        const Duration tau = flow.execution.mean_or(options.mqfq.over_run / 10);
+        largest_charge[i] =
+            std::max(largest_charge[i], from_seconds(to_seconds(tau) / flow.weight));
+        over = over || (arrived >= 200 && flow.pending == 0);
+      }
+      if (arrived < 200 || over) return;
+      most_ahead = std::max(most_ahead, times[0] - times[1]);
+      least_ahead = std::min(least_ahead, times[0] - times[1]);
+      ++checked;
+      if (simulation.dispatcher().in_flight() > 1) ++checked_concurrent;
+    });
+    simulation.run(arrivals_from(arrivals));
+    if (most_ahead < least_ahead) continue;
+    const Duration difference = most_ahead - least_ahead;
+    EXPECT_LE(difference, 2 * options.mqfq.over_run + largest_charge[0] + largest_charge[1]);
+    if (difference > options.mqfq.over_run) ++put_to_the_test;
+    if (HasFailure()) return;
+  }
+  EXPECT_GT(checked, 5'000u);
+  EXPECT_GT(checked_concurrent, 2'000u);
+  EXPECT_GT(put_to_the_test, 10u) << "hardly any world came near the bound";
+}
+
 TEST(MqfqSticky, DecidesExactlyAsThePlainScanDoes) {
   for (uint64_t seed = 1; seed <= 2 * kSeeds; ++seed) {
     SCOPED_TRACE("seed " + std::to_string(seed));
