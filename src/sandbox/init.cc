@@ -170,6 +170,14 @@ class Watcher {
   Exit exit_;
 };
 
+// What the worker and the launcher ignore, programs shall not.
+void reset_signals() {
+  for (int signal = 1; signal < NSIG; ++signal) ::signal(signal, SIG_DFL);
+  sigset_t none;
+  sigemptyset(&none);
+  sigprocmask(SIG_SETMASK, &none, nullptr);
+}
+
 [[noreturn]] void run_init(Channel control, const Confinement& confinement) {
   auto listener = prepare();
   if (!listener.ok()) {
@@ -217,9 +225,7 @@ Result<InitProcess> spawn_init(const SandboxCgroup& cgroup, const Confinement& c
     prctl(PR_SET_NAME, "lambent-init", 0, 0, 0);
     prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0);
     prctl(PR_SET_DUMPABLE, 0, 0, 0, 0);
-    sigset_t none;
-    sigemptyset(&none);
-    sigprocmask(SIG_SETMASK, &none, nullptr);
+    reset_signals();
     auto entered = cgroup.enter();
     if (entered.ok()) entered = close_all_but(ends.second.fd());
     if (!entered.ok()) {

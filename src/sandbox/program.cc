@@ -58,13 +58,6 @@ Result<void> give_up_rights(const LaunchPlan& plan, const Confinement& confineme
   return drop_capabilities();
 }
 
-void reset_signals() {
-  for (int signal = 1; signal < NSIG; ++signal) ::signal(signal, SIG_DFL);
-  sigset_t none;
-  sigemptyset(&none);
-  sigprocmask(SIG_SETMASK, &none, nullptr);
-}
-
 std::vector<std::string> candidates(const LaunchPlan& plan) {
   const std::string& name = plan.argv[0];
   if (name.find('/') != std::string::npos) return {name};
@@ -126,7 +119,9 @@ Error become_program(const LaunchPlan& plan, const Confinement& confinement, int
     if (chdir(plan.working_directory.c_str()) != 0) {
       return error_from_errno("enter " + plan.working_directory, errno);
     }
-    reset_signals();
+    sigset_t none;
+    sigemptyset(&none);
+    sigprocmask(SIG_SETMASK, &none, nullptr);
     close_range(3, ~0U, CLOSE_RANGE_CLOEXEC);
     return install_seccomp_filter(confinement.filter);
   };
