@@ -1,0 +1,87 @@
+#include <dlfcn.h>
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <optional>
+
+#include "cuda/device.h"
+#include "cuda/driver.h"
+
+namespace lambent::cuda {
+namespace {
+
+// Runs on the emulated driver: once it is loaded under its name, libcuda.so.1 means it.
+class CudaTest : public testing::Test {
+ protected:
+  static void SetUpTestSuite() {
+    char name[] = "/tmp/cuda_test.XXXXXX";
+    folder_ = mkdtemp(name);
+    setenv("EMULATED_CUDA_NODE", (folder_ + "/node").c_str(), 1);
+    setenv("EMULATED_CUDA_CONFIG", "tiny", 1);
+    dlopen(LAMBENT_BINARY_DIR "/lib/emulated/libcuda.so.1", RTLD_NOW | RTLD_LOCAL);
+  }
+  static void TearDownTestSuite() { std::filesystem::remove_all(folder_); }
+
+  void SetUp() override {
+    auto loaded = Driver::load();
+    if (!loaded.ok()) {
+      ASSERT_EQ(loaded.error().code, ErrorCode::kUnavailable);
+      GTEST_SKIP() << to_string(loaded.error());
+    }
+    driver_ = std::move(*loaded);
+    auto context = Context::create(*driver_, 0);
+    ASSERT_TRUE(context.ok()) << to_string(context.error());
+    context_.emplace(std::move(*context));
+  }
+
+  size_t free_memory() const {
+    size_t free = 0, total = 0;
+    EXPECT_EQ((*driver_)->mem_get_info(&free, &total), CUDA_SUCCESS);
+    return free;
+  }
+
+  static inline std::string folder_;
+  std::unique_ptr<Driver> driver_;
+  std::optional<Context> context_;
+};
+
+TEST_F(CudaTest, ABufferKeepsWhatIsWrittenAndGivesItsMemoryBack) {
+  const size_t before = free_memory();
+  {
+    auto buffer = DeviceBuffer::allocate(*driver_, Bytes::mib(64));
+    ASSERT_TRUE(buffer.ok());
+    DeviceBuffer moved = std::move(*buffer);
+    EXPECT_LE(free_memory() + Bytes::mib(64).count, before);
+    ASSERT_TRUE(moved.fill(7).ok());
+    const std::byte written[2] = {std::byte{1}, std::byte{2}};
+    ASSERT_TRUE(moved.write(written).ok());
+    std::byte read[3] = {};
+    ASSERT_TRUE(moved.read(read).ok());
+    EXPECT_EQ(read[1], std::byte{2});
+    EXPECT_EQ(read[2], std::byte{7});
+  }
+  EXPECT_EQ(free_memory(), before);
+}
+
+TEST_F(CudaTest, CopiesBeyondABufferAreRefused) {
+  auto buffer = DeviceBuffer::allocate(*driver_, Bytes(2));
+  ASSERT_TRUE(buffer.ok());
+  std::byte three[3] = {};
+  EXPECT_EQ(buffer->write(three).error().code, ErrorCode::kOutOfRange);
+  EXPECT_EQ(buffer->read(three).error().code, ErrorCode::kOutOfRange);
+}
+
+TEST_F(CudaTest, ErrorsCarryCudasName) {
+  const auto buffer = DeviceBuffer::allocate(*driver_, Bytes::gib(1 << 20));
+  ASSERT_FALSE(buffer.ok());
+  EXPECT_EQ(buffer.error().code, ErrorCode::kResourceExhausted);
+  EXPECT_NE(buffer.error().message.find("CUDA_ERROR_OUT_OF_MEMORY (2)"), std::string::npos);
+
+  const auto module = Module::load(*driver_, std::string(4096, 'x'));
+  ASSERT_FALSE(module.ok());
+  EXPECT_EQ(module.error().code, ErrorCode::kFailedPrecondition) << module.error().message;
+  EXPECT_FALSE(Context::create(*driver_, 99).ok());
+}
+
+}  // namespace
+}  // namespace lambent::cuda
