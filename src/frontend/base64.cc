@@ -45,21 +45,40 @@ std::optional<std::string> base64_decode(std::string_view text) {
     text.remove_suffix(1);
     ++padding;
   }
-  std::string bytes;
-  bytes.reserve(text.size() / 4 * 3 + 2);
-  uint32_t bits = 0;
-  unsigned have = 0;
-  for (const char c : text) {
-    const uint8_t value = kValues[static_cast<unsigned char>(c)];
-    if (value == kNone) return std::nullopt;
-    bits = bits << 6 | value;
-    have += 6;
-    if (have >= 8) {
-      have -= 8;
-      bytes += static_cast<char>(bits >> have & 255);
-    }
+  const auto value_at = [text](size_t i) -> uint32_t {
+    return kValues[static_cast<unsigned char>(text[i])];
+  };
+  std::string bytes(text.size() / 4 * 3 + (3 - padding) % 3, '\0');
+  // kNone has the top bit, which no value has.
+  uint32_t seen = 0;
+  size_t out = 0;
+  size_t in = 0;
+  for (; in + 4 <= text.size(); in += 4) {
+    const uint32_t a = value_at(in);
+    const uint32_t b = value_at(in + 1);
+    const uint32_t c = value_at(in + 2);
+    const uint32_t d = value_at(in + 3);
+    seen |= a | b | c | d;
+    const uint32_t bits = a << 18 | b << 12 | c << 6 | d;
+    bytes[out++] = static_cast<char>(bits >> 16);
+    bytes[out++] = static_cast<char>(bits >> 8);
+    bytes[out++] = static_cast<char>(bits);
   }
-  if ((bits & ((1u << have) - 1)) != 0) return std::nullopt;
+  uint32_t bits = 0;
+  for (; in < text.size(); ++in) {
+    seen |= value_at(in);
+    bits = bits << 6 | value_at(in);
+  }
+  if ((seen & 0x80) != 0) return std::nullopt;
+  // What a padded end leaves over: 4 or 2 bits, which must be zero.
+  if (padding == 2) {
+    if ((bits & 15) != 0) return std::nullopt;
+    bytes[out++] = static_cast<char>(bits >> 4);
+  } else if (padding == 1) {
+    if ((bits & 3) != 0) return std::nullopt;
+    bytes[out++] = static_cast<char>(bits >> 10);
+    bytes[out++] = static_cast<char>(bits >> 2);
+  }
   return bytes;
 }
 

@@ -23,15 +23,24 @@ LambdaCall call_or_fault(Result<T> result) {
   return LambdaCall(std::move(*result));
 }
 
-Result<json> read_object(const std::string& body) {
-  if (body.empty()) return json::object();
-  ASSIGN_OR_RETURN(json object, parse_json(body));
-  if (!object.is_object()) return invalid("the request must be a JSON object");
-  return object;
+// A request's JSON, with the package beside it.
+struct JsonBody {
+  json object = json::object();
+  std::string_view cut;
+};
+
+Result<JsonBody> read_body(const std::string& body) {
+  JsonBody read;
+  if (body.empty()) return read;
+  const CutJson cut = cut_long_string(body, "ZipFile");
+  read.cut = cut.cut;
+  ASSIGN_OR_RETURN(read.object, parse_json(cut.text));
+  if (!read.object.is_object()) return invalid("the request must be a JSON object");
+  return read;
 }
 
 // The zip of the field ZipFile of `object`.
-Result<std::string> read_zip(const json& object) {
+Result<std::string> read_zip(const json& object, std::string_view cut) {
   for (const char* key : {"S3Bucket", "S3Key", "S3ObjectVersion", "ImageUri", "SourceKMSKeyArn"}) {
     if (object.contains(key) && !object.at(key).is_null()) {
       return invalid(std::string(key) + " is not supported: send the code itself, as ZipFile");
@@ -41,7 +50,9 @@ Result<std::string> read_zip(const json& object) {
   if (found == object.end() || !found->is_string()) {
     return invalid("ZipFile, the base64 of the zipped code, is missing");
   }
-  auto zip = base64_decode(found->get_ref<const std::string&>());
+  std::string_view text = found->get_ref<const std::string&>();
+  if (text == kCutMark) text = cut;
+  auto zip = base64_decode(text);
   if (!zip.has_value()) return invalid("ZipFile is no valid base64");
   if (zip->empty()) return invalid("ZipFile is empty");
   if (Bytes(zip->size()) > limits::kZippedCode) {
@@ -52,7 +63,8 @@ Result<std::string> read_zip(const json& object) {
   return std::move(*zip);
 }
 
-Result<CreateFunction> decode_create(const json& object, const Caller& caller) {
+Result<CreateFunction> decode_create(const JsonBody& body, const Caller& caller) {
+  const json& object = body.object;
   CreateFunction create;
   FunctionSpec& spec = create.change.spec;
   ASSIGN_OR_RETURN(const std::string name, read_string(object, "FunctionName"));
@@ -66,11 +78,12 @@ Result<CreateFunction> decode_create(const json& object, const Caller& caller) {
   ASSIGN_OR_RETURN(spec, apply_patch(spec, patch));
   const auto code = object.find("Code");
   if (code == object.end() || !code->is_object()) return invalid("Code is missing");
-  ASSIGN_OR_RETURN(create.change.zip, read_zip(*code));
+  ASSIGN_OR_RETURN(create.change.zip, read_zip(*code, body.cut));
   return create;
 }
 
-Result<UpdateFunctionCode> decode_update_code(const json& object, FunctionName name) {
+Result<UpdateFunctionCode> decode_update_code(const JsonBody& body, FunctionName name) {
+  const json& object = body.object;
   UpdateFunctionCode update{.name = std::move(name), .zip = "", .revision_id = ""};
   ASSIGN_OR_RETURN(update.revision_id, read_string(object, "RevisionId"));
   if (object.value("DryRun", json()) == true) return invalid("DryRun is not supported");
@@ -78,7 +91,7 @@ Result<UpdateFunctionCode> decode_update_code(const json& object, FunctionName n
   RETURN_IF_ERROR(read_patch({{"Publish", object.value("Publish", json())},
                               {"PublishTo", object.value("PublishTo", json())},
                               {"Architectures", object.value("Architectures", json())}}));
-  ASSIGN_OR_RETURN(update.zip, read_zip(object));
+  ASSIGN_OR_RETURN(update.zip, read_zip(object, body.cut));
   return update;
 }
 
@@ -197,32 +210,32 @@ LambdaCall decode_on_function(LambdaOperation operation, const http::Request& re
   if (operation == LambdaOperation::kUntagFunction) {
     return call_or_fault(decode_untag(http::query_of(request.target), std::move(name)));
   }
-  const auto object = read_object(request.body);
-  if (!object.ok()) {
+  const auto body = read_body(request.body);
+  if (!body.ok()) {
     return LambdaFault{
         .status = 400,
         .type = "InvalidRequestContentException",
-        .message = "Could not parse request body into json: " + object.error().message};
+        .message = "Could not parse request body into json: " + body.error().message};
   }
   if (operation == LambdaOperation::kUpdateFunctionCode) {
-    return call_or_fault(decode_update_code(*object, std::move(name)));
+    return call_or_fault(decode_update_code(*body, std::move(name)));
   }
   if (operation == LambdaOperation::kUpdateFunctionConfiguration) {
-    return call_or_fault(decode_update_configuration(*object, std::move(name)));
+    return call_or_fault(decode_update_configuration(body->object, std::move(name)));
   }
   CHECK(operation == LambdaOperation::kTagFunction, "every other operation is handled above");
-  return call_or_fault(decode_tag(*object, std::move(name)));
+  return call_or_fault(decode_tag(body->object, std::move(name)));
 }
 
 LambdaCall decode_create_request(const http::Request& request, const Caller& caller) {
-  const auto object = read_object(request.body);
-  if (!object.ok()) {
+  const auto body = read_body(request.body);
+  if (!body.ok()) {
     return LambdaFault{
         .status = 400,
         .type = "InvalidRequestContentException",
-        .message = "Could not parse request body into json: " + object.error().message};
+        .message = "Could not parse request body into json: " + body.error().message};
   }
-  return call_or_fault(decode_create(*object, caller));
+  return call_or_fault(decode_create(*body, caller));
 }
 
 }  // namespace

@@ -158,6 +158,22 @@ TEST_F(LambdaTest, ABodyThatIsNoJsonObjectIsBadContent) {
   }
 }
 
+TEST_F(LambdaTest, ALargeZipArrivesWhole) {
+  std::string zip;
+  for (int i = 0; i < 100'000; ++i) zip += static_cast<char>(i * 7);
+  json body = create_body("f");
+  body["Code"]["ZipFile"] = base64_encode(zip);
+  ASSERT_EQ(call_json("POST", kFunctions, body).status, 201);
+  EXPECT_EQ(service_.changes.at(0).zip, zip);
+  ASSERT_EQ(
+      call_json("PUT", kFunctions + "/f/code", json{{"ZipFile", base64_encode(zip + "1")}}).status,
+      200);
+  EXPECT_EQ(service_.changes.at(1).zip, zip + "1");
+  expect_fault(
+      call_json("PUT", kFunctions + "/f/code", json{{"ZipFile", std::string(10'000, '*')}}), 400,
+      "InvalidParameterValueException", "base64");
+}
+
 TEST_F(LambdaTest, AZipThatIsTooLargeIsRefused) {
   json body = create_body("f");
   body["Code"]["ZipFile"] = base64_encode(std::string(limits::kZippedCode.count + 1, 'x'));

@@ -41,6 +41,29 @@ TEST(JsonText, IsReadOnlySoDeep) {
   EXPECT_FALSE(parse_json("\"\xff\"").ok());
 }
 
+TEST(JsonText, ALongStringIsTakenOutBeforeParsing) {
+  const std::string value(10'000, 'A');
+  const std::string text = R"({"a":"\"ZipFile\":","Code": {"ZipFile" : ")" + value + R"("},"b":1})";
+  const CutJson cut = cut_long_string(text, "ZipFile");
+  EXPECT_EQ(cut.cut, value);
+  const auto parsed = parse_json(cut.text);
+  ASSERT_TRUE(parsed.ok());
+  EXPECT_EQ((*parsed)["Code"]["ZipFile"], kCutMark);
+  EXPECT_EQ((*parsed)["b"], 1);
+}
+
+TEST(JsonText, WhatIsShortEscapedOrUnfinishedStays) {
+  for (const std::string& text :
+       {std::string(R"({"ZipFile":"short"})"),
+        R"({"ZipFile":")" + std::string(9000, 'A') + R"(\/"})",
+        R"({"ZipFile":")" + std::string(9000, 'A'), std::string("\"ZipFile\""),
+        R"({"x\"ZipFile":")" + std::string(9000, 'A') + "\"}", std::string(R"({"ZipFile":)")}) {
+    const CutJson cut = cut_long_string(text, "ZipFile");
+    EXPECT_EQ(cut.text, text);
+    EXPECT_TRUE(cut.cut.empty());
+  }
+}
+
 TEST(JsonText, BytesThatAreNoTextAreReplaced) {
   EXPECT_EQ(to_text(nlohmann::json("a\xff")), "\"a\xef\xbf\xbd\"");
 }
