@@ -1,7 +1,96 @@
+// What the other process does in the cases with two: it says 'r' when it is ready, waits for a
+// byte, and so on.
+#include <unistd.h>
+
+#include <cstdio>
+#include <cstdlib>
+
 #include "conformance/driver.h"
 
 namespace lambent::conformance {
 
-int play(const std::string&) { return 3; }
+namespace {
+
+void say(char byte) {
+  if (write(1, &byte, 1) != 1) _exit(9);
+}
+char hear() {
+  char byte = 0;
+  return read(0, &byte, 1) == 1 ? byte : '\0';
+}
+
+#define NEED(call) \
+  if ((call) != CUDA_SUCCESS) return 4
+
+// Holds 128 MiB until told to leave.
+int hold() {
+  Driver& cu = driver();
+  CUcontext context;
+  CUdeviceptr address;
+  NEED(cu.ctx_create_v2(&context, 0, 0));
+  NEED(cu.mem_alloc(&address, 128 << 20));
+  say('r');
+  hear();
+  return 0;
+}
+
+// Occupies the device with one long kernel, or with one that never ends.
+int occupy(bool endless) {
+  Driver& cu = driver();
+  CUcontext context;
+  CUmodule module;
+  CUfunction busy;
+  std::string why_not;
+  auto image = kernel_image(&why_not);
+  if (image.empty()) return 5;
+  NEED(cu.ctx_create_v2(&context, 0, 0));
+  NEED(cu.module_load_data(&module, image.data()));
+  NEED(cu.module_get_function(&busy, module, endless ? "endless" : "busy"));
+  CUstream stream;
+  NEED(cu.stream_create(&stream, CU_STREAM_NON_BLOCKING));
+  uint64_t ns = 2'000'000'000;
+  void* parameters[] = {&ns};
+  NEED(cu.launch_kernel(busy, 1000, 1, 1, 256, 1, 1, 0, stream, parameters, nullptr));
+  say('r');
+  hear();
+  if (endless) NEED(cu.ctx_synchronize());
+  _exit(0);
+}
+
+// Allocates, copies, launches and frees without end, to be killed at any moment.
+int churn() {
+  Driver& cu = driver();
+  CUcontext context;
+  CUmodule module;
+  CUfunction busy;
+  std::string why_not;
+  auto image = kernel_image(&why_not);
+  if (image.empty()) return 5;
+  NEED(cu.ctx_create_v2(&context, 0, 0));
+  NEED(cu.module_load_data(&module, image.data()));
+  NEED(cu.module_get_function(&busy, module, "busy"));
+  std::vector<char> host(1 << 20);
+  say('r');
+  for (;;) {
+    CUdeviceptr address;
+    uint64_t ns = 200'000;
+    void* parameters[] = {&ns};
+    NEED(cu.mem_alloc(&address, 8 << 20));
+    NEED(cu.memcpy_h_to_d(address, host.data(), host.size()));
+    NEED(cu.launch_kernel(busy, 64, 1, 1, 256, 1, 1, 0, nullptr, parameters, nullptr));
+    NEED(cu.memcpy_d_to_h(host.data(), address, host.size()));
+    NEED(cu.mem_free(address));
+  }
+}
+
+}  // namespace
+
+int play(const std::string& role) {
+  if (role == "hold") return hold();
+  if (role == "occupy") return occupy(false);
+  if (role == "endless") return occupy(true);
+  if (role == "churn") return churn();
+  return 3;
+}
 
 }  // namespace lambent::conformance
