@@ -139,6 +139,15 @@ TEST_F(Monitor, BacksOffLongerEachTime) {
   EXPECT_GE(clock_.now() - start, milliseconds(50 + 100 + 200));
 }
 
+TEST_F(Monitor, ADeviceThatIsLostFromTheStartIsToldOf) {
+  touch("lost");
+  const auto monitor = started();
+  ASSERT_TRUE(run_until([this] { return read_ >= 1; }));
+  ASSERT_EQ(devices_.size(), 1u);
+  EXPECT_EQ(devices_[0].memory_total, Bytes(0));
+  EXPECT_EQ(readings_[0].health, DeviceHealth::kLost);
+}
+
 TEST(NvmlDoor, RefusesALibraryThatIsNotThereOrIsNone) {
   EXPECT_EQ(Nvml::open("/nonexistent/libnvidia-ml.so.1").error().code, ErrorCode::kUnavailable);
   EXPECT_EQ(Nvml::open("libm.so.6").error().code, ErrorCode::kUnavailable);

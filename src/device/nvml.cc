@@ -60,7 +60,7 @@ struct Nvml::State {
     if (initialised) call.shutdown();
     if (library != nullptr) dlclose(library);
   }
-  Result<void> add_device(uint32_t index);
+  void add_device(uint32_t index);
   DeviceReading read(size_t place) const;
 };
 
@@ -80,14 +80,15 @@ Result<std::unique_ptr<Nvml>> Nvml::open(const std::string& path) {
   const nvmlReturn_t counted = state->call.device_get_count(&count);
   if (counted != NVML_SUCCESS) return unavailable("count devices: " + status_text(counted));
   count = std::min<unsigned>(count, protocol::kMostDevices);
-  for (uint32_t index = 0; index < count; ++index) RETURN_IF_ERROR(state->add_device(index));
+  for (uint32_t index = 0; index < count; ++index) state->add_device(index);
   return std::unique_ptr<Nvml>(new Nvml(std::move(state)));
 }
 
-// A device that cannot be opened (lost, or not this user's) is left out; its index stays free.
-Result<void> Nvml::State::add_device(uint32_t index) {
+// A device that cannot be opened (not this user's, perhaps) is left out; its index stays free. One
+// that is lost already is told of, with no memory, so that its readings say what is wrong.
+void Nvml::State::add_device(uint32_t index) {
   nvmlDevice_t handle = nullptr;
-  if (call.device_get_handle_by_index(index, &handle) != NVML_SUCCESS) return {};
+  if (call.device_get_handle_by_index(index, &handle) != NVML_SUCCESS) return;
   DeviceInventory device;
   device.index = index;
   char text[NVML_DEVICE_UUID_V2_BUFFER_SIZE] = {};
@@ -99,14 +100,9 @@ Result<void> Nvml::State::add_device(uint32_t index) {
   }
   nvmlMemory_t memory = {};
   const nvmlReturn_t status = call.device_get_memory_info(handle, &memory);
-  if (status != NVML_SUCCESS) {
-    return unavailable("read memory of device " + std::to_string(index) + ": " +
-                       status_text(status));
-  }
-  device.memory_total = Bytes(memory.total);
+  if (status == NVML_SUCCESS) device.memory_total = Bytes(memory.total);
   handles.push_back(handle);
   devices.push_back(std::move(device));
-  return {};
 }
 
 DeviceReading Nvml::State::read(size_t place) const {
