@@ -9,7 +9,7 @@
 namespace lambent::sandbox {
 namespace {
 
-constexpr size_t kMostFds = 4;
+constexpr size_t kMostFds = 2 * limits::kSandboxBinds + 2;
 
 Error peer_gone() { return Error{ErrorCode::kUnavailable, "the other end of the channel is gone"}; }
 

@@ -14,7 +14,7 @@ namespace lambent::sandbox {
 
 struct Envelope {
   Message message;
-  std::vector<OwnedFd> fds;  // at most 4
+  std::vector<OwnedFd> fds;  // at most 2 * limits::kSandboxBinds + 2: what a plan shows, and output
 };
 
 class Channel {

@@ -18,6 +18,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <optional>
+#include <span>
 
 #include "sandbox/root_filesystem.h"
 
@@ -64,20 +65,20 @@ Result<OwnedFd> prepare() {
   return listener;
 }
 
-// Forks the program; none if it was executed, else why not. The channel's far end closes on exec:
-// silence means success.
+// `fds`: the output pipe, then the plan's sources. Forks the program; none if it was executed, else
+// why not. The channel's far end closes on exec: silence means success.
 Result<pid_t> start_program(const LaunchPlan& plan, const Confinement& confinement,
-                            const OwnedFd& output) {
+                            std::span<const OwnedFd> fds) {
   if (sethostname(plan.hostname.data(), plan.hostname.size()) != 0) {
     return error_from_errno("set the host name", errno);
   }
-  RETURN_IF_ERROR(enter_root(plan));
+  RETURN_IF_ERROR(complete_root(plan, fds.subspan(1)));
   ASSIGN_OR_RETURN(auto ends, Channel::make_pair());
   const pid_t child = fork();
   if (child < 0) return error_from_errno("fork", errno);
   if (child == 0) {
     ends.first.close();
-    const Error error = become_program(plan, confinement, output.get());
+    const Error error = become_program(plan, confinement, fds[0].get());
     (void)ends.second.send(FailedReply{plan.sandbox, error});
     _exit(kOurFailure);
   }
@@ -188,7 +189,7 @@ void reset_signals() {
   listener->reset();
 
   auto order = control.receive();
-  if (!order.ok() || !*order || (*order)->fds.size() != 1) _exit(kOurFailure);
+  if (!order.ok() || !*order || (*order)->fds.empty()) _exit(kOurFailure);
   const auto* request = std::get_if<LaunchRequest>(&(*order)->message);
   if (request == nullptr) _exit(kOurFailure);
   const LaunchPlan& plan = request->plan;
@@ -199,8 +200,8 @@ void reset_signals() {
   sigprocmask(SIG_BLOCK, &child_signal, nullptr);
   const OwnedFd child_events(signalfd(-1, &child_signal, SFD_CLOEXEC));
 
-  auto program = start_program(plan, confinement, (*order)->fds[0]);
-  (*order)->fds[0].reset();
+  auto program = start_program(plan, confinement, (*order)->fds);
+  (*order)->fds.clear();
   if (!program.ok()) {
     (void)control.send(FailedReply{plan.sandbox, program.error()});
     _exit(kOurFailure);

@@ -66,6 +66,15 @@ TEST_F(IsolationTest, BindsShowWhatThePlanSaysAndNoMore) {
   EXPECT_EQ(read_file(shown.path() + "/note", 100).value(), "read me\n");
 }
 
+TEST_F(IsolationTest, DevicesAreThereOnlyIfThePlanNamesThem) {
+  if (access("/dev/ptmx", F_OK) != 0) GTEST_SKIP() << "no /dev/ptmx to show";
+  const std::string script = "test -c /dev/ptmx && echo there";
+  EXPECT_EQ(run(script).output, "");
+  LaunchPlan plan = shell_plan(script);
+  plan.devices = {"/dev/ptmx"};
+  EXPECT_EQ(harness_.run(plan).output, "there\n");
+}
+
 TEST_F(IsolationTest, ALinkInTheCodeLeadsNowhere) {
   CodeFolder code;
   std::filesystem::create_symlink("/etc/shadow", code.path() + "/shadow");

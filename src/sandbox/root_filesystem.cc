@@ -28,10 +28,10 @@ Result<void> make_folder(const std::string& path) {
   return {};
 }
 
-// `inside` and the folders above it, all below the staging root.
-Result<void> make_folders(const std::string& inside) {
+// `inside` and the folders above it, all below `root`.
+Result<void> make_folders(const std::string& root, const std::string& inside) {
   for (size_t end = inside.find('/', 1);; end = inside.find('/', end + 1)) {
-    RETURN_IF_ERROR(make_folder(kStaging + inside.substr(0, end)));
+    RETURN_IF_ERROR(make_folder(root + inside.substr(0, end)));
     if (end == std::string::npos) return {};
   }
 }
@@ -109,7 +109,7 @@ Result<void> make_etc() {
     struct stat status {};
     if (stat(name, &status) != 0) continue;
     if (S_ISDIR(status.st_mode)) {
-      RETURN_IF_ERROR(make_folders(name));
+      RETURN_IF_ERROR(make_folders(kStaging, name));
     } else {
       RETURN_IF_ERROR(make_file(kStaging + name, ""));
     }
@@ -118,16 +118,11 @@ Result<void> make_etc() {
   return {};
 }
 
-Result<void> show_device(const std::string& path) {
-  RETURN_IF_ERROR(make_folders(path.substr(0, path.rfind('/'))));
-  RETURN_IF_ERROR(make_file(kStaging + path, "", 0));
-  return show_at(path, path, MOUNT_ATTR_NOSUID);
-}
-
 Result<void> make_dev() {
   RETURN_IF_ERROR(make_folder(kStaging + "/dev"));
   for (const char* name : {"/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom"}) {
-    RETURN_IF_ERROR(show_device(name));
+    RETURN_IF_ERROR(make_file(kStaging + name, "", 0));
+    RETURN_IF_ERROR(show_at(name, name, MOUNT_ATTR_NOSUID));
   }
   RETURN_IF_ERROR(make_link("/proc/self/fd", kStaging + "/dev/fd"));
   RETURN_IF_ERROR(make_link("/proc/self/fd/0", kStaging + "/dev/stdin"));
@@ -157,18 +152,41 @@ Result<void> make_proc() {
   return {};
 }
 
-Result<void> show_bind(const Bind& wanted) {
+Result<OwnedFd> open_source(const std::string& path) {
+  // With everything that is mounted below: the kernel does not let it be left out.
+  const long fd = syscall(SYS_open_tree, AT_FDCWD, path.c_str(),
+                          OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC | AT_RECURSIVE);
+  if (fd < 0) return failed("show " + path);
+  return OwnedFd(static_cast<int>(fd));
+}
+
+// Attaches an opened source at `inside`, making a place of its kind for it.
+Result<void> attach(const OwnedFd& source, const std::string& inside, uint64_t attributes) {
   struct stat status {};
-  if (stat(wanted.host_path.c_str(), &status) != 0) return failed("show " + wanted.host_path);
+  if (fstat(source.get(), &status) != 0) return failed("show something at " + inside);
   if (S_ISDIR(status.st_mode)) {
-    RETURN_IF_ERROR(make_folders(wanted.sandbox_path));
+    RETURN_IF_ERROR(make_folders("", inside));
   } else {
-    const size_t slash = wanted.sandbox_path.rfind('/');
-    if (slash > 0) RETURN_IF_ERROR(make_folders(wanted.sandbox_path.substr(0, slash)));
-    RETURN_IF_ERROR(make_file(kStaging + wanted.sandbox_path, ""));
+    if (const size_t slash = inside.rfind('/'); slash > 0) {
+      RETURN_IF_ERROR(make_folders("", inside.substr(0, slash)));
+    }
+    RETURN_IF_ERROR(make_file(inside, ""));
   }
-  return show_at(wanted.host_path, wanted.sandbox_path,
-                 kHarmless | (wanted.writable ? 0 : MOUNT_ATTR_RDONLY));
+  if (syscall(SYS_move_mount, source.get(), "", AT_FDCWD, inside.c_str(),
+              MOVE_MOUNT_F_EMPTY_PATH) != 0) {
+    return failed("show something at " + inside);
+  }
+  return set_attributes(inside, attributes, true);
+}
+
+// pivot_root(".", "."): the old root comes to lie on top of the new one and is taken off. Taking it
+// off can wait for milliseconds on a busy machine, which is why it happens ahead of time.
+Result<void> leave_host() {
+  if (chdir(kStaging.c_str()) != 0) return failed("enter the new root");
+  if (syscall(SYS_pivot_root, ".", ".") != 0) return failed("pivot_root");
+  if (umount2(".", MNT_DETACH) != 0) return failed("take the old root away");
+  if (chdir("/") != 0) return failed("enter the new root");
+  return {};
 }
 
 }  // namespace
@@ -185,26 +203,45 @@ Result<void> build_common_root() {
     RETURN_IF_ERROR(make_folder(kStaging + name));
   }
   RETURN_IF_ERROR(make_link("/tmp", kStaging + "/var/tmp"));
-  return make_proc();
+  RETURN_IF_ERROR(make_proc());
+  return leave_host();
 }
 
-Result<void> enter_root(const LaunchPlan& plan) {
-  RETURN_IF_ERROR(
-      mount_new("tmpfs", "/tmp", MS_NOSUID | MS_NODEV,
-                "mode=1777,nr_inodes=128k,size=" + std::to_string(plan.limits.scratch.count)));
-  if (!plan.code.empty()) {
-    RETURN_IF_ERROR(show_at(plan.code, kCodeFolder, kHarmless | MOUNT_ATTR_RDONLY));
-  }
-  for (const Bind& wanted : plan.binds) RETURN_IF_ERROR(show_bind(wanted));
-  for (const std::string& device : plan.devices) RETURN_IF_ERROR(show_device(device));
-  RETURN_IF_ERROR(set_attributes(kStaging, MOUNT_ATTR_RDONLY, false));
+Result<std::vector<OwnedFd>> open_sources(const LaunchPlan& plan) {
+  std::vector<OwnedFd> sources;
+  auto add = [&](const std::string& path) -> Result<void> {
+    ASSIGN_OR_RETURN(OwnedFd source, open_source(path));
+    sources.push_back(std::move(source));
+    return {};
+  };
+  if (!plan.code.empty()) RETURN_IF_ERROR(add(plan.code));
+  for (const Bind& bind : plan.binds) RETURN_IF_ERROR(add(bind.host_path));
+  for (const std::string& device : plan.devices) RETURN_IF_ERROR(add(device));
+  return sources;
+}
 
-  // pivot_root(".", "."): the old root comes to lie on top of the new one and is taken off.
-  if (chdir(kStaging.c_str()) != 0) return failed("enter the new root");
-  if (syscall(SYS_pivot_root, ".", ".") != 0) return failed("pivot_root");
-  if (umount2(".", MNT_DETACH) != 0) return failed("take the old root away");
-  if (chdir("/") != 0) return failed("enter the new root");
-  return {};
+Result<void> complete_root(const LaunchPlan& plan, std::span<const OwnedFd> sources) {
+  const size_t expected = (plan.code.empty() ? 0 : 1) + plan.binds.size() + plan.devices.size();
+  if (sources.size() != expected) {
+    return Error{ErrorCode::kInternal, "the plan's sources did not all arrive"};
+  }
+  const std::string options = "mode=1777,nr_inodes=128k,size=";
+  if (mount("tmpfs", "/tmp", "tmpfs", MS_NOSUID | MS_NODEV,
+            (options + std::to_string(plan.limits.scratch.count)).c_str()) != 0) {
+    return failed("mount the scratch space");
+  }
+  auto next = sources.begin();
+  if (!plan.code.empty()) {
+    RETURN_IF_ERROR(attach(*next++, kCodeFolder, kHarmless | MOUNT_ATTR_RDONLY));
+  }
+  for (const Bind& bind : plan.binds) {
+    RETURN_IF_ERROR(
+        attach(*next++, bind.sandbox_path, kHarmless | (bind.writable ? 0 : MOUNT_ATTR_RDONLY)));
+  }
+  for (const std::string& device : plan.devices) {
+    RETURN_IF_ERROR(attach(*next++, device, MOUNT_ATTR_NOSUID));
+  }
+  return set_attributes("/", MOUNT_ATTR_RDONLY, false);
 }
 
 }  // namespace lambent::sandbox

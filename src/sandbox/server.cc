@@ -11,6 +11,8 @@
 #include <cerrno>
 #include <csignal>
 
+#include "sandbox/root_filesystem.h"
+
 namespace lambent::sandbox {
 namespace {
 
@@ -290,8 +292,11 @@ void Server::start(BoxNumber number, Waiting waiting) {
     box.output = OwnedFd(ends[0]);
     const OwnedFd write_end(ends[1]);
     fcntl(box.output.get(), F_SETFL, O_NONBLOCK);
+    ASSIGN_OR_RETURN(const std::vector<OwnedFd> sources, open_sources(waiting.plan));
     RETURN_IF_ERROR(box.cgroup.set_limits(waiting.plan.limits));
-    return box.init.control.send(LaunchRequest{std::move(waiting.plan)}, {write_end.get()});
+    std::vector<int> fds = {write_end.get()};
+    for (const OwnedFd& source : sources) fds.push_back(source.get());
+    return box.init.control.send(LaunchRequest{std::move(waiting.plan)}, fds);
   };
   if (auto gone = go(); !gone.ok()) {
     box.error = gone.error();
