@@ -6,6 +6,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <csignal>
 #include <cstdlib>
@@ -181,6 +182,18 @@ bool hand_down(const std::string& folder, const std::string& controller) {
   return write_text(file, "+" + controller).ok();
 }
 
+// All sandboxes together weigh as one neighbour of ours unless told otherwise: give them the weight
+// of as many as there are cores.
+void weigh_by_cores(const CgroupHierarchy& hierarchy) {
+  const long cores = std::max(1L, sysconf(_SC_NPROCESSORS_ONLN));
+  if (hierarchy.version == CgroupVersion::kV1) {
+    (void)write_text(hierarchy.folder + "/cpu.shares", std::to_string(1024 * cores));
+  } else {
+    (void)write_text(hierarchy.folder + "/cpu.weight",
+                     std::to_string(std::min(10'000L, 100 * cores)));
+  }
+}
+
 }  // namespace
 
 // --- one sandbox's folders ---
@@ -304,6 +317,7 @@ CgroupTree CgroupTree::open(const std::string& parent) {
     made->memory = has_memory;
     made->pids = has_pids;
     made->cpu = has_cpu;
+    if (has_cpu) weigh_by_cores(*made);
     memory = memory || has_memory;
     pids = pids || has_pids;
     cpu = cpu || has_cpu;
@@ -332,6 +346,7 @@ CgroupTree CgroupTree::open(const std::string& parent) {
     made->memory = take("memory", memory);
     made->pids = take("pids", pids);
     made->cpu = take("cpu", cpu);
+    if (made->cpu) weigh_by_cores(*made);
     memory = memory || made->memory;
     pids = pids || made->pids;
     cpu = cpu || made->cpu;
