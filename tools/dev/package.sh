@@ -14,7 +14,7 @@ for program in lambent lambent-worker lambent-launcher lambent-device lambent-bu
   install -s "build/release/bin/$program" "$target/bin/"
 done
 cp -r build/release/lib/emulated build/release/lib/shim "$target/lib/"
-cp -r build/release/share "$target/"
+cp -r build/release/share build/release/examples "$target/"
 cp README.md LICENSE "$target/"
 
 say "gathering libraries"
