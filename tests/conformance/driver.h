@@ -14,7 +14,8 @@ struct Driver {
 #define DRIVER_FUNCTION(name, symbol, parameters) CUresult(*name) parameters = nullptr;
 #include "cuda_abi/driver_table.inc"
 #undef DRIVER_FUNCTION
-  bool emulated = false;  // told by its device's name
+  bool emulated = false;    // told by its device's name
+  bool model_mode = false;  // of the emulator: kernels take their time without running
 
   // Loads every function of the table; says what is missing.
   bool load(const std::string& path, std::string* error);

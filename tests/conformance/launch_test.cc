@@ -9,6 +9,7 @@ using Launch = WithKernels;
 using Streams = WithKernels;
 
 TEST_F(Launch, AddsTwoVectors) {
+  BODIES_ONLY();
   const int n = 100'000;
   std::vector<float> a(n), b(n), c(n);
   for (int i = 0; i < n; i++) a[i] = i, b[i] = 2 * i;
@@ -22,6 +23,7 @@ TEST_F(Launch, AddsTwoVectors) {
 }
 
 TEST_F(Launch, EveryBlockRunsOnce) {
+  BODIES_ONLY();
   CUdeviceptr counter = allocate(4);
   OK(cu.memset_d32(counter, 0, 1));
   CUlaunchConfig config{};
@@ -38,6 +40,7 @@ TEST_F(Launch, EveryBlockRunsOnce) {
 }
 
 TEST_F(Launch, TakesItsParametersAsOneBuffer) {
+  BODIES_ONLY();
   struct {
     CUdeviceptr counter;
   } buffer{allocate(4)};
@@ -88,6 +91,7 @@ TEST_F(Launch, VariablesOfAModuleCanBeReadAndWritten) {
 }
 
 TEST_F(Launch, LibrariesGiveKernelsThatCanBeLaunched) {
+  BODIES_ONLY();
   std::string why_not;
   std::vector<char> image = kernel_image(&why_not);
   CUlibrary library;
@@ -183,6 +187,7 @@ TEST_F(Streams, TheDefaultStreamWaitsForBlockingStreams) {
 }
 
 TEST_F(Streams, EventsMeasureTheModelledTime) {
+  MODELLED_TIME_ONLY();
   EMULATOR_ONLY("the kernel of stated duration exists for the emulator alone");
   CUfunction busy = function("busy");
   CUstream stream;
@@ -191,7 +196,7 @@ TEST_F(Streams, EventsMeasureTheModelledTime) {
   float elapsed = milliseconds(stream, [&] {
     for (int i = 0; i < 5; i++) OK(launch(busy, 1000, 256, stream, {&ns}));
   });
-  EXPECT_NEAR(elapsed, 15.0, 1.5);
+  EXPECT_NEAR(elapsed, 15.0, 0.01);
 }
 
 TEST_F(Streams, CopiesTakeTheTimeOfTheLink) {
@@ -204,7 +209,7 @@ TEST_F(Streams, CopiesTakeTheTimeOfTheLink) {
   OK(cu.stream_create(&stream, CU_STREAM_NON_BLOCKING));
   float elapsed =
       milliseconds(stream, [&] { OK(cu.memcpy_h_to_d_async(a, pinned, bytes, stream)); });
-  EXPECT_NEAR(elapsed, bytes / 10e9 * 1e3, 0.2);
+  EXPECT_NEAR(elapsed, bytes / 10e9 * 1e3, 0.01);
   OK(cu.mem_free_host(pinned));
 }
 

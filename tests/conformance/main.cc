@@ -3,6 +3,7 @@
 
 #include <csignal>
 #include <cstdio>
+#include <cstdlib>
 #include <string>
 
 #include "conformance/driver.h"
@@ -49,6 +50,8 @@ int main(int argc, char** argv) {
   char name[96] = "";
   driver.device_get_name(name, sizeof name, 0);
   driver.emulated = std::string(name).find("Emulated") != std::string::npos;
+  const char* mode = std::getenv("EMULATED_CUDA_LAUNCH_MODE");
+  driver.model_mode = driver.emulated && mode && std::string(mode) == "model";
   if (!g_role.empty()) return lambent::conformance::play(g_role);
   return RUN_ALL_TESTS();
 }
