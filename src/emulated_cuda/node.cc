@@ -272,7 +272,10 @@ void Node::spend(int64_t virtual_ns) const {
 }
 
 void Node::abandon_after_fork() {
+  // The mapping keeps the open file, and with it the locks, as much as the descriptor does.
+  munmap(state_, sizeof(NodeState));
   close(fd_);
+  state_ = nullptr;
   fd_ = -1;
   own_row_ = kNobody;
 }

@@ -22,14 +22,22 @@ char hear() {
 #define NEED(call) \
   if ((call) != CUDA_SUCCESS) return 4
 
-// Holds 128 MiB until told to leave.
-int hold() {
+// Holds 128 MiB until told to leave; perhaps leaves a child behind that outlives it.
+int hold(bool with_child) {
   Driver& cu = driver();
   CUcontext context;
   CUdeviceptr address;
   NEED(cu.ctx_create_v2(&context, 0, 0));
   NEED(cu.mem_alloc(&address, 128 << 20));
-  say('r');
+  if (with_child && fork() == 0) {
+    int count = 0;
+    say(cu.device_get_count(&count) == CUDA_ERROR_NOT_INITIALIZED ? 'c' : 'x');
+    while (hear() != '\0') {
+    }
+    _exit(0);
+  }
+  if (!with_child) say('r');
+  if (with_child) pause();
   hear();
   return 0;
 }
@@ -86,7 +94,8 @@ int churn() {
 }  // namespace
 
 int play(const std::string& role) {
-  if (role == "hold") return hold();
+  if (role == "hold") return hold(false);
+  if (role == "hold_and_fork") return hold(true);
   if (role == "occupy") return occupy(false);
   if (role == "endless") return occupy(true);
   if (role == "churn") return churn();

@@ -1,5 +1,7 @@
 // Several processes on one device: they see each other's use, share its time, and leave nothing
 // behind however they end.
+#include <signal.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <chrono>
@@ -61,6 +63,19 @@ TEST_F(Processes, AKilledOneGivesItsMemoryBack) {
   EXPECT_LE(free_bytes(), before - (128 << 20));
   peer.kill_and_wait();
   EXPECT_EQ(free_bytes(), before);
+}
+
+TEST_F(Processes, AForkedChildHasNoDriverAndKeepsNothingOfAKilledParent) {
+  size_t before = free_bytes();
+  Peer peer;
+  ASSERT_TRUE(peer.start("hold_and_fork"));
+  ASSERT_TRUE(peer.expect('c'));
+  EXPECT_LE(free_bytes(), before - (128 << 20));
+  kill(peer.pid, SIGKILL);
+  waitpid(peer.pid, nullptr, 0);
+  EXPECT_EQ(free_bytes(), before);  // its child still lives
+  close(peer.to);
+  close(peer.from);
 }
 
 TEST_F(Processes, TwoShareTheTimeOfTheDevice) {

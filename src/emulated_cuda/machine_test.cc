@@ -1,0 +1,48 @@
+#include "emulated_cuda/machine.h"
+
+#include <gtest/gtest.h>
+
+#include <fstream>
+#include <sstream>
+
+namespace lambent::emulated_cuda {
+namespace {
+
+std::string tiny_text() {
+  std::ifstream file(std::string(LAMBENT_SOURCE_DIR) + "/src/emulated_cuda/presets/tiny.toml");
+  std::stringstream text;
+  text << file.rdbuf();
+  return text.str();
+}
+
+TEST(Machine, EveryPresetCanBeRead) {
+  for (const char* name : {"v100-16gb", "a100-80gb", "h200", "tiny"}) {
+    NodeSpec spec;
+    std::string error;
+    EXPECT_TRUE(read_node_spec(name, &spec, &error)) << name << ": " << error;
+    EXPECT_GE(spec.device.memory_bytes, uint64_t{1} << 30) << name;
+  }
+}
+
+TEST(Machine, AnUnknownPresetIsAnsweredWithTheKnownOnes) {
+  NodeSpec spec;
+  std::string error;
+  EXPECT_FALSE(read_node_spec("gtx", &spec, &error));
+  EXPECT_NE(error.find("v100-16gb"), std::string::npos) << error;
+}
+
+TEST(Machine, MistakesNameTheSectionAndTheKey) {
+  NodeSpec spec;
+  std::string error;
+  EXPECT_FALSE(parse_node_spec(tiny_text() + "\nwave_us_typo = 1\n", &spec, &error));
+  EXPECT_EQ(error, "[cost] unknown key wave_us_typo");
+  std::string text = tiny_text();
+  text.replace(text.find("latency_us = 1"), 14, "latency_us = -1");
+  EXPECT_FALSE(parse_node_spec(text, &spec, &error));
+  EXPECT_EQ(error, "[link] latency_us must be positive");
+  EXPECT_FALSE(parse_node_spec("a = \n", &spec, &error));
+  EXPECT_NE(error.find("line 1"), std::string::npos) << error;
+}
+
+}  // namespace
+}  // namespace lambent::emulated_cuda
