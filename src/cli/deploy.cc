@@ -71,6 +71,8 @@ Result<Deployed> deploy_function(Transport& transport, const FunctionSpec& spec,
   if (created.error().code != ErrorCode::kAlreadyExists) return created.error();
   auto updated = good(transport.send(update_code_request(spec.name.name, zip), kTimeout));
   if (!updated.ok()) return updated.error().with_context("updating the code");
+  updated = good(transport.send(update_tags_request(spec), kTimeout));
+  if (!updated.ok()) return updated.error().with_context("updating the tags");
   updated = good(transport.send(update_configuration_request(spec), kTimeout));
   if (!updated.ok()) return updated.error().with_context("updating the configuration");
   return Deployed{.created = false, .answer = std::move(updated->body)};

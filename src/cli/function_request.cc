@@ -23,19 +23,16 @@ std::string shortest(double number) {
   return text;
 }
 
-// Lambda has no words for these: they travel as tags.
+// Lambda has no words for these: they travel as tags. All of them, so that an update also takes
+// back what an earlier manifest said.
 Json tags_of(const FunctionSpec& spec) {
   Json tags = Json::object();
   for (const auto& [key, value] : spec.tags) tags[key] = value;
-  if (spec.gpu.memory.count > 0) {
-    tags["lambent:gpu-memory"] = std::to_string(spec.gpu.memory.count >> 20) + "MiB";
-    tags["lambent:launch-mode"] =
-        spec.gpu.launch_mode == GpuNeeds::LaunchMode::kModel ? "model" : "compute";
-  }
-  if (spec.weight != 1) tags["lambent:weight"] = shortest(spec.weight);
-  if (spec.max_concurrency != 1) {
-    tags["lambent:max-concurrency"] = std::to_string(spec.max_concurrency);
-  }
+  const bool model = spec.gpu.launch_mode == GpuNeeds::LaunchMode::kModel;
+  tags["lambent:gpu-memory"] = std::to_string(spec.gpu.memory.count >> 20) + "MiB";
+  tags["lambent:launch-mode"] = model ? "model" : "compute";
+  tags["lambent:weight"] = shortest(spec.weight);
+  tags["lambent:max-concurrency"] = std::to_string(spec.max_concurrency);
   return tags;
 }
 
@@ -47,8 +44,7 @@ Json configuration_of(const FunctionSpec& spec) {
                {"Description", spec.description},
                {"Timeout", std::chrono::duration_cast<seconds>(spec.timeout).count()},
                {"MemorySize", spec.memory.count >> 20},
-               {"Environment", {{"Variables", Json::object()}}},
-               {"Tags", tags_of(spec)}};
+               {"Environment", {{"Variables", Json::object()}}}};
   for (const auto& [key, value] : spec.environment) json["Environment"]["Variables"][key] = value;
   return json;
 }
@@ -61,6 +57,7 @@ std::string function_target(const std::string& name, std::string_view rest) {
 
 http::Request create_request(const FunctionSpec& spec, std::string_view zip) {
   Json json = configuration_of(spec);
+  json["Tags"] = tags_of(spec);
   json["Code"] = {{"ZipFile", base64_encode(zip)}};
   return request("POST", "/2015-03-31/functions", json);
 }
@@ -71,6 +68,11 @@ http::Request update_code_request(const std::string& name, std::string_view zip)
 
 http::Request update_configuration_request(const FunctionSpec& spec) {
   return request("PUT", function_target(spec.name.name, "/configuration"), configuration_of(spec));
+}
+
+http::Request update_tags_request(const FunctionSpec& spec) {
+  return request("POST", "/2017-03-31/tags/" + http::percent_encode(spec.name.name),
+                 {{"Tags", tags_of(spec)}});
 }
 
 }  // namespace lambent::cli

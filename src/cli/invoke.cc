@@ -111,6 +111,9 @@ int run_result(Transport& transport, Console& console, const ResultOptions& opti
   for (;;) {
     const auto response = good(transport.send(request, seconds(60)));
     if (!response.ok()) return fail(console, response.error());
+    if (response->headers.get("x-lambent-outcome") == "rejected") {
+      return fail(console, error_of(*response));  // the exchange was good, the outcome was not
+    }
     if (response->status != 202) {
       Answer answer = answer_of(*response);
       if (answer.id.empty() || answer.id != options.id) answer.id = options.id;

@@ -78,8 +78,9 @@ int run_ps(Transport& transport, Console& console) {
                    ">GPU MEMORY", ">MEMORY"});
   for (const Json& row : list_in(*json, "sandboxes")) {
     table.add({cell(row, "id"), cell(row, "function"), cell(row, "state"), cell(row, "pid"),
-               cell(row, "device"), human_seconds(number(row, "age_s")), cell(row, "invocations"),
-               bytes_cell(row, "device_memory_bytes"), bytes_cell(row, "host_memory_bytes")});
+               cell(row, "device"), human_seconds(number(row, "age_seconds")),
+               cell(row, "invocations"), bytes_cell(row, "device_memory_bytes"),
+               bytes_cell(row, "host_memory_bytes")});
   }
   console.out << table.str();
   return 0;

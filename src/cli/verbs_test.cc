@@ -181,7 +181,7 @@ TEST_F(Verbs, LsAndPsSetTheWorkersListsInColumns) {
             "hello  python3     512 MiB         2       1        2         30          2\n");
   out.str("");
   transport.answer(response(200, R"({"sandboxes":[
-      {"id":7,"function":"hello","state":"idle","pid":123,"device":0,"age_s":61.5,
+      {"id":7,"function":"hello","state":"idle","pid":123,"device":0,"age_seconds":61.5,
        "invocations":3,"device_memory_bytes":0,"host_memory_bytes":1048576}]})"));
   EXPECT_EQ(run_ps(transport, console), 0);
   EXPECT_EQ(out.str(),
@@ -268,6 +268,23 @@ TEST_F(Deploy, CreatesAFunctionFromItsManifest) {
   ASSERT_TRUE(zip.has_value());
   EXPECT_THAT(*zip, HasSubstr("bundles/add.bundle"));
   EXPECT_THAT(*zip, HasSubstr("app.py"));
+}
+
+TEST_F(Deploy, UpdatesCodeConfigurationAndTagsOfAFunctionThatExists) {
+  write("lambent.toml", "name = \"hello\"\n");
+  write("bootstrap", "#!/bin/sh\n");
+  transport.answer(response(409, "{\"Message\":\"Function already exist: hello\"}",
+                            {{"x-amzn-ErrorType", "ResourceConflictException"}}));
+  transport.answer(response(200, "{}"));
+  transport.answer(response(204, ""));
+  transport.answer(response(200, "{\"FunctionName\":\"hello\"}"));
+  EXPECT_EQ(run_deploy(transport, console, {.path = folder}), 0) << err.str();
+  EXPECT_THAT(out.str(), HasSubstr("updated hello ("));
+  ASSERT_EQ(transport.requests.size(), 4u);
+  EXPECT_EQ(transport.requests[1].target, "/2015-03-31/functions/hello/code");
+  EXPECT_EQ(transport.requests[2].target, "/2017-03-31/tags/hello");
+  EXPECT_EQ(Json::parse(transport.requests[2].body)["Tags"]["lambent:gpu-memory"], "0MiB");
+  EXPECT_EQ(transport.requests[3].target, "/2015-03-31/functions/hello/configuration");
 }
 
 TEST_F(Deploy, SaysWhatIsWrongWithAManifest) {
