@@ -41,7 +41,7 @@ tr:last-child td{border-bottom:0}
 td.best{font-weight:700}
 .key{display:inline-flex;align-items:center;gap:6px;margin-right:16px;color:var(--ink);font-size:13px}
 .key i{width:12px;height:12px;border-radius:3px;display:inline-block}
-svg{display:block;width:100%;height:auto;margin-top:6px}
+svg{display:block;width:100%;max-width:860px;height:auto;margin-top:6px}
 svg text{font:12px system-ui,-apple-system,"Segoe UI",Roboto,sans-serif;fill:var(--soft)}
 svg text.value{fill:var(--ink);font-weight:600}
 .grid{stroke:var(--rule);stroke-width:1}.axis{stroke:var(--soft);stroke-width:1}

@@ -88,7 +88,7 @@ std::vector<double> Scale::ticks() const {
   }
   const double rough = (most_ - least_) / 5;
   double step = std::pow(10, std::floor(std::log10(rough)));
-  for (const double factor : {2.0, 5.0, 10.0}) {
+  for (const double factor : {10.0, 5.0, 2.0}) {
     if (step * factor <= rough * 1.5) {
       step *= factor;
       break;
