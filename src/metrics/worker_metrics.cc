@@ -102,9 +102,9 @@ struct WorkerMetrics::State {
   }
 };
 
-WorkerMetrics::WorkerMetrics() : state_(std::make_unique<State>()) {
+WorkerMetrics::WorkerMetrics(const std::string& version) : state_(std::make_unique<State>()) {
   state_->family(prometheus::BuildGauge(), "lambent_build_info", "The worker's version; always 1.")
-      .Add({{"version", LAMBENT_VERSION}})
+      .Add({{"version", version}})
       .Set(1);
 }
 

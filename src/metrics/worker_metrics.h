@@ -12,7 +12,8 @@ namespace lambent::metrics {
 
 class WorkerMetrics {
  public:
-  WorkerMetrics();
+  // `version` is told by lambent_build_info.
+  explicit WorkerMetrics(const std::string& version);
   ~WorkerMetrics();
   WorkerMetrics(const WorkerMetrics&) = delete;
   WorkerMetrics& operator=(const WorkerMetrics&) = delete;

@@ -20,7 +20,7 @@ InvocationResult result_of(Outcome outcome, StartClass start, Duration queue) {
 }
 
 TEST(Metrics, CountInvocationsByTenantFunctionOutcomeAndStart) {
-  WorkerMetrics metrics;
+  WorkerMetrics metrics("1.2.3");
   metrics.completed(kResize, result_of(Outcome::kSucceeded, StartClass::kCold, seconds(2)));
   metrics.completed(kResize, result_of(Outcome::kSucceeded, StartClass::kWarm, Duration{}));
   metrics.completed(kResize, result_of(Outcome::kSucceeded, StartClass::kWarm, Duration{}));
@@ -33,7 +33,7 @@ TEST(Metrics, CountInvocationsByTenantFunctionOutcomeAndStart) {
 }
 
 TEST(Metrics, ARemovedFunctionLeavesNoSeries) {
-  WorkerMetrics metrics;
+  WorkerMetrics metrics("1.2.3");
   metrics.completed(kResize, result_of(Outcome::kRejected, StartClass::kCold, Duration{}));
   metrics.set_flow(kResize, {.pending = 3, .running = 1, .virtual_time = seconds(5)});
   EXPECT_TRUE(has(metrics.text(), "resize"));
@@ -43,7 +43,7 @@ TEST(Metrics, ARemovedFunctionLeavesNoSeries) {
 }
 
 TEST(Metrics, GaugesTakeTheNewestValue) {
-  WorkerMetrics metrics;
+  WorkerMetrics metrics("1.2.3");
   metrics.set_device(DeviceId(1), {.memory_total = Bytes(100), .utilisation = 0.25});
   metrics.set_device(DeviceId(1), {.memory_total = Bytes(100), .utilisation = 0.75});
   metrics.set_sandboxes({{"idle", 2}});
@@ -51,7 +51,7 @@ TEST(Metrics, GaugesTakeTheNewestValue) {
   const std::string text = metrics.text();
   EXPECT_TRUE(has(text, "lambent_gpu_utilization_ratio{gpu=\"0\"} 0.75")) << text;
   EXPECT_TRUE(has(text, "lambent_pool_containers{state=\"idle\"} 1")) << text;
-  EXPECT_TRUE(has(text, "lambent_build_info{version=")) << text;
+  EXPECT_TRUE(has(text, "lambent_build_info{version=\"1.2.3\"")) << text;
 }
 
 }  // namespace

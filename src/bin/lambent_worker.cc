@@ -1,0 +1,284 @@
+// lambent-worker: reads its flags, builds the objects, runs the loop until it is told to stop.
+#include <fcntl.h>
+#include <signal.h>
+#include <spawn.h>
+#include <sys/file.h>
+#include <sys/signalfd.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cstdio>
+#include <filesystem>
+#include <iostream>
+#include <memory>
+#include <optional>
+
+#include "bin/installation.h"
+#include "bin/scheduler_settings.h"
+#include "bin/worker_config.h"
+#include "catalog/catalog.h"
+#include "device/device_monitor.h"
+#include "frontend/native_error.h"
+#include "frontend/router.h"
+#include "http/server.h"
+#include "metrics/worker_metrics.h"
+#include "sandbox/launcher.h"
+#include "worker/worker.h"
+
+extern char** environ;
+
+namespace lambent {
+namespace {
+
+constexpr Duration kInventoryWait = seconds(15);
+
+// Runs a program of ours and waits for it; for set-up, before the loop runs.
+Result<void> run_program(std::vector<std::string> arguments) {
+  std::vector<char*> argv;
+  for (std::string& argument : arguments) argv.push_back(argument.data());
+  argv.push_back(nullptr);
+  pid_t pid = 0;
+  if (const int error = posix_spawn(&pid, argv[0], nullptr, nullptr, argv.data(), environ)) {
+    return error_from_errno("start " + arguments[0], error);
+  }
+  int status = 0;
+  if (waitpid(pid, &status, 0) != pid || status != 0) {
+    return Error{ErrorCode::kInternal, arguments[0] + " failed; its message is above"};
+  }
+  return {};
+}
+
+// The folders that the worker needs, and the lock that keeps a second worker out of them.
+Result<OwnedFd> make_folders(const WorkerConfig& config) {
+  for (const std::string& folder : {config.state_folder, config.run_folder}) {
+    std::error_code error;
+    std::filesystem::create_directories(folder, error);
+    if (error) {
+      return Error{ErrorCode::kPermissionDenied, "create " + folder + ": " + error.message() +
+                                                     "; choose others with --state and --run"};
+    }
+  }
+  const std::string path = config.run_folder + "/worker.lock";
+  OwnedFd lock(open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600));
+  if (!lock.valid()) return error_from_errno("open " + path, errno);
+  if (flock(lock.get(), LOCK_EX | LOCK_NB) != 0) {
+    return Error{ErrorCode::kAlreadyExists, "another worker runs in " + config.run_folder};
+  }
+  return lock;
+}
+
+std::string find_nvidia_driver() {
+  for (const char* folder :
+       {"/usr/lib/x86_64-linux-gnu", "/usr/lib64", "/usr/lib", "/usr/local/nvidia/lib64"}) {
+    if (std::filesystem::exists(std::string(folder) + "/libcuda.so.1")) return folder;
+  }
+  return "";
+}
+
+Result<worker::GpuDriver> find_driver(const WorkerConfig& config,
+                                      const Installation& installation) {
+  worker::GpuDriver driver;
+  if (config.gpu == GpuKind::kNone) return driver;
+  if (config.gpu == GpuKind::kEmulated) {
+    driver.folder = installation.emulated_driver();
+    driver.emulated_node = config.run_folder + "/gpu-node";
+    std::error_code ignored;
+    std::filesystem::remove(driver.emulated_node, ignored);
+    RETURN_IF_ERROR(run_program({installation.program("emulated-gpu"), "create", "--node",
+                                 driver.emulated_node, "--config", config.gpu_preset,
+                                 "--time-scale", std::to_string(config.time_scale),
+                                 "--memory-scale", std::to_string(config.memory_scale)}));
+    return driver;
+  }
+  driver.folder =
+      config.nvidia_driver_folder.empty() ? find_nvidia_driver() : config.nvidia_driver_folder;
+  if (driver.folder.empty()) {
+    return Error{ErrorCode::kNotFound,
+                 "no libcuda.so.1 was found; name its folder with --nvidia-driver, or use --gpu "
+                 "emulated"};
+  }
+  std::error_code error;
+  for (const auto& entry : std::filesystem::directory_iterator("/dev", error)) {
+    const std::string name = entry.path().filename();
+    if (name.starts_with("nvidia") && entry.is_character_file()) {
+      driver.device_files.push_back(entry.path());
+    }
+  }
+  return driver;
+}
+
+device::DeviceMonitorOptions monitor_options(const worker::GpuDriver& driver,
+                                             const Installation& installation) {
+  device::DeviceMonitorOptions options;
+  options.program = installation.program("lambent-device");
+  options.nvml = driver.folder + "/libnvidia-ml.so.1";
+  if (!driver.emulated_node.empty()) {
+    options.environment = {"EMULATED_CUDA_NODE=" + driver.emulated_node};
+  }
+  return options;
+}
+
+dispatch::DeviceReading to_event(const protocol::DeviceReading& reading) {
+  dispatch::DeviceReading event;
+  event.device = DeviceId(reading.index + 1);
+  event.utilisation = reading.busy_percent / 100.0;
+  event.memory_used = reading.memory_used;
+  event.healthy = reading.health == protocol::DeviceHealth::kHealthy;
+  return event;
+}
+
+// Readable requests to stop, once SIGTERM and SIGINT are blocked everywhere.
+Result<OwnedFd> open_signals() {
+  signal(SIGPIPE, SIG_IGN);
+  sigset_t signals;
+  sigemptyset(&signals);
+  sigaddset(&signals, SIGTERM);
+  sigaddset(&signals, SIGINT);
+  sigprocmask(SIG_BLOCK, &signals, nullptr);
+  OwnedFd fd(signalfd(-1, &signals, SFD_CLOEXEC | SFD_NONBLOCK));
+  if (!fd.valid()) return error_from_errno("signalfd", errno);
+  return fd;
+}
+
+Result<SchedulerSettings> scheduler_settings(
+    const WorkerConfig& config, const std::vector<protocol::DeviceInventory>& devices) {
+  SchedulerSettings settings;
+  dispatch::DispatchOptions& options = settings.dispatch;
+  for (const auto& device : devices) {
+    scheduling::DeviceOptions each;
+    each.id = DeviceId(device.index + 1);
+    each.memory = device.memory_total;
+    each.tokens = config.concurrency;
+    each.contexts = config.most_sandboxes;
+    options.fleet.devices.push_back(each);
+  }
+  options.fleet.most_sandboxes = config.most_sandboxes;
+  options.keep_alive = config.keep_alive;
+  RETURN_IF_ERROR(apply_settings(config.settings, settings));
+  if (config.gpu == GpuKind::kEmulated) scale_time(config.time_scale, settings);
+  return settings;
+}
+
+Result<void> listen_all(const WorkerConfig& config, http::Server& server, LogSink& log) {
+  ASSIGN_OR_RETURN(OwnedFd tcp, http::listen_tcp(config.address, config.port));
+  const std::string endpoint =
+      "http://" + config.address + ":" + std::to_string(http::port_of(tcp));
+  RETURN_IF_ERROR(server.listen(std::move(tcp)));
+  if (!config.socket_path.empty()) {
+    ASSIGN_OR_RETURN(OwnedFd unix_socket, http::listen_unix(config.socket_path, 0660));
+    RETURN_IF_ERROR(server.listen(std::move(unix_socket)));
+  }
+  // For whoever started us with port 0.
+  RETURN_IF_ERROR(write_file_atomically(config.run_folder + "/endpoint", endpoint + "\n", false));
+  log.info("listening", {{"endpoint", endpoint}, {"socket", config.socket_path}});
+  return {};
+}
+
+Result<void> run(const WorkerConfig& config) {
+  SpdlogSink log(config.log_format, config.log_level);
+  ASSIGN_OR_RETURN(const Installation installation, find_installation());
+  ASSIGN_OR_RETURN(const OwnedFd lock, make_folders(config));
+  ASSIGN_OR_RETURN(const OwnedFd signals, open_signals());
+  SystemClock clock;
+  SystemRandom random;
+  loop::EventLoop loop(clock);
+
+  ASSIGN_OR_RETURN(const worker::GpuDriver driver, find_driver(config, installation));
+  sandbox::LauncherOptions launcher_options;
+  launcher_options.program = installation.program("lambent-launcher");
+  launcher_options.pool = config.sandbox_pool;
+  launcher_options.require_strong_limits = config.require_strong_limits;
+  ASSIGN_OR_RETURN(auto launcher, sandbox::start_launcher(loop, log, launcher_options));
+  for (const std::string& sentence : sandbox::weaker_limits(launcher->capabilities())) {
+    log.warning("weaker_limit", {{"what", sentence}});
+  }
+
+  worker::Worker* worker = nullptr;
+  std::vector<protocol::DeviceInventory> devices;
+  std::unique_ptr<device::DeviceMonitor> monitor;
+  if (config.gpu != GpuKind::kNone) {
+    device::DeviceMonitorCallbacks callbacks;
+    callbacks.devices_found = [&](const auto& found) {
+      // What dispatch was told at the start stays; a device that went shows in the readings.
+      if (worker == nullptr) devices = found;
+    };
+    callbacks.devices_read = [&](const auto& readings) {
+      for (const auto& reading : readings) {
+        if (worker != nullptr) worker->device_reading(to_event(reading));
+      }
+    };
+    callbacks.devices_silent = [&](const Error& error) {
+      log.warning("devices_silent", {{"error", to_string(error)}});
+    };
+    monitor = std::make_unique<device::DeviceMonitor>(
+        loop, log, monitor_options(driver, installation), std::move(callbacks));
+    monitor->start();
+    const Instant deadline = clock.now() + kInventoryWait;
+    while (devices.empty() && clock.now() < deadline) loop.run_once(milliseconds(50));
+    if (devices.empty()) return Error{ErrorCode::kUnavailable, "NVML told of no GPU within 15 s"};
+  }
+
+  ASSIGN_OR_RETURN(auto catalog, catalog::Catalog::open(
+                                     config.state_folder + "/catalog.db", {},
+                                     [&loop](auto task) { return loop.post(std::move(task)); }));
+  ASSIGN_OR_RETURN(const SchedulerSettings settings, scheduler_settings(config, devices));
+  ASSIGN_OR_RETURN(auto policy, scheduling::make_policy(config.policy, settings.policy));
+  metrics::WorkerMetrics metrics(LAMBENT_VERSION);
+  worker::WorkerOptions options;
+  options.state_folder = config.state_folder;
+  options.run_folder = config.run_folder + "/sandboxes";
+  options.sandboxes.python_program = config.python;
+  options.sandboxes.python_folder = installation.python();
+  options.sandboxes.shim_folder = installation.shim();
+  options.sandboxes.gpu = driver;
+  for (const auto& device : devices) {
+    options.device_memory = std::max(options.device_memory, device.memory_total);
+  }
+  worker::Worker the_worker(
+      {loop, log, random, *launcher, *catalog, metrics}, options,
+      std::make_unique<dispatch::Dispatcher>(settings.dispatch, std::move(policy)));
+  worker = &the_worker;
+  RETURN_IF_ERROR(the_worker.recover());
+
+  frontend::Router router(the_worker, loop, random,
+                          {.version = LAMBENT_VERSION,
+                           .metrics =
+                               [&] {
+                                 the_worker.update_gauges();
+                                 return metrics.text();
+                               },
+                           .ready = [&] { return !the_worker.draining(); }});
+  http::ServerOptions server_options;
+  server_options.error_response = frontend::server_error;
+  http::Server server(loop, server_options, router.handler());
+  RETURN_IF_ERROR(listen_all(config, server, log));
+
+  bool stopping = false;
+  const auto watch = loop.watch(signals.get(), true, false, [&](loop::Readiness) {
+    signalfd_siginfo info{};
+    if (read(signals.get(), &info, sizeof(info)) != sizeof(info)) return;
+    if (std::exchange(stopping, true)) return loop.stop();  // asked twice: at once
+    log.info("stopping", {{"signal", static_cast<int64_t>(info.ssi_signo)}});
+    loop.call_after(config.drain_time, [&] { loop.stop(); });
+    // The last answers leave before the loop does.
+    the_worker.drain([&] {
+      server.drain();
+      loop.call_after(milliseconds(50), [&] { loop.stop(); });
+    });
+  });
+  loop.run();
+  log.info("stopped");
+  return {};
+}
+
+}  // namespace
+}  // namespace lambent
+
+int main(int argc, char** argv) {
+  lambent::WorkerConfig config;
+  if (const auto exit_code = lambent::parse_worker_config(argc, argv, config)) return *exit_code;
+  const auto result = lambent::run(config);
+  if (result.ok()) return 0;
+  std::cerr << "lambent serve: " << lambent::to_string(result.error()) << "\n";
+  return lambent::exit_code_of(result.error().code);
+}

@@ -1,0 +1,114 @@
+#include "bin/scheduler_settings.h"
+
+#include <cstdlib>
+#include <functional>
+#include <map>
+
+namespace lambent {
+namespace {
+
+using Apply = std::function<bool(const std::string&, SchedulerSettings&)>;
+
+bool read_number(const std::string& text, double least, double& number) {
+  char* end = nullptr;
+  number = std::strtod(text.c_str(), &end);
+  return end != text.c_str() && *end == '\0' && number >= least && number < 1e9;
+}
+
+// A setting that is a duration in seconds.
+Apply duration(std::function<void(SchedulerSettings&, Duration)> set) {
+  return [set](const std::string& text, SchedulerSettings& settings) {
+    double amount = 0;
+    if (!read_number(text, 0, amount)) return false;
+    set(settings, from_seconds(amount));
+    return true;
+  };
+}
+
+Apply number(double least, std::function<void(SchedulerSettings&, double)> set) {
+  return [least, set](const std::string& text, SchedulerSettings& settings) {
+    double amount = 0;
+    if (!read_number(text, least, amount)) return false;
+    set(settings, amount);
+    return true;
+  };
+}
+
+// A setting with one of two words; `set` is told whether it is the first.
+Apply choice(std::string first, std::string second,
+             std::function<void(SchedulerSettings&, bool)> set) {
+  return [=](const std::string& text, SchedulerSettings& settings) {
+    if (text != first && text != second) return false;
+    set(settings, text == first);
+    return true;
+  };
+}
+
+const std::map<std::string, Apply>& table() {
+  static const std::map<std::string, Apply> kTable = {
+      {"over_run_s", duration([](auto& s, Duration d) { s.policy.mqfq.over_run = d; })},
+      {"anticipation", number(0, [](auto& s, double n) { s.policy.mqfq.anticipation = n; })},
+      {"longest_anticipation_s",
+       duration([](auto& s, Duration d) { s.policy.mqfq.longest_anticipation = d; })},
+      {"first_estimate_s", duration([](auto& s, Duration d) { s.policy.mqfq.first_estimate = d; })},
+      {"order", choice("in-flight-first", "length-first",
+                       [](auto& s, bool first) {
+                         s.policy.mqfq.order = first ? scheduling::CandidateOrder::kInFlightFirst
+                                                     : scheduling::CandidateOrder::kLengthFirst;
+                       })},
+      {"duplicates_last",
+       choice("true", "false", [](auto& s, bool yes) { s.policy.mqfq.duplicates_last = yes; })},
+      {"fcfs_moves_off",
+       choice("true", "false", [](auto& s, bool yes) { s.policy.fcfs_moves_off_after_run = yes; })},
+      {"eviction", choice("cost-aware", "lru",
+                          [](auto& s, bool first) {
+                            s.dispatch.fleet.eviction =
+                                first ? scheduling::EvictionRule::kCostAware
+                                      : scheduling::EvictionRule::kLeastRecentlyUsed;
+                          })},
+      {"starts_outside_tokens", number(0,
+                                       [](auto& s, double n) {
+                                         s.dispatch.fleet.starts_outside_tokens =
+                                             static_cast<unsigned>(n);
+                                       })},
+      {"host_concurrency",
+       number(1,
+              [](auto& s, double n) { s.dispatch.host_concurrency = static_cast<unsigned>(n); })},
+      {"host_sandboxes",
+       number(1, [](auto& s, double n) { s.dispatch.host_sandboxes = static_cast<unsigned>(n); })},
+      {"longest_wait_s", duration([](auto& s, Duration d) { s.dispatch.longest_wait = d; })},
+      {"init_timeout_s", duration([](auto& s, Duration d) { s.dispatch.init_timeout = d; })},
+  };
+  return kTable;
+}
+
+}  // namespace
+
+Result<void> apply_settings(const std::vector<std::string>& texts, SchedulerSettings& settings) {
+  for (const std::string& text : texts) {
+    const size_t equals = text.find('=');
+    const auto found = table().find(text.substr(0, equals));
+    if (equals == std::string::npos || found == table().end()) {
+      std::string known;
+      for (const auto& [key, apply] : table()) known += (known.empty() ? "" : ", ") + key;
+      return Error{ErrorCode::kInvalidArgument,
+                   "--set " + text + ": no such setting; there are " + known};
+    }
+    if (!found->second(text.substr(equals + 1), settings)) {
+      return Error{ErrorCode::kInvalidArgument, "--set " + text + ": not a value for it"};
+    }
+  }
+  return {};
+}
+
+void scale_time(double time_scale, SchedulerSettings& settings) {
+  const auto scale = [time_scale](Duration& duration) {
+    duration = from_seconds(to_seconds(duration) / time_scale);
+  };
+  scale(settings.policy.mqfq.over_run);
+  scale(settings.policy.mqfq.longest_anticipation);
+  if (settings.policy.mqfq.first_estimate) scale(*settings.policy.mqfq.first_estimate);
+  if (settings.policy.mqfq.uniform_cost) scale(*settings.policy.mqfq.uniform_cost);
+}
+
+}  // namespace lambent

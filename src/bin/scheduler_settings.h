@@ -1,0 +1,27 @@
+// The scheduler's settings as users write them: KEY=VALUE, with a message that lists the keys for
+// what is unknown. Used by mains.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "base/result.h"
+#include "dispatch/options.h"
+#include "scheduling/make_policy.h"
+
+namespace lambent {
+
+struct SchedulerSettings {
+  scheduling::PolicyOptions policy;
+  dispatch::DispatchOptions dispatch;
+};
+
+// Applies each KEY=VALUE on top of `settings`. Durations are in seconds. INVALID_ARGUMENT for an
+// unknown key or a bad value.
+Result<void> apply_settings(const std::vector<std::string>& texts, SchedulerSettings& settings);
+
+// Divides the scheduler's own durations by the emulated GPU's time scale, so that they mean
+// modelled seconds.
+void scale_time(double time_scale, SchedulerSettings& settings);
+
+}  // namespace lambent

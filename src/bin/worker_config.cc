@@ -1,0 +1,128 @@
+#include "bin/worker_config.h"
+
+#include <unistd.h>
+
+#include <CLI/CLI.hpp>
+#include <cstdlib>
+#include <map>
+
+namespace lambent {
+namespace {
+
+const std::map<std::string, LogFormat> kFormats = {{"text", LogFormat::kText},
+                                                   {"json", LogFormat::kJson}};
+const std::map<std::string, LogLevel> kLevels = {{"debug", LogLevel::kDebug},
+                                                 {"info", LogLevel::kInfo},
+                                                 {"warning", LogLevel::kWarning},
+                                                 {"error", LogLevel::kError}};
+
+// As root /var/lib and /run, otherwise the user's own folders.
+void default_folders(WorkerConfig& config) {
+  const char* home = std::getenv("HOME");
+  const char* run = std::getenv("XDG_RUNTIME_DIR");
+  const bool root = geteuid() == 0;
+  config.state_folder =
+      root || home == nullptr ? "/var/lib/lambent" : std::string(home) + "/.local/share/lambent";
+  config.run_folder = root             ? "/run/lambent"
+                      : run != nullptr ? std::string(run) + "/lambent"
+                                       : "/tmp/lambent-" + std::to_string(geteuid());
+}
+
+Result<void> read_gpu(const std::string& text, WorkerConfig& config) {
+  const size_t colon = text.find(':');
+  const std::string kind = text.substr(0, colon);
+  if (kind == "none") {
+    config.gpu = GpuKind::kNone;
+  } else if (kind == "nvidia") {
+    config.gpu = GpuKind::kNvidia;
+  } else if (kind == "emulated") {
+    config.gpu = GpuKind::kEmulated;
+    if (colon != std::string::npos) config.gpu_preset = text.substr(colon + 1);
+  } else {
+    return Error{ErrorCode::kInvalidArgument,
+                 "--gpu is none, nvidia, emulated or emulated:PRESET, not '" + text + "'"};
+  }
+  return {};
+}
+
+Result<void> read_listen(const std::string& text, WorkerConfig& config) {
+  const size_t colon = text.rfind(':');
+  char* end = nullptr;
+  const unsigned long port =
+      colon == std::string::npos ? 65536 : std::strtoul(text.c_str() + colon + 1, &end, 10);
+  if (port > 65535 || end == text.c_str() + colon + 1 || *end != '\0') {
+    return Error{ErrorCode::kInvalidArgument, "--listen is ADDRESS:PORT, not '" + text + "'"};
+  }
+  config.address = text.substr(0, colon);
+  config.port = static_cast<uint16_t>(port);
+  return {};
+}
+
+}  // namespace
+
+std::optional<int> parse_worker_config(int argc, char** argv, WorkerConfig& config) {
+  default_folders(config);
+  std::string listen = config.address + ":" + std::to_string(config.port);
+  std::string gpu = "emulated:" + config.gpu_preset;
+  double keep_alive_s = to_seconds(config.keep_alive);
+  double drain_s = to_seconds(config.drain_time);
+
+  CLI::App app(
+      "The Lambent worker: runs functions on this machine.\n\n"
+      "Example: lambent serve --gpu emulated:v100-16gb --policy mqfq-sticky",
+      "lambent serve");
+  app.add_option("--listen", listen, "ADDRESS:PORT of the HTTP API")->capture_default_str();
+  app.add_option("--socket", config.socket_path, "also listen on this Unix socket");
+  app.add_option("--state", config.state_folder, "folder of what must survive a restart")
+      ->capture_default_str();
+  app.add_option("--run", config.run_folder, "folder of what must not")->capture_default_str();
+  app.add_option("--gpu", gpu, "none, nvidia, emulated or emulated:PRESET (or a .toml file)")
+      ->capture_default_str();
+  app.add_option("--time-scale", config.time_scale, "emulated GPU: modelled seconds per second")
+      ->check(CLI::Range(0.001, 100000.0));
+  app.add_option("--memory-scale", config.memory_scale, "emulated GPU: reported over real bytes")
+      ->check(CLI::Range(1.0, 100000.0));
+  app.add_option("--nvidia-driver", config.nvidia_driver_folder,
+                 "folder of NVIDIA's libcuda.so.1, if it is not found");
+  app.add_option("--policy", config.policy, "mqfq-sticky, mqfq-uniform, fcfs, fcfs-naive or batch")
+      ->capture_default_str();
+  app.add_option("--concurrency", config.concurrency, "D: invocations at once on a GPU")
+      ->check(CLI::Range(1, 1024))
+      ->capture_default_str();
+  app.add_option("--pool", config.most_sandboxes, "warm sandboxes kept at most")
+      ->check(CLI::Range(1, 4096))
+      ->capture_default_str();
+  app.add_option("--set", config.settings, "KEY=VALUE for the scheduler; see docs/scheduling.md");
+  app.add_option("--keep-alive", keep_alive_s, "seconds after which an idle sandbox is stopped")
+      ->check(CLI::Range(0.0, 86400.0))
+      ->capture_default_str();
+  app.add_option("--drain", drain_s, "seconds that running invocations get when stopping")
+      ->check(CLI::Range(0.0, 86400.0))
+      ->capture_default_str();
+  app.add_option("--ready-sandboxes", config.sandbox_pool, "empty sandboxes kept ready to start")
+      ->check(CLI::Range(0, 64))
+      ->capture_default_str();
+  app.add_flag("--strict-limits", config.require_strong_limits,
+               "refuse to start where a limit would be weaker than with cgroups");
+  app.add_option("--python", config.python, "interpreter of Python functions")
+      ->capture_default_str();
+  app.add_option("--log-format", config.log_format, "text or json")
+      ->transform(CLI::CheckedTransformer(kFormats));
+  app.add_option("--log-level", config.log_level, "debug, info, warning or error")
+      ->transform(CLI::CheckedTransformer(kLevels));
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::ParseError& error) {
+    return app.exit(error) == 0 ? 0 : 2;
+  }
+  for (const auto& result : {read_gpu(gpu, config), read_listen(listen, config)}) {
+    if (result.ok()) continue;
+    std::cerr << "lambent serve: " << result.error().message << "\n";
+    return 2;
+  }
+  config.keep_alive = from_seconds(keep_alive_s);
+  config.drain_time = from_seconds(drain_s);
+  return std::nullopt;
+}
+
+}  // namespace lambent

@@ -1,0 +1,46 @@
+// WorkerConfig: every flag of lambent-worker as one typed value, printed at start. Used by its
+// main.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/log.h"
+#include "base/result.h"
+#include "base/time.h"
+#include "base/units.h"
+#include "dispatch/options.h"
+
+namespace lambent {
+
+enum class GpuKind { kNone, kEmulated, kNvidia };
+
+struct WorkerConfig {
+  std::string address = "127.0.0.1";
+  uint16_t port = 8980;
+  std::string socket_path;   // empty: none
+  std::string state_folder;  // catalog and code
+  std::string run_folder;    // ledgers, the emulated GPU's node file
+  GpuKind gpu = GpuKind::kEmulated;
+  std::string gpu_preset = "v100-16gb";
+  double time_scale = 1;
+  double memory_scale = 1;
+  std::string nvidia_driver_folder;  // of libcuda.so.1; empty: searched for
+  unsigned sandbox_pool = 4;         // sandboxes kept ready to start
+  std::string policy = "mqfq-sticky";
+  std::vector<std::string> settings;  // KEY=VALUE of the scheduler
+  unsigned most_sandboxes = 64;
+  unsigned concurrency = 2;  // D, per device
+  Duration keep_alive = std::chrono::minutes(10);
+  Duration drain_time = seconds(30);
+  bool require_strong_limits = false;
+  std::string python = "/usr/bin/python3";
+  LogFormat log_format = LogFormat::kText;
+  LogLevel log_level = LogLevel::kInfo;
+};
+
+// Reads the command line. The exit code to end with, after --help or a mistake; nullopt to go on.
+std::optional<int> parse_worker_config(int argc, char** argv, WorkerConfig& config);
+
+}  // namespace lambent

@@ -1,0 +1,43 @@
+// FunctionRegistry: the functions of this worker, by id and by name, as they were last
+// acknowledged. Pure; used by the worker on the loop thread.
+#pragma once
+
+#include <map>
+#include <optional>
+#include <set>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "domain/function.h"
+
+namespace lambent::worker {
+
+class FunctionRegistry {
+ public:
+  void put(FunctionSpec spec);
+  void remove(const FunctionName& name);
+
+  const FunctionSpec* find(const FunctionName& name) const;
+  const FunctionSpec* find(FunctionId id) const;
+  // NOT_FOUND with the closest existing name as a suggestion.
+  Result<const FunctionSpec*> get(const FunctionName& name) const;
+  std::vector<FunctionSpec> list(TenantId tenant, const std::string& after, size_t limit) const;
+  std::vector<FunctionSpec> all() const;
+  size_t size() const { return by_name_.size(); }
+
+  // One change at a time per name: false if another is under way.
+  bool begin_change(const FunctionName& name) { return changing_.insert(name).second; }
+  void end_change(const FunctionName& name) { changing_.erase(name); }
+  bool changing() const { return !changing_.empty(); }
+
+ private:
+  std::map<FunctionName, FunctionSpec> by_name_;
+  std::unordered_map<FunctionId, FunctionName> names_;
+  std::set<FunctionName> changing_;
+};
+
+// How many single-character edits turn one word into the other (Levenshtein's distance).
+size_t edit_distance(std::string_view a, std::string_view b);
+
+}  // namespace lambent::worker

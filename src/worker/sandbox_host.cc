@@ -1,0 +1,335 @@
+#include "worker/sandbox_host.h"
+
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdio>
+#include <filesystem>
+#include <optional>
+#include <utility>
+
+namespace lambent::worker {
+namespace {
+
+// A single turn of the loop reads at most this much of what one sandbox prints.
+constexpr size_t kOutputPerTurn = 64 * 1024;
+// What is read at most when an invocation ends, to catch the last lines that it printed.
+constexpr size_t kOutputAtEnd = 1024 * 1024;
+
+struct EndWords {
+  Error error;
+  std::string type;
+};
+
+EndWords words_for(const sandbox::Exit& exit, bool initialised, Bytes memory_limit) {
+  if (exit.out_of_memory) {
+    return {{ErrorCode::kResourceExhausted, "the function used more than its memory limit of " +
+                                                to_string(memory_limit) +
+                                                "; raise 'memory' to give it more"},
+            "Runtime.OutOfMemory"};
+  }
+  const std::string how = exit.signal != 0 ? "signal: " + std::to_string(exit.signal)
+                                           : "exit status " + std::to_string(exit.exit_code);
+  const std::string when = initialised ? "" : " before it asked for its first event";
+  return {{ErrorCode::kInternal, "Runtime exited with error: " + how + when}, "Runtime.ExitError"};
+}
+
+}  // namespace
+
+struct SandboxHost::Sandbox {
+  SandboxId id;
+  FunctionSpec spec;
+  DeviceId device;
+  pid_t pid = 0;
+  Instant requested_at{};
+  Instant executed_at{};
+  bool executed = false;
+  bool initialised = false;
+  uint64_t invocations = 0;
+
+  std::unique_ptr<runtime_api::Session> session;
+  OwnedFd output;
+  loop::Watch output_watch;
+  std::string ledger_path;
+  std::optional<protocol::LedgerReader> ledger;
+  Bytes device_memory;
+  Bytes device_memory_peak;
+
+  std::optional<InvocationId> current;
+  Instant given_at{};
+  LogTail tail;
+
+  // Why it is being stopped, if we stop it; or what the runtime said when its start failed.
+  std::optional<EndWords> end_words;
+  std::string end_payload;
+};
+
+SandboxHost::SandboxHost(loop::EventLoop& loop, LogSink& log, sandbox::Launcher& launcher,
+                         SandboxSetting setting, std::string run_folder, Events events)
+    : loop_(loop),
+      log_(log),
+      launcher_(launcher),
+      setting_(std::move(setting)),
+      run_folder_(std::move(run_folder)),
+      events_(std::move(events)) {
+  std::error_code ignored;
+  std::filesystem::remove_all(run_folder_, ignored);
+  std::filesystem::create_directories(run_folder_, ignored);
+  launcher_.on_exit([this](SandboxId id, sandbox::Exit exit) { exited(id, exit); });
+}
+
+SandboxHost::~SandboxHost() {
+  launcher_.on_exit([](SandboxId, sandbox::Exit) {});
+  for (const auto& [id, sandbox] : sandboxes_) launcher_.kill(id);
+}
+
+void SandboxHost::start(SandboxId id, const FunctionSpec& spec, const std::string& code_folder,
+                        DeviceId device) {
+  auto owned = std::make_unique<Sandbox>();
+  Sandbox& sandbox = *owned;
+  sandbox.id = id;
+  sandbox.spec = spec;
+  sandbox.device = device;
+  sandbox.requested_at = loop_.clock().now();
+  sandboxes_[id] = std::move(owned);
+
+  SandboxRequest request{id, device, code_folder, ""};
+  if (spec.gpu.memory > Bytes(0)) {
+    auto ledger = make_ledger(sandbox, spec.gpu.memory);
+    if (!ledger.ok()) {
+      // The caller is in the middle of handling an event: its answer comes in the next turn.
+      loop_.call_after(Duration(0), [this, id, error = ledger.error()] {
+        finish(id, error, "Sandbox.Failure", Bytes(0));
+      });
+      return;
+    }
+    request.ledger_path = std::move(ledger).value();
+  }
+  launcher_.launch(plan_sandbox(setting_, spec, request),
+                   [this, id](Result<sandbox::Started> result) { started(id, std::move(result)); });
+}
+
+Result<std::string> SandboxHost::make_ledger(Sandbox& sandbox, Bytes limit) {
+  const std::string path = run_folder_ + "/ledger-" + std::to_string(sandbox.id.value);
+  auto ledger = protocol::create_ledger(path, limit, 0666);
+  if (!ledger.ok()) return ledger.error().with_context("create the memory ledger");
+  // The function runs as another user than the worker.
+  if (chmod(path.c_str(), 0666) != 0) return error_from_errno("chmod " + path, errno);
+  sandbox.ledger.emplace(std::move(ledger).value());
+  sandbox.ledger_path = path;
+  return path;
+}
+
+void SandboxHost::started(SandboxId id, Result<sandbox::Started> result) {
+  const auto found = sandboxes_.find(id);
+  if (found == sandboxes_.end()) return;
+  Sandbox& sandbox = *found->second;
+  if (!result.ok()) {
+    const bool users_fault = result.error().code == ErrorCode::kNotFound ||
+                             result.error().code == ErrorCode::kPermissionDenied;
+    Error error = result.error();
+    if (sandbox.end_words) error = sandbox.end_words->error;
+    finish(id, error, users_fault ? "Runtime.InvalidEntrypoint" : "Sandbox.Failure", Bytes(0));
+    return;
+  }
+  sandbox.pid = result->pid;
+  sandbox.executed = true;
+  sandbox.executed_at = loop_.clock().now();
+  sandbox.output = std::move(result->output);
+  sandbox.output_watch =
+      loop_.watch(sandbox.output.get(), true, false,
+                  [this, &sandbox](loop::Readiness) { read_output(sandbox, kOutputPerTurn); });
+  runtime_api::Callbacks callbacks;
+  callbacks.on_ready = [this, &sandbox] { ready(sandbox); };
+  callbacks.on_response = [this, &sandbox](InvocationId, std::string body, std::string) {
+    answered(sandbox, true, std::move(body), "");
+  };
+  callbacks.on_error = [this, &sandbox](InvocationId, std::string json, std::string type) {
+    answered(sandbox, false, std::move(json), std::move(type));
+  };
+  callbacks.on_init_error = [this, &sandbox](std::string json, std::string type) {
+    init_failed(sandbox, std::move(json), std::move(type));
+  };
+  sandbox.session = std::make_unique<runtime_api::Session>(
+      loop_, std::move(result->runtime_api_listener),
+      runtime_api::SessionOptions{.function_name = sandbox.spec.name.name,
+                                  .handler = sandbox.spec.handler},
+      std::move(callbacks));
+}
+
+void SandboxHost::ready(Sandbox& sandbox) {
+  if (sandbox.end_words || std::exchange(sandbox.initialised, true)) return;
+  events_.on_ready(sandbox.id, sandbox.executed_at - sandbox.requested_at,
+                   loop_.clock().now() - sandbox.executed_at);
+}
+
+void SandboxHost::give(SandboxId id, const InvocationRequest& request, Duration timeout) {
+  const auto found = sandboxes_.find(id);
+  if (found == sandboxes_.end()) return;  // its end is on the way to the worker
+  Sandbox& sandbox = *found->second;
+  sandbox.current = request.id;
+  sandbox.tail.clear();
+  sandbox.given_at = loop_.clock().now();
+  if (sandbox.ledger) (void)sandbox.ledger->reset_peak();
+  const std::string text_id = to_string(request.id);
+  print(sandbox, "START RequestId: " + text_id + " Version: $LATEST\n");
+  runtime_api::RuntimeInvocation invocation;
+  invocation.id = request.id;
+  invocation.deadline =
+      std::chrono::duration_cast<milliseconds>(loop_.clock().wall_now() + timeout);
+  invocation.payload = request.payload;
+  invocation.content_type = request.content_type;
+  invocation.trace_id = request.trace_id;
+  invocation.client_context = request.client_context;
+  invocation.function_arn = function_arn(sandbox.spec.name);
+  sandbox.session->give(std::move(invocation));
+}
+
+void SandboxHost::answered(Sandbox& sandbox, bool succeeded, std::string payload,
+                           std::string error_type) {
+  if (!sandbox.current) return;
+  HandlerAnswer answer;
+  answer.invocation = *std::exchange(sandbox.current, std::nullopt);
+  answer.succeeded = succeeded;
+  answer.payload = std::move(payload);
+  answer.error_type = std::move(error_type);
+  answer.execution = loop_.clock().now() - sandbox.given_at;
+  ++sandbox.invocations;
+  read_output(sandbox, kOutputAtEnd);
+  read_ledger(sandbox);
+  const std::string text_id = to_string(answer.invocation);
+  char report[256];
+  std::snprintf(report, sizeof(report),
+                "END RequestId: %s\nREPORT RequestId: %s\tDuration: %.2f ms\tBilled Duration: %.0f "
+                "ms\tMemory Size: %llu MB\n",
+                text_id.c_str(), text_id.c_str(), to_milliseconds(answer.execution),
+                to_milliseconds(answer.execution) + 0.5,
+                static_cast<unsigned long long>(sandbox.spec.memory.count >> 20));
+  print(sandbox, report);
+  answer.device_memory_now = sandbox.device_memory;
+  answer.device_memory_peak = sandbox.device_memory_peak;
+  answer.log_tail = sandbox.tail.text();
+  events_.on_answer(sandbox.id, std::move(answer));
+}
+
+void SandboxHost::init_failed(Sandbox& sandbox, std::string json, std::string type) {
+  if (sandbox.end_words) return;
+  sandbox.end_payload = std::move(json);
+  sandbox.end_words = EndWords{
+      {ErrorCode::kFailedPrecondition, "the runtime could not load the function"}, std::move(type)};
+  launcher_.kill(sandbox.id);
+}
+
+void SandboxHost::stop(SandboxId id, Error error, std::string error_type) {
+  const auto found = sandboxes_.find(id);
+  if (found == sandboxes_.end()) return;
+  Sandbox& sandbox = *found->second;
+  if (!sandbox.end_words) sandbox.end_words = EndWords{std::move(error), std::move(error_type)};
+  launcher_.kill(id);
+}
+
+void SandboxHost::exited(SandboxId id, const sandbox::Exit& exit) {
+  const auto found = sandboxes_.find(id);
+  if (found == sandboxes_.end()) return;
+  Sandbox& sandbox = *found->second;
+  read_output(sandbox, kOutputAtEnd);
+  read_ledger(sandbox);
+  EndWords words = sandbox.end_words ? *sandbox.end_words
+                                     : words_for(exit, sandbox.initialised, sandbox.spec.memory);
+  log_.debug("sandbox_exited", {{"sandbox", static_cast<int64_t>(id.value)},
+                                {"function", sandbox.spec.name.name},
+                                {"how", sandbox::to_string(exit)}});
+  finish(id, std::move(words.error), std::move(words.type), exit.memory_peak);
+}
+
+void SandboxHost::finish(SandboxId id, Error error, std::string error_type,
+                         Bytes host_memory_peak) {
+  const auto found = sandboxes_.find(id);
+  if (found == sandboxes_.end()) return;
+  const std::unique_ptr<Sandbox> sandbox = std::move(found->second);
+  sandboxes_.erase(found);
+  if (!sandbox->ledger_path.empty()) unlink(sandbox->ledger_path.c_str());
+
+  SandboxEnd end;
+  end.sandbox = id;
+  end.error = std::move(error);
+  end.error_type = std::move(error_type);
+  if (!sandbox->end_payload.empty()) {
+    end.payload = std::move(sandbox->end_payload);
+  } else {
+    std::string message = end.error.message;
+    if (sandbox->current) message = "RequestId: " + to_string(*sandbox->current) + " " + message;
+    end.payload = error_payload(message, end.error_type);
+  }
+  if (sandbox->current) print(*sandbox, "END RequestId: " + to_string(*sandbox->current) + "\n");
+  end.host_memory_peak = host_memory_peak;
+  end.device_memory_peak = sandbox->device_memory_peak;
+  end.log_tail = sandbox->tail.text();
+  events_.on_end(std::move(end));
+}
+
+void SandboxHost::read_output(Sandbox& sandbox, size_t most) {
+  char buffer[kOutputPerTurn];
+  for (size_t total = 0; total < most && sandbox.output.valid();) {
+    const ssize_t got = read(sandbox.output.get(), buffer, sizeof(buffer));
+    if (got < 0 && errno == EINTR) continue;
+    if (got < 0) return;  // nothing more for now
+    if (got == 0) {
+      sandbox.output_watch.reset();
+      sandbox.output.reset();
+      return;
+    }
+    total += static_cast<size_t>(got);
+    print(sandbox, std::string_view(buffer, static_cast<size_t>(got)));
+  }
+}
+
+void SandboxHost::print(Sandbox& sandbox, std::string_view text) {
+  sandbox.tail.append(text);
+  events_.on_output(sandbox.spec.id, text);
+}
+
+void SandboxHost::read_ledger(Sandbox& sandbox) {
+  if (!sandbox.ledger) return;
+  const auto readings = sandbox.ledger->read();
+  if (!readings.ok()) return;
+  sandbox.device_memory = readings->used;
+  sandbox.device_memory_peak = readings->peak;
+}
+
+SandboxHost::Glimpse SandboxHost::glimpse(SandboxId id) {
+  const auto found = sandboxes_.find(id);
+  if (found == sandboxes_.end()) return {};
+  Sandbox& sandbox = *found->second;
+  read_output(sandbox, kOutputAtEnd);
+  read_ledger(sandbox);
+  return {sandbox.tail.text(), sandbox.device_memory_peak};
+}
+
+std::vector<SandboxStatus> SandboxHost::status() const {
+  std::vector<SandboxStatus> all;
+  for (const auto& [id, sandbox] : sandboxes_) {
+    SandboxStatus status;
+    status.id = id;
+    status.function = sandbox->spec.name;
+    status.state = sandbox->end_words      ? "stopping"
+                   : !sandbox->initialised ? "starting"
+                   : sandbox->current      ? "busy"
+                                           : "idle";
+    status.pid = sandbox->pid;
+    status.device = sandbox->device;
+    status.age = loop_.clock().now() - sandbox->requested_at;
+    status.invocations = sandbox->invocations;
+    status.device_memory = sandbox->device_memory;
+    all.push_back(std::move(status));
+  }
+  return all;
+}
+
+std::string error_payload(std::string_view message, std::string_view type) {
+  return "{\"errorMessage\":\"" + json_escape(message) + "\",\"errorType\":\"" + json_escape(type) +
+         "\"}";
+}
+
+}  // namespace lambent::worker

@@ -1,0 +1,110 @@
+// SandboxHost: the sandboxes of this worker as processes: starts them, speaks the Runtime API with
+// them, collects what they print and what they allocate, and tells the worker what happened. Used
+// on the loop thread.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "base/fd.h"
+#include "base/log.h"
+#include "domain/function.h"
+#include "domain/invocation.h"
+#include "domain/invocation_service.h"
+#include "loop/event_loop.h"
+#include "protocol/ledger.h"
+#include "runtime_api/session.h"
+#include "sandbox/launcher.h"
+#include "worker/log_store.h"
+#include "worker/sandbox_plan.h"
+
+namespace lambent::worker {
+
+// What a handler answered, and what the answer cost.
+struct HandlerAnswer {
+  InvocationId invocation;
+  bool succeeded = true;
+  std::string payload;     // the response, or the error's JSON
+  std::string error_type;  // empty on success
+  Duration execution{};    // given until answered
+  Bytes device_memory_now;
+  Bytes device_memory_peak;
+  std::string log_tail;
+};
+
+// How a sandbox ended, in the words that its invocation's client gets.
+struct SandboxEnd {
+  SandboxId sandbox;
+  Error error;
+  std::string error_type;
+  std::string payload;  // Lambda's error JSON
+  Bytes host_memory_peak;
+  Bytes device_memory_peak;
+  std::string log_tail;
+};
+
+class SandboxHost {
+ public:
+  struct Events {
+    std::function<void(SandboxId, Duration sandbox_time, Duration init_time)> on_ready;
+    std::function<void(SandboxId, HandlerAnswer)> on_answer;
+    std::function<void(SandboxEnd)> on_end;
+    std::function<void(FunctionId, std::string_view text)> on_output;
+  };
+
+  // `run_folder` holds the ledgers; it is emptied first.
+  SandboxHost(loop::EventLoop& loop, LogSink& log, sandbox::Launcher& launcher,
+              SandboxSetting setting, std::string run_folder, Events events);
+  ~SandboxHost();
+  SandboxHost(const SandboxHost&) = delete;
+  SandboxHost& operator=(const SandboxHost&) = delete;
+
+  // Answered by on_ready or on_end.
+  void start(SandboxId sandbox, const FunctionSpec& spec, const std::string& code_folder,
+             DeviceId device);
+  // To an idle sandbox; answered by on_answer or on_end.
+  void give(SandboxId sandbox, const InvocationRequest& request, Duration timeout);
+  // Ends it at once; `error` and `error_type` are what its end is told with (a time-out, an
+  // eviction).
+  void stop(SandboxId sandbox, Error error, std::string error_type);
+
+  // What its invocation printed and allocated until now; for one that is completed before it ended.
+  struct Glimpse {
+    std::string log_tail;
+    Bytes device_memory_peak;
+  };
+  Glimpse glimpse(SandboxId sandbox);
+
+  std::vector<SandboxStatus> status() const;
+
+ private:
+  struct Sandbox;
+
+  void started(SandboxId id, Result<sandbox::Started> result);
+  void exited(SandboxId id, const sandbox::Exit& exit);
+  void finish(SandboxId id, Error error, std::string error_type, Bytes host_memory_peak);
+  void ready(Sandbox& sandbox);
+  void answered(Sandbox& sandbox, bool succeeded, std::string payload, std::string error_type);
+  void init_failed(Sandbox& sandbox, std::string json, std::string type);
+  // Reads what the sandbox printed; at most `most` bytes, so that a noisy one cannot hold the loop.
+  void read_output(Sandbox& sandbox, size_t most);
+  void print(Sandbox& sandbox, std::string_view text);
+  Result<std::string> make_ledger(Sandbox& sandbox, Bytes limit);
+  void read_ledger(Sandbox& sandbox);
+
+  loop::EventLoop& loop_;
+  LogSink& log_;
+  sandbox::Launcher& launcher_;
+  SandboxSetting setting_;
+  std::string run_folder_;
+  Events events_;
+  std::unordered_map<SandboxId, std::unique_ptr<Sandbox>> sandboxes_;
+};
+
+// Lambda's error JSON.
+std::string error_payload(std::string_view message, std::string_view type);
+
+}  // namespace lambent::worker

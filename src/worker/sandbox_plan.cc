@@ -1,0 +1,100 @@
+#include "worker/sandbox_plan.h"
+
+namespace lambent::worker {
+namespace {
+
+using Environment = std::map<std::string, std::string>;
+
+bool uses_gpu(const FunctionSpec& spec) { return spec.gpu.memory > Bytes(0); }
+
+std::vector<std::string> command_of(const SandboxSetting& setting, const FunctionSpec& spec) {
+  switch (spec.runtime) {
+    case Runtime::kPython:
+      return {setting.python_program, "-m", "lambent_runtime", spec.handler};
+    case Runtime::kProvided:
+      break;
+  }
+  return {std::string(sandbox::kCodeFolder) + "/bootstrap"};
+}
+
+void add_lambda_variables(const FunctionSpec& spec, SandboxId sandbox, Environment& environment) {
+  environment["AWS_LAMBDA_RUNTIME_API"] = sandbox::kRuntimeApiAddress;
+  environment["AWS_LAMBDA_FUNCTION_NAME"] = spec.name.name;
+  environment["AWS_LAMBDA_FUNCTION_VERSION"] = "$LATEST";
+  environment["AWS_LAMBDA_FUNCTION_MEMORY_SIZE"] = std::to_string(spec.memory.count >> 20);
+  environment["AWS_LAMBDA_LOG_GROUP_NAME"] = "/aws/lambda/" + spec.name.name;
+  environment["AWS_LAMBDA_LOG_STREAM_NAME"] = "[$LATEST]" + std::to_string(sandbox.value);
+  environment["AWS_LAMBDA_INITIALIZATION_TYPE"] = "on-demand";
+  environment["AWS_EXECUTION_ENV"] = "AWS_Lambda_" + spec.runtime_name;
+  environment["AWS_REGION"] = "us-east-1";
+  environment["AWS_DEFAULT_REGION"] = "us-east-1";
+  environment["_HANDLER"] = spec.handler;
+  environment["LAMBDA_TASK_ROOT"] = sandbox::kCodeFolder;
+  environment["LAMBDA_RUNTIME_DIR"] = kRuntimeFolder;
+  environment["TZ"] = ":UTC";
+  environment["LANG"] = "C.UTF-8";
+  environment["PATH"] = "/usr/local/bin:/usr/bin:/bin:/opt/bin";
+  environment["HOME"] = "/tmp";
+  environment["LD_LIBRARY_PATH"] = "/var/task:/var/task/lib:/opt/lib";
+}
+
+void add_python(const SandboxSetting& setting, sandbox::LaunchPlan& plan) {
+  plan.binds.push_back({setting.python_folder, kRuntimeFolder});
+  std::string& path = plan.environment["PYTHONPATH"];
+  path =
+      std::string(sandbox::kCodeFolder) + ":" + kRuntimeFolder + (path.empty() ? "" : ":") + path;
+  plan.environment["PYTHONDONTWRITEBYTECODE"] = "1";
+  plan.environment["PYTHONUNBUFFERED"] = "1";
+}
+
+void add_gpu(const SandboxSetting& setting, const FunctionSpec& spec, const SandboxRequest& request,
+             sandbox::LaunchPlan& plan) {
+  const GpuDriver& gpu = setting.gpu;
+  // A driver among the system's own libraries is there already.
+  const bool is_system_folder = gpu.folder.starts_with("/usr/") || gpu.folder.starts_with("/lib");
+  const std::string driver = is_system_folder ? gpu.folder : kDriverFolder;
+  const std::string shim = kShimFolder;
+  if (!is_system_folder) plan.binds.push_back({gpu.folder, driver});
+  plan.binds.push_back({setting.shim_folder, shim});
+  plan.binds.push_back({request.ledger_path, kLedgerFile, true});
+  Environment& environment = plan.environment;
+  environment["LD_LIBRARY_PATH"] = driver + ":" + environment["LD_LIBRARY_PATH"];
+  environment["LD_PRELOAD"] = shim + "/liblambent_shim.so:" + shim + "/liblambent_shim_nvml.so";
+  environment["LAMBENT_SHIM_DRIVER"] = driver + "/libcuda.so.1";
+  environment["LAMBENT_SHIM_NVML"] = driver + "/libnvidia-ml.so.1";
+  environment["LAMBENT_SHIM_LEDGER"] = kLedgerFile;
+  // A function sees the one device that it was given, as number 0. Ours count from 1.
+  environment["CUDA_VISIBLE_DEVICES"] = std::to_string(request.device.value - 1);
+  if (gpu.emulated_node.empty()) {
+    plan.devices = gpu.device_files;
+    return;
+  }
+  plan.binds.push_back({gpu.emulated_node, kNodeFile, true});
+  environment["EMULATED_CUDA_NODE"] = kNodeFile;
+  environment["EMULATED_CUDA_LAUNCH_MODE"] =
+      spec.gpu.launch_mode == GpuNeeds::LaunchMode::kModel ? "model" : "compute";
+}
+
+}  // namespace
+
+sandbox::LaunchPlan plan_sandbox(const SandboxSetting& setting, const FunctionSpec& spec,
+                                 const SandboxRequest& request) {
+  sandbox::LaunchPlan plan;
+  plan.sandbox = request.sandbox;
+  plan.argv = command_of(setting, spec);
+  plan.code = request.code_folder;
+  plan.limits.memory = spec.memory;
+  plan.limits.processes = setting.most_processes;
+  // The user's variables first: ours win.
+  plan.environment = spec.environment;
+  add_lambda_variables(spec, request.sandbox, plan.environment);
+  if (spec.runtime == Runtime::kPython) add_python(setting, plan);
+  if (uses_gpu(spec)) add_gpu(setting, spec, request, plan);
+  return plan;
+}
+
+std::string function_arn(const FunctionName& name) {
+  return "arn:aws:lambda:us-east-1:000000000000:function:" + name.name;
+}
+
+}  // namespace lambent::worker

@@ -1,0 +1,53 @@
+// What a sandbox of a function looks like: from a FunctionSpec and the node's paths to a
+// LaunchPlan. Pure; used by SandboxHost on the loop thread.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "base/ids.h"
+#include "domain/function.h"
+#include "sandbox/plan.h"
+
+namespace lambent::worker {
+
+// The GPU driver as functions see it.
+struct GpuDriver {
+  // Holds libcuda.so.1 and libnvidia-ml.so.1; empty: this node has no GPU.
+  std::string folder;
+  // The emulated GPU's node file; empty for a real GPU.
+  std::string emulated_node;
+  // Device files of a real GPU, such as /dev/nvidia0.
+  std::vector<std::string> device_files;
+};
+
+// What all sandboxes of a node have in common.
+struct SandboxSetting {
+  std::string python_program = "/usr/bin/python3";
+  std::string python_folder;  // holds the packages lambent_runtime and lambent_cuda
+  std::string shim_folder;
+  GpuDriver gpu;
+  unsigned most_processes = limits::kSandboxProcesses;
+};
+
+struct SandboxRequest {
+  SandboxId sandbox;
+  DeviceId device;
+  std::string code_folder;
+  std::string ledger_path;  // empty if the function uses no GPU
+};
+
+// Where things lie inside a sandbox.
+inline constexpr char kRuntimeFolder[] = "/var/runtime";
+inline constexpr char kDriverFolder[] = "/opt/lambent/driver";
+inline constexpr char kShimFolder[] = "/opt/lambent/shim";
+inline constexpr char kNodeFile[] = "/opt/lambent/gpu-node";
+inline constexpr char kLedgerFile[] = "/opt/lambent/ledger";
+
+sandbox::LaunchPlan plan_sandbox(const SandboxSetting& setting, const FunctionSpec& spec,
+                                 const SandboxRequest& request);
+
+// The function's name as AWS writes it, the same as the Lambda frontend gives to clients.
+std::string function_arn(const FunctionName& name);
+
+}  // namespace lambent::worker

@@ -1,0 +1,66 @@
+#include "worker/sandbox_plan.h"
+
+#include <gtest/gtest.h>
+
+namespace lambent::worker {
+namespace {
+
+SandboxSetting setting() {
+  SandboxSetting setting;
+  setting.python_folder = "/p";
+  setting.shim_folder = "/s";
+  setting.gpu.folder = "/d";
+  setting.gpu.emulated_node = "/n";
+  return setting;
+}
+
+FunctionSpec python_function() {
+  FunctionSpec spec;
+  spec.name = {TenantId(7), "f"};
+  spec.runtime = Runtime::kPython;
+  spec.handler = "app.handler";
+  spec.environment = {{"MINE", "1"}, {"AWS_LAMBDA_RUNTIME_API", "elsewhere"}, {"PYTHONPATH", "/x"}};
+  return spec;
+}
+
+SandboxRequest request() { return {SandboxId(3), DeviceId(1), "/code/abc", "/run/ledger-3"}; }
+
+TEST(SandboxPlan, APythonFunctionIsRunByOurRuntimeClient) {
+  const auto plan = plan_sandbox(setting(), python_function(), request());
+  EXPECT_EQ(plan.argv,
+            (std::vector<std::string>{"/usr/bin/python3", "-m", "lambent_runtime", "app.handler"}));
+  EXPECT_EQ(plan.environment.at("PYTHONPATH"), "/var/task:/var/runtime:/x");
+  EXPECT_TRUE(sandbox::validate(plan).ok()) << sandbox::validate(plan).error().message;
+}
+
+TEST(SandboxPlan, TheUsersVariablesCannotReplaceOurs) {
+  const auto plan = plan_sandbox(setting(), python_function(), request());
+  EXPECT_EQ(plan.environment.at("MINE"), "1");
+  EXPECT_EQ(plan.environment.at("AWS_LAMBDA_RUNTIME_API"), "127.0.0.1:9001");
+}
+
+TEST(SandboxPlan, OnlyAFunctionThatAsksForAGpuGetsTheShimAndTheDriver) {
+  auto spec = python_function();
+  EXPECT_FALSE(plan_sandbox(setting(), spec, request()).environment.contains("LD_PRELOAD"));
+  spec.gpu.memory = Bytes::mib(64);
+  spec.gpu.launch_mode = GpuNeeds::LaunchMode::kModel;
+  const auto plan = plan_sandbox(setting(), spec, request());
+  EXPECT_EQ(plan.environment.at("EMULATED_CUDA_LAUNCH_MODE"), "model");
+  EXPECT_EQ(plan.environment.at("CUDA_VISIBLE_DEVICES"), "0");
+  EXPECT_NE(plan.environment.at("LD_PRELOAD").find("liblambent_shim.so"), std::string::npos);
+  EXPECT_TRUE(sandbox::validate(plan).ok()) << sandbox::validate(plan).error().message;
+}
+
+TEST(SandboxPlan, ANativeFunctionRunsItsBootstrap) {
+  auto spec = python_function();
+  spec.runtime = Runtime::kProvided;
+  EXPECT_EQ(plan_sandbox(setting(), spec, request()).argv,
+            std::vector<std::string>{"/var/task/bootstrap"});
+}
+
+TEST(FunctionArn, IsTheOneThatTheFrontendGives) {
+  EXPECT_EQ(function_arn({TenantId(7), "f"}), "arn:aws:lambda:us-east-1:000000000000:function:f");
+}
+
+}  // namespace
+}  // namespace lambent::worker

@@ -1,0 +1,209 @@
+#include "worker/worker.h"
+
+#include <utility>
+
+namespace lambent::worker {
+namespace {
+
+Error too_large(Bytes size, Bytes limit, std::string_view what) {
+  return Error{ErrorCode::kOutOfRange, std::string(what) + " has " + std::to_string(size.count) +
+                                           " bytes; at most " + std::to_string(limit.count) +
+                                           " are taken"};
+}
+
+}  // namespace
+
+Worker::Worker(Foundations foundations, WorkerOptions options,
+               std::unique_ptr<dispatch::Dispatcher> dispatcher)
+    : loop_(foundations.loop),
+      log_(foundations.log),
+      random_(foundations.random),
+      catalog_(foundations.catalog),
+      metrics_(foundations.metrics),
+      options_(std::move(options)),
+      dispatcher_(std::move(dispatcher)),
+      files_(foundations.loop),
+      host_(foundations.loop, foundations.log, foundations.launcher, options_.sandboxes,
+            options_.run_folder, host_events()) {
+  save_statistics();
+}
+
+Worker::~Worker() {
+  loop_.cancel(wake_timer_);
+  loop_.cancel(statistics_timer_);
+}
+
+void Worker::submit(InvocationRequest request, Callback<InvocationResult> done) {
+  const auto spec = functions_.get(request.function);
+  if (!spec.ok()) return done(spec.error());
+  const bool synchronous = request.kind == InvocationKind::kSynchronous;
+  const Bytes limit = synchronous ? limits::kSyncPayload : limits::kAsyncPayload;
+  if (request.payload.size() > limit.count) {
+    return done(too_large(Bytes(request.payload.size()), limit, "the payload"));
+  }
+  if (draining_) {
+    return done(Error{ErrorCode::kUnavailable, "the worker is stopping; try again elsewhere"});
+  }
+  if (request.id == InvocationId{}) request.id = new_invocation_id(random_);
+  if (synchronous) {
+    submit_synchronous(std::move(request), **spec, std::move(done));
+  } else {
+    submit_asynchronous(std::move(request), **spec, std::move(done));
+  }
+}
+
+void Worker::submit_synchronous(InvocationRequest request, const FunctionSpec& spec,
+                                Callback<InvocationResult> done) {
+  std::string key;
+  if (!request.idempotency_key.empty()) {
+    key = idempotency_key(request);
+    if (const auto found = idempotency_.find(key, loop_.clock().now())) {
+      if (found->success != nullptr) return done(*found->success);
+      const auto running = live_.find(*found->running);
+      if (running != live_.end()) {
+        running->second.waiters.push_back(std::move(done));
+        return;
+      }
+    }
+    idempotency_.start(key, request.id);
+  }
+  const InvocationId id = request.id;
+  Live& live = live_[id];
+  live.idempotency_key = std::move(key);
+  accept(std::move(request), spec.id, std::move(done));
+}
+
+void Worker::submit_asynchronous(InvocationRequest request, const FunctionSpec& spec,
+                                 Callback<InvocationResult> done) {
+  // Checked before it is promised: what is durable will be run.
+  const dispatch::DispatchOptions& most = dispatcher_->options();
+  const scheduling::Flow* flow = flow_of(spec.id);
+  const size_t pending = flow != nullptr ? flow->pending : 0;
+  if (dispatcher_->queued() + async_arriving_ >= most.queued_invocations ||
+      pending + async_arriving_ >= most.queued_per_function) {
+    return done(Error{ErrorCode::kResourceExhausted, "too many invocations wait already (" +
+                                                         std::to_string(pending) +
+                                                         " of this function); try again later"});
+  }
+  ++async_arriving_;
+  catalog::AsyncInvocation record;
+  record.request = request;
+  record.function = spec.id;
+  record.submitted_at = loop_.clock().wall_now();
+  catalog_.put_async(std::move(record), [this, request = std::move(request), function = spec.id,
+                                         done = std::move(done)](Result<void> stored) mutable {
+    --async_arriving_;
+    if (!stored.ok()) return done(stored.error());
+    InvocationResult acknowledged;
+    acknowledged.id = request.id;
+    accept(std::move(request), function, nullptr);
+    done(std::move(acknowledged));
+  });
+}
+
+void Worker::accept(InvocationRequest request, FunctionId function,
+                    Callback<InvocationResult> waiter) {
+  const InvocationId id = request.id;
+  const bool asynchronous = request.kind == InvocationKind::kAsynchronous;
+  Live& live = live_[id];
+  live.request = std::move(request);
+  live.function = function;
+  if (waiter) live.waiters.push_back(std::move(waiter));
+  handle(dispatch::InvocationSubmitted{id, function, asynchronous});
+}
+
+void Worker::forget(InvocationId id) {
+  const auto found = live_.find(id);
+  if (found == live_.end()) return;
+  // Repeats may have joined it, and what is durable runs in any case.
+  if (found->second.waiters.size() > 1) return;
+  if (found->second.request.kind == InvocationKind::kAsynchronous) return;
+  handle(dispatch::InvocationCancelled{id});
+}
+
+void Worker::complete(const dispatch::CompleteInvocation& completion) {
+  const auto found = live_.find(completion.invocation);
+  CHECK(found != live_.end(), "every invocation is completed once");
+  Live live = std::move(found->second);
+  live_.erase(found);
+  if (live.sandbox != SandboxId{}) serving_.erase(live.sandbox);
+
+  const InvocationResult result = result_of(live, completion);
+  metrics_.completed(live.request.function, result);
+  log_.debug("invocation_completed", {{"invocation", to_string(result.id)},
+                                      {"tenant", int64_t{live.request.function.tenant.value}},
+                                      {"function", live.request.function.name},
+                                      {"outcome", std::string(name_of(result.outcome))},
+                                      {"error_type", result.error_type},
+                                      {"start", std::string(name_of(result.start))},
+                                      {"queue_ms", to_milliseconds(result.phases.queue)},
+                                      {"run_ms", to_milliseconds(result.phases.run)}});
+  if (!live.idempotency_key.empty()) {
+    idempotency_.finish(live.idempotency_key, result, loop_.clock().now());
+  }
+  if (live.request.kind == InvocationKind::kAsynchronous) {
+    store_async_result(live.request.function.tenant, result);
+  }
+  for (const auto& waiter : live.waiters) waiter(result);
+  if (draining_) check_drained();
+}
+
+InvocationResult Worker::result_of(const Live& live,
+                                   const dispatch::CompleteInvocation& completion) {
+  InvocationResult result;
+  result.id = completion.invocation;
+  result.outcome = completion.outcome;
+  result.error = completion.error;
+  result.error_type = completion.error_type;
+  result.start = completion.start;
+  result.phases = completion.phases;
+  result.device = completion.device;
+  result.revision = live.revision;
+  if (live.answer) {
+    result.payload = live.answer->payload;
+    if (!live.answer->succeeded) result.error_type = live.answer->error_type;
+    result.device_memory_peak = live.answer->device_memory_peak;
+    result.log_tail = live.answer->log_tail;
+  } else if (live.end) {
+    result.payload = live.end->payload;
+    result.device_memory_peak = live.end->device_memory_peak;
+    result.host_memory_peak = live.end->host_memory_peak;
+    result.log_tail = live.end->log_tail;
+  } else if (live.sandbox != SandboxId{}) {
+    auto glimpse = host_.glimpse(live.sandbox);
+    result.device_memory_peak = glimpse.device_memory_peak;
+    result.log_tail = std::move(glimpse.log_tail);
+  }
+  if (result.outcome == Outcome::kFunctionError && result.payload.empty()) {
+    const std::string message = result.error ? result.error->message : "the function failed";
+    result.payload = error_payload(to_string(result.id) + " " + message, result.error_type);
+  }
+  return result;
+}
+
+void Worker::store_async_result(TenantId tenant, const InvocationResult& result) {
+  if (draining_ && result.outcome == Outcome::kRejected) {
+    return;  // it stays queued in the catalog, for the next worker
+  }
+  catalog_.finish_async(
+      tenant, result, loop_.clock().wall_now() + options_.result_window,
+      [this, id = result.id](Result<void> stored) {
+        if (stored.ok()) return;
+        log_.error("async_result_not_stored",
+                   {{"invocation", to_string(id)}, {"error", to_string(stored.error())}});
+      });
+}
+
+void Worker::async_result(TenantId tenant, InvocationId id,
+                          Callback<std::optional<InvocationResult>> done) {
+  catalog_.async_result(tenant, id, std::move(done));
+}
+
+Result<InvocationService::LogChunk> Worker::read_log(const FunctionName& name,
+                                                     uint64_t offset) const {
+  ASSIGN_OR_RETURN(const FunctionSpec* spec, functions_.get(name));
+  auto chunk = logs_.read(spec->id, offset, Bytes::mib(1).count);
+  return LogChunk{std::move(chunk.text), chunk.next_offset};
+}
+
+}  // namespace lambent::worker

@@ -1,0 +1,163 @@
+// Worker: the daemon's centre. Implements InvocationService, feeds dispatch with events and
+// performs its actions on sandboxes, the catalog and the clients that wait. Everything happens on
+// the loop thread.
+#pragma once
+
+#include <deque>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "base/log.h"
+#include "base/random.h"
+#include "catalog/catalog.h"
+#include "dispatch/dispatcher.h"
+#include "domain/invocation_service.h"
+#include "loop/event_loop.h"
+#include "metrics/worker_metrics.h"
+#include "sandbox/launcher.h"
+#include "worker/file_thread.h"
+#include "worker/function_registry.h"
+#include "worker/idempotency.h"
+#include "worker/log_store.h"
+#include "worker/sandbox_host.h"
+
+namespace lambent::worker {
+
+struct WorkerOptions {
+  std::string state_folder;  // code lies in state_folder/code/<digest>
+  std::string run_folder;    // ledgers; emptied at start
+  SandboxSetting sandboxes;
+  Bytes device_memory;  // of the largest device; functions that ask for more are refused
+  // How long the results of asynchronous invocations can be read.
+  Duration result_window = std::chrono::hours(24);
+  // An asynchronous invocation that a worker was killed under this often is given up.
+  unsigned most_attempts = 3;
+};
+
+class Worker final : public InvocationService {
+ public:
+  // What the worker stands on; all outlive it.
+  struct Foundations {
+    loop::EventLoop& loop;
+    LogSink& log;
+    Random& random;
+    sandbox::Launcher& launcher;
+    catalog::Catalog& catalog;
+    metrics::WorkerMetrics& metrics;
+  };
+
+  Worker(Foundations foundations, WorkerOptions options,
+         std::unique_ptr<dispatch::Dispatcher> dispatcher);
+  ~Worker() override;
+
+  // Reads the catalog: functions, statistics, and the asynchronous invocations that an earlier
+  // worker left. Blocks; before the loop runs.
+  Result<void> recover();
+
+  // A reading of a device came in.
+  void device_reading(const dispatch::DeviceReading& reading);
+  // Takes no more work; `drained` is called when nothing runs any more.
+  void drain(std::function<void()> drained);
+  bool draining() const { return draining_; }
+  // Brings the gauges up to date; called before metrics are shown.
+  void update_gauges();
+
+  void submit(InvocationRequest request, Callback<InvocationResult> done) override;
+  void forget(InvocationId id) override;
+  void async_result(TenantId tenant, InvocationId id,
+                    Callback<std::optional<InvocationResult>> done) override;
+  void create_function(FunctionChange change, Callback<FunctionSpec> done) override;
+  void update_function(FunctionChange change, Callback<FunctionSpec> done) override;
+  void remove_function(FunctionName name, Callback<FunctionSpec> done) override;
+  Result<FunctionSpec> find_function(const FunctionName& name) const override;
+  std::vector<FunctionSpec> list_functions(TenantId tenant, const std::string& after,
+                                           size_t limit) const override;
+  std::vector<FunctionStatus> function_status(TenantId tenant) const override;
+  std::vector<SandboxStatus> sandbox_status(TenantId tenant) const override;
+  Result<LogChunk> read_log(const FunctionName& name, uint64_t offset) const override;
+
+ private:
+  // An invocation that is queued or running.
+  struct Live {
+    InvocationRequest request;
+    FunctionId function;
+    // The revision that serves it, once it was started.
+    uint64_t revision = 0;
+    std::vector<Callback<InvocationResult>> waiters;
+    std::string idempotency_key;
+    std::optional<HandlerAnswer> answer;
+    std::optional<SandboxEnd> end;  // of the sandbox that took it along
+    SandboxId sandbox;
+  };
+
+  // Invocations (worker.cc).
+  void submit_synchronous(InvocationRequest request, const FunctionSpec& spec,
+                          Callback<InvocationResult> done);
+  void submit_asynchronous(InvocationRequest request, const FunctionSpec& spec,
+                           Callback<InvocationResult> done);
+  void accept(InvocationRequest request, FunctionId function, Callback<InvocationResult> waiter);
+  void complete(const dispatch::CompleteInvocation& completion);
+  void store_async_result(TenantId tenant, const InvocationResult& result);
+  InvocationResult result_of(const Live& live, const dispatch::CompleteInvocation& completion);
+
+  // Dispatch (worker_actions.cc).
+  void handle(dispatch::Event event);
+  void perform(const dispatch::Action& action);
+  void perform(const dispatch::StartSandbox& action);
+  void perform(const dispatch::StartInvocation& action);
+  void perform(const dispatch::StopSandbox& action);
+  void perform(const dispatch::CompleteInvocation& action) { complete(action); }
+  void perform(const dispatch::WakeAt& action);
+  SandboxHost::Events host_events();
+  void sandbox_answered(SandboxId sandbox, HandlerAnswer answer);
+  void sandbox_ended(SandboxEnd end);
+  void check_drained();
+
+  // Functions (worker_functions.cc).
+  Result<void> check_change(const FunctionSpec& spec) const;
+  void store_function(FunctionChange change, Callback<FunctionSpec> done);
+  void put_function(FunctionSpec spec, Callback<FunctionSpec> done);
+  dispatch::FunctionProfile profile_of(const FunctionSpec& spec) const;
+  std::string code_folder(const FunctionSpec& spec) const;
+  void collect_code();
+  Result<void> recover_async();
+
+  // Status (worker_status.cc).
+  const scheduling::Flow* flow_of(FunctionId id) const;
+  void save_statistics();
+
+  loop::EventLoop& loop_;
+  LogSink& log_;
+  Random& random_;
+  catalog::Catalog& catalog_;
+  metrics::WorkerMetrics& metrics_;
+  WorkerOptions options_;
+  std::unique_ptr<dispatch::Dispatcher> dispatcher_;
+  FunctionRegistry functions_;
+  IdempotencyTable idempotency_;
+  LogStore logs_;
+  FileThread files_;
+  SandboxHost host_;
+
+  std::unordered_map<DeviceId, Bytes> device_memory_used_;  // by NVML
+  std::unordered_map<InvocationId, Live> live_;
+  // Asynchronous invocations on their way into the catalog: they count against the queue's limit.
+  size_t async_arriving_ = 0;
+  std::unordered_map<FunctionId, catalog::FunctionStatistics> learnt_;
+  // Which invocation a sandbox works for.
+  std::unordered_map<SandboxId, InvocationId> serving_;
+  // Events that came up while another was handled wait here for their turn.
+  std::deque<dispatch::Event> events_;
+  bool handling_ = false;
+  std::vector<dispatch::Action> actions_;
+  loop::TimerId wake_timer_;
+  loop::TimerId statistics_timer_;
+  bool draining_ = false;
+  std::function<void()> drained_;
+};
+
+}  // namespace lambent::worker

@@ -1,0 +1,149 @@
+// The part of Worker between dispatch and the sandboxes: events in, actions out.
+#include <cstdio>
+#include <utility>
+
+#include "worker/worker.h"
+
+namespace lambent::worker {
+namespace {
+
+Error stop_error(dispatch::StopReason reason, Duration timeout) {
+  switch (reason) {
+    case dispatch::StopReason::kTimedOut: {
+      char text[64];
+      std::snprintf(text, sizeof(text), "Task timed out after %.2f seconds", to_seconds(timeout));
+      return {ErrorCode::kDeadlineExceeded, text};
+    }
+    case dispatch::StopReason::kInitTimedOut:
+      return {ErrorCode::kDeadlineExceeded,
+              "the function did not ask for an event within its time to start"};
+    default:
+      return {ErrorCode::kCancelled, "the sandbox was stopped: " + std::string(name_of(reason))};
+  }
+}
+
+}  // namespace
+
+void Worker::handle(dispatch::Event event) {
+  events_.push_back(std::move(event));
+  if (handling_) return;
+  handling_ = true;
+  while (!events_.empty()) {
+    const dispatch::Event next = std::move(events_.front());
+    events_.pop_front();
+    actions_.clear();
+    dispatcher_->handle(next, loop_.clock().now(), actions_);
+    // An action may bring up events, but those wait: actions_ does not change meanwhile.
+    for (const dispatch::Action& action : actions_) perform(action);
+  }
+  handling_ = false;
+}
+
+void Worker::perform(const dispatch::Action& action) {
+  std::visit([this](const auto& each) { perform(each); }, action);
+}
+
+void Worker::perform(const dispatch::StartSandbox& action) {
+  const FunctionSpec* spec = functions_.find(action.function);
+  if (spec == nullptr) {
+    handle(dispatch::SandboxExited{
+        action.sandbox, {ErrorCode::kNotFound, "the function was removed"}, "Sandbox.Failure"});
+    return;
+  }
+  log_.debug("sandbox_start", {{"sandbox", static_cast<int64_t>(action.sandbox.value)},
+                               {"tenant", int64_t{spec->name.tenant.value}},
+                               {"function", spec->name.name},
+                               {"device", int64_t{action.device.value}}});
+  host_.start(action.sandbox, *spec, code_folder(*spec), action.device);
+}
+
+void Worker::perform(const dispatch::StartInvocation& action) {
+  const auto found = live_.find(action.invocation);
+  CHECK(found != live_.end(), "only live invocations are started");
+  Live& live = found->second;
+  live.sandbox = action.sandbox;
+  serving_[action.sandbox] = action.invocation;
+  const FunctionSpec* spec = functions_.find(live.function);
+  const Duration timeout = spec != nullptr ? spec->timeout : limits::kDefaultTimeout;
+  live.revision = spec != nullptr ? spec->revision : 0;
+  if (live.request.kind == InvocationKind::kAsynchronous) {
+    catalog_.begin_async(live.request.function.tenant, action.invocation, [](Result<void>) {});
+  }
+  host_.give(action.sandbox, live.request, timeout);
+}
+
+void Worker::perform(const dispatch::StopSandbox& action) {
+  Duration timeout{};
+  if (const auto serving = serving_.find(action.sandbox); serving != serving_.end()) {
+    const auto live = live_.find(serving->second);
+    const FunctionSpec* spec =
+        live != live_.end() ? functions_.find(live->second.function) : nullptr;
+    if (spec != nullptr) timeout = spec->timeout;
+  }
+  const bool timed_out = action.reason == dispatch::StopReason::kTimedOut ||
+                         action.reason == dispatch::StopReason::kInitTimedOut;
+  host_.stop(action.sandbox, stop_error(action.reason, timeout),
+             timed_out ? "Sandbox.Timeout" : "Sandbox.Failure");
+}
+
+void Worker::perform(const dispatch::WakeAt& action) {
+  loop_.cancel(wake_timer_);
+  wake_timer_ = {};
+  if (action.instant == kNever) return;
+  wake_timer_ = loop_.call_at(action.instant, [this] { handle(dispatch::TimerFired{}); });
+}
+
+SandboxHost::Events Worker::host_events() {
+  SandboxHost::Events events;
+  events.on_ready = [this](SandboxId sandbox, Duration sandbox_time, Duration init_time) {
+    metrics_.sandbox_started(sandbox_time, init_time);
+    handle(dispatch::SandboxReady{sandbox, sandbox_time, init_time});
+  };
+  events.on_answer = [this](SandboxId sandbox, HandlerAnswer answer) {
+    sandbox_answered(sandbox, std::move(answer));
+  };
+  events.on_end = [this](SandboxEnd end) { sandbox_ended(std::move(end)); };
+  events.on_output = [this](FunctionId function, std::string_view text) {
+    logs_.append(function, text);
+  };
+  return events;
+}
+
+void Worker::sandbox_answered(SandboxId, HandlerAnswer answer) {
+  const auto found = live_.find(answer.invocation);
+  if (found == live_.end()) return;  // it was completed as timed out a moment ago
+  const dispatch::InvocationFinished finished{answer.invocation, answer.execution, answer.succeeded,
+                                              answer.device_memory_now};
+  found->second.answer = std::move(answer);
+  handle(finished);
+}
+
+void Worker::sandbox_ended(SandboxEnd end) {
+  const dispatch::SandboxExited exited{end.sandbox, end.error, end.error_type};
+  if (const auto serving = serving_.find(end.sandbox); serving != serving_.end()) {
+    const auto live = live_.find(serving->second);
+    serving_.erase(serving);
+    if (live != live_.end()) live->second.end = std::move(end);
+  }
+  handle(exited);
+  if (draining_) check_drained();
+}
+
+void Worker::device_reading(const dispatch::DeviceReading& reading) {
+  device_memory_used_[reading.device] = reading.memory_used;
+  handle(reading);
+}
+
+void Worker::drain(std::function<void()> drained) {
+  drained_ = std::move(drained);
+  if (!std::exchange(draining_, true)) handle(dispatch::DrainStarted{});
+  check_drained();
+}
+
+void Worker::check_drained() {
+  if (!drained_ || !dispatcher_->drained()) return;
+  // The caller may be deep in the handling of an event.
+  loop_.call_after(Duration(0), std::exchange(drained_, nullptr));
+}
+
+}  // namespace lambent::worker

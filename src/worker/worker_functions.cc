@@ -1,0 +1,242 @@
+// The part of Worker that keeps functions: deploying, changing and removing them, their code, what
+// was learnt of them, and what an earlier worker left.
+#include <filesystem>
+#include <set>
+#include <utility>
+
+#include "archive/zip.h"
+#include "worker/worker.h"
+
+namespace lambent::worker {
+namespace {
+
+// How many asynchronous invocations are read from the catalog at once.
+constexpr size_t kRecoveryPage = 1000;
+
+std::string printable_digest(std::string base64) {
+  for (char& c : base64) {
+    if (c == '/') c = '_';
+    if (c == '+') c = '-';
+    if (c == '=') c = '.';
+  }
+  return base64;
+}
+
+}  // namespace
+
+std::string Worker::code_folder(const FunctionSpec& spec) const {
+  return options_.state_folder + "/code/" + printable_digest(spec.code_sha256);
+}
+
+Result<void> Worker::check_change(const FunctionSpec& spec) const {
+  RETURN_IF_ERROR(validate(spec));
+  if (spec.gpu.memory > Bytes(0) && options_.device_memory == Bytes(0)) {
+    return Error{ErrorCode::kFailedPrecondition,
+                 "the function asks for a GPU, but this worker has none; start it with --gpu"};
+  }
+  if (spec.gpu.memory > options_.device_memory) {
+    return Error{ErrorCode::kInvalidArgument, "the function asks for " +
+                                                  to_string(spec.gpu.memory) +
+                                                  " of device memory; the largest GPU here has " +
+                                                  to_string(options_.device_memory)};
+  }
+  return {};
+}
+
+void Worker::create_function(FunctionChange change, Callback<FunctionSpec> done) {
+  if (const auto good = check_change(change.spec); !good.ok()) return done(good.error());
+  if (functions_.find(change.spec.name) != nullptr) {
+    return done(Error{ErrorCode::kAlreadyExists,
+                      "function '" + change.spec.name.name + "' already exists"});
+  }
+  if (functions_.size() >= limits::kFunctions) {
+    return done(Error{ErrorCode::kResourceExhausted,
+                      "this worker has " + std::to_string(limits::kFunctions) + " functions"});
+  }
+  if (change.zip.empty()) {
+    return done(Error{ErrorCode::kInvalidArgument, "a new function needs its code as a zip"});
+  }
+  change.spec.id = FunctionId{};
+  change.spec.revision = 1;
+  store_function(std::move(change), std::move(done));
+}
+
+void Worker::update_function(FunctionChange change, Callback<FunctionSpec> done) {
+  const auto current = functions_.get(change.spec.name);
+  if (!current.ok()) return done(current.error());
+  if (const auto good = check_change(change.spec); !good.ok()) return done(good.error());
+  change.spec.id = (*current)->id;
+  change.spec.revision = (*current)->revision + 1;
+  store_function(std::move(change), std::move(done));
+}
+
+void Worker::store_function(FunctionChange change, Callback<FunctionSpec> done) {
+  const FunctionName name = change.spec.name;
+  if (!functions_.begin_change(name)) {
+    return done(
+        Error{ErrorCode::kAborted, "another change of function '" + name.name + "' is under way"});
+  }
+  const auto finish = [this, name, done](Result<FunctionSpec> result) {
+    functions_.end_change(name);
+    collect_code();
+    done(std::move(result));
+  };
+  if (change.zip.empty()) return put_function(std::move(change.spec), finish);
+
+  // Shared with the file thread, which fills it in while this thread goes on.
+  struct Unpacking {
+    FunctionChange change;
+    std::string folder;
+    Result<void> result;
+  };
+  auto unpacking = std::make_shared<Unpacking>();
+  unpacking->change = std::move(change);
+  const auto work = [unpacking, code = options_.state_folder + "/code/"] {
+    FunctionSpec& spec = unpacking->change.spec;
+    spec.code_sha256 = archive::code_sha256(unpacking->change.zip);
+    spec.code_size = Bytes(unpacking->change.zip.size());
+    const auto unpacked =
+        archive::unpack_zip(unpacking->change.zip, code + printable_digest(spec.code_sha256));
+    if (!unpacked.ok()) unpacking->result = unpacked.error();
+  };
+  const bool queued = files_.run(work, [this, unpacking, finish] {
+    if (!unpacking->result.ok()) return finish(unpacking->result.error());
+    put_function(std::move(unpacking->change.spec), finish);
+  });
+  if (!queued) {
+    finish(Error{ErrorCode::kResourceExhausted, "too many deployments at once; try again later"});
+  }
+}
+
+void Worker::put_function(FunctionSpec spec, Callback<FunctionSpec> done) {
+  spec.last_modified = loop_.clock().wall_now();
+  catalog_.put_function(std::move(spec), [this, done](Result<FunctionSpec> stored) {
+    if (!stored.ok()) return done(stored.error());
+    functions_.put(*stored);
+    log_.info("function_deployed", {{"tenant", int64_t{stored->name.tenant.value}},
+                                    {"function", stored->name.name},
+                                    {"revision", static_cast<int64_t>(stored->revision)}});
+    handle(dispatch::FunctionRegistered{profile_of(*stored)});
+    done(std::move(stored));
+  });
+}
+
+void Worker::remove_function(FunctionName name, Callback<FunctionSpec> done) {
+  const auto current = functions_.get(name);
+  if (!current.ok()) return done(current.error());
+  if (!functions_.begin_change(name)) {
+    return done(
+        Error{ErrorCode::kAborted, "a change of function '" + name.name + "' is under way"});
+  }
+  catalog_.remove_function(name, [this, name, done, spec = **current](Result<void> removed) {
+    functions_.end_change(name);
+    if (!removed.ok()) return done(removed.error());
+    functions_.remove(name);
+    learnt_.erase(spec.id);
+    handle(dispatch::FunctionRemoved{spec.id});
+    logs_.remove(spec.id);
+    metrics_.forget(name);
+    collect_code();
+    log_.info("function_removed",
+              {{"tenant", int64_t{name.tenant.value}}, {"function", name.name}});
+    done(spec);
+  });
+}
+
+// Removes code folders that no function uses. Sandboxes that still run from one keep their open
+// files and mounts; the names go at once.
+void Worker::collect_code() {
+  auto used = std::make_shared<std::set<std::string>>();
+  for (const FunctionSpec& spec : functions_.all()) {
+    used->insert(printable_digest(spec.code_sha256));
+  }
+  if (functions_.changing()) return;  // its code may be unpacked already
+  const std::string folder = options_.state_folder + "/code";
+  files_.run(
+      [folder, used] {
+        std::error_code error;
+        for (const auto& entry : std::filesystem::directory_iterator(folder, error)) {
+          if (!used->contains(entry.path().filename())) {
+            std::error_code ignored;
+            std::filesystem::remove_all(entry.path(), ignored);
+          }
+        }
+      },
+      [] {});
+}
+
+dispatch::FunctionProfile Worker::profile_of(const FunctionSpec& spec) const {
+  dispatch::FunctionProfile profile;
+  profile.id = spec.id;
+  profile.tenant = spec.name.tenant;
+  profile.revision = spec.revision;
+  profile.weight = spec.weight;
+  profile.max_concurrency = spec.max_concurrency;
+  profile.device_memory = spec.gpu.memory;
+  profile.timeout = spec.timeout;
+  if (const auto learnt = learnt_.find(spec.id); learnt != learnt_.end()) {
+    profile.mean_execution = learnt->second.mean_execution;
+    profile.mean_interarrival = learnt->second.mean_interarrival;
+    profile.mean_cold_start = learnt->second.mean_cold_start;
+    profile.completed = learnt->second.executions;
+  }
+  return profile;
+}
+
+Result<void> Worker::recover() {
+  std::error_code error;
+  std::filesystem::create_directories(options_.state_folder + "/code", error);
+  if (error) {
+    return Error{ErrorCode::kInternal, "create " + options_.state_folder + ": " + error.message()};
+  }
+  ASSIGN_OR_RETURN(catalog::Snapshot snapshot, catalog_.load_all());
+  for (const auto& statistics : snapshot.statistics) learnt_[statistics.function] = statistics;
+  for (FunctionSpec& spec : snapshot.functions) {
+    const auto profile = profile_of(spec);
+    functions_.put(std::move(spec));
+    handle(dispatch::FunctionRegistered{profile});
+  }
+  collect_code();
+  return recover_async();
+}
+
+Result<void> Worker::recover_async() {
+  uint64_t after = 0;
+  size_t resumed = 0;
+  while (true) {
+    ASSIGN_OR_RETURN(auto page, catalog_.pending_async(after, kRecoveryPage));
+    if (page.empty()) break;
+    for (catalog::AsyncInvocation& pending : page) {
+      after = pending.sequence;
+      Error problem{ErrorCode::kNotFound, "the function was removed"};
+      if (pending.attempts >= options_.most_attempts) {
+        problem = {ErrorCode::kAborted, "the worker ended " + std::to_string(pending.attempts) +
+                                            " times while this ran; it is given up"};
+      } else if (functions_.find(pending.function) != nullptr) {
+        ++resumed;
+        accept(std::move(pending.request), pending.function, nullptr);
+        continue;
+      }
+      InvocationResult result;
+      result.id = pending.request.id;
+      result.outcome = Outcome::kRejected;
+      result.error = problem;
+      store_async_result(pending.request.function.tenant, result);
+    }
+  }
+  log_.info("recovered", {{"functions", static_cast<int64_t>(functions_.size())},
+                          {"asynchronous", static_cast<int64_t>(resumed)}});
+  return {};
+}
+
+Result<FunctionSpec> Worker::find_function(const FunctionName& name) const {
+  ASSIGN_OR_RETURN(const FunctionSpec* spec, functions_.get(name));
+  return *spec;
+}
+
+std::vector<FunctionSpec> Worker::list_functions(TenantId tenant, const std::string& after,
+                                                 size_t limit) const {
+  return functions_.list(tenant, after, limit);
+}
+
+}  // namespace lambent::worker

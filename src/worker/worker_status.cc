@@ -1,0 +1,116 @@
+// The part of Worker that tells what is going on: status for `lambent ls` and `ps`, gauges, learnt
+// statistics.
+#include <algorithm>
+#include <map>
+#include <utility>
+
+#include "worker/worker.h"
+
+namespace lambent::worker {
+namespace {
+
+constexpr Duration kStatisticsPeriod = seconds(5);
+
+catalog::FunctionStatistics statistics_of(FunctionId id, const scheduling::Flow& flow) {
+  catalog::FunctionStatistics statistics;
+  statistics.tenant = flow.tenant;
+  statistics.function = id;
+  statistics.mean_execution = flow.execution.mean();
+  statistics.mean_interarrival = flow.interarrival.mean();
+  statistics.mean_cold_start = flow.cold_start.mean();
+  statistics.executions = flow.execution.samples();
+  statistics.arrivals = flow.interarrival.samples();
+  statistics.cold_starts = flow.cold_start.samples();
+  return statistics;
+}
+
+}  // namespace
+
+const scheduling::Flow* Worker::flow_of(FunctionId id) const {
+  const auto& flows = dispatcher_->flows();
+  return id.value < flows.size() && flows[id.value].registered ? &flows[id.value] : nullptr;
+}
+
+std::vector<FunctionStatus> Worker::function_status(TenantId tenant) const {
+  std::vector<FunctionStatus> all;
+  std::unordered_map<std::string, uint64_t> sandboxes;
+  for (const SandboxStatus& sandbox : host_.status()) {
+    if (sandbox.function.tenant == tenant) ++sandboxes[sandbox.function.name];
+  }
+  for (FunctionSpec& spec : functions_.list(tenant, "", limits::kFunctions)) {
+    FunctionStatus status;
+    if (const scheduling::Flow* flow = flow_of(spec.id)) {
+      status.queued = flow->pending;
+      status.running = flow->in_flight;
+      status.completed = flow->execution.samples();
+    }
+    if (const auto found = sandboxes.find(spec.name.name); found != sandboxes.end()) {
+      status.sandboxes = found->second;
+    }
+    status.spec = std::move(spec);
+    all.push_back(std::move(status));
+  }
+  return all;
+}
+
+std::vector<SandboxStatus> Worker::sandbox_status(TenantId tenant) const {
+  std::vector<SandboxStatus> all = host_.status();
+  std::erase_if(all, [&](const SandboxStatus& each) { return each.function.tenant != tenant; });
+  std::sort(all.begin(), all.end(), [](const auto& a, const auto& b) { return a.id < b.id; });
+  return all;
+}
+
+void Worker::update_gauges() {
+  const Instant now = loop_.clock().now();
+  for (const FunctionSpec& spec : functions_.all()) {
+    const scheduling::Flow* flow = flow_of(spec.id);
+    if (flow == nullptr) continue;
+    metrics_.set_flow(spec.name,
+                      {.pending = flow->pending,
+                       .running = flow->in_flight,
+                       .virtual_time = dispatcher_->standing(spec.id, now).virtual_time});
+  }
+  for (const scheduling::Device& device : dispatcher_->fleet().devices()) {
+    metrics::WorkerMetrics::DeviceGauges gauges;
+    gauges.memory_total = device.options.memory;
+    gauges.memory_committed = device.committed;
+    gauges.utilisation = device.utilisation;
+    gauges.tokens = device.tokens();
+    gauges.tokens_held = device.tokens_held;
+    gauges.healthy = device.healthy;
+    if (const auto used = device_memory_used_.find(device.options.id);
+        used != device_memory_used_.end()) {
+      gauges.memory_used = used->second;
+    }
+    metrics_.set_device(device.options.id, gauges);
+  }
+  std::map<std::string, uint64_t> by_state = {
+      {"starting", 0}, {"idle", 0}, {"busy", 0}, {"stopping", 0}};
+  for (const SandboxStatus& sandbox : host_.status()) ++by_state[sandbox.state];
+  metrics_.set_sandboxes(by_state);
+  metrics_.set_queued(dispatcher_->queued());
+}
+
+void Worker::save_statistics() {
+  std::vector<catalog::FunctionStatistics> changed;
+  for (const FunctionSpec& spec : functions_.all()) {
+    const scheduling::Flow* flow = flow_of(spec.id);
+    if (flow == nullptr) continue;
+    const auto statistics = statistics_of(spec.id, *flow);
+    if (const auto known = learnt_.find(spec.id);
+        known != learnt_.end() && known->second == statistics) {
+      continue;
+    }
+    learnt_[spec.id] = statistics;
+    changed.push_back(statistics);
+  }
+  if (!changed.empty()) {
+    catalog_.save_statistics(std::move(changed), [this](Result<void> saved) {
+      if (!saved.ok()) log_.warning("statistics_not_saved", {{"error", to_string(saved.error())}});
+    });
+  }
+  catalog_.expire_results(loop_.clock().wall_now(), [](Result<uint64_t>) {});
+  statistics_timer_ = loop_.call_after(kStatisticsPeriod, [this] { save_statistics(); });
+}
+
+}  // namespace lambent::worker

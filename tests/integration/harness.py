@@ -1,0 +1,218 @@
+"""What the integration tests stand on: a real worker in folders of its own, on a port of its own, stopped and checked for
+leftovers afterwards. Standard library only.
+"""
+import base64
+import contextlib
+import http.client
+import io
+import json
+import os
+import pathlib
+import shutil
+import signal
+import subprocess
+import tempfile
+import time
+import unittest
+import zipfile
+
+PREFIX = pathlib.Path(os.environ["LAMBENT_PREFIX"])  # the build folder, laid out like a package
+EXAMPLES = PREFIX / "share/lambent/examples"
+KERNELS = PREFIX / "share/lambent/kernels"
+
+
+class HttpError(Exception):
+    def __init__(self, status, headers, body):
+        super().__init__(f"HTTP {status}: {body[:300]!r}")
+        self.status, self.headers, self.body = status, headers, body
+
+    @property
+    def error_type(self):
+        return self.headers.get("x-amzn-errortype", "").split(":")[0]
+
+    @property
+    def json(self):
+        return json.loads(self.body)
+
+
+class Reply:
+    def __init__(self, status, headers, body):
+        self.status, self.headers, self.body = status, headers, body
+
+    @property
+    def json(self):
+        return json.loads(self.body)
+
+
+def make_zip(files):
+    """files: {name: text, bytes or (bytes, mode)} -> zip bytes."""
+    out = io.BytesIO()
+    with zipfile.ZipFile(out, "w", zipfile.ZIP_DEFLATED) as archive:
+        for name, content in files.items():
+            content, mode = content if isinstance(content, tuple) else (content, 0o644)
+            entry = zipfile.ZipInfo(name)
+            entry.external_attr = (0o100000 | mode) << 16
+            entry.compress_type = zipfile.ZIP_DEFLATED
+            archive.writestr(entry, content)
+    return out.getvalue()
+
+
+def zip_folder(folder, extra=()):
+    """A zip of a folder's files; extra: [(path in the zip, folder)]."""
+    files = {}
+    for base, root in [("", pathlib.Path(folder))] + [(name + "/", pathlib.Path(path)) for name, path in extra]:
+        for path in sorted(root.rglob("*")):
+            if path.is_file() and "__pycache__" not in path.parts:
+                files[base + str(path.relative_to(root))] = (path.read_bytes(), path.stat().st_mode & 0o777)
+    return make_zip(files)
+
+
+class Worker:
+    """A lambent-worker of the build under test."""
+
+    def __init__(self, *flags, gpu="emulated:tiny", folder=None, environment=None):
+        self.own_folder = folder is None
+        self.folder = pathlib.Path(folder or tempfile.mkdtemp(prefix="lambent-test-"))
+        self.flags, self.gpu, self.process = flags, gpu, None
+        self.environment = environment or {}
+        self.log_path = self.folder / "worker.log"
+        self.start()
+
+    def start(self):
+        endpoint = self.folder / "run/endpoint"
+        with contextlib.suppress(FileNotFoundError):
+            endpoint.unlink()
+        with open(self.log_path, "ab") as log:
+            self.process = subprocess.Popen(
+                [str(PREFIX / "bin/lambent-worker"), "--listen", "127.0.0.1:0", "--state", str(self.folder / "state"),
+                 "--run", str(self.folder / "run"), "--gpu", self.gpu, "--log-format", "json", "--log-level", "debug",
+                 *self.flags],
+                stdout=log, stderr=log, stdin=subprocess.DEVNULL, start_new_session=True,
+                env={**os.environ, **self.environment})
+        deadline = time.monotonic() + 30
+        while not endpoint.exists():
+            if self.process.poll() is not None or time.monotonic() > deadline:
+                raise AssertionError(f"the worker did not start:\n{self.log()[-4000:]}")
+            time.sleep(0.01)
+        host, _, port = endpoint.read_text().strip().removeprefix("http://").rpartition(":")
+        self.address = (host, int(port))
+        self.endpoint = f"http://{host}:{port}"
+
+    def log(self):
+        return self.log_path.read_text(errors="replace")
+
+    def kill(self):
+        """kill -9, as the sceptic does it."""
+        self.process.kill()
+        self.process.wait(10)
+
+    def stop(self):
+        """Asks it to stop; the exit status."""
+        if self.process.poll() is None:
+            self.process.send_signal(signal.SIGTERM)
+        return self.process.wait(60)
+
+    def close(self):
+        if self.process.poll() is None:
+            self.stop()
+        if self.own_folder:
+            shutil.rmtree(self.folder, ignore_errors=True)
+
+    def request(self, method, path, body=None, headers=None, timeout=60):
+        connection = http.client.HTTPConnection(*self.address, timeout=timeout)
+        try:
+            connection.request(method, path, body, headers or {})
+            response = connection.getresponse()
+            reply = Reply(response.status, {k.lower(): v for k, v in response.getheaders()}, response.read())
+        finally:
+            connection.close()
+        if reply.status >= 400:
+            raise HttpError(reply.status, reply.headers, reply.body)
+        return reply
+
+    # The Lambda API, as a raw client would speak it.
+    def create(self, name, code, runtime="python3.11", handler="app.handler", timeout=30, memory=256, tags=None,
+               environment=None):
+        body = {"FunctionName": name, "Runtime": runtime, "Handler": handler, "Role": "arn:aws:iam::0:role/any",
+                "Code": {"ZipFile": base64.b64encode(code).decode()}, "Timeout": timeout, "MemorySize": memory,
+                "Tags": tags or {}, "Environment": {"Variables": environment or {}}}
+        return self.request("POST", "/2015-03-31/functions", json.dumps(body)).json
+
+    def create_python(self, name, source, **options):
+        return self.create(name, make_zip({"app.py": source}), **options)
+
+    def invoke(self, name, payload=b"{}", kind=None, headers=None, timeout=60):
+        if not isinstance(payload, (bytes, str)):
+            payload = json.dumps(payload)
+        headers = dict(headers or {})
+        if kind:
+            headers["X-Amz-Invocation-Type"] = kind
+        return self.request("POST", f"/2015-03-31/functions/{name}/invocations", payload, headers, timeout)
+
+    def delete(self, name):
+        return self.request("DELETE", f"/2015-03-31/functions/{name}")
+
+    def sandboxes(self):
+        return self.request("GET", "/v1/sandboxes").json["sandboxes"]
+
+    def metrics(self):
+        return self.request("GET", "/metrics").body.decode()
+
+    def wait_for(self, condition, seconds=20, what="the condition"):
+        deadline = time.monotonic() + seconds
+        while True:
+            value = condition()
+            if value:
+                return value
+            if time.monotonic() > deadline:
+                raise AssertionError(f"{what} did not come true within {seconds} s\n{self.log()[-3000:]}")
+            time.sleep(0.02)
+
+
+def descendants(pid):
+    """The processes below pid, by /proc."""
+    children = {}
+    for entry in pathlib.Path("/proc").iterdir():
+        if entry.name.isdigit():
+            with contextlib.suppress(OSError):
+                fields = (entry / "stat").read_text().rpartition(")")[2].split()
+                children.setdefault(int(fields[1]), []).append(int(entry.name))
+    found, queue = [], [pid]
+    while queue:
+        for child in children.get(queue.pop(), []):
+            found.append(child)
+            queue.append(child)
+    return found
+
+
+def process_exists(pid):
+    try:
+        return pathlib.Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except OSError:
+        return False
+
+
+class WorkerTest(unittest.TestCase):
+    """A test case with one worker for all of its tests."""
+
+    flags = ()
+    gpu = "emulated:tiny"
+
+    @classmethod
+    def setUpClass(cls):
+        cls.worker = Worker(*cls.flags, gpu=cls.gpu)
+
+    @classmethod
+    def tearDownClass(cls):
+        below = descendants(cls.worker.process.pid)
+        status = cls.worker.stop()
+        leftovers = [pid for pid in below if process_exists(pid)]
+        log = cls.worker.log()
+        cls.worker.close()
+        assert status == 0, f"the worker ended with status {status}:\n{log[-3000:]}"
+        assert not leftovers, f"processes were left behind: {leftovers}"
+
+    def error_of(self, call, *arguments, **options):
+        with self.assertRaises(HttpError) as caught:
+            call(*arguments, **options)
+        return caught.exception

@@ -1,0 +1,85 @@
+"""The main road: deploy, invoke, look, change, remove."""
+import json
+import unittest
+
+from harness import WorkerTest, make_zip
+
+ECHO = """
+import json
+def handler(event, context):
+    print("hello from", context.aws_request_id)
+    return {"event": event, "name": context.function_name}
+"""
+
+
+class BasicsTest(WorkerTest):
+    def test_a_python_handler_answers_and_the_second_time_it_is_warm(self):
+        self.worker.create_python("echo", ECHO)
+        first = self.worker.invoke("echo", {"a": [1, 2, "ü"]})
+        self.assertEqual(first.status, 200)
+        self.assertEqual(first.json, {"event": {"a": [1, 2, "ü"]}, "name": "echo"})
+        self.assertEqual(first.headers["x-lambent-start"], "cold")
+        second = self.worker.invoke("echo", {})
+        self.assertEqual(second.headers["x-lambent-start"], "warm")
+        self.assertEqual(second.headers["x-lambent-sandbox-us"], "0")
+
+    def test_a_native_handler_is_an_executable_named_bootstrap(self):
+        script = ("#!/bin/sh\nset -e\nexec /usr/bin/python3 -m lambent_runtime app.handler\n", 0o755)
+        code = make_zip({"bootstrap": (script[0].encode(), 0o755), "app.py": ECHO})
+        self.worker.create("native", code, runtime="provided.al2023", handler="none",
+                           environment={"PYTHONPATH": "/var/task"})
+        # Without our runtime client on its path this bootstrap fails, and says so.
+        reply = self.worker.invoke("native", {})
+        self.assertEqual(reply.headers["x-amz-function-error"], "Unhandled")
+        self.assertIn("exit status 1", reply.json["errorMessage"])
+
+    def test_the_log_of_an_invocation_comes_with_it_if_asked_for(self):
+        import base64
+        self.worker.create_python("talker", ECHO)
+        reply = self.worker.invoke("talker", {}, headers={"X-Amz-Log-Type": "Tail"})
+        tail = base64.b64decode(reply.headers["x-amz-log-result"]).decode()
+        self.assertIn("START RequestId", tail)
+        self.assertIn("hello from", tail)
+        self.assertIn("REPORT RequestId", tail)
+        log = self.worker.request("GET", "/v1/functions/talker/log?offset=0")
+        self.assertIn(b"hello from", log.body)
+
+    def test_an_update_serves_the_new_code_at_once(self):
+        import base64
+        self.worker.create_python("changing", "def handler(e, c): return 1")
+        self.assertEqual(self.worker.invoke("changing").json, 1)
+        zipped = base64.b64encode(make_zip({"app.py": "def handler(e, c): return 2"})).decode()
+        self.worker.request("PUT", "/2015-03-31/functions/changing/code", json.dumps({"ZipFile": zipped}))
+        self.assertEqual(self.worker.invoke("changing").json, 2)
+
+    def test_a_removed_function_is_gone(self):
+        self.worker.create_python("fleeting", ECHO)
+        self.worker.delete("fleeting")
+        error = self.error_of(self.worker.invoke, "fleeting")
+        self.assertEqual(error.status, 404)
+        self.assertEqual(error.error_type, "ResourceNotFoundException")
+
+    def test_an_asynchronous_invocation_is_acknowledged_and_its_result_kept(self):
+        self.worker.create_python("later", "import time\ndef handler(e, c):\n  time.sleep(0.2)\n  return e")
+        reply = self.worker.invoke("later", {"n": 5}, kind="Event")
+        self.assertEqual((reply.status, reply.body), (202, b""))
+        request_id = reply.headers["x-amzn-requestid"]
+        result = self.worker.wait_for(
+            lambda: (lambda r: r if r.status == 200 else None)(
+                self.worker.request("GET", f"/v1/invocations/{request_id}")), what="the result")
+        self.assertEqual(result.json, {"n": 5})
+
+    def test_a_dry_run_runs_nothing(self):
+        self.worker.create_python("dry", ECHO)
+        self.assertEqual(self.worker.invoke("dry", kind="DryRun").status, 204)
+
+    def test_status_shows_functions_and_sandboxes(self):
+        self.worker.create_python("shown", ECHO)
+        self.worker.invoke("shown")
+        functions = self.worker.request("GET", "/v1/functions").json["functions"]
+        self.assertIn("shown", [each["name"] for each in functions])
+        self.assertIn("shown", [each["function"] for each in self.worker.sandboxes()])
+
+
+if __name__ == "__main__":
+    unittest.main()
