@@ -5,6 +5,8 @@
 namespace lambent::worker {
 namespace {
 
+constexpr Duration kResultRetryPeriod = seconds(1);
+
 Error too_large(Bytes size, Bytes limit, std::string_view what) {
   return Error{ErrorCode::kOutOfRange, std::string(what) + " has " + std::to_string(size.count) +
                                            " bytes; at most " + std::to_string(limit.count) +
@@ -164,11 +166,11 @@ InvocationResult Worker::result_of(const Live& live,
     if (!live.answer->succeeded) result.error_type = live.answer->error_type;
     result.device_memory_peak = live.answer->device_memory_peak;
     result.log_tail = live.answer->log_tail;
-  } else if (live.end) {
-    result.payload = live.end->payload;
-    result.device_memory_peak = live.end->device_memory_peak;
-    result.host_memory_peak = live.end->host_memory_peak;
-    result.log_tail = live.end->log_tail;
+  } else if (ending_ != nullptr && result.outcome == Outcome::kFunctionError) {
+    result.payload = ending_->payload;
+    result.device_memory_peak = ending_->device_memory_peak;
+    result.host_memory_peak = ending_->host_memory_peak;
+    result.log_tail = ending_->log_tail;
   } else if (live.sandbox != SandboxId{}) {
     auto glimpse = host_.glimpse(live.sandbox);
     result.device_memory_peak = glimpse.device_memory_peak;
@@ -187,11 +189,19 @@ void Worker::store_async_result(TenantId tenant, const InvocationResult& result)
   }
   catalog_.finish_async(
       tenant, result, loop_.clock().wall_now() + options_.result_window,
-      [this, id = result.id](Result<void> stored) {
+      [this, tenant, result](Result<void> stored) {
         if (stored.ok()) return;
         log_.error("async_result_not_stored",
-                   {{"invocation", to_string(id)}, {"error", to_string(stored.error())}});
+                   {{"invocation", to_string(result.id)}, {"error", to_string(stored.error())}});
+        if (is_retryable(stored.error().code)) retry_async_result(tenant, result);
       });
+}
+
+void Worker::retry_async_result(TenantId tenant, const InvocationResult& result) {
+  // The disk or the catalog's queue is full. Should the worker end before there is room again, the
+  // invocation is still there to be run once more.
+  loop_.call_after(kResultRetryPeriod,
+                   [this, tenant, result] { store_async_result(tenant, result); });
 }
 
 void Worker::async_result(TenantId tenant, InvocationId id,

@@ -90,7 +90,6 @@ class Worker final : public InvocationService {
     std::vector<Callback<InvocationResult>> waiters;
     std::string idempotency_key;
     std::optional<HandlerAnswer> answer;
-    std::optional<SandboxEnd> end;  // of the sandbox that took it along
     SandboxId sandbox;
   };
 
@@ -102,6 +101,7 @@ class Worker final : public InvocationService {
   void accept(InvocationRequest request, FunctionId function, Callback<InvocationResult> waiter);
   void complete(const dispatch::CompleteInvocation& completion);
   void store_async_result(TenantId tenant, const InvocationResult& result);
+  void retry_async_result(TenantId tenant, const InvocationResult& result);
   InvocationResult result_of(const Live& live, const dispatch::CompleteInvocation& completion);
 
   // Dispatch (worker_actions.cc).
@@ -148,6 +148,9 @@ class Worker final : public InvocationService {
   // Asynchronous invocations on their way into the catalog: they count against the queue's limit.
   size_t async_arriving_ = 0;
   std::unordered_map<FunctionId, catalog::FunctionStatistics> learnt_;
+  // Set while dispatch is told that a sandbox ended, so that an invocation which never reached its
+  // handler gets the runtime's own words.
+  const SandboxEnd* ending_ = nullptr;
   // Which invocation a sandbox works for.
   std::unordered_map<SandboxId, InvocationId> serving_;
   // Events that came up while another was handled wait here for their turn.

@@ -120,12 +120,10 @@ void Worker::sandbox_answered(SandboxId, HandlerAnswer answer) {
 
 void Worker::sandbox_ended(SandboxEnd end) {
   const dispatch::SandboxExited exited{end.sandbox, end.error, end.error_type};
-  if (const auto serving = serving_.find(end.sandbox); serving != serving_.end()) {
-    const auto live = live_.find(serving->second);
-    serving_.erase(serving);
-    if (live != live_.end()) live->second.end = std::move(end);
-  }
+  serving_.erase(end.sandbox);
+  ending_ = &end;
   handle(exited);
+  ending_ = nullptr;
   if (draining_) check_drained();
 }
 

@@ -65,6 +65,12 @@ void Worker::update_function(FunctionChange change, Callback<FunctionSpec> done)
   const auto current = functions_.get(change.spec.name);
   if (!current.ok()) return done(current.error());
   if (const auto good = check_change(change.spec); !good.ok()) return done(good.error());
+  // The spec was made from one that was read: if that is no longer the current one, two clients
+  // overlapped.
+  if (change.spec.revision != (*current)->revision) {
+    return done(Error{ErrorCode::kAborted, "function '" + change.spec.name.name +
+                                               "' was changed by another client meanwhile"});
+  }
   change.spec.id = (*current)->id;
   change.spec.revision = (*current)->revision + 1;
   store_function(std::move(change), std::move(done));
