@@ -1,9 +1,12 @@
 // bare_echo: the limit that an invocation is compared with: an epoll loop that parses nothing.
 // With --runtimes N, a request makes the hops of an invocation: client, this front, a runtime (a
 // process of its own that waits in recv), this front, client. Without, the front answers itself.
-// usage: bare_echo [unix:PATH] [--runtimes N] or bare_echo tcp [--runtimes N]; prints where it
-// listens. One small request per recv is assumed, which http_load keeps to. Ends when its standard
-// input is closed.
+// Runtimes are reached over socket pairs or, with --tcp-runtimes N, over TCP as the Runtime API is.
+// usage: bare_echo unix:PATH | tcp [--runtimes N | --tcp-runtimes N]; prints where it listens. One
+// small request per recv is assumed, which http_load keeps to. Ends when its standard input is
+// closed.
+#include <netinet/in.h>
+#include <netinet/tcp.h>
 #include <sys/epoll.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
@@ -38,13 +41,29 @@ constexpr size_t kAnswerSize = sizeof kAnswer - 1;
   _exit(0);
 }
 
+// Two ends of a connection over the loopback device.
+void tcp_pair(int (&fds)[2]) {
+  const Result<OwnedFd> listener = http::listen_tcp("127.0.0.1", 0);
+  if (!listener.ok()) exit(1);
+  sockaddr_in address{};
+  address.sin_family = AF_INET;
+  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  address.sin_port = htons(http::port_of(*listener));
+  fds[1] = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  if (connect(fds[1], reinterpret_cast<sockaddr*>(&address), sizeof address) != 0) exit(1);
+  fds[0] = accept4(listener->get(), nullptr, nullptr, SOCK_CLOEXEC);
+  if (fds[0] < 0) exit(1);
+  const int on = 1;
+  for (const int fd : fds) setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
+}
+
 class Front {
  public:
-  Front(OwnedFd listener, size_t runtimes)
+  Front(OwnedFd listener, size_t runtimes, bool tcp)
       : epoll_(epoll_create1(EPOLL_CLOEXEC)), listener_(std::move(listener)) {
     watch(listener_.get());
     watch(STDIN_FILENO);
-    for (size_t i = 0; i < runtimes; i++) start_runtime();
+    for (size_t i = 0; i < runtimes; i++) start_runtime(tcp);
   }
 
   void run() {
@@ -73,9 +92,13 @@ class Front {
     event.data.fd = fd;
     epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, fd, &event);
   }
-  void start_runtime() {
+  void start_runtime(bool tcp) {
     int fds[2];
-    if (socketpair(AF_UNIX, SOCK_STREAM, 0, fds) != 0) exit(1);
+    if (tcp) {
+      tcp_pair(fds);
+    } else if (socketpair(AF_UNIX, SOCK_STREAM, 0, fds) != 0) {
+      exit(1);
+    }
     if (fork() == 0) {
       close(fds[0]);
       run_runtime(fds[1]);
@@ -140,8 +163,9 @@ class Front {
 
 int main(int argc, char** argv) {
   const std::string where = argc > 1 ? argv[1] : "";
-  const size_t runtimes =
-      argc > 3 && std::string(argv[2]) == "--runtimes" ? strtoull(argv[3], nullptr, 10) : 0;
+  const std::string kind = argc > 3 ? argv[2] : "";
+  const bool tcp = kind == "--tcp-runtimes";
+  const size_t runtimes = tcp || kind == "--runtimes" ? strtoull(argv[3], nullptr, 10) : 0;
   Result<OwnedFd> listener = where.starts_with("unix:") ? http::listen_unix(where.substr(5), 0600)
                                                         : http::listen_tcp("127.0.0.1", 0);
   if (!listener.ok()) {
@@ -151,7 +175,7 @@ int main(int argc, char** argv) {
   const uint16_t port = http::port_of(*listener);
   printf("%s\n", port == 0 ? where.c_str() : ("http://127.0.0.1:" + std::to_string(port)).c_str());
   fflush(stdout);
-  Front(std::move(*listener), runtimes).run();
+  Front(std::move(*listener), runtimes, tcp).run();
   if (port == 0) unlink(where.c_str() + 5);
   return 0;
 }
