@@ -3,6 +3,7 @@
 #include <charconv>
 #include <cmath>
 #include <cstdio>
+#include <utility>
 
 #include "cli/base64.h"
 
@@ -37,6 +38,25 @@ std::string short_milliseconds(Duration duration) {
   return text;
 }
 
+// " (every GPU was at its limit)"; empty for a wait that nobody would ask about.
+std::string reason_in_words(const Answer& answer) {
+  static constexpr std::pair<std::string_view, std::string_view> kWords[] = {
+      {"own_queue", "behind others of its function"},
+      {"concurrency_limit", "its function ran as many as it may at once"},
+      {"throttled", "its function was ahead of the others' share"},
+      {"behind_others", "other functions came first"},
+      {"no_token", "every GPU ran as many as it may at once"},
+      {"no_memory", "no GPU had the memory free"},
+      {"no_sandbox", "the pool was full of sandboxes at work"},
+      {"no_device", "no GPU was healthy"},
+  };
+  if (answer.phases->queue < milliseconds(1)) return "";
+  for (const auto& [reason, words] : kWords) {
+    if (answer.wait_reason == reason) return " (" + std::string(words) + ")";
+  }
+  return "";
+}
+
 }  // namespace
 
 Answer answer_of(const http::Response& response) {
@@ -48,6 +68,7 @@ Answer answer_of(const http::Response& response) {
   for (const StartClass start : {StartClass::kCold, StartClass::kGpuCold, StartClass::kWarm}) {
     if (headers.get("x-lambent-start") == name_of(start)) answer.start = start;
   }
+  answer.wait_reason = headers.get("x-lambent-wait-reason");
   const auto peak = number_in(headers, "x-lambent-device-memory-peak-bytes");
   if (peak && *peak > 0) answer.device_memory_peak = Bytes(static_cast<uint64_t>(*peak));
   if (auto tail = base64_decode(headers.get("x-amz-log-result"))) answer.log_tail = *tail;
@@ -59,8 +80,9 @@ std::string phases_line(const Answer& answer) {
   if (answer.phases) {
     const Phases& phases = *answer.phases;
     line = short_milliseconds(phases.total()) + " ms  queue " + short_milliseconds(phases.queue) +
-           " | sandbox " + short_milliseconds(phases.sandbox) + " | init " +
-           short_milliseconds(phases.init) + " | run " + short_milliseconds(phases.run) + "   ";
+           reason_in_words(answer) + " | sandbox " + short_milliseconds(phases.sandbox) +
+           " | init " + short_milliseconds(phases.init) + " | run " +
+           short_milliseconds(phases.run) + "   ";
   }
   if (answer.start) line += std::string(name_of(*answer.start)) + "   ";
   if (answer.device_memory_peak.count > 0) {

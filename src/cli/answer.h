@@ -16,6 +16,7 @@ struct Answer {
   // What the worker says about where the time went; nothing if it does not.
   std::optional<Phases> phases;
   std::optional<StartClass> start;
+  std::string wait_reason;  // what held it back in the queue, in the worker's word
   Bytes device_memory_peak;
   std::string payload;
   std::string log_tail;  // decoded; only if it was asked for
@@ -23,7 +24,8 @@ struct Answer {
 
 Answer answer_of(const http::Response& response);
 
-// "312 ms  queue 4 | sandbox 2 | init 80 | run 226   cold   id 4f2c..."
+// "312 ms  queue 4 (every GPU ran as many as it may at once) | sandbox 2 | init 80 | run 226   cold
+// id 4f2c..."
 std::string phases_line(const Answer& answer);
 
 }  // namespace lambent::cli

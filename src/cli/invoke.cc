@@ -55,6 +55,7 @@ Json json_of(const Answer& answer) {
                          {"init", us(answer.phases->init)},
                          {"run", us(answer.phases->run)},
                          {"total", us(answer.phases->total())}};
+    if (!answer.wait_reason.empty()) json["wait_reason"] = answer.wait_reason;
   }
   json["device_memory_peak_bytes"] = answer.device_memory_peak.count;
   const Json payload = Json::parse(answer.payload, nullptr, false);

@@ -63,6 +63,8 @@ struct InvocationResult {
 
   StartClass start = StartClass::kWarm;
   Phases phases;
+  // What held it back in the queue, in a word of docs/scheduling.md; empty if nothing did.
+  std::string wait_reason;
   DeviceId device;
   Bytes device_memory_peak;  // as the shim counted it
   Bytes host_memory_peak;

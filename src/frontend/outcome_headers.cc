@@ -27,6 +27,7 @@ void add_outcome(http::Headers& headers, const InvocationResult& result) {
   }
   headers.add("x-lambent-start", std::string(name_of(result.start)));
   add_microseconds(headers, "x-lambent-queue-us", result.phases.queue);
+  if (!result.wait_reason.empty()) headers.add("x-lambent-wait-reason", result.wait_reason);
   add_microseconds(headers, "x-lambent-sandbox-us", result.phases.sandbox);
   add_microseconds(headers, "x-lambent-init-us", result.phases.init);
   add_microseconds(headers, "x-lambent-run-us", result.phases.run);

@@ -159,6 +159,9 @@ InvocationResult Worker::result_of(const Live& live,
   result.error_type = completion.error_type;
   result.start = completion.start;
   result.phases = completion.phases;
+  if (completion.wait_reason != scheduling::WaitReason::kNone) {
+    result.wait_reason = scheduling::name_of(completion.wait_reason);
+  }
   result.device = completion.device;
   result.revision = live.revision;
   if (live.answer) {

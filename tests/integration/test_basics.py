@@ -73,6 +73,19 @@ class BasicsTest(WorkerTest):
         self.worker.create_python("dry", ECHO)
         self.assertEqual(self.worker.invoke("dry", kind="DryRun").status, 204)
 
+    def test_an_invocation_that_waited_says_why(self):
+        import threading
+        self.worker.create_python("one-at-a-time", "import time\ndef handler(e, c): time.sleep(0.5)")
+        self.worker.invoke("one-at-a-time")
+        replies = []
+        callers = [threading.Thread(target=lambda: replies.append(self.worker.invoke("one-at-a-time"))) for _ in range(2)]
+        for caller in callers:
+            caller.start()
+        for caller in callers:
+            caller.join()
+        waited = max(replies, key=lambda reply: int(reply.headers["x-lambent-queue-us"]))
+        self.assertEqual(waited.headers["x-lambent-wait-reason"], "concurrency_limit")
+
     def test_status_shows_functions_and_sandboxes(self):
         self.worker.create_python("shown", ECHO)
         self.worker.invoke("shown")
