@@ -9,6 +9,8 @@
 #include <optional>
 #include <utility>
 
+#include "runtime_api/error_type.h"
+
 namespace lambent::worker {
 namespace {
 
@@ -188,7 +190,8 @@ void SandboxHost::give(SandboxId id, const InvocationRequest& request, Duration 
 
 void SandboxHost::answered(Sandbox& sandbox, bool succeeded, std::string payload,
                            std::string error_type) {
-  if (!sandbox.current) return;
+  // What comes after the time-out is too late.
+  if (!sandbox.current || sandbox.end_words) return;
   HandlerAnswer answer;
   answer.invocation = *std::exchange(sandbox.current, std::nullopt);
   answer.succeeded = succeeded;
@@ -260,7 +263,7 @@ void SandboxHost::finish(SandboxId id, Error error, std::string error_type,
   } else {
     std::string message = end.error.message;
     if (sandbox->current) message = "RequestId: " + to_string(*sandbox->current) + " " + message;
-    end.payload = error_payload(message, end.error_type);
+    end.payload = runtime_api::error_json(end.error_type, message);
   }
   if (sandbox->current) print(*sandbox, "END RequestId: " + to_string(*sandbox->current) + "\n");
   end.host_memory_peak = host_memory_peak;
@@ -325,11 +328,6 @@ std::vector<SandboxStatus> SandboxHost::status() const {
     all.push_back(std::move(status));
   }
   return all;
-}
-
-std::string error_payload(std::string_view message, std::string_view type) {
-  return "{\"errorMessage\":\"" + json_escape(message) + "\",\"errorType\":\"" + json_escape(type) +
-         "\"}";
 }
 
 }  // namespace lambent::worker

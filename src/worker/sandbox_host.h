@@ -104,7 +104,4 @@ class SandboxHost {
   std::unordered_map<SandboxId, std::unique_ptr<Sandbox>> sandboxes_;
 };
 
-// Lambda's error JSON.
-std::string error_payload(std::string_view message, std::string_view type);
-
 }  // namespace lambent::worker

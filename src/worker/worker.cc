@@ -2,6 +2,8 @@
 
 #include <utility>
 
+#include "runtime_api/error_type.h"
+
 namespace lambent::worker {
 namespace {
 
@@ -181,7 +183,8 @@ InvocationResult Worker::result_of(const Live& live,
   }
   if (result.outcome == Outcome::kFunctionError && result.payload.empty()) {
     const std::string message = result.error ? result.error->message : "the function failed";
-    result.payload = error_payload(to_string(result.id) + " " + message, result.error_type);
+    result.payload =
+        runtime_api::error_json(result.error_type, to_string(result.id) + " " + message);
   }
   return result;
 }

@@ -1,0 +1,511 @@
+#include "worker/worker.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <fstream>
+
+#include "archive/zip.h"
+#include "scheduling/make_policy.h"
+#include "worker/testing.h"
+
+namespace lambent::worker {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::IsEmpty;
+using Event = FakeRuntime::Event;
+
+class WorkerTest : public testing::Test {
+ protected:
+  // One submission and what came back; `answers` counts how often.
+  struct Submission {
+    int answers = 0;
+    std::optional<Result<InvocationResult>> answer;
+    const InvocationResult& result() const { return answer->value(); }
+  };
+
+  void SetUp() override {
+    std::filesystem::create_directories(folder.path() + "/source");
+    std::ofstream(folder.path() + "/source/bootstrap") << "#!/bin/sh\n";
+    zip = archive::make_zip(folder.path() + "/source").value();
+    auto opened = catalog::Catalog::open(
+        folder.path() + "/catalog.db", {},
+        [this](std::function<void()> task) { return loop.post(std::move(task)); });
+    ASSERT_TRUE(opened.ok());
+    store = std::move(*opened);
+    start_worker();
+  }
+  void start_worker() {
+    worker.reset();
+    settle();  // its sandboxes end
+    dispatch::DispatchOptions most;
+    most.host_concurrency = 4;
+    most.fleet.devices.push_back({.id = DeviceId(1), .memory = Bytes::mib(1000)});
+    auto policy = scheduling::make_policy("mqfq-sticky");
+    ASSERT_TRUE(policy.ok());
+    WorkerOptions options;
+    options.state_folder = folder.path() + "/state";
+    options.run_folder = folder.path() + "/run";
+    options.device_memory = Bytes::mib(1000);
+    worker = std::make_unique<Worker>(
+        Worker::Foundations{loop, log, random, launcher, *store, counts}, options,
+        std::make_unique<dispatch::Dispatcher>(most, std::move(*policy)));
+    ASSERT_TRUE(worker->recover().ok());
+  }
+
+  // Turns the loop until `done`; what the machine takes for it is not the clock's time.
+  template <typename Condition>
+  [[nodiscard]] bool until(Condition done) {
+    const auto give_up = std::chrono::steady_clock::now() + std::chrono::seconds(30);
+    while (!done()) {
+      if (std::chrono::steady_clock::now() > give_up) return false;
+      loop.run_once(milliseconds(10));
+    }
+    return true;
+  }
+  // Lets everything that is under way come to its end, where nothing more is expected.
+  void settle() {
+    for (int i = 0; i < 20; ++i) loop.run_once(Duration(0));
+  }
+
+  FunctionSpec spec_of(const std::string& name) const {
+    FunctionSpec spec;
+    spec.name = {kDefaultTenant, name};
+    spec.timeout = seconds(3);
+    return spec;
+  }
+  Result<FunctionSpec> await_change(
+      const std::function<void(InvocationService::Callback<FunctionSpec>)>& start) {
+    std::optional<Result<FunctionSpec>> answer;
+    start([&](Result<FunctionSpec> result) { answer = std::move(result); });
+    EXPECT_TRUE(until([&] { return answer.has_value(); }));
+    return answer.value_or(Error{ErrorCode::kUnknown, "no answer"});
+  }
+  FunctionSpec deploy(FunctionSpec spec) {
+    auto deployed = await_change([&](auto done) {
+      worker->create_function({std::move(spec), zip}, std::move(done));
+    });
+    EXPECT_TRUE(deployed.ok());
+    return std::move(*deployed);
+  }
+  FunctionSpec deploy(const std::string& name) { return deploy(spec_of(name)); }
+
+  InvocationRequest request_for(const std::string& function, const std::string& payload) {
+    InvocationRequest request;
+    request.id = new_invocation_id(random);
+    request.function = {kDefaultTenant, function};
+    request.payload = payload;
+    return request;
+  }
+  std::shared_ptr<Submission> submit(InvocationRequest request) {
+    auto submission = std::make_shared<Submission>();
+    worker->submit(std::move(request), [submission](Result<InvocationResult> result) {
+      ++submission->answers;
+      submission->answer = std::move(result);
+    });
+    return submission;
+  }
+  std::shared_ptr<Submission> submit(const std::string& function, const std::string& payload) {
+    return submit(request_for(function, payload));
+  }
+  InvocationResult await(const std::shared_ptr<Submission>& submission) {
+    EXPECT_TRUE(until([&] { return submission->answers > 0; }));
+    EXPECT_EQ(submission->answers, 1);
+    EXPECT_TRUE(submission->answer && submission->answer->ok());
+    return submission->answer && submission->answer->ok() ? submission->result()
+                                                          : InvocationResult{};
+  }
+  InvocationResult invoke(const std::string& function, const std::string& payload) {
+    return await(submit(function, payload));
+  }
+  // From now on handlers keep their events until the test answers them.
+  void hold_events() {
+    launcher.script = [this](FakeRuntime& runtime, const Event& event) {
+      held.emplace_back(&runtime, event);
+    };
+  }
+  void answer_held(size_t index, std::string_view payload) {
+    held[index].first->answer(held[index].second, payload);
+  }
+
+  TemporaryFolder folder;
+  FakeClock clock;
+  loop::EventLoop loop{clock};
+  NullLogSink log;
+  SeededRandom random{7};
+  metrics::WorkerMetrics counts{"test"};
+  FakeLauncher launcher{loop};
+  std::unique_ptr<catalog::Catalog> store;
+  std::string zip;
+  std::vector<std::pair<FakeRuntime*, Event>> held;
+  std::unique_ptr<Worker> worker;
+};
+
+TEST_F(WorkerTest, TheFirstInvocationStartsASandboxAndTheNextFindsItWarm) {
+  deploy("f");
+  const auto cold = invoke("f", "{\"a\":1}");
+  EXPECT_EQ(cold.outcome, Outcome::kSucceeded);
+  EXPECT_EQ(cold.payload, "{\"a\":1}");
+  EXPECT_EQ(cold.start, StartClass::kCold);
+  EXPECT_EQ(cold.revision, 1U);
+  EXPECT_THAT(cold.log_tail, HasSubstr("START RequestId: " + to_string(cold.id)));
+  const auto warm = invoke("f", "2");
+  EXPECT_EQ(warm.payload, "2");
+  EXPECT_EQ(warm.start, StartClass::kWarm);
+  EXPECT_EQ(launcher.plans.size(), 1U);
+  const auto status = worker->sandbox_status(kDefaultTenant);
+  ASSERT_EQ(status.size(), 1U);
+  EXPECT_EQ(status[0].state, "idle");
+  EXPECT_EQ(status[0].invocations, 2U);
+}
+
+TEST_F(WorkerTest, UnknownFunctionsAndPayloadsThatAreTooLargeAreRefused) {
+  deploy("f");
+  const auto unknown = submit("g", "{}");
+  const auto large = submit("f", std::string(limits::kSyncPayload.count + 1, 'x'));
+  EXPECT_EQ(unknown->answer->error().code, ErrorCode::kNotFound);
+  EXPECT_EQ(large->answer->error().code, ErrorCode::kOutOfRange);
+  EXPECT_THAT(launcher.plans, IsEmpty());
+}
+
+TEST_F(WorkerTest, AHandlersErrorIsToldInItsOwnWordsAndItsSandboxStays) {
+  deploy("f");
+  launcher.script = [](FakeRuntime& runtime, const Event& event) {
+    runtime.fail(event, "{\"errorMessage\":\"no\"}", "Function.ValueError");
+  };
+  for (int i = 0; i < 2; ++i) {
+    const auto result = invoke("f", "{}");
+    EXPECT_EQ(result.outcome, Outcome::kFunctionError);
+    EXPECT_EQ(result.error_type, "Function.ValueError");
+    EXPECT_EQ(result.payload, "{\"errorMessage\":\"no\"}");
+  }
+  EXPECT_EQ(launcher.plans.size(), 1U);
+}
+
+TEST_F(WorkerTest, ACrashEndsTheInvocationAndTheNextGetsANewSandbox) {
+  deploy("f");
+  launcher.script = [this](FakeRuntime& runtime, const Event& event) {
+    if (event.payload != "crash") return runtime.answer(event, "ok");
+    runtime.print("about to go\n");
+    launcher.end(runtime.sandbox(), {.signal = 11, .memory_peak = Bytes::mib(5)});
+  };
+  const auto crashed = invoke("f", "crash");
+  EXPECT_EQ(crashed.outcome, Outcome::kFunctionError);
+  EXPECT_EQ(crashed.error_type, "Runtime.ExitError");
+  EXPECT_THAT(crashed.payload, HasSubstr(to_string(crashed.id)));
+  EXPECT_THAT(crashed.payload, HasSubstr("signal: 11"));
+  EXPECT_THAT(crashed.log_tail, HasSubstr("about to go\n"));
+  EXPECT_EQ(crashed.host_memory_peak, Bytes::mib(5));
+  const auto next = invoke("f", "{}");
+  EXPECT_EQ(next.payload, "ok");
+  EXPECT_EQ(next.start, StartClass::kCold);
+}
+
+TEST_F(WorkerTest, ARuntimeThatCannotLoadTheFunctionTellsItsClientWhy) {
+  deploy("f");
+  const std::string words = "{\"errorMessage\":\"No module named 'app'\"}";
+  launcher.init = [&](FakeRuntime& runtime) {
+    runtime.fail_init(words, "Runtime.ImportModuleError");
+  };
+  const auto result = invoke("f", "{}");
+  EXPECT_EQ(result.outcome, Outcome::kFunctionError);
+  EXPECT_EQ(result.error_type, "Runtime.ImportModuleError");
+  EXPECT_EQ(result.payload, words);
+  EXPECT_EQ(launcher.plans.size(), 1U);
+  EXPECT_EQ(launcher.kills.size(), 1U);
+}
+
+TEST_F(WorkerTest, ARuntimeThatDiesBeforeItAsksIsTheFunctionsError) {
+  deploy("f");
+  launcher.init = [this](FakeRuntime& runtime) {
+    launcher.end(runtime.sandbox(), {.exit_code = 3});
+  };
+  const auto result = invoke("f", "{}");
+  EXPECT_EQ(result.outcome, Outcome::kFunctionError);
+  EXPECT_EQ(result.error_type, "Runtime.ExitError");
+  EXPECT_THAT(result.payload, HasSubstr("exit status 3 before it asked for its first event"));
+}
+
+TEST_F(WorkerTest, ALaunchThatFailsTwiceIsUnavailable) {
+  deploy("f");
+  const Error broken{ErrorCode::kUnavailable, "no lambent-launcher"};
+  launcher.failures = {{1, broken}, {2, broken}};
+  const auto result = invoke("f", "{}");
+  EXPECT_EQ(result.outcome, Outcome::kRejected);
+  ASSERT_TRUE(result.error);
+  EXPECT_EQ(result.error->code, ErrorCode::kUnavailable);
+  EXPECT_THAT(result.error->message, HasSubstr("no lambent-launcher"));
+  EXPECT_EQ(launcher.plans.size(), 2U);
+  EXPECT_EQ(invoke("f", "{}").outcome, Outcome::kSucceeded);
+}
+
+TEST_F(WorkerTest, AProgramThatCannotBeExecutedIsTheFunctionsErrorAndNotTriedAgain) {
+  deploy("f");
+  launcher.failures = {{1, Error{ErrorCode::kNotFound, "/var/task/bootstrap: no such file"}}};
+  const auto result = invoke("f", "{}");
+  EXPECT_EQ(result.outcome, Outcome::kFunctionError);
+  EXPECT_EQ(result.error_type, "Runtime.InvalidEntrypoint");
+  EXPECT_EQ(launcher.plans.size(), 1U);
+}
+
+TEST_F(WorkerTest, AHandlerThatTakesTooLongIsStoppedAndItsLateAnswerIgnored) {
+  deploy("f");
+  hold_events();
+  const auto slow = submit("f", "{}");
+  ASSERT_TRUE(until([&] { return !held.empty(); }));
+  held[0].first->print("half way\n");
+  clock.advance(seconds(3));
+  const auto result = await(slow);
+  EXPECT_EQ(result.outcome, Outcome::kFunctionError);
+  EXPECT_EQ(result.error_type, "Sandbox.Timeout");
+  EXPECT_THAT(result.payload, HasSubstr("Task timed out after 3.00 seconds"));
+  EXPECT_THAT(result.log_tail, HasSubstr("half way\n"));
+  ASSERT_EQ(launcher.kills.size(), 1U);
+  if (launcher.running.contains(launcher.kills[0])) answer_held(0, "too late");
+  EXPECT_TRUE(until([&] { return launcher.running.empty(); }));
+  settle();
+  EXPECT_EQ(slow->answers, 1);
+}
+
+TEST_F(WorkerTest, ARuntimeThatNeverAsksIsStopped) {
+  deploy("f");
+  launcher.init = [](FakeRuntime&) {};
+  const auto stuck = submit("f", "{}");
+  ASSERT_TRUE(until([&] { return !launcher.running.empty(); }));
+  clock.advance(limits::kInitTimeout);
+  const auto result = await(stuck);
+  EXPECT_EQ(result.outcome, Outcome::kFunctionError);
+  EXPECT_EQ(result.error_type, "Sandbox.InitTimeout");
+  EXPECT_TRUE(until([&] { return launcher.running.empty(); }));
+}
+
+TEST_F(WorkerTest, AnUpdateRetiresTheIdleSandbox) {
+  FunctionSpec spec = deploy("f");
+  invoke("f", "{}");
+  spec.description = "changed";
+  const auto updated = await_change([&](auto done) {
+    worker->update_function({spec, ""}, std::move(done));
+  });
+  ASSERT_TRUE(updated.ok());
+  EXPECT_EQ(updated->revision, 2U);
+  EXPECT_TRUE(until([&] { return launcher.running.empty(); }));
+  const auto result = invoke("f", "{}");
+  EXPECT_EQ(result.start, StartClass::kCold);
+  EXPECT_EQ(result.revision, 2U);
+  // The spec that the first update was made from is no longer the current one.
+  const auto stale = await_change([&](auto done) {
+    worker->update_function({spec, ""}, std::move(done));
+  });
+  ASSERT_FALSE(stale.ok());
+  EXPECT_EQ(stale.error().code, ErrorCode::kAborted);
+}
+
+TEST_F(WorkerTest, RemovingAFunctionRejectsWhatIsQueuedAndLetsTheRunningOneFinish) {
+  deploy("f");
+  hold_events();
+  const auto running = submit("f", "1");
+  ASSERT_TRUE(until([&] { return held.size() == 1; }));
+  const auto second = submit("f", "2");
+  const auto third = submit("f", "3");
+  ASSERT_TRUE(await_change([&](auto done) {
+                worker->remove_function({kDefaultTenant, "f"}, std::move(done));
+              }).ok());
+  for (const auto& queued : {second, third}) {
+    const auto result = await(queued);
+    EXPECT_EQ(result.outcome, Outcome::kRejected);
+    EXPECT_EQ(result.error->code, ErrorCode::kNotFound);
+  }
+  EXPECT_EQ(running->answers, 0);
+  answer_held(0, "done");
+  EXPECT_EQ(await(running).payload, "done");
+  EXPECT_TRUE(until([&] { return launcher.running.empty(); }));
+  EXPECT_FALSE(worker->find_function({kDefaultTenant, "f"}).ok());
+}
+
+TEST_F(WorkerTest, ARepeatJoinsTheRunningInvocationAndLaterGetsItsSuccess) {
+  deploy("f");
+  hold_events();
+  const auto keyed = [&] {
+    auto request = request_for("f", "{}");
+    request.idempotency_key = "sdk-1";
+    return request;
+  };
+  const auto first = submit(keyed());
+  ASSERT_TRUE(until([&] { return held.size() == 1; }));
+  const auto joined = submit(keyed());
+  answer_held(0, "once");
+  EXPECT_EQ(await(first).payload, "once");
+  EXPECT_EQ(await(joined).payload, "once");
+  const auto replayed = await(submit(keyed()));
+  EXPECT_EQ(replayed.payload, "once");
+  EXPECT_EQ(replayed.id, first->result().id);
+  EXPECT_EQ(held.size(), 1U);
+}
+
+TEST_F(WorkerTest, ARepeatOfAFailureRunsAgain) {
+  deploy("f");
+  int runs = 0;
+  launcher.script = [&](FakeRuntime& runtime, const Event& event) {
+    ++runs == 1 ? runtime.fail(event, "{}", "E") : runtime.answer(event, "better");
+  };
+  auto request = request_for("f", "{}");
+  request.idempotency_key = "sdk-2";
+  auto repeat = request;
+  repeat.id = new_invocation_id(random);
+  EXPECT_EQ(await(submit(request)).outcome, Outcome::kFunctionError);
+  EXPECT_EQ(await(submit(repeat)).payload, "better");
+}
+
+TEST_F(WorkerTest, AForgottenInvocationThatWaitsIsDroppedAndARunningOneGoesOn) {
+  deploy("f");
+  hold_events();
+  const auto running = request_for("f", "1");
+  const auto waiting = request_for("f", "2");
+  const auto first = submit(running);
+  const auto second = submit(waiting);
+  ASSERT_TRUE(until([&] { return held.size() == 1; }));
+  worker->forget(running.id);
+  worker->forget(waiting.id);
+  EXPECT_EQ(await(second).error->code, ErrorCode::kCancelled);
+  answer_held(0, "done");
+  EXPECT_EQ(await(first).payload, "done");
+}
+
+TEST_F(WorkerTest, AnAsynchronousInvocationIsAcknowledgedOnlyWhenItIsDurable) {
+  deploy("f");
+  auto request = request_for("f", "later");
+  request.kind = InvocationKind::kAsynchronous;
+  size_t durable = 0;
+  int acknowledged = 0;
+  worker->submit(request, [&](Result<InvocationResult> result) {
+    ++acknowledged;
+    EXPECT_TRUE(result.ok());
+    const auto pending = store->pending_async(0, 10);
+    durable = pending.ok() ? pending->size() : 0;
+  });
+  EXPECT_EQ(acknowledged, 0);
+  ASSERT_TRUE(until([&] { return acknowledged > 0; }));
+  EXPECT_EQ(acknowledged, 1);
+  EXPECT_EQ(durable, 1U);
+
+  std::optional<InvocationResult> stored;
+  bool asking = false;
+  ASSERT_TRUE(until([&] {
+    if (!stored && !std::exchange(asking, true)) {
+      worker->async_result(kDefaultTenant, request.id, [&](auto result) {
+        asking = false;
+        ASSERT_TRUE(result.ok());
+        stored = *result;
+      });
+    }
+    return stored.has_value();
+  }));
+  EXPECT_EQ(stored->outcome, Outcome::kSucceeded);
+  EXPECT_EQ(stored->payload, "later");
+  EXPECT_THAT(*store->pending_async(0, 10), IsEmpty());
+}
+
+TEST_F(WorkerTest, AnAsynchronousInvocationSurvivesItsWorker) {
+  deploy("f");
+  hold_events();
+  auto request = request_for("f", "survives");
+  request.kind = InvocationKind::kAsynchronous;
+  await(submit(request));
+  ASSERT_TRUE(until([&] { return held.size() == 1; }));
+  held.clear();
+  start_worker();
+  ASSERT_TRUE(until([&] { return held.size() == 1; }));
+  EXPECT_EQ(held[0].second.payload, "survives");
+  EXPECT_EQ(held[0].second.id, to_string(request.id));
+}
+
+TEST_F(WorkerTest, DrainingFinishesWhatRunsAndRejectsTheRest) {
+  deploy("f");
+  hold_events();
+  const auto running = submit("f", "1");
+  const auto queued = submit("f", "2");
+  auto durable = request_for("f", "3");
+  durable.kind = InvocationKind::kAsynchronous;
+  await(submit(durable));
+  ASSERT_TRUE(until([&] { return held.size() == 1; }));
+  int drained = 0;
+  worker->drain([&] { ++drained; });
+  EXPECT_EQ(await(queued).error->code, ErrorCode::kUnavailable);
+  EXPECT_EQ(submit("f", "4")->answer->error().code, ErrorCode::kUnavailable);
+  settle();
+  EXPECT_EQ(drained, 0);
+  answer_held(0, "done");
+  EXPECT_EQ(await(running).payload, "done");
+  ASSERT_TRUE(until([&] { return drained > 0; }));
+  EXPECT_TRUE(launcher.running.empty());
+  EXPECT_EQ(drained, 1);
+  // What is durable waits for the next worker.
+  EXPECT_EQ(store->pending_async(0, 10)->size(), 1U);
+}
+
+TEST_F(WorkerTest, AFunctionWithAGpuHasALedgerAsLongAsItsSandboxLives) {
+  FunctionSpec spec = spec_of("g");
+  spec.gpu.memory = Bytes::mib(300);
+  deploy(spec);
+  EXPECT_EQ(invoke("g", "{}").device, DeviceId(1));
+  const std::string ledger = folder.path() + "/run/ledger-1";
+  EXPECT_TRUE(std::filesystem::exists(ledger));
+  launcher.end(SandboxId(1), {.exit_code = 0});
+  EXPECT_TRUE(until([&] { return !std::filesystem::exists(ledger); }));
+
+  spec = spec_of("too-large");
+  spec.gpu.memory = Bytes::mib(1001);
+  const auto refused = await_change([&](auto done) {
+    worker->create_function({spec, zip}, std::move(done));
+  });
+  EXPECT_EQ(refused.error().code, ErrorCode::kInvalidArgument);
+}
+
+// Whichever launch fails, one try is repeated and nobody notices.
+class FailingLaunchTest : public WorkerTest, public testing::WithParamInterface<size_t> {};
+
+TEST_P(FailingLaunchTest, EverySubmissionGetsExactlyOneAnswer) {
+  for (const char* name : {"a", "b", "c"}) {
+    FunctionSpec spec = spec_of(name);
+    spec.max_concurrency = 2;
+    deploy(spec);
+  }
+  launcher.failures = {{GetParam(), Error{ErrorCode::kInternal, "no"}}};
+  std::vector<std::shared_ptr<Submission>> all;
+  for (int i = 0; i < 12; ++i) all.push_back(submit(std::string(1, "abc"[i % 3]), "{}"));
+  ASSERT_TRUE(until([&] {
+    return std::ranges::all_of(all, [](const auto& each) { return each->answers > 0; });
+  }));
+  settle();
+  EXPECT_GE(launcher.plans.size(), 4U);
+  for (const auto& each : all) {
+    EXPECT_EQ(each->answers, 1);
+    EXPECT_EQ(each->result().outcome, Outcome::kSucceeded);
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(EachOfFive, FailingLaunchTest, testing::Range<size_t>(1, 6));
+
+// And if every launch from the n-th on fails, everybody still hears of it, once.
+TEST_P(FailingLaunchTest, EverySubmissionIsAnsweredWhenNoLaunchSucceedsAnyMore) {
+  for (const char* name : {"a", "b", "c"}) deploy(name);
+  for (size_t n = GetParam(); n < 100; ++n) {
+    launcher.failures[n] = Error{ErrorCode::kUnavailable, "gone"};
+  }
+  launcher.script = [this](FakeRuntime& runtime, const Event&) {
+    launcher.end(runtime.sandbox(), {.exit_code = 1});
+  };
+  std::vector<std::shared_ptr<Submission>> all;
+  for (int i = 0; i < 12; ++i) all.push_back(submit(std::string(1, "abc"[i % 3]), "{}"));
+  EXPECT_TRUE(until([&] {
+    return std::ranges::all_of(all, [](const auto& each) { return each->answers > 0; });
+  }));
+  settle();
+  for (const auto& each : all) EXPECT_EQ(each->answers, 1);
+}
+
+}  // namespace
+}  // namespace lambent::worker
