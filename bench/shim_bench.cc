@@ -13,7 +13,7 @@
 #include <string>
 #include <vector>
 
-#include "protocol/ledger.h"
+#include "ledger/ledger.h"
 
 namespace {
 
@@ -116,7 +116,7 @@ int main(int count, char** words) {
 
   char folder_name[] = "/tmp/shim_bench_XXXXXX";
   const std::filesystem::path folder = mkdtemp(folder_name);
-  const auto ledger = lambent::protocol::create_ledger(folder / "ledger", lambent::Bytes::mib(512));
+  const auto ledger = lambent::ledger::create_ledger(folder / "ledger", lambent::Bytes::mib(512));
   if (!ledger.ok()) return std::fprintf(stderr, "%s\n", to_string(ledger.error()).c_str()), 1;
   const std::string driver_folder = std::filesystem::path(options.driver).parent_path();
   const std::string common = "EMULATED_CUDA_NODE='" + (folder / "node").string() +

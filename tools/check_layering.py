@@ -2,7 +2,7 @@
 """Holds every #include under src/ against the DEPENDS lines of src/rooms.cmake.
 
 A room may include its own headers, those of rooms it names, and system headers. src/bin may include anything.
-Also checks: no environment reads outside src/bin and the preloaded libraries, no clock reads in pure rooms.
+Also checks: no environment reads outside src/bin and the preloaded libraries, no clocks, threads, files or sockets in pure rooms.
 Prints each offence as file:line: why, and exits with 1 if there is any.
 """
 import pathlib
@@ -15,7 +15,17 @@ PURE = {"scheduling", "dispatch", "protocol", "workload", "simulator"}
 # Preloaded libraries have no main; each reads its environment in one file.
 MAY_READ_ENVIRONMENT = {"bin", "shim", "emulated_cuda", "runtime_client"}
 IMPURE = re.compile(
-    r"\b(clock_gettime|gettimeofday|std::chrono::\w*_clock|std::mutex|std::thread|std::random_device|::socket\(|::open\()")
+    r"\b(std::chrono::\w*_clock|std::(mutex|shared_mutex|thread|jthread|condition_variable|random_device)|"
+    r"std::(filesystem|[io]?fstream|this_thread)|pthread_\w+)\b")
+# Calls of the system by their plain names, with or without '::'. Those that take arguments are told from a class's
+# own read() or close() by having some.
+SYSTEM_CALL = re.compile(
+    r"(?<![\w.>:])(?:::)?(?:(?:open|openat|creat|close|read|pread|write|pwrite|fcntl|flock|ioctl|mmap|munmap|ftruncate|"
+    r"unlink|rename|mkdir|stat|fstat|fopen|fdopen|popen|system|socket|connect|bind|listen|accept4?|send|recv|sendmsg|"
+    r"recvmsg|poll|epoll_\w+|kill|usleep|nanosleep|sleep|clock_gettime|gettimeofday|time|srand)\((?!\s*\))|"
+    r"(?:fork|vfork|getpid|gettid|rand|random|clock)\(\s*\))")
+# Words that may stand before a call; any other word before it makes it a declaration.
+BEFORE_CALL = {"return", "else", "do", "case", "co_return", "co_await"}
 
 
 def read_rooms():
@@ -66,6 +76,15 @@ def check_cycles(rooms):
     return offences
 
 
+def calls_system(code):
+    code = re.sub(r'"(\\.|[^"\\])*"', '""', code)
+    for match in SYSTEM_CALL.finditer(code):
+        before = re.search(r"([A-Za-z_]\w*)[\s*&]+$", code[: match.start()])
+        if not before or before.group(1) in BEFORE_CALL:
+            return True
+    return False
+
+
 def check_file(path, room, rooms):
     offences = []
     is_test = path.stem.endswith("_test") or path.name == "testing.h" or "testing" in path.relative_to(SOURCE).parts
@@ -78,8 +97,8 @@ def check_file(path, room, rooms):
         code = line.split("//")[0]
         if room not in MAY_READ_ENVIRONMENT and not is_test and re.search(r"\b(secure_)?getenv\(", code):
             offences.append(f"{where}: the environment is read in src/bin only")
-        if room in PURE and not is_test and IMPURE.search(code):
-            offences.append(f"{where}: {room} is pure: no clocks, threads, locks or sockets")
+        if room in PURE and not is_test and (IMPURE.search(code) or calls_system(code)):
+            offences.append(f"{where}: {room} is pure: no clocks, threads, locks, files or sockets")
     return offences
 
 

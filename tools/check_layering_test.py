@@ -41,6 +41,37 @@ class LayeringTest(unittest.TestCase):
     def test_a_clock_in_a_pure_room_fails(self):
         self.assertEqual(self.house("room(dispatch)\n", dispatch__x="auto t = std::chrono::steady_clock::now();\n"), 1)
 
+    def test_system_calls_in_a_pure_room_fail(self):
+        for line in (
+            "int fd = open(path, O_RDONLY);",
+            "return ::open(path, O_RDONLY);",
+            "if (close(fd) != 0) return;",
+            "(void)fcntl(fd, F_SETLK, &lock);",
+            "return pread(fd, data, size, 0);",
+            "::close(fd);",
+            "std::ifstream file(path);",
+            "const pid_t child = fork();",
+        ):
+            with self.subTest(line):
+                self.assertEqual(self.house("room(protocol)\n", protocol__x=line + "\n"), 1)
+
+    def test_names_that_only_look_like_system_calls_pass(self):
+        for line in (
+            "table.unlink(slot);",
+            "void unlink(Slot slot);",
+            "void Table::unlink(Slot slot) {",
+            "ASSIGN_OR_RETURN(Trace trace, read());",
+            "reader->close(1);",
+            "// open(path) is not called here",
+            'const char* text = "open(path)";',
+            "auto reopened = reopen(path);",
+        ):
+            with self.subTest(line):
+                self.assertEqual(self.house("room(protocol)\n", protocol__x=line + "\n"), 0)
+
+    def test_a_room_that_is_not_pure_may_open_files(self):
+        self.assertEqual(self.house("room(ledger)\n", ledger__x="int fd = open(path, O_RDONLY);\n"), 0)
+
 
 if __name__ == "__main__":
     unittest.main()

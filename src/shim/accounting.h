@@ -5,7 +5,7 @@
 #include <pthread.h>
 #include <sys/types.h>
 
-#include "protocol/ledger_writer.h"
+#include "ledger/writer.h"
 #include "shim/handle_table.h"
 
 namespace lambent::shim {
@@ -54,7 +54,7 @@ class Accounting {
   void drop_reference(uint64_t physical);
   void give_back(const Entry& entry);
 
-  protocol::LedgerWriter ledger_;
+  ledger::LedgerWriter ledger_;
   pthread_mutex_t mutex_;  // guards table_ and last_physical_; held for no call of the driver
   HandleTable table_;
   uint64_t last_physical_ = 0;

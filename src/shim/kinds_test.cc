@@ -4,7 +4,7 @@
 
 #include <filesystem>
 
-#include "protocol/ledger.h"
+#include "ledger/ledger.h"
 #include "shim/testing/run.h"
 
 namespace lambent::shim {
@@ -16,7 +16,7 @@ class Kinds : public ::testing::Test {
   static void SetUpTestSuite() {
     char folder[] = "/tmp/shim_kinds_XXXXXX";
     const std::filesystem::path place = mkdtemp(folder);
-    auto reader = protocol::create_ledger(place / "ledger", Bytes::mib(64));
+    auto reader = ledger::create_ledger(place / "ledger", Bytes::mib(64));
     ASSERT_TRUE(reader.ok());
     Running probe({KINDS_PROBE}, {{"LD_PRELOAD", SHIM_LIBRARY},
                                   {"LD_LIBRARY_PATH", FAKE_FOLDER},
@@ -33,7 +33,7 @@ class Kinds : public ::testing::Test {
   }
 
   static inline Finished run_;
-  static inline protocol::LedgerReadings readings_;
+  static inline ledger::LedgerReadings readings_;
 };
 
 TEST_F(Kinds, TheProbeEndsWell) { EXPECT_EQ(run_.exit_code, 0) << run_.output; }

@@ -4,8 +4,8 @@
 
 #include <new>
 
+#include "ledger/view.h"
 #include "nvml_slots.h"
-#include "protocol/ledger_view.h"
 #include "shim/log.h"
 #include "shim/memory_view.h"
 #include "shim/real_library.h"
@@ -40,25 +40,25 @@ struct MemoryVersion2 {
   unsigned long long used;
 };
 
-alignas(protocol::LedgerView) unsigned char view_storage[sizeof(protocol::LedgerView)];
-protocol::LedgerView* view = nullptr;
+alignas(ledger::LedgerView) unsigned char view_storage[sizeof(ledger::LedgerView)];
+ledger::LedgerView* view = nullptr;
 pthread_once_t view_once = PTHREAD_ONCE_INIT;
 
 void open_view() {
   const char* path = ledger_path();
-  auto* opened = path == nullptr ? nullptr : new (view_storage) protocol::LedgerView;
+  auto* opened = path == nullptr ? nullptr : new (view_storage) ledger::LedgerView;
   if (opened != nullptr && opened->attach(path)) view = opened;
 }
 
 // Mapped at the first query and kept to the end, also across fork: it takes no row.
-const protocol::LedgerView* ledger() {
+const ledger::LedgerView* ledger() {
   pthread_once(&view_once, open_view);
   return view;
 }
 
 template <typename MemoryInfo>
 void narrow(MemoryInfo* memory) {
-  const protocol::LedgerView* view = ledger();
+  const ledger::LedgerView* view = ledger();
   if (view == nullptr || view->limit_bytes() == 0) return;
   const MemoryView seen =
       narrowed(MemoryView{memory->free, memory->total}, view->limit_bytes(), view->used_bytes());

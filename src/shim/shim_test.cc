@@ -4,7 +4,7 @@
 
 #include <filesystem>
 
-#include "protocol/ledger.h"
+#include "ledger/ledger.h"
 #include "shim/testing/run.h"
 
 namespace lambent::shim {
@@ -26,8 +26,8 @@ class Shim : public ::testing::Test {
   }
   ~Shim() override { std::filesystem::remove_all(folder_); }
 
-  protocol::LedgerReader ledger() {
-    auto reader = protocol::create_ledger(folder_ / "ledger", kLimit);
+  ledger::LedgerReader ledger() {
+    auto reader = ledger::create_ledger(folder_ / "ledger", kLimit);
     EXPECT_TRUE(reader.ok());
     return std::move(reader).value();
   }
@@ -45,7 +45,7 @@ class Shim : public ::testing::Test {
 class EveryWay : public Shim, public ::testing::WithParamInterface<const char*> {};
 
 TEST_P(EveryWay, OfFindingTheDriverMeetsTheLimit) {
-  protocol::LedgerReader reader = ledger();
+  ledger::LedgerReader reader = ledger();
   const Finished run = probe(GetParam(), "limit");
   ASSERT_EQ(run.exit_code, 0) << run.output;
   EXPECT_EQ(run.values.at("init"), "0");
@@ -55,7 +55,7 @@ TEST_P(EveryWay, OfFindingTheDriverMeetsTheLimit) {
   EXPECT_EQ(run.values.at("device_total"), std::to_string(kLimit.count));
   EXPECT_EQ(run.values.at("free"), std::to_string(Bytes::mib(24).count));
   EXPECT_EQ(run.values.at("after_free"), "0");
-  const protocol::LedgerReadings readings = *reader.read();
+  const ledger::LedgerReadings readings = *reader.read();
   EXPECT_EQ(readings.peak, Bytes::mib(40));
   EXPECT_EQ(readings.denied, 1u);
   EXPECT_EQ(readings.allocations, 2u);
@@ -67,7 +67,7 @@ INSTANTIATE_TEST_SUITE_P(Shim, EveryWay,
                          [](const auto& way) { return std::string(way.param); });
 
 TEST_F(Shim, GoesByNameWhereTheDriverAnswersWithPrivateAddresses) {
-  protocol::LedgerReader reader = ledger();
+  ledger::LedgerReader reader = ledger();
   environment_["FAKE_DRIVER_PRIVATE_ADDRESSES"] = "1";
   EXPECT_EQ(probe("getproc", "limit").values.at("too_much"), "2");
   EXPECT_EQ(reader.read()->denied, 1u);
@@ -97,14 +97,14 @@ TEST_F(Shim, DoesNotTakeItselfForTheDriver) {
 }
 
 TEST_F(Shim, IsSilentUntilTheFirstCall) {
-  protocol::LedgerReader reader = ledger();
+  ledger::LedgerReader reader = ledger();
   environment_["LAMBENT_SHIM_DRIVER"] = "/nonexistent/libcuda.so.1";
   EXPECT_EQ(probe("linked", "silent").exit_code, 0);
   EXPECT_FALSE(std::filesystem::exists(folder_ / "log"));
 }
 
 TEST_F(Shim, AForkedChildStartsAfreshUnderTheSameLimit) {
-  protocol::LedgerReader reader = ledger();
+  ledger::LedgerReader reader = ledger();
   const Finished run = probe("linked", "fork");
   ASSERT_EQ(run.exit_code, 0) << run.output;
   EXPECT_EQ(run.values.at("parent"), "0");
@@ -115,7 +115,7 @@ TEST_F(Shim, AForkedChildStartsAfreshUnderTheSameLimit) {
 }
 
 TEST_F(Shim, ThreadsThatHammerTheLimitNeverPassIt) {
-  protocol::LedgerReader reader = ledger();
+  ledger::LedgerReader reader = ledger();
   const Finished run = probe("linked", "threads");
   ASSERT_EQ(run.exit_code, 0) << run.output;
   EXPECT_EQ(run.values.at("passed_limit"), "0");
@@ -124,18 +124,18 @@ TEST_F(Shim, ThreadsThatHammerTheLimitNeverPassIt) {
 }
 
 TEST_F(Shim, WhatAKilledProcessHeldIsFreeForTheNext) {
-  protocol::LedgerReader reader = ledger();
+  ledger::LedgerReader reader = ledger();
   EXPECT_EQ(probe("linked", "killed").exit_code, 128 + 9);
   EXPECT_EQ(probe("linked", "limit").values.at("first"), "0");
   EXPECT_EQ(reader.read()->used, Bytes(0));
 }
 
 TEST_F(Shim, TenProcessesShareOneLimitToTheLastMebibyte) {
-  protocol::LedgerReader reader = ledger();
+  ledger::LedgerReader reader = ledger();
   std::vector<Running> processes;
   for (int i = 0; i < 10; ++i) processes.push_back(start("hold"));
   for (Running& process : processes) ASSERT_TRUE(process.wait_for("got"));
-  const protocol::LedgerReadings readings = *reader.read();
+  const ledger::LedgerReadings readings = *reader.read();
   EXPECT_EQ(readings.used, kLimit);
   int sum = 0;
   for (Running& process : processes) sum += std::stoi(process.finish().values.at("got"));
@@ -144,7 +144,7 @@ TEST_F(Shim, TenProcessesShareOneLimitToTheLastMebibyte) {
 }
 
 TEST_F(Shim, PythonMeetsTheLimitByNameByPathAndByAddressAndNvmlAgrees) {
-  protocol::LedgerReader reader = ledger();
+  ledger::LedgerReader reader = ledger();
   const Finished run =
       lambent::shim::run({PYTHON, PROBE_SCRIPT, FAKE_FOLDER "/libcuda.so.1"}, environment_);
   ASSERT_EQ(run.exit_code, 0) << run.output;

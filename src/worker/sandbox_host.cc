@@ -54,7 +54,7 @@ struct SandboxHost::Sandbox {
   OwnedFd output;
   loop::Watch output_watch;
   std::string ledger_path;
-  std::optional<protocol::LedgerReader> ledger;
+  std::optional<ledger::LedgerReader> ledger;
   Bytes device_memory;
   Bytes device_memory_peak;
 
@@ -114,7 +114,7 @@ void SandboxHost::start(SandboxId id, const FunctionSpec& spec, const std::strin
 
 Result<std::string> SandboxHost::make_ledger(Sandbox& sandbox, Bytes limit) {
   const std::string path = run_folder_ + "/ledger-" + std::to_string(sandbox.id.value);
-  auto ledger = protocol::create_ledger(path, limit, 0666);
+  auto ledger = ledger::create_ledger(path, limit, 0666);
   if (!ledger.ok()) return ledger.error().with_context("create the memory ledger");
   // The function runs as another user than the worker.
   if (chmod(path.c_str(), 0666) != 0) return error_from_errno("chmod " + path, errno);

@@ -4,13 +4,13 @@
 #include <cstdint>
 #include <cstdlib>
 
-#include "protocol/ledger.h"
+#include "ledger/ledger.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   using lambent::Bytes;
   const Bytes limit = Bytes::mib(64);
   const auto readings =
-      lambent::protocol::decode_ledger(std::as_bytes(std::span<const uint8_t>(data, size)), limit);
+      lambent::ledger::decode_ledger(std::as_bytes(std::span<const uint8_t>(data, size)), limit);
   if (readings.used > limit || readings.peak > limit || readings.peak < readings.used) abort();
   return 0;
 }

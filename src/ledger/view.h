@@ -4,9 +4,9 @@
 
 #include <cstdint>
 
-#include "protocol/ledger_layout.h"
+#include "ledger/layout.h"
 
-namespace lambent::protocol {
+namespace lambent::ledger {
 
 class LedgerView {
  public:
@@ -36,4 +36,4 @@ struct LedgerTotals {
 // Sums over the rows. A grant under way is seen at least once, perhaps twice, and never not at all.
 LedgerTotals sum_ledger_rows(const LedgerPage& page);
 
-}  // namespace lambent::protocol
+}  // namespace lambent::ledger

@@ -11,7 +11,7 @@
 #include <cstddef>
 #include <cstdint>
 
-namespace lambent::protocol {
+namespace lambent::ledger {
 
 constexpr uint64_t kLedgerMagic = 0x3152474445544d4cULL;  // "LMTEDGR1"
 constexpr uint32_t kLedgerVersion = 1;
@@ -56,4 +56,4 @@ static_assert(offsetof(LedgerHeader, peak_bytes) == 32);
 // read lock for the overflow row). The bytes lie behind the page, so that no write touches them.
 constexpr uint64_t ledger_lock_offset(uint32_t row) { return sizeof(LedgerPage) + row; }
 
-}  // namespace lambent::protocol
+}  // namespace lambent::ledger

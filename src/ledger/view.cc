@@ -1,11 +1,11 @@
-#include "protocol/ledger_view.h"
+#include "ledger/view.h"
 
 #include <fcntl.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
-namespace lambent::protocol {
+namespace lambent::ledger {
 namespace {
 
 uint64_t saturating_add(uint64_t a, uint64_t b) { return a > UINT64_MAX - b ? UINT64_MAX : a + b; }
@@ -58,4 +58,4 @@ LedgerTotals sum_ledger_rows(const LedgerPage& page) {
   return totals;
 }
 
-}  // namespace lambent::protocol
+}  // namespace lambent::ledger

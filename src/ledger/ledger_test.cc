@@ -1,4 +1,4 @@
-#include "protocol/ledger.h"
+#include "ledger/ledger.h"
 
 #include <fcntl.h>
 #include <gtest/gtest.h>
@@ -11,10 +11,10 @@
 #include <thread>
 #include <vector>
 
-#include "protocol/ledger_layout.h"
-#include "protocol/ledger_writer.h"
+#include "ledger/layout.h"
+#include "ledger/writer.h"
 
-namespace lambent::protocol {
+namespace lambent::ledger {
 namespace {
 
 class Ledger : public testing::Test {
@@ -213,4 +213,4 @@ TEST_F(Ledger, IsNotCreatedTwice) {
 }
 
 }  // namespace
-}  // namespace lambent::protocol
+}  // namespace lambent::ledger

@@ -1,4 +1,4 @@
-#include "protocol/ledger.h"
+#include "ledger/ledger.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -9,9 +9,9 @@
 #include <cstring>
 #include <vector>
 
-#include "protocol/ledger_layout.h"
+#include "ledger/layout.h"
 
-namespace lambent::protocol {
+namespace lambent::ledger {
 namespace {
 
 uint64_t word_at(std::span<const std::byte> bytes, size_t offset) {
@@ -146,4 +146,4 @@ void LedgerReader::reclaim_dead_rows(std::span<std::byte> bytes) {
   }
 }
 
-}  // namespace lambent::protocol
+}  // namespace lambent::ledger

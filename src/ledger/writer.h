@@ -5,9 +5,9 @@
 #include <atomic>
 #include <cstdint>
 
-#include "protocol/ledger_view.h"
+#include "ledger/view.h"
 
-namespace lambent::protocol {
+namespace lambent::ledger {
 
 class LedgerWriter {
  public:
@@ -51,4 +51,4 @@ class LedgerWriter {
   std::atomic_flag reclaiming_;
 };
 
-}  // namespace lambent::protocol
+}  // namespace lambent::ledger

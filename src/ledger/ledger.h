@@ -14,7 +14,7 @@
 #include "base/result.h"
 #include "base/units.h"
 
-namespace lambent::protocol {
+namespace lambent::ledger {
 
 // What the ledger said, with every number clamped to what is possible. A value.
 struct LedgerReadings {
@@ -58,4 +58,4 @@ class LedgerReader {
 // another user, chown the file.
 Result<LedgerReader> create_ledger(const std::string& path, Bytes limit, mode_t mode = 0600);
 
-}  // namespace lambent::protocol
+}  // namespace lambent::ledger

@@ -1,10 +1,10 @@
-#include "protocol/ledger_writer.h"
+#include "ledger/writer.h"
 
 #include <fcntl.h>
 #include <sched.h>
 #include <unistd.h>
 
-namespace lambent::protocol {
+namespace lambent::ledger {
 namespace {
 
 constexpr int kReserveAttempts = 64;
@@ -156,4 +156,4 @@ void LedgerWriter::reclaim_dead_rows() {
   reclaiming_.clear();
 }
 
-}  // namespace lambent::protocol
+}  // namespace lambent::ledger
