@@ -150,9 +150,10 @@ int main(int argc, char** argv) {
   }
   printf("capabilities:\n%s", to_string(pooled_harness.launcher().capabilities()).c_str());
   printf(
-      "{\"bench\":\"coldstart\",\"native_ms\":%.3f,\"native_p90_ms\":%.3f,"
+      "{\"bench\":\"coldstart\",\"quick\":%s,\"native_ms\":%.3f,\"native_p90_ms\":%.3f,"
       "\"native_static_ms\":%.3f,\"unpooled_ms\":%.3f,\"pooled_ms\":%.3f,",
-      native.median, native.p90, native_static.median, without_pool.median, native_static.median);
+      quick ? "true" : "false", native.median, native.p90, native_static.median,
+      without_pool.median, native_static.median);
   if (has_python) {
     printf("\"python_ms\":%.3f,\"interpreter_ms\":%.3f,", python_summary.median,
            interpreter_summary.median);

@@ -152,7 +152,6 @@ def print_table(result):
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--quick", action="store_true", help="at most 45 s: shorter runs, fewer repeats")
-    parser.add_argument("--traces", help="not used by this benchmark")
     parser.add_argument("--repeats", type=int)
     arguments = parser.parse_args()
     repeats = arguments.repeats or (2 if arguments.quick else 5)

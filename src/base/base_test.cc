@@ -58,6 +58,8 @@ TEST(InvocationId, IsWrittenAndReadAsAUuid) {
   EXPECT_EQ(invocation_id_from_string(text), id);
   EXPECT_FALSE(invocation_id_from_string("not-a-uuid").has_value());
   EXPECT_FALSE(invocation_id_from_string(text + "0").has_value());
+  EXPECT_EQ(to_string(InvocationId{0x0123456789ab4cdeULL, 0x8fedcba987654321ULL}),
+            "01234567-89ab-4cde-8fed-cba987654321");
 }
 
 TEST(Bytes, AreReadWithPowersOf1024) {
@@ -71,6 +73,13 @@ TEST(Bytes, AreReadWithPowersOf1024) {
 }
 
 TEST(Bytes, SubtractionStopsAtZero) { EXPECT_EQ(Bytes(1) - Bytes(2), Bytes(0)); }
+
+TEST(Random, TheSystemsNumbersAreFreshForever) {
+  SystemRandom random;
+  std::set<uint64_t> seen;
+  for (int i = 0; i < 100; ++i) seen.insert(random.next());
+  EXPECT_EQ(seen.size(), 100u);
+}
 
 TEST(Random, TheSameSeedGivesTheSameNumbers) {
   SeededRandom a(42), b(42);

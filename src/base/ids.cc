@@ -1,7 +1,5 @@
 #include "base/ids.h"
 
-#include <cstdio>
-
 namespace lambent {
 namespace {
 
@@ -19,11 +17,16 @@ bool is_dash_position(size_t position) {
 }  // namespace
 
 std::string to_string(InvocationId id) {
-  char text[37];
-  std::snprintf(text, sizeof(text), "%08x-%04x-%04x-%04x-%012llx",
-                static_cast<unsigned>(id.high >> 32), static_cast<unsigned>(id.high >> 16 & 0xffff),
-                static_cast<unsigned>(id.high & 0xffff), static_cast<unsigned>(id.low >> 48),
-                static_cast<unsigned long long>(id.low & 0xffff'ffff'ffffULL));
+  // Without printf: several times for each invocation.
+  static constexpr char kDigits[] = "0123456789abcdef";
+  std::string text(36, '-');
+  size_t position = 0;
+  for (const uint64_t word : {id.high, id.low}) {
+    for (int shift = 60; shift >= 0; shift -= 4) {
+      if (is_dash_position(position)) ++position;
+      text[position++] = kDigits[word >> shift & 15];
+    }
+  }
   return text;
 }
 

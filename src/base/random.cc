@@ -2,6 +2,8 @@
 
 #include <sys/random.h>
 
+#include <utility>
+
 #include "base/check.h"
 
 namespace lambent {
@@ -35,10 +37,13 @@ uint64_t SeededRandom::next() {
 }
 
 uint64_t SystemRandom::next() {
-  uint64_t word = 0;
-  const ssize_t got = getrandom(&word, sizeof(word), 0);
-  CHECK(got == sizeof(word), "getrandom gives eight bytes at once");
-  return word;
+  if (left_ == 0) {
+    const ssize_t got = getrandom(words_, sizeof(words_), 0);
+    CHECK(got == sizeof(words_), "getrandom gives up to 256 bytes at once");
+    left_ = sizeof(words_) / sizeof(words_[0]);
+  }
+  // What was given out is not kept.
+  return std::exchange(words_[--left_], 0);
 }
 
 InvocationId new_invocation_id(Random& random) {

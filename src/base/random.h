@@ -35,6 +35,11 @@ class SeededRandom final : public Random {
 class SystemRandom final : public Random {
  public:
   uint64_t next() override;
+
+ private:
+  // Fetched together: a system call for every id would be felt.
+  uint64_t words_[32];
+  unsigned left_ = 0;
 };
 
 // A version 4 UUID.

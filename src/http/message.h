@@ -12,6 +12,7 @@ namespace lambent::http {
 class Headers {
  public:
   void add(std::string name, std::string value) {
+    if (fields_.empty()) fields_.reserve(kUsual);
     fields_.emplace_back(std::move(name), std::move(value));
   }
   // More of the last field's value; there must be one.
@@ -24,6 +25,7 @@ class Headers {
   const std::vector<std::pair<std::string, std::string>>& fields() const { return fields_; }
 
  private:
+  static constexpr size_t kUsual = 16;  // most messages have no more fields
   std::vector<std::pair<std::string, std::string>> fields_;
 };
 

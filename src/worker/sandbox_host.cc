@@ -166,7 +166,7 @@ void SandboxHost::ready(Sandbox& sandbox) {
                    loop_.clock().now() - sandbox.executed_at);
 }
 
-void SandboxHost::give(SandboxId id, const InvocationRequest& request, Duration timeout) {
+void SandboxHost::give(SandboxId id, InvocationRequest& request, Duration timeout) {
   const auto found = sandboxes_.find(id);
   if (found == sandboxes_.end()) return;  // its end is on the way to the worker
   Sandbox& sandbox = *found->second;
@@ -180,7 +180,7 @@ void SandboxHost::give(SandboxId id, const InvocationRequest& request, Duration 
   invocation.id = request.id;
   invocation.deadline =
       std::chrono::duration_cast<milliseconds>(loop_.clock().wall_now() + timeout);
-  invocation.payload = request.payload;
+  invocation.payload = std::move(request.payload);
   invocation.content_type = request.content_type;
   invocation.trace_id = request.trace_id;
   invocation.client_context = request.client_context;

@@ -65,8 +65,8 @@ class SandboxHost {
   // Answered by on_ready or on_end.
   void start(SandboxId sandbox, const FunctionSpec& spec, const std::string& code_folder,
              DeviceId device);
-  // To an idle sandbox; answered by on_answer or on_end.
-  void give(SandboxId sandbox, const InvocationRequest& request, Duration timeout);
+  // To an idle sandbox; answered by on_answer or on_end. Takes the payload out of `request`.
+  void give(SandboxId sandbox, InvocationRequest& request, Duration timeout);
   // Ends it at once; `error` and `error_type` are what its end is told with (a time-out, an
   // eviction).
   void stop(SandboxId sandbox, Error error, std::string error_type);

@@ -132,7 +132,7 @@ void Worker::complete(const dispatch::CompleteInvocation& completion) {
   live_.erase(found);
   if (live.sandbox != SandboxId{}) serving_.erase(live.sandbox);
 
-  const InvocationResult result = result_of(live, completion);
+  InvocationResult result = result_of(live, completion);
   metrics_.completed(live.request.function, result);
   log_.debug("invocation_completed", {{"invocation", to_string(result.id)},
                                       {"tenant", int64_t{live.request.function.tenant.value}},
@@ -148,12 +148,13 @@ void Worker::complete(const dispatch::CompleteInvocation& completion) {
   if (live.request.kind == InvocationKind::kAsynchronous) {
     store_async_result(live.request.function.tenant, result);
   }
-  for (const auto& waiter : live.waiters) waiter(result);
+  // Nearly always there is one, which need not copy the payload.
+  for (size_t i = 0; i + 1 < live.waiters.size(); ++i) live.waiters[i](result);
+  if (!live.waiters.empty()) live.waiters.back()(std::move(result));
   if (draining_) check_drained();
 }
 
-InvocationResult Worker::result_of(const Live& live,
-                                   const dispatch::CompleteInvocation& completion) {
+InvocationResult Worker::result_of(Live& live, const dispatch::CompleteInvocation& completion) {
   InvocationResult result;
   result.id = completion.invocation;
   result.outcome = completion.outcome;
@@ -167,10 +168,10 @@ InvocationResult Worker::result_of(const Live& live,
   result.device = completion.device;
   result.revision = live.revision;
   if (live.answer) {
-    result.payload = live.answer->payload;
-    if (!live.answer->succeeded) result.error_type = live.answer->error_type;
+    result.payload = std::move(live.answer->payload);
+    if (!live.answer->succeeded) result.error_type = std::move(live.answer->error_type);
     result.device_memory_peak = live.answer->device_memory_peak;
-    result.log_tail = live.answer->log_tail;
+    result.log_tail = std::move(live.answer->log_tail);
   } else if (ending_ != nullptr && result.outcome == Outcome::kFunctionError) {
     result.payload = ending_->payload;
     result.device_memory_peak = ending_->device_memory_peak;

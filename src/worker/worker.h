@@ -102,7 +102,8 @@ class Worker final : public InvocationService {
   void complete(const dispatch::CompleteInvocation& completion);
   void store_async_result(TenantId tenant, const InvocationResult& result);
   void retry_async_result(TenantId tenant, const InvocationResult& result);
-  InvocationResult result_of(const Live& live, const dispatch::CompleteInvocation& completion);
+  // Takes the answer out of `live`.
+  InvocationResult result_of(Live& live, const dispatch::CompleteInvocation& completion);
 
   // Dispatch (worker_actions.cc).
   void handle(dispatch::Event event);
