@@ -1,5 +1,5 @@
 // lambent: the client's command. Parses flags, reads the environment, and hands over to room cli;
-// 'serve' and 'bundle' are programs of their own beside this one.
+// 'serve', 'bundle' and 'demo' are programs of their own.
 #include <unistd.h>
 
 #include <cerrno>
@@ -27,11 +27,27 @@ int exec_sibling(const std::string& program, int argc, char** argv) {
   return exit_code_of(ErrorCode::kNotFound);
 }
 
+// The tour is a Python script, which needs nothing but the interpreter.
+int exec_demo(int argc, char** argv) {
+  const std::string script = bin::find_shared("demo.py");
+  std::vector<char*> arguments = {const_cast<char*>("python3"), const_cast<char*>("-B"),
+                                  const_cast<char*>(script.c_str())};
+  for (int i = 2; i < argc; ++i) arguments.push_back(argv[i]);
+  arguments.push_back(nullptr);
+  if (!script.empty()) execvp(arguments[0], arguments.data());
+  const std::string why = script.empty()
+                              ? "share/lambent/demo.py was not found"
+                              : std::string("cannot run python3: ") + std::strerror(errno);
+  std::cerr << "lambent: NOT_FOUND: " << why << "\n";
+  return exit_code_of(ErrorCode::kNotFound);
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
   const std::string_view first = argc > 1 ? argv[1] : "";
   if (first == "serve") return exec_sibling("lambent-worker", argc, argv);
   if (first == "bundle") return exec_sibling("lambent-bundle", argc, argv);
+  if (first == "demo") return exec_demo(argc, argv);
   return bin::run_client_command(argc, argv);
 }

@@ -30,7 +30,8 @@ struct Shell {
   CLI::App app{
       "Lambent: functions on GPUs.\n\n"
       "  lambent serve                    run a worker here (see 'lambent serve --help')\n"
-      "  lambent bundle                   compile kernels (see 'lambent bundle --help')"};
+      "  lambent bundle                   compile kernels (see 'lambent bundle --help')\n"
+      "  lambent demo                     the tour, on an emulated GPU"};
   std::string endpoint = default_endpoint();
   Console console{std::cout, std::cerr, false, isatty(STDERR_FILENO) != 0};
   // Runs the chosen verb; the endpoint is parsed already.

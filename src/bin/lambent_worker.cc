@@ -144,6 +144,8 @@ Result<SchedulerSettings> scheduler_settings(
     const WorkerConfig& config, const std::vector<protocol::DeviceInventory>& devices) {
   SchedulerSettings settings;
   dispatch::DispatchOptions& options = settings.dispatch;
+  // A sandbox's memory stays on the device for as long as it lives, so every sandbox counts.
+  settings.policy.fcfs_moves_off_after_run = false;
   for (const auto& device : devices) {
     scheduling::DeviceOptions each;
     each.id = DeviceId(device.index + 1);
@@ -157,6 +159,22 @@ Result<SchedulerSettings> scheduler_settings(
   RETURN_IF_ERROR(apply_settings(config.settings, settings));
   if (config.gpu == GpuKind::kEmulated) scale_time(config.time_scale, settings);
   return settings;
+}
+
+// Unless it is told: at most half a GiB, and less on a small device.
+Bytes context_memory(const WorkerConfig& config, Bytes device_memory) {
+  if (config.context_memory) return std::min(*config.context_memory, device_memory);
+  return std::min(Bytes::mib(512), Bytes(device_memory.count / 48));
+}
+
+frontend::WorkerFacts facts_of(const WorkerConfig& config,
+                               const std::vector<protocol::DeviceInventory>& devices) {
+  const bool emulated = config.gpu == GpuKind::kEmulated;
+  return {.policy = config.policy,
+          .time_scale = emulated ? config.time_scale : 1,
+          .devices = static_cast<unsigned>(devices.size()),
+          .emulated = emulated,
+          .gpu = devices.empty() ? "" : devices.front().name};
 }
 
 Result<void> listen_all(const WorkerConfig& config, http::Server& server, LogSink& log) {
@@ -234,6 +252,7 @@ Result<void> run(const WorkerConfig& config) {
   for (const auto& device : devices) {
     options.device_memory = std::max(options.device_memory, device.memory_total);
   }
+  options.context_memory = context_memory(config, options.device_memory);
   worker::Worker the_worker(
       {loop, log, random, *launcher, *catalog, metrics}, options,
       std::make_unique<dispatch::Dispatcher>(settings.dispatch, std::move(policy)));
@@ -247,7 +266,8 @@ Result<void> run(const WorkerConfig& config) {
                                  the_worker.update_gauges();
                                  return metrics.text();
                                },
-                           .ready = [&] { return !the_worker.draining(); }});
+                           .ready = [&] { return !the_worker.draining(); },
+                           .about = facts_of(config, devices)});
   http::ServerOptions server_options;
   server_options.error_response = frontend::server_error;
   http::Server server(loop, server_options, router.handler());

@@ -58,8 +58,6 @@ const std::map<std::string, Apply>& table() {
                        })},
       {"duplicates_last",
        choice("true", "false", [](auto& s, bool yes) { s.policy.mqfq.duplicates_last = yes; })},
-      {"fcfs_moves_off",
-       choice("true", "false", [](auto& s, bool yes) { s.policy.fcfs_moves_off_after_run = yes; })},
       {"eviction", choice("cost-aware", "lru",
                           [](auto& s, bool first) {
                             s.dispatch.fleet.eviction =

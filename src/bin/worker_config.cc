@@ -84,6 +84,11 @@ std::optional<int> parse_worker_config(int argc, char** argv, WorkerConfig& conf
       ->check(CLI::Range(1.0, 100000.0));
   app.add_option("--nvidia-driver", config.nvidia_driver_folder,
                  "folder of NVIDIA's libcuda.so.1, if it is not found");
+  uint64_t context_mib = 0;
+  auto* context = app.add_option("--context-memory", context_mib,
+                                 "MiB that a CUDA context takes of a GPU (default: 512, or a 48th "
+                                 "of the memory)")
+                      ->check(CLI::Range(0, 65536));
   app.add_option("--policy", config.policy, "mqfq-sticky, mqfq-uniform, fcfs, fcfs-naive or batch")
       ->capture_default_str();
   app.add_option("--concurrency", config.concurrency, "D: invocations at once on a GPU")
@@ -120,6 +125,7 @@ std::optional<int> parse_worker_config(int argc, char** argv, WorkerConfig& conf
     std::cerr << "lambent serve: " << result.error().message << "\n";
     return 2;
   }
+  if (context->count() > 0) config.context_memory = Bytes::mib(context_mib);
   config.keep_alive = from_seconds(keep_alive_s);
   config.drain_time = from_seconds(drain_s);
   return std::nullopt;

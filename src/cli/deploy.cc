@@ -6,7 +6,6 @@
 #include "base/fd.h"
 #include "cli/api_error.h"
 #include "cli/function_request.h"
-#include "cli/manifest.h"
 #include "cli/staging.h"
 
 namespace lambent::cli {
@@ -16,11 +15,6 @@ using Json = nlohmann::ordered_json;
 
 constexpr Duration kTimeout = seconds(120);
 constexpr size_t kMostManifest = 1 << 20;
-
-struct Package {
-  Manifest manifest;
-  std::string zip;
-};
 
 Result<std::string> zip_of(const std::string& folder, const Manifest& manifest,
                            const DeployOptions& options) {
@@ -42,6 +36,8 @@ Result<std::string> zip_of(const std::string& folder, const Manifest& manifest,
   return archive::make_zip(staging.path());
 }
 
+}  // namespace
+
 Result<Package> make_package(const DeployOptions& options) {
   const std::string file =
       options.path.ends_with(".toml") ? options.path : join_path(options.path, "lambent.toml");
@@ -61,8 +57,6 @@ Result<Package> make_package(const DeployOptions& options) {
   ASSIGN_OR_RETURN(package.zip, zip_of(folder, package.manifest, options));
   return package;
 }
-
-}  // namespace
 
 Result<Deployed> deploy_function(Transport& transport, const FunctionSpec& spec,
                                  const std::string& zip) {

@@ -5,6 +5,7 @@
 #include <string>
 
 #include "cli/console.h"
+#include "cli/manifest.h"
 #include "cli/transport.h"
 #include "domain/function.h"
 
@@ -16,6 +17,13 @@ struct DeployOptions {
   std::optional<std::string> name;
   std::optional<std::string> code;  // relative to the working folder
 };
+
+// A function as its manifest describes it, with its code and kernel bundles packed.
+struct Package {
+  Manifest manifest;
+  std::string zip;
+};
+Result<Package> make_package(const DeployOptions& options);
 
 int run_deploy(Transport& transport, Console& console, const DeployOptions& options);
 

@@ -47,6 +47,20 @@ std::string bytes_cell(const Json& row, const char* key) {
   return bytes > 0 ? to_string(Bytes(static_cast<uint64_t>(bytes))) : "-";
 }
 
+// "1 GPU (Tesla V100-SXM2-16GB, emulated, 20 modelled seconds per second)"
+std::string devices_text(const Json& worker) {
+  const double devices = number(worker, "devices");
+  if (devices < 1) return "no GPU";
+  const Json count(static_cast<uint64_t>(devices));
+  std::string text = count.dump() + (devices > 1 ? " GPUs (" : " GPU (") + cell(worker, "gpu");
+  if (cell(worker, "emulated") == "true") {
+    text += ", emulated";
+    const Json scale(number(worker, "time_scale"));
+    if (scale != 1) text += ", " + scale.dump() + " modelled seconds per second";
+  }
+  return text + ")";
+}
+
 }  // namespace
 
 int run_ls(Transport& transport, Console& console) {
@@ -96,7 +110,8 @@ int run_version(Transport& transport, Console& console, const std::string& own_v
   }
   console.out << "lambent " << own_version << "\n";
   if (worker.ok()) {
-    console.out << "worker  " << cell(*worker, "version") << "\n";
+    console.out << "worker  " << cell(*worker, "version") << "   policy " << cell(*worker, "policy")
+                << ", " << devices_text(*worker) << "\n";
   } else {
     console.out << "worker  none answers\n";
   }

@@ -6,7 +6,6 @@
 #include <fstream>
 #include <nlohmann/json.hpp>
 
-#include "archive/zip.h"
 #include "cli/answer.h"
 #include "cli/api_error.h"
 #include "cli/deploy.h"
@@ -65,13 +64,13 @@ Result<void> deploy_all(Transport& transport, Console& console, const ReplayPlan
     return Error{ErrorCode::kNotFound,
                  "the paper function's folder was not found; name it with --paper-function"};
   }
-  const auto zip = archive::make_zip(options.paper_function);
-  if (!zip.ok()) {
-    return zip.error().with_context("packing the paper function in " + options.paper_function);
+  const auto package = make_package({.path = options.paper_function});
+  if (!package.ok()) {
+    return package.error().with_context("packing the paper function in " + options.paper_function);
   }
   for (size_t i = 0; i < plan.entries.size(); ++i) {
     const FunctionSpec spec = paper_function_spec(plan, i, options.time_scale);
-    const auto deployed = deploy_function(transport, spec, *zip);
+    const auto deployed = deploy_function(transport, spec, package->zip);
     if (!deployed.ok()) return deployed.error().with_context("deploying " + spec.name.name);
   }
   console.err << "deployed " << plan.entries.size() << " functions\n";

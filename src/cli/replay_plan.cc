@@ -1,5 +1,6 @@
 #include "cli/replay_plan.h"
 
+#include <algorithm>
 #include <cctype>
 #include <cmath>
 #include <cstdio>
@@ -31,8 +32,22 @@ Result<workload::Trace> open_workload(const ReplayOptions& options,
   if (!options.trace.empty()) return workload::open_trace(options.trace, options.read);
   workload::GeneratorOptions generator{.offered_load = options.load, .seed = options.read.seed};
   if (options.read.busiest > 0) generator.functions = options.read.busiest;
-  if (options.read.length > Duration::zero()) generator.duration = options.read.length;
-  return workload::generate(generator, catalogue);
+  // A shorter window is a part of the same workload, so that a run over it is a sample.
+  const bool whole = options.read.length == Duration::zero();
+  const Duration end = whole ? std::max(generator.duration, options.read.start)
+                             : options.read.start + options.read.length;
+  generator.duration = std::max(generator.duration, end);
+  ASSIGN_OR_RETURN(workload::Trace trace, workload::generate(generator, catalogue));
+  std::vector<workload::Arrival> arrivals = workload::drain(*trace.arrivals);
+  std::erase_if(arrivals, [&](const workload::Arrival& arrival) {
+    return arrival.at < options.read.start || arrival.at >= end;
+  });
+  for (workload::Arrival& arrival : arrivals) {
+    arrival.at =
+        from_seconds(to_seconds(arrival.at - options.read.start) / options.read.rate_scale);
+  }
+  trace.arrivals = workload::source_of(std::move(arrivals));
+  return trace;
 }
 
 }  // namespace

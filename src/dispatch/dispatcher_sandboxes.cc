@@ -111,7 +111,9 @@ void Dispatcher::start_sandbox(Lane& lane, SandboxSlot slot) {
   if (lane.fleet.sandbox(slot).state == SandboxState::kPlanned) lane.fleet.start(slot, now_);
   const Sandbox& sandbox = lane.fleet.sandbox(slot);
   ++counters_.sandboxes_started;
-  lane.deadlines.put(slot, now_ + options_.init_timeout);
+  // As Lambda does it: a start may take as long as its function may run, if that is longer.
+  const Duration longest = std::max(options_.init_timeout, flows_[sandbox.function.value].timeout);
+  lane.deadlines.put(slot, now_ + longest);
   emit(StartSandbox{.sandbox = sandbox.id,
                     .function = sandbox.function,
                     .revision = sandbox.revision,

@@ -19,7 +19,8 @@ struct DispatchOptions {
   size_t queued_invocations = limits::kQueuedInvocations;
   // A synchronous invocation that waited this long for its turn is rejected.
   Duration longest_wait = seconds(300);
-  // A sandbox must ask for work within this time after it was started.
+  // A sandbox must ask for work within this time after it was started, or within its function's
+  // timeout, if that is longer.
   Duration init_timeout = limits::kInitTimeout;
   // An idle sandbox is stopped after this time.
   Duration keep_alive = std::chrono::minutes(10);

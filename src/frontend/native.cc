@@ -77,8 +77,14 @@ class Answering {
   }
 
   void operator()(GetVersion&) {
-    responder_.send(
-        json_response(200, to_text({{"name", "lambent"}, {"version", options_.version}})));
+    const WorkerFacts& about = options_.about;
+    responder_.send(json_response(200, to_text({{"name", "lambent"},
+                                                {"version", options_.version},
+                                                {"policy", about.policy},
+                                                {"time_scale", about.time_scale},
+                                                {"devices", about.devices},
+                                                {"emulated", about.emulated},
+                                                {"gpu", about.gpu}})));
   }
 
   void operator()(Livez&) { responder_.send(text_response(200, "text/plain", "ok\n")); }

@@ -13,11 +13,21 @@
 
 namespace lambent::frontend {
 
+// What the worker says of itself; results measured on it carry this.
+struct WorkerFacts {
+  std::string policy;
+  double time_scale = 1;  // modelled seconds per second
+  unsigned devices = 0;
+  bool emulated = false;
+  std::string gpu;  // name of the first device
+};
+
 struct NativeOptions {
   std::string version;                   // of the worker
   std::function<std::string()> metrics;  // Prometheus text
   // False while the worker starts or drains.
   std::function<bool()> ready;
+  WorkerFacts about;
 };
 
 class NativeFrontend {

@@ -42,12 +42,15 @@ class NativeTest : public testing::Test {
   FakeService service_;
   SeededRandom random_{1};
   bool ready_ = true;
-  Router router_{service_,
-                 loop_,
-                 random_,
-                 {.version = "1.2.3",
-                  .metrics = [] { return std::string("lambent_up 1\n"); },
-                  .ready = [this] { return ready_; }}};
+  Router router_{
+      service_,
+      loop_,
+      random_,
+      {.version = "1.2.3",
+       .metrics = [] { return std::string("lambent_up 1\n"); },
+       .ready = [this] { return ready_; },
+       .about =
+           {.policy = "fcfs", .time_scale = 20, .devices = 2, .emulated = true, .gpu = "V100"}}};
 };
 
 TEST_F(NativeTest, FunctionsAreListedWithWhatTheyDo) {
@@ -176,7 +179,13 @@ TEST_F(NativeTest, ProbesAndMetricsAnswer) {
   const auto metrics = get("/metrics");
   EXPECT_EQ(metrics.body, "lambent_up 1\n");
   EXPECT_EQ(metrics.headers.get("Content-Type"), "text/plain; version=0.0.4; charset=utf-8");
-  EXPECT_EQ(json::parse(get("/v1/version").body)["version"], "1.2.3");
+  const json about = json::parse(get("/v1/version").body);
+  EXPECT_EQ(about["version"], "1.2.3");
+  EXPECT_EQ(about["policy"], "fcfs");
+  EXPECT_EQ(about["time_scale"], 20);
+  EXPECT_EQ(about["devices"], 2);
+  EXPECT_EQ(about["emulated"], true);
+  EXPECT_EQ(about["gpu"], "V100");
 }
 
 TEST_F(NativeTest, UnknownPathsAndWrongMethodsAreErrors) {

@@ -32,6 +32,8 @@ struct WorkerOptions {
   std::string run_folder;    // ledgers; emptied at start
   SandboxSetting sandboxes;
   Bytes device_memory;  // of the largest device; functions that ask for more are refused
+  // What a CUDA context takes of the device beside what its function allocates.
+  Bytes context_memory;
   // How long the results of asynchronous invocations can be read.
   Duration result_window = std::chrono::hours(24);
   // An asynchronous invocation that a worker was killed under this often is given up.

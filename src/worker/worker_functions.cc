@@ -34,11 +34,12 @@ Result<void> Worker::check_change(const FunctionSpec& spec) const {
     return Error{ErrorCode::kFailedPrecondition,
                  "the function asks for a GPU, but this worker has none; start it with --gpu"};
   }
-  if (spec.gpu.memory > options_.device_memory) {
+  const Bytes most = options_.device_memory - options_.context_memory;
+  if (spec.gpu.memory > most) {
     return Error{ErrorCode::kInvalidArgument, "the function asks for " +
                                                   to_string(spec.gpu.memory) +
                                                   " of device memory; the largest GPU here has " +
-                                                  to_string(options_.device_memory)};
+                                                  to_string(most) + " for a function"};
   }
   return {};
 }
@@ -178,7 +179,7 @@ dispatch::FunctionProfile Worker::profile_of(const FunctionSpec& spec) const {
   profile.revision = spec.revision;
   profile.weight = spec.weight;
   profile.max_concurrency = spec.max_concurrency;
-  profile.device_memory = spec.gpu.memory;
+  if (spec.gpu.memory > Bytes(0)) profile.device_memory = spec.gpu.memory + options_.context_memory;
   profile.timeout = spec.timeout;
   if (const auto learnt = learnt_.find(spec.id); learnt != learnt_.end()) {
     profile.mean_execution = learnt->second.mean_execution;

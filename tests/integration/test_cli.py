@@ -1,0 +1,292 @@
+"""The real command against a real worker: every verb, what it prints, its exit codes, and what it says of bad input."""
+import gzip
+import json
+import os
+import pathlib
+import re
+import socket
+import subprocess
+import tempfile
+import time
+import unittest
+
+from harness import PREFIX, WorkerTest
+
+LAMBENT = str(PREFIX / "bin/lambent")
+INVALID, NOT_FOUND, PRECONDITION, UNAVAILABLE = 13, 15, 19, 24
+UUID = r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}"
+PHASES = r"[\d.]+ ms  queue [\d.]+ \| sandbox [\d.]+ \| init [\d.]+ \| run [\d.]+   (cold|gpu_cold|warm)"
+
+
+class CommandTest(WorkerTest):
+    def setUp(self):
+        self.folder = pathlib.Path(self.enterContext(tempfile.TemporaryDirectory(prefix="lambent-cli-")))
+
+    def run_cli(self, *arguments, expect=0, stdin=None, text=True, environment=None, timeout=120):
+        done = subprocess.run([LAMBENT, *map(str, arguments)], input=stdin, capture_output=True, text=text, timeout=timeout,
+                              cwd=self.folder,
+                              env={**os.environ, "LAMBENT_ENDPOINT": self.worker.endpoint, **(environment or {})})
+        self.assertEqual(done.returncode, expect, f"{arguments}\n{done.stdout}\n{done.stderr}")
+        return done
+
+    def json_of(self, *arguments, **options):
+        return json.loads(self.run_cli(*arguments, "--json", **options).stdout)
+
+    def write(self, name, text):
+        path = self.folder / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+        return path
+
+    def deploy_python(self, name, source, manifest=""):
+        folder = self.folder / name
+        self.write(f"{name}/app.py", source)
+        self.write(f"{name}/lambent.toml", f'name = "{name}"\nruntime = "python3.11"\nhandler = "app.handler"\ncode = "."\n'
+                   + manifest)
+        self.run_cli("deploy", folder)
+
+
+class VerbsTest(CommandTest):
+    def test_the_function_of_the_readme_is_created_updated_listed_and_removed(self):
+        source = 'def handler(event, context):\n    return {"hello": event.get("name", "world")}\n'
+        manifest = '[gpu]\nmemory = "32M"\n'
+        self.deploy_python("hello", source, manifest)
+        done = self.run_cli("invoke", "hello", "-d", '{"name": "Ada"}')
+        self.assertEqual(json.loads(done.stdout), {"hello": "Ada"})
+        self.assertRegex(done.stderr, PHASES + rf".*id {UUID}\n$")
+        again = self.json_of("deploy", self.folder / "hello")
+        self.assertEqual(again["action"], "updated")
+        self.assertIn("hello", self.run_cli("ls").stdout)
+        listed = [each for each in self.json_of("ls")["functions"] if each["name"] == "hello"]
+        self.assertEqual(listed[0]["gpu_memory_bytes"], 32 << 20)
+        self.assertEqual(self.run_cli("invoke", "hello").stdout, '{"hello":"world"}\n')
+        sandboxes = self.json_of("ps")["sandboxes"]
+        self.assertIn("hello", [each["function"] for each in sandboxes])
+        self.assertRegex(self.run_cli("ps").stdout, r"hello +idle")
+        self.run_cli("rm", "hello")
+        self.assertNotIn("hello", [each["name"] for each in self.json_of("ls")["functions"]])
+        self.run_cli("invoke", "hello", expect=NOT_FOUND)
+
+    def test_every_example_runs_its_kernels_and_is_right(self):
+        events = {"01_python_vector_add": [("vector_add", {"count": 500})], "02_python_matmul": [("matmul", {"size": 20})],
+                  "03_python_fft": [("fft", {"points": 32})], "04_python_jacobi": [("jacobi", {"size": 12})],
+                  "05_native_handler": [("native", {"kernel": kernel})
+                                        for kernel in ("vector_add", "matmul", "fft", "jacobi")]}
+        for folder, invocations in events.items():
+            self.run_cli("deploy", PREFIX / "examples" / folder)
+            for name, event in invocations:
+                with self.subTest(name=name, event=event):
+                    done = self.run_cli("invoke", name, "-d", json.dumps({**event, "check": True}))
+                    self.assertIs(json.loads(done.stdout)["correct"], True)
+                    self.assertIn("gpu memory", done.stderr)
+
+    def test_invoke_as_json_tells_everything(self):
+        self.deploy_python("teller", "def handler(e, c):\n  print('said')\n  return [1]")
+        answer = self.json_of("invoke", "teller", "--log")
+        self.assertEqual((answer["outcome"], answer["start"], answer["payload"]), ("succeeded", "cold", [1]))
+        self.assertIn("said", answer["log_tail"])
+        phases = answer["phases_us"]
+        self.assertEqual(phases["total"], sum(phases[key] for key in ("queue", "sandbox", "init", "run")))
+        self.assertGreater(phases["init"], 0)
+
+    def test_payloads_come_from_files_and_stdin_and_answers_go_to_files(self):
+        self.deploy_python("echo", "def handler(e, c): return e")
+        event = self.write("event.json", '{"from": "a file"}')
+        self.assertEqual(json.loads(self.run_cli("invoke", "echo", "--file", event).stdout), {"from": "a file"})
+        self.assertEqual(json.loads(self.run_cli("invoke", "echo", "--file", "-", stdin="[2]").stdout), [2])
+        out = self.folder / "answer.json"
+        done = self.run_cli("invoke", "echo", "-d", "[3]", "--output", out)
+        self.assertEqual((done.stdout, json.loads(out.read_text())), ("", [3]))
+
+    def test_raw_bytes_reach_a_native_handler_unchanged(self):
+        # This bootstrap speaks the Runtime API with nothing but Python's own modules.
+        bootstrap = """#!/usr/bin/python3
+import http.client
+while True:
+    api = http.client.HTTPConnection("127.0.0.1", 9001)
+    api.request("GET", "/2018-06-01/runtime/invocation/next")
+    event = api.getresponse()
+    body = event.read()
+    api = http.client.HTTPConnection("127.0.0.1", 9001)
+    api.request("POST", "/2018-06-01/runtime/invocation/%s/response" % event.getheader("Lambda-Runtime-Aws-Request-Id"),
+                body[::-1])
+    api.getresponse().read()
+"""
+        self.write("raw/bootstrap", bootstrap).chmod(0o755)
+        self.write("raw/lambent.toml", 'name = "raw"\nruntime = "provided.al2023"\nhandler = "bootstrap"\ncode = "."\n')
+        self.run_cli("deploy", self.folder / "raw")
+        sent = bytes(range(256))
+        (self.folder / "bytes").write_bytes(sent)
+        self.run_cli("invoke", "raw", "--raw", "--file", "bytes", "--output", "back", text=False)
+        self.assertEqual((self.folder / "back").read_bytes(), sent[::-1])
+
+    def test_an_asynchronous_invocation_is_waited_for(self):
+        self.deploy_python("slow", "import time\ndef handler(e, c):\n  time.sleep(1)\n  return {'n': e['n'] + 1}")
+        invocation = self.run_cli("invoke", "slow", "--async", "-d", '{"n": 1}').stdout.strip()
+        self.assertRegex(invocation, f"^{UUID}$")
+        pending = self.run_cli("result", invocation, expect=UNAVAILABLE)
+        self.assertIn("--wait", pending.stderr)
+        done = self.run_cli("result", invocation, "--wait")
+        self.assertEqual(json.loads(done.stdout), {"n": 2})
+        self.assertRegex(done.stderr, PHASES)
+        self.assertEqual(self.json_of("result", invocation)["payload"], {"n": 2})
+        self.assertRegex(self.json_of("invoke", "slow", "--async", "-d", '{"n": 1}')["id"], UUID)
+        self.run_cli("result", "00000000-0000-4000-8000-000000000000", expect=NOT_FOUND)
+
+    def test_logs_are_shown_and_followed(self):
+        self.deploy_python("printer", "def handler(e, c):\n  print('line', e)")
+        self.run_cli("invoke", "printer", "-d", "1")
+        self.assertIn("line 1", self.run_cli("logs", "printer").stdout)
+        self.assertIn("line 1", json.loads(self.run_cli("logs", "printer", "--json").stdout.splitlines()[0])["text"])
+        follower = subprocess.Popen([LAMBENT, "logs", "-f", "printer", "--endpoint", self.worker.endpoint],
+                                    stdout=subprocess.PIPE, text=True)
+        try:
+            self.run_cli("invoke", "printer", "-d", "2")
+            seen = ""
+            while "line 2" not in seen:
+                line = follower.stdout.readline()
+                self.assertTrue(line, seen)
+                seen += line
+            self.assertIn("line 1", seen)
+        finally:
+            follower.terminate()
+            follower.wait(10)
+            follower.stdout.close()
+
+    def test_version_tells_of_the_worker(self):
+        self.assertRegex(self.run_cli("version").stdout, r"lambent [\d.]+\nworker  [\d.]+   policy mqfq-sticky, 1 GPU \(.*emulated")
+        worker = self.json_of("version")["worker"]
+        self.assertEqual((worker["policy"], worker["devices"], worker["emulated"], worker["time_scale"]),
+                         ("mqfq-sticky", 1, True, 1))
+
+    def test_every_verb_has_help_with_an_example(self):
+        for verb in ("deploy", "invoke", "result", "ls", "ps", "logs", "rm", "replay", "report", "version"):
+            self.assertIn("Example", self.run_cli(verb, "--help").stdout, verb)
+        self.assertIn("Example", self.run_cli("serve", "--help").stdout)
+
+
+class BadInputTest(CommandTest):
+    def test_an_unknown_function_is_answered_with_the_one_that_was_meant(self):
+        self.deploy_python("vector-add", "def handler(e, c): return 1")
+        done = self.run_cli("invoke", "vector-ad", expect=NOT_FOUND)
+        self.assertIn("NOT_FOUND", done.stderr)
+        self.assertIn("vector-add", done.stderr)
+        error = json.loads(self.run_cli("invoke", "vector-ad", "--json", expect=NOT_FOUND).stderr)
+        self.assertEqual(error["error"]["code"], "NOT_FOUND")
+        for verb in ("logs", "rm"):
+            self.run_cli(verb, "nothing-of-the-kind", expect=NOT_FOUND)
+
+    def test_a_failed_function_is_status_1_with_its_answer(self):
+        self.deploy_python("fails", "def handler(e, c): raise ValueError('no good')")
+        done = self.run_cli("invoke", "fails", expect=1)
+        self.assertEqual(json.loads(done.stdout)["errorMessage"], "no good")
+        self.assertIn("function error", done.stderr)
+        self.assertEqual(self.json_of("invoke", "fails", expect=1)["outcome"], "function_error")
+        invocation = self.run_cli("invoke", "fails", "--async").stdout.strip()
+        self.run_cli("result", invocation, "--wait", expect=1)
+
+    def test_a_handler_that_is_not_there_is_told(self):
+        self.write("f/app.py", "def handle(e, c): pass")
+        self.write("f/lambent.toml", 'name = "mistyped"\nruntime = "python3.11"\nhandler = "app.handler"\ncode = "."\n')
+        self.run_cli("deploy", "f")
+        self.assertIn("handle", self.run_cli("invoke", "mistyped", expect=1).stdout)
+
+    def test_a_bad_manifest_is_refused_with_its_line(self):
+        for text, said in (('name = "f"\nmemory = "much"\n', r"lambent.toml line 2: memory"),
+                           ('name = "f"\ntimeout_s = "x"\n', r"line 2: timeout_s must be a number"),
+                           ('name = \n', r"lambent.toml.*line 1"),
+                           ('runtime = "python3.11"\n', r"no name"),
+                           ('name = "f"\nruntime = "python3.11"\nhandler = "a.b"\nbundles = ["nowhere"]\n', r"nowhere")):
+            with self.subTest(text=text):
+                self.write("bad/lambent.toml", text)
+                done = self.run_cli("deploy", "bad", expect=INVALID if "nowhere" not in text else NOT_FOUND)
+                self.assertRegex(done.stderr, said)
+        self.run_cli("deploy", "nothing-here", expect=NOT_FOUND)
+
+    def test_an_unknown_key_is_warned_of_with_the_one_that_was_meant(self):
+        self.write("w/app.py", "def handler(e, c): pass")
+        self.write("w/lambent.toml", 'name = "w"\nruntime = "python3.11"\nhandler = "app.handler"\ncode = "."\ntimout_s = 3\n')
+        self.assertIn("did you mean 'timeout_s'?", self.run_cli("deploy", "w").stderr)
+
+    def test_a_payload_that_is_not_json_is_not_sent(self):
+        self.deploy_python("echo2", "def handler(e, c): return e")
+        self.assertIn("--raw", self.run_cli("invoke", "echo2", "-d", "{oops", expect=INVALID).stderr)
+        self.run_cli("invoke", "echo2", "--file", "missing.json", expect=NOT_FOUND)
+
+    def test_no_worker_is_status_24_and_says_where_it_looked(self):
+        with socket.socket() as held:
+            held.bind(("127.0.0.1", 0))  # bound and not listening: nobody answers
+            endpoint = f"http://127.0.0.1:{held.getsockname()[1]}"
+            for verb in (("ls",), ("ps",), ("invoke", "f"), ("replay",)):
+                done = self.run_cli(*verb, "--endpoint", endpoint, expect=UNAVAILABLE)
+                self.assertIn(endpoint.rpartition(":")[2], done.stderr)
+            self.assertIn("none answers", self.run_cli("version", "--endpoint", endpoint).stdout)
+
+    def test_bad_usage_is_status_2(self):
+        for arguments in ((), ("no-such-verb",), ("invoke",), ("invoke", "f", "--no-such-flag"), ("replay", "--spread", "odd")):
+            self.run_cli(*arguments, expect=2)
+
+    def test_bad_rows_of_a_trace_are_named_by_line(self):
+        trace = self.write("t.csv", "t_ms,func\n1,a\nnot-a-number,a\n5,b\n")
+        done = self.run_cli("replay", trace, expect=INVALID)
+        self.assertRegex(done.stderr, r"t\.csv.*line 3|t\.csv:3")
+        minutes = self.folder / "azure.csv.gz"
+        with gzip.open(minutes, "wt") as out:
+            out.write("fid,trigger,1,2\nf1,timer,3,x\n")
+        self.assertRegex(self.run_cli("replay", minutes, expect=INVALID).stderr, r"azure.*(line |:)2")
+        self.run_cli("replay", "no-such-trace.csv", expect=NOT_FOUND)
+
+    def test_a_result_file_that_is_none_is_refused(self):
+        self.write("r.jsonl", "not json\n")
+        self.assertIn("r.jsonl", self.run_cli("report", "r.jsonl", expect=INVALID).stderr)
+        self.run_cli("report", "missing.jsonl", expect=NOT_FOUND)
+
+
+class ReplayTest(CommandTest):
+    gpu = "emulated:v100-16gb"
+    flags = ("--time-scale", "20", "--policy", "fcfs", "--pool", "4")
+
+    def test_a_trace_is_replayed_and_reported(self):
+        rows = "".join(f"{i * 900},{'ab'[i % 2]}\n" for i in range(20))
+        trace = self.write("short.csv", "t_ms,func\n" + rows)
+        self.write("short_functions.csv", "func,gpu_function\na,Isoneural\nb,FFT\n")
+        begin = time.monotonic()
+        run = self.json_of("replay", trace, "--deploy", "--time-scale", "20", "--out", "run.jsonl")
+        self.assertLess(time.monotonic() - begin, 30)
+        self.assertEqual((run["run"], run["invocations"], run["failed"], run["emulated"]), ("fcfs", 20, 0, True))
+        by_name = {each["name"]: each for each in run["functions"]}
+        # FFT takes 0.897 s when warm: nothing is faster, and the median is not far from it.
+        self.assertGreaterEqual(by_name["b"]["p50_s"], 0.89)
+        self.assertLess(by_name["b"]["p50_s"], 4)
+        self.assertLess(by_name["a"]["p50_s"], by_name["b"]["p50_s"])
+        # The overhead's measurement warmed the shorter one; the other starts cold, once.
+        self.assertEqual(by_name["a"]["cold_ratio"], 0)
+        self.assertEqual(by_name["b"]["cold_ratio"], 0.1)
+        done = self.run_cli("report", "run.jsonl", "-o", "page.html")
+        self.assertIn("fcfs", done.stdout)
+        page = (self.folder / "page.html").read_text()
+        self.assertIn("emulated", page)
+        self.assertNotRegex(re.sub(r"http://www\.w3\.org/\S*", "", page), r"https?://")
+
+    def test_a_time_scale_that_is_not_the_workers_is_refused(self):
+        done = self.run_cli("replay", "--time-scale", "10", expect=PRECONDITION)
+        self.assertIn("--time-scale 20", done.stderr)
+
+    def test_functions_that_are_not_deployed_are_told(self):
+        done = self.run_cli("replay", "--time-scale", "20", "--prefix", "never-", expect=NOT_FOUND)
+        self.assertIn("--deploy", done.stderr)
+
+    def test_what_cannot_finish_is_counted_not_forgotten(self):
+        rows = "".join(f"{i},b\n" for i in range(30))
+        self.write("burst.csv", "t_ms,func\n" + rows)
+        self.write("burst_functions.csv", "func,gpu_function\nb,Ffmpeg\n")
+        done = self.run_cli("replay", "burst.csv", "--deploy", "--time-scale", "20", "--give-up", "20", "--outstanding", "20",
+                            "--no-overhead", "--json")
+        run = json.loads(done.stdout)
+        self.assertEqual(run["invocations"] + run["failed"], 30)
+        self.assertIn("10 invocations were not sent", done.stderr)
+        self.assertIn("had no answer when the run gave up", done.stderr)
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,7 @@
+#!/usr/bin/env bash
+# ./dev demo [--quick] [--report FILE]: builds what a user runs, then shows it: functions deployed and invoked on an emulated GPU, and
+# one workload under four schedulers.
+source "$(dirname "$0")/common.sh"
+build release product
+mkdir -p build
+exec python3 -B build/release/share/lambent/demo.py --prefix build/release --report build/demo-report.html "$@"
