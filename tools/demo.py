@@ -63,6 +63,8 @@ class Screen:
 def typed(argument):
     """As it would be typed in a shell."""
     argument = str(argument)
+    if argument == "&":
+        return argument
     return f"'{argument}'" if argument.startswith("{") else shlex.quote(argument)
 
 

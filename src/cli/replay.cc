@@ -77,8 +77,15 @@ Result<void> deploy_all(Transport& transport, Console& console, const ReplayPlan
   return {};
 }
 
-// Real seconds that a warm invocation takes beyond its modelled run while nothing else runs: the
-// median over a few of the shortest function. Fails if the function is not there or does not run.
+double median_of(std::vector<double> values) {
+  const auto middle = values.begin() + static_cast<ptrdiff_t>(values.size() / 2);
+  std::nth_element(values.begin(), middle, values.end());
+  return *middle;
+}
+
+// Real seconds that a warm invocation takes beyond its modelled time while nothing else runs: the
+// median over a few of the shortest function; of cold ones where the policy keeps no sandbox warm.
+// Fails if the function is not there or does not run.
 Result<double> measure_overhead(Transport& transport, const ReplayPlan& plan, double time_scale) {
   const auto shortest =
       std::min_element(plan.entries.begin(), plan.entries.end(),
@@ -88,8 +95,9 @@ Result<double> measure_overhead(Transport& transport, const ReplayPlan& plan, do
                         .target = function_target(plan.deployed_names[index], "/invocations"),
                         .body = "{}"};
   const SystemClock clock;
-  std::vector<double> overheads;
-  for (int i = 0; i < 4 * kOverheadRepeats && overheads.size() < kOverheadRepeats; ++i) {
+  std::vector<double> warm;
+  std::vector<double> cold;
+  while (warm.size() < kOverheadRepeats && cold.size() < kOverheadRepeats) {
     const Instant begin = clock.now();
     const auto response = good(transport.send(request, std::chrono::minutes(10)));
     const double took_s = to_seconds(clock.now() - begin);
@@ -99,19 +107,11 @@ Result<double> measure_overhead(Transport& transport, const ReplayPlan& plan, do
       return Error{ErrorCode::kFailedPrecondition,
                    plan.deployed_names[index] + " failed: " + answer.payload.substr(0, 300)};
     }
-    if (answer.start == StartClass::kWarm) {
-      overheads.push_back(std::max(0.0, took_s - shortest->gpu_warm_s / time_scale));
-    }
+    const bool is_warm = answer.start == StartClass::kWarm;
+    const double modelled_s = is_warm ? shortest->gpu_warm_s : shortest->gpu_cold_s;
+    (is_warm ? warm : cold).push_back(std::max(0.0, took_s - modelled_s / time_scale));
   }
-  if (overheads.empty()) {
-    return Error{ErrorCode::kFailedPrecondition,
-                 "no invocation found a warm sandbox, so the overhead cannot be measured; go on "
-                 "without with --no-overhead"};
-  }
-  std::nth_element(overheads.begin(),
-                   overheads.begin() + static_cast<ptrdiff_t>(overheads.size() / 2),
-                   overheads.end());
-  return overheads[overheads.size() / 2];
+  return median_of(warm.empty() ? cold : warm);
 }
 
 class ProgressLine {
