@@ -59,7 +59,7 @@ class VerbsTest(CommandTest):
         self.assertIn("hello", self.run_cli("ls").stdout)
         listed = [each for each in self.json_of("ls")["functions"] if each["name"] == "hello"]
         self.assertEqual(listed[0]["gpu_memory_bytes"], 32 << 20)
-        self.assertEqual(self.run_cli("invoke", "hello").stdout, '{"hello":"world"}\n')
+        self.assertEqual(self.run_cli("invoke", "hello").stdout, '{"hello": "world"}\n')
         sandboxes = self.json_of("ps")["sandboxes"]
         self.assertIn("hello", [each["function"] for each in sandboxes])
         self.assertRegex(self.run_cli("ps").stdout, r"hello +idle")
