@@ -63,6 +63,7 @@ Connection::Connection(ConnectionContext& context, OwnedFd fd)
 
 Connection::~Connection() {
   if (exchange_ != nullptr) exchange_->connection = nullptr;
+  count_unfinished_body(0);
   context_.loop.cancel(timer_);
 }
 
@@ -142,7 +143,13 @@ void Connection::consume(std::string_view data) {
   if (phase_ == Phase::kReading && outbox_.empty()) wait_for_more_input();
 }
 
+void Connection::count_unfinished_body(size_t bytes) {
+  context_.unfinished_bodies += bytes - unfinished_body_;
+  unfinished_body_ = bytes;
+}
+
 void Connection::handle_request() {
+  count_unfinished_body(0);
   phase_ = Phase::kHandling;
   waiting_ = Waiting::kNothing;
   deadline_ = kNever;
@@ -163,6 +170,11 @@ void Connection::wait_for_more_input() {
       if (waiting_ != Waiting::kHead) set_deadline(Waiting::kHead, context_.options.header_timeout);
       break;
     case RequestParser::Status::kBody:
+      count_unfinished_body(parser_.request().body.size());
+      if (context_.unfinished_bodies > context_.options.max_unfinished_bodies.count) {
+        fail(503, "too many unfinished request bodies at once");
+        return;
+      }
       if (waiting_ != Waiting::kBody) set_deadline(Waiting::kBody, context_.options.body_timeout);
       if (parser_.take_expects_continue()) write("HTTP/1.1 100 Continue\r\n\r\n", {});
       break;
@@ -181,6 +193,8 @@ void Connection::fail(int status, std::string_view reason) {
     response.body = std::string(reason) + "\n";
   }
   response.status = status;
+  count_unfinished_body(0);
+  std::string().swap(parser_.request().body);  // we may linger for a while
   phase_ = Phase::kLingering;
   linger_after_flush_ = true;
   const HeadOptions head{.body_size = response.body.size(), .close = true};
@@ -374,6 +388,7 @@ void Connection::close(bool tell_exchange) {
   timer_due_ = kNever;
   fd_.reset();
   outbox_.clear();
+  count_unfinished_body(0);
   std::function<void()> disconnected;
   if (exchange_ != nullptr) {
     exchange_->connection = nullptr;

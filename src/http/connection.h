@@ -31,6 +31,7 @@ struct ConnectionContext {
   bool draining = false;
   // The connection is closed and may be destroyed, but not before the current callback returned.
   std::function<void(Connection&)> on_closed;
+  size_t unfinished_bodies = 0;  // bytes, of all connections
 };
 
 class Connection {
@@ -57,6 +58,8 @@ class Connection {
   void consume(std::string_view data);
   void handle_request();
   void wait_for_more_input();
+  // Counts what this connection holds of a body that is still arriving.
+  void count_unfinished_body(size_t bytes);
   void fail(int status, std::string_view reason);
 
   void send(Response response);
@@ -94,6 +97,7 @@ class Connection {
   // The request being handled. Shared with its Responder: either may end first.
   std::shared_ptr<Exchange> exchange_;
   std::string pending_input_;
+  size_t unfinished_body_ = 0;
 
   std::deque<std::string> outbox_;
   size_t outbox_offset_ = 0;  // of the first string

@@ -46,6 +46,9 @@ struct ServerOptions {
   Bytes max_headers = limits::kHttpHeaders;
   // Larger bodies are answered by `too_large`, without being read.
   Bytes max_body = Bytes::mib(80);
+  // What all connections together hold of bodies that are still arriving; the one that goes beyond
+  // is answered 503. At least max_body.
+  Bytes max_unfinished_bodies = Bytes::mib(512);
   Duration header_timeout = limits::kHttpHeaderTimeout;
   Duration body_timeout = limits::kHttpBodyTimeout;
   Duration idle_timeout = limits::kHttpIdleTimeout;

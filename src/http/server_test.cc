@@ -403,6 +403,43 @@ TEST_F(ServerTest, AChunkedBodyAboveTheLimitIs413) {
               StartsWith("HTTP/1.1 413 "));
 }
 
+TEST_F(ServerTest, UnfinishedBodiesTogetherStayBelowTheirLimit) {
+  start_echo({.max_body = Bytes(1000), .max_unfinished_bodies = Bytes(1500)});
+  const std::string head = "POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 1000\r\n\r\n";
+  Client first = connect();
+  send(first, head + std::string(900, 'x'));
+  turn();
+  Client second = connect();
+  send(second, head + std::string(900, 'x'));
+  wait_for(second, "HTTP/1.1 503");
+  // The one that came first may finish, and so may whoever comes when there is room again.
+  send(first, std::string(100, 'x'));
+  wait_for(first, "HTTP/1.1 200");
+  Client third = connect();
+  send(third, head + std::string(900, 'x'));
+  turn();
+  send(third, std::string(100, 'x'));
+  wait_for(third, "HTTP/1.1 200");
+  EXPECT_EQ(requests.size(), 2U);
+}
+
+TEST_F(ServerTest, AClientThatGoesAwayGivesBackWhatItsBodyHeld) {
+  start_echo({.max_body = Bytes(1000), .max_unfinished_bodies = Bytes(1500)});
+  const std::string head = "POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 1000\r\n\r\n";
+  for (int i = 0; i < 5; i++) {
+    Client client = connect();
+    send(client, head + std::string(900, 'x'));
+    turn();
+    client.fd.reset();
+    turn();
+  }
+  Client last = connect();
+  send(last, head + std::string(900, 'x'));
+  turn();
+  send(last, std::string(100, 'x'));
+  wait_for(last, "HTTP/1.1 200");
+}
+
 TEST_F(ServerTest, HeadersAboveTheLimitAre431) {
   start_echo({.max_headers = Bytes(200)});
   EXPECT_THAT(answer_and_end("GET / HTTP/1.1\r\nHost: h\r\nX: " + std::string(300, 'x')),

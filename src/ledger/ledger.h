@@ -38,7 +38,8 @@ LedgerReadings decode_ledger(std::span<const std::byte> bytes, Bytes limit);
 // send the worker a SIGBUS.
 class LedgerReader {
  public:
-  // What the processes of the sandbox hold now; rows of dead processes are reclaimed first.
+  // What the processes of the sandbox hold now; rows of dead processes are reclaimed first, and
+  // what was written behind the page is cut off.
   Result<LedgerReadings> read();
   // From here on, peak is counted anew. Called before an invocation.
   Result<void> reset_peak();
@@ -48,6 +49,7 @@ class LedgerReader {
   friend Result<LedgerReader> create_ledger(const std::string&, Bytes, mode_t);
   LedgerReader(OwnedFd fd, Bytes limit) : fd_(std::move(fd)), limit_(limit) {}
   void reclaim_dead_rows(std::span<std::byte> bytes);
+  bool cut_what_was_added();
 
   OwnedFd fd_;
   Bytes limit_;

@@ -196,6 +196,19 @@ TEST_F(Ledger, WhatATenantScribblesIsClampedAndMarked) {
   close(fd);
 }
 
+TEST_F(Ledger, WhatATenantAppendsIsCutOffAndMarked) {
+  LedgerReader reader = created(1000);
+  LedgerWriter writer;
+  ASSERT_TRUE(writer.attach(path_.c_str()));
+  ASSERT_TRUE(writer.try_reserve(600));
+  EXPECT_FALSE(reader.read()->tampered);
+  std::filesystem::resize_file(path_, 1 << 20);
+  const LedgerReadings readings = *reader.read();
+  EXPECT_TRUE(readings.tampered);
+  EXPECT_EQ(readings.used, Bytes(600));
+  EXPECT_EQ(std::filesystem::file_size(path_), sizeof(LedgerPage));
+}
+
 TEST_F(Ledger, AWriterRefusesAFileThatIsNoLedger) {
   LedgerWriter writer;
   EXPECT_FALSE(writer.attach(path_.c_str()));

@@ -65,6 +65,8 @@ Session::Session(loop::EventLoop& loop, OwnedFd listener, SessionOptions options
   server.max_connections = kConnectionsPerSandbox;
   server.max_headers = limits::kRuntimeApiHeaders;
   server.max_body = options_.max_response;
+  // A function may open many connections, but has one answer to give.
+  server.max_unfinished_bodies = options_.max_response + options_.max_response;
   server.idle_timeout = kQuiet;
   server.serve_half_closed = false;
   const std::shared_ptr<Session*> self = self_;

@@ -1,0 +1,209 @@
+"""After normal and hostile work, a stop or a kill -9, nothing is left of a worker beyond its two folders."""
+import contextlib
+import os
+import pathlib
+import shutil
+import tempfile
+import time
+import unittest
+
+from harness import HttpError, Worker, descendants, process_exists
+
+MIB = 1 << 20
+
+
+def cgroup_folders():
+    """All cgroup folders that a launcher or a sandbox of ours may have made, v1 and v2."""
+    found = set()
+    for base, folders, _ in os.walk("/sys/fs/cgroup"):
+        found.update(os.path.join(base, folder) for folder in folders if folder.startswith("lambent"))
+    return found
+
+
+def namespaces(kinds=("net", "mnt", "pid", "user")):
+    """Namespaces that some process is in."""
+    found = set()
+    for entry in os.listdir("/proc"):
+        if entry.isdigit():
+            for kind in kinds:
+                with contextlib.suppress(OSError):
+                    found.add(os.readlink(f"/proc/{entry}/ns/{kind}"))
+    return found
+
+
+def mounts():
+    return set(line.split(" ", 5)[4] for line in pathlib.Path("/proc/self/mountinfo").read_text().splitlines())
+
+
+def temporary_files():
+    return {os.path.join(folder, name) for folder in ("/dev/shm", "/tmp") for name in os.listdir(folder)
+            if any(word in name for word in ("lambent", "emulated", "cuda", "gpu"))}
+
+
+def open_files(pid):
+    return len(os.listdir(f"/proc/{pid}/fd"))
+
+
+def resident(pid):
+    for line in pathlib.Path(f"/proc/{pid}/status").read_text().splitlines():
+        if line.startswith("VmRSS:"):
+            return int(line.split()[1]) * 1024
+    return 0
+
+
+SOURCES = {
+    "calm": ({}, "def handler(e, c): return e"),
+    "gpu": ({"lambent:gpu-memory": "64MiB"}, """
+import lambent_cuda as cuda
+device = cuda.Device()
+memory = device.buffer(16 << 20)
+def handler(event, context):
+    if event.get("crash"):
+        import os; os.abort()
+    memory.fill(1)
+    return device.memory_info()
+"""),
+    "forker": ({}, """
+import os, time
+def handler(event, context):
+    for _ in range(20):
+        if os.fork() == 0:
+            os.setsid(); time.sleep(100); os._exit(0)
+    open("/dev/shm/rest", "w").write("x"); open("/tmp/rest", "w").write("x")
+    os.abort()
+"""),
+    "sleeper": ({}, "import time\ndef handler(e, c): time.sleep(60)"),
+    "broken": ({}, "raise RuntimeError('at import')"),
+    "eater": ({}, "def handler(e, c):\n  hoard = []\n  while True: hoard.append(bytearray(1 << 22))"),
+}
+
+
+class LeaksTest(unittest.TestCase):
+    def setUp(self):
+        self.folder = pathlib.Path(tempfile.mkdtemp(prefix="lambent-leaks-"))
+        self.addCleanup(shutil.rmtree, self.folder, True)
+        self.cgroups, self.mounts, self.files = cgroup_folders(), mounts(), temporary_files()
+        self.worker = Worker("--concurrency", "2", "--pool", "3", folder=self.folder)
+        self.addCleanup(self.worker.close)
+
+    def work(self):
+        for name, (tags, source) in SOURCES.items():
+            self.worker.create_python(name, source, tags=tags, timeout=1, memory=128)
+        for name, event in (("calm", {}), ("gpu", {}), ("forker", {}), ("gpu", {"crash": True}), ("broken", {}), ("eater", {}),
+                            ("sleeper", {}), ("gpu", {}), ("calm", {})):
+            self.worker.invoke(name, event)
+        self.below = descendants(self.worker.process.pid)
+        self.assertGreater(len(self.below), 2)
+        self.spaces = set()
+        for pid in self.below:
+            for kind in ("net", "mnt", "pid"):
+                with contextlib.suppress(OSError):
+                    self.spaces.add(os.readlink(f"/proc/{pid}/ns/{kind}"))
+        for kind in ("net", "mnt", "pid"):
+            self.spaces.discard(os.readlink(f"/proc/self/ns/{kind}"))
+        self.assertTrue(self.spaces)
+
+    def assert_nothing_runs(self):
+        deadline = time.monotonic() + 10
+        while time.monotonic() < deadline and (any(process_exists(pid) for pid in self.below) or self.spaces & namespaces()):
+            time.sleep(0.05)
+        self.assertEqual([pid for pid in self.below if process_exists(pid)], [])
+        self.assertEqual(self.spaces & namespaces(), set())
+        self.assertEqual(mounts() - self.mounts, set())
+        self.assertEqual(temporary_files() - self.files - {str(self.folder)}, set())
+
+    def assert_cgroups_are_gone(self):
+        deadline = time.monotonic() + 10
+        while cgroup_folders() - self.cgroups and time.monotonic() < deadline:
+            time.sleep(0.05)
+        self.assertEqual(sorted(cgroup_folders() - self.cgroups), [])
+
+    def test_a_worker_that_is_stopped_leaves_nothing(self):
+        self.work()
+        self.assertEqual(self.worker.stop(), 0)
+        self.assert_nothing_runs()
+        self.assert_cgroups_are_gone()
+        self.assertEqual(list((self.folder / "run").rglob("ledger-*")), [])
+
+    def test_a_worker_that_is_killed_leaves_nothing_that_runs_and_the_next_one_cleans_up(self):
+        self.work()
+        self.worker.kill()
+        self.assert_nothing_runs()
+        self.worker.start()
+        self.assertEqual(list((self.folder / "run").rglob("ledger-*")), [])
+        self.assertEqual(self.worker.invoke("calm", {"n": 1}).json, {"n": 1})
+        self.assertEqual(self.worker.stop(), 0)
+        self.assert_cgroups_are_gone()
+        self.assertEqual(list((self.folder / "run").rglob("ledger-*")), [])
+
+    def test_a_launcher_that_is_killed_takes_its_sandboxes_along(self):
+        self.work()
+        launcher = next(pid for pid in self.below if pathlib.Path(f"/proc/{pid}/comm").read_text().startswith("lambent-launch"))
+        os.kill(launcher, 9)
+        self.worker.process.wait(20) if self.worker.process.poll() is None and not self.survives() else None
+        if self.worker.process.poll() is None:
+            self.assertEqual(self.worker.invoke("calm", {"n": 2}).json, {"n": 2})
+            self.worker.stop()
+        self.assert_nothing_runs()
+
+    def survives(self):
+        """Whether the worker still serves, half a second after it lost its launcher."""
+        time.sleep(0.5)
+        try:
+            self.worker.invoke("calm", {}, timeout=20)
+            return True
+        except (OSError, HttpError):
+            return False
+
+
+class BoundsTest(unittest.TestCase):
+    """Hundreds of cold starts cost the worker neither descriptors nor memory nor files."""
+    names = [f"f{n}" for n in range(4)]
+
+    def setUp(self):
+        self.worker = Worker("--concurrency", "2", "--pool", "2")
+        self.addCleanup(self.worker.close)
+
+    def launcher(self):
+        return next(pid for pid in descendants(self.worker.process.pid)
+                    if pathlib.Path(f"/proc/{pid}/comm").read_text().startswith("lambent-launch"))
+
+    def rounds(self, count):
+        cold = 0
+        for n in range(count):
+            reply = self.worker.invoke(self.names[n % len(self.names)], {"crash": n % 7 == 0})
+            cold += reply.headers["x-lambent-start"] == "cold"
+        return cold
+
+    def test_three_hundred_cold_starts(self):
+        source = "import os\ndef handler(e, c):\n  if e.get('crash'): os._exit(1)\n  return e"
+        for n, name in enumerate(self.names):
+            self.worker.create_python(name, source, memory=64, tags={"lambent:gpu-memory": "16MiB"} if n % 2 else {})
+        self.rounds(40)
+        pids = {"worker": self.worker.process.pid, "launcher": self.launcher()}
+        before = {name: (open_files(pid), resident(pid), len(os.listdir(f"/proc/{pid}/task"))) for name, pid in pids.items()}
+        folders = len(cgroup_folders())
+        self.assertGreaterEqual(self.rounds(300), 290)
+        time.sleep(0.5)
+        for name, pid in pids.items():
+            files, memory, threads = before[name]
+            self.assertLessEqual(open_files(pid), files + 8, name)
+            self.assertLess(resident(pid), memory + 16 * MIB, name)
+            self.assertEqual(len(os.listdir(f"/proc/{pid}/task")), threads, name)
+        self.assertLessEqual(len(cgroup_folders()), folders + 6)
+        self.assertLessEqual(len(list((self.worker.folder / "run").rglob("ledger-*"))), 2)
+        self.assertLessEqual(len(self.worker.sandboxes()), 3)
+
+    def test_code_of_removed_functions_and_revisions_goes(self):
+        source = "def handler(e, c): return %d"
+        for n in range(30):
+            self.worker.create_python("brief", source % n)
+            self.assertEqual(self.worker.invoke("brief").json, n)
+            self.worker.delete("brief")
+        def code_files():
+            return [path for path in self.worker.folder.rglob("app.py")]
+        self.worker.wait_for(lambda: len(code_files()) <= 2, 20, f"that code is removed: {len(code_files())} left")
+
+
+if __name__ == "__main__":
+    unittest.main()
