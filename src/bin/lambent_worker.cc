@@ -155,6 +155,7 @@ Result<SchedulerSettings> scheduler_settings(
     options.fleet.devices.push_back(each);
   }
   options.fleet.most_sandboxes = config.most_sandboxes;
+  options.host_sandboxes = config.most_sandboxes;
   options.keep_alive = config.keep_alive;
   RETURN_IF_ERROR(apply_settings(config.settings, settings));
   if (config.gpu == GpuKind::kEmulated) scale_time(config.time_scale, settings);

@@ -94,7 +94,8 @@ std::optional<int> parse_worker_config(int argc, char** argv, WorkerConfig& conf
   app.add_option("--concurrency", config.concurrency, "D: invocations at once on a GPU")
       ->check(CLI::Range(1, 1024))
       ->capture_default_str();
-  app.add_option("--pool", config.most_sandboxes, "warm sandboxes kept at most")
+  app.add_option("--pool", config.most_sandboxes,
+                 "sandboxes kept at most, of GPU functions and of others each")
       ->check(CLI::Range(1, 4096))
       ->capture_default_str();
   app.add_option("--set", config.settings, "KEY=VALUE for the scheduler; see docs/scheduling.md");
