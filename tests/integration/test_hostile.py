@@ -587,8 +587,6 @@ def handler(event, context):
         self.worker.wait_for(lambda: not any(each["state"] == "busy" for each in self.worker.sandboxes()), 30, "quiet")
 
 
-del WorkerTest
-
 
 if __name__ == "__main__":
     unittest.main()
