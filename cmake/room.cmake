@@ -44,9 +44,9 @@ function(room name)
   endif()
 endfunction()
 
-# room_test(NAME SOURCES files... USES rooms... [LABELS ...]): a GoogleTest program, its cases in ctest.
+# room_test(NAME SOURCES files... USES rooms...): a GoogleTest program, its cases in ctest under the label NAME.
 function(room_test name)
-  cmake_parse_arguments(TEST "" "" "SOURCES;USES;LABELS" ${ARGN})
+  cmake_parse_arguments(TEST "" "" "SOURCES;USES" ${ARGN})
   add_executable(${name} ${TEST_SOURCES})
   foreach(other ${TEST_USES})
     if(TARGET lambent_${other})
@@ -59,7 +59,7 @@ function(room_test name)
   target_link_libraries(${name} PRIVATE GTest::gtest GTest::gmock GTest::gtest_main)
   set_target_properties(${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/tests)
   gtest_discover_tests(${name} DISCOVERY_MODE PRE_TEST DISCOVERY_TIMEOUT 60
-                       PROPERTIES TIMEOUT 120 LABELS "${TEST_LABELS}")
+                       PROPERTIES TIMEOUT 120 LABELS ${name})
 endfunction()
 
 # program(NAME SOURCES files... USES rooms...): a main in build/bin.

@@ -1,8 +1,8 @@
 // Fast Fourier transforms of many signals at once, each of a power of two of complex points (real
-// and imaginary parts interleaved). Radix 2 after Stockham: every pass reads one half and writes the
-// other of a pair of buffers in shared memory, so no bit reversal is needed.
-// Launch one block for each signal with points / 2 threads (at most 1024) and
-// points * 4 * sizeof(float) bytes of dynamic shared memory.
+// and imaginary parts interleaved). Radix 2 after Stockham: every pass reads one half and writes
+// the other of a pair of buffers in shared memory, so no bit reversal is needed. Launch one block
+// for each signal with points / 2 threads (at most 1024) and points * 4 * sizeof(float) bytes of
+// dynamic shared memory.
 #include <lambent/kernel.h>
 
 extern "C" __global__ void fft_forward(const float2* __restrict__ input,

@@ -15,7 +15,6 @@ extern "C" __global__ void occupy(unsigned long long nanoseconds) {
 #endif
 }
 
-LAMBENT_KERNEL_DURATION(occupy, [](dim3, dim3, unsigned long long nanoseconds) {
-  return nanoseconds;
-});
+LAMBENT_KERNEL_DURATION(occupy,
+                        [](dim3, dim3, unsigned long long nanoseconds) { return nanoseconds; });
 LAMBENT_KERNEL(occupy);

@@ -48,8 +48,8 @@ __global__ void __launch_bounds__(256) scale(const T* input, T* output, Range ra
 
 extern "C" __global__ void weighted(const float4* input, float* output) {
   const float4 v = input[threadIdx.x];
-  output[threadIdx.x] = fmaf(v.x, weights[0], v.y * weights[1]) +
-                        __fdividef(v.z, weights[2]) + rsqrtf(v.w) * weights[3];
+  output[threadIdx.x] = fmaf(v.x, weights[0], v.y * weights[1]) + __fdividef(v.z, weights[2]) +
+                        rsqrtf(v.w) * weights[3];
 }
 
 extern "C" __global__ void nothing() {}
@@ -58,7 +58,5 @@ LAMBENT_KERNEL(all_atomics);
 LAMBENT_KERNEL_AS(scale_float_3, scale<float, 3>);
 LAMBENT_KERNEL_AS(scale_double_2, scale<double, 2>);
 LAMBENT_KERNEL(weighted);
-LAMBENT_KERNEL_DURATION(nothing, [](dim3 grid, dim3 block) {
-  return grid.x * 1000ull + block.y;
-});
+LAMBENT_KERNEL_DURATION(nothing, [](dim3 grid, dim3 block) { return grid.x * 1000ull + block.y; });
 LAMBENT_KERNEL(nothing);
