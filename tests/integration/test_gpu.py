@@ -195,7 +195,8 @@ class PaperFunctionTest(GpuTest):
         self.assertEqual(done.returncode, 0, done.stderr)
         first = self.worker.invoke("paper-function")
         self.assertEqual(self.assert_works(first)["modelled_ms"], 500)
-        self.assertGreaterEqual(int(first.headers["x-lambent-init-us"]), 200_000)
+        # Its 200 ms count from its first instruction, the worker's from when it hears that the process is there.
+        self.assertGreaterEqual(int(first.headers["x-lambent-init-us"]), 190_000)
         second = self.worker.invoke("paper-function")
         self.assertEqual(second.headers["x-lambent-start"], "warm")
         # 500 modelled milliseconds are 50 real ones.
