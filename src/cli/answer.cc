@@ -5,7 +5,7 @@
 #include <cstdio>
 #include <utility>
 
-#include "cli/base64.h"
+#include "base/base64.h"
 
 namespace lambent::cli {
 namespace {

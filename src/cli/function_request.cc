@@ -3,7 +3,7 @@
 #include <cstdio>
 #include <nlohmann/json.hpp>
 
-#include "cli/base64.h"
+#include "base/base64.h"
 
 namespace lambent::cli {
 namespace {

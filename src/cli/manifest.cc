@@ -4,7 +4,7 @@
 #define TOML_EXCEPTIONS 0
 #include <toml++/toml.h>
 
-#include "cli/spelling.h"
+#include "base/spelling.h"
 
 namespace lambent::cli {
 namespace {

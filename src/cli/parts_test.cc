@@ -1,33 +1,13 @@
 // The small parts of the command: words, numbers, plans.
 #include <gtest/gtest.h>
 
-#include "cli/base64.h"
 #include "cli/gauge.h"
 #include "cli/replay_plan.h"
 #include "cli/run_summary.h"
-#include "cli/spelling.h"
 #include "cli/staging.h"
 
 namespace lambent::cli {
 namespace {
-
-TEST(Base64, GoesBothWays) {
-  const std::pair<const char*, const char*> cases[] = {
-      {"", ""}, {"f", "Zg=="}, {"fo", "Zm8="}, {"foo", "Zm9v"}, {"foobar", "Zm9vYmFy"}};
-  for (const auto& [bytes, text] : cases) {
-    EXPECT_EQ(base64_encode(bytes), text);
-    EXPECT_EQ(base64_decode(text), bytes);
-  }
-  EXPECT_FALSE(base64_decode("Zg=").has_value());
-  EXPECT_FALSE(base64_decode("Z!==").has_value());
-}
-
-TEST(Spelling, SuggestsAKnownWordThatIsNear) {
-  constexpr std::string_view kWords[] = {"handler", "memory", "name"};
-  EXPECT_EQ(closest_word("hadler", kWords), "handler");
-  EXPECT_EQ(closest_word("nmae", kWords), "name");
-  EXPECT_FALSE(closest_word("colour", kWords).has_value());
-}
 
 TEST(Gauge, IsTheMeanOverTheDevices) {
   constexpr std::string_view kText =

@@ -8,8 +8,8 @@
 #include <nlohmann/json.hpp>
 #include <sstream>
 
+#include "base/base64.h"
 #include "base/fd.h"
-#include "cli/base64.h"
 #include "cli/deploy.h"
 #include "cli/invoke.h"
 #include "cli/listing.h"

@@ -3,7 +3,7 @@
 #include <memory>
 #include <nlohmann/json.hpp>
 
-#include "frontend/base64.h"
+#include "base/base64.h"
 #include "frontend/function_json.h"
 #include "frontend/function_tags.h"
 #include "frontend/json_text.h"

@@ -3,7 +3,7 @@
 #include <charconv>
 #include <nlohmann/json.hpp>
 
-#include "frontend/base64.h"
+#include "base/base64.h"
 #include "frontend/json_text.h"
 #include "frontend/lambda_name.h"
 #include "frontend/lambda_route.h"

@@ -4,8 +4,8 @@
 
 #include <nlohmann/json.hpp>
 
+#include "base/base64.h"
 #include "base/random.h"
-#include "frontend/base64.h"
 #include "frontend/testing.h"
 
 namespace lambent::frontend {

@@ -2,7 +2,6 @@
 
 #include <nlohmann/json.hpp>
 
-#include "frontend/base64.h"
 #include "frontend/function_tags.h"
 #include "frontend/json_text.h"
 #include "frontend/lambda_name.h"
@@ -10,23 +9,6 @@
 
 namespace lambent::frontend {
 namespace {
-
-TEST(Base64, GoesBothWays) {
-  for (const std::string text : {"", "f", "fo", "foo", "foob", "fooba", "foobar"}) {
-    EXPECT_EQ(base64_decode(base64_encode(text)), text);
-  }
-  EXPECT_EQ(base64_encode("fooba"), "Zm9vYmE=");
-  std::string all;
-  for (int i = 0; i < 256; ++i) all += static_cast<char>(i);
-  EXPECT_EQ(base64_decode(base64_encode(all)), all);
-}
-
-TEST(Base64, IsStrict) {
-  for (const char* text :
-       {"Zg", "Zg=", "Z===", "Zh==", "Zg==Zg==", "Z g=", "Zg=a", "====", "Zm9*"}) {
-    EXPECT_EQ(base64_decode(text), std::nullopt) << text;
-  }
-}
 
 TEST(JsonText, IsReadOnlySoDeep) {
   const auto nested = [](size_t depth) {

@@ -1,9 +1,14 @@
 #include "worker/function_registry.h"
 
-#include <algorithm>
-#include <numeric>
+#include "base/spelling.h"
 
 namespace lambent::worker {
+namespace {
+
+// A suggestion is worth a millisecond of the loop's time, not more.
+constexpr size_t kMostCompared = 500;
+
+}  // namespace
 
 void FunctionRegistry::put(FunctionSpec spec) {
   names_[spec.id] = spec.name;
@@ -31,10 +36,12 @@ const FunctionSpec* FunctionRegistry::find(FunctionId id) const {
 Result<const FunctionSpec*> FunctionRegistry::get(const FunctionName& name) const {
   if (const FunctionSpec* spec = find(name)) return spec;
   std::string message = "function '" + name.name + "' does not exist";
+  size_t compared = 0;
   size_t best = 3;  // farther words are no help
   std::string closest;
   for (auto it = by_name_.lower_bound({name.tenant, ""});
-       it != by_name_.end() && it->first.tenant == name.tenant; ++it) {
+       it != by_name_.end() && it->first.tenant == name.tenant && compared++ < kMostCompared;
+       ++it) {
     const size_t distance = edit_distance(it->first.name, name.name);
     if (distance < best) {
       best = distance;
@@ -59,20 +66,6 @@ std::vector<FunctionSpec> FunctionRegistry::all() const {
   std::vector<FunctionSpec> specs;
   for (const auto& [name, spec] : by_name_) specs.push_back(spec);
   return specs;
-}
-
-size_t edit_distance(std::string_view a, std::string_view b) {
-  std::vector<size_t> row(b.size() + 1);
-  std::iota(row.begin(), row.end(), size_t{0});
-  for (size_t i = 1; i <= a.size(); ++i) {
-    size_t diagonal = std::exchange(row[0], i);
-    for (size_t j = 1; j <= b.size(); ++j) {
-      const size_t replaced = diagonal + (a[i - 1] == b[j - 1] ? 0 : 1);
-      diagonal = row[j];
-      row[j] = std::min({row[j] + 1, row[j - 1] + 1, replaced});
-    }
-  }
-  return row[b.size()];
 }
 
 }  // namespace lambent::worker

@@ -20,7 +20,7 @@ class FunctionRegistry {
 
   const FunctionSpec* find(const FunctionName& name) const;
   const FunctionSpec* find(FunctionId id) const;
-  // NOT_FOUND with the closest existing name as a suggestion.
+  // NOT_FOUND, as long as there are not too many with the closest existing name as a suggestion.
   Result<const FunctionSpec*> get(const FunctionName& name) const;
   std::vector<FunctionSpec> list(TenantId tenant, const std::string& after, size_t limit) const;
   std::vector<FunctionSpec> all() const;
@@ -36,8 +36,5 @@ class FunctionRegistry {
   std::unordered_map<FunctionId, FunctionName> names_;
   std::set<FunctionName> changing_;
 };
-
-// How many single-character edits turn one word into the other (Levenshtein's distance).
-size_t edit_distance(std::string_view a, std::string_view b);
 
 }  // namespace lambent::worker

@@ -60,11 +60,5 @@ TEST(FunctionRegistry, OneChangeAtATimePerName) {
   EXPECT_TRUE(registry.begin_change({TenantId(1), "a"}));
 }
 
-TEST(EditDistance, CountsEdits) {
-  EXPECT_EQ(edit_distance("kitten", "sitting"), 3u);
-  EXPECT_EQ(edit_distance("", "abc"), 3u);
-  EXPECT_EQ(edit_distance("same", "same"), 0u);
-}
-
 }  // namespace
 }  // namespace lambent::worker

@@ -3,8 +3,6 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <chrono>
-
 #include "worker/testing.h"
 
 namespace lambent::worker {
@@ -42,12 +40,7 @@ class SandboxHostTest : public testing::Test {
   }
   template <typename Condition>
   [[nodiscard]] bool until(Condition done) {
-    const auto give_up = std::chrono::steady_clock::now() + std::chrono::seconds(30);
-    while (!done()) {
-      if (std::chrono::steady_clock::now() > give_up) return false;
-      loop.run_once(milliseconds(10));
-    }
-    return true;
+    return turn_until(loop, done);
   }
   // A sandbox that was given an invocation and works on it.
   void start_working() {

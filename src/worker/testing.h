@@ -11,8 +11,7 @@
 
 #include <algorithm>
 #include <cctype>
-#include <cstdlib>
-#include <filesystem>
+#include <chrono>
 #include <functional>
 #include <map>
 #include <memory>
@@ -21,26 +20,24 @@
 #include <utility>
 #include <vector>
 
+#include "base/testing.h"
 #include "http/server.h"
 #include "loop/event_loop.h"
 #include "sandbox/launcher.h"
 
 namespace lambent::worker {
 
-class TemporaryFolder {
- public:
-  TemporaryFolder() {
-    std::string pattern = (std::filesystem::temp_directory_path() / "lambent-XXXXXX").string();
-    path_ = ::mkdtemp(pattern.data());
+// Turns the loop until `done`; false if it is not even after half a minute of the machine's time,
+// which is not that of the loop's clock.
+template <typename Condition>
+[[nodiscard]] bool turn_until(loop::EventLoop& loop, Condition done) {
+  const auto give_up = std::chrono::steady_clock::now() + std::chrono::seconds(30);
+  while (!done()) {
+    if (std::chrono::steady_clock::now() > give_up) return false;
+    loop.run_once(milliseconds(10));
   }
-  ~TemporaryFolder() { std::filesystem::remove_all(path_); }
-  TemporaryFolder(const TemporaryFolder&) = delete;
-  TemporaryFolder& operator=(const TemporaryFolder&) = delete;
-  const std::string& path() const { return path_; }
-
- private:
-  std::string path_;
-};
+  return true;
+}
 
 // The program inside one sandbox: asks for work and does what its script says.
 class FakeRuntime {

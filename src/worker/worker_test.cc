@@ -3,7 +3,6 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <chrono>
 #include <fstream>
 
 #include "archive/zip.h"
@@ -56,15 +55,9 @@ class WorkerTest : public testing::Test {
     ASSERT_TRUE(worker->recover().ok());
   }
 
-  // Turns the loop until `done`; what the machine takes for it is not the clock's time.
   template <typename Condition>
   [[nodiscard]] bool until(Condition done) {
-    const auto give_up = std::chrono::steady_clock::now() + std::chrono::seconds(30);
-    while (!done()) {
-      if (std::chrono::steady_clock::now() > give_up) return false;
-      loop.run_once(milliseconds(10));
-    }
-    return true;
+    return turn_until(loop, done);
   }
   // Lets everything that is under way come to its end, where nothing more is expected.
   void settle() {

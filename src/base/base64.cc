@@ -1,9 +1,9 @@
-#include "frontend/base64.h"
+#include "base/base64.h"
 
 #include <array>
 #include <cstdint>
 
-namespace lambent::frontend {
+namespace lambent {
 namespace {
 
 constexpr std::string_view kAlphabet =
@@ -82,4 +82,4 @@ std::optional<std::string> base64_decode(std::string_view text) {
   return bytes;
 }
 
-}  // namespace lambent::frontend
+}  // namespace lambent
