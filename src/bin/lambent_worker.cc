@@ -3,6 +3,7 @@
 #include <signal.h>
 #include <spawn.h>
 #include <sys/file.h>
+#include <sys/resource.h>
 #include <sys/signalfd.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -127,6 +128,17 @@ dispatch::DeviceReading to_event(const protocol::DeviceReading& reading) {
   return event;
 }
 
+// Every client and every sandbox is some descriptors, and the usual soft limit of 1,024 is for
+// programs that call select(). Sandboxes get a limit of their own.
+void allow_many_files(LogSink& log) {
+  rlimit files{};
+  if (getrlimit(RLIMIT_NOFILE, &files) != 0 || files.rlim_cur >= files.rlim_max) return;
+  files.rlim_cur = files.rlim_max;
+  if (setrlimit(RLIMIT_NOFILE, &files) != 0) {
+    log.warning("file_limit", {{"error", to_string(error_from_errno("setrlimit", errno))}});
+  }
+}
+
 // Readable requests to stop, once SIGTERM and SIGINT are blocked everywhere.
 Result<OwnedFd> open_signals() {
   signal(SIGPIPE, SIG_IGN);
@@ -195,6 +207,7 @@ Result<void> listen_all(const WorkerConfig& config, http::Server& server, LogSin
 
 Result<void> run(const WorkerConfig& config) {
   SpdlogSink log(config.log_format, config.log_level);
+  allow_many_files(log);
   ASSIGN_OR_RETURN(const Installation installation, find_installation());
   ASSIGN_OR_RETURN(const OwnedFd lock, make_folders(config));
   ASSIGN_OR_RETURN(const OwnedFd signals, open_signals());

@@ -6,6 +6,7 @@ import json
 import os
 import pathlib
 import random
+import resource
 import socket
 import stat
 import threading
@@ -13,7 +14,7 @@ import time
 import unittest
 import zipfile
 
-from harness import HttpError, WorkerTest, make_zip, process_exists
+from harness import HttpError, Worker, WorkerTest, make_zip, process_exists
 
 MIB = 1 << 20
 
@@ -524,6 +525,26 @@ class PublicApiTest(HostileTest):
             self.assertEqual(self.worker.invoke("good").json, "good")
             self.assertLess(worker_memory(self.worker) - before, 128 * MIB)
         self.worker.delete("large")
+
+
+class FewFilesTest(unittest.TestCase):
+    def test_a_small_soft_limit_of_open_files_does_not_bound_the_clients(self):
+        soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+        if hard < 1000:
+            self.skipTest(f"the hard limit of open files is {hard}")
+        resource.setrlimit(resource.RLIMIT_NOFILE, (128, hard))
+        try:
+            worker = Worker()
+        finally:
+            resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+        self.addCleanup(worker.close)
+        worker.create_python("good", "import resource\ndef handler(e, c): return resource.getrlimit(resource.RLIMIT_NOFILE)[1]")
+        idle = [socket.create_connection(worker.address, 10) for _ in range(min(500, soft // 2))]
+        try:
+            self.assertEqual(worker.invoke("good").json, 1024)
+        finally:
+            for connection in idle:
+                connection.close()
 
 
 class StormTest(HostileTest):
