@@ -48,6 +48,12 @@ void Worker::submit(InvocationRequest request, Callback<InvocationResult> done) 
   if (draining_) {
     return done(Error{ErrorCode::kUnavailable, "the worker is stopping; try again elsewhere"});
   }
+  if (payloads_ + Bytes(request.payload.size()) > options_.most_payloads) {
+    return done(
+        Error{ErrorCode::kResourceExhausted, "the payloads of the invocations that wait fill the " +
+                                                 to_string(options_.most_payloads) +
+                                                 " that there are for them; try again later"});
+  }
   if (request.id == InvocationId{}) request.id = new_invocation_id(random_);
   if (synchronous) {
     submit_synchronous(std::move(request), **spec, std::move(done));
@@ -112,6 +118,8 @@ void Worker::accept(InvocationRequest request, FunctionId function,
   Live& live = live_[id];
   live.request = std::move(request);
   live.function = function;
+  live.payload = Bytes(live.request.payload.size());
+  payloads_ += live.payload;
   if (waiter) live.waiters.push_back(std::move(waiter));
   handle(dispatch::InvocationSubmitted{id, function, asynchronous});
 }
@@ -130,6 +138,7 @@ void Worker::complete(const dispatch::CompleteInvocation& completion) {
   CHECK(found != live_.end(), "every invocation is completed once");
   Live live = std::move(found->second);
   live_.erase(found);
+  payloads_ -= live.payload;
   if (live.sandbox != SandboxId{}) serving_.erase(live.sandbox);
 
   InvocationResult result = result_of(live, completion);

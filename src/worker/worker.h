@@ -36,6 +36,8 @@ struct WorkerOptions {
   Bytes context_memory;
   // How long the results of asynchronous invocations can be read.
   Duration result_window = std::chrono::hours(24);
+  // Invocations whose payloads would make all live ones hold more than this are refused.
+  Bytes most_payloads = Bytes::mib(1024);
   // An asynchronous invocation that a worker was killed under this often is given up.
   unsigned most_attempts = 3;
 };
@@ -87,6 +89,7 @@ class Worker final : public InvocationService {
   struct Live {
     InvocationRequest request;
     FunctionId function;
+    Bytes payload;  // the size that the request came with
     // The revision that serves it, once it was started.
     uint64_t revision = 0;
     std::vector<Callback<InvocationResult>> waiters;
@@ -148,6 +151,7 @@ class Worker final : public InvocationService {
 
   std::unordered_map<DeviceId, Bytes> device_memory_used_;  // by NVML
   std::unordered_map<InvocationId, Live> live_;
+  Bytes payloads_;  // of all live invocations
   // Asynchronous invocations on their way into the catalog: they count against the queue's limit.
   size_t async_arriving_ = 0;
   std::unordered_map<FunctionId, catalog::FunctionStatistics> learnt_;

@@ -49,6 +49,7 @@ class WorkerTest : public testing::Test {
     options.state_folder = folder.path() + "/state";
     options.run_folder = folder.path() + "/run";
     options.device_memory = Bytes::mib(1000);
+    options.most_payloads = most_payloads;
     worker = std::make_unique<Worker>(
         Worker::Foundations{loop, log, random, launcher, *store, counts}, options,
         std::make_unique<dispatch::Dispatcher>(most, std::move(*policy)));
@@ -133,6 +134,7 @@ class WorkerTest : public testing::Test {
   FakeLauncher launcher{loop};
   std::unique_ptr<catalog::Catalog> store;
   std::string zip;
+  Bytes most_payloads = Bytes::mib(1024);
   std::vector<std::pair<FakeRuntime*, Event>> held;
   std::unique_ptr<Worker> worker;
 };
@@ -162,6 +164,27 @@ TEST_F(WorkerTest, UnknownFunctionsAndPayloadsThatAreTooLargeAreRefused) {
   EXPECT_EQ(unknown->answer->error().code, ErrorCode::kNotFound);
   EXPECT_EQ(large->answer->error().code, ErrorCode::kOutOfRange);
   EXPECT_THAT(launcher.plans, IsEmpty());
+}
+
+TEST_F(WorkerTest, PayloadsOfLiveInvocationsTogetherStayBelowTheirLimit) {
+  most_payloads = Bytes(1000);
+  start_worker();
+  deploy("f");
+  hold_events();
+  const auto running = submit("f", std::string(600, '1'));
+  ASSERT_TRUE(until([&] { return held.size() == 1; }));
+  const auto refused = submit("f", std::string(600, '1'));
+  ASSERT_EQ(refused->answers, 1);
+  EXPECT_EQ(refused->answer->error().code, ErrorCode::kResourceExhausted);
+  const auto small = submit("f", std::string(300, '1'));
+  answer_held(0, "1");
+  await(running);
+  ASSERT_TRUE(until([&] { return held.size() == 2; }));
+  answer_held(1, "2");
+  await(small);
+  // All of it is free again, however the payload left.
+  launcher.script = [](FakeRuntime& runtime, const Event& event) { runtime.answer(event, "3"); };
+  for (int i = 0; i < 3; ++i) EXPECT_EQ(invoke("f", std::string(999, '1')).payload, "3");
 }
 
 TEST_F(WorkerTest, AHandlersErrorIsToldInItsOwnWordsAndItsSandboxStays) {
