@@ -7,12 +7,11 @@ Usage: replay.py [--quick] [--traces DIR] [--only t7,t4]
 import argparse
 import contextlib
 import json
-import os
 import pathlib
+import shutil
 import signal
 import subprocess
-import sys
-import time
+import tempfile
 
 from worker_under_test import PREFIX, PROGRAMS, ROOT, Worker, machine
 
@@ -42,12 +41,23 @@ def shared(path):
     return packaged if packaged.exists() else ROOT / "share" / path
 
 
-def run_replay(worker, trace, policy, scale, deadline_s):
+@contextlib.contextmanager
+def paper_function():
+    """The folder of the paper function's package, its kernel bundle in it and where its manifest says."""
+    with tempfile.TemporaryDirectory(prefix="lambent-bench-") as folder:
+        package = pathlib.Path(folder) / "examples/paper_function"
+        shutil.copytree(PREFIX / "examples/06_paper_function", package)
+        for place in (package / "bundles/occupy", pathlib.Path(folder) / "share/lambent/kernels/occupy"):
+            shutil.copytree(PREFIX / "share/lambent/kernels/occupy", place)
+        yield package
+
+
+def run_replay(worker, package, trace, policy, scale, deadline_s):
     """`lambent replay` against a worker; its JSON, or why there is none."""
     naive = policy == "fcfs-naive"
     command = [str(PROGRAMS / "lambent"), "replay", *([str(trace)] if trace else ["--seed", str(SEED), "--load", str(LOAD)]),
                "--deploy", "--json", "--functions", str(shared("catalogue/mqfq_table1.csv")),
-               "--paper-function", str(PREFIX / "examples/06_paper_function"), "--endpoint", worker.endpoint,
+               "--paper-function", str(package), "--endpoint", worker.endpoint,
                "--label", policy, "--time-scale", str(scale.time_scale),
                "--duration", str(scale.naive_window if naive else scale.window),
                "--give-up", str(scale.naive_give_up if naive else scale.give_up)]
@@ -62,18 +72,18 @@ def run_replay(worker, trace, policy, scale, deadline_s):
         process.communicate()
         return None, f"not done within {deadline_s:.0f} s"
     with contextlib.suppress(ValueError):
-        return json.loads(out), " ".join(line for line in err.splitlines() if "warning" in line)
+        return json.loads(out), " ".join(line for line in err.splitlines() if line.startswith("lambent:"))
     return None, err.strip()[-400:]
 
 
-def replay_under(policy, trace, scale):
+def replay_under(policy, package, trace, scale):
     """The figures of one policy; null where there is none, with the reason."""
     naive = policy == "fcfs-naive"
     window = scale.naive_window if naive else scale.window
     give_up = scale.naive_give_up if naive else scale.give_up
     with Worker("--gpu", f"emulated:{PRESET}", "--time-scale", str(scale.time_scale), "--policy", policy,
                 "--pool", str(POOL), "--concurrency", str(CONCURRENCY), "--drain", "1") as worker:
-        figures, note = run_replay(worker, trace, policy, scale, 60 + 2 * (window + give_up) / scale.time_scale)
+        figures, note = run_replay(worker, package, trace, policy, scale, 60 + 2 * (window + give_up) / scale.time_scale)
     if figures is None:
         return {**{key: None for key in KEYS}, "valid": False, "invalid_because": note}
     row = {key: figures.get(key) for key in KEYS}
@@ -83,6 +93,8 @@ def replay_under(policy, trace, scale):
             "invalid_because": figures.get("invalid_because"), "window_s": window}
     if naive:
         row["sampled"] = True
+    if figures["invocations"] == 0:
+        row |= {key: None for key in KEYS} | {"invalid_because": "no invocation succeeded: " + note}
     if note:
         row["note"] = note
     return row
@@ -124,12 +136,13 @@ def main():
     print(f"emulated {PRESET}, times in emulated seconds, {scale.window} s of each trace at {scale.time_scale} x real time")
     print(f"{'trace':10} {'policy':14}{'mean':>9}{'p50':>9}{'p99':>9}{'variance':>10}{'cold':>7}{'util':>7}")
     results, fcfs, batch = {}, {}, {}
-    for name, trace in traces.items():
-        rows = results[name] = {}
-        for policy in POLICIES:
-            rows[policy] = replay_under(policy, trace, scale)
-            print_row(name, policy, rows[policy])
-        fcfs[name], batch[name] = ratio(rows, "fcfs"), ratio(rows, "batch")
+    with paper_function() as package:
+        for name, trace in traces.items():
+            rows = results[name] = {}
+            for policy in POLICIES:
+                rows[policy] = replay_under(policy, package, trace, scale)
+                print_row(name, policy, rows[policy])
+            fcfs[name], batch[name] = ratio(rows, "fcfs"), ratio(rows, "batch")
     print("* a sample of a shorter window: it never catches up")
     print(json.dumps({
         "bench": "replay", "quick": arguments.quick, "time": "emulated", "device": f"emulated:{PRESET}",

@@ -22,7 +22,7 @@ int hex_digit(char c) {
 
 void Headers::set(std::string_view name, std::string value) {
   std::erase_if(fields_, [&](const auto& field) { return same_name(field.first, name); });
-  fields_.emplace_back(std::string(name), std::move(value));
+  add(std::string(name), std::move(value));
 }
 
 std::string_view Headers::get(std::string_view name) const {

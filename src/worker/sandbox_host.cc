@@ -4,7 +4,6 @@
 #include <unistd.h>
 
 #include <cerrno>
-#include <cstdio>
 #include <filesystem>
 #include <optional>
 #include <utility>
@@ -35,6 +34,17 @@ EndWords words_for(const sandbox::Exit& exit, bool initialised, Bytes memory_lim
                                            : "exit status " + std::to_string(exit.exit_code);
   const std::string when = initialised ? "" : " before it asked for its first event";
   return {{ErrorCode::kInternal, "Runtime exited with error: " + how + when}, "Runtime.ExitError"};
+}
+
+// What Lambda prints when an invocation is over. Without printf: once for each invocation.
+std::string end_lines(const std::string& id, Duration execution, Bytes memory) {
+  const int64_t hundredths = (execution.count() + 5'000) / 10'000;  // of a millisecond
+  const std::string fraction = std::to_string(100 + hundredths % 100);
+  const int64_t billed_ms = (execution.count() + 999'999) / 1'000'000;
+  return "END RequestId: " + id + "\nREPORT RequestId: " + id +
+         "\tDuration: " + std::to_string(hundredths / 100) + "." + fraction.substr(1) +
+         " ms\tBilled Duration: " + std::to_string(billed_ms) +
+         " ms\tMemory Size: " + std::to_string(memory.count >> 20) + " MB\n";
 }
 
 }  // namespace
@@ -202,14 +212,7 @@ void SandboxHost::answered(Sandbox& sandbox, bool succeeded, std::string payload
   read_output(sandbox, kOutputAtEnd);
   read_ledger(sandbox);
   const std::string text_id = to_string(answer.invocation);
-  char report[256];
-  std::snprintf(report, sizeof(report),
-                "END RequestId: %s\nREPORT RequestId: %s\tDuration: %.2f ms\tBilled Duration: %.0f "
-                "ms\tMemory Size: %llu MB\n",
-                text_id.c_str(), text_id.c_str(), to_milliseconds(answer.execution),
-                to_milliseconds(answer.execution) + 0.5,
-                static_cast<unsigned long long>(sandbox.spec.memory.count >> 20));
-  print(sandbox, report);
+  print(sandbox, end_lines(text_id, answer.execution, sandbox.spec.memory));
   answer.device_memory_now = sandbox.device_memory;
   answer.device_memory_peak = sandbox.device_memory_peak;
   answer.log_tail = sandbox.tail.text();
