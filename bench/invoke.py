@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """bench invoke: latency and rate of warm invocations beside a bare echo that makes the same hops, in the same run.
 
-docs/benchmarks.md says what each figure means. Usage: invoke.py [--quick] [--repeats N]
+docs/benchmarks.md says what each figure means. Usage: invoke.py [--quick] [--repeats N] [--seconds S]
 """
 import argparse
 import contextlib
@@ -153,9 +153,10 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--quick", action="store_true", help="at most 45 s: shorter runs, fewer repeats")
     parser.add_argument("--repeats", type=int)
+    parser.add_argument("--seconds", type=float, help="of each run")
     arguments = parser.parse_args()
     repeats = arguments.repeats or (2 if arguments.quick else 5)
-    seconds = 0.5 if arguments.quick else 2.0
+    seconds = arguments.seconds or (0.5 if arguments.quick else 2.0)
 
     about = machine()
     result = benchmark(repeats, seconds)

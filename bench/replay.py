@@ -8,10 +8,8 @@ import argparse
 import contextlib
 import json
 import pathlib
-import shutil
 import signal
 import subprocess
-import tempfile
 
 from worker_under_test import PREFIX, PROGRAMS, ROOT, Worker, machine
 
@@ -41,29 +39,15 @@ def shared(path):
     return packaged if packaged.exists() else ROOT / "share" / path
 
 
-@contextlib.contextmanager
-def paper_function():
-    """The folder of the paper function's package, its kernel bundle in it and where its manifest says."""
-    with tempfile.TemporaryDirectory(prefix="lambent-bench-") as folder:
-        package = pathlib.Path(folder) / "examples/paper_function"
-        shutil.copytree(PREFIX / "examples/06_paper_function", package)
-        for place in (package / "bundles/occupy", pathlib.Path(folder) / "share/lambent/kernels/occupy"):
-            shutil.copytree(PREFIX / "share/lambent/kernels/occupy", place)
-        yield package
-
-
-def run_replay(worker, package, trace, policy, scale, deadline_s):
+def run_replay(worker, trace, policy, scale, deadline_s):
     """`lambent replay` against a worker; its JSON, or why there is none."""
     naive = policy == "fcfs-naive"
     command = [str(PROGRAMS / "lambent"), "replay", *([str(trace)] if trace else ["--seed", str(SEED), "--load", str(LOAD)]),
                "--deploy", "--json", "--functions", str(shared("catalogue/mqfq_table1.csv")),
-               "--paper-function", str(package), "--endpoint", worker.endpoint,
+               "--paper-function", str(PREFIX / "examples/06_paper_function"), "--endpoint", worker.endpoint,
                "--label", policy, "--time-scale", str(scale.time_scale),
                "--duration", str(scale.naive_window if naive else scale.window),
                "--give-up", str(scale.naive_give_up if naive else scale.give_up)]
-    # A worker that keeps no sandbox has no warm invocation to measure the overhead with.
-    if naive:
-        command.append("--no-overhead")
     process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     try:
         out, err = process.communicate(timeout=deadline_s)
@@ -76,14 +60,14 @@ def run_replay(worker, package, trace, policy, scale, deadline_s):
     return None, err.strip()[-400:]
 
 
-def replay_under(policy, package, trace, scale):
+def replay_under(policy, trace, scale):
     """The figures of one policy; null where there is none, with the reason."""
     naive = policy == "fcfs-naive"
     window = scale.naive_window if naive else scale.window
     give_up = scale.naive_give_up if naive else scale.give_up
     with Worker("--gpu", f"emulated:{PRESET}", "--time-scale", str(scale.time_scale), "--policy", policy,
                 "--pool", str(POOL), "--concurrency", str(CONCURRENCY), "--drain", "1") as worker:
-        figures, note = run_replay(worker, package, trace, policy, scale, 60 + 2 * (window + give_up) / scale.time_scale)
+        figures, note = run_replay(worker, trace, policy, scale, 60 + 2 * (window + give_up) / scale.time_scale)
     if figures is None:
         return {**{key: None for key in KEYS}, "valid": False, "invalid_because": note}
     row = {key: figures.get(key) for key in KEYS}
@@ -136,13 +120,12 @@ def main():
     print(f"emulated {PRESET}, times in emulated seconds, {scale.window} s of each trace at {scale.time_scale} x real time")
     print(f"{'trace':10} {'policy':14}{'mean':>9}{'p50':>9}{'p99':>9}{'variance':>10}{'cold':>7}{'util':>7}")
     results, fcfs, batch = {}, {}, {}
-    with paper_function() as package:
-        for name, trace in traces.items():
-            rows = results[name] = {}
-            for policy in POLICIES:
-                rows[policy] = replay_under(policy, package, trace, scale)
-                print_row(name, policy, rows[policy])
-            fcfs[name], batch[name] = ratio(rows, "fcfs"), ratio(rows, "batch")
+    for name, trace in traces.items():
+        rows = results[name] = {}
+        for policy in POLICIES:
+            rows[policy] = replay_under(policy, trace, scale)
+            print_row(name, policy, rows[policy])
+        fcfs[name], batch[name] = ratio(rows, "fcfs"), ratio(rows, "batch")
     print("* a sample of a shorter window: it never catches up")
     print(json.dumps({
         "bench": "replay", "quick": arguments.quick, "time": "emulated", "device": f"emulated:{PRESET}",

@@ -1,0 +1,37 @@
+#!/usr/bin/env python3
+"""The benchmarks print the keys that docs/benchmarks.md promises; a run of each as short as can be. Not a measurement.
+
+Usage: keys_test.py BUILD_FOLDER
+"""
+import json
+import os
+import pathlib
+import subprocess
+import sys
+import unittest
+
+BENCH = pathlib.Path(__file__).resolve().parent
+BUILD = pathlib.Path(sys.argv.pop(1)).resolve()
+
+
+def last_line(*command):
+    run = subprocess.run(command, stdout=subprocess.PIPE, check=True, text=True, timeout=100,
+                         env={**os.environ, "LAMBENT_PREFIX": str(BUILD)})
+    return json.loads(run.stdout.splitlines()[-1])
+
+
+class KeysTest(unittest.TestCase):
+    def test_invoke(self):
+        result = last_line(sys.executable, "-B", str(BENCH / "invoke.py"), "--quick", "--repeats", "1", "--seconds", "0.1")
+        for transport in ("uds", "http"):
+            for runtime in ("native", "python"):
+                row = result[transport][runtime]
+                for key in ("p50_added_us", "p99_added_us", "bare_p50_us", "p50_ratio", "async_ack_p50_us"):
+                    self.assertGreater(row[key], 0, f"{transport} {runtime} {key}")
+                self.assertEqual(set(row["rps"]), {"1", "20", "96"})
+        self.assertGreater(result["worker_cpu_us_per_invocation"], 0)
+        self.assertGreater(result["rps_per_worker_core"], 0)
+
+
+if __name__ == "__main__":
+    unittest.main()
