@@ -369,6 +369,18 @@ void Dispatcher::run_ready(Lane& lane) {
   });
 }
 
+uint64_t& Dispatcher::start_counter(StartClass start) {
+  switch (start) {
+    case StartClass::kCold:
+      return counters_.cold_starts;
+    case StartClass::kGpuCold:
+      return counters_.gpu_cold_starts;
+    case StartClass::kWarm:
+      break;
+  }
+  return counters_.warm_starts;
+}
+
 void Dispatcher::run(Lane& lane, SandboxSlot sandbox, InvocationSlot slot) {
   PendingInvocation& invocation = invocations_[slot];
   lane.deadlines.erase(sandbox);
@@ -377,17 +389,7 @@ void Dispatcher::run(Lane& lane, SandboxSlot sandbox, InvocationSlot slot) {
   if (invocation.state != InvocationState::kStarting) {
     invocation.start = moved_in ? StartClass::kGpuCold : StartClass::kWarm;
   }
-  switch (invocation.start) {
-    case StartClass::kCold:
-      ++counters_.cold_starts;
-      break;
-    case StartClass::kGpuCold:
-      ++counters_.gpu_cold_starts;
-      break;
-    case StartClass::kWarm:
-      ++counters_.warm_starts;
-      break;
-  }
+  ++start_counter(invocation.start);
   invocation.state = InvocationState::kRunning;
   invocation.started = now_;
   invocation.sandbox = sandbox;

@@ -99,6 +99,7 @@ class Dispatcher {
   void start_planned(Lane& lane);
   void run_ready(Lane& lane);
   void run(Lane& lane, scheduling::SandboxSlot sandbox, InvocationSlot invocation);
+  uint64_t& start_counter(StartClass start);
   void note_wait_reasons();
 
   // Ends.
@@ -110,6 +111,7 @@ class Dispatcher {
                 std::string error_type);
   void expire_invocation(InvocationSlot invocation);
   void expire_sandbox(Lane& lane, scheduling::SandboxSlot sandbox);
+  bool restart(Lane& lane, scheduling::SandboxSlot sandbox);
   void start_failed(Lane& lane, scheduling::SandboxSlot sandbox, const SandboxExited& event);
 
   // Sandboxes.

@@ -62,10 +62,31 @@ void Dispatcher::on(const SandboxExited& event) {
     start_failed(lane, found->slot, event);
     return;
   }
+  if (event.undelivered && sandbox.state == SandboxState::kBusy && restart(lane, found->slot))
+    return;
   const InvocationSlot invocation = sandbox.invocation;
   flows_[sandbox.function.value].execution.learn(now_ - invocations_[invocation].started);
   complete(invocation, Outcome::kFunctionError, event.error, event.error_type);
   remove_sandbox(lane, found->slot);
+}
+
+// Starts a new sandbox in the place, and with the token, of one that ended before it took up its
+// invocation. Not again and again: false once the invocation has used up its tries.
+bool Dispatcher::restart(Lane& lane, SandboxSlot slot) {
+  PendingInvocation& invocation = invocations_[lane.fleet.sandbox(slot).invocation];
+  const FunctionId function = invocation.function;
+  if (invocation.failed_starts >= options_.start_retries || !knows(function) || draining_) {
+    return false;
+  }
+  ++invocation.failed_starts;
+  --start_counter(invocation.start);
+  invocation.start = StartClass::kCold;
+  invocation.state = InvocationState::kStarting;
+  invocation.dispatched = now_;
+  invocation_deadlines_.erase(lane.fleet.sandbox(slot).invocation);
+  lane.fleet.restart(slot, SandboxId{++sandbox_ids_}, flows_[function.value].revision, now_);
+  start_sandbox(lane, slot);
+  return true;
 }
 
 void Dispatcher::start_failed(Lane& lane, SandboxSlot slot, const SandboxExited& event) {

@@ -58,6 +58,9 @@ struct SandboxExited {
   SandboxId sandbox;
   Error error;             // what to tell the invocation that it took with it
   std::string error_type;  // "Runtime.ExitError", "Runtime.OutOfMemory", "Sandbox.Failure", ...
+  // The invocation that it was given never reached its handler: it had ended after the one before.
+  // Such an invocation is not lost, it starts again in a new sandbox.
+  bool undelivered = false;
 };
 
 // The handler answered; the sandbox is idle again.

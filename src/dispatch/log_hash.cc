@@ -43,7 +43,10 @@ void LogHash::add(const Event& event, Instant now) {
                    mix(e.sandbox_time);
                    mix(e.init_time);
                  },
-                 [&](const SandboxExited& e) { mix(e.sandbox.value); },
+                 [&](const SandboxExited& e) {
+                   mix(e.sandbox.value);
+                   mix(e.undelivered);
+                 },
                  [&](const InvocationFinished& e) {
                    mix(e.invocation);
                    mix(e.execution);

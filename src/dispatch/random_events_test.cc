@@ -115,8 +115,13 @@ class Chaos {
 
   void exit(SandboxId id, bool platform) {
     std::erase(sandboxes_, id);
-    give(SandboxExited{
-        id, {ErrorCode::kUnknown, "gone"}, platform ? "Sandbox.Failure" : "Runtime.ExitError"});
+    const bool undelivered = random_.below(3) == 0;
+    // What no handler saw may start once more.
+    if (undelivered && given_.contains(id)) started_.erase(given_[id]);
+    give(SandboxExited{id,
+                       {ErrorCode::kUnknown, "gone"},
+                       platform ? "Sandbox.Failure" : "Runtime.ExitError",
+                       undelivered});
   }
 
   void change_the_world() {
@@ -151,6 +156,7 @@ class Chaos {
       if (const auto* start = std::get_if<StartInvocation>(&action)) {
         EXPECT_FALSE(outcomes_.contains(start->invocation)) << "it has its outcome already";
         EXPECT_TRUE(started_.insert(start->invocation).second) << "it ran before";
+        given_[start->sandbox] = start->invocation;
       }
       if (const auto* done = std::get_if<CompleteInvocation>(&action)) {
         EXPECT_TRUE(outcomes_.insert(done->invocation).second) << "a second outcome";
@@ -172,6 +178,7 @@ class Chaos {
   std::vector<SandboxId> sandboxes_;  // started, and not yet said to be gone
   std::vector<InvocationId> submitted_;
   std::set<InvocationId> started_;
+  std::map<SandboxId, InvocationId> given_;  // the last one
   std::set<InvocationId> outcomes_;
 };
 

@@ -62,6 +62,8 @@ class Session {
   bool is_idle() const { return parked_.has_value(); }
   // Whether it has an invocation that it did not answer yet.
   bool is_running() const { return state_ == State::kRunning; }
+  // Whether it was given an invocation that the runtime has not asked for yet.
+  bool has_undelivered() const { return pending_.has_value(); }
   // Hands an invocation to the runtime: at once if it is idle, else when it next asks for work. One
   // at a time: the runtime must not have another that it did not answer yet.
   void give(RuntimeInvocation invocation);

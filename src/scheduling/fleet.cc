@@ -319,6 +319,14 @@ void Fleet::replace_id(SandboxSlot slot, SandboxId id, Instant now) {
   sandboxes_[slot].since = now;
 }
 
+void Fleet::restart(SandboxSlot slot, SandboxId id, uint64_t revision, Instant now) {
+  replace_id(slot, id, now);
+  Sandbox& sandbox = sandboxes_[slot];
+  sandbox.state = SandboxState::kStarting;
+  sandbox.revision = revision;
+  sandbox.served = 0;
+}
+
 void Fleet::assign(SandboxSlot slot, uint32_t invocation) {
   sandboxes_[slot].invocation = invocation;
   sandboxes_[slot].has_invocation = true;

@@ -158,6 +158,8 @@ class Fleet {
   void remove(SandboxSlot slot);
   // The same place, token and memory for another try at starting it.
   void replace_id(SandboxSlot slot, SandboxId id, Instant now);
+  // A busy sandbox that is gone is started anew in the same place, with what it holds.
+  void restart(SandboxSlot slot, SandboxId id, uint64_t revision, Instant now);
   void assign(SandboxSlot slot, uint32_t invocation);
   void unassign(SandboxSlot slot);
 

@@ -258,6 +258,9 @@ void SandboxHost::finish(SandboxId id, Error error, std::string error_type,
   if (!sandbox->ledger_path.empty()) unlink(sandbox->ledger_path.c_str());
 
   SandboxEnd end;
+  // Not if we stopped it: then the invocation has its outcome already.
+  end.undelivered = sandbox->current && sandbox->session && sandbox->session->has_undelivered() &&
+                    !sandbox->end_words;
   end.sandbox = id;
   end.error = std::move(error);
   end.error_type = std::move(error_type);

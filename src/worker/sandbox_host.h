@@ -44,6 +44,7 @@ struct SandboxEnd {
   Bytes host_memory_peak;
   Bytes device_memory_peak;
   std::string log_tail;
+  bool undelivered = false;  // it was given an invocation that its handler never saw
 };
 
 class SandboxHost {

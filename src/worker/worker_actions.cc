@@ -119,7 +119,7 @@ void Worker::sandbox_answered(SandboxId, HandlerAnswer answer) {
 }
 
 void Worker::sandbox_ended(SandboxEnd end) {
-  const dispatch::SandboxExited exited{end.sandbox, end.error, end.error_type};
+  const dispatch::SandboxExited exited{end.sandbox, end.error, end.error_type, end.undelivered};
   serving_.erase(end.sandbox);
   ending_ = &end;
   handle(exited);

@@ -28,6 +28,9 @@ void Stage::play(Words& words) {
   } else if (verb == "crash") {
     give(dispatch::SandboxExited{
         sandbox(), {ErrorCode::kUnknown, "exit status 1"}, "Runtime.ExitError"});
+  } else if (verb == "lost") {
+    give(dispatch::SandboxExited{
+        sandbox(), {ErrorCode::kUnknown, "exit status 0"}, "Runtime.ExitError", true});
   } else if (verb == "platform-failure") {
     give(dispatch::SandboxExited{
         sandbox(), {ErrorCode::kInternal, "no more processes"}, "Sandbox.Failure"});
