@@ -111,7 +111,7 @@ def handler(event, context):
             forked += 1
     except OSError:
         return forked
-""", memory=1024)
+""", memory=4096)  # 256 interpreters hold more than a gibibyte that they do not share
         self.assertLess(self.answer("forker"), 300)
         self.worker.delete("forker")
         self.worker.create_python("sleeper", "import time\ndef handler(e, c): time.sleep(60)", timeout=1)
