@@ -7,6 +7,8 @@
 namespace lambent::http {
 namespace {
 
+using std::literals::operator""s;
+
 using Status = RequestParser::Status;
 
 constexpr RequestParser::Limits kLimits{.max_headers = 4096, .max_body = 1000};
@@ -79,7 +81,7 @@ TEST(RequestParser, RefusesLinesThatReadersMayUnderstandDifferently) {
   expect_400("GET / HTTP/1.1\r\nHost: h\r\nX: a\r\n\tb\r\n\r\n");
   expect_400("GET / HTTP/1.1\r\nHost: h\r\nX: a\nY: b\r\n\r\n");
   expect_400("GET / HTTP/1.1\r\nHost: h\r\nX: a\rY: b\r\n\r\n");
-  expect_400(std::string("GET / HTTP/1.1\r\nHost: h\r\nX: a\0b\r\n\r\n", 38));
+  expect_400("GET / HTTP/1.1\r\nHost: h\r\nX: a\0b\r\n\r\n"s);
   expect_400("GET / HTTP/1.1\r\nHost: h\r\nX : a\r\n\r\n");
   expect_400("GET / HTTP/1.1\r\nHost: h\r\nno colon\r\n\r\n");
   expect_400("GET / HTTP/1.1\r\nHost: h\r\n: empty\r\n\r\n");

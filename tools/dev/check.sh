@@ -19,7 +19,7 @@ tools/dev/test.sh
 # Tests that start processes of a foreign make (awscli, interpreters that preload our libraries) bear the label no-asan.
 say "address and undefined-behaviour sanitizers"
 build asan
-ASAN_OPTIONS=detect_leaks=1 UBSAN_OPTIONS=print_stacktrace=1 \
+ASAN_OPTIONS=detect_leaks=1 LSAN_OPTIONS=suppressions="$root/tools/dev/leaks.supp" UBSAN_OPTIONS=print_stacktrace=1 \
   ctest --test-dir build/asan --output-on-failure --no-tests=error -j "$(nproc)" -LE no-asan
 
 say "thread sanitizer, for the rooms with threads"
