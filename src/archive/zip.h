@@ -40,7 +40,7 @@ Result<std::string> make_zip(const std::string& folder, const ZipLimits& limits 
 
 // SHA-256 in base64, as Lambda's CodeSha256.
 std::string code_sha256(std::string_view zip);
-// The same digest as 64 hexadecimal digits, fit for a folder's name.
-std::string code_folder_name(std::string_view zip);
+// That digest in letters that may stand in a folder's name (base64url, unpadded).
+std::string code_folder_name(std::string_view code_sha256);
 
 }  // namespace lambent::archive

@@ -211,8 +211,7 @@ TEST_F(Zip, AFolderThatIsNoPackageIsRefused) {
 
 TEST_F(Zip, TheDigestIsThatOfLambda) {
   EXPECT_EQ(code_sha256("abc"), "ungWv48Bz+pBQUDeXa4iI7ADYaOWF3qctBD/YfIAFa0=");
-  EXPECT_EQ(code_folder_name("abc"),
-            "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad");
+  EXPECT_EQ(code_folder_name(code_sha256("abc")), "ungWv48Bz-pBQUDeXa4iI7ADYaOWF3qctBD_YfIAFa0");
 }
 
 }  // namespace

@@ -42,7 +42,6 @@ constexpr Duration kInitTimeout = seconds(10);
 // Queues.
 constexpr size_t kQueuedPerFunction = 10'000;
 constexpr size_t kQueuedInvocations = 100'000;
-constexpr size_t kAsyncBacklog = 1'000'000;
 constexpr size_t kMailbox = 65'536;
 constexpr size_t kCatalogQueue = 16'384;
 constexpr Bytes kCatalogQueueBytes = Bytes::mib(256);
@@ -50,7 +49,6 @@ constexpr size_t kCatalogBatch = 512;
 
 // Logs of functions, kept for `lambent logs`.
 constexpr Bytes kLogPerFunction = Bytes::mib(4);
-constexpr Bytes kLogLine = Bytes::kib(64);
 
 // Sandboxes, unless the operator says otherwise.
 constexpr unsigned kSandboxProcesses = 256;

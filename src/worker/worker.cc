@@ -139,7 +139,6 @@ void Worker::complete(const dispatch::CompleteInvocation& completion) {
   Live live = std::move(found->second);
   live_.erase(found);
   payloads_ -= live.payload;
-  if (live.sandbox != SandboxId{}) serving_.erase(live.sandbox);
 
   InvocationResult result = result_of(live, completion);
   metrics_.completed(live.request.function, result);

@@ -158,8 +158,6 @@ class Worker final : public InvocationService {
   // Set while dispatch is told that a sandbox ended, so that an invocation which never reached its
   // handler gets the runtime's own words.
   const SandboxEnd* ending_ = nullptr;
-  // Which invocation a sandbox works for.
-  std::unordered_map<SandboxId, InvocationId> serving_;
   // Events that came up while another was handled wait here for their turn.
   std::deque<dispatch::Event> events_;
   bool handling_ = false;

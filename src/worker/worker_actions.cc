@@ -1,29 +1,9 @@
 // The part of Worker between dispatch and the sandboxes: events in, actions out.
-#include <cstdio>
 #include <utility>
 
 #include "worker/worker.h"
 
 namespace lambent::worker {
-namespace {
-
-Error stop_error(dispatch::StopReason reason, Duration timeout) {
-  switch (reason) {
-    case dispatch::StopReason::kTimedOut: {
-      char text[64];
-      std::snprintf(text, sizeof(text), "Task timed out after %.2f seconds", to_seconds(timeout));
-      return {ErrorCode::kDeadlineExceeded, text};
-    }
-    case dispatch::StopReason::kInitTimedOut:
-      return {ErrorCode::kDeadlineExceeded,
-              "the function did not ask for an event within its time to start"};
-    default:
-      return {ErrorCode::kCancelled, "the sandbox was stopped: " + std::string(name_of(reason))};
-  }
-}
-
-}  // namespace
-
 void Worker::handle(dispatch::Event event) {
   events_.push_back(std::move(event));
   if (handling_) return;
@@ -62,7 +42,6 @@ void Worker::perform(const dispatch::StartInvocation& action) {
   CHECK(found != live_.end(), "only live invocations are started");
   Live& live = found->second;
   live.sandbox = action.sandbox;
-  serving_[action.sandbox] = action.invocation;
   const FunctionSpec* spec = functions_.find(live.function);
   const Duration timeout = spec != nullptr ? spec->timeout : limits::kDefaultTimeout;
   live.revision = spec != nullptr ? spec->revision : 0;
@@ -73,17 +52,12 @@ void Worker::perform(const dispatch::StartInvocation& action) {
 }
 
 void Worker::perform(const dispatch::StopSandbox& action) {
-  Duration timeout{};
-  if (const auto serving = serving_.find(action.sandbox); serving != serving_.end()) {
-    const auto live = live_.find(serving->second);
-    const FunctionSpec* spec =
-        live != live_.end() ? functions_.find(live->second.function) : nullptr;
-    if (spec != nullptr) timeout = spec->timeout;
-  }
-  const bool timed_out = action.reason == dispatch::StopReason::kTimedOut ||
-                         action.reason == dispatch::StopReason::kInitTimedOut;
-  host_.stop(action.sandbox, stop_error(action.reason, timeout),
-             timed_out ? "Sandbox.Timeout" : "Sandbox.Failure");
+  // An invocation that it ran has its outcome, with dispatch's own words: these are for the log
+  // alone.
+  host_.stop(
+      action.sandbox,
+      {ErrorCode::kCancelled, "the sandbox was stopped: " + std::string(name_of(action.reason))},
+      "Sandbox.Stopped");
 }
 
 void Worker::perform(const dispatch::WakeAt& action) {
@@ -120,7 +94,6 @@ void Worker::sandbox_answered(SandboxId, HandlerAnswer answer) {
 
 void Worker::sandbox_ended(SandboxEnd end) {
   const dispatch::SandboxExited exited{end.sandbox, end.error, end.error_type, end.undelivered};
-  serving_.erase(end.sandbox);
   ending_ = &end;
   handle(exited);
   ending_ = nullptr;

@@ -13,19 +13,10 @@ namespace {
 // How many asynchronous invocations are read from the catalog at once.
 constexpr size_t kRecoveryPage = 1000;
 
-std::string printable_digest(std::string base64) {
-  for (char& c : base64) {
-    if (c == '/') c = '_';
-    if (c == '+') c = '-';
-    if (c == '=') c = '.';
-  }
-  return base64;
-}
-
 }  // namespace
 
 std::string Worker::code_folder(const FunctionSpec& spec) const {
-  return options_.state_folder + "/code/" + printable_digest(spec.code_sha256);
+  return options_.state_folder + "/code/" + archive::code_folder_name(spec.code_sha256);
 }
 
 Result<void> Worker::check_change(const FunctionSpec& spec) const {
@@ -102,8 +93,8 @@ void Worker::store_function(FunctionChange change, Callback<FunctionSpec> done) 
     FunctionSpec& spec = unpacking->change.spec;
     spec.code_sha256 = archive::code_sha256(unpacking->change.zip);
     spec.code_size = Bytes(unpacking->change.zip.size());
-    const auto unpacked =
-        archive::unpack_zip(unpacking->change.zip, code + printable_digest(spec.code_sha256));
+    const auto unpacked = archive::unpack_zip(unpacking->change.zip,
+                                              code + archive::code_folder_name(spec.code_sha256));
     if (!unpacked.ok()) unpacking->result = unpacked.error();
   };
   const bool queued = files_.run(work, [this, unpacking, finish] {
@@ -155,7 +146,7 @@ void Worker::remove_function(FunctionName name, Callback<FunctionSpec> done) {
 void Worker::collect_code() {
   auto used = std::make_shared<std::set<std::string>>();
   for (const FunctionSpec& spec : functions_.all()) {
-    used->insert(printable_digest(spec.code_sha256));
+    used->insert(archive::code_folder_name(spec.code_sha256));
   }
   if (functions_.changing()) return;  // its code may be unpacked already
   const std::string folder = options_.state_folder + "/code";
