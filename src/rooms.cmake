@@ -23,4 +23,5 @@ room(simulator     DEPENDS base domain scheduling dispatch workload metrics TEST
 room(worker        DEPENDS base domain ledger metrics scheduling dispatch loop catalog archive sandbox runtime_api TEST_USES http)
 room(cli           DEPENDS base domain workload loop http archive LINKS http_parser)
 room(shim          DEPENDS base cuda_abi ledger OWN_BUILD)
-room(emulated_cuda DEPENDS cuda_abi OWN_BUILD)
+room(emulated_node DEPENDS cuda_abi OWN_BUILD)
+room(emulated_cuda DEPENDS cuda_abi emulated_node OWN_BUILD)

@@ -17,7 +17,7 @@
 extern "C" {
 #endif
 
-#define EMULATED_KERNEL_ABI_VERSION 1u
+#define EMULATED_KERNEL_ABI_VERSION 2u
 #define EMULATED_KERNEL_SYMBOL_PREFIX "emulated_kernel_"
 
 struct emulated_dim3 {
@@ -29,7 +29,16 @@ struct emulated_launch {
   struct emulated_dim3 grid;
   struct emulated_dim3 block;
   uint32_t dynamic_shared_bytes;
+
+  /* Cooperative launches; NULL otherwise. Blocks until every block of the grid has called it. Each
+   * block then has a thread of its own, and its run_block calls this once for each grid barrier,
+   * after all threads of the block have arrived. */
+  void (*wait_for_grid)(void* grid_barrier);
+  void* grid_barrier;
 };
+
+/* A conditional handle of a graph (CUgraphConditionalHandle, a cudaGraphConditionalHandle in a
+ * kernel) is the address of the 32-bit value that it stands for: a kernel sets it with a store. */
 
 struct emulated_kernel {
   uint32_t abi_version; /* EMULATED_KERNEL_ABI_VERSION */

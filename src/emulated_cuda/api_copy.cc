@@ -49,7 +49,7 @@ int64_t modelled_end(Process& process, const Context& context, const Side& to, c
                      uint64_t bytes, int64_t begin_ns) {
   if (to.device == from.device && to.device_index == from.device_index) {
     // Inside the device each byte is read and written.
-    double seconds = 2.0 * bytes / process.device().memory_bytes_per_s;
+    double seconds = 2.0 * bytes / process.spec(context.device).memory_bytes_per_s;
     return begin_ns + 1000 + static_cast<int64_t>(seconds * 1e9);
   }
   Node::Guard guard(*process.node);
@@ -197,7 +197,7 @@ CUresult fill(CUdeviceptr to, size_t pitch, Element value, size_t width, size_t 
       auto* first = reinterpret_cast<Element*>(target.address + row * pitch);
       std::fill(first, first + count, value);
     }
-    double seconds = row_bytes * height / process->device().memory_bytes_per_s;
+    double seconds = row_bytes * height / process->spec(context->device).memory_bytes_per_s;
     int64_t end_ns = begin_ns + 1000 + static_cast<int64_t>(seconds * 1e9);
     sleep_to(*process, end_ns);
     return end_ns;

@@ -169,7 +169,7 @@ CUresult cuDeviceGetName(char* name, int length, CUdevice device) {
   int index;
   if (!name || length <= 0) return CUDA_ERROR_INVALID_VALUE;
   if (CUresult result = process->device_of(device, &index)) return result;
-  std::snprintf(name, static_cast<size_t>(length), "%s", process->device().name);
+  std::snprintf(name, static_cast<size_t>(length), "%s", process->spec(index).name);
   return CUDA_SUCCESS;
 }
 
@@ -189,7 +189,7 @@ CUresult cuDeviceTotalMem_v2(size_t* bytes, CUdevice device) {
   int index;
   if (!bytes) return CUDA_ERROR_INVALID_VALUE;
   if (CUresult result = process->device_of(device, &index)) return result;
-  *bytes = process->device().memory_bytes;
+  *bytes = process->spec(index).memory_bytes;
   return CUDA_SUCCESS;
 }
 
@@ -198,7 +198,7 @@ CUresult cuDeviceGetAttribute(int* value, CUdevice_attribute attribute, CUdevice
   int index;
   if (!value || !known_attribute(attribute)) return CUDA_ERROR_INVALID_VALUE;
   if (CUresult result = process->device_of(device, &index)) return result;
-  *value = attribute_of(process->device(), index, attribute);
+  *value = attribute_of(process->spec(index), index, attribute);
   return CUDA_SUCCESS;
 }
 
@@ -214,7 +214,7 @@ CUresult cuDeviceGetProperties(CUdevprop* properties, CUdevice device) {
   int index;
   if (!properties) return CUDA_ERROR_INVALID_VALUE;
   if (CUresult result = process->device_of(device, &index)) return result;
-  const DeviceSpec& spec = process->device();
+  const DeviceSpec& spec = process->spec(index);
   *properties = {1024,
                  {1024, 1024, 64},
                  {0x7FFFFFFF, 65535, 65535},

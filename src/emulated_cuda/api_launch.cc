@@ -82,7 +82,7 @@ int resident_blocks(const DeviceSpec& spec, const emulated_kernel& kernel, int t
   return std::max(0, blocks);
 }
 
-CUresult check(const Process& process, const Function& function, const emulated_launch& launch) {
+CUresult check(const DeviceSpec& spec, const Function& function, const emulated_launch& launch) {
   const emulated_dim3 &grid = launch.grid, &block = launch.block;
   if (!grid.x || !grid.y || !grid.z || !block.x || !block.y || !block.z) {
     return CUDA_ERROR_INVALID_VALUE;
@@ -95,7 +95,7 @@ CUresult check(const Process& process, const Function& function, const emulated_
   if (launch.dynamic_shared_bytes > static_cast<uint32_t>(function.max_dynamic_shared_bytes)) {
     return CUDA_ERROR_INVALID_VALUE;
   }
-  if (resident_blocks(process.device(), *function.kernel, static_cast<int>(threads),
+  if (resident_blocks(spec, *function.kernel, static_cast<int>(threads),
                       launch.dynamic_shared_bytes) == 0) {
     return CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES;
   }
@@ -104,7 +104,7 @@ CUresult check(const Process& process, const Function& function, const emulated_
 
 KernelDemand demand_of(Process& process, const Context& context, const emulated_kernel& kernel,
                        const emulated_launch& launch, void** parameters, int64_t begin_ns) {
-  const DeviceSpec& spec = process.device();
+  const DeviceSpec& spec = process.spec(context.device);
   uint64_t blocks = uint64_t{launch.grid.x} * launch.grid.y * launch.grid.z;
   uint64_t threads = uint64_t{launch.block.x} * launch.block.y * launch.block.z;
   uint64_t resident = static_cast<uint64_t>(
@@ -166,12 +166,12 @@ CUresult launch_on(CUfunction handle, const emulated_launch& launch, CUstream st
   WITH_STREAM(stream_handle);
   auto function = process->functions.find(handle);
   if (!function) return CUDA_ERROR_INVALID_HANDLE;
-  if (CUresult result = check(*process, *function, launch)) return result;
+  if (CUresult result = check(process->spec(context->device), *function, launch)) return result;
   std::shared_ptr<Parameters> parameters;
   if (CUresult result = copy_parameters(*function->kernel, given, extra, &parameters)) {
     return result;
   }
-  int64_t ready_ns = process->node->now_ns() + process->device().launch_ns;
+  int64_t ready_ns = process->node->now_ns() + process->spec(context->device).launch_ns;
   submit(*process, *context, *stream, [=, context = context.get()](int64_t begin_ns) {
     const emulated_kernel& kernel = *function->kernel;
     begin_ns = std::max(begin_ns, ready_ns);
@@ -229,9 +229,9 @@ CUresult cuOccupancyMaxActiveBlocksPerMultiprocessor(int* blocks, CUfunction han
   if (!blocks || threads <= 0) return CUDA_ERROR_INVALID_VALUE;
   if (!function) return CUDA_ERROR_INVALID_HANDLE;
   bool too_large = threads > 1024;
-  *blocks = too_large
-                ? 0
-                : resident_blocks(process->device(), *function->kernel, threads, dynamic_shared);
+  *blocks = too_large ? 0
+                      : resident_blocks(process->spec(function->module->device), *function->kernel,
+                                        threads, dynamic_shared);
   return CUDA_SUCCESS;
 }
 
@@ -249,20 +249,21 @@ CUresult cuOccupancyMaxPotentialBlockSize(int* grid, int* block, CUfunction hand
   auto function = process->functions.find(handle);
   if (!grid || !block) return CUDA_ERROR_INVALID_VALUE;
   if (!function) return CUDA_ERROR_INVALID_HANDLE;
+  const DeviceSpec& spec = process->spec(function->module->device);
   uint32_t stated = function->kernel->max_threads_per_block;
   int most = stated ? static_cast<int>(std::min<uint32_t>(1024, stated)) : 1024;
   if (limit > 0) most = std::min(most, limit);
   int best = 0, best_block = 0, best_resident = 0;
   for (int threads = std::max(32, most / 32 * 32); threads >= 32; threads -= 32) {
     size_t shared = shared_of_block ? shared_of_block(threads) : dynamic_shared;
-    int resident = resident_blocks(process->device(), *function->kernel, threads, shared);
+    int resident = resident_blocks(spec, *function->kernel, threads, shared);
     if (resident * threads <= best) continue;
     best = resident * threads;
     best_block = threads;
     best_resident = resident;
   }
   *block = best_block;
-  *grid = best_resident * process->device().multiprocessors;
+  *grid = best_resident * spec.multiprocessors;
   return CUDA_SUCCESS;
 }
 
@@ -272,7 +273,7 @@ CUresult cuOccupancyAvailableDynamicSMemPerBlock(size_t* bytes, CUfunction handl
   auto function = process->functions.find(handle);
   if (!bytes || blocks <= 0 || threads <= 0) return CUDA_ERROR_INVALID_VALUE;
   if (!function) return CUDA_ERROR_INVALID_HANDLE;
-  const DeviceSpec& spec = process->device();
+  const DeviceSpec& spec = process->spec(function->module->device);
   size_t per_block = static_cast<size_t>(spec.shared_bytes_per_multiprocessor / blocks);
   per_block = std::min<size_t>(per_block, spec.shared_bytes_per_block_optin);
   size_t fixed = function->kernel->static_shared_bytes;

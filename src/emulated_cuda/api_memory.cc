@@ -13,8 +13,8 @@ uint64_t round_up(uint64_t bytes, uint64_t unit) { return (bytes + unit - 1) & ~
 
 CUresult allocate(Process& process, Context& context, size_t bytes, CUdeviceptr* address) {
   if (!address || bytes == 0) return CUDA_ERROR_INVALID_VALUE;
-  if (bytes > process.device().memory_bytes) return CUDA_ERROR_OUT_OF_MEMORY;
-  uint64_t counted = round_up(bytes, process.device().allocation_granularity);
+  if (bytes > process.spec(context.device).memory_bytes) return CUDA_ERROR_OUT_OF_MEMORY;
+  uint64_t counted = round_up(bytes, process.spec(context.device).allocation_granularity);
   if (!process.count_bytes(context.device, counted)) return CUDA_ERROR_OUT_OF_MEMORY;
   double scale = process.settings.model_mode ? process.node->spec().memory_scale : 1.0;
   size_t backing = static_cast<size_t>(std::ceil(bytes / std::max(1.0, scale)));
@@ -23,7 +23,7 @@ CUresult allocate(Process& process, Context& context, size_t bytes, CUdeviceptr*
     process.uncount_bytes(context.device, counted);
     return CUDA_ERROR_OUT_OF_MEMORY;
   }
-  process.node->spend(process.device().allocation_ns);
+  process.node->spend(process.spec(context.device).allocation_ns);
   *address = allocation->base;
   return CUDA_SUCCESS;
 }
@@ -100,7 +100,7 @@ CUresult cuMemGetInfo_v2(size_t* free, size_t* total) {
   if (!free || !total) return CUDA_ERROR_INVALID_VALUE;
   Node::Guard guard(*process->node);
   guard.reap(true);
-  uint64_t capacity = process->device().memory_bytes;
+  uint64_t capacity = process->spec(context->device).memory_bytes;
   *total = capacity;
   *free = capacity - std::min(capacity, guard.used_bytes(context->device));
   return CUDA_SUCCESS;
@@ -116,9 +116,9 @@ CUresult cuMemAllocPitch_v2(CUdeviceptr* address, size_t* pitch, size_t width, s
   WITH_CONTEXT();
   if (!pitch || width == 0 || height == 0) return CUDA_ERROR_INVALID_VALUE;
   if (element != 4 && element != 8 && element != 16) return CUDA_ERROR_INVALID_VALUE;
-  if (width > process->device().memory_bytes) return CUDA_ERROR_OUT_OF_MEMORY;
+  if (width > process->spec(context->device).memory_bytes) return CUDA_ERROR_OUT_OF_MEMORY;
   size_t row = round_up(width, 512);
-  if (height > process->device().memory_bytes / row) return CUDA_ERROR_OUT_OF_MEMORY;
+  if (height > process->spec(context->device).memory_bytes / row) return CUDA_ERROR_OUT_OF_MEMORY;
   if (CUresult result = allocate(*process, *context, row * height, address)) return result;
   *pitch = row;
   return CUDA_SUCCESS;
@@ -166,7 +166,7 @@ CUresult cuMemHostAlloc(void** address, size_t bytes, unsigned int flags) {
   if (!address || bytes == 0 || (flags & ~kKnown)) return CUDA_ERROR_INVALID_VALUE;
   auto allocation = process->memory.allocate_host(bytes, flags, context->device, context.get());
   if (!allocation) return CUDA_ERROR_OUT_OF_MEMORY;
-  process->node->spend(process->device().allocation_ns);
+  process->node->spend(process->spec(context->device).allocation_ns);
   *address = reinterpret_cast<void*>(allocation->base);
   return CUDA_SUCCESS;
 }

@@ -49,7 +49,7 @@ CUresult load(Process& process, Context* context, int device, const void* image,
   module->context = context;
   module->device = device;
   module->counted_bytes = counted;
-  process.node->spend(process.device().module_load_ns);
+  process.node->spend(process.spec(device).module_load_ns);
   *out = process.modules.insert(std::move(module));
   return CUDA_SUCCESS;
 }
@@ -93,8 +93,8 @@ CUresult get_function(Process& process, Module& module, const char* name, Functi
       return CUDA_ERROR_INVALID_IMAGE;
     }
     if (!kernel) return CUDA_ERROR_NOT_FOUND;
-    int shared =
-        process.device().shared_bytes_per_block - static_cast<int>(kernel->static_shared_bytes);
+    int shared = process.spec(module.device).shared_bytes_per_block -
+                 static_cast<int>(kernel->static_shared_bytes);
     auto function =
         std::make_shared<Function>(Function{&module, name, kernel, std::max(0, shared)});
     process.functions.insert(function);
@@ -127,7 +127,7 @@ std::shared_ptr<Function> find_function(Process& process, const void* handle) {
 CUresult attribute_of(Process& process, const Function& function, CUfunction_attribute attribute,
                       int* value) {
   const emulated_kernel& kernel = *function.kernel;
-  const DeviceSpec& spec = process.device();
+  const DeviceSpec& spec = process.spec(function.module->device);
   int capability = spec.compute_major * 10 + spec.compute_minor;
   switch (attribute) {
     case CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK:
@@ -277,7 +277,7 @@ CUresult cuFuncSetAttribute(CUfunction handle, CUfunction_attribute attribute, i
   if (!function) return CUDA_ERROR_INVALID_HANDLE;
   if (attribute == CU_FUNC_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT) return CUDA_SUCCESS;
   if (attribute != CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES) return CUDA_ERROR_INVALID_VALUE;
-  int limit = process->device().shared_bytes_per_block_optin -
+  int limit = process->spec(function->module->device).shared_bytes_per_block_optin -
               static_cast<int>(function->kernel->static_shared_bytes);
   if (value < 0 || value > limit) return CUDA_ERROR_INVALID_VALUE;
   function->max_dynamic_shared_bytes = value;

@@ -1,33 +1,18 @@
-# Run as a script: writes OUTPUT from INPUT files.
-#   KIND=refusals: a weak definition of every name in INPUT; a function that is really implemented
-#                  overrides it when the library is linked.
-#   KIND=presets:  the TOML files in INPUT (separated by |) as text.
-#   KIND=exports:  a version script that exports every name in INPUT and nothing else.
-if(KIND STREQUAL "presets")
-  string(REPLACE "|" ";" INPUT "${INPUT}")
-  set(text "namespace lambent::emulated_cuda {\nstruct Preset {\n  const char* name;\n  const char* text;\n};\n")
-  string(APPEND text "extern const Preset kPresets[];\nextern const int kPresetCount;\nconst Preset kPresets[] = {\n")
-  set(count 0)
-  foreach(file ${INPUT})
-    get_filename_component(name ${file} NAME_WE)
-    file(READ ${file} content)
-    string(APPEND text "    {\"${name}\", R\"toml(${content})toml\"},\n")
-    math(EXPR count "${count} + 1")
+# Run as a script: writes OUTPUT from the list of names INPUT.
+#   KIND=refusals: a weak definition of every name; a function that is really implemented overrides
+#                  it when the library is linked.
+#   KIND=exports:  a version script that exports every name and nothing else.
+file(STRINGS ${INPUT} names)
+if(KIND STREQUAL "refusals")
+  set(text "extern int emulated_cuda_refuse(const char* name);\n")
+  foreach(name ${names})
+    string(APPEND text "__attribute__((weak, visibility(\"default\"))) int ${name}(void) { return emulated_cuda_refuse(\"${name}\"); }\n")
   endforeach()
-  string(APPEND text "};\nconst int kPresetCount = ${count};\n}  // namespace lambent::emulated_cuda\n")
 else()
-  file(STRINGS ${INPUT} names)
-  if(KIND STREQUAL "refusals")
-    set(text "extern int emulated_cuda_refuse(const char* name);\n")
-    foreach(name ${names})
-      string(APPEND text "__attribute__((weak, visibility(\"default\"))) int ${name}(void) { return emulated_cuda_refuse(\"${name}\"); }\n")
-    endforeach()
-  else()
-    set(text "{\n  global:\n")
-    foreach(name ${names})
-      string(APPEND text "    ${name};\n")
-    endforeach()
-    string(APPEND text "  local: *;\n};\n")
-  endif()
+  set(text "{\n  global:\n")
+  foreach(name ${names})
+    string(APPEND text "    ${name};\n")
+  endforeach()
+  string(APPEND text "  local: *;\n};\n")
 endif()
 file(WRITE ${OUTPUT} "${text}")

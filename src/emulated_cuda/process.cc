@@ -88,7 +88,7 @@ CUresult Process::initialise() {
     Node::Guard guard(*process->node);
     process->generation = guard->rows[process->row].generation;
   }
-  process->node->spend(process->device().init_ns);
+  process->node->spend(process->node->device().init_ns);
   g_process.store(process.release(), std::memory_order_release);
   pthread_atfork(before_fork, after_fork_in_parent, after_fork_in_child);
   return CUDA_SUCCESS;
@@ -103,7 +103,7 @@ CUresult Process::device_of(CUdevice ordinal, int* device) const {
 CUresult Process::create_context(int ordinal, unsigned flags, bool primary, Context** out) {
   int device_index;
   if (CUresult result = device_of(ordinal, &device_index)) return result;
-  if (!count_bytes(device_index, device().context_bytes)) return CUDA_ERROR_OUT_OF_MEMORY;
+  if (!count_bytes(device_index, spec(device_index).context_bytes)) return CUDA_ERROR_OUT_OF_MEMORY;
   auto context = std::make_shared<Context>();
   context->ordinal = ordinal;
   context->device = device_index;
@@ -118,7 +118,7 @@ CUresult Process::create_context(int ordinal, unsigned flags, bool primary, Cont
     Node::Guard guard(*node);
     guard->rows[row].contexts[device_index]++;
   }
-  node->spend(device().context_ns);
+  node->spend(spec(device_index).context_ns);
   *out = contexts.insert(std::move(context));
   return CUDA_SUCCESS;
 }
@@ -137,7 +137,7 @@ void Process::destroy_context(std::shared_ptr<Context> context) {
     }
   }
   events.remove_if([&](Event& event) { return event.context == handle; });
-  uint64_t freed = memory.release_all(handle) + device().context_bytes;
+  uint64_t freed = memory.release_all(handle) + spec(context->device).context_bytes;
   auto gone = modules.remove_if([&](Module& module) { return module.context == handle; });
   for (auto& module : gone) {
     functions.remove_if([&](Function& function) { return function.module == module.get(); });
@@ -152,7 +152,7 @@ void Process::destroy_context(std::shared_ptr<Context> context) {
 bool Process::count_bytes(int device_index, uint64_t bytes) {
   Node::Guard guard(*node);
   guard.reap(false);
-  uint64_t capacity = device().memory_bytes;
+  uint64_t capacity = spec(device_index).memory_bytes;
   auto fits = [&] {
     uint64_t used = guard.used_bytes(device_index);
     return bytes <= capacity && used <= capacity - bytes;

@@ -13,11 +13,13 @@
 #include "emulated_cuda/block_pool.h"
 #include "emulated_cuda/image.h"
 #include "emulated_cuda/memory.h"
-#include "emulated_cuda/node.h"
-#include "emulated_cuda/settings.h"
 #include "emulated_cuda/stream.h"
+#include "emulated_node/node.h"
+#include "emulated_node/settings.h"
 
 namespace lambent::emulated_cuda {
+
+using namespace emulated_node;  // whose words are ours: the driver is the node's other half
 
 // Live objects by the address that the program holds as a handle: a stale or invented handle is an
 // error, never a crash. The objects are shared with work that is still queued.
@@ -118,7 +120,8 @@ class Process {
   static CUresult get(Process** process);
   static CUresult initialise();
 
-  const DeviceSpec& device() const { return node->device(); }
+  // What a device of the node is like.
+  const DeviceSpec& spec(int device) const { return node->spec_of(device); }
   CUresult device_of(CUdevice ordinal, int* device) const;
 
   CUresult create_context(int ordinal, unsigned flags, bool primary, Context** context);

@@ -13,7 +13,7 @@
 
 #include <cstdint>
 
-namespace lambent::emulated_cuda {
+namespace lambent::emulated_node {
 
 constexpr int kMaxKernels = 128;
 constexpr int kUtilizationSamples = 64;
@@ -80,4 +80,4 @@ int active_kernels(const DeviceModel& model);
 // Drops what a writer that died half-way may have left invalid.
 void repair(DeviceModel& model);
 
-}  // namespace lambent::emulated_cuda
+}  // namespace lambent::emulated_node

@@ -8,10 +8,10 @@
 #include "cuda_abi/nvml.h"
 #pragma GCC visibility pop
 
-#include "emulated_cuda/node.h"
-#include "emulated_cuda/settings.h"
+#include "emulated_node/node.h"
+#include "emulated_node/settings.h"
 
-using namespace lambent::emulated_cuda;
+using namespace lambent::emulated_node;
 
 namespace {
 

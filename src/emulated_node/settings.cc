@@ -1,10 +1,10 @@
-#include "emulated_cuda/settings.h"
+#include "emulated_node/settings.h"
 
 #include <unistd.h>
 
 #include <cstdlib>
 
-namespace lambent::emulated_cuda {
+namespace lambent::emulated_node {
 
 namespace {
 std::string text(const char* name, const std::string& otherwise) {
@@ -29,4 +29,4 @@ Settings read_settings() {
   return settings;
 }
 
-}  // namespace lambent::emulated_cuda
+}  // namespace lambent::emulated_node

@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <string>
 
-namespace lambent::emulated_cuda {
+namespace lambent::emulated_node {
 
 constexpr int kMaxDevices = 16;
 
@@ -46,4 +46,4 @@ bool read_node_spec(const std::string& name, NodeSpec* spec, std::string* error)
 // The same from TOML text.
 bool parse_node_spec(const std::string& toml, NodeSpec* spec, std::string* error);
 
-}  // namespace lambent::emulated_cuda
+}  // namespace lambent::emulated_node

@@ -1,9 +1,9 @@
-#include "emulated_cuda/contention.h"
+#include "emulated_node/contention.h"
 
 #include <algorithm>
 #include <cmath>
 
-namespace lambent::emulated_cuda {
+namespace lambent::emulated_node {
 
 namespace {
 
@@ -203,4 +203,4 @@ void repair(DeviceModel& model) {
   model.next_sample %= kUtilizationSamples;
 }
 
-}  // namespace lambent::emulated_cuda
+}  // namespace lambent::emulated_node

@@ -1,15 +1,15 @@
-#include "emulated_cuda/machine.h"
+#include "emulated_node/machine.h"
 
 #include <gtest/gtest.h>
 
 #include <fstream>
 #include <sstream>
 
-namespace lambent::emulated_cuda {
+namespace lambent::emulated_node {
 namespace {
 
 std::string tiny_text() {
-  std::ifstream file(std::string(LAMBENT_SOURCE_DIR) + "/src/emulated_cuda/presets/tiny.toml");
+  std::ifstream file(std::string(LAMBENT_SOURCE_DIR) + "/src/emulated_node/presets/tiny.toml");
   std::stringstream text;
   text << file.rdbuf();
   return text.str();
@@ -45,4 +45,4 @@ TEST(Machine, MistakesNameTheSectionAndTheKey) {
 }
 
 }  // namespace
-}  // namespace lambent::emulated_cuda
+}  // namespace lambent::emulated_node

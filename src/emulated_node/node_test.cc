@@ -1,11 +1,11 @@
-#include "emulated_cuda/node.h"
+#include "emulated_node/node.h"
 
 #include <gtest/gtest.h>
 #include <unistd.h>
 
 #include <fstream>
 
-namespace lambent::emulated_cuda {
+namespace lambent::emulated_node {
 namespace {
 
 class NodeFile : public testing::Test {
@@ -58,4 +58,4 @@ TEST_F(NodeFile, AFileOfAnotherKindIsRefused) {
 }
 
 }  // namespace
-}  // namespace lambent::emulated_cuda
+}  // namespace lambent::emulated_node

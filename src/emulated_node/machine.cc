@@ -1,4 +1,4 @@
-#include "emulated_cuda/machine.h"
+#include "emulated_node/machine.h"
 
 #include <cstdio>
 #include <cstring>
@@ -10,7 +10,7 @@
 #define TOML_EXCEPTIONS 0
 #include <toml++/toml.h>
 
-namespace lambent::emulated_cuda {
+namespace lambent::emulated_node {
 
 // Generated at build time from presets/*.toml.
 struct Preset {
@@ -175,4 +175,4 @@ bool read_node_spec(const std::string& name, NodeSpec* spec, std::string* error)
   return false;
 }
 
-}  // namespace lambent::emulated_cuda
+}  // namespace lambent::emulated_node

@@ -1,4 +1,4 @@
-#include "emulated_cuda/node.h"
+#include "emulated_node/node.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -11,7 +11,7 @@
 #include <cstdio>
 #include <cstring>
 
-namespace lambent::emulated_cuda {
+namespace lambent::emulated_node {
 
 namespace {
 
@@ -299,4 +299,4 @@ std::string Node::pci_bus_id(int device) {
   return text;
 }
 
-}  // namespace lambent::emulated_cuda
+}  // namespace lambent::emulated_node

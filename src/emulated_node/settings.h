@@ -3,7 +3,7 @@
 
 #include <string>
 
-namespace lambent::emulated_cuda {
+namespace lambent::emulated_node {
 
 struct Settings {
   std::string node_path;    // EMULATED_CUDA_NODE
@@ -17,4 +17,4 @@ struct Settings {
 
 Settings read_settings();
 
-}  // namespace lambent::emulated_cuda
+}  // namespace lambent::emulated_node

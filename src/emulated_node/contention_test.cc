@@ -1,10 +1,10 @@
-#include "emulated_cuda/contention.h"
+#include "emulated_node/contention.h"
 
 #include <gtest/gtest.h>
 
 #include <memory>
 
-namespace lambent::emulated_cuda {
+namespace lambent::emulated_node {
 namespace {
 
 class Contention : public testing::Test {
@@ -133,4 +133,4 @@ TEST_F(Contention, RepairDropsAKernelWithoutAState) {
 }
 
 }  // namespace
-}  // namespace lambent::emulated_cuda
+}  // namespace lambent::emulated_node

@@ -12,10 +12,10 @@
 #include <mutex>
 #include <string>
 
-#include "emulated_cuda/contention.h"
-#include "emulated_cuda/machine.h"
+#include "emulated_node/contention.h"
+#include "emulated_node/machine.h"
 
-namespace lambent::emulated_cuda {
+namespace lambent::emulated_node {
 
 constexpr int kMaxProcesses = 512;
 constexpr uint32_t kNobody = 0xFFFFFFFF;
@@ -72,6 +72,7 @@ class Node {
 
   const NodeSpec& spec() const { return spec_; }
   const DeviceSpec& device() const { return spec_.device; }
+  const DeviceSpec& spec_of(int) const { return spec_.device; }
 
   // Holds the node's lock for its lifetime; all models stand at the present when it is made.
   class Guard {
@@ -127,4 +128,4 @@ class Node {
   std::mutex threads_;
 };
 
-}  // namespace lambent::emulated_cuda
+}  // namespace lambent::emulated_node

@@ -4,9 +4,9 @@
 #include <cstring>
 #include <string>
 
-#include "emulated_cuda/node.h"
+#include "emulated_node/node.h"
 
-using namespace lambent::emulated_cuda;
+using namespace lambent::emulated_node;
 
 namespace {
 

@@ -1,0 +1,13 @@
+# Run as a script: writes the TOML files INPUT (separated by |) as text into the C++ file OUTPUT.
+string(REPLACE "|" ";" INPUT "${INPUT}")
+set(text "namespace lambent::emulated_node {\nstruct Preset {\n  const char* name;\n  const char* text;\n};\n")
+string(APPEND text "extern const Preset kPresets[];\nextern const int kPresetCount;\nconst Preset kPresets[] = {\n")
+set(count 0)
+foreach(file ${INPUT})
+  get_filename_component(name ${file} NAME_WE)
+  file(READ ${file} content)
+  string(APPEND text "    {\"${name}\", R\"toml(${content})toml\"},\n")
+  math(EXPR count "${count} + 1")
+endforeach()
+string(APPEND text "};\nconst int kPresetCount = ${count};\n}  // namespace lambent::emulated_node\n")
+file(WRITE ${OUTPUT} "${text}")
