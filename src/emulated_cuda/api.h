@@ -5,6 +5,7 @@
 #include "cuda_abi/driver.h"
 #pragma GCC visibility pop
 
+#include "emulated_cuda/operations.h"
 #include "emulated_cuda/process.h"
 
 // Declares `process`, or returns the reason why there is none.

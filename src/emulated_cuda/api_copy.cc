@@ -1,6 +1,5 @@
 // Copies and fills: checked when they are submitted, done and timed on a stream.
 #include <algorithm>
-#include <cstring>
 
 #include "emulated_cuda/api.h"
 
@@ -8,84 +7,11 @@ using namespace lambent::emulated_cuda;
 
 namespace {
 
-struct Side {
-  uintptr_t address = 0;
-  bool device = false;
-  bool pinned = false;  // known to the driver
-  size_t backing = 0;   // real bytes behind the allocation; 0: all
-  int device_index = 0;
-};
-
-bool resolve_device(Process& process, CUdeviceptr address, size_t bytes, Side* side) {
-  auto allocation = process.memory.find(address, bytes);
-  if (!allocation) return false;
-  side->address = address;
-  side->pinned = true;
-  side->device = allocation->kind == MemoryKind::kDevice || allocation->kind == MemoryKind::kModule;
-  side->device_index = allocation->device;
-  if (allocation->backing_bytes < allocation->bytes) side->backing = allocation->backing_bytes;
-  return true;
-}
-
-Side resolve_host(Process& process, const void* address, size_t bytes) {
-  Side side;
-  side.address = reinterpret_cast<uintptr_t>(address);
-  auto allocation = process.memory.find(side.address, bytes);
-  side.pinned = allocation.has_value();
-  side.device = allocation && (allocation->kind == MemoryKind::kDevice ||
-                               allocation->kind == MemoryKind::kModule);
-  return side;
-}
-
-// Rows of a copy; one row for a plain one.
-struct Shape {
-  size_t width, height, from_pitch, to_pitch;
-  size_t from_bytes() const { return (height - 1) * from_pitch + width; }
-  size_t to_bytes() const { return (height - 1) * to_pitch + width; }
-};
-
-// When the copy that may begin at `begin_ns` is through, by the links or the device's own memory.
-int64_t modelled_end(Process& process, const Context& context, const Side& to, const Side& from,
-                     uint64_t bytes, int64_t begin_ns) {
-  if (to.device == from.device && to.device_index == from.device_index) {
-    // Inside the device each byte is read and written.
-    double seconds = 2.0 * bytes / process.spec(context.device).memory_bytes_per_s;
-    return begin_ns + 1000 + static_cast<int64_t>(seconds * 1e9);
-  }
-  Node::Guard guard(*process.node);
-  if (to.device && from.device) {  // between devices: through the host
-    begin_ns = guard.transfer(from.device_index, Direction::kDeviceToHost, bytes, true, begin_ns,
-                              process.row);
-    return guard.transfer(to.device_index, Direction::kHostToDevice, bytes, true, begin_ns,
-                          process.row);
-  }
-  bool pinned = to.pinned && from.pinned;
-  Direction direction = to.device ? Direction::kHostToDevice : Direction::kDeviceToHost;
-  return guard.transfer(context.device, direction, bytes, pinned, begin_ns, process.row);
-}
-
-constexpr int64_t kLongestSleep_ns = 100'000'000;
-
-void sleep_to(Process& process, int64_t end_ns) {
-  while (process.node->now_ns() < end_ns) process.node->sleep_until(end_ns, kLongestSleep_ns);
-}
-
-// Ends waiting for pageable memory, whose owner may reuse it as soon as the call returns.
-CUresult copy(Process& process, const std::shared_ptr<Context>& context, Stream& stream, Side to,
-              Side from, Shape shape, bool synchronous) {
-  size_t limit = std::max(to.backing, from.backing);  // contents are undefined beyond
-  auto end = submit(process, *context, stream, [=, &process](int64_t begin_ns) {
-    int64_t end_ns =
-        modelled_end(process, *context, to, from, shape.width * shape.height, begin_ns);
-    size_t width = limit ? std::min(shape.width, limit) : shape.width;
-    for (size_t row = 0; row < shape.height; row++) {
-      std::memmove(reinterpret_cast<char*>(to.address) + row * shape.to_pitch,
-                   reinterpret_cast<const char*>(from.address) + row * shape.from_pitch, width);
-    }
-    sleep_to(process, end_ns);
-    return end_ns;
-  });
-  if (synchronous || !to.pinned || !from.pinned) end->wait();
+CUresult copy(Process& process, const std::shared_ptr<Context>& context,
+              const std::shared_ptr<Stream>& stream, const Copy& copy, bool synchronous) {
+  CompletionPtr end;
+  if (CUresult result = enqueue(process, context, stream, copy, &end)) return result;
+  if (synchronous || copy.pageable()) end->wait();
   return CUDA_SUCCESS;
 }
 
@@ -97,7 +23,7 @@ CUresult host_to_device(CUdeviceptr to, const void* from, size_t bytes, CUstream
   if (bytes == 0) return CUDA_SUCCESS;
   Side target;
   if (!from || !resolve_device(*process, to, bytes, &target)) return CUDA_ERROR_INVALID_VALUE;
-  return copy(*process, context, *stream, target, resolve_host(*process, from, bytes), line(bytes),
+  return copy(*process, context, stream, {target, resolve_host(*process, from, bytes), line(bytes)},
               synchronous);
 }
 
@@ -107,7 +33,7 @@ CUresult device_to_host(void* to, CUdeviceptr from, size_t bytes, CUstream handl
   if (bytes == 0) return CUDA_SUCCESS;
   Side source;
   if (!to || !resolve_device(*process, from, bytes, &source)) return CUDA_ERROR_INVALID_VALUE;
-  return copy(*process, context, *stream, resolve_host(*process, to, bytes), source, line(bytes),
+  return copy(*process, context, stream, {resolve_host(*process, to, bytes), source, line(bytes)},
               synchronous);
 }
 
@@ -118,7 +44,7 @@ CUresult device_to_device(CUdeviceptr to, CUdeviceptr from, size_t bytes, CUstre
   Side source, target;
   if (!resolve_device(*process, to, bytes, &target)) return CUDA_ERROR_INVALID_VALUE;
   if (!resolve_device(*process, from, bytes, &source)) return CUDA_ERROR_INVALID_VALUE;
-  return copy(*process, context, *stream, target, source, line(bytes), synchronous);
+  return copy(*process, context, stream, {target, source, line(bytes)}, synchronous);
 }
 
 // Unified addressing: what an address is follows from the address. One that the driver does not
@@ -136,7 +62,7 @@ CUresult unified(CUdeviceptr to, CUdeviceptr from, size_t bytes, CUstream handle
   };
   Side source, target;
   if (!side_of(to, &target) || !side_of(from, &source)) return CUDA_ERROR_INVALID_VALUE;
-  return copy(*process, context, *stream, target, source, line(bytes), synchronous);
+  return copy(*process, context, stream, {target, source, line(bytes)}, synchronous);
 }
 
 CUresult copy_2d(const CUDA_MEMCPY2D* request, CUstream handle, bool synchronous) {
@@ -175,7 +101,7 @@ CUresult copy_2d(const CUDA_MEMCPY2D* request, CUstream handle, bool synchronous
       !side_of(r.dstMemoryType, r.dstHost, r.dstDevice, to_offset, shape.to_bytes(), &target)) {
     return CUDA_ERROR_INVALID_VALUE;
   }
-  return copy(*process, context, *stream, target, source, shape, synchronous);
+  return copy(*process, context, stream, {target, source, shape}, synchronous);
 }
 
 template <class Element>
@@ -191,17 +117,9 @@ CUresult fill(CUdeviceptr to, size_t pitch, Element value, size_t width, size_t 
       !resolve_device(*process, to, (height - 1) * pitch + row_bytes, &target)) {
     return CUDA_ERROR_INVALID_VALUE;
   }
-  auto end = submit(*process, *context, *stream, [=](int64_t begin_ns) {
-    size_t count = target.backing ? std::min(width, target.backing / sizeof(Element)) : width;
-    for (size_t row = 0; row < height; row++) {
-      auto* first = reinterpret_cast<Element*>(target.address + row * pitch);
-      std::fill(first, first + count, value);
-    }
-    double seconds = row_bytes * height / process->spec(context->device).memory_bytes_per_s;
-    int64_t end_ns = begin_ns + 1000 + static_cast<int64_t>(seconds * 1e9);
-    sleep_to(*process, end_ns);
-    return end_ns;
-  });
+  Fill fill{target, pitch, value, sizeof(Element), width, height};
+  CompletionPtr end;
+  if (CUresult result = enqueue(*process, context, stream, fill, &end)) return result;
   if (synchronous) end->wait();
   return CUDA_SUCCESS;
 }

@@ -28,13 +28,6 @@ CUresult allocate(Process& process, Context& context, size_t bytes, CUdeviceptr*
   return CUDA_SUCCESS;
 }
 
-CUresult free_device(Process& process, CUdeviceptr address) {
-  auto freed = process.memory.release(address, MemoryKind::kDevice);
-  if (!freed) return CUDA_ERROR_INVALID_VALUE;
-  process.uncount_bytes(freed->device, freed->counted_bytes);
-  return CUDA_SUCCESS;
-}
-
 bool is_device(MemoryKind kind) {
   return kind == MemoryKind::kDevice || kind == MemoryKind::kModule;
 }
@@ -129,7 +122,7 @@ CUresult cuMemFree_v2(CUdeviceptr address) {
   WITH_CONTEXT();
   if (address == 0) return CUDA_SUCCESS;
   synchronize(*context);
-  return free_device(*process, address);
+  return process->free_device_memory(address) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }
 
 CUresult cuMemAllocAsync(CUdeviceptr* address, size_t bytes, CUstream handle) {
@@ -143,11 +136,7 @@ CUresult cuMemFreeAsync(CUdeviceptr address, CUstream handle) {
   if (!allocation || allocation->base != address || allocation->kind != MemoryKind::kDevice) {
     return CUDA_ERROR_INVALID_VALUE;
   }
-  submit(*process, *context, *stream, [process, address](int64_t begin_ns) {
-    free_device(*process, address);
-    return begin_ns;
-  });
-  return CUDA_SUCCESS;
+  return enqueue(*process, context, stream, MemoryFree{address});
 }
 
 CUresult cuMemGetAddressRange_v2(CUdeviceptr* base, size_t* bytes, CUdeviceptr address) {

@@ -30,15 +30,7 @@ CUresult record(CUevent handle, CUstream stream_handle) {
   auto event = find_event(*process, handle);
   if (!event) return CUDA_ERROR_INVALID_HANDLE;
   if (event->context != stream->context) return CUDA_ERROR_INVALID_HANDLE;
-  auto recorded = submit(*process, *context, *stream, [](int64_t begin_ns) { return begin_ns; });
-  std::lock_guard lock(event->mutex);
-  event->recorded = std::move(recorded);
-  return CUDA_SUCCESS;
-}
-
-CompletionPtr recorded(Event& event) {
-  std::lock_guard lock(event.mutex);
-  return event.recorded;
+  return enqueue(*process, context, stream, EventRecord{std::move(event)});
 }
 
 }  // namespace
@@ -66,7 +58,9 @@ CUresult cuStreamSynchronize(CUstream handle) {
     return CUDA_SUCCESS;
   }
   // Whatever the legacy stream would have to wait for.
-  submit(*process, *context, *stream, [](int64_t begin_ns) { return begin_ns; })->wait();
+  CompletionPtr end;
+  if (CUresult result = enqueue(*process, context, stream, Empty{}, &end)) return result;
+  end->wait();
   return CUDA_SUCCESS;
 }
 
@@ -88,34 +82,20 @@ CUresult cuStreamWaitEvent(CUstream handle, CUevent event_handle, unsigned int f
   auto event = find_event(*process, event_handle);
   if (!event) return CUDA_ERROR_INVALID_HANDLE;
   if (flags > 1) return CUDA_ERROR_INVALID_VALUE;
-  CompletionPtr target = recorded(*event);
-  if (!target) return CUDA_SUCCESS;  // never recorded: nothing to wait for
-  submit(*process, *context, *stream, [target](int64_t begin_ns) {
-    target->wait();
-    return std::max(begin_ns, target->finish_ns());
-  });
-  return CUDA_SUCCESS;
+  return enqueue(*process, context, stream, EventWait{std::move(event)});
 }
 
 CUresult cuLaunchHostFunc(CUstream handle, CUhostFn function, void* user_data) {
   WITH_STREAM(handle);
   if (!function) return CUDA_ERROR_INVALID_VALUE;
-  submit(*process, *context, *stream, [process, function, user_data](int64_t begin_ns) {
-    function(user_data);
-    return std::max(begin_ns, process->node->now_ns());
-  });
-  return CUDA_SUCCESS;
+  return enqueue(*process, context, stream, HostCall{function, user_data});
 }
 
 CUresult cuStreamAddCallback(CUstream handle, CUstreamCallback callback, void* user_data,
                              unsigned int flags) {
   WITH_STREAM(handle);
   if (!callback || flags) return CUDA_ERROR_INVALID_VALUE;
-  submit(*process, *context, *stream, [=](int64_t begin_ns) {
-    callback(handle, CUDA_SUCCESS, user_data);
-    return std::max(begin_ns, process->node->now_ns());
-  });
-  return CUDA_SUCCESS;
+  return enqueue(*process, context, stream, StreamCallback{callback, handle, user_data});
 }
 
 CUresult cuStreamGetPriority(CUstream handle, int* priority) {
@@ -167,9 +147,7 @@ CUresult cuEventCreate(CUevent* out, unsigned int flags) {
     log_refusal("cuEventCreate(CU_EVENT_INTERPROCESS)", "events stay within a process");
     return CUDA_ERROR_NOT_SUPPORTED;
   }
-  auto event = std::make_shared<Event>();
-  event->context = context.get();
-  event->flags = flags;
+  auto event = std::make_shared<Event>(context.get(), flags);
   *out = reinterpret_cast<CUevent>(process->events.insert(std::move(event)));
   return CUDA_SUCCESS;
 }
@@ -190,7 +168,7 @@ CUresult cuEventQuery(CUevent handle) {
   WITH_PROCESS();
   auto event = find_event(*process, handle);
   if (!event) return CUDA_ERROR_INVALID_HANDLE;
-  CompletionPtr target = recorded(*event);
+  CompletionPtr target = event->recorded();
   return !target || target->done() ? CUDA_SUCCESS : CUDA_ERROR_NOT_READY;
 }
 
@@ -198,7 +176,7 @@ CUresult cuEventSynchronize(CUevent handle) {
   WITH_PROCESS();
   auto event = find_event(*process, handle);
   if (!event) return CUDA_ERROR_INVALID_HANDLE;
-  if (CompletionPtr target = recorded(*event)) target->wait();
+  if (CompletionPtr target = event->recorded()) target->wait();
   return CUDA_SUCCESS;
 }
 
@@ -208,7 +186,7 @@ CUresult cuEventElapsedTime_v2(float* milliseconds, CUevent start, CUevent end) 
   if (!milliseconds) return CUDA_ERROR_INVALID_VALUE;
   if (!first || !second) return CUDA_ERROR_INVALID_HANDLE;
   if ((first->flags | second->flags) & CU_EVENT_DISABLE_TIMING) return CUDA_ERROR_INVALID_HANDLE;
-  CompletionPtr from = recorded(*first), to = recorded(*second);
+  CompletionPtr from = first->recorded(), to = second->recorded();
   if (!from || !to) return CUDA_ERROR_INVALID_HANDLE;
   if (!from->done() || !to->done()) return CUDA_ERROR_NOT_READY;
   *milliseconds = static_cast<float>((to->finish_ns() - from->finish_ns()) * 1e-6);

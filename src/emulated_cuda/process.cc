@@ -171,6 +171,13 @@ void Process::uncount_bytes(int device_index, uint64_t bytes) {
   mine -= std::min(mine, bytes);
 }
 
+bool Process::free_device_memory(CUdeviceptr address) {
+  auto freed = memory.release(address, MemoryKind::kDevice);
+  if (!freed) return false;
+  uncount_bytes(freed->device, freed->counted_bytes);
+  return true;
+}
+
 std::vector<Context*>& context_stack() {
   thread_local std::vector<Context*> stack;
   return stack;
@@ -219,9 +226,9 @@ CUresult resolve_stream(Process& process, const std::shared_ptr<Context>& contex
   return *stream ? CUDA_SUCCESS : CUDA_ERROR_INVALID_HANDLE;
 }
 
-CompletionPtr submit(Process& process, Context& context, Stream& stream, Work work) {
+CompletionPtr submit(Process& process, Context& context, Stream& stream,
+                     std::vector<CompletionPtr> after, Work work) {
   std::lock_guard lock(context.order);
-  std::vector<CompletionPtr> after;
   auto wait_for = [&](const Stream& other) {
     CompletionPtr end = other.last();
     if (end && !end->done()) after.push_back(std::move(end));

@@ -101,11 +101,25 @@ struct Module {
   std::vector<uintptr_t> variables;
 };
 
-struct Event {
-  void* context;
-  unsigned flags;
-  std::mutex mutex;
-  CompletionPtr recorded;  // null: never recorded
+// What it stands for is the end of the work that it was last recorded behind. Any thread.
+class Event {
+ public:
+  Event(void* context, unsigned flags) : context(context), flags(flags) {}
+  CompletionPtr recorded() const {  // null: never recorded
+    std::lock_guard lock(mutex_);
+    return recorded_;
+  }
+  void record(CompletionPtr end) {
+    std::lock_guard lock(mutex_);
+    recorded_ = std::move(end);
+  }
+
+  void* const context;
+  const unsigned flags;
+
+ private:
+  mutable std::mutex mutex_;
+  CompletionPtr recorded_;
 };
 
 struct Primary {
@@ -130,6 +144,8 @@ class Process {
   // Counts device memory of this process; false if the device has not that much left.
   bool count_bytes(int device, uint64_t bytes);
   void uncount_bytes(int device, uint64_t bytes);
+  // Gives an allocation of device memory back; false if none begins at this address.
+  bool free_device_memory(CUdeviceptr address);
 
   Settings settings;
   std::unique_ptr<Node> node;
@@ -156,8 +172,10 @@ CUresult current(Process** process, std::shared_ptr<Context>* context);
 // What a program may give as a stream: 0, the two special values, or a handle.
 CUresult resolve_stream(Process& process, const std::shared_ptr<Context>& context, CUstream handle,
                         std::shared_ptr<Stream>* stream);
-// Queues work with the order that the legacy stream imposes.
-CompletionPtr submit(Process& process, Context& context, Stream& stream, Work work);
+// Queues work behind `after` and in the order that the legacy stream imposes. API functions do not
+// come here: they enqueue operations.
+CompletionPtr submit(Process& process, Context& context, Stream& stream,
+                     std::vector<CompletionPtr> after, Work work);
 void synchronize(Context& context);
 
 // Notes, once for each name, that a call was refused and why.

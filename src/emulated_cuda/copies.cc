@@ -1,0 +1,104 @@
+#include "emulated_cuda/copies.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "emulated_cuda/process.h"
+
+namespace lambent::emulated_cuda {
+
+namespace {
+
+// When the copy that may begin at `begin_ns` is through, by the links or the device's own memory.
+int64_t modelled_end(Process& process, const Context& context, const Side& to, const Side& from,
+                     uint64_t bytes, int64_t begin_ns) {
+  if (to.device == from.device && to.device_index == from.device_index) {
+    // Inside the device each byte is read and written.
+    double seconds = 2.0 * bytes / process.spec(context.device).memory_bytes_per_s;
+    return begin_ns + 1000 + static_cast<int64_t>(seconds * 1e9);
+  }
+  Node::Guard guard(*process.node);
+  if (to.device && from.device) {  // between devices: through the host
+    begin_ns = guard.transfer(from.device_index, Direction::kDeviceToHost, bytes, true, begin_ns,
+                              process.row);
+    return guard.transfer(to.device_index, Direction::kHostToDevice, bytes, true, begin_ns,
+                          process.row);
+  }
+  bool pinned = to.pinned && from.pinned;
+  Direction direction = to.device ? Direction::kHostToDevice : Direction::kDeviceToHost;
+  return guard.transfer(context.device, direction, bytes, pinned, begin_ns, process.row);
+}
+
+constexpr int64_t kLongestSleep_ns = 100'000'000;
+
+void sleep_to(Process& process, int64_t end_ns) {
+  while (process.node->now_ns() < end_ns) process.node->sleep_until(end_ns, kLongestSleep_ns);
+}
+
+template <class Element>
+void fill_rows(const Fill& fill) {
+  size_t count =
+      fill.to.backing ? std::min(fill.width, fill.to.backing / sizeof(Element)) : fill.width;
+  for (size_t row = 0; row < fill.height; row++) {
+    auto* first = reinterpret_cast<Element*>(fill.to.address + row * fill.pitch);
+    std::fill(first, first + count, static_cast<Element>(fill.value));
+  }
+}
+
+}  // namespace
+
+bool resolve_device(const Process& process, CUdeviceptr address, size_t bytes, Side* side) {
+  auto allocation = process.memory.find(address, bytes);
+  if (!allocation) return false;
+  side->address = address;
+  side->pinned = true;
+  side->device = allocation->kind == MemoryKind::kDevice || allocation->kind == MemoryKind::kModule;
+  side->device_index = allocation->device;
+  if (allocation->backing_bytes < allocation->bytes) side->backing = allocation->backing_bytes;
+  return true;
+}
+
+Side resolve_host(const Process& process, const void* address, size_t bytes) {
+  Side side;
+  side.address = reinterpret_cast<uintptr_t>(address);
+  auto allocation = process.memory.find(side.address, bytes);
+  side.pinned = allocation.has_value();
+  side.device = allocation && (allocation->kind == MemoryKind::kDevice ||
+                               allocation->kind == MemoryKind::kModule);
+  return side;
+}
+
+int64_t perform(Process& process, Context& context, const Copy& copy, int64_t begin_ns) {
+  const Shape& shape = copy.shape;
+  int64_t end_ns =
+      modelled_end(process, context, copy.to, copy.from, shape.width * shape.height, begin_ns);
+  size_t limit = std::max(copy.to.backing, copy.from.backing);  // contents are undefined beyond
+  size_t width = limit ? std::min(shape.width, limit) : shape.width;
+  for (size_t row = 0; row < shape.height; row++) {
+    std::memmove(reinterpret_cast<char*>(copy.to.address) + row * shape.to_pitch,
+                 reinterpret_cast<const char*>(copy.from.address) + row * shape.from_pitch, width);
+  }
+  sleep_to(process, end_ns);
+  return end_ns;
+}
+
+int64_t perform(Process& process, Context& context, const Fill& fill, int64_t begin_ns) {
+  switch (fill.element_bytes) {
+    case 1:
+      fill_rows<uint8_t>(fill);
+      break;
+    case 2:
+      fill_rows<uint16_t>(fill);
+      break;
+    default:
+      fill_rows<uint32_t>(fill);
+      break;
+  }
+  double bytes = static_cast<double>(fill.width) * fill.element_bytes * fill.height;
+  double seconds = bytes / process.spec(context.device).memory_bytes_per_s;
+  int64_t end_ns = begin_ns + 1000 + static_cast<int64_t>(seconds * 1e9);
+  sleep_to(process, end_ns);
+  return end_ns;
+}
+
+}  // namespace lambent::emulated_cuda

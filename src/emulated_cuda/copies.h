@@ -1,0 +1,56 @@
+// Copies and fills as values: what lies at either end, the rows, and how they are done and timed.
+// Built by the API functions, done by whichever thread performs them.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "cuda_abi/driver_types.h"
+
+namespace lambent::emulated_cuda {
+
+class Process;
+struct Context;
+
+// One end of a copy, as the driver found it when the copy was asked for.
+struct Side {
+  uintptr_t address = 0;
+  bool device = false;
+  bool pinned = false;  // known to the driver
+  size_t backing = 0;   // real bytes behind the allocation; 0: all
+  int device_index = 0;
+};
+
+// Rows of a copy; one row for a plain one.
+struct Shape {
+  size_t width, height, from_pitch, to_pitch;
+  size_t from_bytes() const { return (height - 1) * from_pitch + width; }
+  size_t to_bytes() const { return (height - 1) * to_pitch + width; }
+};
+
+struct Copy {
+  Side to, from;
+  Shape shape;
+  // Whoever asked for it must wait: the owner of pageable memory may reuse it once the call
+  // returns.
+  bool pageable() const { return !to.pinned || !from.pinned; }
+};
+
+// Writes `value`, of 1, 2 or 4 bytes, `width` times into each row.
+struct Fill {
+  Side to;
+  size_t pitch;
+  uint32_t value;
+  uint32_t element_bytes;
+  size_t width, height;
+};
+
+// Finds the device allocation that holds all of a range; false if there is none.
+bool resolve_device(const Process& process, CUdeviceptr address, size_t bytes, Side* side);
+// What lies at a host address: page-locked memory, a device's that the host sees, or pageable.
+Side resolve_host(const Process& process, const void* address, size_t bytes);
+
+int64_t perform(Process& process, Context& context, const Copy& copy, int64_t begin_ns);
+int64_t perform(Process& process, Context& context, const Fill& fill, int64_t begin_ns);
+
+}  // namespace lambent::emulated_cuda

@@ -1,0 +1,41 @@
+// One launch of a kernel as a value: what is launched, its shape and its own copy of the
+// parameters. Built and checked by the API functions, run by whichever thread performs it.
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "cuda_abi/driver_types.h"
+#include "cuda_abi/emulated_kernel.h"
+
+namespace lambent::emulated_cuda {
+
+class Process;
+struct Context;
+struct Function;
+
+// A launch's own copy of its parameters; never changed once made, so that launches can share it.
+struct Parameters {
+  std::vector<unsigned char> bytes;
+  std::vector<void*> pointers;  // into `bytes`, one for each parameter and a null
+};
+
+struct KernelLaunch {
+  std::shared_ptr<Function> function;
+  emulated_launch shape{};
+  std::shared_ptr<const Parameters> parameters;
+  int64_t ready_ns = 0;  // when the overhead of the launch itself is over
+};
+
+// Copies parameters given as an array of pointers or packed in one buffer (`extra`).
+CUresult copy_parameters(const emulated_kernel& kernel, void** given, void** extra,
+                         std::shared_ptr<const Parameters>* parameters);
+
+// Whether the device of the context can run a launch of this shape.
+CUresult check_launch(const Process& process, const Context& context, const Function& function,
+                      const emulated_launch& shape);
+
+// Runs the launch, which may begin at `begin_ns`, and returns when it ended.
+int64_t perform(Process& process, Context& context, const KernelLaunch& launch, int64_t begin_ns);
+
+}  // namespace lambent::emulated_cuda

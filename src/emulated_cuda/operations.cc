@@ -1,0 +1,62 @@
+#include "emulated_cuda/operations.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "emulated_cuda/process.h"
+
+namespace lambent::emulated_cuda {
+
+namespace {
+
+int64_t perform(Process&, Context&, const Empty&, int64_t begin_ns) { return begin_ns; }
+
+int64_t perform(Process& process, Context&, const HostCall& call, int64_t begin_ns) {
+  call.function(call.user_data);
+  return std::max(begin_ns, process.node->now_ns());
+}
+
+int64_t perform(Process& process, Context&, const StreamCallback& callback, int64_t begin_ns) {
+  callback.function(callback.stream, CUDA_SUCCESS, callback.user_data);
+  return std::max(begin_ns, process.node->now_ns());
+}
+
+// What these two mean happens when they are enqueued: their completion is the event's, and the
+// stream itself waits.
+int64_t perform(Process&, Context&, const EventRecord&, int64_t begin_ns) { return begin_ns; }
+int64_t perform(Process&, Context&, const EventWait&, int64_t begin_ns) { return begin_ns; }
+
+int64_t perform(Process& process, Context&, const MemoryFree& free, int64_t begin_ns) {
+  process.free_device_memory(free.address);
+  return begin_ns;
+}
+
+}  // namespace
+
+CUresult enqueue(Process& process, const std::shared_ptr<Context>& context,
+                 const std::shared_ptr<Stream>& stream, Operation operation, CompletionPtr* end) {
+  std::vector<CompletionPtr> after;
+  std::shared_ptr<Event> recorded;
+  if (auto* record = std::get_if<EventRecord>(&operation)) {
+    recorded = record->event;
+  } else if (auto* wait = std::get_if<EventWait>(&operation)) {
+    CompletionPtr awaited = wait->event->recorded();
+    if (!awaited && !end) return CUDA_SUCCESS;  // never recorded: nothing to wait for
+    if (awaited) after.push_back(std::move(awaited));
+  }
+  CompletionPtr completion =
+      submit(process, *context, *stream, std::move(after),
+             [&process, context, operation = std::move(operation)](int64_t begin_ns) {
+               return perform(process, *context, operation, begin_ns);
+             });
+  if (recorded) recorded->record(completion);
+  if (end) *end = std::move(completion);
+  return CUDA_SUCCESS;
+}
+
+int64_t perform(Process& process, Context& context, const Operation& operation, int64_t begin_ns) {
+  return std::visit([&](const auto& one) { return perform(process, context, one, begin_ns); },
+                    operation);
+}
+
+}  // namespace lambent::emulated_cuda

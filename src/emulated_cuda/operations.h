@@ -1,0 +1,61 @@
+// Everything that a stream can do, as values: the API functions check their arguments, build one of
+// these and enqueue it; whoever comes to it performs it. Any thread.
+//
+// To add one: a struct with what the work needs, an alternative of Operation, and an overload of
+// perform() beside the struct.
+#pragma once
+
+#include <memory>
+#include <variant>
+
+#include "cuda_abi/driver_types.h"
+#include "emulated_cuda/copies.h"
+#include "emulated_cuda/kernel_launch.h"
+#include "emulated_cuda/stream.h"
+
+namespace lambent::emulated_cuda {
+
+class Event;
+
+// Nothing but its place in the order.
+struct Empty {};
+
+struct HostCall {
+  CUhostFn function;
+  void* user_data;
+};
+
+struct StreamCallback {
+  CUstreamCallback function;
+  CUstream stream;  // as the program named it
+  void* user_data;
+};
+
+// The event stands for the end of this operation from the moment it is enqueued.
+struct EventRecord {
+  std::shared_ptr<Event> event;
+};
+
+// Ends no earlier than what the event stood for when this was enqueued.
+struct EventWait {
+  std::shared_ptr<Event> event;
+};
+
+struct MemoryFree {
+  CUdeviceptr address;
+};
+
+using Operation = std::variant<Empty, KernelLaunch, Copy, Fill, HostCall, StreamCallback,
+                               EventRecord, EventWait, MemoryFree>;
+
+// Puts the operation into the stream: behind what was put there before, and behind what the legacy
+// stream imposes. `end`, if given, is its completion, for callers that wait.
+CUresult enqueue(Process& process, const std::shared_ptr<Context>& context,
+                 const std::shared_ptr<Stream>& stream, Operation operation,
+                 CompletionPtr* end = nullptr);
+
+// Does the operation, which may begin at the virtual instant `begin_ns`, on this thread; returns
+// when it ended.
+int64_t perform(Process& process, Context& context, const Operation& operation, int64_t begin_ns);
+
+}  // namespace lambent::emulated_cuda
