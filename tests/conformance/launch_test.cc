@@ -70,8 +70,9 @@ TEST_F(Launch, ImagesAndNamesThatAreNotThereAreErrors) {
   CUfunction none;
   EXPECT_EQ(cu.module_get_function(&none, module, "no_such_kernel"), CUDA_ERROR_NOT_FOUND);
   EMULATOR_ONLY("a real driver reads past a foreign image as it likes");
-  EXPECT_EQ(cu.module_get_function(&none, module, "outdated"), CUDA_ERROR_INVALID_IMAGE);
-  CUmodule bad;
+  CUmodule outdated, bad;
+  OK(cu.module_load(&outdated, CONFORMANCE_OUTDATED_MODULE));
+  EXPECT_EQ(cu.module_get_function(&none, outdated, "outdated"), CUDA_ERROR_INVALID_IMAGE);
   std::vector<char> garbage(128, 'x');
   EXPECT_EQ(cu.module_load_data(&bad, garbage.data()), CUDA_ERROR_INVALID_IMAGE);
   std::string ptx = ".version 8.0\n.target sm_80\n";

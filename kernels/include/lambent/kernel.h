@@ -21,6 +21,7 @@
 // (index.h first: the others are written in its words)
 #include "lambent/host/atomics.h"
 #include "lambent/host/barriers.h"
+#include "lambent/host/clock.h"
 #include "lambent/host/keywords.h"
 #include "lambent/host/math.h"
 #include "lambent/host/registration.h"
