@@ -1,5 +1,8 @@
-// What every file of API functions begins with: the exported prototypes and two short-cuts.
+// What every file of API functions begins with: their prototypes and a few short-cuts. A function
+// defined after this header is named emulated_NAME; the exported NAME is a generated stub before it.
 #pragma once
+
+#include "entry_names.h"
 
 #pragma GCC visibility push(default)
 #include "cuda_abi/driver.h"

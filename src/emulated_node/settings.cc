@@ -3,6 +3,8 @@
 #include <unistd.h>
 
 #include <cstdlib>
+#include <fstream>
+#include <sstream>
 
 namespace lambent::emulated_node {
 
@@ -10,6 +12,14 @@ namespace {
 std::string text(const char* name, const std::string& otherwise) {
   const char* value = std::getenv(name);
   return value && *value ? value : otherwise;
+}
+
+// A file that cannot be read becomes a plan that is refused by its name.
+std::string content_of(const std::string& path) {
+  std::ifstream file(path);
+  std::stringstream content;
+  content << file.rdbuf();
+  return file ? content.str() : "unreadable: " + path;
 }
 }  // namespace
 
@@ -25,6 +35,9 @@ Settings read_settings() {
   const char* visible = std::getenv("CUDA_VISIBLE_DEVICES");
   settings.visible_devices_set = visible != nullptr;
   settings.visible_devices = visible ? visible : "";
+  settings.trace_path = text("EMULATED_CUDA_TRACE", "");
+  settings.faults = text("EMULATED_CUDA_FAULTS", "");
+  if (settings.faults.starts_with("@")) settings.faults = content_of(settings.faults.substr(1));
   settings.log_path = text("EMULATED_CUDA_LOG", "");
   return settings;
 }

@@ -50,5 +50,6 @@ struct Peer {
 };
 // What a peer does; its return value is its exit status.
 int play(const std::string& role);
+int play_faults(const std::string& role);
 
 }  // namespace lambent::conformance

@@ -99,6 +99,7 @@ int play(const std::string& role) {
   if (role == "occupy") return occupy(false);
   if (role == "endless") return occupy(true);
   if (role == "churn") return churn();
+  if (role.starts_with("faults_")) return play_faults(role);
   return 3;
 }
 

@@ -1,0 +1,40 @@
+// A fault plan: which calls of the driver shall fail or be late, and what shall befall the devices,
+// as a few lines of text that a test or a user writes. Plain values, pure, for any thread.
+//
+//   # one fault a line
+//   fail cuMemAlloc call 3 with CUDA_ERROR_OUT_OF_MEMORY
+//   fail cuLaunchKernel every 100 with CUDA_ERROR_LAUNCH_FAILED
+//   delay cuMemcpyHtoD from 5 by 200us
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace lambent::emulated_node {
+
+constexpr size_t kMaxFaults = 64;
+constexpr size_t kMaxFaultPlanBytes = 4096;
+
+enum class FaultAction { kFail, kDelay };
+enum class FaultWhen { kCall, kEvery, kFrom };  // the n-th call, each n-th, the n-th and all later
+
+struct Fault {
+  FaultAction action = FaultAction::kFail;
+  std::string call;  // the name of a function, with or without the suffix of its ABI
+  FaultWhen when = FaultWhen::kCall;
+  uint64_t number = 1;
+  int code = 0;          // kFail: what the caller gets
+  int64_t delay_ns = 0;  // kDelay
+
+  bool operator==(const Fault&) const = default;
+};
+
+// Does the fault strike at the `number`-th call of its function?
+bool strikes(const Fault& fault, uint64_t number);
+
+// Reads a plan; on a mistake returns false and says in `error` which line and why.
+bool parse_fault_plan(std::string_view text, std::vector<Fault>* plan, std::string* error);
+
+}  // namespace lambent::emulated_node
