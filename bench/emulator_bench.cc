@@ -46,6 +46,17 @@ void must(CUresult result, const char* what) {
   std::exit(1);
 }
 
+// Keeps a stream shut until everything is submitted, so that how fast this program submits does not
+// count.
+struct Gate {
+  std::atomic<int> is_open{0};
+  static void wait(void* gate) { static_cast<Gate*>(gate)->is_open.wait(0); }
+  void open() {
+    is_open = 1;
+    is_open.notify_all();
+  }
+};
+
 // One process's view of the emulated device, with the kernel that lasts as long as it is told.
 struct Device {
   std::unique_ptr<Driver> driver;
@@ -148,16 +159,12 @@ Json role_calls(bool quick) {
   auto submit_alone = [&](const char* name, const std::function<void()>& body) {
     double best = 1e18;
     for (int round = 0; round < rounds; round++) {
-      struct Gate {
-        std::atomic<int> open{0};
-      } gate;
-      auto wait = [](void* held) { static_cast<Gate*>(held)->open.wait(0); };
-      must(cu.launch_host_func(stream, wait, &gate), "gate");
+      Gate gate;
+      must(cu.launch_host_func(stream, Gate::wait, &gate), "gate");
       const double begin_s = now_s();
       for (int i = 0; i < times; i++) body();
       best = std::min(best, (now_s() - begin_s) * 1e9 / times);
-      gate.open = 1;
-      gate.open.notify_all();
+      gate.open();
       must(cu.stream_synchronize(stream), "drain");
     }
     costs[name] = best;
@@ -187,10 +194,13 @@ Json role_kernels(double time_scale, bool quick) {
     CUevent begin = device.event(), end = device.event();
     CUstream stream = device.stream();
     for (int i = 0; i < times; i++) {
-      device.launch(1000, stream);  // so that the second one's launch overhead is covered
+      Gate gate;
+      must(device.cu().launch_host_func(stream, Gate::wait, &gate), "gate");
+      device.launch(1000, stream);  // covers the other one's launch overhead
       must(device.cu().event_record(begin, stream), "record");
       device.launch(duration_ns, stream);
       must(device.cu().event_record(end, stream), "record");
+      gate.open();
       must(device.cu().event_synchronize(begin), "synchronize");
       const double begin_s = now_s();
       must(device.cu().event_synchronize(end), "synchronize");
@@ -254,11 +264,8 @@ Json role_timeline() {
   std::vector<CUevent> events;
   for (int i = 0; i < kStreams; i++) streams.push_back(device.stream());
   CUevent origin = device.event();
-  struct Gate {
-    std::atomic<int> open{0};
-  } gate;
-  auto wait = [](void* held) { static_cast<Gate*>(held)->open.wait(0); };
-  must(device.cu().launch_host_func(streams[0], wait, &gate), "gate");
+  Gate gate;
+  must(device.cu().launch_host_func(streams[0], Gate::wait, &gate), "gate");
   must(device.cu().event_record(origin, streams[0]), "record");
   for (int i = 1; i < kStreams; i++) must(device.cu().stream_wait_event(streams[i], origin, 0), "");
   for (int round = 0; round < kRounds; round++) {
@@ -272,8 +279,7 @@ Json role_timeline() {
     CUevent met = events[events.size() - 1 - static_cast<size_t>(round % kStreams)];
     for (CUstream stream : streams) must(device.cu().stream_wait_event(stream, met, 0), "wait");
   }
-  gate.open = 1;
-  gate.open.notify_all();
+  gate.open();
   must(device.cu().ctx_synchronize(), "synchronize");
   Json times = Json::array();
   for (CUevent event : events) times.push_back(device.elapsed_ns(origin, event));

@@ -18,6 +18,7 @@ CUresult launch_on(CUfunction handle, const emulated_launch& shape, CUstream str
     return result;
   }
   launch.ready_ns = process->node->now_ns() + process->spec(context->device).launch_ns;
+  launch.sequence = process->next_id++;
   return enqueue(*process, context, stream, std::move(launch));
 }
 

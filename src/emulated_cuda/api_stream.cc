@@ -11,7 +11,8 @@ CUresult create_stream(CUstream* out, unsigned flags, int priority) {
   WITH_CONTEXT();
   if (!out || flags > CU_STREAM_NON_BLOCKING) return CUDA_ERROR_INVALID_VALUE;
   priority = std::max(-5, std::min(0, priority));
-  auto stream = std::make_shared<Stream>(context.get(), flags, priority, process->next_id++);
+  auto stream = std::make_shared<Stream>(context.get(), flags, priority, process->next_id++,
+                                         *process->holds);
   {
     std::lock_guard lock(context->order);
     std::erase_if(context->streams, [](const auto& weak) { return weak.expired(); });

@@ -72,6 +72,7 @@ int64_t perform(Process& process, Context& context, const Copy& copy, int64_t be
   const Shape& shape = copy.shape;
   int64_t end_ns =
       modelled_end(process, context, copy.to, copy.from, shape.width * shape.height, begin_ns);
+  ThreadClock::hold(end_ns);  // where the next operation may begin
   size_t limit = std::max(copy.to.backing, copy.from.backing);  // contents are undefined beyond
   size_t width = limit ? std::min(shape.width, limit) : shape.width;
   for (size_t row = 0; row < shape.height; row++) {
@@ -97,6 +98,7 @@ int64_t perform(Process& process, Context& context, const Fill& fill, int64_t be
   double bytes = static_cast<double>(fill.width) * fill.element_bytes * fill.height;
   double seconds = bytes / process.spec(context.device).memory_bytes_per_s;
   int64_t end_ns = begin_ns + 1000 + static_cast<int64_t>(seconds * 1e9);
+  ThreadClock::hold(end_ns);
   sleep_to(process, end_ns);
   return end_ns;
 }

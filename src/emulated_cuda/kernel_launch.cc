@@ -11,6 +11,7 @@ namespace lambent::emulated_cuda {
 namespace {
 
 constexpr int64_t kLongestSleep_ns = 20'000'000;  // between looks at who else is still alive
+constexpr int64_t kShortestSleep_ns = 20'000;
 constexpr int64_t kFullTableSleep_ns = 1'000'000;
 
 size_t align_up(size_t value, size_t alignment) {
@@ -18,8 +19,10 @@ size_t align_up(size_t value, size_t alignment) {
   return (value + alignment - 1) / alignment * alignment;
 }
 
-KernelDemand demand_of(Process& process, const Context& context, const emulated_kernel& kernel,
-                       const emulated_launch& launch, void** parameters, int64_t begin_ns) {
+KernelDemand demand_of(Process& process, const Context& context, const KernelLaunch& whole,
+                       void** parameters, int64_t begin_ns) {
+  const emulated_kernel& kernel = *whole.function->kernel;
+  const emulated_launch& launch = whole.shape;
   const DeviceSpec& spec = process.spec(context.device);
   uint64_t blocks = uint64_t{launch.grid.x} * launch.grid.y * launch.grid.z;
   uint64_t threads = uint64_t{launch.block.x} * launch.block.y * launch.block.z;
@@ -28,7 +31,7 @@ KernelDemand demand_of(Process& process, const Context& context, const emulated_
   uint64_t wanted = std::min<uint64_t>((blocks + resident - 1) / resident,
                                        static_cast<uint64_t>(spec.multiprocessors));
   uint64_t per_wave = resident * spec.multiprocessors;
-  KernelDemand demand;
+  KernelDemand demand{};
   demand.context = (process.generation << 20) + context.id;
   demand.process = process.row;
   demand.multiprocessors = static_cast<uint32_t>(wanted);
@@ -37,6 +40,7 @@ KernelDemand demand_of(Process& process, const Context& context, const emulated_
                                kernel.duration_ns(&launch, parameters), uint64_t{1} << 60))
                          : static_cast<int64_t>((blocks + per_wave - 1) / per_wave) * spec.wave_ns;
   demand.begin_ns = begin_ns;
+  demand.sequence = whole.sequence;
   demand.held = !process.settings.model_mode;
   return demand;
 }
@@ -46,8 +50,12 @@ uint64_t enter_model(Process& process, int device, const KernelDemand& demand) {
     {
       Node::Guard guard(*process.node);
       guard.reap(false);
-      if (uint64_t ticket = start(guard->devices[device].model, demand)) return ticket;
+      if (uint64_t ticket = start(guard->devices[device].model, demand)) {
+        ThreadClock::release();  // the model knows what comes
+        return ticket;
+      }
       guard.reap(true);
+      ThreadClock::release();
     }
     process.node->sleep_until(INT64_MAX / 4, kFullTableSleep_ns);
   }
@@ -56,6 +64,8 @@ uint64_t enter_model(Process& process, int device, const KernelDemand& demand) {
 // Waits for the kernel's modelled end. Others may join or die meanwhile, so the prediction is asked
 // again after every sleep.
 int64_t leave_model(Process& process, int device, uint64_t ticket) {
+  const auto shortest_sleep_ns =
+      static_cast<int64_t>(kShortestSleep_ns * process.node->spec().time_scale);
   {
     Node::Guard guard(*process.node);
     release_hold(guard->devices[device].model, ticket);
@@ -68,10 +78,13 @@ int64_t leave_model(Process& process, int device, uint64_t ticket) {
       if (active_kernels(model) > 1) guard.reap(false);
       int64_t finish_ns = finished_at(model, ticket);
       if (finish_ns >= 0) {
+        ThreadClock::hold(finish_ns);  // before the model goes on
         remove(model, ticket);
         return finish_ns;
       }
       predicted_ns = predicted_finish(model, ticket);
+      // The model may stand still for somebody else.
+      predicted_ns = std::max(predicted_ns, guard.now_ns() + shortest_sleep_ns);
     }
     process.node->sleep_until(predicted_ns, kLongestSleep_ns);
   }
@@ -145,9 +158,7 @@ int64_t perform(Process& process, Context& context, const KernelLaunch& launch, 
   const emulated_kernel& kernel = *launch.function->kernel;
   void** parameters = const_cast<void**>(launch.parameters->pointers.data());
   begin_ns = std::max(begin_ns, launch.ready_ns);
-  // The launch overhead, if it is not over yet, is part of the wait for the modelled end.
-  KernelDemand demand = demand_of(process, context, kernel, launch.shape, parameters, begin_ns);
-  process.node->sleep_until(begin_ns, kLongestSleep_ns);
+  KernelDemand demand = demand_of(process, context, launch, parameters, begin_ns);
   uint64_t ticket = enter_model(process, context.device, demand);
   int64_t body_end_ns = 0;
   if (!process.settings.model_mode) {

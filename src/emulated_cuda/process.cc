@@ -77,6 +77,7 @@ CUresult Process::initialise() {
     log_refusal("cuInit", error.c_str());
     return CUDA_ERROR_OPERATING_SYSTEM;
   }
+  process->holds = std::make_unique<ClockHolds>(*process->node);
   process->visible = visible_devices(process->settings, *process->node);
   if (process->visible.empty()) return CUDA_ERROR_NO_DEVICE;
   process->row = process->node->claim_row();
@@ -113,7 +114,8 @@ CUresult Process::create_context(int ordinal, unsigned flags, bool primary, Cont
   context->limits[CU_LIMIT_STACK_SIZE] = 1024;
   context->limits[CU_LIMIT_PRINTF_FIFO_SIZE] = 1 << 20;
   context->limits[CU_LIMIT_MALLOC_HEAP_SIZE] = 8 << 20;
-  context->legacy = std::make_shared<Stream>(context.get(), CU_STREAM_DEFAULT, 0, next_id++);
+  context->legacy =
+      std::make_shared<Stream>(context.get(), CU_STREAM_DEFAULT, 0, next_id++, *holds);
   {
     Node::Guard guard(*node);
     guard->rows[row].contexts[device_index]++;
@@ -205,7 +207,8 @@ std::shared_ptr<Stream> per_thread_stream(Process& process, Context& context) {
   thread_local ThreadStreams mine;
   auto& stream = mine.by_context_id[context.id];
   if (!stream) {
-    stream = std::make_shared<Stream>(&context, CU_STREAM_DEFAULT, 0, process.next_id++);
+    stream =
+        std::make_shared<Stream>(&context, CU_STREAM_DEFAULT, 0, process.next_id++, *process.holds);
     std::lock_guard lock(context.order);
     context.streams.push_back(stream);
   }

@@ -149,6 +149,7 @@ class Process {
 
   Settings settings;
   std::unique_ptr<Node> node;
+  std::unique_ptr<ClockHolds> holds;
   uint32_t row = kNobody;
   uint64_t generation = 0;
   std::vector<int> visible;  // device of each ordinal

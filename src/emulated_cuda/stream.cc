@@ -1,11 +1,39 @@
 #include "emulated_cuda/stream.h"
 
 #include <signal.h>
+#include <sys/prctl.h>
 
 #include <algorithm>
 #include <thread>
 
 namespace lambent::emulated_cuda {
+
+void Completion::wait() const {
+  for (uint32_t seen; !((seen = state_.load(std::memory_order_acquire)) & kDone);) {
+    state_.wait(seen, std::memory_order_acquire);
+  }
+}
+
+void Completion::wait_as_stream() {
+  uint32_t seen = state_.load(std::memory_order_acquire);
+  while (!(seen & kDone)) {
+    if (!state_.compare_exchange_weak(seen, seen + kOneStream)) continue;
+    ThreadClock::release();
+    wait();
+    ThreadClock::adopt(finish_ns_);
+    return;
+  }
+}
+
+void Completion::complete(int64_t finish_ns, ClockHolds& holds) {
+  finish_ns_ = finish_ns;
+  uint32_t seen = state_.load(std::memory_order_relaxed), held = 0;
+  do {  // streams may still join while holds for the others are taken
+    holds.add(finish_ns, static_cast<int>((seen - held) / kOneStream));
+    held = seen;
+  } while (!state_.compare_exchange_weak(seen, kDone, std::memory_order_acq_rel));
+  state_.notify_all();
+}
 
 CompletionPtr Stream::submit(int64_t now_ns, std::vector<CompletionPtr> after, Work work) {
   auto completion = std::make_shared<Completion>();
@@ -13,6 +41,10 @@ CompletionPtr Stream::submit(int64_t now_ns, std::vector<CompletionPtr> after, W
   if (!started_) start_thread();
   queue_.push_back({now_ns, std::move(after), std::move(work), completion});
   last_ = completion;
+  if (asleep_) {  // the thread wakes later than it may begin
+    holds_.add(now_ns);
+    asleep_ = false;
+  }
   wake_.notify_one();
   return completion;
 }
@@ -48,22 +80,32 @@ void Stream::start_thread() {
 }
 
 void Stream::run() {
-  for (;;) {
+  // Modelled ends are waited for by sleeping: the usual slack of 50 us would show.
+  prctl(PR_SET_TIMERSLACK, 1);
+  ThreadClock::begin(&holds_);
+  for (bool slept = true;; slept = false) {
     std::unique_lock lock(mutex_);
-    wake_.wait(lock, [&] { return closing_ || !queue_.empty(); });
-    if (queue_.empty()) return;
+    if (queue_.empty()) {
+      ThreadClock::release();
+      asleep_ = slept = true;
+      wake_.wait(lock, [&] { return closing_ || !queue_.empty(); });
+      if (queue_.empty()) return;
+    }
+    if (slept) ThreadClock::adopt(queue_.front().submitted_ns);  // held by submit()
     Piece piece = std::move(queue_.front());
     queue_.pop_front();
     lock.unlock();
 
     int64_t begin_ns = std::max(piece.submitted_ns, last_finish_ns_);
     for (const CompletionPtr& other : piece.after) {
-      other->wait();
+      other->wait_as_stream();
       begin_ns = std::max(begin_ns, other->finish_ns());
     }
+    ThreadClock::hold(begin_ns);
     last_finish_ns_ = piece.work(begin_ns);
     piece.work = nullptr;
-    piece.completion->complete(last_finish_ns_);
+    ThreadClock::hold(last_finish_ns_);
+    piece.completion->complete(last_finish_ns_, holds_);
   }
 }
 

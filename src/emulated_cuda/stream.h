@@ -11,24 +11,24 @@
 #include <mutex>
 #include <vector>
 
+#include "emulated_cuda/clock_holds.h"
+
 namespace lambent::emulated_cuda {
 
 // The end of one piece of work, once it has ended. Shared by the stream, by events and by waiters.
 class Completion {
  public:
-  bool done() const { return done_.load(std::memory_order_acquire) != 0; }
-  void wait() const {
-    while (!done()) done_.wait(0, std::memory_order_acquire);
-  }
+  bool done() const { return state_.load(std::memory_order_acquire) & kDone; }
+  void wait() const;
   int64_t finish_ns() const { return finish_ns_; }  // only once done
-  void complete(int64_t finish_ns) {
-    finish_ns_ = finish_ns;
-    done_.store(1, std::memory_order_release);
-    done_.notify_all();
-  }
+  // Waits as a stream does, whose next operation may begin at this end: the calling thread, a
+  // stream's, holds the clock there when it wakes.
+  void wait_as_stream();
+  void complete(int64_t finish_ns, ClockHolds& holds);
 
  private:
-  std::atomic<int> done_{0};
+  static constexpr uint32_t kDone = 1, kOneStream = 2;
+  std::atomic<uint32_t> state_{0};  // kDone, and how many streams wait
   int64_t finish_ns_ = 0;
 };
 
@@ -39,8 +39,8 @@ using Work = std::function<int64_t(int64_t begin_ns)>;
 
 class Stream : public std::enable_shared_from_this<Stream> {
  public:
-  Stream(void* context, unsigned flags, int priority, uint64_t id)
-      : context(context), flags(flags), priority(priority), id(id) {}
+  Stream(void* context, unsigned flags, int priority, uint64_t id, ClockHolds& holds)
+      : context(context), flags(flags), priority(priority), id(id), holds_(holds) {}
 
   // Queues work behind everything queued before and behind `after`.
   CompletionPtr submit(int64_t now_ns, std::vector<CompletionPtr> after, Work work);
@@ -66,12 +66,14 @@ class Stream : public std::enable_shared_from_this<Stream> {
   void run();
   void start_thread();
 
+  ClockHolds& holds_;  // of the process, which outlives every stream
   mutable std::mutex mutex_;
   std::condition_variable wake_;
   std::deque<Piece> queue_;
   CompletionPtr last_;
   bool started_ = false;
   bool closing_ = false;
+  bool asleep_ = true;          // the thread has nothing to do and holds no clock
   int64_t last_finish_ns_ = 0;  // of the stream's thread alone
 };
 

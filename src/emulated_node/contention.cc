@@ -7,11 +7,19 @@ namespace lambent::emulated_node {
 
 namespace {
 
+constexpr int kMostEvents = 2 * kMaxKernels;  // each kernel begins and ends once
+
 struct Rates {
   int count = 0;
   int index[kMaxKernels];
   double rate[kMaxKernels];
 };
+
+bool runs_before(const ModelKernel& a, const ModelKernel& b) {
+  if (a.priority != b.priority) return a.priority < b.priority;
+  if (a.begin_ns != b.begin_ns) return a.begin_ns < b.begin_ns;
+  return a.sequence != b.sequence ? a.sequence < b.sequence : a.ticket < b.ticket;
+}
 
 // The speed of every running kernel, in work done per nanosecond.
 Rates rates_of(const DeviceModel& model) {
@@ -20,7 +28,7 @@ Rates rates_of(const DeviceModel& model) {
     if (model.kernels[i].state == KernelState::kRunning) rates.index[rates.count++] = i;
   }
   std::sort(rates.index, rates.index + rates.count,
-            [&](int a, int b) { return model.kernels[a].ticket < model.kernels[b].ticket; });
+            [&](int a, int b) { return runs_before(model.kernels[a], model.kernels[b]); });
   uint64_t contexts[kMaxKernels];
   int32_t free[kMaxKernels];
   int context_count = 0;
@@ -47,7 +55,8 @@ Rates rates_of(const DeviceModel& model) {
 
 bool any_held(const DeviceModel& model) {
   for (const ModelKernel& kernel : model.kernels) {
-    if (kernel.state != KernelState::kFree && kernel.held) return true;
+    bool begun = kernel.state == KernelState::kRunning || kernel.state == KernelState::kFinished;
+    if (begun && kernel.held) return true;
   }
   return false;
 }
@@ -79,6 +88,10 @@ void step(DeviceModel& model, int64_t limit_ns) {
     if (rates.rate[i] <= 0) continue;
     until = std::min(until, model.kernels[rates.index[i]].remaining_ns / rates.rate[i]);
   }
+  for (const ModelKernel& kernel : model.kernels) {
+    if (kernel.state != KernelState::kAhead) continue;
+    until = std::min(until, static_cast<double>(kernel.begin_ns - model.now_ns));
+  }
   int64_t passed = std::min<int64_t>(limit_ns - model.now_ns, std::llround(std::ceil(until)));
   for (int i = 0; i < rates.count; i++) {
     ModelKernel& kernel = model.kernels[rates.index[i]];
@@ -91,16 +104,33 @@ void step(DeviceModel& model, int64_t limit_ns) {
   }
   if (rates.count > 0 || any_held(model)) model.busy_ns += passed;
   model.now_ns += passed;
+  for (ModelKernel& kernel : model.kernels) {
+    bool begins = kernel.state == KernelState::kAhead && kernel.begin_ns <= model.now_ns;
+    if (begins) kernel.state = KernelState::kRunning;
+  }
 }
 
 }  // namespace
 
 void advance(DeviceModel& model, int64_t now_ns) {
   // A kernel that finishes at this very instant still has to be marked, hence the second condition.
-  for (int events = 0; model.now_ns < now_ns && events <= kMaxKernels; events++) {
+  for (int events = 0; model.now_ns < now_ns && events <= kMostEvents; events++) {
+    if (stands_still(model)) break;
     step(model, now_ns);
   }
   note_sample(model);
+}
+
+bool stands_still(const DeviceModel& model) {
+  return std::any_of(model.kernels, model.kernels + kMaxKernels, [](const ModelKernel& kernel) {
+    return kernel.state == KernelState::kFinished && kernel.awaited;
+  });
+}
+
+void stop_waiting(DeviceModel& model) {
+  for (ModelKernel& kernel : model.kernels) {
+    if (kernel.state == KernelState::kFinished) kernel.awaited = 0;
+  }
 }
 
 uint64_t start(DeviceModel& model, const KernelDemand& demand) {
@@ -112,9 +142,13 @@ uint64_t start(DeviceModel& model, const KernelDemand& demand) {
   slot->process = demand.process;
   slot->wanted = demand.multiprocessors;
   slot->remaining_ns = static_cast<double>(std::max<int64_t>(1, demand.duration_ns));
+  slot->begin_ns = demand.begin_ns;
   slot->finish_ns = 0;
+  slot->sequence = demand.sequence;
+  slot->priority = demand.priority;
   slot->held = demand.held;
-  slot->state = KernelState::kRunning;
+  slot->awaited = !demand.held;
+  slot->state = demand.begin_ns > model.now_ns ? KernelState::kAhead : KernelState::kRunning;
 
   // The caller may come late (a thread wakes microseconds after the instant that it waited for):
   // the kernel gets the work that it would have done since begin_ns at its present rate.
@@ -145,7 +179,7 @@ int64_t finished_at(const DeviceModel& model, uint64_t ticket) {
 
 int64_t predicted_finish(const DeviceModel& model, uint64_t ticket) {
   DeviceModel future = model;
-  for (int events = 0; events <= kMaxKernels; events++) {
+  for (int events = 0; events <= kMostEvents; events++) {
     int64_t finish = finished_at(future, ticket);
     if (finish >= 0) return finish;
     // Far enough for any single event, near enough to stay exact in a double.
@@ -155,7 +189,10 @@ int64_t predicted_finish(const DeviceModel& model, uint64_t ticket) {
 }
 
 void release_hold(DeviceModel& model, uint64_t ticket) {
-  if (ModelKernel* kernel = find(model, ticket)) kernel->held = 0;
+  ModelKernel* kernel = find(model, ticket);
+  if (!kernel) return;
+  kernel->held = 0;
+  kernel->awaited = kernel->state != KernelState::kFinished;
 }
 
 void remove(DeviceModel& model, uint64_t ticket) {
@@ -196,7 +233,7 @@ int active_kernels(const DeviceModel& model) {
 void repair(DeviceModel& model) {
   for (ModelKernel& kernel : model.kernels) {
     bool known = kernel.state == KernelState::kFree || kernel.state == KernelState::kRunning ||
-                 kernel.state == KernelState::kFinished;
+                 kernel.state == KernelState::kFinished || kernel.state == KernelState::kAhead;
     if (!known || !std::isfinite(kernel.remaining_ns)) kernel.state = KernelState::kFree;
     kernel.remaining_ns = std::max(0.0, kernel.remaining_ns);
   }

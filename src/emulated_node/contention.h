@@ -2,10 +2,16 @@
 // clock, lock or allocation. The state lies in the shared node file; whoever holds the node's lock
 // calls these functions with the present virtual time.
 //
-// Kernels of one context run side by side: in order of their tickets each takes the
-// multiprocessors it wants from those still free, the last perhaps fewer, and runs proportionally
-// slower. Contexts take turns: with k of them active each gets 1 / (k (1 + penalty (k - 1))).
-// Between two events every rate is constant, so finishing times are exact.
+// Kernels of one context run side by side: in order of priority, beginning and submission each
+// takes the multiprocessors it wants from those still free, the last perhaps fewer, and runs
+// proportionally slower. Contexts take turns: with k of them active each gets
+// 1 / (k (1 + penalty (k - 1))). Between two events every rate is constant, so finishing times are
+// exact.
+//
+// What comes after a kernel often begins at its very end, but its owner hears of the end only when
+// a thread has woken up. So the model stands still at the end of an awaited kernel until the owner
+// has looked (remove()): whatever it starts then joins at the exact instant, and finishing times do
+// not depend on how late threads wake.
 //
 // Every field is valid on its own (no links, no totals over fields): a writer killed half-way
 // leaves a state that repair() can make consistent.
@@ -18,7 +24,7 @@ namespace lambent::emulated_node {
 constexpr int kMaxKernels = 128;
 constexpr int kUtilizationSamples = 64;
 
-enum class KernelState : uint32_t { kFree = 0, kRunning = 1, kFinished = 2 };
+enum class KernelState : uint32_t { kFree = 0, kRunning = 1, kFinished = 2, kAhead = 3 };
 
 struct ModelKernel {
   uint64_t ticket;
@@ -26,9 +32,13 @@ struct ModelKernel {
   uint32_t process;     // whose kernel it is, for remove_process
   uint32_t wanted;      // multiprocessors it can use
   double remaining_ns;  // work left, alone and with all that it wants
+  int64_t begin_ns;     // when kAhead: the instant at which it will begin
   int64_t finish_ns;    // when kFinished: the exact instant
+  uint64_t sequence;    // order of submission, among equals
   KernelState state;
-  uint32_t held;  // its body still runs on the host: the device counts as busy
+  int32_t priority;  // lower runs first, as CUDA has it
+  uint32_t held;     // its body still runs on the host: the device counts as busy
+  uint32_t awaited;  // the model stands still at its end
 };
 
 struct UtilizationSample {
@@ -52,14 +62,22 @@ struct KernelDemand {
   uint32_t process;
   uint32_t multiprocessors;
   int64_t duration_ns;  // alone on the device
-  int64_t begin_ns;     // not after now; what it could have done since then is credited to it
+  int64_t begin_ns;     // if before now: what it could have done since then is credited to it
+  uint64_t sequence;
+  int32_t priority;
+  // Its body runs on the host: not awaited before release_hold(), for that may take any time.
   bool held;
 };
 
-// Moves the model on to `now_ns`; an earlier instant changes nothing.
+// Moves the model on to `now_ns`, or to the end of an awaited kernel; an earlier instant changes
+// nothing.
 void advance(DeviceModel& model, int64_t now_ns);
 
-// Adds a kernel at the model's present and returns its ticket, or 0 if kMaxKernels are there.
+// Whether the model stands at the end of an awaited kernel; stop_waiting() lets it go on for good.
+bool stands_still(const DeviceModel& model);
+void stop_waiting(DeviceModel& model);
+
+// Adds a kernel and returns its ticket, or 0 if kMaxKernels are there.
 uint64_t start(DeviceModel& model, const KernelDemand& demand);
 
 // When the kernel finished, or -1 if it still runs. A ticket that is gone counts as finished now.

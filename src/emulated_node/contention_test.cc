@@ -14,8 +14,24 @@ class Contention : public testing::Test {
     model->window_ns = 1000;
   }
   uint64_t launch(uint64_t context, uint32_t multiprocessors, int64_t duration_ns) {
-    return start(*model, {context, static_cast<uint32_t>(context), multiprocessors, duration_ns,
-                          model->now_ns, false});
+    return launch_at(model->now_ns, context, multiprocessors, duration_ns);
+  }
+  // Not awaited: the model goes on over its end.
+  uint64_t launch_at(int64_t begin_ns, uint64_t context, uint32_t multiprocessors,
+                     int64_t duration_ns) {
+    uint64_t ticket = start(*model, demand(begin_ns, context, multiprocessors, duration_ns));
+    for (ModelKernel& kernel : model->kernels) {
+      if (kernel.ticket == ticket) kernel.awaited = 0;
+    }
+    return ticket;
+  }
+  static KernelDemand demand(int64_t begin_ns, uint64_t context, uint32_t multiprocessors,
+                             int64_t duration_ns) {
+    return {.context = context,
+            .process = static_cast<uint32_t>(context),
+            .multiprocessors = multiprocessors,
+            .duration_ns = duration_ns,
+            .begin_ns = begin_ns};
   }
   int64_t finish(uint64_t ticket) { return finished_at(*model, ticket); }
 
@@ -99,12 +115,85 @@ TEST_F(Contention, HowOftenTheModelIsAskedChangesNothing) {
 
 TEST_F(Contention, AStarterThatComesLateIsCreditedWhatItMissed) {
   advance(*model, 500);
-  uint64_t kernel = start(*model, {1, 1, 8, 1000, 400, false});
+  uint64_t kernel = launch_at(400, 1, 8, 1000);
   EXPECT_EQ(predicted_finish(*model, kernel), 1400);
-  uint64_t shorter = start(*model, {1, 1, 8, 10, 400, false});
+  uint64_t shorter = launch_at(400, 1, 8, 10);
   advance(*model, 5000);
   EXPECT_EQ(finish(kernel), 1400);
   EXPECT_LE(finish(shorter), 1410);
+}
+
+TEST_F(Contention, AKernelMayBeGivenBeforeItBegins) {
+  uint64_t early = launch(1, 8, 1000), later = launch_at(500, 2, 8, 200);
+  EXPECT_EQ(predicted_finish(*model, early), 1200);
+  advance(*model, 499);
+  EXPECT_EQ(active_kernels(*model), 1);
+  advance(*model, 5000);
+  EXPECT_EQ(finish(later), 900);
+  EXPECT_EQ(finish(early), 1200);
+  EXPECT_EQ(model->busy_ns, 1200);
+}
+
+TEST_F(Contention, TheModelStandsAtTheEndOfAnAwaitedKernel) {
+  uint64_t first = start(*model, demand(0, 1, 8, 1000));
+  uint64_t other = launch(2, 8, 3000);
+  advance(*model, 9000);
+  EXPECT_TRUE(stands_still(*model));
+  EXPECT_EQ(model->now_ns, 2000);
+  EXPECT_EQ(finish(other), -1);
+  // The owner looks late, and what it starts next joins where the first one ended.
+  uint64_t next = launch_at(2000, 1, 8, 1000);
+  remove(*model, first);
+  EXPECT_FALSE(stands_still(*model));
+  advance(*model, 9000);
+  EXPECT_EQ(finish(next), 4000);
+  EXPECT_EQ(finish(other), 5000);
+}
+
+TEST_F(Contention, AKernelWhoseBodyRunsIsNotAwaitedBeforeTheBodyEnds) {
+  KernelDemand with_body = demand(0, 1, 8, 1000);
+  with_body.held = true;
+  uint64_t kernel = start(*model, with_body);
+  advance(*model, 500);
+  release_hold(*model, kernel);
+  advance(*model, 3000);
+  EXPECT_EQ(model->now_ns, 1000);
+  remove(*model, kernel);
+  with_body.begin_ns = 1000;
+  start(*model, with_body);
+  advance(*model, 3000);
+  EXPECT_EQ(model->now_ns, 3000);
+  EXPECT_FALSE(stands_still(*model));
+}
+
+TEST_F(Contention, WaitingCanBeGivenUp) {
+  start(*model, demand(0, 1, 8, 1000));
+  advance(*model, 3000);
+  ASSERT_TRUE(stands_still(*model));
+  stop_waiting(*model);
+  advance(*model, 3000);
+  EXPECT_EQ(model->now_ns, 3000);
+}
+
+TEST_F(Contention, AmongEqualsTheOneSubmittedFirstRunsFirstWhoeverComesFirst) {
+  KernelDemand first = demand(0, 1, 8, 1000), second = demand(0, 1, 8, 1000);
+  first.sequence = 1;
+  second.sequence = 2;
+  uint64_t b = start(*model, second), a = start(*model, first);
+  advance(*model, 5000);
+  remove(*model, a);
+  advance(*model, 5000);
+  EXPECT_EQ(predicted_finish(*model, b), 2000);
+}
+
+TEST_F(Contention, AHigherPriorityTakesTheRoomFromARunningKernel) {
+  uint64_t low = launch(1, 8, 1000);
+  advance(*model, 400);
+  KernelDemand urgent = demand(400, 1, 8, 300);
+  urgent.priority = -5;
+  uint64_t high = start(*model, urgent);
+  EXPECT_EQ(predicted_finish(*model, high), 700);
+  EXPECT_EQ(predicted_finish(*model, low), 1300);
 }
 
 TEST_F(Contention, UtilizationIsTheBusyShareOfTheLastWindow) {

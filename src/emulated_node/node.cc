@@ -73,6 +73,7 @@ void clear_row(NodeState& state, uint32_t index, int64_t now_ns) {
       link.last_process = kNobody;
     }
   }
+  state.holds[index] = {};
   std::memset(static_cast<void*>(&state.rows[index]), 0, sizeof state.rows[index]);
 }
 
@@ -170,7 +171,44 @@ Node::Guard::Guard(Node& node) : node_(node), threads_(node.threads_) {
     state.epoch_real_ns = real_now_ns();
     state.epoch_virtual_ns = now_ns_ = state.devices[0].model.now_ns;
   }
-  for (int i = 0; i < state.spec.device_count; i++) advance(state.devices[i].model, now_ns_);
+  advance_models();
+}
+
+// Virtual instants stay exact although threads wake late: nothing moves past an instant at which
+// somebody may still start something. Who does not come in time is left behind.
+void Node::Guard::advance_models() {
+  NodeState& state = *node_.state_;
+  int64_t real_ns = 0;  // read when needed
+  auto overdue = [&](int64_t since_real_ns) {
+    if (!real_ns) real_ns = real_now_ns();
+    return real_ns - since_real_ns > kLongestStand_ns || real_ns < since_real_ns;
+  };
+  int64_t until_ns = now_ns_;
+  for (uint32_t i = 0; i < std::min<uint32_t>(state.row_bound, kMaxProcesses); i++) {
+    ClockHold& hold = state.holds[i];
+    int64_t at_ns = __atomic_load_n(&hold.at_ns, __ATOMIC_ACQUIRE);
+    if (at_ns == 0 || at_ns >= until_ns) continue;
+    if (overdue(hold.since_real_ns)) {
+      __atomic_store_n(&hold.at_ns, 0, __ATOMIC_RELEASE);
+      state.clock_slips++;
+    } else {
+      until_ns = at_ns;
+    }
+  }
+  for (int i = 0; i < state.spec.device_count; i++) {
+    DeviceState& device = state.devices[i];
+    advance(device.model, until_ns);
+    if (!stands_still(device.model)) {
+      device.standing_since_real_ns = 0;
+    } else if (device.standing_since_real_ns == 0) {
+      device.standing_since_real_ns = real_now_ns();
+    } else if (overdue(device.standing_since_real_ns)) {
+      stop_waiting(device.model);
+      device.standing_since_real_ns = 0;
+      state.clock_slips++;
+      advance(device.model, until_ns);
+    }
+  }
 }
 
 Node::Guard::~Guard() {
@@ -256,6 +294,13 @@ void Node::sleep_until(int64_t virtual_ns, int64_t longest_real_ns) const {
   if (wait <= 0) return;
   timespec span{wait / 1'000'000'000, wait % 1'000'000'000};
   clock_nanosleep(CLOCK_MONOTONIC, 0, &span, nullptr);
+}
+
+void Node::hold_clock(int64_t at_ns) {
+  if (own_row_ == kNobody) return;
+  ClockHold& hold = state_->holds[own_row_];
+  if (at_ns != 0) hold.since_real_ns = real_now_ns();
+  __atomic_store_n(&hold.at_ns, at_ns, __ATOMIC_RELEASE);
 }
 
 void Node::spend(int64_t virtual_ns) const {

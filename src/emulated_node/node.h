@@ -18,6 +18,7 @@
 namespace lambent::emulated_node {
 
 constexpr int kMaxProcesses = 512;
+constexpr int64_t kLongestStand_ns = 100'000'000;  // real time
 constexpr uint32_t kNobody = 0xFFFFFFFF;
 
 enum class Direction { kHostToDevice = 0, kDeviceToHost = 1 };
@@ -32,6 +33,7 @@ struct LinkClock {
 
 struct DeviceState {
   DeviceModel model;
+  int64_t standing_since_real_ns;  // 0: the model does not stand still
   LinkClock links[2];
 };
 
@@ -45,6 +47,13 @@ struct ProcessRow {
   char program[32];
 };
 
+// A process's hold on the clock: models stand still at this instant, where it is about to start
+// something.
+struct ClockHold {
+  int64_t at_ns;  // 0: none
+  int64_t since_real_ns;
+};
+
 struct NodeState {
   uint64_t magic;
   uint64_t layout;     // sizeof(NodeState): a file of another version is refused
@@ -54,7 +63,9 @@ struct NodeState {
   int64_t epoch_real_ns, epoch_virtual_ns;
   int64_t last_reap_ns;
   NodeSpec spec;
+  uint64_t clock_slips;  // how often a hold or an awaited kernel was given up
   DeviceState devices[kMaxDevices];
+  ClockHold holds[kMaxProcesses];
   ProcessRow rows[kMaxProcesses];
 };
 
@@ -74,7 +85,8 @@ class Node {
   const DeviceSpec& device() const { return spec_.device; }
   const DeviceSpec& spec_of(int) const { return spec_.device; }
 
-  // Holds the node's lock for its lifetime; all models stand at the present when it is made.
+  // Holds the node's lock for its lifetime; when it is made all models stand at the present, or
+  // where a process has to look or to start something first (for at most kLongestStand_ns).
   class Guard {
    public:
     explicit Guard(Node& node);
@@ -94,6 +106,8 @@ class Node {
                      uint32_t process);
 
    private:
+    void advance_models();
+
     Node& node_;
     std::unique_lock<std::mutex> threads_;
     int64_t now_ns_;
@@ -107,6 +121,9 @@ class Node {
   int64_t now_ns() const;
   // Sleeps until the virtual instant, or shortly before `longest_real_ns` have passed.
   void sleep_until(int64_t virtual_ns, int64_t longest_real_ns) const;
+  // The instant, or 0 for none, at which this process will start something: models do not go past
+  // it. Without the lock; earlier than the last one only while that is still in force, or late.
+  void hold_clock(int64_t at_ns);
   // Lets this thread spend virtual time on the host; small amounts are saved up.
   void spend(int64_t virtual_ns) const;
 
