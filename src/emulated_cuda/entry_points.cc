@@ -18,6 +18,7 @@
 extern "C" {
 __attribute__((visibility("hidden"))) unsigned char emulated_cuda_diverted = 0;
 __attribute__((visibility("hidden"))) extern const char* const emulated_cuda_names[];
+__attribute__((visibility("hidden"))) extern const char* const emulated_cuda_reasons[];
 __attribute__((visibility("hidden"))) extern const unsigned emulated_cuda_name_count;
 __attribute__((visibility("hidden"))) int emulated_cuda_divert(unsigned call);
 __attribute__((visibility("hidden"))) CUresult emulated_cuda_refuse(unsigned call);
@@ -152,6 +153,6 @@ int emulated_cuda_divert(unsigned call) {
 
 // A function that is exported but not emulated says so once, and refuses.
 CUresult emulated_cuda_refuse(unsigned call) {
-  log_refusal(emulated_cuda_names[call], "not emulated");
+  log_refusal(emulated_cuda_names[call], emulated_cuda_reasons[call]);
   return CUDA_ERROR_NOT_SUPPORTED;
 }
