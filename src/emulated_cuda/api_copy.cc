@@ -9,6 +9,7 @@ namespace {
 
 CUresult copy(Process& process, const std::shared_ptr<Context>& context,
               const std::shared_ptr<Stream>& stream, const Copy& copy, bool synchronous) {
+  if (!copy.permitted()) return CUDA_ERROR_INVALID_VALUE;
   CompletionPtr end;
   if (CUresult result = enqueue(process, context, stream, copy, &end)) return result;
   if (synchronous || copy.pageable()) end->wait();
@@ -117,6 +118,7 @@ CUresult fill(CUdeviceptr to, size_t pitch, Element value, size_t width, size_t 
       !resolve_device(*process, to, (height - 1) * pitch + row_bytes, &target)) {
     return CUDA_ERROR_INVALID_VALUE;
   }
+  if (target.access != Access::kReadWrite) return CUDA_ERROR_INVALID_VALUE;
   Fill fill{target, pitch, value, sizeof(Element), width, height};
   CompletionPtr end;
   if (CUresult result = enqueue(*process, context, stream, fill, &end)) return result;

@@ -1,7 +1,6 @@
-// Device memory and page-locked host memory: allocation, release, questions about addresses.
+// Device memory and page-locked host memory: allocation and release.
 #include <algorithm>
 #include <cmath>
-#include <cstring>
 
 #include "emulated_cuda/api.h"
 
@@ -26,64 +25,6 @@ CUresult allocate(Process& process, Context& context, size_t bytes, CUdeviceptr*
   process.node->spend(process.spec(context.device).allocation_ns);
   *address = allocation->base;
   return CUDA_SUCCESS;
-}
-
-bool is_device(MemoryKind kind) {
-  return kind == MemoryKind::kDevice || kind == MemoryKind::kModule;
-}
-
-// Answers one attribute into `data`; host addresses that the driver does not know have none.
-CUresult pointer_attribute(const Process& process, const Allocation& allocation,
-                           CUpointer_attribute attribute, uintptr_t address, void* data) {
-  auto put = [data](auto value) { std::memcpy(data, &value, sizeof value); };
-  switch (attribute) {
-    case CU_POINTER_ATTRIBUTE_CONTEXT:
-      put(allocation.context);
-      return CUDA_SUCCESS;
-    case CU_POINTER_ATTRIBUTE_MEMORY_TYPE:
-      put(static_cast<unsigned>(is_device(allocation.kind) ? CU_MEMORYTYPE_DEVICE
-                                                           : CU_MEMORYTYPE_HOST));
-      return CUDA_SUCCESS;
-    case CU_POINTER_ATTRIBUTE_DEVICE_POINTER:
-      put(static_cast<CUdeviceptr>(address));
-      return CUDA_SUCCESS;
-    case CU_POINTER_ATTRIBUTE_HOST_POINTER:
-      if (is_device(allocation.kind)) return CUDA_ERROR_INVALID_VALUE;
-      put(address);
-      return CUDA_SUCCESS;
-    case CU_POINTER_ATTRIBUTE_BUFFER_ID:
-      put(static_cast<unsigned long long>(allocation.id));
-      return CUDA_SUCCESS;
-    case CU_POINTER_ATTRIBUTE_SYNC_MEMOPS:
-    case CU_POINTER_ATTRIBUTE_IS_MANAGED:
-    case CU_POINTER_ATTRIBUTE_IS_LEGACY_CUDA_IPC_CAPABLE:
-    case CU_POINTER_ATTRIBUTE_IS_GPU_DIRECT_RDMA_CAPABLE:
-      put(0);
-      return CUDA_SUCCESS;
-    case CU_POINTER_ATTRIBUTE_ALLOWED_HANDLE_TYPES:
-    case CU_POINTER_ATTRIBUTE_MEMPOOL_HANDLE:
-      put(static_cast<unsigned long long>(0));
-      return CUDA_SUCCESS;
-    case CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL: {
-      auto it = std::find(process.visible.begin(), process.visible.end(), allocation.device);
-      put(static_cast<int>(it - process.visible.begin()));
-      return CUDA_SUCCESS;
-    }
-    case CU_POINTER_ATTRIBUTE_RANGE_START_ADDR:
-      put(static_cast<CUdeviceptr>(allocation.base));
-      return CUDA_SUCCESS;
-    case CU_POINTER_ATTRIBUTE_RANGE_SIZE:
-      put(allocation.bytes);
-      return CUDA_SUCCESS;
-    case CU_POINTER_ATTRIBUTE_MAPPED:
-      put(1);
-      return CUDA_SUCCESS;
-    case CU_POINTER_ATTRIBUTE_ACCESS_FLAGS:
-      put(static_cast<int>(CU_MEM_ACCESS_FLAGS_PROT_READWRITE));
-      return CUDA_SUCCESS;
-    default:
-      return CUDA_ERROR_NOT_SUPPORTED;
-  }
 }
 
 }  // namespace
@@ -139,15 +80,6 @@ CUresult cuMemFreeAsync(CUdeviceptr address, CUstream handle) {
   return enqueue(*process, context, stream, MemoryFree{address});
 }
 
-CUresult cuMemGetAddressRange_v2(CUdeviceptr* base, size_t* bytes, CUdeviceptr address) {
-  WITH_CONTEXT();
-  auto allocation = process->memory.find(address, 1);
-  if (!allocation || !is_device(allocation->kind)) return CUDA_ERROR_NOT_FOUND;
-  if (base) *base = allocation->base;
-  if (bytes) *bytes = allocation->bytes;
-  return CUDA_SUCCESS;
-}
-
 CUresult cuMemHostAlloc(void** address, size_t bytes, unsigned int flags) {
   WITH_CONTEXT();
   constexpr unsigned kKnown =
@@ -194,7 +126,7 @@ CUresult cuMemHostGetDevicePointer_v2(CUdeviceptr* device, void* address, unsign
   WITH_CONTEXT();
   if (!device || flags) return CUDA_ERROR_INVALID_VALUE;
   auto allocation = process->memory.find(reinterpret_cast<uintptr_t>(address), 1);
-  if (!allocation || is_device(allocation->kind)) return CUDA_ERROR_INVALID_VALUE;
+  if (!allocation || allocation->on_device()) return CUDA_ERROR_INVALID_VALUE;
   *device = reinterpret_cast<CUdeviceptr>(address);
   return CUDA_SUCCESS;
 }
@@ -206,49 +138,5 @@ CUresult cuMemHostGetFlags(unsigned int* flags, void* address) {
     return CUDA_ERROR_INVALID_VALUE;
   }
   *flags = allocation->flags | CU_MEMHOSTALLOC_DEVICEMAP;
-  return CUDA_SUCCESS;
-}
-
-CUresult cuPointerGetAttribute(void* data, CUpointer_attribute attribute, CUdeviceptr address) {
-  WITH_PROCESS();
-  if (!data) return CUDA_ERROR_INVALID_VALUE;
-  auto allocation = process->memory.find(address, 1);
-  if (!allocation) return CUDA_ERROR_INVALID_VALUE;
-  return pointer_attribute(*process, *allocation, attribute, address, data);
-}
-
-// Unlike the single question this one answers zero for an unknown address.
-CUresult cuPointerGetAttributes(unsigned int count, CUpointer_attribute* attributes, void** data,
-                                CUdeviceptr address) {
-  WITH_PROCESS();
-  if (!attributes || !data) return CUDA_ERROR_INVALID_VALUE;
-  auto allocation = process->memory.find(address, 1);
-  for (unsigned i = 0; i < count; i++) {
-    if (allocation &&
-        pointer_attribute(*process, *allocation, attributes[i], address, data[i]) == CUDA_SUCCESS) {
-      continue;
-    }
-    switch (attributes[i]) {
-      case CU_POINTER_ATTRIBUTE_CONTEXT:
-      case CU_POINTER_ATTRIBUTE_DEVICE_POINTER:
-      case CU_POINTER_ATTRIBUTE_HOST_POINTER:
-      case CU_POINTER_ATTRIBUTE_BUFFER_ID:
-      case CU_POINTER_ATTRIBUTE_RANGE_START_ADDR:
-      case CU_POINTER_ATTRIBUTE_RANGE_SIZE:
-      case CU_POINTER_ATTRIBUTE_ALLOWED_HANDLE_TYPES:
-      case CU_POINTER_ATTRIBUTE_MEMPOOL_HANDLE:
-        std::memset(data[i], 0, 8);
-        break;
-      case CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL: {
-        int none = CU_DEVICE_INVALID;
-        std::memcpy(data[i], &none, sizeof none);
-        break;
-      }
-      case CU_POINTER_ATTRIBUTE_P2P_TOKENS:
-        return CUDA_ERROR_NOT_SUPPORTED;
-      default:
-        std::memset(data[i], 0, 4);
-    }
-  }
   return CUDA_SUCCESS;
 }

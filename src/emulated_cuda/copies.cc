@@ -51,8 +51,9 @@ bool resolve_device(const Process& process, CUdeviceptr address, size_t bytes, S
   auto allocation = process.memory.find(address, bytes);
   if (!allocation) return false;
   side->address = address;
+  side->access = allocation->access;
   side->pinned = true;
-  side->device = allocation->kind == MemoryKind::kDevice || allocation->kind == MemoryKind::kModule;
+  side->device = allocation->on_device();
   side->device_index = allocation->device;
   if (allocation->backing_bytes < allocation->bytes) side->backing = allocation->backing_bytes;
   return true;
@@ -63,8 +64,8 @@ Side resolve_host(const Process& process, const void* address, size_t bytes) {
   side.address = reinterpret_cast<uintptr_t>(address);
   auto allocation = process.memory.find(side.address, bytes);
   side.pinned = allocation.has_value();
-  side.device = allocation && (allocation->kind == MemoryKind::kDevice ||
-                               allocation->kind == MemoryKind::kModule);
+  side.device = allocation && allocation->on_device();
+  if (allocation) side.access = allocation->access;
   return side;
 }
 

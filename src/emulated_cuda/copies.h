@@ -6,6 +6,7 @@
 #include <cstdint>
 
 #include "cuda_abi/driver_types.h"
+#include "emulated_cuda/memory.h"
 
 namespace lambent::emulated_cuda {
 
@@ -17,7 +18,8 @@ struct Side {
   uintptr_t address = 0;
   bool device = false;
   bool pinned = false;  // known to the driver
-  size_t backing = 0;   // real bytes behind the allocation; 0: all
+  Access access = Access::kReadWrite;
+  size_t backing = 0;  // real bytes behind the allocation; 0: all
   int device_index = 0;
 };
 
@@ -34,6 +36,8 @@ struct Copy {
   // Whoever asked for it must wait: the owner of pageable memory may reuse it once the call
   // returns.
   bool pageable() const { return !to.pinned || !from.pinned; }
+  // Whether mapped memory at either end has been opened for it.
+  bool permitted() const { return to.access == Access::kReadWrite && from.access != Access::kNone; }
 };
 
 // Writes `value`, of 1, 2 or 4 bytes, `width` times into each row.
@@ -45,7 +49,7 @@ struct Fill {
   size_t width, height;
 };
 
-// Finds the device allocation that holds all of a range; false if there is none.
+// Finds the allocation that holds all of a range; false if there is none.
 bool resolve_device(const Process& process, CUdeviceptr address, size_t bytes, Side* side);
 // What lies at a host address: page-locked memory, a device's that the host sees, or pageable.
 Side resolve_host(const Process& process, const void* address, size_t bytes);

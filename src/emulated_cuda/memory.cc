@@ -77,6 +77,20 @@ bool Memory::add(uintptr_t base, size_t bytes, MemoryKind kind, unsigned flags, 
   return true;
 }
 
+void Memory::add_mapping(uintptr_t base, size_t bytes, size_t backing_bytes, int device,
+                         unsigned handle_types) {
+  std::lock_guard lock(mutex_);
+  allocations_[base] = {
+      base,    bytes,        0,          backing_bytes, MemoryKind::kMapped, device,
+      nullptr, handle_types, next_id_++, Access::kNone};
+}
+
+void Memory::set_access(uintptr_t base, Access access) {
+  std::lock_guard lock(mutex_);
+  auto it = allocations_.find(base);
+  if (it != allocations_.end()) it->second.access = access;
+}
+
 std::optional<Allocation> Memory::release(uintptr_t base, MemoryKind kind) {
   std::lock_guard lock(mutex_);
   auto it = allocations_.find(base);
@@ -112,10 +126,21 @@ std::optional<Allocation> Memory::find(uintptr_t address, size_t bytes) const {
   std::lock_guard lock(mutex_);
   auto it = allocations_.upper_bound(address);
   if (it == allocations_.begin()) return std::nullopt;
-  const Allocation& allocation = std::prev(it)->second;
+  --it;
+  Allocation allocation = it->second;
   size_t offset = address - allocation.base;
   if (offset >= allocation.bytes) return std::nullopt;
-  if (bytes > allocation.bytes - offset) return std::nullopt;
+  size_t covered = allocation.bytes - offset;
+  while (bytes > covered) {
+    uintptr_t end = it->first + it->second.bytes;
+    ++it;
+    if (it == allocations_.end() || it->first != end) return std::nullopt;
+    if (it->second.kind != MemoryKind::kMapped || allocation.kind != MemoryKind::kMapped) {
+      return std::nullopt;
+    }
+    allocation.access = std::min(allocation.access, it->second.access);
+    covered += it->second.bytes;
+  }
   return allocation;
 }
 
@@ -142,9 +167,9 @@ uintptr_t Memory::carve(size_t bytes) {
 }
 
 void Memory::give_back(const Allocation& allocation) {
-  if (allocation.kind == MemoryKind::kHostRegistered || allocation.kind == MemoryKind::kModule) {
-    return;
-  }
+  bool ours =
+      allocation.kind == MemoryKind::kDevice || allocation.kind == MemoryKind::kHostAllocated;
+  if (!ours) return;
   bool carved = allocation.kind == MemoryKind::kDevice && allocation.bytes < kOwnMappingBytes;
   if (!carved) {
     munmap(reinterpret_cast<void*>(allocation.base), round_up(allocation.bytes, kPage));

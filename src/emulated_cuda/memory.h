@@ -10,7 +10,10 @@
 
 namespace lambent::emulated_cuda {
 
-enum class MemoryKind { kDevice, kHostAllocated, kHostRegistered, kModule };
+enum class MemoryKind { kDevice, kHostAllocated, kHostRegistered, kModule, kMapped };
+
+// What may be done to an allocation's bytes; only mapped memory is ever less than kReadWrite.
+enum class Access : uint8_t { kNone = 0, kRead = 1, kReadWrite = 3 };
 
 struct Allocation {
   uintptr_t base;
@@ -20,8 +23,15 @@ struct Allocation {
   MemoryKind kind;
   int device;
   void* context;
-  unsigned flags;
+  unsigned flags;  // as the program gave them; of mapped memory: the types it may be exported as
   uint64_t id;
+  Access access = Access::kReadWrite;
+
+  // Whether it is the device's memory rather than the host's.
+  bool on_device() const {
+    return kind == MemoryKind::kDevice || kind == MemoryKind::kModule ||
+           (kind == MemoryKind::kMapped && device >= 0);
+  }
 };
 
 class Memory {
@@ -36,6 +46,11 @@ class Memory {
   bool add(uintptr_t base, size_t bytes, MemoryKind kind, unsigned flags, int device,
            void* context);
 
+  // Notes memory mapped by VirtualMemory, which nobody may touch yet; device -1: of the host.
+  void add_mapping(uintptr_t base, size_t bytes, size_t backing_bytes, int device,
+                   unsigned handle_types);
+  void set_access(uintptr_t base, Access access);
+
   // The allocation that begins at `base` and is of this kind, taken out; its addresses are invalid
   // from now on.
   std::optional<Allocation> release(uintptr_t base, MemoryKind kind);
@@ -43,7 +58,8 @@ class Memory {
   uint64_t release_all(void* context);
   void forget_module(uintptr_t base);
 
-  // The allocation that contains all of [address, address + bytes); empty ranges need one byte.
+  // The allocation that contains all of [address, address + bytes); empty ranges need one byte. A
+  // range may run over mappings that adjoin: then the first, with the least access of all.
   std::optional<Allocation> find(uintptr_t address, size_t bytes) const;
 
  private:

@@ -14,6 +14,7 @@
 #include "emulated_cuda/image.h"
 #include "emulated_cuda/memory.h"
 #include "emulated_cuda/stream.h"
+#include "emulated_cuda/virtual_memory.h"
 #include "emulated_node/node.h"
 #include "emulated_node/settings.h"
 
@@ -44,6 +45,12 @@ class Handles {
     auto object = std::move(it->second);
     objects_.erase(it);
     return object;
+  }
+  std::vector<std::shared_ptr<T>> all() const {
+    std::lock_guard lock(mutex_);
+    std::vector<std::shared_ptr<T>> found;
+    for (const auto& [handle, object] : objects_) found.push_back(object);
+    return found;
   }
   template <class Predicate>
   std::vector<std::shared_ptr<T>> remove_if(Predicate predicate) {
@@ -155,6 +162,8 @@ class Process {
   std::vector<int> visible;  // device of each ordinal
 
   Memory memory;
+  VirtualMemory virtual_memory{memory};
+  std::shared_ptr<Backing> backing = std::make_shared<Backing>();  // as the memory made of it lives
   BlockPool blocks;
   Handles<Context> contexts;
   Handles<Stream> streams;

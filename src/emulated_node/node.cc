@@ -74,6 +74,7 @@ void clear_row(NodeState& state, uint32_t index, int64_t now_ns) {
     }
   }
   state.holds[index] = {};
+  drop_holder(state.shared, index);
   std::memset(static_cast<void*>(&state.rows[index]), 0, sizeof state.rows[index]);
 }
 
@@ -239,7 +240,7 @@ void Node::Guard::reap(bool eager) {
 
 uint64_t Node::Guard::used_bytes(int device) const {
   const NodeState& state = *node_.state_;
-  uint64_t total = 0;
+  uint64_t total = shared_bytes(state.shared, device);
   for (uint32_t i = 0; i < std::min<uint32_t>(state.row_bound, kMaxProcesses); i++) {
     if (state.rows[i].used) total += state.rows[i].bytes[device];
   }

@@ -14,11 +14,13 @@
 
 #include "emulated_node/contention.h"
 #include "emulated_node/machine.h"
+#include "emulated_node/shared_memory.h"
 
 namespace lambent::emulated_node {
 
 constexpr int kMaxProcesses = 512;
 constexpr int64_t kLongestStand_ns = 100'000'000;  // real time
+static_assert(kMaxProcesses == kMaxHolders);
 constexpr uint32_t kNobody = 0xFFFFFFFF;
 
 enum class Direction { kHostToDevice = 0, kDeviceToHost = 1 };
@@ -67,6 +69,7 @@ struct NodeState {
   DeviceState devices[kMaxDevices];
   ClockHold holds[kMaxProcesses];
   ProcessRow rows[kMaxProcesses];
+  SharedMemory shared;
 };
 
 class Node {

@@ -63,9 +63,11 @@ nvmlReturn_t processes(nvmlDevice_t handle, unsigned* count, Info* infos, Set se
   unsigned room = infos ? *count : 0, found = 0;
   Node::Guard guard(*node);
   guard.reap(true);
-  for (const ProcessRow& row : guard->rows) {
+  for (uint32_t i = 0; i < kMaxProcesses; i++) {
+    const ProcessRow& row = guard->rows[i];
     if (!row.used || row.contexts[device] == 0) continue;
-    if (found < room) set(infos[found], static_cast<unsigned>(row.pid), row.bytes[device]);
+    uint64_t bytes = row.bytes[device] + shared_bytes_of(guard->shared, device, i);
+    if (found < room) set(infos[found], static_cast<unsigned>(row.pid), bytes);
     found++;
   }
   *count = found;

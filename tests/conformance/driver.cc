@@ -2,6 +2,7 @@
 
 #include <dlfcn.h>
 #include <signal.h>
+#include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -58,7 +59,8 @@ std::vector<char> kernel_image(std::string* why_not) {
 
 bool Peer::start(const std::string& role) {
   int in[2], out[2];
-  if (pipe(in) != 0 || pipe(out) != 0) return false;
+  // Its input is a socket, so that descriptors can be sent along.
+  if (socketpair(AF_UNIX, SOCK_STREAM, 0, in) != 0 || pipe(out) != 0) return false;
   pid = fork();
   if (pid == 0) {
     dup2(in[0], 0);
@@ -84,6 +86,40 @@ bool Peer::expect(char byte) {
 
 void Peer::tell(char byte) {
   if (write(to, &byte, 1) != 1) return;
+}
+
+bool send_descriptor(int socket, int descriptor) {
+  char byte = 'd';
+  iovec data{&byte, 1};
+  alignas(cmsghdr) char control[CMSG_SPACE(sizeof descriptor)] = {};
+  msghdr message{};
+  message.msg_iov = &data;
+  message.msg_iovlen = 1;
+  message.msg_control = control;
+  message.msg_controllen = sizeof control;
+  cmsghdr* header = CMSG_FIRSTHDR(&message);
+  header->cmsg_level = SOL_SOCKET;
+  header->cmsg_type = SCM_RIGHTS;
+  header->cmsg_len = CMSG_LEN(sizeof descriptor);
+  std::memcpy(CMSG_DATA(header), &descriptor, sizeof descriptor);
+  return sendmsg(socket, &message, 0) == 1;
+}
+
+int receive_descriptor(int socket) {
+  char byte = 0;
+  iovec data{&byte, 1};
+  int descriptor = -1;
+  alignas(cmsghdr) char control[CMSG_SPACE(sizeof descriptor)] = {};
+  msghdr message{};
+  message.msg_iov = &data;
+  message.msg_iovlen = 1;
+  message.msg_control = control;
+  message.msg_controllen = sizeof control;
+  if (recvmsg(socket, &message, 0) != 1) return -1;
+  cmsghdr* header = CMSG_FIRSTHDR(&message);
+  if (!header || header->cmsg_type != SCM_RIGHTS) return -1;
+  std::memcpy(&descriptor, CMSG_DATA(header), sizeof descriptor);
+  return descriptor;
 }
 
 std::string Peer::read_line() {

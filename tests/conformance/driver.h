@@ -48,6 +48,9 @@ struct Peer {
   void kill_and_wait();
   int wait_for_exit();
 };
+// A file descriptor, to and from a peer; it hears on descriptor 0.
+bool send_descriptor(int socket, int descriptor);
+int receive_descriptor(int socket);
 // What a peer does; its return value is its exit status.
 int play(const std::string& role);
 int play_faults(const std::string& role);

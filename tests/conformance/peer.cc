@@ -91,6 +91,41 @@ int churn() {
   }
 }
 
+// Imports memory that was sent as a descriptor, checks what is written there, writes its own, and
+// holds on to it until told to leave.
+int import_memory() {
+  Driver& cu = driver();
+  constexpr size_t kBytes = 4 << 20;
+  CUcontext context;
+  CUmemGenericAllocationHandle handle;
+  CUdeviceptr address;
+  NEED(cu.ctx_create_v2(&context, 0, 0));
+  say('r');
+  int descriptor = receive_descriptor(0);
+  NEED(cu.mem_import_from_shareable_handle(
+      &handle, reinterpret_cast<void*>(static_cast<intptr_t>(descriptor)),
+      CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR));
+  close(descriptor);
+  CUmemAllocationProp properties{};
+  NEED(cu.mem_get_allocation_properties_from_handle(&properties, handle));
+  if (properties.location.type != CU_MEM_LOCATION_TYPE_DEVICE || properties.location.id != 0) {
+    return 6;
+  }
+  NEED(cu.mem_address_reserve(&address, kBytes, 0, 0, 0));
+  NEED(cu.mem_map(address, kBytes, 0, handle, 0));
+  NEED(cu.mem_release(handle));
+  CUmemAccessDesc access{{CU_MEM_LOCATION_TYPE_DEVICE, 0}, CU_MEM_ACCESS_FLAGS_PROT_READWRITE};
+  NEED(cu.mem_set_access(address, kBytes, &access, 1));
+  uint32_t word = 0;
+  NEED(cu.memcpy_d_to_h(&word, address + kBytes - 4, 4));
+  if (word != 0x600DF00D) return 7;
+  NEED(cu.memset_d32(address, 0xCAFE, 1));
+  NEED(cu.ctx_synchronize());
+  say('w');
+  hear();
+  return 0;
+}
+
 }  // namespace
 
 int play(const std::string& role) {
@@ -100,6 +135,7 @@ int play(const std::string& role) {
   if (role == "endless") return occupy(true);
   if (role == "churn") return churn();
   if (role.starts_with("faults_")) return play_faults(role);
+  if (role == "import_memory") return import_memory();
   return 3;
 }
 
