@@ -8,7 +8,20 @@
 
 namespace lambent::emulated_cuda {
 
+namespace {
+
+// Waking a sleeping thread takes tens of microseconds: what comes sooner is worth looking for. A
+// few microseconds of looking, once for each wait.
+template <class Condition>
+void look_briefly(Condition condition) {
+  constexpr int kLooks = 200;
+  for (int i = 0; i < kLooks && !condition(); i++) __builtin_ia32_pause();
+}
+
+}  // namespace
+
 void Completion::wait() const {
+  look_briefly([this] { return done(); });
   for (uint32_t seen; !((seen = state_.load(std::memory_order_acquire)) & kDone);) {
     state_.wait(seen, std::memory_order_acquire);
   }
@@ -40,6 +53,7 @@ CompletionPtr Stream::submit(int64_t now_ns, std::vector<CompletionPtr> after, W
   std::lock_guard lock(mutex_);
   if (!started_) start_thread();
   queue_.push_back({now_ns, std::move(after), std::move(work), completion});
+  filled_.store(true, std::memory_order_release);
   last_ = completion;
   if (asleep_) {  // the thread wakes later than it may begin
     holds_.add(now_ns);
@@ -88,6 +102,10 @@ void Stream::run() {
     if (queue_.empty()) {
       ThreadClock::release();
       asleep_ = slept = true;
+      filled_.store(false, std::memory_order_relaxed);
+      lock.unlock();
+      look_briefly([this] { return filled_.load(std::memory_order_acquire); });
+      lock.lock();
       wake_.wait(lock, [&] { return closing_ || !queue_.empty(); });
       if (queue_.empty()) return;
     }

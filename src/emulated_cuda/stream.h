@@ -73,8 +73,9 @@ class Stream : public std::enable_shared_from_this<Stream> {
   CompletionPtr last_;
   bool started_ = false;
   bool closing_ = false;
-  bool asleep_ = true;          // the thread has nothing to do and holds no clock
-  int64_t last_finish_ns_ = 0;  // of the stream's thread alone
+  std::atomic<bool> filled_{false};  // set by whoever queues something
+  bool asleep_ = true;               // the thread has nothing to do and holds no clock
+  int64_t last_finish_ns_ = 0;       // of the stream's thread alone
 };
 
 }  // namespace lambent::emulated_cuda

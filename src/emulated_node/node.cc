@@ -293,6 +293,13 @@ void Node::sleep_until(int64_t virtual_ns, int64_t longest_real_ns) const {
   int64_t wait = static_cast<int64_t>((virtual_ns - now_ns()) / spec_.time_scale) + 1;
   wait = std::min(wait, longest_real_ns);
   if (wait <= 0) return;
+  // Shorter than it takes to wake up: not worth a sleep.
+  constexpr int64_t kNotWorthSleeping_ns = 15'000;
+  if (wait < kNotWorthSleeping_ns) {
+    int64_t until_ns = real_now_ns() + wait;
+    while (real_now_ns() < until_ns) __builtin_ia32_pause();
+    return;
+  }
   timespec span{wait / 1'000'000'000, wait % 1'000'000'000};
   clock_nanosleep(CLOCK_MONOTONIC, 0, &span, nullptr);
 }
