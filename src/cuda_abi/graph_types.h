@@ -1,6 +1,8 @@
 /* Types of graphs, of capture and of memory operations in streams, with the binary layout of
  * CUDA 13. Included by driver_types.h; plain C, any thread. */
-#ifndef LAMBENT_CUDA_ABI_GRAPH_TYPES_H
+#ifndef LAMBENT_CUDA_ABI_DRIVER_TYPES_H
+#include "cuda_abi/driver_types.h" /* which includes this */
+#elif !defined(LAMBENT_CUDA_ABI_GRAPH_TYPES_H)
 #define LAMBENT_CUDA_ABI_GRAPH_TYPES_H
 
 typedef struct CUgraph_st* CUgraph;

@@ -1,7 +1,9 @@
 /* The types of the CUDA driver API about memory: physical memory and its mapping, pools, managed
  * memory, batches of copies, arrays, sharing between processes. Part of driver_types.h, which
  * includes it; plain C, any thread. */
-#ifndef LAMBENT_CUDA_ABI_MEMORY_TYPES_H
+#ifndef LAMBENT_CUDA_ABI_DRIVER_TYPES_H
+#include "cuda_abi/driver_types.h" /* which includes this */
+#elif !defined(LAMBENT_CUDA_ABI_MEMORY_TYPES_H)
 #define LAMBENT_CUDA_ABI_MEMORY_TYPES_H
 
 #include <stddef.h>

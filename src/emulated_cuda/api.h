@@ -1,5 +1,6 @@
 // What every file of API functions begins with: their prototypes and a few short-cuts. A function
-// defined after this header is named emulated_NAME; the exported NAME is a generated stub before it.
+// defined after this header is named emulated_NAME; the exported NAME is a generated stub before
+// it.
 #pragma once
 
 #include "entry_names.h"

@@ -1,4 +1,5 @@
-// Clocks and waiting inside a kernel: real time of this machine, never the model's. Used by kernels.
+// Clocks and waiting inside a kernel: real time of this machine, never the model's. Used by
+// kernels.
 #pragma once
 
 #include <time.h>
