@@ -50,7 +50,7 @@ uint64_t enter_model(Process& process, int device, const KernelDemand& demand) {
     {
       Node::Guard guard(*process.node);
       guard.reap(false);
-      if (uint64_t ticket = start(guard->devices[device].model, demand)) {
+      if (uint64_t ticket = start(guard.model(device), demand)) {
         ThreadClock::release();  // the model knows what comes
         return ticket;
       }
@@ -68,13 +68,13 @@ int64_t leave_model(Process& process, int device, uint64_t ticket) {
       static_cast<int64_t>(kShortestSleep_ns * process.node->spec().time_scale);
   {
     Node::Guard guard(*process.node);
-    release_hold(guard->devices[device].model, ticket);
+    release_hold(guard.model(device), ticket);
   }
   for (;;) {
     int64_t predicted_ns;
     {
       Node::Guard guard(*process.node);
-      DeviceModel& model = guard->devices[device].model;
+      DeviceModel& model = guard.model(device);
       if (active_kernels(model) > 1) guard.reap(false);
       int64_t finish_ns = finished_at(model, ticket);
       if (finish_ns >= 0) {

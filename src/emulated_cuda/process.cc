@@ -7,7 +7,8 @@
 #include <cstdio>
 #include <cstring>
 #include <set>
-#include <sstream>
+
+#include "emulated_cuda/visible_devices.h"
 
 namespace lambent::emulated_cuda {
 
@@ -29,28 +30,6 @@ void after_fork_in_child() {
   process->node->thread_mutex().unlock();
   process->node->abandon_after_fork();
   g_forked = true;
-}
-
-// CUDA_VISIBLE_DEVICES: indices or (beginnings of) UUIDs; the first entry that is neither, or that
-// repeats one, ends the list.
-std::vector<int> visible_devices(const Settings& settings, const Node& node) {
-  std::vector<int> all, chosen;
-  for (int i = 0; i < node.spec().device_count; i++) all.push_back(i);
-  if (!settings.visible_devices_set) return all;
-  std::stringstream list(settings.visible_devices);
-  for (std::string entry; std::getline(list, entry, ',');) {
-    entry.erase(0, entry.find_first_not_of(" \t"));
-    entry.erase(entry.find_last_not_of(" \t") + 1);
-    int found = -1;
-    for (int device : all) {
-      char raw[16];
-      bool by_uuid = entry.size() > 4 && node.device_uuid(device, raw).starts_with(entry);
-      if (by_uuid || entry == std::to_string(device)) found = device;
-    }
-    if (found < 0 || std::count(chosen.begin(), chosen.end(), found)) break;
-    chosen.push_back(found);
-  }
-  return chosen;
 }
 
 }  // namespace
@@ -78,7 +57,7 @@ CUresult Process::initialise() {
     return CUDA_ERROR_OPERATING_SYSTEM;
   }
   process->holds = std::make_unique<ClockHolds>(*process->node);
-  process->visible = visible_devices(process->settings, *process->node);
+  process->visible = visible_partitions(process->settings, *process->node);
   if (process->visible.empty()) return CUDA_ERROR_NO_DEVICE;
   process->row = process->node->claim_row();
   if (process->row == kNobody) {

@@ -171,7 +171,7 @@ class Process {
   Handles<Module> modules;
   Handles<Function> functions;
   std::mutex primary_mutex;
-  Primary primaries[kMaxDevices];
+  Primary primaries[kMaxPartitions];
   std::atomic<uint64_t> next_id{1};
 };
 

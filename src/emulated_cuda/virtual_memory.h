@@ -15,12 +15,12 @@
 #include "cuda_abi/driver_types.h"
 #include "emulated_cuda/memory.h"
 #include "emulated_cuda/physical_memory.h"
-#include "emulated_node/machine.h"
+#include "emulated_node/mig.h"
 
 namespace lambent::emulated_cuda {
 
 constexpr size_t kMappingGranularityBytes = size_t{2} << 20;
-constexpr int kHostLocation = emulated_node::kMaxDevices;  // beside the devices' own numbers
+constexpr int kHostLocation = emulated_node::kMaxPartitions;  // beside the numbers of partitions
 
 struct AddressRange {
   uintptr_t base;
@@ -28,7 +28,7 @@ struct AddressRange {
 };
 
 struct AccessChange {
-  int location;  // a device of the node, or kHostLocation
+  int location;  // a partition of the node, or kHostLocation
   CUmemAccess_flags flags;
 };
 

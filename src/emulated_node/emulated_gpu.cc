@@ -17,7 +17,7 @@ constexpr char kUsage[] =
     "\n"
     "Example: emulated-gpu create --node /tmp/gpu.node --config v100-16gb --time-scale 10\n"
     "         EMULATED_CUDA_NODE=/tmp/gpu.node LD_LIBRARY_PATH=lib/emulated ./program\n"
-    "Presets: v100-16gb a100-80gb h200 tiny\n";
+    "Presets: v100-16gb a100-80gb a100-80gb-mig h100-80gb h200 tiny\n";
 
 struct Arguments {
   std::string verb, node, config = "tiny";
@@ -83,7 +83,7 @@ int processes_on(const NodeState& state, int device) {
 }
 
 void show_device(Node& node, Node::Guard& guard, int device, bool json) {
-  const DeviceModel& model = guard->devices[device].model;
+  const DeviceModel& model = guard.model(device);
   char raw[16];
   std::printf(
       json ? "%s{\"index\":%d,\"uuid\":\"%s\",\"name\":\"%s\",\"memory_total_bytes\":%llu,"

@@ -1,11 +1,14 @@
 #include "emulated_node/machine.h"
 
+#include "emulated_node/mig.h"
+
 #include <cstdio>
 #include <cstring>
 #include <fstream>
 #include <set>
 #include <sstream>
 #include <string_view>
+#include <vector>
 
 #define TOML_EXCEPTIONS 0
 #include <toml++/toml.h>
@@ -42,6 +45,30 @@ class Fields {
     if (value > 2147483647.0) fail(std::string(key) + " is too large");
     return static_cast<int32_t>(value);
   }
+  int32_t integer_or(const char* key, int32_t otherwise) {
+    return table_ && table_->contains(key) ? integer(key) : otherwise;
+  }
+  bool flag(const char* key) {
+    known_.insert(key);
+    if (!table_ || !table_->contains(key)) return false;
+    auto value = (*table_)[key].value_exact<bool>();
+    if (!value) fail(std::string(key) + " must be true or false");
+    return value.value_or(false);
+  }
+  // The strings of a list; a key that is absent is an empty one.
+  std::vector<std::string> texts(const char* key) {
+    known_.insert(key);
+    std::vector<std::string> found;
+    if (!table_ || !table_->contains(key)) return found;
+    const toml::array* list = (*table_)[key].as_array();
+    for (size_t i = 0; list && i < list->size(); i++) {
+      if (auto value = (*list)[i].value<std::string>()) found.push_back(*value);
+    }
+    if (!list || found.size() != list->size()) {
+      fail(std::string(key) + " must be a list of strings");
+    }
+    return found;
+  }
   int64_t microseconds(const char* key) { return static_cast<int64_t>(number(key, true) * 1e3); }
   uint64_t mebibytes(const char* key) { return static_cast<uint64_t>(number(key, true) * 1048576); }
   std::string text(const char* key) {
@@ -57,10 +84,11 @@ class Fields {
     }
   }
 
- private:
   void fail(const std::string& what) {
     if (error_->empty()) *error_ = "[" + section_ + "] " + what;
   }
+
+ private:
   const toml::table* table_;
   std::string section_;
   std::string* error_;
@@ -93,7 +121,33 @@ void read_device(Fields device, DeviceSpec* spec) {
   spec->shared_bytes_per_block_optin = device.integer("shared_bytes_per_block_optin");
   spec->registers_per_multiprocessor = device.integer("registers_per_multiprocessor");
   spec->memory_bytes_per_s = device.number("memory_gb_per_s") * 1e9;
+  spec->copy_engines = device.integer_or("copy_engines", 2);
   device.refuse_unknown();
+}
+
+// The whole section may be absent: the device has no MIG.
+void read_mig(Fields fields, MigSpec* spec) {
+  std::string name = fields.text("family");
+  const MigFamily* family = find_mig_family(name);
+  if (!family) return fields.fail("family '" + name + "' is not known");
+  std::snprintf(spec->family, sizeof spec->family, "%s", family->name);
+  spec->enabled = fields.flag("enabled");
+  MigState trial{};
+  trial.enabled = 1;
+  for (const std::string& text : fields.texts("layout")) {
+    Placement placement;
+    int slot = 0;
+    if (!parse_placement(*family, text, &placement)) {
+      return fields.fail("layout: there is no instance '" + text + "'");
+    }
+    if (create_gpu_instance(*family, trial, placement.profile->id, placement.start, &slot) !=
+        MigResult::kDone) {
+      return fields.fail("layout: there is no room for '" + text + "'");
+    }
+    spec->instances[spec->instance_count++] = {placement.profile->id, placement.start};
+  }
+  if (spec->instance_count > 0 && !spec->enabled) fields.fail("a layout needs enabled = true");
+  fields.refuse_unknown();
 }
 
 void read_link(Fields link, DeviceSpec* spec) {
@@ -149,6 +203,7 @@ bool parse_node_spec(const std::string& text, NodeSpec* spec, std::string* error
   read_device(Fields(root["device"].as_table(), "device", error), &spec->device);
   read_link(Fields(root["link"].as_table(), "link", error), &spec->device);
   read_costs(Fields(root["cost"].as_table(), "cost", error), &spec->device);
+  if (root.contains("mig")) read_mig(Fields(root["mig"].as_table(), "mig", error), &spec->mig);
   return error->empty() && check(*spec, error);
 }
 

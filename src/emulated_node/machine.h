@@ -27,8 +27,21 @@ struct DeviceSpec {
   int64_t init_ns, context_ns, module_load_ns, allocation_ns, launch_ns;
   uint64_t context_bytes;
   uint64_t allocation_granularity;
-  int64_t wave_ns;         // the driver's own model: one wave of resident blocks
+  int64_t wave_ns;  // the driver's own model: one wave of resident blocks
+  int32_t copy_engines;
   double context_penalty;  // time-slicing k contexts costs the factor 1 + penalty * (k - 1)
+};
+
+constexpr int kMostLayoutEntries = 7;
+
+// How the devices of a node are cut when it is made; the family is empty where MIG is not known.
+struct MigSpec {
+  char family[24];
+  uint32_t enabled;
+  uint32_t instance_count;
+  struct {
+    int32_t profile_id, start;  // -1: wherever there is room
+  } instances[kMostLayoutEntries];
 };
 
 struct NodeSpec {
@@ -37,6 +50,7 @@ struct NodeSpec {
   double memory_scale;  // reported bytes over backing bytes, model launch mode only
   int64_t utilization_window_ns;
   DeviceSpec device;
+  MigSpec mig;
 };
 
 // Reads a preset by name, or a TOML file if `name` has a slash or ends in ".toml". On failure

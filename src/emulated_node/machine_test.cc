@@ -16,7 +16,8 @@ std::string tiny_text() {
 }
 
 TEST(Machine, EveryPresetCanBeRead) {
-  for (const char* name : {"v100-16gb", "a100-80gb", "h200", "tiny"}) {
+  for (const char* name :
+       {"v100-16gb", "a100-80gb", "a100-80gb-mig", "h100-80gb", "h200", "tiny"}) {
     NodeSpec spec;
     std::string error;
     EXPECT_TRUE(read_node_spec(name, &spec, &error)) << name << ": " << error;
@@ -42,6 +43,25 @@ TEST(Machine, MistakesNameTheSectionAndTheKey) {
   EXPECT_EQ(error, "[link] latency_us must be positive");
   EXPECT_FALSE(parse_node_spec("a = \n", &spec, &error));
   EXPECT_NE(error.find("line 1"), std::string::npos) << error;
+}
+
+TEST(Machine, AMigLayoutMustFit) {
+  NodeSpec spec;
+  std::string error;
+  ASSERT_TRUE(read_node_spec("a100-80gb-mig", &spec, &error)) << error;
+  EXPECT_EQ(spec.mig.instance_count, 3u);
+  auto mistake = [&](const std::string& mig) {
+    return parse_node_spec(tiny_text() + "\n[mig]\n" + mig, &spec, &error) ? "" : error;
+  };
+  EXPECT_EQ(mistake("family = \"h200\"\nenabled = true\nlayout = [\"7g.141gb\"]"), "");
+  EXPECT_EQ(mistake("family = \"tiny\""), "[mig] family 'tiny' is not known");
+  EXPECT_EQ(mistake("family = \"h200\"\nlayout = [\"1g.18gb\"]"),
+            "[mig] a layout needs enabled = true");
+  EXPECT_EQ(mistake("family = \"h200\"\nenabled = true\nlayout = [\"1g.5gb\"]"),
+            "[mig] layout: there is no instance '1g.5gb'");
+  EXPECT_EQ(mistake("family = \"h200\"\nenabled = true\nlayout = [\"7g.141gb\", \"1g.18gb\"]"),
+            "[mig] layout: there is no room for '1g.18gb'");
+  EXPECT_EQ(mistake("family = \"h200\"\nenabled = 3"), "[mig] enabled must be true or false");
 }
 
 }  // namespace

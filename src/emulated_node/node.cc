@@ -47,26 +47,44 @@ int64_t virtual_now(const NodeState& state) {
          static_cast<int64_t>((real_now_ns() - state.epoch_real_ns) * state.spec.time_scale);
 }
 
+void initialise(DeviceModel& model, const NodeSpec& spec, int multiprocessors) {
+  model.multiprocessors = multiprocessors;
+  model.context_penalty = spec.device.context_penalty;
+  model.window_ns =
+      static_cast<int64_t>(spec.utilization_window_ns * std::max(1.0, spec.time_scale));
+}
+
+// The partitions that exist: whole devices, and in MIG mode their compute instances.
+template <class Visit>
+void for_each_partition(const NodeState& state, Visit visit) {
+  for (int device = 0; device < state.spec.device_count; device++) {
+    visit(device);
+    const MigState& mig = state.devices[device].mig;
+    for (int slot = 0; mig.enabled && slot < kMaxInstances; slot++) {
+      if (mig.compute[slot].used) visit(partition_of(device, slot));
+    }
+  }
+}
+
 void initialise(NodeState& state, const NodeSpec& spec) {
   std::memset(static_cast<void*>(&state), 0, sizeof state);
   state.spec = spec;
   state.layout = sizeof(NodeState);
   state.next_generation = 1;
   state.epoch_real_ns = real_now_ns();
-  for (DeviceState& device : state.devices) {
-    device.model.multiprocessors = spec.device.multiprocessors;
-    device.model.context_penalty = spec.device.context_penalty;
-    device.model.window_ns =
-        static_cast<int64_t>(spec.utilization_window_ns * std::max(1.0, spec.time_scale));
-    device.links[0].last_process = device.links[1].last_process = kNobody;
+  for (int i = 0; i < kMaxDevices; i++) {
+    initialise(state.partitions[i].model, spec, spec.device.multiprocessors);
+    state.devices[i].links[0].last_process = state.devices[i].links[1].last_process = kNobody;
+    state.devices[i].mig.enabled = spec.mig.enabled;
   }
   // The magic number goes in last: a half-made file is made again.
   __atomic_store_n(&state.magic, kMagic, __ATOMIC_RELEASE);
 }
 
 void clear_row(NodeState& state, uint32_t index, int64_t now_ns) {
+  for_each_partition(
+      state, [&](int partition) { remove_process(state.partitions[partition].model, index); });
   for (DeviceState& device : state.devices) {
-    remove_process(device.model, index);
     for (LinkClock& link : device.links) {
       if (link.last_process != index) continue;
       link.free_ns = std::min(link.free_ns, std::max(now_ns, link.before_last_ns));
@@ -113,6 +131,7 @@ std::unique_ptr<Node> Node::open(const std::string& path, const std::string& mac
   if (__atomic_load_n(&node->state_->magic, __ATOMIC_ACQUIRE) != kMagic) {
     if (made && !read_node_spec(machine, &spec, error)) return nullptr;
     initialise(*node->state_, spec);
+    node->apply_mig_spec(spec);
   }
   if (node->state_->layout != sizeof(NodeState)) {
     *error = path + " is a node file of another version; remove it";
@@ -138,6 +157,7 @@ std::unique_ptr<Node> Node::create(const std::string& path, const NodeSpec& spec
   }
   if (!node->map(error)) return nullptr;
   initialise(*node->state_, spec);
+  node->apply_mig_spec(spec);
   node->spec_ = spec;
   lock_byte(node->fd_, kCreationByte, F_UNLCK, F_OFD_SETLK);
   return node;
@@ -154,6 +174,7 @@ bool Node::map(std::string* error) {
 }
 
 Node::~Node() {
+  for (auto& spec : instance_specs_) delete spec.load();
   if (own_row_ != kNobody) release_row(own_row_);
   if (state_) munmap(state_, sizeof(NodeState));
   if (fd_ >= 0) close(fd_);
@@ -163,14 +184,15 @@ Node::Guard::Guard(Node& node) : node_(node), threads_(node.threads_) {
   lock_byte(node.fd_, kLockByte, F_WRLCK, F_OFD_SETLKW);
   NodeState& state = *node.state_;
   if (state.writing) {  // the last holder died at work
-    for (DeviceState& device : state.devices) repair(device.model);
+    for (PartitionState& partition : state.partitions) repair(partition.model);
     state.row_bound = kMaxProcesses;
   }
   state.writing = 1;
   now_ns_ = virtual_now(state);
-  if (now_ns_ < state.devices[0].model.now_ns) {  // the clock began anew: the machine was restarted
+  if (now_ns_ <
+      state.partitions[0].model.now_ns) {  // the clock began anew: the machine was restarted
     state.epoch_real_ns = real_now_ns();
-    state.epoch_virtual_ns = now_ns_ = state.devices[0].model.now_ns;
+    state.epoch_virtual_ns = now_ns_ = state.partitions[0].model.now_ns;
   }
   advance_models();
 }
@@ -196,20 +218,20 @@ void Node::Guard::advance_models() {
       until_ns = at_ns;
     }
   }
-  for (int i = 0; i < state.spec.device_count; i++) {
-    DeviceState& device = state.devices[i];
-    advance(device.model, until_ns);
-    if (!stands_still(device.model)) {
-      device.standing_since_real_ns = 0;
-    } else if (device.standing_since_real_ns == 0) {
-      device.standing_since_real_ns = real_now_ns();
-    } else if (overdue(device.standing_since_real_ns)) {
-      stop_waiting(device.model);
-      device.standing_since_real_ns = 0;
+  for_each_partition(state, [&](int index) {
+    PartitionState& partition = state.partitions[index];
+    advance(partition.model, until_ns);
+    if (!stands_still(partition.model)) {
+      partition.standing_since_real_ns = 0;
+    } else if (partition.standing_since_real_ns == 0) {
+      partition.standing_since_real_ns = real_now_ns();
+    } else if (overdue(partition.standing_since_real_ns)) {
+      stop_waiting(partition.model);
+      partition.standing_since_real_ns = 0;
       state.clock_slips++;
-      advance(device.model, until_ns);
+      advance(partition.model, until_ns);
     }
-  }
+  });
 }
 
 Node::Guard::~Guard() {
@@ -238,19 +260,11 @@ void Node::Guard::reap(bool eager) {
   state.row_bound = bound;
 }
 
-uint64_t Node::Guard::used_bytes(int device) const {
-  const NodeState& state = *node_.state_;
-  uint64_t total = shared_bytes(state.shared, device);
-  for (uint32_t i = 0; i < std::min<uint32_t>(state.row_bound, kMaxProcesses); i++) {
-    if (state.rows[i].used) total += state.rows[i].bytes[device];
-  }
-  return total;
-}
-
 int64_t Node::Guard::transfer(int device, Direction direction, uint64_t bytes, bool pinned,
                               int64_t begin_ns, uint32_t process) {
   const DeviceSpec& spec = node_.spec_.device;
-  LinkClock& link = node_.state_->devices[device].links[static_cast<int>(direction)];
+  LinkClock& link =
+      node_.state_->devices[device_of_partition(device)].links[static_cast<int>(direction)];
   double rate = direction == Direction::kHostToDevice ? spec.host_to_device_bytes_per_s
                                                       : spec.device_to_host_bytes_per_s;
   if (!pinned) rate *= spec.pageable_factor;
@@ -331,25 +345,6 @@ void Node::abandon_after_fork() {
   state_ = nullptr;
   fd_ = -1;
   own_row_ = kNobody;
-}
-
-std::string Node::device_uuid(int device, char bytes[16]) const {
-  unsigned char raw[16] = {'E', 'm', 'u', 'l', 'a', 't', 0x40, 'd', 0x80, 'G', 'P', 'U'};
-  raw[14] = static_cast<unsigned char>(spec_.device.multiprocessors);
-  raw[15] = static_cast<unsigned char>(device);
-  std::memcpy(bytes, raw, 16);
-  char text[48];
-  std::snprintf(text, sizeof text,
-                "GPU-%02x%02x%02x%02x-%02x%02x-%02x%02x-%02x%02x-%02x%02x%02x%02x%02x%02x", raw[0],
-                raw[1], raw[2], raw[3], raw[4], raw[5], raw[6], raw[7], raw[8], raw[9], raw[10],
-                raw[11], raw[12], raw[13], raw[14], raw[15]);
-  return text;
-}
-
-std::string Node::pci_bus_id(int device) {
-  char text[16];
-  std::snprintf(text, sizeof text, "0000:%02X:00.0", device + 1);
-  return text;
 }
 
 }  // namespace lambent::emulated_node

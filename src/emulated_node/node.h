@@ -7,13 +7,16 @@
 // and they mean the same in every pid namespace. docs/decisions/0003-emulator-shared-state.md.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <memory>
 #include <mutex>
 #include <string>
+#include <vector>
 
 #include "emulated_node/contention.h"
 #include "emulated_node/machine.h"
+#include "emulated_node/mig.h"
 #include "emulated_node/shared_memory.h"
 
 namespace lambent::emulated_node {
@@ -34,9 +37,14 @@ struct LinkClock {
 };
 
 struct DeviceState {
+  LinkClock links[2];
+  MigState mig;
+};
+
+// A whole device or a MIG device, by its index as mig.h has it.
+struct PartitionState {
   DeviceModel model;
   int64_t standing_since_real_ns;  // 0: the model does not stand still
-  LinkClock links[2];
 };
 
 // One process that has initialised the driver. Its row index is also its lock byte.
@@ -44,8 +52,8 @@ struct ProcessRow {
   uint32_t used;
   int32_t pid;  // as the process sees it: informative only
   uint64_t generation;
-  uint64_t bytes[kMaxDevices];
-  uint32_t contexts[kMaxDevices];
+  uint64_t bytes[kMaxPartitions];
+  uint32_t contexts[kMaxPartitions];
   char program[32];
 };
 
@@ -67,6 +75,7 @@ struct NodeState {
   NodeSpec spec;
   uint64_t clock_slips;  // how often a hold or an awaited kernel was given up
   DeviceState devices[kMaxDevices];
+  PartitionState partitions[kMaxPartitions];
   ClockHold holds[kMaxProcesses];
   ProcessRow rows[kMaxProcesses];
   SharedMemory shared;
@@ -86,7 +95,11 @@ class Node {
 
   const NodeSpec& spec() const { return spec_; }
   const DeviceSpec& device() const { return spec_.device; }
-  const DeviceSpec& spec_of(int) const { return spec_.device; }
+  // Of a partition. That of a MIG device is kept from the first time that it is asked for: ask only
+  // about those which this process uses, so that they cannot change.
+  const DeviceSpec& spec_of(int partition) const;
+  // Null if the devices have no MIG.
+  const MigFamily* mig_family() const { return find_mig_family(spec_.mig.family); }
 
   // Holds the node's lock for its lifetime; when it is made all models stand at the present, or
   // where a process has to look or to start something first (for at most kLongestStand_ns).
@@ -103,7 +116,21 @@ class Node {
     // Gives back what dead processes held: memory, kernels, their place on the links. `eager`
     // looks now; otherwise at most every few milliseconds.
     void reap(bool eager);
-    uint64_t used_bytes(int device) const;
+    DeviceModel& model(int partition) { return node_.state_->partitions[partition].model; }
+    // Of a partition and what shares its memory: a device's instances, or the compute instances of
+    // one GPU instance.
+    uint64_t used_bytes(int partition) const;
+    uint32_t contexts_on(int partition) const;
+    // What there is: whole devices, and in MIG mode their compute instances.
+    std::vector<int> partitions() const;
+    // Changes the MIG state of a device; the instances in use cannot be destroyed, and the mode not
+    // while anything runs there.
+    MigResult set_mig_mode(int device, bool enabled);
+    MigResult add_compute_instance(int device, int gpu_slot, int slices, int start, int* slot);
+    MigResult remove_compute_instance(int device, int slot);
+    // A GPU instance and one compute instance of all of it.
+    MigResult add_mig_device(int device, int profile_id, int start, int* slot);
+    DeviceSpec spec_of(int partition) const;
     // Queues a transfer that may begin at `begin_ns`; returns when it is through.
     int64_t transfer(int device, Direction direction, uint64_t bytes, bool pinned, int64_t begin_ns,
                      uint32_t process);
@@ -134,18 +161,22 @@ class Node {
   void abandon_after_fork();
   std::mutex& thread_mutex() { return threads_; }
 
-  std::string device_uuid(int device, char bytes[16]) const;
-  static std::string pci_bus_id(int device);
+  // Of a partition: "GPU-..." or "MIG-...".
+  std::string device_uuid(int partition, char bytes[16]) const;
+  static std::string pci_bus_id(int partition);
 
  private:
   Node() = default;
   bool map(std::string* error);
+  void apply_mig_spec(const NodeSpec& spec);
 
   int fd_ = -1;
   NodeState* state_ = nullptr;
   NodeSpec spec_{};
   uint32_t own_row_ = kNobody;
   std::mutex threads_;
+  mutable std::mutex specs_mutex_;  // guards the making of instance_specs_
+  mutable std::atomic<const DeviceSpec*> instance_specs_[kMaxPartitions] = {};
 };
 
 }  // namespace lambent::emulated_node

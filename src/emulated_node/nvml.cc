@@ -269,7 +269,7 @@ nvmlReturn_t nvmlDeviceGetUtilizationRates(nvmlDevice_t handle, nvmlUtilization_
   if (!utilization) return NVML_ERROR_INVALID_ARGUMENT;
   Node::Guard guard(*shared);
   guard.reap(true);
-  auto percent = static_cast<unsigned>(utilization_percent(guard->devices[device].model));
+  auto percent = static_cast<unsigned>(utilization_percent(guard.model(device)));
   *utilization = {percent, percent};
   return NVML_SUCCESS;
 }
