@@ -190,7 +190,7 @@ int64_t predicted_finish(const DeviceModel& model, uint64_t ticket) {
 
 void release_hold(DeviceModel& model, uint64_t ticket) {
   ModelKernel* kernel = find(model, ticket);
-  if (!kernel) return;
+  if (!kernel || !kernel->held) return;
   kernel->held = 0;
   kernel->awaited = kernel->state != KernelState::kFinished;
 }

@@ -166,6 +166,14 @@ TEST_F(Contention, AKernelWhoseBodyRunsIsNotAwaitedBeforeTheBodyEnds) {
   EXPECT_FALSE(stands_still(*model));
 }
 
+TEST_F(Contention, ReleasingWhatIsNotHeldChangesNothing) {
+  uint64_t kernel = start(*model, demand(0, 1, 8, 1000));
+  advance(*model, 3000);
+  release_hold(*model, kernel);
+  advance(*model, 3000);
+  EXPECT_EQ(model->now_ns, 1000);
+}
+
 TEST_F(Contention, WaitingCanBeGivenUp) {
   start(*model, demand(0, 1, 8, 1000));
   advance(*model, 3000);

@@ -22,7 +22,7 @@
 namespace lambent::emulated_node {
 
 constexpr int kMaxProcesses = 512;
-constexpr int64_t kLongestStand_ns = 100'000'000;  // real time
+constexpr int64_t kLongestStand_ns = 500'000'000;  // real time
 static_assert(kMaxProcesses == kMaxHolders);
 constexpr uint32_t kNobody = 0xFFFFFFFF;
 
