@@ -156,6 +156,7 @@ CUresult cuCtxGetApiVersion(CUcontext handle, unsigned int* version) {
 CUresult cuCtxSynchronize(void) {
   WITH_CONTEXT();
   synchronize(*context);
+  process->pools.observe();
   return CUDA_SUCCESS;
 }
 
@@ -165,6 +166,7 @@ CUresult cuCtxSynchronize_v2(CUcontext handle) {
   std::shared_ptr<Context> context;
   if (CUresult result = find(*process, handle, &context)) return result;
   synchronize(*context);
+  process->pools.observe();
   return CUDA_SUCCESS;
 }
 

@@ -14,7 +14,10 @@ CUresult allocate(Process& process, Context& context, size_t bytes, CUdeviceptr*
   if (!address || bytes == 0) return CUDA_ERROR_INVALID_VALUE;
   if (bytes > process.spec(context.device).memory_bytes) return CUDA_ERROR_OUT_OF_MEMORY;
   uint64_t counted = round_up(bytes, process.spec(context.device).allocation_granularity);
-  if (!process.count_bytes(context.device, counted)) return CUDA_ERROR_OUT_OF_MEMORY;
+  if (!process.count_bytes(context.device, counted)) {
+    process.pools.trim_all();
+    if (!process.count_bytes(context.device, counted)) return CUDA_ERROR_OUT_OF_MEMORY;
+  }
   double scale = process.settings.model_mode ? process.node->spec().memory_scale : 1.0;
   size_t backing = static_cast<size_t>(std::ceil(bytes / std::max(1.0, scale)));
   auto allocation = process.memory.allocate(bytes, counted, backing, context.device, &context);
@@ -63,21 +66,13 @@ CUresult cuMemFree_v2(CUdeviceptr address) {
   WITH_CONTEXT();
   if (address == 0) return CUDA_SUCCESS;
   synchronize(*context);
-  return process->free_device_memory(address) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
-}
-
-CUresult cuMemAllocAsync(CUdeviceptr* address, size_t bytes, CUstream handle) {
-  WITH_STREAM(handle);
-  return allocate(*process, *context, bytes, address);
-}
-
-CUresult cuMemFreeAsync(CUdeviceptr address, CUstream handle) {
-  WITH_STREAM(handle);
-  auto allocation = process->memory.find(address, 1);
-  if (!allocation || allocation->base != address || allocation->kind != MemoryKind::kDevice) {
-    return CUDA_ERROR_INVALID_VALUE;
+  process->pools.observe();
+  if (process->pools.begin_free(address)) {
+    process->pools.end_free(address, 0, nullptr);
+    process->pools.observe();
+    return CUDA_SUCCESS;
   }
-  return enqueue(*process, context, stream, MemoryFree{address});
+  return process->free_device_memory(address) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }
 
 CUresult cuMemHostAlloc(void** address, size_t bytes, unsigned int flags) {

@@ -8,12 +8,6 @@ using namespace lambent::emulated_cuda;
 
 namespace {
 
-int ordinal_of(const Process& process, int device) {
-  auto it = std::find(process.visible.begin(), process.visible.end(), device);
-  if (it == process.visible.end()) return CU_DEVICE_CPU;  // mapped memory of the host
-  return static_cast<int>(it - process.visible.begin());
-}
-
 // What the driver knows about one address; `allocation` is empty where nothing is mapped.
 struct Pointer {
   uintptr_t address;
@@ -66,13 +60,14 @@ CUresult pointer_attribute(const Process& process, const Pointer& pointer,
     case CU_POINTER_ATTRIBUTE_IS_GPU_DIRECT_RDMA_CAPABLE:
       return put(0);
     case CU_POINTER_ATTRIBUTE_ALLOWED_HANDLE_TYPES: {
-      bool mapped = allocation.kind == MemoryKind::kMapped;
-      return put(static_cast<unsigned long long>(mapped ? allocation.flags : 0));
+      bool made_for_it =
+          allocation.kind == MemoryKind::kMapped || allocation.kind == MemoryKind::kPool;
+      return put(static_cast<unsigned long long>(made_for_it ? allocation.flags : 0));
     }
     case CU_POINTER_ATTRIBUTE_MEMPOOL_HANDLE:
-      return put(static_cast<unsigned long long>(0));
+      return put(process.pools.pool_of(pointer.address));
     case CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL:
-      return put(ordinal_of(process, allocation.device));
+      return put(process.ordinal_of(allocation.device));  // the host's: CU_DEVICE_CPU
     case CU_POINTER_ATTRIBUTE_ACCESS_FLAGS:
       return put(static_cast<int>(allocation.access));
     default:

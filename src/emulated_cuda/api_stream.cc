@@ -11,8 +11,8 @@ CUresult create_stream(CUstream* out, unsigned flags, int priority) {
   WITH_CONTEXT();
   if (!out || flags > CU_STREAM_NON_BLOCKING) return CUDA_ERROR_INVALID_VALUE;
   priority = std::max(-5, std::min(0, priority));
-  auto stream = std::make_shared<Stream>(context.get(), flags, priority, process->next_id++,
-                                         *process->holds);
+  auto stream =
+      std::make_shared<Stream>(context.get(), flags, priority, process->next_id++, *process->holds);
   {
     std::lock_guard lock(context->order);
     std::erase_if(context->streams, [](const auto& weak) { return weak.expired(); });
@@ -56,12 +56,14 @@ CUresult cuStreamSynchronize(CUstream handle) {
   WITH_STREAM(handle);
   if (stream != context->legacy) {
     stream->wait();
+    process->pools.observe();
     return CUDA_SUCCESS;
   }
   // Whatever the legacy stream would have to wait for.
   CompletionPtr end;
   if (CUresult result = enqueue(*process, context, stream, Empty{}, &end)) return result;
   end->wait();
+  process->pools.observe();
   return CUDA_SUCCESS;
 }
 
@@ -178,6 +180,7 @@ CUresult cuEventSynchronize(CUevent handle) {
   auto event = find_event(*process, handle);
   if (!event) return CUDA_ERROR_INVALID_HANDLE;
   if (CompletionPtr target = event->recorded()) target->wait();
+  process->pools.observe();
   return CUDA_SUCCESS;
 }
 

@@ -150,6 +150,10 @@ VARIANT cuMemsetD32Async_ptsz(CUdeviceptr to, unsigned int value, size_t count, 
 VARIANT cuMemAllocAsync_ptsz(CUdeviceptr* address, size_t bytes, CUstream s) {
   return cuMemAllocAsync(address, bytes, per_thread(s));
 }
+VARIANT cuMemAllocFromPoolAsync_ptsz(CUdeviceptr* address, size_t bytes, CUmemoryPool pool,
+                                     CUstream s) {
+  return cuMemAllocFromPoolAsync(address, bytes, pool, per_thread(s));
+}
 VARIANT cuMemFreeAsync_ptsz(CUdeviceptr address, CUstream s) {
   return cuMemFreeAsync(address, per_thread(s));
 }

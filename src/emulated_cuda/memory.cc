@@ -77,12 +77,10 @@ bool Memory::add(uintptr_t base, size_t bytes, MemoryKind kind, unsigned flags, 
   return true;
 }
 
-void Memory::add_mapping(uintptr_t base, size_t bytes, size_t backing_bytes, int device,
-                         unsigned handle_types) {
+void Memory::enter(Allocation allocation) {
   std::lock_guard lock(mutex_);
-  allocations_[base] = {
-      base,    bytes,        0,          backing_bytes, MemoryKind::kMapped, device,
-      nullptr, handle_types, next_id_++, Access::kNone};
+  allocation.id = next_id_++;
+  allocations_[allocation.base] = allocation;
 }
 
 void Memory::set_access(uintptr_t base, Access access) {
@@ -93,12 +91,24 @@ void Memory::set_access(uintptr_t base, Access access) {
 
 std::optional<Allocation> Memory::release(uintptr_t base, MemoryKind kind) {
   std::lock_guard lock(mutex_);
-  auto it = allocations_.find(base);
-  if (it == allocations_.end() || it->second.kind != kind) return std::nullopt;
+  auto& from = retired_.count(base) ? retired_ : allocations_;
+  auto it = from.find(base);
+  if (it == from.end() || it->second.kind != kind) return std::nullopt;
   Allocation allocation = it->second;
-  allocations_.erase(it);
+  from.erase(it);
   give_back(allocation);
   return allocation;
+}
+
+bool Memory::retire(uintptr_t base) {
+  std::lock_guard lock(mutex_);
+  auto it = allocations_.find(base);
+  if (it == allocations_.end()) return false;
+  MemoryKind kind = it->second.kind;
+  if (kind != MemoryKind::kDevice && kind != MemoryKind::kImported) return false;
+  retired_.insert(*it);
+  allocations_.erase(it);
+  return true;
 }
 
 uint64_t Memory::release_all(void* context) {
@@ -167,6 +177,11 @@ uintptr_t Memory::carve(size_t bytes) {
 }
 
 void Memory::give_back(const Allocation& allocation) {
+  if (allocation.kind == MemoryKind::kImported) {
+    uintptr_t begin = allocation.base / kPage * kPage;
+    munmap(reinterpret_cast<void*>(begin), allocation.base + allocation.bytes - begin);
+    return;
+  }
   bool ours =
       allocation.kind == MemoryKind::kDevice || allocation.kind == MemoryKind::kHostAllocated;
   if (!ours) return;

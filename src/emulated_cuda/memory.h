@@ -10,7 +10,15 @@
 
 namespace lambent::emulated_cuda {
 
-enum class MemoryKind { kDevice, kHostAllocated, kHostRegistered, kModule, kMapped };
+enum class MemoryKind {
+  kDevice,
+  kHostAllocated,
+  kHostRegistered,
+  kModule,
+  kMapped,
+  kPool,
+  kImported
+};
 
 // What may be done to an allocation's bytes; only mapped memory is ever less than kReadWrite.
 enum class Access : uint8_t { kNone = 0, kRead = 1, kReadWrite = 3 };
@@ -29,8 +37,7 @@ struct Allocation {
 
   // Whether it is the device's memory rather than the host's.
   bool on_device() const {
-    return kind == MemoryKind::kDevice || kind == MemoryKind::kModule ||
-           (kind == MemoryKind::kMapped && device >= 0);
+    return kind != MemoryKind::kHostAllocated && kind != MemoryKind::kHostRegistered && device >= 0;
   }
 };
 
@@ -46,14 +53,17 @@ class Memory {
   bool add(uintptr_t base, size_t bytes, MemoryKind kind, unsigned flags, int device,
            void* context);
 
-  // Notes memory mapped by VirtualMemory, which nobody may touch yet; device -1: of the host.
-  void add_mapping(uintptr_t base, size_t bytes, size_t backing_bytes, int device,
-                   unsigned handle_types);
+  // Notes memory that somebody else has made, mapped memory or a pool's; gives it an id. Device -1:
+  // of the host.
+  void enter(Allocation allocation);
   void set_access(uintptr_t base, Access access);
 
   // The allocation that begins at `base` and is of this kind, taken out; its addresses are invalid
   // from now on.
   std::optional<Allocation> release(uintptr_t base, MemoryKind kind);
+  // Takes device memory or an import out of sight, to be released later, when its stream gets
+  // there.
+  bool retire(uintptr_t base);
   // Takes out everything of a context, or module variables in [base, base + bytes).
   uint64_t release_all(void* context);
   void forget_module(uintptr_t base);
@@ -74,6 +84,7 @@ class Memory {
 
   mutable std::mutex mutex_;
   std::map<uintptr_t, Allocation> allocations_;
+  std::map<uintptr_t, Allocation> retired_;
   std::map<uintptr_t, Arena> arenas_;
   uint64_t next_id_ = 1;
 };

@@ -50,6 +50,7 @@ class PhysicalMemory {
 
   size_t bytes() const { return bytes_; }
   size_t backing_bytes() const { return backing_bytes_; }
+  size_t file_offset() const { return offset_; }
   int device() const { return device_; }  // -1: host memory
   const CUmemAllocationProp& properties() const { return properties_; }
 

@@ -80,6 +80,13 @@ CUresult Process::device_of(CUdevice ordinal, int* device) const {
   return CUDA_SUCCESS;
 }
 
+int Process::ordinal_of(int device) const {
+  auto it = std::find(visible.begin(), visible.end(), device);
+  return it == visible.end() ? -1 : static_cast<int>(it - visible.begin());
+}
+
+bool Process::can_access_peer(int, int) const { return false; }
+
 CUresult Process::create_context(int ordinal, unsigned flags, bool primary, Context** out) {
   int device_index;
   if (CUresult result = device_of(ordinal, &device_index)) return result;
@@ -118,6 +125,7 @@ void Process::destroy_context(std::shared_ptr<Context> context) {
     }
   }
   events.remove_if([&](Event& event) { return event.context == handle; });
+  pools.forget(handle);
   uint64_t freed = memory.release_all(handle) + spec(context->device).context_bytes;
   auto gone = modules.remove_if([&](Module& module) { return module.context == handle; });
   for (auto& module : gone) {
@@ -154,7 +162,7 @@ void Process::uncount_bytes(int device_index, uint64_t bytes) {
 
 bool Process::free_device_memory(CUdeviceptr address) {
   auto freed = memory.release(address, MemoryKind::kDevice);
-  if (!freed) return false;
+  if (!freed) return memory.release(address, MemoryKind::kImported).has_value();
   uncount_bytes(freed->device, freed->counted_bytes);
   return true;
 }

@@ -13,6 +13,7 @@
 #include "emulated_cuda/block_pool.h"
 #include "emulated_cuda/image.h"
 #include "emulated_cuda/memory.h"
+#include "emulated_cuda/pools.h"
 #include "emulated_cuda/stream.h"
 #include "emulated_cuda/virtual_memory.h"
 #include "emulated_node/node.h"
@@ -144,6 +145,9 @@ class Process {
   // What a device of the node is like.
   const DeviceSpec& spec(int device) const { return node->spec_of(device); }
   CUresult device_of(CUdevice ordinal, int* device) const;
+  int ordinal_of(int device) const;  // -1: the program does not see it
+  // Whether `device` can reach the memory of `peer` without the host.
+  bool can_access_peer(int device, int peer) const;
 
   CUresult create_context(int ordinal, unsigned flags, bool primary, Context** context);
   void destroy_context(std::shared_ptr<Context> context);
@@ -163,6 +167,7 @@ class Process {
 
   Memory memory;
   VirtualMemory virtual_memory{memory};
+  Pools pools{*this};
   std::shared_ptr<Backing> backing = std::make_shared<Backing>();  // as the memory made of it lives
   BlockPool blocks;
   Handles<Context> contexts;

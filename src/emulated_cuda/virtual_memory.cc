@@ -153,8 +153,15 @@ CUresult VirtualMemory::map(uintptr_t address, size_t bytes, size_t offset,
     return CUDA_ERROR_OUT_OF_MEMORY;
   }
   mappings_[address] = {bytes, handle, memory, {}};
-  memory_.add_mapping(address, bytes, std::min(bytes, memory->backing_bytes()), memory->device(),
-                      memory->properties().requestedHandleTypes);
+  Allocation entry{};
+  entry.base = address;
+  entry.bytes = bytes;
+  entry.backing_bytes = std::min(bytes, memory->backing_bytes());
+  entry.kind = MemoryKind::kMapped;
+  entry.device = memory->device();
+  entry.flags = memory->properties().requestedHandleTypes;
+  entry.access = Access::kNone;
+  memory_.enter(entry);
   return CUDA_SUCCESS;
 }
 

@@ -161,22 +161,5 @@ TEST_F(Memory, AddressesTellWhatTheyAre) {
   EXPECT_EQ(type, 0u);
 }
 
-TEST_F(Memory, StreamOrderedMemoryLivesUntilItsFreeIsReached) {
-  int pools = 0;
-  OK(cu.device_get_attribute(&pools, CU_DEVICE_ATTRIBUTE_MEMORY_POOLS_SUPPORTED, 0));
-  if (!pools && !driver().emulated) GTEST_SKIP() << "this GPU has no stream-ordered allocator";
-  CUstream stream;
-  CUdeviceptr address = 0;
-  uint32_t word = 0;
-  OK(cu.stream_create(&stream, CU_STREAM_NON_BLOCKING));
-  OK(cu.mem_alloc_async(&address, 1 << 20, stream));
-  OK(cu.memset_d32_async(address, 7, 10, stream));
-  OK(cu.memcpy_d_to_h_async(&word, address, 4, stream));
-  OK(cu.mem_free_async(address, stream));
-  OK(cu.stream_synchronize(stream));
-  EXPECT_EQ(word, 7u);
-  OK(cu.stream_destroy(stream));
-}
-
 }  // namespace
 }  // namespace lambent::conformance

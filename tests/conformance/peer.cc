@@ -126,6 +126,37 @@ int import_memory() {
   return 0;
 }
 
+// Imports a pool that was sent as a descriptor and one pointer into it, checks what is written
+// there and writes its own.
+int import_pool() {
+  Driver& cu = driver();
+  CUcontext context;
+  CUmemoryPool pool;
+  CUdeviceptr address;
+  CUmemPoolPtrExportData data;
+  NEED(cu.ctx_create_v2(&context, 0, 0));
+  say('r');
+  int descriptor = receive_descriptor(0);
+  NEED(cu.mem_pool_import_from_shareable_handle(
+      &pool, reinterpret_cast<void*>(static_cast<intptr_t>(descriptor)),
+      CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, 0));
+  close(descriptor);
+  if (read(0, &data, sizeof data) != sizeof data) return 5;
+  NEED(cu.mem_pool_import_pointer(&address, pool, &data));
+  uint32_t word = 0;
+  NEED(cu.memcpy_d_to_h(&word, address + 996, 4));
+  if (word != 0x600DF00D) return 7;
+  if (cu.mem_alloc_from_pool_async(&address, 100, pool, nullptr) == CUDA_SUCCESS) return 8;
+  NEED(cu.memset_d32(address, 0xCAFE, 1));
+  NEED(cu.ctx_synchronize());
+  NEED(cu.mem_free(address));
+  if (cu.mem_free(address) != CUDA_ERROR_INVALID_VALUE) return 9;
+  NEED(cu.mem_pool_destroy(pool));
+  say('w');
+  hear();
+  return 0;
+}
+
 }  // namespace
 
 int play(const std::string& role) {
@@ -136,6 +167,7 @@ int play(const std::string& role) {
   if (role == "churn") return churn();
   if (role.starts_with("faults_")) return play_faults(role);
   if (role == "import_memory") return import_memory();
+  if (role == "import_pool") return import_pool();
   return 3;
 }
 
