@@ -1,6 +1,4 @@
 // The kernels of this folder and the constructs that they may use, run on the host.
-#include <gtest/gtest.h>
-
 #include <atomic>
 #include <cmath>
 #include <complex>
@@ -8,31 +6,10 @@
 #include <numeric>
 #include <thread>
 
-#include "run_kernel.h"
+#include "host_kernels.h"
 
 namespace lambent {
 namespace {
-
-const std::string kModules = LAMBENT_KERNEL_MODULES;  // the folder of the built modules
-
-// Every test runs the modules of each compiler that was found.
-class HostKernels : public testing::TestWithParam<std::string> {
- protected:
-  HostModule open(const std::string& name) {
-    return HostModule(kModules + "/" + GetParam() + "/" + name + "/host-x86_64.so");
-  }
-};
-
-std::string compiler_name(const testing::TestParamInfo<std::string>& info) { return info.param; }
-
-std::vector<std::string> compilers() {
-  std::vector<std::string> names;
-  std::string list = LAMBENT_KERNEL_COMPILERS;
-  for (char* name = strtok(list.data(), ","); name != nullptr; name = strtok(nullptr, ",")) {
-    names.emplace_back(name);
-  }
-  return names;
-}
 
 INSTANTIATE_TEST_SUITE_P(Each, HostKernels, testing::ValuesIn(compilers()), compiler_name);
 

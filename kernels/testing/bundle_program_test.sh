@@ -41,7 +41,6 @@ unsupported() {  # NAME BODY MESSAGE
   expect 13 "$3" "$program" build "$1.cu" -o "$1"
   expect 13 "$3" "$program" build "$1.cu" -o "$1" --host-compiler g++
 }
-unsupported shuffle '*p = __shfl_sync(~0u, *p, 0);' "__shfl_sync is not supported in host kernels"
 unsupported ptx 'asm volatile("mov.u32 %%0, 1;" : "=r"(*p));' "inline_PTX_is_not_supported_in_host_kernels"
 unsupported texture '*p = tex2D<int>(0, 0, 0);' "tex2D is not supported in host kernels"
 

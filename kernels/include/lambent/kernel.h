@@ -22,9 +22,11 @@
 #include "lambent/host/atomics.h"
 #include "lambent/host/barriers.h"
 #include "lambent/host/clock.h"
-#include "lambent/host/keywords.h"
 #include "lambent/host/math.h"
 #include "lambent/host/registration.h"
+#include "lambent/host/warps.h"
+// (these two last: they give words of C++ another meaning)
+#include "lambent/host/keywords.h"
 #include "lambent/host/unsupported.h"
 
 #endif

@@ -4,11 +4,16 @@
 
 #include <time.h>
 
-// The real driver sleeps between nothing and twice the time asked for, of at most a millisecond.
-inline void __nanosleep(unsigned nanoseconds) {
-  const unsigned longest_ns = 1'000'000;
-  const timespec duration{0, nanoseconds < longest_ns ? nanoseconds : longest_ns};
-  nanosleep(&duration, nullptr);
+#include "lambent/host/barriers.h"
+
+// Other threads of the block go on; if all of them sleep, the host thread does, for at most a
+// millisecond.
+LAMBENT_INLINE void __nanosleep(unsigned nanoseconds) {
+  using lambent::host::block;
+  const unsigned longest_ns = 999'999;
+  block.request = lambent::host::Request::kYield;
+  block.sleep_ns = nanoseconds < longest_ns ? nanoseconds : longest_ns;
+  lambent::host::leave_thread();
 }
 
 // Ticks of a nanosecond each.

@@ -3,13 +3,16 @@
 // threads.
 #pragma once
 
-#include <tuple>
 #include <type_traits>
 #include <utility>
 
 #include "cuda_abi/emulated_kernel.h"
-#include "lambent/host/barriers.h"
 #include "lambent/host/index.h"
+#ifdef LAMBENT_KERNEL_COROUTINES
+#include "lambent/host/run_coroutines.h"
+#else
+#include "lambent/host/run_fibers.h"
+#endif
 
 namespace lambent::host {
 
@@ -24,7 +27,6 @@ struct Entry;
 
 template <typename... Parameters, void (*Kernel)(Parameters...)>
 struct Entry<Kernel> {
-  using Arguments = std::tuple<std::remove_cv_t<Parameters>...>;
   using Numbers = std::index_sequence_for<Parameters...>;
   static constexpr uint32_t count = sizeof...(Parameters);
   static constexpr uint32_t sizes[count + 1] = {sizeof(Parameters)..., 0};
@@ -34,7 +36,8 @@ struct Entry<Kernel> {
     blockIdx = {index.x, index.y, index.z};
     blockDim = {launch->block.x, launch->block.y, launch->block.z};
     gridDim = {launch->grid.x, launch->grid.y, launch->grid.z};
-    run(parameters, Numbers{});
+    block.launch = launch;
+    BlockRunner<Kernel, Parameters...>::run(parameters);
   }
 
   // Calls function(grid, block, parameters...).
@@ -46,49 +49,6 @@ struct Entry<Kernel> {
     return [&]<size_t... I>(std::index_sequence<I...>) {
       return static_cast<uint64_t>(function(
           grid, block_size, *static_cast<std::remove_cv_t<Parameters>*>(parameters[I])...));
-    }
-    (Numbers{});
-  }
-
- private:
-  // The parameters of the block that this thread runs.
-  static constinit inline thread_local void** parameters_ = nullptr;
-
-  // The threads of the block in order, in a loop that the compiler can vectorise if there is no
-  // barrier in it: then it sees that `fibers` is still false after each of them.
-  template <size_t... I>
-  static void run(void** parameters, std::index_sequence<I...>) {
-    const Arguments arguments{*static_cast<std::remove_cv_t<Parameters>*>(parameters[I])...};
-    parameters_ = parameters;
-    block.run_threads = run_unstarted;
-    const unsigned width = blockDim.x, height = blockDim.y, depth = blockDim.z;
-    block.fibers = false;
-    for (unsigned z = 0; z < depth; ++z) {
-      for (unsigned y = 0; y < height; ++y) {
-        threadIdx.y = block.next.y = y;
-        threadIdx.z = block.next.z = z;
-        for (unsigned x = 0; x < width; ++x) {
-          threadIdx.x = x;
-          block.next.x = x + 1;
-          Kernel(std::get<I>(arguments)...);
-          if (block.fibers) {
-            // Others are parked or were not started; all of them end before this returns.
-            finish_thread(block, threadIdx);
-            return finish_block(block);
-          }
-        }
-      }
-    }
-  }
-
-  // On any stack of a block that has met a barrier.
-  __attribute__((noinline)) static void run_unstarted() {
-    [&]<size_t... I>(std::index_sequence<I...>) {
-      const Arguments arguments{*static_cast<std::remove_cv_t<Parameters>*>(parameters_[I])...};
-      while (start_next_thread(block)) {
-        Kernel(std::get<I>(arguments)...);
-        finish_thread(block, threadIdx);
-      }
     }
     (Numbers{});
   }

@@ -14,24 +14,11 @@ inline constexpr bool never = false;
                   #function " is not supported in host kernels: " reason); \
     return 0;                                                              \
   }
-#define LAMBENT_NO_WARPS "lanes of a warp do not run in step; use __shared__ and __syncthreads()"
-LAMBENT_UNSUPPORTED(__shfl_sync, LAMBENT_NO_WARPS)
-LAMBENT_UNSUPPORTED(__shfl_up_sync, LAMBENT_NO_WARPS)
-LAMBENT_UNSUPPORTED(__shfl_down_sync, LAMBENT_NO_WARPS)
-LAMBENT_UNSUPPORTED(__shfl_xor_sync, LAMBENT_NO_WARPS)
-LAMBENT_UNSUPPORTED(__ballot_sync, LAMBENT_NO_WARPS)
-LAMBENT_UNSUPPORTED(__any_sync, LAMBENT_NO_WARPS)
-LAMBENT_UNSUPPORTED(__all_sync, LAMBENT_NO_WARPS)
-LAMBENT_UNSUPPORTED(__match_any_sync, LAMBENT_NO_WARPS)
-LAMBENT_UNSUPPORTED(__match_all_sync, LAMBENT_NO_WARPS)
-LAMBENT_UNSUPPORTED(__reduce_add_sync, LAMBENT_NO_WARPS)
-LAMBENT_UNSUPPORTED(__activemask, LAMBENT_NO_WARPS)
 LAMBENT_UNSUPPORTED(tex1Dfetch, "there are no textures; read the memory")
 LAMBENT_UNSUPPORTED(tex1D, "there are no textures; read the memory")
 LAMBENT_UNSUPPORTED(tex2D, "there are no textures; read the memory")
 LAMBENT_UNSUPPORTED(tex3D, "there are no textures; read the memory")
 LAMBENT_UNSUPPORTED(cudaGridDependencySynchronize, "kernels cannot wait for other kernels")
-#undef LAMBENT_NO_WARPS
 #undef LAMBENT_UNSUPPORTED
 
 using cudaTextureObject_t = unsigned long long;

@@ -1,0 +1,113 @@
+// Leaving a kernel in the middle by giving every waiting thread a stack of its own: works with any
+// compiler. A block's threads run one after the other on one stack until one must wait: its stack
+// is parked and a fresh one goes on with the next thread. A kernel that never waits never comes
+// here. Used by barriers.h and registration.h.
+#pragma once
+
+#include <sys/mman.h>
+
+#include <memory>
+#include <vector>
+
+#include "lambent/host/stack_switch.h"
+#include "lambent/host/threads.h"
+
+namespace lambent::host {
+
+constexpr size_t kStackBytes = 64 * 1024;
+constexpr size_t kGuardBytes = 4096;
+
+// A stack, and the CUDA thread that waits on it.
+struct Fiber : Thread {
+  SavedStack saved;
+  char* memory = nullptr;
+};
+
+struct Fibers {
+  bool used = false;                // whether a thread of this block had to wait
+  void (*run_threads)() = nullptr;  // runs threads that have not been started until there are none
+  Fiber* current = nullptr;
+  ThreadList spare;
+  Fiber first;  // the stack that run_block was called on
+};
+
+static constinit thread_local Fibers fibers;
+
+// The stacks of this thread, given back when it ends. Not in Fibers: that must stay without a
+// destructor, so that reaching it costs no check.
+struct OwnedFibers {
+  std::vector<std::unique_ptr<Fiber>> fibers;
+
+  ~OwnedFibers() {
+    for (auto& fiber : fibers) munmap(fiber->memory, kStackBytes + kGuardBytes);
+  }
+};
+
+inline void new_fiber() {
+  static thread_local OwnedFibers owned;
+  auto fiber = std::make_unique<Fiber>();
+  void* memory = mmap(nullptr, kStackBytes + kGuardBytes, PROT_READ | PROT_WRITE,
+                      MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  if (memory == MAP_FAILED || mprotect(memory, kGuardBytes, PROT_NONE) != 0) {
+    report_misuse("no memory for the stack of a thread");
+  }
+  fiber->memory = static_cast<char*>(memory);
+  fibers.spare.push(fiber.get());
+  owned.fibers.push_back(std::move(fiber));
+}
+
+static void enter_fiber();
+
+// Leaves the current stack for whoever can go on; returns when it is continued.
+__attribute__((noinline)) static void switch_away(Block& state) {
+  Fibers& stacks = fibers;
+  Fiber* const self = stacks.current;
+  auto* to = static_cast<Fiber*>(next_runnable(state));
+  if (to == nullptr && has_unstarted_thread(state)) {
+    if (stacks.spare.empty()) new_fiber();
+    to = static_cast<Fiber*>(stacks.spare.pop());
+    // Stacks that start at different offsets do not fight for the same cache lines.
+    const size_t colour = (linear(state.next) % 31) * 128;
+    to->saved.prepare(to->memory + kGuardBytes, kStackBytes - colour, enter_fiber);
+  }
+  if (to == nullptr && state.unfinished == 0) to = &stacks.first;
+  if (to == nullptr) report_deadlock(state);
+  if (to == self) return;
+  stacks.current = to;
+  switch_stack(self->saved, to->saved);
+}
+
+// Where a fresh stack begins.
+static void enter_fiber() {
+  fibers.run_threads();
+  fibers.spare.push(fibers.current);
+  switch_away(block);
+  __builtin_unreachable();
+}
+
+// Runs the threads that remain after the one that had to wait first, on all stacks.
+inline void finish_block() {
+  fibers.run_threads();
+  while (block.unfinished != 0) switch_away(block);
+  fibers.used = false;
+}
+
+// Stops the current thread with the request in `block` and returns when it has been answered.
+__attribute__((noinline)) static void leave_thread() {
+  Block& state = block;
+  if (!fibers.used) {
+    fibers.used = true;
+    fibers.current = &fibers.first;
+    begin_threads(state, linear(threadIdx));
+  }
+  Fiber* const self = fibers.current;
+  state.current = self;
+  self->index = threadIdx;
+  self->number = linear(threadIdx);
+  handle_request(state, self);
+  switch_away(state);
+  state.current = self;
+  threadIdx = self->index;
+}
+
+}  // namespace lambent::host
