@@ -79,7 +79,7 @@ WorkloadRunTotals run_workload(workload::Trace& trace,
     return devices == 0 ? 0 : sum / devices;
   };
   double busy_s = 0;  // up to the reading before
-  const auto read = [&](Instant at) {
+  const auto take_reading = [&](Instant at) {
     if (options.reading_period == Duration::zero() || !sinks.reading || at < next_reading) return;
     const double elapsed_s = to_seconds(at.time_since_epoch());
     const double busy_now_s = mean_utilisation() * elapsed_s;
@@ -99,7 +99,7 @@ WorkloadRunTotals run_workload(workload::Trace& trace,
         ++totals.invocations;
         totals.elapsed_s = to_seconds(invocation.completed.time_since_epoch());
         totals.utilisation = mean_utilisation();
-        read(invocation.completed);
+        take_reading(invocation.completed);
         if (sinks.progress && totals.invocations % kOutcomesBetweenProgress == 0) {
           sinks.progress(totals.invocations, invocation.completed.time_since_epoch());
         }

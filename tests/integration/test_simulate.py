@@ -37,7 +37,7 @@ class SimulateTest(unittest.TestCase):
         header = json.loads((self.folder / "run-fcfs.jsonl").read_text().splitlines()[0])
         self.assertEqual(header["source"], "simulation")
         self.run_cli("report", "run-fcfs.jsonl", "run-batch.jsonl", "-o", "report.html")
-        self.assertIn("simulat", (self.folder / "report.html").read_text())
+        self.assertIn("are simulated", (self.folder / "report.html").read_text())
 
     def test_more_devices_shorten_the_wait(self):
         def mean(gpus):
