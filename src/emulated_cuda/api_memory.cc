@@ -72,7 +72,8 @@ CUresult cuMemFree_v2(CUdeviceptr address) {
     process->pools.observe();
     return CUDA_SUCCESS;
   }
-  return process->free_device_memory(address) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+  bool freed = process->managed.free(address) || process->free_device_memory(address);
+  return freed ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }
 
 CUresult cuMemHostAlloc(void** address, size_t bytes, unsigned int flags) {

@@ -51,11 +51,14 @@ CUresult pointer_attribute(const Process& process, const Pointer& pointer,
     case CU_POINTER_ATTRIBUTE_DEVICE_POINTER:
       return put(static_cast<CUdeviceptr>(pointer.address));
     case CU_POINTER_ATTRIBUTE_HOST_POINTER:
-      return allocation.on_device() ? CUDA_ERROR_INVALID_VALUE : put(pointer.address);
+      return allocation.on_device() && allocation.kind != MemoryKind::kManaged
+                 ? CUDA_ERROR_INVALID_VALUE
+                 : put(pointer.address);
     case CU_POINTER_ATTRIBUTE_BUFFER_ID:
       return put(static_cast<unsigned long long>(allocation.id));
-    case CU_POINTER_ATTRIBUTE_SYNC_MEMOPS:
     case CU_POINTER_ATTRIBUTE_IS_MANAGED:
+      return put(static_cast<int>(allocation.kind == MemoryKind::kManaged));
+    case CU_POINTER_ATTRIBUTE_SYNC_MEMOPS:
     case CU_POINTER_ATTRIBUTE_IS_LEGACY_CUDA_IPC_CAPABLE:
     case CU_POINTER_ATTRIBUTE_IS_GPU_DIRECT_RDMA_CAPABLE:
       return put(0);

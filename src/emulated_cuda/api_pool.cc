@@ -214,7 +214,7 @@ CUresult cuMemPoolSetAccess(CUmemoryPool handle, const CUmemAccessDesc* wanted, 
       bool reachable =
           device == pool.device || pool.device < 0 || process->can_access_peer(device, pool.device);
       if (!reachable) return CUDA_ERROR_INVALID_DEVICE;
-      pool.access[device < 0 ? kMaxDevices : device] = static_cast<uint8_t>(flags);
+      pool.access[device < 0 ? kMaxPartitions : device] = static_cast<uint8_t>(flags);
     }
     return CUDA_SUCCESS;
   });
@@ -227,7 +227,7 @@ CUresult cuMemPoolGetAccess(CUmemAccess_flags* flags, CUmemoryPool handle,
   if (!flags || !location) return CUDA_ERROR_INVALID_VALUE;
   if (CUresult result = device_at(*process, *location, &device)) return result;
   return process->pools.use(handle, [&](Pool& pool) {
-    *flags = static_cast<CUmemAccess_flags>(pool.access[device < 0 ? kMaxDevices : device]);
+    *flags = static_cast<CUmemAccess_flags>(pool.access[device < 0 ? kMaxPartitions : device]);
     return CUDA_SUCCESS;
   });
 }

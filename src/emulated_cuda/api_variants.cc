@@ -157,6 +157,34 @@ VARIANT cuMemAllocFromPoolAsync_ptsz(CUdeviceptr* address, size_t bytes, CUmemor
 VARIANT cuMemFreeAsync_ptsz(CUdeviceptr address, CUstream s) {
   return cuMemFreeAsync(address, per_thread(s));
 }
+VARIANT cuMemPrefetchAsync_ptsz(CUdeviceptr address, size_t bytes, CUdevice device, CUstream s) {
+  return cuMemPrefetchAsync(address, bytes, device, per_thread(s));
+}
+VARIANT cuMemPrefetchAsync_v2_ptsz(CUdeviceptr address, size_t bytes, CUmemLocation location,
+                                   unsigned int flags, CUstream s) {
+  return cuMemPrefetchAsync_v2(address, bytes, location, flags, per_thread(s));
+}
+VARIANT cuMemPrefetchBatchAsync_ptsz(CUdeviceptr* addresses, size_t* sizes, size_t count,
+                                     CUmemLocation* locations, size_t* indices,
+                                     size_t location_count, unsigned long long flags, CUstream s) {
+  return cuMemPrefetchBatchAsync(addresses, sizes, count, locations, indices, location_count, flags,
+                                 per_thread(s));
+}
+VARIANT cuMemDiscardBatchAsync_ptsz(CUdeviceptr* addresses, size_t* sizes, size_t count,
+                                    unsigned long long flags, CUstream s) {
+  return cuMemDiscardBatchAsync(addresses, sizes, count, flags, per_thread(s));
+}
+VARIANT cuMemDiscardAndPrefetchBatchAsync_ptsz(CUdeviceptr* addresses, size_t* sizes, size_t count,
+                                               CUmemLocation* locations, size_t* indices,
+                                               size_t location_count, unsigned long long flags,
+                                               CUstream s) {
+  return cuMemDiscardAndPrefetchBatchAsync(addresses, sizes, count, locations, indices,
+                                           location_count, flags, per_thread(s));
+}
+VARIANT cuStreamAttachMemAsync_ptsz(CUstream s, CUdeviceptr address, size_t bytes,
+                                    unsigned int flags) {
+  return cuStreamAttachMemAsync(per_thread(s), address, bytes, flags);
+}
 VARIANT cuStreamSynchronize_ptsz(CUstream s) { return cuStreamSynchronize(per_thread(s)); }
 VARIANT cuStreamQuery_ptsz(CUstream s) { return cuStreamQuery(per_thread(s)); }
 VARIANT cuStreamWaitEvent_ptsz(CUstream s, CUevent event, unsigned int flags) {

@@ -31,8 +31,14 @@ int64_t modelled_end(Process& process, const Context& context, const Side& to, c
 
 constexpr int64_t kLongestSleep_ns = 100'000'000;
 
-void sleep_to(Process& process, int64_t end_ns) {
-  while (process.node->now_ns() < end_ns) process.node->sleep_until(end_ns, kLongestSleep_ns);
+// Of managed memory: where it lies by now. Writing makes that the only place.
+Side settled(Process& process, Side side, size_t bytes, bool write) {
+  if (!side.managed) return side;
+  int place = process.managed.place_of(side.address);
+  process.managed.touch(side.address, bytes, place, write, 0);
+  side.device = place != kHostPlace;
+  if (side.device) side.device_index = process.visible[place];
+  return side;
 }
 
 template <class Element>
@@ -47,6 +53,10 @@ void fill_rows(const Fill& fill) {
 
 }  // namespace
 
+void sleep_to(Process& process, int64_t end_ns) {
+  while (process.node->now_ns() < end_ns) process.node->sleep_until(end_ns, kLongestSleep_ns);
+}
+
 bool resolve_device(const Process& process, CUdeviceptr address, size_t bytes, Side* side) {
   auto allocation = process.memory.find(address, bytes);
   if (!allocation) return false;
@@ -54,6 +64,7 @@ bool resolve_device(const Process& process, CUdeviceptr address, size_t bytes, S
   side->access = allocation->access;
   side->pinned = true;
   side->device = allocation->on_device();
+  side->managed = allocation->kind == MemoryKind::kManaged;
   side->device_index = allocation->device;
   if (allocation->backing_bytes < allocation->bytes) side->backing = allocation->backing_bytes;
   return true;
@@ -65,14 +76,16 @@ Side resolve_host(const Process& process, const void* address, size_t bytes) {
   auto allocation = process.memory.find(side.address, bytes);
   side.pinned = allocation.has_value();
   side.device = allocation && allocation->on_device();
+  side.managed = allocation && allocation->kind == MemoryKind::kManaged;
   if (allocation) side.access = allocation->access;
   return side;
 }
 
 int64_t perform(Process& process, Context& context, const Copy& copy, int64_t begin_ns) {
   const Shape& shape = copy.shape;
-  int64_t end_ns =
-      modelled_end(process, context, copy.to, copy.from, shape.width * shape.height, begin_ns);
+  Side to = settled(process, copy.to, shape.to_bytes(), true);
+  Side from = settled(process, copy.from, shape.from_bytes(), false);
+  int64_t end_ns = modelled_end(process, context, to, from, shape.width * shape.height, begin_ns);
   ThreadClock::hold(end_ns);  // where the next operation may begin
   size_t limit = std::max(copy.to.backing, copy.from.backing);  // contents are undefined beyond
   size_t width = limit ? std::min(shape.width, limit) : shape.width;
@@ -85,6 +98,10 @@ int64_t perform(Process& process, Context& context, const Copy& copy, int64_t be
 }
 
 int64_t perform(Process& process, Context& context, const Fill& fill, int64_t begin_ns) {
+  if (fill.to.managed) {  // as a kernel does it
+    size_t touched = (fill.height - 1) * fill.pitch + fill.width * fill.element_bytes;
+    begin_ns = process.managed.touch(fill.to.address, touched, context.ordinal, true, begin_ns);
+  }
   switch (fill.element_bytes) {
     case 1:
       fill_rows<uint8_t>(fill);

@@ -17,7 +17,8 @@ struct Context;
 struct Side {
   uintptr_t address = 0;
   bool device = false;
-  bool pinned = false;  // known to the driver
+  bool pinned = false;   // known to the driver
+  bool managed = false;  // where it lies turns out when the copy is done
   Access access = Access::kReadWrite;
   size_t backing = 0;  // real bytes behind the allocation; 0: all
   int device_index = 0;
@@ -48,6 +49,9 @@ struct Fill {
   uint32_t element_bytes;
   size_t width, height;
 };
+
+// Sleeps until the virtual instant.
+void sleep_to(Process& process, int64_t end_ns);
 
 // Finds the allocation that holds all of a range; false if there is none.
 bool resolve_device(const Process& process, CUdeviceptr address, size_t bytes, Side* side);

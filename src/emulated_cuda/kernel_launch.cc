@@ -158,6 +158,7 @@ int64_t perform(Process& process, Context& context, const KernelLaunch& launch, 
   const emulated_kernel& kernel = *launch.function->kernel;
   void** parameters = const_cast<void**>(launch.parameters->pointers.data());
   begin_ns = std::max(begin_ns, launch.ready_ns);
+  begin_ns = process.managed.before_kernel(context, launch, begin_ns);
   KernelDemand demand = demand_of(process, context, launch, parameters, begin_ns);
   uint64_t ticket = enter_model(process, context.device, demand);
   int64_t body_end_ns = 0;

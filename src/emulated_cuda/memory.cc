@@ -59,12 +59,11 @@ std::optional<Allocation> Memory::allocate(size_t bytes, size_t counted_bytes, s
 }
 
 std::optional<Allocation> Memory::allocate_host(size_t bytes, unsigned flags, int device,
-                                                void* context) {
+                                                void* context, MemoryKind kind) {
   std::lock_guard lock(mutex_);
   uintptr_t base = map_pages(round_up(bytes, kPage));
   if (!base) return std::nullopt;
-  Allocation allocation{base,   bytes,   0,     bytes,     MemoryKind::kHostAllocated,
-                        device, context, flags, next_id_++};
+  Allocation allocation{base, bytes, 0, bytes, kind, device, context, flags, next_id_++};
   allocations_[base] = allocation;
   return allocation;
 }
@@ -182,8 +181,9 @@ void Memory::give_back(const Allocation& allocation) {
     munmap(reinterpret_cast<void*>(begin), allocation.base + allocation.bytes - begin);
     return;
   }
-  bool ours =
-      allocation.kind == MemoryKind::kDevice || allocation.kind == MemoryKind::kHostAllocated;
+  bool ours = allocation.kind == MemoryKind::kDevice ||
+              allocation.kind == MemoryKind::kHostAllocated ||
+              allocation.kind == MemoryKind::kManaged;
   if (!ours) return;
   bool carved = allocation.kind == MemoryKind::kDevice && allocation.bytes < kOwnMappingBytes;
   if (!carved) {

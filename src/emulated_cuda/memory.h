@@ -17,7 +17,8 @@ enum class MemoryKind {
   kModule,
   kMapped,
   kPool,
-  kImported
+  kImported,
+  kManaged
 };
 
 // What may be done to an allocation's bytes; only mapped memory is ever less than kReadWrite.
@@ -48,7 +49,8 @@ class Memory {
   // undefined, as the model launch mode allows. Empty if the host has none.
   std::optional<Allocation> allocate(size_t bytes, size_t counted_bytes, size_t backing_bytes,
                                      int device, void* context);
-  std::optional<Allocation> allocate_host(size_t bytes, unsigned flags, int device, void* context);
+  std::optional<Allocation> allocate_host(size_t bytes, unsigned flags, int device, void* context,
+                                          MemoryKind kind = MemoryKind::kHostAllocated);
   // Notes a range that belongs to somebody else; false if it overlaps a known one.
   bool add(uintptr_t base, size_t bytes, MemoryKind kind, unsigned flags, int device,
            void* context);

@@ -36,6 +36,16 @@ int64_t perform(Process& process, Context&, const StreamCallback& callback, int6
 int64_t perform(Process&, Context&, const EventRecord&, int64_t begin_ns) { return begin_ns; }
 int64_t perform(Process&, Context&, const EventWait&, int64_t begin_ns) { return begin_ns; }
 
+int64_t perform(Process& process, Context&, const MemoryMoves& moves, int64_t begin_ns) {
+  int64_t end_ns = begin_ns;
+  for (const MemoryMove& move : moves.moves) {
+    end_ns = std::max(end_ns, process.managed.move(move, begin_ns));
+  }
+  ThreadClock::hold(end_ns);  // where the next operation may begin
+  sleep_to(process, end_ns);
+  return end_ns;
+}
+
 int64_t perform(Process& process, Context&, const MemoryFree& free, int64_t begin_ns) {
   process.free_device_memory(free.address);
   return begin_ns;

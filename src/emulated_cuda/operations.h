@@ -11,6 +11,7 @@
 #include "cuda_abi/driver_types.h"
 #include "emulated_cuda/copies.h"
 #include "emulated_cuda/kernel_launch.h"
+#include "emulated_cuda/managed.h"
 #include "emulated_cuda/stream.h"
 
 namespace lambent::emulated_cuda {
@@ -45,8 +46,13 @@ struct MemoryFree {
   CUdeviceptr address;
 };
 
+// Prefetches and discards of managed memory.
+struct MemoryMoves {
+  std::vector<MemoryMove> moves;
+};
+
 using Operation = std::variant<Empty, KernelLaunch, Copy, Fill, HostCall, StreamCallback,
-                               EventRecord, EventWait, MemoryFree>;
+                               EventRecord, EventWait, MemoryFree, MemoryMoves>;
 
 // Puts the operation into the stream: behind what was put there before, and behind what the legacy
 // stream imposes. `end`, if given, is its completion, for callers that wait.

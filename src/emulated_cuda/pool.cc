@@ -19,7 +19,7 @@ Pool::Pool(PoolSource source, std::shared_ptr<Backing> backing, const CUmemPoolP
       device(device),
       source_(std::move(source)),
       backing_(std::move(backing)) {
-  access[device < 0 ? emulated_node::kMaxDevices : device] = CU_MEM_ACCESS_FLAGS_PROT_READWRITE;
+  access[device < 0 ? emulated_node::kMaxPartitions : device] = CU_MEM_ACCESS_FLAGS_PROT_READWRITE;
 }
 
 Pool::~Pool() {

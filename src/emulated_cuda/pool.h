@@ -79,7 +79,7 @@ class Pool {
   bool follow_event_dependencies = true;
   bool allow_opportunistic = true;
   bool allow_internal_dependencies = true;
-  std::array<uint8_t, emulated_node::kMaxDevices + 1> access{};  // CUmemAccess_flags by location
+  std::array<uint8_t, emulated_node::kMaxPartitions + 1> access{};  // CUmemAccess_flags by location
 
  private:
   enum class State { kFree, kAllocated, kFreed };

@@ -126,6 +126,7 @@ void Process::destroy_context(std::shared_ptr<Context> context) {
   }
   events.remove_if([&](Event& event) { return event.context == handle; });
   pools.forget(handle);
+  managed.forget(handle);
   uint64_t freed = memory.release_all(handle) + spec(context->device).context_bytes;
   auto gone = modules.remove_if([&](Module& module) { return module.context == handle; });
   for (auto& module : gone) {

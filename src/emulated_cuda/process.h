@@ -12,6 +12,7 @@
 #include "cuda_abi/driver_types.h"
 #include "emulated_cuda/block_pool.h"
 #include "emulated_cuda/image.h"
+#include "emulated_cuda/managed.h"
 #include "emulated_cuda/memory.h"
 #include "emulated_cuda/pools.h"
 #include "emulated_cuda/stream.h"
@@ -168,6 +169,7 @@ class Process {
   Memory memory;
   VirtualMemory virtual_memory{memory};
   Pools pools{*this};
+  Managed managed{*this};
   std::shared_ptr<Backing> backing = std::make_shared<Backing>();  // as the memory made of it lives
   BlockPool blocks;
   Handles<Context> contexts;

@@ -158,6 +158,12 @@ void read_link(Fields link, DeviceSpec* spec) {
   link.refuse_unknown();
 }
 
+void read_managed(Fields managed, DeviceSpec* spec) {
+  spec->fault_ns = managed.microseconds("fault_us");
+  spec->fault_bytes_per_s = managed.number("fault_gb_per_s") * 1e9;
+  managed.refuse_unknown();
+}
+
 void read_costs(Fields cost, DeviceSpec* spec) {
   spec->init_ns = cost.microseconds("init_us");
   spec->context_ns = cost.microseconds("context_us");
@@ -202,6 +208,12 @@ bool parse_node_spec(const std::string& text, NodeSpec* spec, std::string* error
   read_node(Fields(root["node"].as_table(), "node", error), spec);
   read_device(Fields(root["device"].as_table(), "device", error), &spec->device);
   read_link(Fields(root["link"].as_table(), "link", error), &spec->device);
+  if (root.contains("managed")) {
+    read_managed(Fields(root["managed"].as_table(), "managed", error), &spec->device);
+  } else {  // half of what the link can do, and a latency as of its own
+    spec->device.fault_ns = 4 * spec->device.link_latency_ns;
+    spec->device.fault_bytes_per_s = spec->device.host_to_device_bytes_per_s / 2;
+  }
   read_costs(Fields(root["cost"].as_table(), "cost", error), &spec->device);
   if (root.contains("mig")) read_mig(Fields(root["mig"].as_table(), "mig", error), &spec->mig);
   return error->empty() && check(*spec, error);

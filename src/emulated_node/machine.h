@@ -24,6 +24,8 @@ struct DeviceSpec {
   double host_to_device_bytes_per_s, device_to_host_bytes_per_s;  // pinned host memory
   double pageable_factor;                                         // of those, from pageable memory
   int64_t link_latency_ns;
+  int64_t fault_ns;          // of managed memory, for each block of 2 MiB that is touched elsewhere
+  double fault_bytes_per_s;  // at which faults carry; prefetches go at the rate of the link
   int64_t init_ns, context_ns, module_load_ns, allocation_ns, launch_ns;
   uint64_t context_bytes;
   uint64_t allocation_granularity;
