@@ -39,13 +39,23 @@ CUresult device_to_host(void* to, CUdeviceptr from, size_t bytes, CUstream handl
 }
 
 CUresult device_to_device(CUdeviceptr to, CUdeviceptr from, size_t bytes, CUstream handle,
-                          bool synchronous) {
+                          bool synchronous, bool peer = false) {
   WITH_STREAM(handle);
   if (bytes == 0) return CUDA_SUCCESS;
   Side source, target;
   if (!resolve_device(*process, to, bytes, &target)) return CUDA_ERROR_INVALID_VALUE;
   if (!resolve_device(*process, from, bytes, &source)) return CUDA_ERROR_INVALID_VALUE;
-  return copy(*process, context, stream, {target, source, line(bytes)}, synchronous);
+  return copy(*process, context, stream, {target, source, line(bytes), peer}, synchronous);
+}
+
+// The program names both contexts: the copy may go straight from device to device.
+CUresult between_contexts(CUdeviceptr to, CUcontext to_context, CUdeviceptr from,
+                          CUcontext from_context, size_t bytes, CUstream stream) {
+  WITH_PROCESS();
+  if (!process->contexts.find(to_context) || !process->contexts.find(from_context)) {
+    return CUDA_ERROR_INVALID_CONTEXT;
+  }
+  return device_to_device(to, from, bytes, stream, false, true);
 }
 
 // Unified addressing: what an address is follows from the address. One that the driver does not
@@ -152,12 +162,13 @@ CUresult cuMemcpy(CUdeviceptr to, CUdeviceptr from, size_t bytes) {
 CUresult cuMemcpyAsync(CUdeviceptr to, CUdeviceptr from, size_t bytes, CUstream stream) {
   return unified(to, from, bytes, stream, false);
 }
-CUresult cuMemcpyPeer(CUdeviceptr to, CUcontext, CUdeviceptr from, CUcontext, size_t bytes) {
-  return device_to_device(to, from, bytes, CU_STREAM_LEGACY, false);
+CUresult cuMemcpyPeer(CUdeviceptr to, CUcontext to_context, CUdeviceptr from,
+                      CUcontext from_context, size_t bytes) {
+  return between_contexts(to, to_context, from, from_context, bytes, CU_STREAM_LEGACY);
 }
-CUresult cuMemcpyPeerAsync(CUdeviceptr to, CUcontext, CUdeviceptr from, CUcontext, size_t bytes,
-                           CUstream stream) {
-  return device_to_device(to, from, bytes, stream, false);
+CUresult cuMemcpyPeerAsync(CUdeviceptr to, CUcontext to_context, CUdeviceptr from,
+                           CUcontext from_context, size_t bytes, CUstream stream) {
+  return between_contexts(to, to_context, from, from_context, bytes, stream);
 }
 CUresult cuMemcpy2D_v2(const CUDA_MEMCPY2D* request) {
   return copy_2d(request, CU_STREAM_LEGACY, true);
@@ -198,4 +209,16 @@ CUresult cuMemsetD2D16_v2(CUdeviceptr to, size_t pitch, unsigned short value, si
 CUresult cuMemsetD2D32_v2(CUdeviceptr to, size_t pitch, unsigned int value, size_t width,
                           size_t height) {
   return fill<unsigned int>(to, pitch, value, width, height, CU_STREAM_LEGACY, false);
+}
+CUresult cuMemsetD2D8Async(CUdeviceptr to, size_t pitch, unsigned char value, size_t width,
+                           size_t height, CUstream stream) {
+  return fill<unsigned char>(to, pitch, value, width, height, stream, false);
+}
+CUresult cuMemsetD2D16Async(CUdeviceptr to, size_t pitch, unsigned short value, size_t width,
+                            size_t height, CUstream stream) {
+  return fill<unsigned short>(to, pitch, value, width, height, stream, false);
+}
+CUresult cuMemsetD2D32Async(CUdeviceptr to, size_t pitch, unsigned int value, size_t width,
+                            size_t height, CUstream stream) {
+  return fill<unsigned int>(to, pitch, value, width, height, stream, false);
 }

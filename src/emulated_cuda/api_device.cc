@@ -264,16 +264,5 @@ CUresult cuDeviceGetByPCIBusId(CUdevice* device, const char* id) {
   return CUDA_ERROR_INVALID_DEVICE;
 }
 
-// Devices of an emulated node have no way to each other but through the host.
-CUresult cuDeviceCanAccessPeer(int* can, CUdevice device, CUdevice peer) {
-  WITH_PROCESS();
-  int index;
-  if (!can) return CUDA_ERROR_INVALID_VALUE;
-  if (CUresult result = process->device_of(device, &index)) return result;
-  if (CUresult result = process->device_of(peer, &index)) return result;
-  *can = 0;
-  return CUDA_SUCCESS;
-}
-
 CUresult cuProfilerStart(void) { return CUDA_SUCCESS; }
 CUresult cuProfilerStop(void) { return CUDA_SUCCESS; }

@@ -58,8 +58,9 @@ CUresult pointer_attribute(const Process& process, const Pointer& pointer,
       return put(static_cast<unsigned long long>(allocation.id));
     case CU_POINTER_ATTRIBUTE_IS_MANAGED:
       return put(static_cast<int>(allocation.kind == MemoryKind::kManaged));
-    case CU_POINTER_ATTRIBUTE_SYNC_MEMOPS:
     case CU_POINTER_ATTRIBUTE_IS_LEGACY_CUDA_IPC_CAPABLE:
+      return put(static_cast<int>(allocation.kind == MemoryKind::kDevice));
+    case CU_POINTER_ATTRIBUTE_SYNC_MEMOPS:
     case CU_POINTER_ATTRIBUTE_IS_GPU_DIRECT_RDMA_CAPABLE:
       return put(0);
     case CU_POINTER_ATTRIBUTE_ALLOWED_HANDLE_TYPES: {

@@ -147,6 +147,30 @@ VARIANT cuMemsetD16Async_ptsz(CUdeviceptr to, unsigned short value, size_t count
 VARIANT cuMemsetD32Async_ptsz(CUdeviceptr to, unsigned int value, size_t count, CUstream s) {
   return cuMemsetD32Async(to, value, count, per_thread(s));
 }
+VARIANT cuMemsetD2D8_v2_ptds(CUdeviceptr to, size_t pitch, unsigned char value, size_t width,
+                             size_t height) {
+  return cuMemsetD2D8Async(to, pitch, value, width, height, CU_STREAM_PER_THREAD);
+}
+VARIANT cuMemsetD2D8Async_ptsz(CUdeviceptr to, size_t pitch, unsigned char value, size_t width,
+                               size_t height, CUstream s) {
+  return cuMemsetD2D8Async(to, pitch, value, width, height, per_thread(s));
+}
+VARIANT cuMemsetD2D16_v2_ptds(CUdeviceptr to, size_t pitch, unsigned short value, size_t width,
+                              size_t height) {
+  return cuMemsetD2D16Async(to, pitch, value, width, height, CU_STREAM_PER_THREAD);
+}
+VARIANT cuMemsetD2D16Async_ptsz(CUdeviceptr to, size_t pitch, unsigned short value, size_t width,
+                                size_t height, CUstream s) {
+  return cuMemsetD2D16Async(to, pitch, value, width, height, per_thread(s));
+}
+VARIANT cuMemsetD2D32_v2_ptds(CUdeviceptr to, size_t pitch, unsigned int value, size_t width,
+                              size_t height) {
+  return cuMemsetD2D32Async(to, pitch, value, width, height, CU_STREAM_PER_THREAD);
+}
+VARIANT cuMemsetD2D32Async_ptsz(CUdeviceptr to, size_t pitch, unsigned int value, size_t width,
+                                size_t height, CUstream s) {
+  return cuMemsetD2D32Async(to, pitch, value, width, height, per_thread(s));
+}
 VARIANT cuMemAllocAsync_ptsz(CUdeviceptr* address, size_t bytes, CUstream s) {
   return cuMemAllocAsync(address, bytes, per_thread(s));
 }
@@ -252,6 +276,9 @@ VARIANT cuDevicePrimaryCtxSetFlags(CUdevice device, unsigned int flags) {
 }
 VARIANT cuMemHostRegister(void* address, size_t bytes, unsigned int flags) {
   return cuMemHostRegister_v2(address, bytes, flags);
+}
+VARIANT cuIpcOpenMemHandle(CUdeviceptr* address, CUipcMemHandle handle, unsigned int flags) {
+  return cuIpcOpenMemHandle_v2(address, handle, flags);
 }
 VARIANT cuMemAllocHost(void** address, unsigned int bytes) {
   return cuMemAllocHost_v2(address, bytes);

@@ -198,10 +198,12 @@ CUresult cuMemSetAccess(CUdeviceptr address, size_t bytes, const CUmemAccessDesc
         change.flags != CU_MEM_ACCESS_FLAGS_PROT_READWRITE) {
       return CUDA_ERROR_INVALID_VALUE;
     }
-    // The host has no way into a device's memory, nor one device into another's.
+    // The host has no way into a device's memory; another device has it if they are peers.
     bool own = change.location == allocation->device || allocation->device < 0;
     if (!own && change.location == kHostLocation) return CUDA_ERROR_INVALID_VALUE;
-    if (!own) return CUDA_ERROR_INVALID_DEVICE;
+    if (!own && !process->can_access_peer(change.location, allocation->device)) {
+      return CUDA_ERROR_INVALID_DEVICE;
+    }
     lowered = lowered || change.flags != CU_MEM_ACCESS_FLAGS_PROT_READWRITE;
     changes.push_back(change);
   }

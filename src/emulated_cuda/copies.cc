@@ -11,22 +11,26 @@ namespace {
 
 // When the copy that may begin at `begin_ns` is through, by the links or the device's own memory.
 int64_t modelled_end(Process& process, const Context& context, const Side& to, const Side& from,
-                     uint64_t bytes, int64_t begin_ns) {
-  if (to.device == from.device && to.device_index == from.device_index) {
-    // Inside the device each byte is read and written.
+                     bool peer, uint64_t bytes, int64_t begin_ns) {
+  bool within = to.device == from.device && (!to.device || to.device_index == from.device_index);
+  if (within) {
+    // Inside the device, or the host, each byte is read and written.
     double seconds = 2.0 * bytes / process.spec(context.device).memory_bytes_per_s;
     return begin_ns + 1000 + static_cast<int64_t>(seconds * 1e9);
   }
-  Node::Guard guard(*process.node);
-  if (to.device && from.device) {  // between devices: through the host
-    begin_ns = guard.transfer(from.device_index, Direction::kDeviceToHost, bytes, true, begin_ns,
-                              process.row);
-    return guard.transfer(to.device_index, Direction::kHostToDevice, bytes, true, begin_ns,
-                          process.row);
+  if (to.device && from.device) {
+    Way way = process.way_to_peer(from.device_index, to.device_index);
+    bool opened = peer || process.peers.opened(from.device_index, to.device_index);
+    if (!opened) way = Way::kStaged;
+    Node::Guard guard(*process.node);
+    return guard.transfer_between(from.device_index, to.device_index, way, bytes, begin_ns,
+                                  process.row);
   }
+  Node::Guard guard(*process.node);
   bool pinned = to.pinned && from.pinned;
   Direction direction = to.device ? Direction::kHostToDevice : Direction::kDeviceToHost;
-  return guard.transfer(context.device, direction, bytes, pinned, begin_ns, process.row);
+  int device = to.device ? to.device_index : from.device_index;
+  return guard.transfer(device, direction, bytes, pinned, begin_ns, process.row);
 }
 
 constexpr int64_t kLongestSleep_ns = 100'000'000;
@@ -78,6 +82,7 @@ Side resolve_host(const Process& process, const void* address, size_t bytes) {
   side.device = allocation && allocation->on_device();
   side.managed = allocation && allocation->kind == MemoryKind::kManaged;
   if (allocation) side.access = allocation->access;
+  if (side.device) side.device_index = allocation->device;
   return side;
 }
 
@@ -85,7 +90,8 @@ int64_t perform(Process& process, Context& context, const Copy& copy, int64_t be
   const Shape& shape = copy.shape;
   Side to = settled(process, copy.to, shape.to_bytes(), true);
   Side from = settled(process, copy.from, shape.from_bytes(), false);
-  int64_t end_ns = modelled_end(process, context, to, from, shape.width * shape.height, begin_ns);
+  int64_t end_ns =
+      modelled_end(process, context, to, from, copy.peer, shape.width * shape.height, begin_ns);
   ThreadClock::hold(end_ns);  // where the next operation may begin
   size_t limit = std::max(copy.to.backing, copy.from.backing);  // contents are undefined beyond
   size_t width = limit ? std::min(shape.width, limit) : shape.width;

@@ -34,6 +34,7 @@ struct Shape {
 struct Copy {
   Side to, from;
   Shape shape;
+  bool peer = false;  // the program named both devices: straight over, if there is a way
   // Whoever asked for it must wait: the owner of pageable memory may reuse it once the call
   // returns.
   bool pageable() const { return !to.pinned || !from.pinned; }

@@ -126,10 +126,13 @@ int64_t Managed::time_of(const Traffic& traffic, int place, int64_t begin_ns) {
   };
   for (const Movement& movement : traffic.movements) {
     int64_t through_ns = begin_ns;
-    if (movement.from != kHostPlace) {
+    if (movement.from != kHostPlace && movement.to != kHostPlace) {
+      int from = process_.visible[movement.from], to = process_.visible[movement.to];
+      through_ns = guard.transfer_between(from, to, process_.way_to_peer(from, to), movement.bytes,
+                                          begin_ns, process_.row);
+    } else if (movement.from != kHostPlace) {
       through_ns = transfer(movement.from, Direction::kDeviceToHost, movement.bytes, through_ns);
-    }
-    if (movement.to != kHostPlace) {
+    } else {
       through_ns = transfer(movement.to, Direction::kHostToDevice, movement.bytes, through_ns);
     }
     end_ns = std::max(end_ns, through_ns);

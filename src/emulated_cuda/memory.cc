@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cstring>
 
 namespace lambent::emulated_cuda {
 
@@ -37,6 +38,30 @@ uintptr_t map_repeated(size_t bytes, size_t backing) {
   }
   close(fd);
   return base;
+}
+
+// Puts `backing` bytes of a new file, again and again, where `bytes` of private pages are, with the
+// same contents. The file's descriptor, or -1.
+int move_to_file(uintptr_t base, size_t bytes, size_t backing) {
+  int descriptor = memfd_create("shared-device-memory", MFD_CLOEXEC);
+  if (descriptor < 0) return -1;
+  void* there = MAP_FAILED;
+  if (ftruncate(descriptor, static_cast<off_t>(backing)) == 0) {
+    there = mmap(nullptr, backing, PROT_READ | PROT_WRITE, MAP_SHARED, descriptor, 0);
+  }
+  if (there == MAP_FAILED) {
+    close(descriptor);
+    return -1;
+  }
+  std::memcpy(there, reinterpret_cast<void*>(base), backing);
+  munmap(there, backing);
+  for (size_t offset = 0; offset < bytes; offset += backing) {
+    void* at = reinterpret_cast<void*>(base + offset);
+    mmap(at, std::min(backing, bytes - offset), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED,
+         descriptor, 0);
+  }
+  madvise(reinterpret_cast<void*>(base), bytes, MADV_DONTFORK);
+  return descriptor;
 }
 
 }  // namespace
@@ -131,6 +156,28 @@ void Memory::forget_module(uintptr_t base) {
   if (it != allocations_.end() && it->second.kind == MemoryKind::kModule) allocations_.erase(it);
 }
 
+std::optional<SharedPages> Memory::share(const Allocation& allocation) {
+  std::lock_guard lock(mutex_);
+  auto it = allocations_.find(allocation.base);
+  if (it == allocations_.end() || it->second.id != allocation.id) return std::nullopt;
+  if (allocation.bytes < kOwnMappingBytes) {  // its arena as a whole: blocks share pages
+    auto arena = std::prev(arenas_.upper_bound(allocation.base));
+    int& descriptor = arena->second.descriptor;
+    if (descriptor < 0) {
+      descriptor = move_to_file(arena->first, arena->second.bytes, arena->second.bytes);
+    }
+    if (descriptor < 0) return std::nullopt;
+    return SharedPages{descriptor, allocation.base - arena->first};
+  }
+  int& descriptor = files_.try_emplace(allocation.base, -1).first->second;
+  if (descriptor < 0) {
+    size_t bytes = round_up(allocation.bytes, kPage);
+    descriptor = move_to_file(allocation.base, bytes, round_up(allocation.backing_bytes, kPage));
+  }
+  if (descriptor < 0) return std::nullopt;
+  return SharedPages{descriptor, 0};
+}
+
 std::optional<Allocation> Memory::find(uintptr_t address, size_t bytes) const {
   std::lock_guard lock(mutex_);
   auto it = allocations_.upper_bound(address);
@@ -176,7 +223,7 @@ uintptr_t Memory::carve(size_t bytes) {
 }
 
 void Memory::give_back(const Allocation& allocation) {
-  if (allocation.kind == MemoryKind::kImported) {
+  if (allocation.kind == MemoryKind::kImported || allocation.kind == MemoryKind::kOpened) {
     uintptr_t begin = allocation.base / kPage * kPage;
     munmap(reinterpret_cast<void*>(begin), allocation.base + allocation.bytes - begin);
     return;
@@ -187,6 +234,11 @@ void Memory::give_back(const Allocation& allocation) {
   if (!ours) return;
   bool carved = allocation.kind == MemoryKind::kDevice && allocation.bytes < kOwnMappingBytes;
   if (!carved) {
+    auto file = files_.find(allocation.base);
+    if (file != files_.end()) {
+      close(file->second);
+      files_.erase(file);
+    }
     munmap(reinterpret_cast<void*>(allocation.base), round_up(allocation.bytes, kPage));
     return;
   }

@@ -18,7 +18,8 @@ enum class MemoryKind {
   kMapped,
   kPool,
   kImported,
-  kManaged
+  kManaged,
+  kOpened  // another process's, through an interprocess handle
 };
 
 // What may be done to an allocation's bytes; only mapped memory is ever less than kReadWrite.
@@ -40,6 +41,12 @@ struct Allocation {
   bool on_device() const {
     return kind != MemoryKind::kHostAllocated && kind != MemoryKind::kHostRegistered && device >= 0;
   }
+};
+
+// Where an allocation's pages lie for other processes: in a file of this one.
+struct SharedPages {
+  int descriptor;  // the Memory's
+  size_t offset;
 };
 
 class Memory {
@@ -70,6 +77,10 @@ class Memory {
   uint64_t release_all(void* context);
   void forget_module(uintptr_t base);
 
+  // Moves the pages of device memory, addresses and contents unchanged, into a file that others can
+  // open. Nothing may use them meanwhile. Empty if the system has no more files.
+  std::optional<SharedPages> share(const Allocation& allocation);
+
   // The allocation that contains all of [address, address + bytes); empty ranges need one byte. A
   // range may run over mappings that adjoin: then the first, with the least access of all.
   std::optional<Allocation> find(uintptr_t address, size_t bytes) const;
@@ -78,6 +89,7 @@ class Memory {
   struct Arena {
     size_t bytes;
     std::map<uintptr_t, size_t> free;  // by address, neighbours merged
+    int descriptor = -1;               // once one of its blocks was shared
   };
 
   uintptr_t carve(size_t bytes);
@@ -88,6 +100,7 @@ class Memory {
   std::map<uintptr_t, Allocation> allocations_;
   std::map<uintptr_t, Allocation> retired_;
   std::map<uintptr_t, Arena> arenas_;
+  std::map<uintptr_t, int> files_;  // of shared allocations with a mapping of their own
   uint64_t next_id_ = 1;
 };
 

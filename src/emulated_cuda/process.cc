@@ -85,7 +85,11 @@ int Process::ordinal_of(int device) const {
   return it == visible.end() ? -1 : static_cast<int>(it - visible.begin());
 }
 
-bool Process::can_access_peer(int, int) const { return false; }
+Way Process::way_to_peer(int partition, int peer) const {
+  bool whole = slot_of_partition(partition) < 0 && slot_of_partition(peer) < 0;
+  return whole ? way_between(node->spec(), partition, peer)
+               : Way::kStaged;  // MIG devices have none
+}
 
 CUresult Process::create_context(int ordinal, unsigned flags, bool primary, Context** out) {
   int device_index;
@@ -127,6 +131,7 @@ void Process::destroy_context(std::shared_ptr<Context> context) {
   events.remove_if([&](Event& event) { return event.context == handle; });
   pools.forget(handle);
   managed.forget(handle);
+  peers.forget(handle);
   uint64_t freed = memory.release_all(handle) + spec(context->device).context_bytes;
   auto gone = modules.remove_if([&](Module& module) { return module.context == handle; });
   for (auto& module : gone) {

@@ -12,8 +12,10 @@
 #include "cuda_abi/driver_types.h"
 #include "emulated_cuda/block_pool.h"
 #include "emulated_cuda/image.h"
+#include "emulated_cuda/interprocess.h"
 #include "emulated_cuda/managed.h"
 #include "emulated_cuda/memory.h"
+#include "emulated_cuda/peers.h"
 #include "emulated_cuda/pools.h"
 #include "emulated_cuda/stream.h"
 #include "emulated_cuda/virtual_memory.h"
@@ -147,8 +149,11 @@ class Process {
   const DeviceSpec& spec(int device) const { return node->spec_of(device); }
   CUresult device_of(CUdevice ordinal, int* device) const;
   int ordinal_of(int device) const;  // -1: the program does not see it
-  // Whether `device` can reach the memory of `peer` without the host.
-  bool can_access_peer(int device, int peer) const;
+  // How the partition reaches the memory of another; kStaged: through the host only.
+  Way way_to_peer(int partition, int peer) const;
+  bool can_access_peer(int partition, int peer) const {
+    return way_to_peer(partition, peer) != Way::kStaged;
+  }
 
   CUresult create_context(int ordinal, unsigned flags, bool primary, Context** context);
   void destroy_context(std::shared_ptr<Context> context);
@@ -170,6 +175,8 @@ class Process {
   VirtualMemory virtual_memory{memory};
   Pools pools{*this};
   Managed managed{*this};
+  Peers peers;
+  OpenedMemory opened_memory;
   std::shared_ptr<Backing> backing = std::make_shared<Backing>();  // as the memory made of it lives
   BlockPool blocks;
   Handles<Context> contexts;

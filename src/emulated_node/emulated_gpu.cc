@@ -98,8 +98,8 @@ void show_device(Node& node, Node::Guard& guard, int device, bool json) {
       static_cast<unsigned long long>(guard.used_bytes(device)),
       static_cast<long long>(model.busy_ns), utilization_percent(model), active_kernels(model),
       processes_on(*guard, device),
-      static_cast<unsigned long long>(guard->devices[device].links[0].bytes),
-      static_cast<unsigned long long>(guard->devices[device].links[1].bytes));
+      static_cast<unsigned long long>(guard->devices[device].links.host[0].bytes),
+      static_cast<unsigned long long>(guard->devices[device].links.host[1].bytes));
 }
 
 int show(const Arguments& arguments) {

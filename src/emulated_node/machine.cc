@@ -8,6 +8,7 @@
 #include <set>
 #include <sstream>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #define TOML_EXCEPTIONS 0
@@ -77,6 +78,26 @@ class Fields {
     if (!value) fail(std::string(key) + " is missing");
     return value.value_or("");
   }
+  // Pairs of numbers below `bound`.
+  std::vector<std::pair<int, int>> pairs(const char* key, int bound) {
+    known_.insert(key);
+    std::vector<std::pair<int, int>> found;
+    const toml::array* list = table_ ? (*table_)[key].as_array() : nullptr;
+    if (!list) fail(std::string(key) + " is neither \"all\" nor a list of pairs");
+    for (size_t i = 0; list && i < list->size(); i++) {
+      const toml::array* pair = (*list)[i].as_array();
+      int64_t a = pair && pair->size() == 2 ? (*pair)[0].value_or(int64_t{-1}) : -1;
+      int64_t b = pair && pair->size() == 2 ? (*pair)[1].value_or(int64_t{-1}) : -1;
+      bool good = a >= 0 && b >= 0 && a < bound && b < bound && a != b;
+      if (!good) fail(std::string(key) + " has a pair that is not two devices");
+      if (good) found.push_back({static_cast<int>(a), static_cast<int>(b)});
+    }
+    return found;
+  }
+  bool is(const char* key, const char* text) const {
+    return table_ && (*table_)[key].value<std::string>() == text;
+  }
+  bool has(const char* key) const { return table_ && table_->contains(key); }
   void refuse_unknown() {
     if (!table_) return;
     for (const auto& [key, value] : *table_) {
@@ -177,6 +198,29 @@ void read_costs(Fields cost, DeviceSpec* spec) {
   cost.refuse_unknown();
 }
 
+void read_topology(Fields fields, NodeSpec* spec) {
+  Topology& topology = spec->topology;
+  topology.pcie_peers = fields.flag("pcie_peers");
+  if (fields.has("nvlink")) {
+    topology.nvlink_bytes_per_s = fields.number("nvlink_gb_per_s") * 1e9;
+    topology.nvlink_latency_ns = fields.microseconds("nvlink_latency_us");
+    std::vector<std::pair<int, int>> pairs;
+    if (fields.is("nvlink", "all")) {
+      fields.text("nvlink");
+      for (int a = 0; a < spec->device_count; a++) {
+        for (int b = 0; b < a; b++) pairs.push_back({a, b});
+      }
+    } else {
+      pairs = fields.pairs("nvlink", spec->device_count);
+    }
+    for (auto [a, b] : pairs) {
+      topology.nvlink_peers[a] |= 1u << b;
+      topology.nvlink_peers[b] |= 1u << a;
+    }
+  }
+  fields.refuse_unknown();
+}
+
 bool check(const NodeSpec& spec, std::string* error) {
   if (spec.device_count > kMaxDevices) {
     *error = "[node] devices is over " + std::to_string(kMaxDevices);
@@ -208,6 +252,9 @@ bool parse_node_spec(const std::string& text, NodeSpec* spec, std::string* error
   read_node(Fields(root["node"].as_table(), "node", error), spec);
   read_device(Fields(root["device"].as_table(), "device", error), &spec->device);
   read_link(Fields(root["link"].as_table(), "link", error), &spec->device);
+  if (root.contains("topology") && spec->device_count <= kMaxDevices) {
+    read_topology(Fields(root["topology"].as_table(), "topology", error), spec);
+  }
   if (root.contains("managed")) {
     read_managed(Fields(root["managed"].as_table(), "managed", error), &spec->device);
   } else {  // half of what the link can do, and a latency as of its own

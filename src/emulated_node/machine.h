@@ -46,12 +46,21 @@ struct MigSpec {
   } instances[kMostLayoutEntries];
 };
 
+// Which devices reach each other's memory without the host, and how fast.
+struct Topology {
+  uint32_t nvlink_peers[kMaxDevices];  // a bit for each other device
+  double nvlink_bytes_per_s;           // of one device, in each direction
+  int64_t nvlink_latency_ns;
+  int32_t pcie_peers;  // 1: over PCIe, where there is no NVLink
+};
+
 struct NodeSpec {
   int32_t device_count;
   double time_scale;    // virtual seconds per real second
   double memory_scale;  // reported bytes over backing bytes, model launch mode only
   int64_t utilization_window_ns;
   DeviceSpec device;
+  Topology topology;
   MigSpec mig;
 };
 

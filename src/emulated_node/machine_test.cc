@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <string>
+
 #include <fstream>
 #include <sstream>
 
@@ -62,6 +64,31 @@ TEST(Machine, AMigLayoutMustFit) {
   EXPECT_EQ(mistake("family = \"h200\"\nenabled = true\nlayout = [\"7g.141gb\", \"1g.18gb\"]"),
             "[mig] layout: there is no room for '1g.18gb'");
   EXPECT_EQ(mistake("family = \"h200\"\nenabled = 3"), "[mig] enabled must be true or false");
+}
+
+TEST(Machine, ATopologyJoinsAllDevicesOrPairs) {
+  NodeSpec spec;
+  std::string error;
+  auto with = [&](const std::string& topology) {
+    std::ifstream file(std::string(LAMBENT_SOURCE_DIR) + "/src/emulated_node/presets/tiny.toml");
+    std::stringstream text;
+    text << file.rdbuf();
+    std::string toml = text.str();
+    toml.replace(toml.find("devices = 1"), 11, "devices = 3");
+    return parse_node_spec(toml + "\n[topology]\n" + topology, &spec, &error);
+  };
+  const std::string rate = "nvlink_gb_per_s = 450\nnvlink_latency_us = 2\n";
+  ASSERT_TRUE(with("nvlink = \"all\"\n" + rate)) << error;
+  EXPECT_EQ(spec.topology.nvlink_peers[1], 0b101u);
+  EXPECT_EQ(spec.topology.nvlink_latency_ns, 2000);
+  ASSERT_TRUE(with("nvlink = [[0, 2]]\npcie_peers = true\n" + rate)) << error;
+  EXPECT_EQ(spec.topology.nvlink_peers[0], 0b100u);
+  EXPECT_EQ(spec.topology.nvlink_peers[1], 0u);
+  EXPECT_EQ(spec.topology.pcie_peers, 1);
+  EXPECT_FALSE(with("nvlink = [[0, 3]]\n" + rate));
+  EXPECT_FALSE(with("nvlink = \"all\"\n"));
+  EXPECT_FALSE(with("nvlink = 5\n" + rate));
+  EXPECT_FALSE(with("nvswitch = true\n"));
 }
 
 }  // namespace

@@ -74,7 +74,7 @@ void initialise(NodeState& state, const NodeSpec& spec) {
   state.epoch_real_ns = real_now_ns();
   for (int i = 0; i < kMaxDevices; i++) {
     initialise(state.partitions[i].model, spec, spec.device.multiprocessors);
-    state.devices[i].links[0].last_process = state.devices[i].links[1].last_process = kNobody;
+    initialise(state.devices[i].links);
     state.devices[i].mig.enabled = spec.mig.enabled;
   }
   // The magic number goes in last: a half-made file is made again.
@@ -84,13 +84,7 @@ void initialise(NodeState& state, const NodeSpec& spec) {
 void clear_row(NodeState& state, uint32_t index, int64_t now_ns) {
   for_each_partition(
       state, [&](int partition) { remove_process(state.partitions[partition].model, index); });
-  for (DeviceState& device : state.devices) {
-    for (LinkClock& link : device.links) {
-      if (link.last_process != index) continue;
-      link.free_ns = std::min(link.free_ns, std::max(now_ns, link.before_last_ns));
-      link.last_process = kNobody;
-    }
-  }
+  for (DeviceState& device : state.devices) give_up(device.links, index, now_ns);
   state.holds[index] = {};
   drop_holder(state.shared, index);
   std::memset(static_cast<void*>(&state.rows[index]), 0, sizeof state.rows[index]);
@@ -264,16 +258,32 @@ int64_t Node::Guard::transfer(int device, Direction direction, uint64_t bytes, b
                               int64_t begin_ns, uint32_t process) {
   const DeviceSpec& spec = node_.spec_.device;
   LinkClock& link =
-      node_.state_->devices[device_of_partition(device)].links[static_cast<int>(direction)];
+      node_.state_->devices[device_of_partition(device)].links.host[static_cast<int>(direction)];
   double rate = direction == Direction::kHostToDevice ? spec.host_to_device_bytes_per_s
                                                       : spec.device_to_host_bytes_per_s;
   if (!pinned) rate *= spec.pageable_factor;
-  int64_t start_ns = std::max(begin_ns, link.free_ns);
-  link.before_last_ns = link.free_ns;
-  link.last_process = process;
-  link.free_ns = start_ns + static_cast<int64_t>(bytes / rate * 1e9);
-  link.bytes += bytes;
-  return link.free_ns + spec.link_latency_ns;
+  return occupy(link, nullptr, bytes, rate, begin_ns, process) + spec.link_latency_ns;
+}
+
+int64_t Node::Guard::transfer_between(int from, int to, Way way, uint64_t bytes, int64_t begin_ns,
+                                      uint32_t process) {
+  if (way == Way::kStaged) {
+    begin_ns = transfer(from, Direction::kDeviceToHost, bytes, true, begin_ns, process);
+    return transfer(to, Direction::kHostToDevice, bytes, true, begin_ns, process);
+  }
+  const NodeSpec& spec = node_.spec_;
+  Links& giver = node_.state_->devices[device_of_partition(from)].links;
+  Links& taker = node_.state_->devices[device_of_partition(to)].links;
+  if (way == Way::kNvlink) {
+    return occupy(giver.peer[0], &taker.peer[1], bytes, spec.topology.nvlink_bytes_per_s, begin_ns,
+                  process) +
+           spec.topology.nvlink_latency_ns;
+  }
+  double rate =
+      std::min(spec.device.device_to_host_bytes_per_s, spec.device.host_to_device_bytes_per_s);
+  LinkClock& up = giver.host[static_cast<int>(Direction::kDeviceToHost)];
+  LinkClock& down = taker.host[static_cast<int>(Direction::kHostToDevice)];
+  return occupy(up, &down, bytes, rate, begin_ns, process) + spec.device.link_latency_ns;
 }
 
 uint32_t Node::claim_row() {

@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "emulated_node/contention.h"
+#include "emulated_node/links.h"
 #include "emulated_node/machine.h"
 #include "emulated_node/mig.h"
 #include "emulated_node/shared_memory.h"
@@ -26,18 +27,8 @@ constexpr int64_t kLongestStand_ns = 500'000'000;  // real time
 static_assert(kMaxProcesses == kMaxHolders);
 constexpr uint32_t kNobody = 0xFFFFFFFF;
 
-enum class Direction { kHostToDevice = 0, kDeviceToHost = 1 };
-
-// One direction of a device's link: a first-come-first-served queue, kept as the instant it drains.
-struct LinkClock {
-  int64_t free_ns;
-  int64_t before_last_ns;  // what free_ns was before the last transfer, given back if it dies
-  uint32_t last_process;
-  uint64_t bytes;
-};
-
 struct DeviceState {
-  LinkClock links[2];
+  Links links;
   MigState mig;
 };
 
@@ -134,6 +125,10 @@ class Node {
     // Queues a transfer that may begin at `begin_ns`; returns when it is through.
     int64_t transfer(int device, Direction direction, uint64_t bytes, bool pinned, int64_t begin_ns,
                      uint32_t process);
+    // The same between two devices, on the way that they have (links.h); kStaged goes through the
+    // host, one link after the other.
+    int64_t transfer_between(int from, int to, Way way, uint64_t bytes, int64_t begin_ns,
+                             uint32_t process);
 
    private:
     void advance_models();

@@ -85,6 +85,20 @@ TEST_F(Memory, FillsWriteEveryElementSize) {
   EXPECT_EQ(cu.memset_d32(a + 1, 0, 1), CUDA_ERROR_INVALID_VALUE);
 }
 
+TEST_F(Memory, FillsOfRowsLeaveTheRestOfThePitchAlone) {
+  CUdeviceptr a = allocate(4096);
+  std::vector<uint16_t> halves(2048);
+  OK(cu.memset_d8(a, 0xFF, 4096));
+  OK(cu.memset_2d_d16_async(a, 1024, 0x1234, 100, 4, nullptr));
+  OK(cu.memcpy_d_to_h(halves.data(), a, 4096));
+  EXPECT_EQ(halves[0], 0x1234);
+  EXPECT_EQ(halves[3 * 512 + 99], 0x1234);
+  EXPECT_EQ(halves[100], 0xFFFF);
+  EXPECT_EQ(halves[3 * 512 + 100], 0xFFFF);
+  EXPECT_EQ(cu.memset_2d_d16_async(a, 100, 0, 100, 4, nullptr), CUDA_ERROR_INVALID_VALUE);
+  EXPECT_EQ(cu.memset_2d_d8_async(a, 1024, 0, 1024, 5, nullptr), CUDA_ERROR_INVALID_VALUE);
+}
+
 TEST_F(Memory, RowsOfATwoDimensionalCopyKeepTheirPitch) {
   CUdeviceptr image = 0;
   size_t pitch = 0;

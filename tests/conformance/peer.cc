@@ -157,6 +157,37 @@ int import_pool() {
   return 0;
 }
 
+// Opens memory by a handle, checks what is written there and writes its own.
+int open_memory() {
+  Driver& cu = driver();
+  CUcontext context;
+  CUipcMemHandle handle;
+  CUdeviceptr address, again;
+  NEED(cu.ctx_create_v2(&context, 0, 0));
+  say('r');
+  if (read(0, &handle, sizeof handle) != sizeof handle) return 5;
+  NEED(cu.ipc_open_mem_handle(&address, handle, CU_IPC_MEM_LAZY_ENABLE_PEER_ACCESS));
+  uint32_t word = 0;
+  NEED(cu.memcpy_d_to_h(&word, address + 996, 4));
+  if (word != 0x600DF00D) return 7;
+  NEED(cu.memset_d32(address, 0xCAFE, 1));
+  NEED(cu.ctx_synchronize());
+  NEED(cu.ipc_open_mem_handle(&again, handle, CU_IPC_MEM_LAZY_ENABLE_PEER_ACCESS));
+  if (again != address || cu.mem_free(address) == CUDA_SUCCESS) return 8;
+  NEED(cu.ipc_close_mem_handle(address));
+  NEED(cu.memcpy_d_to_h(&word, address, 4));
+  NEED(cu.ipc_close_mem_handle(address));
+  if (cu.ipc_close_mem_handle(address) == CUDA_SUCCESS) return 9;
+  say('w');
+  hear();
+  if (cu.ipc_open_mem_handle(&again, handle, CU_IPC_MEM_LAZY_ENABLE_PEER_ACCESS) == CUDA_SUCCESS &&
+      driver().emulated) {
+    return 10;  // freed by its owner meanwhile
+  }
+  say('g');
+  return 0;
+}
+
 }  // namespace
 
 int play(const std::string& role) {
@@ -168,6 +199,7 @@ int play(const std::string& role) {
   if (role.starts_with("faults_")) return play_faults(role);
   if (role == "import_memory") return import_memory();
   if (role == "import_pool") return import_pool();
+  if (role == "open_memory") return open_memory();
   return 3;
 }
 
