@@ -8,6 +8,7 @@
 
 #include "archive/testing.h"
 #include "base/fd.h"
+#include "base/testing.h"
 
 namespace lambent::archive {
 namespace {
@@ -16,12 +17,6 @@ namespace fs = std::filesystem;
 
 class Zip : public testing::Test {
  protected:
-  Zip() {
-    std::string pattern = (fs::temp_directory_path() / "lambent-XXXXXX").string();
-    folder_ = ::mkdtemp(pattern.data());
-  }
-  ~Zip() override { fs::remove_all(folder_); }
-
   Result<UnpackedZip> unpack(const std::string& zip, const ZipLimits& limits = {}) {
     return unpack_zip(zip, (folder_ / "out").string(), limits);
   }
@@ -43,7 +38,8 @@ class Zip : public testing::Test {
     std::ofstream(folder_ / path) << content;
   }
 
-  fs::path folder_;
+  TemporaryFolder temporary_;
+  const fs::path folder_ = temporary_.path();
 };
 
 TEST_F(Zip, UnpacksFilesFoldersLinksAndExecuteBits) {

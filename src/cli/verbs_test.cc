@@ -10,6 +10,7 @@
 
 #include "base/base64.h"
 #include "base/fd.h"
+#include "base/testing.h"
 #include "cli/deploy.h"
 #include "cli/invoke.h"
 #include "cli/listing.h"
@@ -228,18 +229,13 @@ TEST_F(Verbs, RmGoesOnAfterAFailure) {
 
 class Deploy : public Verbs {
  protected:
-  void SetUp() override {
-    std::string path = (std::filesystem::temp_directory_path() / "lambent-deploy-XXXXXX").string();
-    ASSERT_NE(mkdtemp(path.data()), nullptr);
-    folder = path;
-  }
-  void TearDown() override { std::filesystem::remove_all(folder); }
   void write(const std::string& name, std::string_view text) {
     const auto path = folder / name;
     std::filesystem::create_directories(path.parent_path());
     ASSERT_TRUE(write_file_atomically(path, text, false).ok());
   }
-  std::filesystem::path folder;
+  TemporaryFolder temporary;
+  const std::filesystem::path folder = temporary.path();
 };
 
 TEST_F(Deploy, CreatesAFunctionFromItsManifest) {

@@ -1,9 +1,10 @@
 #include <dlfcn.h>
 #include <gtest/gtest.h>
 
-#include <filesystem>
+#include <memory>
 #include <optional>
 
+#include "base/testing.h"
 #include "cuda/device.h"
 #include "cuda/driver.h"
 
@@ -14,13 +15,12 @@ namespace {
 class CudaTest : public testing::Test {
  protected:
   static void SetUpTestSuite() {
-    char name[] = "/tmp/cuda_test.XXXXXX";
-    folder_ = mkdtemp(name);
-    setenv("EMULATED_CUDA_NODE", (folder_ + "/node").c_str(), 1);
+    folder_ = std::make_unique<TemporaryFolder>();
+    setenv("EMULATED_CUDA_NODE", (*folder_ / "node").c_str(), 1);
     setenv("EMULATED_CUDA_CONFIG", "tiny", 1);
     dlopen(LAMBENT_BINARY_DIR "/lib/emulated/libcuda.so.1", RTLD_NOW | RTLD_LOCAL);
   }
-  static void TearDownTestSuite() { std::filesystem::remove_all(folder_); }
+  static void TearDownTestSuite() { folder_.reset(); }
 
   void SetUp() override {
     auto loaded = Driver::load();
@@ -40,7 +40,7 @@ class CudaTest : public testing::Test {
     return free;
   }
 
-  static inline std::string folder_;
+  static inline std::unique_ptr<TemporaryFolder> folder_;
   std::unique_ptr<Driver> driver_;
   std::optional<Context> context_;
 };

@@ -7,6 +7,7 @@
 #include <filesystem>
 #include <fstream>
 
+#include "base/testing.h"
 #include "device/nvml.h"
 
 namespace lambent::device {
@@ -21,17 +22,14 @@ struct NoLog : LogSink {
 class Monitor : public testing::Test {
  protected:
   Monitor() {
-    char folder[] = "/tmp/device_test_XXXXXX";
-    folder_ = mkdtemp(folder);
     options_.program = LAMBENT_DEVICE;
     options_.nvml = FAKE_NVML;
-    options_.environment = {"FAKE_NVML_HANG=" + (folder_ / "hang").string(),
-                            "FAKE_NVML_LOST=" + (folder_ / "lost").string()};
+    options_.environment = {"FAKE_NVML_HANG=" + folder_ / "hang",
+                            "FAKE_NVML_LOST=" + folder_ / "lost"};
     options_.period = milliseconds(10);
     options_.most_silence = milliseconds(200);
     options_.first_back_off = milliseconds(10);
   }
-  ~Monitor() override { std::filesystem::remove_all(folder_); }
 
   std::unique_ptr<DeviceMonitor> started() {
     auto monitor =
@@ -64,7 +62,7 @@ class Monitor : public testing::Test {
   SystemClock clock_;
   loop::EventLoop loop_{clock_};
   NoLog log_;
-  std::filesystem::path folder_;
+  const TemporaryFolder folder_;
   DeviceMonitorOptions options_;
   int found_ = 0;
   int read_ = 0;

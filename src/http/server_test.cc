@@ -16,6 +16,8 @@
 #include <string>
 #include <vector>
 
+#include "base/testing.h"
+
 namespace lambent::http {
 namespace {
 
@@ -569,9 +571,8 @@ TEST_F(ServerTest, AServerDestroyedBeforeItsRespondersLeavesThemMute) {
 }
 
 TEST_F(ServerTest, ServesUnixSocketsAndReplacesAStaleFile) {
-  char folder[] = "/tmp/http_test_XXXXXX";
-  ASSERT_NE(mkdtemp(folder), nullptr);
-  const std::string path = std::string(folder) + "/socket";
+  const TemporaryFolder folder;
+  const std::string path = folder / "socket";
   {
     auto stale = listen_unix(path, 0600);
     ASSERT_TRUE(stale.ok());
@@ -593,7 +594,6 @@ TEST_F(ServerTest, ServesUnixSocketsAndReplacesAStaleFile) {
   send(client, "POST / HTTP/1.1\r\nHost: h\r\nContent-Length: 2\r\n\r\nok");
   wait_for(client, "ok");
   unlink(path.c_str());
-  rmdir(folder);
 }
 
 TEST(Listen, SaysWhatIsWrong) {

@@ -11,6 +11,7 @@
 #include <thread>
 #include <vector>
 
+#include "base/testing.h"
 #include "ledger/layout.h"
 #include "ledger/writer.h"
 
@@ -19,13 +20,6 @@ namespace {
 
 class Ledger : public testing::Test {
  protected:
-  Ledger() {
-    char folder[] = "/tmp/ledger_test_XXXXXX";
-    folder_ = mkdtemp(folder);
-    path_ = folder_ / "ledger";
-  }
-  ~Ledger() override { std::filesystem::remove_all(folder_); }
-
   LedgerReader created(uint64_t limit) {
     auto reader = create_ledger(path_, Bytes(limit));
     EXPECT_TRUE(reader.ok());
@@ -45,8 +39,8 @@ class Ledger : public testing::Test {
     ASSERT_TRUE(WIFSIGNALED(status));
   }
 
-  std::filesystem::path folder_;
-  std::filesystem::path path_;
+  TemporaryFolder folder_;
+  const std::filesystem::path path_ = folder_ / "ledger";
 };
 
 TEST_F(Ledger, WhatIsReservedIsUsedUntilItIsReleasedAndThePeakStays) {

@@ -5,10 +5,10 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <filesystem>
 #include <fstream>
 #include <string>
 
+#include "base/testing.h"
 #include "sandbox/sandbox_harness.h"
 
 #ifndef LAMBENT_BINARY_DIR
@@ -38,23 +38,17 @@ inline LaunchPlan shell_plan(const std::string& script) {
 // A folder that everybody may read; gone afterwards.
 class CodeFolder {
  public:
-  CodeFolder() {
-    char name[] = "/tmp/lambent-test-XXXXXX";
-    CHECK(mkdtemp(name) != nullptr, "mkdtemp");
-    path_ = name;
-    chmod(name, 0755);
-  }
-  ~CodeFolder() { std::filesystem::remove_all(path_); }
-  const std::string& path() const { return path_; }
+  CodeFolder() { chmod(path().c_str(), 0755); }
+  const std::string& path() const { return folder_.path(); }
   std::string write(const std::string& name, const std::string& content, mode_t mode = 0755) {
-    const std::string file = path_ + "/" + name;
+    const std::string file = folder_ / name;
     std::ofstream(file) << content;
     chmod(file.c_str(), mode);
     return file;
   }
 
  private:
-  std::string path_;
+  TemporaryFolder folder_;
 };
 
 }  // namespace lambent::sandbox

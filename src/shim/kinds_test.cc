@@ -1,9 +1,7 @@
 // Every kind of allocation, over the fake driver: what is counted, and when it is given back.
 #include <gtest/gtest.h>
-#include <unistd.h>
 
-#include <filesystem>
-
+#include "base/testing.h"
 #include "ledger/ledger.h"
 #include "shim/testing/run.h"
 
@@ -14,8 +12,7 @@ namespace {
 class Kinds : public ::testing::Test {
  protected:
   static void SetUpTestSuite() {
-    char folder[] = "/tmp/shim_kinds_XXXXXX";
-    const std::filesystem::path place = mkdtemp(folder);
+    const TemporaryFolder place;
     auto reader = ledger::create_ledger(place / "ledger", Bytes::mib(64));
     ASSERT_TRUE(reader.ok());
     Running probe({KINDS_PROBE}, {{"LD_PRELOAD", SHIM_LIBRARY},
@@ -25,7 +22,6 @@ class Kinds : public ::testing::Test {
     ASSERT_TRUE(probe.wait_for("host"));
     readings_ = *reader->read();
     run_ = probe.finish();
-    std::filesystem::remove_all(place);
   }
   static std::string used(const std::string& step) {
     const auto found = run_.values.find(step);

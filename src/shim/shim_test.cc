@@ -4,6 +4,7 @@
 
 #include <filesystem>
 
+#include "base/testing.h"
 #include "ledger/ledger.h"
 #include "shim/testing/run.h"
 
@@ -15,8 +16,6 @@ constexpr Bytes kLimit = Bytes::mib(64);
 class Shim : public ::testing::Test {
  protected:
   Shim() {
-    char folder[] = "/tmp/shim_test_XXXXXX";
-    folder_ = mkdtemp(folder);
     environment_ = {{"LD_PRELOAD", SHIM_LIBRARY ":" SHIM_NVML_LIBRARY},
                     {"LD_LIBRARY_PATH", FAKE_FOLDER},
                     {"LAMBENT_SHIM_DRIVER", FAKE_FOLDER "/libcuda.so.1"},
@@ -24,7 +23,6 @@ class Shim : public ::testing::Test {
                     {"LAMBENT_SHIM_LOG", folder_ / "log"},
                     {"LAMBENT_SHIM_LEDGER", folder_ / "ledger"}};
   }
-  ~Shim() override { std::filesystem::remove_all(folder_); }
 
   ledger::LedgerReader ledger() {
     auto reader = ledger::create_ledger(folder_ / "ledger", kLimit);
@@ -38,7 +36,7 @@ class Shim : public ::testing::Test {
     return Running({SHIM_PROBE, "linked", scenario}, environment_);
   }
 
-  std::filesystem::path folder_;
+  const TemporaryFolder folder_;
   std::map<std::string, std::string> environment_;
 };
 
