@@ -1,19 +1,18 @@
 #include "runtime_api/session.h"
 
-#include <arpa/inet.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <netinet/in.h>
-#include <sys/socket.h>
 
 #include <string>
 #include <vector>
 
+#include "http/testing.h"
 #include "runtime_api/error_type.h"
 
 namespace lambent::runtime_api {
 namespace {
 
+using http::RawClient;
 using testing::EndsWith;
 using testing::HasSubstr;
 using testing::Not;
@@ -24,12 +23,6 @@ constexpr char kIdText[] = "01234567-89ab-cdef-8123-456789abcdef";
 
 class SessionTest : public testing::Test {
  protected:
-  struct Client {
-    OwnedFd fd;
-    std::string received;
-    bool ended = false;
-  };
-
   void SetUp() override {
     auto listener = http::listen_tcp("127.0.0.1", 0);
     ASSERT_TRUE(listener.ok());
@@ -52,34 +45,12 @@ class SessionTest : public testing::Test {
         std::move(callbacks));
   }
 
-  Client connect() const {
-    Client client;
-    client.fd = OwnedFd(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
-    sockaddr_in address{};
-    address.sin_family = AF_INET;
-    address.sin_port = htons(port);
-    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-    EXPECT_EQ(::connect(client.fd.get(), reinterpret_cast<sockaddr*>(&address), sizeof address), 0);
-    return client;
-  }
+  RawClient connect() const { return RawClient(port); }
   void turn(int times = 5) {
     for (int i = 0; i < times; i++) loop.run_once(Duration::zero());
   }
-  static void send(const Client& client, std::string_view text) {
-    ASSERT_EQ(::send(client.fd.get(), text.data(), text.size(), MSG_NOSIGNAL),
-              static_cast<ssize_t>(text.size()));
-  }
-  static void receive(Client& client) {
-    char bytes[65536];
-    for (;;) {
-      const ssize_t got = recv(client.fd.get(), bytes, sizeof bytes, MSG_DONTWAIT);
-      if (got == 0) client.ended = true;
-      if (got <= 0) return;
-      client.received.append(bytes, static_cast<size_t>(got));
-    }
-  }
   // Sends a request and returns the answer, headers and all.
-  std::string call(Client& client, std::string_view request) {
+  std::string call(RawClient& client, std::string_view request) {
     client.received.clear();
     while (!request.empty()) {
       const ssize_t sent =
@@ -89,7 +60,7 @@ class SessionTest : public testing::Test {
     }
     for (int i = 0; i < 2000 && client.received.empty() && !client.ended; i++) {
       loop.run_once(milliseconds(1));
-      receive(client);
+      client.receive();
     }
     return client.received;
   }
@@ -114,14 +85,14 @@ class SessionTest : public testing::Test {
     return {.id = kId, .deadline = milliseconds(1234567890123), .payload = "{\"a\":1}"};
   }
   // A runtime that has initialised and was given an invocation.
-  Client start_running() {
-    Client client = connect();
-    send(client, next());
+  RawClient start_running() {
+    RawClient client = connect();
+    client.send(next());
     turn();
     EXPECT_TRUE(session->is_idle());
     session->give(invocation());
     turn();
-    receive(client);
+    client.receive();
     events.clear();
     return client;
   }
@@ -135,14 +106,14 @@ class SessionTest : public testing::Test {
 };
 
 TEST_F(SessionTest, ARuntimeIsGivenAnInvocationAndAnswersIt) {
-  Client client = connect();
-  send(client, next());
+  RawClient client = connect();
+  client.send(next());
   turn();
   EXPECT_EQ(events, std::vector<std::string>{"ready"});
   session->give(invocation());
   EXPECT_TRUE(session->is_running());
   turn();
-  receive(client);
+  client.receive();
   EXPECT_THAT(client.received, StartsWith("HTTP/1.1 200 OK\r\n"));
   EXPECT_THAT(client.received,
               HasSubstr(std::string("Lambda-Runtime-Aws-Request-Id: ") + kIdText + "\r\n"));
@@ -155,15 +126,15 @@ TEST_F(SessionTest, ARuntimeIsGivenAnInvocationAndAnswersIt) {
   EXPECT_THAT(reply, EndsWith("{\"status\":\"OK\"}\n"));
   EXPECT_EQ(events.back(), std::string("response ") + kIdText + " 42 text/plain");
   EXPECT_FALSE(session->is_idle());
-  send(client, next());
+  client.send(next());
   turn();
   EXPECT_TRUE(session->is_idle());
   EXPECT_EQ(events.back(), "ready");
 }
 
 TEST_F(SessionTest, HeadersAreSentIfTheyHaveAValue) {
-  Client client = connect();
-  send(client, next());
+  RawClient client = connect();
+  client.send(next());
   turn();
   RuntimeInvocation full = invocation();
   full.content_type = "application/octet-stream";
@@ -172,7 +143,7 @@ TEST_F(SessionTest, HeadersAreSentIfTheyHaveAValue) {
   full.function_arn = "arn:aws:lambda:local:0:function:f";
   session->give(full);
   turn();
-  receive(client);
+  client.receive();
   for (const char* line :
        {"Content-Type: application/octet-stream", "Lambda-Runtime-Trace-Id: Root=1-2-3",
         "Lambda-Runtime-Client-Context: {\"custom\":{}}",
@@ -182,7 +153,7 @@ TEST_F(SessionTest, HeadersAreSentIfTheyHaveAValue) {
 }
 
 TEST_F(SessionTest, AnAnswerBeforeTheFirstNextIsAnInvalidTransition) {
-  Client client = connect();
+  RawClient client = connect();
   for (const std::string& request : {answer(kIdText, "1"), error(kIdText, "{}")}) {
     const std::string reply = call(client, request);
     EXPECT_THAT(reply, StartsWith("HTTP/1.1 403 Forbidden\r\n"));
@@ -191,12 +162,12 @@ TEST_F(SessionTest, AnAnswerBeforeTheFirstNextIsAnInvalidTransition) {
 }
 
 TEST_F(SessionTest, NextWhileRunningIsAnInvalidTransition) {
-  Client client = start_running();
+  RawClient client = start_running();
   EXPECT_THAT(call(client, next()), StartsWith("HTTP/1.1 403 "));
 }
 
 TEST_F(SessionTest, WrongAndOldIdsAreRefused) {
-  Client client = start_running();
+  RawClient client = start_running();
   for (const char* id : {"ffffffff-89ab-cdef-8123-456789abcdef", "x", ""}) {
     const std::string reply = call(client, answer(id, "1"));
     EXPECT_THAT(reply, StartsWith("HTTP/1.1 400 Bad Request\r\n"));
@@ -209,7 +180,7 @@ TEST_F(SessionTest, WrongAndOldIdsAreRefused) {
 }
 
 TEST_F(SessionTest, TheErrorTypeComesFromTheHeaderOrTheBody) {
-  Client client = start_running();
+  RawClient client = start_running();
   EXPECT_THAT(call(client, error(kIdText, "{\"errorType\":\"ValueError\"}",
                                  "Lambda-Runtime-Function-Error-Type: Unhandled\r\n")),
               StartsWith("HTTP/1.1 202 "));
@@ -224,7 +195,7 @@ TEST_F(SessionTest, TheErrorTypeComesFromTheHeaderOrTheBody) {
 }
 
 TEST_F(SessionTest, ACauseOfAMebibyteInAHeaderIsTaken) {
-  Client client = start_running();
+  RawClient client = start_running();
   const std::string cause(1024 * 1024, 'x');
   EXPECT_THAT(call(client, error(kIdText, "{}",
                                  "Lambda-Runtime-Function-XRay-Error-Cause: " + cause + "\r\n")),
@@ -232,38 +203,38 @@ TEST_F(SessionTest, ACauseOfAMebibyteInAHeaderIsTaken) {
 }
 
 TEST_F(SessionTest, InitErrorsAreReportedBeforeTheFirstNextOnly) {
-  Client client = connect();
+  RawClient client = connect();
   EXPECT_THAT(call(client, post("/2018-06-01/runtime/init/error", "{\"errorMessage\":\"no\"}",
                                 "Lambda-Runtime-Function-Error-Type: Runtime.ImportError\r\n")),
               StartsWith("HTTP/1.1 202 "));
   EXPECT_EQ(events.back(), "init error {\"errorMessage\":\"no\"} Runtime.ImportError");
-  send(client, next());
+  client.send(next());
   turn();
-  Client other = connect();
+  RawClient other = connect();
   EXPECT_THAT(call(other, post("/2018-06-01/runtime/init/error", "{}")),
               StartsWith("HTTP/1.1 403 "));
 }
 
 TEST_F(SessionTest, ACallbackMayDestroyTheSession) {
   end_in_callback = true;
-  Client client = connect();
+  RawClient client = connect();
   EXPECT_THAT(call(client, post("/2018-06-01/runtime/init/error", "{}")),
               StartsWith("HTTP/1.1 202 "));
   EXPECT_EQ(session, nullptr);
   turn();
-  receive(client);
+  client.receive();
   EXPECT_TRUE(client.ended);
 }
 
 TEST_F(SessionTest, AResponseOfSixMebibytesIsTakenAndOneByteMoreEndsTheInvocation) {
-  Client client = start_running();
+  RawClient client = start_running();
   const std::string most(limits::kResponsePayload.count, 'x');
   EXPECT_THAT(call(client, answer(kIdText, most)), StartsWith("HTTP/1.1 202 "));
-  send(client, next());
+  client.send(next());
   turn();
   session->give(invocation());
   turn();
-  receive(client);
+  client.receive();
   events.clear();
   const std::string reply = call(client, answer(kIdText, most + "x"));
   EXPECT_THAT(reply, StartsWith("HTTP/1.1 413 "));
@@ -272,14 +243,14 @@ TEST_F(SessionTest, AResponseOfSixMebibytesIsTakenAndOneByteMoreEndsTheInvocatio
   ASSERT_EQ(events.size(), 1u);
   EXPECT_THAT(events[0], EndsWith(" Function.ResponseSizeTooLarge"));
   EXPECT_FALSE(session->is_running());
-  Client again = connect();
-  send(again, next());
+  RawClient again = connect();
+  again.send(next());
   turn();
   EXPECT_TRUE(session->is_idle());
 }
 
 TEST_F(SessionTest, StreamedResponsesAreRefusedClearly) {
-  Client client = start_running();
+  RawClient client = start_running();
   const std::string reply =
       call(client, answer(kIdText, "x", "Lambda-Runtime-Function-Response-Mode: streaming\r\n"));
   EXPECT_THAT(reply, StartsWith("HTTP/1.1 400 "));
@@ -290,16 +261,16 @@ TEST_F(SessionTest, StreamedResponsesAreRefusedClearly) {
 }
 
 TEST_F(SessionTest, AnUnknownResponseModeIsRefusedAndMayBeCorrected) {
-  Client client = start_running();
+  RawClient client = start_running();
   EXPECT_THAT(call(client, answer(kIdText, "x", "Lambda-Runtime-Function-Response-Mode: odd\r\n")),
               StartsWith("HTTP/1.1 400 "));
   EXPECT_THAT(call(client, answer(kIdText, "x")), StartsWith("HTTP/1.1 202 "));
 }
 
 TEST_F(SessionTest, AResponseCutShortEndsTheInvocation) {
-  Client client = start_running();
+  RawClient client = start_running();
   const std::string whole = answer(kIdText, std::string(1000, 'x'));
-  send(client, whole.substr(0, whole.size() - 1));
+  client.send(whole.substr(0, whole.size() - 1));
   turn();
   client.fd.reset();
   turn();
@@ -308,8 +279,8 @@ TEST_F(SessionTest, AResponseCutShortEndsTheInvocation) {
 }
 
 TEST_F(SessionTest, ARuntimeThatGoesAwayWhileItWaitsIsReported) {
-  Client client = connect();
-  send(client, next());
+  RawClient client = connect();
+  client.send(next());
   turn();
   client.fd.reset();
   turn();
@@ -318,22 +289,22 @@ TEST_F(SessionTest, ARuntimeThatGoesAwayWhileItWaitsIsReported) {
 }
 
 TEST_F(SessionTest, TheNewestOfTwoCallsForWorkGetsIt) {
-  Client first = connect();
-  Client second = connect();
-  send(first, next());
+  RawClient first = connect();
+  RawClient second = connect();
+  first.send(next());
   turn();
-  send(second, next());
+  second.send(next());
   turn();
-  receive(first);
+  first.receive();
   EXPECT_THAT(first.received, StartsWith("HTTP/1.1 403 "));
   session->give(invocation());
   turn();
-  receive(second);
+  second.receive();
   EXPECT_THAT(second.received, StartsWith("HTTP/1.1 200 "));
 }
 
 TEST_F(SessionTest, AnInvocationGivenBeforeTheRuntimeAsksWaitsForIt) {
-  Client client = start_running();
+  RawClient client = start_running();
   EXPECT_THAT(call(client, answer(kIdText, "1")), StartsWith("HTTP/1.1 202 "));
   events.clear();
   session->give(invocation());
@@ -354,14 +325,14 @@ TEST_F(SessionTest, ASocketThatIsNoGoodIsAnInitError) {
 }
 
 TEST_F(SessionTest, AHandlerMayRunForHoursOnTheSameConnection) {
-  Client client = start_running();
+  RawClient client = start_running();
   clock.advance(std::chrono::hours(2));
   turn();
   EXPECT_THAT(call(client, answer(kIdText, "late")), StartsWith("HTTP/1.1 202 "));
 }
 
 TEST_F(SessionTest, OtherCallsAreAnsweredSensibly) {
-  Client client = connect();
+  RawClient client = connect();
   EXPECT_THAT(call(client, get("/2018-06-01/ping")), EndsWith("\r\n\r\npong"));
   EXPECT_THAT(call(client, get("/2018-06-01/runtime/restore/next")), StartsWith("HTTP/1.1 404 "));
   EXPECT_THAT(call(client, get("/nothing")), StartsWith("HTTP/1.1 404 "));
@@ -374,25 +345,25 @@ TEST_F(SessionTest, OtherCallsAreAnsweredSensibly) {
 }
 
 TEST_F(SessionTest, ExtensionsMayRegisterAndWait) {
-  Client client = connect();
+  RawClient client = connect();
   const std::string reply = call(client, post("/2020-01-01/extension/register", "{}"));
   EXPECT_THAT(reply, StartsWith("HTTP/1.1 200 "));
   EXPECT_THAT(reply, HasSubstr("Lambda-Extension-Identifier: "));
   EXPECT_THAT(reply, EndsWith("{\"functionName\":\"f\",\"functionVersion\":\"$LATEST\","
                               "\"handler\":\"app.handler\"}"));
-  std::vector<Client> waiting;
+  std::vector<RawClient> waiting;
   for (int i = 0; i < 10; i++) {
     waiting.push_back(connect());
-    send(waiting.back(), get("/2020-01-01/extension/event/next"));
+    waiting.back().send(get("/2020-01-01/extension/event/next"));
   }
   turn();
   EXPECT_THAT(call(client, get("/2020-01-01/extension/event/next")), StartsWith("HTTP/1.1 429 "));
   waiting.clear();
   turn();
-  Client another = connect();
-  send(another, get("/2020-01-01/extension/event/next"));
+  RawClient another = connect();
+  another.send(get("/2020-01-01/extension/event/next"));
   turn();
-  receive(another);
+  another.receive();
   EXPECT_EQ(another.received, "");
 }
 

@@ -2,10 +2,8 @@
 // the test's own loop, which speak the Runtime API as told. Included by tests only; loop thread.
 #pragma once
 
-#include <arpa/inet.h>
 #include <fcntl.h>
 #include <gtest/gtest.h>
-#include <netinet/in.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -22,6 +20,7 @@
 
 #include "base/testing.h"
 #include "http/server.h"
+#include "http/testing.h"
 #include "loop/event_loop.h"
 #include "sandbox/launcher.h"
 
@@ -50,14 +49,10 @@ class FakeRuntime {
 
   FakeRuntime(loop::EventLoop& loop, SandboxId sandbox, uint16_t port, OwnedFd output,
               Script script)
-      : sandbox_(sandbox), script_(std::move(script)), output_(std::move(output)) {
-    connection_ = OwnedFd(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
-    sockaddr_in address{};
-    address.sin_family = AF_INET;
-    address.sin_port = htons(port);
-    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-    EXPECT_EQ(connect(connection_.get(), reinterpret_cast<sockaddr*>(&address), sizeof(address)),
-              0);
+      : sandbox_(sandbox),
+        script_(std::move(script)),
+        output_(std::move(output)),
+        connection_(http::connect_to(port)) {
     watch_ = loop.watch(connection_.get(), true, false, [this](loop::Readiness) { receive(); });
   }
 
