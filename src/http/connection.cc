@@ -125,6 +125,15 @@ void Connection::on_readable_while_busy() {
     }
   }
   watch_for(false, watching_writes_);
+  if (peer_finished_sending_) probe();
+}
+
+// The end of the client's sending looks the same whether it waits for its answer or is gone. So we
+// write something that a waiting client must skip: the machine of one that is gone answers with a
+// reset, which ends the connection. HTTP/1.0 knows nothing to skip.
+void Connection::probe() {
+  if (phase_ != Phase::kHandling || exchange_->started || parser_.is_http_1_0()) return;
+  write("HTTP/1.1 100 Continue\r\n\r\n", {});
 }
 
 void Connection::consume(std::string_view data) {

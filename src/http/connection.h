@@ -54,6 +54,7 @@ class Connection {
   void on_ready(loop::Readiness ready);
   void on_readable();
   void on_readable_while_busy();
+  void probe();
   // Parses and handles requests from `data`, keeping what has to wait for the current answer.
   void consume(std::string_view data);
   void handle_request();

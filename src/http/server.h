@@ -53,7 +53,8 @@ struct ServerOptions {
   Duration body_timeout = limits::kHttpBodyTimeout;
   Duration idle_timeout = limits::kHttpIdleTimeout;
   // A client that only closed its sending side still gets its answer; over TCP it cannot be told
-  // from one that is gone until we write. False: the end of its sending is a disconnect.
+  // from one that is gone until we write, so it is sent an interim answer (100) at once. False: the
+  // end of its sending is a disconnect.
   bool serve_half_closed = true;
   // Bodies for the server's own answers (400, 408, 413, 431, 503); status and reason in, response
   // out.

@@ -8,6 +8,8 @@ namespace {
 
 using testing::EndsWith;
 using testing::HasSubstr;
+using testing::Not;
+using testing::StartsWith;
 
 TEST_F(ServerTest, AReaderThatDoesNotReadIsLetGoAboveOneMegabyte) {
   start_holding();
@@ -69,6 +71,55 @@ TEST_F(ServerTest, AHalfClosedClientStillGetsItsAnswers) {
   wait_for_end(client);
   EXPECT_THAT(client.received, HasSubstr("one"));
   EXPECT_THAT(client.received, EndsWith("two"));
+}
+
+TEST_F(ServerTest, AClientThatJustClosesIsFoundOutBeforeItsAnswer) {
+  start_holding();
+  RawClient client = connect();
+  client.send("GET / HTTP/1.1\r\nHost: h\r\n\r\n");
+  turn();
+  bool gone = false;
+  held[0].on_disconnect([&] { gone = true; });
+  client.fd.reset();
+  turn();
+  EXPECT_TRUE(gone);
+  EXPECT_EQ(server->connection_count(), 0u);
+}
+
+TEST_F(ServerTest, AHalfClosedClientIsSentAnInterimAnswerToSeeWhetherItIsThere) {
+  start_holding();
+  RawClient client = connect();
+  client.send("GET / HTTP/1.1\r\nHost: h\r\n\r\n");
+  turn();
+  held[0].on_disconnect([] { FAIL(); });
+  shutdown(client.fd.get(), SHUT_WR);
+  turn();
+  held[0].send({.body = "late"});
+  wait_for_end(client);
+  EXPECT_THAT(client.received, StartsWith("HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 200 OK\r\n"));
+  EXPECT_THAT(client.received, EndsWith("\r\n\r\nlate"));
+}
+
+TEST_F(ServerTest, NothingInterimIsSentToHttp10OrAmidAChunkedAnswer) {
+  start_holding();
+  RawClient old = connect();
+  old.send("GET / HTTP/1.0\r\n\r\n");
+  RawClient reader = connect();
+  reader.send("GET / HTTP/1.1\r\nHost: h\r\n\r\n");
+  turn();
+  ASSERT_EQ(held.size(), 2u);
+  held[1].start_chunked({});
+  for (const RawClient* client : {&old, &reader}) shutdown(client->fd.get(), SHUT_WR);
+  turn();
+  held[0].send({.body = "whole"});
+  held[1].send_chunk("part");
+  held[1].finish_chunked();
+  for (RawClient* client : {&old, &reader}) {
+    wait_for_end(*client);
+    EXPECT_THAT(client->received, Not(HasSubstr("100 Continue")));
+  }
+  EXPECT_THAT(old.received, EndsWith("whole"));
+  EXPECT_THAT(reader.received, EndsWith("4\r\npart\r\n0\r\n\r\n"));
 }
 
 TEST_F(ServerTest, WhereHalfCloseMeansGoneItIsADisconnect) {
