@@ -1,7 +1,6 @@
 #include "dispatch/dispatcher.h"
 
 #include <algorithm>
-#include <cstdio>
 
 #include "base/check.h"
 #include "dispatch/lane.h"
@@ -210,95 +209,6 @@ void Dispatcher::on(const InvocationFinished& event) {
   complete(*slot, event.succeeded ? Outcome::kSucceeded : Outcome::kFunctionError, std::nullopt,
            "");
   after_run(lane, sandbox);
-}
-
-void Dispatcher::reject_now(InvocationId id, Error error) {
-  ++counters_.rejected;
-  emit(CompleteInvocation{
-      .invocation = id, .outcome = Outcome::kRejected, .error = std::move(error)});
-}
-
-void Dispatcher::reject_queued(InvocationSlot slot, Error error) {
-  const FunctionId function = invocations_[slot].function;
-  Lane& lane = lane_of(function);
-  leave_queue(slot);
-  lane.policy->flow_changed(view_of(lane), function, now_);
-  invocation_deadlines_.erase(slot);
-  ++counters_.rejected;
-  emit(CompleteInvocation{.invocation = invocations_[slot].id,
-                          .outcome = Outcome::kRejected,
-                          .error = std::move(error),
-                          .phases = {.queue = now_ - invocations_[slot].submitted},
-                          .wait_reason = invocations_[slot].wait_reason});
-  invocations_.remove(slot);
-}
-
-void Dispatcher::leave_queue(InvocationSlot slot) {
-  const FunctionId function = invocations_[slot].function;
-  Flow& flow = flows_[function.value];
-  invocations_.unlink(slot);
-  --flow.pending;
-  --queued_;
-  --lane_of(function).pending;
-  const InvocationSlot head = invocations_.front(function);
-  if (head == kNoInvocation || invocations_[head].arrival == flow.oldest) return;
-  flow.oldest = invocations_[head].arrival;
-  new_heads_.push_back(function);
-}
-
-void Dispatcher::complete(InvocationSlot slot, Outcome outcome, std::optional<Error> error,
-                          std::string error_type) {
-  const PendingInvocation& invocation = invocations_[slot];
-  Phases phases;
-  phases.sandbox = invocation.sandbox_time;
-  phases.init = invocation.init_time;
-  if (invocation.state == InvocationState::kRunning) phases.run = now_ - invocation.started;
-  // Whatever was neither starting nor running was waiting, for a turn or for a token.
-  phases.queue = now_ - invocation.submitted - phases.sandbox - phases.init - phases.run;
-
-  if (outcome == Outcome::kSucceeded) ++counters_.succeeded;
-  if (outcome == Outcome::kFunctionError) ++counters_.function_errors;
-  if (outcome == Outcome::kRejected) ++counters_.rejected;
-  emit(CompleteInvocation{.invocation = invocation.id,
-                          .outcome = outcome,
-                          .error = std::move(error),
-                          .error_type = std::move(error_type),
-                          .start = invocation.start,
-                          .phases = phases,
-                          .device = invocation.device,
-                          .wait_reason = invocation.wait_reason});
-  const FunctionId function = invocation.function;
-  invocation_deadlines_.erase(slot);
-  invocations_.remove(slot);
-  Flow& flow = flows_[function.value];
-  --flow.in_flight;
-  flow.last_activity = now_;
-  Lane& lane = lane_of(function);
-  if (!flow.has_work()) flow.active_until = now_ + lane.policy->grace(view_of(lane), function);
-  lane.policy->finished(view_of(lane), function, now_);
-}
-
-void Dispatcher::expire_invocation(InvocationSlot slot) {
-  const PendingInvocation& invocation = invocations_[slot];
-  char text[96];
-  if (invocation.state == InvocationState::kQueued) {
-    std::snprintf(text, sizeof(text), "it waited %.2f seconds for its turn (%s)",
-                  to_seconds(now_ - invocation.submitted),
-                  std::string(name_of(invocation.wait_reason)).c_str());
-    reject_queued(slot, {ErrorCode::kDeadlineExceeded, text});
-    return;
-  }
-  ++counters_.timeouts;
-  const Duration timeout = now_ - invocation.started;
-  std::snprintf(text, sizeof(text), "Task timed out after %.2f seconds", to_seconds(timeout));
-  const SandboxSlot sandbox = invocation.sandbox;
-  Lane& lane = invocation.on_host ? *host_ : *gpu_;
-  // A function that hangs must pay for the time that it took.
-  flows_[invocation.function.value].execution.learn(timeout);
-  complete(slot, Outcome::kFunctionError, Error{ErrorCode::kDeadlineExceeded, text},
-           "Sandbox.Timeout");
-  lane.fleet.unassign(sandbox);
-  stop_sandbox(lane, sandbox, StopReason::kTimedOut);
 }
 
 // ---- Dispatching
