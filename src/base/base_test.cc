@@ -114,5 +114,13 @@ TEST(WriteFileAtomically, ReplacesTheFileAndRespectsTheReadLimit) {
   EXPECT_EQ(read_file(path + ".missing", 4).error().code, ErrorCode::kNotFound);
 }
 
+TEST(Log, ASinkWantsItsLeastLevelAndAbove) {
+  const SpdlogSink sink(LogFormat::kJson, LogLevel::kWarning);
+  EXPECT_FALSE(sink.wants(LogLevel::kDebug));
+  EXPECT_FALSE(sink.wants(LogLevel::kInfo));
+  EXPECT_TRUE(sink.wants(LogLevel::kWarning));
+  EXPECT_TRUE(sink.wants(LogLevel::kError));
+}
+
 }  // namespace
 }  // namespace lambent

@@ -60,8 +60,7 @@ SpdlogSink::SpdlogSink(LogFormat format, LogLevel least)
 
 void SpdlogSink::write(LogLevel level, std::string_view event,
                        std::initializer_list<LogField> fields) {
-  const auto spdlog_level = to_spdlog(level);
-  if (!logger_->should_log(spdlog_level)) return;
+  if (!wants(level)) return;
   std::string line;
   if (format_ == LogFormat::kJson) {
     line = "\"event\":\"" + json_escape(event) + "\"";
@@ -74,7 +73,9 @@ void SpdlogSink::write(LogLevel level, std::string_view event,
       line += " " + std::string(field.key) + "=" + value_text(field, format_);
     }
   }
-  logger_->log(spdlog_level, "{}", line);
+  logger_->log(to_spdlog(level), "{}", line);
 }
+
+bool SpdlogSink::wants(LogLevel level) const { return logger_->should_log(to_spdlog(level)); }
 
 }  // namespace lambent

@@ -29,6 +29,8 @@ class LogSink {
   // "invocation".
   virtual void write(LogLevel level, std::string_view event,
                      std::initializer_list<LogField> fields) = 0;
+  // Whether events of this level are written at all; to be asked where making the fields costs.
+  virtual bool wants(LogLevel) const { return true; }
 
   void debug(std::string_view event, std::initializer_list<LogField> fields = {}) {
     write(LogLevel::kDebug, event, fields);
@@ -48,6 +50,7 @@ class LogSink {
 class NullLogSink final : public LogSink {
  public:
   void write(LogLevel, std::string_view, std::initializer_list<LogField>) override {}
+  bool wants(LogLevel) const override { return false; }
 };
 
 enum class LogFormat { kJson, kText };
@@ -58,6 +61,7 @@ class SpdlogSink final : public LogSink {
   SpdlogSink(LogFormat format, LogLevel least);
   void write(LogLevel level, std::string_view event,
              std::initializer_list<LogField> fields) override;
+  bool wants(LogLevel level) const override;
 
  private:
   LogFormat format_;

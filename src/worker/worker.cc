@@ -142,14 +142,7 @@ void Worker::complete(const dispatch::CompleteInvocation& completion) {
 
   InvocationResult result = result_of(live, completion);
   metrics_.completed(live.request.function, result);
-  log_.debug("invocation_completed", {{"invocation", to_string(result.id)},
-                                      {"tenant", int64_t{live.request.function.tenant.value}},
-                                      {"function", live.request.function.name},
-                                      {"outcome", std::string(name_of(result.outcome))},
-                                      {"error_type", result.error_type},
-                                      {"start", std::string(name_of(result.start))},
-                                      {"queue_ms", to_milliseconds(result.phases.queue)},
-                                      {"run_ms", to_milliseconds(result.phases.run)}});
+  log_completion(live, result);
   if (!live.idempotency_key.empty()) {
     idempotency_.finish(live.idempotency_key, result, loop_.clock().now());
   }
@@ -160,6 +153,19 @@ void Worker::complete(const dispatch::CompleteInvocation& completion) {
   for (size_t i = 0; i + 1 < live.waiters.size(); ++i) live.waiters[i](result);
   if (!live.waiters.empty()) live.waiters.back()(std::move(result));
   if (draining_) check_drained();
+}
+
+// Once for every invocation, so the fields are made only if somebody reads them.
+void Worker::log_completion(const Live& live, const InvocationResult& result) {
+  if (!log_.wants(LogLevel::kDebug)) return;
+  log_.debug("invocation_completed", {{"invocation", to_string(result.id)},
+                                      {"tenant", int64_t{live.request.function.tenant.value}},
+                                      {"function", live.request.function.name},
+                                      {"outcome", std::string(name_of(result.outcome))},
+                                      {"error_type", result.error_type},
+                                      {"start", std::string(name_of(result.start))},
+                                      {"queue_ms", to_milliseconds(result.phases.queue)},
+                                      {"run_ms", to_milliseconds(result.phases.run)}});
 }
 
 InvocationResult Worker::result_of(Live& live, const dispatch::CompleteInvocation& completion) {

@@ -105,6 +105,7 @@ class Worker final : public InvocationService {
                            Callback<InvocationResult> done);
   void accept(InvocationRequest request, FunctionId function, Callback<InvocationResult> waiter);
   void complete(const dispatch::CompleteInvocation& completion);
+  void log_completion(const Live& live, const InvocationResult& result);
   void store_async_result(TenantId tenant, const InvocationResult& result);
   void retry_async_result(TenantId tenant, const InvocationResult& result);
   // Takes the answer out of `live`.

@@ -17,6 +17,18 @@ using testing::HasSubstr;
 using testing::IsEmpty;
 using Event = FakeRuntime::Event;
 
+// Notes which events were written.
+class EventNames final : public LogSink {
+ public:
+  void write(LogLevel, std::string_view event, std::initializer_list<LogField>) override {
+    names.insert(std::string(event));
+  }
+  bool wants(LogLevel level) const override { return level >= least; }
+
+  LogLevel least = LogLevel::kInfo;
+  std::set<std::string> names;
+};
+
 class WorkerTest : public testing::Test {
  protected:
   // One submission and what came back; `answers` counts how often.
@@ -128,7 +140,7 @@ class WorkerTest : public testing::Test {
   TemporaryFolder folder;
   FakeClock clock;
   loop::EventLoop loop{clock};
-  NullLogSink log;
+  EventNames log;
   SeededRandom random{7};
   metrics::WorkerMetrics counts{"test"};
   FakeLauncher launcher{loop};
@@ -155,6 +167,15 @@ TEST_F(WorkerTest, TheFirstInvocationStartsASandboxAndTheNextFindsItWarm) {
   ASSERT_EQ(status.size(), 1U);
   EXPECT_EQ(status[0].state, "idle");
   EXPECT_EQ(status[0].invocations, 2U);
+}
+
+TEST_F(WorkerTest, ACompletionIsLoggedOnlyWhereDebugEventsAreWanted) {
+  deploy("f");
+  invoke("f", "1");
+  EXPECT_FALSE(log.names.contains("invocation_completed"));
+  log.least = LogLevel::kDebug;
+  invoke("f", "2");
+  EXPECT_TRUE(log.names.contains("invocation_completed"));
 }
 
 TEST_F(WorkerTest, UnknownFunctionsAndPayloadsThatAreTooLargeAreRefused) {
