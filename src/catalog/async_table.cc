@@ -113,10 +113,25 @@ AsyncInvocation read_pending_row(const Statement& row) {
   return invocation;
 }
 
+// What is kept already of the request that `request` repeats.
+Result<std::optional<InvocationId>> find_repeated(Database& database,
+                                                  const InvocationRequest& request) {
+  if (request.idempotency_key.empty()) return std::optional<InvocationId>();
+  ASSIGN_OR_RETURN(Statement find,
+                   database.prepare("SELECT id FROM async_invocations WHERE tenant = ?1 AND "
+                                    "idempotency_key = ?2 AND idempotency_key <> ''"));
+  find.bind(1, uint64_t{request.function.tenant.value}).bind_text(2, request.idempotency_key);
+  ASSIGN_OR_RETURN(const bool found, find.next());
+  if (!found) return std::optional<InvocationId>();
+  return std::optional<InvocationId>(id_from_blob(find.column_text(0)));
+}
+
 }  // namespace
 
-Result<void> put_async(Database& database, const AsyncInvocation& invocation) {
+Result<InvocationId> put_async(Database& database, const AsyncInvocation& invocation) {
   const InvocationRequest& request = invocation.request;
+  ASSIGN_OR_RETURN(const auto earlier, find_repeated(database, request));
+  if (earlier) return *earlier;
   // A function that is gone by now leaves NULL, as if it had been removed a moment later.
   ASSIGN_OR_RETURN(
       Statement insert,
@@ -136,7 +151,8 @@ Result<void> put_async(Database& database, const AsyncInvocation& invocation) {
     return Error{ErrorCode::kAlreadyExists,
                  "there is already an asynchronous invocation " + to_string(request.id)};
   }
-  return inserted;
+  if (!inserted.ok()) return inserted.error();
+  return request.id;
 }
 
 Result<void> begin_async(Database& database, TenantId tenant, InvocationId id) {

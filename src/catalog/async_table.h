@@ -10,7 +10,8 @@
 
 namespace lambent::catalog {
 
-Result<void> put_async(Database& database, const AsyncInvocation& invocation);
+// The id under which it is kept: its own, or that of an earlier one with the same key.
+Result<InvocationId> put_async(Database& database, const AsyncInvocation& invocation);
 Result<void> begin_async(Database& database, TenantId tenant, InvocationId id);
 Result<void> finish_async(Database& database, TenantId tenant, const InvocationResult& result,
                           Duration expires_at);

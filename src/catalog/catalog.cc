@@ -135,11 +135,12 @@ void Catalog::remove_function(FunctionName name, Done<void> done) {
   });
 }
 
-void Catalog::put_async(AsyncInvocation invocation, Done<void> done) {
+void Catalog::put_async(AsyncInvocation invocation, Done<InvocationId> done) {
   const size_t bytes = size_of(invocation.request);
-  state_->change(bytes, std::move(done), [invocation = std::move(invocation)](Database& database) {
-    return catalog::put_async(database, invocation);
-  });
+  state_->ask<InvocationId>(false, bytes, std::move(done),
+                            [invocation = std::move(invocation)](Database& database) {
+                              return catalog::put_async(database, invocation);
+                            });
 }
 
 void Catalog::begin_async(TenantId tenant, InvocationId id, Done<void> done) {

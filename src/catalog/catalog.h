@@ -63,8 +63,10 @@ class Catalog {
   // NOT_FOUND if there is none. Its statistics go; its asynchronous invocations and results stay.
   void remove_function(FunctionName name, Done<void> done);
 
-  // Accepts an asynchronous invocation; ALREADY_EXISTS if the tenant has one with this id.
-  void put_async(AsyncInvocation invocation, Done<void> done);
+  // Accepts an asynchronous invocation; ALREADY_EXISTS if the tenant has one with this id. The
+  // answer is the id under which it is kept: another than its own if the tenant has one with the
+  // same idempotency key (not empty), pending or with a result; then nothing is added.
+  void put_async(AsyncInvocation invocation, Done<InvocationId> done);
   // Notes that it runs now, once more. NOT_FOUND if there is none without a result.
   void begin_async(TenantId tenant, InvocationId id, Done<void> done);
   // Stores its outcome, readable until `expires_at` (since the Unix epoch). NOT_FOUND if there is

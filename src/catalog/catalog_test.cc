@@ -25,8 +25,8 @@ class CatalogTest : public testing::Test {
   Result<void> remove(const FunctionName& name) {
     return loop_.await<void>([&](auto done) { catalog_->remove_function(name, done); });
   }
-  Result<void> put(const AsyncInvocation& invocation) {
-    return loop_.await<void>([&](auto done) { catalog_->put_async(invocation, done); });
+  Result<InvocationId> put(const AsyncInvocation& invocation) {
+    return loop_.await<InvocationId>([&](auto done) { catalog_->put_async(invocation, done); });
   }
   Result<void> begin(uint64_t number) {
     return loop_.await<void>([&](auto done) {
@@ -154,6 +154,31 @@ TEST_F(CatalogTest, AnAsynchronousInvocationIsKeptWhole) {
   EXPECT_EQ(kept.function, invocation.function);
 }
 
+TEST_F(CatalogTest, ARepeatIsKeptOnceUntilTheResultOfTheFirstExpires) {
+  const auto keyed = [](uint64_t number, const std::string& key, TenantId tenant) {
+    AsyncInvocation invocation = sample_invocation(number, "{}", tenant);
+    invocation.request.idempotency_key = key;
+    return invocation;
+  };
+  const InvocationId first = keyed(1, "k", kDefaultTenant).request.id;
+  EXPECT_EQ(*put(keyed(1, "k", kDefaultTenant)), first);
+  EXPECT_EQ(*put(keyed(2, "k", kDefaultTenant)), first);
+  ASSERT_TRUE(begin(1).ok());
+  reopen();
+  EXPECT_EQ(*put(keyed(3, "k", kDefaultTenant)), first) << "it runs";
+  EXPECT_EQ(catalog_->load_all()->pending, 1u);
+  ASSERT_TRUE(finish(1, seconds(10)).ok());
+  EXPECT_EQ(*put(keyed(4, "k", kDefaultTenant)), first) << "it has a result";
+
+  EXPECT_NE(*put(keyed(5, "other", kDefaultTenant)), first);
+  EXPECT_NE(*put(keyed(6, "k", TenantId(2))), first);
+  EXPECT_NE(*put(keyed(7, "", kDefaultTenant)), *put(keyed(8, "", kDefaultTenant)));
+  EXPECT_EQ(catalog_->load_all()->pending, 4u);
+
+  ASSERT_TRUE(expire(seconds(10)).ok());
+  EXPECT_NE(*put(keyed(9, "k", kDefaultTenant)), first) << "nothing is left of the first";
+}
+
 TEST_F(CatalogTest, AResultIsReadableByItsTenantAlone) {
   ASSERT_TRUE(put(sample_invocation(1)).ok());
   EXPECT_FALSE(result(1)->has_value());
@@ -206,10 +231,10 @@ TEST_F(CatalogTest, StatisticsReplaceOlderOnesAndSkipFunctionsThatAreGone) {
 }
 
 TEST_F(CatalogTest, AFailedChangeTakesNoOtherOfItsBatchWithIt) {
-  std::vector<Result<void>> outcomes;
+  std::vector<Result<InvocationId>> outcomes;
   for (const uint64_t number : {1, 1, 2, 2, 3}) {
     catalog_->put_async(sample_invocation(number),
-                        [&](Result<void> outcome) { outcomes.push_back(std::move(outcome)); });
+                        [&](auto outcome) { outcomes.push_back(std::move(outcome)); });
   }
   while (outcomes.size() < 5) loop_.run_one();
   EXPECT_TRUE(outcomes[0].ok() && outcomes[2].ok() && outcomes[4].ok());
@@ -223,7 +248,7 @@ TEST_F(CatalogTest, AFullQueueRefusesAtOnceAndLosesNothingItAccepted) {
   size_t refused = 0;
   size_t answered = 0;
   for (uint64_t number = 0; number < 2000; ++number) {
-    catalog_->put_async(sample_invocation(number), [&](Result<void> outcome) {
+    catalog_->put_async(sample_invocation(number), [&](const auto& outcome) {
       ++answered;
       if (outcome.ok()) {
         ++accepted;
@@ -251,7 +276,7 @@ TEST_F(CatalogTest, AMailboxThatIsFullForAWhileDelaysCompletions) {
 
 TEST_F(CatalogTest, WhatWasQueuedIsCommittedBeforeTheCatalogEnds) {
   for (uint64_t number = 0; number < 100; ++number) {
-    catalog_->put_async(sample_invocation(number), [](Result<void>) {});
+    catalog_->put_async(sample_invocation(number), [](const auto&) {});
   }
   reopen();
   EXPECT_EQ(catalog_->load_all()->pending, 100u);

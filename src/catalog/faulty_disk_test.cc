@@ -127,7 +127,7 @@ Acknowledged tell_story(Catalog& catalog, TestLoop& loop) {
   size_t answered = 0;
   for (uint64_t number = 0; number < 6; ++number) {
     const AsyncInvocation invocation = sample_invocation(number, std::string(9000, 'x'));
-    catalog.put_async(invocation, [&, number](Result<void> outcome) {
+    catalog.put_async(invocation, [&, number](const auto& outcome) {
       ++answered;
       if (outcome.ok()) acknowledged.pending.insert(number);
     });

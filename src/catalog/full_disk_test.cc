@@ -22,7 +22,7 @@ struct Filled {
 Filled fill(Catalog& catalog, TestLoop& loop, uint64_t first, size_t payload) {
   Filled filled;
   for (uint64_t number = first; number < first + 10'000; ++number) {
-    const auto outcome = loop.await<void>([&](auto done) {
+    const auto outcome = loop.await<InvocationId>([&](auto done) {
       catalog.put_async(sample_invocation(number, std::string(payload, 'x')), done);
     });
     if (!outcome.ok()) {
@@ -68,11 +68,11 @@ TEST(FullDisk, SmallChangesOfABatchGetInWhereALargeOneDoesNotFit) {
   auto catalog =
       Catalog::open(folder / "catalog.db", {.database_limit = Bytes::mib(1)}, loop.post());
   ASSERT_TRUE(catalog.ok());
-  std::vector<Result<void>> outcomes;
+  std::vector<Result<InvocationId>> outcomes;
   for (const auto& [number, size] : {std::pair(1, 10), std::pair(2, 2'000'000), std::pair(3, 10)}) {
     (*catalog)->put_async(sample_invocation(static_cast<uint64_t>(number),
                                             std::string(static_cast<size_t>(size), 'x')),
-                          [&](Result<void> outcome) { outcomes.push_back(std::move(outcome)); });
+                          [&](auto outcome) { outcomes.push_back(std::move(outcome)); });
   }
   while (outcomes.size() < 3) loop.run_one();
   EXPECT_TRUE(outcomes[0].ok());

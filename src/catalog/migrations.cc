@@ -98,6 +98,12 @@ CREATE TABLE function_statistics (
 ) WITHOUT ROWID;
 )sql";
 
+// Not unique: older versions kept every repeat.
+constexpr const char* kAsyncRepeats = R"sql(
+CREATE INDEX async_repeats ON async_invocations (tenant, idempotency_key)
+  WHERE idempotency_key <> '';
+)sql";
+
 Result<void> apply_step(Database& database, size_t version) {
   RETURN_IF_ERROR(database.run("BEGIN IMMEDIATE"));
   auto applied = database.run(migrations()[version - 1]);
@@ -114,7 +120,8 @@ Result<void> apply_step(Database& database, size_t version) {
 }  // namespace
 
 const std::vector<std::string>& migrations() {
-  static const std::vector<std::string> steps = {kFunctions, kAsyncInvocations, kStatistics};
+  static const std::vector<std::string> steps = {kFunctions, kAsyncInvocations, kStatistics,
+                                                 kAsyncRepeats};
   return steps;
 }
 

@@ -49,7 +49,8 @@ class InvocationService {
 
   // Runs a function. The callback gets exactly one InvocationResult (kRejected carries the error),
   // or an Error for what could not even become an invocation (NOT_FOUND, payload too large). For
-  // kAsynchronous it is called once the invocation is durable, with an empty result.
+  // kAsynchronous it is called once the invocation is durable, with an empty result; its id is that
+  // of the first of its repeats.
   virtual void submit(InvocationRequest request, Callback<InvocationResult> done) = 0;
   // The client went away: a synchronous invocation may go on, but nobody waits for it.
   virtual void forget(InvocationId id) = 0;

@@ -31,6 +31,13 @@ Response empty_response(int status) {
   return response;
 }
 
+// Of an event: the id under which its result can be asked for, whichever repeat was the first.
+Response accepted_response(InvocationId id) {
+  Response response = empty_response(202);
+  response.headers.add("x-amzn-RequestId", to_string(id));
+  return response;
+}
+
 Response fault_response(const Error& error) { return response_of(fault_of(error)); }
 
 // Shared by the callback that answers and the one that hears of a client's end, since a callback
@@ -162,7 +169,7 @@ class Performance {
     if (call.type == Invoke::Type::kEvent) {
       service_.submit(std::move(request), [send = sender()](Result<InvocationResult> accepted) {
         const bool rejected = accepted.ok() && accepted->outcome == Outcome::kRejected;
-        if (accepted.ok() && !rejected) return send(empty_response(202));
+        if (accepted.ok() && !rejected) return send(accepted_response(accepted->id));
         send(invoke_response(std::move(accepted), Invoke()));
       });
       return;

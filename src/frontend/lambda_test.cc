@@ -311,6 +311,19 @@ TEST_F(LambdaTest, AnEventIsAcceptedAndADryRunOnlyChecked) {
                "ResourceNotFoundException", "arn:aws:lambda");
 }
 
+TEST_F(LambdaTest, ARepeatedEventIsAnsweredWithTheIdOfTheFirst) {
+  create("f");
+  const InvocationId first{1, 2};
+  service_.behaviour = [&](const InvocationRequest&) {
+    InvocationResult result;
+    result.id = first;
+    return result;
+  };
+  const auto event = invoke("{}", {{"X-Amz-Invocation-Type", "Event"}});
+  EXPECT_EQ(event.status, 202);
+  EXPECT_EQ(event.headers.get("x-amzn-RequestId"), to_string(first));
+}
+
 TEST_F(LambdaTest, PayloadsAreBounded) {
   create("f");
   EXPECT_EQ(invoke(std::string(limits::kSyncPayload.count, 'x')).status, 200);

@@ -16,7 +16,8 @@
 namespace lambent::worker {
 
 // Who sent what: tenant, function, the SDK's invocation id and the payload. Two requests that
-// differ in any of them are different requests.
+// differ in any of them are different requests. The same in every run of one build, since the
+// catalog keeps it.
 std::string idempotency_key(const InvocationRequest& request);
 
 class IdempotencyTable {

@@ -100,15 +100,17 @@ void Worker::submit_asynchronous(InvocationRequest request, const FunctionSpec& 
   record.request = request;
   record.function = spec.id;
   record.submitted_at = loop_.clock().wall_now();
-  catalog_.put_async(std::move(record), [this, request = std::move(request), function = spec.id,
-                                         done = std::move(done)](Result<void> stored) mutable {
-    --async_arriving_;
-    if (!stored.ok()) return done(stored.error());
-    InvocationResult acknowledged;
-    acknowledged.id = request.id;
-    accept(std::move(request), function, nullptr);
-    done(std::move(acknowledged));
-  });
+  if (!request.idempotency_key.empty()) record.request.idempotency_key = idempotency_key(request);
+  catalog_.put_async(std::move(record),
+                     [this, request = std::move(request), function = spec.id,
+                      done = std::move(done)](Result<InvocationId> stored) mutable {
+                       --async_arriving_;
+                       if (!stored.ok()) return done(stored.error());
+                       InvocationResult acknowledged;
+                       acknowledged.id = *stored;
+                       if (*stored == request.id) accept(std::move(request), function, nullptr);
+                       done(std::move(acknowledged));
+                     });
 }
 
 void Worker::accept(InvocationRequest request, FunctionId function,

@@ -459,6 +459,32 @@ TEST_F(WorkerTest, AnAsynchronousInvocationSurvivesItsWorker) {
   EXPECT_EQ(held[0].second.id, to_string(request.id));
 }
 
+TEST_F(WorkerTest, ARepeatOfAnAsynchronousInvocationRunsOnceAlsoAfterARestart) {
+  deploy("f");
+  hold_events();
+  const auto keyed = [&](const std::string& payload) {
+    auto request = request_for("f", payload);
+    request.kind = InvocationKind::kAsynchronous;
+    request.idempotency_key = "sdk-3";
+    return request;
+  };
+  const InvocationId first = await(submit(keyed("once"))).id;
+  EXPECT_EQ(await(submit(keyed("once"))).id, first);
+  ASSERT_TRUE(until([&] { return held.size() == 1; }));
+  held.clear();
+  start_worker();
+  ASSERT_TRUE(until([&] { return held.size() == 1; }));
+  EXPECT_EQ(await(submit(keyed("once"))).id, first);
+  EXPECT_NE(await(submit(keyed("another"))).id, first);
+  answer_held(0, "done");
+  ASSERT_TRUE(until([&] { return held.size() == 2; }));
+  EXPECT_EQ(held[1].second.payload, "another");
+  EXPECT_EQ(await(submit(keyed("once"))).id, first) << "it is over";
+  answer_held(1, "done");
+  settle();
+  EXPECT_EQ(held.size(), 2U);
+}
+
 TEST_F(WorkerTest, DrainingFinishesWhatRunsAndRejectsTheRest) {
   deploy("f");
   hold_events();
