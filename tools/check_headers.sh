@@ -8,10 +8,12 @@ launcher="$(command -v ccache || true)"
 export compiler launcher
 export CCACHE_DIR="${CCACHE_DIR:-$PWD/.cache/ccache}" CCACHE_BASEDIR="$PWD" CCACHE_NOHASHDIR=1
 mkdir -p build/headers
+python3 -B tools/generate_entry_points.py src/cuda_abi/driver_symbols.txt build/headers/entry_points.S \
+  build/headers/entry_names.h
 check() {
   local unit="build/headers/${1//\//_}.cc"
   echo "#include \"${1#src/}\"" >"$unit"
-  $launcher "$compiler" -std=c++20 -O0 -Wall -Wextra -Werror -Wno-missing-field-initializers -Isrc -I. -Ikernels/include \
+  $launcher "$compiler" -std=c++20 -O0 -Wall -Wextra -Werror -Wno-missing-field-initializers -Isrc -I. -Ikernels/include -Ibuild/headers \
     -c "$unit" -o "${unit%.cc}.o" || { echo "$1 does not compile alone" >&2; return 1; }
 }
 export -f check
