@@ -24,9 +24,9 @@
   if (CUresult result_ = ::lambent::emulated_cuda::current(&process, &context)) return result_
 
 // The same and `stream`, resolved from a handle.
-#define WITH_STREAM(handle)                                                             \
-  WITH_CONTEXT();                                                                       \
-  std::shared_ptr<::lambent::emulated_cuda::Stream> stream;                             \
-  if (CUresult result_ =                                                                \
-          ::lambent::emulated_cuda::resolve_stream(*process, context, handle, &stream)) \
+#define WITH_STREAM(handle)                                                              \
+  WITH_CONTEXT();                                                                        \
+  std::shared_ptr<::lambent::emulated_cuda::Stream> stream;                              \
+  if (CUresult result_ =                                                                 \
+          ::lambent::emulated_cuda::resolve_stream(*process, handle, &context, &stream)) \
   return result_

@@ -155,9 +155,10 @@ CUresult cuCtxGetApiVersion(CUcontext handle, unsigned int* version) {
 
 CUresult cuCtxSynchronize(void) {
   WITH_CONTEXT();
+  if (CUresult result = refuse_if_context_captures(*process, *context)) return result;
   synchronize(*context);
   process->pools.observe();
-  return CUDA_SUCCESS;
+  return context->error();
 }
 
 CUresult cuCtxSynchronize_v2(CUcontext handle) {
@@ -165,9 +166,10 @@ CUresult cuCtxSynchronize_v2(CUcontext handle) {
   WITH_PROCESS();
   std::shared_ptr<Context> context;
   if (CUresult result = find(*process, handle, &context)) return result;
+  if (CUresult result = refuse_if_context_captures(*process, *context)) return result;
   synchronize(*context);
   process->pools.observe();
-  return CUDA_SUCCESS;
+  return context->error();
 }
 
 CUresult cuCtxGetLimit(size_t* value, CUlimit limit) {

@@ -10,10 +10,14 @@ namespace {
 CUresult copy(Process& process, const std::shared_ptr<Context>& context,
               const std::shared_ptr<Stream>& stream, const Copy& copy, bool synchronous) {
   if (!copy.permitted()) return CUDA_ERROR_INVALID_VALUE;
+  if (synchronous) {
+    if (CUresult result = refuse_if_capturing(process, *context, *stream)) return result;
+  }
   CompletionPtr end;
   if (CUresult result = enqueue(process, context, stream, copy, &end)) return result;
-  if (synchronous || copy.pageable()) end->wait();
-  return CUDA_SUCCESS;
+  if (!end || (!synchronous && !copy.pageable())) return CUDA_SUCCESS;
+  end->wait();
+  return context->error();
 }
 
 Shape line(size_t bytes) { return {bytes, 1, bytes, bytes}; }
@@ -80,39 +84,28 @@ CUresult copy_2d(const CUDA_MEMCPY2D* request, CUstream handle, bool synchronous
   WITH_STREAM(handle);
   if (!request) return CUDA_ERROR_INVALID_VALUE;
   const CUDA_MEMCPY2D& r = *request;
-  if (r.srcMemoryType == CU_MEMORYTYPE_ARRAY || r.dstMemoryType == CU_MEMORYTYPE_ARRAY) {
-    log_refusal("cuMemcpy2D", "arrays are not emulated");
-    return CUDA_ERROR_NOT_SUPPORTED;
-  }
-  if (r.WidthInBytes == 0 || r.Height == 0) return CUDA_SUCCESS;
-  Shape shape{r.WidthInBytes, r.Height, r.srcPitch ? r.srcPitch : r.WidthInBytes,
-              r.dstPitch ? r.dstPitch : r.WidthInBytes};
-  if (r.srcXInBytes + r.WidthInBytes > shape.from_pitch && r.Height > 1) {
-    return CUDA_ERROR_INVALID_VALUE;
-  }
-  if (r.dstXInBytes + r.WidthInBytes > shape.to_pitch && r.Height > 1) {
-    return CUDA_ERROR_INVALID_VALUE;
-  }
-  size_t from_offset = r.srcY * shape.from_pitch + r.srcXInBytes;
-  size_t to_offset = r.dstY * shape.to_pitch + r.dstXInBytes;
-  auto side_of = [&](CUmemorytype type, const void* host, CUdeviceptr device, size_t offset,
-                     size_t bytes, Side* side) {
-    if (type == CU_MEMORYTYPE_HOST) {
-      *side = resolve_host(*process, static_cast<const char*>(host) + offset, bytes);
-      return host != nullptr;
-    }
-    if (type != CU_MEMORYTYPE_DEVICE && type != CU_MEMORYTYPE_UNIFIED) return false;
-    if (resolve_device(*process, device + offset, bytes, side)) return true;
-    if (type == CU_MEMORYTYPE_DEVICE || process->memory.find(device + offset, 1)) return false;
-    *side = resolve_host(*process, reinterpret_cast<const void*>(device + offset), bytes);
-    return device != 0;
-  };
-  Side source, target;
-  if (!side_of(r.srcMemoryType, r.srcHost, r.srcDevice, from_offset, shape.from_bytes(), &source) ||
-      !side_of(r.dstMemoryType, r.dstHost, r.dstDevice, to_offset, shape.to_bytes(), &target)) {
-    return CUDA_ERROR_INVALID_VALUE;
-  }
-  return copy(*process, context, stream, {target, source, shape}, synchronous);
+  CUDA_MEMCPY3D box{};
+  box.srcXInBytes = r.srcXInBytes;
+  box.srcY = r.srcY;
+  box.srcMemoryType = r.srcMemoryType;
+  box.srcHost = r.srcHost;
+  box.srcDevice = r.srcDevice;
+  box.srcArray = r.srcArray;
+  box.srcPitch = r.srcPitch;
+  box.dstXInBytes = r.dstXInBytes;
+  box.dstY = r.dstY;
+  box.dstMemoryType = r.dstMemoryType;
+  box.dstHost = r.dstHost;
+  box.dstDevice = r.dstDevice;
+  box.dstArray = r.dstArray;
+  box.dstPitch = r.dstPitch;
+  box.WidthInBytes = r.WidthInBytes;
+  box.Height = r.Height;
+  box.Depth = 1;
+  Copy made{};
+  if (CUresult result = make_copy(*process, box, &made)) return result;
+  if (made.shape.width == 0) return CUDA_SUCCESS;
+  return copy(*process, context, stream, made, synchronous);
 }
 
 template <class Element>
@@ -132,7 +125,7 @@ CUresult fill(CUdeviceptr to, size_t pitch, Element value, size_t width, size_t 
   Fill fill{target, pitch, value, sizeof(Element), width, height};
   CompletionPtr end;
   if (CUresult result = enqueue(*process, context, stream, fill, &end)) return result;
-  if (synchronous) end->wait();
+  if (synchronous && end) end->wait();
   return CUDA_SUCCESS;
 }
 

@@ -1,4 +1,6 @@
 // Launches of kernels: checked, their parameters copied, then put into a stream.
+#include <span>
+
 #include "emulated_cuda/api.h"
 
 using namespace lambent::emulated_cuda;
@@ -6,12 +8,21 @@ using namespace lambent::emulated_cuda;
 namespace {
 
 CUresult launch_on(CUfunction handle, const emulated_launch& shape, CUstream stream_handle,
-                   void** given, void** extra) {
+                   void** given, void** extra, std::span<const CUlaunchAttribute> attributes) {
   WITH_STREAM(stream_handle);
   KernelLaunch launch;
   launch.function = process->functions.find(handle);
   launch.shape = shape;
+  launch.priority = stream->priority;
   if (!launch.function) return CUDA_ERROR_INVALID_HANDLE;
+  // The function and the stream must be of one context, and the current one at that.
+  void* own = launch.function->module->context;
+  if (context.get() != context_stack().back() || (own && own != context.get())) {
+    return CUDA_ERROR_INVALID_HANDLE;
+  }
+  for (const CUlaunchAttribute& attribute : attributes) {
+    if (CUresult result = set_attribute(launch, attribute.id, attribute.value)) return result;
+  }
   if (CUresult result = check_launch(*process, *context, *launch.function, shape)) return result;
   if (CUresult result =
           copy_parameters(*launch.function->kernel, given, extra, &launch.parameters)) {
@@ -29,27 +40,15 @@ CUresult cuLaunchKernel(CUfunction function, unsigned int grid_x, unsigned int g
                         unsigned int block_z, unsigned int shared_bytes, CUstream stream,
                         void** parameters, void** extra) {
   emulated_launch launch{{grid_x, grid_y, grid_z}, {block_x, block_y, block_z}, shared_bytes};
-  return launch_on(function, launch, stream, parameters, extra);
+  return launch_on(function, launch, stream, parameters, extra, {});
 }
 
 CUresult cuLaunchKernelEx(const CUlaunchConfig* config, CUfunction function, void** parameters,
                           void** extra) {
   if (!config || (config->numAttrs && !config->attrs)) return CUDA_ERROR_INVALID_VALUE;
-  for (unsigned i = 0; i < config->numAttrs; i++) {
-    switch (config->attrs[i].id) {
-      case CU_LAUNCH_ATTRIBUTE_COOPERATIVE:
-        if (config->attrs[i].value.cooperative == 0) break;
-        log_refusal("cuLaunchKernelEx(COOPERATIVE)", "blocks do not wait for each other here");
-        return CUDA_ERROR_NOT_SUPPORTED;
-      case CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION:
-        log_refusal("cuLaunchKernelEx(CLUSTER_DIMENSION)", "clusters are not emulated");
-        return CUDA_ERROR_NOT_SUPPORTED;
-      default:
-        break;  // hints, which change no result
-    }
-  }
-  emulated_launch launch{{config->gridDimX, config->gridDimY, config->gridDimZ},
-                         {config->blockDimX, config->blockDimY, config->blockDimZ},
-                         config->sharedMemBytes};
-  return launch_on(function, launch, config->hStream, parameters, extra);
+  emulated_launch shape{{config->gridDimX, config->gridDimY, config->gridDimZ},
+                        {config->blockDimX, config->blockDimY, config->blockDimZ},
+                        config->sharedMemBytes};
+  return launch_on(function, shape, config->hStream, parameters, extra,
+                   {config->attrs, config->numAttrs});
 }

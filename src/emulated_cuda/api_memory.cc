@@ -45,6 +45,7 @@ CUresult cuMemGetInfo_v2(size_t* free, size_t* total) {
 
 CUresult cuMemAlloc_v2(CUdeviceptr* address, size_t bytes) {
   WITH_CONTEXT();
+  if (CUresult result = refuse_unsafe_call(*process)) return result;
   return allocate(*process, *context, bytes, address);
 }
 
@@ -65,6 +66,7 @@ CUresult cuMemAllocPitch_v2(CUdeviceptr* address, size_t* pitch, size_t width, s
 CUresult cuMemFree_v2(CUdeviceptr address) {
   WITH_CONTEXT();
   if (address == 0) return CUDA_SUCCESS;
+  if (CUresult result = refuse_unsafe_call(*process)) return result;
   synchronize(*context);
   process->pools.observe();
   if (process->pools.begin_free(address)) {

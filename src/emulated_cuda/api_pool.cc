@@ -133,6 +133,7 @@ CUresult set_attribute(Pool& pool, CUmemPool_attribute attribute, const void* va
 
 CUresult cuMemAllocAsync(CUdeviceptr* address, size_t bytes, CUstream handle) {
   WITH_STREAM(handle);
+  if (stream->capturing) return capture_allocation(*process, context, *stream, bytes, address);
   CUmemoryPool pool = process->pools.current_of(context->device);
   return allocate(*process, context, stream, pool, bytes, address);
 }
@@ -140,11 +141,15 @@ CUresult cuMemAllocAsync(CUdeviceptr* address, size_t bytes, CUstream handle) {
 CUresult cuMemAllocFromPoolAsync(CUdeviceptr* address, size_t bytes, CUmemoryPool pool,
                                  CUstream handle) {
   WITH_STREAM(handle);
+  if (stream->capturing) return capture_allocation(*process, context, *stream, bytes, address);
   return allocate(*process, context, stream, pool, bytes, address);
 }
 
 CUresult cuMemFreeAsync(CUdeviceptr address, CUstream handle) {
   WITH_STREAM(handle);
+  if (stream->capturing || process->graph_memory.known(address)) {
+    return enqueue(*process, context, stream, MemoryFree{address});
+  }
   bool of_pool = process->pools.begin_free(address);
   if (!of_pool && !process->memory.retire(address)) return CUDA_ERROR_INVALID_VALUE;
   CompletionPtr end;

@@ -26,12 +26,24 @@ std::shared_ptr<Event> find_event(Process& process, CUevent handle) {
   return handle ? process.events.find(handle) : nullptr;
 }
 
-CUresult record(CUevent handle, CUstream stream_handle) {
+CUresult record(CUevent handle, CUstream stream_handle, unsigned flags) {
   WITH_STREAM(stream_handle);
   auto event = find_event(*process, handle);
   if (!event) return CUDA_ERROR_INVALID_HANDLE;
   if (event->context != stream->context) return CUDA_ERROR_INVALID_HANDLE;
-  return enqueue(*process, context, stream, EventRecord{std::move(event)});
+  return enqueue(*process, context, stream,
+                 EventRecord{std::move(event), flags == CU_EVENT_RECORD_EXTERNAL});
+}
+
+// What went wrong in the context of an event.
+CUresult error_of(Process& process, const Event& event) {
+  auto context = process.contexts.find(event.context);
+  return context ? context->error() : CUDA_SUCCESS;
+}
+
+CUresult check_readable(Process& process, const Event& event) {
+  if (CUresult result = refuse_if_captured(process, event)) return result;
+  return error_of(process, event);
 }
 
 }  // namespace
@@ -48,29 +60,32 @@ CUresult cuStreamDestroy_v2(CUstream handle) {
   WITH_PROCESS();
   auto stream = process->streams.remove(handle);
   if (!stream) return CUDA_ERROR_INVALID_HANDLE;
+  if (stream->capturing) abandon_capture(*process, stream);
   stream->close();
   return CUDA_SUCCESS;
 }
 
 CUresult cuStreamSynchronize(CUstream handle) {
   WITH_STREAM(handle);
-  if (stream != context->legacy) {
+  if (CUresult result = refuse_if_capturing(*process, *context, *stream)) return result;
+  if (!stream->is_legacy()) {
     stream->wait();
     process->pools.observe();
-    return CUDA_SUCCESS;
+    return context->error();
   }
   // Whatever the legacy stream would have to wait for.
   CompletionPtr end;
   if (CUresult result = enqueue(*process, context, stream, Empty{}, &end)) return result;
   end->wait();
   process->pools.observe();
-  return CUDA_SUCCESS;
+  return context->error();
 }
 
 CUresult cuStreamQuery(CUstream handle) {
   WITH_STREAM(handle);
+  if (CUresult result = refuse_if_capturing(*process, *context, *stream)) return result;
   if (!stream->idle()) return CUDA_ERROR_NOT_READY;
-  if (stream != context->legacy) return CUDA_SUCCESS;
+  if (!stream->is_legacy()) return CUDA_SUCCESS;
   std::lock_guard lock(context->order);
   for (const auto& weak : context->streams) {
     auto other = weak.lock();
@@ -85,7 +100,8 @@ CUresult cuStreamWaitEvent(CUstream handle, CUevent event_handle, unsigned int f
   auto event = find_event(*process, event_handle);
   if (!event) return CUDA_ERROR_INVALID_HANDLE;
   if (flags > 1) return CUDA_ERROR_INVALID_VALUE;
-  return enqueue(*process, context, stream, EventWait{std::move(event)});
+  return enqueue(*process, context, stream,
+                 EventWait{std::move(event), flags == CU_EVENT_WAIT_EXTERNAL});
 }
 
 CUresult cuLaunchHostFunc(CUstream handle, CUhostFn function, void* user_data) {
@@ -136,13 +152,6 @@ CUresult cuStreamGetDevice(CUstream handle, CUdevice* device) {
   return CUDA_SUCCESS;
 }
 
-CUresult cuStreamIsCapturing(CUstream handle, CUstreamCaptureStatus* status) {
-  WITH_STREAM(handle);
-  if (!status) return CUDA_ERROR_INVALID_VALUE;
-  *status = CU_STREAM_CAPTURE_STATUS_NONE;
-  return CUDA_SUCCESS;
-}
-
 CUresult cuEventCreate(CUevent* out, unsigned int flags) {
   WITH_CONTEXT();
   if (!out || flags > 7) return CUDA_ERROR_INVALID_VALUE;
@@ -160,17 +169,18 @@ CUresult cuEventDestroy_v2(CUevent handle) {
   return process->events.remove(handle) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_HANDLE;
 }
 
-CUresult cuEventRecord(CUevent event, CUstream stream) { return record(event, stream); }
+CUresult cuEventRecord(CUevent event, CUstream stream) { return record(event, stream, 0); }
 
 CUresult cuEventRecordWithFlags(CUevent event, CUstream stream, unsigned int flags) {
   if (flags > 1) return CUDA_ERROR_INVALID_VALUE;
-  return record(event, stream);
+  return record(event, stream, flags);
 }
 
 CUresult cuEventQuery(CUevent handle) {
   WITH_PROCESS();
   auto event = find_event(*process, handle);
   if (!event) return CUDA_ERROR_INVALID_HANDLE;
+  if (CUresult result = check_readable(*process, *event)) return result;
   CompletionPtr target = event->recorded();
   return !target || target->done() ? CUDA_SUCCESS : CUDA_ERROR_NOT_READY;
 }
@@ -179,9 +189,10 @@ CUresult cuEventSynchronize(CUevent handle) {
   WITH_PROCESS();
   auto event = find_event(*process, handle);
   if (!event) return CUDA_ERROR_INVALID_HANDLE;
+  if (CUresult result = check_readable(*process, *event)) return result;
   if (CompletionPtr target = event->recorded()) target->wait();
   process->pools.observe();
-  return CUDA_SUCCESS;
+  return error_of(*process, *event);
 }
 
 CUresult cuEventElapsedTime_v2(float* milliseconds, CUevent start, CUevent end) {
@@ -190,6 +201,8 @@ CUresult cuEventElapsedTime_v2(float* milliseconds, CUevent start, CUevent end) 
   if (!milliseconds) return CUDA_ERROR_INVALID_VALUE;
   if (!first || !second) return CUDA_ERROR_INVALID_HANDLE;
   if ((first->flags | second->flags) & CU_EVENT_DISABLE_TIMING) return CUDA_ERROR_INVALID_HANDLE;
+  if (CUresult result = check_readable(*process, *first)) return result;
+  if (CUresult result = check_readable(*process, *second)) return result;
   CompletionPtr from = first->recorded(), to = second->recorded();
   if (!from || !to) return CUDA_ERROR_INVALID_HANDLE;
   if (!from->done() || !to->done()) return CUDA_ERROR_NOT_READY;

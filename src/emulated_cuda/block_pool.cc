@@ -1,10 +1,10 @@
 #include "emulated_cuda/block_pool.h"
 
-#include <signal.h>
-
 #include <algorithm>
 #include <atomic>
 #include <thread>
+
+#include "emulated_cuda/threads.h"
 
 namespace lambent::emulated_cuda {
 
@@ -59,12 +59,8 @@ void BlockPool::run(const emulated_kernel& kernel, const emulated_launch& launch
 
 void BlockPool::start_threads() {
   started_ = true;
-  sigset_t all, before;
-  sigfillset(&all);
-  pthread_sigmask(SIG_SETMASK, &all, &before);
   unsigned count = std::clamp(std::thread::hardware_concurrency(), 1u, kMaxThreads);
-  for (unsigned i = 0; i < count; i++) std::thread([this] { work(); }).detach();
-  pthread_sigmask(SIG_SETMASK, &before, nullptr);
+  for (unsigned i = 0; i < count; i++) start_thread([this] { work(); });
 }
 
 void BlockPool::work() {

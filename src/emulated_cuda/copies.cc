@@ -86,18 +86,86 @@ Side resolve_host(const Process& process, const void* address, size_t bytes) {
   return side;
 }
 
+CUresult make_copy(const Process& process, const CUDA_MEMCPY3D& r, Copy* copy) {
+  if (r.srcMemoryType == CU_MEMORYTYPE_ARRAY || r.dstMemoryType == CU_MEMORYTYPE_ARRAY) {
+    log_refusal("copies of arrays", "arrays are not emulated");
+    return CUDA_ERROR_NOT_SUPPORTED;
+  }
+  if (r.srcLOD || r.dstLOD || r.reserved0 || r.reserved1) return CUDA_ERROR_INVALID_VALUE;
+  Shape& shape = copy->shape;
+  shape = {0, 0, 0, 0};
+  if (r.WidthInBytes == 0 || r.Height == 0 || r.Depth == 0) return CUDA_SUCCESS;
+  shape.width = r.WidthInBytes;
+  shape.height = r.Height;
+  shape.depth = r.Depth;
+  shape.from_pitch = r.srcPitch ? r.srcPitch : r.WidthInBytes;
+  shape.to_pitch = r.dstPitch ? r.dstPitch : r.WidthInBytes;
+  bool rows = r.Height > 1 || r.Depth > 1;
+  if (rows && (r.srcXInBytes + r.WidthInBytes > shape.from_pitch ||
+               r.dstXInBytes + r.WidthInBytes > shape.to_pitch)) {
+    return CUDA_ERROR_INVALID_VALUE;
+  }
+  size_t from_rows = r.srcHeight ? r.srcHeight : r.Height;
+  size_t to_rows = r.dstHeight ? r.dstHeight : r.Height;
+  if (r.Depth > 1 && (r.srcY + r.Height > from_rows || r.dstY + r.Height > to_rows)) {
+    return CUDA_ERROR_INVALID_VALUE;
+  }
+  shape.from_layer = shape.from_pitch * from_rows;
+  shape.to_layer = shape.to_pitch * to_rows;
+  size_t from_offset = r.srcZ * shape.from_layer + r.srcY * shape.from_pitch + r.srcXInBytes;
+  size_t to_offset = r.dstZ * shape.to_layer + r.dstY * shape.to_pitch + r.dstXInBytes;
+  auto find = [&](CUmemorytype type, const void* host, CUdeviceptr device, size_t offset,
+                  size_t bytes, Side* side) {
+    if (type == CU_MEMORYTYPE_HOST) {
+      *side = resolve_host(process, static_cast<const char*>(host) + offset, bytes);
+      return host != nullptr;
+    }
+    if (type != CU_MEMORYTYPE_DEVICE && type != CU_MEMORYTYPE_UNIFIED) return false;
+    if (resolve_device(process, device + offset, bytes, side)) return true;
+    if (type == CU_MEMORYTYPE_DEVICE || process.memory.find(device + offset, 1)) return false;
+    *side = resolve_host(process, reinterpret_cast<const void*>(device + offset), bytes);
+    return device != 0;
+  };
+  bool found =
+      find(r.srcMemoryType, r.srcHost, r.srcDevice, from_offset, shape.from_bytes(), &copy->from) &&
+      find(r.dstMemoryType, r.dstHost, r.dstDevice, to_offset, shape.to_bytes(), &copy->to);
+  return found ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+}
+
+CUresult make_fill(const Process& process, const CUDA_MEMSET_NODE_PARAMS& r, Fill* fill) {
+  if (r.elementSize != 1 && r.elementSize != 2 && r.elementSize != 4) {
+    return CUDA_ERROR_INVALID_VALUE;
+  }
+  if (r.width == 0 || r.height == 0 || r.width > SIZE_MAX / r.elementSize) {
+    return CUDA_ERROR_INVALID_VALUE;
+  }
+  size_t row_bytes = r.width * r.elementSize;
+  if (r.dst % r.elementSize) return CUDA_ERROR_INVALID_VALUE;
+  if (r.height > 1 && (r.pitch < row_bytes || r.pitch % r.elementSize)) {
+    return CUDA_ERROR_INVALID_VALUE;
+  }
+  *fill = {Side{}, r.pitch, r.value, r.elementSize, r.width, r.height};
+  return resolve_device(process, r.dst, (r.height - 1) * r.pitch + row_bytes, &fill->to)
+             ? CUDA_SUCCESS
+             : CUDA_ERROR_INVALID_VALUE;
+}
+
 int64_t perform(Process& process, Context& context, const Copy& copy, int64_t begin_ns) {
   const Shape& shape = copy.shape;
   Side to = settled(process, copy.to, shape.to_bytes(), true);
   Side from = settled(process, copy.from, shape.from_bytes(), false);
-  int64_t end_ns =
-      modelled_end(process, context, to, from, copy.peer, shape.width * shape.height, begin_ns);
+  int64_t end_ns = modelled_end(process, context, to, from, copy.peer, shape.bytes(), begin_ns);
   ThreadClock::hold(end_ns);  // where the next operation may begin
   size_t limit = std::max(copy.to.backing, copy.from.backing);  // contents are undefined beyond
   size_t width = limit ? std::min(shape.width, limit) : shape.width;
-  for (size_t row = 0; row < shape.height; row++) {
-    std::memmove(reinterpret_cast<char*>(copy.to.address) + row * shape.to_pitch,
-                 reinterpret_cast<const char*>(copy.from.address) + row * shape.from_pitch, width);
+  for (size_t layer = 0; layer < shape.depth; layer++) {
+    for (size_t row = 0; row < shape.height; row++) {
+      std::memmove(
+          reinterpret_cast<char*>(copy.to.address) + layer * shape.to_layer + row * shape.to_pitch,
+          reinterpret_cast<const char*>(copy.from.address) + layer * shape.from_layer +
+              row * shape.from_pitch,
+          width);
+    }
   }
   sleep_to(process, end_ns);
   return end_ns;

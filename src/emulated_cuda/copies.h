@@ -24,11 +24,13 @@ struct Side {
   int device_index = 0;
 };
 
-// Rows of a copy; one row for a plain one.
+// Rows of a copy, in layers; one row for a plain one.
 struct Shape {
   size_t width, height, from_pitch, to_pitch;
-  size_t from_bytes() const { return (height - 1) * from_pitch + width; }
-  size_t to_bytes() const { return (height - 1) * to_pitch + width; }
+  size_t depth = 1, from_layer = 0, to_layer = 0;  // layers, and the bytes from one to the next
+  size_t bytes() const { return width * height * depth; }
+  size_t from_bytes() const { return (depth - 1) * from_layer + (height - 1) * from_pitch + width; }
+  size_t to_bytes() const { return (depth - 1) * to_layer + (height - 1) * to_pitch + width; }
 };
 
 struct Copy {
@@ -58,6 +60,12 @@ void sleep_to(Process& process, int64_t end_ns);
 bool resolve_device(const Process& process, CUdeviceptr address, size_t bytes, Side* side);
 // What lies at a host address: page-locked memory, a device's that the host sees, or pageable.
 Side resolve_host(const Process& process, const void* address, size_t bytes);
+
+// Checks a request for a copy of boxes and finds what lies at its ends. A box without contents
+// gives a shape of width 0.
+CUresult make_copy(const Process& process, const CUDA_MEMCPY3D& request, Copy* copy);
+// The same for a fill.
+CUresult make_fill(const Process& process, const CUDA_MEMSET_NODE_PARAMS& request, Fill* fill);
 
 int64_t perform(Process& process, Context& context, const Copy& copy, int64_t begin_ns);
 int64_t perform(Process& process, Context& context, const Fill& fill, int64_t begin_ns);

@@ -26,7 +26,17 @@ struct KernelLaunch {
   std::shared_ptr<const Parameters> parameters;
   int64_t ready_ns = 0;   // when the overhead of the launch itself is over
   uint64_t sequence = 0;  // order among launches that may begin at the same instant
+  int priority = 0;       // of the stream that it is launched into
+  bool cooperative = false;
+  std::vector<CUlaunchAttribute> attributes;  // those that were given, for whoever asks
 };
+
+// Launch attributes: those that change something here are honoured, those that are hints are kept,
+// the rest is refused.
+CUresult set_attribute(KernelLaunch& launch, CUlaunchAttributeID id,
+                       const CUlaunchAttributeValue& value);
+CUresult get_attribute(const KernelLaunch& launch, CUlaunchAttributeID id,
+                       CUlaunchAttributeValue* value);
 
 // Copies parameters given as an array of pointers or packed in one buffer (`extra`).
 CUresult copy_parameters(const emulated_kernel& kernel, void** given, void** extra,

@@ -25,9 +25,10 @@ int64_t perform(Process& process, Context&, const HostCall& call, int64_t begin_
   return perform_on_host(process, begin_ns, [&] { call.function(call.user_data); });
 }
 
-int64_t perform(Process& process, Context&, const StreamCallback& callback, int64_t begin_ns) {
+int64_t perform(Process& process, Context& context, const StreamCallback& callback,
+                int64_t begin_ns) {
   return perform_on_host(process, begin_ns, [&] {
-    callback.function(callback.stream, CUDA_SUCCESS, callback.user_data);
+    callback.function(callback.stream, context.error(), callback.user_data);
   });
 }
 
@@ -51,18 +52,37 @@ int64_t perform(Process& process, Context&, const MemoryFree& free, int64_t begi
   return begin_ns;
 }
 
+int64_t perform(Process&, Context&, const GraphAllocation&, int64_t begin_ns) { return begin_ns; }
+int64_t perform(Process&, Context&, const GraphFree&, int64_t begin_ns) { return begin_ns; }
+
 }  // namespace
 
 CUresult enqueue(Process& process, const std::shared_ptr<Context>& context,
                  const std::shared_ptr<Stream>& stream, Operation operation, CompletionPtr* end) {
+  if (stream->capturing.load(std::memory_order_acquire)) {
+    return capture_operation(process, context, stream, std::move(operation));
+  }
+  if (stream->is_legacy()) {
+    if (CUresult result = refuse_if_capturing(process, *context, *stream)) return result;
+  }
   std::vector<CompletionPtr> after;
   std::shared_ptr<Event> recorded;
   if (auto* record = std::get_if<EventRecord>(&operation)) {
     recorded = record->event;
   } else if (auto* wait = std::get_if<EventWait>(&operation)) {
+    if (wait->event->is_captured()) return join_capture(process, stream, *wait->event);
     CompletionPtr awaited = wait->event->recorded();
     if (!awaited && !end) return CUDA_SUCCESS;  // never recorded: nothing to wait for
     if (awaited) after.push_back(std::move(awaited));
+  } else if (auto* launch = std::get_if<GraphLaunch>(&operation)) {
+    if (launch->after) after.push_back(launch->after);
+  } else if (auto* free = std::get_if<MemoryFree>(&operation);
+             free && process.graph_memory.known(free->address)) {
+    GraphFree graph_free{free->address, nullptr};
+    if (!process.graph_memory.free(free->address, &graph_free.hold)) {
+      return CUDA_ERROR_INVALID_VALUE;
+    }
+    operation = std::move(graph_free);
   }
   CompletionPtr completion =
       submit(process, *context, *stream, std::move(after),
@@ -75,6 +95,8 @@ CUresult enqueue(Process& process, const std::shared_ptr<Context>& context,
 }
 
 int64_t perform(Process& process, Context& context, const Operation& operation, int64_t begin_ns) {
+  bool tells = std::holds_alternative<StreamCallback>(operation);
+  if (context.error() && !tells) return begin_ns;  // nothing runs any more
   return std::visit([&](const auto& one) { return perform(process, context, one, begin_ns); },
                     operation);
 }

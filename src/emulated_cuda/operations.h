@@ -7,16 +7,26 @@
 
 #include <memory>
 #include <variant>
+#include <vector>
 
 #include "cuda_abi/driver_types.h"
 #include "emulated_cuda/copies.h"
 #include "emulated_cuda/kernel_launch.h"
 #include "emulated_cuda/managed.h"
+#include "emulated_cuda/memory_operations.h"
 #include "emulated_cuda/stream.h"
 
 namespace lambent::emulated_cuda {
 
 class Event;
+struct GraphRun;
+
+// One launch of an executable graph (graph_run.h).
+struct GraphLaunch {
+  std::shared_ptr<const GraphRun> run;
+  CompletionPtr after;  // the launch before it; null: none
+};
+int64_t perform(Process& process, Context& context, const GraphLaunch& launch, int64_t begin_ns);
 
 // Nothing but its place in the order.
 struct Empty {};
@@ -35,11 +45,13 @@ struct StreamCallback {
 // The event stands for the end of this operation from the moment it is enqueued.
 struct EventRecord {
   std::shared_ptr<Event> event;
+  bool external = false;  // in a capture: a node, rather than a point in the capture
 };
 
 // Ends no earlier than what the event stood for when this was enqueued.
 struct EventWait {
   std::shared_ptr<Event> event;
+  bool external = false;  // likewise
 };
 
 struct MemoryFree {
@@ -51,11 +63,27 @@ struct MemoryMoves {
   std::vector<MemoryMove> moves;
 };
 
+// The two ends of the life of an allocation node's memory. What they do happens when the launch of
+// their graph is submitted (graph_memory.h).
+struct GraphAllocation {
+  CUdeviceptr address;
+  size_t bytes;
+  CUmemPoolProps properties;
+  std::vector<CUmemAccessDesc> access;
+  std::shared_ptr<const void> hold;
+};
+struct GraphFree {
+  CUdeviceptr address;
+  std::shared_ptr<const void> hold;
+};
+
 using Operation = std::variant<Empty, KernelLaunch, Copy, Fill, HostCall, StreamCallback,
-                               EventRecord, EventWait, MemoryFree, MemoryMoves>;
+                               EventRecord, EventWait, MemoryFree, MemoryOperations,
+                               GraphAllocation, GraphFree, GraphLaunch, MemoryMoves>;
 
 // Puts the operation into the stream: behind what was put there before, and behind what the legacy
-// stream imposes. `end`, if given, is its completion, for callers that wait.
+// stream imposes. `end`, if given, is its completion, for callers that wait. While the stream
+// captures the operation becomes a node of a graph instead, and `end` stays null.
 CUresult enqueue(Process& process, const std::shared_ptr<Context>& context,
                  const std::shared_ptr<Stream>& stream, Operation operation,
                  CompletionPtr* end = nullptr);

@@ -105,7 +105,7 @@ CUresult Process::create_context(int ordinal, unsigned flags, bool primary, Cont
   context->limits[CU_LIMIT_PRINTF_FIFO_SIZE] = 1 << 20;
   context->limits[CU_LIMIT_MALLOC_HEAP_SIZE] = 8 << 20;
   context->legacy =
-      std::make_shared<Stream>(context.get(), CU_STREAM_DEFAULT, 0, next_id++, *holds);
+      std::make_shared<Stream>(context.get(), CU_STREAM_DEFAULT, 0, next_id++, *holds, true);
   {
     Node::Guard guard(*node);
     guard->rows[row].contexts[device_index]++;
@@ -132,6 +132,7 @@ void Process::destroy_context(std::shared_ptr<Context> context) {
   pools.forget(handle);
   managed.forget(handle);
   peers.forget(handle);
+  graph_memory.forget(handle);
   uint64_t freed = memory.release_all(handle) + spec(context->device).context_bytes;
   auto gone = modules.remove_if([&](Module& module) { return module.context == handle; });
   for (auto& module : gone) {
@@ -167,6 +168,10 @@ void Process::uncount_bytes(int device_index, uint64_t bytes) {
 }
 
 bool Process::free_device_memory(CUdeviceptr address) {
+  if (graph_memory.known(address)) {
+    GraphMemory::Hold until_now;
+    return graph_memory.free(address, &until_now);
+  }
   auto freed = memory.release(address, MemoryKind::kDevice);
   if (!freed) return memory.release(address, MemoryKind::kImported).has_value();
   uncount_bytes(freed->device, freed->counted_bytes);
@@ -183,7 +188,7 @@ CUresult current(Process** process, std::shared_ptr<Context>* context) {
   auto& stack = context_stack();
   if (stack.empty() || !stack.back()) return CUDA_ERROR_INVALID_CONTEXT;
   *context = (*process)->contexts.find(stack.back());
-  return *context ? CUDA_SUCCESS : CUDA_ERROR_CONTEXT_IS_DESTROYED;
+  return *context ? (*context)->error() : CUDA_ERROR_CONTEXT_IS_DESTROYED;
 }
 
 namespace {
@@ -210,16 +215,23 @@ std::shared_ptr<Stream> per_thread_stream(Process& process, Context& context) {
 
 }  // namespace
 
-CUresult resolve_stream(Process& process, const std::shared_ptr<Context>& context, CUstream handle,
+int clamp_priority(int priority) { return std::clamp(priority, kGreatestPriority, 0); }
+
+CUresult resolve_stream(Process& process, CUstream handle, std::shared_ptr<Context>* context,
                         std::shared_ptr<Stream>* stream) {
   if (handle == nullptr || handle == CU_STREAM_LEGACY) {
-    *stream = context->legacy;
-  } else if (handle == CU_STREAM_PER_THREAD) {
-    *stream = per_thread_stream(process, *context);
-  } else {
-    *stream = process.streams.find(handle);
+    *stream = (*context)->legacy;
+    return CUDA_SUCCESS;
   }
-  return *stream ? CUDA_SUCCESS : CUDA_ERROR_INVALID_HANDLE;
+  if (handle == CU_STREAM_PER_THREAD) {
+    *stream = per_thread_stream(process, **context);
+    return CUDA_SUCCESS;
+  }
+  *stream = process.streams.find(handle);
+  if (!*stream) return CUDA_ERROR_INVALID_HANDLE;
+  if ((*stream)->context == context->get()) return CUDA_SUCCESS;
+  *context = process.contexts.find((*stream)->context);
+  return *context ? (*context)->error() : CUDA_ERROR_INVALID_HANDLE;
 }
 
 CompletionPtr submit(Process& process, Context& context, Stream& stream,

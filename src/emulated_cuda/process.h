@@ -11,6 +11,9 @@
 
 #include "cuda_abi/driver_types.h"
 #include "emulated_cuda/block_pool.h"
+#include "emulated_cuda/capture.h"
+#include "emulated_cuda/graph_exec.h"
+#include "emulated_cuda/graph_memory.h"
 #include "emulated_cuda/image.h"
 #include "emulated_cuda/interprocess.h"
 #include "emulated_cuda/managed.h"
@@ -90,6 +93,16 @@ struct Context {
   std::mutex order;
   std::shared_ptr<Stream> legacy;
   std::vector<std::weak_ptr<Stream>> streams;
+
+  // What went wrong on the device: from then on every call says so, until the context is gone.
+  CUresult error() const { return static_cast<CUresult>(error_.load(std::memory_order_relaxed)); }
+  void fail(CUresult error) {
+    int none = CUDA_SUCCESS;
+    error_.compare_exchange_strong(none, error);
+  }
+
+ private:
+  std::atomic<int> error_{CUDA_SUCCESS};
 };
 
 struct Module;
@@ -123,6 +136,19 @@ class Event {
   void record(CompletionPtr end) {
     std::lock_guard lock(mutex_);
     recorded_ = std::move(end);
+    captured_ = nullptr;
+    is_captured_.store(false, std::memory_order_release);
+  }
+  // The point of a capture at which it was last recorded; null: in none.
+  std::shared_ptr<CapturePoint> captured() const {
+    std::lock_guard lock(mutex_);
+    return captured_;
+  }
+  bool is_captured() const { return is_captured_.load(std::memory_order_acquire); }
+  void record_captured(std::shared_ptr<CapturePoint> point) {
+    std::lock_guard lock(mutex_);
+    captured_ = std::move(point);
+    is_captured_.store(true, std::memory_order_release);
   }
 
   void* const context;
@@ -131,6 +157,8 @@ class Event {
  private:
   mutable std::mutex mutex_;
   CompletionPtr recorded_;
+  std::shared_ptr<CapturePoint> captured_;
+  std::atomic<bool> is_captured_{false};
 };
 
 struct Primary {
@@ -184,6 +212,13 @@ class Process {
   Handles<Event> events;
   Handles<Module> modules;
   Handles<Function> functions;
+  GraphMemory graph_memory{*this};
+  GraphIndex graphs;
+  Handles<GraphExec> execs;
+  std::vector<std::weak_ptr<Capture>> captures;  // under the lock of the graphs
+  std::atomic<int> open_captures{0};
+  UserReferences user_references;  // the program's; under the lock of the graphs
+  std::unordered_map<const void*, std::weak_ptr<UserObject>> user_objects;  // likewise
   std::mutex primary_mutex;
   Primary primaries[kMaxPartitions];
   std::atomic<uint64_t> next_id{1};
@@ -193,8 +228,13 @@ class Process {
 std::vector<Context*>& context_stack();
 CUresult current(Process** process, std::shared_ptr<Context>* context);
 
+// Stream priorities: the least is 0, greater ones are smaller numbers.
+constexpr int kGreatestPriority = -5;
+int clamp_priority(int priority);
+
 // What a program may give as a stream: 0, the two special values, or a handle.
-CUresult resolve_stream(Process& process, const std::shared_ptr<Context>& context, CUstream handle,
+// `context` comes in as the current one and goes out as the stream's own.
+CUresult resolve_stream(Process& process, CUstream handle, std::shared_ptr<Context>* context,
                         std::shared_ptr<Stream>* stream);
 // Queues work behind `after` and in the order that the legacy stream imposes. API functions do not
 // come here: they enqueue operations.

@@ -1,10 +1,10 @@
 #include "emulated_cuda/stream.h"
 
-#include <signal.h>
 #include <sys/prctl.h>
 
 #include <algorithm>
-#include <thread>
+
+#include "emulated_cuda/threads.h"
 
 namespace lambent::emulated_cuda {
 
@@ -51,7 +51,10 @@ void Completion::complete(int64_t finish_ns, ClockHolds& holds) {
 CompletionPtr Stream::submit(int64_t now_ns, std::vector<CompletionPtr> after, Work work) {
   auto completion = std::make_shared<Completion>();
   std::lock_guard lock(mutex_);
-  if (!started_) start_thread();
+  if (!started_) {
+    started_ = true;
+    start_thread([self = shared_from_this()] { self->run(); });
+  }
   queue_.push_back({now_ns, std::move(after), std::move(work), completion});
   filled_.store(true, std::memory_order_release);
   last_ = completion;
@@ -81,16 +84,6 @@ void Stream::close() {
   std::lock_guard lock(mutex_);
   closing_ = true;
   wake_.notify_one();
-}
-
-// The program's signals are its own threads' business.
-void Stream::start_thread() {
-  sigset_t all, before;
-  sigfillset(&all);
-  pthread_sigmask(SIG_SETMASK, &all, &before);
-  std::thread([self = shared_from_this()] { self->run(); }).detach();
-  pthread_sigmask(SIG_SETMASK, &before, nullptr);
-  started_ = true;
 }
 
 void Stream::run() {

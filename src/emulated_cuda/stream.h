@@ -15,6 +15,8 @@
 
 namespace lambent::emulated_cuda {
 
+struct CapturePoint;
+
 // The end of one piece of work, once it has ended. Shared by the stream, by events and by waiters.
 class Completion {
  public:
@@ -39,8 +41,14 @@ using Work = std::function<int64_t(int64_t begin_ns)>;
 
 class Stream : public std::enable_shared_from_this<Stream> {
  public:
-  Stream(void* context, unsigned flags, int priority, uint64_t id, ClockHolds& holds)
-      : context(context), flags(flags), priority(priority), id(id), holds_(holds) {}
+  Stream(void* context, unsigned flags, int priority, uint64_t id, ClockHolds& holds,
+         bool legacy = false)
+      : context(context),
+        flags(flags),
+        priority(priority),
+        id(id),
+        holds_(holds),
+        legacy_(legacy) {}
 
   // Queues work behind everything queued before and behind `after`.
   CompletionPtr submit(int64_t now_ns, std::vector<CompletionPtr> after, Work work);
@@ -51,10 +59,18 @@ class Stream : public std::enable_shared_from_this<Stream> {
   // What is queued is still done; then the thread ends.
   void close();
 
+  // The one that every blocking stream of its context waits for, and that waits for them.
+  bool is_legacy() const { return legacy_; }
+
   void* const context;
   const unsigned flags;
   const int priority;
   const uint64_t id;
+
+  // Part of a capture (capture.h): the flag may be read by anybody, the rest under the graphs'
+  // lock.
+  std::atomic<bool> capturing{false};
+  std::shared_ptr<CapturePoint> captured;
 
  private:
   struct Piece {
@@ -64,9 +80,9 @@ class Stream : public std::enable_shared_from_this<Stream> {
     CompletionPtr completion;
   };
   void run();
-  void start_thread();
 
   ClockHolds& holds_;  // of the process, which outlives every stream
+  const bool legacy_;
   mutable std::mutex mutex_;
   std::condition_variable wake_;
   std::deque<Piece> queue_;

@@ -71,6 +71,9 @@ class Fields {
     return found;
   }
   int64_t microseconds(const char* key) { return static_cast<int64_t>(number(key, true) * 1e3); }
+  int64_t microseconds_or(const char* key, int64_t absent_ns) {
+    return table_ && table_->contains(key) ? microseconds(key) : (known_.insert(key), absent_ns);
+  }
   uint64_t mebibytes(const char* key) { return static_cast<uint64_t>(number(key, true) * 1048576); }
   std::string text(const char* key) {
     known_.insert(key);
@@ -191,6 +194,8 @@ void read_costs(Fields cost, DeviceSpec* spec) {
   spec->module_load_ns = cost.microseconds("module_load_us");
   spec->allocation_ns = cost.microseconds("allocation_us");
   spec->launch_ns = cost.microseconds("launch_us");
+  spec->graph_launch_ns = cost.microseconds_or("graph_launch_us", spec->launch_ns);
+  spec->graph_node_ns = cost.microseconds_or("graph_node_us", spec->launch_ns / 20);
   spec->context_bytes = cost.mebibytes("context_mib");
   spec->allocation_granularity = static_cast<uint64_t>(cost.number("allocation_granularity_bytes"));
   spec->wave_ns = cost.microseconds("wave_us");

@@ -27,6 +27,8 @@ struct DeviceSpec {
   int64_t fault_ns;          // of managed memory, for each block of 2 MiB that is touched elsewhere
   double fault_bytes_per_s;  // at which faults carry; prefetches go at the rate of the link
   int64_t init_ns, context_ns, module_load_ns, allocation_ns, launch_ns;
+  int64_t graph_launch_ns,
+      graph_node_ns;  // a graph of n nodes costs the first plus n times the second
   uint64_t context_bytes;
   uint64_t allocation_granularity;
   int64_t wave_ns;  // the driver's own model: one wave of resident blocks

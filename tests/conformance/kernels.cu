@@ -31,6 +31,15 @@ __global__ void busy(unsigned long long ns) {
 #endif
 }
 
+// Counts its launches; once there are `rounds` it ends the loop of a graph's conditional node.
+__global__ void count_down(unsigned* launches, unsigned rounds, unsigned long long handle) {
+  if (blockIdx.x != 0 || threadIdx.x != 0) return;
+  *launches += 1;
+#if !defined(__CUDACC__)  // a GPU's way needs the device runtime, which this image is not linked with
+  *reinterpret_cast<unsigned*>(handle) = *launches < rounds;
+#endif
+}
+
 // Ends only with its process.
 __global__ void endless() {
   for (;;) __nanosleep(1000000);
@@ -40,6 +49,7 @@ __global__ void endless() {
 
 LAMBENT_KERNEL(add);
 LAMBENT_KERNEL(count);
+LAMBENT_KERNEL(count_down);
 LAMBENT_KERNEL_DURATION(busy, [](dim3, dim3, unsigned long long ns) { return ns; });
 LAMBENT_KERNEL(busy);
 LAMBENT_KERNEL(endless);

@@ -1,0 +1,45 @@
+#include "emulated_cuda/threads.h"
+
+#include <pthread.h>
+#include <signal.h>
+
+#include <thread>
+#include <utility>
+
+namespace lambent::emulated_cuda {
+
+void start_thread(std::function<void()> body) {
+  sigset_t all, before;
+  sigfillset(&all);
+  pthread_sigmask(SIG_SETMASK, &all, &before);
+  std::thread(std::move(body)).detach();
+  pthread_sigmask(SIG_SETMASK, &before, nullptr);
+}
+
+void ThreadCache::run(std::function<void()> task) {
+  std::lock_guard lock(mutex_);
+  tasks_.push_back(std::move(task));
+  if (idle_ < tasks_.size() && threads_ < most_) {
+    threads_++;
+    start_thread([this] { work(); });
+  } else {
+    wake_.notify_one();
+  }
+}
+
+void ThreadCache::work() {
+  std::unique_lock lock(mutex_);
+  for (;;) {
+    idle_++;
+    wake_.wait(lock, [&] { return !tasks_.empty(); });
+    idle_--;
+    std::function<void()> task = std::move(tasks_.front());
+    tasks_.pop_front();
+    lock.unlock();
+    task();
+    task = nullptr;
+    lock.lock();
+  }
+}
+
+}  // namespace lambent::emulated_cuda

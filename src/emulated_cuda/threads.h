@@ -1,0 +1,33 @@
+// Threads of the driver's own: with every signal blocked, because the program's signals are the
+// business of the program's threads. Used by streams, block pools and graphs; any thread.
+#pragma once
+
+#include <condition_variable>
+#include <deque>
+#include <functional>
+#include <mutex>
+
+namespace lambent::emulated_cuda {
+
+// Starts a thread that nobody joins: the driver is never unloaded.
+void start_thread(std::function<void()> body);
+
+// Threads that are kept for the next task once they have done one. A task gets a thread of its own
+// at once, as long as there are fewer than `most`; then it waits for one to come free.
+class ThreadCache {
+ public:
+  explicit ThreadCache(unsigned most) : most_(most) {}
+  void run(std::function<void()> task);
+
+ private:
+  void work();
+
+  const unsigned most_;
+  std::mutex mutex_;
+  std::condition_variable wake_;
+  std::deque<std::function<void()>> tasks_;
+  unsigned threads_ = 0;
+  unsigned idle_ = 0;
+};
+
+}  // namespace lambent::emulated_cuda
