@@ -77,6 +77,7 @@ int main(int argc, char** argv) {
       ->check([](const std::string& text) {
         return text.starts_with("sm_") ? "" : "an architecture looks like sm_90";
       });
+  build->add_flag("--host-only", request.host_only, "No device images, even with a CUDA toolkit");
   build->add_option("--host-compiler", request.host_compiler, "Default: clang++, else g++");
   build->add_option("--include", request.include_folder, "Folder that holds lambent/kernel.h");
   build->add_flag("--json", json, "Print the manifest as JSON");

@@ -130,7 +130,9 @@ Result<BuildOutcome> build_bundle(const BuildRequest& request) {
   RETURN_IF_ERROR(compile_for_host(host));
   manifest.images.push_back({"host-x86_64", kHostFile});
   ASSIGN_OR_RETURN(manifest.kernels, inspect(request, host.output));
-  ASSIGN_OR_RETURN(outcome.note, add_device_images(request, folder, manifest));
+  if (!request.host_only) {
+    ASSIGN_OR_RETURN(outcome.note, add_device_images(request, folder, manifest));
+  }
 
   ASSIGN_OR_RETURN(manifest.content_sha256, content_hash(fresh, manifest));
   RETURN_IF_ERROR(write_file_atomically(folder / kManifestFile, to_json(manifest), false));

@@ -15,6 +15,7 @@ struct BuildRequest {
   std::string output_folder;  // replaced if it is a bundle or empty
   std::string name;           // empty: the source's file name without .cu
   std::string architecture = "sm_90";
+  bool host_only = false;      // no device images even where there is NVRTC
   std::string host_compiler;   // empty: clang++, else g++
   std::string include_folder;  // holds lambent/kernel.h
   // The program that answers `inspect MODULE` and `compile-device ...`: lambent-bundle itself.

@@ -2,6 +2,8 @@
 
 #include <dlfcn.h>
 
+#include <filesystem>
+
 #include "base/fd.h"
 
 namespace lambent::bundle {
@@ -13,6 +15,7 @@ using Program = struct OpaqueProgram*;
 
 // The few functions of NVRTC that we call, under the names that it exports.
 struct Nvrtc {
+  std::string toolkit_headers;  // of cooperative groups, half types and the like
   int (*create)(Program*, const char*, const char*, int, const char* const*, const char* const*);
   int (*destroy)(Program*);
   int (*compile)(Program, int, const char* const*);
@@ -55,6 +58,17 @@ Result<Nvrtc> load_nvrtc() {
   look_up(nvrtc.cubin_size, "nvrtcGetCUBINSize");
   look_up(nvrtc.cubin, "nvrtcGetCUBIN");
   look_up(nvrtc.error_string, "nvrtcGetErrorString");
+  Dl_info place;
+  if (dladdr(reinterpret_cast<void*>(nvrtc.create), &place) != 0) {
+    std::error_code ignored;
+    const auto library = std::filesystem::canonical(place.dli_fname, ignored);
+    for (auto folder = library.parent_path(); folder.has_relative_path();
+         folder = folder.parent_path()) {
+      if (!std::filesystem::exists(folder / "include" / "cuda_fp16.h", ignored)) continue;
+      nvrtc.toolkit_headers = (folder / "include").string();
+      break;
+    }
+  }
   if (!complete) return Error{ErrorCode::kUnavailable, "libnvrtc lacks a function that we need"};
   return nvrtc;
 }
@@ -76,8 +90,13 @@ class Compilation {
     }
     const std::string target = "--gpu-architecture=" + architecture;
     const std::string include = "-I" + what_.include_folder;
-    const char* options[] = {target.c_str(), include.c_str(), "--std=c++20"};
-    if (const int failed = nvrtc_.compile(program_, 3, options); failed != 0) {
+    const std::string additions = include + "/lambent/device";
+    const std::string toolkit = "-I" + nvrtc_.toolkit_headers;
+    const std::string libraries = toolkit + "/cccl";  // where libcu++ lies since CUDA 13
+    const char* options[] = {target.c_str(),    "--std=c++20",   include.c_str(),
+                             additions.c_str(), toolkit.c_str(), libraries.c_str()};
+    const int count = nvrtc_.toolkit_headers.empty() ? 4 : 6;
+    if (const int failed = nvrtc_.compile(program_, count, options); failed != 0) {
       return Error{ErrorCode::kInvalidArgument,
                    "compile " + what_.source + " for " + architecture + ":\n" + log()};
     }

@@ -4,6 +4,7 @@
 
 #include <cstddef>
 #include <cstdlib>
+#include <filesystem>
 #include <memory>
 
 #include "base/fd.h"
@@ -19,27 +20,13 @@ constexpr size_t kMostModuleBytes = 256 * 1024 * 1024;
 constexpr std::string_view kKernelPrefix = EMULATED_KERNEL_SYMBOL_PREFIX;
 
 std::vector<std::string> compile_command(const HostCompilation& c, const std::string& compiler,
-                                         const std::string& object, bool coroutines) {
-  std::vector<std::string> command = {compiler,
-                                      "-x",
-                                      "c++",
-                                      "-std=c++20",
-                                      "-O3",
-                                      "-march=" + c.architecture,
-                                      "-fPIC",
-                                      "-fvisibility=hidden",
-                                      "-fno-math-errno",
-                                      "-fno-trapping-math",
-                                      "-fno-exceptions",
-                                      "-I" + c.include_folder,
-                                      "-c",
-                                      c.source,
-                                      "-o",
-                                      object};
-  if (coroutines) {
-    command.insert(command.end(), {"-DLAMBENT_KERNEL_COROUTINES", "-fno-crash-diagnostics"});
-  }
-  return command;
+                                         const std::string& source, const std::string& object) {
+  const std::string include = "-I" + c.include_folder;
+  return {compiler, "-x", "c++", "-std=c++20", "-O3", "-march=" + c.architecture, "-fPIC",
+          "-fvisibility=hidden", "-fno-math-errno", "-fno-trapping-math", "-fno-exceptions",
+          // One address for all thread-local variables of the module.
+          "-ftls-model=local-dynamic", "-fno-plt", include + "/lambent/host/cuda", include, "-c",
+          source, "-o", object};
 }
 
 // Assembler source for one buffer that has all the names of `extern __shared__` arrays.
@@ -111,16 +98,31 @@ Result<void> write_static_shared(const HostCompilation& c,
   return write_file_atomically(c.output, module, false);
 }
 
-// With clang kernels become coroutines, which is some ten times as fast at barriers as a stack for
-// each thread. It fails where a function with a barrier cannot be inlined, as when it calls itself:
-// then the other way is left, and if the source is at fault it says so.
+// With clang kernels become coroutines, which is some five times as fast at barriers as a stack for
+// each thread. The header opens two regions of attributes for that, which end behind the source.
+Result<ChildOutcome> compile_as_coroutines(const HostCompilation& c, const std::string& compiler,
+                                           const std::string& object) {
+  const std::string whole = c.scratch_folder + "/coroutines.cc";
+  const std::string source = std::filesystem::absolute(c.source).string();
+  RETURN_IF_ERROR(write_file_atomically(whole,
+                                        "#include \"" + source +
+                                            "\"\n#pragma clang attribute pop\n"
+                                            "#pragma clang attribute pop\n",
+                                        false));
+  auto command = compile_command(c, compiler, whole, object);
+  command.insert(command.end(), {"-DLAMBENT_KERNEL_COROUTINES", "-fno-crash-diagnostics"});
+  return run_child(command, c.limits);
+}
+
+// It fails where a function with a barrier cannot be inlined, as when it calls itself: then the
+// other way is left, and if the source is at fault it says so.
 Result<ChildOutcome> run_one_compiler(const HostCompilation& c, const std::string& object,
                                       const std::string& compiler) {
   if (compiler.find("clang") != std::string::npos) {
-    ASSIGN_OR_RETURN(auto outcome, run_child(compile_command(c, compiler, object, true), c.limits));
+    ASSIGN_OR_RETURN(auto outcome, compile_as_coroutines(c, compiler, object));
     if (outcome.exit_code == 0 || outcome.timed_out) return outcome;
   }
-  return run_child(compile_command(c, compiler, object, false), c.limits);
+  return run_child(compile_command(c, compiler, c.source, object), c.limits);
 }
 
 Result<ChildOutcome> run_compiler(const HostCompilation& c, const std::string& object,
