@@ -42,11 +42,19 @@ unsupported() {  # NAME BODY MESSAGE
   expect 13 "$3" "$program" build "$1.cu" -o "$1" --host-compiler g++
 }
 unsupported ptx 'asm volatile("mov.u32 %%0, 1;" : "=r"(*p));' "inline_PTX_is_not_supported_in_host_kernels"
+refused_header() {  # HEADER MESSAGE
+  printf '#include <lambent/kernel.h>\n#include <%s>\nextern "C" __global__ void k(int* p) {}\nLAMBENT_KERNEL(k);\n' "$1" >header.cu
+  expect 13 "$2 is not supported in host kernels" "$program" build header.cu -o header
+}
+refused_header cuda/atomic cuda::atomic
+refused_header mma.h nvcuda::wmma
+unsupported structure '__shfl_sync(~0u, int4{}, 0);' "warp operations take values of at most 8 bytes"
+unsupported half_maximum 'atomicMax((float*)p, 1.0f);' "atomicMax is for integers"
 unsupported texture '*p = tex2D<int>(0, 0, 0);' "tex2D is not supported in host kernels"
 
 # Device code, where there is a toolkit.
 if [ -e b/compute_80.ptx ]; then
-  for source in "$kernels"/*.cu; do
+  for source in "$kernels"/*.cu "$kernels"/testing/{warps,groups,numbers}.cu; do
     name=$(basename "$source" .cu)
     expect 0 "compute_80.ptx" "$program" build "$source" -o "device/$name"
     grep -q "^.target sm_80" "device/$name/compute_80.ptx" || fail "no PTX for $name"

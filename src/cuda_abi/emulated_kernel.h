@@ -35,6 +35,11 @@ struct emulated_launch {
    * after all threads of the block have arrived. */
   void (*wait_for_grid)(void* grid_barrier);
   void* grid_barrier;
+
+  /* Ends the launch with a CUresult (a trap, a failed assertion) and does not return: whoever sets
+   * it leaves run_block by a jump, after which the thread may run other blocks. NULL: the kernel
+   * ends the process. */
+  void (*fail)(const struct emulated_launch* launch, int result);
 };
 
 /* A conditional handle of a graph (CUgraphConditionalHandle, a cudaGraphConditionalHandle in a

@@ -2,6 +2,11 @@
 // where there is a CUDA toolkit, to PTX for a GPU: both must do the same.
 #include <lambent/kernel.h>
 
+#include <cooperative_groups.h>
+#include <cooperative_groups/reduce.h>
+#include <cooperative_groups/scan.h>
+#include <cuda_fp16.h>
+
 extern "C" {
 
 // Read by the tests under its own name.
@@ -45,6 +50,48 @@ __global__ void endless() {
   for (;;) __nanosleep(1000000);
 }
 
+// One block each: input, output, one element for each thread.
+__global__ void language_warp_sum(const int* input, int* output) {
+  int value = input[threadIdx.x];
+  for (int lanes = 1; lanes < 32; lanes *= 2) value += __shfl_xor_sync(~0u, value, lanes);
+  output[threadIdx.x] = value;
+}
+
+__global__ void language_divergence(const int* input, int* output) {
+  int value = input[threadIdx.x];
+  if (threadIdx.x % 32 < 16) {
+    for (int lanes = 1; lanes < 16; lanes *= 2) value += __shfl_xor_sync(0xffffu, value, lanes);
+  } else {
+    value = __shfl_sync(0xffff0000u, value, 31);
+  }
+  output[threadIdx.x] = value;
+}
+
+// Even numbers vote yes.
+__global__ void language_votes(const int* input, unsigned* output) {
+  const unsigned there = threadIdx.x < blockDim.x / 32 * 32 ? ~0u : (1u << blockDim.x % 32) - 1;
+  output[threadIdx.x] = __ballot_sync(there, input[threadIdx.x] % 2 == 0);
+}
+
+__global__ void language_tiles(const int* input, int* output) {
+  namespace cg = cooperative_groups;
+  const auto tile = cg::tiled_partition<8>(cg::this_thread_block());
+  const int value = input[threadIdx.x];
+  const int sum = cg::reduce(tile, value, cg::plus<int>());
+  output[threadIdx.x] = sum * 10000 + cg::inclusive_scan(tile, value, cg::plus<int>());
+}
+
+__global__ void language_reverse(const int* input, int* output) {
+  extern __shared__ int language_values[];
+  language_values[threadIdx.x] = input[threadIdx.x];
+  __syncthreads();
+  output[threadIdx.x] = language_values[blockDim.x - 1 - threadIdx.x];
+}
+
+__global__ void language_halves(const float* input, unsigned short* output) {
+  output[threadIdx.x] = __half_as_ushort(__float2half_rn(input[threadIdx.x]));
+}
+
 }  // extern "C"
 
 LAMBENT_KERNEL(add);
@@ -53,3 +100,9 @@ LAMBENT_KERNEL(count_down);
 LAMBENT_KERNEL_DURATION(busy, [](dim3, dim3, unsigned long long ns) { return ns; });
 LAMBENT_KERNEL(busy);
 LAMBENT_KERNEL(endless);
+LAMBENT_KERNEL(language_warp_sum);
+LAMBENT_KERNEL(language_divergence);
+LAMBENT_KERNEL(language_votes);
+LAMBENT_KERNEL(language_tiles);
+LAMBENT_KERNEL(language_reverse);
+LAMBENT_KERNEL(language_halves);

@@ -32,10 +32,16 @@ inline T update(T* address, Change change) {
 
 }  // namespace lambent::host
 
+namespace lambent::host {
+// Specialised for types of two bytes that add in floating point.
+template <typename T>
+inline constexpr bool adds_in_floating_point = std::is_floating_point_v<T>;
+}  // namespace lambent::host
+
 template <typename T>
 inline T atomicAdd(T* address, lambent::host::Operand<T> value) {
-  if constexpr (std::is_floating_point_v<T>) {
-    return lambent::host::update(address, [value](T old) { return old + value; });
+  if constexpr (lambent::host::adds_in_floating_point<T>) {
+    return lambent::host::update(address, [value](T old) -> T { return old + value; });
   } else {
     static_assert(lambent::host::is_atomic_integer<T>, "atomicAdd: no such type");
     return __atomic_fetch_add(address, value, __ATOMIC_RELAXED);
@@ -85,7 +91,52 @@ inline void __threadfence() { std::atomic_thread_fence(std::memory_order_seq_cst
 inline void __threadfence_system() { std::atomic_thread_fence(std::memory_order_seq_cst); }
 inline void __threadfence_block() { std::atomic_signal_fence(std::memory_order_seq_cst); }
 
+// The other scopes: no narrower one is any cheaper here.
+#define LAMBENT_ATOMIC_SCOPES(function)                      \
+  template <typename T, typename... Values>                  \
+  inline T function##_block(T* address, Values... values) {  \
+    return function(address, values...);                     \
+  }                                                          \
+  template <typename T, typename... Values>                  \
+  inline T function##_system(T* address, Values... values) { \
+    return function(address, values...);                     \
+  }
+LAMBENT_ATOMIC_SCOPES(atomicAdd)
+LAMBENT_ATOMIC_SCOPES(atomicSub)
+LAMBENT_ATOMIC_SCOPES(atomicExch)
+LAMBENT_ATOMIC_SCOPES(atomicCAS)
+LAMBENT_ATOMIC_SCOPES(atomicMin)
+LAMBENT_ATOMIC_SCOPES(atomicMax)
+LAMBENT_ATOMIC_SCOPES(atomicInc)
+LAMBENT_ATOMIC_SCOPES(atomicDec)
+LAMBENT_ATOMIC_SCOPES(atomicAnd)
+LAMBENT_ATOMIC_SCOPES(atomicOr)
+LAMBENT_ATOMIC_SCOPES(atomicXor)
+#undef LAMBENT_ATOMIC_SCOPES
+
+// Loads and stores with a hint for a cache that is not there.
+#define LAMBENT_LOAD(function)          \
+  template <typename T>                 \
+  inline T function(const T* address) { \
+    return *address;                    \
+  }
+LAMBENT_LOAD(__ldg)
+LAMBENT_LOAD(__ldca)
+LAMBENT_LOAD(__ldcg)
+LAMBENT_LOAD(__ldcs)
+LAMBENT_LOAD(__ldlu)
+#undef LAMBENT_LOAD
 template <typename T>
-inline T __ldg(const T* address) {
-  return *address;
+inline T __ldcv(const T* address) {
+  return *static_cast<const volatile T*>(address);
 }
+#define LAMBENT_STORE(function)                                       \
+  template <typename T>                                               \
+  inline void function(T* address, lambent::host::Operand<T> value) { \
+    *address = value;                                                 \
+  }
+LAMBENT_STORE(__stwb)
+LAMBENT_STORE(__stcg)
+LAMBENT_STORE(__stcs)
+LAMBENT_STORE(__stwt)
+#undef LAMBENT_STORE

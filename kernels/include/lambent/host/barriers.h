@@ -15,9 +15,7 @@
 namespace lambent::host {
 
 LAMBENT_INLINE Votes synchronize_block(bool vote) {
-  block.request = Request::kBlockBarrier;
-  block.vote = vote;
-  leave_thread();
+  wait_for_block(vote);
   return block.votes;
 }
 

@@ -21,24 +21,63 @@ namespace lambent::host {
 
 constexpr size_t kArenaBytes = 128 * 1024 * 1024;  // of addresses; touched as far as it is needed
 
-static constinit thread_local void* scheduler_stack = nullptr;
 static constinit thread_local char* arena = nullptr;
-static constinit thread_local bool frames_used = false;  // in this block
+static constinit thread_local char* thread_stack = nullptr;  // its top
+static constinit thread_local bool frames_used = false;      // in this block
+
+// The stack on which threads run, as long as each runs, is aligned to its size, and what stands at
+// its low end is found from the stack pointer: that is cheaper than finding thread-local variables.
+constexpr size_t kStackBytes = 1024 * 1024;
+constexpr size_t kPageBytes = 4096;
+
+// What is resumed in order to start a thread: where a frame would begin, the function stands.
+struct Starter {
+  Thread thread;
+  alignas(16) void (*start)(void*);
+};
+
+struct StackFoot {
+  Block* block;
+  Index* thread_index;
+  bool frames_used;  // in this block
+  unsigned number;   // of the thread that was started last
+  unsigned started;
+  Starter starter;
+};
+
+inline StackFoot* stack_foot() {
+  char* address;
+  asm("movq %%rsp, %0\n\tandq %1, %0" : "=&r"(address) : "i"(-static_cast<long>(kStackBytes)));
+  return reinterpret_cast<StackFoot*>(address);
+}
 
 // Gives the memory back when the host thread ends.
-struct OwnedArena {
-  char* memory = nullptr;
-  ~OwnedArena() {
-    if (memory != nullptr) munmap(memory, kArenaBytes);
+struct OwnedMemory {
+  void* memory = nullptr;
+  size_t bytes = 0;
+
+  char* reserve(size_t wanted) {
+    bytes = wanted;
+    memory = mmap(nullptr, bytes, PROT_READ | PROT_WRITE,
+                  MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (memory == MAP_FAILED) report_misuse("no memory for the frames of threads");
+    return static_cast<char*>(memory);
+  }
+  ~OwnedMemory() {
+    if (memory != nullptr) munmap(memory, bytes);
   }
 };
 
-__attribute__((noinline)) static void reserve_arena() {
-  static thread_local OwnedArena owned;
-  void* memory = mmap(nullptr, kArenaBytes, PROT_READ | PROT_WRITE,
-                      MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-  if (memory == MAP_FAILED) report_misuse("no memory for the frames of threads");
-  owned.memory = arena = static_cast<char*>(memory);
+__attribute__((noinline)) static void reserve_memory() {
+  static thread_local OwnedMemory frames, stack;
+  arena = frames.reserve(kArenaBytes);
+  const auto place = reinterpret_cast<uintptr_t>(stack.reserve(2 * kStackBytes));
+  const uintptr_t low = (place + kStackBytes - 1) / kStackBytes * kStackBytes;
+  new (reinterpret_cast<void*>(low)) StackFoot{&block, &threadIdx, false, 0, 0, {}};
+  if (mprotect(reinterpret_cast<void*>(low + kPageBytes), kPageBytes, PROT_NONE) != 0) {
+    report_misuse("no guard for the stack of threads");
+  }
+  thread_stack = reinterpret_cast<char*>(low + kStackBytes);
 }
 
 // A Thread and, behind it, the frame of a thread that is being started: `bytes`, a constant.
@@ -48,20 +87,22 @@ inline void* place_frame(size_t bytes) {
   // Threads must not all begin in the same set of the cache.
   if (stride % 512 == 0) stride += 64;
   if (stride > kArenaBytes / kMostThreads) report_misuse("too many bytes of variables in a thread");
-  if (arena == nullptr) reserve_arena();
   Block& state = block;
-  const unsigned number = linear(threadIdx);
+  StackFoot* const foot = stack_foot();
+  const unsigned number = foot->number;
   auto* thread = reinterpret_cast<Thread*>(arena + number * stride);
   thread->index = threadIdx;
   thread->number = number;
   state.current = thread;
-  frames_used = true;
+  foot->frames_used = true;
   return reinterpret_cast<char*>(thread) + kHeader;
 }
 
 inline void* frame_of(Thread* thread) {
   return reinterpret_cast<char*>(thread) + (sizeof(Thread) + 15) / 16 * 16;
 }
+
+static_assert(offsetof(Starter, start) == (sizeof(Thread) + 15) / 16 * 16);
 
 struct Task {
   struct promise_type {
@@ -80,8 +121,8 @@ struct Task {
   };
 };
 
-// Calls function(argument); 0 when it has returned, 1 when leave_thread was called in it.
-__attribute__((naked, noinline)) static int enter_thread(void (*)(void*), void*, void**) {
+// Calls function(argument) on the stack that ends at `top`; back when nobody can go on.
+__attribute__((naked, noinline)) static void enter_thread(void (*)(void*), void*, char* /*top*/) {
   asm volatile(
       "pushq %rbp\n\t"
       "pushq %rbx\n\t"
@@ -89,13 +130,12 @@ __attribute__((naked, noinline)) static int enter_thread(void (*)(void*), void*,
       "pushq %r13\n\t"
       "pushq %r14\n\t"
       "pushq %r15\n\t"
-      "movq %rsp, (%rdx)\n\t"
+      "movq %rsp, -16(%rdx)\n\t"
+      "leaq -16(%rdx), %rsp\n\t"
       "movq %rdi, %rax\n\t"
       "movq %rsi, %rdi\n\t"
-      "subq $8, %rsp\n\t"
       "call *%rax\n\t"
-      "addq $8, %rsp\n\t"
-      "xorl %eax, %eax\n\t"
+      "movq (%rsp), %rsp\n\t"
       "popq %r15\n\t"
       "popq %r14\n\t"
       "popq %r13\n\t"
@@ -105,55 +145,119 @@ __attribute__((naked, noinline)) static int enter_thread(void (*)(void*), void*,
       "ret");
 }
 
-// Goes back to enter_thread's caller. The jump instead of a return is what the processor foresees.
-#define LAMBENT_DROP_STACK                                              \
-  asm volatile(                                                         \
-      "movq %0, %%rsp\n\t"                                              \
-      "movl $1, %%eax\n\t"                                              \
-      "popq %%r15\n\tpopq %%r14\n\tpopq %%r13\n\tpopq %%r12\n\t"        \
-      "popq %%rbx\n\tpopq %%rbp\n\tpopq %%rcx\n\tjmp *%%rcx\n\t" ::"r"( \
-          lambent::host::scheduler_stack)                               \
-      : "memory");                                                      \
+// Goes on with `thread`, or, if it is null, goes back to enter_thread's caller. Both drop the stack
+// to where that called a kernel and leave by a jump, which the processor foresees better than a
+// return to somewhere else. What the compiler keeps over the stop lies in frames, and the registers
+// of enter_thread's caller on its own stack.
+#define LAMBENT_GO_ON_WITH(foot, thread)                                                   \
+  if (Thread* const going_on = (thread); going_on != nullptr) {                            \
+    asm volatile("leaq %c2(%0), %%rsp\n\tjmpq *(%1)" ::"r"(foot), "D"(frame_of(going_on)), \
+                 "i"(kStackBytes - 24)                                                     \
+                 : "memory");                                                              \
+  } else {                                                                                 \
+    asm volatile(                                                                          \
+        "movq %c1(%0), %%rsp\n\t"                                                          \
+        "popq %%r15\n\tpopq %%r14\n\tpopq %%r13\n\tpopq %%r12\n\t"                         \
+        "popq %%rbx\n\tpopq %%rbp\n\tpopq %%rcx\n\tjmpq *%%rcx" ::"r"(foot),               \
+        "i"(kStackBytes - 16)                                                              \
+        : "memory");                                                                       \
+  }                                                                                        \
   __builtin_unreachable()
+
+// Who goes on, made the current thread: one that can run, or the next to be started; null if there
+// is neither.
+inline Thread* next_thread(StackFoot& foot) {
+  Block& state = *foot.block;
+  if (state.runnable->empty() && start_next_thread(state)) {
+    foot.number = foot.started++;
+    return &foot.starter.thread;
+  }
+  Thread* const thread = next_runnable(state);
+  if (thread != nullptr) {
+    state.current = thread;
+    threadIdx = thread->index;
+  }
+  return thread;
+}
+
+__attribute__((noinline)) static Thread* settle_request(StackFoot& foot) {
+  handle_request(*foot.block, foot.block->current);
+  return next_thread(foot);
+}
+
+__attribute__((noinline)) static Thread* settle_block_barrier(StackFoot& foot) {
+  Block& state = *foot.block;
+  if (state.waiting->size() == state.unfinished) open_block_barrier(state);
+  return next_thread(foot);
+}
+
+__attribute__((noinline)) static Thread* settle_end(StackFoot& foot) {
+  Block& state = *foot.block;
+  // A kernel that never waits has no frames.
+  finish_thread(state, foot.frames_used ? state.current->number : foot.number);
+  return next_thread(foot);
+}
+
+// The last that a thread does: goes on with another, or returns if there is none.
+__attribute__((always_inline)) inline void end_thread() {
+  StackFoot* const foot = stack_foot();
+  Thread* const next = settle_end(*foot);
+  if (next != nullptr) {
+    LAMBENT_GO_ON_WITH(foot, next);
+  }
+}
 
 // Stops the current thread with the request in `block` and returns when it has been answered.
 // The clobbers keep the compiler from carrying variables of the block over the stop: it knows that
 // the intrinsic itself does not write to them.
 __attribute__((always_inline)) inline void leave_thread() {
   asm volatile("" ::: "memory");
-  switch (__builtin_coro_suspend(false)) {
-    case 0:
-      break;
-    default:
-      LAMBENT_DROP_STACK;
+  if (__builtin_coro_suspend(false) != 0) {
+    StackFoot* const foot = stack_foot();
+    LAMBENT_GO_ON_WITH(foot, settle_request(*foot));
   }
   asm volatile("" ::: "memory");
 }
 
-// Runs all threads of a block to their ends; start(nullptr) starts threadIdx.
-inline void run_threads(void (*start)(void*)) {
+// The same for the block's barrier, which kernels meet most: while others can run, the next of
+// them does without a call.
+__attribute__((always_inline)) inline void wait_for_block(bool vote) {
+  asm volatile("" ::: "memory");
+  if (__builtin_coro_suspend(false) != 0) {
+    StackFoot* const foot = stack_foot();
+    Block& state = *foot->block;
+    arrive_at_block(state, state.current, vote);
+    Thread* next;
+    if (!state.runnable->empty()) {
+      next = state.runnable->pop();
+      state.current = next;
+      *foot->thread_index = next->index;
+    } else {
+      next = settle_block_barrier(*foot);
+    }
+    LAMBENT_GO_ON_WITH(foot, next);
+  }
+  asm volatile("" ::: "memory");
+}
+
+// Runs all threads of a block to their ends; start(nullptr) starts threadIdx. Whether any of them
+// had a frame.
+inline bool run_threads(void (*start)(void*)) {
+  if (arena == nullptr) reserve_memory();
+  StackFoot& foot = *reinterpret_cast<StackFoot*>(thread_stack - kStackBytes);
+  foot.frames_used = false;
+  foot.started = 0;
+  foot.starter.start = start;
   Block& state = block;
   state.next = Index{};
   begin_threads(state, 0);
-  frames_used = false;
   while (state.unfinished != 0) {
-    bool left;
-    if (Thread* thread = next_runnable(state)) {
-      state.current = thread;
-      threadIdx = thread->index;
-      void* const frame = frame_of(thread);
-      left = enter_thread(*static_cast<void (**)(void*)>(frame), frame, &scheduler_stack) != 0;
-    } else if (start_next_thread(state)) {
-      left = enter_thread(start, nullptr, &scheduler_stack) != 0;
-    } else {
-      report_deadlock(state);
-    }
-    if (left) {
-      handle_request(state, state.current);
-    } else {
-      finish_thread(state, linear(threadIdx));
-    }
+    Thread* const thread = next_thread(foot);
+    if (thread == nullptr) report_deadlock(state);
+    void* const frame = frame_of(thread);
+    enter_thread(*static_cast<void (**)(void*)>(frame), frame, thread_stack);
   }
+  return foot.frames_used;
 }
 
 }  // namespace lambent::host

@@ -43,8 +43,18 @@ struct OwnedFibers {
   }
 };
 
-inline void new_fiber() {
+inline OwnedFibers& owned_fibers() {
   static thread_local OwnedFibers owned;
+  return owned;
+}
+
+// After a launch that was left by a jump: its stacks can be used again.
+__attribute__((noinline, cold)) static void reclaim_fibers() {
+  fibers.spare = ThreadList{};
+  for (auto& fiber : owned_fibers().fibers) fibers.spare.push(fiber.get());
+}
+
+inline void new_fiber() {
   auto fiber = std::make_unique<Fiber>();
   void* memory = mmap(nullptr, kStackBytes + kGuardBytes, PROT_READ | PROT_WRITE,
                       MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
@@ -53,7 +63,7 @@ inline void new_fiber() {
   }
   fiber->memory = static_cast<char*>(memory);
   fibers.spare.push(fiber.get());
-  owned.fibers.push_back(std::move(fiber));
+  owned_fibers().fibers.push_back(std::move(fiber));
 }
 
 static void enter_fiber();
@@ -108,6 +118,12 @@ __attribute__((noinline)) static void leave_thread() {
   switch_away(state);
   state.current = self;
   threadIdx = self->index;
+}
+
+inline void wait_for_block(bool vote) {
+  block.request = Request::kBlockBarrier;
+  block.vote = vote;
+  leave_thread();
 }
 
 }  // namespace lambent::host

@@ -7,11 +7,24 @@
 // Variables must be found by name by cuModuleGetGlobal, so they are exported.
 #define __device__ __attribute__((visibility("default")))
 #define __constant__ __attribute__((visibility("default")))
+#define __managed__ __attribute__((visibility("default")))
 #define __host__
 // One instance per thread that runs blocks, which is one per running block. `extern __shared__`
 // arrays stay undefined here: the bundle tool links one buffer under all of their names.
 #define __shared__ constinit thread_local
 #define __launch_bounds__(...)
+#define __maxnreg__(...)
 #define __forceinline__ inline __attribute__((always_inline))
+// A function that waits must be inlined, whatever its author thought of it for a GPU.
+#define __noinline__
+#define __align__(bytes) __attribute__((aligned(bytes)))
 #define __restrict__ __restrict
 #define __grid_constant__
+
+#ifdef LAMBENT_KERNEL_COROUTINES
+// A function that waits must be inlined into its kernel, and nothing may be left of it: from here
+// on all functions are. lambent-bundle ends the two regions behind the source.
+#pragma clang diagnostic ignored "-Wundefined-internal"
+#pragma clang attribute push(__attribute__((internal_linkage)), apply_to = function)
+#pragma clang attribute push(__attribute__((always_inline)), apply_to = function)
+#endif

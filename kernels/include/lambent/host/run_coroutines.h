@@ -16,9 +16,8 @@ class BlockRunner {
   static void run(void** parameters) {
     if (never_waits_.load(std::memory_order_relaxed)) return run_in_order(parameters, Numbers{});
     parameters_ = parameters;
-    run_threads(start);
     // The compiler has left out the frame if there is no place to wait at.
-    if (!frames_used) never_waits_.store(true, std::memory_order_relaxed);
+    if (!run_threads(start)) never_waits_.store(true, std::memory_order_relaxed);
   }
 
  private:
@@ -31,6 +30,13 @@ class BlockRunner {
   static constinit inline thread_local void** parameters_ = nullptr;
 
   static Task thread(std::remove_cv_t<Parameters>... arguments) {
+    Kernel(arguments...);
+    end_thread();
+    co_return;
+  }
+
+  // As it is called in run_in_order, where nothing waits.
+  static Task thread_in_order(std::remove_cv_t<Parameters>... arguments) {
     Kernel(arguments...);
     co_return;
   }
@@ -52,7 +58,7 @@ class BlockRunner {
         threadIdx.z = z;
         for (unsigned x = 0; x < width; ++x) {
           threadIdx.x = x;
-          thread(std::get<I>(arguments)...);
+          thread_in_order(std::get<I>(arguments)...);
         }
       }
     }

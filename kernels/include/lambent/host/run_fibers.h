@@ -29,6 +29,7 @@ class BlockRunner {
     parameters_ = parameters;
     fibers.run_threads = run_unstarted;
     const unsigned width = blockDim.x, height = blockDim.y, depth = blockDim.z;
+    if (fibers.used) reclaim_fibers();
     fibers.used = false;
     for (unsigned z = 0; z < depth; ++z) {
       for (unsigned y = 0; y < height; ++y) {

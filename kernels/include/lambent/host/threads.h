@@ -46,12 +46,20 @@ struct ThreadList {
     if (thread != nullptr) first = thread->next;
     return thread;
   }
-  void append(ThreadList& other) {
-    if (other.first == nullptr) return;
-    (first == nullptr ? first : last->next) = other.first;
-    last = other.last;
-    other.first = nullptr;
-  }
+};
+
+// Threads that can go on, first come first served, and threads that wait for the block. Arrays, so
+// that the next thread is found without going through the last one.
+struct ThreadQueue {
+  Thread* items[kMostThreads] = {};
+  unsigned head = 0;  // these count on beyond the size
+  unsigned tail = 0;
+
+  bool empty() const { return head == tail; }
+  unsigned size() const { return tail - head; }
+  void push(Thread* thread) { items[tail++ % kMostThreads] = thread; }
+  Thread* pop() { return items[head++ % kMostThreads]; }
+  void clear() { head = tail = 0; }
 };
 
 // Counts of the predicates of __syncthreads_count, _and and _or.
@@ -98,13 +106,12 @@ struct Block {
   Index next;                 // the first thread that has not been started
   unsigned unfinished = 0;    // started or not
   Thread* current = nullptr;  // who runs, if it has left before
-  ThreadList runnable;
+  ThreadQueue* runnable = nullptr;
 
   // The block's barrier; nobody can open the next before all have read the votes of this one.
-  ThreadList waiting;
-  unsigned arrived = 0;
+  ThreadQueue* waiting = nullptr;
   unsigned arrived_for_grid = 0;  // of these
-  Votes gathering;
+  int yes = 0;                    // of the votes of these
   Votes votes;
 
   ThreadList asking;        // for __activemask
@@ -113,6 +120,7 @@ struct Block {
   Meeting* spare_meetings = nullptr;
   unsigned used_meetings = 0;
   Meeting meetings[kMostThreads];
+  ThreadQueue queues[2];  // `runnable` and `waiting` take turns
 
   // The request of the thread that is leaving.
   Request request = Request::kBlockBarrier;
@@ -146,7 +154,7 @@ inline void print_place(const char* what) {
   fprintf(stderr,
           "kernel: block (%u,%u,%u) can never go on: %u of its %u unfinished threads wait at "
           "__syncthreads, the others at warp operations\n",
-          unsigned{blockIdx.x}, unsigned{blockIdx.y}, unsigned{blockIdx.z}, state.arrived,
+          unsigned{blockIdx.x}, unsigned{blockIdx.y}, unsigned{blockIdx.z}, state.waiting->size(),
           state.unfinished);
   abort();
 }
@@ -155,9 +163,13 @@ inline void print_place(const char* what) {
 inline void begin_threads(Block& state, unsigned first) {
   const unsigned total = blockDim.x * blockDim.y * blockDim.z;
   state.unfinished = total - first;
-  state.arrived = state.arrived_for_grid = 0;
-  state.gathering = Votes{};
-  state.runnable = state.waiting = state.asking = ThreadList{};
+  state.arrived_for_grid = 0;
+  state.yes = 0;
+  state.runnable = &state.queues[0];
+  state.waiting = &state.queues[1];
+  state.runnable->clear();
+  state.waiting->clear();
+  state.asking = ThreadList{};
   state.spare_meetings = nullptr;
   state.used_meetings = 0;
   state.idle_turns = 0;
@@ -201,15 +213,19 @@ inline bool has_unstarted_thread(const Block& state) {
 
 inline void open_block_barrier(Block& state) {
   if (state.arrived_for_grid != 0) {
-    if (state.arrived_for_grid != state.arrived) {
+    if (state.arrived_for_grid != state.waiting->size()) {
       report_misuse("some threads of the block wait for the grid and some for the block");
     }
     state.launch->wait_for_grid(state.launch->grid_barrier);
   }
-  state.arrived = state.arrived_for_grid = 0;
-  state.votes = state.gathering;
-  state.gathering = Votes{};
-  state.runnable.append(state.waiting);
+  state.votes = {state.yes, static_cast<int>(state.waiting->size())};
+  state.yes = 0;
+  state.arrived_for_grid = 0;
+  // All that have not finished waited, so nobody can run.
+  ThreadQueue* const opened = state.waiting;
+  state.waiting = state.runnable;
+  state.runnable = opened;
+  state.waiting->clear();
 }
 
 inline void complete_meeting(Meeting& meeting);
@@ -220,7 +236,7 @@ inline bool try_to_complete(Block& state, Warp& warp, Meeting** place) {
   if (meeting.arrived != (meeting.mask & ~warp.gone)) return false;
   *place = meeting.next;
   complete_meeting(meeting);
-  state.runnable.append(meeting.waiting);
+  while (Thread* thread = meeting.waiting.pop()) state.runnable->push(thread);
   meeting.next = state.spare_meetings;
   state.spare_meetings = &meeting;
   return true;
@@ -262,6 +278,11 @@ inline void arrive_at_warp(Block& state, Thread* thread) {
 
 inline void answer_active_masks(Block& state);
 
+inline void arrive_at_block(Block& state, Thread* thread, bool vote) {
+  if (vote) ++state.yes;
+  state.waiting->push(thread);
+}
+
 // The thread has left with state.request: puts it where it waits, and opens what it completes.
 inline void handle_request(Block& state, Thread* thread) {
   switch (state.request) {
@@ -269,10 +290,8 @@ inline void handle_request(Block& state, Thread* thread) {
       ++state.arrived_for_grid;
       [[fallthrough]];
     case Request::kBlockBarrier:
-      state.gathering.yes += state.vote ? 1 : 0;
-      state.gathering.all += 1;
-      state.waiting.push(thread);
-      if (++state.arrived == state.unfinished) open_block_barrier(state);
+      arrive_at_block(state, thread, state.vote);
+      if (state.waiting->size() == state.unfinished) open_block_barrier(state);
       break;
     case Request::kWarpOperation:
       arrive_at_warp(state, thread);
@@ -282,7 +301,7 @@ inline void handle_request(Block& state, Thread* thread) {
       state.asking.push(thread);
       break;
     case Request::kYield:
-      state.runnable.push(thread);
+      state.runnable->push(thread);
       if (++state.idle_turns > state.unfinished) {
         // Everybody who can run is waiting for time to pass or for another block.
         state.idle_turns = 0;
@@ -299,7 +318,8 @@ inline void handle_request(Block& state, Thread* thread) {
 inline void finish_thread(Block& state, unsigned number) {
   --state.unfinished;
   state.idle_turns = 0;
-  if (state.arrived != 0 && state.arrived == state.unfinished) open_block_barrier(state);
+  if (!state.waiting->empty() && state.waiting->size() == state.unfinished)
+    open_block_barrier(state);
   Warp& warp = state.warps[number / kWarp];
   warp.gone |= 1u << (number % kWarp);
   for (Meeting** place = &warp.meetings; *place != nullptr;) {
@@ -318,18 +338,16 @@ inline void answer_active_masks(Block& state) {
     }
     thread->value = mask;
   }
-  state.runnable.append(state.asking);
+  while (Thread* thread = state.asking.pop()) state.runnable->push(thread);
 }
 
 // Who goes on, of the threads that have been started; null: start another, if there is one, or the
 // block has ended or is stuck.
 inline Thread* next_runnable(Block& state) {
-  Thread* thread = state.runnable.pop();
-  if (thread == nullptr && !state.asking.empty() && !has_unstarted_thread(state)) {
+  if (state.runnable->empty() && !state.asking.empty() && !has_unstarted_thread(state)) {
     answer_active_masks(state);
-    thread = state.runnable.pop();
   }
-  return thread;
+  return state.runnable->empty() ? nullptr : state.runnable->pop();
 }
 
 }  // namespace lambent::host

@@ -21,6 +21,8 @@ LAMBENT_UNSUPPORTED(tex3D, "there are no textures; read the memory")
 LAMBENT_UNSUPPORTED(cudaGridDependencySynchronize, "kernels cannot wait for other kernels")
 #undef LAMBENT_UNSUPPORTED
 
+#define __cluster_dims__(...) clusters_are_not_supported_in_host_kernels
+
 using cudaTextureObject_t = unsigned long long;
 
 #define asm inline_PTX_is_not_supported_in_host_kernels

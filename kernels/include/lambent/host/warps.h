@@ -46,6 +46,10 @@ inline T from_word(uint64_t word) {
   return value;
 }
 
+// A component of threadIdx and its like is an unsigned.
+template <typename T>
+using Plain = std::conditional_t<std::is_same_v<T, IndexComponent>, unsigned, T>;
+
 template <typename T>
 LAMBENT_INLINE T shuffle(unsigned mask, T value, unsigned from) {
   return from_word<T>(meet(WarpOperation::kShuffle, mask, to_word(value), from % kWarp).value);
@@ -63,26 +67,33 @@ LAMBENT_INLINE T reduce(WarpOperation operation, unsigned mask, T value) {
 }  // namespace lambent::host
 
 template <typename T>
-LAMBENT_INLINE T __shfl_sync(unsigned mask, T value, int from, int width = 32) {
+LAMBENT_INLINE lambent::host::Plain<T> __shfl_sync(unsigned mask, T value, int from,
+                                                   int width = 32) {
   const unsigned segment = lambent::host::lane() & ~(unsigned(width) - 1);
-  return lambent::host::shuffle(mask, value, segment | (unsigned(from) & (unsigned(width) - 1)));
+  return lambent::host::shuffle<lambent::host::Plain<T>>(
+      mask, value, segment | (unsigned(from) & (unsigned(width) - 1)));
 }
 template <typename T>
-LAMBENT_INLINE T __shfl_up_sync(unsigned mask, T value, unsigned delta, int width = 32) {
+LAMBENT_INLINE lambent::host::Plain<T> __shfl_up_sync(unsigned mask, T value, unsigned delta,
+                                                      int width = 32) {
   const unsigned lane = lambent::host::lane(), place = lane & (unsigned(width) - 1);
-  return lambent::host::shuffle(mask, value, place >= delta ? lane - delta : lane);
+  return lambent::host::shuffle<lambent::host::Plain<T>>(mask, value,
+                                                         place >= delta ? lane - delta : lane);
 }
 template <typename T>
-LAMBENT_INLINE T __shfl_down_sync(unsigned mask, T value, unsigned delta, int width = 32) {
+LAMBENT_INLINE lambent::host::Plain<T> __shfl_down_sync(unsigned mask, T value, unsigned delta,
+                                                        int width = 32) {
   const unsigned lane = lambent::host::lane(), place = lane & (unsigned(width) - 1);
-  return lambent::host::shuffle(mask, value, delta < unsigned(width) - place ? lane + delta : lane);
+  return lambent::host::shuffle<lambent::host::Plain<T>>(
+      mask, value, delta < unsigned(width) - place ? lane + delta : lane);
 }
 template <typename T>
-LAMBENT_INLINE T __shfl_xor_sync(unsigned mask, T value, int lanes, int width = 32) {
+LAMBENT_INLINE lambent::host::Plain<T> __shfl_xor_sync(unsigned mask, T value, int lanes,
+                                                       int width = 32) {
   const unsigned lane = lambent::host::lane(), other = lane ^ unsigned(lanes);
   // A lane of a later segment cannot be read, one of an earlier can.
   const bool readable = other / unsigned(width) <= lane / unsigned(width);
-  return lambent::host::shuffle(mask, value, readable ? other : lane);
+  return lambent::host::shuffle<lambent::host::Plain<T>>(mask, value, readable ? other : lane);
 }
 
 LAMBENT_INLINE unsigned __ballot_sync(unsigned mask, int predicate) {
@@ -100,43 +111,51 @@ LAMBENT_INLINE int __all_sync(unsigned mask, int predicate) {
 
 template <typename T>
 LAMBENT_INLINE unsigned __match_any_sync(unsigned mask, T value) {
-  return static_cast<unsigned>(lambent::host::meet(lambent::host::WarpOperation::kMatch, mask,
-                                                   lambent::host::to_word(value), 0)
-                                   .value);
+  return static_cast<unsigned>(
+      lambent::host::meet(lambent::host::WarpOperation::kMatch, mask,
+                          lambent::host::to_word<lambent::host::Plain<T>>(value), 0)
+          .value);
 }
 template <typename T>
 LAMBENT_INLINE unsigned __match_all_sync(unsigned mask, T value, int* same) {
-  const auto answer = lambent::host::meet(lambent::host::WarpOperation::kMatch, mask,
-                                          lambent::host::to_word(value), 0);
+  const auto answer =
+      lambent::host::meet(lambent::host::WarpOperation::kMatch, mask,
+                          lambent::host::to_word<lambent::host::Plain<T>>(value), 0);
   *same = answer.value == answer.present;
   return *same ? answer.present : 0;
 }
 
 template <typename T>
-LAMBENT_INLINE T __reduce_add_sync(unsigned mask, T value) {
-  return lambent::host::reduce(lambent::host::WarpOperation::kAdd, mask, value);
+LAMBENT_INLINE lambent::host::Plain<T> __reduce_add_sync(unsigned mask, T value) {
+  return lambent::host::reduce<lambent::host::Plain<T>>(lambent::host::WarpOperation::kAdd, mask,
+                                                        value);
 }
 template <typename T>
-LAMBENT_INLINE T __reduce_min_sync(unsigned mask, T value) {
+LAMBENT_INLINE lambent::host::Plain<T> __reduce_min_sync(unsigned mask, T value) {
   using enum lambent::host::WarpOperation;
-  return lambent::host::reduce(std::is_signed_v<T> ? kSignedMinimum : kMinimum, mask, value);
+  return lambent::host::reduce<lambent::host::Plain<T>>(
+      std::is_signed_v<T> ? kSignedMinimum : kMinimum, mask, value);
 }
 template <typename T>
-LAMBENT_INLINE T __reduce_max_sync(unsigned mask, T value) {
+LAMBENT_INLINE lambent::host::Plain<T> __reduce_max_sync(unsigned mask, T value) {
   using enum lambent::host::WarpOperation;
-  return lambent::host::reduce(std::is_signed_v<T> ? kSignedMaximum : kMaximum, mask, value);
+  return lambent::host::reduce<lambent::host::Plain<T>>(
+      std::is_signed_v<T> ? kSignedMaximum : kMaximum, mask, value);
 }
 template <typename T>
-LAMBENT_INLINE T __reduce_and_sync(unsigned mask, T value) {
-  return lambent::host::reduce(lambent::host::WarpOperation::kAnd, mask, value);
+LAMBENT_INLINE lambent::host::Plain<T> __reduce_and_sync(unsigned mask, T value) {
+  return lambent::host::reduce<lambent::host::Plain<T>>(lambent::host::WarpOperation::kAnd, mask,
+                                                        value);
 }
 template <typename T>
-LAMBENT_INLINE T __reduce_or_sync(unsigned mask, T value) {
-  return lambent::host::reduce(lambent::host::WarpOperation::kOr, mask, value);
+LAMBENT_INLINE lambent::host::Plain<T> __reduce_or_sync(unsigned mask, T value) {
+  return lambent::host::reduce<lambent::host::Plain<T>>(lambent::host::WarpOperation::kOr, mask,
+                                                        value);
 }
 template <typename T>
-LAMBENT_INLINE T __reduce_xor_sync(unsigned mask, T value) {
-  return lambent::host::reduce(lambent::host::WarpOperation::kXor, mask, value);
+LAMBENT_INLINE lambent::host::Plain<T> __reduce_xor_sync(unsigned mask, T value) {
+  return lambent::host::reduce<lambent::host::Plain<T>>(lambent::host::WarpOperation::kXor, mask,
+                                                        value);
 }
 
 LAMBENT_INLINE void __syncwarp(unsigned mask = 0xffffffffu) {

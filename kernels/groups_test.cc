@@ -1,0 +1,93 @@
+// Cooperative groups of host kernels.
+#include <barrier>
+#include <numeric>
+#include <thread>
+
+#include "host_kernels.h"
+
+namespace lambent {
+namespace {
+
+class HostGroups : public HostKernels {};
+INSTANTIATE_TEST_SUITE_P(Each, HostGroups, testing::ValuesIn(compilers()), compiler_name);
+
+TEST_P(HostGroups, OneFunctionSumsOverABlockAndOverItsTiles) {
+  const HostModule module = open("groups");
+  std::vector<int> input(256), sums(17);
+  std::iota(input.begin(), input.end(), 0);
+  run_kernel(module.kernel("block_and_tiles"), {1, 1, 1}, {256, 1, 1},
+             static_cast<const int*>(input.data()), sums.data());
+  EXPECT_EQ(sums[0], 255 * 128);
+  for (int tile = 0; tile < 16; ++tile) EXPECT_EQ(sums[1 + tile], 256 * tile + 120) << tile;
+}
+
+TEST_P(HostGroups, TilesExchangeByRank) {
+  const HostModule module = open("groups");
+  std::vector<int> output(64 * 30);
+  run_kernel(module.kernel("tiles"), {1, 1, 1}, {64, 1, 1}, output.data());
+  for (int i = 0; i < 64; ++i) {
+    int at = i * 30;
+    for (const int size : {4, 16, 32}) {
+      const int rank = i % size;
+      const int expected[10] = {(size - 1) * 10,
+                                rank + 1 < size ? rank + 1 : rank,
+                                rank > 0 ? rank - 1 : 0,
+                                rank ^ 1,
+                                static_cast<int>(0xaaaaaaaau & ((1ull << size) - 1)),
+                                size * (size - 1) / 2,
+                                size - 1,
+                                rank * (rank + 1) / 2,
+                                rank * (rank - 1) / 2,
+                                4};
+      for (const int value : expected) {
+        EXPECT_EQ(output[at], value) << "thread " << i << ", tile of " << size << ", " << at % 10;
+        ++at;
+      }
+    }
+  }
+}
+
+TEST_P(HostGroups, CoalescedLanesCountAmongThemselves) {
+  const HostModule module = open("groups");
+  std::vector<int> output(64 * 5, -1);
+  run_kernel(module.kernel("coalesced"), {1, 1, 1}, {64, 1, 1}, output.data());
+  for (int warp = 0; warp < 2; ++warp) {
+    std::vector<int> members;
+    for (int i = warp * 32; i < warp * 32 + 32; ++i) {
+      if (i % 3 == 1) members.push_back(i);
+    }
+    const int size = static_cast<int>(members.size());
+    for (int rank = 0; rank < size; ++rank) {
+      const int* out = &output[members[rank] * 5];
+      EXPECT_EQ(out[0], size);
+      EXPECT_EQ(out[1], rank);
+      EXPECT_EQ(out[2], members[2]);
+      EXPECT_EQ(out[3], std::accumulate(members.begin(), members.end(), 0));
+      EXPECT_EQ(out[4], rank < 4 ? 400 + rank : (size - 4) * 100 + rank - 4);
+    }
+  }
+  EXPECT_EQ(output[0], -1);
+}
+
+TEST_P(HostGroups, TheBlocksOfACooperativeLaunchMeet) {
+  const HostModule module = open("groups");
+  constexpr int kBlocks = 4, kThreads = 40;
+  std::barrier<> barrier(kBlocks);
+  emulated_launch launch = {{kBlocks, 1, 1}, {kThreads, 1, 1}, 0};
+  launch.grid_barrier = &barrier;
+  launch.wait_for_grid = [](void* b) { static_cast<std::barrier<>*>(b)->arrive_and_wait(); };
+  int total = 0, seen[kBlocks * 3] = {};
+  int *total_pointer = &total, *seen_pointer = seen;
+  void* parameters[] = {&total_pointer, &seen_pointer};
+  std::vector<std::thread> threads;
+  for (unsigned block = 0; block < kBlocks; ++block) {
+    threads.emplace_back([&, block] {
+      module.kernel("grid_sum").run_block(&launch, {block, 0, 0}, parameters);
+    });
+  }
+  for (auto& thread : threads) thread.join();
+  for (int i = 0; i < kBlocks * 3; ++i) EXPECT_EQ(seen[i], (i % 3 + 1) * kBlocks * kThreads) << i;
+}
+
+}  // namespace
+}  // namespace lambent

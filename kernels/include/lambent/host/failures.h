@@ -1,0 +1,31 @@
+// What ends a launch from within: __trap, a failed assertion. Used by kernels.
+#pragma once
+
+#include "lambent/host/threads.h"
+
+namespace lambent::host {
+
+constexpr int kLaunchFailed = 719;     // CUDA_ERROR_LAUNCH_FAILED
+constexpr int kAssertionFailed = 710;  // CUDA_ERROR_ASSERT
+
+// The driver ends the launch where it can, and the process ends where it cannot.
+[[noreturn]] inline void fail(int result) {
+  if (block.launch->fail != nullptr) block.launch->fail(block.launch, result);
+  abort();
+}
+
+[[noreturn]] __attribute__((noinline, cold)) inline void fail_assertion(const char* condition,
+                                                                        const char* file,
+                                                                        unsigned line,
+                                                                        const char* function) {
+  fprintf(stderr, "%s:%u: %s: block: [%u,%u,%u], thread: [%u,%u,%u] Assertion `%s` failed.\n", file,
+          line, function, unsigned{blockIdx.x}, unsigned{blockIdx.y}, unsigned{blockIdx.z},
+          unsigned{threadIdx.x}, unsigned{threadIdx.y}, unsigned{threadIdx.z}, condition);
+  fail(kAssertionFailed);
+}
+
+}  // namespace lambent::host
+
+[[noreturn]] inline void __trap() { lambent::host::fail(lambent::host::kLaunchFailed); }
+inline void __brkpt() {}
+inline void __prof_trigger(int) {}
