@@ -14,8 +14,9 @@ namespace lambent {
 
 struct FunctionChange {
   FunctionSpec spec;  // id and revision are the service's to give
-  // The zip; empty when only the configuration changes.
-  std::string zip;
+  // The zip in base64, as it was sent: decoding many megabytes takes long, so the service does it
+  // off the loop thread (INVALID_ARGUMENT if it cannot). Empty when only the configuration changes.
+  std::string zip_base64;
 };
 
 // A sandbox as `lambent ps` shows it.

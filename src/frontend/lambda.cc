@@ -84,7 +84,7 @@ class Performance {
   void operator()(UpdateFunctionCode& call) {
     FunctionChange change;
     if (!find(call.name, call.revision_id, change.spec)) return;
-    change.zip = std::move(call.zip);
+    change.zip_base64 = std::move(call.zip_base64);
     service_.update_function(std::move(change), answer_with_configuration(200));
   }
 

@@ -26,21 +26,25 @@ LambdaCall call_or_fault(Result<T> result) {
 // A request's JSON, with the package beside it.
 struct JsonBody {
   json object = json::object();
+  std::string text;  // all of it
+  // The part of `text` that was left out of `object`; empty: none. It stays where it is when this
+  // is moved, as only a long text has such a part.
   std::string_view cut;
 };
 
-Result<JsonBody> read_body(const std::string& body) {
+Result<JsonBody> read_body(std::string body) {
   JsonBody read;
   if (body.empty()) return read;
-  const CutJson cut = cut_long_string(body, "ZipFile");
+  read.text = std::move(body);
+  const CutJson cut = cut_long_string(read.text, "ZipFile");
   read.cut = cut.cut;
   ASSIGN_OR_RETURN(read.object, parse_json(cut.text));
   if (!read.object.is_object()) return invalid("the request must be a JSON object");
   return read;
 }
 
-// The zip of the field ZipFile of `object`.
-Result<std::string> read_zip(const json& object, std::string_view cut) {
+// The field ZipFile of `object`, in base64 still. Takes it out of the body, in place.
+Result<std::string> read_zip(const json& object, JsonBody& body) {
   for (const char* key : {"S3Bucket", "S3Key", "S3ObjectVersion", "ImageUri", "SourceKMSKeyArn"}) {
     if (object.contains(key) && !object.at(key).is_null()) {
       return invalid(std::string(key) + " is not supported: send the code itself, as ZipFile");
@@ -50,20 +54,25 @@ Result<std::string> read_zip(const json& object, std::string_view cut) {
   if (found == object.end() || !found->is_string()) {
     return invalid("ZipFile, the base64 of the zipped code, is missing");
   }
-  std::string_view text = found->get_ref<const std::string&>();
-  if (text == kCutMark) text = cut;
-  auto zip = base64_decode(text);
-  if (!zip.has_value()) return invalid("ZipFile is no valid base64");
-  if (zip->empty()) return invalid("ZipFile is empty");
-  if (Bytes(zip->size()) > limits::kZippedCode) {
-    return Error{ErrorCode::kOutOfRange, "the zip has " + to_string(Bytes(zip->size())) +
-                                             "; at most " + to_string(limits::kZippedCode) +
-                                             " fit"};
+  std::string text = found->get<std::string>();
+  if (text == kCutMark && !body.cut.empty()) {
+    const auto begin = static_cast<size_t>(body.cut.data() - body.text.data());
+    body.text.resize(begin + body.cut.size());
+    body.text.erase(0, begin);
+    text = std::move(body.text);
   }
-  return std::move(*zip);
+  if (text.empty()) return invalid("ZipFile is empty");
+  if (text.size() % 4 != 0) return invalid("ZipFile is no valid base64");
+  const size_t padding = text.ends_with("==") ? 2 : text.ends_with("=") ? 1 : 0;
+  const Bytes size(text.size() / 4 * 3 - padding);
+  if (size > limits::kZippedCode) {
+    return Error{ErrorCode::kOutOfRange, "the zip has " + to_string(size) + "; at most " +
+                                             to_string(limits::kZippedCode) + " fit"};
+  }
+  return text;
 }
 
-Result<CreateFunction> decode_create(const JsonBody& body, const Caller& caller) {
+Result<CreateFunction> decode_create(JsonBody body, const Caller& caller) {
   const json& object = body.object;
   CreateFunction create;
   FunctionSpec& spec = create.change.spec;
@@ -78,20 +87,20 @@ Result<CreateFunction> decode_create(const JsonBody& body, const Caller& caller)
   ASSIGN_OR_RETURN(spec, apply_patch(spec, patch));
   const auto code = object.find("Code");
   if (code == object.end() || !code->is_object()) return invalid("Code is missing");
-  ASSIGN_OR_RETURN(create.change.zip, read_zip(*code, body.cut));
+  ASSIGN_OR_RETURN(create.change.zip_base64, read_zip(*code, body));
   return create;
 }
 
-Result<UpdateFunctionCode> decode_update_code(const JsonBody& body, FunctionName name) {
+Result<UpdateFunctionCode> decode_update_code(JsonBody body, FunctionName name) {
   const json& object = body.object;
-  UpdateFunctionCode update{.name = std::move(name), .zip = "", .revision_id = ""};
+  UpdateFunctionCode update{.name = std::move(name), .zip_base64 = "", .revision_id = ""};
   ASSIGN_OR_RETURN(update.revision_id, read_string(object, "RevisionId"));
   if (object.value("DryRun", json()) == true) return invalid("DryRun is not supported");
   // Publish and Architectures: refused as in a configuration.
   RETURN_IF_ERROR(read_patch({{"Publish", object.value("Publish", json())},
                               {"PublishTo", object.value("PublishTo", json())},
                               {"Architectures", object.value("Architectures", json())}}));
-  ASSIGN_OR_RETURN(update.zip, read_zip(object, body.cut));
+  ASSIGN_OR_RETURN(update.zip_base64, read_zip(object, body));
   return update;
 }
 
@@ -199,8 +208,7 @@ Result<Invoke> decode_invoke(http::Request request, FunctionName name) {
 }
 
 // Calls on one function whose bodies, if any, are JSON.
-LambdaCall decode_on_function(LambdaOperation operation, const http::Request& request,
-                              FunctionName name) {
+LambdaCall decode_on_function(LambdaOperation operation, http::Request request, FunctionName name) {
   if (operation == LambdaOperation::kGetFunction) return GetFunction{std::move(name)};
   if (operation == LambdaOperation::kDeleteFunction) return DeleteFunction{std::move(name)};
   if (operation == LambdaOperation::kListTags) return ListTags{std::move(name)};
@@ -210,7 +218,7 @@ LambdaCall decode_on_function(LambdaOperation operation, const http::Request& re
   if (operation == LambdaOperation::kUntagFunction) {
     return call_or_fault(decode_untag(http::query_of(request.target), std::move(name)));
   }
-  const auto body = read_body(request.body);
+  auto body = read_body(std::move(request.body));
   if (!body.ok()) {
     return LambdaFault{
         .status = 400,
@@ -218,7 +226,7 @@ LambdaCall decode_on_function(LambdaOperation operation, const http::Request& re
         .message = "Could not parse request body into json: " + body.error().message};
   }
   if (operation == LambdaOperation::kUpdateFunctionCode) {
-    return call_or_fault(decode_update_code(*body, std::move(name)));
+    return call_or_fault(decode_update_code(std::move(*body), std::move(name)));
   }
   if (operation == LambdaOperation::kUpdateFunctionConfiguration) {
     return call_or_fault(decode_update_configuration(body->object, std::move(name)));
@@ -227,15 +235,15 @@ LambdaCall decode_on_function(LambdaOperation operation, const http::Request& re
   return call_or_fault(decode_tag(body->object, std::move(name)));
 }
 
-LambdaCall decode_create_request(const http::Request& request, const Caller& caller) {
-  const auto body = read_body(request.body);
+LambdaCall decode_create_request(http::Request request, const Caller& caller) {
+  auto body = read_body(std::move(request.body));
   if (!body.ok()) {
     return LambdaFault{
         .status = 400,
         .type = "InvalidRequestContentException",
         .message = "Could not parse request body into json: " + body.error().message};
   }
-  return call_or_fault(decode_create(*body, caller));
+  return call_or_fault(decode_create(std::move(*body), caller));
 }
 
 }  // namespace
@@ -262,7 +270,7 @@ LambdaCall decode_lambda_call(http::Request request, const Caller& caller) {
     case LambdaOperation::kListFunctions:
       return call_or_fault(decode_list(query, caller));
     case LambdaOperation::kCreateFunction:
-      return decode_create_request(request, caller);
+      return decode_create_request(std::move(request), caller);
     default:
       break;
   }
@@ -272,7 +280,7 @@ LambdaCall decode_lambda_call(http::Request request, const Caller& caller) {
   if (route.operation == LambdaOperation::kInvoke) {
     return call_or_fault(decode_invoke(std::move(request), std::move(function)));
   }
-  return decode_on_function(route.operation, request, std::move(function));
+  return decode_on_function(route.operation, std::move(request), std::move(function));
 }
 
 }  // namespace lambent::frontend

@@ -19,7 +19,7 @@ struct CreateFunction {
 };
 struct UpdateFunctionCode {
   FunctionName name;
-  std::string zip;
+  std::string zip_base64;
   std::string revision_id;  // empty: whatever it is now
 };
 struct UpdateFunctionConfiguration {

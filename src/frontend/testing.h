@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "base/base64.h"
 #include "domain/invocation_service.h"
 #include "http/exchange.h"
 
@@ -54,6 +55,7 @@ class FakeService final : public InvocationService {
     if (functions.contains(change.spec.name)) {
       return done(Error{ErrorCode::kAlreadyExists, "Function already exists"});
     }
+    if (!base64_decode(change.zip_base64)) return done(no_base64());
     change.spec.id = FunctionId(static_cast<uint32_t>(functions.size() + 1));
     keep(change);
     done(functions[change.spec.name]);
@@ -61,6 +63,7 @@ class FakeService final : public InvocationService {
   void update_function(FunctionChange change, Callback<FunctionSpec> done) override {
     changes.push_back(change);
     if (failure.has_value()) return done(*failure);
+    if (!base64_decode(change.zip_base64)) return done(no_base64());
     ++change.spec.revision;
     keep(change);
     done(functions[change.spec.name]);
@@ -106,8 +109,12 @@ class FakeService final : public InvocationService {
   static Error no_such_function(const FunctionName& name) {
     return Error{ErrorCode::kNotFound, "function '" + name.name + "' does not exist"};
   }
+  static Error no_base64() {
+    return Error{ErrorCode::kInvalidArgument, "ZipFile is no valid base64"};
+  }
   void keep(FunctionChange& change) {
-    if (!change.zip.empty()) change.spec.code_size = Bytes(change.zip.size());
+    const auto zip = base64_decode(change.zip_base64);
+    if (!zip->empty()) change.spec.code_size = Bytes(zip->size());
     functions[change.spec.name] = change.spec;
   }
 };

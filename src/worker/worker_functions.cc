@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "archive/zip.h"
+#include "base/base64.h"
 #include "worker/worker.h"
 
 namespace lambent::worker {
@@ -45,7 +46,7 @@ void Worker::create_function(FunctionChange change, Callback<FunctionSpec> done)
     return done(Error{ErrorCode::kResourceExhausted,
                       "this worker has " + std::to_string(limits::kFunctions) + " functions"});
   }
-  if (change.zip.empty()) {
+  if (change.zip_base64.empty()) {
     return done(Error{ErrorCode::kInvalidArgument, "a new function needs its code as a zip"});
   }
   change.spec.id = FunctionId{};
@@ -79,7 +80,7 @@ void Worker::store_function(FunctionChange change, Callback<FunctionSpec> done) 
     collect_code();
     done(std::move(result));
   };
-  if (change.zip.empty()) return put_function(std::move(change.spec), finish);
+  if (change.zip_base64.empty()) return put_function(std::move(change.spec), finish);
 
   // Shared with the file thread, which fills it in while this thread goes on.
   struct Unpacking {
@@ -91,10 +92,15 @@ void Worker::store_function(FunctionChange change, Callback<FunctionSpec> done) 
   unpacking->change = std::move(change);
   const auto work = [unpacking, code = options_.state_folder + "/code/"] {
     FunctionSpec& spec = unpacking->change.spec;
-    spec.code_sha256 = archive::code_sha256(unpacking->change.zip);
-    spec.code_size = Bytes(unpacking->change.zip.size());
-    const auto unpacked = archive::unpack_zip(unpacking->change.zip,
-                                              code + archive::code_folder_name(spec.code_sha256));
+    const auto zip = base64_decode(std::exchange(unpacking->change.zip_base64, {}));
+    if (!zip) {
+      unpacking->result = Error{ErrorCode::kInvalidArgument, "ZipFile is no valid base64"};
+      return;
+    }
+    spec.code_sha256 = archive::code_sha256(*zip);
+    spec.code_size = Bytes(zip->size());
+    const auto unpacked =
+        archive::unpack_zip(*zip, code + archive::code_folder_name(spec.code_sha256));
     if (!unpacked.ok()) unpacking->result = unpacked.error();
   };
   const bool queued = files_.run(work, [this, unpacking, finish] {

@@ -6,6 +6,7 @@
 #include <fstream>
 
 #include "archive/zip.h"
+#include "base/base64.h"
 #include "scheduling/make_policy.h"
 #include "worker/testing.h"
 
@@ -41,7 +42,7 @@ class WorkerTest : public testing::Test {
   void SetUp() override {
     std::filesystem::create_directories(folder.path() + "/source");
     std::ofstream(folder.path() + "/source/bootstrap") << "#!/bin/sh\n";
-    zip = archive::make_zip(folder.path() + "/source").value();
+    zip_base64 = base64_encode(archive::make_zip(folder.path() + "/source").value());
     auto opened = catalog::Catalog::open(
         folder.path() + "/catalog.db", {},
         [this](std::function<void()> task) { return loop.post(std::move(task)); });
@@ -92,7 +93,7 @@ class WorkerTest : public testing::Test {
   }
   FunctionSpec deploy(FunctionSpec spec) {
     auto deployed = await_change([&](auto done) {
-      worker->create_function({std::move(spec), zip}, std::move(done));
+      worker->create_function({std::move(spec), zip_base64}, std::move(done));
     });
     EXPECT_TRUE(deployed.ok());
     return std::move(*deployed);
@@ -145,7 +146,7 @@ class WorkerTest : public testing::Test {
   metrics::WorkerMetrics counts{"test"};
   FakeLauncher launcher{loop};
   std::unique_ptr<catalog::Catalog> store;
-  std::string zip;
+  std::string zip_base64;
   Bytes most_payloads = Bytes::mib(1024);
   std::vector<std::pair<FakeRuntime*, Event>> held;
   std::unique_ptr<Worker> worker;
@@ -185,6 +186,20 @@ TEST_F(WorkerTest, UnknownFunctionsAndPayloadsThatAreTooLargeAreRefused) {
   EXPECT_EQ(unknown->answer->error().code, ErrorCode::kNotFound);
   EXPECT_EQ(large->answer->error().code, ErrorCode::kOutOfRange);
   EXPECT_THAT(launcher.plans, IsEmpty());
+}
+
+TEST_F(WorkerTest, CodeThatIsNoBase64IsRefusedAndMayBeSentAgain) {
+  zip_base64[1] = '*';
+  auto refused = await_change([&](auto done) {
+    worker->create_function({spec_of("f"), zip_base64}, std::move(done));
+  });
+  ASSERT_FALSE(refused.ok());
+  EXPECT_EQ(refused.error().code, ErrorCode::kInvalidArgument);
+  EXPECT_THAT(refused.error().message, HasSubstr("base64"));
+  EXPECT_FALSE(worker->find_function({kDefaultTenant, "f"}).ok());
+  zip_base64[1] = 'E';
+  deploy("f");
+  EXPECT_EQ(invoke("f", "1").payload, "1");
 }
 
 TEST_F(WorkerTest, PayloadsOfLiveInvocationsTogetherStayBelowTheirLimit) {
@@ -522,7 +537,7 @@ TEST_F(WorkerTest, AFunctionWithAGpuHasALedgerAsLongAsItsSandboxLives) {
   spec = spec_of("too-large");
   spec.gpu.memory = Bytes::mib(1001);
   const auto refused = await_change([&](auto done) {
-    worker->create_function({spec, zip}, std::move(done));
+    worker->create_function({spec, zip_base64}, std::move(done));
   });
   EXPECT_EQ(refused.error().code, ErrorCode::kInvalidArgument);
 }
