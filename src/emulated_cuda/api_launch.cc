@@ -24,6 +24,11 @@ CUresult launch_on(CUfunction handle, const emulated_launch& shape, CUstream str
     if (CUresult result = set_attribute(launch, attribute.id, attribute.value)) return result;
   }
   if (CUresult result = check_launch(*process, *context, *launch.function, shape)) return result;
+  if (launch.cooperative) {
+    if (CUresult result = check_cooperative(*process, *context, *launch.function, shape)) {
+      return result;
+    }
+  }
   if (CUresult result =
           copy_parameters(*launch.function->kernel, given, extra, &launch.parameters)) {
     return result;
@@ -51,4 +56,37 @@ CUresult cuLaunchKernelEx(const CUlaunchConfig* config, CUfunction function, voi
                         config->sharedMemBytes};
   return launch_on(function, shape, config->hStream, parameters, extra,
                    {config->attrs, config->numAttrs});
+}
+
+CUresult cuLaunchCooperativeKernel(CUfunction function, unsigned int grid_x, unsigned int grid_y,
+                                   unsigned int grid_z, unsigned int block_x, unsigned int block_y,
+                                   unsigned int block_z, unsigned int shared_bytes, CUstream stream,
+                                   void** parameters) {
+  emulated_launch shape{{grid_x, grid_y, grid_z}, {block_x, block_y, block_z}, shared_bytes};
+  CUlaunchAttribute cooperative{};
+  cooperative.id = CU_LAUNCH_ATTRIBUTE_COOPERATIVE;
+  cooperative.value.cooperative = 1;
+  return launch_on(function, shape, stream, parameters, nullptr, {&cooperative, 1});
+}
+
+extern "C" __attribute__((visibility("default"))) CUresult cuLaunchCooperativeKernel_ptsz(
+    CUfunction function, unsigned int grid_x, unsigned int grid_y, unsigned int grid_z,
+    unsigned int block_x, unsigned int block_y, unsigned int block_z, unsigned int shared_bytes,
+    CUstream stream, void** parameters) {
+  return cuLaunchCooperativeKernel(function, grid_x, grid_y, grid_z, block_x, block_y, block_z,
+                                   shared_bytes, stream ? stream : CU_STREAM_PER_THREAD,
+                                   parameters);
+}
+
+// Everything is loaded with its module.
+CUresult cuFuncIsLoaded(CUfunctionLoadingState* state, CUfunction handle) {
+  WITH_PROCESS();
+  if (!state) return CUDA_ERROR_INVALID_VALUE;
+  if (!process->functions.find(handle)) return CUDA_ERROR_INVALID_HANDLE;
+  *state = CU_FUNCTION_LOADING_STATE_LOADED;
+  return CUDA_SUCCESS;
+}
+CUresult cuFuncLoad(CUfunction handle) {
+  WITH_PROCESS();
+  return process->functions.find(handle) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_HANDLE;
 }

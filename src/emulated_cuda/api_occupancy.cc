@@ -51,6 +51,15 @@ CUresult cuOccupancyMaxPotentialBlockSize(int* grid, int* block, CUfunction hand
   return CUDA_SUCCESS;
 }
 
+extern "C" __attribute__((visibility("default"))) CUresult
+cuOccupancyMaxPotentialBlockSizeWithFlags(int* grid, int* block, CUfunction function,
+                                          CUoccupancyB2DSize shared_of_block, size_t dynamic_shared,
+                                          int limit, unsigned int flags) {
+  if (flags > 1) return CUDA_ERROR_INVALID_VALUE;
+  return cuOccupancyMaxPotentialBlockSize(grid, block, function, shared_of_block, dynamic_shared,
+                                          limit);
+}
+
 CUresult cuOccupancyAvailableDynamicSMemPerBlock(size_t* bytes, CUfunction handle, int blocks,
                                                  int threads) {
   WITH_PROCESS();

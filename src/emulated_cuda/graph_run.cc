@@ -57,6 +57,7 @@ class Pass : public std::enable_shared_from_this<Pass> {
       ThreadClock::adopt(self->finish_ns_[index]);
       self->follow(index);
       ThreadClock::release();
+      return true;
     });
   }
 

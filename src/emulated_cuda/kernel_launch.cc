@@ -41,6 +41,7 @@ KernelDemand demand_of(Process& process, const Context& context, const KernelLau
                          : static_cast<int64_t>((blocks + per_wave - 1) / per_wave) * spec.wave_ns;
   demand.begin_ns = begin_ns;
   demand.sequence = whole.sequence;
+  demand.priority = whole.priority;
   demand.held = !process.settings.model_mode;
   return demand;
 }
@@ -154,8 +155,45 @@ CUresult check_launch(const Process& process, const Context& context, const Func
   return CUDA_SUCCESS;
 }
 
-int64_t perform(Process& process, Context& context, const KernelLaunch& launch, int64_t begin_ns) {
+CUresult check_cooperative(const Process& process, const Context& context, const Function& function,
+                           const emulated_launch& shape) {
+  const DeviceSpec& spec = process.spec(context.device);
+  uint64_t blocks = uint64_t{shape.grid.x} * shape.grid.y * shape.grid.z;
+  auto threads = static_cast<int>(shape.block.x * shape.block.y * shape.block.z);
+  uint64_t resident = static_cast<uint64_t>(
+      resident_blocks(spec, *function.kernel, threads, shape.dynamic_shared_bytes));
+  if (blocks > resident * static_cast<uint64_t>(spec.multiprocessors)) {
+    return CUDA_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE;
+  }
+  if (blocks <= kMostCooperativeBlocks) return CUDA_SUCCESS;
+  log_refusal("cooperative launch", "more blocks than threads that the driver gives them");
+  return CUDA_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE;
+}
+
+namespace {
+
+// The kernel failed: its context is of no more use, as on a GPU.
+void note_failure(Context& context, const Function& function, CUresult result) {
+  const char* what = result == CUDA_ERROR_ILLEGAL_ADDRESS ? "touched memory that is not there"
+                     : result == CUDA_ERROR_ASSERT        ? "failed an assertion"
+                                                          : "failed";
+  log_refusal(("kernel " + function.name).c_str(), what);
+  context.fail(result);
+}
+
+CUresult run_body(Process& process, Context& context, const KernelLaunch& launch,
+                  void** parameters) {
   const emulated_kernel& kernel = *launch.function->kernel;
+  if (!launch.cooperative) return process.blocks.run(kernel, launch.shape, parameters);
+  if (CUresult result = check_cooperative(process, context, *launch.function, launch.shape)) {
+    return result;  // a graph's node, which nobody could check before
+  }
+  return process.blocks.run_cooperative(kernel, launch.shape, parameters);
+}
+
+}  // namespace
+
+int64_t perform(Process& process, Context& context, const KernelLaunch& launch, int64_t begin_ns) {
   void** parameters = const_cast<void**>(launch.parameters->pointers.data());
   begin_ns = std::max(begin_ns, launch.ready_ns);
   begin_ns = process.managed.before_kernel(context, launch, begin_ns);
@@ -163,7 +201,9 @@ int64_t perform(Process& process, Context& context, const KernelLaunch& launch, 
   uint64_t ticket = enter_model(process, context.device, demand);
   int64_t body_end_ns = 0;
   if (!process.settings.model_mode) {
-    process.blocks.run(kernel, launch.shape, parameters);
+    if (CUresult result = run_body(process, context, launch, parameters)) {
+      note_failure(context, *launch.function, result);
+    }
     body_end_ns = process.node->now_ns();
   }
   return std::max(leave_model(process, context.device, ticket), body_end_ns);

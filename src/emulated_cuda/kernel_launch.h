@@ -46,6 +46,10 @@ CUresult copy_parameters(const emulated_kernel& kernel, void** given, void** ext
 CUresult check_launch(const Process& process, const Context& context, const Function& function,
                       const emulated_launch& shape);
 
+// Whether all blocks of a cooperative launch can be resident, and run, at a time.
+CUresult check_cooperative(const Process& process, const Context& context, const Function& function,
+                           const emulated_launch& shape);
+
 // Runs the launch, which may begin at `begin_ns`, and returns when it ended.
 int64_t perform(Process& process, Context& context, const KernelLaunch& launch, int64_t begin_ns);
 

@@ -38,9 +38,7 @@ CUresult set_attribute(KernelLaunch& launch, CUlaunchAttributeID id,
       return CUDA_SUCCESS;
     case CU_LAUNCH_ATTRIBUTE_COOPERATIVE:
       if (value.cooperative != 0 && value.cooperative != 1) return CUDA_ERROR_INVALID_VALUE;
-      if (value.cooperative) {
-        return refuse("launch attribute COOPERATIVE", "blocks do not wait for each other here");
-      }
+      launch.cooperative = value.cooperative;
       break;
     case CU_LAUNCH_ATTRIBUTE_PRIORITY:
       launch.priority = clamp_priority(value.priority);

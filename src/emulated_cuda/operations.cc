@@ -15,7 +15,9 @@ int64_t perform(Process&, Context&, const Empty&, int64_t begin_ns) { return beg
 template <class Call>
 int64_t perform_on_host(Process& process, int64_t begin_ns, Call call) {
   ThreadClock::release();
+  in_host_call() = true;
   call();
+  in_host_call() = false;
   int64_t end_ns = std::max(begin_ns, process.node->now_ns());
   ThreadClock::hold(end_ns);
   return end_ns;

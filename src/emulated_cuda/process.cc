@@ -183,7 +183,13 @@ std::vector<Context*>& context_stack() {
   return stack;
 }
 
+bool& in_host_call() {
+  thread_local bool inside = false;
+  return inside;
+}
+
 CUresult current(Process** process, std::shared_ptr<Context>* context) {
+  if (in_host_call()) return CUDA_ERROR_NOT_PERMITTED;
   if (CUresult result = Process::get(process)) return result;
   auto& stack = context_stack();
   if (stack.empty() || !stack.back()) return CUDA_ERROR_INVALID_CONTEXT;

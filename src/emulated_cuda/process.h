@@ -224,6 +224,10 @@ class Process {
   std::atomic<uint64_t> next_id{1};
 };
 
+// Whether the calling thread is in a call of the program's that a stream made: from there the
+// driver may not be called.
+bool& in_host_call();
+
 // The context that is current to the calling thread.
 std::vector<Context*>& context_stack();
 CUresult current(Process** process, std::shared_ptr<Context>* context);

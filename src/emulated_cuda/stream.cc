@@ -3,6 +3,7 @@
 #include <sys/prctl.h>
 
 #include <algorithm>
+#include <cstring>
 
 #include "emulated_cuda/threads.h"
 
@@ -78,6 +79,28 @@ bool Stream::idle() const {
 
 void Stream::wait() const {
   if (CompletionPtr end = last()) end->wait();
+}
+
+void Stream::get_attribute(CUstreamAttrID id, CUstreamAttrValue* value) const {
+  std::lock_guard lock(mutex_);
+  std::memset(value, 0, sizeof *value);
+  auto it = attributes_.find(id);
+  if (it != attributes_.end()) *value = it->second;
+  if (id == CU_LAUNCH_ATTRIBUTE_PRIORITY) value->priority = priority;
+  if (id == CU_LAUNCH_ATTRIBUTE_SYNCHRONIZATION_POLICY && it == attributes_.end()) {
+    value->syncPolicy = CU_SYNC_POLICY_AUTO;
+  }
+}
+
+void Stream::set_attribute(CUstreamAttrID id, const CUstreamAttrValue& value) {
+  std::lock_guard lock(mutex_);
+  attributes_[id] = value;
+}
+
+void Stream::copy_attributes(const Stream& from) {
+  if (this == &from) return;
+  std::scoped_lock lock(mutex_, from.mutex_);
+  attributes_ = from.attributes_;
 }
 
 void Stream::close() {

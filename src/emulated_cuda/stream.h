@@ -7,10 +7,12 @@
 #include <cstdint>
 #include <deque>
 #include <functional>
+#include <map>
 #include <memory>
 #include <mutex>
 #include <vector>
 
+#include "cuda_abi/driver_types.h"
 #include "emulated_cuda/clock_holds.h"
 
 namespace lambent::emulated_cuda {
@@ -62,6 +64,11 @@ class Stream : public std::enable_shared_from_this<Stream> {
   // The one that every blocking stream of its context waits for, and that waits for them.
   bool is_legacy() const { return legacy_; }
 
+  // Attributes as they were set, or as they are by default. Hints: nothing here depends on them.
+  void get_attribute(CUstreamAttrID id, CUstreamAttrValue* value) const;
+  void set_attribute(CUstreamAttrID id, const CUstreamAttrValue& value);
+  void copy_attributes(const Stream& from);
+
   void* const context;
   const unsigned flags;
   const int priority;
@@ -84,6 +91,7 @@ class Stream : public std::enable_shared_from_this<Stream> {
   ClockHolds& holds_;  // of the process, which outlives every stream
   const bool legacy_;
   mutable std::mutex mutex_;
+  std::map<int, CUstreamAttrValue> attributes_;
   std::condition_variable wake_;
   std::deque<Piece> queue_;
   CompletionPtr last_;

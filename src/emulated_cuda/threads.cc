@@ -2,6 +2,7 @@
 
 #include <pthread.h>
 #include <signal.h>
+#include <unistd.h>
 
 #include <thread>
 #include <utility>
@@ -16,7 +17,11 @@ void start_thread(std::function<void()> body) {
   pthread_sigmask(SIG_SETMASK, &before, nullptr);
 }
 
-void ThreadCache::run(std::function<void()> task) {
+void rest_for_ever() {
+  for (;;) pause();
+}
+
+void ThreadCache::run(std::function<bool()> task) {
   std::lock_guard lock(mutex_);
   tasks_.push_back(std::move(task));
   if (idle_ < tasks_.size() && threads_ < most_) {
@@ -33,12 +38,16 @@ void ThreadCache::work() {
     idle_++;
     wake_.wait(lock, [&] { return !tasks_.empty(); });
     idle_--;
-    std::function<void()> task = std::move(tasks_.front());
+    std::function<bool()> task = std::move(tasks_.front());
     tasks_.pop_front();
     lock.unlock();
-    task();
+    bool usable = task();
     task = nullptr;
     lock.lock();
+    if (usable) continue;
+    threads_--;
+    lock.unlock();
+    rest_for_ever();
   }
 }
 

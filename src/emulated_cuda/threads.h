@@ -12,12 +12,18 @@ namespace lambent::emulated_cuda {
 // Starts a thread that nobody joins: the driver is never unloaded.
 void start_thread(std::function<void()> body);
 
+// For a thread on which the body of a kernel faulted: it may hold a lock of the C library or a torn
+// state of the module, so that it neither runs anything more nor ends, which would run destructors
+// over that state.
+[[noreturn]] void rest_for_ever();
+
 // Threads that are kept for the next task once they have done one. A task gets a thread of its own
-// at once, as long as there are fewer than `most`; then it waits for one to come free.
+// at once, as long as there are fewer than `most`; then it waits for one to come free. A task that
+// returns false has used its thread up: it rests for ever and does not count.
 class ThreadCache {
  public:
   explicit ThreadCache(unsigned most) : most_(most) {}
-  void run(std::function<void()> task);
+  void run(std::function<bool()> task);
 
  private:
   void work();
@@ -25,7 +31,7 @@ class ThreadCache {
   const unsigned most_;
   std::mutex mutex_;
   std::condition_variable wake_;
-  std::deque<std::function<void()>> tasks_;
+  std::deque<std::function<bool()>> tasks_;
   unsigned threads_ = 0;
   unsigned idle_ = 0;
 };

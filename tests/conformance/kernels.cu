@@ -45,6 +45,11 @@ __global__ void count_down(unsigned* launches, unsigned rounds, unsigned long lo
 #endif
 }
 
+// Stores where it is told, be there memory or not.
+__global__ void store(int* to) {
+  if (blockIdx.x == 0 && threadIdx.x == 0) *static_cast<volatile int*>(to) = 1;
+}
+
 // Ends only with its process.
 __global__ void endless() {
   for (;;) __nanosleep(1000000);
@@ -97,6 +102,7 @@ __global__ void language_halves(const float* input, unsigned short* output) {
 LAMBENT_KERNEL(add);
 LAMBENT_KERNEL(count);
 LAMBENT_KERNEL(count_down);
+LAMBENT_KERNEL(store);
 LAMBENT_KERNEL_DURATION(busy, [](dim3, dim3, unsigned long long ns) { return ns; });
 LAMBENT_KERNEL(busy);
 LAMBENT_KERNEL(endless);
