@@ -157,5 +157,12 @@ TEST_P(HostWarps, ABarrierMayStandInAFunctionThatCallsItself) {
   for (int i = 0; i < 64; ++i) EXPECT_EQ(output[i], ((i + 1) % 64 + 6) + 3 * (i + 6)) << i;
 }
 
+TEST_P(HostWarps, HeadersMayStandBehindOurs) {
+  const HostModule module = open("headers");
+  int output[4];
+  run_kernel(module.kernel("uses_headers"), {1, 1, 1}, {4, 1, 1}, static_cast<int*>(output));
+  for (int i = 0; i < 4; ++i) EXPECT_EQ(output[i], 1 + i % 3 + 'a') << i;
+}
+
 }  // namespace
 }  // namespace lambent

@@ -98,10 +98,30 @@ Result<void> write_static_shared(const HostCompilation& c,
   return write_file_atomically(c.output, module, false);
 }
 
+// Compiles `source`, gives its `extern __shared__` arrays their buffer, and links.
+Result<ChildOutcome> compile_and_link(const HostCompilation& c, const std::string& compiler,
+                                      const std::string& source,
+                                      const std::vector<std::string>& options,
+                                      std::vector<ThreadLocalSymbol>& symbols) {
+  const std::string object = c.scratch_folder + "/host.o";
+  auto command = compile_command(c, compiler, source, object);
+  command.insert(command.end(), options.begin(), options.end());
+  ASSIGN_OR_RETURN(auto compiled, run_child(command, c.limits));
+  if (compiled.exit_code != 0 || compiled.timed_out) return compiled;
+
+  ASSIGN_OR_RETURN(const std::string bytes, read_file(object, kMostModuleBytes));
+  ASSIGN_OR_RETURN(symbols, thread_local_symbols(bytes));
+  const std::string buffer = c.scratch_folder + "/shared.s";
+  RETURN_IF_ERROR(write_file_atomically(buffer, dynamic_shared_source(symbols), false));
+  return run_child({compiler, "-shared", "-fPIC", "-Wl,-z,defs", "-Wl,-z,noexecstack", object,
+                    buffer, "-o", c.output, "-lm"},
+                   c.limits);
+}
+
 // With clang kernels become coroutines, which is some five times as fast at barriers as a stack for
 // each thread. The header opens two regions of attributes for that, which end behind the source.
 Result<ChildOutcome> compile_as_coroutines(const HostCompilation& c, const std::string& compiler,
-                                           const std::string& object) {
+                                           std::vector<ThreadLocalSymbol>& symbols) {
   const std::string whole = c.scratch_folder + "/coroutines.cc";
   const std::string source = std::filesystem::absolute(c.source).string();
   RETURN_IF_ERROR(write_file_atomically(whole,
@@ -109,33 +129,28 @@ Result<ChildOutcome> compile_as_coroutines(const HostCompilation& c, const std::
                                             "\"\n#pragma clang attribute pop\n"
                                             "#pragma clang attribute pop\n",
                                         false));
-  auto command = compile_command(c, compiler, whole, object);
-  command.insert(command.end(), {"-DLAMBENT_KERNEL_COROUTINES", "-fno-crash-diagnostics"});
-  return run_child(command, c.limits);
+  return compile_and_link(c, compiler, whole,
+                          {"-DLAMBENT_KERNEL_COROUTINES", "-fno-crash-diagnostics"}, symbols);
 }
 
-// It fails where a function with a barrier cannot be inlined, as when it calls itself: then the
-// other way is left, and if the source is at fault it says so.
-Result<ChildOutcome> run_one_compiler(const HostCompilation& c, const std::string& object,
-                                      const std::string& compiler) {
+// It fails where a function with a barrier cannot be inlined, as when it calls itself, and where
+// the source includes headers of libraries behind ours, whose functions then are looked for here:
+// then the other way is left, and if the source is at fault it says so.
+Result<ChildOutcome> run_one_compiler(const HostCompilation& c, const std::string& compiler,
+                                      std::vector<ThreadLocalSymbol>& symbols) {
   if (compiler.find("clang") != std::string::npos) {
-    ASSIGN_OR_RETURN(auto outcome, compile_as_coroutines(c, compiler, object));
+    ASSIGN_OR_RETURN(auto outcome, compile_as_coroutines(c, compiler, symbols));
     if (outcome.exit_code == 0 || outcome.timed_out) return outcome;
   }
-  return run_child(compile_command(c, compiler, c.source, object), c.limits);
+  return compile_and_link(c, compiler, c.source, {}, symbols);
 }
 
-Result<ChildOutcome> run_compiler(const HostCompilation& c, const std::string& object,
-                                  std::string& compiler) {
-  if (!c.compiler.empty()) {
-    compiler = c.compiler;
-    return run_one_compiler(c, object, compiler);
-  }
-  compiler = "clang++";
-  auto outcome = run_one_compiler(c, object, compiler);
+Result<ChildOutcome> run_compiler(const HostCompilation& c,
+                                  std::vector<ThreadLocalSymbol>& symbols) {
+  if (!c.compiler.empty()) return run_one_compiler(c, c.compiler, symbols);
+  auto outcome = run_one_compiler(c, "clang++", symbols);
   if (outcome.ok() || outcome.error().code != ErrorCode::kUnavailable) return outcome;
-  compiler = "g++";
-  outcome = run_one_compiler(c, object, compiler);
+  outcome = run_one_compiler(c, "g++", symbols);
   if (outcome.ok()) return outcome;
   return outcome.error().with_context("no host compiler: install clang or g++");
 }
@@ -157,21 +172,9 @@ Result<void> check_outcome(const ChildOutcome& outcome, const std::string& what)
 }
 
 Result<void> compile_for_host(const HostCompilation& c) {
-  const std::string what = "compile " + c.source + " for the host";
-  const std::string object = c.scratch_folder + "/host.o";
-  std::string compiler;
-  ASSIGN_OR_RETURN(const auto compiled, run_compiler(c, object, compiler));
-  RETURN_IF_ERROR(check_outcome(compiled, what));
-
-  ASSIGN_OR_RETURN(const std::string bytes, read_file(object, kMostModuleBytes));
-  ASSIGN_OR_RETURN(const auto symbols, thread_local_symbols(bytes));
-  const std::string buffer = c.scratch_folder + "/shared.s";
-  RETURN_IF_ERROR(write_file_atomically(buffer, dynamic_shared_source(symbols), false));
-  ASSIGN_OR_RETURN(const auto linked,
-                   run_child({compiler, "-shared", "-fPIC", "-Wl,-z,defs", "-Wl,-z,noexecstack",
-                              object, buffer, "-o", c.output, "-lm"},
-                             c.limits));
-  RETURN_IF_ERROR(check_outcome(linked, what + " (link)"));
+  std::vector<ThreadLocalSymbol> symbols;
+  ASSIGN_OR_RETURN(const auto outcome, run_compiler(c, symbols));
+  RETURN_IF_ERROR(check_outcome(outcome, "compile " + c.source + " for the host"));
   return write_static_shared(c, symbols);
 }
 
