@@ -49,6 +49,23 @@ class PublicApiTest(HostileTest):
         self.worker.wait_for(lambda: not any(each["state"] == "busy" for each in self.worker.sandboxes()), 30, "quiet")
         self.worker.delete("slowly")
 
+    def test_what_a_client_left_queued_does_not_run(self):
+        self.worker.create_python("counted", "import time\nran = []\ndef handler(e, c):\n  ran.append(e['n'])\n"
+                                             "  time.sleep(e['seconds'])\n  return ran")
+        queued = lambda: next(each["queued"] for each in self.worker.request("GET", "/v1/functions").json["functions"]
+                              if each["name"] == "counted")
+        first = threading.Thread(target=self.worker.invoke, args=("counted", {"n": 1, "seconds": 5}))
+        first.start()
+        self.worker.wait_for(lambda: any(each["state"] == "busy" for each in self.worker.sandboxes()), 30, "the first")
+        with socket.create_connection(self.worker.address, 10) as connection:
+            event = b'{"n": 2, "seconds": 0}'
+            connection.sendall(b"POST /2015-03-31/functions/counted/invocations HTTP/1.1\r\nHost: x\r\n"
+                               b"Content-Length: %d\r\n\r\n%s" % (len(event), event))
+            self.worker.wait_for(lambda: queued() == 1, 30, "the second in its queue")
+        self.worker.wait_for(lambda: queued() == 0, 30, "the queue to be left")
+        first.join()
+        self.assertEqual(self.worker.invoke("counted", {"n": 3, "seconds": 0}).json, [1, 3])
+
     def test_a_client_that_reads_nothing_is_no_burden(self):
         self.worker.create_python("large", "def handler(e, c): return 'x' * 5000000")
         before = worker_memory(self.worker)
