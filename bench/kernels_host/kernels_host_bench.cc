@@ -14,8 +14,8 @@
 #include <string>
 #include <vector>
 
-#include "kernels/run_kernel.h"
 #include "bench/kernels_host/opencl.h"
+#include "kernels/run_kernel.h"
 
 namespace lambent::bench {
 namespace {

@@ -40,7 +40,8 @@ __global__ void busy(unsigned long long ns) {
 __global__ void count_down(unsigned* launches, unsigned rounds, unsigned long long handle) {
   if (blockIdx.x != 0 || threadIdx.x != 0) return;
   *launches += 1;
-#if !defined(__CUDACC__)  // a GPU's way needs the device runtime, which this image is not linked with
+#if !defined( \
+    __CUDACC__)  // a GPU's way needs the device runtime, which this image is not linked with
   *reinterpret_cast<unsigned*>(handle) = *launches < rounds;
 #endif
 }
