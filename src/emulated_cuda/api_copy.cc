@@ -117,10 +117,11 @@ CUresult fill(CUdeviceptr to, size_t pitch, Element value, size_t width, size_t 
   size_t row_bytes = width * sizeof(Element);
   if (height > 1 && (pitch < row_bytes || pitch % sizeof(Element))) return CUDA_ERROR_INVALID_VALUE;
   Side target;
-  if (width > SIZE_MAX / sizeof(Element) ||
-      !resolve_device(*process, to, (height - 1) * pitch + row_bytes, &target)) {
-    return CUDA_ERROR_INVALID_VALUE;
-  }
+  size_t reach;
+  bool absurd = width > SIZE_MAX / sizeof(Element) ||
+                __builtin_mul_overflow(height - 1, pitch, &reach) ||
+                __builtin_add_overflow(reach, row_bytes, &reach);
+  if (absurd || !resolve_device(*process, to, reach, &target)) return CUDA_ERROR_INVALID_VALUE;
   if (target.access != Access::kReadWrite) return CUDA_ERROR_INVALID_VALUE;
   Fill fill{target, pitch, value, sizeof(Element), width, height};
   CompletionPtr end;

@@ -10,26 +10,6 @@ namespace {
 
 uint64_t round_up(uint64_t bytes, uint64_t unit) { return (bytes + unit - 1) & ~(unit - 1); }
 
-CUresult allocate(Process& process, Context& context, size_t bytes, CUdeviceptr* address) {
-  if (!address || bytes == 0) return CUDA_ERROR_INVALID_VALUE;
-  if (bytes > process.spec(context.device).memory_bytes) return CUDA_ERROR_OUT_OF_MEMORY;
-  uint64_t counted = round_up(bytes, process.spec(context.device).allocation_granularity);
-  if (!process.count_bytes(context.device, counted)) {
-    process.pools.trim_all();
-    if (!process.count_bytes(context.device, counted)) return CUDA_ERROR_OUT_OF_MEMORY;
-  }
-  double scale = process.settings.model_mode ? process.node->spec().memory_scale : 1.0;
-  size_t backing = static_cast<size_t>(std::ceil(bytes / std::max(1.0, scale)));
-  auto allocation = process.memory.allocate(bytes, counted, backing, context.device, &context);
-  if (!allocation) {
-    process.uncount_bytes(context.device, counted);
-    return CUDA_ERROR_OUT_OF_MEMORY;
-  }
-  process.node->spend(process.spec(context.device).allocation_ns);
-  *address = allocation->base;
-  return CUDA_SUCCESS;
-}
-
 }  // namespace
 
 CUresult cuMemGetInfo_v2(size_t* free, size_t* total) {
@@ -46,7 +26,7 @@ CUresult cuMemGetInfo_v2(size_t* free, size_t* total) {
 CUresult cuMemAlloc_v2(CUdeviceptr* address, size_t bytes) {
   WITH_CONTEXT();
   if (CUresult result = refuse_unsafe_call(*process)) return result;
-  return allocate(*process, *context, bytes, address);
+  return process->allocate_device(*context, bytes, address);
 }
 
 CUresult cuMemAllocPitch_v2(CUdeviceptr* address, size_t* pitch, size_t width, size_t height,
@@ -57,7 +37,7 @@ CUresult cuMemAllocPitch_v2(CUdeviceptr* address, size_t* pitch, size_t width, s
   if (width > process->spec(context->device).memory_bytes) return CUDA_ERROR_OUT_OF_MEMORY;
   size_t row = round_up(width, 512);
   if (height > process->spec(context->device).memory_bytes / row) return CUDA_ERROR_OUT_OF_MEMORY;
-  if (CUresult result = allocate(*process, *context, row * height, address)) return result;
+  if (CUresult result = process->allocate_device(*context, row * height, address)) return result;
   *pitch = row;
   return CUDA_SUCCESS;
 }

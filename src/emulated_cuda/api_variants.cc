@@ -171,6 +171,61 @@ VARIANT cuMemsetD2D32Async_ptsz(CUdeviceptr to, size_t pitch, unsigned int value
                                 size_t height, CUstream s) {
   return cuMemsetD2D32Async(to, pitch, value, width, height, per_thread(s));
 }
+VARIANT cuMemcpy3D_v2_ptds(const CUDA_MEMCPY3D* request) {
+  return then_wait(cuMemcpy3DAsync_v2(request, CU_STREAM_PER_THREAD));
+}
+VARIANT cuMemcpy3DAsync_v2_ptsz(const CUDA_MEMCPY3D* request, CUstream s) {
+  return cuMemcpy3DAsync_v2(request, per_thread(s));
+}
+VARIANT cuMemcpy3DPeer_ptds(const CUDA_MEMCPY3D_PEER* request) {
+  return cuMemcpy3DPeerAsync(request, CU_STREAM_PER_THREAD);
+}
+VARIANT cuMemcpy3DPeerAsync_ptsz(const CUDA_MEMCPY3D_PEER* request, CUstream s) {
+  return cuMemcpy3DPeerAsync(request, per_thread(s));
+}
+VARIANT cuMemcpyBatchAsync_ptsz(CUdeviceptr* to, CUdeviceptr* from, size_t* sizes, size_t count,
+                                CUmemcpyAttributes* attributes, size_t* indices,
+                                size_t attribute_count, size_t* failed, CUstream s) {
+  return cuMemcpyBatchAsync(to, from, sizes, count, attributes, indices, attribute_count, failed,
+                            per_thread(s));
+}
+VARIANT cuMemcpyBatchAsync_v2_ptsz(CUdeviceptr* to, CUdeviceptr* from, size_t* sizes, size_t count,
+                                   CUmemcpyAttributes* attributes, size_t* indices,
+                                   size_t attribute_count, CUstream s) {
+  return cuMemcpyBatchAsync_v2(to, from, sizes, count, attributes, indices, attribute_count,
+                               per_thread(s));
+}
+VARIANT cuMemcpy3DBatchAsync_ptsz(size_t count, CUDA_MEMCPY3D_BATCH_OP* operations, size_t* failed,
+                                  unsigned long long flags, CUstream s) {
+  return cuMemcpy3DBatchAsync(count, operations, failed, flags, per_thread(s));
+}
+VARIANT cuMemcpy3DBatchAsync_v2_ptsz(size_t count, CUDA_MEMCPY3D_BATCH_OP* operations,
+                                     unsigned long long flags, CUstream s) {
+  return cuMemcpy3DBatchAsync_v2(count, operations, flags, per_thread(s));
+}
+VARIANT cuMemcpyDtoA_v2_ptds(CUarray to, size_t offset, CUdeviceptr from, size_t bytes) {
+  return cuMemcpyDtoA_v2(to, offset, from, bytes);
+}
+VARIANT cuMemcpyAtoD_v2_ptds(CUdeviceptr to, CUarray from, size_t offset, size_t bytes) {
+  return cuMemcpyAtoD_v2(to, from, offset, bytes);
+}
+VARIANT cuMemcpyAtoA_v2_ptds(CUarray to, size_t to_offset, CUarray from, size_t from_offset,
+                             size_t bytes) {
+  return cuMemcpyAtoA_v2(to, to_offset, from, from_offset, bytes);
+}
+VARIANT cuMemcpyHtoA_v2_ptds(CUarray to, size_t offset, const void* from, size_t bytes) {
+  return then_wait(cuMemcpyHtoAAsync_v2(to, offset, from, bytes, CU_STREAM_PER_THREAD));
+}
+VARIANT cuMemcpyAtoH_v2_ptds(void* to, CUarray from, size_t offset, size_t bytes) {
+  return then_wait(cuMemcpyAtoHAsync_v2(to, from, offset, bytes, CU_STREAM_PER_THREAD));
+}
+VARIANT cuMemcpyHtoAAsync_v2_ptsz(CUarray to, size_t offset, const void* from, size_t bytes,
+                                  CUstream s) {
+  return cuMemcpyHtoAAsync_v2(to, offset, from, bytes, per_thread(s));
+}
+VARIANT cuMemcpyAtoHAsync_v2_ptsz(void* to, CUarray from, size_t offset, size_t bytes, CUstream s) {
+  return cuMemcpyAtoHAsync_v2(to, from, offset, bytes, per_thread(s));
+}
 VARIANT cuMemAllocAsync_ptsz(CUdeviceptr* address, size_t bytes, CUstream s) {
   return cuMemAllocAsync(address, bytes, per_thread(s));
 }

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "emulated_cuda/arrays.h"
 #include "emulated_cuda/process.h"
 
 namespace lambent::emulated_cuda {
@@ -86,11 +87,68 @@ Side resolve_host(const Process& process, const void* address, size_t bytes) {
   return side;
 }
 
-CUresult make_copy(const Process& process, const CUDA_MEMCPY3D& r, Copy* copy) {
-  if (r.srcMemoryType == CU_MEMORYTYPE_ARRAY || r.dstMemoryType == CU_MEMORYTYPE_ARRAY) {
-    log_refusal("copies of arrays", "arrays are not emulated");
-    return CUDA_ERROR_NOT_SUPPORTED;
+namespace {
+
+// One end of a request for a copy of boxes.
+struct BoxEnd {
+  CUmemorytype type;
+  const void* host;
+  CUdeviceptr device;
+  CUarray array;
+  size_t x_bytes, y, z;
+  size_t pitch, rows;  // as given; 0: as the box
+};
+
+// Where a byte of the box lies beyond its first; false if the numbers are absurd.
+bool reach(size_t x_bytes, size_t y, size_t z, size_t pitch, size_t layer, size_t* bytes) {
+  size_t rows, layers;
+  return !__builtin_mul_overflow(y, pitch, &rows) && !__builtin_mul_overflow(z, layer, &layers) &&
+         !__builtin_add_overflow(rows, layers, bytes) &&
+         !__builtin_add_overflow(*bytes, x_bytes, bytes);
+}
+
+// Checks one end against the box and finds what lies there; tells its pitch and layer.
+CUresult find_end(const Process& process, const BoxEnd& end, const Shape& box, Side* side,
+                  size_t* pitch, size_t* layer) {
+  if (end.type == CU_MEMORYTYPE_ARRAY) {
+    auto array = process.arrays.find(end.array);
+    if (!array) return CUDA_ERROR_INVALID_HANDLE;
+    *pitch = array->row_bytes();
+    *layer = array->row_bytes() * array->rows();
+    bool inside =
+        array_side(*array, end.x_bytes, end.y, end.z, box.width, box.height, box.depth, side);
+    return inside ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
   }
+  *pitch = end.pitch ? end.pitch : box.width;
+  size_t rows = end.rows ? end.rows : box.height;
+  size_t offset, last;
+  if (__builtin_mul_overflow(*pitch, rows, layer)) return CUDA_ERROR_INVALID_VALUE;
+  bool several = box.height > 1 || box.depth > 1;
+  bool sane = reach(end.x_bytes, end.y, end.z, *pitch, *layer, &offset) &&
+              reach(box.width, box.height - 1, box.depth - 1, *pitch, *layer, &last);
+  if (!sane || (several && (end.x_bytes > *pitch || box.width > *pitch - end.x_bytes))) {
+    return CUDA_ERROR_INVALID_VALUE;
+  }
+  if (box.depth > 1 && (end.y > rows || box.height > rows - end.y)) return CUDA_ERROR_INVALID_VALUE;
+  if (end.type == CU_MEMORYTYPE_HOST) {
+    *side = resolve_host(process, static_cast<const char*>(end.host) + offset, last);
+    return end.host ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+  }
+  if (end.type != CU_MEMORYTYPE_DEVICE && end.type != CU_MEMORYTYPE_UNIFIED) {
+    return CUDA_ERROR_INVALID_VALUE;
+  }
+  if (resolve_device(process, end.device + offset, last, side)) return CUDA_SUCCESS;
+  bool runs_over = process.memory.find(end.device + offset, 1).has_value();
+  if (end.type == CU_MEMORYTYPE_DEVICE || runs_over || end.device == 0) {
+    return CUDA_ERROR_INVALID_VALUE;
+  }
+  *side = resolve_host(process, reinterpret_cast<const void*>(end.device + offset), last);
+  return CUDA_SUCCESS;
+}
+
+}  // namespace
+
+CUresult make_copy(const Process& process, const CUDA_MEMCPY3D& r, Copy* copy) {
   if (r.srcLOD || r.dstLOD || r.reserved0 || r.reserved1) return CUDA_ERROR_INVALID_VALUE;
   Shape& shape = copy->shape;
   shape = {0, 0, 0, 0};
@@ -98,38 +156,15 @@ CUresult make_copy(const Process& process, const CUDA_MEMCPY3D& r, Copy* copy) {
   shape.width = r.WidthInBytes;
   shape.height = r.Height;
   shape.depth = r.Depth;
-  shape.from_pitch = r.srcPitch ? r.srcPitch : r.WidthInBytes;
-  shape.to_pitch = r.dstPitch ? r.dstPitch : r.WidthInBytes;
-  bool rows = r.Height > 1 || r.Depth > 1;
-  if (rows && (r.srcXInBytes + r.WidthInBytes > shape.from_pitch ||
-               r.dstXInBytes + r.WidthInBytes > shape.to_pitch)) {
-    return CUDA_ERROR_INVALID_VALUE;
+  BoxEnd from{r.srcMemoryType, r.srcHost, r.srcDevice, r.srcArray, r.srcXInBytes,
+              r.srcY,          r.srcZ,    r.srcPitch,  r.srcHeight};
+  BoxEnd to{r.dstMemoryType, r.dstHost, r.dstDevice, r.dstArray, r.dstXInBytes,
+            r.dstY,          r.dstZ,    r.dstPitch,  r.dstHeight};
+  if (CUresult result =
+          find_end(process, from, shape, &copy->from, &shape.from_pitch, &shape.from_layer)) {
+    return result;
   }
-  size_t from_rows = r.srcHeight ? r.srcHeight : r.Height;
-  size_t to_rows = r.dstHeight ? r.dstHeight : r.Height;
-  if (r.Depth > 1 && (r.srcY + r.Height > from_rows || r.dstY + r.Height > to_rows)) {
-    return CUDA_ERROR_INVALID_VALUE;
-  }
-  shape.from_layer = shape.from_pitch * from_rows;
-  shape.to_layer = shape.to_pitch * to_rows;
-  size_t from_offset = r.srcZ * shape.from_layer + r.srcY * shape.from_pitch + r.srcXInBytes;
-  size_t to_offset = r.dstZ * shape.to_layer + r.dstY * shape.to_pitch + r.dstXInBytes;
-  auto find = [&](CUmemorytype type, const void* host, CUdeviceptr device, size_t offset,
-                  size_t bytes, Side* side) {
-    if (type == CU_MEMORYTYPE_HOST) {
-      *side = resolve_host(process, static_cast<const char*>(host) + offset, bytes);
-      return host != nullptr;
-    }
-    if (type != CU_MEMORYTYPE_DEVICE && type != CU_MEMORYTYPE_UNIFIED) return false;
-    if (resolve_device(process, device + offset, bytes, side)) return true;
-    if (type == CU_MEMORYTYPE_DEVICE || process.memory.find(device + offset, 1)) return false;
-    *side = resolve_host(process, reinterpret_cast<const void*>(device + offset), bytes);
-    return device != 0;
-  };
-  bool found =
-      find(r.srcMemoryType, r.srcHost, r.srcDevice, from_offset, shape.from_bytes(), &copy->from) &&
-      find(r.dstMemoryType, r.dstHost, r.dstDevice, to_offset, shape.to_bytes(), &copy->to);
-  return found ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+  return find_end(process, to, shape, &copy->to, &shape.to_pitch, &shape.to_layer);
 }
 
 CUresult make_fill(const Process& process, const CUDA_MEMSET_NODE_PARAMS& r, Fill* fill) {
@@ -145,17 +180,24 @@ CUresult make_fill(const Process& process, const CUDA_MEMSET_NODE_PARAMS& r, Fil
     return CUDA_ERROR_INVALID_VALUE;
   }
   *fill = {Side{}, r.pitch, r.value, r.elementSize, r.width, r.height};
-  return resolve_device(process, r.dst, (r.height - 1) * r.pitch + row_bytes, &fill->to)
-             ? CUDA_SUCCESS
-             : CUDA_ERROR_INVALID_VALUE;
+  size_t reach;
+  bool absurd = __builtin_mul_overflow(r.height - 1, r.pitch, &reach) ||
+                __builtin_add_overflow(reach, row_bytes, &reach);
+  return !absurd && resolve_device(process, r.dst, reach, &fill->to) ? CUDA_SUCCESS
+                                                                     : CUDA_ERROR_INVALID_VALUE;
 }
 
-int64_t perform(Process& process, Context& context, const Copy& copy, int64_t begin_ns) {
+namespace {
+
+// When the copy is through; managed memory at either end stays where it is.
+int64_t end_of(Process& process, Context& context, const Copy& copy, int64_t begin_ns) {
+  Side to = settled(process, copy.to, copy.shape.to_bytes(), true);
+  Side from = settled(process, copy.from, copy.shape.from_bytes(), false);
+  return modelled_end(process, context, to, from, copy.peer, copy.shape.bytes(), begin_ns);
+}
+
+void move_bytes(const Copy& copy) {
   const Shape& shape = copy.shape;
-  Side to = settled(process, copy.to, shape.to_bytes(), true);
-  Side from = settled(process, copy.from, shape.from_bytes(), false);
-  int64_t end_ns = modelled_end(process, context, to, from, copy.peer, shape.bytes(), begin_ns);
-  ThreadClock::hold(end_ns);  // where the next operation may begin
   size_t limit = std::max(copy.to.backing, copy.from.backing);  // contents are undefined beyond
   size_t width = limit ? std::min(shape.width, limit) : shape.width;
   for (size_t layer = 0; layer < shape.depth; layer++) {
@@ -167,6 +209,14 @@ int64_t perform(Process& process, Context& context, const Copy& copy, int64_t be
           width);
     }
   }
+}
+
+}  // namespace
+
+int64_t perform(Process& process, Context& context, const Copy& copy, int64_t begin_ns) {
+  int64_t end_ns = end_of(process, context, copy, begin_ns);
+  ThreadClock::hold(end_ns);  // where the next operation may begin
+  move_bytes(copy);
   sleep_to(process, end_ns);
   return end_ns;
 }
@@ -191,6 +241,18 @@ int64_t perform(Process& process, Context& context, const Fill& fill, int64_t be
   double seconds = bytes / process.spec(context.device).memory_bytes_per_s;
   int64_t end_ns = begin_ns + 1000 + static_cast<int64_t>(seconds * 1e9);
   ThreadClock::hold(end_ns);
+  sleep_to(process, end_ns);
+  return end_ns;
+}
+
+// No order among them: each may begin at once, and the links see to the rest.
+int64_t perform(Process& process, Context& context, const CopyBatch& batch, int64_t begin_ns) {
+  int64_t end_ns = begin_ns;
+  for (const Copy& copy : batch.copies) {
+    end_ns = std::max(end_ns, end_of(process, context, copy, begin_ns));
+  }
+  ThreadClock::hold(end_ns);
+  for (const Copy& copy : batch.copies) move_bytes(copy);
   sleep_to(process, end_ns);
   return end_ns;
 }

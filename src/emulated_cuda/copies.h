@@ -4,6 +4,8 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
+#include <vector>
 
 #include "cuda_abi/driver_types.h"
 #include "emulated_cuda/memory.h"
@@ -44,6 +46,12 @@ struct Copy {
   bool permitted() const { return to.access == Access::kReadWrite && from.access != Access::kNone; }
 };
 
+// Copies without order among them, asked for in one call.
+struct CopyBatch {
+  std::vector<Copy> copies;
+  std::vector<std::shared_ptr<const void>> kept;  // sources that were set aside
+};
+
 // Writes `value`, of 1, 2 or 4 bytes, `width` times into each row.
 struct Fill {
   Side to;
@@ -68,6 +76,7 @@ CUresult make_copy(const Process& process, const CUDA_MEMCPY3D& request, Copy* c
 CUresult make_fill(const Process& process, const CUDA_MEMSET_NODE_PARAMS& request, Fill* fill);
 
 int64_t perform(Process& process, Context& context, const Copy& copy, int64_t begin_ns);
+int64_t perform(Process& process, Context& context, const CopyBatch& batch, int64_t begin_ns);
 int64_t perform(Process& process, Context& context, const Fill& fill, int64_t begin_ns);
 
 }  // namespace lambent::emulated_cuda

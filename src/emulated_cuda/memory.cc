@@ -73,7 +73,7 @@ std::optional<Allocation> Memory::allocate(size_t bytes, size_t counted_bytes, s
   size_t reserved = round_up(bytes, kAlignment);
   bool repeated = backing_bytes < bytes && bytes >= kOwnMappingBytes;
   uintptr_t base = repeated                    ? map_repeated(round_up(bytes, kPage), backing_bytes)
-                   : bytes >= kOwnMappingBytes ? map_pages(round_up(bytes, kPage))
+                   : bytes >= kOwnMappingBytes ? take_mapping(round_up(bytes, kPage))
                                                : carve(reserved);
   if (!base) return std::nullopt;
   Allocation allocation{
@@ -200,6 +200,29 @@ std::optional<Allocation> Memory::find(uintptr_t address, size_t bytes) const {
   return allocation;
 }
 
+uintptr_t Memory::take_mapping(size_t bytes) {
+  auto kept = kept_mappings_.find(bytes);
+  if (kept == kept_mappings_.end()) return map_pages(bytes);
+  uintptr_t base = kept->second;
+  kept_mappings_.erase(kept);
+  kept_bytes_ -= std::min(kept_bytes_, bytes);
+  if (mprotect(reinterpret_cast<void*>(base), bytes, PROT_READ | PROT_WRITE) == 0) return base;
+  munmap(reinterpret_cast<void*>(base), bytes);
+  return map_pages(bytes);
+}
+
+// Whoever still uses a freed address meets the same fault as if the pages had gone.
+bool Memory::keep_mapping(const Allocation& allocation) {
+  size_t bytes = round_up(allocation.bytes, kPage);
+  bool whole =
+      allocation.kind == MemoryKind::kDevice && allocation.backing_bytes >= allocation.bytes;
+  if (!whole || kept_bytes_ + bytes > kMostKeptPageBytes) return false;
+  if (mprotect(reinterpret_cast<void*>(allocation.base), bytes, PROT_NONE) != 0) return false;
+  kept_mappings_.emplace(bytes, allocation.base);
+  kept_bytes_ += bytes;
+  return true;
+}
+
 uintptr_t Memory::carve(size_t bytes) {
   auto take = [&](Arena& arena) -> uintptr_t {
     for (auto it = arena.free.begin(); it != arena.free.end(); ++it) {
@@ -207,6 +230,7 @@ uintptr_t Memory::carve(size_t bytes) {
       if (size < bytes) continue;
       arena.free.erase(it);
       if (size > bytes) arena.free[address + bytes] = size - bytes;
+      kept_bytes_ -= std::min(kept_bytes_, bytes);
       return address;
     }
     return 0;
@@ -238,6 +262,8 @@ void Memory::give_back(const Allocation& allocation) {
     if (file != files_.end()) {
       close(file->second);
       files_.erase(file);
+    } else if (keep_mapping(allocation)) {
+      return;
     }
     munmap(reinterpret_cast<void*>(allocation.base), round_up(allocation.bytes, kPage));
     return;
@@ -245,7 +271,11 @@ void Memory::give_back(const Allocation& allocation) {
   size_t size = round_up(allocation.bytes, kAlignment);
   uintptr_t begin = round_up(allocation.base, kPage);
   uintptr_t end = (allocation.base + size) / kPage * kPage;
-  if (end > begin) madvise(reinterpret_cast<void*>(begin), end - begin, MADV_DONTNEED);
+  if (kept_bytes_ + size <= kMostKeptPageBytes) {
+    kept_bytes_ += size;
+  } else if (end > begin) {
+    madvise(reinterpret_cast<void*>(begin), end - begin, MADV_DONTNEED);
+  }
   auto arena = std::prev(arenas_.upper_bound(allocation.base));
   auto& free = arena->second.free;
   auto it = free.emplace(allocation.base, size).first;

@@ -49,6 +49,9 @@ struct SharedPages {
   size_t offset;
 };
 
+// Pages of freed device memory that are kept for the next allocation, contents included.
+constexpr size_t kMostKeptPageBytes = size_t{256} << 20;
+
 class Memory {
  public:
   // Reserves addresses for `bytes` of device memory; pages come when they are touched. With
@@ -93,6 +96,8 @@ class Memory {
   };
 
   uintptr_t carve(size_t bytes);
+  uintptr_t take_mapping(size_t bytes);
+  bool keep_mapping(const Allocation& allocation);
   void give_back(const Allocation& allocation);
   bool overlaps(uintptr_t base, size_t bytes) const;
 
@@ -101,6 +106,8 @@ class Memory {
   std::map<uintptr_t, Allocation> retired_;
   std::map<uintptr_t, Arena> arenas_;
   std::map<uintptr_t, int> files_;  // of shared allocations with a mapping of their own
+  std::multimap<size_t, uintptr_t> kept_mappings_;  // by bytes; nobody can touch them
+  size_t kept_bytes_ = 0;                           // of these and of free blocks in arenas
   uint64_t next_id_ = 1;
 };
 

@@ -50,7 +50,7 @@ TEST(Memory, FindsOnlyRangesWithinOneAllocation) {
 TEST(Memory, AScaledAllocationRepeatsItsPages) {
   Memory memory;
   auto scaled = memory.allocate(16 << 20, 16 << 20, 1 << 20, 0, &a_context);
-  auto* bytes = reinterpret_cast<char*>(scaled->base);
+  auto* bytes = reinterpret_cast<volatile char*>(scaled->base);
   bytes[5] = 42;
   EXPECT_EQ(bytes[(15 << 20) + 5], 42);
   EXPECT_EQ(scaled->backing_bytes, size_t{1} << 20);
@@ -63,6 +63,26 @@ TEST(Memory, WhatAContextHoldsGoesWithIt) {
   EXPECT_EQ(memory.release_all(&a_context), 512u);
   EXPECT_FALSE(memory.find(mine, 1));
   EXPECT_TRUE(memory.find(other, 1));
+}
+
+TEST(Memory, FreedPagesAreFoundAgainUpToTheirBound) {
+  Memory memory;
+  constexpr size_t kBytes = size_t{64} << 20;
+  auto allocate = [&] { return memory.allocate(kBytes, kBytes, kBytes, 0, &a_context)->base; };
+  uintptr_t first = allocate();
+  *reinterpret_cast<volatile int*>(first) = 7;
+  EXPECT_TRUE(memory.release(first, MemoryKind::kDevice));
+  EXPECT_EQ(allocate(), first);
+  EXPECT_EQ(*reinterpret_cast<volatile int*>(first), 7);
+  std::vector<uintptr_t> bases = {first};
+  for (int i = 0; i < 4; i++) bases.push_back(allocate());
+  for (uintptr_t base : bases) {
+    *reinterpret_cast<volatile int*>(base) = 8;
+    EXPECT_TRUE(memory.release(base, MemoryKind::kDevice));
+  }
+  int found = 0;
+  for (int i = 0; i < 5; i++) found += *reinterpret_cast<volatile int*>(allocate()) == 8;
+  EXPECT_EQ(found, 4) << "256 MiB of 320";
 }
 
 }  // namespace

@@ -79,7 +79,7 @@ struct GraphFree {
 
 using Operation = std::variant<Empty, KernelLaunch, Copy, Fill, HostCall, StreamCallback,
                                EventRecord, EventWait, MemoryFree, MemoryOperations,
-                               GraphAllocation, GraphFree, GraphLaunch, MemoryMoves>;
+                               GraphAllocation, GraphFree, GraphLaunch, MemoryMoves, CopyBatch>;
 
 // Puts the operation into the stream: behind what was put there before, and behind what the legacy
 // stream imposes. `end`, if given, is its completion, for callers that wait. While the stream

@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cmath>
 #include <cstdio>
 #include <cstring>
 #include <set>
@@ -13,6 +14,8 @@
 namespace lambent::emulated_cuda {
 
 namespace {
+
+uint64_t round_to(uint64_t bytes, uint64_t unit) { return (bytes + unit - 1) & ~(unit - 1); }
 
 std::mutex g_mutex;                        // guards the making of g_process
 std::atomic<Process*> g_process{nullptr};  // never freed: threads of the driver outlive main
@@ -132,6 +135,8 @@ void Process::destroy_context(std::shared_ptr<Context> context) {
   pools.forget(handle);
   managed.forget(handle);
   peers.forget(handle);
+  mipmapped_arrays.remove_if([&](auto& array) { return array.whole->context == handle; });
+  arrays.remove_if([&](Array& array) { return array.context == handle; });
   graph_memory.forget(handle);
   uint64_t freed = memory.release_all(handle) + spec(context->device).context_bytes;
   auto gone = modules.remove_if([&](Module& module) { return module.context == handle; });
@@ -165,6 +170,26 @@ void Process::uncount_bytes(int device_index, uint64_t bytes) {
   Node::Guard guard(*node);
   uint64_t& mine = guard->rows[row].bytes[device_index];
   mine -= std::min(mine, bytes);
+}
+
+CUresult Process::allocate_device(Context& context, size_t bytes, CUdeviceptr* address) {
+  if (!address || bytes == 0) return CUDA_ERROR_INVALID_VALUE;
+  if (bytes > spec(context.device).memory_bytes) return CUDA_ERROR_OUT_OF_MEMORY;
+  uint64_t counted = round_to(bytes, spec(context.device).allocation_granularity);
+  if (!count_bytes(context.device, counted)) {
+    pools.trim_all();
+    if (!count_bytes(context.device, counted)) return CUDA_ERROR_OUT_OF_MEMORY;
+  }
+  double scale = settings.model_mode ? node->spec().memory_scale : 1.0;
+  size_t backing = static_cast<size_t>(std::ceil(bytes / std::max(1.0, scale)));
+  auto allocation = memory.allocate(bytes, counted, backing, context.device, &context);
+  if (!allocation) {
+    uncount_bytes(context.device, counted);
+    return CUDA_ERROR_OUT_OF_MEMORY;
+  }
+  node->spend(spec(context.device).allocation_ns);
+  *address = allocation->base;
+  return CUDA_SUCCESS;
 }
 
 bool Process::free_device_memory(CUdeviceptr address) {

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "cuda_abi/driver_types.h"
+#include "emulated_cuda/arrays.h"
 #include "emulated_cuda/block_pool.h"
 #include "emulated_cuda/capture.h"
 #include "emulated_cuda/graph_exec.h"
@@ -189,6 +190,8 @@ class Process {
   // Counts device memory of this process; false if the device has not that much left.
   bool count_bytes(int device, uint64_t bytes);
   void uncount_bytes(int device, uint64_t bytes);
+  // Device memory of a context, counted; CUDA_ERROR_OUT_OF_MEMORY if there is not so much.
+  CUresult allocate_device(Context& context, size_t bytes, CUdeviceptr* address);
   // Gives an allocation of device memory back; false if none begins at this address.
   bool free_device_memory(CUdeviceptr address);
 
@@ -208,6 +211,8 @@ class Process {
   std::shared_ptr<Backing> backing = std::make_shared<Backing>();  // as the memory made of it lives
   BlockPool blocks;
   Handles<Context> contexts;
+  Handles<Array> arrays;
+  Handles<MipmappedArray> mipmapped_arrays;
   Handles<Stream> streams;
   Handles<Event> events;
   Handles<Module> modules;
