@@ -74,6 +74,13 @@ TEST(NvmlAbi, LayoutsAreThoseOfTheLibrary) {
   EXPECT_EQ(sizeof(nvmlProcessInfo_v1_t), 16u);
   EXPECT_EQ(sizeof(nvmlProcessInfo_t), 24u);
   EXPECT_EQ(sizeof(nvmlPciInfo_t), 68u);
+  EXPECT_EQ(sizeof(nvmlEventData_t), 32u);
+  EXPECT_EQ(sizeof(nvmlGpuInstanceProfileInfo_t), 48u);
+  EXPECT_EQ(sizeof(nvmlGpuInstanceProfileInfo_v2_t), 152u);
+  EXPECT_EQ(sizeof(nvmlGpuInstanceInfo_t), 24u);
+  EXPECT_EQ(sizeof(nvmlComputeInstanceProfileInfo_t), 36u);
+  EXPECT_EQ(sizeof(nvmlComputeInstanceInfo_t), 32u);
+  EXPECT_EQ(sizeof(nvmlDeviceAttributes_t), 40u);
 }
 
 }  // namespace

@@ -15,11 +15,37 @@ bool valid_flags(unsigned flags) {
          (schedule == 0 || (schedule & (schedule - 1)) == 0);
 }
 
-CUresult create(CUcontext* out, unsigned flags, CUdevice device) {
+// The multiprocessors that the parameters allow, rounded up to what the hardware knows; 0 without
+// parameters. The last of several counts.
+CUresult read_affinity(const Process& process, const CUexecAffinityParam* parameters, int count,
+                       CUdevice device, int* affinity) {
+  int partition;
+  if (CUresult result = process.device_of(device, &partition)) return result;
+  if (count < 0 || (count > 0 && !parameters)) return CUDA_ERROR_INVALID_VALUE;
+  *affinity = 0;
+  for (int i = 0; i < count; i++) {
+    if (parameters[i].type != CU_EXEC_AFFINITY_TYPE_SM_COUNT || !process.mps.active) {
+      return CUDA_ERROR_UNSUPPORTED_EXEC_AFFINITY;
+    }
+    unsigned wanted = parameters[i].param.smCount.val;
+    if (wanted == 0) return CUDA_ERROR_INVALID_VALUE;
+    auto most = static_cast<unsigned>(process.spec(partition).multiprocessors);
+    *affinity = static_cast<int>(wanted >= most ? most : (wanted + 1) / 2 * 2);
+  }
+  return CUDA_SUCCESS;
+}
+
+CUresult create(CUcontext* out, unsigned flags, CUdevice device,
+                const CUexecAffinityParam* parameters = nullptr, int count = 0) {
   WITH_PROCESS();
   if (!out || !valid_flags(flags)) return CUDA_ERROR_INVALID_VALUE;
+  int affinity = 0;
+  if (CUresult result = read_affinity(*process, parameters, count, device, &affinity)) {
+    return result;
+  }
   Context* context;
   if (CUresult result = process->create_context(device, flags, false, &context)) return result;
+  context->affinity = affinity;
   context_stack().push_back(context);
   *out = as_handle(context);
   return CUDA_SUCCESS;
@@ -38,21 +64,21 @@ CUresult cuCtxCreate_v2(CUcontext* context, unsigned int flags, CUdevice device)
 
 CUresult cuCtxCreate_v3(CUcontext* context, CUexecAffinityParam* affinity, int count,
                         unsigned int flags, CUdevice device) {
-  if (affinity || count) return CUDA_ERROR_UNSUPPORTED_EXEC_AFFINITY;
-  return create(context, flags, device);
+  return create(context, flags, device, affinity, count);
 }
 
 CUresult cuCtxCreate_v4(CUcontext* context, CUctxCreateParams* parameters, unsigned int flags,
                         CUdevice device) {
-  if (parameters && parameters->numExecAffinityParams) return CUDA_ERROR_UNSUPPORTED_EXEC_AFFINITY;
-  if (parameters && parameters->cigParams) return CUDA_ERROR_NOT_SUPPORTED;
-  return create(context, flags, device);
+  if (!parameters) return create(context, flags, device);
+  if (parameters->cigParams) return CUDA_ERROR_NOT_SUPPORTED;
+  return create(context, flags, device, parameters->execAffinityParams,
+                parameters->numExecAffinityParams);
 }
 
 CUresult cuCtxDestroy_v2(CUcontext handle) {
   WITH_PROCESS();
   std::shared_ptr<Context> context = process->contexts.find(handle);
-  if (!context || context->primary) return CUDA_ERROR_INVALID_CONTEXT;
+  if (!context || context->primary || context->green) return CUDA_ERROR_INVALID_CONTEXT;
   process->contexts.remove(handle);
   auto& stack = context_stack();
   if (!stack.empty() && stack.back() == context.get()) stack.pop_back();
@@ -153,12 +179,22 @@ CUresult cuCtxGetApiVersion(CUcontext handle, unsigned int* version) {
   return CUDA_SUCCESS;
 }
 
+namespace {
+// A primary context stands for its green contexts too.
+void synchronize_all(Process& process, Context& context) {
+  synchronize(context);
+  for (const auto& green : process.green_contexts.all()) {
+    if (green->context->root.get() == &context) synchronize(*green->context);
+  }
+  process.pools.observe();
+}
+}  // namespace
+
 CUresult cuCtxSynchronize(void) {
   WITH_CONTEXT();
   if (CUresult result = refuse_if_context_captures(*process, *context)) return result;
-  synchronize(*context);
-  process->pools.observe();
-  return context->error();
+  synchronize_all(*process, *context);
+  return process->health_of(*context);
 }
 
 CUresult cuCtxSynchronize_v2(CUcontext handle) {
@@ -167,9 +203,20 @@ CUresult cuCtxSynchronize_v2(CUcontext handle) {
   std::shared_ptr<Context> context;
   if (CUresult result = find(*process, handle, &context)) return result;
   if (CUresult result = refuse_if_context_captures(*process, *context)) return result;
-  synchronize(*context);
-  process->pools.observe();
-  return context->error();
+  synchronize_all(*process, *context);
+  return process->health_of(*context);
+}
+
+CUresult cuCtxGetExecAffinity(CUexecAffinityParam* parameter, CUexecAffinityType type) {
+  WITH_CONTEXT();
+  if (!parameter) return CUDA_ERROR_INVALID_VALUE;
+  if (type != CU_EXEC_AFFINITY_TYPE_SM_COUNT) return CUDA_ERROR_UNSUPPORTED_EXEC_AFFINITY;
+  int most = process->spec(context->device).multiprocessors;
+  int limit = mps_limit(process->mps, most);
+  if (context->affinity > 0) limit = context->affinity;
+  parameter->type = type;
+  parameter->param.smCount.val = static_cast<unsigned>(limit > 0 ? limit : most);
+  return CUDA_SUCCESS;
 }
 
 CUresult cuCtxGetLimit(size_t* value, CUlimit limit) {

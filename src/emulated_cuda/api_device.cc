@@ -209,6 +209,17 @@ CUresult cuDeviceGetAttribute(int* value, CUdevice_attribute attribute, CUdevice
   if (!value || !known_attribute(attribute)) return CUDA_ERROR_INVALID_VALUE;
   if (CUresult result = process->device_of(device, &index)) return result;
   *value = attribute_of(process->spec(index), index, attribute);
+  int limit = mps_limit(process->mps, process->spec(index).multiprocessors);
+  if (attribute == CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT && limit > 0) *value = limit;
+  return CUDA_SUCCESS;
+}
+
+CUresult cuDeviceGetExecAffinitySupport(int* supported, CUexecAffinityType type, CUdevice device) {
+  WITH_PROCESS();
+  int index;
+  if (!supported || type != CU_EXEC_AFFINITY_TYPE_SM_COUNT) return CUDA_ERROR_INVALID_VALUE;
+  if (CUresult result = process->device_of(device, &index)) return result;
+  *supported = process->mps.active;
   return CUDA_SUCCESS;
 }
 

@@ -17,7 +17,9 @@ CUresult launch_on(CUfunction handle, const emulated_launch& shape, CUstream str
   if (!launch.function) return CUDA_ERROR_INVALID_HANDLE;
   // The function and the stream must be of one context, and the current one at that.
   void* own = launch.function->module->context;
-  if (context.get() != context_stack().back() || (own && own != context.get())) {
+  // Green contexts count as the primary one.
+  bool own_root = !own || same_root(*process, own, context.get());
+  if (!own_root || !same_root(*process, context.get(), context_stack().back())) {
     return CUDA_ERROR_INVALID_HANDLE;
   }
   for (const CUlaunchAttribute& attribute : attributes) {

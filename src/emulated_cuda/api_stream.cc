@@ -30,7 +30,7 @@ CUresult record(CUevent handle, CUstream stream_handle, unsigned flags) {
   WITH_STREAM(stream_handle);
   auto event = find_event(*process, handle);
   if (!event) return CUDA_ERROR_INVALID_HANDLE;
-  if (event->context != stream->context) return CUDA_ERROR_INVALID_HANDLE;
+  if (!same_root(*process, event->context, stream->context)) return CUDA_ERROR_INVALID_HANDLE;
   return enqueue(*process, context, stream,
                  EventRecord{std::move(event), flags == CU_EVENT_RECORD_EXTERNAL});
 }
@@ -58,9 +58,11 @@ CUresult cuStreamCreateWithPriority(CUstream* stream, unsigned int flags, int pr
 
 CUresult cuStreamDestroy_v2(CUstream handle) {
   WITH_PROCESS();
-  auto stream = process->streams.remove(handle);
+  auto stream = process->streams.find(handle);
   if (!stream) return CUDA_ERROR_INVALID_HANDLE;
+  if (!process->contexts.find(stream->context)) return CUDA_ERROR_CONTEXT_IS_DESTROYED;
   if (stream->capturing) abandon_capture(*process, stream);
+  if (!process->streams.remove(handle)) return CUDA_ERROR_INVALID_HANDLE;
   stream->close();
   return CUDA_SUCCESS;
 }
@@ -71,14 +73,14 @@ CUresult cuStreamSynchronize(CUstream handle) {
   if (!stream->is_legacy()) {
     stream->wait();
     process->pools.observe();
-    return context->error();
+    return process->health_of(*context);
   }
   // Whatever the legacy stream would have to wait for.
   CompletionPtr end;
   if (CUresult result = enqueue(*process, context, stream, Empty{}, &end)) return result;
   end->wait();
   process->pools.observe();
-  return context->error();
+  return process->health_of(*context);
 }
 
 CUresult cuStreamQuery(CUstream handle) {

@@ -282,6 +282,9 @@ VARIANT cuStreamGetFlags_ptsz(CUstream s, unsigned int* flags) {
 VARIANT cuStreamGetCtx_ptsz(CUstream s, CUcontext* context) {
   return cuStreamGetCtx(per_thread(s), context);
 }
+VARIANT cuStreamGetCtx_v2_ptsz(CUstream s, CUcontext* context, CUgreenCtx* green) {
+  return cuStreamGetCtx_v2(per_thread(s), context, green);
+}
 VARIANT cuStreamGetId_ptsz(CUstream s, unsigned long long* id) {
   return cuStreamGetId(per_thread(s), id);
 }

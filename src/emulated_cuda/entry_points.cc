@@ -83,6 +83,24 @@ void sleep_for(int64_t ns) {
   }
 }
 
+void strike(const emulated_node::Fault& fault) {
+  Process* process = nullptr;
+  if (Process::get(&process)) return;  // no node yet: cuInit will see to it
+  if (!Node::Guard(*process->node).strike(fault)) {
+    log_refusal("EMULATED_CUDA_FAULTS", "a fault strikes a device that the node does not have");
+  }
+}
+
+bool is_about_call(const emulated_node::Fault& fault) {
+  return fault.action == emulated_node::FaultAction::kFail ||
+         fault.action == emulated_node::FaultAction::kDelay;
+}
+
+std::vector<emulated_node::Fault>& faults_at_once() {
+  static auto* faults = new std::vector<emulated_node::Fault>;
+  return *faults;
+}
+
 // The environment's wishes, in force before the program's first call.
 bool read_wishes() {
   emulated_node::Settings settings = emulated_node::read_settings();
@@ -101,6 +119,10 @@ const bool g_wishes_read = read_wishes();  // when the library is loaded
 bool add_faults(const std::vector<emulated_node::Fault>& plan, std::string* error) {
   std::lock_guard lock(g_mutex);
   for (const emulated_node::Fault& fault : plan) {
+    if (fault.call.empty()) {
+      faults_at_once().push_back(fault);
+      continue;
+    }
     unsigned slot = g_fault_count.load();
     if (slot == emulated_node::kMaxFaults) {
       *error = "too many faults";
@@ -121,6 +143,22 @@ bool add_faults(const std::vector<emulated_node::Fault>& plan, std::string* erro
     divert();
   }
   return true;
+}
+
+void take_up_faults(Process& process) {
+  std::string text, error;
+  {
+    Node::Guard guard(*process.node);
+    text = guard->fault_plan;
+  }
+  std::vector<emulated_node::Fault> plan;
+  if (!text.empty() && emulated_node::parse_fault_plan(text, &plan, &error)) {
+    add_faults(plan, &error);
+  }
+  if (!error.empty()) log_refusal("the fault plan of the node", error.c_str());
+  std::lock_guard lock(g_mutex);
+  for (const emulated_node::Fault& fault : faults_at_once()) strike(fault);
+  faults_at_once().clear();
 }
 
 void count_calls(const std::string& path) {
@@ -147,6 +185,7 @@ int emulated_cuda_divert(unsigned call) {
     if (!strikes(armed.fault, number)) continue;
     if (armed.fault.action == FaultAction::kDelay) sleep_for(armed.fault.delay_ns);
     if (armed.fault.action == FaultAction::kFail && answer < 0) answer = armed.fault.code;
+    if (!is_about_call(armed.fault)) strike(armed.fault);
   }
   return answer;
 }

@@ -13,6 +13,11 @@ namespace lambent::emulated_cuda {
 // not have is refused with a reason.
 bool add_faults(const std::vector<emulated_node::Fault>& plan, std::string* error);
 
+class Process;
+// Puts into force what the plan of the node says, and strikes the devices that the plan of the
+// process strikes at once. For cuInit.
+void take_up_faults(Process& process);
+
 // Counts every call from now on; when the process exits, its counts are appended to the file.
 void count_calls(const std::string& path);
 

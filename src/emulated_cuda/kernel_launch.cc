@@ -32,7 +32,8 @@ KernelDemand demand_of(Process& process, const Context& context, const KernelLau
                                        static_cast<uint64_t>(spec.multiprocessors));
   uint64_t per_wave = resident * spec.multiprocessors;
   KernelDemand demand{};
-  demand.context = (process.generation << 20) + context.id;
+  demand.priority = whole.priority;
+  confine(process, context, &demand);
   demand.process = process.row;
   demand.multiprocessors = static_cast<uint32_t>(wanted);
   demand.duration_ns =
@@ -46,11 +47,15 @@ KernelDemand demand_of(Process& process, const Context& context, const KernelLau
   return demand;
 }
 
-uint64_t enter_model(Process& process, int device, const KernelDemand& demand) {
+// A kernel that begins on a stuck device would take this long.
+constexpr int64_t kNever_ns = int64_t{1} << 60;
+
+uint64_t enter_model(Process& process, int device, KernelDemand demand) {
   for (;;) {
     {
       Node::Guard guard(*process.node);
       guard.reap(false);
+      if (guard->devices[device_of_partition(device)].health.stuck) demand.duration_ns = kNever_ns;
       if (uint64_t ticket = start(guard.model(device), demand)) {
         ThreadClock::release();  // the model knows what comes
         return ticket;
@@ -64,7 +69,8 @@ uint64_t enter_model(Process& process, int device, const KernelDemand& demand) {
 
 // Waits for the kernel's modelled end. Others may join or die meanwhile, so the prediction is asked
 // again after every sleep.
-int64_t leave_model(Process& process, int device, uint64_t ticket) {
+int64_t leave_model(Process& process, const Context& context, uint64_t ticket) {
+  int device = context.device;
   const auto shortest_sleep_ns =
       static_cast<int64_t>(kShortestSleep_ns * process.node->spec().time_scale);
   {
@@ -78,6 +84,7 @@ int64_t leave_model(Process& process, int device, uint64_t ticket) {
       DeviceModel& model = guard.model(device);
       if (active_kernels(model) > 1) guard.reap(false);
       int64_t finish_ns = finished_at(model, ticket);
+      if (process.health_of(context)) finish_ns = guard.now_ns();  // its device is gone
       if (finish_ns >= 0) {
         ThreadClock::hold(finish_ns);  // before the model goes on
         remove(model, ticket);
@@ -196,6 +203,7 @@ CUresult run_body(Process& process, Context& context, const KernelLaunch& launch
 int64_t perform(Process& process, Context& context, const KernelLaunch& launch, int64_t begin_ns) {
   void** parameters = const_cast<void**>(launch.parameters->pointers.data());
   begin_ns = std::max(begin_ns, launch.ready_ns);
+  if (process.health_of(context)) return begin_ns;
   begin_ns = process.managed.before_kernel(context, launch, begin_ns);
   KernelDemand demand = demand_of(process, context, launch, parameters, begin_ns);
   uint64_t ticket = enter_model(process, context.device, demand);
@@ -206,7 +214,7 @@ int64_t perform(Process& process, Context& context, const KernelLaunch& launch, 
     }
     body_end_ns = process.node->now_ns();
   }
-  return std::max(leave_model(process, context.device, ticket), body_end_ns);
+  return std::max(leave_model(process, context, ticket), body_end_ns);
 }
 
 }  // namespace lambent::emulated_cuda

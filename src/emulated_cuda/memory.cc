@@ -150,6 +150,13 @@ uint64_t Memory::release_all(void* context) {
   return counted;
 }
 
+void Memory::hand_over(void* from, void* to) {
+  std::lock_guard lock(mutex_);
+  for (auto& [base, allocation] : allocations_) {
+    if (allocation.context == from) allocation.context = to;
+  }
+}
+
 void Memory::forget_module(uintptr_t base) {
   std::lock_guard lock(mutex_);
   auto it = allocations_.find(base);

@@ -78,6 +78,8 @@ class Memory {
   bool retire(uintptr_t base);
   // Takes out everything of a context, or module variables in [base, base + bytes).
   uint64_t release_all(void* context);
+  // Makes what belongs to one context belong to another.
+  void hand_over(void* from, void* to);
   void forget_module(uintptr_t base);
 
   // Moves the pages of device memory, addresses and contents unchanged, into a file that others can

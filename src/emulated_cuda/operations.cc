@@ -98,7 +98,7 @@ CUresult enqueue(Process& process, const std::shared_ptr<Context>& context,
 
 int64_t perform(Process& process, Context& context, const Operation& operation, int64_t begin_ns) {
   bool tells = std::holds_alternative<StreamCallback>(operation);
-  if (context.error() && !tells) return begin_ns;  // nothing runs any more
+  if (process.health_of(context) && !tells) return begin_ns;  // nothing runs any more
   return std::visit([&](const auto& one) { return perform(process, context, one, begin_ns); },
                     operation);
 }

@@ -9,6 +9,7 @@
 #include <cstring>
 #include <set>
 
+#include "emulated_cuda/entry_points.h"
 #include "emulated_cuda/visible_devices.h"
 
 namespace lambent::emulated_cuda {
@@ -69,12 +70,23 @@ CUresult Process::initialise() {
   }
   {
     Node::Guard guard(*process->node);
-    process->generation = guard->rows[process->row].generation;
+    ProcessRow& mine = guard->rows[process->row];
+    process->generation = mine.generation;
+    if (guard->mps_enabled) {
+      if (guard.mps_clients() >= kMostMpsClients) return CUDA_ERROR_MPS_MAX_CLIENTS_REACHED;
+      mine.mps_client = 1;
+      process->mps = mps_client(process->settings);
+    }
   }
   process->node->spend(process->node->device().init_ns);
   g_process.store(process.release(), std::memory_order_release);
   pthread_atfork(before_fork, after_fork_in_parent, after_fork_in_child);
+  take_up_faults(*g_process.load());
   return CUDA_SUCCESS;
+}
+
+bool Process::is_lost(int partition) const {
+  return Node::Guard(*node)->devices[device_of_partition(partition)].health.lost != 0;
 }
 
 CUresult Process::device_of(CUdevice ordinal, int* device) const {
@@ -97,6 +109,7 @@ Way Process::way_to_peer(int partition, int peer) const {
 CUresult Process::create_context(int ordinal, unsigned flags, bool primary, Context** out) {
   int device_index;
   if (CUresult result = device_of(ordinal, &device_index)) return result;
+  if (is_lost(device_index)) return CUDA_ERROR_UNKNOWN;
   if (!count_bytes(device_index, spec(device_index).context_bytes)) return CUDA_ERROR_OUT_OF_MEMORY;
   auto context = std::make_shared<Context>();
   context->ordinal = ordinal;
@@ -111,6 +124,8 @@ CUresult Process::create_context(int ordinal, unsigned flags, bool primary, Cont
       std::make_shared<Stream>(context.get(), CU_STREAM_DEFAULT, 0, next_id++, *holds, true);
   {
     Node::Guard guard(*node);
+    const DeviceHealth& health = guard->devices[device_of_partition(device_index)].health;
+    context->epoch = health.epoch;
     guard->rows[row].contexts[device_index]++;
   }
   node->spend(spec(device_index).context_ns);
@@ -154,8 +169,15 @@ bool Process::count_bytes(int device_index, uint64_t bytes) {
   Node::Guard guard(*node);
   guard.reap(false);
   uint64_t capacity = spec(device_index).memory_bytes;
+  uint64_t most_bytes = UINT64_MAX;
+  for (auto [ordinal, limit] : mps.most_bytes) {
+    bool meant = ordinal < static_cast<int>(visible.size()) && visible[ordinal] == device_index;
+    if (meant) most_bytes = limit;
+  }
+  uint64_t own = guard->rows[row].bytes[device_index];
   auto fits = [&] {
     uint64_t used = guard.used_bytes(device_index);
+    if (bytes > most_bytes || own > most_bytes - bytes) return false;
     return bytes <= capacity && used <= capacity - bytes;
   };
   if (!fits()) {
@@ -219,7 +241,7 @@ CUresult current(Process** process, std::shared_ptr<Context>* context) {
   auto& stack = context_stack();
   if (stack.empty() || !stack.back()) return CUDA_ERROR_INVALID_CONTEXT;
   *context = (*process)->contexts.find(stack.back());
-  return *context ? (*context)->error() : CUDA_ERROR_CONTEXT_IS_DESTROYED;
+  return *context ? (*process)->health_of(**context) : CUDA_ERROR_CONTEXT_IS_DESTROYED;
 }
 
 namespace {
@@ -262,7 +284,7 @@ CUresult resolve_stream(Process& process, CUstream handle, std::shared_ptr<Conte
   if (!*stream) return CUDA_ERROR_INVALID_HANDLE;
   if ((*stream)->context == context->get()) return CUDA_SUCCESS;
   *context = process.contexts.find((*stream)->context);
-  return *context ? (*context)->error() : CUDA_ERROR_INVALID_HANDLE;
+  return *context ? process.health_of(**context) : CUDA_ERROR_CONTEXT_IS_DESTROYED;
 }
 
 CompletionPtr submit(Process& process, Context& context, Stream& stream,
@@ -272,6 +294,8 @@ CompletionPtr submit(Process& process, Context& context, Stream& stream,
     CompletionPtr end = other.last();
     if (end && !end->done()) after.push_back(std::move(end));
   };
+  std::erase_if(context.gates, [](const CompletionPtr& gate) { return gate->done(); });
+  after.insert(after.end(), context.gates.begin(), context.gates.end());
   if (&stream == context.legacy.get()) {
     std::erase_if(context.streams, [](const auto& weak) { return weak.expired(); });
     for (const auto& weak : context.streams) {
@@ -285,16 +309,7 @@ CompletionPtr submit(Process& process, Context& context, Stream& stream,
 }
 
 void synchronize(Context& context) {
-  std::vector<CompletionPtr> ends;
-  {
-    std::lock_guard lock(context.order);
-    if (auto end = context.legacy->last()) ends.push_back(end);
-    for (const auto& weak : context.streams) {
-      auto stream = weak.lock();
-      if (auto end = stream ? stream->last() : nullptr) ends.push_back(end);
-    }
-  }
-  for (const auto& end : ends) end->wait();
+  for (const auto& end : ends_of(context)) end->wait();
 }
 
 void log_refusal(const char* name, const char* reason) {

@@ -19,6 +19,7 @@
 #include "emulated_cuda/interprocess.h"
 #include "emulated_cuda/managed.h"
 #include "emulated_cuda/memory.h"
+#include "emulated_cuda/partitioning.h"
 #include "emulated_cuda/peers.h"
 #include "emulated_cuda/pools.h"
 #include "emulated_cuda/stream.h"
@@ -46,6 +47,12 @@ class Handles {
     auto it = objects_.find(handle);
     return it == objects_.end() ? nullptr : it->second;
   }
+  std::vector<std::shared_ptr<T>> all() const {
+    std::lock_guard lock(mutex_);
+    std::vector<std::shared_ptr<T>> found;
+    for (const auto& [handle, object] : objects_) found.push_back(object);
+    return found;
+  }
   std::shared_ptr<T> remove(const void* handle) {
     std::lock_guard lock(mutex_);
     auto it = objects_.find(handle);
@@ -53,12 +60,6 @@ class Handles {
     auto object = std::move(it->second);
     objects_.erase(it);
     return object;
-  }
-  std::vector<std::shared_ptr<T>> all() const {
-    std::lock_guard lock(mutex_);
-    std::vector<std::shared_ptr<T>> found;
-    for (const auto& [handle, object] : objects_) found.push_back(object);
-    return found;
   }
   template <class Predicate>
   std::vector<std::shared_ptr<T>> remove_if(Predicate predicate) {
@@ -80,6 +81,9 @@ class Handles {
   std::unordered_map<const void*, std::shared_ptr<T>> objects_;
 };
 
+// Adds to the priority of what a client of MPS below normal priority runs.
+constexpr int kBelowNormalPriority = 16;
+
 struct Context {
   int ordinal;  // as the program sees it
   int device;   // in the node
@@ -89,11 +93,18 @@ struct Context {
   unsigned api_version = 0;
   size_t limits[CU_LIMIT_MAX] = {};
   CUfunc_cache cache = CU_FUNC_CACHE_PREFER_NONE;
+  // Of a green context: the primary one that it is part of, and what its kernels may run on.
+  std::shared_ptr<Context> root;
+  const GreenContext* green = nullptr;
+  MultiprocessorSet members{};  // empty: all
+  uint32_t epoch = 0;           // of its device, when it was made
+  int affinity = 0;             // most multiprocessors, under MPS; 0: no limit
 
   // Guards the order in which work enters the streams of this context, and the list of them.
   std::mutex order;
   std::shared_ptr<Stream> legacy;
   std::vector<std::weak_ptr<Stream>> streams;
+  std::vector<CompletionPtr> gates;  // what all later work waits for
 
   // What went wrong on the device: from then on every call says so, until the context is gone.
   CUresult error() const { return static_cast<CUresult>(error_.load(std::memory_order_relaxed)); }
@@ -177,6 +188,7 @@ class Process {
   // What a device of the node is like.
   const DeviceSpec& spec(int device) const { return node->spec_of(device); }
   CUresult device_of(CUdevice ordinal, int* device) const;
+  bool is_lost(int partition) const;
   int ordinal_of(int device) const;  // -1: the program does not see it
   // How the partition reaches the memory of another; kStaged: through the host only.
   Way way_to_peer(int partition, int peer) const;
@@ -184,6 +196,11 @@ class Process {
     return way_to_peer(partition, peer) != Way::kStaged;
   }
 
+  // What went wrong in the context, or befell its device after it was made: then every call says so.
+  CUresult health_of(const Context& context) const {
+    if (node->epoch(context.device) == context.epoch) return context.error();
+    return static_cast<CUresult>(node->death_reason(context.device));
+  }
   CUresult create_context(int ordinal, unsigned flags, bool primary, Context** context);
   void destroy_context(std::shared_ptr<Context> context);
 
@@ -200,7 +217,8 @@ class Process {
   std::unique_ptr<ClockHolds> holds;
   uint32_t row = kNobody;
   uint64_t generation = 0;
-  std::vector<int> visible;  // device of each ordinal
+  std::vector<int> visible;  // partition of each ordinal
+  MpsClient mps;
 
   Memory memory;
   VirtualMemory virtual_memory{memory};
@@ -224,6 +242,8 @@ class Process {
   std::atomic<int> open_captures{0};
   UserReferences user_references;  // the program's; under the lock of the graphs
   std::unordered_map<const void*, std::weak_ptr<UserObject>> user_objects;  // likewise
+  Handles<GreenContext> green_contexts;
+  Handles<ResourceDescriptor> descriptors;
   std::mutex primary_mutex;
   Primary primaries[kMaxPartitions];
   std::atomic<uint64_t> next_id{1};

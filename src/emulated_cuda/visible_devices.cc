@@ -31,6 +31,7 @@ int meant(Node& node, Node::Guard& guard, const std::string& entry) {
                                      : entry.size() > 4 && uuid.starts_with(entry);
     if (by_uuid || (!is_mig(partition) && entry == std::to_string(partition))) found = partition;
   }
+  if (found >= 0 && guard->devices[device_of_partition(found)].health.lost) return -1;
   if (found < 0 || is_mig(found) || !guard->devices[found].mig.enabled) return found;
   for (int partition : partitions) {
     if (is_mig(partition) && device_of_partition(partition) == found) return partition;
@@ -45,6 +46,9 @@ std::vector<int> visible_partitions(const Settings& settings, Node& node) {
   std::vector<int> chosen;
   if (!settings.visible_devices_set) {
     std::vector<int> partitions = guard.partitions();
+    std::erase_if(partitions, [&](int partition) {
+      return guard->devices[device_of_partition(partition)].health.lost != 0;
+    });
     for (int partition : partitions) {
       if (!is_mig(partition) && !guard->devices[partition].mig.enabled) chosen.push_back(partition);
     }

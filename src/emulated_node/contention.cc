@@ -12,6 +12,7 @@ constexpr int kMostEvents = 2 * kMaxKernels;  // each kernel begins and ends onc
 struct Rates {
   int count = 0;
   int index[kMaxKernels];
+  int granted[kMaxKernels];  // multiprocessors
   double rate[kMaxKernels];
 };
 
@@ -21,34 +22,68 @@ bool runs_before(const ModelKernel& a, const ModelKernel& b) {
   return a.sequence != b.sequence ? a.sequence < b.sequence : a.ticket < b.ticket;
 }
 
-// The speed of every running kernel, in work done per nanosecond.
-Rates rates_of(const DeviceModel& model) {
+// What is left of the device for the kernels of one group, while they are served in order.
+struct GroupShare {
+  uint64_t group;
+  MultiprocessorSet free;
+  MultiprocessorSet confined;  // to which some kernel of the group is confined
+};
+
+// How many multiprocessors the kernel's client may still take.
+int within_limit(const DeviceModel& model, const Rates& rates, int served,
+                 const ModelKernel& kernel) {
+  if (kernel.limit == 0) return kMostMultiprocessors;
+  int taken = 0;
+  for (int i = 0; i < served; i++) {
+    const ModelKernel& other = model.kernels[rates.index[i]];
+    if (other.client == kernel.client && other.group == kernel.group) taken += rates.granted[i];
+  }
+  return std::max(0, static_cast<int>(kernel.limit) - taken);
+}
+
+MultiprocessorSet grant(GroupShare& share, const ModelKernel& kernel, int most) {
+  bool anywhere = kernel.allowed.empty();
+  MultiprocessorSet open = anywhere ? share.free : share.free & kernel.allowed;
+  MultiprocessorSet taken = (anywhere ? open - share.confined : open).lowest(most);
+  int missing = most - taken.count();
+  if (anywhere && missing > 0) taken = taken | (open - taken).lowest(missing);
+  share.free = share.free - taken;
+  return taken;
+}
+
+// The speed of every running kernel, in work done per nanosecond; tells what `wanted_ticket` holds.
+Rates rates_of(const DeviceModel& model, uint64_t wanted_ticket = 0,
+               MultiprocessorSet* held = nullptr) {
   Rates rates;
   for (int i = 0; i < kMaxKernels; i++) {
     if (model.kernels[i].state == KernelState::kRunning) rates.index[rates.count++] = i;
   }
   std::sort(rates.index, rates.index + rates.count,
             [&](int a, int b) { return runs_before(model.kernels[a], model.kernels[b]); });
-  uint64_t contexts[kMaxKernels];
-  int32_t free[kMaxKernels];
-  int context_count = 0;
+  GroupShare shares[kMaxKernels];
+  int share_count = 0, share_of[kMaxKernels];
   for (int i = 0; i < rates.count; i++) {
     const ModelKernel& kernel = model.kernels[rates.index[i]];
-    int slot =
-        static_cast<int>(std::find(contexts, contexts + context_count, kernel.context) - contexts);
-    if (slot == context_count) {
-      contexts[context_count] = kernel.context;
-      free[context_count++] = model.multiprocessors;
+    int slot = 0;
+    while (slot < share_count && shares[slot].group != kernel.group) slot++;
+    if (slot == share_count) {
+      shares[share_count++] = {kernel.group, MultiprocessorSet::first(model.multiprocessors), {}};
     }
-    int32_t wanted = std::max<int32_t>(
-        1, std::min<int32_t>(static_cast<int32_t>(kernel.wanted), model.multiprocessors));
-    int32_t granted = std::min(wanted, free[slot]);
-    free[slot] -= granted;
-    rates.rate[i] = static_cast<double>(granted) / wanted;
+    share_of[i] = slot;
+    shares[slot].confined = shares[slot].confined | kernel.allowed;
   }
-  double share = context_count < 2
+  for (int i = 0; i < rates.count; i++) {
+    const ModelKernel& kernel = model.kernels[rates.index[i]];
+    int wanted = std::clamp(static_cast<int>(kernel.wanted), 1, std::max(1, model.multiprocessors));
+    int most = std::min(wanted, within_limit(model, rates, i, kernel));
+    MultiprocessorSet taken = grant(shares[share_of[i]], kernel, most);
+    if (held && kernel.ticket == wanted_ticket) *held = taken;
+    rates.granted[i] = taken.count();
+    rates.rate[i] = static_cast<double>(rates.granted[i]) / wanted;
+  }
+  double share = share_count < 2
                      ? 1.0
-                     : 1.0 / (context_count * (1.0 + model.context_penalty * (context_count - 1)));
+                     : 1.0 / (share_count * (1.0 + model.context_penalty * (share_count - 1)));
   for (int i = 0; i < rates.count; i++) rates.rate[i] *= share;
   return rates;
 }
@@ -138,7 +173,10 @@ uint64_t start(DeviceModel& model, const KernelDemand& demand) {
                             [](const ModelKernel& k) { return k.state == KernelState::kFree; });
   if (slot == model.kernels + kMaxKernels) return 0;
   slot->ticket = ++model.next_ticket;
-  slot->context = demand.context;
+  slot->group = demand.group;
+  slot->client = demand.client;
+  slot->limit = demand.limit;
+  slot->allowed = demand.allowed;
   slot->process = demand.process;
   slot->wanted = demand.multiprocessors;
   slot->remaining_ns = static_cast<double>(std::max<int64_t>(1, demand.duration_ns));
@@ -228,6 +266,12 @@ int active_kernels(const DeviceModel& model) {
   return static_cast<int>(std::count_if(
       model.kernels, model.kernels + kMaxKernels,
       [](const ModelKernel& kernel) { return kernel.state == KernelState::kRunning; }));
+}
+
+MultiprocessorSet held_by(const DeviceModel& model, uint64_t ticket) {
+  MultiprocessorSet held{};
+  rates_of(model, ticket, &held);
+  return held;
 }
 
 void repair(DeviceModel& model) {

@@ -2,11 +2,12 @@
 // clock, lock or allocation. The state lies in the shared node file; whoever holds the node's lock
 // calls these functions with the present virtual time.
 //
-// Kernels of one context run side by side: in order of priority, beginning and submission each
-// takes the multiprocessors it wants from those still free, the last perhaps fewer, and runs
-// proportionally slower. Contexts take turns: with k of them active each gets
-// 1 / (k (1 + penalty (k - 1))). Between two events every rate is constant, so finishing times are
-// exact.
+// Kernels of one group (a context and its green contexts, or all clients of MPS) run side by side:
+// in order of priority, beginning and submission each takes the multiprocessors it wants from those
+// still free that it may use, the last perhaps fewer, and runs proportionally slower. Those that
+// may use all leave for last the ones to which another kernel is confined. Groups take turns: with
+// k of them active each gets 1 / (k (1 + penalty (k - 1))). Between two events every rate is
+// constant, so finishing times are exact.
 //
 // What comes after a kernel often begins at its very end, but its owner hears of the end only when
 // a thread has woken up. So the model stands still at the end of an awaited kernel until the owner
@@ -19,6 +20,8 @@
 
 #include <cstdint>
 
+#include "emulated_node/multiprocessor_set.h"
+
 namespace lambent::emulated_node {
 
 constexpr int kMaxKernels = 128;
@@ -28,7 +31,9 @@ enum class KernelState : uint32_t { kFree = 0, kRunning = 1, kFinished = 2, kAhe
 
 struct ModelKernel {
   uint64_t ticket;
-  uint64_t context;     // kernels of equal context run side by side
+  uint64_t group;       // kernels of one group run side by side
+  uint64_t client;      // whose kernels the limit concerns
+  uint32_t limit;       // of the multiprocessors that they hold together; 0: none
   uint32_t process;     // whose kernel it is, for remove_process
   uint32_t wanted;      // multiprocessors it can use
   double remaining_ns;  // work left, alone and with all that it wants
@@ -36,9 +41,10 @@ struct ModelKernel {
   int64_t finish_ns;    // when kFinished: the exact instant
   uint64_t sequence;    // order of submission, among equals
   KernelState state;
-  int32_t priority;  // lower runs first, as CUDA has it
-  uint32_t held;     // its body still runs on the host: the device counts as busy
-  uint32_t awaited;  // the model stands still at its end
+  int32_t priority;           // lower runs first, as CUDA has it
+  uint32_t held;              // its body still runs on the host: the device counts as busy
+  uint32_t awaited;           // the model stands still at its end
+  MultiprocessorSet allowed;  // empty: all
 };
 
 struct UtilizationSample {
@@ -58,7 +64,7 @@ struct DeviceModel {
 };
 
 struct KernelDemand {
-  uint64_t context;
+  uint64_t group;
   uint32_t process;
   uint32_t multiprocessors;
   int64_t duration_ns;  // alone on the device
@@ -67,6 +73,9 @@ struct KernelDemand {
   int32_t priority;
   // Its body runs on the host: not awaited before release_hold(), for that may take any time.
   bool held;
+  uint64_t client = 0;
+  uint32_t limit = 0;
+  MultiprocessorSet allowed{};
 };
 
 // Moves the model on to `now_ns`, or to the end of an awaited kernel; an earlier instant changes
@@ -94,6 +103,9 @@ void remove_process(DeviceModel& model, uint32_t process);
 int utilization_percent(const DeviceModel& model);
 
 int active_kernels(const DeviceModel& model);
+
+// What the kernel holds of its group's share at present; empty if it waits or is gone.
+MultiprocessorSet held_by(const DeviceModel& model, uint64_t ticket);
 
 // Drops what a writer that died half-way may have left invalid.
 void repair(DeviceModel& model);

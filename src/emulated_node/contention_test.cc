@@ -2,7 +2,11 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <map>
 #include <memory>
+#include <random>
+#include <vector>
 
 namespace lambent::emulated_node {
 namespace {
@@ -27,7 +31,7 @@ class Contention : public testing::Test {
   }
   static KernelDemand demand(int64_t begin_ns, uint64_t context, uint32_t multiprocessors,
                              int64_t duration_ns) {
-    return {.context = context,
+    return {.group = context,
             .process = static_cast<uint32_t>(context),
             .multiprocessors = multiprocessors,
             .duration_ns = duration_ns,
@@ -227,6 +231,94 @@ TEST_F(Contention, RepairDropsAKernelWithoutAState) {
   advance(*model, 5000);
   EXPECT_EQ(finish(a), 1000);
   EXPECT_EQ(finish(b), 5000);  // gone
+}
+
+TEST_F(Contention, AKernelIsConfinedToItsMultiprocessors) {
+  KernelDemand slice = demand(0, 1, 8, 1000);
+  slice.allowed = MultiprocessorSet::first(2);
+  uint64_t confined = start(*model, slice);
+  EXPECT_EQ(held_by(*model, confined), MultiprocessorSet::first(2));
+  EXPECT_EQ(predicted_finish(*model, confined), 4000);
+  slice.allowed = MultiprocessorSet::first(8) - MultiprocessorSet::first(2);
+  uint64_t other = start(*model, slice);
+  EXPECT_NEAR(static_cast<double>(predicted_finish(*model, confined)), 4000, 1);
+  EXPECT_NEAR(static_cast<double>(predicted_finish(*model, other)), 1000 * 8 / 6., 1);
+}
+
+TEST_F(Contention, WhoMayGoAnywhereLeavesTheConfinedTheirs) {
+  uint64_t free = launch(1, 4, 1000);
+  KernelDemand slice = demand(0, 1, 2, 1000);
+  slice.allowed = MultiprocessorSet::first(2);
+  uint64_t confined = start(*model, slice);
+  EXPECT_EQ(held_by(*model, confined).count(), 2);
+  EXPECT_EQ(held_by(*model, free).count(), 4);
+  uint64_t more = launch(1, 4, 1000);
+  EXPECT_EQ(held_by(*model, more).count(), 2);
+}
+
+TEST_F(Contention, TheKernelsOfALimitedClientShareItsLimit) {
+  KernelDemand client = demand(0, 1, 4, 1000);
+  client.client = 7;
+  client.limit = 5;
+  uint64_t a = start(*model, client), b = start(*model, client);
+  client.client = 8;
+  uint64_t c = start(*model, client);
+  EXPECT_EQ(held_by(*model, a).count(), 4);
+  EXPECT_EQ(held_by(*model, b).count(), 1);
+  EXPECT_EQ(held_by(*model, c).count(), 3);  // what is left of the device
+}
+
+// Every random set of demands: nobody holds what another of the group holds or what it must not,
+// nothing lies idle that somebody who waits could use, and the order of equal arrivals is of no
+// matter.
+TEST_F(Contention, RandomKernelsNeverShareAMultiprocessorAndNeverLeaveOneIdle) {
+  for (unsigned seed = 1; seed <= 300; seed++) {
+    SCOPED_TRACE("seed " + std::to_string(seed));
+    std::mt19937 random(seed);
+    *model = {};
+    model->multiprocessors = 1 + static_cast<int>(random() % 200);
+    MultiprocessorSet all = MultiprocessorSet::first(model->multiprocessors);
+    std::vector<KernelDemand> demands;
+    for (unsigned i = 0; i < 1 + random() % 12; i++) {
+      KernelDemand one = demand(0, 1 + random() % 2, 1 + random() % 150,
+                                static_cast<int64_t>(1 + random() % 1000));
+      one.sequence = i;
+      one.priority = -static_cast<int>(random() % 3);
+      if (random() % 2) {
+        for (uint64_t& word : one.allowed.words) word = (uint64_t{random()} << 32) | random();
+        one.allowed = one.allowed & all;
+      }
+      demands.push_back(one);
+    }
+    std::map<uint64_t, int64_t> finishes;
+    for (int order = 0; order < 2; order++) {
+      std::unique_ptr<DeviceModel> copy(new DeviceModel(*model));
+      std::map<uint64_t, uint64_t> tickets;
+      for (const KernelDemand& one : demands) tickets[one.sequence] = start(*copy, one);
+      std::map<uint64_t, MultiprocessorSet> used;
+      for (const KernelDemand& one : demands) {
+        MultiprocessorSet held = held_by(*copy, tickets[one.sequence]);
+        EXPECT_FALSE(used[one.group].intersects(held));
+        used[one.group] = used[one.group] | held;
+        EXPECT_LE(held.count(), static_cast<int>(one.multiprocessors));
+        EXPECT_TRUE((held - all).empty());
+        EXPECT_TRUE(one.allowed.empty() || (held - one.allowed).empty());
+      }
+      for (const KernelDemand& one : demands) {
+        int most = std::min<int>(static_cast<int>(one.multiprocessors), model->multiprocessors);
+        MultiprocessorSet open = one.allowed.empty() ? all : one.allowed;
+        if (held_by(*copy, tickets[one.sequence]).count() < most) {
+          EXPECT_TRUE((open - used[one.group]).empty());
+        }
+      }
+      for (auto [sequence, ticket] : tickets) {
+        int64_t finish_ns = predicted_finish(*copy, ticket);
+        if (order == 0) finishes[sequence] = finish_ns;
+        EXPECT_EQ(finish_ns, finishes[sequence]);
+      }
+      std::reverse(demands.begin(), demands.end());
+    }
+  }
 }
 
 }  // namespace

@@ -4,7 +4,7 @@
 #include <cstring>
 #include <string>
 
-#include "emulated_node/node.h"
+#include "emulated_node/emulated_gpu.h"
 
 using namespace lambent::emulated_node;
 
@@ -14,17 +14,17 @@ constexpr char kUsage[] =
     "emulated-gpu create --node FILE --config PRESET|FILE.toml [--devices N] [--time-scale X]\n"
     "                    [--memory-scale X]\n"
     "emulated-gpu show --node FILE [--json]\n"
+    "emulated-gpu mig --node FILE [--device K] on | off | list | layouts | create PROFILE[@START] "
+    "|\n"
+    "                 destroy UUID\n"
+    "emulated-gpu mps --node FILE on | off\n"
+    "emulated-gpu fault --node FILE 'lose device 0' (any fault of a plan; 'none' forgets the "
+    "plan)\n"
+    "emulated-gpu reset --node FILE [--device K]\n"
     "\n"
     "Example: emulated-gpu create --node /tmp/gpu.node --config v100-16gb --time-scale 10\n"
     "         EMULATED_CUDA_NODE=/tmp/gpu.node LD_LIBRARY_PATH=lib/emulated ./program\n"
     "Presets: v100-16gb a100-80gb a100-80gb-mig h100-80gb h200 tiny\n";
-
-struct Arguments {
-  std::string verb, node, config = "tiny";
-  double time_scale = 0, memory_scale = 0;
-  int devices = 0;
-  bool json = false;
-};
 
 bool positive(const char* text, double* value) {
   char* end = nullptr;
@@ -41,6 +41,10 @@ bool parse(int argc, char** argv, Arguments* out) {
       out->json = true;
       continue;
     }
+    if (!flag.starts_with("--")) {
+      out->words.push_back(flag);
+      continue;
+    }
     if (i + 1 == argc) return false;
     const char* value = argv[++i];
     double number = 0;
@@ -52,6 +56,8 @@ bool parse(int argc, char** argv, Arguments* out) {
       out->time_scale = number;
     } else if (flag == "--memory-scale" && positive(value, &number) && number >= 1) {
       out->memory_scale = number;
+    } else if (flag == "--device" && std::strspn(value, "0123456789") == std::strlen(value)) {
+      out->device = std::atoi(value);
     } else if (flag == "--devices" && positive(value, &number) && number <= kMaxDevices) {
       out->devices = static_cast<int>(number);
     } else {
@@ -84,6 +90,8 @@ int processes_on(const NodeState& state, int device) {
 
 void show_device(Node& node, Node::Guard& guard, int device, bool json) {
   const DeviceModel& model = guard.model(device);
+  DeviceSpec spec = guard.spec_of(device);
+  const DeviceState& whole = guard->devices[device_of_partition(device)];
   char raw[16];
   std::printf(
       json ? "%s{\"index\":%d,\"uuid\":\"%s\",\"name\":\"%s\",\"memory_total_bytes\":%llu,"
@@ -93,29 +101,17 @@ void show_device(Node& node, Node::Guard& guard, int device, bool json) {
            : "%sdevice %d  %s  %s\n  memory %llu bytes, %llu used\n  busy %lld ns, "
              "utilisation %d %%, %d kernels active, %d processes\n  links: %llu bytes to the "
              "device, %llu from it\n",
-      json && device > 0 ? "," : "", device, node.device_uuid(device, raw).c_str(),
-      node.device().name, static_cast<unsigned long long>(node.device().memory_bytes),
+      json && device > 0 ? "," : "", device, node.device_uuid(device, raw).c_str(), spec.name,
+      static_cast<unsigned long long>(spec.memory_bytes),
       static_cast<unsigned long long>(guard.used_bytes(device)),
       static_cast<long long>(model.busy_ns), utilization_percent(model), active_kernels(model),
-      processes_on(*guard, device),
-      static_cast<unsigned long long>(guard->devices[device].links.host[0].bytes),
-      static_cast<unsigned long long>(guard->devices[device].links.host[1].bytes));
+      processes_on(*guard, device), static_cast<unsigned long long>(whole.links.host[0].bytes),
+      static_cast<unsigned long long>(whole.links.host[1].bytes));
 }
 
 int show(const Arguments& arguments) {
-  std::string error;
-  FILE* exists = std::fopen(arguments.node.c_str(), "r");
-  if (!exists) {
-    std::fprintf(stderr, "emulated-gpu: there is no %s; make it with 'create'\n",
-                 arguments.node.c_str());
-    return 1;
-  }
-  std::fclose(exists);
-  auto node = Node::open(arguments.node, arguments.config, &error);
-  if (!node) {
-    std::fprintf(stderr, "emulated-gpu: %s\n", error.c_str());
-    return 1;
-  }
+  auto node = open_existing(arguments);
+  if (!node) return 1;
   Node::Guard guard(*node);
   guard.reap(true);
   const NodeSpec& spec = node->spec();
@@ -126,12 +122,30 @@ int show(const Arguments& arguments) {
     std::printf("virtual time %lld ns, time scale %g, memory scale %g\n",
                 static_cast<long long>(guard.now_ns()), spec.time_scale, spec.memory_scale);
   }
-  for (int i = 0; i < spec.device_count; i++) show_device(*node, guard, i, arguments.json);
+  for (int i : guard.partitions()) show_device(*node, guard, i, arguments.json);
   if (arguments.json) std::printf("]}\n");
   return 0;
 }
 
 }  // namespace
+
+namespace lambent::emulated_node {
+
+std::unique_ptr<Node> open_existing(const Arguments& arguments) {
+  FILE* exists = std::fopen(arguments.node.c_str(), "r");
+  if (!exists) {
+    std::fprintf(stderr, "emulated-gpu: there is no %s; make it with 'create'\n",
+                 arguments.node.c_str());
+    return nullptr;
+  }
+  std::fclose(exists);
+  std::string error;
+  auto node = Node::open(arguments.node, arguments.config, &error);
+  if (!node) std::fprintf(stderr, "emulated-gpu: %s\n", error.c_str());
+  return node;
+}
+
+}  // namespace lambent::emulated_node
 
 int main(int argc, char** argv) {
   Arguments arguments;
@@ -142,6 +156,7 @@ int main(int argc, char** argv) {
   }
   if (arguments.verb == "create") return create(arguments);
   if (arguments.verb == "show") return show(arguments);
+  if (auto status = change(arguments)) return *status;
   std::fputs(kUsage, stderr);
   return 2;
 }

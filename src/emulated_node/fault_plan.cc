@@ -2,6 +2,8 @@
 
 #include <cmath>
 #include <cstdlib>
+#include <optional>
+#include <utility>
 
 #include "cuda_abi/driver_types.h"
 
@@ -105,6 +107,39 @@ int64_t read_duration(Words& words) {
   return static_cast<int64_t>(value * scale);
 }
 
+std::optional<FaultAction> device_action(const std::string& word) {
+  for (auto [name, action] : {std::pair{"lose", FaultAction::kLose},
+                              {"corrupt", FaultAction::kCorrupt},
+                              {"stick", FaultAction::kStick},
+                              {"slow", FaultAction::kSlow},
+                              {"reset", FaultAction::kReset}}) {
+    if (word == name) return action;
+  }
+  return std::nullopt;
+}
+
+void read_device_fault(Words& words, FaultAction action, Fault* fault) {
+  fault->action = action;
+  words.expect("device");
+  std::string device = words.take("the number of a device");
+  bool number = !device.empty() && device.size() <= 2 &&
+                device.find_first_not_of("0123456789") == device.npos;
+  if (number) fault->device = std::atoi(device.c_str());
+  if (!number) words.fail("'" + device + "' is no number of a device");
+  if (action == FaultAction::kSlow) {
+    words.expect("by");
+    std::string factor = words.take("a factor");
+    char* end = nullptr;
+    fault->factor = std::strtod(factor.c_str(), &end);
+    bool good = end != factor.c_str() && *end == '\0' && fault->factor > 0 && fault->factor <= 1e6;
+    if (!good) words.fail("'" + factor + "' is no factor");
+  }
+  if (words.empty()) return;
+  words.expect("on");
+  fault->call = function_name(words);
+  read_when(words, fault);
+}
+
 Fault read_fault(Words& words) {
   Fault fault;
   std::string action = words.take("an action");
@@ -119,6 +154,8 @@ Fault read_fault(Words& words) {
     read_when(words, &fault);
     words.expect("by");
     fault.delay_ns = read_duration(words);
+  } else if (std::optional<FaultAction> known = device_action(action)) {
+    read_device_fault(words, *known, &fault);
   } else {
     words.fail("'" + action + "' is no action");
   }

@@ -5,6 +5,13 @@
 //   fail cuMemAlloc call 3 with CUDA_ERROR_OUT_OF_MEMORY
 //   fail cuLaunchKernel every 100 with CUDA_ERROR_LAUNCH_FAILED
 //   delay cuMemcpyHtoD from 5 by 200us
+//   lose device 0 on cuLaunchKernel call 7
+//   corrupt device 1
+//   stick device 0
+//   slow device 0 by 4
+//   reset device 0
+//
+// Devices are numbered as the node has them. Without "on ..." a device is struck at once.
 #pragma once
 
 #include <cstdint>
@@ -17,16 +24,19 @@ namespace lambent::emulated_node {
 constexpr size_t kMaxFaults = 64;
 constexpr size_t kMaxFaultPlanBytes = 4096;
 
-enum class FaultAction { kFail, kDelay };
+enum class FaultAction { kFail, kDelay, kLose, kCorrupt, kStick, kSlow, kReset };
 enum class FaultWhen { kCall, kEvery, kFrom };  // the n-th call, each n-th, the n-th and all later
 
 struct Fault {
   FaultAction action = FaultAction::kFail;
-  std::string call;  // the name of a function, with or without the suffix of its ABI
+  std::string
+      call;  // the name of a function, perhaps without the suffix of its ABI; empty: at once
   FaultWhen when = FaultWhen::kCall;
   uint64_t number = 1;
   int code = 0;          // kFail: what the caller gets
   int64_t delay_ns = 0;  // kDelay
+  int device = -1;       // of all that strike devices
+  double factor = 1;     // kSlow: of the time that transfers take
 
   bool operator==(const Fault&) const = default;
 };

@@ -31,6 +31,24 @@ TEST(FaultPlan, LinesBecomeFaults) {
   EXPECT_EQ(plan[2].when, FaultWhen::kFrom);
 }
 
+TEST(FaultPlan, DevicesAreStruckAtOnceOrOnACall) {
+  std::vector<Fault> plan;
+  std::string error;
+  ASSERT_TRUE(parse_fault_plan("lose device 3\nslow device 0 by 2.5 on cuLaunchKernel call 7",
+                               &plan, &error))
+      << error;
+  ASSERT_EQ(plan.size(), 2u);
+  EXPECT_EQ(plan[0].action, FaultAction::kLose);
+  EXPECT_EQ(plan[0].device, 3);
+  EXPECT_EQ(plan[0].call, "");
+  EXPECT_EQ(plan[1].factor, 2.5);
+  EXPECT_EQ(plan[1].call, "cuLaunchKernel");
+  EXPECT_EQ(plan[1].number, 7u);
+  EXPECT_EQ(mistake_in("lose device x"), "fault 1: 'x' is no number of a device");
+  EXPECT_EQ(mistake_in("slow device 0 by 0"), "fault 1: '0' is no factor");
+  EXPECT_EQ(mistake_in("stick device 0 when"), "fault 1: 'on' is missing before 'when'");
+}
+
 TEST(FaultPlan, AFaultStrikesAtTheCallsItNames) {
   auto struck = [](FaultWhen when) {
     Fault fault;

@@ -124,6 +124,7 @@ void read_node(Fields node, NodeSpec* spec) {
   spec->time_scale = node.number("time_scale");
   spec->memory_scale = node.number("memory_scale");
   spec->utilization_window_ns = node.microseconds("utilization_window_us");
+  spec->mps = node.flag("mps");
   node.refuse_unknown();
 }
 

@@ -61,6 +61,7 @@ struct NodeSpec {
   double time_scale;    // virtual seconds per real second
   double memory_scale;  // reported bytes over backing bytes, model launch mode only
   int64_t utilization_window_ns;
+  uint32_t mps;  // its processes are clients of MPS
   DeviceSpec device;
   Topology topology;
   MigSpec mig;

@@ -71,6 +71,7 @@ void initialise(NodeState& state, const NodeSpec& spec) {
   state.spec = spec;
   state.layout = sizeof(NodeState);
   state.next_generation = 1;
+  state.mps_enabled = spec.mps;
   state.epoch_real_ns = real_now_ns();
   for (int i = 0; i < kMaxDevices; i++) {
     initialise(state.partitions[i].model, spec, spec.device.multiprocessors);
@@ -254,6 +255,13 @@ void Node::Guard::reap(bool eager) {
   state.row_bound = bound;
 }
 
+namespace {
+double slowdown_of(const NodeState& state, int partition) {
+  double factor = state.devices[device_of_partition(partition)].health.slowdown;
+  return factor > 0 ? factor : 1;
+}
+}  // namespace
+
 int64_t Node::Guard::transfer(int device, Direction direction, uint64_t bytes, bool pinned,
                               int64_t begin_ns, uint32_t process) {
   const DeviceSpec& spec = node_.spec_.device;
@@ -262,6 +270,7 @@ int64_t Node::Guard::transfer(int device, Direction direction, uint64_t bytes, b
   double rate = direction == Direction::kHostToDevice ? spec.host_to_device_bytes_per_s
                                                       : spec.device_to_host_bytes_per_s;
   if (!pinned) rate *= spec.pageable_factor;
+  rate /= slowdown_of(*node_.state_, device);
   return occupy(link, nullptr, bytes, rate, begin_ns, process) + spec.link_latency_ns;
 }
 
@@ -274,13 +283,15 @@ int64_t Node::Guard::transfer_between(int from, int to, Way way, uint64_t bytes,
   const NodeSpec& spec = node_.spec_;
   Links& giver = node_.state_->devices[device_of_partition(from)].links;
   Links& taker = node_.state_->devices[device_of_partition(to)].links;
+  double slowdown = std::max(slowdown_of(*node_.state_, from), slowdown_of(*node_.state_, to));
   if (way == Way::kNvlink) {
-    return occupy(giver.peer[0], &taker.peer[1], bytes, spec.topology.nvlink_bytes_per_s, begin_ns,
-                  process) +
+    double rate = spec.topology.nvlink_bytes_per_s / slowdown;
+    return occupy(giver.peer[0], &taker.peer[1], bytes, rate, begin_ns, process) +
            spec.topology.nvlink_latency_ns;
   }
   double rate =
       std::min(spec.device.device_to_host_bytes_per_s, spec.device.host_to_device_bytes_per_s);
+  rate /= slowdown;
   LinkClock& up = giver.host[static_cast<int>(Direction::kDeviceToHost)];
   LinkClock& down = taker.host[static_cast<int>(Direction::kHostToDevice)];
   return occupy(up, &down, bytes, rate, begin_ns, process) + spec.device.link_latency_ns;

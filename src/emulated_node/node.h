@@ -15,6 +15,8 @@
 #include <vector>
 
 #include "emulated_node/contention.h"
+#include "emulated_node/fault_plan.h"
+#include "emulated_node/health.h"
 #include "emulated_node/links.h"
 #include "emulated_node/machine.h"
 #include "emulated_node/mig.h"
@@ -25,11 +27,13 @@ namespace lambent::emulated_node {
 constexpr int kMaxProcesses = 512;
 constexpr int64_t kLongestStand_ns = 500'000'000;  // real time
 static_assert(kMaxProcesses == kMaxHolders);
+constexpr int kMostMpsClients = 48;  // since Volta
 constexpr uint32_t kNobody = 0xFFFFFFFF;
 
 struct DeviceState {
   Links links;
   MigState mig;
+  DeviceHealth health;
 };
 
 // A whole device or a MIG device, by its index as mig.h has it.
@@ -45,6 +49,7 @@ struct ProcessRow {
   uint64_t generation;
   uint64_t bytes[kMaxPartitions];
   uint32_t contexts[kMaxPartitions];
+  uint32_t mps_client;
   char program[32];
 };
 
@@ -63,6 +68,9 @@ struct NodeState {
   uint64_t next_generation;
   int64_t epoch_real_ns, epoch_virtual_ns;
   int64_t last_reap_ns;
+  uint32_t mps_enabled;
+  NodeEvents events;
+  char fault_plan[kMaxFaultPlanBytes + 1];  // of processes that start from now on
   NodeSpec spec;
   uint64_t clock_slips;  // how often a hold or an awaited kernel was given up
   DeviceState devices[kMaxDevices];
@@ -112,6 +120,7 @@ class Node {
     // one GPU instance.
     uint64_t used_bytes(int partition) const;
     uint32_t contexts_on(int partition) const;
+    int mps_clients() const;
     // What there is: whole devices, and in MIG mode their compute instances.
     std::vector<int> partitions() const;
     // Changes the MIG state of a device; the instances in use cannot be destroyed, and the mode not
@@ -122,6 +131,8 @@ class Node {
     // A GPU instance and one compute instance of all of it.
     MigResult add_mig_device(int device, int profile_id, int start, int* slot);
     DeviceSpec spec_of(int partition) const;
+    // Does to a device what a fault of the plan says; false if there is no such device.
+    bool strike(const Fault& fault);
     // Queues a transfer that may begin at `begin_ns`; returns when it is through.
     int64_t transfer(int device, Direction direction, uint64_t bytes, bool pinned, int64_t begin_ns,
                      uint32_t process);
@@ -141,6 +152,19 @@ class Node {
   // Claims a row for this process; kNobody if all are taken.
   uint32_t claim_row();
   void release_row(uint32_t row);
+
+  // How often the contexts of the partition's device died, and of what the last time; without the
+  // lock.
+  uint32_t epoch(int partition) const {
+    const DeviceHealth& health = state_->devices[device_of_partition(partition)].health;
+    return __atomic_load_n(&health.epoch, __ATOMIC_ACQUIRE);
+  }
+  int death_reason(int partition) const {
+    const DeviceHealth& health = state_->devices[device_of_partition(partition)].health;
+    return __atomic_load_n(&health.reason, __ATOMIC_RELAXED);
+  }
+  // Waits until there were other than `seen` events, for so long at most.
+  void wait_for_event(uint32_t seen, int timeout_ms) const;
 
   // Virtual time now, without the lock.
   int64_t now_ns() const;

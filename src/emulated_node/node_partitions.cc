@@ -58,6 +58,15 @@ uint32_t Node::Guard::contexts_on(int partition) const {
   return total;
 }
 
+int Node::Guard::mps_clients() const {
+  const NodeState& state = *node_.state_;
+  int clients = 0;
+  for (uint32_t i = 0; i < std::min<uint32_t>(state.row_bound, kMaxProcesses); i++) {
+    clients += state.rows[i].used && state.rows[i].mps_client;
+  }
+  return clients;
+}
+
 MigResult Node::Guard::set_mig_mode(int device, bool enabled) {
   if (!node_.mig_family()) return MigResult::kNotSupported;
   MigState& mig = node_.state_->devices[device].mig;

@@ -4,11 +4,7 @@
 #include <cstdio>
 #include <cstring>
 
-#pragma GCC visibility push(default)
-#include "cuda_abi/nvml.h"
-#pragma GCC visibility pop
-
-#include "emulated_node/node.h"
+#include "emulated_node/nvml_handles.h"
 #include "emulated_node/settings.h"
 
 using namespace lambent::emulated_node;
@@ -25,27 +21,6 @@ std::shared_ptr<Node>& held_node() {
   return *node;
 }
 
-std::shared_ptr<Node> node() {
-  std::lock_guard lock(g_mutex);
-  return held_node();
-}
-
-// A handle is the device's index plus one.
-nvmlDevice_t handle_of(int device) {
-  return reinterpret_cast<nvmlDevice_t>(static_cast<uintptr_t>(device) + 1);
-}
-
-nvmlReturn_t find(nvmlDevice_t handle, std::shared_ptr<Node>* out, int* device) {
-  *out = node();
-  if (!*out) return NVML_ERROR_UNINITIALIZED;
-  auto index = reinterpret_cast<uintptr_t>(handle) - 1;
-  if (index >= static_cast<uintptr_t>((*out)->spec().device_count)) {
-    return NVML_ERROR_INVALID_ARGUMENT;
-  }
-  *device = static_cast<int>(index);
-  return NVML_SUCCESS;
-}
-
 nvmlReturn_t put_text(const std::string& text, char* out, unsigned length) {
   if (!out) return NVML_ERROR_INVALID_ARGUMENT;
   if (length <= text.size()) return NVML_ERROR_INSUFFICIENT_SIZE;
@@ -53,32 +28,70 @@ nvmlReturn_t put_text(const std::string& text, char* out, unsigned length) {
   return NVML_SUCCESS;
 }
 
-// Fills as many entries as there is room for, by `set(entry, pid, bytes)`.
+// Fills as many entries as there is room for, by `set(entry, pid, bytes, ids of instances)`. The
+// processes of a device in MIG mode are those of its instances.
 template <class Info, class Set>
 nvmlReturn_t processes(nvmlDevice_t handle, unsigned* count, Info* infos, Set set) {
   std::shared_ptr<Node> node;
-  int device;
-  if (nvmlReturn_t result = find(handle, &node, &device)) return result;
+  int wanted;
+  if (nvmlReturn_t result = find_partition(handle, &node, &wanted)) return result;
   if (!count) return NVML_ERROR_INVALID_ARGUMENT;
   unsigned room = infos ? *count : 0, found = 0;
   Node::Guard guard(*node);
   guard.reap(true);
-  for (uint32_t i = 0; i < kMaxProcesses; i++) {
-    const ProcessRow& row = guard->rows[i];
-    if (!row.used || row.contexts[device] == 0) continue;
-    uint64_t bytes = row.bytes[device] + shared_bytes_of(guard->shared, device, i);
-    if (found < room) set(infos[found], static_cast<unsigned>(row.pid), bytes);
-    found++;
+  for (int partition : guard.partitions()) {
+    int device = device_of_partition(partition), slot = slot_of_partition(partition);
+    if (partition != wanted && (slot_of_partition(wanted) >= 0 || device != wanted)) continue;
+    const MigState& mig = guard->devices[device].mig;
+    unsigned gpu = slot < 0 ? 0xFFFFFFFFu : mig.gpu[mig.compute[slot].gpu_slot].id;
+    unsigned compute = slot < 0 ? 0xFFFFFFFFu : mig.compute[slot].id;
+    for (uint32_t i = 0; i < kMaxProcesses; i++) {
+      const ProcessRow& row = guard->rows[i];
+      if (!row.used || row.contexts[partition] == 0) continue;
+      uint64_t bytes = row.bytes[partition] + shared_bytes_of(guard->shared, partition, i);
+      if (found < room) set(infos[found], static_cast<unsigned>(row.pid), bytes, gpu, compute);
+      found++;
+    }
   }
   *count = found;
   return found > room ? NVML_ERROR_INSUFFICIENT_SIZE : NVML_SUCCESS;
 }
 
-void set_process(nvmlProcessInfo_t& info, unsigned pid, unsigned long long bytes) {
-  info = {pid, bytes, 0xFFFFFFFFu, 0xFFFFFFFFu};
+void set_process(nvmlProcessInfo_t& info, unsigned pid, unsigned long long bytes, unsigned gpu,
+                 unsigned compute) {
+  info = {pid, bytes, gpu, compute};
 }
 
 }  // namespace
+
+namespace lambent::emulated_node {
+
+std::shared_ptr<Node> nvml_node() {
+  std::lock_guard lock(g_mutex);
+  return held_node();
+}
+
+nvmlReturn_t find_partition(nvmlDevice_t handle, std::shared_ptr<Node>* node, int* partition) {
+  *node = nvml_node();
+  if (!*node) return NVML_ERROR_UNINITIALIZED;
+  auto index = reinterpret_cast<uintptr_t>(handle) - 1;
+  if (index >= kMaxPartitions) return NVML_ERROR_INVALID_ARGUMENT;
+  *partition = static_cast<int>(index);
+  int device = device_of_partition(*partition), slot = slot_of_partition(*partition);
+  if (device >= (*node)->spec().device_count) return NVML_ERROR_INVALID_ARGUMENT;
+  Node::Guard guard(**node);
+  if (guard->devices[device].health.lost) return NVML_ERROR_GPU_IS_LOST;
+  if (slot < 0) return NVML_SUCCESS;
+  const MigState& mig = guard->devices[device].mig;
+  return mig.enabled && mig.compute[slot].used ? NVML_SUCCESS : NVML_ERROR_INVALID_ARGUMENT;
+}
+
+nvmlReturn_t find_device(nvmlDevice_t handle, std::shared_ptr<Node>* node, int* device) {
+  if (nvmlReturn_t result = find_partition(handle, node, device)) return result;
+  return slot_of_partition(*device) < 0 ? NVML_SUCCESS : NVML_ERROR_INVALID_ARGUMENT;
+}
+
+}  // namespace lambent::emulated_node
 
 #pragma GCC visibility push(default)
 
@@ -94,6 +107,14 @@ const char* nvmlErrorString(nvmlReturn_t result) {
       return "not supported";
     case NVML_ERROR_NOT_FOUND:
       return "not found";
+    case NVML_ERROR_INSUFFICIENT_RESOURCES:
+      return "there is no room for the instance";
+    case NVML_ERROR_IN_USE:
+      return "in use";
+    case NVML_ERROR_GPU_IS_LOST:
+      return "the device is lost";
+    case NVML_ERROR_TIMEOUT:
+      return "timed out";
     case NVML_ERROR_INSUFFICIENT_SIZE:
       return "the buffer is too small";
     case NVML_ERROR_DRIVER_NOT_LOADED:
@@ -129,11 +150,11 @@ nvmlReturn_t nvmlShutdown(void) {
 }
 
 nvmlReturn_t nvmlSystemGetDriverVersion(char* version, unsigned int length) {
-  return node() ? put_text(kDriverVersion, version, length) : NVML_ERROR_UNINITIALIZED;
+  return nvml_node() ? put_text(kDriverVersion, version, length) : NVML_ERROR_UNINITIALIZED;
 }
 
 nvmlReturn_t nvmlSystemGetNVMLVersion(char* version, unsigned int length) {
-  return node() ? put_text(kNvmlVersion, version, length) : NVML_ERROR_UNINITIALIZED;
+  return nvml_node() ? put_text(kNvmlVersion, version, length) : NVML_ERROR_UNINITIALIZED;
 }
 
 nvmlReturn_t nvmlSystemGetCudaDriverVersion_v2(int* version) {
@@ -143,7 +164,7 @@ nvmlReturn_t nvmlSystemGetCudaDriverVersion_v2(int* version) {
 }
 
 nvmlReturn_t nvmlDeviceGetCount_v2(unsigned int* count) {
-  auto shared = node();
+  auto shared = nvml_node();
   if (!shared) return NVML_ERROR_UNINITIALIZED;
   if (!count) return NVML_ERROR_INVALID_ARGUMENT;
   *count = static_cast<unsigned>(shared->spec().device_count);
@@ -153,7 +174,7 @@ nvmlReturn_t nvmlDeviceGetCount_v2(unsigned int* count) {
 nvmlReturn_t nvmlDeviceGetCount(unsigned int* count) { return nvmlDeviceGetCount_v2(count); }
 
 nvmlReturn_t nvmlDeviceGetHandleByIndex_v2(unsigned int index, nvmlDevice_t* handle) {
-  auto shared = node();
+  auto shared = nvml_node();
   if (!shared) return NVML_ERROR_UNINITIALIZED;
   if (!handle || index >= static_cast<unsigned>(shared->spec().device_count)) {
     return NVML_ERROR_INVALID_ARGUMENT;
@@ -167,10 +188,10 @@ nvmlReturn_t nvmlDeviceGetHandleByIndex(unsigned int index, nvmlDevice_t* handle
 }
 
 nvmlReturn_t nvmlDeviceGetHandleByUUID(const char* uuid, nvmlDevice_t* handle) {
-  auto shared = node();
+  auto shared = nvml_node();
   if (!shared) return NVML_ERROR_UNINITIALIZED;
   if (!uuid || !handle) return NVML_ERROR_INVALID_ARGUMENT;
-  for (int i = 0; i < shared->spec().device_count; i++) {
+  for (int i : Node::Guard(*shared).partitions()) {
     char raw[16];
     if (shared->device_uuid(i, raw) != uuid) continue;
     *handle = handle_of(i);
@@ -180,7 +201,7 @@ nvmlReturn_t nvmlDeviceGetHandleByUUID(const char* uuid, nvmlDevice_t* handle) {
 }
 
 nvmlReturn_t nvmlDeviceGetHandleByPciBusId_v2(const char* id, nvmlDevice_t* handle) {
-  auto shared = node();
+  auto shared = nvml_node();
   if (!shared) return NVML_ERROR_UNINITIALIZED;
   if (!id || !handle) return NVML_ERROR_INVALID_ARGUMENT;
   for (int i = 0; i < shared->spec().device_count; i++) {
@@ -195,23 +216,24 @@ nvmlReturn_t nvmlDeviceGetHandleByPciBusId_v2(const char* id, nvmlDevice_t* hand
 nvmlReturn_t nvmlDeviceGetIndex(nvmlDevice_t handle, unsigned int* index) {
   std::shared_ptr<Node> shared;
   int device;
-  if (nvmlReturn_t result = find(handle, &shared, &device)) return result;
+  if (nvmlReturn_t result = find_partition(handle, &shared, &device)) return result;
   if (!index) return NVML_ERROR_INVALID_ARGUMENT;
-  *index = static_cast<unsigned>(device);
+  int slot = slot_of_partition(device);
+  *index = static_cast<unsigned>(slot < 0 ? device : slot);
   return NVML_SUCCESS;
 }
 
 nvmlReturn_t nvmlDeviceGetName(nvmlDevice_t handle, char* name, unsigned int length) {
   std::shared_ptr<Node> shared;
   int device;
-  if (nvmlReturn_t result = find(handle, &shared, &device)) return result;
-  return put_text(shared->device().name, name, length);
+  if (nvmlReturn_t result = find_partition(handle, &shared, &device)) return result;
+  return put_text(Node::Guard(*shared).spec_of(device).name, name, length);
 }
 
 nvmlReturn_t nvmlDeviceGetUUID(nvmlDevice_t handle, char* uuid, unsigned int length) {
   std::shared_ptr<Node> shared;
   int device;
-  if (nvmlReturn_t result = find(handle, &shared, &device)) return result;
+  if (nvmlReturn_t result = find_partition(handle, &shared, &device)) return result;
   char raw[16];
   return put_text(shared->device_uuid(device, raw), uuid, length);
 }
@@ -219,20 +241,20 @@ nvmlReturn_t nvmlDeviceGetUUID(nvmlDevice_t handle, char* uuid, unsigned int len
 nvmlReturn_t nvmlDeviceGetPciInfo_v3(nvmlDevice_t handle, nvmlPciInfo_t* info) {
   std::shared_ptr<Node> shared;
   int device;
-  if (nvmlReturn_t result = find(handle, &shared, &device)) return result;
+  if (nvmlReturn_t result = find_partition(handle, &shared, &device)) return result;
   if (!info) return NVML_ERROR_INVALID_ARGUMENT;
   *info = {};
   std::string id = Node::pci_bus_id(device);
   std::snprintf(info->busIdLegacy, sizeof info->busIdLegacy, "%s", id.c_str());
   std::snprintf(info->busId, sizeof info->busId, "0000%s", id.c_str());
-  info->bus = static_cast<unsigned>(device + 1);
+  info->bus = static_cast<unsigned>(device_of_partition(device) + 1);
   return NVML_SUCCESS;
 }
 
 nvmlReturn_t nvmlDeviceGetCudaComputeCapability(nvmlDevice_t handle, int* major, int* minor) {
   std::shared_ptr<Node> shared;
   int device;
-  if (nvmlReturn_t result = find(handle, &shared, &device)) return result;
+  if (nvmlReturn_t result = find_partition(handle, &shared, &device)) return result;
   if (!major || !minor) return NVML_ERROR_INVALID_ARGUMENT;
   *major = shared->device().compute_major;
   *minor = shared->device().compute_minor;
@@ -242,11 +264,11 @@ nvmlReturn_t nvmlDeviceGetCudaComputeCapability(nvmlDevice_t handle, int* major,
 nvmlReturn_t nvmlDeviceGetMemoryInfo(nvmlDevice_t handle, nvmlMemory_t* memory) {
   std::shared_ptr<Node> shared;
   int device;
-  if (nvmlReturn_t result = find(handle, &shared, &device)) return result;
+  if (nvmlReturn_t result = find_partition(handle, &shared, &device)) return result;
   if (!memory) return NVML_ERROR_INVALID_ARGUMENT;
   Node::Guard guard(*shared);
   guard.reap(true);
-  memory->total = shared->device().memory_bytes;
+  memory->total = guard.spec_of(device).memory_bytes;
   memory->used = std::min<unsigned long long>(memory->total, guard.used_bytes(device));
   memory->free = memory->total - memory->used;
   return NVML_SUCCESS;
@@ -265,8 +287,9 @@ nvmlReturn_t nvmlDeviceGetMemoryInfo_v2(nvmlDevice_t handle, nvmlMemory_v2_t* me
 nvmlReturn_t nvmlDeviceGetUtilizationRates(nvmlDevice_t handle, nvmlUtilization_t* utilization) {
   std::shared_ptr<Node> shared;
   int device;
-  if (nvmlReturn_t result = find(handle, &shared, &device)) return result;
+  if (nvmlReturn_t result = find_partition(handle, &shared, &device)) return result;
   if (!utilization) return NVML_ERROR_INVALID_ARGUMENT;
+  if (slot_of_partition(device) >= 0) return NVML_ERROR_NOT_SUPPORTED;  // of whole devices alone
   Node::Guard guard(*shared);
   guard.reap(true);
   auto percent = static_cast<unsigned>(utilization_percent(guard.model(device)));
@@ -276,10 +299,11 @@ nvmlReturn_t nvmlDeviceGetUtilizationRates(nvmlDevice_t handle, nvmlUtilization_
 
 nvmlReturn_t nvmlDeviceGetComputeRunningProcesses(nvmlDevice_t handle, unsigned int* count,
                                                   nvmlProcessInfo_v1_t* infos) {
-  return processes(handle, count, infos,
-                   [](nvmlProcessInfo_v1_t& info, unsigned pid, unsigned long long bytes) {
-                     info = {pid, bytes};
-                   });
+  return processes(
+      handle, count, infos,
+      [](nvmlProcessInfo_v1_t& info, unsigned pid, unsigned long long bytes, unsigned, unsigned) {
+        info = {pid, bytes};
+      });
 }
 
 nvmlReturn_t nvmlDeviceGetComputeRunningProcesses_v2(nvmlDevice_t handle, unsigned int* count,
@@ -296,7 +320,7 @@ nvmlReturn_t nvmlDeviceGetGraphicsRunningProcesses_v3(nvmlDevice_t handle, unsig
                                                       nvmlProcessInfo_t*) {
   std::shared_ptr<Node> shared;
   int device;
-  if (nvmlReturn_t result = find(handle, &shared, &device)) return result;
+  if (nvmlReturn_t result = find_partition(handle, &shared, &device)) return result;
   if (!count) return NVML_ERROR_INVALID_ARGUMENT;
   *count = 0;
   return NVML_SUCCESS;

@@ -38,6 +38,9 @@ Settings read_settings() {
   settings.trace_path = text("EMULATED_CUDA_TRACE", "");
   settings.faults = text("EMULATED_CUDA_FAULTS", "");
   if (settings.faults.starts_with("@")) settings.faults = content_of(settings.faults.substr(1));
+  settings.mps_percentage = text("CUDA_MPS_ACTIVE_THREAD_PERCENTAGE", "");
+  settings.mps_memory_limit = text("CUDA_MPS_PINNED_DEVICE_MEM_LIMIT", "");
+  settings.mps_priority = text("CUDA_MPS_CLIENT_PRIORITY", "");
   settings.log_path = text("EMULATED_CUDA_LOG", "");
   return settings;
 }

@@ -14,7 +14,10 @@ struct Settings {
   std::string visible_devices;  // CUDA_VISIBLE_DEVICES
   std::string trace_path;       // EMULATED_CUDA_TRACE: calls are counted, and written there at exit
   std::string faults;           // EMULATED_CUDA_FAULTS: a fault plan; with a leading @, its file
-  std::string log_path;         // EMULATED_CUDA_LOG: refused calls, one line each; empty: stderr
+  std::string mps_percentage;   // CUDA_MPS_ACTIVE_THREAD_PERCENTAGE
+  std::string mps_memory_limit;  // CUDA_MPS_PINNED_DEVICE_MEM_LIMIT
+  std::string mps_priority;      // CUDA_MPS_CLIENT_PRIORITY
+  std::string log_path;          // EMULATED_CUDA_LOG: refused calls, one line each; empty: stderr
 };
 
 Settings read_settings();

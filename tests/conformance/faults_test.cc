@@ -4,22 +4,10 @@
 
 #include <fstream>
 
-#include "conformance/fixture.h"
+#include "conformance/own_node.h"
 
 namespace lambent::conformance {
 namespace {
-
-// The environment of the peers started while it lives.
-class Setting {
- public:
-  Setting(const char* name, const std::string& value) : name_(name) {
-    setenv(name, value.c_str(), 1);
-  }
-  ~Setting() { unsetenv(name_); }
-
- private:
-  const char* name_;
-};
 
 class Faults : public testing::Test {
  protected:
@@ -109,6 +97,20 @@ int play_faults(const std::string& role) {
     int devices;
     cu.get_proc_address("cuDeviceGetCount", reinterpret_cast<void**>(&get_count), 13000, 0);
     for (int i = 0; i < 3; i++) note(get_count(&devices));
+  } else if (role == "faults_stuck") {
+    std::string why_not;
+    auto image = kernel_image(&why_not);
+    CUmodule module;
+    CUfunction busy;
+    CUstream stream;
+    uint64_t ns = 1;
+    void* parameters[] = {&ns};
+    if (image.empty() || cu.module_load_data(&module, image.data())) return 4;
+    if (cu.module_get_function(&busy, module, "busy") || cu.stream_create(&stream, 0)) return 4;
+    if (cu.launch_kernel(busy, 1, 1, 1, 32, 1, 1, 0, stream, parameters, nullptr)) return 4;
+    note(cu.stream_query(stream));
+    cu.profiler_start();  // the plan strikes here
+    note(cu.ctx_synchronize());
   } else if (role == "faults_launch") {
     std::string why_not;
     auto image = kernel_image(&why_not);
