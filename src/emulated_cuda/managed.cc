@@ -25,6 +25,7 @@ CUresult Managed::allocate(Context& context, size_t bytes, unsigned flags, CUdev
   residency_.add(allocation->base, bytes);
   ranges_[allocation->base] = {bytes, &context};
   count_++;
+  process_.node->note_managed(process_.row, 1);
   *address = allocation->base;
   return CUDA_SUCCESS;
 }
@@ -34,6 +35,7 @@ bool Managed::free(uintptr_t address) {
   if (ranges_.erase(address) == 0) return false;
   residency_.remove(address);
   count_--;
+  process_.node->note_managed(process_.row, -1);
   return process_.memory.release(address, MemoryKind::kManaged).has_value();
 }
 
@@ -47,6 +49,7 @@ void Managed::forget(const void* context) {
     residency_.remove(it->first);
     it = ranges_.erase(it);
     count_--;
+    process_.node->note_managed(process_.row, -1);
   }
 }
 

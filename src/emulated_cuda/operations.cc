@@ -86,10 +86,13 @@ CUresult enqueue(Process& process, const std::shared_ptr<Context>& context,
     }
     operation = std::move(graph_free);
   }
+  process.node->note_work(process.row, 1);
   CompletionPtr completion =
       submit(process, *context, *stream, std::move(after),
              [&process, context, operation = std::move(operation)](int64_t begin_ns) {
-               return perform(process, *context, operation, begin_ns);
+               int64_t end_ns = perform(process, *context, operation, begin_ns);
+               process.node->note_work(process.row, -1);
+               return end_ns;
              });
   if (recorded) recorded->record(completion);
   if (end) *end = std::move(completion);

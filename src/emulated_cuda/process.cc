@@ -38,7 +38,19 @@ void after_fork_in_child() {
 
 }  // namespace
 
-CUresult Process::get(Process** process) {
+CUresult Process::get(Process** out) {
+  if (CUresult result = get_even_locked(out)) return result;
+  const Process& process = **out;
+  const uint32_t& state = process.node->process_state(process.row);
+  for (;;) {
+    uint32_t now = __atomic_load_n(&state, __ATOMIC_ACQUIRE);
+    if (now == CU_PROCESS_STATE_RUNNING) return CUDA_SUCCESS;
+    if (now == CU_PROCESS_STATE_FAILED) return CUDA_ERROR_UNKNOWN;
+    process.node->wait_while_state(process.row, now);
+  }
+}
+
+CUresult Process::get_even_locked(Process** process) {
   if (g_forked) return CUDA_ERROR_NOT_INITIALIZED;
   *process = g_process.load(std::memory_order_acquire);
   return *process ? CUDA_SUCCESS : CUDA_ERROR_NOT_INITIALIZED;

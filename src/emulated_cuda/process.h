@@ -182,7 +182,9 @@ struct Primary {
 class Process {
  public:
   // The driver's state, or the reason why there is none.
+  // While the process is locked for a checkpoint, get() waits.
   static CUresult get(Process** process);
+  static CUresult get_even_locked(Process** process);
   static CUresult initialise();
 
   // What a device of the node is like.
@@ -196,7 +198,8 @@ class Process {
     return way_to_peer(partition, peer) != Way::kStaged;
   }
 
-  // What went wrong in the context, or befell its device after it was made: then every call says so.
+  // What went wrong in the context, or befell its device after it was made: then every call says
+  // so.
   CUresult health_of(const Context& context) const {
     if (node->epoch(context.device) == context.epoch) return context.error();
     return static_cast<CUresult>(node->death_reason(context.device));

@@ -227,6 +227,17 @@ void read_topology(Fields fields, NodeSpec* spec) {
   fields.refuse_unknown();
 }
 
+// The section may be absent.
+void read_checkpoint(const toml::table& root, NodeSpec* spec, std::string* error) {
+  spec->checkpoint_ns = 150'000'000;
+  spec->checkpoint_bytes_per_s = 5e9;
+  if (!root.contains("checkpoint")) return;
+  Fields fields(root["checkpoint"].as_table(), "checkpoint", error);
+  spec->checkpoint_ns = fields.microseconds("base_us");
+  spec->checkpoint_bytes_per_s = fields.number("gb_per_s") * 1e9;
+  fields.refuse_unknown();
+}
+
 bool check(const NodeSpec& spec, std::string* error) {
   if (spec.device_count > kMaxDevices) {
     *error = "[node] devices is over " + std::to_string(kMaxDevices);
@@ -268,6 +279,7 @@ bool parse_node_spec(const std::string& text, NodeSpec* spec, std::string* error
     spec->device.fault_bytes_per_s = spec->device.host_to_device_bytes_per_s / 2;
   }
   read_costs(Fields(root["cost"].as_table(), "cost", error), &spec->device);
+  read_checkpoint(root, spec, error);
   if (root.contains("mig")) read_mig(Fields(root["mig"].as_table(), "mig", error), &spec->mig);
   return error->empty() && check(*spec, error);
 }

@@ -61,6 +61,8 @@ struct NodeSpec {
   double time_scale;    // virtual seconds per real second
   double memory_scale;  // reported bytes over backing bytes, model launch mode only
   int64_t utilization_window_ns;
+  int64_t checkpoint_ns;  // of a process: this and its bytes over the rate
+  double checkpoint_bytes_per_s;
   uint32_t mps;  // its processes are clients of MPS
   DeviceSpec device;
   Topology topology;

@@ -42,6 +42,14 @@ struct PartitionState {
   int64_t standing_since_real_ns;  // 0: the model does not stand still
 };
 
+// How far the checkpoint of a process has come: a CUprocessState, read without the lock, and what
+// the process holds on no device meanwhile.
+struct CheckpointState {
+  uint32_t state;
+  uint32_t contexts[kMaxPartitions];
+  uint64_t bytes[kMaxPartitions];
+};
+
 // One process that has initialised the driver. Its row index is also its lock byte.
 struct ProcessRow {
   uint32_t used;
@@ -50,6 +58,9 @@ struct ProcessRow {
   uint64_t bytes[kMaxPartitions];
   uint32_t contexts[kMaxPartitions];
   uint32_t mps_client;
+  uint32_t managed_allocations;
+  int32_t pending_work;  // operations in its streams; changed without the lock
+  CheckpointState checkpoint;
   char program[32];
 };
 
@@ -165,6 +176,18 @@ class Node {
   }
   // Waits until there were other than `seen` events, for so long at most.
   void wait_for_event(uint32_t seen, int timeout_ms) const;
+
+  // A process's own row, without the lock: whether it may go on, how much is in its streams, and
+  // how much managed memory it has.
+  const uint32_t& process_state(uint32_t row) const { return state_->rows[row].checkpoint.state; }
+  void wait_while_state(uint32_t row, uint32_t state) const;
+  void wake_process(uint32_t row) const;
+  void note_work(uint32_t row, int change) {
+    __atomic_fetch_add(&state_->rows[row].pending_work, change, __ATOMIC_ACQ_REL);
+  }
+  void note_managed(uint32_t row, int change) {
+    __atomic_fetch_add(&state_->rows[row].managed_allocations, change, __ATOMIC_ACQ_REL);
+  }
 
   // Virtual time now, without the lock.
   int64_t now_ns() const;

@@ -1,4 +1,5 @@
-// What a fault plan does to the devices of a node, and the waiting for events that tell of it.
+// What a fault plan does to the devices of a node, and waiting: for events that tell of it, and for
+// the end of a checkpoint.
 #include <errno.h>
 #include <linux/futex.h>
 #include <sys/syscall.h>
@@ -38,6 +39,18 @@ bool Node::Guard::strike(const Fault& fault) {
     syscall(SYS_futex, &state.events.count, FUTEX_WAKE, INT32_MAX, nullptr, nullptr, 0);
   }
   return true;
+}
+
+void Node::wait_while_state(uint32_t row, uint32_t state) const {
+  const uint32_t* word = &state_->rows[row].checkpoint.state;
+  while (__atomic_load_n(word, __ATOMIC_ACQUIRE) == state) {
+    syscall(SYS_futex, word, FUTEX_WAIT, state, nullptr, nullptr, 0);
+  }
+}
+
+void Node::wake_process(uint32_t row) const {
+  syscall(SYS_futex, &state_->rows[row].checkpoint.state, FUTEX_WAKE, INT32_MAX, nullptr, nullptr,
+          0);
 }
 
 void Node::wait_for_event(uint32_t seen, int timeout_ms) const {

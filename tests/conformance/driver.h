@@ -53,6 +53,7 @@ bool send_descriptor(int socket, int descriptor);
 int receive_descriptor(int socket);
 // What a peer does; its return value is its exit status.
 int play(const std::string& role);
+int play_checkpoint();
 int play_node(const std::string& role);
 int play_faults(const std::string& role);
 

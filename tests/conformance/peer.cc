@@ -196,6 +196,7 @@ int play(const std::string& role) {
   if (role == "occupy") return occupy(false);
   if (role == "endless") return occupy(true);
   if (role == "churn") return churn();
+  if (role == "checkpoint") return play_checkpoint();
   if (role.starts_with("node_")) return play_node(role);
   if (role.starts_with("faults_")) return play_faults(role);
   if (role == "import_memory") return import_memory();
