@@ -11,6 +11,7 @@
 #include "bundle/bundle.h"
 #include "bundle/device_compiler.h"
 #include "bundle/inspection.h"
+#include "bundle/program_kernels.h"
 
 namespace {
 
@@ -53,6 +54,23 @@ Result<void> compile_device(const lambent::bundle::DeviceCompilation& compilatio
   return {};
 }
 
+// The kernels of a CUDA program as one shared object, for the emulated driver to find beside it.
+Result<std::vector<std::string>> build_host(lambent::bundle::HostCompilation compilation) {
+  namespace fs = std::filesystem;
+  std::error_code code;
+  if (!fs::is_regular_file(compilation.source, code)) {
+    return Error{lambent::ErrorCode::kNotFound, "no such source file: " + compilation.source};
+  }
+  compilation.scratch_folder = compilation.output + ".scratch";
+  fs::create_directories(compilation.scratch_folder, code);
+  if (code) {
+    return lambent::error_from_errno("create " + compilation.scratch_folder, code.value());
+  }
+  auto kernels = compile_program_kernels(compilation);
+  fs::remove_all(compilation.scratch_folder, code);
+  return kernels;
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -84,6 +102,19 @@ int main(int argc, char** argv) {
   build->footer(
       "Example:\n  lambent-bundle build vector_add.cu -o bundles/vector_add --arch sm_80");
 
+  lambent::bundle::HostCompilation program;
+  program.include_folder = request.include_folder;
+  auto* host = app.add_subcommand("host", "Compile the kernels of a CUDA program for the emulator");
+  host->add_option("FILE", program.source, "CUDA source, its host code inside #ifdef __CUDACC__")
+      ->required();
+  host->add_option("-o,--output", program.output, "PROGRAM.kernels.so, beside the program")
+      ->required();
+  host->add_option("--host-compiler", program.compiler, "Default: clang++, else g++");
+  host->add_option("--include", program.include_folder, "Folder that holds lambent/kernel.h");
+  host->footer(
+      "Example:\n  nvcc -cudart shared vadd.cu -o vadd\n"
+      "  lambent-bundle host vadd.cu -o vadd.kernels.so");
+
   std::string folder;
   auto* show = app.add_subcommand("show", "Verify a bundle and list its kernels");
   show->add_option("DIR", folder, "The bundle's folder")->required();
@@ -113,6 +144,10 @@ int main(int argc, char** argv) {
     if (!built.ok()) return fail(built.error(), json);
     print(built->manifest, json);
     if (!built->note.empty()) std::fprintf(stderr, "%s", built->note.c_str());
+  } else if (*host) {
+    const auto kernels = build_host(program);
+    if (!kernels.ok()) return fail(kernels.error(), false);
+    for (const auto& kernel : *kernels) std::printf("%s\n", kernel.c_str());
   } else if (*show) {
     const auto bundle = lambent::bundle::Bundle::open(folder);
     if (!bundle.ok()) return fail(bundle.error(), json);

@@ -117,4 +117,17 @@ Result<std::vector<std::string>> symbols_with_prefix(std::string_view elf,
   return found;
 }
 
+Result<std::vector<std::string>> protected_functions(std::string_view elf) {
+  ASSIGN_OR_RETURN(const Sections sections, open_sections(elf));
+  std::vector<std::string> found;
+  RETURN_IF_ERROR(for_each_symbol(sections, [&](const Elf64_Sym& symbol, const std::string& name) {
+    if (symbol.st_shndx != SHN_UNDEF && ELF64_ST_TYPE(symbol.st_info) == STT_FUNC &&
+        ELF64_ST_VISIBILITY(symbol.st_other) == STV_PROTECTED) {
+      found.push_back(name);
+    }
+    return Result<void>{};
+  }));
+  return found;
+}
+
 }  // namespace lambent::bundle

@@ -25,8 +25,8 @@ std::vector<std::string> compile_command(const HostCompilation& c, const std::st
   return {compiler, "-x", "c++", "-std=c++20", "-O3", "-march=" + c.architecture, "-fPIC",
           "-fvisibility=hidden", "-fno-math-errno", "-fno-trapping-math", "-fno-exceptions",
           // One address for all thread-local variables of the module.
-          "-ftls-model=local-dynamic", "-fno-plt", include + "/lambent/host/cuda", include, "-c",
-          source, "-o", object};
+          "-ftls-model=local-dynamic", "-fno-plt", include + "/lambent/host/cuda", include,
+          "-iquote" + (c.quote_folder.empty() ? "." : c.quote_folder), "-c", source, "-o", object};
 }
 
 // Assembler source for one buffer that has all the names of `extern __shared__` arrays.
