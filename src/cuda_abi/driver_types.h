@@ -349,5 +349,6 @@ typedef size_t (*CUoccupancyB2DSize)(int block_size);
 
 #include "cuda_abi/graph_types.h"
 #include "cuda_abi/partition_types.h"
+#include "cuda_abi/module_types.h"
 
 #endif

@@ -11,7 +11,7 @@ CUresult launch_on(CUfunction handle, const emulated_launch& shape, CUstream str
                    void** given, void** extra, std::span<const CUlaunchAttribute> attributes) {
   WITH_STREAM(stream_handle);
   KernelLaunch launch;
-  launch.function = process->functions.find(handle);
+  launch.function = find_function(*process, handle);
   launch.shape = shape;
   launch.priority = stream->priority;
   if (!launch.function) return CUDA_ERROR_INVALID_HANDLE;

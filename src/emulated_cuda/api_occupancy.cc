@@ -10,7 +10,7 @@ using namespace lambent::emulated_cuda;
 CUresult cuOccupancyMaxActiveBlocksPerMultiprocessor(int* blocks, CUfunction handle, int threads,
                                                      size_t dynamic_shared) {
   WITH_PROCESS();
-  auto function = process->functions.find(handle);
+  auto function = find_function(*process, handle);
   if (!blocks || threads <= 0) return CUDA_ERROR_INVALID_VALUE;
   if (!function) return CUDA_ERROR_INVALID_HANDLE;
   bool too_large = threads > kMostThreadsPerBlock;
@@ -31,7 +31,7 @@ CUresult cuOccupancyMaxPotentialBlockSize(int* grid, int* block, CUfunction hand
                                           CUoccupancyB2DSize shared_of_block, size_t dynamic_shared,
                                           int limit) {
   WITH_PROCESS();
-  auto function = process->functions.find(handle);
+  auto function = find_function(*process, handle);
   if (!grid || !block) return CUDA_ERROR_INVALID_VALUE;
   if (!function) return CUDA_ERROR_INVALID_HANDLE;
   const DeviceSpec& spec = process->spec(function->module->device);
@@ -63,7 +63,7 @@ cuOccupancyMaxPotentialBlockSizeWithFlags(int* grid, int* block, CUfunction func
 CUresult cuOccupancyAvailableDynamicSMemPerBlock(size_t* bytes, CUfunction handle, int blocks,
                                                  int threads) {
   WITH_PROCESS();
-  auto function = process->functions.find(handle);
+  auto function = find_function(*process, handle);
   if (!bytes || blocks <= 0 || threads <= 0) return CUDA_ERROR_INVALID_VALUE;
   if (!function) return CUDA_ERROR_INVALID_HANDLE;
   const DeviceSpec& spec = process->spec(function->module->device);

@@ -21,9 +21,11 @@ CUresult find_context(Process& process, CUcontext handle, std::shared_ptr<Contex
 CUresult plan_kernel(Process& process, const CUDA_KERNEL_NODE_PARAMS& given, NodePlan* plan) {
   if (CUresult result = find_context(process, given.ctx, &plan->context)) return result;
   KernelLaunch launch;
-  launch.function = process.functions.find(given.func ? static_cast<const void*>(given.func)
-                                                      : static_cast<const void*>(given.kern));
-  if (!launch.function) return CUDA_ERROR_INVALID_HANDLE;
+  const void* handle =
+      given.func ? static_cast<const void*>(given.func) : static_cast<const void*>(given.kern);
+  if (CUresult result = find_function(process, *plan->context, handle, &launch.function)) {
+    return result;
+  }
   if (void* own = launch.function->module->context; own && own != plan->context.get()) {
     // A function of a module says itself where it belongs.
     plan->context = process.contexts.find(own);

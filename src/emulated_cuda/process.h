@@ -15,11 +15,11 @@
 #include "emulated_cuda/capture.h"
 #include "emulated_cuda/graph_exec.h"
 #include "emulated_cuda/graph_memory.h"
-#include "emulated_cuda/image.h"
 #include "emulated_cuda/interprocess.h"
 #include "emulated_cuda/managed.h"
 #include "emulated_cuda/memory.h"
 #include "emulated_cuda/partitioning.h"
+#include "emulated_cuda/modules.h"
 #include "emulated_cuda/peers.h"
 #include "emulated_cuda/pools.h"
 #include "emulated_cuda/stream.h"
@@ -115,26 +115,6 @@ struct Context {
 
  private:
   std::atomic<int> error_{CUDA_SUCCESS};
-};
-
-struct Module;
-
-struct Function {
-  Module* module;
-  std::string name;
-  const emulated_kernel* kernel;
-  int max_dynamic_shared_bytes;
-};
-
-// Stands for a CUmodule and for a CUlibrary alike.
-struct Module {
-  void* context;  // null: a library, of every context
-  int device;
-  HostModule host;
-  uint64_t counted_bytes = 0;
-  std::mutex mutex;
-  std::unordered_map<std::string, std::shared_ptr<Function>> functions;
-  std::vector<uintptr_t> variables;
 };
 
 // What it stands for is the end of the work that it was last recorded behind. Any thread.
@@ -247,6 +227,9 @@ class Process {
   std::unordered_map<const void*, std::weak_ptr<UserObject>> user_objects;  // likewise
   Handles<GreenContext> green_contexts;
   Handles<ResourceDescriptor> descriptors;
+  Handles<Library> libraries;
+  Handles<Kernel> kernels;
+  SideModules side_modules;
   std::mutex primary_mutex;
   Primary primaries[kMaxPartitions];
   std::atomic<uint64_t> next_id{1};

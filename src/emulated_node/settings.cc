@@ -35,6 +35,7 @@ Settings read_settings() {
   const char* visible = std::getenv("CUDA_VISIBLE_DEVICES");
   settings.visible_devices_set = visible != nullptr;
   settings.visible_devices = visible ? visible : "";
+  settings.kernels = text("EMULATED_CUDA_KERNELS", "");
   settings.trace_path = text("EMULATED_CUDA_TRACE", "");
   settings.faults = text("EMULATED_CUDA_FAULTS", "");
   if (settings.faults.starts_with("@")) settings.faults = content_of(settings.faults.substr(1));

@@ -12,6 +12,7 @@ struct Settings {
   bool launch_mode_valid = true;
   bool visible_devices_set = false;
   std::string visible_devices;  // CUDA_VISIBLE_DEVICES
+  std::string kernels;          // EMULATED_CUDA_KERNELS: host code for images of GPU code
   std::string trace_path;       // EMULATED_CUDA_TRACE: calls are counted, and written there at exit
   std::string faults;           // EMULATED_CUDA_FAULTS: a fault plan; with a leading @, its file
   std::string mps_percentage;   // CUDA_MPS_ACTIVE_THREAD_PERCENTAGE

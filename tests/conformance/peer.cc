@@ -4,6 +4,7 @@
 
 #include <cstdio>
 #include <cstdlib>
+#include <cstring>
 
 #include "conformance/driver.h"
 
@@ -39,6 +40,33 @@ int hold(bool with_child) {
   if (!with_child) say('r');
   if (with_child) pause();
   hear();
+  return 0;
+}
+
+// Runs a kernel of an image that holds nothing but GPU code.
+int run_gpu_image() {
+  Driver& cu = driver();
+  CUcontext context;
+  CUmodule module;
+  CUfunction add;
+  CUdeviceptr memory;
+  NEED(cu.ctx_create_v2(&context, 0, 0));
+  NEED(cu.module_load_data(&module, ".version 8.0"));
+  NEED(cu.module_get_function(&add, module, "add"));
+  NEED(cu.mem_alloc(&memory, 32 * sizeof(float)));
+  const float one = 1.0f;
+  unsigned bits;
+  std::memcpy(&bits, &one, sizeof bits);
+  NEED(cu.memset_d32(memory, bits, 32));
+  int count = 32;
+  void* parameters[] = {&memory, &memory, &memory, &count};
+  NEED(cu.launch_kernel(add, 1, 1, 1, 32, 1, 1, 0, nullptr, parameters, nullptr));
+  float sums[32];
+  NEED(cu.memcpy_d_to_h(sums, memory, sizeof sums));
+  if (driver().model_mode) return 0;
+  for (float sum : sums) {
+    if (sum != 2.0f) return 6;
+  }
   return 0;
 }
 
@@ -198,6 +226,7 @@ int play(const std::string& role) {
   if (role == "churn") return churn();
   if (role == "checkpoint") return play_checkpoint();
   if (role.starts_with("node_")) return play_node(role);
+  if (role == "gpu_image") return run_gpu_image();
   if (role.starts_with("faults_")) return play_faults(role);
   if (role == "import_memory") return import_memory();
   if (role == "import_pool") return import_pool();
