@@ -25,3 +25,4 @@ room(cli           DEPENDS base domain workload loop http archive LINKS http_par
 room(shim          DEPENDS base cuda_abi ledger OWN_BUILD)
 room(emulated_node DEPENDS cuda_abi OWN_BUILD)
 room(emulated_cuda DEPENDS cuda_abi emulated_node OWN_BUILD)
+room(emulated_runtime DEPENDS cuda_abi emulated_node OWN_BUILD)
