@@ -84,11 +84,11 @@ extern "C" __attribute__((visibility("default"))) CUresult cuLaunchCooperativeKe
 CUresult cuFuncIsLoaded(CUfunctionLoadingState* state, CUfunction handle) {
   WITH_PROCESS();
   if (!state) return CUDA_ERROR_INVALID_VALUE;
-  if (!process->functions.find(handle)) return CUDA_ERROR_INVALID_HANDLE;
+  if (!find_function(*process, handle)) return CUDA_ERROR_INVALID_HANDLE;
   *state = CU_FUNCTION_LOADING_STATE_LOADED;
   return CUDA_SUCCESS;
 }
 CUresult cuFuncLoad(CUfunction handle) {
   WITH_PROCESS();
-  return process->functions.find(handle) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_HANDLE;
+  return find_function(*process, handle) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_HANDLE;
 }

@@ -26,7 +26,7 @@ std::unordered_map<const void*, LegacyLaunch>& launches() {
 template <class Change>
 CUresult with_function(CUfunction handle, Change change) {
   WITH_PROCESS();
-  auto function = process->functions.find(handle);
+  auto function = find_function(*process, handle);
   if (!function) return CUDA_ERROR_INVALID_HANDLE;
   std::lock_guard lock(g_mutex);
   LegacyLaunch& launch = launches()[handle];
