@@ -6,12 +6,12 @@
 namespace lambent::conformance {
 namespace {
 
-using Faults = WithKernels;
+using KernelFaults = WithKernels;
 using Cooperation = WithKernels;
 using StreamMemory = WithKernels;
 using HostCalls = WithKernels;
 
-TEST_F(Faults, AnIllegalAddressBreaksTheContextUntilItIsGone) {
+TEST_F(KernelFaults, AnIllegalAddressBreaksTheContextUntilItIsGone) {
   BODIES_ONLY();
   CUcontext other;
   CUdeviceptr there, word = allocate(4), nowhere = 0;
@@ -43,7 +43,7 @@ TEST_F(Faults, AnIllegalAddressBreaksTheContextUntilItIsGone) {
   OK(cu.ctx_destroy(other));
 }
 
-TEST_F(Faults, OneContextDoesNotHarmAnother) {
+TEST_F(KernelFaults, OneContextDoesNotHarmAnother) {
   BODIES_ONLY();
   EMULATOR_ONLY("a GPU's whole process may be beyond use");
   CUdeviceptr counter = 0, nowhere = 0;
