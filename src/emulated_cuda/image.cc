@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cstring>
 #include <filesystem>
 #include <fstream>
@@ -43,6 +44,17 @@ int anonymous_copy(const void* image, size_t bytes) {
     left -= static_cast<size_t>(written);
   }
   return fd;
+}
+
+// A path to the descriptor that was never given before. The loader knows objects by their paths,
+// and some stay loaded when they are closed (those with unique symbols): a path that came again
+// would find such an object instead of the file. So each path spells its number in "/." and "//".
+std::string fresh_path(int fd) {
+  static std::atomic<uint32_t> next{0};
+  std::string path = "/proc/self/fd";
+  const uint32_t number = next++;
+  for (int bit = 0; bit < 32; bit++) path += number >> bit & 1 ? "/." : "//";
+  return path + "/" + std::to_string(fd);
 }
 
 }  // namespace
@@ -184,9 +196,7 @@ bool HostModule::load(const HostCode& code, std::string* error) {
     *error = "cannot copy the module image";
     return false;
   }
-  // The descriptor stays open: the loader knows objects by name, and this name must not come again
-  // while the module is loaded.
-  std::string path = "/proc/self/fd/" + std::to_string(fd_);
+  const std::string path = fresh_path(fd_);
   handle_ = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
   if (!handle_) {
     const char* reason = dlerror();

@@ -21,23 +21,24 @@ static void wait_at_gate(void*) {
   changed.wait(lock, [] { return open_gate; });
 }
 
-static void work(int rounds) {
+// Returns its memory: to free it waits for the whole device, and the gate is still shut.
+static void work(int rounds, int** memory) {
   const int count = 2000;
   std::vector<int> values(count, 1);
-  int* device = upload(values);
+  int* device = *memory = upload(values);
   for (int round = 0; round < rounds; ++round) {
     add_one<<<(count + 127) / 128, 128>>>(device, count);
     LAUNCHED();
   }
   for (int value : download(device, count)) EXPECT(value == 1 + rounds);
-  OK(cudaFree(device));
 }
 
 int main() {
   // This thread's default stream is shut; the others get all their work done nevertheless.
   OK(cudaLaunchHostFunc(nullptr, wait_at_gate, nullptr));
   std::vector<std::thread> threads;
-  for (int i = 0; i < 4; ++i) threads.emplace_back(work, i + 1);
+  int* memory[4] = {};
+  for (int i = 0; i < 4; ++i) threads.emplace_back(work, i + 1, &memory[i]);
   for (auto& thread : threads) thread.join();
   EXPECT(cudaStreamQuery(nullptr) == cudaErrorNotReady);
   EXPECT(cudaStreamQuery(cudaStreamPerThread) == cudaErrorNotReady);
@@ -47,6 +48,7 @@ int main() {
   }
   changed.notify_all();
   OK(cudaStreamSynchronize(nullptr));
+  for (int* each : memory) OK(cudaFree(each));
   std::puts("ok");
 }
 #endif
