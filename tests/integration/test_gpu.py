@@ -342,11 +342,16 @@ class HostileKernelTest(GpuTest):
         self.assert_memory_comes_back_to(self.before)
         self.assertEqual(self.assert_works(self.worker.invoke("hostile", {"kernel": "tame"})), "done")
 
-    def test_a_wild_write_of_a_kernel_ends_that_function_alone(self):
+    def test_a_wild_write_of_a_kernel_breaks_that_functions_context_alone(self):
         reply = self.worker.invoke("hostile", {"kernel": "wild"})
-        self.assert_function_error(reply, "Runtime.ExitError", "signal")
+        self.assert_function_error(reply, "CudaError", "CUDA_ERROR_ILLEGAL_ADDRESS")
         self.assert_works(self.worker.invoke("neighbour"))
+        # As on a GPU, the context stays broken for as long as its process lives.
+        again = self.worker.invoke("hostile", {"kernel": "tame"})
+        self.assert_function_error(again, "CudaError", "CUDA_ERROR_ILLEGAL_ADDRESS")
+        self.worker.delete("hostile")
         self.assert_memory_comes_back_to(self.before)
+        self.create_gpu("hostile", LAUNCH, hostile_bundle(), timeout=2)
         self.assertEqual(self.assert_works(self.worker.invoke("hostile", {"kernel": "tame"})), "done")
 
     def test_crashes_with_memory_in_hand_leave_none_behind(self):
