@@ -348,7 +348,7 @@ typedef void (*CUstreamCallback)(CUstream stream, CUresult status, void* user_da
 typedef size_t (*CUoccupancyB2DSize)(int block_size);
 
 #include "cuda_abi/graph_types.h"
-#include "cuda_abi/partition_types.h"
 #include "cuda_abi/module_types.h"
+#include "cuda_abi/partition_types.h"
 
 #endif

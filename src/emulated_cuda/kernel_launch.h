@@ -24,7 +24,7 @@ struct KernelLaunch {
   std::shared_ptr<Function> function;
   emulated_launch shape{};
   std::shared_ptr<const Parameters> parameters;
-  int64_t ready_ns = 0;  // when the overhead of the launch itself is over
+  int64_t ready_ns = 0;   // when the overhead of the launch itself is over
   uint64_t sequence = 0;  // order among launches that may begin at the same instant
   int priority = 0;       // of the stream that it is launched into
   bool cooperative = false;
