@@ -30,6 +30,8 @@ struct Shell {
   CLI::App app{
       "Lambent: functions on GPUs.\n\n"
       "  lambent serve                    run a worker here (see 'lambent serve --help')\n"
+      "  lambent simulate                 a workload on modelled GPUs (see 'lambent simulate "
+      "--help')\n"
       "  lambent bundle                   compile kernels (see 'lambent bundle --help')\n"
       "  lambent demo                     the tour, on an emulated GPU"};
   std::string endpoint = default_endpoint();

@@ -146,9 +146,17 @@ std::string table(const std::vector<ShownRun>& runs) {
 
 std::string notes(const std::vector<ShownRun>& runs) {
   std::string html;
-  const bool emulated = std::any_of(runs.begin(), runs.end(),
-                                    [](const ShownRun& run) { return run.file->header.emulated; });
-  if (emulated) {
+  const auto any = [&](auto is) {
+    return std::any_of(runs.begin(), runs.end(),
+                       [&](const ShownRun& run) { return is(run.file->header); });
+  };
+  const auto simulated = [](const RunHeader& header) { return header.source == "simulation"; };
+  if (any(simulated)) {
+    html +=
+        "<div class=\"note\"><strong>Some of these times are simulated.</strong> Nothing ran: the "
+        "scheduler decided for modelled functions on modelled devices.</div>\n";
+  }
+  if (any([&](const RunHeader& header) { return header.emulated && !simulated(header); })) {
     html +=
         "<div class=\"note\"><strong>These times are emulated.</strong> Kernels, copies and starts "
         "took as long as a model says, not as long as a GPU would have; they compare policies, "

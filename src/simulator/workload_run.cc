@@ -1,0 +1,117 @@
+#include "simulator/workload_run.h"
+
+#include <algorithm>
+
+#include "workload/statistics.h"
+
+namespace lambent::simulator {
+namespace {
+
+constexpr uint64_t kOutcomesBetweenProgress = 16'384;
+constexpr Duration kNeverEnds = std::chrono::hours(24 * 365);
+
+std::vector<FunctionModel> models_of(const std::vector<workload::CatalogueEntry>& entries,
+                                     const WorkloadRunOptions& options) {
+  std::vector<FunctionModel> models;
+  for (const workload::CatalogueEntry& entry : entries) {
+    FunctionModel model;
+    model.profile.id = FunctionId{static_cast<uint32_t>(models.size() + 1)};
+    model.profile.tenant = TenantId{1};
+    model.profile.max_concurrency = options.max_concurrency;
+    model.profile.device_memory = entry.device_memory;
+    model.profile.timeout = options.timeout == Duration::zero() ? kNeverEnds : options.timeout;
+    model.execution = from_seconds(entry.gpu_warm_s);
+    model.spread = options.spread;
+    model.sandbox_time = options.sandbox_time;
+    model.init_time = from_seconds(entry.init_s());
+    models.push_back(model);
+  }
+  return models;
+}
+
+workload::RunRecord record_of(const SimulatedInvocation& invocation) {
+  const dispatch::CompleteInvocation& outcome = invocation.outcome;
+  workload::RunRecord record;
+  record.at_s = to_seconds(invocation.submitted.time_since_epoch());
+  record.sample.function = invocation.function.value - 1;
+  record.sample.latency_s = to_seconds(invocation.completed - invocation.submitted);
+  record.sample.queue_s = to_seconds(outcome.phases.queue);
+  record.sample.cold_s = to_seconds(outcome.phases.sandbox + outcome.phases.init);
+  record.sample.run_s = to_seconds(outcome.phases.run);
+  record.sample.start = outcome.start;
+  record.sample.succeeded = outcome.outcome == Outcome::kSucceeded;
+  if (outcome.outcome == Outcome::kRejected) {
+    record.outcome = workload::RunOutcome::kRejected;
+    if (outcome.error) record.error = name_of(outcome.error->code);
+  } else if (outcome.outcome == Outcome::kFunctionError) {
+    record.outcome = workload::RunOutcome::kFunctionError;
+    record.error = outcome.error_type;
+  }
+  return record;
+}
+
+}  // namespace
+
+WorkloadRunTotals run_workload(workload::Trace& trace,
+                               const std::vector<workload::CatalogueEntry>& entries,
+                               const WorkloadRunOptions& options,
+                               std::unique_ptr<scheduling::Policy> policy,
+                               const WorkloadRunSinks& sinks) {
+  std::vector<std::string> names;
+  std::vector<double> warm_s;
+  for (size_t i = 0; i < entries.size(); ++i) {
+    names.push_back(trace.functions[i].name);
+    warm_s.push_back(entries[i].gpu_warm_s);
+  }
+  workload::RunStatistics statistics(names, warm_s);
+  WorkloadRunTotals totals;
+  SimulationOptions simulated{.dispatch = options.dispatch,
+                              .device = options.device,
+                              .faults = options.faults,
+                              .functions = models_of(entries, options),
+                              .seed = options.seed};
+  const auto devices = static_cast<uint32_t>(options.dispatch.fleet.devices.size());
+  Instant next_reading = Instant{} + options.reading_period;
+  Simulation* running = nullptr;
+  const auto mean_utilisation = [&] {
+    double sum = 0;
+    for (uint32_t i = 0; i < devices; ++i) sum += running->utilisation(i);
+    return devices == 0 ? 0 : sum / devices;
+  };
+  double busy_s = 0;  // up to the reading before
+  const auto take_reading = [&](Instant at) {
+    if (options.reading_period == Duration::zero() || !sinks.reading || at < next_reading) return;
+    const double elapsed_s = to_seconds(at.time_since_epoch());
+    const double busy_now_s = mean_utilisation() * elapsed_s;
+    const double span_s =
+        elapsed_s - to_seconds((next_reading - options.reading_period).time_since_epoch());
+    sinks.reading({.at_s = elapsed_s,
+                   .utilisation = std::clamp((busy_now_s - busy_s) / span_s, 0.0, 1.0),
+                   .in_flight = running->dispatcher().in_flight()});
+    busy_s = busy_now_s;
+    next_reading = at + options.reading_period;
+  };
+  Simulation simulation(
+      std::move(simulated), std::move(policy), [&](const SimulatedInvocation& invocation) {
+        const workload::RunRecord record = record_of(invocation);
+        statistics.add(record.sample);
+        if (sinks.record) sinks.record(record);
+        ++totals.invocations;
+        totals.elapsed_s = to_seconds(invocation.completed.time_since_epoch());
+        totals.utilisation = mean_utilisation();
+        take_reading(invocation.completed);
+        if (sinks.progress && totals.invocations % kOutcomesBetweenProgress == 0) {
+          sinks.progress(totals.invocations, invocation.completed.time_since_epoch());
+        }
+      });
+  running = &simulation;
+  simulation.run([&]() -> std::optional<Arrival> {
+    const auto arrival = trace.arrivals->next();
+    if (!arrival) return std::nullopt;
+    return Arrival{Instant{} + arrival->at, FunctionId{arrival->function + 1}, false};
+  });
+  totals.summary = statistics.summary(totals.elapsed_s, std::max(1u, devices));
+  return totals;
+}
+
+}  // namespace lambent::simulator

@@ -1,0 +1,51 @@
+// A workload through the simulator: arrivals of a trace, each function modelled by its entry of the
+// catalogue, and what came of it. Used by lambent-simulator; one thread.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <vector>
+
+#include "base/result.h"
+#include "simulator/simulation.h"
+#include "workload/catalogue.h"
+#include "workload/result_file.h"
+#include "workload/trace.h"
+
+namespace lambent::simulator {
+
+struct WorkloadRunOptions {
+  dispatch::DispatchOptions dispatch;
+  DeviceModel device;
+  FaultModel faults;
+  Duration sandbox_time = milliseconds(5);  // of a cold start, before the runtime's own
+  double spread = 0;                        // of execution times, see FunctionModel
+  unsigned max_concurrency = 1;             // of each function
+  Duration timeout{};                       // of each invocation; zero: never
+  uint64_t seed = 1;
+  // Utilisation is read this often for `reading`; zero: never.
+  Duration reading_period{};
+};
+
+struct WorkloadRunSinks {
+  // All may be empty. `progress` comes every some thousand outcomes.
+  std::function<void(const workload::RunRecord&)> record;
+  std::function<void(const workload::RunReading&)> reading;
+  std::function<void(uint64_t outcomes, Duration simulated)> progress;
+};
+
+struct WorkloadRunTotals {
+  uint64_t invocations = 0;
+  workload::Summary summary;
+  double elapsed_s = 0;    // simulated, to the last outcome
+  double utilisation = 0;  // mean of the devices over that time
+};
+
+// `entries`: one for each function of the trace, whose arrivals are used up.
+WorkloadRunTotals run_workload(workload::Trace& trace,
+                               const std::vector<workload::CatalogueEntry>& entries,
+                               const WorkloadRunOptions& options,
+                               std::unique_ptr<scheduling::Policy> policy,
+                               const WorkloadRunSinks& sinks);
+
+}  // namespace lambent::simulator

@@ -1,0 +1,57 @@
+"""lambent simulate as a user runs it: no worker, the same figures again, files for report, errors that name what is wrong."""
+import json
+import pathlib
+import subprocess
+import tempfile
+import unittest
+
+from harness import PREFIX
+
+LAMBENT = str(PREFIX / "bin/lambent")
+INVALID, NOT_FOUND = 13, 15
+TRACE = "t_ms,function\n" + "".join(f"{250 * i},{'abc'[(i * i + i // 5) % 3]}\n" for i in range(200))
+
+
+class SimulateTest(unittest.TestCase):
+    def setUp(self):
+        self.folder = pathlib.Path(self.enterContext(tempfile.TemporaryDirectory(prefix="lambent-simulate-")))
+        (self.folder / "t.csv").write_text(TRACE)
+
+    def run_cli(self, *arguments, expect=0):
+        done = subprocess.run([LAMBENT, *map(str, arguments)], capture_output=True, text=True, timeout=60, cwd=self.folder)
+        self.assertEqual(done.returncode, expect, f"{arguments}\n{done.stdout}\n{done.stderr}")
+        return done
+
+    def test_several_policies_see_the_same_arrivals_and_figures_repeat(self):
+        first = self.run_cli("simulate", "t.csv", "--policy", "mqfq-sticky,fcfs", "--json").stdout
+        self.assertEqual(first, self.run_cli("simulate", "t.csv", "--policy", "mqfq-sticky,fcfs", "--json").stdout)
+        runs = json.loads(first)
+        self.assertEqual([run["run"] for run in runs], ["mqfq-sticky", "fcfs"])
+        for run in runs:
+            self.assertEqual(run["invocations"] + run["failed"], 200)
+            self.assertEqual({f["name"] for f in run["functions"]}, {"a", "b", "c"})
+
+    def test_result_files_make_a_report_that_says_simulated(self):
+        self.run_cli("simulate", "t.csv", "--policy", "fcfs,batch", "--out", "run.jsonl", "--csv", "run.csv")
+        self.assertEqual(len((self.folder / "run.csv").read_text().splitlines()), 1 + 2 * 3)
+        header = json.loads((self.folder / "run-fcfs.jsonl").read_text().splitlines()[0])
+        self.assertEqual(header["source"], "simulation")
+        self.run_cli("report", "run-fcfs.jsonl", "run-batch.jsonl", "-o", "report.html")
+        self.assertIn("are simulated", (self.folder / "report.html").read_text())
+
+    def test_more_devices_shorten_the_wait(self):
+        def mean(gpus):
+            return json.loads(self.run_cli("simulate", "t.csv", "--gpus", gpus, "--json").stdout)[0]["mean_s"]
+        self.assertLess(mean(4), mean(1))
+
+    def test_what_is_wrong_is_named(self):
+        self.assertIn("nowhere.csv", self.run_cli("simulate", "nowhere.csv", expect=NOT_FOUND).stderr)
+        self.assertIn("batch", self.run_cli("simulate", "t.csv", "--policy", "best", expect=INVALID).stderr)
+        self.assertIn("over_run_s", self.run_cli("simulate", "t.csv", "--set", "x=1", expect=INVALID).stderr)
+        (self.folder / "bad.csv").write_text("t_ms,function\nsoon,a\n")
+        self.assertIn("bad.csv", self.run_cli("simulate", "bad.csv", expect=INVALID).stderr)
+        self.run_cli("simulate", "t.csv", "--gpus", "0", expect=2)
+
+
+if __name__ == "__main__":
+    unittest.main()
