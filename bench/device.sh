@@ -3,8 +3,8 @@
 set -euo pipefail
 build="${LAMBENT_PREFIX:-build/release}"
 if [ "${EMULATED:-yes}" != no ]; then
-  node="$(mktemp -u /tmp/device_bench_XXXXXX.node)"
-  trap 'rm -f "$node"' EXIT
-  export EMULATED_CUDA_LAUNCH_MODE=model LD_LIBRARY_PATH="$build/lib/emulated" EMULATED_CUDA_NODE="$node" EMULATED_CUDA_CONFIG="${EMULATED_CUDA_CONFIG:-h200}"
+  folder="$(mktemp -d /tmp/device_bench_XXXXXX)"
+  trap 'rm -r "$folder"' EXIT
+  export EMULATED_CUDA_LAUNCH_MODE=model LD_LIBRARY_PATH="$build/lib/emulated" EMULATED_CUDA_NODE="$folder/node" EMULATED_CUDA_CONFIG="${EMULATED_CUDA_CONFIG:-h200}"
 fi
 "$build/bin/device_bench" "$@"

@@ -88,7 +88,7 @@ int processes_on(const NodeState& state, int device) {
   return count;
 }
 
-void show_device(Node& node, Node::Guard& guard, int device, bool json) {
+void show_device(Node& node, Node::Guard& guard, int device, bool json, bool first) {
   const DeviceModel& model = guard.model(device);
   DeviceSpec spec = guard.spec_of(device);
   const DeviceState& whole = guard->devices[device_of_partition(device)];
@@ -101,7 +101,7 @@ void show_device(Node& node, Node::Guard& guard, int device, bool json) {
            : "%sdevice %d  %s  %s\n  memory %llu bytes, %llu used\n  busy %lld ns, "
              "utilisation %d %%, %d kernels active, %d processes\n  links: %llu bytes to the "
              "device, %llu from it\n",
-      json && device > 0 ? "," : "", device, node.device_uuid(device, raw).c_str(), spec.name,
+      json && !first ? "," : "", device, node.device_uuid(device, raw).c_str(), spec.name,
       static_cast<unsigned long long>(spec.memory_bytes),
       static_cast<unsigned long long>(guard.used_bytes(device)),
       static_cast<long long>(model.busy_ns), utilization_percent(model), active_kernels(model),
@@ -115,14 +115,20 @@ int show(const Arguments& arguments) {
   Node::Guard guard(*node);
   guard.reap(true);
   const NodeSpec& spec = node->spec();
+  const auto slips = static_cast<unsigned long long>(guard->clock_slips);
   if (arguments.json) {
-    std::printf("{\"now_ns\":%lld,\"time_scale\":%g,\"memory_scale\":%g,\"devices\":[",
-                static_cast<long long>(guard.now_ns()), spec.time_scale, spec.memory_scale);
+    std::printf(
+        "{\"now_ns\":%lld,\"time_scale\":%g,\"memory_scale\":%g,\"clock_slips\":%llu,\"devices\":[",
+        static_cast<long long>(guard.now_ns()), spec.time_scale, spec.memory_scale, slips);
   } else {
-    std::printf("virtual time %lld ns, time scale %g, memory scale %g\n",
-                static_cast<long long>(guard.now_ns()), spec.time_scale, spec.memory_scale);
+    std::printf("virtual time %lld ns, time scale %g, memory scale %g, %llu clock slips\n",
+                static_cast<long long>(guard.now_ns()), spec.time_scale, spec.memory_scale, slips);
   }
-  for (int i : guard.partitions()) show_device(*node, guard, i, arguments.json);
+  bool first = true;
+  for (int i : guard.partitions()) {
+    show_device(*node, guard, i, arguments.json, first);
+    first = false;
+  }
   if (arguments.json) std::printf("]}\n");
   return 0;
 }
