@@ -22,6 +22,21 @@ namespace lambent::conformance {
 #define EMULATOR_ONLY(reason) \
   if (!driver().emulated) GTEST_SKIP() << reason
 
+// Keeps a stream shut until everything is submitted: how fast this thread is does not count. Open
+// it before it goes.
+class Gate {
+ public:
+  CUresult close(CUstream stream) { return driver().launch_host_func(stream, wait, &open_); }
+  void open() {
+    open_ = 1;
+    open_.notify_all();
+  }
+
+ private:
+  static void wait(void* flag) { static_cast<std::atomic<int>*>(flag)->wait(0); }
+  std::atomic<int> open_{0};
+};
+
 class WithContext : public testing::Test {
  protected:
   void SetUp() override { OK(cu.ctx_create_v2(&context, 0, 0)); }
@@ -71,16 +86,12 @@ class WithKernels : public WithContext {
     float elapsed = -1;
     EXPECT_EQ(cu.event_create(&begin, 0), CUDA_SUCCESS);
     EXPECT_EQ(cu.event_create(&end, 0), CUDA_SUCCESS);
-    // A gate keeps the stream closed until all is submitted: how fast this thread is does not
-    // matter.
-    std::atomic<int> open{0};
-    auto gate = [](void* flag) { static_cast<std::atomic<int>*>(flag)->wait(0); };
-    EXPECT_EQ(cu.launch_host_func(stream, gate, &open), CUDA_SUCCESS);
+    Gate gate;
+    EXPECT_EQ(gate.close(stream), CUDA_SUCCESS);
     EXPECT_EQ(cu.event_record(begin, stream), CUDA_SUCCESS);
     work();
     EXPECT_EQ(cu.event_record(end, stream), CUDA_SUCCESS);
-    open = 1;
-    open.notify_all();
+    gate.open();
     EXPECT_EQ(cu.event_synchronize(end), CUDA_SUCCESS);
     EXPECT_EQ(cu.event_elapsed_time_v2(&elapsed, begin, end), CUDA_SUCCESS);
     cu.event_destroy(begin);

@@ -1,5 +1,4 @@
 // Clients of MPS: their kernels run side by side, each within its share.
-#include <atomic>
 #include <cmath>
 #include <cstdio>
 
@@ -63,8 +62,7 @@ int play_node(const std::string& role) {
     int multiprocessors = 0;
     uint64_t ns = 10'000'000;
     void* parameters[] = {&ns};
-    std::atomic<int> open{0};
-    auto gate = [](void* flag) { static_cast<std::atomic<int>*>(flag)->wait(0); };
+    Gate gate;
     std::string why_not;
     auto image = kernel_image(&why_not);
     bool good =
@@ -73,14 +71,12 @@ int play_node(const std::string& role) {
         !cu.module_load_data(&module, image.data()) &&
         !cu.module_get_function(&busy, module, "busy") &&
         !cu.stream_create(&stream, CU_STREAM_NON_BLOCKING) && !cu.event_create(&begin, 0) &&
-        !cu.event_create(&end, 0) && !cu.launch_host_func(stream, gate, &open) &&
+        !cu.event_create(&end, 0) && !gate.close(stream) &&
         !cu.launch_kernel(busy, 1000, 1, 1, 256, 1, 1, 0, stream, parameters, nullptr) &&
         !cu.event_record(begin, stream) &&
         !cu.launch_kernel(busy, 1000, 1, 1, 256, 1, 1, 0, stream, parameters, nullptr) &&
         !cu.event_record(end, stream);
-    // All is submitted before any of it begins: how fast this thread is does not count.
-    open = 1;
-    open.notify_all();
+    gate.open();
     good = good && !cu.event_synchronize(end) && !cu.event_elapsed_time_v2(&elapsed_ms, begin, end);
     if (!good) return 4;
     std::snprintf(line, sizeof line, "multiprocessors %d elapsed %.2f ms\n", multiprocessors,

@@ -1,6 +1,4 @@
 // Several devices: who reaches whose memory, by which way, and how fast.
-#include <atomic>
-
 #include "conformance/fixture.h"
 
 namespace lambent::conformance {
@@ -93,17 +91,14 @@ TEST_F(Peers, NvlinkIsFasterThanPcieAndPcieThanTheHost) {
     float elapsed = -1;
     cu.event_create(&begin, 0);
     cu.event_create(&end, 0);
-    // All is submitted before any of it begins: how fast this thread is does not count.
-    std::atomic<int> open{0};
-    auto gate = [](void* flag) { static_cast<std::atomic<int>*>(flag)->wait(0); };
-    EXPECT_EQ(cu.launch_host_func(nullptr, gate, &open), CUDA_SUCCESS);
+    Gate gate;
+    EXPECT_EQ(gate.close(nullptr), CUDA_SUCCESS);
     cu.event_record(begin, nullptr);
     CUresult result = named ? cu.memcpy_peer_async(to, where, here, context, kBytes, nullptr)
                             : cu.memcpy_d_to_d_async(to, here, kBytes, nullptr);
     EXPECT_EQ(result, CUDA_SUCCESS);
     cu.event_record(end, nullptr);
-    open = 1;
-    open.notify_all();
+    gate.open();
     EXPECT_EQ(cu.event_synchronize(end), CUDA_SUCCESS);
     cu.event_elapsed_time_v2(&elapsed, begin, end);
     cu.event_destroy(begin);

@@ -1,7 +1,5 @@
 // Modelled time is exact and repeatable: what events say follows from what was submitted, and not
 // from how fast the threads of this machine are.
-#include <atomic>
-
 #include "conformance/fixture.h"
 
 namespace lambent::conformance {
@@ -40,9 +38,8 @@ class Timing : public WithKernels {
     constexpr int kStreams = 3;
     std::vector<CUstream> streams;
     for (int i = 0; i < kStreams; i++) streams.push_back(stream());
-    std::atomic<int> open{0};
-    auto gate = [](void* flag) { static_cast<std::atomic<int>*>(flag)->wait(0); };
-    EXPECT_EQ(cu.launch_host_func(streams[0], gate, &open), CUDA_SUCCESS);
+    Gate gate;
+    EXPECT_EQ(gate.close(streams[0]), CUDA_SUCCESS);
     CUevent origin = record(streams[0]);
     for (CUstream one : streams) EXPECT_EQ(cu.stream_wait_event(one, origin, 0), CUDA_SUCCESS);
     std::vector<CUevent> events;
@@ -54,8 +51,7 @@ class Timing : public WithKernels {
       CUevent met = events[events.size() - 1 - round % kStreams];
       for (CUstream one : streams) EXPECT_EQ(cu.stream_wait_event(one, met, 0), CUDA_SUCCESS);
     }
-    open = 1;
-    open.notify_all();
+    gate.open();
     EXPECT_EQ(cu.ctx_synchronize(), CUDA_SUCCESS);
     std::vector<float> times;
     for (CUevent event : events) times.push_back(elapsed_ms(origin, event));
@@ -68,17 +64,15 @@ class Timing : public WithKernels {
 
 TEST_F(Timing, AKernelTakesExactlyItsDurationFromOneEventToTheNext) {
   CUstream one = stream();
-  std::atomic<int> open{0};
-  auto gate = [](void* flag) { static_cast<std::atomic<int>*>(flag)->wait(0); };
-  OK(cu.launch_host_func(one, gate, &open));
+  Gate gate;
+  OK(gate.close(one));
   run(one, 1'000'000);  // covers the others' launch overhead
   std::vector<CUevent> events{record(one)};
   for (unsigned long long ns : {40'000, 250'000, 3'000'000, 7'000}) {
     run(one, ns);
     events.push_back(record(one));
   }
-  open = 1;
-  open.notify_all();
+  gate.open();
   OK(cu.stream_synchronize(one));
   EXPECT_FLOAT_EQ(elapsed_ms(events[0], events[1]), 0.04f);
   EXPECT_FLOAT_EQ(elapsed_ms(events[1], events[2]), 0.25f);
@@ -93,9 +87,8 @@ TEST_F(Timing, TheSameSubmissionsGiveTheSameTimes) {
 
 TEST_F(Timing, WhatWaitsForAnEventBeginsExactlyWhenItHappens) {
   CUstream one = stream(), two = stream();
-  std::atomic<int> open{0};
-  auto gate = [](void* flag) { static_cast<std::atomic<int>*>(flag)->wait(0); };
-  OK(cu.launch_host_func(one, gate, &open));
+  Gate gate;
+  OK(gate.close(one));
   CUevent origin = record(one);
   run(one, 2'000'000);
   CUevent first = record(one);
@@ -105,8 +98,7 @@ TEST_F(Timing, WhatWaitsForAnEventBeginsExactlyWhenItHappens) {
   OK(cu.stream_wait_event(one, second, 0));
   run(one, 250'000);
   CUevent last = record(one);
-  open = 1;
-  open.notify_all();
+  gate.open();
   OK(cu.ctx_synchronize());
   EXPECT_FLOAT_EQ(elapsed_ms(first, second), 0.5f);
   EXPECT_FLOAT_EQ(elapsed_ms(second, last), 0.25f);
