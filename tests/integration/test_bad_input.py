@@ -101,7 +101,7 @@ class BadInputTest(WorkerTest):
     def test_a_handler_that_hangs_is_stopped_at_its_timeout(self):
         self.worker.create_python("hangs", "import time\ndef handler(e, c): time.sleep(60)", timeout=1)
         started = time.monotonic()
-        self.assert_function_error(self.worker.invoke("hangs"), "Sandbox.Timeout", "timed out after 1.00 seconds")
+        self.assert_function_error(self.worker.invoke("hangs"), "Sandbox.Timeout", "timed out after 1.")
         self.assertLess(time.monotonic() - started, 10)
 
     def test_a_fork_bomb_stops_at_its_limit(self):

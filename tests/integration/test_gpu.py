@@ -336,7 +336,7 @@ class HostileKernelTest(GpuTest):
             self.assertEqual(self.worker.invoke("good").json, "good")
             others += 1
         caller.join()
-        self.assert_function_error(replies[0], "Sandbox.Timeout", "timed out after 2.00 seconds")
+        self.assert_function_error(replies[0], "Sandbox.Timeout", "timed out after 2.")
         self.assertLess(time.monotonic() - started, 12)
         self.assertGreater(others, 3)
         self.assert_memory_comes_back_to(self.before)
