@@ -1,0 +1,93 @@
+#include "bin/simulate_options.h"
+
+#include "bin/lambent_paths.h"
+#include "workload/spreading.h"
+
+namespace lambent::bin {
+
+void add_simulate_flags(CLI::App& app, SimulateOptions& options) {
+  options.workload.catalogue = bin::find_shared("catalogue/mqfq_table1.csv");
+  app.add_option(
+      "TRACE", options.workload.trace,
+      "t_ms,function rows, Azure minute counts or Azure 2021; plain or .gz. Without one, "
+      "a workload is generated from --seed");
+  app.add_option("--functions", options.workload.catalogue, "the catalogue: what functions take");
+  app.add_option("--policy", options.policies,
+                 "one or several of mqfq-sticky, mqfq-uniform, fcfs, fcfs-naive, batch")
+      ->delimiter(',');
+  app.add_option("--set", options.settings, "KEY=VALUE for the scheduler; see docs/scheduling.md");
+  app.add_option("--gpus", options.gpus, "devices")->check(CLI::Range(1, 4096));
+  app.add_option("--concurrency", options.concurrency, "D: invocations at once on a GPU")
+      ->check(CLI::Range(1, 1024));
+  app.add_option("--pool", options.pool, "sandboxes kept at most, on all devices together")
+      ->check(CLI::Range(1, 1000000));
+  app.add_option("--memory", options.memory_gib, "GiB of each device")
+      ->check(CLI::Range(0.001, 1e6));
+  app.add_option("--keep-alive", options.keep_alive_s,
+                 "seconds after which an idle sandbox is stopped")
+      ->check(CLI::Range(0.0, 1e9));
+  app.add_option("--longest-wait", options.longest_wait_s,
+                 "seconds after which a waiting invocation is rejected")
+      ->check(CLI::Range(0.0, 1e9));
+  app.add_option("--slowdown", options.run.device.slowdown,
+                 "with n at work on a device each takes 1 + SLOWDOWN (n - 1) times as long")
+      ->check(CLI::Range(0.0, 100.0));
+  app.add_option("--sandbox-ms", options.sandbox_ms, "of a cold start, before the runtime's own")
+      ->check(CLI::Range(0.0, 1e6));
+  app.add_option("--execution-spread", options.run.spread,
+                 "execution times vary uniformly by this share")
+      ->check(CLI::Range(0.0, 1.0));
+  app.add_option("--start", options.start_s, "seconds into the trace where the window begins")
+      ->check(CLI::Range(0.0, 1e9));
+  app.add_option("--duration", options.duration_s, "seconds of the window (0: to its end)")
+      ->check(CLI::Range(0.0, 1e9));
+  app.add_option("--rate-scale", options.workload.read.rate_scale,
+                 "the trace runs this many times as fast")
+      ->check(CLI::Range(1e-6, 1e9));
+  app.add_option("--spread", options.spread, "where arrivals lie in a minute of counts")
+      ->check(CLI::IsMember({"uniform", "equidistant", "poisson"}));
+  app.add_option("--busiest", options.workload.read.busiest, "only the N busiest functions");
+  app.add_option("--only", options.workload.read.only, "only these functions")->delimiter(',');
+  app.add_option("--seed", options.workload.read.seed, "of everything that is drawn");
+  app.add_option("--load", options.workload.load, "offered load of a generated workload")
+      ->check(CLI::Range(1e-6, 1e6));
+  app.add_flag("--skip-bad-rows", options.workload.read.skip_bad_rows,
+               "instead of refusing the trace");
+  app.add_option("--out", options.out,
+                 "a result file for 'lambent report'; with several policies, one for each: "
+                 "FILE-POLICY");
+  app.add_option("--csv", options.csv, "a row per policy and function");
+  app.add_option("--reading", options.reading_s, "seconds between readings in the result file")
+      ->check(CLI::Range(0.001, 1e9));
+  app.add_flag("--json", options.json, "results as JSON");
+  app.add_flag("--quiet", options.quiet, "no progress");
+}
+
+void finish_simulate_flags(SimulateOptions& options) {
+  options.workload.read.start = from_seconds(options.start_s);
+  options.workload.read.length = from_seconds(options.duration_s);
+  options.workload.read.spreading = *workload::spreading_from_name(options.spread);
+  options.run.seed = options.workload.read.seed;
+  options.run.sandbox_time = from_seconds(options.sandbox_ms * 1e-3);
+}
+
+Result<SchedulerSettings> settings_of(const SimulateOptions& options) {
+  SchedulerSettings settings;
+  dispatch::DispatchOptions& dispatch = settings.dispatch;
+  // As the worker has it: a sandbox's memory stays on the device for as long as it lives.
+  settings.policy.fcfs_moves_off_after_run = false;
+  for (unsigned i = 0; i < options.gpus; ++i) {
+    dispatch.fleet.devices.push_back(
+        {.id = DeviceId{i + 1},
+         .memory = Bytes(static_cast<uint64_t>(options.memory_gib * (1ull << 30))),
+         .tokens = options.concurrency,
+         .contexts = options.pool});
+  }
+  dispatch.fleet.most_sandboxes = options.pool;
+  dispatch.keep_alive = from_seconds(options.keep_alive_s);
+  dispatch.longest_wait = from_seconds(options.longest_wait_s);
+  RETURN_IF_ERROR(apply_settings(options.settings, settings));
+  return settings;
+}
+
+}  // namespace lambent::bin

@@ -1,0 +1,38 @@
+// What `lambent simulate` and `lambent sweep` may be told: the workload, the modelled devices, the
+// scheduler. Parsed from flags; read by simulate_run.
+#pragma once
+
+#include <CLI/CLI.hpp>
+#include <string>
+#include <vector>
+
+#include "base/result.h"
+#include "bin/scheduler_settings.h"
+#include "cli/replay.h"
+#include "simulator/workload_run.h"
+
+namespace lambent::bin {
+
+struct SimulateOptions {
+  cli::ReplayOptions workload;
+  double start_s = 0, duration_s = 0;
+  std::string spread = "uniform";
+  std::vector<std::string> policies{"mqfq-sticky"};
+  std::vector<std::string> settings;
+  unsigned gpus = 1, concurrency = 2, pool = 64;
+  double memory_gib = 16, keep_alive_s = 600, longest_wait_s = 300;
+  double sandbox_ms = 5, reading_s = 1;
+  simulator::WorkloadRunOptions run;
+  std::string out, csv;
+  bool json = false, quiet = false;
+};
+
+// Adds every flag to `app`; they write into `options`, which must live until it has parsed.
+void add_simulate_flags(CLI::App& app, SimulateOptions& options);
+// After parsing: what follows from the flags.
+void finish_simulate_flags(SimulateOptions& options);
+
+// The scheduler and its devices as the flags have them. INVALID_ARGUMENT for a bad --set.
+Result<SchedulerSettings> settings_of(const SimulateOptions& options);
+
+}  // namespace lambent::bin

@@ -1,0 +1,101 @@
+#include "bin/simulate_run.h"
+
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <cstdio>
+#include <fstream>
+
+#include "cli/replay_plan.h"
+#include "scheduling/make_policy.h"
+#include "simulator/workload_run.h"
+
+namespace lambent::bin {
+namespace {
+
+// "run-fcfs.jsonl" for "run.jsonl" where several policies each write their own.
+std::string out_path(const SimulateOptions& options, const std::string& policy) {
+  if (options.policies.size() == 1) return options.out;
+  const size_t dot = options.out.rfind('.');
+  const size_t slash = options.out.rfind('/');
+  const bool has_ending = dot != std::string::npos && (slash == std::string::npos || dot > slash);
+  const size_t at = has_ending ? dot : options.out.size();
+  return options.out.substr(0, at) + "-" + policy + options.out.substr(at);
+}
+
+double peak_rss_mb() {
+  rusage usage{};
+  getrusage(RUSAGE_SELF, &usage);
+  return static_cast<double>(usage.ru_maxrss) / 1024;
+}
+
+}  // namespace
+
+Result<cli::RunFigures> simulate(const SimulateOptions& options, const std::string& policy_name) {
+  ASSIGN_OR_RETURN(SchedulerSettings settings, settings_of(options));
+  ASSIGN_OR_RETURN(auto policy, scheduling::make_policy(policy_name, settings.policy));
+  ASSIGN_OR_RETURN(cli::ReplayPlan plan, cli::make_plan(options.workload));
+  simulator::WorkloadRunOptions run = options.run;
+  run.dispatch = settings.dispatch;
+  run.device.move_off_holds_token = false;
+  cli::RunFigures figures;
+  figures.label = policy_name;
+  figures.header = {.source = "simulation",
+                    .trace = plan.trace.name,
+                    .policy = policy_name,
+                    .rate_scale = options.workload.read.rate_scale,
+                    .duration_s = options.duration_s,
+                    .seed = options.workload.read.seed,
+                    .devices = options.gpus};
+  for (size_t i = 0; i < plan.entries.size(); ++i) {
+    figures.header.functions.push_back(
+        {plan.trace.functions[i].name, plan.entries[i].name, plan.entries[i].gpu_warm_s});
+  }
+  simulator::WorkloadRunSinks sinks;
+  std::ofstream out;
+  if (!options.out.empty()) {
+    const std::string path = out_path(options, policy_name);
+    out.open(path, std::ios::trunc);
+    if (!out) return Error{ErrorCode::kInvalidArgument, "cannot write " + path};
+    out << line_of(figures.header);
+    run.reading_period = from_seconds(options.reading_s);
+    sinks.record = [&](const workload::RunRecord& record) { out << line_of(record); };
+    sinks.reading = [&](const workload::RunReading& reading) { out << line_of(reading); };
+  }
+  const auto begin = std::chrono::steady_clock::now();
+  const auto seconds_passed = [&] {
+    return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+  };
+  const bool shows_progress = !options.quiet && isatty(STDERR_FILENO) != 0;
+  sinks.progress = [&, last = 0.0](uint64_t outcomes, Duration simulated) mutable {
+    const double now_s = seconds_passed();
+    if (!shows_progress || now_s < last + 0.5) return;
+    last = now_s;
+    std::fprintf(stderr, "\r%s: %.1f s simulated, %.1f million invocations, %.2f million a second ",
+                 policy_name.c_str(), to_seconds(simulated), static_cast<double>(outcomes) * 1e-6,
+                 static_cast<double>(outcomes) * 1e-6 / now_s);
+  };
+  const auto totals =
+      simulator::run_workload(plan.trace, plan.entries, run, std::move(policy), sinks);
+  if (shows_progress) std::fprintf(stderr, "\r\x1b[K");
+  if (out.is_open()) {
+    out << line_of(workload::RunEnd{totals.elapsed_s});
+    out.close();
+    if (!out) return Error{ErrorCode::kDataLoss, "could not write all of " + options.out};
+  }
+  const double took_s = seconds_passed();
+  if (!options.quiet) {
+    std::fprintf(
+        stderr,
+        "%s: %llu invocations, %.0f s simulated in %.2f s (%.2f million a second, %.0f MB)\n",
+        policy_name.c_str(), static_cast<unsigned long long>(totals.invocations), totals.elapsed_s,
+        took_s, static_cast<double>(totals.invocations) * 1e-6 / std::max(took_s, 1e-9),
+        peak_rss_mb());
+  }
+  figures.summary = totals.summary;
+  figures.utilisation = totals.utilisation;
+  return figures;
+}
+
+}  // namespace lambent::bin
