@@ -47,11 +47,11 @@ void Dispatcher::handle(const Event& event, Instant now, std::vector<Action>& ou
   hash_.add(event, now);
   std::visit([this](const auto& e) { on(e); }, event);
   for (Lane* lane : {gpu_.get(), host_.get()}) {
-    start_planned(*lane);
-    run_ready(*lane);
-    decide(*lane);
+    if (!lane->planned.empty()) start_planned(*lane);
+    if (!lane->ready.empty()) run_ready(*lane);
+    if (lane->pending > 0) decide(*lane);
   }
-  note_wait_reasons();
+  if (!new_heads_.empty()) note_wait_reasons();
   arm_timer();
   out_ = nullptr;
 }
@@ -372,11 +372,6 @@ void Dispatcher::arm_timer() {
   if (earliest >= armed_) return;
   armed_ = earliest;
   emit(WakeAt{earliest});
-}
-
-void Dispatcher::emit(Action action) {
-  hash_.add(action);
-  out_->push_back(std::move(action));
 }
 
 }  // namespace lambent::dispatch

@@ -5,6 +5,7 @@
 
 #include <memory>
 #include <optional>
+#include <utility>
 #include <vector>
 
 #include "dispatch/action.h"
@@ -127,7 +128,11 @@ class Dispatcher {
   const Lane& lane_of(FunctionId function) const;
   std::optional<LaneSlot> find_sandbox(SandboxId id);
   scheduling::View view_of(const Lane& lane) const;
-  void emit(Action action);
+  template <typename Kind>
+  void emit(Kind action) {
+    hash_.add(action);
+    out_->emplace_back(std::in_place_type<Kind>, std::move(action));
+  }
   void arm_timer();
 
   DispatchOptions options_;

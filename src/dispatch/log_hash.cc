@@ -12,93 +12,64 @@ struct Overloaded : Cases... {
 template <typename... Cases>
 Overloaded(Cases...) -> Overloaded<Cases...>;
 
+// What tells the kinds apart; events have their index.
+enum Kind : uint64_t { kStartSandbox = 64, kStartInvocation, kStopSandbox, kComplete, kWakeAt };
+
 }  // namespace
 
 void LogHash::add(const Event& event, Instant now) {
-  mix(event.index());
-  mix(now.time_since_epoch());
-  std::visit(Overloaded{
-                 [&](const FunctionRegistered& e) {
-                   mix(e.profile.id.value);
-                   mix(e.profile.tenant.value);
-                   mix(e.profile.revision);
-                   mix(std::bit_cast<uint64_t>(e.profile.weight));
-                   mix(e.profile.max_concurrency);
-                   mix(e.profile.device_memory);
-                   mix(e.profile.timeout);
-                   mix(e.profile.mean_execution);
-                   mix(e.profile.mean_interarrival);
-                   mix(e.profile.mean_cold_start);
-                   mix(e.profile.completed);
-                 },
-                 [&](const FunctionRemoved& e) { mix(e.function.value); },
-                 [&](const InvocationSubmitted& e) {
-                   mix(e.invocation);
-                   mix(e.function.value);
-                   mix(e.asynchronous);
-                 },
-                 [&](const InvocationCancelled& e) { mix(e.invocation); },
-                 [&](const SandboxReady& e) {
-                   mix(e.sandbox.value);
-                   mix(e.sandbox_time);
-                   mix(e.init_time);
-                 },
-                 [&](const SandboxExited& e) {
-                   mix(e.sandbox.value);
-                   mix(e.undelivered);
-                 },
-                 [&](const InvocationFinished& e) {
-                   mix(e.invocation);
-                   mix(e.execution);
-                   mix(e.succeeded);
-                   mix(e.device_memory);
-                 },
-                 [&](const DeviceReading& e) {
-                   mix(e.device.value);
-                   mix(std::bit_cast<uint64_t>(e.utilisation));
-                   mix(e.memory_used);
-                   mix(e.healthy);
-                 },
-                 [](const TimerFired&) {},
-                 [](const DrainStarted&) {},
-             },
-             event);
+  const uint64_t kind = event.index();
+  const int64_t at = now.time_since_epoch().count();
+  std::visit(
+      Overloaded{
+          [&](const FunctionRegistered& e) {
+            const FunctionProfile& p = e.profile;
+            mix(kind, at, p.id.value, p.tenant.value, p.revision, std::bit_cast<uint64_t>(p.weight),
+                p.max_concurrency, p.device_memory.count, p.timeout.count(),
+                p.mean_execution.count(), p.mean_interarrival.count(), p.mean_cold_start.count(),
+                p.completed);
+          },
+          [&](const FunctionRemoved& e) { mix(kind, at, e.function.value); },
+          [&](const InvocationSubmitted& e) {
+            mix(kind, at, e.invocation.high, e.invocation.low, e.function.value, e.asynchronous);
+          },
+          [&](const InvocationCancelled& e) { mix(kind, at, e.invocation.high, e.invocation.low); },
+          [&](const SandboxReady& e) {
+            mix(kind, at, e.sandbox.value, e.sandbox_time.count(), e.init_time.count());
+          },
+          [&](const SandboxExited& e) { mix(kind, at, e.sandbox.value, e.undelivered); },
+          [&](const InvocationFinished& e) {
+            mix(kind, at, e.invocation.high, e.invocation.low, e.execution.count(), e.succeeded,
+                e.device_memory.count);
+          },
+          [&](const DeviceReading& e) {
+            mix(kind, at, e.device.value, std::bit_cast<uint64_t>(e.utilisation),
+                e.memory_used.count, e.healthy);
+          },
+          [&](const TimerFired&) { mix(kind, at); },
+          [&](const DrainStarted&) { mix(kind, at); },
+      },
+      event);
 }
 
-void LogHash::add(const Action& action) {
-  mix(~static_cast<uint64_t>(action.index()));
-  std::visit(Overloaded{
-                 [&](const StartSandbox& a) {
-                   mix(a.sandbox.value);
-                   mix(a.function.value);
-                   mix(a.revision);
-                   mix(a.device.value);
-                 },
-                 [&](const StartInvocation& a) {
-                   mix(a.invocation);
-                   mix(a.sandbox.value);
-                   mix(a.device.value);
-                   mix(static_cast<uint64_t>(a.start));
-                 },
-                 [&](const StopSandbox& a) {
-                   mix(a.sandbox.value);
-                   mix(static_cast<uint64_t>(a.reason));
-                 },
-                 [&](const CompleteInvocation& a) {
-                   mix(a.invocation);
-                   mix(static_cast<uint64_t>(a.outcome));
-                   mix(a.error ? static_cast<uint64_t>(a.error->code) : 0);
-                   mix(static_cast<uint64_t>(a.start));
-                   mix(a.phases.queue);
-                   mix(a.phases.sandbox);
-                   mix(a.phases.init);
-                   mix(a.phases.run);
-                   mix(a.device.value);
-                   mix(static_cast<uint64_t>(a.wait_reason));
-                 },
-                 [&](const WakeAt& a) { mix(a.instant.time_since_epoch()); },
-             },
-             action);
+void LogHash::add(const StartSandbox& a) {
+  mix(kStartSandbox, a.sandbox.value, a.function.value, a.revision, a.device.value);
 }
+
+void LogHash::add(const StartInvocation& a) {
+  mix(kStartInvocation, a.invocation.high, a.invocation.low, a.sandbox.value, a.device.value,
+      a.start);
+}
+
+void LogHash::add(const StopSandbox& a) { mix(kStopSandbox, a.sandbox.value, a.reason); }
+
+void LogHash::add(const CompleteInvocation& a) {
+  const uint64_t error = a.error ? static_cast<uint64_t>(a.error->code) : 0;
+  mix(kComplete, a.invocation.high, a.invocation.low, a.outcome, error, a.start,
+      a.phases.queue.count(), a.phases.sandbox.count(), a.phases.init.count(), a.phases.run.count(),
+      a.device.value, a.wait_reason);
+}
+
+void LogHash::add(const WakeAt& a) { mix(kWakeAt, a.instant.time_since_epoch().count()); }
 
 }  // namespace lambent::dispatch

@@ -17,19 +17,18 @@ void ModelledDevice::start(uint64_t key, Duration work, Instant now) {
     free_.pop_back();
     keys_[slot] = key;
   }
-  const bool fresh = items_.emplace(key, slot).second;
-  CHECK(fresh, "the key runs already");
+  items_.add(key, slot);
   const bool endless = work == Duration::max();
   ends_.put(slot, endless ? Duration::max() : work_done_ + work);
 }
 
 void ModelledDevice::stop(uint64_t key, Instant now) {
-  const auto found = items_.find(key);
-  if (found == items_.end()) return;
+  const uint32_t* found = items_.find(key);
+  if (found == nullptr) return;
   advance(now);
-  ends_.erase(found->second);
-  free_.push_back(found->second);
-  items_.erase(found);
+  ends_.erase(*found);
+  free_.push_back(*found);
+  items_.erase(key);
 }
 
 void ModelledDevice::set_guests(unsigned guests, Instant now) {

@@ -3,11 +3,11 @@
 #pragma once
 
 #include <cstdint>
-#include <unordered_map>
 #include <vector>
 
 #include "base/time.h"
 #include "scheduling/indexed_heap.h"
+#include "simulator/number_map.h"
 
 namespace lambent::simulator {
 
@@ -17,7 +17,7 @@ class ModelledDevice {
  public:
   explicit ModelledDevice(double slowdown) : slowdown_(slowdown) {}
 
-  // `key` is the caller's; it must not be running. Work that never ends: Duration::max().
+  // `key` is the caller's, not zero; it must not be running. Work that never ends: Duration::max().
   void start(uint64_t key, Duration work, Instant now);
   // Takes it out before it is finished. Nothing if it does not run.
   void stop(uint64_t key, Instant now);
@@ -43,7 +43,7 @@ class ModelledDevice {
   Duration work_done_{};  // the clock of work
   Duration busy_{};
   scheduling::IndexedHeap<Duration> ends_;  // by slot: where on the clock of work it ends
-  std::unordered_map<uint64_t, uint32_t> items_;
+  NumberMap<uint32_t> items_;               // slots by key
   std::vector<uint64_t> keys_;
   std::vector<uint32_t> free_;
 };

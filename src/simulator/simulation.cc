@@ -42,14 +42,7 @@ void Simulation::run(const ArrivalSource& arrivals) {
   std::optional<Arrival> arrival = arrivals();
   for (;;) {
     // Of equal instants: what happens to running work first, then arrivals, then timers.
-    Instant next = kNever;
-    uint32_t finishing = 0;
-    for (uint32_t i = 0; i < devices_.size(); ++i) {
-      if (devices_[i].next_finish() < next) {
-        next = devices_[i].next_finish();
-        finishing = i;
-      }
-    }
+    Instant next = finishes_.empty() ? kNever : finishes_.top_key();
     enum { kFinish, kDue, kArrival, kWake, kReading } what = kFinish;
     const auto consider = [&](Instant at, auto kind) {
       if (at < next) {
@@ -57,7 +50,7 @@ void Simulation::run(const ArrivalSource& arrivals) {
         what = kind;
       }
     };
-    if (!due_.empty()) consider(due_.top().at, kDue);
+    if (!due_.empty()) consider(due_.top_key().at, kDue);
     if (arrival) consider(arrival->at, kArrival);
     const bool work_left =
         arrival || dispatcher_.queued() > 0 || dispatcher_.in_flight() > 0 || !due_.empty();
@@ -68,34 +61,15 @@ void Simulation::run(const ArrivalSource& arrivals) {
     now_ = std::max(now_, next);
     switch (what) {
       case kFinish:
-        finish_on(finishing);
+        finish_on(finishes_.top());
         break;
-      case kDue: {
-        const Event event = due_.top().event;
-        due_.pop();
-        if (const auto* ready = std::get_if<dispatch::SandboxReady>(&event)) {
-          const auto sandbox = sandboxes_.find(ready->sandbox);
-          // It may have been stopped meanwhile.
-          if (sandbox == sandboxes_.end() || !sandbox->second.starting) break;
-          sandbox->second.starting = false;
-          change_starting(sandbox->second.device, -1);
-        }
-        if (const auto* exited = std::get_if<dispatch::SandboxExited>(&event)) {
-          const auto sandbox = sandboxes_.find(exited->sandbox);
-          if (sandbox == sandboxes_.end()) break;
-          if (sandbox->second.starting) change_starting(sandbox->second.device, -1);
-          sandboxes_.erase(sandbox);
-        }
-        give(event);
+      case kDue:
+        take_due();
         break;
-      }
-      case kArrival: {
-        const InvocationId id{arrival->function.value, ++invocations_};
-        submitted_[id] = now_;
-        give(dispatch::InvocationSubmitted{id, arrival->function, arrival->asynchronous});
+      case kArrival:
+        submit(*arrival);
         arrival = arrivals();
         break;
-      }
       case kWake:
         wake_ = kNever;
         give(dispatch::TimerFired{});
@@ -109,7 +83,33 @@ void Simulation::run(const ArrivalSource& arrivals) {
 
 double Simulation::utilisation(uint32_t device) const {
   const double elapsed = to_seconds(now_.time_since_epoch());
-  return elapsed > 0 ? to_seconds(devices_[device].busy(now_)) / elapsed : 0;
+  return elapsed > 0 ? to_seconds(busy(device)) / elapsed : 0;
+}
+
+void Simulation::submit(const Arrival& arrival) {
+  const InvocationId id{arrival.function.value, ++invocations_};
+  submitted_.add(id.low, now_);
+  give(dispatch::InvocationSubmitted{id, arrival.function, arrival.asynchronous});
+}
+
+void Simulation::take_due() {
+  const uint32_t slot = due_.pop();
+  const Event event = std::move(due_events_[slot]);
+  free_due_.push_back(slot);
+  if (const auto* ready = std::get_if<dispatch::SandboxReady>(&event)) {
+    Run* sandbox = sandboxes_.find(ready->sandbox.value);
+    // It may have been stopped meanwhile.
+    if (sandbox == nullptr || !sandbox->starting) return;
+    sandbox->starting = false;
+    change_starting(sandbox->device, -1);
+  }
+  if (const auto* exited = std::get_if<dispatch::SandboxExited>(&event)) {
+    const Run* sandbox = sandboxes_.find(exited->sandbox.value);
+    if (sandbox == nullptr) return;
+    if (sandbox->starting) change_starting(sandbox->device, -1);
+    sandboxes_.erase(exited->sandbox.value);
+  }
+  give(event);
 }
 
 void Simulation::give(const Event& event) {
@@ -122,8 +122,8 @@ void Simulation::give(const Event& event) {
   actions.clear();
   dispatcher_.handle(event, now_, actions);
   if (observer_) observer_(event, now_, actions);
-  for (const Action& action : actions) {
-    std::visit([this](const auto& one) { perform(one); }, action);
+  for (Action& action : actions) {
+    std::visit([this](auto& one) { perform(one); }, action);
   }
   spare_.push_back(std::move(actions));
 }
@@ -131,7 +131,7 @@ void Simulation::give(const Event& event) {
 void Simulation::perform(const dispatch::StartSandbox& action) {
   const FunctionModel& model = model_of(action.function);
   const uint32_t device = device_of(action.device);
-  sandboxes_[action.sandbox] = Run{.device = device, .starting = true};
+  sandboxes_.add(action.sandbox.value, Run{.device = device, .starting = true});
   change_starting(device, 1);
   if (chance(options_.faults.start_hangs)) return;
   if (chance(options_.faults.start_fails)) {
@@ -152,7 +152,7 @@ void Simulation::perform(const dispatch::StartSandbox& action) {
 
 void Simulation::perform(const dispatch::StartInvocation& action) {
   const FunctionModel& model = model_of(FunctionId{static_cast<uint32_t>(action.invocation.high)});
-  Run& run = sandboxes_[action.sandbox];
+  Run& run = running(action.sandbox);
   run.invocation = action.invocation;
   run.fails = chance(options_.faults.handler_errors);
   run.crashes = chance(options_.faults.crashes);
@@ -170,29 +170,32 @@ void Simulation::perform(const dispatch::StartInvocation& action) {
   }
   work = chance(options_.faults.hangs) ? Duration::max() : work + moving;
   devices_[run.device].start(action.sandbox.value, work, now_);
+  note_next_finish(run.device);
 }
 
 void Simulation::perform(const dispatch::StopSandbox& action) {
-  const auto found = sandboxes_.find(action.sandbox);
-  CHECK(found != sandboxes_.end(), "only a sandbox that exists is stopped");
-  devices_[found->second.device].stop(action.sandbox.value, now_);
+  const uint32_t device = running(action.sandbox).device;
+  devices_[device].stop(action.sandbox.value, now_);
+  note_next_finish(device);
   after(options_.device.stop_time, dispatch::SandboxExited{action.sandbox, {}, ""});
 }
 
-void Simulation::perform(const dispatch::CompleteInvocation& action) {
-  const auto found = submitted_.find(action.invocation);
-  CHECK(found != submitted_.end(), "an invocation has exactly one outcome");
-  if (sink_) {
-    sink_({FunctionId{static_cast<uint32_t>(action.invocation.high)}, found->second, now_, action});
-  }
-  submitted_.erase(found);
+void Simulation::perform(dispatch::CompleteInvocation& action) {
+  const Instant* found = submitted_.find(action.invocation.low);
+  CHECK(found != nullptr, "an invocation has exactly one outcome");
+  const Instant submitted = *found;
+  submitted_.erase(action.invocation.low);
+  if (!sink_) return;
+  const FunctionId function{static_cast<uint32_t>(action.invocation.high)};
+  sink_({function, submitted, now_, std::move(action)});
 }
 
 void Simulation::finish_on(uint32_t device) {
   const SandboxId sandbox{devices_[device].finish(now_)};
-  const Run run = sandboxes_.at(sandbox);
+  note_next_finish(device);
+  const Run run = running(sandbox);
   if (run.crashes) {
-    sandboxes_.erase(sandbox);
+    sandboxes_.erase(sandbox.value);
     give(dispatch::SandboxExited{
         sandbox, {ErrorCode::kUnknown, "signal: segmentation fault"}, "Runtime.ExitError"});
     return;
@@ -205,12 +208,37 @@ void Simulation::finish_on(uint32_t device) {
 }
 
 void Simulation::after(Duration delay, Event event) {
-  due_.push({now_ + delay, ++order_, std::move(event)});
+  uint32_t slot = static_cast<uint32_t>(due_events_.size());
+  if (free_due_.empty()) {
+    due_events_.emplace_back();
+  } else {
+    slot = free_due_.back();
+    free_due_.pop_back();
+  }
+  due_events_[slot] = std::move(event);
+  due_.put(slot, {now_ + delay, ++due_count_});
+}
+
+Simulation::Run& Simulation::running(SandboxId sandbox) {
+  Run* found = sandboxes_.find(sandbox.value);
+  CHECK(found != nullptr, "only a sandbox that exists is given work, finishes and is stopped");
+  return *found;
+}
+
+void Simulation::note_next_finish(uint32_t device) {
+  const Instant at = devices_[device].next_finish();
+  if (at == kNever) {
+    finishes_.erase(device);
+  } else {
+    finishes_.put(device, at);
+  }
 }
 
 void Simulation::change_starting(uint32_t device, int by) {
   starting_[device] = static_cast<unsigned>(static_cast<int>(starting_[device]) + by);
-  if (options_.device.starts_contend) devices_[device].set_guests(starting_[device], now_);
+  if (!options_.device.starts_contend) return;
+  devices_[device].set_guests(starting_[device], now_);
+  note_next_finish(device);
 }
 
 void Simulation::read_devices() {

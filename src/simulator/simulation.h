@@ -3,16 +3,16 @@
 #pragma once
 
 #include <functional>
-#include <map>
 #include <memory>
 #include <optional>
-#include <queue>
 #include <vector>
 
 #include "base/random.h"
 #include "dispatch/dispatcher.h"
+#include "scheduling/indexed_heap.h"
 #include "simulator/model.h"
 #include "simulator/modelled_device.h"
+#include "simulator/number_map.h"
 
 namespace lambent::simulator {
 
@@ -59,18 +59,17 @@ class Simulation {
 
   Instant now() const { return now_; }
   const dispatch::Dispatcher& dispatcher() const { return dispatcher_; }
-  // The share of the time so far during which the device had something to run.
+  // The time during which the device had something to run.
+  Duration busy(uint32_t device) const { return devices_[device].busy(now_); }
+  // The same as a share of the time so far.
   double utilisation(uint32_t device) const;
 
  private:
-  // Something that happens to a sandbox later.
+  // When something happens to a sandbox; of equal instants, the one made first.
   struct Due {
     Instant at{};
-    uint64_t order = 0;  // of equal instants, the one made first
-    dispatch::Event event;
-    bool operator>(const Due& other) const {
-      return at != other.at ? at > other.at : order > other.order;
-    }
+    uint64_t order = 0;
+    auto operator<=>(const Due&) const = default;
   };
   struct Run {
     InvocationId invocation;
@@ -85,9 +84,14 @@ class Simulation {
   void perform(const dispatch::StartSandbox& action);
   void perform(const dispatch::StartInvocation& action);
   void perform(const dispatch::StopSandbox& action);
-  void perform(const dispatch::CompleteInvocation& action);
+  void perform(dispatch::CompleteInvocation& action);  // which is used up
   void perform(const dispatch::WakeAt& action) { wake_ = action.instant; }
   void finish_on(uint32_t device);
+  void take_due();
+  void submit(const Arrival& arrival);
+  // After every change to what runs on the device.
+  void note_next_finish(uint32_t device);
+  Run& running(SandboxId sandbox);
   void after(Duration delay, dispatch::Event event);
   void change_starting(uint32_t device, int by);
   void read_devices();
@@ -105,14 +109,17 @@ class Simulation {
   std::vector<ModelledDevice> devices_;               // the host is the last one
   std::vector<unsigned> starting_;
   std::vector<Duration> busy_at_reading_;
-  std::unordered_map<SandboxId, Run> sandboxes_;
-  std::unordered_map<InvocationId, Instant> submitted_;
-  std::priority_queue<Due, std::vector<Due>, std::greater<>> due_;
+  scheduling::IndexedHeap<Instant> finishes_;  // of the devices that will finish something
+  NumberMap<Run> sandboxes_;                   // by SandboxId
+  NumberMap<Instant> submitted_;               // by the low half of the InvocationId
+  scheduling::IndexedHeap<Due> due_;           // slots of due_events_
+  std::vector<dispatch::Event> due_events_;
+  std::vector<uint32_t> free_due_;
   bool reads_utilisation_ = false;
   Instant next_reading_ = kNever;
   Instant wake_ = kNever;
   Instant now_{};
-  uint64_t order_ = 0;
+  uint64_t due_count_ = 0;
   uint64_t invocations_ = 0;
 };
 

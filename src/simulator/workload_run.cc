@@ -29,17 +29,25 @@ std::vector<FunctionModel> models_of(const std::vector<workload::CatalogueEntry>
   return models;
 }
 
-workload::RunRecord record_of(const SimulatedInvocation& invocation) {
+workload::Sample sample_of(const SimulatedInvocation& invocation) {
+  const dispatch::CompleteInvocation& outcome = invocation.outcome;
+  workload::Sample sample;
+  sample.function = invocation.function.value - 1;
+  sample.latency_s = to_seconds(invocation.completed - invocation.submitted);
+  sample.queue_s = to_seconds(outcome.phases.queue);
+  sample.cold_s = to_seconds(outcome.phases.sandbox + outcome.phases.init);
+  sample.run_s = to_seconds(outcome.phases.run);
+  sample.start = outcome.start;
+  sample.succeeded = outcome.outcome == Outcome::kSucceeded;
+  return sample;
+}
+
+workload::RunRecord record_of(const SimulatedInvocation& invocation,
+                              const workload::Sample& sample) {
   const dispatch::CompleteInvocation& outcome = invocation.outcome;
   workload::RunRecord record;
   record.at_s = to_seconds(invocation.submitted.time_since_epoch());
-  record.sample.function = invocation.function.value - 1;
-  record.sample.latency_s = to_seconds(invocation.completed - invocation.submitted);
-  record.sample.queue_s = to_seconds(outcome.phases.queue);
-  record.sample.cold_s = to_seconds(outcome.phases.sandbox + outcome.phases.init);
-  record.sample.run_s = to_seconds(outcome.phases.run);
-  record.sample.start = outcome.start;
-  record.sample.succeeded = outcome.outcome == Outcome::kSucceeded;
+  record.sample = sample;
   if (outcome.outcome == Outcome::kRejected) {
     record.outcome = workload::RunOutcome::kRejected;
     if (outcome.error) record.error = name_of(outcome.error->code);
@@ -73,16 +81,18 @@ WorkloadRunTotals run_workload(workload::Trace& trace,
   const auto devices = static_cast<uint32_t>(options.dispatch.fleet.devices.size());
   Instant next_reading = Instant{} + options.reading_period;
   Simulation* running = nullptr;
-  const auto mean_utilisation = [&] {
+  Instant last{};  // outcome
+  // Of all devices, over so many seconds from the start.
+  const auto mean_utilisation = [&](double elapsed_s) {
     double sum = 0;
-    for (uint32_t i = 0; i < devices; ++i) sum += running->utilisation(i);
-    return devices == 0 ? 0 : sum / devices;
+    for (uint32_t i = 0; i < devices; ++i) sum += to_seconds(running->busy(i)) / elapsed_s;
+    return devices == 0 || elapsed_s <= 0 ? 0 : sum / devices;
   };
   double busy_s = 0;  // up to the reading before
   const auto take_reading = [&](Instant at) {
     if (options.reading_period == Duration::zero() || !sinks.reading || at < next_reading) return;
     const double elapsed_s = to_seconds(at.time_since_epoch());
-    const double busy_now_s = mean_utilisation() * elapsed_s;
+    const double busy_now_s = mean_utilisation(elapsed_s) * elapsed_s;
     const double span_s =
         elapsed_s - to_seconds((next_reading - options.reading_period).time_since_epoch());
     sinks.reading({.at_s = elapsed_s,
@@ -93,12 +103,11 @@ WorkloadRunTotals run_workload(workload::Trace& trace,
   };
   Simulation simulation(
       std::move(simulated), std::move(policy), [&](const SimulatedInvocation& invocation) {
-        const workload::RunRecord record = record_of(invocation);
-        statistics.add(record.sample);
-        if (sinks.record) sinks.record(record);
+        const workload::Sample sample = sample_of(invocation);
+        statistics.add(sample);
+        if (sinks.record) sinks.record(record_of(invocation, sample));
         ++totals.invocations;
-        totals.elapsed_s = to_seconds(invocation.completed.time_since_epoch());
-        totals.utilisation = mean_utilisation();
+        last = invocation.completed;
         take_reading(invocation.completed);
         if (sinks.progress && totals.invocations % kOutcomesBetweenProgress == 0) {
           sinks.progress(totals.invocations, invocation.completed.time_since_epoch());
@@ -110,6 +119,9 @@ WorkloadRunTotals run_workload(workload::Trace& trace,
     if (!arrival) return std::nullopt;
     return Arrival{Instant{} + arrival->at, FunctionId{arrival->function + 1}, false};
   });
+  // After the last outcome nothing runs any more, so the devices were busy for as long by then.
+  totals.elapsed_s = to_seconds(last.time_since_epoch());
+  totals.utilisation = mean_utilisation(totals.elapsed_s);
   totals.summary = statistics.summary(totals.elapsed_s, std::max(1u, devices));
   return totals;
 }
