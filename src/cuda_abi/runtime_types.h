@@ -24,6 +24,7 @@ typedef CUuuid cudaUUID_t;
 typedef CUarray cudaArray_t;
 typedef CUarray cudaArray_const_t;
 typedef CUmipmappedArray cudaMipmappedArray_t;
+typedef CUmipmappedArray cudaMipmappedArray_const_t;
 typedef CUhostFn cudaHostFn_t;
 typedef void (*cudaStreamCallback_t)(cudaStream_t stream, cudaError_t status, void* user_data);
 

@@ -36,14 +36,14 @@ cudaError_t to_symbol_plan(const Driver& cu, const void* symbol, const void* fro
   char* to = nullptr;
   if (!to_symbol(kind)) return cudaErrorInvalidMemcpyDirection;
   if (cudaError_t error = symbol_range(cu, symbol, bytes, offset, &to)) return error;
-  return plan_1d(to, from, bytes, kind, plan);
+  return plan_1d(cu, to, from, bytes, kind, plan);
 }
 cudaError_t from_symbol_plan(const Driver& cu, void* to, const void* symbol, size_t bytes,
                              size_t offset, cudaMemcpyKind kind, CUDA_MEMCPY3D* plan) {
   char* from = nullptr;
   if (!from_symbol(kind)) return cudaErrorInvalidMemcpyDirection;
   if (cudaError_t error = symbol_range(cu, symbol, bytes, offset, &from)) return error;
-  return plan_1d(to, from, bytes, kind, plan);
+  return plan_1d(cu, to, from, bytes, kind, plan);
 }
 
 cudaError_t to_driver(const Driver& cu, const cudaGraphNodeParams& given, CUgraphNodeParams* out) {
@@ -54,7 +54,7 @@ cudaError_t to_driver(const Driver& cu, const cudaGraphNodeParams& given, CUgrap
       return to_driver(cu, given.kernel, &out->kernel);
     case CU_GRAPH_NODE_TYPE_MEMCPY:
       out->memcpy.copyCtx = current_context(cu);
-      return plan_3d(given.memcpy.copyParams, &out->memcpy.copyParams);
+      return plan_3d(cu, given.memcpy.copyParams, &out->memcpy.copyParams);
     case CU_GRAPH_NODE_TYPE_MEMSET:
       out->memset.ctx = current_context(cu);
       return cudaSuccess;
@@ -188,9 +188,9 @@ FORWARD(cudaGraphKernelNodeSetAttribute, graph_kernel_node_set_attribute,
   }
 
 MEMCPY_NODE(, (const cudaMemcpy3DParms* parameters),
-            parameters ? plan_3d(*parameters, &plan) : cudaErrorInvalidValue)
+            parameters ? plan_3d(cu, *parameters, &plan) : cudaErrorInvalidValue)
 MEMCPY_NODE(1D, (void* to, const void* from, size_t bytes, cudaMemcpyKind kind),
-            plan_1d(to, from, bytes, kind, &plan))
+            plan_1d(cu, to, from, bytes, kind, &plan))
 MEMCPY_NODE(ToSymbol,
             (const void* symbol, const void* from, size_t bytes, size_t offset,
              cudaMemcpyKind kind),
@@ -204,8 +204,7 @@ RUNTIME_API cudaGraphMemcpyNodeGetParams(cudaGraphNode_t node, cudaMemcpy3DParms
   if (!parameters) return record(cudaErrorInvalidValue);
   CUDA_MEMCPY3D plan{};
   RETURN_IF_ERROR(cu.graph_memcpy_node_get_params(node, &plan));
-  *parameters = parameters_of(plan);
-  return cudaSuccess;
+  return record(parameters_of(cu, plan, parameters));
 }
 
 RUNTIME_API cudaGraphAddMemsetNode(NODE_PLACE, const CUDA_MEMSET_NODE_PARAMS* parameters) {

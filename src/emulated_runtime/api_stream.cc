@@ -110,3 +110,12 @@ RUNTIME_API cudaEventElapsedTime(float* milliseconds, cudaEvent_t begin, cudaEve
   WITH_CONTEXT();
   return record(cu.event_elapsed_time_v2(milliseconds, begin, end));
 }
+
+FORWARD(cudaStreamGetAttribute, stream_get_attribute,
+        (cudaStream_t stream, CUstreamAttrID attribute, CUstreamAttrValue* value),
+        (stream, attribute, value))
+FORWARD(cudaStreamSetAttribute, stream_set_attribute,
+        (cudaStream_t stream, CUstreamAttrID attribute, const CUstreamAttrValue* value),
+        (stream, attribute, value))
+FORWARD(cudaStreamCopyAttributes, stream_copy_attributes, (cudaStream_t to, cudaStream_t from),
+        (to, from))

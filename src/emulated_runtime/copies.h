@@ -1,4 +1,5 @@
-// From the runtime's words for a copy to the driver's: pure, any thread.
+// From the runtime's words for a copy to the driver's, any thread. The driver is asked for nothing
+// but the elements of arrays.
 #pragma once
 
 #include "emulated_runtime/runtime.h"
@@ -27,11 +28,21 @@ constexpr bool from_symbol(cudaMemcpyKind kind) {
          kind == cudaMemcpyDefault;
 }
 
+constexpr bool between_arrays(cudaMemcpyKind kind) {
+  return kind == cudaMemcpyDeviceToDevice || kind == cudaMemcpyDefault;
+}
+
+// Where byte `x_bytes` of row `y` lies in an array, whose rows count as one after the other.
+cudaError_t offset_in_array(const Driver& cu, cudaArray_t array, size_t x_bytes, size_t y,
+                            size_t* offset);
+
 // A copy in one dimension in the words for three.
-cudaError_t plan_1d(void* to, const void* from, size_t bytes, cudaMemcpyKind kind,
+cudaError_t plan_1d(const Driver& cu, void* to, const void* from, size_t bytes, cudaMemcpyKind kind,
                     CUDA_MEMCPY3D* plan);
-// NOT_SUPPORTED where an array takes part: there are none.
-cudaError_t plan_3d(const cudaMemcpy3DParms& parameters, CUDA_MEMCPY3D* plan);
-cudaMemcpy3DParms parameters_of(const CUDA_MEMCPY3D& plan);
+// The runtime counts in elements where an array takes part, the driver in bytes. INVALID_VALUE
+// unless there is one source and one target, and for arrays with different elements.
+cudaError_t plan_3d(const Driver& cu, const cudaMemcpy3DParms& parameters, CUDA_MEMCPY3D* plan);
+cudaError_t parameters_of(const Driver& cu, const CUDA_MEMCPY3D& plan,
+                          cudaMemcpy3DParms* parameters);
 
 }  // namespace lambent::emulated_runtime
