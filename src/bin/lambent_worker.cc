@@ -125,6 +125,7 @@ dispatch::DeviceReading to_event(const protocol::DeviceReading& reading) {
   event.utilisation = reading.busy_percent / 100.0;
   event.memory_used = reading.memory_used;
   event.healthy = reading.health == protocol::DeviceHealth::kHealthy;
+  event.lost = reading.health == protocol::DeviceHealth::kLost;
   return event;
 }
 

@@ -76,6 +76,7 @@ const std::map<std::string, Apply>& table() {
        number(1, [](auto& s, double n) { s.dispatch.host_sandboxes = static_cast<unsigned>(n); })},
       {"longest_wait_s", duration([](auto& s, Duration d) { s.dispatch.longest_wait = d; })},
       {"init_timeout_s", duration([](auto& s, Duration d) { s.dispatch.init_timeout = d; })},
+      {"stop_timeout_s", duration([](auto& s, Duration d) { s.dispatch.stop_timeout = d; })},
   };
   return kTable;
 }

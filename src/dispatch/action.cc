@@ -18,6 +18,8 @@ std::string_view name_of(StopReason reason) {
       return "init_timed_out";
     case StopReason::kDrained:
       return "drained";
+    case StopReason::kDeviceLost:
+      return "device_lost";
   }
   return "evicted";
 }

@@ -39,6 +39,7 @@ enum class StopReason {
   kTimedOut,      // its invocation ran past the function's timeout
   kInitTimedOut,  // it did not ask for work in time
   kDrained,       // the worker stops
+  kDeviceLost,    // its device was lost, and with it all that the sandbox had there
 };
 std::string_view name_of(StopReason reason);
 

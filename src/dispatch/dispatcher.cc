@@ -66,11 +66,24 @@ void Dispatcher::on(const FunctionRegistered& event) {
     ++counters_.ignored_events;
     return;
   }
-  // What waits moves with the function if it now runs elsewhere (with or without GPU).
-  Lane& old_lane = lane_of(profile.id);
-  const uint32_t pending = std::exchange(flow.pending, 0);
-  if (pending > 0) old_lane.policy->flow_changed(view_of(old_lane), profile.id, now_);
-  old_lane.pending -= pending;
+  // What was planned for the function as it was needs another place.
+  for (Lane* lane : {gpu_.get(), host_.get()}) {
+    drop_planned(*lane, [&](const Sandbox& sandbox) {
+      return sandbox.function == profile.id &&
+             (sandbox.revision != profile.revision || sandbox.memory != profile.device_memory);
+    });
+  }
+  // If it now runs elsewhere (with or without GPU) it leaves its old lane with all that it has.
+  const bool moves = (flow.device_memory.count > 0) != (profile.device_memory.count > 0);
+  const uint32_t pending = flow.pending;
+  if (moves && flow.has_work()) {
+    Lane& old_lane = lane_of(profile.id);
+    const uint32_t in_flight = std::exchange(flow.in_flight, 0);
+    flow.pending = 0;
+    old_lane.policy->flow_changed(view_of(old_lane), profile.id, now_);
+    flow.in_flight = in_flight;
+  }
+  lane_of(profile.id).pending -= pending;
 
   if (!flow.registered) {
     flow = Flow{};
@@ -112,6 +125,9 @@ void Dispatcher::on(const FunctionRemoved& event) {
   if (!knows(event.function)) {
     ++counters_.ignored_events;
     return;
+  }
+  for (Lane* lane : {gpu_.get(), host_.get()}) {
+    drop_planned(*lane, [&](const Sandbox& one) { return one.function == event.function; });
   }
   for (InvocationSlot slot = invocations_.front(event.function); slot != kNoInvocation;
        slot = invocations_.front(event.function)) {
@@ -226,7 +242,6 @@ void Dispatcher::dispatch(Lane& lane, const scheduling::Decision& decision) {
   const InvocationSlot slot = invocations_.front(decision.function);
   CHECK(slot != kNoInvocation, "a policy dispatches only flows that have work");
   leave_queue(slot);
-  invocation_deadlines_.erase(slot);
   PendingInvocation& invocation = invocations_[slot];
   invocation.dispatched = now_;
   invocation.device = lane.fleet.devices()[decision.place.device].options.id;
@@ -305,7 +320,11 @@ void Dispatcher::run(Lane& lane, SandboxSlot sandbox, InvocationSlot slot) {
   invocation.sandbox = sandbox;
   invocation.on_host = &lane == host_.get();
   const Duration timeout = flows_[invocation.function.value].timeout;
-  if (timeout.count() > 0) invocation_deadlines_.put(slot, now_ + timeout);
+  if (timeout.count() > 0) {
+    invocation_deadlines_.put(slot, now_ + timeout);
+  } else {
+    invocation_deadlines_.erase(slot);
+  }
   emit(StartInvocation{.invocation = invocation.id,
                        .sandbox = lane.fleet.sandbox(sandbox).id,
                        .device = invocation.device,
@@ -333,7 +352,11 @@ void Dispatcher::on(const DeviceReading& event) {
     ++counters_.ignored_events;
     return;
   }
-  gpu_->fleet.set_reading(*device, event.utilisation, event.healthy);
+  const bool was_lost = gpu_->fleet.devices()[*device].lost;
+  gpu_->fleet.set_reading(*device, event.utilisation, event.healthy && !event.lost, event.lost);
+  if (event.lost && !was_lost) lose_device(*device);
+  if (gpu_->fleet.devices()[*device].healthy) return;
+  drop_planned(*gpu_, [&](const Sandbox& sandbox) { return sandbox.device == *device; });
 }
 
 void Dispatcher::on(const TimerFired&) {

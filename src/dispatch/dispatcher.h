@@ -3,6 +3,7 @@
 // thread.
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <optional>
 #include <utility>
@@ -31,6 +32,7 @@ struct Counters {
   uint64_t sandboxes_started = 0;
   uint64_t evictions = 0;
   uint64_t timeouts = 0;
+  uint64_t returned = 0;        // dispatched, then put back into the queue: their place was no more
   uint64_t ignored_events = 0;  // about something that is over, such as a late answer
 };
 
@@ -122,6 +124,13 @@ class Dispatcher {
   void after_run(Lane& lane, scheduling::SandboxSlot sandbox);
   std::optional<StopReason> must_go(const Lane& lane, const scheduling::Sandbox& sandbox) const;
   void stop_idle(FunctionId function, StopReason reason);
+
+  // Places that are no more.
+  void return_to_queue(Lane& lane, scheduling::SandboxSlot sandbox);
+  void drop_planned(Lane& lane, const std::function<bool(const scheduling::Sandbox&)>& drops);
+  bool place_stands(const Lane& lane, const scheduling::Sandbox& sandbox) const;
+  void stop_hangs(Lane& lane, scheduling::SandboxSlot sandbox);
+  void lose_device(uint32_t device);
 
   bool knows(FunctionId function) const;
   Lane& lane_of(FunctionId function);

@@ -79,6 +79,18 @@ void Dispatcher::complete(InvocationSlot slot, Outcome outcome, std::optional<Er
 void Dispatcher::expire_invocation(InvocationSlot slot) {
   const PendingInvocation& invocation = invocations_[slot];
   char text[96];
+  if (invocation.state == InvocationState::kStarting) {
+    // It has a place, but whoever is to leave that does not.
+    if (invocation.wait_reason == scheduling::WaitReason::kNone) {
+      invocations_[slot].wait_reason = scheduling::WaitReason::kNoSandbox;
+    }
+    const InvocationId id = invocation.id;
+    Lane& planned_in = invocation.on_host ? *host_ : *gpu_;
+    drop_planned(planned_in,
+                 [&](const scheduling::Sandbox& one) { return one.invocation == slot; });
+    // A worker that stops has rejected it meanwhile.
+    if (!invocations_.find(id)) return;
+  }
   if (invocation.state == InvocationState::kQueued) {
     std::snprintf(text, sizeof(text), "it waited %.2f seconds for its turn (%s)",
                   to_seconds(now_ - invocation.submitted),

@@ -12,13 +12,6 @@ using scheduling::Sandbox;
 using scheduling::SandboxSlot;
 using scheduling::SandboxState;
 
-namespace {
-
-// The one error type that is the platform's fault; all others are the function's.
-constexpr std::string_view kPlatformFailure = "Sandbox.Failure";
-
-}  // namespace
-
 void Dispatcher::on(const SandboxReady& event) {
   const auto found = find_sandbox(event.sandbox);
   if (!found || found->lane.fleet.sandbox(found->slot).state != SandboxState::kStarting) {
@@ -80,6 +73,11 @@ bool Dispatcher::restart(Lane& lane, SandboxSlot slot) {
   }
   ++invocation.failed_starts;
   --start_counter(invocation.start);
+  if (!place_stands(lane, lane.fleet.sandbox(slot))) {
+    return_to_queue(lane, slot);
+    remove_sandbox(lane, slot);
+    return true;
+  }
   invocation.start = StartClass::kCold;
   invocation.state = InvocationState::kStarting;
   invocation.dispatched = now_;
@@ -100,6 +98,11 @@ void Dispatcher::start_failed(Lane& lane, SandboxSlot slot, const SandboxExited&
   if (invocations_[invocation].failed_starts < options_.start_retries && knows(function)) {
     ++invocations_[invocation].failed_starts;
     std::erase(lane.ready, slot);
+    if (!place_stands(lane, lane.fleet.sandbox(slot))) {
+      return_to_queue(lane, slot);
+      remove_sandbox(lane, slot);
+      return;
+    }
     lane.fleet.replace_id(slot, SandboxId{++sandbox_ids_}, now_);
     start_sandbox(lane, slot);
     return;
@@ -116,8 +119,11 @@ void Dispatcher::expire_sandbox(Lane& lane, SandboxSlot slot) {
     stop_sandbox(lane, slot, StopReason::kIdle);
     return;
   }
-  CHECK(sandbox.state == SandboxState::kStarting,
-        "only starting and idle sandboxes have deadlines");
+  if (sandbox.state == SandboxState::kStopping) {
+    stop_hangs(lane, slot);
+    return;
+  }
+  CHECK(sandbox.state == SandboxState::kStarting, "planned and busy sandboxes have no deadline");
   ++counters_.timeouts;
   char text[64];
   std::snprintf(text, sizeof(text), "Init timed out after %.2f seconds",
@@ -131,6 +137,7 @@ void Dispatcher::expire_sandbox(Lane& lane, SandboxSlot slot) {
 void Dispatcher::start_sandbox(Lane& lane, SandboxSlot slot) {
   if (lane.fleet.sandbox(slot).state == SandboxState::kPlanned) lane.fleet.start(slot, now_);
   const Sandbox& sandbox = lane.fleet.sandbox(slot);
+  invocation_deadlines_.erase(sandbox.invocation);
   ++counters_.sandboxes_started;
   // As Lambda does it: a start may take as long as its function may run, if that is longer.
   const Duration longest = std::max(options_.init_timeout, flows_[sandbox.function.value].timeout);
@@ -142,8 +149,8 @@ void Dispatcher::start_sandbox(Lane& lane, SandboxSlot slot) {
 }
 
 void Dispatcher::stop_sandbox(Lane& lane, SandboxSlot slot, StopReason reason) {
-  lane.deadlines.erase(slot);
   lane.fleet.stop(slot, now_);
+  lane.deadlines.put(slot, now_ + options_.stop_timeout);
   emit(StopSandbox{lane.fleet.sandbox(slot).id, reason});
 }
 
@@ -166,6 +173,9 @@ void Dispatcher::after_run(Lane& lane, SandboxSlot slot) {
 
 std::optional<StopReason> Dispatcher::must_go(const Lane& lane, const Sandbox& sandbox) const {
   if (draining_) return StopReason::kDrained;
+  if (sandbox.device_losses != lane.fleet.devices()[sandbox.device].losses) {
+    return StopReason::kDeviceLost;
+  }
   const scheduling::Flow& flow = flows_[sandbox.function.value];
   if (!flow.registered || flow.revision != sandbox.revision) return StopReason::kRetired;
   if (!lane.policy->keeps_sandboxes()) return StopReason::kUsedOnce;

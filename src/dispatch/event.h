@@ -76,7 +76,8 @@ struct DeviceReading {
   DeviceId device;
   double utilisation = 0;  // 0..1 over the last period
   Bytes memory_used;
-  bool healthy = true;
+  bool healthy = true;  // false: it gets no new work until it is again
+  bool lost = false;    // it fell off the bus: what its sandboxes had on it is gone for good
 };
 
 // The instant asked for by WakeAt has come.

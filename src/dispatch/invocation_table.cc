@@ -86,6 +86,22 @@ void InvocationTable::push_back(FunctionId function, InvocationSlot slot) {
   queue.back = slot;
 }
 
+void InvocationTable::put_back(FunctionId function, InvocationSlot slot) {
+  InvocationSlot later = front(function);
+  while (later != kNoInvocation && slots_[later].arrival < slots_[slot].arrival) {
+    later = slots_[later].later;
+  }
+  if (later == kNoInvocation) {
+    push_back(function, slot);
+    return;
+  }
+  const InvocationSlot earlier = slots_[later].earlier;
+  slots_[slot].earlier = earlier;
+  slots_[slot].later = later;
+  slots_[later].earlier = slot;
+  (earlier == kNoInvocation ? queues_[function.value].front : slots_[earlier].later) = slot;
+}
+
 void InvocationTable::unlink(InvocationSlot slot) {
   const PendingInvocation& invocation = slots_[slot];
   Queue& queue = queues_[invocation.function.value];

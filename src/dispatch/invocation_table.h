@@ -55,6 +55,8 @@ class InvocationTable {
   // The queue of a function, oldest first.
   InvocationSlot front(FunctionId function) const;
   void push_back(FunctionId function, InvocationSlot slot);
+  // Back to where its arrival number belongs; near the front, as a rule.
+  void put_back(FunctionId function, InvocationSlot slot);
   void unlink(InvocationSlot slot);
 
  private:

@@ -52,5 +52,35 @@ TEST(InvocationTable, KeepsAQueuePerFunctionFromWhoseMiddleOnesMayLeave) {
   EXPECT_EQ(table.front(FunctionId{99}), kNoInvocation);
 }
 
+TEST(InvocationTable, PutsBackWhereTheArrivalNumberBelongs) {
+  InvocationTable table;
+  const FunctionId f{1};
+  const auto order = [&] {
+    std::vector<uint64_t> arrivals;
+    InvocationSlot last = kNoInvocation;
+    for (InvocationSlot at = table.front(f); at != kNoInvocation; at = table[at].later) {
+      EXPECT_EQ(table[at].earlier, last);
+      last = at;
+      arrivals.push_back(table[at].arrival);
+    }
+    return arrivals;
+  };
+  InvocationSlot slots[5];
+  for (uint64_t i = 0; i < 5; ++i) {
+    slots[i] = table.add({0, i});
+    table[slots[i]].function = f;
+    table[slots[i]].arrival = i;
+  }
+  table.put_back(f, slots[3]);
+  table.put_back(f, slots[1]);
+  table.put_back(f, slots[4]);
+  table.put_back(f, slots[0]);
+  table.put_back(f, slots[2]);
+  EXPECT_EQ(order(), (std::vector<uint64_t>{0, 1, 2, 3, 4}));
+  table.unlink(slots[0]);
+  table.unlink(slots[4]);
+  EXPECT_EQ(order(), (std::vector<uint64_t>{1, 2, 3}));
+}
+
 }  // namespace
 }  // namespace lambent::dispatch

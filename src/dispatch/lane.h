@@ -3,12 +3,16 @@
 #pragma once
 
 #include <memory>
+#include <string_view>
 #include <utility>
 #include <vector>
 
 #include "dispatch/dispatcher.h"
 
 namespace lambent::dispatch {
+
+// The one error type that is the platform's fault; all others are the function's.
+constexpr std::string_view kPlatformFailure = "Sandbox.Failure";
 
 struct Dispatcher::Lane {
   Lane(scheduling::FleetOptions options, std::unique_ptr<scheduling::Policy> order)

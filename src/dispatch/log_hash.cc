@@ -44,7 +44,7 @@ void LogHash::add(const Event& event, Instant now) {
           },
           [&](const DeviceReading& e) {
             mix(kind, at, e.device.value, std::bit_cast<uint64_t>(e.utilisation),
-                e.memory_used.count, e.healthy);
+                e.memory_used.count, e.healthy, e.lost);
           },
           [&](const TimerFired&) { mix(kind, at); },
           [&](const DrainStarted&) { mix(kind, at); },

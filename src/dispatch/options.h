@@ -24,6 +24,9 @@ struct DispatchOptions {
   Duration init_timeout = limits::kInitTimeout;
   // An idle sandbox is stopped after this time.
   Duration keep_alive = std::chrono::minutes(10);
+  // A stopped sandbox that is not gone after this time (a driver call that cannot be killed) counts
+  // as one that stays: what waited for its place looks for another.
+  Duration stop_timeout = seconds(30);
   // How often a start that the platform (not the function) failed is tried again.
   unsigned start_retries = 1;
 };

@@ -1,6 +1,7 @@
 #include "scheduling/fleet.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "base/check.h"
 
@@ -240,6 +241,7 @@ void Fleet::start(SandboxSlot slot, Instant now) {
   CHECK(sandbox.state == SandboxState::kPlanned, "only a planned sandbox is started");
   sandbox.state = SandboxState::kStarting;
   sandbox.since = now;
+  sandbox.device_losses = devices_[sandbox.device].losses;
   ++occupants_total_;
   ++devices_[sandbox.device].occupants;
   devices_[sandbox.device].occupied += sandbox.memory;
@@ -289,12 +291,22 @@ void Fleet::stop(SandboxSlot slot, Instant now) {
   sandbox.since = now;
 }
 
+void Fleet::keep_counting(SandboxSlot slot) {
+  Sandbox& sandbox = sandboxes_[slot];
+  CHECK(sandbox.state == SandboxState::kStopping, "only a stopping sandbox can hang");
+  if (std::exchange(sandbox.hangs, true)) return;
+  if (options_.memory_rule == MemoryRule::kEverySandbox) commit(slot, true);
+  ++devices_[sandbox.device].sandboxes;
+  ++sandboxes_total_;
+}
+
 void Fleet::remove(SandboxSlot slot) {
-  if (sandboxes_[slot].state == SandboxState::kPlanned) {
+  if (sandboxes_[slot].state == SandboxState::kPlanned || sandboxes_[slot].hangs) {
     Device& device = devices_[sandboxes_[slot].device];
     --device.sandboxes;
     --sandboxes_total_;
-  } else {
+  }
+  if (sandboxes_[slot].state != SandboxState::kPlanned) {
     if (sandboxes_[slot].state != SandboxState::kStopping) stop(slot, sandboxes_[slot].since);
     Device& device = devices_[sandboxes_[slot].device];
     --device.occupants;
@@ -324,6 +336,7 @@ void Fleet::restart(SandboxSlot slot, SandboxId id, uint64_t revision, Instant n
   Sandbox& sandbox = sandboxes_[slot];
   sandbox.state = SandboxState::kStarting;
   sandbox.revision = revision;
+  sandbox.device_losses = devices_[sandbox.device].losses;
   sandbox.served = 0;
 }
 
@@ -334,8 +347,9 @@ void Fleet::assign(SandboxSlot slot, uint32_t invocation) {
 
 void Fleet::unassign(SandboxSlot slot) { sandboxes_[slot].has_invocation = false; }
 
-void Fleet::set_reading(uint32_t device, double utilisation, bool healthy) {
+void Fleet::set_reading(uint32_t device, double utilisation, bool healthy, bool lost) {
   change(device, [&](Device& d) {
+    d.lost = lost;
     d.utilisation = utilisation;
     if (d.concurrency) d.concurrency->reading(utilisation);
     d.healthy = healthy;

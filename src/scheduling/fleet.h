@@ -65,9 +65,11 @@ struct Sandbox {
   Bytes memory;
   SandboxState state = SandboxState::kPlanned;
   enum class Holds { kNothing, kToken, kStartSlot } holds = Holds::kNothing;
-  bool committed = false;   // counts for admission
-  bool resident = false;    // its memory is on the device (kRunningOnly)
-  uint32_t invocation = 0;  // dispatch's number of the invocation that it starts for or runs
+  bool committed = false;      // counts for admission
+  bool resident = false;       // its memory is on the device (kRunningOnly)
+  bool hangs = false;          // stopping for too long: it counts as one that stays
+  unsigned device_losses = 0;  // of its device, when it was started
+  uint32_t invocation = 0;     // dispatch's number of the invocation that it starts for or runs
   bool has_invocation = false;
   Instant since{};  // when it came into this state
   Instant last_used{};
@@ -81,6 +83,8 @@ struct Device {
   DeviceOptions options;
   std::optional<DeviceConcurrency> concurrency;
   bool healthy = true;
+  bool lost = false;    // by its last reading; never healthy then
+  unsigned losses = 0;  // how often it was lost
   double utilisation = 0;
   unsigned tokens_held = 0;
   unsigned start_slots_held = 0;
@@ -155,6 +159,9 @@ class Fleet {
   void rest(SandboxSlot slot, Instant now, bool move_off);
   // What it holds stays held until it is gone, for the device is not free before.
   void stop(SandboxSlot slot, Instant now);
+  // A stopping one that does not go counts for admission again until it is removed. Nothing may be
+  // planned at that moment, or it would count on the same room.
+  void keep_counting(SandboxSlot slot);
   void remove(SandboxSlot slot);
   // The same place, token and memory for another try at starting it.
   void replace_id(SandboxSlot slot, SandboxId id, Instant now);
@@ -163,7 +170,9 @@ class Fleet {
   void assign(SandboxSlot slot, uint32_t invocation);
   void unassign(SandboxSlot slot);
 
-  void set_reading(uint32_t device, double utilisation, bool healthy);
+  void set_reading(uint32_t device, double utilisation, bool healthy, bool lost = false);
+  // Counts a loss: sandboxes from before are told from those after by device_losses.
+  void lose(uint32_t device) { ++devices_[device].losses; }
 
   // The idle sandboxes of the function, most recently used first.
   std::vector<SandboxSlot> idle_of(FunctionId function) const;

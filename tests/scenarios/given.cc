@@ -112,6 +112,8 @@ bool Given::read_option(Words& words) {
     options_.longest_wait = words.duration();
   } else if (words.take("init-timeout")) {
     options_.init_timeout = words.duration();
+  } else if (words.take("stop-timeout")) {
+    options_.stop_timeout = words.duration();
   } else if (words.take("keep-alive")) {
     options_.keep_alive = words.duration();
   } else {

@@ -43,14 +43,18 @@ void Stage::play(Words& words) {
   } else if (verb == "redeploy") {
     dispatch::FunctionProfile& profile = function(words.take_any());
     ++profile.revision;
+    if (words.take("without-gpu")) profile.device_memory = Bytes(0);
+    if (words.take("memory")) profile.device_memory = words.bytes();
     give(dispatch::FunctionRegistered{profile});
   } else if (verb == "remove") {
     give(dispatch::FunctionRemoved{function(words.take_any()).id});
   } else if (verb == "reading") {
     const DeviceId device{static_cast<uint32_t>(words.count())};
-    const bool broken = words.take("broken");
+    const bool lost = words.take("lost");
+    const bool broken = lost || words.take("broken");
     const double utilisation = broken ? 0 : words.number();
-    give(dispatch::DeviceReading{.device = device, .utilisation = utilisation, .healthy = !broken});
+    give(dispatch::DeviceReading{
+        .device = device, .utilisation = utilisation, .healthy = !broken, .lost = lost});
   } else {
     throw Failure("'" + verb + "' is no event");
   }

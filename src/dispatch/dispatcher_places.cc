@@ -1,0 +1,117 @@
+// The part of Dispatcher for places that are no more: a device is lost, a function has changed, a
+// sandbox that was to make room does not go.
+#include <algorithm>
+
+#include "dispatch/dispatcher.h"
+#include "dispatch/lane.h"
+
+namespace lambent::dispatch {
+
+using scheduling::Sandbox;
+using scheduling::SandboxSlot;
+using scheduling::SandboxState;
+
+// The sandbox that an invocation was given will not serve it, and it has not begun to run: it waits
+// again, where it stood in its queue. A function that is gone or a worker that stops lets nothing
+// wait.
+void Dispatcher::return_to_queue(Lane& lane, SandboxSlot sandbox) {
+  const InvocationSlot slot = lane.fleet.sandbox(sandbox).invocation;
+  lane.fleet.unassign(sandbox);
+  PendingInvocation& invocation = invocations_[slot];
+  const FunctionId function = invocation.function;
+  ++counters_.returned;
+  invocation.state = InvocationState::kQueued;
+  invocation.start = StartClass::kWarm;
+  invocation.sandbox = scheduling::kNoSandbox;
+  invocation.device = {};
+  invocation.sandbox_time = {};
+  invocation.init_time = {};
+  invocations_.put_back(function, slot);
+  if (invocation.asynchronous) {
+    invocation_deadlines_.erase(slot);
+  } else {
+    // A whole wait anew: the time that went into a start was no waiting.
+    invocation_deadlines_.put(slot, now_ + options_.longest_wait);
+  }
+  scheduling::Flow& flow = flows_[function.value];
+  --flow.in_flight;
+  ++flow.pending;
+  flow.oldest = invocations_[invocations_.front(function)].arrival;
+  new_heads_.push_back(function);
+  ++queued_;
+  Lane& queue_lane = lane_of(function);
+  ++queue_lane.pending;
+  queue_lane.policy->flow_changed(view_of(queue_lane), function, now_);
+  if (!flow.registered) {
+    reject_queued(slot, {ErrorCode::kNotFound, "the function was removed while this waited"});
+  } else if (draining_ && !invocation.asynchronous) {
+    reject_queued(slot, {ErrorCode::kUnavailable, "the worker is stopping"});
+  }
+}
+
+void Dispatcher::drop_planned(Lane& lane, const std::function<bool(const Sandbox&)>& drops) {
+  for (size_t i = 0; i < lane.planned.size();) {
+    const SandboxSlot slot = lane.planned[i];
+    if (!drops(lane.fleet.sandbox(slot))) {
+      ++i;
+      continue;
+    }
+    lane.planned.erase(lane.planned.begin() + static_cast<ptrdiff_t>(i));
+    return_to_queue(lane, slot);
+    remove_sandbox(lane, slot);
+  }
+}
+
+// Whether another process of the same function may take over what this one holds.
+bool Dispatcher::place_stands(const Lane& lane, const Sandbox& sandbox) const {
+  const scheduling::Flow& flow = flows_[sandbox.function.value];
+  return flow.revision == sandbox.revision && flow.device_memory == sandbox.memory &&
+         lane.fleet.devices()[sandbox.device].healthy;
+}
+
+// It was told to stop and still exists. What it holds stays held, perhaps for ever, so nothing may
+// go on waiting for that alone.
+void Dispatcher::stop_hangs(Lane& lane, SandboxSlot slot) {
+  drop_planned(lane, [](const Sandbox&) { return true; });
+  const Sandbox& sandbox = lane.fleet.sandbox(slot);
+  if (sandbox.holds == Sandbox::Holds::kToken) {
+    const std::vector<SandboxSlot> ready = lane.ready;
+    for (const SandboxSlot waiting : ready) {
+      if (lane.fleet.sandbox(waiting).device != sandbox.device) continue;
+      std::erase(lane.ready, waiting);
+      return_to_queue(lane, waiting);
+      after_run(lane, waiting);
+    }
+  }
+  lane.fleet.keep_counting(slot);
+}
+
+// What sandboxes had on the device is gone, and no call of theirs will succeed again. Idle and
+// starting ones are stopped; one that runs may still answer, and goes then.
+void Dispatcher::lose_device(uint32_t device) {
+  Lane& lane = *gpu_;
+  lane.fleet.lose(device);
+  const std::vector<SandboxSlot> all = lane.fleet.all();
+  for (const SandboxSlot slot : all) {
+    const Sandbox& sandbox = lane.fleet.sandbox(slot);
+    if (sandbox.device != device) continue;
+    if (sandbox.state == SandboxState::kStarting) {
+      std::erase(lane.ready, slot);
+      PendingInvocation& invocation = invocations_[sandbox.invocation];
+      if (invocation.failed_starts < options_.start_retries) {
+        ++invocation.failed_starts;
+        return_to_queue(lane, slot);
+      } else {
+        complete(sandbox.invocation, Outcome::kRejected,
+                 Error{ErrorCode::kUnavailable, "the GPU was lost while a sandbox started on it"},
+                 std::string(kPlatformFailure));
+        lane.fleet.unassign(slot);
+      }
+      stop_sandbox(lane, slot, StopReason::kDeviceLost);
+    } else if (sandbox.state == SandboxState::kIdle) {
+      stop_sandbox(lane, slot, StopReason::kDeviceLost);
+    }
+  }
+}
+
+}  // namespace lambent::dispatch
