@@ -6,6 +6,8 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -19,6 +21,10 @@
 #include "scheduling/policy.h"
 
 namespace lambent::dispatch {
+
+// Raised whenever what `Dispatcher::archive` writes changes, or what the log hash makes of events
+// and actions: a journal is replayed by programs with the same number alone.
+constexpr uint32_t kStateVersion = 1;
 
 // What happened since the start.
 struct Counters {
@@ -75,6 +81,12 @@ class Dispatcher {
   // Draining, and nothing runs or lives any more. Asynchronous invocations may still be queued.
   bool drained() const;
   std::optional<Explanation> explain(InvocationId id, Instant now) const;
+
+  // Its whole state. A dispatcher with the same options and policies that was restored from it does
+  // from then on what this one does, bit for bit. Not while an event is handled.
+  std::string snapshot() const;
+  // False if these bytes are no snapshot of such a dispatcher; this one is then good for nothing.
+  [[nodiscard]] bool restore(std::string_view snapshot);
 
  private:
   // Devices, sandboxes and a policy that belong together: one lane for GPUs, one for the host.
@@ -137,6 +149,8 @@ class Dispatcher {
   const Lane& lane_of(FunctionId function) const;
   std::optional<LaneSlot> find_sandbox(SandboxId id);
   scheduling::View view_of(const Lane& lane) const;
+  void archive(StateArchive& archive);
+  void archive(StateArchive& archive, Lane& lane);
   template <typename Kind>
   void emit(Kind action) {
     hash_.add(action);

@@ -21,7 +21,6 @@ std::optional<InvocationSlot> InvocationTable::find(InvocationId id) const {
 }
 
 InvocationSlot InvocationTable::add(InvocationId id) {
-  if ((used_ + 1) * 2 > buckets_.size()) grow();
   InvocationSlot slot = static_cast<InvocationSlot>(slots_.size());
   if (free_.empty()) {
     slots_.emplace_back();
@@ -30,11 +29,16 @@ InvocationSlot InvocationTable::add(InvocationId id) {
     free_.pop_back();
   }
   slots_[slot] = PendingInvocation{.id = id};
-  size_t bucket = home_of(id);
+  enter(slot);
+  return slot;
+}
+
+void InvocationTable::enter(InvocationSlot slot) {
+  if ((used_ + 1) * 2 > buckets_.size()) grow();
+  size_t bucket = home_of(slots_[slot].id);
   while (buckets_[bucket] != kNoInvocation) bucket = (bucket + 1) & (buckets_.size() - 1);
   buckets_[bucket] = slot;
   ++used_;
-  return slot;
 }
 
 void InvocationTable::remove(InvocationSlot slot) {

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "base/ids.h"
+#include "base/state_archive.h"
 #include "base/time.h"
 #include "domain/invocation.h"
 #include "scheduling/fleet.h"
@@ -59,6 +60,8 @@ class InvocationTable {
   void put_back(FunctionId function, InvocationSlot slot);
   void unlink(InvocationSlot slot);
 
+  void archive(StateArchive& archive);
+
  private:
   struct Queue {
     InvocationSlot front = kNoInvocation;
@@ -67,7 +70,10 @@ class InvocationTable {
 
   size_t home_of(InvocationId id) const;
   size_t bucket_of(InvocationSlot slot) const;
+  // Puts the slot, whose id is not there yet, among the buckets.
+  void enter(InvocationSlot slot);
   void grow();
+  void archive_used(StateArchive& archive);
 
   std::vector<PendingInvocation> slots_;
   std::vector<InvocationSlot> free_;

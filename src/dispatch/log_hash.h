@@ -4,6 +4,7 @@
 
 #include <cstdint>
 
+#include "base/state_archive.h"
 #include "dispatch/action.h"
 #include "dispatch/event.h"
 
@@ -19,6 +20,7 @@ class LogHash {
   void add(const StopSandbox& action);
   void add(const CompleteInvocation& action);
   void add(const WakeAt& action);
+  void archive(StateArchive& archive) { archive.field(state_); }
 
  private:
   // The words of one event or action do not wait for each other, only the next one for them all:

@@ -31,4 +31,7 @@ struct DispatchOptions {
   unsigned start_retries = 1;
 };
 
+// So that a journal can say under which options it was recorded.
+void archive(StateArchive& archive, DispatchOptions& options);
+
 }  // namespace lambent::dispatch

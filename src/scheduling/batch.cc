@@ -52,6 +52,16 @@ FlowStanding BatchPolicy::standing(const View& view, FunctionId function, Instan
   return {view.flow(function).has_work() ? FlowState::kActive : FlowState::kInactive, {}};
 }
 
+void BatchPolicy::archive(StateArchive& archive) {
+  archive.list(batches_, [&](Batch& batch) {
+    archive.field(batch.number);
+    archive.field(batch.left);
+  });
+  archive.field(started_);
+  continuing_.archive(archive);
+  by_arrival_.archive(archive);
+}
+
 void BatchPolicy::index(const View& view, FunctionId function) {
   const Flow& flow = view.flow(function);
   const Batch& batch = batches_[function.value];

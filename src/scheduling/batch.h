@@ -23,6 +23,7 @@ class BatchPolicy final : public Policy {
   Decision decide(const View& view, Instant now) override;
   WaitReason why_waiting(const View& view, FunctionId function) const override;
   FlowStanding standing(const View& view, FunctionId function, Instant now) const override;
+  void archive(StateArchive& archive) override;
 
  private:
   struct Batch {

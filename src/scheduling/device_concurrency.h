@@ -4,6 +4,8 @@
 
 #include <algorithm>
 
+#include "base/state_archive.h"
+
 namespace lambent::scheduling {
 
 struct UtilisationOptions {
@@ -20,6 +22,7 @@ class DeviceConcurrency {
   void reading(double utilisation) { tracked_ = utilisation; }
   void dispatched() { tracked_ += 1.0 / std::max(1U, options_.most); }
   double tracked() const { return tracked_; }
+  void archive(StateArchive& archive) { archive.field(tracked_); }
 
   // How many may run now that so many do.
   unsigned tokens(unsigned running) const {

@@ -36,6 +36,8 @@ WaitReason FcfsPolicy::why_waiting(const View& view, FunctionId function) const 
   return found.place ? WaitReason::kBehindOthers : found.reason;
 }
 
+void FcfsPolicy::archive(StateArchive& archive) { by_arrival_.archive(archive); }
+
 FlowStanding FcfsPolicy::standing(const View& view, FunctionId function, Instant) const {
   return {view.flow(function).has_work() ? FlowState::kActive : FlowState::kInactive, {}};
 }

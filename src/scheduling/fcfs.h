@@ -32,6 +32,7 @@ class FcfsPolicy final : public Policy {
   FlowStanding standing(const View& view, FunctionId function, Instant now) const override;
   bool keeps_sandboxes() const override { return options_.keeps_sandboxes; }
   bool moves_off_after_run() const override { return options_.moves_off_after_run; }
+  void archive(StateArchive& archive) override;
 
  private:
   FcfsOptions options_;

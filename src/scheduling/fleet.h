@@ -45,6 +45,9 @@ struct FleetOptions {
   unsigned starts_outside_tokens = 0;
 };
 
+// So that a journal can say under which options it was recorded.
+void archive(StateArchive& archive, FleetOptions& options);
+
 using SandboxSlot = uint32_t;
 constexpr SandboxSlot kNoSandbox = ~SandboxSlot{0};
 
@@ -174,6 +177,9 @@ class Fleet {
   // Counts a loss: sandboxes from before are told from those after by device_losses.
   void lose(uint32_t device) { ++devices_[device].losses; }
 
+  // Everything but the options, which must be the same where it is restored.
+  void archive(StateArchive& archive);
+
   // The idle sandboxes of the function, most recently used first.
   std::vector<SandboxSlot> idle_of(FunctionId function) const;
 
@@ -186,6 +192,8 @@ class Fleet {
   void release(SandboxSlot slot);
   void commit(SandboxSlot slot, bool committed);
   SandboxSlot newest_idle_of(FunctionId function) const;
+  void archive_sandboxes(StateArchive& archive);
+  void archive_links(StateArchive& archive);
   void enter_idle(SandboxSlot slot);
   void leave_idle(SandboxSlot slot);
   void make_resident(SandboxSlot slot);

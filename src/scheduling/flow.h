@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "base/ids.h"
+#include "base/state_archive.h"
 #include "base/time.h"
 #include "base/units.h"
 
@@ -30,6 +31,11 @@ class RunningMean {
     ++samples_;
     const int64_t weight = static_cast<int64_t>(samples_ < kWindow ? samples_ : kWindow);
     mean_ += (sample - mean_) / weight;
+  }
+
+  void archive(StateArchive& archive) {
+    archive.field(mean_);
+    archive.field(samples_);
   }
 
  private:
@@ -61,6 +67,8 @@ struct Flow {
   // Whether it has something to do or is expected to, soon.
   bool is_active(Instant now) const { return has_work() || now < active_until; }
   bool has_work() const { return pending > 0 || in_flight > 0; }
+
+  void archive(StateArchive& archive);
 };
 
 // Indexed by FunctionId, which is dense.

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "base/check.h"
+#include "base/state_archive.h"
 
 namespace lambent::scheduling {
 
@@ -54,7 +55,37 @@ class IndexedHeap {
     return item;
   }
 
+  // The items with their keys; `key(Key&)` archives one. The order is total, so it does not matter
+  // where in the heap they lay.
+  template <typename ArchiveKey>
+  void archive(StateArchive& archive, ArchiveKey key) {
+    const size_t size = archive.count(nodes_.size());
+    if (!archive.reading()) {
+      for (Node& node : nodes_) {
+        archive.field(node.item);
+        key(node.key);
+      }
+      return;
+    }
+    nodes_.clear();
+    position_.clear();
+    for (size_t i = 0; i < size && archive.ok(); ++i) {
+      uint32_t item = 0;
+      Key one{};
+      archive.field(item);
+      key(one);
+      archive.expect(item < kMostArchived && !contains(item));
+      if (archive.ok()) put(item, std::move(one));
+    }
+  }
+  void archive(StateArchive& archive_to) {
+    archive(archive_to, [&](Key& key) { archive_to.field(key); });
+  }
+
  private:
+  // Far more than there are functions, invocations and sandboxes: larger numbers are no items.
+  static constexpr uint32_t kMostArchived = 1U << 24;
+
   static constexpr uint32_t kAbsent = ~uint32_t{0};
   static constexpr size_t kArity = 4;
 

@@ -29,6 +29,18 @@ std::unique_ptr<Policy> make_known(std::string_view name, const PolicyOptions& o
 
 }  // namespace
 
+void archive(StateArchive& archive, PolicyOptions& options) {
+  MqfqOptions& mqfq = options.mqfq;
+  archive.field(mqfq.over_run);
+  archive.field(mqfq.anticipation);
+  archive.field(mqfq.longest_anticipation);
+  archive.field(mqfq.first_estimate);
+  archive.choice(mqfq.order, CandidateOrder::kLengthFirst);
+  archive.field(mqfq.duplicates_last);
+  archive.field(mqfq.uniform_cost);
+  archive.field(options.fcfs_moves_off_after_run);
+}
+
 std::span<const std::string_view> policy_names() { return kNames; }
 
 Result<std::unique_ptr<Policy>> make_policy(std::string_view name, const PolicyOptions& options) {

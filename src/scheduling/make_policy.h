@@ -18,6 +18,9 @@ struct PolicyOptions {
   bool fcfs_moves_off_after_run = true;
 };
 
+// So that a journal can say under which options it was recorded.
+void archive(StateArchive& archive, PolicyOptions& options);
+
 // "mqfq-sticky", "mqfq-uniform" (each invocation is charged one second), "fcfs", "fcfs-naive",
 // "batch".
 std::span<const std::string_view> policy_names();

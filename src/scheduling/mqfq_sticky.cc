@@ -121,6 +121,18 @@ Duration MqfqStickyPolicy::grace(const View& view, FunctionId function) const {
                                                               : options_.longest_anticipation;
 }
 
+void MqfqStickyPolicy::archive(StateArchive& archive) {
+  archive.field(global_);
+  archive.field(conserving_);
+  archive.list(virtual_times_);
+  working_.archive(archive);
+  candidates_.archive(archive, [&](Rank& rank) {
+    archive.field(rank.rule);
+    archive.field(rank.virtual_time);
+  });
+  throttled_.archive(archive);
+}
+
 Duration MqfqStickyPolicy::virtual_time_of(FunctionId function) const {
   return function.value < virtual_times_.size() ? virtual_times_[function.value] : Duration(0);
 }

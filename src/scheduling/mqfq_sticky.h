@@ -68,6 +68,7 @@ class MqfqStickyPolicy final : public Policy {
   Duration grace(const View& view, FunctionId function) const override;
   Duration global_virtual_time() const override { return global_; }
   uint64_t conserving_dispatches() const override { return conserving_; }
+  void archive(StateArchive& archive) override;
 
   const MqfqOptions& options() const { return options_; }
 

@@ -5,6 +5,7 @@
 #include <string_view>
 
 #include "base/ids.h"
+#include "base/state_archive.h"
 #include "base/time.h"
 #include "scheduling/fleet.h"
 #include "scheduling/flow.h"
@@ -77,6 +78,10 @@ class Policy {
   virtual bool keeps_sandboxes() const { return true; }
   // True: a sandbox's memory is moved off the device after each invocation, in the background.
   virtual bool moves_off_after_run() const { return false; }
+
+  // All that the next decision depends on beside the view and the options. A policy restored from
+  // it decides as the one that was saved; the journal stands on that.
+  virtual void archive(StateArchive& archive) = 0;
 };
 
 }  // namespace lambent::scheduling

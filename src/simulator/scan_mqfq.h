@@ -68,6 +68,11 @@ class ScanMqfq final : public scheduling::Policy {
   }
   Duration global_virtual_time() const override { return global_; }
   uint64_t conserving_dispatches() const override { return conserving_; }
+  void archive(StateArchive& archive) override {
+    archive.field(global_);
+    archive.field(conserving_);
+    archive.list(times_);
+  }
 
  private:
   // Functions without GPU are ordered by another policy.

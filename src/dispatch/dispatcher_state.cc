@@ -1,0 +1,79 @@
+// The part of Dispatcher that saves and restores its whole state: what the journal's segments begin
+// with, so that a replay can begin at each of them.
+#include <algorithm>
+
+#include "dispatch/dispatcher.h"
+#include "dispatch/lane.h"
+
+namespace lambent::dispatch {
+namespace {
+
+void archive_counters(StateArchive& archive, Counters& counters) {
+  for (uint64_t* each : {&counters.submitted, &counters.succeeded, &counters.function_errors,
+                         &counters.rejected, &counters.cold_starts, &counters.gpu_cold_starts,
+                         &counters.warm_starts, &counters.sandboxes_started, &counters.evictions,
+                         &counters.timeouts, &counters.ignored_events}) {
+    archive.field(*each);
+  }
+}
+
+}  // namespace
+
+void archive(StateArchive& archive, DispatchOptions& options) {
+  scheduling::archive(archive, options.fleet);
+  archive.field(options.host_concurrency);
+  archive.field(options.host_sandboxes);
+  archive.field(options.queued_per_function);
+  archive.field(options.queued_invocations);
+  archive.field(options.longest_wait);
+  archive.field(options.init_timeout);
+  archive.field(options.keep_alive);
+  archive.field(options.start_retries);
+}
+
+std::string Dispatcher::snapshot() const {
+  std::string bytes;
+  StateArchive archive(&bytes);
+  // An archive that writes changes nothing.
+  const_cast<Dispatcher*>(this)->archive(archive);
+  return bytes;
+}
+
+bool Dispatcher::restore(std::string_view snapshot) {
+  StateArchive archive(snapshot);
+  this->archive(archive);
+  return archive.complete();
+}
+
+void Dispatcher::archive(StateArchive& archive) {
+  archive.field(now_);
+  archive.list(flows_, [&](scheduling::Flow& flow) { flow.archive(archive); });
+  invocations_.archive(archive);
+  archive.field(queued_);
+  archive.field(arrivals_);
+  archive.field(sandbox_ids_);
+  this->archive(archive, *gpu_);
+  this->archive(archive, *host_);
+  invocation_deadlines_.archive(archive);
+  archive.field(armed_);
+  archive.field(draining_);
+  archive_counters(archive, counters_);
+  hash_.archive(archive);
+}
+
+void Dispatcher::archive(StateArchive& archive, Lane& lane) {
+  lane.fleet.archive(archive);
+  lane.policy->archive(archive);
+  archive.field(lane.pending);
+  archive.list(lane.planned);
+  archive.list(lane.ready);
+  lane.deadlines.archive(archive);
+  const auto& all = lane.fleet.all();
+  for (const auto* list : {&lane.planned, &lane.ready}) {
+    for (const scheduling::SandboxSlot slot : *list) {
+      archive.expect(std::find(all.begin(), all.end(), slot) != all.end());
+    }
+  }
+}
+
+}  // namespace lambent::dispatch

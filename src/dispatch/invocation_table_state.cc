@@ -1,0 +1,74 @@
+// The part of InvocationTable that saves and restores it: invocations keep their slots, which
+// decide between equal deadlines; where they lie among the buckets decides nothing.
+#include "dispatch/invocation_table.h"
+
+namespace lambent::dispatch {
+namespace {
+
+// More slots than this are no queue.
+constexpr InvocationSlot kMostSlots = 1U << 24;
+
+void archive_invocation(StateArchive& archive, PendingInvocation& invocation) {
+  archive.field(invocation.id);
+  archive.field(invocation.function);
+  archive.choice(invocation.state, InvocationState::kRunning);
+  archive.field(invocation.asynchronous);
+  archive.choice(invocation.start, StartClass::kWarm);
+  archive.field(invocation.failed_starts);
+  archive.choice(invocation.wait_reason, scheduling::WaitReason::kDraining);
+  archive.field(invocation.sandbox);
+  archive.field(invocation.on_host);
+  archive.field(invocation.device);
+  archive.field(invocation.arrival);
+  archive.field(invocation.submitted);
+  archive.field(invocation.dispatched);
+  archive.field(invocation.started);
+  archive.field(invocation.init_time);
+  archive.field(invocation.sandbox_time);
+  archive.field(invocation.earlier);
+  archive.field(invocation.later);
+}
+
+}  // namespace
+
+void InvocationTable::archive(StateArchive& archive) {
+  auto slots = static_cast<InvocationSlot>(slots_.size());
+  archive.field(slots);
+  archive.expect(slots <= kMostSlots);
+  if (!archive.ok()) return;
+  if (archive.reading()) {
+    slots_.assign(slots, PendingInvocation{});
+    used_ = 0;
+    buckets_.clear();
+  }
+  archive.list(free_);
+  archive_used(archive);
+  archive.list(queues_, [&](Queue& queue) {
+    archive.field(queue.front);
+    archive.field(queue.back);
+  });
+  const auto exists = [&](InvocationSlot slot) {
+    return slot == kNoInvocation || slot < slots_.size();
+  };
+  for (const Queue& queue : queues_) archive.expect(exists(queue.front) && exists(queue.back));
+}
+
+void InvocationTable::archive_used(StateArchive& archive) {
+  std::vector<bool> is_free(slots_.size(), false);
+  for (const InvocationSlot slot : free_) {
+    archive.expect(slot < slots_.size());
+    if (!archive.ok()) return;
+    is_free[slot] = true;
+  }
+  for (InvocationSlot slot = 0; slot < slots_.size() && archive.ok(); ++slot) {
+    if (is_free[slot]) continue;
+    archive_invocation(archive, slots_[slot]);
+    if (!archive.reading()) continue;
+    archive.expect(slots_[slot].later == kNoInvocation || slots_[slot].later < slots_.size());
+    archive.expect(slots_[slot].earlier == kNoInvocation || slots_[slot].earlier < slots_.size());
+    archive.expect(!archive.ok() || !find(slots_[slot].id));
+    if (archive.ok()) enter(slot);
+  }
+}
+
+}  // namespace lambent::dispatch

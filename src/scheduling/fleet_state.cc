@@ -1,0 +1,151 @@
+// The part of Fleet, and of what lies in it, that saves and restores state: sandboxes keep their
+// slots and their order, for both decide between equals.
+#include <algorithm>
+
+#include "scheduling/fleet.h"
+
+namespace lambent::scheduling {
+namespace {
+
+// More slots than this are no fleet.
+constexpr SandboxSlot kMostSlots = 1U << 22;
+
+void archive_device_options(StateArchive& archive, DeviceOptions& device) {
+  archive.field(device.id);
+  archive.field(device.memory);
+  archive.field(device.tokens);
+  archive.field(device.contexts);
+  bool by_utilisation = device.by_utilisation.has_value();
+  archive.field(by_utilisation);
+  if (archive.reading() && by_utilisation) device.by_utilisation.emplace();
+  if (!device.by_utilisation) return;
+  archive.field(device.by_utilisation->threshold);
+  archive.field(device.by_utilisation->most);
+}
+
+void archive_device(StateArchive& archive, Device& device) {
+  if (device.concurrency) device.concurrency->archive(archive);
+  archive.field(device.healthy);
+  archive.field(device.utilisation);
+  archive.field(device.tokens_held);
+  archive.field(device.start_slots_held);
+  archive.field(device.sandboxes);
+  archive.field(device.occupants);
+  archive.field(device.idle);
+  archive.field(device.committed);
+  archive.field(device.idle_memory);
+  archive.field(device.occupied);
+  archive.field(device.resident);
+}
+
+void archive_sandbox(StateArchive& archive, Sandbox& sandbox) {
+  archive.field(sandbox.id);
+  archive.field(sandbox.function);
+  archive.field(sandbox.revision);
+  archive.field(sandbox.device);
+  archive.field(sandbox.memory);
+  archive.choice(sandbox.state, SandboxState::kStopping);
+  archive.choice(sandbox.holds, Sandbox::Holds::kStartSlot);
+  archive.field(sandbox.committed);
+  archive.field(sandbox.resident);
+  archive.field(sandbox.invocation);
+  archive.field(sandbox.has_invocation);
+  archive.field(sandbox.since);
+  archive.field(sandbox.last_used);
+  archive.field(sandbox.served);
+  archive.field(sandbox.older);
+  archive.field(sandbox.newer);
+}
+
+}  // namespace
+
+void archive(StateArchive& archive, FleetOptions& options) {
+  archive.list(options.devices,
+               [&](DeviceOptions& device) { archive_device_options(archive, device); });
+  archive.field(options.most_sandboxes);
+  archive.choice(options.memory_rule, MemoryRule::kRunningOnly);
+  archive.choice(options.eviction, EvictionRule::kCostAware);
+  archive.field(options.starts_outside_tokens);
+}
+
+void Flow::archive(StateArchive& archive) {
+  archive.field(registered);
+  archive.field(tenant);
+  archive.field(revision);
+  archive.field(weight);
+  archive.field(max_concurrency);
+  archive.field(device_memory);
+  archive.field(timeout);
+  archive.field(pending);
+  archive.field(in_flight);
+  archive.field(oldest);
+  execution.archive(archive);
+  interarrival.archive(archive);
+  cold_start.archive(archive);
+  archive.field(last_arrival);
+  archive.field(last_activity);
+  archive.field(active_until);
+}
+
+void Fleet::archive(StateArchive& archive) {
+  archive.expect(archive.count(devices_.size()) == devices_.size());
+  if (!archive.ok()) return;
+  for (Device& device : devices_) archive_device(archive, device);
+  archive.field(open_devices_);
+  archive_sandboxes(archive);
+  archive_links(archive);
+  archive.field(sandboxes_total_);
+  archive.field(occupants_total_);
+  archive.field(idle_total_);
+}
+
+// Only those that exist, in the order of all_, each with its slot.
+void Fleet::archive_sandboxes(StateArchive& archive) {
+  auto slots = static_cast<SandboxSlot>(sandboxes_.size());
+  archive.field(slots);
+  archive.expect(slots <= kMostSlots);
+  if (!archive.ok()) return;
+  if (archive.reading()) {
+    sandboxes_.assign(slots, Sandbox{});
+    place_in_all_.assign(slots, 0);
+    by_id_.clear();
+  }
+  archive.list(all_);
+  archive.list(free_slots_);
+  archive.expect(all_.size() + free_slots_.size() == slots);
+  std::vector<bool> seen(archive.ok() ? slots : 0, false);
+  for (const auto* list : {&all_, &free_slots_}) {
+    for (const SandboxSlot slot : *list) {
+      archive.expect(slot < slots);
+      if (!archive.ok()) return;
+      archive.expect(!seen[slot]);
+      seen[slot] = true;
+    }
+  }
+  for (uint32_t i = 0; i < all_.size() && archive.ok(); ++i) {
+    Sandbox& sandbox = sandboxes_[all_[i]];
+    archive_sandbox(archive, sandbox);
+    if (!archive.reading()) continue;
+    archive.expect(sandbox.device < devices_.size());
+    place_in_all_[all_[i]] = i;
+    by_id_[sandbox.id] = all_[i];
+  }
+}
+
+// The lists of idle sandboxes; a function that never had one may be missing at the end.
+void Fleet::archive_links(StateArchive& archive) {
+  archive.list(newest_idle_);
+  const auto exists = [&](SandboxSlot slot) {
+    return slot == kNoSandbox ||
+           (slot < sandboxes_.size() && sandboxes_[slot].state == SandboxState::kIdle);
+  };
+  for (const SandboxSlot slot : newest_idle_) archive.expect(exists(slot));
+  for (const SandboxSlot slot : all_) {
+    if (!archive.ok()) return;
+    if (sandboxes_[slot].state != SandboxState::kIdle) continue;
+    archive.expect(exists(sandboxes_[slot].older));
+    archive.expect(exists(sandboxes_[slot].newer));
+  }
+}
+
+}  // namespace lambent::scheduling
