@@ -1,5 +1,5 @@
 // lambent: the client's command. Parses flags, reads the environment, and hands over to room cli;
-// 'serve', 'simulate', 'bundle' and 'demo' are programs of their own.
+// 'serve', 'simulate', 'sweep', 'bundle' and 'demo' are programs of their own.
 #include <unistd.h>
 
 #include <cerrno>
@@ -48,6 +48,7 @@ int main(int argc, char** argv) {
   const std::string_view first = argc > 1 ? argv[1] : "";
   if (first == "serve") return exec_sibling("lambent-worker", argc, argv);
   if (first == "simulate") return exec_sibling("lambent-simulator", argc, argv);
+  if (first == "sweep") return exec_sibling("lambent-sweep", argc, argv);
   if (first == "bundle") return exec_sibling("lambent-bundle", argc, argv);
   if (first == "demo") return exec_demo(argc, argv);
   return bin::run_client_command(argc, argv);

@@ -32,6 +32,7 @@ struct Shell {
       "  lambent serve                    run a worker here (see 'lambent serve --help')\n"
       "  lambent simulate                 a workload on modelled GPUs (see 'lambent simulate "
       "--help')\n"
+      "  lambent sweep                    simulations over a grid (see 'lambent sweep --help')\n"
       "  lambent bundle                   compile kernels (see 'lambent bundle --help')\n"
       "  lambent demo                     the tour, on an emulated GPU"};
   std::string endpoint = default_endpoint();

@@ -14,8 +14,10 @@ void add_simulate_flags(CLI::App& app, SimulateOptions& options) {
   app.add_option("--functions", options.workload.catalogue, "the catalogue: what functions take");
   app.add_option("--policy", options.policies,
                  "one or several of mqfq-sticky, mqfq-uniform, fcfs, fcfs-naive, batch")
-      ->delimiter(',');
-  app.add_option("--set", options.settings, "KEY=VALUE for the scheduler; see docs/scheduling.md");
+      ->delimiter(',')
+      ->allow_extra_args(false);
+  app.add_option("--set", options.settings, "KEY=VALUE for the scheduler; see docs/scheduling.md")
+      ->allow_extra_args(false);
   app.add_option("--gpus", options.gpus, "devices")->check(CLI::Range(1, 4096));
   app.add_option("--concurrency", options.concurrency, "D: invocations at once on a GPU")
       ->check(CLI::Range(1, 1024));
@@ -47,7 +49,9 @@ void add_simulate_flags(CLI::App& app, SimulateOptions& options) {
   app.add_option("--spread", options.spread, "where arrivals lie in a minute of counts")
       ->check(CLI::IsMember({"uniform", "equidistant", "poisson"}));
   app.add_option("--busiest", options.workload.read.busiest, "only the N busiest functions");
-  app.add_option("--only", options.workload.read.only, "only these functions")->delimiter(',');
+  app.add_option("--only", options.workload.read.only, "only these functions")
+      ->delimiter(',')
+      ->allow_extra_args(false);
   app.add_option("--seed", options.workload.read.seed, "of everything that is drawn");
   app.add_option("--load", options.workload.load, "offered load of a generated workload")
       ->check(CLI::Range(1e-6, 1e6));

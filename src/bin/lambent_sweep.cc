@@ -1,0 +1,347 @@
+// lambent-sweep: simulations over a grid of parameters and seeds, several at once, that goes on
+// where it was cut off. `lambent sweep` starts it.
+#include <fcntl.h>
+#include <sys/file.h>
+#include <unistd.h>
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <cstdio>
+#include <iostream>
+#include <mutex>
+#include <nlohmann/json.hpp>
+#include <set>
+#include <thread>
+
+#include "base/fd.h"
+#include "bin/simulate_run.h"
+#include "bin/sweep_plan.h"
+#include "cli/console.h"
+#include "cli/text_table.h"
+#include "sweep/sweep_file.h"
+#include "sweep/sweep_page.h"
+#include "sweep/sweep_text.h"
+
+#ifndef LAMBENT_VERSION
+#define LAMBENT_VERSION "0.0.0"
+#endif
+
+namespace {
+
+using namespace lambent;
+using namespace lambent::bin;
+
+constexpr size_t kLongestFile = size_t{4} << 30;
+
+struct Options {
+  std::vector<std::string> vary;
+  std::vector<std::string> policies;
+  uint64_t first_seed = 1;
+  uint64_t seeds = 1;
+  unsigned jobs = std::max(1u, std::thread::hardware_concurrency());
+  std::vector<std::string> metrics{"mean_s", "p99_s", "cold_ratio", "failed"};
+  std::vector<std::string> heat;
+  std::string out, csv, page;
+  bool json = false, quiet = false;
+  std::vector<std::string> arguments;  // for `lambent simulate`
+};
+
+std::optional<int> parse(int argc, char** argv, Options& options) {
+  CLI::App app(
+      "Simulations over a grid of parameters, several at once.\n"
+      "Takes every flag of 'lambent simulate' for what stays the same. Every figure is "
+      "simulated.\n\n"
+      "Example: lambent sweep t7.csv --vary D=1:3 --vary pool=4:32:x2 --policy mqfq-sticky,fcfs "
+      "--execution-spread 0.2 --seeds 5 --out sweep.jsonl --page sweep.html",
+      "lambent sweep");
+  app.allow_extras();
+  app.add_option(
+         "--vary", options.vary,
+         "NAME=A,B,C or NAME=FIRST:LAST:STEP (x2: a factor): a flag of simulate, 'trace', a "
+         "scheduler's setting, or D, T, alpha")
+      ->allow_extra_args(false);
+  app.add_option("--policy", options.policies, "one or several, as in simulate")
+      ->delimiter(',')
+      ->allow_extra_args(false);
+  app.add_option("--seed", options.first_seed, "the first seed");
+  app.add_option("--seeds", options.seeds, "each cell runs under so many seeds, for intervals")
+      ->check(CLI::Range(1, 10'000));
+  app.add_option("--jobs", options.jobs, "simulations at once")->check(CLI::Range(1, 1024));
+  app.add_option("--metrics", options.metrics, "figures to show")
+      ->delimiter(',')
+      ->allow_extra_args(false);
+  app.add_option("--heat", options.heat, "ACROSS,DOWN: the axes of the heat maps")
+      ->delimiter(',')
+      ->allow_extra_args(false);
+  app.add_option("--out", options.out,
+                 "keeps each finished cell; the same command goes on where this one stopped");
+  app.add_option("--csv", options.csv, "a row per point: means and intervals of every figure");
+  app.add_option("--page", options.page, "an HTML page with heat maps");
+  app.add_flag("--json", options.json, "results as JSON");
+  app.add_flag("--quiet", options.quiet, "no progress");
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::ParseError& error) {
+    return app.exit(error) == 0 ? 0 : 2;
+  }
+  options.arguments = app.remaining();
+  return std::nullopt;
+}
+
+std::vector<std::optional<double>> figures_of(const cli::RunFigures& run) {
+  const auto json = nlohmann::json::parse(cli::json_of(run));
+  std::vector<std::optional<double>> figures;
+  for (const sweep::Metric& metric : sweep::metrics()) {
+    const auto found = json.find(std::string(metric.name));
+    const bool has = found != json.end() && found->is_number();
+    figures.push_back(has ? std::optional(found->get<double>()) : std::nullopt);
+  }
+  return figures;
+}
+
+// The results so far, and the file that keeps them; shared by the threads that simulate.
+class Results {
+ public:
+  explicit Results(const sweep::Grid& grid) : grid_(grid) {}
+
+  // Opens the file and takes from it what a sweep before this one finished.
+  Result<void> open(const std::string& path, const sweep::SweepHeader& header) {
+    file_ = OwnedFd(::open(path.c_str(), O_RDWR | O_CREAT | O_APPEND | O_CLOEXEC, 0644));
+    if (!file_.valid()) return Error{ErrorCode::kInvalidArgument, "cannot write " + path};
+    path_ = path;
+    if (flock(file_.get(), LOCK_EX | LOCK_NB) != 0) {
+      return Error{ErrorCode::kFailedPrecondition, "another sweep is writing " + path};
+    }
+    ASSIGN_OR_RETURN(const std::string text, read_file(path, kLongestFile));
+    ASSIGN_OR_RETURN(sweep::SweepFile found, sweep::read_sweep(text, path));
+    if (ftruncate(file_.get(), static_cast<off_t>(found.whole_bytes)) != 0) return unwritten();
+    if (found.whole_bytes == 0) return append(sweep::line_of(header));
+    const std::string difference = sweep::difference(found.header, header);
+    if (!difference.empty()) {
+      return Error{ErrorCode::kFailedPrecondition,
+                   path + " is of another sweep: " + difference + "; give another --out"};
+    }
+    for (sweep::CellResult& result : found.results) {
+      if (done_.insert(result.cell).second) results_.push_back(std::move(result));
+    }
+    return {};
+  }
+
+  bool has(const sweep::Cell& cell) const { return done_.contains(cell); }
+  size_t count() const { return results_.size(); }
+  const std::vector<sweep::CellResult>& all() const { return results_; }
+
+  Result<void> add(sweep::CellResult result) {
+    if (file_.valid()) RETURN_IF_ERROR(append(sweep::line_of(result, grid_)));
+    done_.insert(result.cell);
+    results_.push_back(std::move(result));
+    return {};
+  }
+
+ private:
+  Error unwritten() const { return {ErrorCode::kDataLoss, "could not write all of " + path_}; }
+  Result<void> append(const std::string& line) {
+    if (!write_all(file_.get(), line).ok()) return unwritten();
+    return {};
+  }
+
+  const sweep::Grid& grid_;
+  std::string path_;
+  OwnedFd file_;
+  std::set<sweep::Cell> done_;
+  std::vector<sweep::CellResult> results_;
+};
+
+class Progress {
+ public:
+  Progress(bool shown, size_t done, size_t all) : shown_(shown), before_(done), all_(all) {}
+  ~Progress() {
+    if (shown_) std::fprintf(stderr, "\r\x1b[K");
+  }
+  Progress(const Progress&) = delete;
+  Progress& operator=(const Progress&) = delete;
+
+  void show(size_t done) {
+    if (!shown_) return;
+    const double passed_s =
+        std::chrono::duration<double>(std::chrono::steady_clock::now() - begin_).count();
+    constexpr size_t kWidth = 30;
+    const size_t filled = done * kWidth / all_;
+    const double left_s = done > before_ ? passed_s / static_cast<double>(done - before_) *
+                                               static_cast<double>(all_ - done)
+                                         : 0;
+    std::fprintf(stderr, "\r[%s%s] %zu of %zu cells, %.0f s left \x1b[K",
+                 std::string(filled, '#').c_str(), std::string(kWidth - filled, '.').c_str(), done,
+                 all_, left_s);
+  }
+
+ private:
+  bool shown_;
+  size_t before_, all_;
+  std::chrono::steady_clock::time_point begin_ = std::chrono::steady_clock::now();
+};
+
+std::string command_of(const std::vector<std::string>& arguments) {
+  std::string text = "lambent simulate";
+  for (const std::string& argument : arguments) text += " " + argument;
+  return text;
+}
+
+Result<void> run_cells(const Options& options, const SweepPlan& plan, Results& results) {
+  std::vector<sweep::Cell> left;
+  for (sweep::Cell& cell : plan.grid.cells()) {
+    if (!results.has(cell)) left.push_back(std::move(cell));
+  }
+  const size_t before = results.count();
+  if (!options.quiet && before > 0) {
+    std::fprintf(stderr, "%zu of %zu cells are there already\n", before, plan.grid.size());
+  }
+  Progress progress(!options.quiet && isatty(STDERR_FILENO) != 0, before, plan.grid.size());
+  progress.show(before);
+  std::mutex mutex;
+  std::atomic<size_t> next = 0;
+  std::optional<Error> failure;
+  const auto work = [&] {
+    for (;;) {
+      const size_t index = next++;
+      if (index >= left.size()) return;
+      const std::vector<std::string> arguments = arguments_of(plan, left[index]);
+      auto simulated = options_of(arguments);
+      Result<cli::RunFigures> run = Error{ErrorCode::kInternal, "not run"};
+      if (simulated.ok()) {
+        simulated->quiet = true;
+        run = simulate(*simulated, simulated->policies.front());
+      } else {
+        run = simulated.error();
+      }
+      const std::lock_guard lock(mutex);
+      if (failure) return;
+      const auto kept =
+          run.ok() ? results.add({left[index], figures_of(*run)}) : Result<void>(run.error());
+      if (!kept.ok()) {
+        failure =
+            Error{kept.error().code, kept.error().message + "\n  in " + command_of(arguments)};
+        next = left.size();
+        return;
+      }
+      progress.show(results.count());
+    }
+  };
+  std::vector<std::thread> threads;
+  for (size_t i = 1; i < std::min<size_t>(options.jobs, left.size()); ++i)
+    threads.emplace_back(work);
+  work();
+  for (std::thread& thread : threads) thread.join();
+  if (failure) return *failure;
+  return {};
+}
+
+// The axes of the heat maps: as chosen, else the two with the most values.
+Result<void> choose_axes(const Options& options, const sweep::Grid& grid, sweep::SweepPage& page) {
+  std::vector<size_t> order;
+  for (size_t i = 0; i < grid.axes.size(); ++i) order.push_back(i);
+  std::stable_sort(order.begin(), order.end(), [&](size_t a, size_t b) {
+    return grid.axes[a].values.size() > grid.axes[b].values.size();
+  });
+  page.across = order[0];
+  page.down = order.size() > 1 ? order[1] : order[0];
+  if (options.heat.empty()) return {};
+  std::vector<size_t> chosen;
+  for (const std::string& given : options.heat) {
+    const std::string name = parameter_name(given);
+    for (size_t i = 0; i < grid.axes.size(); ++i) {
+      if (grid.axes[i].name == name) chosen.push_back(i);
+    }
+  }
+  if (chosen.size() != options.heat.size() || chosen.size() > 2) {
+    return Error{ErrorCode::kInvalidArgument, "--heat takes one or two of what is varied"};
+  }
+  page.across = chosen.front();
+  page.down = chosen.back();
+  return {};
+}
+
+std::string text_table(const sweep::Grid& grid, const std::vector<sweep::Point>& points,
+                       const std::vector<size_t>& metrics) {
+  std::vector<std::string> titles;
+  for (const sweep::Axis& axis : grid.axes) titles.push_back(axis.name);
+  for (const size_t metric : metrics)
+    titles.push_back(">" + std::string(sweep::metrics()[metric].name));
+  cli::TextTable table(titles);
+  for (const sweep::Point& point : points) {
+    std::vector<std::string> row = point.values;
+    for (const size_t metric : metrics) row.push_back(text_of(point.estimates[metric]));
+    table.add(row);
+  }
+  return table.str();
+}
+
+Result<void> sweep_all(const Options& options) {
+  sweep::SweepPage page;
+  for (const std::string& name : options.metrics) {
+    const auto metric = sweep::metric_index(name);
+    if (!metric) {
+      std::string known;
+      for (const sweep::Metric& each : sweep::metrics()) {
+        known += (known.empty() ? "" : ", ") + std::string(each.name);
+      }
+      return Error{ErrorCode::kInvalidArgument, "--metrics " + name + ": there are " + known};
+    }
+    page.metrics.push_back(*metric);
+  }
+  ASSIGN_OR_RETURN(const SweepPlan plan,
+                   make_sweep_plan(options.arguments, options.vary, options.policies,
+                                   options.first_seed, options.seeds));
+  if (plan.grid.axes.empty()) {
+    return Error{ErrorCode::kInvalidArgument,
+                 "nothing to vary; give --vary NAME=VALUES or --policy"};
+  }
+  RETURN_IF_ERROR(choose_axes(options, plan.grid, page));
+  Results results(plan.grid);
+  if (!options.out.empty()) {
+    RETURN_IF_ERROR(results.open(options.out, {LAMBENT_VERSION, plan.arguments, plan.grid}));
+  }
+  RETURN_IF_ERROR(run_cells(options, plan, results));
+  const std::vector<sweep::Point> points = points_of(plan.grid, results.all());
+  if (!options.csv.empty()) {
+    RETURN_IF_ERROR(write_file_atomically(options.csv, csv_of(plan.grid, points), false));
+  }
+  if (!options.page.empty()) {
+    page.title = "Lambent: a sweep";
+    page.facts = command_of(plan.arguments) + " · " + std::to_string(plan.grid.seeds) +
+                 " seeds from " + std::to_string(plan.grid.first_seed);
+    RETURN_IF_ERROR(write_file_atomically(options.page, html_of(page, plan.grid, points), false));
+  }
+  if (options.json) {
+    std::cout << json_of(plan.grid, points);
+    return {};
+  }
+  std::cout << text_table(plan.grid, points, page.metrics);
+  if (options.seeds > 1) {
+    std::cout << (seeds_change_nothing(points)
+                      ? "The seeds change nothing in this workload; --execution-spread draws "
+                        "execution times.\n"
+                      : "Means over " + std::to_string(options.seeds) +
+                            " seeds, ± half of the 95 % confidence interval.\n");
+  }
+  const size_t failed = *sweep::metric_index("failed");
+  if (std::any_of(points.begin(), points.end(),
+                  [&](const auto& point) { return point.estimates[failed].mean > 0; })) {
+    std::cout
+        << "Latencies are of the invocations that succeeded; where many failed they flatter.\n";
+  }
+  std::cout << "All figures are simulated.\n";
+  return {};
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  Options options;
+  if (const auto exit_code = parse(argc, argv, options)) return *exit_code;
+  cli::Console console{std::cout, std::cerr, options.json, isatty(STDERR_FILENO) != 0};
+  const auto done = sweep_all(options);
+  return done.ok() ? 0 : cli::fail(console, done.error());
+}

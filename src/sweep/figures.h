@@ -1,0 +1,49 @@
+// What cells of a sweep came to, and what that says over their seeds: means with confidence
+// intervals. Values; pure.
+#pragma once
+
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "sweep/grid.h"
+
+namespace lambent::sweep {
+
+// A figure of a run that a sweep can show.
+struct Metric {
+  std::string_view name;   // as `lambent simulate --json` calls it
+  std::string_view title;  // for people, with its unit
+  bool less_is_better = true;
+};
+// Every one there is; the order of CellResult::figures.
+const std::vector<Metric>& metrics();
+std::optional<size_t> metric_index(std::string_view name);
+
+struct CellResult {
+  Cell cell;
+  // One for each of metrics(); nothing where the run has none, as the mean of no invocation.
+  std::vector<std::optional<double>> figures;
+};
+
+// The mean over seeds of one figure.
+struct Estimate {
+  size_t count = 0;
+  double mean = 0;
+  // Half the width of the 95 % confidence interval of the mean, by Student's t; nothing for less
+  // than two seeds.
+  std::optional<double> half_width;
+};
+Estimate estimate_of(const std::vector<double>& samples);
+
+// The cells that differ in nothing but their seed.
+struct Point {
+  std::vector<std::string> values;
+  std::vector<Estimate> estimates;  // one for each of metrics()
+};
+// In the order of the grid; points without any result are left out.
+std::vector<Point> points_of(const Grid& grid, const std::vector<CellResult>& results);
+
+}  // namespace lambent::sweep
