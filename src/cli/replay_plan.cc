@@ -38,15 +38,10 @@ Result<workload::Trace> open_workload(const ReplayOptions& options,
                              : options.read.start + options.read.length;
   generator.duration = std::max(generator.duration, end);
   ASSIGN_OR_RETURN(workload::Trace trace, workload::generate(generator, catalogue));
-  std::vector<workload::Arrival> arrivals = workload::drain(*trace.arrivals);
-  std::erase_if(arrivals, [&](const workload::Arrival& arrival) {
-    return arrival.at < options.read.start || arrival.at >= end;
-  });
-  for (workload::Arrival& arrival : arrivals) {
-    arrival.at =
-        from_seconds(to_seconds(arrival.at - options.read.start) / options.read.rate_scale);
-  }
-  trace.arrivals = workload::source_of(std::move(arrivals));
+  const double length_s = to_seconds(end - options.read.start) / options.read.rate_scale;
+  trace.length = from_seconds(length_s);
+  trace.arrivals = workload::window_of(std::move(trace.arrivals), options.read.start, end,
+                                       options.read.rate_scale);
   return trace;
 }
 

@@ -28,7 +28,9 @@ Fleet::Fleet(FleetOptions options) : options_(std::move(options)) {
     devices_.push_back(Device{.options = device});
     if (device.by_utilisation) devices_.back().concurrency.emplace(*device.by_utilisation);
     if (is_open(devices_.back())) ++open_devices_;
+    if (is_healthy_and_idle(devices_.back())) ++idle_devices_;
   }
+  idle_on_.resize(devices_.size());
 }
 
 // ---- Questions
@@ -39,15 +41,13 @@ std::optional<SandboxSlot> Fleet::find(SandboxId id) const {
 }
 
 std::optional<uint32_t> Fleet::device_index(DeviceId id) const {
+  // They mostly count from 1 and stand in this order.
+  const uint32_t guess = id.value - 1;
+  if (guess < devices_.size() && devices_[guess].options.id == id) return guess;
   for (uint32_t i = 0; i < devices_.size(); ++i) {
     if (devices_[i].options.id == id) return i;
   }
   return std::nullopt;
-}
-
-bool Fleet::any_device_idle() const {
-  return std::any_of(devices_.begin(), devices_.end(),
-                     [](const Device& device) { return device.healthy && device.is_idle(); });
 }
 
 bool Fleet::could_ever_fit(Bytes memory) const {
@@ -99,6 +99,15 @@ PlaceOrReason Fleet::find_cold_place(Bytes memory, bool idle_devices_only) const
   if (sandboxes_total_ - idle_total_ >= options_.most_sandboxes) {
     return {std::nullopt, WaitReason::kNoSandbox};
   }
+  if (idle_devices_only && idle_devices_ == 0) return {std::nullopt, WaitReason::kNoDevice};
+  FailedSearch& failed = failed_searches_[idle_devices_only ? 1 : 0];
+  if (failed.valid && memory >= failed.memory) return {std::nullopt, failed.reason};
+  const PlaceOrReason found = scan_for_cold_place(memory, idle_devices_only);
+  if (!found.place) failed = {true, memory, found.reason};
+  return found;
+}
+
+PlaceOrReason Fleet::scan_for_cold_place(Bytes memory, bool idle_devices_only) const {
   // The least loaded device; of equals the one with most memory that is not at work.
   const Device* best = nullptr;
   WaitReason reason = WaitReason::kNoDevice;
@@ -144,10 +153,9 @@ std::vector<SandboxSlot> Fleet::victims_for(const Place& place, Bytes memory, co
     // A crowded device can only be helped by its own sandboxes.
     const bool own_only = crowded();
     candidates.clear();
-    for (const SandboxSlot slot : all_) {
+    for (const SandboxSlot slot : own_only ? idle_on_[place.device] : all_) {
       const Sandbox& sandbox = sandboxes_[slot];
       if (sandbox.state != SandboxState::kIdle) continue;
-      if (own_only && sandbox.device != place.device) continue;
       if (std::find(victims.begin(), victims.end(), slot) != victims.end()) continue;
       candidates.push_back({slot, sandbox.last_used, &flows[sandbox.function.value]});
     }
@@ -202,10 +210,12 @@ template <typename Change>
 void Fleet::change(uint32_t device_index, Change change_it) {
   Device& device = devices_[device_index];
   const bool was_open = is_open(device);
+  const bool was_idle = is_healthy_and_idle(device);
   change_it(device);
-  const bool open = is_open(device);
-  if (was_open && !open) --open_devices_;
-  if (!was_open && open) ++open_devices_;
+  open_devices_ += static_cast<unsigned>(is_open(device)) - static_cast<unsigned>(was_open);
+  idle_devices_ +=
+      static_cast<unsigned>(is_healthy_and_idle(device)) - static_cast<unsigned>(was_idle);
+  forget_failed_searches();
 }
 
 SandboxSlot Fleet::plan(SandboxId id, FunctionId function, const Flow& flow, uint32_t device,
@@ -214,6 +224,7 @@ SandboxSlot Fleet::plan(SandboxId id, FunctionId function, const Flow& flow, uin
   if (free_slots_.empty()) {
     sandboxes_.emplace_back();
     place_in_all_.push_back(0);
+    place_in_idle_on_.push_back(0);
   } else {
     slot = free_slots_.back();
     free_slots_.pop_back();
@@ -282,6 +293,7 @@ void Fleet::stop(SandboxSlot slot, Instant now) {
   Sandbox& sandbox = sandboxes_[slot];
   CHECK(sandbox.state != SandboxState::kStopping, "a sandbox is stopped once");
   CHECK(sandbox.state != SandboxState::kPlanned, "a planned sandbox has no process to stop");
+  forget_failed_searches();
   Device& device = devices_[sandbox.device];
   if (sandbox.state == SandboxState::kIdle) leave_idle(slot);
   if (options_.memory_rule == MemoryRule::kEverySandbox) commit(slot, false);
@@ -295,12 +307,14 @@ void Fleet::keep_counting(SandboxSlot slot) {
   Sandbox& sandbox = sandboxes_[slot];
   CHECK(sandbox.state == SandboxState::kStopping, "only a stopping sandbox can hang");
   if (std::exchange(sandbox.hangs, true)) return;
+  forget_failed_searches();
   if (options_.memory_rule == MemoryRule::kEverySandbox) commit(slot, true);
   ++devices_[sandbox.device].sandboxes;
   ++sandboxes_total_;
 }
 
 void Fleet::remove(SandboxSlot slot) {
+  forget_failed_searches();
   if (sandboxes_[slot].state == SandboxState::kPlanned || sandboxes_[slot].hangs) {
     Device& device = devices_[sandboxes_[slot].device];
     --device.sandboxes;
@@ -382,6 +396,7 @@ void Fleet::commit(SandboxSlot slot, bool committed) {
   sandbox.committed = committed;
   Bytes& total = devices_[sandbox.device].committed;
   total = committed ? total + sandbox.memory : total - sandbox.memory;
+  forget_failed_searches();
 }
 
 void Fleet::enter_idle(SandboxSlot slot) {
@@ -390,6 +405,8 @@ void Fleet::enter_idle(SandboxSlot slot) {
   device.idle_memory += sandbox.memory;
   ++device.idle;
   ++idle_total_;
+  list_on_device(slot);
+  forget_failed_searches();
   const uint32_t function = sandbox.function.value;
   if (function >= newest_idle_.size()) newest_idle_.resize(function + 1, kNoSandbox);
   sandbox.older = newest_idle_[function];
@@ -398,12 +415,23 @@ void Fleet::enter_idle(SandboxSlot slot) {
   newest_idle_[function] = slot;
 }
 
+void Fleet::list_on_device(SandboxSlot slot) {
+  std::vector<SandboxSlot>& neighbours = idle_on_[sandboxes_[slot].device];
+  place_in_idle_on_[slot] = static_cast<uint32_t>(neighbours.size());
+  neighbours.push_back(slot);
+}
+
 void Fleet::leave_idle(SandboxSlot slot) {
   const Sandbox& sandbox = sandboxes_[slot];
   Device& device = devices_[sandbox.device];
   device.idle_memory -= sandbox.memory;
   --device.idle;
   --idle_total_;
+  std::vector<SandboxSlot>& neighbours = idle_on_[sandbox.device];
+  neighbours[place_in_idle_on_[slot]] = neighbours.back();
+  place_in_idle_on_[neighbours.back()] = place_in_idle_on_[slot];
+  neighbours.pop_back();
+  forget_failed_searches();
   if (sandbox.older != kNoSandbox) sandboxes_[sandbox.older].newer = sandbox.newer;
   (sandbox.newer == kNoSandbox ? newest_idle_[sandbox.function.value]
                                : sandboxes_[sandbox.newer].older) = sandbox.older;

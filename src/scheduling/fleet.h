@@ -135,7 +135,7 @@ class Fleet {
   // Whether any healthy device could take an invocation at all; asked before every decision.
   bool has_room() const { return open_devices_ > 0; }
   // Whether some healthy device has nothing to do.
-  bool any_device_idle() const;
+  bool any_device_idle() const { return idle_devices_ > 0; }
   // Whether a sandbox of this memory could ever be placed.
   bool could_ever_fit(Bytes memory) const;
 
@@ -185,9 +185,13 @@ class Fleet {
 
  private:
   bool is_open(const Device& device) const;
+  static bool is_healthy_and_idle(const Device& device) {
+    return device.healthy && device.is_idle();
+  }
   bool has_cold_room(const Device& device) const;
   bool memory_fits(const Device& device, Bytes memory) const;
   PlaceOrReason find_cold_place(Bytes memory, bool idle_devices_only) const;
+  PlaceOrReason scan_for_cold_place(Bytes memory, bool idle_devices_only) const;
   void hold(SandboxSlot slot, Sandbox::Holds what);
   void release(SandboxSlot slot);
   void commit(SandboxSlot slot, bool committed);
@@ -196,15 +200,30 @@ class Fleet {
   void archive_links(StateArchive& archive);
   void enter_idle(SandboxSlot slot);
   void leave_idle(SandboxSlot slot);
+  void list_on_device(SandboxSlot slot);
+  void find_again();
   void make_resident(SandboxSlot slot);
   void move_off(SandboxSlot slot);
-  // Wraps a change of a device's tokens so that open_devices_ stays right.
+  // Wraps a change of a device's tokens so that open_devices_ and idle_devices_ stay right.
   template <typename Change>
   void change(uint32_t device, Change change_it);
+
+  // A search for a place for a new sandbox that found none: until some device changes, one for as
+  // much memory or more finds none either, for the same reason.
+  struct FailedSearch {
+    bool valid = false;
+    Bytes memory;
+    WaitReason reason = WaitReason::kNone;
+  };
+  void forget_failed_searches() { failed_searches_[0].valid = failed_searches_[1].valid = false; }
 
   FleetOptions options_;
   std::vector<Device> devices_;
   unsigned open_devices_ = 0;
+  unsigned idle_devices_ = 0;
+  std::vector<std::vector<SandboxSlot>> idle_on_;  // the idle sandboxes of each device, unordered
+  std::vector<uint32_t> place_in_idle_on_;         // by slot
+  mutable FailedSearch failed_searches_[2];        // on any device, and on idle ones only
   std::vector<Sandbox> sandboxes_;
   std::vector<SandboxSlot> free_slots_;
   std::vector<SandboxSlot> all_;

@@ -97,6 +97,21 @@ void Fleet::archive(StateArchive& archive) {
   archive.field(sandboxes_total_);
   archive.field(occupants_total_);
   archive.field(idle_total_);
+  if (archive.reading() && archive.ok()) find_again();
+}
+
+// What is not written because it follows from the rest.
+void Fleet::find_again() {
+  forget_failed_searches();
+  idle_devices_ = 0;
+  for (const Device& device : devices_) {
+    if (is_healthy_and_idle(device)) ++idle_devices_;
+  }
+  for (std::vector<SandboxSlot>& idle : idle_on_) idle.clear();
+  place_in_idle_on_.assign(sandboxes_.size(), 0);
+  for (const SandboxSlot slot : all_) {
+    if (sandboxes_[slot].state == SandboxState::kIdle) list_on_device(slot);
+  }
 }
 
 // Only those that exist, in the order of all_, each with its slot.

@@ -40,6 +40,7 @@ Result<Trace> finish(std::string format, FunctionTable table, std::vector<Arriva
   for (Arrival& arrival : arrivals) {
     arrival.function = new_index[arrival.function];
     arrival.at = from_seconds(to_seconds(arrival.at - options.start) / options.rate_scale);
+    trace.length = std::max(trace.length, arrival.at);
   }
   trace.arrivals = source_of(std::move(arrivals));
   return trace;

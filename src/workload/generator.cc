@@ -3,7 +3,9 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
+#include <functional>
 #include <numeric>
+#include <utility>
 
 #include "domain/limits.h"
 #include "workload/spreading.h"
@@ -12,6 +14,9 @@ namespace lambent::workload {
 namespace {
 
 constexpr const char* kClasses[] = {"periodic", "bursty", "sporadic", "steady"};
+
+// From so many on, the load is met without trying.
+constexpr double kManyArrivals = 10e6;
 
 struct Plan {
   const char* label = "";
@@ -87,66 +92,119 @@ std::vector<Plan> plan_functions(const GeneratorOptions& options, const Catalogu
   return plans;
 }
 
-// One function's instants in seconds at `rate` per second on average.
+// One function's instants in seconds, in order, at `rate` per second on average.
 class Process {
  public:
   Process(const Plan& plan, double rate, double duration)
-      : rate_(rate), duration_(duration), random_(plan.seed) {
-    if (plan.label == kClasses[0]) {
-      periodic();
-    } else if (plan.label == kClasses[1]) {
-      clusters(8, 0.05);
-    } else if (plan.label == kClasses[2]) {
-      clusters(1.5, 0.01);
+      : label_(plan.label), rate_(rate), duration_(duration), random_(plan.seed) {
+    if (label_ == kClasses[0]) {
+      next_ = 1 / rate_ * random_.uniform();
     } else {
-      for (double at = exponential(1 / rate_, random_); at < duration_;
-           at += exponential(1 / rate_, random_)) {
-        instants_.push_back(at);
-      }
+      if (label_ == kClasses[1]) size_ = 8, closeness_ = 0.05;
+      if (label_ == kClasses[2]) size_ = 1.5, closeness_ = 0.01;
+      next_ = exponential(size_ / rate_, random_);
     }
   }
 
-  const std::vector<double>& instants() const { return instants_; }
+  // Nothing at the end.
+  std::optional<double> next() {
+    if (label_ == kClasses[0]) return next_of_timer();
+    if (label_ == kClasses[1] || label_ == kClasses[2]) return next_of_clusters();
+    if (!(next_ < duration_)) return std::nullopt;
+    return std::exchange(next_, next_ + exponential(1 / rate_, random_));
+  }
 
  private:
   // A timer: a fixed gap, a drawn phase, a hundredth of jitter.
-  void periodic() {
+  std::optional<double> next_of_timer() {
+    if (!(next_ < duration_)) return std::nullopt;
     const double gap = 1 / rate_;
-    for (double at = gap * random_.uniform(); at < duration_; at += gap) {
-      instants_.push_back(std::min(at + 0.01 * gap * random_.uniform(), duration_));
-    }
+    const double at = std::exchange(next_, next_ + gap);
+    return std::min(at + 0.01 * gap * random_.uniform(), duration_);
   }
 
   // Clusters begin at random; each has `size` arrivals on average (geometric), whose gaps are
-  // `closeness` of the function's mean gap.
-  void clusters(double size, double closeness) {
-    const double cluster_gap = size / rate_;
-    const double gap = closeness / rate_;
-    for (double begin = exponential(cluster_gap, random_); begin < duration_;
-         begin += exponential(cluster_gap, random_)) {
-      double at = begin;
+  // `closeness` of the function's mean gap. One may still run when the next begins.
+  std::optional<double> next_of_clusters() {
+    while (next_ < duration_ && (waiting_.empty() || waiting_.front() > next_)) {
+      double at = next_;
       do {
-        if (at < duration_) instants_.push_back(at);
-        at += exponential(gap, random_);
-      } while (random_.uniform() < 1 - 1 / size);
+        if (at < duration_) push(at);
+        at += exponential(closeness_ / rate_, random_);
+      } while (random_.uniform() < 1 - 1 / size_);
+      next_ += exponential(size_ / rate_, random_);
     }
+    if (waiting_.empty()) return std::nullopt;
+    std::pop_heap(waiting_.begin(), waiting_.end(), std::greater<>());
+    const double at = waiting_.back();
+    waiting_.pop_back();
+    return at;
   }
 
+  void push(double at) {
+    waiting_.push_back(at);
+    std::push_heap(waiting_.begin(), waiting_.end(), std::greater<>());
+  }
+
+  const char* label_;
   double rate_;
   double duration_;
+  double size_ = 1;
+  double closeness_ = 1;
   SeededRandom random_;
-  std::vector<double> instants_;
+  double next_ = 0;              // arrival, or beginning of a cluster
+  std::vector<double> waiting_;  // the arrivals of clusters that have begun, as a heap
 };
 
-std::vector<Arrival> draw(const std::vector<Plan>& plans, double rate, double duration) {
-  std::vector<Arrival> arrivals;
-  for (uint32_t i = 0; i < plans.size(); ++i) {
-    const Process process(plans[i], rate * plans[i].share, duration);
-    for (const double at : process.instants()) {
-      arrivals.push_back({.at = from_seconds(at), .function = i});
+// The arrivals of all functions in order, drawn as they are asked for.
+class GeneratedArrivals final : public ArrivalSource {
+ public:
+  GeneratedArrivals(const std::vector<Plan>& plans, double rate, double duration) {
+    for (uint32_t i = 0; i < plans.size(); ++i) {
+      processes_.emplace_back(plans[i], rate * plans[i].share, duration);
+      const auto at = processes_[i].next();
+      if (at) heads_.push_back({.at = from_seconds(*at), .function = i});
     }
+    std::make_heap(heads_.begin(), heads_.end(), std::greater<>());
   }
-  return arrivals;
+
+  std::optional<Arrival> next() override {
+    if (heads_.empty()) return std::nullopt;
+    const Arrival first = heads_.front();
+    if (const auto at = processes_[first.function].next()) {
+      sink({.at = from_seconds(*at), .function = first.function});
+    } else {
+      std::pop_heap(heads_.begin(), heads_.end(), std::greater<>());
+      heads_.pop_back();
+    }
+    return first;
+  }
+
+ private:
+  // Puts the arrival at the top of the heap or where the order wants it.
+  void sink(const Arrival& arrival) {
+    size_t hole = 0;
+    for (size_t child = 1; child < heads_.size(); child = 2 * hole + 1) {
+      if (child + 1 < heads_.size() && heads_[child + 1] < heads_[child]) ++child;
+      if (!(heads_[child] < arrival)) break;
+      heads_[hole] = heads_[child];
+      hole = child;
+    }
+    heads_[hole] = arrival;
+  }
+
+  std::vector<Process> processes_;
+  std::vector<Arrival> heads_;  // the next one of each function that has one, as a heap
+};
+
+// What such a draw would come to, in seconds of work.
+double work_of_draw(const std::vector<Plan>& plans, double rate, double duration) {
+  double work = 0;
+  for (const Plan& plan : plans) {
+    Process process(plan, rate * plan.share, duration);
+    while (process.next()) work += plan.entry->gpu_warm_s;
+  }
+  return work;
 }
 
 }  // namespace
@@ -162,29 +220,26 @@ Result<Trace> generate(const GeneratorOptions& options, const Catalogue& catalog
   RETURN_IF_ERROR(check(options));
   CHECK(!catalogue.empty(), "a catalogue has at least one function");
   const std::vector<Plan> plans = plan_functions(options, catalogue);
-  std::vector<double> warm_s;
   double mean_s = 0;
-  for (const Plan& plan : plans) {
-    warm_s.push_back(plan.entry->gpu_warm_s);
-    mean_s += plan.share * plan.entry->gpu_warm_s;
-  }
+  for (const Plan& plan : plans) mean_s += plan.share * plan.entry->gpu_warm_s;
   const double duration = to_seconds(options.duration);
   double rate = options.offered_load / mean_s;
-  if (rate * duration > static_cast<double>(limits::kTraceArrivals) / 2) {
-    return Error{ErrorCode::kResourceExhausted,
-                 "this load over this duration has too many arrivals"};
+  if (rate * duration > static_cast<double>(limits::kGeneratedArrivals)) {
+    return Error{ErrorCode::kResourceExhausted, "this load over this duration has more than " +
+                                                    std::to_string(limits::kGeneratedArrivals) +
+                                                    " arrivals"};
   }
   // Chance moves the load off its target; a common factor on all rates brings it back. The best of
-  // a few tries stands, since single invocations of long functions make it jump.
-  std::vector<Arrival> best;
+  // a few tries stands, since single invocations of long functions make it jump. Among very many
+  // arrivals chance moves nothing.
+  double best_rate = rate;
   double best_miss = INFINITY;
-  for (int round = 0; round < 12; ++round) {
-    std::vector<Arrival> arrivals = draw(plans, rate, duration);
-    const double load = load_of(arrivals, warm_s, options.duration);
+  for (int round = 0; round < 12 && rate * duration < kManyArrivals; ++round) {
+    const double load = work_of_draw(plans, rate, duration) / duration;
     const double miss = std::abs(load / options.offered_load - 1);
     if (miss < best_miss) {
       best_miss = miss;
-      best = std::move(arrivals);
+      best_rate = rate;
     }
     if (best_miss < 0.01) break;
     rate *= std::clamp(load > 0 ? options.offered_load / load : 2.0, 0.5, 2.0);
@@ -196,7 +251,8 @@ Result<Trace> generate(const GeneratorOptions& options, const Catalogue& catalog
     trace.functions.push_back(
         {.name = name, .catalogue_entry = plans[i].entry->name, .label = plans[i].label});
   }
-  trace.arrivals = source_of(std::move(best));
+  trace.length = options.duration;
+  trace.arrivals = std::make_unique<GeneratedArrivals>(plans, best_rate, duration);
   return trace;
 }
 

@@ -25,8 +25,9 @@ struct GeneratorOptions {
   uint64_t seed = 1;
 };
 
-// INVALID_ARGUMENT if an option makes no sense, RESOURCE_EXHAUSTED if it would need more arrivals
-// than limits::kTraceArrivals. The offered load is met to within a tenth unless too few invocations
+// Arrivals are drawn as they are asked for; nothing grows with their number. INVALID_ARGUMENT if an
+// option makes no sense, RESOURCE_EXHAUSTED if it would need more arrivals than
+// limits::kGeneratedArrivals. The offered load is met to within a tenth unless too few invocations
 // fit; load_of() tells what came out.
 Result<Trace> generate(const GeneratorOptions& options, const Catalogue& catalogue);
 

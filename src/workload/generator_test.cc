@@ -109,6 +109,19 @@ TEST(Generator, WritesWhatTheReaderReadsBack) {
   EXPECT_NEAR(to_seconds(read[9].at), to_seconds(arrivals[9].at), 2e-6);
 }
 
+TEST(Generator, GivesItsFirstArrivalsAtOnceHoweverManyFollow) {
+  auto trace = generate({.duration = seconds(100'000'000), .offered_load = 50}, small_catalogue());
+  ASSERT_TRUE(trace.ok());
+  Arrival before{};
+  for (int i = 0; i < 1'000; ++i) {
+    const auto arrival = trace->arrivals->next();
+    ASSERT_TRUE(arrival.has_value());
+    EXPECT_LE(before, *arrival);
+    before = *arrival;
+  }
+  EXPECT_LT(before.at, seconds(1'000));
+}
+
 TEST(Generator, RefusesOptionsThatMakeNoSense) {
   const Catalogue catalogue = small_catalogue();
   EXPECT_FALSE(generate({.functions = 0}, catalogue).ok());
@@ -116,8 +129,9 @@ TEST(Generator, RefusesOptionsThatMakeNoSense) {
   EXPECT_FALSE(generate({.offered_load = 0}, catalogue).ok());
   EXPECT_FALSE(generate({.offered_load = NAN}, catalogue).ok());
   EXPECT_FALSE(generate({.periodic_share = -1}, catalogue).ok());
-  EXPECT_EQ(generate({.duration = seconds(100'000'000)}, catalogue).error().code,
-            ErrorCode::kResourceExhausted);
+  EXPECT_EQ(
+      generate({.duration = seconds(100'000'000), .offered_load = 1e4}, catalogue).error().code,
+      ErrorCode::kResourceExhausted);
 }
 
 }  // namespace

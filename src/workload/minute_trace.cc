@@ -1,10 +1,9 @@
 #include "workload/minute_trace.h"
 
-#include <algorithm>
-
 #include "base/random.h"
 #include "domain/limits.h"
 #include "workload/function_table.h"
+#include "workload/time_order.h"
 
 namespace lambent::workload {
 namespace {
@@ -44,7 +43,7 @@ class MinuteSource final : public ArrivalSource {
         arrivals_.push_back({.at = from_seconds(at), .function = function});
       }
     }
-    std::sort(arrivals_.begin(), arrivals_.end());
+    order_.sort(arrivals_);
     ++minute_;
   }
 
@@ -55,6 +54,7 @@ class MinuteSource final : public ArrivalSource {
   std::vector<Arrival> arrivals_;  // of the minute before `minute_`
   size_t given_ = 0;
   std::vector<Duration> instants_;
+  TimeOrder order_;
 };
 
 // Where the minutes begin: the first column from which all names are whole numbers, one apart.
@@ -162,6 +162,8 @@ Result<Trace> read_minute_trace(RowReader rows, const std::string& file,
 
   Trace trace{.format = "minutes", .functions = table.take()};
   trace.skipped_rows = bad.count();
+  trace.length =
+      from_seconds(to_seconds(kMinute) * static_cast<double>(counts.minutes) / options.rate_scale);
   ASSIGN_OR_RETURN(const auto new_index,
                    choose_functions(trace.functions, totals, options.only, options.busiest));
   Counts chosen{.minutes = counts.minutes};

@@ -1,6 +1,7 @@
 #include "workload/quantiles.h"
 
 #include <algorithm>
+#include <climits>
 #include <cmath>
 
 namespace lambent::workload {
@@ -9,35 +10,46 @@ namespace {
 const double kLogBase = std::log(1.002);
 // Smaller numbers count as zero: a trillionth of a second is nobody's latency.
 constexpr double kLeast = 1e-12;
+constexpr int kZero = INT_MIN;  // the bucket of these
 
 }  // namespace
 
-void Quantiles::add(double value) {
+int Quantiles::bucket_of(double value) {
+  return value < kLeast ? kZero : static_cast<int>(std::lround(std::log(value) / kLogBase));
+}
+
+void Quantiles::add(double value, int bucket) {
   least_ = count_ == 0 ? value : std::min(least_, value);
   most_ = count_ == 0 ? value : std::max(most_, value);
   ++count_;
-  if (count_ <= kExact) {
+  if (count_ <= most_exact_) {
     sorted_ = sorted_ && (exact_.empty() || exact_.back() <= value);
     exact_.push_back(value);
     return;
   }
   if (!exact_.empty()) fold();
-  if (value < kLeast) {
-    ++zeros_;
-  } else {
-    ++buckets_[static_cast<int>(std::lround(std::log(value) / kLogBase))];
-  }
+  count_in(bucket);
 }
 
 void Quantiles::fold() {
-  for (const double value : exact_) {
-    if (value < kLeast) {
-      ++zeros_;
-    } else {
-      ++buckets_[static_cast<int>(std::lround(std::log(value) / kLogBase))];
-    }
-  }
+  for (const double value : exact_) count_in(bucket_of(value));
   exact_ = {};
+}
+
+void Quantiles::count_in(int bucket) {
+  if (bucket == kZero) {
+    ++zeros_;
+    return;
+  }
+  // The numbers of a stream lie near each other: a few hundred buckets mostly hold them.
+  if (buckets_.empty()) first_bucket_ = bucket;
+  if (bucket < first_bucket_) {
+    buckets_.insert(buckets_.begin(), static_cast<size_t>(first_bucket_ - bucket), 0);
+    first_bucket_ = bucket;
+  }
+  const auto index = static_cast<size_t>(bucket - first_bucket_);
+  if (index >= buckets_.size()) buckets_.resize(index + 1, 0);
+  ++buckets_[index];
 }
 
 double Quantiles::at(double share) const {
@@ -52,8 +64,9 @@ double Quantiles::at(double share) const {
   if (rank == count_) return most_;
   uint64_t seen = zeros_;
   if (rank <= seen) return least_;
-  for (const auto& [bucket, count] : buckets_) {
-    seen += count;
+  for (size_t i = 0; i < buckets_.size(); ++i) {
+    seen += buckets_[i];
+    const int bucket = first_bucket_ + static_cast<int>(i);
     if (rank <= seen) return std::clamp(std::exp(bucket * kLogBase), least_, most_);
   }
   return most_;

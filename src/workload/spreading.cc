@@ -1,6 +1,5 @@
 #include "workload/spreading.h"
 
-#include <algorithm>
 #include <cmath>
 
 namespace lambent::workload {
@@ -36,12 +35,10 @@ double exponential(double mean, Random& random) { return -mean * std::log1p(-ran
 void spread(Spreading how, uint64_t count, Duration minute, Random& random,
             std::vector<Duration>& instants) {
   if (count == 0) return;
-  const size_t first = instants.size();
   const double gap = 1.0 / static_cast<double>(count);
   switch (how) {
     case Spreading::kUniform:
       for (uint64_t i = 0; i < count; ++i) instants.push_back(part(minute, random.uniform()));
-      std::sort(instants.begin() + static_cast<ptrdiff_t>(first), instants.end());
       break;
     case Spreading::kEquidistant: {
       const double phase = random.uniform();

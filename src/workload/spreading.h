@@ -19,7 +19,8 @@ enum class Spreading {
 std::optional<Spreading> spreading_from_name(std::string_view name);
 std::string_view name_of(Spreading spreading);
 
-// Appends the instants, from the start of the minute and in order, of `count` arrivals in `minute`.
+// Appends the instants, from the start of the minute and in no order, of `count` arrivals in
+// `minute`.
 void spread(Spreading how, uint64_t count, Duration minute, Random& random,
             std::vector<Duration>& instants);
 

@@ -24,12 +24,13 @@ void RunStatistics::add(const Sample& sample) {
     ++function.failed;
     return;
   }
-  for (Moments* latency : {&latency_, &function.latency}) latency->add(sample.latency_s);
-  for (Moments* queue : {&queue_, &function.queue}) queue->add(sample.queue_s);
-  for (Moments* cold : {&cold_, &function.cold}) cold->add(sample.cold_s);
-  for (Moments* run : {&run_, &function.run}) run->add(sample.run_s);
-  quantiles_.add(sample.latency_s);
-  function.quantiles.add(sample.latency_s);
+  for (Mean* latency : {&latency_, &function.latency}) latency->add(sample.latency_s);
+  for (Mean* queue : {&queue_, &function.queue}) queue->add(sample.queue_s);
+  for (Mean* cold : {&cold_, &function.cold}) cold->add(sample.cold_s);
+  for (Mean* run : {&run_, &function.run}) run->add(sample.run_s);
+  const int bucket = Quantiles::bucket_of(sample.latency_s);
+  quantiles_.add(sample.latency_s, bucket);
+  function.quantiles.add(sample.latency_s, bucket);
   busy_s_ += sample.run_s;
   if (sample.start == StartClass::kCold) {
     ++cold_starts_;

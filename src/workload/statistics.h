@@ -74,12 +74,15 @@ class RunStatistics {
   Summary summary(double elapsed_s, unsigned devices) const;
 
  private:
+  // There may be thousands of functions: each keeps few numbers as they are.
+  static constexpr size_t kExactPerFunction = 1'024;
+
   struct PerFunction {
-    Moments latency;
-    Quantiles quantiles;
-    Moments queue;
-    Moments cold;
-    Moments run;
+    Mean latency;
+    Quantiles quantiles{kExactPerFunction};
+    Mean queue;
+    Mean cold;
+    Mean run;
     uint64_t failed = 0;
     uint64_t cold_starts = 0;
   };
@@ -88,11 +91,11 @@ class RunStatistics {
   std::vector<double> warm_s_;
   std::vector<PerFunction> functions_;
   Quantiles quantiles_;
-  Moments latency_;
-  Moments queue_;
-  Moments cold_;
-  Moments run_;
-  Moments normalised_;
+  Mean latency_;
+  Mean queue_;
+  Mean cold_;
+  Mean run_;
+  Mean normalised_;
   double busy_s_ = 0;
   uint64_t failed_ = 0;
   uint64_t cold_starts_ = 0;

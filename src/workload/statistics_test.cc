@@ -40,6 +40,14 @@ TEST(Quantiles, StayWithinAThousandthWhenTheNumbersAreMany) {
   EXPECT_EQ(quantiles.at(0), 0);
 }
 
+TEST(Quantiles, KeepAsManyNumbersAsTheyAreToldTo) {
+  Quantiles few(2);
+  for (const double value : {7.0, 5.0, 3.0}) few.add(value);
+  EXPECT_NEAR(few.at(0.6), 5, 0.0051);
+  EXPECT_NE(few.at(0.6), 5) << "the third number should have put all into buckets";
+  EXPECT_EQ(few.at(1), 7);
+}
+
 TEST(RunStatistics, MatchValuesWorkedOutByHand) {
   RunStatistics statistics({"a", "b", "idle"}, {1.0, 2.0, 5.0});
   statistics.add({.function = 0, .latency_s = 1, .run_s = 1, .start = StartClass::kWarm});

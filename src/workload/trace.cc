@@ -19,7 +19,33 @@ class VectorSource final : public ArrivalSource {
   size_t next_ = 0;
 };
 
+class WindowSource final : public ArrivalSource {
+ public:
+  WindowSource(std::unique_ptr<ArrivalSource> source, Duration start, Duration end,
+               double rate_scale)
+      : source_(std::move(source)), start_(start), end_(end), rate_scale_(rate_scale) {}
+
+  std::optional<Arrival> next() override {
+    auto arrival = source_->next();
+    while (arrival && arrival->at < start_) arrival = source_->next();
+    if (!arrival || arrival->at >= end_) return std::nullopt;
+    arrival->at = from_seconds(to_seconds(arrival->at - start_) / rate_scale_);
+    return arrival;
+  }
+
+ private:
+  std::unique_ptr<ArrivalSource> source_;
+  Duration start_;
+  Duration end_;
+  double rate_scale_;
+};
+
 }  // namespace
+
+std::unique_ptr<ArrivalSource> window_of(std::unique_ptr<ArrivalSource> source, Duration start,
+                                         Duration end, double rate_scale) {
+  return std::make_unique<WindowSource>(std::move(source), start, end, rate_scale);
+}
 
 std::unique_ptr<ArrivalSource> source_of(std::vector<Arrival> arrivals) {
   std::sort(arrivals.begin(), arrivals.end());

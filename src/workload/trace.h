@@ -42,11 +42,15 @@ struct Trace {
   std::string format;  // "exact", "minutes", "azure2021" or "generated"
   std::vector<TraceFunction> functions;
   std::unique_ptr<ArrivalSource> arrivals;
+  Duration length{};        // of the window: no arrival comes later; for showing progress
   size_t skipped_rows = 0;  // bad rows that the options said to pass over
 };
 
 // A source over arrivals in memory; sorts them.
 std::unique_ptr<ArrivalSource> source_of(std::vector<Arrival> arrivals);
+// The arrivals from `start` up to `end`, counted from `start`, `rate_scale` times as fast.
+std::unique_ptr<ArrivalSource> window_of(std::unique_ptr<ArrivalSource> source, Duration start,
+                                         Duration end, double rate_scale);
 // All that is left of a source.
 std::vector<Arrival> drain(ArrivalSource& source);
 

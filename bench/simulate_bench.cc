@@ -1,0 +1,294 @@
+// simulate_bench [--quick]: how many invocations a second `lambent simulate` gets through on one
+// core, with 24 and with 4,000 functions, beside a bare event loop over the same arrivals. Prints a
+// table and, as its last line, one JSON object.
+//
+// *Ours* is what `lambent simulate` does once its workload is open: arrivals drawn by the
+// generator, the worker's dispatcher under MQFQ-Sticky, modelled devices, statistics by function.
+// The *bare* loop draws the same arrivals, has a heap of what ends when, as many slots as the GPUs
+// have tokens, one queue, and a sum of latencies: no functions' queues, no order among them, no
+// memory, no cold starts. Each run is a process of its own, so that its peak of memory is its own;
+// runs take turns. Rates are per second of CPU time, for the machine may be shared; those of the
+// clock stand beside.
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstdio>
+#include <cstring>
+#include <ctime>
+#include <deque>
+#include <functional>
+#include <queue>
+#include <string>
+#include <vector>
+
+#include "base/check.h"
+#include "scheduling/make_policy.h"
+#include "simulator/workload_run.h"
+#include "workload/catalogue.h"
+#include "workload/generator.h"
+
+namespace lambent {
+namespace {
+
+struct Case {
+  const char* name;
+  uint32_t functions;
+  unsigned gpus;
+  double load_per_gpu;  // GPU seconds asked for per second; a GPU gives 1.67 with two at work
+  unsigned max_concurrency;
+  double invocations;
+};
+
+struct Figures {
+  uint64_t invocations = 0;
+  uint64_t failed = 0;
+  double cpu_s = 0;
+  double wall_s = 0;
+  double peak_rss_mb = 0;
+  double cold_ratio = 0;
+  double utilisation = 0;
+};
+
+constexpr unsigned kTokens = 2;
+constexpr double kSlowdown = 0.2;
+
+double seconds_of(clockid_t clock) {
+  timespec now{};
+  clock_gettime(clock, &now);
+  return static_cast<double>(now.tv_sec) + static_cast<double>(now.tv_nsec) * 1e-9;
+}
+
+const workload::Catalogue& catalogue() {
+  static const workload::Catalogue kCatalogue = [] {
+    auto read = workload::open_catalogue(LAMBENT_SHARE_DIR "/catalogue/mqfq_table1.csv");
+    CHECK(read.ok(), "the catalogue is part of the repository");
+    return std::move(read).value();
+  }();
+  return kCatalogue;
+}
+
+struct Workload {
+  workload::Trace trace;
+  std::vector<workload::CatalogueEntry> entries;
+};
+
+Workload workload_of(const Case& one) {
+  double mean_s = 0;
+  for (const auto& entry : catalogue()) mean_s += entry.gpu_warm_s;
+  mean_s /= static_cast<double>(catalogue().size());
+  const double load = one.load_per_gpu * one.gpus;
+  workload::GeneratorOptions options{.functions = one.functions,
+                                     .duration = from_seconds(one.invocations * mean_s / load),
+                                     .offered_load = load};
+  auto trace = workload::generate(options, catalogue());
+  CHECK(trace.ok(), "the generator takes these options");
+  Workload made{std::move(trace).value(), {}};
+  for (const auto& function : made.trace.functions) {
+    made.entries.push_back(*workload::find_entry(catalogue(), function.catalogue_entry));
+  }
+  return made;
+}
+
+void run_ours(const Case& one, Workload& work, Figures& figures) {
+  simulator::WorkloadRunOptions options;
+  options.max_concurrency = one.max_concurrency;
+  options.device.slowdown = kSlowdown;
+  for (unsigned i = 0; i < one.gpus; ++i) {
+    options.dispatch.fleet.devices.push_back(
+        {.id = DeviceId{i + 1}, .memory = Bytes::gib(16), .tokens = kTokens, .contexts = 32});
+  }
+  options.dispatch.fleet.most_sandboxes = 32 * one.gpus;
+  const auto totals =
+      simulator::run_workload(work.trace, work.entries, options,
+                              std::move(scheduling::make_policy("mqfq-sticky")).value(), {});
+  figures.invocations = totals.invocations;
+  figures.failed = totals.summary.failed;
+  figures.cold_ratio = totals.summary.cold_ratio;
+  figures.utilisation = totals.utilisation;
+}
+
+void run_bare(const Case& one, Workload& work, Figures& figures) {
+  std::vector<Duration> execution;
+  for (const auto& entry : work.entries) execution.push_back(from_seconds(entry.gpu_warm_s));
+  struct End {
+    Duration at;
+    Duration arrived;
+    bool operator>(const End& other) const { return at > other.at; }
+  };
+  std::priority_queue<End, std::vector<End>, std::greater<>> ends;
+  std::deque<workload::Arrival> queue;
+  double latencies_s = 0;
+  const size_t slots = one.gpus * kTokens;
+  auto arrival = work.trace.arrivals->next();
+  while (arrival || !ends.empty()) {
+    if (!ends.empty() && (!arrival || ends.top().at <= arrival->at)) {
+      const End end = ends.top();
+      ends.pop();
+      latencies_s += to_seconds(end.at - end.arrived);
+      ++figures.invocations;
+      if (queue.empty()) continue;
+      ends.push({end.at + execution[queue.front().function], queue.front().at});
+      queue.pop_front();
+      continue;
+    }
+    if (ends.size() < slots) {
+      ends.push({arrival->at + execution[arrival->function], arrival->at});
+    } else {
+      queue.push_back(*arrival);
+    }
+    arrival = work.trace.arrivals->next();
+  }
+  CHECK(latencies_s > 0, "something ran");
+}
+
+using Run = void (*)(const Case&, Workload&, Figures&);
+
+// In a process of its own.
+Figures measure(const Case& one, Run run) {
+  int ends[2];
+  CHECK(pipe(ends) == 0, "a pipe");
+  const pid_t child = fork();
+  CHECK(child >= 0, "a process");
+  if (child == 0) {
+    Workload work = workload_of(one);
+    Figures figures;
+    const double cpu = seconds_of(CLOCK_PROCESS_CPUTIME_ID);
+    const double wall = seconds_of(CLOCK_MONOTONIC);
+    run(one, work, figures);
+    figures.cpu_s = seconds_of(CLOCK_PROCESS_CPUTIME_ID) - cpu;
+    figures.wall_s = seconds_of(CLOCK_MONOTONIC) - wall;
+    rusage usage{};
+    getrusage(RUSAGE_SELF, &usage);
+    figures.peak_rss_mb = static_cast<double>(usage.ru_maxrss) / 1024;
+    const bool written = write(ends[1], &figures, sizeof(figures)) == sizeof(figures);
+    _exit(written ? 0 : 1);
+  }
+  close(ends[1]);
+  Figures figures;
+  const bool got = read(ends[0], &figures, sizeof(figures)) == sizeof(figures);
+  close(ends[0]);
+  int status = 0;
+  waitpid(child, &status, 0);
+  CHECK(got && status == 0, "a run ended badly");
+  return figures;
+}
+
+double rate_of(const Figures& figures, double seconds) {
+  return static_cast<double>(figures.invocations) / seconds;
+}
+
+double median(std::vector<double> values) {
+  std::sort(values.begin(), values.end());
+  return values[values.size() / 2];
+}
+
+struct Row {
+  Case one;
+  std::vector<double> ours, bare, ratio, wall;  // rates, and bare over ours pair by pair
+  Figures last;
+};
+
+Row measure_case(const Case& one, int repeats) {
+  Row row{.one = one};
+  for (int i = 0; i < repeats; ++i) {
+    const Figures bare = measure(one, run_bare);
+    row.last = measure(one, run_ours);
+    row.bare.push_back(rate_of(bare, bare.cpu_s));
+    row.ours.push_back(rate_of(row.last, row.last.cpu_s));
+    row.wall.push_back(rate_of(row.last, row.last.wall_s));
+    row.ratio.push_back(row.bare.back() / row.ours.back());
+  }
+  std::printf(
+      "%-14s %9u %5u %11.0f %11.0f %11.0f %6.1f %6.1f %% %6.1f %% %6.1f %% %7.1f\n", one.name,
+      one.functions, one.gpus, median(row.ours), median(row.wall), median(row.bare),
+      median(row.ratio), 100 * row.last.cold_ratio, 100 * row.last.utilisation,
+      100 * static_cast<double>(row.last.failed) / static_cast<double>(row.last.invocations),
+      row.last.peak_rss_mb);
+  std::fflush(stdout);
+  return row;
+}
+
+std::string json_list(const std::vector<double>& values, const char* format) {
+  std::string text = "[";
+  for (const double value : values) {
+    char number[32];
+    std::snprintf(number, sizeof(number), format, value);
+    text += (text.size() > 1 ? "," : "") + std::string(number);
+  }
+  return text + "]";
+}
+
+std::string json_of(const Row& row) {
+  char text[512];
+  std::snprintf(text, sizeof(text),
+                "\"%s\":{\"functions\":%u,\"gpus\":%u,\"load_per_gpu\":%.2f,\"invocations\":%llu,"
+                "\"rejected_share\":%.4f,\"cold_ratio\":%.4f,\"utilisation\":%.3f,"
+                "\"peak_rss_mb\":%.1f,",
+                row.one.name, row.one.functions, row.one.gpus, row.one.load_per_gpu,
+                static_cast<unsigned long long>(row.last.invocations),
+                static_cast<double>(row.last.failed) / static_cast<double>(row.last.invocations),
+                row.last.cold_ratio, row.last.utilisation, row.last.peak_rss_mb);
+  return text + ("\"invocations_per_s\":" + json_list(row.ours, "%.0f")) +
+         ",\"of_the_clock\":" + json_list(row.wall, "%.0f") +
+         ",\"bare_invocations_per_s\":" + json_list(row.bare, "%.0f") +
+         ",\"bare_over_ours\":" + json_list(row.ratio, "%.2f") + "}";
+}
+
+int run(bool quick) {
+  const double many = quick ? 200e3 : 2e6;
+  const int repeats = quick ? 3 : 7;
+  std::printf("%sone core; medians of %d; invocations a second of CPU time\n",
+              quick ? "QUICK RUN; " : "", repeats);
+  std::printf("%-14s %9s %5s %11s %11s %11s %6s %8s %8s %8s %7s\n", "case", "functions", "gpus",
+              "ours", "by clock", "bare loop", "ratio", "cold", "busy", "refused", "MB");
+  const Case few{"few", 24, 8, 0.7, 4, many};
+  const Case thousands{"thousands", 4'000, 512, 0.7, 256, many};
+  Case few_over = few;
+  few_over.name = "few_over";
+  few_over.load_per_gpu = 4;
+  Case thousands_over = thousands;
+  thousands_over.name = "thousands_over";
+  thousands_over.load_per_gpu = 4;
+  std::vector<Row> rows;
+  for (const Case& one : {few, thousands, few_over, thousands_over}) {
+    rows.push_back(measure_case(one, repeats));
+  }
+  // The same work ten times as long: memory should not know.
+  Case longer = thousands;
+  longer.name = "thousands_x10";
+  longer.invocations *= 10;
+  const Row long_row = measure_case(longer, 1);
+
+  double peak = long_row.last.peak_rss_mb;
+  for (const Row& row : rows) peak = std::max(peak, row.last.peak_rss_mb);
+  std::string cases;
+  for (const Row& row : rows) cases += json_of(row) + ",";
+  std::printf(
+      "{\"bench\":\"simulate\",\"quick\":%s,\"policy\":\"mqfq-sticky\",\"repeats\":%d,"
+      "\"invocations_per_s\":{\"24\":%.0f,\"4000\":%.0f},\"bare_over_ours\":{\"24\":%.2f,"
+      "\"4000\":%.2f},\"peak_rss_mb\":%.1f,\"peak_rss_mb_by_length\":{\"1\":%.1f,\"10\":%.1f},"
+      "\"journal_overhead_pct\":null,\"cases\":{%s%s}}\n",
+      quick ? "true" : "false", repeats, median(rows[0].ours), median(rows[1].ours),
+      median(rows[0].ratio), median(rows[1].ratio), peak, rows[1].last.peak_rss_mb,
+      long_row.last.peak_rss_mb, cases.c_str(), json_of(long_row).c_str());
+  return 0;
+}
+
+}  // namespace
+}  // namespace lambent
+
+int main(int count, char** arguments) {
+  bool quick = false;
+  for (int i = 1; i < count; ++i) {
+    if (std::strcmp(arguments[i], "--quick") == 0) {
+      quick = true;
+    } else {
+      std::fprintf(stderr, "usage: simulate_bench [--quick]\n");
+      return 2;
+    }
+  }
+  return lambent::run(quick);
+}
