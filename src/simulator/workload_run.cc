@@ -48,6 +48,7 @@ workload::RunRecord record_of(const SimulatedInvocation& invocation,
   workload::RunRecord record;
   record.at_s = to_seconds(invocation.submitted.time_since_epoch());
   record.sample = sample;
+  record.device = outcome.device.value;
   if (outcome.outcome == Outcome::kRejected) {
     record.outcome = workload::RunOutcome::kRejected;
     if (outcome.error) record.error = name_of(outcome.error->code);
@@ -56,6 +57,18 @@ workload::RunRecord record_of(const SimulatedInvocation& invocation,
     record.error = outcome.error_type;
   }
   return record;
+}
+
+// How far the flow with work that is ahead most is ahead of the global virtual time.
+double lag_of(const dispatch::Dispatcher& dispatcher, Instant now) {
+  Duration most{};
+  const scheduling::Flows& flows = dispatcher.flows();
+  const Duration global = dispatcher.policy().global_virtual_time();
+  for (uint32_t i = 0; i < flows.size(); ++i) {
+    if (!flows[i].registered || !flows[i].has_work()) continue;
+    most = std::max(most, dispatcher.standing(FunctionId{i}, now).virtual_time - global);
+  }
+  return to_seconds(most);
 }
 
 }  // namespace
@@ -97,7 +110,8 @@ WorkloadRunTotals run_workload(workload::Trace& trace,
         elapsed_s - to_seconds((next_reading - options.reading_period).time_since_epoch());
     sinks.reading({.at_s = elapsed_s,
                    .utilisation = std::clamp((busy_now_s - busy_s) / span_s, 0.0, 1.0),
-                   .in_flight = running->dispatcher().in_flight()});
+                   .in_flight = running->dispatcher().in_flight(),
+                   .lag_s = lag_of(running->dispatcher(), at)});
     busy_s = busy_now_s;
     next_reading = at + options.reading_period;
   };

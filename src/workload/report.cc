@@ -169,7 +169,16 @@ std::string report_html(const std::vector<RunFile>& runs, const std::string& tit
                        with_key(utilisation_chart(all)));
   html += html_section("In flight", "Invocations sent and not yet answered, over time.",
                        with_key(in_flight_chart(all)));
+  html += html_section("Cold starts", "Their share by time of arrival.", with_key(cold_chart(all)));
+  html += html_section("Virtual-time lag",
+                       "How far the flow that is ahead most is ahead of the global virtual time.",
+                       with_key(lag_chart(all)));
   html += "</div>\n";
+  html +=
+      html_section("On the devices",
+                   "The beginning: each invocation from its dispatch to its end, the cold start "
+                   "in blue, coloured by function; those side by side ran at once.",
+                   timeline_chart(all));
   html += html_section("By function", "The most invoked functions, those that run longest first.",
                        with_key(function_chart(all)));
   return html_page(title, html);

@@ -4,37 +4,11 @@
 #include <cmath>
 #include <numeric>
 
+#include "workload/chart_axes.h"
 #include "workload/svg.h"
 
 namespace lambent::workload {
 namespace {
-
-constexpr double kWidth = 760;
-constexpr double kHeight = 320;
-constexpr double kLeft = 62;
-constexpr double kRight = kWidth - 16;
-constexpr double kTop = 14;
-constexpr double kBottom = kHeight - 44;
-
-void axis_below(Drawing& drawing, const Scale& scale, double top, double bottom,
-                const std::string& title) {
-  for (const double tick : scale.ticks()) {
-    const double x = scale.pixel(tick);
-    drawing.line(x, top, x, bottom, "grid");
-    drawing.text(x, bottom + 16, seconds_label(tick), "middle", "tick");
-  }
-  drawing.line(scale.pixel(scale.least()), bottom, kRight, bottom, "axis");
-  drawing.text(kRight, bottom + 34, title, "end", "caption");
-}
-
-template <typename Label>
-void axis_left(Drawing& drawing, const Scale& scale, Label label) {
-  for (const double tick : scale.ticks()) {
-    const double y = scale.pixel(tick);
-    drawing.line(kLeft, y, kRight, y, "grid");
-    drawing.text(kLeft - 8, y + 4, label(tick), "end", "tick");
-  }
-}
 
 std::vector<double> sorted_latencies(const RunFile& run) {
   std::vector<double> latencies;
@@ -43,35 +17,6 @@ std::vector<double> sorted_latencies(const RunFile& run) {
   }
   std::sort(latencies.begin(), latencies.end());
   return latencies;
-}
-
-double last_reading_s(const std::vector<ShownRun>& runs) {
-  double last = 0;
-  for (const ShownRun& run : runs) {
-    for (const RunReading& reading : run.file->readings) last = std::max(last, reading.at_s);
-  }
-  return last;
-}
-
-// Lines over time: the mean of `value` over each of at most 240 equal pieces of the time.
-template <typename Value>
-void time_lines(Drawing& drawing, const std::vector<ShownRun>& runs, const Scale& x, const Scale& y,
-                double last_s, Value value) {
-  constexpr size_t kPieces = 240;
-  for (const ShownRun& run : runs) {
-    std::vector<Moments> pieces(kPieces + 1);
-    for (const RunReading& reading : run.file->readings) {
-      const auto piece = static_cast<size_t>(reading.at_s / last_s * kPieces);
-      if (const auto number = value(reading)) pieces[std::min(piece, kPieces)].add(*number);
-    }
-    std::vector<std::pair<double, double>> points;
-    for (size_t i = 0; i < pieces.size(); ++i) {
-      if (pieces[i].count() == 0) continue;
-      const double at = (static_cast<double>(i) + 0.5) / kPieces * last_s;
-      points.emplace_back(x.pixel(at), y.pixel(pieces[i].mean()));
-    }
-    drawing.polyline(points, "curve " + run.colour, run.label);
-  }
 }
 
 struct Row {
@@ -225,40 +170,6 @@ std::string breakdown_chart(const std::vector<ShownRun>& runs) {
     }
     drawing.text(x.pixel(until) + 6, top + 15, seconds_label(summary.mean_s), "start", "value");
   }
-  return std::move(drawing).finish();
-}
-
-std::string utilisation_chart(const std::vector<ShownRun>& runs) {
-  const auto value = [](const RunReading& reading) { return reading.utilisation; };
-  const bool any = std::any_of(runs.begin(), runs.end(), [](const ShownRun& run) {
-    return mean_utilisation(run.file->readings).has_value();
-  });
-  const double last_s = last_reading_s(runs);
-  if (!any || last_s <= 0) return "";
-  Drawing drawing(kWidth, kHeight, "Utilisation of the devices over time, by run");
-  const Scale x(0, last_s, kLeft, kRight, false);
-  const Scale y(0, 1, kBottom, kTop, false);
-  axis_left(drawing, y, [](double share) { return fixed(share * 100, 0) + " %"; });
-  axis_below(drawing, x, kTop, kBottom, "time since the start, modelled");
-  time_lines(drawing, runs, x, y, last_s, value);
-  return std::move(drawing).finish();
-}
-
-std::string in_flight_chart(const std::vector<ShownRun>& runs) {
-  const double last_s = last_reading_s(runs);
-  uint64_t most = 0;
-  for (const ShownRun& run : runs) {
-    for (const RunReading& reading : run.file->readings) most = std::max(most, reading.in_flight);
-  }
-  if (last_s <= 0 || most == 0) return "";
-  Drawing drawing(kWidth, kHeight, "Invocations in flight over time, by run");
-  const Scale x(0, last_s, kLeft, kRight, false);
-  const Scale y(0, static_cast<double>(most), kBottom, kTop, false);
-  axis_left(drawing, y, [](double count) { return fixed(count, count < 5 ? 1 : 0); });
-  axis_below(drawing, x, kTop, kBottom, "time since the start, modelled");
-  time_lines(drawing, runs, x, y, last_s, [](const RunReading& reading) {
-    return std::optional<double>(static_cast<double>(reading.in_flight));
-  });
   return std::move(drawing).finish();
 }
 

@@ -26,6 +26,14 @@ std::string utilisation_chart(const std::vector<ShownRun>& runs);
 // Invocations that wait for their answers, over time; empty without readings.
 std::string in_flight_chart(const std::vector<ShownRun>& runs);
 
+// How far the flow that is ahead most is ahead of the global virtual time; empty without readings.
+std::string lag_chart(const std::vector<ShownRun>& runs);
+// The share of cold starts by time of arrival; empty if nothing started cold.
+std::string cold_chart(const std::vector<ShownRun>& runs);
+// What ran when on each device, for the first some hundred invocations; empty unless the runs say
+// on which device.
+std::string timeline_chart(const std::vector<ShownRun>& runs);
+
 constexpr size_t kShownFunctions = 32;
 
 }  // namespace lambent::workload

@@ -46,6 +46,28 @@ bool is_well_formed(std::string_view html) {
   return open.empty();
 }
 
+TEST(Report, ShowsDevicesLagAndColdStartsWhereTheRunsHaveThem) {
+  const std::string without = report_html({small_run("fcfs")}, "t");
+  for (const char* title : {"On the devices", "Virtual-time lag", "Cold starts"}) {
+    EXPECT_THAT(without, Not(HasSubstr(title)));
+  }
+  RunFile run = small_run("mqfq");
+  run.header.devices = 2;
+  for (size_t i = 0; i < run.records.size(); ++i) {
+    run.records[i].device = i % 2 == 0 ? 1 : 2;
+    run.readings[i].lag_s = 1.5;
+  }
+  run.records[3].sample.start = StartClass::kCold;
+  run.records[3].sample.cold_s = 0.25;
+  const std::string html = report_html({run}, "t");
+  EXPECT_TRUE(is_well_formed(html));
+  EXPECT_THAT(html, HasSubstr("mqfq GPU 1"));
+  EXPECT_THAT(html, HasSubstr("mqfq GPU 2"));
+  EXPECT_THAT(html, HasSubstr("a&amp;b: cold start of 250 ms"));
+  EXPECT_THAT(html, HasSubstr("Virtual-time lag"));
+  EXPECT_THAT(html, HasSubstr("Cold starts"));
+}
+
 TEST(Report, IsOneWellFormedPageThatFetchesNothing) {
   const std::string html = report_html({small_run("fcfs"), small_run("mqfq")}, "A <title> & more");
   EXPECT_TRUE(is_well_formed(html));

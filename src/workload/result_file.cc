@@ -121,6 +121,9 @@ std::string read_record(const Json& json, const RunHeader& header, RunRecord& re
   if (!outcome) return "'outcome' is not one that we know";
   record = {.at_s = fields.required_seconds("at_s"), .outcome = *outcome};
   record.error = fields.text("error");
+  const uint64_t device = fields.whole("device", 0);
+  if (device > header.devices) return "'device' is not one of the header's";
+  record.device = static_cast<uint32_t>(device);
   record.sample.function = static_cast<uint32_t>(function);
   record.sample.succeeded = *outcome == RunOutcome::kSucceeded;
   if (record.sample.succeeded) {
@@ -153,6 +156,7 @@ std::string read_line(std::string_view text, bool first, RunFile& run) {
     RunReading reading{.at_s = fields.required_seconds("reading_at_s"),
                        .in_flight = fields.whole("in_flight", 0)};
     if (json.contains("utilisation")) reading.utilisation = fields.number("utilisation", 0);
+    if (json.contains("lag_s")) reading.lag_s = fields.number("lag_s", 0);
     if (fields.what_is_wrong().empty()) run.readings.push_back(reading);
   }
   return fields.what_is_wrong();
@@ -205,6 +209,7 @@ std::string line_of(const RunRecord& record) {
     json["cold_s"] = record.sample.cold_s;
     json["run_s"] = record.sample.run_s;
   }
+  if (record.device > 0) json["device"] = record.device;
   if (!record.error.empty()) json["error"] = record.error;
   return line(json);
 }
@@ -212,6 +217,7 @@ std::string line_of(const RunRecord& record) {
 std::string line_of(const RunReading& reading) {
   Json json = {{"reading_at_s", reading.at_s}, {"in_flight", reading.in_flight}};
   if (reading.utilisation) json["utilisation"] = *reading.utilisation;
+  if (reading.lag_s) json["lag_s"] = *reading.lag_s;
   return line(json);
 }
 

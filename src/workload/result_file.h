@@ -48,13 +48,16 @@ struct RunRecord {
   double at_s = 0;  // when it was meant to be sent, since the start
   Sample sample;
   RunOutcome outcome = RunOutcome::kSucceeded;
-  std::string error;  // a word for what went wrong, empty on success
+  uint32_t device = 0;  // where it ran, from 1; 0: unknown, or on no device
+  std::string error;    // a word for what went wrong, empty on success
 };
 
 struct RunReading {
   double at_s = 0;
   std::optional<double> utilisation;  // mean over the devices, 0 to 1
   uint64_t in_flight = 0;
+  // How far the flow that is ahead most is ahead of the global virtual time, of those with work.
+  std::optional<double> lag_s;
 };
 
 struct RunEnd {
