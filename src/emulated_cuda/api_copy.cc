@@ -7,11 +7,27 @@ using namespace lambent::emulated_cuda;
 
 namespace {
 
+// What the driver sets aside at once; beyond that the caller waits until the copy is done.
+constexpr size_t kMostStaged_bytes = 64 << 10;
+
+// A small copy from pageable memory: its source may be changed once the call returns.
+bool is_staged(const Copy& copy, const Stream& stream) {
+  return !copy.from.pinned && copy.to.pinned && copy.shape.from_bytes() <= kMostStaged_bytes &&
+         !stream.capturing;
+}
+
 CUresult copy(Process& process, const std::shared_ptr<Context>& context,
               const std::shared_ptr<Stream>& stream, const Copy& copy, bool synchronous) {
   if (!copy.permitted()) return CUDA_ERROR_INVALID_VALUE;
   if (synchronous) {
     if (CUresult result = refuse_if_capturing(process, *context, *stream)) return result;
+  }
+  if (!synchronous && is_staged(copy, *stream)) {
+    CopyBatch staged{{copy}, {}};
+    if (auto kept = set_aside(staged.copies[0])) {
+      staged.kept.push_back(std::move(kept));
+      return enqueue(process, context, stream, std::move(staged));
+    }
   }
   CompletionPtr end;
   if (CUresult result = enqueue(process, context, stream, copy, &end)) return result;

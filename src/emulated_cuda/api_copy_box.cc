@@ -41,18 +41,6 @@ CUresult copy_peer_box(const CUDA_MEMCPY3D_PEER* request, CUstream handle) {
   return copy_box(box, true, handle, false);
 }
 
-constexpr size_t kMostSetAsideBytes = size_t{64} << 20;
-
-// The source's bytes as they are now: the program may change them once the call returns. Null if
-// they are too many.
-std::shared_ptr<const void> set_aside(Copy& copy) {
-  if (copy.from.backing || copy.shape.from_bytes() > kMostSetAsideBytes) return nullptr;
-  auto bytes = std::make_shared<std::vector<char>>(copy.shape.from_bytes());
-  std::memcpy(bytes->data(), reinterpret_cast<const void*>(copy.from.address), bytes->size());
-  copy.from.address = reinterpret_cast<uintptr_t>(bytes->data());
-  return {bytes, bytes->data()};
-}
-
 bool is_order(CUmemcpySrcAccessOrder order) {
   return order >= CU_MEMCPY_SRC_ACCESS_ORDER_STREAM && order <= CU_MEMCPY_SRC_ACCESS_ORDER_ANY;
 }

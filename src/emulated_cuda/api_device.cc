@@ -70,6 +70,10 @@ int common_attribute(CUdevice_attribute attribute) {
     case CU_DEVICE_ATTRIBUTE_MANAGED_MEMORY:
     case CU_DEVICE_ATTRIBUTE_CONCURRENT_MANAGED_ACCESS:
     case CU_DEVICE_ATTRIBUTE_COOPERATIVE_LAUNCH:
+    case CU_DEVICE_ATTRIBUTE_IPC_EVENT_SUPPORTED:
+    case CU_DEVICE_ATTRIBUTE_READ_ONLY_HOST_REGISTER_SUPPORTED:
+    case CU_DEVICE_ATTRIBUTE_CAN_USE_64_BIT_STREAM_MEM_OPS:
+    case CU_DEVICE_ATTRIBUTE_CAN_USE_STREAM_WAIT_VALUE_NOR:
     case CU_DEVICE_ATTRIBUTE_HOST_MEMORY_POOLS_SUPPORTED:
     case CU_DEVICE_ATTRIBUTE_HOST_NUMA_MEMORY_POOLS_SUPPORTED:
     case CU_DEVICE_ATTRIBUTE_MEMPOOL_SUPPORTED_HANDLE_TYPES:  // POSIX descriptors
@@ -103,6 +107,10 @@ int attribute_of(const DeviceSpec& spec, int device, CUdevice_attribute attribut
       return spec.multiprocessors;
     case CU_DEVICE_ATTRIBUTE_PCI_BUS_ID:
       return device + 1;
+    case CU_DEVICE_ATTRIBUTE_MULTI_GPU_BOARD_GROUP_ID:
+      return device;  // each has its own board
+    case CU_DEVICE_ATTRIBUTE_MEM_SYNC_DOMAIN_COUNT:
+      return spec.compute_major >= 9 ? 4 : 1;  // hints: nothing here depends on them
     case CU_DEVICE_ATTRIBUTE_MEMORY_CLOCK_RATE:
       return spec.memory_clock_khz;
     case CU_DEVICE_ATTRIBUTE_GLOBAL_MEMORY_BUS_WIDTH:
@@ -212,6 +220,7 @@ CUresult cuDeviceGetAttribute(int* value, CUdevice_attribute attribute, CUdevice
   *value = attribute_of(process->spec(index), index, attribute);
   int limit = mps_limit(process->mps, process->spec(index).multiprocessors);
   if (attribute == CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT && limit > 0) *value = limit;
+  if (attribute == CU_DEVICE_ATTRIBUTE_MPS_ENABLED) *value = process->mps.active;
   return CUDA_SUCCESS;
 }
 

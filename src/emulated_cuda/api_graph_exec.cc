@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "emulated_cuda/api.h"
+#include "emulated_cuda/events.h"
 #include "emulated_cuda/graph_run.h"
 #include "emulated_cuda/node_parameters.h"
 
@@ -86,7 +87,8 @@ CUresult settle_memory(Process& process, const GraphExec& exec, const ExecBody& 
   return CUDA_SUCCESS;
 }
 
-std::shared_ptr<GraphRun> prepare_run(Process& process, const std::shared_ptr<GraphExec>& exec,
+std::shared_ptr<GraphRun> prepare_run(Process& process, Context& context,
+                                      const std::shared_ptr<GraphExec>& exec,
                                       const std::shared_ptr<const ExecBody>& body) {
   auto run = std::make_shared<GraphRun>();
   run->exec = exec;
@@ -95,10 +97,13 @@ std::shared_ptr<GraphRun> prepare_run(Process& process, const std::shared_ptr<Gr
     const Operation& operation = body->nodes[i].operation;
     if (auto* record = std::get_if<EventRecord>(&operation)) {
       auto end = std::make_shared<Completion>();
-      record->event->record(end);
-      run->recorded[i] = std::move(end);
+      const uint64_t number = begin_record(process, *record->event);
+      record->event->record(end, number);
+      run->recorded[i] = {std::move(end), record->event, number};
     } else if (auto* wait = std::get_if<EventWait>(&operation)) {
-      if (auto awaited = wait->event->recorded()) run->awaited[i] = std::move(awaited);
+      if (auto awaited = last_end(process, context, wait->event)) {
+        run->awaited[i] = std::move(awaited);
+      }
     }
   }
   const DeviceSpec& spec = process.node->device();
@@ -192,7 +197,7 @@ CUresult cuGraphLaunch(CUgraphExec handle, CUstream stream_handle) {
     if (needed->error()) return needed->error();
   }
   if (CUresult result = settle_memory(*process, *exec, *body)) return result;
-  GraphLaunch launch{prepare_run(*process, exec, body), exec->last};
+  GraphLaunch launch{prepare_run(*process, *context, exec, body), exec->last};
   return enqueue(*process, context, stream, std::move(launch), &exec->last);
 }
 

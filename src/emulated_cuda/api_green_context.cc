@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "emulated_cuda/api.h"
+#include "emulated_cuda/events.h"
 #include "emulated_cuda/sm_resources.h"
 
 using namespace lambent::emulated_cuda;
@@ -59,11 +60,14 @@ GreenContext* make_green(Process& process, std::shared_ptr<Context> root,
 CUresult record_all(Process& process, Context& context, CUevent handle) {
   auto event = handle ? process.events.find(handle) : nullptr;
   if (!event || !same_root(process, event->context, &context)) return CUDA_ERROR_INVALID_HANDLE;
-  auto marker = std::make_shared<Stream>(&context, CU_STREAM_NON_BLOCKING, 0, process.next_id++,
-                                         *process.holds);
-  event->record(submit(process, context, *marker, ends_of(context),
-                       [](int64_t begin_ns) { return begin_ns; }));
-  marker->close();
+  if (CUresult result = refuse_if_context_captures(process, context)) return result;
+  const uint64_t number = begin_record(process, *event);
+  event->record(submit_aside(process, context, ends_of(context),
+                             [event, number](int64_t begin_ns) {
+                               finish_record(*event, number, begin_ns);
+                               return begin_ns;
+                             }),
+                number);
   return CUDA_SUCCESS;
 }
 
@@ -71,7 +75,9 @@ CUresult record_all(Process& process, Context& context, CUevent handle) {
 CUresult wait_in_all(Process& process, Context& context, CUevent handle) {
   auto event = handle ? process.events.find(handle) : nullptr;
   if (!event) return CUDA_ERROR_INVALID_HANDLE;
-  CompletionPtr end = event->recorded();
+  if (refuse_if_captured(process, *event)) return CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
+  if (CUresult result = refuse_if_context_captures(process, context)) return result;
+  CompletionPtr end = last_end(process, context, event);
   if (!end || end->done()) return CUDA_SUCCESS;
   std::lock_guard lock(context.order);
   context.gates.push_back(std::move(end));

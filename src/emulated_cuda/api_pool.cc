@@ -18,7 +18,7 @@ CUresult allocate(Process& process, const std::shared_ptr<Context>& context,
   if (result) return result;
   if (after) {  // somebody else's memory until that is done
     auto end = std::make_shared<Event>(context.get(), CU_EVENT_DISABLE_TIMING);
-    end->record(std::move(after));
+    end->record(std::move(after), 0);
     if (CUresult waiting = enqueue(process, context, stream, EventWait{std::move(end)})) {
       return waiting;
     }
@@ -133,7 +133,9 @@ CUresult set_attribute(Pool& pool, CUmemPool_attribute attribute, const void* va
 
 CUresult cuMemAllocAsync(CUdeviceptr* address, size_t bytes, CUstream handle) {
   WITH_STREAM(handle);
-  if (stream->capturing) return capture_allocation(*process, context, *stream, bytes, address);
+  if (stream->capturing) {
+    return capture_allocation(*process, context, *stream, context->device, bytes, address);
+  }
   CUmemoryPool pool = process->pools.current_of(context->device);
   return allocate(*process, context, stream, pool, bytes, address);
 }
@@ -141,7 +143,19 @@ CUresult cuMemAllocAsync(CUdeviceptr* address, size_t bytes, CUstream handle) {
 CUresult cuMemAllocFromPoolAsync(CUdeviceptr* address, size_t bytes, CUmemoryPool pool,
                                  CUstream handle) {
   WITH_STREAM(handle);
-  if (stream->capturing) return capture_allocation(*process, context, *stream, bytes, address);
+  if (stream->capturing) {  // of the pool's device, but the graph's own
+    int device = -1;
+    CUresult result = process->pools.use(pool, [&](Pool& found) {
+      device = found.device;
+      return CUDA_SUCCESS;
+    });
+    if (result) return result;
+    if (device < 0) {
+      log_refusal("cuMemAllocFromPoolAsync", "graphs do not allocate memory of the host");
+      return CUDA_ERROR_NOT_SUPPORTED;
+    }
+    return capture_allocation(*process, context, *stream, device, bytes, address);
+  }
   return allocate(*process, context, stream, pool, bytes, address);
 }
 

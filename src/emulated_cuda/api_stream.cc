@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "emulated_cuda/api.h"
+#include "emulated_cuda/events.h"
 
 using namespace lambent::emulated_cuda;
 
@@ -157,11 +158,13 @@ CUresult cuStreamGetDevice(CUstream handle, CUdevice* device) {
 CUresult cuEventCreate(CUevent* out, unsigned int flags) {
   WITH_CONTEXT();
   if (!out || flags > 7) return CUDA_ERROR_INVALID_VALUE;
+  std::unique_ptr<InterprocessEvent> shared;
   if (flags & CU_EVENT_INTERPROCESS) {
-    log_refusal("cuEventCreate(CU_EVENT_INTERPROCESS)", "events stay within a process");
-    return CUDA_ERROR_NOT_SUPPORTED;
+    if (!(flags & CU_EVENT_DISABLE_TIMING)) return CUDA_ERROR_INVALID_VALUE;
+    shared = InterprocessEvent::create();
+    if (!shared) return CUDA_ERROR_OUT_OF_MEMORY;
   }
-  auto event = std::make_shared<Event>(context.get(), flags);
+  auto event = std::make_shared<Event>(context.get(), flags, std::move(shared));
   *out = reinterpret_cast<CUevent>(process->events.insert(std::move(event)));
   return CUDA_SUCCESS;
 }
@@ -183,8 +186,7 @@ CUresult cuEventQuery(CUevent handle) {
   auto event = find_event(*process, handle);
   if (!event) return CUDA_ERROR_INVALID_HANDLE;
   if (CUresult result = check_readable(*process, *event)) return result;
-  CompletionPtr target = event->recorded();
-  return !target || target->done() ? CUDA_SUCCESS : CUDA_ERROR_NOT_READY;
+  return is_reached(*process, *event) ? CUDA_SUCCESS : CUDA_ERROR_NOT_READY;
 }
 
 CUresult cuEventSynchronize(CUevent handle) {
@@ -192,7 +194,7 @@ CUresult cuEventSynchronize(CUevent handle) {
   auto event = find_event(*process, handle);
   if (!event) return CUDA_ERROR_INVALID_HANDLE;
   if (CUresult result = check_readable(*process, *event)) return result;
-  if (CompletionPtr target = event->recorded()) target->wait();
+  wait_until_reached(*process, *event);
   process->pools.observe();
   return error_of(*process, *event);
 }

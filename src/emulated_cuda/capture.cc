@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "emulated_cuda/events.h"
 #include "emulated_cuda/process.h"
 
 namespace lambent::emulated_cuda {
@@ -79,7 +80,7 @@ CUresult wait_in_capture(CapturePoint& point, Event& event) {
   if (capture.invalidated) return CUDA_ERROR_STREAM_CAPTURE_INVALIDATED;
   auto recorded = event.captured();
   if (!recorded) {
-    if (!event.recorded()) return CUDA_SUCCESS;  // never recorded: nothing to wait for
+    if (!was_recorded(event)) return CUDA_SUCCESS;  // never recorded: nothing to wait for
     return invalidate(capture, CUDA_ERROR_STREAM_CAPTURE_ISOLATION);
   }
   if (recorded->capture != point.capture) {
@@ -143,13 +144,13 @@ CUresult capture_operation(Process& process, const std::shared_ptr<Context>& con
 }
 
 CUresult capture_allocation(Process& process, const std::shared_ptr<Context>& context,
-                            Stream& stream, size_t bytes, CUdeviceptr* address) {
+                            Stream& stream, int device, size_t bytes, CUdeviceptr* address) {
   if (!address || bytes == 0) return CUDA_ERROR_INVALID_VALUE;
   GraphAllocation allocation{};
   std::unique_lock lock(process.graphs.mutex);
   if (!stream.captured) return CUDA_ERROR_ILLEGAL_STATE;
   if (stream.captured->capture->invalidated) return CUDA_ERROR_STREAM_CAPTURE_INVALIDATED;
-  if (CUresult result = process.graph_memory.reserve(*context, context->device, bytes,
+  if (CUresult result = process.graph_memory.reserve(*context, device, bytes,
                                                      stream.captured->capture->graph->id(),
                                                      &allocation.address, &allocation.hold)) {
     return result;
@@ -157,7 +158,7 @@ CUresult capture_allocation(Process& process, const std::shared_ptr<Context>& co
   lock.unlock();
   allocation.bytes = bytes;
   allocation.properties.allocType = CU_MEM_ALLOCATION_TYPE_PINNED;
-  allocation.properties.location = {CU_MEM_LOCATION_TYPE_DEVICE, context->ordinal};
+  allocation.properties.location = {CU_MEM_LOCATION_TYPE_DEVICE, process.ordinal_of(device)};
   CUdeviceptr made = allocation.address;
   CUresult result =
       capture_node(process, context, stream, Operation(std::move(allocation)), nullptr);

@@ -51,7 +51,7 @@ CUresult capture_node(Process& process, const std::shared_ptr<Context>& context,
                       NodeWork work, GraphNode** node);
 // An allocation in a capturing stream becomes an allocation node; its address is known at once.
 CUresult capture_allocation(Process& process, const std::shared_ptr<Context>& context,
-                            Stream& stream, size_t bytes, CUdeviceptr* address);
+                            Stream& stream, int device, size_t bytes, CUdeviceptr* address);
 // A stream that is not capturing waits for an event that was recorded in a capture: it joins.
 CUresult join_capture(Process& process, const std::shared_ptr<Stream>& stream, Event& event);
 

@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "emulated_cuda/arrays.h"
+#include "emulated_cuda/host_pages.h"
 #include "emulated_cuda/process.h"
 
 namespace lambent::emulated_cuda {
@@ -35,6 +36,14 @@ int64_t modelled_end(Process& process, const Context& context, const Side& to, c
 }
 
 constexpr int64_t kLongestSleep_ns = 100'000'000;
+constexpr size_t kMostSetAside_bytes = size_t{64} << 20;
+
+// Of `other`, the opposite end, may be less memory than it says; then little is copied.
+bool host_side_there(const Side& side, const Side& other, size_t bytes, bool write) {
+  if (side.pinned || side.device) return true;
+  return host_pages_accessible(side.address, other.backing ? std::min(bytes, other.backing) : bytes,
+                               write);
+}
 
 // Of managed memory: where it lies by now. Writing makes that the only place.
 Side settled(Process& process, Side side, size_t bytes, bool write) {
@@ -57,6 +66,20 @@ void fill_rows(const Fill& fill) {
 }
 
 }  // namespace
+
+bool Copy::permitted() const {
+  if (to.access != Access::kReadWrite || from.access == Access::kNone) return false;
+  return host_side_there(to, from, shape.to_bytes(), true) &&
+         host_side_there(from, to, shape.from_bytes(), false);
+}
+
+std::shared_ptr<const void> set_aside(Copy& copy) {
+  if (copy.from.backing || copy.shape.from_bytes() > kMostSetAside_bytes) return nullptr;
+  auto bytes = std::make_shared<std::vector<char>>(copy.shape.from_bytes());
+  std::memcpy(bytes->data(), reinterpret_cast<const void*>(copy.from.address), bytes->size());
+  copy.from.address = reinterpret_cast<uintptr_t>(bytes->data());
+  return {bytes, bytes->data()};
+}
 
 void sleep_to(Process& process, int64_t end_ns) {
   while (process.node->now_ns() < end_ns) process.node->sleep_until(end_ns, kLongestSleep_ns);
@@ -214,6 +237,11 @@ void move_bytes(const Copy& copy) {
 }  // namespace
 
 int64_t perform(Process& process, Context& context, const Copy& copy, int64_t begin_ns) {
+  // A graph's copy was made long ago: the program may have given its memory back since.
+  if (copy.pageable() && !copy.permitted()) {
+    context.fail(CUDA_ERROR_ILLEGAL_ADDRESS);
+    return begin_ns;
+  }
   int64_t end_ns = end_of(process, context, copy, begin_ns);
   ThreadClock::hold(end_ns);  // where the next operation may begin
   move_bytes(copy);

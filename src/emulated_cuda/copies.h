@@ -42,9 +42,14 @@ struct Copy {
   // Whoever asked for it must wait: the owner of pageable memory may reuse it once the call
   // returns.
   bool pageable() const { return !to.pinned || !from.pinned; }
-  // Whether mapped memory at either end has been opened for it.
-  bool permitted() const { return to.access == Access::kReadWrite && from.access != Access::kNone; }
+  // Whether mapped memory at either end has been opened for it, and the program's own memory is
+  // there.
+  bool permitted() const;
 };
+
+// Sets the source's bytes aside as they are now: the program may change them once the call returns.
+// Null if they are too many.
+std::shared_ptr<const void> set_aside(Copy& copy);
 
 // Copies without order among them, asked for in one call.
 struct CopyBatch {

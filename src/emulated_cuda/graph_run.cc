@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <atomic>
 
+#include "emulated_cuda/events.h"
 #include "emulated_cuda/process.h"
 #include "emulated_cuda/threads.h"
 
@@ -102,7 +103,10 @@ class Pass : public std::enable_shared_from_this<Pass> {
     int64_t end_ns = perform(process_, context, node.operation, begin_ns);
     if (run_) {
       auto recorded = run_->recorded.find(index);
-      if (recorded != run_->recorded.end()) recorded->second->complete(end_ns, *process_.holds);
+      if (recorded != run_->recorded.end()) {
+        finish_record(*recorded->second.event, recorded->second.number, end_ns);
+        recorded->second.end->complete(end_ns, *process_.holds);
+      }
     }
     return end_ns;
   }

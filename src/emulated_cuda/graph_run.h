@@ -12,9 +12,14 @@ namespace lambent::emulated_cuda {
 struct GraphRun {
   std::shared_ptr<const GraphExec> exec;  // kept until the launch is over
   std::shared_ptr<const ExecBody> body;
-  int64_t ready_ns = 0;                                  // when the overhead of the launch is over
-  std::unordered_map<uint32_t, CompletionPtr> recorded;  // ends of event records, by node
-  std::unordered_map<uint32_t, CompletionPtr> awaited;   // what event waits wait for, likewise
+  int64_t ready_ns = 0;  // when the overhead of the launch is over
+  struct Record {
+    CompletionPtr end;
+    std::shared_ptr<Event> event;
+    uint64_t number;
+  };
+  std::unordered_map<uint32_t, Record> recorded;        // ends of event records, by node
+  std::unordered_map<uint32_t, CompletionPtr> awaited;  // what event waits wait for, likewise
 };
 
 }  // namespace lambent::emulated_cuda

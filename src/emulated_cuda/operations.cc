@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "emulated_cuda/events.h"
 #include "emulated_cuda/process.h"
 
 namespace lambent::emulated_cuda {
@@ -69,11 +70,13 @@ CUresult enqueue(Process& process, const std::shared_ptr<Context>& context,
   }
   std::vector<CompletionPtr> after;
   std::shared_ptr<Event> recorded;
+  uint64_t number = 0;
   if (auto* record = std::get_if<EventRecord>(&operation)) {
     recorded = record->event;
+    number = record->number = begin_record(process, *recorded);
   } else if (auto* wait = std::get_if<EventWait>(&operation)) {
     if (wait->event->is_captured()) return join_capture(process, stream, *wait->event);
-    CompletionPtr awaited = wait->event->recorded();
+    CompletionPtr awaited = last_end(process, *context, wait->event);
     if (!awaited && !end) return CUDA_SUCCESS;  // never recorded: nothing to wait for
     if (awaited) after.push_back(std::move(awaited));
   } else if (auto* launch = std::get_if<GraphLaunch>(&operation)) {
@@ -91,10 +94,13 @@ CUresult enqueue(Process& process, const std::shared_ptr<Context>& context,
       submit(process, *context, *stream, std::move(after),
              [&process, context, operation = std::move(operation)](int64_t begin_ns) {
                int64_t end_ns = perform(process, *context, operation, begin_ns);
+               if (auto* record = std::get_if<EventRecord>(&operation)) {
+                 finish_record(*record->event, record->number, end_ns);
+               }
                process.node->note_work(process.row, -1);
                return end_ns;
              });
-  if (recorded) recorded->record(completion);
+  if (recorded) recorded->record(completion, number);
   if (end) *end = std::move(completion);
   return CUDA_SUCCESS;
 }

@@ -46,6 +46,7 @@ struct StreamCallback {
 struct EventRecord {
   std::shared_ptr<Event> event;
   bool external = false;  // in a capture: a node, rather than a point in the capture
+  uint64_t number = 0;    // of the record, where other processes see the event (events.h)
 };
 
 // Ends no earlier than what the event stood for when this was enqueued.

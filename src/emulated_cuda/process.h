@@ -16,6 +16,7 @@
 #include "emulated_cuda/graph_exec.h"
 #include "emulated_cuda/graph_memory.h"
 #include "emulated_cuda/interprocess.h"
+#include "emulated_cuda/interprocess_event.h"
 #include "emulated_cuda/managed.h"
 #include "emulated_cuda/memory.h"
 #include "emulated_cuda/modules.h"
@@ -117,17 +118,23 @@ struct Context {
   std::atomic<int> error_{CUDA_SUCCESS};
 };
 
-// What it stands for is the end of the work that it was last recorded behind. Any thread.
+// What it stands for is the end of the work that it was last recorded behind, in this process or,
+// if it is shared, in another. Any thread.
 class Event {
  public:
-  Event(void* context, unsigned flags) : context(context), flags(flags) {}
-  CompletionPtr recorded() const {  // null: never recorded
+  Event(void* context, unsigned flags, std::unique_ptr<InterprocessEvent> shared = nullptr)
+      : context(context), flags(flags), shared(std::move(shared)) {}
+  // The last record of this process. Whoever waits asks last_end (events.h) instead.
+  CompletionPtr recorded(uint64_t* number = nullptr) const {  // null: never recorded
     std::lock_guard lock(mutex_);
+    if (number) *number = number_;
     return recorded_;
   }
-  void record(CompletionPtr end) {
+  // `number`: what begin_record gave.
+  void record(CompletionPtr end, uint64_t number) {
     std::lock_guard lock(mutex_);
     recorded_ = std::move(end);
+    number_ = number;
     captured_ = nullptr;
     is_captured_.store(false, std::memory_order_release);
   }
@@ -145,10 +152,12 @@ class Event {
 
   void* const context;
   const unsigned flags;
+  const std::unique_ptr<InterprocessEvent> shared;  // null: of this process alone
 
  private:
   mutable std::mutex mutex_;
   CompletionPtr recorded_;
+  uint64_t number_ = 0;  // of the record that recorded_ ends, where the event is shared
   std::shared_ptr<CapturePoint> captured_;
   std::atomic<bool> is_captured_{false};
 };

@@ -275,6 +275,31 @@ TEST_F(Captures, AllocationsBecomeNodes) {
   OK(cu.graph_destroy(graph));
 }
 
+TEST_F(Captures, AllocationsFromAPoolAreTheGraphsOwn) {
+  CUmemoryPool pool = nullptr;
+  CUmemPoolProps properties{};
+  properties.allocType = CU_MEM_ALLOCATION_TYPE_PINNED;
+  properties.location = {CU_MEM_LOCATION_TYPE_DEVICE, 0};
+  OK(cu.mem_pool_create(&pool, &properties));
+  CUdeviceptr address = 0;
+  begin();
+  EXPECT_EQ(cu.mem_alloc_from_pool_async(&address, 4096, nullptr, stream),
+            CUDA_ERROR_INVALID_VALUE);
+  OK(cu.mem_alloc_from_pool_async(&address, 4096, pool, stream));
+  OK(cu.memset_d32_async(address, 9, 1024, stream));
+  OK(cu.memcpy_d_to_d_async(word, address, 4, stream));
+  OK(cu.mem_free_async(address, stream));
+  CUgraph graph = end();
+  EXPECT_EQ(nodes_of(graph), 4u);
+  cuuint64_t used = 1;
+  OK(cu.mem_pool_get_attribute(pool, CU_MEMPOOL_ATTR_USED_MEM_HIGH, &used));
+  EXPECT_EQ(used, 0u);
+  run(graph);
+  EXPECT_EQ(value(), 9u);
+  OK(cu.graph_destroy(graph));
+  OK(cu.mem_pool_destroy(pool));
+}
+
 TEST_F(Captures, GoesIntoAGraphThatExists) {
   CUgraph graph;
   CUgraphNode first;

@@ -31,6 +31,31 @@ TEST_F(Devices, ThereIsAtLeastOneAndItSaysWhatItIs) {
   EXPECT_EQ(unified, 1);
 }
 
+// What the emulated driver does, its devices say that they can, and the other way round.
+TEST_F(Devices, AttributesSayWhatIsEmulated) {
+  EMULATOR_ONLY("a GPU can do other things");
+  auto attribute = [&](CUdevice_attribute which) {
+    int value = -7;
+    EXPECT_EQ(cu.device_get_attribute(&value, which, 0), CUDA_SUCCESS) << which;
+    return value;
+  };
+  for (CUdevice_attribute able :
+       {CU_DEVICE_ATTRIBUTE_COOPERATIVE_LAUNCH, CU_DEVICE_ATTRIBUTE_IPC_EVENT_SUPPORTED,
+        CU_DEVICE_ATTRIBUTE_READ_ONLY_HOST_REGISTER_SUPPORTED,
+        CU_DEVICE_ATTRIBUTE_CAN_USE_64_BIT_STREAM_MEM_OPS,
+        CU_DEVICE_ATTRIBUTE_CAN_USE_STREAM_WAIT_VALUE_NOR,
+        CU_DEVICE_ATTRIBUTE_MEMORY_POOLS_SUPPORTED, CU_DEVICE_ATTRIBUTE_MANAGED_MEMORY}) {
+    EXPECT_EQ(attribute(able), 1) << able;
+  }
+  for (CUdevice_attribute unable :
+       {CU_DEVICE_ATTRIBUTE_CLUSTER_LAUNCH, CU_DEVICE_ATTRIBUTE_MULTICAST_SUPPORTED,
+        CU_DEVICE_ATTRIBUTE_SPARSE_CUDA_ARRAY_SUPPORTED,
+        CU_DEVICE_ATTRIBUTE_TENSOR_MAP_ACCESS_SUPPORTED,
+        CU_DEVICE_ATTRIBUTE_MAXIMUM_TEXTURE2D_WIDTH, CU_DEVICE_ATTRIBUTE_DMA_BUF_SUPPORTED}) {
+    EXPECT_EQ(attribute(unable), 0) << unable;
+  }
+}
+
 TEST_F(Devices, WrongOrdinalsAndNullPointersAreErrors) {
   CUdevice device;
   int value;

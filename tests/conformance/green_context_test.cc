@@ -161,6 +161,35 @@ TEST_F(GreenContexts, KernelsRunOnItsStreams) {
   OK(cu.green_ctx_destroy(green));
 }
 
+TEST_F(GreenContexts, EventsOfWholeContextsStandForAllOfTheirStreams) {
+  CUstream one, two;
+  CUevent event;
+  OK(cu.stream_create(&one, CU_STREAM_NON_BLOCKING));
+  OK(cu.stream_create(&two, CU_STREAM_NON_BLOCKING));
+  OK(cu.event_create(&event, CU_EVENT_DISABLE_TIMING));
+  CUdeviceptr word = allocate(4);
+  Gate gate;
+  OK(gate.close(one));
+  OK(cu.ctx_record_event(primary, event));
+  EXPECT_EQ(cu.event_query(event), CUDA_ERROR_NOT_READY);
+  OK(cu.ctx_wait_event(primary, event));
+  OK(cu.memset_d32_async(word, 1, 1, two));
+  EXPECT_EQ(cu.stream_query(two), CUDA_ERROR_NOT_READY);  // all later work waits
+  gate.open();
+  OK(cu.event_synchronize(event));
+  OK(cu.stream_synchronize(two));
+  // Not while one of its streams captures.
+  OK(cu.stream_begin_capture(one, CU_STREAM_CAPTURE_MODE_RELAXED));
+  EXPECT_EQ(cu.ctx_record_event(primary, event), CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED);
+  CUgraph graph = nullptr;
+  EXPECT_EQ(cu.stream_end_capture(one, &graph), CUDA_ERROR_STREAM_CAPTURE_INVALIDATED);
+  EXPECT_EQ(cu.ctx_record_event(nullptr, event), CUDA_ERROR_INVALID_CONTEXT);
+  OK(cu.mem_free(word));
+  OK(cu.event_destroy(event));
+  OK(cu.stream_destroy(one));
+  OK(cu.stream_destroy(two));
+}
+
 TEST_F(GreenContexts, AStreamOutlivesItsContextAsAnErrorOnly) {
   CUgreenCtx green = create(groups(1, 1)[0]);
   CUstream stream = nullptr;

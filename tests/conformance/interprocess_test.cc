@@ -65,6 +65,83 @@ TEST_F(Interprocess, LargeMemoryIsSharedAndGoneOnceItsOwnerFreesIt) {
   peer.wait_for_exit();
 }
 
+constexpr unsigned kShared = CU_EVENT_INTERPROCESS | CU_EVENT_DISABLE_TIMING;
+
+TEST_F(Interprocess, AnEventIsRecordedInOneProcessAndAwaitedInAnother) {
+  CUstream stream;
+  CUevent event;
+  CUipcEventHandle handle{};
+  OK(cu.stream_create(&stream, CU_STREAM_NON_BLOCKING));
+  OK(cu.event_create(&event, kShared));
+  OK(cu.event_query(event));  // never recorded
+  OK(cu.ipc_get_event_handle(&handle, event));
+  Peer peer;
+  ASSERT_TRUE(peer.start("open_event"));
+  ASSERT_TRUE(peer.expect('r'));
+  Gate gate;
+  OK(gate.close(stream));
+  OK(cu.event_record(event, stream));
+  EXPECT_EQ(cu.event_query(event), CUDA_ERROR_NOT_READY);
+  ASSERT_EQ(write(peer.to, &handle, sizeof handle), static_cast<ssize_t>(sizeof handle));
+  ASSERT_TRUE(peer.expect('n'));  // not reached there either; a stream there waits for it
+  gate.open();
+  ASSERT_TRUE(peer.expect('d'));
+  OK(cu.event_synchronize(event));
+  // The peer records it behind a gate of its own.
+  peer.tell('1');
+  ASSERT_TRUE(peer.expect('s'));
+  EXPECT_EQ(cu.event_query(event), CUDA_ERROR_NOT_READY);
+  OK(cu.stream_wait_event(stream, event, 0));
+  EXPECT_EQ(cu.stream_query(stream), CUDA_ERROR_NOT_READY);
+  peer.tell('2');
+  OK(cu.stream_synchronize(stream));
+  OK(cu.event_synchronize(event));
+  OK(cu.event_query(event));
+  EXPECT_EQ(peer.wait_for_exit(), 0);
+  OK(cu.event_destroy(event));
+  OK(cu.stream_destroy(stream));
+}
+
+TEST_F(Interprocess, NobodyWaitsForARecordOfAProcessThatHasGone) {
+  EMULATOR_ONLY("CUDA leaves open what becomes of it");
+  CUstream stream;
+  CUevent event;
+  CUipcEventHandle handle{};
+  OK(cu.stream_create(&stream, CU_STREAM_NON_BLOCKING));
+  OK(cu.event_create(&event, kShared));
+  OK(cu.ipc_get_event_handle(&handle, event));
+  Peer peer;
+  ASSERT_TRUE(peer.start("open_event"));
+  ASSERT_TRUE(peer.expect('r'));
+  ASSERT_EQ(write(peer.to, &handle, sizeof handle), static_cast<ssize_t>(sizeof handle));
+  ASSERT_TRUE(peer.expect('n'));
+  ASSERT_TRUE(peer.expect('d'));
+  peer.tell('1');
+  ASSERT_TRUE(peer.expect('s'));
+  OK(cu.stream_wait_event(stream, event, 0));
+  EXPECT_EQ(cu.stream_query(stream), CUDA_ERROR_NOT_READY);
+  peer.kill_and_wait();
+  OK(cu.stream_synchronize(stream));
+  OK(cu.event_query(event));
+  OK(cu.event_destroy(event));
+  OK(cu.stream_destroy(stream));
+}
+
+TEST_F(Interprocess, WrongEventsAreErrors) {
+  CUevent event = nullptr, opened = nullptr;
+  CUipcEventHandle handle{};
+  EXPECT_EQ(cu.event_create(&event, CU_EVENT_INTERPROCESS), CUDA_ERROR_INVALID_VALUE);
+  OK(cu.event_create(&event, CU_EVENT_DISABLE_TIMING));
+  EXPECT_NE(cu.ipc_get_event_handle(&handle, event), CUDA_SUCCESS);
+  OK(cu.event_destroy(event));
+  EXPECT_EQ(cu.ipc_get_event_handle(&handle, nullptr), CUDA_ERROR_INVALID_HANDLE);
+  OK(cu.event_create(&event, kShared));
+  EXPECT_EQ(cu.ipc_get_event_handle(nullptr, event), CUDA_ERROR_INVALID_VALUE);
+  std::memset(&handle, 0x5A, sizeof handle);
+  EXPECT_NE(cu.ipc_open_event_handle(&opened, handle), CUDA_SUCCESS);
+  OK(cu.event_destroy(event));
+}
+
 TEST_F(Interprocess, WrongMemoryAndHandlesAreErrors) {
   CUipcMemHandle handle{};
   CUdeviceptr a = allocate(1000), none = 0;

@@ -1,3 +1,6 @@
+#include <sys/mman.h>
+
+#include <algorithm>
 #include <cstring>
 #include <numeric>
 
@@ -70,6 +73,65 @@ TEST_F(Memory, CopiesOutsideAnAllocationAreErrors) {
   OK(cu.mem_free(a));
   EXPECT_EQ(cu.memcpy_d_to_h(host.data(), a, 8), CUDA_ERROR_INVALID_VALUE);
   EXPECT_EQ(cu.mem_free(a), CUDA_ERROR_INVALID_VALUE);
+}
+
+TEST_F(Memory, SmallPageableMemoryMayChangeOnceACopyFromItReturns) {
+  CUstream stream;
+  OK(cu.stream_create(&stream, CU_STREAM_NON_BLOCKING));
+  CUdeviceptr address = allocate(64 << 10);
+  std::vector<unsigned char> bytes(64 << 10, 3);
+  Gate gate;
+  OK(gate.close(stream));
+  OK(cu.memcpy_h_to_d_async(address, bytes.data(), bytes.size(), stream));  // returns at once
+  std::fill(bytes.begin(), bytes.end(), 4);
+  gate.open();
+  OK(cu.stream_synchronize(stream));
+  OK(cu.memcpy_d_to_h(bytes.data(), address, bytes.size()));
+  EXPECT_EQ(std::count(bytes.begin(), bytes.end(), 3), 64 << 10);
+  OK(cu.mem_free(address));
+  OK(cu.stream_destroy(stream));
+}
+
+TEST_F(Memory, HostMemoryThatIsNotThereIsAnError) {
+  EMULATOR_ONLY("where the host's memory is missing CUDA promises nothing");
+  const size_t page = 4096;
+  auto* pages = static_cast<char*>(
+      mmap(nullptr, 3 * page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
+  ASSERT_NE(pages, MAP_FAILED);
+  ASSERT_EQ(munmap(pages + page, page), 0);
+  ASSERT_EQ(mprotect(pages + 2 * page, page, PROT_READ), 0);
+  CUdeviceptr address = allocate(2 * page);
+  CUstream stream;
+  OK(cu.stream_create(&stream, CU_STREAM_NON_BLOCKING));
+  OK(cu.memcpy_h_to_d(address, pages, page));
+  EXPECT_EQ(cu.memcpy_h_to_d(address, pages, page + 1), CUDA_ERROR_INVALID_VALUE);
+  EXPECT_EQ(cu.memcpy_h_to_d_async(address, pages + page, 16, stream), CUDA_ERROR_INVALID_VALUE);
+  EXPECT_EQ(cu.memcpy_d_to_h(pages + page - 1, address, 2), CUDA_ERROR_INVALID_VALUE);
+  EXPECT_EQ(cu.memcpy_d_to_h_async(pages + 2 * page, address, 16, stream),
+            CUDA_ERROR_INVALID_VALUE);  // it may only be read
+  OK(cu.memcpy_h_to_d(address, pages + 2 * page, page));
+  OK(cu.ctx_synchronize());
+
+  // A graph's copy finds that out when it runs, and breaks its context alone.
+  CUDA_MEMCPY3D copy{};
+  copy.srcMemoryType = CU_MEMORYTYPE_HOST;
+  copy.srcHost = pages + page;
+  copy.dstMemoryType = CU_MEMORYTYPE_DEVICE;
+  copy.dstDevice = address;
+  copy.WidthInBytes = 16;
+  copy.Height = copy.Depth = 1;
+  CUgraph graph;
+  CUgraphNode node;
+  CUgraphExec exec;
+  OK(cu.graph_create(&graph, 0));
+  OK(cu.graph_add_memcpy_node(&node, graph, nullptr, 0, &copy, context));
+  OK(cu.graph_instantiate(&exec, graph, 0));
+  OK(cu.graph_launch(exec, stream));
+  EXPECT_EQ(cu.stream_synchronize(stream), CUDA_ERROR_ILLEGAL_ADDRESS);
+  OK(cu.graph_exec_destroy(exec));
+  OK(cu.graph_destroy(graph));
+  munmap(pages, page);
+  munmap(pages + 2 * page, page);
 }
 
 TEST_F(Memory, FillsWriteEveryElementSize) {

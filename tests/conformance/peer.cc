@@ -6,7 +6,7 @@
 #include <cstdlib>
 #include <cstring>
 
-#include "conformance/driver.h"
+#include "conformance/fixture.h"
 
 namespace lambent::conformance {
 
@@ -216,6 +216,39 @@ int open_memory() {
   return 0;
 }
 
+// Opens an event by a handle, waits for it, then records it behind a gate until told.
+int open_event() {
+  Driver& cu = driver();
+  CUcontext context;
+  CUipcEventHandle handle;
+  CUevent event;
+  CUstream stream;
+  NEED(cu.ctx_create_v2(&context, 0, 0));
+  NEED(cu.stream_create(&stream, CU_STREAM_NON_BLOCKING));
+  say('r');
+  if (read(0, &handle, sizeof handle) != sizeof handle) return 5;
+  NEED(cu.ipc_open_event_handle(&event, handle));
+  CUipcEventHandle again;
+  if (cu.ipc_get_event_handle(&again, event) == CUDA_SUCCESS) return 6;  // not its to hand on
+  NEED(cu.stream_wait_event(stream, event, 0));
+  say('n');
+  NEED(cu.stream_synchronize(stream));
+  NEED(cu.event_query(event));
+  NEED(cu.event_synchronize(event));
+  say('d');
+  hear();
+  Gate gate;
+  NEED(gate.close(stream));
+  NEED(cu.event_record(event, stream));
+  if (cu.event_query(event) != CUDA_ERROR_NOT_READY) return 7;
+  say('s');
+  hear();
+  gate.open();
+  NEED(cu.event_synchronize(event));
+  NEED(cu.event_destroy(event));
+  return 0;
+}
+
 }  // namespace
 
 int play(const std::string& role) {
@@ -231,6 +264,7 @@ int play(const std::string& role) {
   if (role == "import_memory") return import_memory();
   if (role == "import_pool") return import_pool();
   if (role == "open_memory") return open_memory();
+  if (role == "open_event") return open_event();
   return 3;
 }
 
