@@ -9,150 +9,148 @@ using namespace lambent::emulated_runtime;
 
 namespace {
 
-CUresult submit(const Driver& cu, const CUDA_MEMCPY2D& plan, bool asynchronous,
-                cudaStream_t stream) {
-  return asynchronous ? cu.memcpy_2d_async(&plan, stream) : cu.memcpy_2d_unaligned(&plan);
+// One end of a rectangle: memory, or an array from a byte of a row of it on.
+struct End {
+  CUmemorytype type;
+  const void* memory = nullptr;
+  size_t pitch = 0;
+  cudaArray_t array = nullptr;
+  size_t x_bytes = 0, y = 0;
+};
+
+End in_array(cudaArray_t array, size_t x_bytes, size_t y) {
+  return {CU_MEMORYTYPE_ARRAY, nullptr, 0, array, x_bytes, y};
 }
 
-// Copies `bytes` bytes that lie one after the other, row after row in the array, in three
-// rectangles at most: what is left of the first row, whole rows, the beginning of the last.
-// fill(plan, offset) writes the end in linear memory into the plan.
-template <class Fill>
-cudaError_t copy_run(const Driver& cu, cudaArray_t array, bool into, size_t x_bytes, size_t y,
-                     size_t bytes, bool asynchronous, cudaStream_t stream, Fill fill) {
+CUDA_MEMCPY2D plan_of(const End& to, const End& from, size_t width, size_t height) {
+  CUDA_MEMCPY2D plan{};
+  plan.srcXInBytes = from.x_bytes;
+  plan.srcY = from.y;
+  plan.srcMemoryType = from.type;
+  plan.srcHost = from.memory;
+  plan.srcDevice = reinterpret_cast<CUdeviceptr>(from.memory);
+  plan.srcArray = from.array;
+  plan.srcPitch = from.pitch;
+  plan.dstXInBytes = to.x_bytes;
+  plan.dstY = to.y;
+  plan.dstMemoryType = to.type;
+  plan.dstHost = const_cast<void*>(to.memory);
+  plan.dstDevice = reinterpret_cast<CUdeviceptr>(to.memory);
+  plan.dstArray = to.array;
+  plan.dstPitch = to.pitch;
+  plan.WidthInBytes = width;
+  plan.Height = height;
+  return plan;
+}
+
+// A stream to copy in, or none: then the call waits.
+struct Order {
+  bool asynchronous = false;
+  cudaStream_t stream = nullptr;
+};
+
+cudaError_t copy_rectangle(const Driver& cu, const End& to, const End& from, size_t width,
+                           size_t height, const Order& order) {
+  if (width == 0 || height == 0) return cudaSuccess;
+  const CUDA_MEMCPY2D plan = plan_of(to, from, width, height);
+  return error_of(order.asynchronous ? cu.memcpy_2d_async(&plan, order.stream)
+                                     : cu.memcpy_2d_unaligned(&plan));
+}
+
+cudaError_t to_array(const End& array, const void* from, size_t pitch, size_t width, size_t height,
+                     cudaMemcpyKind kind, const Order& order) {
+  WITH_CONTEXT();
+  if (!to_symbol(kind)) return record(cudaErrorInvalidMemcpyDirection);
+  if (width > pitch && height > 1) return record(cudaErrorInvalidPitchValue);
+  const End memory{source_of(kind), from, std::max(pitch, width)};
+  return record(copy_rectangle(cu, array, memory, width, height, order));
+}
+
+cudaError_t from_array(void* to, size_t pitch, const End& array, size_t width, size_t height,
+                       cudaMemcpyKind kind, const Order& order) {
+  WITH_CONTEXT();
+  if (!from_symbol(kind)) return record(cudaErrorInvalidMemcpyDirection);
+  if (width > pitch && height > 1) return record(cudaErrorInvalidPitchValue);
+  const End memory{target_of(kind), to, std::max(pitch, width)};
+  return record(copy_rectangle(cu, memory, array, width, height, order));
+}
+
+// Calls copy(place in the array, offset in memory, width, height) for the rectangles that `bytes`
+// bytes fill one after the other, row after row of the array: what is left of the first row, whole
+// rows, the beginning of the last.
+template <class Copy>
+cudaError_t copy_run(End array, size_t bytes, Copy copy) {
+  WITH_CONTEXT();
   CUDA_ARRAY3D_DESCRIPTOR descriptor;
-  if (CUresult result = cu.array_3d_get_descriptor(&descriptor, array)) return error_of(result);
+  RETURN_IF_ERROR(cu.array_3d_get_descriptor(&descriptor, array.array));
   const size_t row_bytes = descriptor.Width * element_bytes(descriptor);
   const size_t rows = std::max<size_t>(1, descriptor.Height);
-  if (x_bytes >= row_bytes || y >= rows) return cudaErrorInvalidValue;
-  const size_t room = (rows - y) * row_bytes - x_bytes;
-  if (descriptor.Depth != 0 || bytes > room) return cudaErrorInvalidValue;
+  const bool inside = descriptor.Depth == 0 && array.x_bytes < row_bytes && array.y < rows &&
+                      bytes <= (rows - array.y) * row_bytes - array.x_bytes;
+  if (!inside) return record(cudaErrorInvalidValue);
   for (size_t done = 0; done < bytes;) {
-    const size_t left = bytes - done;
-    const size_t width = std::min(left, row_bytes - x_bytes);
+    const size_t left = bytes - done, width = std::min(left, row_bytes - array.x_bytes);
     const size_t height = width == row_bytes ? left / row_bytes : 1;
-    CUDA_MEMCPY2D plan{};
-    (into ? plan.dstMemoryType : plan.srcMemoryType) = CU_MEMORYTYPE_ARRAY;
-    (into ? plan.dstArray : plan.srcArray) = array;
-    (into ? plan.dstXInBytes : plan.srcXInBytes) = x_bytes;
-    (into ? plan.dstY : plan.srcY) = y;
-    (into ? plan.srcPitch : plan.dstPitch) = width;
-    plan.WidthInBytes = width;
-    plan.Height = height;
-    fill(&plan, done);
-    if (CUresult result = submit(cu, plan, asynchronous, stream)) return error_of(result);
+    if (cudaError_t error = copy(array, done, width, height)) return error;
     done += width * height;
-    y += height;
-    x_bytes = 0;
+    array.y += height;
+    array.x_bytes = 0;
   }
   return cudaSuccess;
 }
 
-cudaError_t run_to_array(cudaArray_t array, size_t x_bytes, size_t y, const void* from,
-                         size_t bytes, cudaMemcpyKind kind, bool asynchronous,
-                         cudaStream_t stream) {
-  WITH_CONTEXT();
-  if (!to_symbol(kind)) return record(cudaErrorInvalidMemcpyDirection);
-  return record(copy_run(cu, array, true, x_bytes, y, bytes, asynchronous, stream,
-                         [&](CUDA_MEMCPY2D* plan, size_t offset) {
-                           plan->srcMemoryType = source_of(kind);
-                           plan->srcHost = static_cast<const char*>(from) + offset;
-                           plan->srcDevice = reinterpret_cast<CUdeviceptr>(plan->srcHost);
-                         }));
+cudaError_t run_to_array(const End& array, const void* from, size_t bytes, cudaMemcpyKind kind,
+                         const Order& order) {
+  return copy_run(array, bytes, [&](const End& at, size_t offset, size_t width, size_t height) {
+    return to_array(at, static_cast<const char*>(from) + offset, width, width, height, kind, order);
+  });
 }
 
-cudaError_t run_from_array(void* to, cudaArray_t array, size_t x_bytes, size_t y, size_t bytes,
-                           cudaMemcpyKind kind, bool asynchronous, cudaStream_t stream) {
-  WITH_CONTEXT();
-  if (!from_symbol(kind)) return record(cudaErrorInvalidMemcpyDirection);
-  return record(copy_run(cu, array, false, x_bytes, y, bytes, asynchronous, stream,
-                         [&](CUDA_MEMCPY2D* plan, size_t offset) {
-                           plan->dstMemoryType = target_of(kind);
-                           plan->dstHost = static_cast<char*>(to) + offset;
-                           plan->dstDevice = reinterpret_cast<CUdeviceptr>(plan->dstHost);
-                         }));
-}
-
-cudaError_t box_to_array(cudaArray_t array, size_t x_bytes, size_t y, const void* from,
-                         size_t pitch, size_t width, size_t height, cudaMemcpyKind kind,
-                         bool asynchronous, cudaStream_t stream) {
-  WITH_CONTEXT();
-  if (!to_symbol(kind)) return record(cudaErrorInvalidMemcpyDirection);
-  if (width > pitch && height > 1) return record(cudaErrorInvalidPitchValue);
-  if (width == 0 || height == 0) return cudaSuccess;
-  CUDA_MEMCPY2D plan{};
-  plan.srcMemoryType = source_of(kind);
-  plan.srcHost = from;
-  plan.srcDevice = reinterpret_cast<CUdeviceptr>(from);
-  plan.srcPitch = std::max(pitch, width);
-  plan.dstMemoryType = CU_MEMORYTYPE_ARRAY;
-  plan.dstArray = array;
-  plan.dstXInBytes = x_bytes;
-  plan.dstY = y;
-  plan.WidthInBytes = width;
-  plan.Height = height;
-  return record(submit(cu, plan, asynchronous, stream));
-}
-
-cudaError_t box_from_array(void* to, size_t pitch, cudaArray_t array, size_t x_bytes, size_t y,
-                           size_t width, size_t height, cudaMemcpyKind kind, bool asynchronous,
-                           cudaStream_t stream) {
-  WITH_CONTEXT();
-  if (!from_symbol(kind)) return record(cudaErrorInvalidMemcpyDirection);
-  if (width > pitch && height > 1) return record(cudaErrorInvalidPitchValue);
-  if (width == 0 || height == 0) return cudaSuccess;
-  CUDA_MEMCPY2D plan{};
-  plan.srcMemoryType = CU_MEMORYTYPE_ARRAY;
-  plan.srcArray = array;
-  plan.srcXInBytes = x_bytes;
-  plan.srcY = y;
-  plan.dstMemoryType = target_of(kind);
-  plan.dstHost = to;
-  plan.dstDevice = reinterpret_cast<CUdeviceptr>(to);
-  plan.dstPitch = std::max(pitch, width);
-  plan.WidthInBytes = width;
-  plan.Height = height;
-  return record(submit(cu, plan, asynchronous, stream));
+cudaError_t run_from_array(void* to, const End& array, size_t bytes, cudaMemcpyKind kind,
+                           const Order& order) {
+  return copy_run(array, bytes, [&](const End& at, size_t offset, size_t width, size_t height) {
+    return from_array(static_cast<char*>(to) + offset, width, at, width, height, kind, order);
+  });
 }
 
 }  // namespace
 
 RUNTIME_API cudaMemcpy2DToArray(cudaArray_t array, size_t x_bytes, size_t y, const void* from,
                                 size_t pitch, size_t width, size_t height, cudaMemcpyKind kind) {
-  return box_to_array(array, x_bytes, y, from, pitch, width, height, kind, false, nullptr);
+  return to_array(in_array(array, x_bytes, y), from, pitch, width, height, kind, {});
 }
 RUNTIME_API cudaMemcpy2DToArrayAsync(cudaArray_t array, size_t x_bytes, size_t y, const void* from,
                                      size_t pitch, size_t width, size_t height, cudaMemcpyKind kind,
                                      cudaStream_t stream) {
-  return box_to_array(array, x_bytes, y, from, pitch, width, height, kind, true, stream);
+  return to_array(in_array(array, x_bytes, y), from, pitch, width, height, kind, {true, stream});
 }
 
 RUNTIME_API cudaMemcpy2DFromArray(void* to, size_t pitch, cudaArray_const_t array, size_t x_bytes,
                                   size_t y, size_t width, size_t height, cudaMemcpyKind kind) {
-  return box_from_array(to, pitch, array, x_bytes, y, width, height, kind, false, nullptr);
+  return from_array(to, pitch, in_array(array, x_bytes, y), width, height, kind, {});
 }
 RUNTIME_API cudaMemcpy2DFromArrayAsync(void* to, size_t pitch, cudaArray_const_t array,
                                        size_t x_bytes, size_t y, size_t width, size_t height,
                                        cudaMemcpyKind kind, cudaStream_t stream) {
-  return box_from_array(to, pitch, array, x_bytes, y, width, height, kind, true, stream);
+  return from_array(to, pitch, in_array(array, x_bytes, y), width, height, kind, {true, stream});
 }
 
 RUNTIME_API cudaMemcpyToArray(cudaArray_t array, size_t x_bytes, size_t y, const void* from,
                               size_t bytes, cudaMemcpyKind kind) {
-  return run_to_array(array, x_bytes, y, from, bytes, kind, false, nullptr);
+  return run_to_array(in_array(array, x_bytes, y), from, bytes, kind, {});
 }
 RUNTIME_API cudaMemcpyToArrayAsync(cudaArray_t array, size_t x_bytes, size_t y, const void* from,
                                    size_t bytes, cudaMemcpyKind kind, cudaStream_t stream) {
-  return run_to_array(array, x_bytes, y, from, bytes, kind, true, stream);
+  return run_to_array(in_array(array, x_bytes, y), from, bytes, kind, {true, stream});
 }
 
 RUNTIME_API cudaMemcpyFromArray(void* to, cudaArray_const_t array, size_t x_bytes, size_t y,
                                 size_t bytes, cudaMemcpyKind kind) {
-  return run_from_array(to, array, x_bytes, y, bytes, kind, false, nullptr);
+  return run_from_array(to, in_array(array, x_bytes, y), bytes, kind, {});
 }
 RUNTIME_API cudaMemcpyFromArrayAsync(void* to, cudaArray_const_t array, size_t x_bytes, size_t y,
                                      size_t bytes, cudaMemcpyKind kind, cudaStream_t stream) {
-  return run_from_array(to, array, x_bytes, y, bytes, kind, true, stream);
+  return run_from_array(to, in_array(array, x_bytes, y), bytes, kind, {true, stream});
 }
 
 RUNTIME_API cudaMemcpy2DArrayToArray(cudaArray_t to, size_t to_x_bytes, size_t to_y,
@@ -160,18 +158,8 @@ RUNTIME_API cudaMemcpy2DArrayToArray(cudaArray_t to, size_t to_x_bytes, size_t t
                                      size_t width, size_t height, cudaMemcpyKind kind) {
   WITH_CONTEXT();
   if (!between_arrays(kind)) return record(cudaErrorInvalidMemcpyDirection);
-  if (width == 0 || height == 0) return cudaSuccess;
-  CUDA_MEMCPY2D plan{};
-  plan.srcMemoryType = plan.dstMemoryType = CU_MEMORYTYPE_ARRAY;
-  plan.srcArray = from;
-  plan.srcXInBytes = from_x_bytes;
-  plan.srcY = from_y;
-  plan.dstArray = to;
-  plan.dstXInBytes = to_x_bytes;
-  plan.dstY = to_y;
-  plan.WidthInBytes = width;
-  plan.Height = height;
-  return record(cu.memcpy_2d_unaligned(&plan));
+  return record(copy_rectangle(cu, in_array(to, to_x_bytes, to_y),
+                               in_array(from, from_x_bytes, from_y), width, height, {}));
 }
 
 RUNTIME_API cudaMemcpyArrayToArray(cudaArray_t to, size_t to_x_bytes, size_t to_y,

@@ -16,3 +16,8 @@ RUNTIME_API cudaIpcOpenMemHandle(void** pointer, CUipcMemHandle handle, unsigned
   *pointer = reinterpret_cast<void*>(address);
   return cudaSuccess;
 }
+
+FORWARD(cudaIpcGetEventHandle, ipc_get_event_handle, (CUipcEventHandle * handle, cudaEvent_t event),
+        (handle, event))
+FORWARD(cudaIpcOpenEventHandle, ipc_open_event_handle,
+        (cudaEvent_t * event, CUipcEventHandle handle), (event, handle))
