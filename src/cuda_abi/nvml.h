@@ -79,6 +79,7 @@ typedef struct nvmlPciInfo_st {
 #define NVML_VALUE_NOT_AVAILABLE_ULL 0xFFFFFFFFFFFFFFFFull
 
 #include "cuda_abi/nvml_health.h"
+#include "cuda_abi/nvml_links.h"
 #include "cuda_abi/nvml_mig.h"
 
 const char* nvmlErrorString(nvmlReturn_t result);

@@ -12,6 +12,9 @@
 
 namespace lambent::emulated_node {
 
+// What an NVML function says that writes text into a buffer of the caller's.
+nvmlReturn_t put_text(const std::string& text, char* out, unsigned length);
+
 // Null outside nvmlInit and nvmlShutdown.
 std::shared_ptr<Node> nvml_node();
 
