@@ -45,8 +45,19 @@ bool Nvml::load(const std::string& path, std::string* error) {
   return error->empty();
 }
 
+namespace {
+std::string file(const char* in_data, const char* built) {
+  return data_path().empty() ? built : data_path() + "/" + in_data;
+}
+}  // namespace
+
+std::string host_module() { return file("kernels/host-x86_64.so", CONFORMANCE_HOST_MODULE); }
+std::string gpu_module() { return file("kernels/compute_80.ptx", CONFORMANCE_PTX_MODULE); }
+std::string outdated_module() { return file("outdated_kernel.so", CONFORMANCE_OUTDATED_MODULE); }
+std::string presets() { return file("presets", CONFORMANCE_PRESETS); }
+
 std::vector<char> kernel_image(std::string* why_not) {
-  std::string path = driver().emulated ? CONFORMANCE_HOST_MODULE : CONFORMANCE_PTX_MODULE;
+  std::string path = driver().emulated ? host_module() : gpu_module();
   std::ifstream file(path, std::ios::binary);
   if (!file) {
     *why_not = "no kernels for this driver at '" + path + "'";
@@ -67,9 +78,9 @@ bool Peer::start(const std::string& role) {
     dup2(out[1], 1);
     for (int fd : {in[0], in[1], out[0], out[1]}) close(fd);
     std::string role_flag = "--role=" + role, driver_flag = "--driver=" + driver_path(),
-                nvml_flag = "--nvml=" + nvml_path();
+                nvml_flag = "--nvml=" + nvml_path(), data_flag = "--data=" + data_path();
     execl("/proc/self/exe", "conformance_test", role_flag.c_str(), driver_flag.c_str(),
-          nvml_flag.c_str(), nullptr);
+          nvml_flag.c_str(), data_flag.c_str(), nullptr);
     _exit(127);
   }
   close(in[0]);

@@ -31,6 +31,15 @@ struct Nvml {
 Driver& driver();
 std::string driver_path();
 std::string nvml_path();
+// The folder of --data; empty: what is needed lies where it was built.
+std::string data_path();
+
+// Files that the cases need: the kernels for the host and for a GPU, a kernel of another version,
+// the configurations of nodes.
+std::string host_module();
+std::string gpu_module();
+std::string outdated_module();
+std::string presets();
 
 // The image of the test kernels in the form that this driver takes: a host ELF for the emulated
 // one, PTX for a GPU. Empty, with the reason, if there is none.

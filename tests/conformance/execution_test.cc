@@ -73,7 +73,7 @@ TEST_F(Cooperation, BlocksOfAGridWaitForEachOther) {
   EMULATOR_ONLY("the kernel is a host module");
   CUmodule by_hand;
   CUfunction meet;
-  OK(cu.module_load(&by_hand, CONFORMANCE_OUTDATED_MODULE));
+  OK(cu.module_load(&by_hand, outdated_module().c_str()));
   OK(cu.module_get_function(&meet, by_hand, "meet"));
   const unsigned blocks = 40;
   CUdeviceptr arrived = allocate(4), seen = allocate(4 * blocks);
@@ -92,7 +92,7 @@ TEST_F(Cooperation, AFaultFreesThoseWhoWait) {
   EMULATOR_ONLY("the kernel is a host module");
   CUmodule by_hand;
   CUfunction broken;
-  OK(cu.module_load(&by_hand, CONFORMANCE_OUTDATED_MODULE));
+  OK(cu.module_load(&by_hand, outdated_module().c_str()));
   OK(cu.module_get_function(&broken, by_hand, "break_meeting"));
   OK(cu.launch_cooperative_kernel(broken, 8, 1, 1, 32, 1, 1, 0, nullptr, nullptr));
   EXPECT_EQ(cu.ctx_synchronize(), CUDA_ERROR_ILLEGAL_ADDRESS);

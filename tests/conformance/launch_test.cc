@@ -71,7 +71,7 @@ TEST_F(Launch, ImagesAndNamesThatAreNotThereAreErrors) {
   EXPECT_EQ(cu.module_get_function(&none, module, "no_such_kernel"), CUDA_ERROR_NOT_FOUND);
   EMULATOR_ONLY("a real driver reads past a foreign image as it likes");
   CUmodule outdated, bad;
-  OK(cu.module_load(&outdated, CONFORMANCE_OUTDATED_MODULE));
+  OK(cu.module_load(&outdated, outdated_module().c_str()));
   EXPECT_EQ(cu.module_get_function(&none, outdated, "outdated"), CUDA_ERROR_INVALID_IMAGE);
   std::vector<char> garbage(128, 'x');
   EXPECT_EQ(cu.module_load_data(&bad, garbage.data()), CUDA_ERROR_INVALID_IMAGE);

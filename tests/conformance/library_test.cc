@@ -205,9 +205,9 @@ TEST_F(Images, GpuCodeWithoutHostCodeIsRefusedWithAdvice) {
 
 TEST_F(Images, GpuCodeRunsByTheHostCodeThatBelongsToTheProgram) {
   EMULATOR_ONLY("a GPU runs GPU code");
-  std::string folder = CONFORMANCE_HOST_MODULE;
+  std::string folder = host_module();
   folder.resize(folder.rfind('/'));
-  for (const std::string& setting : {std::string(CONFORMANCE_HOST_MODULE), folder}) {
+  for (const std::string& setting : {host_module(), folder}) {
     ASSERT_EQ(setenv("EMULATED_CUDA_KERNELS", (":/no/such/file:" + setting).c_str(), 1), 0);
     Peer peer;
     ASSERT_TRUE(peer.start("gpu_image"));

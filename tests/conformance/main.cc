@@ -1,4 +1,5 @@
-// conformance_test [--driver=PATH] [--nvml=PATH] [GoogleTest flags]
+// conformance_test [--driver=PATH] [--nvml=PATH] [--data=FOLDER] [GoogleTest flags]: the folder
+// holds kernels/, presets/ and outdated_kernel.so where the build that made them is not at hand.
 #include <gtest/gtest.h>
 
 #include <csignal>
@@ -11,6 +12,7 @@
 namespace {
 std::string g_driver_path = "libcuda.so.1";
 std::string g_nvml_path = "libnvidia-ml.so.1";
+std::string g_data_path;
 std::string g_role;
 
 bool take(const std::string& argument, const std::string& flag, std::string* value) {
@@ -23,6 +25,7 @@ bool take(const std::string& argument, const std::string& flag, std::string* val
 namespace lambent::conformance {
 std::string driver_path() { return g_driver_path; }
 std::string nvml_path() { return g_nvml_path; }
+std::string data_path() { return g_data_path; }
 Driver& driver() {
   static Driver* instance = new Driver;
   return *instance;
@@ -34,7 +37,7 @@ int main(int argc, char** argv) {
   signal(SIGPIPE, SIG_IGN);
   for (int i = 1; i < argc; i++) {
     take(argv[i], "--driver", &g_driver_path) || take(argv[i], "--nvml", &g_nvml_path) ||
-        take(argv[i], "--role", &g_role);
+        take(argv[i], "--data", &g_data_path) || take(argv[i], "--role", &g_role);
   }
   if (testing::GTEST_FLAG(list_tests)) return RUN_ALL_TESTS();
   auto& driver = lambent::conformance::driver();

@@ -44,7 +44,7 @@ class OwnNode {
         configuration_(path_ + ".toml"),
         node_("EMULATED_CUDA_NODE", path_),
         machine_("EMULATED_CUDA_CONFIG", configuration_) {
-    std::ifstream file(std::string(CONFORMANCE_PRESETS) + "/" + preset + ".toml");
+    std::ifstream file(presets() + "/" + preset + ".toml");
     std::stringstream content;
     content << file.rdbuf();
     std::string text = content.str();

@@ -28,14 +28,22 @@ install_packages() {
     --no-remove "${missing[@]}" >/dev/null
 }
 
-# python_packages FILE: a virtual environment in .venv with exactly these packages.
+# python_packages FILE...: a virtual environment in .venv with exactly these packages.
 python_packages() {
-  cmp -s "$1" .venv/installed.txt && return 0
+  local wanted
+  wanted="$(cat "$@")"
+  [ "$wanted" = "$(cat .venv/installed.txt 2>/dev/null)" ] && return 0
   say "installing Python packages into .venv"
   /usr/bin/python3 -m venv --clear .venv
-  .venv/bin/pip install --quiet --disable-pip-version-check -r "$1"
-  cp "$1" .venv/installed.txt
+  local file
+  for file in "$@"; do
+    .venv/bin/pip install --quiet --disable-pip-version-check --retries 5 -r "$file" || return 1
+  done
+  printf '%s\n' "$wanted" >.venv/installed.txt
 }
+
+# Whether a CUDA toolkit is installed; tests/programs/CMakeLists.txt looks in the same places.
+has_nvcc() { command -v nvcc >/dev/null || [ -x /usr/local/cuda/bin/nvcc ]; }
 
 # build [KIND] [targets...]: KIND is release (default), asan, tsan or fuzz; in build/KIND.
 build() {

@@ -1,0 +1,168 @@
+#!/usr/bin/env bash
+# ./dev gpu [--out FOLDER] [--quick] [--suites 'NAME...'] [--emulated]: the conformance suite against this machine's NVIDIA driver, and the constants of its
+# first device. Writes result.json, log.txt and one report for each suite into FOLDER ($OUT, else ./gpu-result). Builds only what is missing.
+# ./dev gpu --pack [FILE]: puts the programs, their libraries and this script into one archive (dist/lambent-gpu-tests.tar.gz), to be
+# unpacked on a machine that has nothing but the driver and run there: lambent-gpu-tests/gpu.sh.
+# --emulated runs the same against the emulated driver, whose times are modelled: it shows that the pack works, and says nothing of a GPU.
+set -euo pipefail
+here="$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)"
+suite_limit_s=300
+
+say() { printf '== %s\n' "$*" >&2; }
+die() { printf 'gpu: %s\n' "$*" >&2; exit 2; }
+
+# Sets where things are: in a pack beside this script, in the repository in build/release.
+find_programs() {
+  if [ -x "$here/bin/conformance_test" ]; then
+    conformance="$here/bin/conformance_test" bench="$here/bin/device_bench" emulated_library="$here/lib/emulated"
+    data="$here/data" kernels="$here/data/occupy"
+    export LD_LIBRARY_PATH="$here/lib${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}"
+    check_libc "$here/needs-glibc"
+    return
+  fi
+  root="$(cd "$here/../.." && pwd)"
+  cd "$root"
+  local build="${LAMBENT_PREFIX:-$root/build/release}"
+  conformance="$build/tests/conformance_test" bench="$build/bin/device_bench" emulated_library="$build/lib/emulated"
+  data="" kernels="$build/share/lambent/kernels/occupy"
+  if [ ! -x "$conformance" ] || [ ! -x "$bench" ] || [ ! -e "$kernels/manifest.json" ] || [ ! -e "$emulated_library/libcuda.so.1" ]; then
+    [ "$build" = "$root/build/release" ] || die "$build lacks the conformance suite or the device bench: build them there"
+    source tools/dev/common.sh
+    build release conformance_test conformance_kernels device_bench kernel_bundles emulated_cuda_driver emulated_cuda_nvml >&2
+  fi
+}
+
+# The pack brings every library but glibc, which must be as new as the one it was built with.
+check_libc() {
+  local needed has
+  needed="$(cat "$1")"
+  has="$(getconf GNU_LIBC_VERSION | cut -d' ' -f2)"
+  [ "$(printf '%s\n%s\n' "$needed" "$has" | sort -V | head -1)" = "$needed" ] ||
+    die "these programs need glibc $needed, this machine has $has: unpack them on Debian 12, Ubuntu 24.04 or newer"
+}
+
+pack() {
+  local archive="$1" target
+  case "$archive" in /*) ;; *) archive="$PWD/$archive" ;; esac
+  find_programs
+  [ -z "$data" ] || die "this is a pack already"
+  stage="$(mktemp -d)"
+  trap 'rm -rf "$stage"' EXIT
+  target="$stage/lambent-gpu-tests"
+  mkdir -p "$target/bin" "$target/lib/emulated" "$target/data"
+  cp "$here/gpu.sh" "$target/"
+  install -s "$conformance" "$bench" "$target/bin/"
+  install -s "$emulated_library/libcuda.so.1" "$emulated_library/libnvidia-ml.so.1" "$target/lib/emulated/"
+  cp -r "$emulated_library/presets" "$target/lib/emulated/"
+  cp -r "$emulated_library/presets" "$target/data/presets"
+  cp -r "$(dirname "$conformance")/conformance_kernels" "$target/data/kernels"
+  cp "$(dirname "$conformance")/conformance_outdated_kernel.so" "$target/data/outdated_kernel.so"
+  cp -r "$kernels" "$target/data/occupy"
+  # Everything that the programs load but what belongs to glibc and the driver, which must be the machine's own.
+  ldd "$target"/bin/* "$target"/lib/emulated/*.so.1 | awk '/=> \// {print $3}' | sort -u |
+    grep -vE '/(libc|libm|libdl|libpthread|librt|libresolv|ld-linux[^/]*|libcuda|libnvidia-ml)\.so' |
+    while read -r library; do cp -L "$library" "$target/lib/"; done
+  objdump -T "$target"/bin/* "$target"/lib/*.so* "$target"/lib/emulated/*.so.1 |
+    grep -o 'GLIBC_[0-9.]*' | sed 's/GLIBC_//' | sort -Vu | tail -1 >"$target/needs-glibc"
+  mkdir -p "$(dirname "$archive")"
+  tar -C "$stage" -czf "$archive" lambent-gpu-tests
+  say "$archive ($(du -h "$archive" | cut -f1)), needs glibc $(cat "$target/needs-glibc") and an NVIDIA driver"
+}
+
+# In JSON, between quotes.
+quoted() { printf '"%s"' "$(printf '%s' "$1" | tr -d '\000-\037' | sed 's/\\/\\\\/g; s/"/\\"/g')"; }
+# The lines of standard input as a JSON list of texts.
+list() {
+  local separator='' line
+  printf '['
+  while read -r line; do printf '%s' "$separator"; quoted "$line"; separator=', '; done
+  printf ']'
+}
+# count FILE WORD: the number that GoogleTest gives for WORD at the top of its report.
+count() { sed -n "s/^  \"$2\": \([0-9]*\),*$/\1/p" "$1" | head -1; }
+
+# One process for each suite: one that crashes or hangs takes no other with it.
+run_conformance() {
+  local suites suite report status flags=(--driver="$1" --nvml="$2")
+  [ -z "$data" ] || flags+=(--data="$data")
+  suites="$("$conformance" --gtest_list_tests | grep -v '^ ' | grep '\.$' | sed 's/\.$//')"
+  [ -z "$wanted" ] || suites="$wanted"
+  mkdir -p "$out/conformance"
+  : >"$out/ended.txt"
+  tests=0 failed=0 skipped=0
+  for suite in $suites; do
+    report="$out/conformance/$suite.json"
+    rm -f "$report"
+    status=0
+    timeout -k 10 "$suite_limit_s" "$conformance" "${flags[@]}" --gtest_filter="$suite.*" --gtest_color=no --gtest_output="json:$report" \
+      >"$out/conformance/$suite.txt" 2>&1 </dev/null || status=$?
+    cat "$out/conformance/$suite.txt" >>"$out/log.txt"
+    if [ ! -s "$report" ]; then
+      echo "$suite (status $status)" >>"$out/ended.txt"
+      say "$suite: ended with status $status and no report"
+      continue
+    fi
+    local failed_here skipped_here
+    failed_here="$(count "$report" failures)"
+    skipped_here="$(grep -c '^ *\[  SKIPPED \] [A-Za-z]*\.[A-Za-z]* (' "$out/conformance/$suite.txt" || true)"
+    tests=$((tests + $(count "$report" tests))) failed=$((failed + failed_here)) skipped=$((skipped + skipped_here))
+    say "$suite: $(count "$report" tests) cases, $failed_here failed, $skipped_here skipped"
+  done
+}
+
+run() {
+  find_programs
+  local driver=libcuda.so.1 nvml=libnvidia-ml.so.1
+  mkdir -p "$out"
+  out="$(cd "$out" && pwd)"
+  : >"$out/log.txt"
+  if [ "$emulated" = yes ]; then
+    scratch="$(mktemp -d /tmp/gpu_tests_XXXXXX)"
+    trap 'rm -rf "$scratch"' EXIT
+    driver="$emulated_library/libcuda.so.1" nvml="$emulated_library/libnvidia-ml.so.1"
+    export LD_LIBRARY_PATH="$emulated_library${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}"
+    export EMULATED_CUDA_NODE="$scratch/node" EMULATED_CUDA_CONFIG="${EMULATED_CUDA_CONFIG:-tiny}" EMULATED_CUDA_LOG="$scratch/refusals"
+  fi
+  { uname -a; nvidia-smi 2>&1 || true; } >>"$out/log.txt"
+  say "conformance"
+  run_conformance "$driver" "$nvml"
+  [ "$tests" -gt 0 ] || { tail -5 "$out/log.txt" >&2; die "no suite could run: is there an NVIDIA driver? The log is $out/log.txt"; }
+
+  say "device bench"
+  local bench_status=0 flags=(--image "$kernels/host-x86_64.so" --image "$kernels/sm_90.cubin" --image "$kernels/compute_80.ptx")
+  [ "$quick" = no ] || flags=(--quick "${flags[@]}")
+  # The constants of an emulated device are told with modelled time alone, by a node of their own.
+  [ "$emulated" = no ] || export EMULATED_CUDA_NODE="$scratch/bench" EMULATED_CUDA_LAUNCH_MODE=model EMULATED_CUDA_CONFIG=h200
+  timeout -k 10 "$suite_limit_s" "$bench" "${flags[@]}" >"$out/device.txt" 2>>"$out/log.txt" </dev/null || bench_status=$?
+  cat "$out/device.txt" >>"$out/log.txt"
+  local constants=null
+  [ "$bench_status" -ne 0 ] || constants="$(tail -1 "$out/device.txt")"
+
+  {
+    printf '{"name": "gpu", "emulated": %s,\n' "$([ "$emulated" = yes ] && echo true || echo false)"
+    [ "$emulated" = no ] || printf ' "note": "an emulated driver: every time is modelled, none is of a GPU",\n'
+    printf ' "conformance": {"cases": %d, "failed": %d, "skipped": %d,\n' "$tests" "$failed" "$skipped"
+    printf '  "failures": %s,\n' "$(grep -h '^\[  FAILED  \] .* (.* ms)$' "$out"/conformance/*.txt | sed 's/^\[  FAILED  \] //; s/ (.*//' | list)"
+    printf '  "skips": %s,\n' "$(awk '/^\[ RUN      \] /{name = $4} /: Skipped$/{getline reason; print name ": " reason}' "$out"/conformance/*.txt | list)"
+    printf '  "suites_without_report": %s},\n' "$(list <"$out/ended.txt")"
+    printf ' "device": %s}\n' "$constants"
+  } >"$out/result.json"
+  say "$tests cases, $failed failed, $skipped skipped, $(wc -l <"$out/ended.txt") suites without a report; $out/result.json"
+  [ "$failed" -eq 0 ] && [ ! -s "$out/ended.txt" ] && [ "$bench_status" -eq 0 ]
+}
+
+out="${OUT:-gpu-result}" quick=no emulated=no archive='' wanted=''
+while [ $# -gt 0 ]; do
+  case "$1" in
+    --out) out="${2:?--out needs a folder}"; shift 2 ;;
+    --quick) quick=yes; shift ;;
+    --emulated) emulated=yes; shift ;;
+    --suites) wanted="${2:?--suites needs names, as in 'Devices Memory'}"; shift 2 ;;
+    --pack)
+      archive=dist/lambent-gpu-tests.tar.gz; shift
+      if [ $# -gt 0 ]; then archive="$1"; shift; fi ;;
+    *) die "unknown argument '$1'; the beginning of $0 says what there is" ;;
+  esac
+done
+case "$out" in /*) ;; *) out="$PWD/$out" ;; esac
+if [ -n "$archive" ]; then pack "$archive"; else run; fi
