@@ -111,6 +111,9 @@ void Dispatcher::on(const FunctionRegistered& event) {
   flow.pending = pending;
   lane.pending += pending;
   lane.policy->flow_changed(view_of(lane), profile.id, now_);
+  if (!lane.fleet.could_ever_fit(flow.device_memory)) {
+    reject_queue(profile.id, too_large(flow.device_memory));
+  }
   for (Lane* each : {gpu_.get(), host_.get()}) {
     const std::vector<SandboxSlot> idle = each->fleet.idle_of(profile.id);
     for (const SandboxSlot slot : idle) {
@@ -129,10 +132,8 @@ void Dispatcher::on(const FunctionRemoved& event) {
   for (Lane* lane : {gpu_.get(), host_.get()}) {
     drop_planned(*lane, [&](const Sandbox& one) { return one.function == event.function; });
   }
-  for (InvocationSlot slot = invocations_.front(event.function); slot != kNoInvocation;
-       slot = invocations_.front(event.function)) {
-    reject_queued(slot, {ErrorCode::kNotFound, "the function was removed while this waited"});
-  }
+  reject_queue(event.function,
+               {ErrorCode::kNotFound, "the function was removed while this waited"});
   stop_idle(event.function, StopReason::kRetired);
   flows_[event.function.value].registered = false;
 }
@@ -148,9 +149,7 @@ std::optional<Error> Dispatcher::refusal_of(const InvocationSubmitted& event) co
     return Error{ErrorCode::kUnavailable, "the worker is stopping; send this to another one"};
   }
   if (!lane_of(event.function).fleet.could_ever_fit(flow.device_memory)) {
-    return Error{ErrorCode::kFailedPrecondition, "the function asks for " +
-                                                     to_string(flow.device_memory) +
-                                                     " of device memory and no GPU here has that"};
+    return too_large(flow.device_memory);
   }
   if (flow.pending >= options_.queued_per_function) {
     return Error{ErrorCode::kResourceExhausted,

@@ -121,6 +121,7 @@ class Dispatcher {
   std::optional<Error> refusal_of(const InvocationSubmitted& event) const;
   void reject_now(InvocationId id, Error error);
   void reject_queued(InvocationSlot invocation, Error error);
+  void reject_queue(FunctionId function, const Error& error);
   void leave_queue(InvocationSlot invocation);
   void complete(InvocationSlot invocation, Outcome outcome, std::optional<Error> error,
                 std::string error_type);

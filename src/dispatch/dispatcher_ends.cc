@@ -31,6 +31,13 @@ void Dispatcher::reject_queued(InvocationSlot slot, Error error) {
   invocations_.remove(slot);
 }
 
+void Dispatcher::reject_queue(FunctionId function, const Error& error) {
+  for (InvocationSlot slot = invocations_.front(function); slot != kNoInvocation;
+       slot = invocations_.front(function)) {
+    reject_queued(slot, error);
+  }
+}
+
 void Dispatcher::leave_queue(InvocationSlot slot) {
   const FunctionId function = invocations_[slot].function;
   Flow& flow = flows_[function.value];

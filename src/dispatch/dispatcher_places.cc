@@ -16,6 +16,7 @@ using scheduling::SandboxState;
 // wait.
 void Dispatcher::return_to_queue(Lane& lane, SandboxSlot sandbox) {
   const InvocationSlot slot = lane.fleet.sandbox(sandbox).invocation;
+  const bool waited_for_place = lane.fleet.sandbox(sandbox).state == SandboxState::kPlanned;
   lane.fleet.unassign(sandbox);
   PendingInvocation& invocation = invocations_[slot];
   const FunctionId function = invocation.function;
@@ -29,7 +30,7 @@ void Dispatcher::return_to_queue(Lane& lane, SandboxSlot sandbox) {
   invocations_.put_back(function, slot);
   if (invocation.asynchronous) {
     invocation_deadlines_.erase(slot);
-  } else {
+  } else if (!waited_for_place) {
     // A whole wait anew: the time that went into a start was no waiting.
     invocation_deadlines_.put(slot, now_ + options_.longest_wait);
   }
@@ -44,6 +45,8 @@ void Dispatcher::return_to_queue(Lane& lane, SandboxSlot sandbox) {
   queue_lane.policy->flow_changed(view_of(queue_lane), function, now_);
   if (!flow.registered) {
     reject_queued(slot, {ErrorCode::kNotFound, "the function was removed while this waited"});
+  } else if (!queue_lane.fleet.could_ever_fit(flow.device_memory)) {
+    reject_queued(slot, too_large(flow.device_memory));
   } else if (draining_ && !invocation.asynchronous) {
     reject_queued(slot, {ErrorCode::kUnavailable, "the worker is stopping"});
   }
@@ -62,9 +65,12 @@ void Dispatcher::drop_planned(Lane& lane, const std::function<bool(const Sandbox
   }
 }
 
-// Whether another process of the same function may take over what this one holds.
+// Whether another process of the same function may take over what this one holds. One that ran
+// holds a token, which a start must not have where starts have slots of their own.
 bool Dispatcher::place_stands(const Lane& lane, const Sandbox& sandbox) const {
   const scheduling::Flow& flow = flows_[sandbox.function.value];
+  const bool outside = lane.fleet.options().starts_outside_tokens > 0;
+  if (outside && sandbox.holds != Sandbox::Holds::kStartSlot) return false;
   return flow.revision == sandbox.revision && flow.device_memory == sandbox.memory &&
          lane.fleet.devices()[sandbox.device].healthy;
 }
@@ -73,17 +79,21 @@ bool Dispatcher::place_stands(const Lane& lane, const Sandbox& sandbox) const {
 // go on waiting for that alone.
 void Dispatcher::stop_hangs(Lane& lane, SandboxSlot slot) {
   drop_planned(lane, [](const Sandbox&) { return true; });
-  const Sandbox& sandbox = lane.fleet.sandbox(slot);
-  if (sandbox.holds == Sandbox::Holds::kToken) {
-    const std::vector<SandboxSlot> ready = lane.ready;
-    for (const SandboxSlot waiting : ready) {
-      if (lane.fleet.sandbox(waiting).device != sandbox.device) continue;
-      std::erase(lane.ready, waiting);
-      return_to_queue(lane, waiting);
-      after_run(lane, waiting);
-    }
-  }
   lane.fleet.keep_counting(slot);
+  // Ready ones that wait for a token go too where only such sandboxes hold any.
+  const uint32_t device = lane.fleet.sandbox(slot).device;
+  const std::vector<SandboxSlot>& all = lane.fleet.all();
+  const bool stuck = std::all_of(all.begin(), all.end(), [&](SandboxSlot each) {
+    const Sandbox& sandbox = lane.fleet.sandbox(each);
+    return sandbox.device != device || sandbox.holds != Sandbox::Holds::kToken || sandbox.hangs;
+  });
+  const std::vector<SandboxSlot> ready = lane.ready;
+  for (const SandboxSlot waiting : ready) {
+    if (!stuck || lane.fleet.sandbox(waiting).device != device) continue;
+    std::erase(lane.ready, waiting);
+    return_to_queue(lane, waiting);
+    stop_sandbox(lane, waiting, StopReason::kEvicted);
+  }
 }
 
 // What sandboxes had on the device is gone, and no call of theirs will succeed again. Idle and

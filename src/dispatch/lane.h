@@ -14,6 +14,12 @@ namespace lambent::dispatch {
 // The one error type that is the platform's fault; all others are the function's.
 constexpr std::string_view kPlatformFailure = "Sandbox.Failure";
 
+// What an invocation is told that can never run, for no device is large enough.
+inline Error too_large(Bytes device_memory) {
+  return {ErrorCode::kFailedPrecondition, "the function asks for " + to_string(device_memory) +
+                                              " of device memory and no GPU here has that"};
+}
+
 struct Dispatcher::Lane {
   Lane(scheduling::FleetOptions options, std::unique_ptr<scheduling::Policy> order)
       : fleet(std::move(options)), policy(std::move(order)) {}

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "scheduling/first_that_fits.h"
+
 namespace lambent::scheduling {
 
 void BatchPolicy::flow_changed(const View& view, FunctionId function, Instant) {
@@ -33,12 +35,12 @@ void BatchPolicy::finished(const View& view, FunctionId function, Instant) {
 }
 
 Decision BatchPolicy::decide(const View& view, Instant) {
-  const bool continues = !continuing_.empty();
-  if (!continues && by_arrival_.empty()) return Decision::nothing(WaitReason::kConcurrencyLimit);
-  const FunctionId function{continues ? continuing_.top() : by_arrival_.top()};
-  const PlaceOrReason found = view.fleet.find_place(function, view.flow(function), false);
-  if (!found.place) return Decision::nothing(found.reason);
-  return Decision::to(function, *found.place);
+  WaitReason reason = WaitReason::kConcurrencyLimit;
+  bool idle_devices_only = false;
+  if (const auto next = first_that_fits(view, continuing_, idle_devices_only, reason)) return *next;
+  if (!continuing_.empty() && !idle_devices_only) return Decision::nothing(reason);
+  const auto first = first_that_fits(view, by_arrival_, idle_devices_only, reason);
+  return first ? *first : Decision::nothing(reason);
 }
 
 WaitReason BatchPolicy::why_waiting(const View& view, FunctionId function) const {

@@ -1,5 +1,7 @@
 #include "scheduling/fcfs.h"
 
+#include "scheduling/first_that_fits.h"
+
 namespace lambent::scheduling {
 
 void FcfsPolicy::flow_changed(const View& view, FunctionId function, Instant) {
@@ -23,10 +25,10 @@ void FcfsPolicy::finished(const View& view, FunctionId function, Instant now) {
 
 Decision FcfsPolicy::decide(const View& view, Instant) {
   if (by_arrival_.empty()) return Decision::nothing(WaitReason::kConcurrencyLimit);
-  const FunctionId function{by_arrival_.top()};
-  const PlaceOrReason found = view.fleet.find_place(function, view.flow(function), false);
-  if (!found.place) return Decision::nothing(found.reason);
-  return Decision::to(function, *found.place);
+  WaitReason reason = WaitReason::kNone;
+  bool idle_devices_only = false;
+  const auto decision = first_that_fits(view, by_arrival_, idle_devices_only, reason);
+  return decision ? *decision : Decision::nothing(reason);
 }
 
 WaitReason FcfsPolicy::why_waiting(const View& view, FunctionId function) const {

@@ -1,0 +1,38 @@
+// first_that_fits: the decision of policies that take functions in a fixed order. Pure; used by the
+// baselines.
+#pragma once
+
+#include <optional>
+#include <vector>
+
+#include "scheduling/indexed_heap.h"
+#include "scheduling/policy.h"
+
+namespace lambent::scheduling {
+
+// Whoever is first goes first, and holds up the others while there is no place for it. But a device
+// with nothing to do takes the next one that fits there: the first could not run on it in any case.
+// `reason` is set to what holds up the first, and only then does `idle_devices_only` become true.
+inline std::optional<Decision> first_that_fits(const View& view, IndexedHeap<uint64_t>& order,
+                                               bool& idle_devices_only, WaitReason& reason) {
+  std::optional<Decision> decision;
+  std::vector<std::pair<uint32_t, uint64_t>> passed_over;
+  while (!order.empty()) {
+    const FunctionId function{order.top()};
+    const PlaceOrReason found =
+        view.fleet.find_place(function, view.flow(function), idle_devices_only);
+    if (found.place) {
+      decision = Decision::to(function, *found.place);
+      break;
+    }
+    if (!idle_devices_only) reason = found.reason;
+    if (!view.fleet.any_device_idle()) break;
+    idle_devices_only = true;
+    passed_over.emplace_back(order.top(), order.top_key());
+    order.pop();
+  }
+  for (const auto& [function, key] : passed_over) order.put(function, key);
+  return decision;
+}
+
+}  // namespace lambent::scheduling
