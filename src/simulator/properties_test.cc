@@ -6,6 +6,7 @@
 #include <set>
 
 #include "scheduling/make_policy.h"
+#include "simulator/invariants.h"
 #include "simulator/random_world.h"
 #include "simulator/scan_mqfq.h"
 
@@ -86,10 +87,19 @@ TEST_P(EveryPolicy, GivesOneOutcomeToEachInvocationAndExceedsNoLimitWhateverGoes
                             EXPECT_GE(outcome.phases.queue.count(), 0);
                             EXPECT_GE(outcome.phases.sandbox.count(), 0);
                           });
-    simulation.observe([&](const Event&, Instant, const std::vector<Action>&) {
+    InvariantOptions limits{.limits = world.options.dispatch};
+    if (GetParam().starts_with("mqfq")) limits.over_run = some_options(seed).mqfq.over_run;
+    limits.one_batch_per_function = GetParam() == "batch";
+    Invariants invariants(simulation.dispatcher(), limits);
+    for (const FunctionModel& function : world.options.functions) {
+      invariants.check(dispatch::FunctionRegistered{function.profile}, Instant(), {});
+    }
+    simulation.observe([&](const Event& event, Instant now, const std::vector<Action>& actions) {
       expect_nothing_over_its_limit(simulation.dispatcher());
+      invariants.check(event, now, actions);
     });
     simulation.run(arrivals_from(world.arrivals));
+    EXPECT_FALSE(invariants.violation()) << invariants.violation()->what;
     EXPECT_EQ(finished.size(), world.arrivals.size());
     EXPECT_EQ(simulation.dispatcher().queued(), 0u);
     EXPECT_EQ(simulation.dispatcher().in_flight(), 0u);

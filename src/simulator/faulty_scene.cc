@@ -1,0 +1,94 @@
+#include "simulator/faulty_scene.h"
+
+#include <algorithm>
+
+namespace lambent::simulator {
+namespace {
+
+scheduling::FleetOptions make_fleet(Random& random) {
+  scheduling::FleetOptions fleet;
+  const uint64_t devices = between(random, 1, 4);
+  for (uint32_t i = 1; i <= devices; ++i) {
+    fleet.devices.push_back({.id = DeviceId{i},
+                             .memory = Bytes::gib(between(random, 8, 16)),
+                             .tokens = static_cast<unsigned>(between(random, 1, 4)),
+                             .contexts = static_cast<unsigned>(between(random, 2, 12))});
+    if (random.below(4) == 0) {
+      fleet.devices.back().by_utilisation =
+          scheduling::UtilisationOptions{0.5 + random.uniform() / 2, 3};
+    }
+  }
+  fleet.most_sandboxes = static_cast<unsigned>(between(random, 2, 16));
+  fleet.memory_rule = random.below(2) == 0 ? scheduling::MemoryRule::kEverySandbox
+                                           : scheduling::MemoryRule::kRunningOnly;
+  fleet.eviction = random.below(2) == 0 ? scheduling::EvictionRule::kCostAware
+                                        : scheduling::EvictionRule::kLeastRecentlyUsed;
+  if (random.below(4) == 0) {
+    fleet.starts_outside_tokens = static_cast<unsigned>(between(random, 1, 2));
+  }
+  return fleet;
+}
+
+}  // namespace
+
+void draw_profile(Random& random, dispatch::FunctionProfile& profile) {
+  profile.weight = random.below(3) == 0 ? 0.5 + 2 * random.uniform() : 1;
+  profile.max_concurrency = random.below(3) == 0 ? static_cast<unsigned>(between(random, 2, 4)) : 1;
+  // Some use no GPU, a few want more than any has.
+  const uint64_t kind = random.below(20);
+  profile.device_memory = kind < 3   ? Bytes(0)
+                          : kind < 4 ? Bytes::gib(20)
+                                     : Bytes::mib(between(random, 100, 8000));
+  profile.timeout = milliseconds(between(random, 1000, 20'000));
+}
+
+FaultyScene make_faulty_scene(uint64_t seed) {
+  SeededRandom random(seed);
+  FaultyScene scene;
+  dispatch::DispatchOptions& dispatch = scene.dispatch;
+  dispatch.fleet = make_fleet(random);
+  dispatch.host_concurrency = static_cast<unsigned>(between(random, 1, 4));
+  dispatch.host_sandboxes = static_cast<unsigned>(between(random, 1, 8));
+  dispatch.queued_per_function = between(random, 3, 60);
+  dispatch.queued_invocations = between(random, 10, 200);
+  dispatch.longest_wait = seconds(between(random, 5, 200));
+  dispatch.init_timeout = seconds(between(random, 2, 20));
+  dispatch.keep_alive = seconds(between(random, 3, 100));
+  dispatch.stop_timeout = seconds(between(random, 1, 40));
+  dispatch.start_retries = static_cast<unsigned>(random.below(3));
+
+  const auto policies = scheduling::policy_names();
+  // Half of all worlds have the policy that people use.
+  scene.policy = random.below(2) == 0 ? "mqfq-sticky" : policies[random.below(policies.size())];
+  scheduling::MqfqOptions& mqfq = scene.policy_options.mqfq;
+  mqfq.over_run = seconds(between(random, 1, 20));
+  mqfq.order = random.below(2) == 0 ? scheduling::CandidateOrder::kInFlightFirst
+                                    : scheduling::CandidateOrder::kLengthFirst;
+  mqfq.duplicates_last = random.below(4) != 0;
+  scene.policy_options.fcfs_moves_off_after_run = random.below(2) == 0;
+
+  const uint64_t functions = between(random, 1, 14);
+  for (uint32_t i = 1; i <= functions; ++i) {
+    FaultyScene::Function function;
+    function.profile.id = FunctionId{i};
+    function.profile.tenant = TenantId{1};
+    draw_profile(random, function.profile);
+    function.execution = milliseconds(between(random, 5, 3000));
+    function.start = milliseconds(between(random, 5, 3000));
+    scene.functions.push_back(function);
+  }
+  const uint64_t arrivals = between(random, 30, 300);
+  const Duration most_gap = milliseconds(between(random, 50, 3000));
+  Instant at{};
+  for (uint64_t i = 0; i < arrivals; ++i) {
+    // Bursts at one instant, and gaps.
+    if (random.below(3) != 0) at += up_to(random, most_gap);
+    const uint64_t function =
+        std::min(between(random, 1, functions), between(random, 1, functions));
+    scene.arrivals.push_back(
+        {at, FunctionId{static_cast<uint32_t>(function)}, random.below(6) == 0});
+  }
+  return scene;
+}
+
+}  // namespace lambent::simulator

@@ -1,0 +1,53 @@
+#include "simulator/faulty_world.h"
+
+#include <gtest/gtest.h>
+
+namespace lambent::simulator {
+namespace {
+
+TEST(FaultyWorld, HoldsEveryInvariantAndHasEveryKindOfFault) {
+  FaultCounts faults{};
+  uint64_t returned = 0;
+  for (uint64_t seed = 1; seed <= 500; ++seed) {
+    const FaultyWorldResult result = run_faulty_world({.seed = seed, .trace_length = 5});
+    ASSERT_FALSE(result.violation) << "seed " << seed << ": " << result.violation->what
+                                   << "; replay it with ./dev soak --replay " << seed;
+    for (size_t i = 0; i < kFaults; ++i) faults[i] += result.faults[i];
+    returned += result.counters.returned;
+  }
+  for (size_t i = 0; i < kFaults; ++i) {
+    EXPECT_GT(faults[i], 0u) << name_of(static_cast<Fault>(i)) << " never happened";
+  }
+  EXPECT_GT(returned, 0u);
+}
+
+TEST(FaultyWorld, IsTheSameForTheSameSeed) {
+  for (uint64_t seed = 1; seed <= 20; ++seed) {
+    const auto once = run_faulty_world({.seed = seed, .trace_length = 3});
+    const auto again = run_faulty_world({.seed = seed, .trace_length = 3});
+    EXPECT_EQ(once.log_hash, again.log_hash);
+    EXPECT_EQ(once.trace, again.trace);
+  }
+  EXPECT_NE(run_faulty_world({.seed = 1}).log_hash, run_faulty_world({.seed = 2}).log_hash);
+}
+
+TEST(FaultyWorld, LeavesOutWhatItIsToldTo) {
+  FaultyWorldOptions options{.most_arrivals = 40};
+  options.without.fill(true);
+  for (options.seed = 1; options.seed <= 20; ++options.seed) {
+    const auto result = run_faulty_world(options);
+    EXPECT_EQ(result.faults, FaultCounts{});
+    EXPECT_LE(result.arrivals, 40u);
+    EXPECT_FALSE(result.violation);
+  }
+}
+
+TEST(Fault, HasANameOfItsOwn) {
+  for (size_t i = 0; i < kFaults; ++i) {
+    EXPECT_EQ(fault_from_name(name_of(static_cast<Fault>(i))), static_cast<Fault>(i));
+  }
+  EXPECT_EQ(fault_from_name("gravity"), std::nullopt);
+}
+
+}  // namespace
+}  // namespace lambent::simulator

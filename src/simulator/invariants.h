@@ -1,0 +1,169 @@
+// Invariants: what must hold of a Dispatcher after every event, whatever goes wrong around it. Told
+// of each event with its actions by the soak test and by property tests, on the thread that drives
+// the dispatcher.
+#pragma once
+
+#include <map>
+#include <optional>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "dispatch/dispatcher.h"
+
+namespace lambent::simulator {
+
+enum class Invariant {
+  kMemory,            // no device holds more than it has
+  kTokens,            // no more at work on a device than D, nor more starts than start slots
+  kPool,              // no more sandboxes than contexts and the pool allow
+  kStartSandbox,      // a new sandbox, of a function that exists as it is now, on a healthy device
+  kStartInvocation,   // into a living, ready sandbox of its function; once
+  kStopSandbox,       // one that exists and was not stopped before
+  kOneOutcome,        // exactly one outcome for each submitted invocation, none for others
+  kTrueOutcome,       // success only of what the handler finished; phases that add up
+  kQueues,            // no queue beyond its limit
+  kVirtualTime,       // the global one never goes back and is the least of those at work
+  kOverRun,           // nobody is served further than T ahead, unless counted as conserving
+  kWorkConservation,  // no device idles while an invocation that fits and may run waits
+  kEndlessWait,       // every wait, start, run and rest has an end
+  kTimers,            // no timer in the past, none too late for what it is to end
+  kAccounts,          // the fleet's books agree with what was started and what is gone
+  kNothingLeft,       // at the end nothing is held
+};
+constexpr size_t kInvariants = static_cast<size_t>(Invariant::kNothingLeft) + 1;
+std::string_view name_of(Invariant invariant);
+
+struct Violation {
+  Invariant invariant = Invariant::kMemory;
+  std::string what;
+};
+
+struct InvariantOptions {
+  // The limits to hold the dispatcher to: those that it was made with.
+  dispatch::DispatchOptions limits;
+  // T of a policy with virtual times; unset: the policy has none.
+  std::optional<Duration> over_run;
+  // Whether a function has one batch at a time, whatever its max_concurrency.
+  bool one_batch_per_function = false;
+  // What costs a look at everything that exists is looked at every so many events.
+  unsigned scan_period = 16;
+};
+
+// Keeps accounts of its own, from events and actions alone, so that an error in dispatch's or the
+// fleet's books shows. Costs a few look-ups per event, and the scans.
+class Invariants {
+ public:
+  // `dispatcher` outlives it and has had no event yet.
+  Invariants(const dispatch::Dispatcher& dispatcher, InvariantOptions options);
+
+  // After every event, with exactly the actions that it led to.
+  void check(const dispatch::Event& event, Instant now,
+             const std::vector<dispatch::Action>& actions);
+  // When nothing is left to happen: every sandbox that was stopped is gone, every timer has fired.
+  void check_at_rest();
+
+  // The first that was found; nothing is checked from there on.
+  const std::optional<Violation>& violation() const { return violation_; }
+  uint64_t events() const { return events_; }
+
+ private:
+  enum class State { kStarting, kReady, kBusy, kIdle, kStopping };
+  // A sandbox from StartSandbox until SandboxExited.
+  struct Process {
+    FunctionId function;
+    uint64_t revision = 0;
+    uint32_t device = 0;
+    Bytes memory;
+    State state = State::kStarting;
+    bool holds_memory = false, holds_token = false, holds_slot = false;
+    InvocationId invocation;  // while busy
+    Duration start_limit{};
+    Instant since{};
+  };
+  // An invocation from InvocationSubmitted until CompleteInvocation.
+  struct Live {
+    FunctionId function;
+    bool asynchronous = false;
+    Instant submitted{};
+    Instant waiting_since{};
+    bool running = false;
+    SandboxId sandbox;
+    Instant run_limit = kNever;
+  };
+  struct Function {
+    bool registered = false;
+    dispatch::FunctionProfile profile;
+    unsigned waiting = 0;             // invocations that do not run
+    unsigned starting = 0, busy = 0;  // processes
+    Duration lost_patience{};         // see check_patience
+  };
+  struct Device {
+    bool known = false, healthy = true;
+    scheduling::DeviceOptions options;
+    Bytes memory, occupied;
+    unsigned tokens = 0, slots = 0, processes = 0;
+  };
+
+  // What the world told (invariants.cc).
+  void see(const dispatch::FunctionRegistered& event);
+  void see(const dispatch::FunctionRemoved& event);
+  void see(const dispatch::InvocationSubmitted& event);
+  void see(const dispatch::InvocationCancelled&) {}
+  void see(const dispatch::SandboxReady& event);
+  void see(const dispatch::SandboxExited& event);
+  void see(const dispatch::InvocationFinished& event);
+  void see(const dispatch::DeviceReading& event);
+  void see(const dispatch::TimerFired&);
+  void see(const dispatch::DrainStarted&) { draining_ = true; }
+  // What dispatch wants.
+  void see(const dispatch::StartSandbox& action);
+  void see(const dispatch::StartInvocation& action);
+  void see(const dispatch::StopSandbox& action);
+  void see(const dispatch::CompleteInvocation& action);
+  void see(const dispatch::WakeAt& action);
+  void settle();
+  void check_limits();
+  void check_queues(const dispatch::Event& event);
+
+  void change(Process& process, State state);
+  void hold(Process& process) const;
+  void count(const Process& process, int by);
+  void wait_anew(FunctionId function);
+  Function& function(FunctionId id);
+
+  // Looks at all there is (invariants_scans.cc).
+  void scan();
+  void check_virtual_times();
+  void check_conservation();
+  void check_patience();
+  void check_deadlines(bool after_timer);
+  void check_accounts();
+
+  void violate(Invariant invariant, std::string what);
+
+  const dispatch::Dispatcher& dispatcher_;
+  InvariantOptions options_;
+  std::optional<Violation> violation_;
+  uint64_t events_ = 0;
+  Instant now_{};
+  Instant before_{};  // when the event before was
+  Instant armed_ = kNever;
+  bool timer_fired_ = false;
+  bool draining_ = false;
+  std::vector<bool> used_;           // by SandboxId
+  std::vector<Function> functions_;  // by FunctionId
+  std::vector<Device> devices_;      // by DeviceId; the host is the first
+  unsigned gpu_processes_ = 0;
+  std::unordered_map<SandboxId, Process> processes_;
+  std::unordered_map<InvocationId, Live> live_;
+  // Of the event at hand: what must get its outcome, how, and sandboxes whose invocation is over.
+  std::optional<InvocationId> must_complete_;
+  std::optional<bool> handler_succeeded_;
+  std::vector<SandboxId> answered_;
+  Duration global_{};
+  uint64_t conserving_ = 0;
+  std::vector<Duration> virtual_times_;
+};
+
+}  // namespace lambent::simulator

@@ -1,0 +1,202 @@
+// The part of Invariants that looks at all there is: virtual times, idle devices, deadlines, books.
+#include <algorithm>
+
+#include "simulator/invariants.h"
+
+namespace lambent::simulator {
+
+namespace {
+
+std::string in_seconds(Duration duration) { return std::to_string(to_seconds(duration)) + " s"; }
+
+}  // namespace
+
+void Invariants::scan() {
+  check_deadlines(false);
+  check_accounts();
+}
+
+void Invariants::check_virtual_times() {
+  if (!options_.over_run) return;
+  const scheduling::Policy& policy = dispatcher_.policy();
+  const Duration global = policy.global_virtual_time();
+  if (global < global_) {
+    violate(Invariant::kVirtualTime, "global virtual time went back from " + in_seconds(global_) +
+                                         " to " + in_seconds(global));
+  }
+  global_ = global;
+  virtual_times_.resize(dispatcher_.flows().size());
+  uint64_t beyond = 0;
+  Duration least = Duration::max();
+  bool some_unknown = false;
+  for (uint32_t f = 0; f < virtual_times_.size(); ++f) {
+    const scheduling::Flow& flow = dispatcher_.flows()[f];
+    if (flow.device_memory.count == 0) continue;
+    const Duration time = dispatcher_.standing(FunctionId{f}, now_).virtual_time;
+    // An event dispatches a flow at most a few times; the last one began within T of the global
+    // time at most, and global time only grows, or it was counted.
+    if (time > virtual_times_[f] && virtual_times_[f] > global + *options_.over_run) ++beyond;
+    virtual_times_[f] = time;
+    if (!flow.has_work()) continue;
+    some_unknown = some_unknown || !flow.registered;
+    if (flow.registered) least = std::min(least, time);
+  }
+  const uint64_t conserving = policy.conserving_dispatches();
+  if (beyond > conserving - conserving_) {
+    violate(Invariant::kOverRun, "a flow was served more than T ahead of the others");
+  }
+  conserving_ = conserving;
+  if (least == Duration::max()) return;
+  if (global > least || (global < least && !some_unknown)) {
+    violate(Invariant::kVirtualTime, "global virtual time is " + in_seconds(global) +
+                                         ", the least of those at work " + in_seconds(least));
+  }
+}
+
+// By dispatch's own idea of what fits where.
+void Invariants::check_conservation() {
+  if (draining_ || !dispatcher_.fleet().any_device_idle()) return;
+  for (uint32_t f = 0; f < dispatcher_.flows().size(); ++f) {
+    const scheduling::Flow& flow = dispatcher_.flows()[f];
+    if (flow.pending == 0 || flow.device_memory.count == 0) continue;
+    if (flow.in_flight >= (options_.one_batch_per_function ? 1 : flow.max_concurrency)) continue;
+    if (!dispatcher_.fleet().find_place(FunctionId{f}, flow, true).place) continue;
+    violate(Invariant::kWorkConservation,
+            "function " + std::to_string(f) + " waits and fits on a device with nothing to do");
+  }
+}
+
+// By our own accounts alone: beside a healthy device without a single sandbox nothing that fits on
+// it waits for longer than a stop may take. Time counts second by second, so that a clock that
+// jumps does not take the dispatcher's chance to act.
+void Invariants::check_patience() {
+  if (draining_ || gpu_processes_ >= options_.limits.fleet.most_sandboxes) {
+    for (Function& known : functions_) known.lost_patience = Duration(0);
+    return;
+  }
+  Bytes most;
+  for (size_t i = 1; i < devices_.size(); ++i) {
+    const Device& device = devices_[i];
+    if (device.known && device.healthy && device.processes == 0 && device.options.contexts > 0) {
+      most = std::max(most, device.options.memory);
+    }
+  }
+  for (uint32_t f = 0; f < functions_.size(); ++f) {
+    Function& known = functions_[f];
+    const unsigned at_work = known.starting + known.busy;
+    const unsigned limit =
+        options_.one_batch_per_function ? 1 : std::max(1U, known.profile.max_concurrency);
+    const bool could_start = known.registered && known.waiting > known.starting &&
+                             at_work < limit && known.profile.device_memory.count > 0 &&
+                             known.profile.device_memory <= most;
+    if (!could_start) {
+      known.lost_patience = Duration(0);
+      continue;
+    }
+    known.lost_patience += std::min<Duration>(now_ - before_, seconds(1));
+    if (known.lost_patience > options_.limits.stop_timeout + seconds(60)) {
+      violate(Invariant::kEndlessWait,
+              "function " + std::to_string(f) + " waits while a device that it fits on is empty");
+    }
+  }
+}
+
+// After a timer: what should have ended by now has. At any other time: a timer is set for what is
+// to end first.
+void Invariants::check_deadlines(bool after_timer) {
+  const auto hold = [&](Instant deadline, const auto& what) {
+    if (deadline == kNever) return;
+    if (after_timer && deadline <= now_) violate(Invariant::kEndlessWait, what() + " goes on");
+    if (armed_ > deadline)
+      violate(Invariant::kTimers, "no timer is set to when " + what() + " ends");
+  };
+  std::vector<unsigned> overdue(functions_.size());
+  for (const auto& [id, live] : live_) {
+    const auto name = [&, &invocation = id] {
+      return "invocation " + std::to_string(invocation.high) + "/" + std::to_string(invocation.low);
+    };
+    if (live.running) {
+      hold(live.run_limit, [&] { return "the run of " + name(); });
+      continue;
+    }
+    if (live.asynchronous) continue;
+    const Instant deadline = live.waiting_since + options_.limits.longest_wait;
+    const unsigned starting = functions_[live.function.value].starting;
+    // It may be one of those whose sandbox starts.
+    if (starting > 0 && (!after_timer || deadline > now_)) continue;
+    if (deadline <= now_ && ++overdue[live.function.value] <= starting) continue;
+    hold(deadline, [&] { return "the wait of " + name(); });
+  }
+  for (const auto& [id, process] : processes_) {
+    const auto name = [&, &sandbox = id] { return "sandbox " + std::to_string(sandbox.value); };
+    if (process.state == State::kStarting) {
+      hold(process.since + process.start_limit, [&] { return "the start of " + name(); });
+    } else if (process.state == State::kIdle) {
+      hold(process.since + options_.limits.keep_alive, [&] { return "the rest of " + name(); });
+    }
+  }
+}
+
+void Invariants::check_accounts() {
+  std::vector<unsigned> tokens(devices_.size());  // of planned sandboxes
+  size_t planned = 0;
+  const scheduling::Fleet* fleets[] = {&dispatcher_.fleet(), &dispatcher_.host_fleet()};
+  size_t all = 0;
+  for (const scheduling::Fleet* fleet : fleets) {
+    all += fleet->all().size();
+    for (const scheduling::SandboxSlot slot : fleet->all()) {
+      const scheduling::Sandbox& sandbox = fleet->sandbox(slot);
+      if (sandbox.state != scheduling::SandboxState::kPlanned) continue;
+      ++planned;
+      const uint32_t device = fleet->devices()[sandbox.device].options.id.value;
+      if (sandbox.holds == scheduling::Sandbox::Holds::kToken) ++tokens[device];
+    }
+  }
+  if (all != processes_.size() + planned) {
+    violate(Invariant::kAccounts, std::to_string(processes_.size()) + " sandboxes exist and " +
+                                      std::to_string(planned) + " are planned, the fleet has " +
+                                      std::to_string(all));
+  }
+  for (const scheduling::Fleet* fleet : fleets) {
+    for (const scheduling::Device& theirs : fleet->devices()) {
+      const Device& ours = devices_[theirs.options.id.value];
+      const auto compare = [&](const char* what, uint64_t fleets_number, uint64_t number) {
+        if (fleets_number == number) return;
+        violate(Invariant::kAccounts, "of device " + std::to_string(theirs.options.id.value) +
+                                          " the fleet has " + std::to_string(fleets_number) + " " +
+                                          what + ", we have " + std::to_string(number));
+      };
+      compare("sandboxes", theirs.occupants, ours.processes);
+      compare("bytes", theirs.occupied.count, ours.occupied.count);
+      compare("tokens held", theirs.tokens_held, ours.tokens + tokens[theirs.options.id.value]);
+    }
+  }
+}
+
+void Invariants::check_at_rest() {
+  if (violation_) return;
+  const auto left = [&](const std::string& what) { violate(Invariant::kNothingLeft, what); };
+  for (const auto& [id, live] : live_) {
+    // A worker that stops leaves asynchronous invocations to the next one.
+    if (draining_ && live.asynchronous && !live.running) continue;
+    left("an invocation of function " + std::to_string(live.function.value) + " has no outcome");
+  }
+  if (!processes_.empty()) left(std::to_string(processes_.size()) + " sandboxes are left");
+  check_accounts();
+  for (const scheduling::Fleet* fleet : {&dispatcher_.fleet(), &dispatcher_.host_fleet()}) {
+    if (!fleet->all().empty()) left("the fleet has sandboxes");
+    for (const scheduling::Device& device : fleet->devices()) {
+      const std::string name = "device " + std::to_string(device.options.id.value);
+      if (device.tokens_held + device.start_slots_held > 0) left(name + " has no token back");
+      if (device.committed + device.occupied + device.resident + device.idle_memory > Bytes(0)) {
+        left(name + " has memory in use");
+      }
+      if (device.sandboxes + device.occupants + device.idle > 0) left(name + " counts sandboxes");
+    }
+  }
+  for (const scheduling::Flow& flow : dispatcher_.flows()) {
+    if (flow.in_flight > 0) left("a flow has something in flight");
+  }
+}
+
+}  // namespace lambent::simulator

@@ -1,0 +1,328 @@
+// The invariants must be able to fail: for each there is a dispatcher, or what is shown of one,
+// that breaks it, and the checker names that invariant. Undistorted, the same worlds pass.
+#include "simulator/invariants.h"
+
+#include <gtest/gtest.h>
+
+#include <ostream>
+#include <set>
+
+#include "scheduling/make_policy.h"
+#include "simulator/faulty_world.h"
+
+namespace lambent::simulator {
+
+void PrintTo(Invariant invariant, std::ostream* out) { *out << name_of(invariant); }
+
+namespace {
+
+using dispatch::Action;
+using dispatch::Event;
+using Actions = std::vector<Action>;
+
+// Which invariant is the first to be violated in one of the worlds, by the distortion, that
+// violates any.
+std::set<Invariant> found(const std::function<void(FaultyWorldOptions&)>& distort) {
+  std::set<Invariant> invariants;
+  for (uint64_t seed = 1; seed <= 60; ++seed) {
+    FaultyWorldOptions options{.seed = seed};
+    distort(options);
+    const FaultyWorldResult result = run_faulty_world(options);
+    if (result.violation) invariants.insert(result.violation->invariant);
+  }
+  return invariants;
+}
+
+// Shows the checker something else in place of the first action of a kind, from the tenth on.
+template <typename Kind>
+std::set<Invariant> found_if(const std::function<void(Actions&, size_t place, Kind)>& change) {
+  return found([&](FaultyWorldOptions& options) {
+    options.distort = [&change, seen = 0](const Event&, Actions& shown) mutable {
+      for (size_t i = 0; i < shown.size(); ++i) {
+        const auto* action = std::get_if<Kind>(&shown[i]);
+        if (action == nullptr || ++seen != 10) continue;
+        change(shown, i, Kind(*action));
+        return;
+      }
+    };
+  });
+}
+
+std::set<Invariant> found_if_told(const std::function<void(InvariantOptions&)>& tell) {
+  return found([&](FaultyWorldOptions& options) { options.tell = tell; });
+}
+
+// A policy that does not do what it should.
+class Faithless : public scheduling::Policy {
+ public:
+  Faithless() : policy_(scheduling::make_policy("mqfq-sticky").value()) {}
+  std::string_view name() const override { return policy_->name(); }
+  void flow_changed(const scheduling::View& view, FunctionId function, Instant now) override {
+    policy_->flow_changed(view, function, now);
+  }
+  void enqueued(const scheduling::View& view, FunctionId function, Instant now) override {
+    policy_->enqueued(view, function, now);
+  }
+  void dispatched(const scheduling::View& view, FunctionId function, Instant now) override {
+    policy_->dispatched(view, function, now);
+  }
+  void finished(const scheduling::View& view, FunctionId function, Instant now) override {
+    policy_->finished(view, function, now);
+  }
+  scheduling::Decision decide(const scheduling::View& view, Instant now) override {
+    return policy_->decide(view, now);
+  }
+  scheduling::WaitReason why_waiting(const scheduling::View& view,
+                                     FunctionId function) const override {
+    return policy_->why_waiting(view, function);
+  }
+  scheduling::FlowStanding standing(const scheduling::View& view, FunctionId function,
+                                    Instant now) const override {
+    return policy_->standing(view, function, now);
+  }
+  Duration global_virtual_time() const override { return policy_->global_virtual_time(); }
+  uint64_t conserving_dispatches() const override { return policy_->conserving_dispatches(); }
+  void archive(StateArchive& archive) override { policy_->archive(archive); }
+
+ protected:
+  std::unique_ptr<scheduling::Policy> policy_;
+};
+
+template <typename Policy>
+std::set<Invariant> found_with() {
+  return found([](FaultyWorldOptions& options) {
+    options.policy = [] { return std::make_unique<Policy>(); };
+    options.tell = [](InvariantOptions& invariants) { invariants.over_run = seconds(20); };
+  });
+}
+
+const auto only = [](Invariant invariant) { return std::set<Invariant>{invariant}; };
+
+TEST(Invariants, HoldInTheSameWorldsUndistorted) {
+  EXPECT_EQ(found([](FaultyWorldOptions&) {}), std::set<Invariant>{});
+}
+
+TEST(Invariants, SeeMemoryBeyondWhatTheDeviceHas) {
+  EXPECT_EQ(found_if_told([](InvariantOptions& told) {
+              for (auto& device : told.limits.fleet.devices) device.memory = Bytes::mib(1500);
+            }),
+            only(Invariant::kMemory));
+}
+
+TEST(Invariants, SeeMoreAtWorkThanThereAreTokens) {
+  EXPECT_EQ(found_if_told([](InvariantOptions& told) {
+              for (auto& device : told.limits.fleet.devices) {
+                device.tokens = 0;
+                device.by_utilisation.reset();
+              }
+            }),
+            only(Invariant::kTokens));
+}
+
+TEST(Invariants, SeeMoreSandboxesThanThePoolAllows) {
+  EXPECT_EQ(found_if_told([](InvariantOptions& told) { told.limits.fleet.most_sandboxes = 1; }),
+            only(Invariant::kPool));
+}
+
+TEST(Invariants, SeeQueuesBeyondTheirLimit) {
+  EXPECT_EQ(found_if_told([](InvariantOptions& told) { told.limits.queued_per_function = 1; }),
+            only(Invariant::kQueues));
+  EXPECT_EQ(found_if_told([](InvariantOptions& told) { told.limits.queued_invocations = 2; }),
+            only(Invariant::kQueues));
+}
+
+TEST(Invariants, SeeASandboxStartedTwiceOrForAnotherFunctionOrRevisionOrDevice) {
+  using dispatch::StartSandbox;
+  EXPECT_EQ(found_if<StartSandbox>([](Actions& shown, size_t place, StartSandbox start) {
+              shown.insert(shown.begin() + static_cast<ptrdiff_t>(place), start);
+            }),
+            only(Invariant::kStartSandbox));
+  EXPECT_EQ(found_if<StartSandbox>([](Actions& shown, size_t place, StartSandbox start) {
+              start.function = FunctionId{99};
+              shown[place] = start;
+            }),
+            only(Invariant::kStartSandbox));
+  EXPECT_EQ(found_if<StartSandbox>([](Actions& shown, size_t place, StartSandbox start) {
+              ++start.revision;
+              shown[place] = start;
+            }),
+            only(Invariant::kStartSandbox));
+  EXPECT_EQ(found_if<StartSandbox>([](Actions& shown, size_t place, StartSandbox start) {
+              start.device = DeviceId{77};
+              shown[place] = start;
+            }),
+            only(Invariant::kStartSandbox));
+}
+
+TEST(Invariants, SeeAnInvocationGivenToASandboxThatIsNotThereOrHasOneOrGivenTwice) {
+  using dispatch::StartInvocation;
+  EXPECT_EQ(found_if<StartInvocation>([](Actions& shown, size_t place, StartInvocation start) {
+              start.sandbox = SandboxId{123'456};
+              shown[place] = start;
+            }),
+            only(Invariant::kStartInvocation));
+  EXPECT_EQ(found_if<StartInvocation>([](Actions& shown, size_t place, StartInvocation start) {
+              shown.insert(shown.begin() + static_cast<ptrdiff_t>(place), start);
+            }),
+            only(Invariant::kStartInvocation));
+  EXPECT_EQ(found_if<StartInvocation>([](Actions& shown, size_t place, StartInvocation start) {
+              start.invocation.low += 100'000;
+              shown[place] = start;
+            }),
+            only(Invariant::kStartInvocation));
+  EXPECT_EQ(found_if<StartInvocation>([](Actions& shown, size_t place, StartInvocation start) {
+              start.start =
+                  start.start == StartClass::kCold ? StartClass::kWarm : StartClass::kCold;
+              shown[place] = start;
+            }),
+            only(Invariant::kStartInvocation));
+}
+
+TEST(Invariants, SeeASandboxStoppedTwiceOrUnderItsInvocation) {
+  using dispatch::StopSandbox;
+  EXPECT_EQ(found_if<StopSandbox>([](Actions& shown, size_t place, StopSandbox stop) {
+              shown.insert(shown.begin() + static_cast<ptrdiff_t>(place), stop);
+            }),
+            only(Invariant::kStopSandbox));
+  EXPECT_EQ(found([](FaultyWorldOptions& options) {
+              options.distort = [](const Event&, Actions& shown) {
+                for (const Action& action : Actions(shown)) {
+                  const auto* start = std::get_if<dispatch::StartInvocation>(&action);
+                  if (start != nullptr) shown.push_back(StopSandbox{start->sandbox});
+                }
+              };
+            }),
+            only(Invariant::kStopSandbox));
+}
+
+TEST(Invariants, SeeAnOutcomeThatIsMissingOrGivenTwice) {
+  using dispatch::CompleteInvocation;
+  EXPECT_EQ(
+      found_if<CompleteInvocation>([](Actions& shown, size_t place, CompleteInvocation) {
+        shown.erase(shown.begin() + static_cast<ptrdiff_t>(place));
+      }),
+      // Under the invocation that has no outcome its sandbox may be stopped or given more.
+      (std::set{Invariant::kStartInvocation, Invariant::kStopSandbox, Invariant::kOneOutcome}));
+  EXPECT_EQ(found_if<CompleteInvocation>(
+                [](Actions& shown, size_t, CompleteInvocation done) { shown.push_back(done); }),
+            only(Invariant::kOneOutcome));
+}
+
+TEST(Invariants, SeeAnOutcomeThatIsNotTrue) {
+  using dispatch::CompleteInvocation;
+  EXPECT_EQ(found_if<CompleteInvocation>([](Actions& shown, size_t place, CompleteInvocation done) {
+              done.outcome = done.outcome == Outcome::kSucceeded ? Outcome::kFunctionError
+                                                                 : Outcome::kSucceeded;
+              shown[place] = done;
+            }),
+            only(Invariant::kTrueOutcome));
+  EXPECT_EQ(found_if<CompleteInvocation>([](Actions& shown, size_t place, CompleteInvocation done) {
+              done.phases.queue += seconds(1);
+              shown[place] = done;
+            }),
+            only(Invariant::kTrueOutcome));
+}
+
+TEST(Invariants, SeeGlobalVirtualTimeGoBackOrStandStill) {
+  class GoesBack : public Faithless {
+   public:
+    Duration global_virtual_time() const override { return -policy_->global_virtual_time(); }
+  };
+  class StandsStill : public Faithless {
+   public:
+    Duration global_virtual_time() const override { return Duration(0); }
+  };
+  EXPECT_EQ(found_with<GoesBack>(), only(Invariant::kVirtualTime));
+  EXPECT_EQ(found_with<StandsStill>(), only(Invariant::kVirtualTime));
+}
+
+TEST(Invariants, SeeFlowsServedFurtherAheadThanAllowed) {
+  class DoesNotCount : public Faithless {
+   public:
+    uint64_t conserving_dispatches() const override { return 0; }
+  };
+  EXPECT_EQ(found_with<DoesNotCount>(), only(Invariant::kOverRun));
+}
+
+TEST(Invariants, SeeADeviceIdleBesideWorkThatFits) {
+  class Lazy : public Faithless {
+   public:
+    scheduling::Decision decide(const scheduling::View& view, Instant now) override {
+      if (++asked_ > 20) return scheduling::Decision::nothing(scheduling::WaitReason::kNone);
+      return Faithless::decide(view, now);
+    }
+
+   private:
+    int asked_ = 0;
+  };
+  EXPECT_EQ(found_with<Lazy>(), only(Invariant::kWorkConservation));
+}
+
+// The same by the checker's own accounts, where the fleet is wrong about what fits.
+TEST(Invariants, SeeWorkWaitForEverBesideAnEmptyDevice) {
+  EXPECT_EQ(found([](FaultyWorldOptions& options) {
+              // The checker is told of one more device, which dispatch does not use.
+              options.tell = [](InvariantOptions& told) {
+                told.limits.fleet.devices.push_back(
+                    {.id = DeviceId{9}, .memory = Bytes::gib(64), .contexts = 99});
+                told.limits.fleet.most_sandboxes = 99;
+                told.limits.stop_timeout = Duration(0);
+              };
+            }),
+            only(Invariant::kEndlessWait));
+}
+
+TEST(Invariants, SeeWhatGoesOnBeyondItsEnd) {
+  const auto invariants =
+      found_if_told([](InvariantOptions& told) { told.limits.longest_wait = milliseconds(500); });
+  EXPECT_TRUE(invariants.contains(Invariant::kTimers));
+  EXPECT_EQ(found_if_told([](InvariantOptions& told) {
+              told.limits.longest_wait = milliseconds(500);
+              told.scan_period = ~0U;  // after timers only
+            }).count(Invariant::kEndlessWait),
+            1u);
+}
+
+TEST(Invariants, SeeATimerThatIsMissingOrHasPassed) {
+  using dispatch::WakeAt;
+  EXPECT_TRUE(found([](FaultyWorldOptions& options) {
+                options.distort = [](const Event&, Actions& shown) {
+                  std::erase_if(shown, [](const Action& action) {
+                    return std::holds_alternative<WakeAt>(action);
+                  });
+                };
+              }).contains(Invariant::kTimers));
+  EXPECT_EQ(found_if<WakeAt>([](Actions& shown, size_t place, WakeAt wake) {
+              wake.instant = Instant(Duration(-1));
+              shown[place] = wake;
+            }),
+            only(Invariant::kTimers));
+}
+
+TEST(Invariants, SeeBooksThatDoNotAgree) {
+  EXPECT_TRUE(
+      found_if<dispatch::StartSandbox>([](Actions& shown, size_t place, dispatch::StartSandbox) {
+        shown.erase(shown.begin() + static_cast<ptrdiff_t>(place));
+      }).contains(Invariant::kAccounts));
+}
+
+TEST(Invariants, SeeWhatIsLeftAtTheEnd) {
+  dispatch::DispatchOptions limits;
+  limits.fleet.devices = {{.id = DeviceId{1}, .memory = Bytes::gib(16)}};
+  dispatch::Dispatcher dispatcher(limits, scheduling::make_policy("fcfs").value());
+  Invariants invariants(dispatcher, {.limits = limits});
+  const auto give = [&](const Event& event) {
+    Actions actions;
+    dispatcher.handle(event, Instant(), actions);
+    invariants.check(event, Instant(), actions);
+  };
+  give(dispatch::FunctionRegistered{{.id = FunctionId{1}, .device_memory = Bytes::gib(1)}});
+  give(dispatch::InvocationSubmitted{{0, 1}, FunctionId{1}});
+  EXPECT_FALSE(invariants.violation());
+  invariants.check_at_rest();
+  ASSERT_TRUE(invariants.violation());
+  EXPECT_EQ(invariants.violation()->invariant, Invariant::kNothingLeft);
+}
+
+}  // namespace
+}  // namespace lambent::simulator
