@@ -340,7 +340,8 @@ class World {
       all_well = all_well && !devices_[i].lost && !devices_[i].silent;
     }
     // After a step of the clock, incidents may still be to come.
-    if (all_well && now_.time_since_epoch() > span_ && incidents_left_ == 0) return;
+    const bool over = now_.time_since_epoch() > span_ && incidents_left_ == 0;
+    if (all_well && over && (waiting_.empty() || dispatcher_.draining())) return;
     after(seconds(1), [this] { read_devices(); });
   }
 

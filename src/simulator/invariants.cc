@@ -1,6 +1,7 @@
 #include "simulator/invariants.h"
 
 #include <algorithm>
+#include <utility>
 
 namespace lambent::simulator {
 
@@ -124,6 +125,8 @@ void Invariants::see(const dispatch::DeviceReading& event) {
   if (event.device.value == 0 || event.device.value >= devices_.size()) return;
   Device& device = devices_[event.device.value];
   device.healthy = event.healthy && !event.lost;
+  if (event.lost && !std::exchange(device.lost, event.lost)) ++device.losses;
+  device.lost = event.lost;
 }
 
 void Invariants::see(const dispatch::TimerFired&) {
@@ -157,7 +160,8 @@ void Invariants::see(const dispatch::StartSandbox& action) {
                   .device = action.device.value,
                   .memory = known.profile.device_memory,
                   .start_limit = std::max(options_.limits.init_timeout, known.profile.timeout),
-                  .since = now_};
+                  .since = now_,
+                  .device_losses = devices_[action.device.value].losses};
   hold(process);
   count(process, 1);
   processes_[action.sandbox] = process;
@@ -187,6 +191,9 @@ void Invariants::see(const dispatch::StartInvocation& action) {
     return wrong("a sandbox of a revision that is gone");
   }
   if (warm && !devices_[process.device].healthy) wrong("which is on a device that is not healthy");
+  if (process.device_losses != devices_[process.device].losses) {
+    wrong("whose device was lost since it was started");
+  }
   if (warm == (action.start == StartClass::kCold)) wrong("under the wrong start class");
   std::erase(answered_, action.sandbox);
   change(process, State::kBusy);
@@ -375,6 +382,10 @@ void Invariants::count(const Process& process, int by) {
   Device& device = devices_[process.device];
   add(device.processes, true);
   add(gpu_processes_, process.device != 0);
+  const bool idle = process.state == State::kIdle;
+  add(device.idle, idle);
+  add(gpu_idle_, idle && process.device != 0);
+  add_memory(device.idle_memory, idle && process.holds_memory);
   add(device.tokens, process.holds_token);
   add(device.slots, process.holds_slot);
   add_memory(device.occupied, true);

@@ -80,6 +80,7 @@ class Invariants {
     InvocationId invocation;  // while busy
     Duration start_limit{};
     Instant since{};
+    unsigned device_losses = 0;  // of its device, when it was started
   };
   // An invocation from InvocationSubmitted until CompleteInvocation.
   struct Live {
@@ -99,10 +100,12 @@ class Invariants {
     Duration lost_patience{};         // see check_patience
   };
   struct Device {
-    bool known = false, healthy = true;
+    bool known = false, healthy = true, lost = false;
+    unsigned losses = 0;
     scheduling::DeviceOptions options;
     Bytes memory, occupied;
-    unsigned tokens = 0, slots = 0, processes = 0;
+    unsigned tokens = 0, slots = 0, processes = 0, idle = 0;
+    Bytes idle_memory;
   };
 
   // What the world told (invariants.cc).
@@ -154,7 +157,7 @@ class Invariants {
   std::vector<bool> used_;           // by SandboxId
   std::vector<Function> functions_;  // by FunctionId
   std::vector<Device> devices_;      // by DeviceId; the host is the first
-  unsigned gpu_processes_ = 0;
+  unsigned gpu_processes_ = 0, gpu_idle_ = 0;
   std::unordered_map<SandboxId, Process> processes_;
   std::unordered_map<InvocationId, Live> live_;
   // Of the event at hand: what must get its outcome, how, and sandboxes whose invocation is over.

@@ -66,20 +66,18 @@ void Invariants::check_conservation() {
   }
 }
 
-// By our own accounts alone: beside a healthy device without a single sandbox nothing that fits on
-// it waits for longer than a stop may take. Time counts second by second, so that a clock that
-// jumps does not take the dispatcher's chance to act.
+// By our own accounts alone: beside a healthy device on which nothing runs or starts, nothing that
+// fits once idle sandboxes have gone waits for much longer than a stop may take. Time counts second
+// by second, so that a clock that jumps does not take the dispatcher's chance to act.
 void Invariants::check_patience() {
-  if (draining_ || gpu_processes_ >= options_.limits.fleet.most_sandboxes) {
-    for (Function& known : functions_) known.lost_patience = Duration(0);
-    return;
-  }
   Bytes most;
-  for (size_t i = 1; i < devices_.size(); ++i) {
+  const bool pool_full = gpu_processes_ - gpu_idle_ >= options_.limits.fleet.most_sandboxes;
+  for (size_t i = 1; i < devices_.size() && !draining_ && !pool_full; ++i) {
     const Device& device = devices_[i];
-    if (device.known && device.healthy && device.processes == 0 && device.options.contexts > 0) {
-      most = std::max(most, device.options.memory);
-    }
+    const bool nothing_to_do = device.tokens == 0 && device.slots == 0;
+    if (!device.known || !device.healthy || !nothing_to_do) continue;
+    if (device.processes - device.idle >= device.options.contexts) continue;
+    most = std::max(most, device.options.memory - (device.memory - device.idle_memory));
   }
   for (uint32_t f = 0; f < functions_.size(); ++f) {
     Function& known = functions_[f];
@@ -94,9 +92,9 @@ void Invariants::check_patience() {
       continue;
     }
     known.lost_patience += std::min<Duration>(now_ - before_, seconds(1));
-    if (known.lost_patience > options_.limits.stop_timeout + seconds(60)) {
+    if (known.lost_patience > options_.limits.stop_timeout + seconds(30)) {
       violate(Invariant::kEndlessWait,
-              "function " + std::to_string(f) + " waits while a device that it fits on is empty");
+              "function " + std::to_string(f) + " waits beside a device with nothing to do");
     }
   }
 }

@@ -306,22 +306,59 @@ TEST(Invariants, SeeBooksThatDoNotAgree) {
       }).contains(Invariant::kAccounts));
 }
 
-TEST(Invariants, SeeWhatIsLeftAtTheEnd) {
-  dispatch::DispatchOptions limits;
-  limits.fleet.devices = {{.id = DeviceId{1}, .memory = Bytes::gib(16)}};
-  dispatch::Dispatcher dispatcher(limits, scheduling::make_policy("fcfs").value());
-  Invariants invariants(dispatcher, {.limits = limits});
-  const auto give = [&](const Event& event) {
+// A dispatcher with one function and one device, whose events the checker sees, or not.
+class InvariantsOfOne : public testing::Test {
+ protected:
+  Actions give(const Event& event) {
     Actions actions;
-    dispatcher.handle(event, Instant(), actions);
-    invariants.check(event, Instant(), actions);
-  };
-  give(dispatch::FunctionRegistered{{.id = FunctionId{1}, .device_memory = Bytes::gib(1)}});
-  give(dispatch::InvocationSubmitted{{0, 1}, FunctionId{1}});
-  EXPECT_FALSE(invariants.violation());
-  invariants.check_at_rest();
-  ASSERT_TRUE(invariants.violation());
-  EXPECT_EQ(invariants.violation()->invariant, Invariant::kNothingLeft);
+    dispatcher_.handle(event, now_, actions);
+    invariants_.check(event, now_, actions);
+    return actions;
+  }
+  void expect(Invariant invariant) {
+    ASSERT_TRUE(invariants_.violation());
+    EXPECT_EQ(invariants_.violation()->invariant, invariant);
+  }
+  void run_one() {
+    give(dispatch::FunctionRegistered{{.id = FunctionId{1}, .device_memory = Bytes::gib(1)}});
+    give(dispatch::InvocationSubmitted{{0, 1}, FunctionId{1}});
+    give(dispatch::SandboxReady{SandboxId{1}});
+    give(dispatch::InvocationFinished{{0, 1}});
+    ASSERT_FALSE(invariants_.violation());
+  }
+
+  static dispatch::DispatchOptions limits() {
+    dispatch::DispatchOptions limits;
+    limits.fleet.devices = {{.id = DeviceId{1}, .memory = Bytes::gib(16)}};
+    return limits;
+  }
+
+  Instant now_{};
+  dispatch::Dispatcher dispatcher_{limits(), scheduling::make_policy("fcfs").value()};
+  Invariants invariants_{dispatcher_, {.limits = limits()}};
+};
+
+TEST_F(InvariantsOfOne, SeeASandboxUsedWhoseDeviceWasLost) {
+  run_one();
+  // Dispatch is not told.
+  invariants_.check(dispatch::DeviceReading{.device = DeviceId{1}, .lost = true}, now_, {});
+  invariants_.check(dispatch::DeviceReading{.device = DeviceId{1}}, now_, {});
+  EXPECT_FALSE(invariants_.violation());
+  give(dispatch::InvocationSubmitted{{0, 2}, FunctionId{1}});
+  expect(Invariant::kStartInvocation);
+}
+
+TEST_F(InvariantsOfOne, SeeWorkGivenToASickDevice) {
+  run_one();
+  invariants_.check(dispatch::DeviceReading{.device = DeviceId{1}, .healthy = false}, now_, {});
+  give(dispatch::InvocationSubmitted{{0, 2}, FunctionId{1}});
+  expect(Invariant::kStartInvocation);
+}
+
+TEST_F(InvariantsOfOne, SeeWhatIsLeftAtTheEnd) {
+  run_one();
+  invariants_.check_at_rest();
+  expect(Invariant::kNothingLeft);
 }
 
 }  // namespace

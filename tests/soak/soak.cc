@@ -207,13 +207,16 @@ class Soak {
 
   int report() {
     if (failed_) {
-      std::printf("seed %llu fails; looking for less that fails alike\n",
-                  static_cast<unsigned long long>(failed_->seed));
+      seed_at_hand = failed_->seed;
+      std::printf("%s violated by seed %llu, commit %s\nreplay with: %s\n",
+                  std::string(name_of(invariant_)).c_str(),
+                  static_cast<unsigned long long>(failed_->seed), commit().c_str(),
+                  replay_command(*failed_).c_str());
+      std::printf("looking for less that fails alike:\n\n");
       std::fflush(stdout);
       FaultyWorldOptions small = shrink(*failed_, invariant_);
       small.trace_length = options_.trace;
       tell_failure(small, run_faulty_world(small));
-      std::printf("the whole world: %s\n", replay_command(*failed_).c_str());
       return 1;
     }
     std::printf(
