@@ -585,5 +585,27 @@ TEST_P(FailingLaunchTest, EverySubmissionIsAnsweredWhenNoLaunchSucceedsAnyMore) 
   for (const auto& each : all) EXPECT_EQ(each->answers, 1);
 }
 
+TEST_F(WorkerTest, ALostDeviceLosesItsSandboxesAndServesAgainOnceItIsBack) {
+  FunctionSpec spec = spec_of("g");
+  spec.gpu.memory = Bytes::mib(300);
+  deploy(spec);
+  invoke("g", "{}");
+  EXPECT_EQ(launcher.running.size(), 1u);
+
+  worker->device_reading({.device = DeviceId(1), .healthy = false, .lost = true});
+  EXPECT_TRUE(until([&] { return launcher.running.empty(); }));
+  const auto waiting = submit("g", "{}");
+  settle();
+  EXPECT_EQ(waiting->answers, 0);
+  worker->update_gauges();
+  EXPECT_NE(counts.text().find("lambent_gpu_healthy{gpu=\"0\"} 0"), std::string::npos)
+      << counts.text();
+
+  worker->device_reading({.device = DeviceId(1)});
+  const InvocationResult result = await(waiting);
+  EXPECT_EQ(result.start, StartClass::kCold);
+  EXPECT_EQ(result.wait_reason, "no_device");
+}
+
 }  // namespace
 }  // namespace lambent::worker
