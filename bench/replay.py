@@ -39,10 +39,10 @@ def shared(path):
     return packaged if packaged.exists() else ROOT / "share" / path
 
 
-def run_replay(worker, trace, policy, scale, deadline_s):
+def run_replay(worker, trace, policy, scale, deadline_s, seed=SEED, load=LOAD):
     """`lambent replay` against a worker; its JSON, or why there is none."""
     naive = policy == "fcfs-naive"
-    command = [str(PROGRAMS / "lambent"), "replay", *([str(trace)] if trace else ["--seed", str(SEED), "--load", str(LOAD)]),
+    command = [str(PROGRAMS / "lambent"), "replay", *([str(trace)] if trace else ["--seed", str(seed), "--load", str(load)]),
                "--deploy", "--json", "--functions", str(shared("catalogue/mqfq_table1.csv")),
                "--paper-function", str(PREFIX / "examples/06_paper_function"), "--endpoint", worker.endpoint,
                "--label", policy, "--time-scale", str(scale.time_scale),

@@ -66,6 +66,20 @@ class Gpu {
   }
   Result<void> synchronize() { return context_.synchronize(); }
 
+  // Bytes a second between pinned host memory and the device, to it and back; by the device's
+  // clock.
+  Result<std::pair<double, double>> copy_speeds(Bytes size) {
+    ASSIGN_OR_RETURN(auto device, buffer(size));
+    ASSIGN_OR_RETURN(auto host, cuda::PinnedBuffer::allocate(*driver_, size));
+    // The first time also pays for pages that nobody has touched.
+    RETURN_IF_ERROR(device.timed_copy(host, cuda::CopyDirection::kToDevice));
+    RETURN_IF_ERROR(device.timed_copy(host, cuda::CopyDirection::kToHost));
+    ASSIGN_OR_RETURN(const double in_s, device.timed_copy(host, cuda::CopyDirection::kToDevice));
+    ASSIGN_OR_RETURN(const double out_s, device.timed_copy(host, cuda::CopyDirection::kToHost));
+    const auto bytes = static_cast<double>(size.count);
+    return std::pair(bytes / in_s, bytes / out_s);
+  }
+
  private:
   static constexpr size_t kMostImageBytes = 64 * 1024 * 1024;
 

@@ -1,7 +1,8 @@
 // A function of a paper's catalogue: holds a stated amount of device memory, takes a stated time to
-// start, and occupies the device for a stated time in every invocation. All times are modelled:
-// divided by LAMBENT_TIME_SCALE where they are slept through, left to the driver where they are
-// not.
+// start, and occupies the device for a stated time in every invocation, or, asked with
+// {"copy_mib": N}, copies so much to the device and back and tells how fast. All times are
+// modelled: divided by LAMBENT_TIME_SCALE where they are slept through, left to the driver where
+// they are not.
 #include <cmath>
 #include <cstdlib>
 #include <ctime>
@@ -49,13 +50,23 @@ void sleep_ms(double amount) {
   }
 }
 
+// N of an event {"copy_mib": N}; 0 for any other.
+size_t copy_mib_of(std::string_view event) {
+  constexpr std::string_view kKey = "\"copy_mib\":";
+  const size_t at = event.find(kKey);
+  if (at == std::string_view::npos) return 0;
+  return std::min<size_t>(
+      std::strtoul(std::string(event.substr(at + kKey.size())).c_str(), nullptr, 10), 4096);
+}
+
 struct PaperFunction {
   std::unique_ptr<Gpu> gpu;
   lambent::cuda::DeviceBuffer memory;
   CUfunction occupy;
   double warm_ms;
 
-  Outcome invoke() {
+  Outcome invoke(std::string_view event) {
+    if (const size_t mib = copy_mib_of(event); mib > 0) return copy(mib << 20);
     const auto nanoseconds = static_cast<unsigned long long>(warm_ms * 1e6);
     auto done = gpu->launch(occupy, {1}, {1}, 0, nanoseconds);
     if (done.ok()) done = gpu->synchronize();
@@ -63,6 +74,15 @@ struct PaperFunction {
       return HandlerError{done.error().message, std::string(name_of(done.error().code))};
     }
     return Response{"{\"modelled_ms\":" + std::to_string(warm_ms) + "}"};
+  }
+
+  Outcome copy(size_t bytes) {
+    const auto speeds = gpu->copy_speeds(Bytes(bytes));
+    if (!speeds.ok()) {
+      return HandlerError{speeds.error().message, std::string(name_of(speeds.error().code))};
+    }
+    return Response{"{\"host_to_device_gb_per_s\":" + std::to_string(speeds->first * 1e-9) +
+                    ",\"device_to_host_gb_per_s\":" + std::to_string(speeds->second * 1e-9) + "}"};
   }
 };
 
@@ -83,7 +103,8 @@ Result<Handler> make_handler() {
   // A std::function can be copied, so what it holds must be shared.
   const auto function = std::make_shared<PaperFunction>(
       PaperFunction{std::move(gpu), std::move(memory), occupy, warm_ms});
-  return Handler([function](const Invocation&) { return function->invoke(); });
+  return Handler(
+      [function](const Invocation& invocation) { return function->invoke(invocation.payload); });
 }
 
 }  // namespace

@@ -7,6 +7,7 @@
 #include <iostream>
 
 #include "bin/lambent_paths.h"
+#include "cli/calibrate.h"
 #include "cli/deploy.h"
 #include "cli/invoke.h"
 #include "cli/listing.h"
@@ -205,6 +206,23 @@ void add_replay(Shell& shell) {
   });
 }
 
+void add_calibrate(Shell& shell) {
+  auto options = std::make_shared<cli::CalibrateOptions>();
+  options->paper_function = find_example("06_paper_function");
+  CLI::App* verb =
+      add_verb(shell, "calibrate", "measure a worker's node for 'lambent simulate --profile'",
+               "lambent calibrate -o node.toml");
+  verb->add_option("-o,--output", options->output, "the profile to write");
+  verb->add_option("--repeats", options->repeats, "of each measurement; its median counts")
+      ->check(CLI::Range(1, 1000));
+  verb->add_option("--paper-function", options->paper_function, "the folder of its package");
+  verb->callback([&shell, options] {
+    shell.verb = [&shell, options](Transport& transport, const http::Endpoint& endpoint) {
+      return cli::run_calibrate(transport, endpoint, shell.console, *options);
+    };
+  });
+}
+
 void add_report(Shell& shell) {
   auto options = std::make_shared<cli::ReportOptions>();
   CLI::App* verb =
@@ -229,7 +247,7 @@ int run_client_command(int argc, char** argv) {
   shell.app.add_option("--endpoint", shell.endpoint,
                        "the worker: http://HOST:PORT or unix:PATH (or LAMBENT_ENDPOINT)");
   for (const auto add : {add_deploy, add_invoke, add_result, add_listing, add_logs, add_rm,
-                         add_replay, add_report}) {
+                         add_replay, add_calibrate, add_report}) {
     add(shell);
   }
   try {

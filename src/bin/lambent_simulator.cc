@@ -25,8 +25,10 @@ std::optional<int> parse(int argc, char** argv, SimulateOptions& options) {
   } catch (const CLI::ParseError& error) {
     return app.exit(error) == 0 ? 0 : 2;
   }
-  finish_simulate_flags(options);
-  return std::nullopt;
+  const auto finished = finish_simulate_flags(app, options);
+  if (finished.ok()) return std::nullopt;
+  cli::Console console{std::cout, std::cerr, options.json, isatty(STDERR_FILENO) != 0};
+  return cli::fail(console, finished.error());
 }
 
 Result<void> write_csv(const std::string& path, const std::vector<cli::RunFigures>& runs) {

@@ -184,11 +184,15 @@ Bytes context_memory(const WorkerConfig& config, Bytes device_memory) {
 frontend::WorkerFacts facts_of(const WorkerConfig& config,
                                const std::vector<protocol::DeviceInventory>& devices) {
   const bool emulated = config.gpu == GpuKind::kEmulated;
+  const Bytes memory = devices.empty() ? Bytes(0) : devices.front().memory_total;
   return {.policy = config.policy,
           .time_scale = emulated ? config.time_scale : 1,
           .devices = static_cast<unsigned>(devices.size()),
           .emulated = emulated,
-          .gpu = devices.empty() ? "" : devices.front().name};
+          .gpu = devices.empty() ? "" : devices.front().name,
+          .concurrency = config.concurrency,
+          .device_memory = memory,
+          .context_memory = context_memory(config, memory)};
 }
 
 Result<void> listen_all(const WorkerConfig& config, http::Server& server, LogSink& log) {

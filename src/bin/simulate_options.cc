@@ -1,9 +1,38 @@
 #include "bin/simulate_options.h"
 
+#include "base/fd.h"
 #include "bin/lambent_paths.h"
+#include "workload/node_profile.h"
 #include "workload/spreading.h"
 
 namespace lambent::bin {
+namespace {
+
+constexpr size_t kLongestProfile = 1 << 20;
+
+Result<void> apply_profile(const CLI::App& app, SimulateOptions& options) {
+  ASSIGN_OR_RETURN(const std::string text, read_file(options.profile, kLongestProfile));
+  ASSIGN_OR_RETURN(const workload::NodeProfile profile,
+                   workload::parse_profile(text, options.profile));
+  const auto left_open = [&](const char* flag) { return app.count(flag) == 0; };
+  if (left_open("--gpus")) options.gpus = profile.devices;
+  if (left_open("--memory")) {
+    options.memory_gib = static_cast<double>(profile.device_memory.count) / (1ull << 30);
+  }
+  simulator::WorkloadRunOptions& run = options.run;
+  if (left_open("--slowdown")) run.device.contention = profile.contention;
+  if (left_open("--sandbox-ms")) run.sandbox_time = from_seconds(profile.sandbox_s);
+  run.device.link_bytes_per_second = profile.host_to_device_bytes_per_s;
+  run.device.stop_time = from_seconds(profile.stop_s);
+  run.init_floor = from_seconds(profile.init_floor_s);
+  run.init_overhead = from_seconds(profile.init_overhead_s);
+  run.run_overhead = from_seconds(profile.run_overhead_s);
+  run.request_overhead = from_seconds(profile.request_overhead_s);
+  run.context_memory = profile.context_memory;
+  return {};
+}
+
+}  // namespace
 
 void add_simulate_flags(CLI::App& app, SimulateOptions& options) {
   options.workload.catalogue = bin::find_shared("catalogue/mqfq_table1.csv");
@@ -31,6 +60,8 @@ void add_simulate_flags(CLI::App& app, SimulateOptions& options) {
   app.add_option("--longest-wait", options.longest_wait_s,
                  "seconds after which a waiting invocation is rejected")
       ->check(CLI::Range(0.0, 1e9));
+  app.add_option("--profile", options.profile,
+                 "a node as 'lambent calibrate' measured it, for what other flags leave open");
   app.add_option("--slowdown", options.run.device.slowdown,
                  "with n at work on a device each takes 1 + SLOWDOWN (n - 1) times as long")
       ->check(CLI::Range(0.0, 100.0));
@@ -67,12 +98,14 @@ void add_simulate_flags(CLI::App& app, SimulateOptions& options) {
   app.add_flag("--quiet", options.quiet, "no progress");
 }
 
-void finish_simulate_flags(SimulateOptions& options) {
+Result<void> finish_simulate_flags(const CLI::App& app, SimulateOptions& options) {
   options.workload.read.start = from_seconds(options.start_s);
   options.workload.read.length = from_seconds(options.duration_s);
   options.workload.read.spreading = *workload::spreading_from_name(options.spread);
   options.run.seed = options.workload.read.seed;
   options.run.sandbox_time = from_seconds(options.sandbox_ms * 1e-3);
+  if (!options.profile.empty()) RETURN_IF_ERROR(apply_profile(app, options));
+  return {};
 }
 
 Result<SchedulerSettings> settings_of(const SimulateOptions& options) {

@@ -22,6 +22,7 @@ struct SimulateOptions {
   unsigned gpus = 1, concurrency = 2, pool = 64;
   double memory_gib = 16, keep_alive_s = 600, longest_wait_s = 300;
   double sandbox_ms = 5, reading_s = 1;
+  std::string profile;
   simulator::WorkloadRunOptions run;
   std::string out, csv;
   bool json = false, quiet = false;
@@ -29,8 +30,9 @@ struct SimulateOptions {
 
 // Adds every flag to `app`; they write into `options`, which must live until it has parsed.
 void add_simulate_flags(CLI::App& app, SimulateOptions& options);
-// After parsing: what follows from the flags.
-void finish_simulate_flags(SimulateOptions& options);
+// After `app` has parsed them: what follows from the flags, and from the profile for what they
+// leave open. Errors as parse_profile; NOT_FOUND if there is no such file.
+Result<void> finish_simulate_flags(const CLI::App& app, SimulateOptions& options);
 
 // The scheduler and its devices as the flags have them. INVALID_ARGUMENT for a bad --set.
 Result<SchedulerSettings> settings_of(const SimulateOptions& options);

@@ -87,7 +87,7 @@ Result<SimulateOptions> options_of(const std::vector<std::string>& arguments) {
   } catch (const CLI::ParseError& error) {
     return bad(error.what());
   }
-  finish_simulate_flags(options);
+  RETURN_IF_ERROR(finish_simulate_flags(app, options));
   return options;
 }
 

@@ -64,6 +64,66 @@ Result<void> DeviceBuffer::fill(unsigned char value) {
   return driver_->check((*driver_)->memset_d8(pointer_, value, size_.count), "cuMemsetD8");
 }
 
+namespace {
+
+// A pair of events around what is done between them; destroyed with it.
+class Stopwatch {
+ public:
+  explicit Stopwatch(const Driver& driver) : driver_(driver) {}
+  ~Stopwatch() {
+    for (CUevent event : {begin_, end_}) {
+      if (event != nullptr) driver_->event_destroy(event);
+    }
+  }
+  Stopwatch(const Stopwatch&) = delete;
+  Stopwatch& operator=(const Stopwatch&) = delete;
+
+  Result<void> start() {
+    for (CUevent* event : {&begin_, &end_}) {
+      RETURN_IF_ERROR(driver_.check(driver_->event_create(event, 0), "cuEventCreate"));
+    }
+    return driver_.check(driver_->event_record(begin_, nullptr), "cuEventRecord");
+  }
+  Result<double> stop() {
+    RETURN_IF_ERROR(driver_.check(driver_->event_record(end_, nullptr), "cuEventRecord"));
+    RETURN_IF_ERROR(driver_.check(driver_->event_synchronize(end_), "cuEventSynchronize"));
+    float milliseconds = 0;
+    RETURN_IF_ERROR(driver_.check(driver_->event_elapsed_time(&milliseconds, begin_, end_),
+                                  "cuEventElapsedTime"));
+    return static_cast<double>(milliseconds) * 1e-3;
+  }
+
+ private:
+  const Driver& driver_;
+  CUevent begin_ = nullptr, end_ = nullptr;
+};
+
+}  // namespace
+
+Result<double> DeviceBuffer::timed_copy(const PinnedBuffer& host, CopyDirection direction) {
+  const size_t bytes = std::min(size_.count, host.size().count);
+  Stopwatch stopwatch(*driver_);
+  RETURN_IF_ERROR(stopwatch.start());
+  RETURN_IF_ERROR(direction == CopyDirection::kToDevice
+                      ? driver_->check((*driver_)->memcpy_h_to_d_async(pointer_, host.pointer(),
+                                                                       bytes, nullptr),
+                                       "cuMemcpyHtoDAsync")
+                      : driver_->check((*driver_)->memcpy_d_to_h_async(host.pointer(), pointer_,
+                                                                       bytes, nullptr),
+                                       "cuMemcpyDtoHAsync"));
+  return stopwatch.stop();
+}
+
+Result<PinnedBuffer> PinnedBuffer::allocate(const Driver& driver, Bytes size) {
+  void* pointer = nullptr;
+  RETURN_IF_ERROR(driver.check(driver->mem_alloc_host(&pointer, size.count), "cuMemAllocHost"));
+  return PinnedBuffer(&driver, pointer, size);
+}
+
+PinnedBuffer::~PinnedBuffer() {
+  if (driver_ != nullptr) (*driver_)->mem_free_host(pointer_);
+}
+
 Result<Module> Module::load(const Driver& driver, const std::string& image) {
   CUmodule module = nullptr;
   RETURN_IF_ERROR(

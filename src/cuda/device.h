@@ -33,6 +33,31 @@ class Context {
   CUdevice device_;
 };
 
+// Host memory that the device can reach by itself.
+class PinnedBuffer {
+ public:
+  static Result<PinnedBuffer> allocate(const Driver& driver, Bytes size);
+  PinnedBuffer(PinnedBuffer&& other) noexcept
+      : driver_(std::exchange(other.driver_, nullptr)),
+        pointer_(other.pointer_),
+        size_(other.size_) {}
+  PinnedBuffer& operator=(PinnedBuffer&&) = delete;
+  ~PinnedBuffer();
+
+  void* pointer() const { return pointer_; }
+  Bytes size() const { return size_; }
+
+ private:
+  PinnedBuffer(const Driver* driver, void* pointer, Bytes size)
+      : driver_(driver), pointer_(pointer), size_(size) {}
+
+  const Driver* driver_;  // null when moved from
+  void* pointer_;
+  Bytes size_;
+};
+
+enum class CopyDirection { kToDevice, kToHost };
+
 class DeviceBuffer {
  public:
   static Result<DeviceBuffer> allocate(const Driver& driver, Bytes size);
@@ -48,6 +73,9 @@ class DeviceBuffer {
   Result<void> write(std::span<const std::byte> content);
   Result<void> read(std::span<std::byte> content) const;
   Result<void> fill(unsigned char value);
+  // Copies all of the smaller of the two and waits; the seconds that it took by the device's
+  // events.
+  Result<double> timed_copy(const PinnedBuffer& host, CopyDirection direction);
 
  private:
   DeviceBuffer(const Driver* driver, CUdeviceptr pointer, Bytes size)

@@ -78,13 +78,17 @@ class Answering {
 
   void operator()(GetVersion&) {
     const WorkerFacts& about = options_.about;
-    responder_.send(json_response(200, to_text({{"name", "lambent"},
-                                                {"version", options_.version},
-                                                {"policy", about.policy},
-                                                {"time_scale", about.time_scale},
-                                                {"devices", about.devices},
-                                                {"emulated", about.emulated},
-                                                {"gpu", about.gpu}})));
+    responder_.send(
+        json_response(200, to_text({{"name", "lambent"},
+                                    {"version", options_.version},
+                                    {"policy", about.policy},
+                                    {"time_scale", about.time_scale},
+                                    {"devices", about.devices},
+                                    {"emulated", about.emulated},
+                                    {"gpu", about.gpu},
+                                    {"concurrency", about.concurrency},
+                                    {"device_memory_bytes", about.device_memory.count},
+                                    {"context_memory_bytes", about.context_memory.count}})));
   }
 
   void operator()(Livez&) { responder_.send(text_response(200, "text/plain", "ok\n")); }

@@ -5,6 +5,7 @@
 #include <functional>
 #include <string>
 
+#include "base/units.h"
 #include "domain/invocation_service.h"
 #include "frontend/log_followers.h"
 #include "frontend/native_call.h"
@@ -19,7 +20,10 @@ struct WorkerFacts {
   double time_scale = 1;  // modelled seconds per second
   unsigned devices = 0;
   bool emulated = false;
-  std::string gpu;  // name of the first device
+  std::string gpu;           // name of the first device
+  unsigned concurrency = 0;  // D: invocations at once on a device
+  Bytes device_memory;       // of the first device
+  Bytes context_memory;      // that admission counts for each sandbox beside the function's own
 };
 
 struct NativeOptions {

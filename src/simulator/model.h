@@ -2,6 +2,8 @@
 // whoever runs a simulation; nothing here was measured unless they say so.
 #pragma once
 
+#include <vector>
+
 #include "base/ids.h"
 #include "base/time.h"
 #include "base/units.h"
@@ -20,6 +22,9 @@ struct FunctionModel {
 struct DeviceModel {
   // With n at work each takes 1 + slowdown * (n - 1) times as long. The default is a guess.
   double slowdown = 0.2;
+  // Where it was measured: [n - 1] is that factor for n at work. More than were measured: as one
+  // more made it grow at the end. Empty: by slowdown.
+  std::vector<double> contention;
   bool starts_contend = false;  // whether sandboxes that start count among the n
   // Memory comes in over this link before an invocation whose memory was moved off. A guess for
   // PCIe 3 with pinned memory.

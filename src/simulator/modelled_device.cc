@@ -68,7 +68,14 @@ void ModelledDevice::advance(Instant now) {
 
 double ModelledDevice::factor() const {
   const size_t sharing = items_.size() + guests_;
-  return 1.0 + slowdown_ * static_cast<double>(sharing > 1 ? sharing - 1 : 0);
+  if (contention_.empty() || sharing == 0) {
+    return 1.0 + slowdown_ * static_cast<double>(sharing > 1 ? sharing - 1 : 0);
+  }
+  if (sharing <= contention_.size()) return contention_[sharing - 1];
+  const double last = contention_.back();
+  const double grows =
+      contention_.size() > 1 ? last - contention_[contention_.size() - 2] : slowdown_;
+  return last + std::max(0.0, grows) * static_cast<double>(sharing - contention_.size());
 }
 
 }  // namespace lambent::simulator

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <utility>
 #include <vector>
 
 #include "base/time.h"
@@ -15,7 +16,9 @@ namespace lambent::simulator {
 // serves them all: an item that needs w ends when the clock has moved on by w.
 class ModelledDevice {
  public:
-  explicit ModelledDevice(double slowdown) : slowdown_(slowdown) {}
+  // As DeviceModel has them.
+  explicit ModelledDevice(double slowdown, std::vector<double> contention = {})
+      : slowdown_(slowdown), contention_(std::move(contention)) {}
 
   // `key` is the caller's, not zero; it must not be running. Work that never ends: Duration::max().
   void start(uint64_t key, Duration work, Instant now);
@@ -38,6 +41,7 @@ class ModelledDevice {
   double factor() const;
 
   double slowdown_;
+  std::vector<double> contention_;
   unsigned guests_ = 0;
   Instant since_{};       // the clock of work was right at this instant
   Duration work_done_{};  // the clock of work

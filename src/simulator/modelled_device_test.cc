@@ -26,6 +26,19 @@ TEST(ModelledDevice, TwoItemsSlowEachOtherDownWhileBothRun) {
   EXPECT_EQ(device.next_finish(), at(3.5));
 }
 
+TEST(ModelledDevice, MeasuredContentionGoesOnAsItEnded) {
+  ModelledDevice device(0, {1, 2, 2.5});
+  for (uint64_t key = 1; key <= 4; ++key) device.start(key, seconds(1), at(0));
+  // With four at work each takes 3 times as long.
+  EXPECT_EQ(device.next_finish(), at(3));
+  device.stop(4, at(3));
+  device.stop(3, at(3));
+  device.start(5, seconds(1), at(3));
+  device.stop(2, at(3));
+  EXPECT_EQ(device.finish(at(3)), 1u);
+  EXPECT_EQ(device.next_finish(), at(4));
+}
+
 TEST(ModelledDevice, AStoppedItemAndAnEndlessOneNeverFinish) {
   ModelledDevice device(0);
   device.start(1, seconds(2), at(0));

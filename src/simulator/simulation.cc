@@ -22,7 +22,8 @@ Simulation::Simulation(SimulationOptions options, std::unique_ptr<scheduling::Po
       sink_(std::move(sink)),
       random_(options_.seed) {
   const auto& gpus = options_.dispatch.fleet.devices;
-  devices_.assign(gpus.size(), ModelledDevice(options_.device.slowdown));
+  devices_.assign(gpus.size(),
+                  ModelledDevice(options_.device.slowdown, options_.device.contention));
   devices_.emplace_back(0.0);
   starting_.assign(devices_.size(), 0);
   busy_at_reading_.assign(gpus.size(), Duration(0));

@@ -18,22 +18,23 @@ std::vector<FunctionModel> models_of(const std::vector<workload::CatalogueEntry>
     model.profile.id = FunctionId{static_cast<uint32_t>(models.size() + 1)};
     model.profile.tenant = TenantId{1};
     model.profile.max_concurrency = options.max_concurrency;
-    model.profile.device_memory = entry.device_memory;
+    model.profile.device_memory = entry.device_memory + options.context_memory;
     model.profile.timeout = options.timeout == Duration::zero() ? kNeverEnds : options.timeout;
-    model.execution = from_seconds(entry.gpu_warm_s);
+    model.execution = from_seconds(entry.gpu_warm_s) + options.run_overhead;
     model.spread = options.spread;
     model.sandbox_time = options.sandbox_time;
-    model.init_time = from_seconds(entry.init_s());
+    model.init_time =
+        std::max(from_seconds(entry.init_s()), options.init_floor) + options.init_overhead;
     models.push_back(model);
   }
   return models;
 }
 
-workload::Sample sample_of(const SimulatedInvocation& invocation) {
+workload::Sample sample_of(const SimulatedInvocation& invocation, Duration request_overhead) {
   const dispatch::CompleteInvocation& outcome = invocation.outcome;
   workload::Sample sample;
   sample.function = invocation.function.value - 1;
-  sample.latency_s = to_seconds(invocation.completed - invocation.submitted);
+  sample.latency_s = to_seconds(invocation.completed - invocation.submitted + request_overhead);
   sample.queue_s = to_seconds(outcome.phases.queue);
   sample.cold_s = to_seconds(outcome.phases.sandbox + outcome.phases.init);
   sample.run_s = to_seconds(outcome.phases.run);
@@ -59,16 +60,20 @@ workload::RunRecord record_of(const SimulatedInvocation& invocation,
   return record;
 }
 
-// How far the flow with work that is ahead most is ahead of the global virtual time.
-double lag_of(const dispatch::Dispatcher& dispatcher, Instant now) {
+// How far the flow with work that is ahead most is ahead of the global virtual time; nothing under
+// a policy that knows no virtual time.
+std::optional<double> lag_of(const dispatch::Dispatcher& dispatcher, Instant now) {
   Duration most{};
   const scheduling::Flows& flows = dispatcher.flows();
   const Duration global = dispatcher.policy().global_virtual_time();
+  bool any = global > Duration(0);
   for (uint32_t i = 0; i < flows.size(); ++i) {
     if (!flows[i].registered || !flows[i].has_work()) continue;
-    most = std::max(most, dispatcher.standing(FunctionId{i}, now).virtual_time - global);
+    const Duration virtual_time = dispatcher.standing(FunctionId{i}, now).virtual_time;
+    any = any || virtual_time > Duration(0);
+    most = std::max(most, virtual_time - global);
   }
-  return to_seconds(most);
+  return any ? std::optional(to_seconds(most)) : std::nullopt;
 }
 
 }  // namespace
@@ -117,7 +122,7 @@ WorkloadRunTotals run_workload(workload::Trace& trace,
   };
   Simulation simulation(
       std::move(simulated), std::move(policy), [&](const SimulatedInvocation& invocation) {
-        const workload::Sample sample = sample_of(invocation);
+        const workload::Sample sample = sample_of(invocation, options.request_overhead);
         statistics.add(sample);
         if (sinks.record) sinks.record(record_of(invocation, sample));
         ++totals.invocations;

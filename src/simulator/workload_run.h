@@ -19,9 +19,15 @@ struct WorkloadRunOptions {
   DeviceModel device;
   FaultModel faults;
   Duration sandbox_time = milliseconds(5);  // of a cold start, before the runtime's own
-  double spread = 0;                        // of execution times, see FunctionModel
-  unsigned max_concurrency = 1;             // of each function
-  Duration timeout{};                       // of each invocation; zero: never
+  // The runtime's start takes at least the floor, and so much longer than the function's own.
+  Duration init_floor{};
+  Duration init_overhead{};
+  Duration run_overhead{};       // of each run, while it holds its place on the device
+  Duration request_overhead{};   // of each invocation's latency, before and after the worker
+  Bytes context_memory;          // of each sandbox beside the function's own
+  double spread = 0;             // of execution times, see FunctionModel
+  unsigned max_concurrency = 1;  // of each function
+  Duration timeout{};            // of each invocation; zero: never
   uint64_t seed = 1;
   // Utilisation is read this often for `reading`; zero: never.
   Duration reading_period{};

@@ -177,7 +177,7 @@ std::string report_html(const std::vector<RunFile>& runs, const std::string& tit
   html +=
       html_section("On the devices",
                    "The beginning: each invocation from its dispatch to its end, the cold start "
-                   "in blue, coloured by function; those side by side ran at once.",
+                   "in grey, coloured by function; those side by side ran at once.",
                    timeline_chart(all));
   html += html_section("By function", "The most invoked functions, those that run longest first.",
                        with_key(function_chart(all)));

@@ -233,7 +233,7 @@ std::string timeline_chart(const std::vector<ShownRun>& runs) {
       const double until = std::min(kRight, x.pixel(span.until_s));
       const std::string& name = lane.run->header.functions[record.sample.function].name;
       if (begun - from > 0.2) {
-        drawing.rectangle(from, y, begun - from, kRow - 2, "cold",
+        drawing.rectangle(from, y, begun - from, kRow - 2, "rest",
                           name + ": cold start of " + seconds_label(record.sample.cold_s));
       }
       drawing.rectangle(begun, y, until - begun, kRow - 2,

@@ -20,8 +20,8 @@ while [ $# -gt 0 ]; do
   case "$1" in
     --out) out="${2:?--out needs a file}"; shift 2 ;;
     --traces)
-      # Only one reads traces; the others take their usual work.
-      [ "$name" != replay ] || flags+=(--traces "$(realpath "${2:?--traces needs a folder}")")
+      # Two read traces; the others take their usual work.
+      [[ "$name" != replay && "$name" != fidelity ]] || flags+=(--traces "$(realpath "${2:?--traces needs a folder}")")
       shift 2 ;;
     *) flags+=("$1"); shift ;;
   esac

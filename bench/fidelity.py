@@ -1,0 +1,143 @@
+#!/usr/bin/env python3
+"""bench fidelity: the same arrivals through a real worker on the emulated GPU and through the simulator, which knows the node only from
+a calibration made before. Errors in per cent of the worker's figures, beside how much two runs of the worker differ.
+
+The worker's device is emulated, so this is consistency between two models of one GPU, not truth about one. docs/benchmarks.md says more.
+Usage: fidelity.py [--quick] [--traces DIR] [--only t7,t4]
+"""
+import argparse
+import json
+import pathlib
+import subprocess
+import tempfile
+
+from replay import PRESET, run_replay
+from worker_under_test import PREFIX, PROGRAMS, ROOT, Worker, machine
+
+POLICIES = ("mqfq-sticky", "fcfs")
+CONCURRENCY, POOL = 2, 10
+# The generated workload, and how much of the device it asks for.
+SEED, LOAD = 3, 0.5
+GOALS = {"mean_error_pct": 5, "p99_error_pct": 10}
+
+
+class Scale:
+    """How long a run is, in modelled seconds, and how much faster than real time the model goes."""
+
+    def __init__(self, quick):
+        self.time_scale = 20 if quick else 10
+        self.window = 80 if quick else 400
+        self.give_up = 200 if quick else 600
+        self.repeats = 5 if quick else 9
+        self.naive_window = self.naive_give_up = 0  # of bench replay, whose function we use
+
+
+def worker(policy, scale):
+    return Worker("--gpu", f"emulated:{PRESET}", "--time-scale", str(scale.time_scale), "--policy", policy,
+                  "--pool", str(POOL), "--concurrency", str(CONCURRENCY), "--drain", "1")
+
+
+def shared(path):
+    packaged = PREFIX / "share/lambent" / path
+    return packaged if packaged.exists() else ROOT / "share" / path
+
+
+def calibrate(scale, profile):
+    """Measures a node of its own; what it runs has nothing to do with any trace."""
+    with worker("mqfq-sticky", scale) as node:
+        done = subprocess.run([str(PROGRAMS / "lambent"), "calibrate", "--endpoint", node.endpoint, "-o", str(profile), "--json",
+                               "--repeats", str(scale.repeats), "--paper-function", str(PREFIX / "examples/06_paper_function")],
+                              capture_output=True, text=True, timeout=300)
+    if done.returncode != 0:
+        raise SystemExit(f"calibrating failed: {done.stderr}")
+    return json.loads(done.stdout)
+
+
+def simulate(trace, policy, scale, profile):
+    command = [str(PROGRAMS / "lambent"), "simulate", *([str(trace)] if trace else []), "--profile", str(profile),
+               "--policy", policy, "--concurrency", str(CONCURRENCY), "--pool", str(POOL), "--duration", str(scale.window),
+               "--seed", "1" if trace else str(SEED), "--functions", str(shared("catalogue/mqfq_table1.csv")), "--json", "--quiet"]
+    if not trace:
+        command += ["--load", str(LOAD)]
+    return json.loads(subprocess.run(command, capture_output=True, text=True, check=True, timeout=120).stdout)[0]
+
+
+def measure(trace, policy, scale):
+    with worker(policy, scale) as node:
+        figures, note = run_replay(node, trace, policy, scale, 120 + 2 * (scale.window + scale.give_up) / scale.time_scale,
+                                   seed=SEED, load=LOAD)
+    if figures is None or not figures["valid"] or figures["failed"]:
+        return None, note if figures is None else figures.get("invalid_because") or f"{figures['failed']} failed: {note}"
+    return figures, note
+
+
+def error_pct(ours, theirs):
+    return round(100 * (ours - theirs) / theirs, 2) if theirs else None
+
+
+def compare(trace, policy, scale, profile):
+    """Two runs of the worker and one of the simulator; errors against the mean of the two runs."""
+    first, note = measure(trace, policy, scale)
+    second, other = measure(trace, policy, scale)
+    simulated = simulate(trace, policy, scale, profile)
+    row = {"simulated": {key: simulated[key] for key in ("invocations", "mean_s", "p50_s", "p99_s", "cold_ratio", "utilisation")}}
+    if first is None or second is None:
+        return {**row, "mean_error_pct": None, "p99_error_pct": None, "cold_error_pct": None, "repeat_error_pct": None,
+                "invalid_because": note if first is None else other}
+    measured = {key: (first[key] + second[key]) / 2 for key in ("invocations", "mean_s", "p50_s", "p99_s", "cold_ratio")}
+    return {**row, "measured": measured,
+            "mean_error_pct": error_pct(simulated["mean_s"], measured["mean_s"]),
+            "p99_error_pct": error_pct(simulated["p99_s"], measured["p99_s"]),
+            # Points of the cold ratio, not per cent of it: it may be near zero.
+            "cold_error_pct": round(100 * (simulated["cold_ratio"] - measured["cold_ratio"]), 2),
+            "repeat_error_pct": round(100 * abs(first["mean_s"] - second["mean_s"]) / measured["mean_s"], 2),
+            "repeat_p99_error_pct": round(100 * abs(first["p99_s"] - second["p99_s"]) / measured["p99_s"], 2)}
+
+
+def met(row):
+    """Whether the errors are within the goals above what the worker's own runs differ by."""
+    if row["mean_error_pct"] is None:
+        return None
+    return (abs(row["mean_error_pct"]) <= GOALS["mean_error_pct"] + row["repeat_error_pct"] and
+            abs(row["p99_error_pct"]) <= GOALS["p99_error_pct"] + row["repeat_p99_error_pct"])
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--quick", action="store_true", help="at most 45 s: a short window, one policy, faster")
+    parser.add_argument("--traces", type=pathlib.Path, help="a folder with mqfq24/t*.csv")
+    parser.add_argument("--only", help="these traces, such as t7,t4")
+    arguments = parser.parse_args()
+    scale = Scale(arguments.quick)
+    traces = {"generated": None}
+    if arguments.traces:
+        wanted = arguments.only.split(",") if arguments.only else ["t7"] if arguments.quick else ["t2", "t4", "t7"]
+        traces = {name: arguments.traces / "mqfq24" / f"{name}.csv" for name in wanted}
+        for path in traces.values():
+            if not path.exists():
+                raise SystemExit(f"there is no {path}")
+    policies = POLICIES[:1] if arguments.quick else POLICIES
+
+    about = machine()
+    results = {}
+    with tempfile.TemporaryDirectory(prefix="lambent-fidelity-") as folder:
+        profile = pathlib.Path(folder) / "node.toml"
+        node = calibrate(scale, profile)
+        print(f"emulated {PRESET}, {scale.window} modelled seconds of each trace at {scale.time_scale} x real time; consistency, not truth")
+        print(f"{'trace':10} {'policy':14}{'worker':>9}{'simulator':>11}{'mean err':>10}{'p99 err':>10}{'cold err':>10}{'repeat':>9}")
+        for name, trace in traces.items():
+            for policy in policies:
+                row = results[f"{name}/{policy}"] = compare(trace, policy, scale, profile)
+                row["goal_met"] = met(row)
+                if row["mean_error_pct"] is None:
+                    print(f"{name:10} {policy:14}  INVALID: {row['invalid_because']}", flush=True)
+                    continue
+                print(f"{name:10} {policy:14}{row['measured']['mean_s']:9.3f}{row['simulated']['mean_s']:11.3f}{row['mean_error_pct']:9.2f}%"
+                      f"{row['p99_error_pct']:9.2f}%{row['cold_error_pct']:9.2f}%{row['repeat_error_pct']:8.2f}%", flush=True)
+    print(json.dumps({"bench": "fidelity", "quick": arguments.quick, "label": "consistency", "device": f"emulated:{PRESET}",
+                      "time_scale": scale.time_scale, "window_s": scale.window, "concurrency": CONCURRENCY, "pool": POOL,
+                      "goals_above_floor_pct": GOALS, "calibration": node, "machine": about, "traces": results}))
+
+
+if __name__ == "__main__":
+    main()

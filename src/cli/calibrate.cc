@@ -1,0 +1,352 @@
+#include "cli/calibrate.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstdio>
+#include <nlohmann/json.hpp>
+#include <thread>
+
+#include "base/fd.h"
+#include "cli/answer.h"
+#include "cli/api_error.h"
+#include "cli/deploy.h"
+#include "cli/function_request.h"
+#include "cli/text_table.h"
+#include "workload/node_profile.h"
+
+namespace lambent::cli {
+namespace {
+
+using Json = nlohmann::ordered_json;
+using workload::NodeProfile;
+
+constexpr Duration kPatience = std::chrono::minutes(2);
+constexpr unsigned kMostAtOnce = 64;  // functions at work together
+constexpr size_t kCopyMib = 64;
+
+double median_of(std::vector<double> values) {
+  const auto middle = values.begin() + static_cast<ptrdiff_t>(values.size() / 2);
+  std::nth_element(values.begin(), middle, values.end());
+  return *middle;
+}
+
+std::string number_text(double number) {
+  char text[40];
+  std::snprintf(text, sizeof(text), "%.6f", number);
+  return text;
+}
+
+// One measured invocation, in real seconds.
+struct Measured {
+  Answer answer;
+  double took_s = 0;  // as the client saw it
+};
+
+class Calibration {
+ public:
+  Calibration(Transport& transport, const http::Endpoint& endpoint, Console& console,
+              const CalibrateOptions& options)
+      : transport_(transport), endpoint_(endpoint), console_(console), options_(options) {}
+  ~Calibration() {
+    for (const std::string& name : deployed_) remove(name);
+  }
+  Calibration(const Calibration&) = delete;
+  Calibration& operator=(const Calibration&) = delete;
+
+  Result<NodeProfile> run() {
+    RETURN_IF_ERROR(ask_worker());
+    ASSIGN_OR_RETURN(package_, make_package({.path = options_.paper_function}));
+    RETURN_IF_ERROR(measure_starts());
+    RETURN_IF_ERROR(measure_warm());
+    RETURN_IF_ERROR(measure_link());
+    RETURN_IF_ERROR(measure_contention());
+    return profile_;
+  }
+
+ private:
+  void say(const std::string& what) const { console_.err << "measuring " << what << "\n"; }
+
+  Result<void> ask_worker() {
+    const auto response =
+        good(transport_.send({.method = "GET", .target = "/v1/version"}, kPatience));
+    if (!response.ok()) return response.error();
+    const Json json = Json::parse(response->body, nullptr, false);
+    const auto number = [&](const char* key) {
+      return json.is_object() && json.contains(key) && json[key].is_number()
+                 ? json[key].get<double>()
+                 : 0.0;
+    };
+    profile_.devices = static_cast<unsigned>(number("devices"));
+    if (profile_.devices == 0) {
+      return Error{ErrorCode::kFailedPrecondition, "the worker has no GPU to calibrate"};
+    }
+    profile_.gpu = json.value("gpu", "");
+    profile_.emulated = json.value("emulated", false);
+    profile_.time_scale = number("time_scale");
+    profile_.device_memory = Bytes(static_cast<uint64_t>(number("device_memory_bytes")));
+    profile_.context_memory = Bytes(static_cast<uint64_t>(number("context_memory_bytes")));
+    concurrency_ = static_cast<unsigned>(number("concurrency"));
+    if (concurrency_ == 0 || profile_.time_scale <= 0) {
+      return Error{ErrorCode::kFailedPrecondition,
+                   "the worker does not say its concurrency and time scale; is it of another "
+                   "version?"};
+    }
+    return {};
+  }
+
+  // A function that starts for `init_s` and runs for `warm_s`, both modelled.
+  Result<void> deploy(const std::string& name, double init_s, double warm_s) {
+    FunctionSpec spec;
+    spec.name.name = name;
+    spec.description = "made by lambent calibrate";
+    spec.handler = "bootstrap";
+    spec.gpu.memory = Bytes::mib(600);
+    spec.gpu.launch_mode = GpuNeeds::LaunchMode::kModel;
+    spec.timeout = seconds(120);
+    spec.environment = {{"LAMBENT_PAPER_MEMORY_MIB", "16"},
+                        {"LAMBENT_PAPER_INIT_MS", number_text(init_s * 1e3)},
+                        {"LAMBENT_PAPER_WARM_MS", number_text(warm_s * 1e3)},
+                        {"LAMBENT_TIME_SCALE", number_text(profile_.time_scale)}};
+    const auto deployed = deploy_function(transport_, spec, package_.zip);
+    if (!deployed.ok()) return deployed.error().with_context("deploying " + name);
+    deployed_.push_back(name);
+    return {};
+  }
+
+  void remove(const std::string& name) {
+    (void)transport_.send({.method = "DELETE", .target = function_target(name)}, kPatience);
+  }
+  void remove_last() {
+    remove(deployed_.back());
+    deployed_.pop_back();
+  }
+
+  static Result<Measured> invoke(Transport& transport, const std::string& name,
+                                 const std::string& event = "{}") {
+    const SystemClock clock;
+    const Instant begin = clock.now();
+    const auto response = good(transport.send(
+        {.method = "POST", .target = function_target(name, "/invocations"), .body = event},
+        kPatience));
+    const double took_s = to_seconds(clock.now() - begin);
+    if (!response.ok()) return response.error().with_context("invoking " + name);
+    Measured measured{answer_of(*response), took_s};
+    if (measured.answer.function_failed || !measured.answer.phases || !measured.answer.start) {
+      return Error{ErrorCode::kFailedPrecondition,
+                   name + " failed: " + measured.answer.payload.substr(0, 300)};
+    }
+    return measured;
+  }
+
+  // A cold invocation of a function that does nothing but start, and how long it took to stop.
+  Result<Measured> cold_invocation(double init_s, std::vector<double>* stops_s) {
+    const std::string name = "calibrate-start";
+    RETURN_IF_ERROR(deploy(name, init_s, 0));
+    ASSIGN_OR_RETURN(Measured measured, invoke(transport_, name));
+    if (measured.answer.start != StartClass::kCold) {
+      return Error{ErrorCode::kFailedPrecondition, "a first invocation was not cold"};
+    }
+    const SystemClock clock;
+    const Instant begin = clock.now();
+    remove_last();
+    while (stops_s != nullptr) {
+      const auto listed =
+          good(transport_.send({.method = "GET", .target = "/v1/sandboxes"}, kPatience));
+      if (!listed.ok()) return listed.error();
+      if (listed->body.find(name) == std::string::npos) {
+        stops_s->push_back(to_seconds(clock.now() - begin));
+        break;
+      }
+      if (clock.now() - begin > kPatience) {
+        return Error{ErrorCode::kDeadlineExceeded, "a sandbox did not stop"};
+      }
+      std::this_thread::sleep_for(milliseconds(1));
+    }
+    return measured;
+  }
+
+  Result<void> measure_starts() {
+    say("cold starts");
+    std::vector<double> sandbox_s, floor_s, overhead_s, stop_s;
+    // So long that opening the device is not what the start waits for.
+    const double long_init_s = 2.0;
+    for (int i = 0; i < options_.repeats; ++i) {
+      ASSIGN_OR_RETURN(const Measured nothing, cold_invocation(0, &stop_s));
+      ASSIGN_OR_RETURN(const Measured something, cold_invocation(long_init_s, nullptr));
+      for (const Measured* each : {&nothing, &something}) {
+        sandbox_s.push_back(modelled(to_seconds(each->answer.phases->sandbox)));
+      }
+      overhead_s.push_back(modelled(to_seconds(something.answer.phases->init)) - long_init_s);
+      floor_s.push_back(modelled(to_seconds(nothing.answer.phases->init)));
+    }
+    profile_.sandbox_s = median_of(sandbox_s);
+    profile_.init_overhead_s = std::max(0.0, median_of(overhead_s));
+    // The overhead is added to either.
+    profile_.init_floor_s = std::max(0.0, median_of(floor_s) - profile_.init_overhead_s);
+    profile_.stop_s = modelled(median_of(stop_s));
+    return {};
+  }
+
+  Result<void> measure_warm() {
+    say("warm invocations");
+    constexpr double kWarm_s = 0.02;
+    RETURN_IF_ERROR(deploy("calibrate-warm", 0, kWarm_s));
+    RETURN_IF_ERROR(invoke(transport_, "calibrate-warm"));
+    std::vector<double> run_s, request_s;
+    for (int i = 0; i < 3 * options_.repeats; ++i) {
+      ASSIGN_OR_RETURN(const Measured measured, invoke(transport_, "calibrate-warm"));
+      if (measured.answer.start != StartClass::kWarm) {
+        return Error{ErrorCode::kFailedPrecondition,
+                     "the worker's policy keeps no sandbox warm; calibrate under another"};
+      }
+      const Phases& phases = *measured.answer.phases;
+      const double inside_s = to_seconds(phases.queue + phases.sandbox + phases.init + phases.run);
+      run_s.push_back(modelled(to_seconds(phases.run)) - kWarm_s);
+      request_s.push_back(modelled(measured.took_s - inside_s));
+    }
+    profile_.run_overhead_s = std::max(0.0, median_of(run_s));
+    profile_.request_overhead_s = std::max(0.0, median_of(request_s));
+    return {};
+  }
+
+  Result<void> measure_link() {
+    say("the link");
+    std::vector<double> in, out;
+    const std::string event = "{\"copy_mib\":" + std::to_string(kCopyMib) + "}";
+    for (int i = 0; i < options_.repeats; ++i) {
+      ASSIGN_OR_RETURN(const Measured measured, invoke(transport_, "calibrate-warm", event));
+      const Json speeds = Json::parse(measured.answer.payload, nullptr, false);
+      const double in_gb = speeds.is_object() ? speeds.value("host_to_device_gb_per_s", 0.0) : 0;
+      const double out_gb = speeds.is_object() ? speeds.value("device_to_host_gb_per_s", 0.0) : 0;
+      if (in_gb <= 0 || out_gb <= 0) {
+        return Error{ErrorCode::kInternal, "the paper function did not say how fast it copied"};
+      }
+      in.push_back(in_gb * 1e9);
+      out.push_back(out_gb * 1e9);
+    }
+    profile_.host_to_device_bytes_per_s = median_of(in);
+    profile_.device_to_host_bytes_per_s = median_of(out);
+    return {};
+  }
+
+  // n on each device at once, each in a sandbox of its own; the mean run time of all.
+  Result<double> run_together(unsigned count) {
+    std::vector<Result<Measured>> runs(count, Error{ErrorCode::kInternal, "not run"});
+    std::vector<std::thread> threads;
+    for (unsigned i = 0; i < count; ++i) {
+      threads.emplace_back([&, i] {
+        HttpTransport own(endpoint_);
+        runs[i] = invoke(own, together(i));
+      });
+    }
+    for (std::thread& thread : threads) thread.join();
+    double sum_s = 0;
+    for (const Result<Measured>& run : runs) {
+      if (!run.ok()) return run.error();
+      sum_s += to_seconds(run->answer.phases->run);
+    }
+    return modelled(sum_s) / count;
+  }
+
+  static std::string together(unsigned i) { return "calibrate-together-" + std::to_string(i); }
+
+  Result<void> measure_contention() {
+    const unsigned most =
+        std::max(1u, std::min(concurrency_, kMostAtOnce / std::max(1u, profile_.devices)));
+    // Long beside the milliseconds by which they begin one after the other.
+    const double work_s = std::max(1.0, 0.1 * profile_.time_scale);
+    for (unsigned i = 0; i < most * profile_.devices; ++i) {
+      RETURN_IF_ERROR(deploy(together(i), 0, work_s));
+      RETURN_IF_ERROR(invoke(transport_, together(i)));
+    }
+    double alone_s = 0;
+    for (unsigned n = 1; n <= most; ++n) {
+      say("contention of " + std::to_string(n));
+      std::vector<double> means_s;
+      for (int i = 0; i < std::max(3, options_.repeats / 3); ++i) {
+        ASSIGN_OR_RETURN(const double mean_s, run_together(n * profile_.devices));
+        means_s.push_back(mean_s);
+      }
+      const double mean_s = median_of(means_s);
+      if (n == 1) alone_s = mean_s;
+      profile_.contention.push_back(std::max(1.0, mean_s / alone_s));
+    }
+    return {};
+  }
+
+  double modelled(double real_s) const { return real_s * profile_.time_scale; }
+
+  Transport& transport_;
+  const http::Endpoint& endpoint_;
+  Console& console_;
+  const CalibrateOptions& options_;
+  Package package_;
+  NodeProfile profile_;
+  unsigned concurrency_ = 0;
+  std::vector<std::string> deployed_;
+};
+
+std::string table_of(const NodeProfile& profile) {
+  TextTable table({"MEASURED", ">VALUE", "MEANING"});
+  const auto ms = [](double seconds) {
+    char text[40];
+    std::snprintf(text, sizeof(text), "%.3g ms", seconds * 1e3);
+    return std::string(text);
+  };
+  table.add({"sandbox", ms(profile.sandbox_s), "of a cold start"});
+  table.add({"init floor", ms(profile.init_floor_s), "opening the device"});
+  table.add({"init overhead", ms(profile.init_overhead_s), "beyond what the function does"});
+  table.add({"stop", ms(profile.stop_s), "until a sandbox is gone"});
+  table.add({"run overhead", ms(profile.run_overhead_s), "of a warm invocation, on its device"});
+  table.add({"request overhead", ms(profile.request_overhead_s), "between client and worker"});
+  for (size_t i = 0; i < profile.contention.size(); ++i) {
+    char text[40];
+    std::snprintf(text, sizeof(text), "%.3f", profile.contention[i]);
+    table.add({"contention " + std::to_string(i + 1), text, "times as long as alone"});
+  }
+  char in[40], out[40];
+  std::snprintf(in, sizeof(in), "%.2f GB/s", profile.host_to_device_bytes_per_s * 1e-9);
+  std::snprintf(out, sizeof(out), "%.2f GB/s", profile.device_to_host_bytes_per_s * 1e-9);
+  table.add({"link in", in, "from pinned memory"});
+  table.add({"link out", out, "to pinned memory"});
+  return table.str();
+}
+
+}  // namespace
+
+int run_calibrate(Transport& transport, const http::Endpoint& endpoint, Console& console,
+                  const CalibrateOptions& options) {
+  if (options.paper_function.empty()) {
+    return fail(console, {ErrorCode::kNotFound,
+                          "the paper function's folder was not found; name it with "
+                          "--paper-function"});
+  }
+  const auto profile = Calibration(transport, endpoint, console, options).run();
+  if (!profile.ok()) return fail(console, profile.error());
+  const auto written = write_file_atomically(options.output, text_of(*profile), false);
+  if (!written.ok()) return fail(console, written.error());
+  if (console.json) {
+    console.out << Json{{"profile", options.output},
+                        {"gpu", profile->gpu},
+                        {"emulated", profile->emulated},
+                        {"time_scale", profile->time_scale},
+                        {"sandbox_ms", profile->sandbox_s * 1e3},
+                        {"init_floor_ms", profile->init_floor_s * 1e3},
+                        {"init_overhead_ms", profile->init_overhead_s * 1e3},
+                        {"stop_ms", profile->stop_s * 1e3},
+                        {"run_overhead_ms", profile->run_overhead_s * 1e3},
+                        {"request_overhead_ms", profile->request_overhead_s * 1e3},
+                        {"contention", profile->contention},
+                        {"host_to_device_gb_per_s", profile->host_to_device_bytes_per_s * 1e-9},
+                        {"device_to_host_gb_per_s", profile->device_to_host_bytes_per_s * 1e-9}}
+                       .dump(2)
+                << "\n";
+    return 0;
+  }
+  console.out << table_of(*profile)
+              << (profile->emulated ? "The device is emulated, and its times are modelled.\n" : "");
+  console.err << "wrote " << options.output << "\n";
+  return 0;
+}
+
+}  // namespace lambent::cli
