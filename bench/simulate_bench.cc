@@ -1,6 +1,6 @@
-// simulate_bench [--quick]: how many invocations a second `lambent simulate` gets through on one
-// core, with 24 and with 4,000 functions, beside a bare event loop over the same arrivals. Prints a
-// table and, as its last line, one JSON object.
+// simulate_bench [--quick] [--only CASE]: how many invocations a second `lambent simulate` gets
+// through on one core, with 24 and with 4,000 functions, beside a bare event loop over the same
+// arrivals. Prints a table and, as its last line, one JSON object.
 //
 // *Ours* is what `lambent simulate` does once its workload is open: arrivals drawn by the
 // generator, the worker's dispatcher under MQFQ-Sticky, modelled devices, statistics by function.
@@ -39,6 +39,7 @@ struct Case {
   unsigned gpus;
   double load_per_gpu;  // GPU seconds asked for per second; a GPU gives 1.67 with two at work
   unsigned max_concurrency;
+  uint64_t memory_gib;  // of a GPU
   double invocations;
 };
 
@@ -97,8 +98,10 @@ void run_ours(const Case& one, Workload& work, Figures& figures) {
   options.max_concurrency = one.max_concurrency;
   options.device.slowdown = kSlowdown;
   for (unsigned i = 0; i < one.gpus; ++i) {
-    options.dispatch.fleet.devices.push_back(
-        {.id = DeviceId{i + 1}, .memory = Bytes::gib(16), .tokens = kTokens, .contexts = 32});
+    options.dispatch.fleet.devices.push_back({.id = DeviceId{i + 1},
+                                              .memory = Bytes::gib(one.memory_gib),
+                                              .tokens = kTokens,
+                                              .contexts = 32});
   }
   options.dispatch.fleet.most_sandboxes = 32 * one.gpus;
   const auto totals =
@@ -224,10 +227,12 @@ std::string json_list(const std::vector<double>& values, const char* format) {
 std::string json_of(const Row& row) {
   char text[512];
   std::snprintf(text, sizeof(text),
-                "\"%s\":{\"functions\":%u,\"gpus\":%u,\"load_per_gpu\":%.2f,\"invocations\":%llu,"
+                "\"%s\":{\"functions\":%u,\"gpus\":%u,\"gpu_gib\":%llu,\"load_per_gpu\":%.2f,"
+                "\"invocations\":%llu,"
                 "\"rejected_share\":%.4f,\"cold_ratio\":%.4f,\"utilisation\":%.3f,"
                 "\"peak_rss_mb\":%.1f,",
-                row.one.name, row.one.functions, row.one.gpus, row.one.load_per_gpu,
+                row.one.name, row.one.functions, row.one.gpus,
+                static_cast<unsigned long long>(row.one.memory_gib), row.one.load_per_gpu,
                 static_cast<unsigned long long>(row.last.invocations),
                 static_cast<double>(row.last.failed) / static_cast<double>(row.last.invocations),
                 row.last.cold_ratio, row.last.utilisation, row.last.peak_rss_mb);
@@ -237,15 +242,25 @@ std::string json_of(const Row& row) {
          ",\"bare_over_ours\":" + json_list(row.ratio, "%.2f") + "}";
 }
 
-int run(bool quick) {
+}  // namespace
+
+int usage() {
+  std::fprintf(stderr, "usage: simulate_bench [--quick] [--only CASE]\n");
+  return 2;
+}
+
+int run(bool quick, const std::string& only) {
   const double many = quick ? 200e3 : 2e6;
   const int repeats = quick ? 3 : 7;
   std::printf("%sone core; medians of %d; invocations a second of CPU time\n",
               quick ? "QUICK RUN; " : "", repeats);
   std::printf("%-14s %9s %5s %11s %11s %11s %6s %8s %8s %8s %7s\n", "case", "functions", "gpus",
               "ours", "by clock", "bare loop", "ratio", "cold", "busy", "refused", "MB");
-  const Case few{"few", 24, 8, 0.7, 4, many};
-  const Case thousands{"thousands", 4'000, 512, 0.7, 256, many};
+  const Case few{"few", 24, 8, 0.7, 4, 16, many};
+  const Case thousands{"thousands", 4'000, 512, 0.7, 256, 80, many};
+  Case small = thousands;
+  small.name = "thousands_16gib";
+  small.memory_gib = 16;
   Case few_over = few;
   few_over.name = "few_over";
   few_over.load_per_gpu = 4;
@@ -253,8 +268,14 @@ int run(bool quick) {
   thousands_over.name = "thousands_over";
   thousands_over.load_per_gpu = 4;
   std::vector<Row> rows;
-  for (const Case& one : {few, thousands, few_over, thousands_over}) {
-    rows.push_back(measure_case(one, repeats));
+  for (const Case& one : {few, thousands, small, few_over, thousands_over}) {
+    if (only.empty() || only == one.name) rows.push_back(measure_case(one, repeats));
+  }
+  if (!only.empty()) {
+    if (rows.empty()) return usage();
+    std::printf("{\"bench\":\"simulate\",\"quick\":%s,\"only\":true,\"cases\":{%s}}\n",
+                quick ? "true" : "false", json_of(rows[0]).c_str());
+    return 0;
   }
   // The same work ten times as long: memory should not know.
   Case longer = thousands;
@@ -277,18 +298,19 @@ int run(bool quick) {
   return 0;
 }
 
-}  // namespace
 }  // namespace lambent
 
 int main(int count, char** arguments) {
   bool quick = false;
+  std::string only;
   for (int i = 1; i < count; ++i) {
     if (std::strcmp(arguments[i], "--quick") == 0) {
       quick = true;
+    } else if (std::strcmp(arguments[i], "--only") == 0 && i + 1 < count) {
+      only = arguments[++i];
     } else {
-      std::fprintf(stderr, "usage: simulate_bench [--quick]\n");
-      return 2;
+      return lambent::usage();
     }
   }
-  return lambent::run(quick);
+  return lambent::run(quick, only);
 }

@@ -50,6 +50,9 @@ void add_simulate_flags(CLI::App& app, SimulateOptions& options) {
   app.add_option("--gpus", options.gpus, "devices")->check(CLI::Range(1, 4096));
   app.add_option("--concurrency", options.concurrency, "D: invocations at once on a GPU")
       ->check(CLI::Range(1, 1024));
+  app.add_option("--max-concurrency", options.run.max_concurrency,
+                 "invocations of one function that may run at once, each in its sandbox")
+      ->check(CLI::Range(1, 1000000));
   app.add_option("--pool", options.pool, "sandboxes kept at most, on all devices together")
       ->check(CLI::Range(1, 1000000));
   app.add_option("--memory", options.memory_gib, "GiB of each device")

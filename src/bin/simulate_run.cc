@@ -3,6 +3,7 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <chrono>
 #include <cstdio>
 #include <fstream>
@@ -29,6 +30,59 @@ double peak_rss_mb() {
   getrusage(RUSAGE_SELF, &usage);
   return static_cast<double>(usage.ru_maxrss) / 1024;
 }
+
+// "4 min 05 s".
+std::string time_text(double seconds) {
+  const auto whole = static_cast<long long>(seconds);
+  char text[64];
+  if (whole < 60) {
+    std::snprintf(text, sizeof(text), "%lld s", whole);
+  } else if (whole < 3600) {
+    std::snprintf(text, sizeof(text), "%lld min %02lld s", whole / 60, whole % 60);
+  } else {
+    std::snprintf(text, sizeof(text), "%lld h %02lld min", whole / 3600, whole / 60 % 60);
+  }
+  return text;
+}
+
+// How far a run is, on standard error: one line that changes on a terminal, else a line now and
+// then, so that a log shows it too.
+class Progress {
+ public:
+  Progress(const SimulateOptions& options, std::string label, Duration length)
+      : label_(std::move(label)),
+        length_(length),
+        on_terminal_(isatty(STDERR_FILENO) != 0),
+        period_s_(on_terminal_ ? 0.5 : 10),
+        quiet_(options.quiet) {}
+
+  void show(uint64_t outcomes, Duration simulated, double passed_s) {
+    if (quiet_ || passed_s < last_s_ + period_s_) return;
+    last_s_ = passed_s;
+    const double millions = static_cast<double>(outcomes) * 1e-6;
+    // Of the time in which work arrives: what follows is short.
+    const double done =
+        length_.count() > 0 ? std::min(1.0, to_seconds(simulated) / to_seconds(length_)) : 0;
+    std::string left;
+    if (done > 0) left = ", " + time_text(passed_s / done - passed_s) + " left";
+    std::fprintf(stderr, "%s%s: %.1f %%, %.1f million invocations, %.2f million a second%s%s",
+                 on_terminal_ ? "\r" : "", label_.c_str(), 100 * done, millions,
+                 millions / passed_s, left.c_str(), on_terminal_ ? "\x1b[K" : "\n");
+  }
+
+  // Leaves the line free for what comes next.
+  void clear() const {
+    if (on_terminal_ && last_s_ > 0) std::fprintf(stderr, "\r\x1b[K");
+  }
+
+ private:
+  std::string label_;
+  Duration length_;
+  bool on_terminal_;
+  double period_s_;
+  bool quiet_;
+  double last_s_ = 0;
+};
 
 }  // namespace
 
@@ -67,18 +121,13 @@ Result<cli::RunFigures> simulate(const SimulateOptions& options, const std::stri
   const auto seconds_passed = [&] {
     return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
   };
-  const bool shows_progress = !options.quiet && isatty(STDERR_FILENO) != 0;
-  sinks.progress = [&, last = 0.0](uint64_t outcomes, Duration simulated) mutable {
-    const double now_s = seconds_passed();
-    if (!shows_progress || now_s < last + 0.5) return;
-    last = now_s;
-    std::fprintf(stderr, "\r%s: %.1f s simulated, %.1f million invocations, %.2f million a second ",
-                 policy_name.c_str(), to_seconds(simulated), static_cast<double>(outcomes) * 1e-6,
-                 static_cast<double>(outcomes) * 1e-6 / now_s);
+  Progress progress(options, policy_name, plan.trace.length);
+  sinks.progress = [&](uint64_t outcomes, Duration simulated) {
+    progress.show(outcomes, simulated, seconds_passed());
   };
   const auto totals =
       simulator::run_workload(plan.trace, plan.entries, run, std::move(policy), sinks);
-  if (shows_progress) std::fprintf(stderr, "\r\x1b[K");
+  progress.clear();
   if (out.is_open()) {
     out << line_of(workload::RunEnd{totals.elapsed_s});
     out.close();

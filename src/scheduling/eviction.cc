@@ -1,6 +1,7 @@
 #include "scheduling/eviction.h"
 
 #include <algorithm>
+#include <compare>
 
 #include "base/check.h"
 
@@ -18,21 +19,24 @@ double expected_loss(const EvictionCandidate& candidate, Instant now) {
   return to_seconds(cold_start) / to_seconds(gap);
 }
 
-bool costs_less(const EvictionCandidate& a, const EvictionCandidate& b, Instant now) {
-  const bool a_awaited = a.flow->pending > 0;
-  const bool b_awaited = b.flow->pending > 0;
-  if (a_awaited != b_awaited) return b_awaited;
-  const double a_loss = expected_loss(a, now);
-  const double b_loss = expected_loss(b, now);
-  if (a_loss != b_loss) return a_loss < b_loss;
-  return a.last_used != b.last_used ? a.last_used < b.last_used : a.slot < b.slot;
-}
+// The order of who is given up: by the flow first, then by how long it has not been used.
+struct Rank {
+  bool wanted = false;  // something waits for it, or is expected to
+  double loss = 0;
+  Instant last_used{};
+  uint32_t slot = 0;
+  auto operator<=>(const Rank&) const = default;
+};
 
-bool used_less_recently(const EvictionCandidate& a, const EvictionCandidate& b, Instant now) {
-  const bool a_active = a.flow->is_active(now);
-  const bool b_active = b.flow->is_active(now);
-  if (a_active != b_active) return b_active;
-  return a.last_used != b.last_used ? a.last_used < b.last_used : a.slot < b.slot;
+Rank rank_of(EvictionRule rule, const EvictionCandidate& candidate, Instant now) {
+  Rank rank{.last_used = candidate.last_used, .slot = candidate.slot};
+  if (rule == EvictionRule::kCostAware) {
+    rank.wanted = candidate.flow->pending > 0;
+    rank.loss = expected_loss(candidate, now);
+  } else {
+    rank.wanted = candidate.flow->is_active(now);
+  }
+  return rank;
 }
 
 }  // namespace
@@ -40,13 +44,12 @@ bool used_less_recently(const EvictionCandidate& a, const EvictionCandidate& b, 
 uint32_t choose_victim(EvictionRule rule, std::span<const EvictionCandidate> candidates,
                        Instant now) {
   CHECK(!candidates.empty(), "no sandbox to evict");
-  const auto victim = std::min_element(candidates.begin(), candidates.end(),
-                                       [&](const EvictionCandidate& a, const EvictionCandidate& b) {
-                                         if (rule == EvictionRule::kCostAware)
-                                           return costs_less(a, b, now);
-                                         return used_less_recently(a, b, now);
-                                       });
-  return victim->slot;
+  Rank least = rank_of(rule, candidates.front(), now);
+  for (const EvictionCandidate& candidate : candidates.subspan(1)) {
+    const Rank rank = rank_of(rule, candidate, now);
+    if (rank < least) least = rank;
+  }
+  return least.slot;
 }
 
 }  // namespace lambent::scheduling

@@ -31,6 +31,8 @@ Fleet::Fleet(FleetOptions options) : options_(std::move(options)) {
     if (is_healthy_and_idle(devices_.back())) ++idle_devices_;
   }
   idle_on_.resize(devices_.size());
+  has_changed_.resize(devices_.size());
+  for (uint32_t i = 0; i < devices_.size(); ++i) note_changed(i);
 }
 
 // ---- Questions
@@ -102,9 +104,41 @@ PlaceOrReason Fleet::find_cold_place(Bytes memory, bool idle_devices_only) const
   if (idle_devices_only && idle_devices_ == 0) return {std::nullopt, WaitReason::kNoDevice};
   FailedSearch& failed = failed_searches_[idle_devices_only ? 1 : 0];
   if (failed.valid && memory >= failed.memory) return {std::nullopt, failed.reason};
+  renew_cold_order();
+  if (!cold_order_.empty()) {
+    const Device& first = devices_[cold_order_.top()];
+    if (takes(first, memory) && (!idle_devices_only || first.is_idle())) {
+      return {Place{cold_order_.top(), kNoSandbox}};
+    }
+  }
   const PlaceOrReason found = scan_for_cold_place(memory, idle_devices_only);
   if (!found.place) failed = {true, memory, found.reason};
   return found;
+}
+
+void Fleet::note_changed(uint32_t device) {
+  forget_failed_searches();
+  if (has_changed_[device]) return;
+  has_changed_[device] = true;
+  changed_.push_back(device);
+}
+
+void Fleet::renew_cold_order() const {
+  for (const uint32_t i : changed_) {
+    has_changed_[i] = false;
+    const Device& device = devices_[i];
+    if (device.healthy && has_cold_room(device)) {
+      cold_order_.put(i, {load_of(device), ~(device.options.memory - device.committed).count});
+    } else {
+      cold_order_.erase(i);
+    }
+  }
+  changed_.clear();
+}
+
+// Whether a device with room for a cold start has sandboxes and memory left for this one.
+bool Fleet::takes(const Device& device, Bytes memory) const {
+  return device.sandboxes - device.idle < device.options.contexts && memory_fits(device, memory);
 }
 
 PlaceOrReason Fleet::scan_for_cold_place(Bytes memory, bool idle_devices_only) const {
@@ -125,10 +159,9 @@ PlaceOrReason Fleet::scan_for_cold_place(Bytes memory, bool idle_devices_only) c
       reason = WaitReason::kNoMemory;
       continue;
     }
-    const auto load = [](const Device& d) { return d.tokens_held + d.start_slots_held; };
     const auto spare = [](const Device& d) { return d.options.memory - d.committed; };
-    if (best == nullptr || load(device) < load(*best) ||
-        (load(device) == load(*best) && spare(device) > spare(*best))) {
+    if (best == nullptr || load_of(device) < load_of(*best) ||
+        (load_of(device) == load_of(*best) && spare(device) > spare(*best))) {
       best = &device;
     }
   }
@@ -150,14 +183,12 @@ std::vector<SandboxSlot> Fleet::victims_for(const Place& place, Bytes memory, co
   };
   std::vector<EvictionCandidate> candidates;
   while (crowded() || total >= options_.most_sandboxes) {
-    // A crowded device can only be helped by its own sandboxes.
-    const bool own_only = crowded();
     candidates.clear();
-    for (const SandboxSlot slot : own_only ? idle_on_[place.device] : all_) {
-      const Sandbox& sandbox = sandboxes_[slot];
-      if (sandbox.state != SandboxState::kIdle) continue;
-      if (std::find(victims.begin(), victims.end(), slot) != victims.end()) continue;
-      candidates.push_back({slot, sandbox.last_used, &flows[sandbox.function.value]});
+    // A crowded device can only be helped by its own sandboxes.
+    if (crowded()) {
+      add_candidates_of_device(place.device, flows, victims, candidates);
+    } else {
+      add_candidates_of_functions(flows, victims, candidates);
     }
     const SandboxSlot victim = choose_victim(options_.eviction, candidates, now);
     victims.push_back(victim);
@@ -168,6 +199,33 @@ std::vector<SandboxSlot> Fleet::victims_for(const Place& place, Bytes memory, co
     }
   }
   return victims;
+}
+
+void Fleet::add_candidates_of_device(uint32_t device, const Flows& flows,
+                                     const std::vector<SandboxSlot>& except,
+                                     std::vector<EvictionCandidate>& candidates) const {
+  for (const SandboxSlot slot : idle_on_[device]) {
+    if (std::find(except.begin(), except.end(), slot) != except.end()) continue;
+    const Sandbox& sandbox = sandboxes_[slot];
+    candidates.push_back({slot, sandbox.last_used, &flows[sandbox.function.value]});
+  }
+}
+
+// Of a function's sandboxes both rules give up the least recently used one first, and its list has
+// them in this order; of those used last at the same instant, any may come first.
+void Fleet::add_candidates_of_functions(const Flows& flows, const std::vector<SandboxSlot>& except,
+                                        std::vector<EvictionCandidate>& candidates) const {
+  for (uint32_t function = 0; function < oldest_idle_.size(); ++function) {
+    std::optional<Instant> least;
+    for (SandboxSlot slot = oldest_idle_[function]; slot != kNoSandbox;
+         slot = sandboxes_[slot].newer) {
+      if (std::find(except.begin(), except.end(), slot) != except.end()) continue;
+      const Instant last_used = sandboxes_[slot].last_used;
+      if (least && *least != last_used) break;
+      least = last_used;
+      candidates.push_back({slot, last_used, &flows[function]});
+    }
+  }
 }
 
 bool Fleet::may_start(SandboxSlot slot) const {
@@ -215,7 +273,7 @@ void Fleet::change(uint32_t device_index, Change change_it) {
   open_devices_ += static_cast<unsigned>(is_open(device)) - static_cast<unsigned>(was_open);
   idle_devices_ +=
       static_cast<unsigned>(is_healthy_and_idle(device)) - static_cast<unsigned>(was_idle);
-  forget_failed_searches();
+  note_changed(device_index);
 }
 
 SandboxSlot Fleet::plan(SandboxId id, FunctionId function, const Flow& flow, uint32_t device,
@@ -396,7 +454,7 @@ void Fleet::commit(SandboxSlot slot, bool committed) {
   sandbox.committed = committed;
   Bytes& total = devices_[sandbox.device].committed;
   total = committed ? total + sandbox.memory : total - sandbox.memory;
-  forget_failed_searches();
+  note_changed(sandbox.device);
 }
 
 void Fleet::enter_idle(SandboxSlot slot) {
@@ -408,10 +466,13 @@ void Fleet::enter_idle(SandboxSlot slot) {
   list_on_device(slot);
   forget_failed_searches();
   const uint32_t function = sandbox.function.value;
-  if (function >= newest_idle_.size()) newest_idle_.resize(function + 1, kNoSandbox);
+  if (function >= newest_idle_.size()) {
+    newest_idle_.resize(function + 1, kNoSandbox);
+    oldest_idle_.resize(function + 1, kNoSandbox);
+  }
   sandbox.older = newest_idle_[function];
   sandbox.newer = kNoSandbox;
-  if (sandbox.older != kNoSandbox) sandboxes_[sandbox.older].newer = slot;
+  (sandbox.older == kNoSandbox ? oldest_idle_[function] : sandboxes_[sandbox.older].newer) = slot;
   newest_idle_[function] = slot;
 }
 
@@ -432,7 +493,8 @@ void Fleet::leave_idle(SandboxSlot slot) {
   place_in_idle_on_[neighbours.back()] = place_in_idle_on_[slot];
   neighbours.pop_back();
   forget_failed_searches();
-  if (sandbox.older != kNoSandbox) sandboxes_[sandbox.older].newer = sandbox.newer;
+  (sandbox.older == kNoSandbox ? oldest_idle_[sandbox.function.value]
+                               : sandboxes_[sandbox.older].newer) = sandbox.newer;
   (sandbox.newer == kNoSandbox ? newest_idle_[sandbox.function.value]
                                : sandboxes_[sandbox.newer].older) = sandbox.older;
 }

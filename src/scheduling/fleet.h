@@ -13,6 +13,7 @@
 #include "scheduling/device_concurrency.h"
 #include "scheduling/eviction.h"
 #include "scheduling/flow.h"
+#include "scheduling/indexed_heap.h"
 #include "scheduling/wait_reason.h"
 
 namespace lambent::scheduling {
@@ -185,12 +186,23 @@ class Fleet {
 
  private:
   bool is_open(const Device& device) const;
+  static unsigned load_of(const Device& device) {
+    return device.tokens_held + device.start_slots_held;
+  }
   static bool is_healthy_and_idle(const Device& device) {
     return device.healthy && device.is_idle();
   }
   bool has_cold_room(const Device& device) const;
   bool memory_fits(const Device& device, Bytes memory) const;
   PlaceOrReason find_cold_place(Bytes memory, bool idle_devices_only) const;
+  void note_changed(uint32_t device);
+  void renew_cold_order() const;
+  bool takes(const Device& device, Bytes memory) const;
+  void add_candidates_of_device(uint32_t device, const Flows& flows,
+                                const std::vector<SandboxSlot>& except,
+                                std::vector<EvictionCandidate>& candidates) const;
+  void add_candidates_of_functions(const Flows& flows, const std::vector<SandboxSlot>& except,
+                                   std::vector<EvictionCandidate>& candidates) const;
   PlaceOrReason scan_for_cold_place(Bytes memory, bool idle_devices_only) const;
   void hold(SandboxSlot slot, Sandbox::Holds what);
   void release(SandboxSlot slot);
@@ -215,6 +227,13 @@ class Fleet {
     Bytes memory;
     WaitReason reason = WaitReason::kNone;
   };
+  // The order in which a new sandbox takes devices: the least loaded; of equals the one with most
+  // memory that is not at work, then the first.
+  struct ColdRank {
+    unsigned load = 0;
+    uint64_t memory_at_work = 0;  // larger the less is spare
+    auto operator<=>(const ColdRank&) const = default;
+  };
   void forget_failed_searches() { failed_searches_[0].valid = failed_searches_[1].valid = false; }
 
   FleetOptions options_;
@@ -223,13 +242,19 @@ class Fleet {
   unsigned idle_devices_ = 0;
   std::vector<std::vector<SandboxSlot>> idle_on_;  // the idle sandboxes of each device, unordered
   std::vector<uint32_t> place_in_idle_on_;         // by slot
-  mutable FailedSearch failed_searches_[2];        // on any device, and on idle ones only
+  // Healthy devices with room for a cold start, in their order, but for those that have changed
+  // since the last search: most changes come and go between two of them.
+  mutable IndexedHeap<ColdRank> cold_order_;
+  mutable std::vector<uint32_t> changed_;
+  mutable std::vector<bool> has_changed_;
+  mutable FailedSearch failed_searches_[2];  // on any device, and on idle ones only
   std::vector<Sandbox> sandboxes_;
   std::vector<SandboxSlot> free_slots_;
   std::vector<SandboxSlot> all_;
   std::vector<uint32_t> place_in_all_;
   std::unordered_map<SandboxId, SandboxSlot> by_id_;
   std::vector<SandboxSlot> newest_idle_;  // by FunctionId
+  std::vector<SandboxSlot> oldest_idle_;  // likewise, and as long
   unsigned sandboxes_total_ = 0;
   unsigned occupants_total_ = 0;
   unsigned idle_total_ = 0;

@@ -102,7 +102,7 @@ void Fleet::archive(StateArchive& archive) {
 
 // What is not written because it follows from the rest.
 void Fleet::find_again() {
-  forget_failed_searches();
+  for (uint32_t i = 0; i < devices_.size(); ++i) note_changed(i);
   idle_devices_ = 0;
   for (const Device& device : devices_) {
     if (is_healthy_and_idle(device)) ++idle_devices_;
@@ -111,6 +111,12 @@ void Fleet::find_again() {
   place_in_idle_on_.assign(sandboxes_.size(), 0);
   for (const SandboxSlot slot : all_) {
     if (sandboxes_[slot].state == SandboxState::kIdle) list_on_device(slot);
+  }
+  oldest_idle_.assign(newest_idle_.size(), kNoSandbox);
+  for (const SandboxSlot slot : all_) {
+    const Sandbox& sandbox = sandboxes_[slot];
+    if (sandbox.state != SandboxState::kIdle || sandbox.older != kNoSandbox) continue;
+    if (sandbox.function.value < oldest_idle_.size()) oldest_idle_[sandbox.function.value] = slot;
   }
 }
 
