@@ -10,8 +10,9 @@ answers with a negative number to go on, or with the result that the caller gets
 import sys
 
 import driver_refusals
+import saved_arguments
 
-DIVERT = """
+DIVERT = f"""
   .p2align 4
 .Ldivert:
   .cfi_startproc
@@ -22,42 +23,14 @@ DIVERT = """
   .cfi_def_cfa_register %rbp
   subq $208, %rsp
   andq $-16, %rsp
-  movq %rdi, 0(%rsp)
-  movq %rsi, 8(%rsp)
-  movq %rdx, 16(%rsp)
-  movq %rcx, 24(%rsp)
-  movq %r8, 32(%rsp)
-  movq %r9, 40(%rsp)
-  movq %rax, 48(%rsp)
+{saved_arguments.save()}
   movq %r11, 56(%rsp)
-  movups %xmm0, 64(%rsp)
-  movups %xmm1, 80(%rsp)
-  movups %xmm2, 96(%rsp)
-  movups %xmm3, 112(%rsp)
-  movups %xmm4, 128(%rsp)
-  movups %xmm5, 144(%rsp)
-  movups %xmm6, 160(%rsp)
-  movups %xmm7, 176(%rsp)
   movl %r11d, %edi
   call emulated_cuda_divert
   testl %eax, %eax
   jns .Lanswer
-  movups 176(%rsp), %xmm7
-  movups 160(%rsp), %xmm6
-  movups 144(%rsp), %xmm5
-  movups 128(%rsp), %xmm4
-  movups 112(%rsp), %xmm3
-  movups 96(%rsp), %xmm2
-  movups 80(%rsp), %xmm1
-  movups 64(%rsp), %xmm0
   movq 56(%rsp), %r11
-  movq 48(%rsp), %rax
-  movq 40(%rsp), %r9
-  movq 32(%rsp), %r8
-  movq 24(%rsp), %rcx
-  movq 16(%rsp), %rdx
-  movq 8(%rsp), %rsi
-  movq 0(%rsp), %rdi
+{saved_arguments.restore()}
   .cfi_remember_state
   leave
   .cfi_def_cfa %rsp, 8

@@ -10,6 +10,8 @@ OUT.inc has one line HOOK(NAME) for each hooked one.
 """
 import sys
 
+import saved_arguments
+
 
 def words_of(path):
     rows = []
@@ -25,45 +27,17 @@ def hooked_names(coverage_rows):
     return {row[0] for row in coverage_rows if len(row) > 1 and row[1] == "hooked"}
 
 
-RESOLVER = """
+RESOLVER = f"""
 .Lresolve:
   pushq %rbp
   movq %rsp, %rbp
   subq $192, %rsp
   andq $-16, %rsp
-  movq %rdi, 0(%rsp)
-  movq %rsi, 8(%rsp)
-  movq %rdx, 16(%rsp)
-  movq %rcx, 24(%rsp)
-  movq %r8, 32(%rsp)
-  movq %r9, 40(%rsp)
-  movq %rax, 48(%rsp)
-  movups %xmm0, 64(%rsp)
-  movups %xmm1, 80(%rsp)
-  movups %xmm2, 96(%rsp)
-  movups %xmm3, 112(%rsp)
-  movups %xmm4, 128(%rsp)
-  movups %xmm5, 144(%rsp)
-  movups %xmm6, 160(%rsp)
-  movups %xmm7, 176(%rsp)
+{saved_arguments.save()}
   movl %r11d, %edi
   call lambent_shim_resolve
   movq %rax, %r11
-  movups 176(%rsp), %xmm7
-  movups 160(%rsp), %xmm6
-  movups 144(%rsp), %xmm5
-  movups 128(%rsp), %xmm4
-  movups 112(%rsp), %xmm3
-  movups 96(%rsp), %xmm2
-  movups 80(%rsp), %xmm1
-  movups 64(%rsp), %xmm0
-  movq 48(%rsp), %rax
-  movq 40(%rsp), %r9
-  movq 32(%rsp), %r8
-  movq 24(%rsp), %rcx
-  movq 16(%rsp), %rdx
-  movq 8(%rsp), %rsi
-  movq 0(%rsp), %rdi
+{saved_arguments.restore()}
   leave
   jmp *%r11
 """
