@@ -75,6 +75,25 @@ CUresult cuCtxCreate_v4(CUcontext* context, CUctxCreateParams* parameters, unsig
                 parameters->numExecAffinityParams);
 }
 
+// What CUDA gave up long ago, for programs that still have it: users of a context are counted. Ours
+// never call these, so the table of functions lacks them.
+#define OLD_CALL extern "C" __attribute__((visibility("default"))) CUresult
+OLD_CALL cuCtxAttach(CUcontext* out, unsigned int flags) {
+  WITH_CONTEXT();
+  if (!out || flags) return CUDA_ERROR_INVALID_VALUE;
+  if (context->primary || context->green) return CUDA_ERROR_INVALID_CONTEXT;
+  context->uses++;
+  *out = as_handle(context.get());
+  return CUDA_SUCCESS;
+}
+
+OLD_CALL cuCtxDetach(CUcontext handle) {
+  WITH_PROCESS();
+  std::shared_ptr<Context> context = process->contexts.find(handle);
+  if (!context || context->primary || context->green) return CUDA_ERROR_INVALID_CONTEXT;
+  return --context->uses > 0 ? CUDA_SUCCESS : cuCtxDestroy_v2(handle);
+}
+
 CUresult cuCtxDestroy_v2(CUcontext handle) {
   WITH_PROCESS();
   std::shared_ptr<Context> context = process->contexts.find(handle);

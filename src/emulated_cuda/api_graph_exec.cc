@@ -87,12 +87,15 @@ CUresult settle_memory(Process& process, const GraphExec& exec, const ExecBody& 
   return CUDA_SUCCESS;
 }
 
-std::shared_ptr<GraphRun> prepare_run(Process& process, Context& context,
+std::shared_ptr<GraphRun> prepare_run(Process& process, Context& context, const Stream& stream,
                                       const std::shared_ptr<GraphExec>& exec,
                                       const std::shared_ptr<const ExecBody>& body) {
   auto run = std::make_shared<GraphRun>();
   run->exec = exec;
   run->body = body;
+  if (!(exec->flags & CUDA_GRAPH_INSTANTIATE_FLAG_USE_NODE_PRIORITY)) {
+    run->priority = stream.priority;
+  }
   for (uint32_t i = 0; i < body->nodes.size(); i++) {
     const Operation& operation = body->nodes[i].operation;
     if (auto* record = std::get_if<EventRecord>(&operation)) {
@@ -197,7 +200,7 @@ CUresult cuGraphLaunch(CUgraphExec handle, CUstream stream_handle) {
     if (needed->error()) return needed->error();
   }
   if (CUresult result = settle_memory(*process, *exec, *body)) return result;
-  GraphLaunch launch{prepare_run(*process, *context, exec, body), exec->last};
+  GraphLaunch launch{prepare_run(*process, *context, *stream, exec, body), exec->last};
   return enqueue(*process, context, stream, std::move(launch), &exec->last);
 }
 

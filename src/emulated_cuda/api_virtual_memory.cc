@@ -125,7 +125,7 @@ CUresult cuMemCreate(CUmemGenericAllocationHandle* handle, size_t bytes,
   if (!handle || flags || bytes == 0) return CUDA_ERROR_INVALID_VALUE;
   if (CUresult result = check(*process, properties, &device)) return result;
   if (bytes % kMappingGranularityBytes) return CUDA_ERROR_INVALID_VALUE;
-  if (device >= 0 && !process->count_bytes(device, bytes)) return CUDA_ERROR_OUT_OF_MEMORY;
+  if (device >= 0 && !process->claim_bytes(device, bytes)) return CUDA_ERROR_OUT_OF_MEMORY;
   double scale = process->settings.model_mode ? process->node->spec().memory_scale : 1.0;
   size_t backing_bytes = bytes;
   if (device >= 0 && scale > 1 && bytes >= kScaledBytes) {
@@ -266,7 +266,7 @@ CUresult cuMemImportFromShareableHandle(CUmemGenericAllocationHandle* handle, vo
       memory->shared = exported.shared;
     } else {
       // All who held it let go while the descriptor was under way: it is counted anew, here.
-      if (!process->count_bytes(memory->device(), memory->bytes())) {
+      if (!process->claim_bytes(memory->device(), memory->bytes())) {
         return CUDA_ERROR_OUT_OF_MEMORY;
       }
     }

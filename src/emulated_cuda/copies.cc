@@ -75,10 +75,11 @@ bool Copy::permitted() const {
 
 std::shared_ptr<const void> set_aside(Copy& copy) {
   if (copy.from.backing || copy.shape.from_bytes() > kMostSetAside_bytes) return nullptr;
-  auto bytes = std::make_shared<std::vector<char>>(copy.shape.from_bytes());
-  std::memcpy(bytes->data(), reinterpret_cast<const void*>(copy.from.address), bytes->size());
-  copy.from.address = reinterpret_cast<uintptr_t>(bytes->data());
-  return {bytes, bytes->data()};
+  auto bytes = std::make_shared_for_overwrite<char[]>(copy.shape.from_bytes());
+  std::memcpy(bytes.get(), reinterpret_cast<const void*>(copy.from.address),
+              copy.shape.from_bytes());
+  copy.from.address = reinterpret_cast<uintptr_t>(bytes.get());
+  return {bytes, bytes.get()};
 }
 
 void sleep_to(Process& process, int64_t end_ns) {
@@ -237,11 +238,6 @@ void move_bytes(const Copy& copy) {
 }  // namespace
 
 int64_t perform(Process& process, Context& context, const Copy& copy, int64_t begin_ns) {
-  // A graph's copy was made long ago: the program may have given its memory back since.
-  if (copy.pageable() && !copy.permitted()) {
-    context.fail(CUDA_ERROR_ILLEGAL_ADDRESS);
-    return begin_ns;
-  }
   int64_t end_ns = end_of(process, context, copy, begin_ns);
   ThreadClock::hold(end_ns);  // where the next operation may begin
   move_bytes(copy);

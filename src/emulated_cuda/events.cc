@@ -29,7 +29,7 @@ bool recorder_is_gone(Process& process, const InterprocessEvent& event, uint64_t
   return !row.used || row.generation != recorder.generation;
 }
 
-// Looks until the record has been reached or nobody can reach it; false once `stop` says so.
+// Looks until the record has been reached, nobody can reach it, or `stop` says so.
 template <class Stop>
 void look_for(Process& process, const InterprocessEvent& event, uint64_t number, Stop stop) {
   for (int looks = 0; !event.reached(number) && !stop(); looks++) {
@@ -53,11 +53,13 @@ void finish_record(Event& event, uint64_t number, int64_t at_ns) {
 CompletionPtr last_end(Process& process, Context& context, const std::shared_ptr<Event>& event) {
   const uint64_t number = foreign_record(*event);
   if (number == 0) return event->recorded();
-  return submit_aside(process, context, {}, [&process, &context, event, number](int64_t begin_ns) {
+  // The wait may outlive the context.
+  auto kept = process.contexts.find(&context);
+  return submit_aside(process, context, {}, [&process, kept, event, number](int64_t begin_ns) {
     const InterprocessEvent& shared = *event->shared;
     if (!shared.reached(number)) {
       ThreadClock::release();
-      look_for(process, shared, number, [&] { return context.error() != CUDA_SUCCESS; });
+      look_for(process, shared, number, [&] { return !kept || kept->error() != CUDA_SUCCESS; });
     }
     const int64_t end_ns = shared.reached(number) ? shared.reached_ns(number) : begin_ns;
     ThreadClock::hold(std::max(begin_ns, end_ns));

@@ -45,7 +45,7 @@ CUresult GraphMemory::allocate(CUdeviceptr address) {
   Block& block = it->second;
   Totals& totals = totals_[block.device];
   if (!block.counted) {
-    if (!process_.count_bytes(block.device, block.bytes)) return CUDA_ERROR_OUT_OF_MEMORY;
+    if (!process_.claim_bytes(block.device, block.bytes)) return CUDA_ERROR_OUT_OF_MEMORY;
     block.counted = true;
     totals.reserved += block.bytes;
     totals.reserved_high = std::max(totals.reserved_high, totals.reserved);

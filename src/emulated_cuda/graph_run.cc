@@ -26,11 +26,12 @@ class Pass : public std::enable_shared_from_this<Pass> {
  public:
   // `run` is null inside the body of a conditional node, where no event nodes are.
   Pass(Process& process, Context& context, const ExecBody& body, const GraphRun* run,
-       int64_t begin_ns)
+       std::optional<int> priority, int64_t begin_ns)
       : process_(process),
         context_(context),
         body_(body),
         run_(run),
+        priority_(priority),
         waiting_(body.nodes.size()),
         finish_ns_(body.nodes.size()),
         left_(static_cast<uint32_t>(body.nodes.size())),
@@ -100,7 +101,7 @@ class Pass : public std::enable_shared_from_this<Pass> {
         begin_ns = std::max(begin_ns, awaited->second->finish_ns());
       }
     }
-    int64_t end_ns = perform(process_, context, node.operation, begin_ns);
+    int64_t end_ns = perform_work(context, node.operation, begin_ns);
     if (run_) {
       auto recorded = run_->recorded.find(index);
       if (recorded != run_->recorded.end()) {
@@ -111,11 +112,28 @@ class Pass : public std::enable_shared_from_this<Pass> {
     return end_ns;
   }
 
+  // Kernels run with the priority of the launch where that is asked for, and differs.
+  int64_t perform_work(Context& context, const Operation& operation, int64_t begin_ns) {
+    const auto* copy = std::get_if<Copy>(&operation);
+    if (copy && copy->pageable() && !copy->permitted()) {  // its memory has gone since it was made
+      context.fail(CUDA_ERROR_ILLEGAL_ADDRESS);
+      return begin_ns;
+    }
+    const auto* kernel = std::get_if<KernelLaunch>(&operation);
+    if (!kernel || !priority_ || kernel->priority == *priority_) {
+      return perform(process_, context, operation, begin_ns);
+    }
+    KernelLaunch own = *kernel;
+    own.priority = *priority_;
+    return perform(process_, context, Operation(std::move(own)), begin_ns);
+  }
+
   int64_t choose(const ExecChoice& choice, int64_t begin_ns) {
     auto value = [&] { return __atomic_load_n(&choice.value->value, __ATOMIC_ACQUIRE); };
     auto pass = [&](size_t body) {
       if (body >= choice.bodies.size()) return;
-      begin_ns = std::make_shared<Pass>(process_, context_, *choice.bodies[body], nullptr, begin_ns)
+      begin_ns = std::make_shared<Pass>(process_, context_, *choice.bodies[body], nullptr,
+                                        priority_, begin_ns)
                      ->run();
     };
     switch (choice.type) {
@@ -139,6 +157,7 @@ class Pass : public std::enable_shared_from_this<Pass> {
   Context& context_;
   const ExecBody& body_;
   const GraphRun* run_;
+  const std::optional<int> priority_;
   std::vector<std::atomic<uint32_t>> waiting_;
   std::vector<std::atomic<int64_t>> finish_ns_;
   std::atomic<uint32_t> left_;
@@ -157,7 +176,7 @@ int64_t perform(Process& process, Context& context, const GraphLaunch& launch, i
   }
   begin_ns = std::max(begin_ns, run.ready_ns);
   ThreadClock::hold(begin_ns);
-  return std::make_shared<Pass>(process, context, *run.body, &run, begin_ns)->run();
+  return std::make_shared<Pass>(process, context, *run.body, &run, run.priority, begin_ns)->run();
 }
 
 }  // namespace lambent::emulated_cuda

@@ -3,6 +3,7 @@
 // side by side where they can.
 #pragma once
 
+#include <optional>
 #include <unordered_map>
 
 #include "emulated_cuda/graph_exec.h"
@@ -12,7 +13,8 @@ namespace lambent::emulated_cuda {
 struct GraphRun {
   std::shared_ptr<const GraphExec> exec;  // kept until the launch is over
   std::shared_ptr<const ExecBody> body;
-  int64_t ready_ns = 0;  // when the overhead of the launch is over
+  int64_t ready_ns = 0;         // when the overhead of the launch is over
+  std::optional<int> priority;  // of all kernels; empty: each has its own
   struct Record {
     CompletionPtr end;
     std::shared_ptr<Event> event;

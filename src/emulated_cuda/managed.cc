@@ -105,6 +105,22 @@ int64_t Managed::move(const MemoryMove& move, int64_t begin_ns) {
   return time_of(residency_.prefetch(move.address, move.bytes, move.place), move.place, begin_ns);
 }
 
+bool Managed::make_room(int partition, const std::function<bool()>& fits) {
+  const int ordinal = process_.ordinal_of(partition);
+  if (!any() || ordinal < 0) return false;
+  Traffic traffic;
+  bool fitted = false;
+  int64_t end_ns = 0;
+  {
+    std::lock_guard lock(mutex_);
+    bool more = true;
+    while (more && !(fitted = fits())) more = residency_.let_go(ordinal, traffic);
+    end_ns = time_of(traffic, kHostPlace, process_.node->now_ns());
+  }
+  sleep_to(process_, end_ns);
+  return fitted;
+}
+
 void Managed::advise(uintptr_t address, size_t bytes, const std::function<void(Advice&)>& change) {
   std::lock_guard lock(mutex_);
   residency_.advise(address, bytes, change);

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <atomic>
+#include <functional>
 #include <mutex>
 #include <set>
 
@@ -44,6 +45,9 @@ class Managed {
   // or the host.
   int place_of(uintptr_t address) const;
   int64_t move(const MemoryMove& move, int64_t begin_ns);
+  // Other memory wants room on the device, as the node numbers it: carries to the host what the
+  // device used longest ago until `fits`. False if it never does. Returns when the room is there.
+  bool make_room(int partition, const std::function<bool()>& fits);
 
   void advise(uintptr_t address, size_t bytes, const std::function<void(Advice&)>& change);
   Advice advice(uintptr_t address, size_t bytes) const;

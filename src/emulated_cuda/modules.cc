@@ -100,7 +100,7 @@ CUresult load_module(Process& process, Context* context, int device, Image image
   for (const auto& code : image) bytes += code->bytes().size();
   uint64_t counted =
       (bytes + kModuleGranularity_bytes - 1) / kModuleGranularity_bytes * kModuleGranularity_bytes;
-  if (!process.count_bytes(device, counted)) return CUDA_ERROR_OUT_OF_MEMORY;
+  if (!process.claim_bytes(device, counted)) return CUDA_ERROR_OUT_OF_MEMORY;
   auto module = std::make_shared<Module>();
   module->context = context;
   module->device = device;

@@ -61,7 +61,7 @@ CUmemoryPool Pools::create(const CUmemPoolProps& properties, int device) {
 Pool* Pools::make(const CUmemPoolProps& properties, int device) {
   PoolSource source;
   source.count = [this, device](size_t bytes) {
-    if (device >= 0 && !process_.count_bytes(device, bytes)) return false;
+    if (device >= 0 && !process_.claim_bytes(device, bytes)) return false;
     if (device >= 0) process_.node->spend(process_.spec(device).allocation_ns);
     return true;
   };

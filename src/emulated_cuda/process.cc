@@ -122,7 +122,7 @@ CUresult Process::create_context(int ordinal, unsigned flags, bool primary, Cont
   int device_index;
   if (CUresult result = device_of(ordinal, &device_index)) return result;
   if (is_lost(device_index)) return CUDA_ERROR_UNKNOWN;
-  if (!count_bytes(device_index, spec(device_index).context_bytes)) return CUDA_ERROR_OUT_OF_MEMORY;
+  if (!claim_bytes(device_index, spec(device_index).context_bytes)) return CUDA_ERROR_OUT_OF_MEMORY;
   auto context = std::make_shared<Context>();
   context->ordinal = ordinal;
   context->device = device_index;
@@ -200,6 +200,11 @@ bool Process::count_bytes(int device_index, uint64_t bytes) {
   return true;
 }
 
+bool Process::claim_bytes(int device_index, uint64_t bytes) {
+  return count_bytes(device_index, bytes) ||
+         managed.make_room(device_index, [&] { return count_bytes(device_index, bytes); });
+}
+
 void Process::uncount_bytes(int device_index, uint64_t bytes) {
   Node::Guard guard(*node);
   uint64_t& mine = guard->rows[row].bytes[device_index];
@@ -212,7 +217,7 @@ CUresult Process::allocate_device(Context& context, size_t bytes, CUdeviceptr* a
   uint64_t counted = round_to(bytes, spec(context.device).allocation_granularity);
   if (!count_bytes(context.device, counted)) {
     pools.trim_all();
-    if (!count_bytes(context.device, counted)) return CUDA_ERROR_OUT_OF_MEMORY;
+    if (!claim_bytes(context.device, counted)) return CUDA_ERROR_OUT_OF_MEMORY;
   }
   double scale = settings.model_mode ? node->spec().memory_scale : 1.0;
   size_t backing = static_cast<size_t>(std::ceil(bytes / std::max(1.0, scale)));

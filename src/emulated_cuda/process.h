@@ -100,6 +100,7 @@ struct Context {
   MultiprocessorSet members{};  // empty: all
   uint32_t epoch = 0;           // of its device, when it was made
   int affinity = 0;             // most multiprocessors, under MPS; 0: no limit
+  std::atomic<int> uses{1};     // cuCtxAttach adds one, cuCtxDetach takes one away
 
   // Guards the order in which work enters the streams of this context, and the list of them.
   std::mutex order;
@@ -198,6 +199,8 @@ class Process {
 
   // Counts device memory of this process; false if the device has not that much left.
   bool count_bytes(int device, uint64_t bytes);
+  // The same, if need be by moving managed memory of this process to the host.
+  bool claim_bytes(int device, uint64_t bytes);
   void uncount_bytes(int device, uint64_t bytes);
   // Device memory of a context, counted; CUDA_ERROR_OUT_OF_MEMORY if there is not so much.
   CUresult allocate_device(Context& context, size_t bytes, CUdeviceptr* address);

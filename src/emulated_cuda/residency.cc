@@ -158,26 +158,36 @@ bool Residency::make_room(int device, const Block& wanted, Traffic& traffic) {
     auto oldest = order.begin();
     if (oldest != order.end() && oldest->second == &wanted) ++oldest;
     if (oldest == order.end()) return false;
-    Block& block = *oldest->second;
-    if (block.place != device) {
-      leave(block, device);
-      continue;
-    }
-    if (block.duplicates) {  // another copy becomes the first
-      int heir = kHostPlace;
-      for (int place = 0; place < kMostPlaces - 1; place++) {
-        if (block.duplicates & bit(place)) heir = place;
-      }
-      leave(block, device);
-      block.duplicates &= ~bit(heir);
-      block.place = heir;
-      continue;
-    }
-    if (!block.discarded) note(traffic, device, kHostPlace, block.bytes);
-    leave(block, device);
-    block.place = block.discarded ? kNoPlace : kHostPlace;
+    move_out(*oldest->second, device, traffic);
   }
   return true;
+}
+
+bool Residency::let_go(int device, Traffic& traffic) {
+  auto& order = by_use_[device];
+  if (order.empty()) return false;
+  move_out(*order.begin()->second, device, traffic);
+  return true;
+}
+
+void Residency::move_out(Block& block, int device, Traffic& traffic) {
+  if (block.place != device) {
+    leave(block, device);
+    return;
+  }
+  if (block.duplicates) {  // another copy becomes the first
+    int heir = kHostPlace;
+    for (int place = 0; place < kMostPlaces - 1; place++) {
+      if (block.duplicates & bit(place)) heir = place;
+    }
+    leave(block, device);
+    block.duplicates &= ~bit(heir);
+    block.place = heir;
+    return;
+  }
+  if (!block.discarded) note(traffic, device, kHostPlace, block.bytes);
+  leave(block, device);
+  block.place = block.discarded ? kNoPlace : kHostPlace;
 }
 
 // Takes a copy away from a place and gives back its room.

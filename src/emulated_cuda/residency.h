@@ -57,6 +57,8 @@ class Residency {
   Traffic touch(uintptr_t address, size_t bytes, int place, bool write);
   Traffic prefetch(uintptr_t address, size_t bytes, int place);
   void discard(uintptr_t address, size_t bytes);
+  // Lets the device go of the block that it used longest ago; false if it holds none.
+  bool let_go(int device, Traffic& traffic);
   // Where the block lies; kNoPlace before its first touch.
   int place_of(uintptr_t address) const;
 
@@ -81,6 +83,7 @@ class Residency {
   void each(uintptr_t address, size_t bytes, Visit visit) const;
   bool resident(const Block& block, int place) const;
   bool make_room(int device, const Block& wanted, Traffic& traffic);
+  void move_out(Block& block, int device, Traffic& traffic);
   void leave(Block& block, int place);
   void settle(Block& block, int place);
   void stamp(Block& block);

@@ -37,6 +37,20 @@ TEST_F(ResidencyTest, FirstTouchPopulatesAndCarriesNothing) {
   EXPECT_EQ(room[0], 100 * kBlock);
 }
 
+TEST_F(ResidencyTest, WhatWasUsedLongestAgoLeavesFirst) {
+  residency.touch(kBase, kBlock, 0, true);
+  residency.touch(kBase + kBlock, kBlock, 0, true);
+  residency.touch(kBase, kBlock, 0, false);
+  Traffic traffic;
+  EXPECT_TRUE(residency.let_go(0, traffic));
+  EXPECT_EQ(residency.place_of(kBase + kBlock), kHostPlace);
+  EXPECT_EQ(residency.place_of(kBase), 0);
+  EXPECT_EQ(moved(traffic, 0, kHostPlace), kBlock);
+  EXPECT_TRUE(residency.let_go(0, traffic));
+  EXPECT_FALSE(residency.let_go(0, traffic));
+  EXPECT_EQ(room[0], 100 * kBlock);
+}
+
 TEST_F(ResidencyTest, BlocksMigrateToWhoTouchesThem) {
   residency.touch(kBase, 4 * kBlock, kHostPlace, true);
   Traffic there = residency.touch(kBase + kBlock, kBlock + 1, 0, false);

@@ -141,6 +141,25 @@ TEST_F(Devices, ContextsFormAStackOfTheThread) {
   OK(cu.ctx_destroy(a));
 }
 
+// Calls that CUDA gave up long ago, which some programs still make.
+TEST_F(Devices, AContextLivesUntilItsLastUserDetaches) {
+  CUresult (*attach)(CUcontext*, unsigned) = nullptr;
+  CUresult (*detach)(CUcontext) = nullptr;
+  OK(cu.get_proc_address("cuCtxAttach", reinterpret_cast<void**>(&attach), 12000, 0));
+  OK(cu.get_proc_address("cuCtxDetach", reinterpret_cast<void**>(&detach), 12000, 0));
+  CUcontext context = nullptr, again = nullptr, current = nullptr;
+  OK(cu.ctx_create_v2(&context, 0, 0));
+  OK(attach(&again, 0));
+  EXPECT_EQ(again, context);
+  EXPECT_EQ(attach(&again, 1), CUDA_ERROR_INVALID_VALUE);
+  OK(detach(context));
+  OK(cu.ctx_get_current(&current));
+  EXPECT_EQ(current, context);
+  OK(detach(context));
+  EXPECT_EQ(detach(context), CUDA_ERROR_INVALID_CONTEXT);
+  EXPECT_EQ(attach(&again, 0), CUDA_ERROR_INVALID_CONTEXT);
+}
+
 TEST_F(Devices, ThePrimaryContextLivesWhileItIsRetained) {
   CUcontext first = nullptr, second = nullptr;
   unsigned flags;

@@ -93,6 +93,41 @@ TEST_F(Graphs, LaunchesOfOneExecutableFollowEachOther) {
   OK(cu.event_destroy(done));
 }
 
+// Two kernels that want the whole device begin at one instant: the more urgent one goes first.
+TEST_F(Graphs, KernelsHaveThePriorityOfTheLaunchUnlessTheirOwnIsAskedFor) {
+  MODELLED_TIME_ONLY();
+  EMULATOR_ONLY("the expected times are those of the tiny preset");
+  uint64_t ns = 10'000'000, short_ns = 1'000'000;
+  kernel("busy", 1000, {&ns});  // of the least priority
+  CUstream other, urgent;
+  CUevent start, end;
+  OK(cu.stream_create_with_priority(&other, CU_STREAM_NON_BLOCKING, -2));
+  OK(cu.stream_create_with_priority(&urgent, CU_STREAM_NON_BLOCKING, -5));
+  OK(cu.event_create(&start, 0));
+  OK(cu.event_create(&end, 0));
+  for (unsigned flags : {0u, unsigned{CUDA_GRAPH_INSTANTIATE_FLAG_USE_NODE_PRIORITY}}) {
+    CUgraphExec exec = instantiate(flags);
+    Gate gate;
+    OK(gate.close(stream));
+    OK(launch(function("busy"), 1, 32, stream, {&short_ns}));  // covers the others' overhead
+    OK(cu.event_record(start, stream));
+    OK(cu.stream_wait_event(other, start, 0));
+    OK(launch(function("busy"), 1000, 32, other, {&ns}));
+    OK(cu.stream_wait_event(urgent, start, 0));
+    OK(cu.graph_launch(exec, urgent));
+    OK(cu.event_record(end, urgent));
+    gate.open();
+    OK(cu.ctx_synchronize());
+    float elapsed = -1;
+    OK(cu.event_elapsed_time_v2(&elapsed, start, end));
+    EXPECT_NEAR(elapsed, flags ? 20.0 : 10.0, 0.01) << flags;
+  }
+  OK(cu.event_destroy(start));
+  OK(cu.event_destroy(end));
+  OK(cu.stream_destroy(other));
+  OK(cu.stream_destroy(urgent));
+}
+
 TEST_F(Graphs, StructureCanBeAskedFor) {
   CUgraphNode a = empty(), b = empty({a}), c = empty({a, b});
   size_t count = 0;

@@ -51,6 +51,36 @@ TEST_F(Managed, HostAndDeviceSeeTheSameBytes) {
   EXPECT_EQ(cu.mem_free(a), CUDA_ERROR_INVALID_VALUE);
 }
 
+TEST_F(Managed, MakesRoomForOtherMemory) {
+  EMULATOR_ONLY("a GPU takes long to be filled");
+  size_t free = 0, total = 0;
+  OK(cu.mem_get_info(&free, &total));
+  const size_t bytes = free / 3 * 2 / (2 * kMiB) * 2 * kMiB;
+  CUdeviceptr a = managed(bytes);
+  OK(cu.memset_d32(a + bytes - 4096, 0x600DF00D, 1024));
+  OK(cu.mem_prefetch_async_v2(a, bytes, device, 0, stream));
+  OK(cu.stream_synchronize(stream));
+  EXPECT_LT(free_bytes(), free - bytes + 1);
+  // Half of it has to leave; what lies there is not lost.
+  CUdeviceptr plain = allocate(bytes);
+  EXPECT_NE(plain, 0u);
+  uint32_t word = 0;
+  OK(cu.memcpy_d_to_h(&word, a + bytes - 4, 4));
+  EXPECT_EQ(word, 0x600DF00Du);
+  // With other memory everywhere there is no room to be made.
+  CUdeviceptr more = 0;
+  EXPECT_EQ(cu.mem_alloc(&more, bytes), CUDA_ERROR_OUT_OF_MEMORY);
+  OK(cu.mem_free(plain));
+  CUdeviceptr of_pool = 0;
+  OK(cu.mem_prefetch_async_v2(a, bytes, device, 0, stream));
+  OK(cu.stream_synchronize(stream));
+  OK(cu.mem_alloc_async(&of_pool, bytes, stream));
+  OK(cu.mem_free_async(of_pool, stream));
+  OK(cu.stream_synchronize(stream));
+  OK(cu.mem_free(a));
+  EXPECT_GE(free_bytes(), free - (32 << 20));  // the pool may keep a chunk
+}
+
 TEST_F(Managed, AdviceIsRememberedForEveryBlock) {
   size_t bytes = 8 * kMiB;
   CUdeviceptr a = managed(bytes);

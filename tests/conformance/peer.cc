@@ -83,10 +83,17 @@ int occupy(bool endless) {
   NEED(cu.module_load_data(&module, image.data()));
   NEED(cu.module_get_function(&busy, module, endless ? "endless" : "busy"));
   CUstream stream;
+  CUevent under_way;
   NEED(cu.stream_create(&stream, CU_STREAM_NON_BLOCKING));
+  NEED(cu.event_create(&under_way, CU_EVENT_DISABLE_TIMING));
   uint64_t ns = 2'000'000'000;
   void* parameters[] = {&ns};
+  Gate gate;
+  NEED(gate.close(stream));
+  NEED(cu.event_record(under_way, stream));
   NEED(cu.launch_kernel(busy, 1000, 1, 1, 256, 1, 1, 0, stream, parameters, nullptr));
+  gate.open();
+  NEED(cu.event_synchronize(under_way));  // the kernel begins there: nobody overtakes it
   say('r');
   hear();
   if (endless) NEED(cu.ctx_synchronize());

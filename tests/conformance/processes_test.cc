@@ -92,7 +92,6 @@ TEST_F(Processes, TwoShareTheTimeOfTheDevice) {
   Peer peer;
   ASSERT_TRUE(peer.start("occupy"));
   ASSERT_TRUE(peer.expect('r'));
-  std::this_thread::sleep_for(std::chrono::milliseconds(20));  // its kernel is under way
   float shared = once();
   peer.kill_and_wait();
   free_bytes();  // looks who is still alive
