@@ -12,7 +12,7 @@ void archive_counters(StateArchive& archive, Counters& counters) {
   for (uint64_t* each : {&counters.submitted, &counters.succeeded, &counters.function_errors,
                          &counters.rejected, &counters.cold_starts, &counters.gpu_cold_starts,
                          &counters.warm_starts, &counters.sandboxes_started, &counters.evictions,
-                         &counters.timeouts, &counters.ignored_events}) {
+                         &counters.timeouts, &counters.returned, &counters.ignored_events}) {
     archive.field(*each);
   }
 }
@@ -28,6 +28,7 @@ void archive(StateArchive& archive, DispatchOptions& options) {
   archive.field(options.longest_wait);
   archive.field(options.init_timeout);
   archive.field(options.keep_alive);
+  archive.field(options.stop_timeout);
   archive.field(options.start_retries);
 }
 

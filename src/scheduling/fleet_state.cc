@@ -26,6 +26,8 @@ void archive_device_options(StateArchive& archive, DeviceOptions& device) {
 void archive_device(StateArchive& archive, Device& device) {
   if (device.concurrency) device.concurrency->archive(archive);
   archive.field(device.healthy);
+  archive.field(device.lost);
+  archive.field(device.losses);
   archive.field(device.utilisation);
   archive.field(device.tokens_held);
   archive.field(device.start_slots_held);
@@ -48,6 +50,8 @@ void archive_sandbox(StateArchive& archive, Sandbox& sandbox) {
   archive.choice(sandbox.holds, Sandbox::Holds::kStartSlot);
   archive.field(sandbox.committed);
   archive.field(sandbox.resident);
+  archive.field(sandbox.hangs);
+  archive.field(sandbox.device_losses);
   archive.field(sandbox.invocation);
   archive.field(sandbox.has_invocation);
   archive.field(sandbox.since);

@@ -153,8 +153,27 @@ class World {
     } else {
       invariants_.check(event, now_, actions);
     }
+    if (options_.twin_period > 0) give_twin(event);
     for (const Action& action : actions) {
       std::visit([this](const auto& one) { perform(one); }, action);
+    }
+  }
+
+  void give_twin(const Event& event) {
+    const auto make = [this] {
+      return std::make_unique<dispatch::Dispatcher>(scene_.dispatch, make_policy());
+    };
+    if (twin_ == nullptr) twin_ = make();
+    std::vector<Action> actions;
+    twin_->handle(event, now_, actions);
+    if (twin_->log_hash() != dispatcher_.log_hash()) {
+      invariants_.violate(Invariant::kSnapshot, "one that was restored decides otherwise");
+    }
+    if (invariants_.events() % options_.twin_period != 0) return;
+    const std::string bytes = twin_->snapshot();
+    twin_ = make();
+    if (!twin_->restore(bytes)) {
+      invariants_.violate(Invariant::kSnapshot, "a snapshot is refused");
     }
   }
 
@@ -405,6 +424,7 @@ class World {
   SeededRandom random_;
   std::array<double, kFaults> chances_;
   dispatch::Dispatcher dispatcher_;
+  std::unique_ptr<dispatch::Dispatcher> twin_;
   Invariants invariants_;
   FaultyWorldResult result_;
   std::priority_queue<Due, std::vector<Due>, std::greater<>> due_;

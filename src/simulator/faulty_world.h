@@ -20,6 +20,9 @@ struct FaultyWorldOptions {
   // To find what a failure needs: kinds that do not happen, and how many arrivals there are.
   std::array<bool, kFaults> without{};
   uint64_t most_arrivals = ~uint64_t{0};
+  // A second dispatcher, restored from a snapshot of its own every so many events, must decide as
+  // the first does; 0: there is none. Dear, for a snapshot is the whole state.
+  unsigned twin_period = 0;
   // How many of the last events to keep in words.
   size_t trace_length = 0;
 

@@ -31,6 +31,13 @@ TEST(FaultyWorld, IsTheSameForTheSameSeed) {
   EXPECT_NE(run_faulty_world({.seed = 1}).log_hash, run_faulty_world({.seed = 2}).log_hash);
 }
 
+TEST(FaultyWorld, DecidesTheSameFromSnapshots) {
+  for (uint64_t seed = 1; seed <= 100; ++seed) {
+    const FaultyWorldResult result = run_faulty_world({.seed = seed, .twin_period = 7});
+    ASSERT_FALSE(result.violation) << "seed " << seed << ": " << result.violation->what;
+  }
+}
+
 TEST(FaultyWorld, LeavesOutWhatItIsToldTo) {
   FaultyWorldOptions options{.most_arrivals = 40};
   options.without.fill(true);

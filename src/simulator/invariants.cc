@@ -19,7 +19,8 @@ std::string_view name_of(Invariant invariant) {
       "memory",           "tokens",       "pool",        "start_sandbox",
       "start_invocation", "stop_sandbox", "one_outcome", "true_outcome",
       "queues",           "virtual_time", "over_run",    "work_conservation",
-      "endless_wait",     "timers",       "accounts",    "nothing_left"};
+      "endless_wait",     "timers",       "accounts",    "nothing_left",
+      "snapshot"};
   static_assert(std::size(kNames) == kInvariants);
   return kNames[static_cast<size_t>(invariant)];
 }

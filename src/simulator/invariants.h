@@ -30,8 +30,9 @@ enum class Invariant {
   kTimers,            // no timer in the past, none too late for what it is to end
   kAccounts,          // the fleet's books agree with what was started and what is gone
   kNothingLeft,       // at the end nothing is held
+  kSnapshot,          // a dispatcher restored from a snapshot decides as the one that was saved
 };
-constexpr size_t kInvariants = static_cast<size_t>(Invariant::kNothingLeft) + 1;
+constexpr size_t kInvariants = static_cast<size_t>(Invariant::kSnapshot) + 1;
 std::string_view name_of(Invariant invariant);
 
 struct Violation {
@@ -62,6 +63,9 @@ class Invariants {
              const std::vector<dispatch::Action>& actions);
   // When nothing is left to happen: every sandbox that was stopped is gone, every timer has fired.
   void check_at_rest();
+
+  // For whoever drives the dispatcher and finds something that is not seen from here.
+  void violate(Invariant invariant, std::string what);
 
   // The first that was found; nothing is checked from there on.
   const std::optional<Violation>& violation() const { return violation_; }
@@ -142,8 +146,6 @@ class Invariants {
   void check_patience();
   void check_deadlines(bool after_timer);
   void check_accounts();
-
-  void violate(Invariant invariant, std::string what);
 
   const dispatch::Dispatcher& dispatcher_;
   InvariantOptions options_;

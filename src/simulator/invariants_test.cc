@@ -306,6 +306,28 @@ TEST(Invariants, SeeBooksThatDoNotAgree) {
       }).contains(Invariant::kAccounts));
 }
 
+TEST(Invariants, SeeATwinThatDecidesOtherwise) {
+  class GivesUpOnceRestored : public Faithless {
+   public:
+    scheduling::Decision decide(const scheduling::View& view, Instant now) override {
+      if (restored_) return scheduling::Decision::nothing(scheduling::WaitReason::kNone);
+      return Faithless::decide(view, now);
+    }
+    void archive(StateArchive& archive) override {
+      restored_ = restored_ || archive.reading();
+      Faithless::archive(archive);
+    }
+
+   private:
+    bool restored_ = false;
+  };
+  EXPECT_TRUE(found([](FaultyWorldOptions& options) {
+                options.twin_period = 13;
+                options.policy = [] { return std::make_unique<GivesUpOnceRestored>(); };
+                options.tell = [](InvariantOptions& told) { told.over_run.reset(); };
+              }).contains(Invariant::kSnapshot));
+}
+
 // A dispatcher with one function and one device, whose events the checker sees, or not.
 class InvariantsOfOne : public testing::Test {
  protected:

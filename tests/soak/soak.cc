@@ -22,8 +22,19 @@ using simulator::FaultyWorldResult;
 
 // A world takes milliseconds.
 constexpr int kMostSecondsPerWorld = 120;
+// Every so many seeds a world has a twin that is restored from snapshots every so many events.
+constexpr uint64_t kSeedsPerTwin = 10;
+constexpr unsigned kTwinPeriod = 13;
 // So many worlds have had every kind of fault, if it can happen at all.
 constexpr uint64_t kWorldsForEveryFault = 500;
+
+// The whole world of a seed.
+FaultyWorldOptions world_of(uint64_t seed, const Options& asked) {
+  return {.seed = seed,
+          .without = asked.without,
+          .most_arrivals = asked.most_arrivals,
+          .twin_period = seed % kSeedsPerTwin == 0 ? kTwinPeriod : 0};
+}
 
 double seconds_since(std::chrono::steady_clock::time_point begin) {
   return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
@@ -107,10 +118,8 @@ void tell_failure(const FaultyWorldOptions& options, const FaultyWorldResult& re
 
 int replay(const Options& asked) {
   seed_at_hand = asked.first_seed;
-  const FaultyWorldOptions options{.seed = asked.first_seed,
-                                   .without = asked.without,
-                                   .most_arrivals = asked.most_arrivals,
-                                   .trace_length = asked.trace};
+  FaultyWorldOptions options = world_of(asked.first_seed, asked);
+  options.trace_length = asked.trace;
   const FaultyWorldResult result = run_faulty_world(options);
   if (result.violation) {
     tell_failure(options, result);
@@ -163,8 +172,7 @@ class Soak {
     uint64_t seed = 0;
     while (take(thread, seed)) {
       seed_at_hand = seed;
-      FaultyWorldOptions world{
-          .seed = seed, .without = options_.without, .most_arrivals = options_.most_arrivals};
+      const FaultyWorldOptions world = world_of(seed, options_);
       const FaultyWorldResult result = run_faulty_world(world);
       const std::lock_guard lock(mutex_);
       ++worlds_;
