@@ -6,6 +6,7 @@
 #include <functional>
 #include <iostream>
 
+#include "bin/flag_checks.h"
 #include "bin/lambent_paths.h"
 #include "cli/calibrate.h"
 #include "cli/deploy.h"
@@ -80,7 +81,7 @@ void add_invoke(Shell& shell) {
   verb->add_flag("--log", options->log, "also show the last 4 KB that the function printed");
   verb->add_option("--output", options->output, "write the answer to this file");
   verb->add_option("--timeout", *timeout_s, "seconds to wait for the answer")
-      ->check(CLI::Range(0.001, 1e6));
+      ->check(within(0.001, 1e6));
   verb->callback([&shell, options, timeout_s] {
     options->timeout = from_seconds(*timeout_s);
     shell.verb = [&shell, options](Transport& transport, const http::Endpoint&) {
@@ -167,19 +168,19 @@ void add_replay(Shell& shell) {
   verb->add_option("--time-scale", options.time_scale,
                    "modelled seconds per real second, as the worker's device has it");
   verb->add_option("--duration", flags->duration_s, "seconds of the trace's window (0: to its end)")
-      ->check(CLI::Range(0.0, 1e9));
+      ->check(within(0.0, 1e9));
   verb->add_option("--start", flags->start_s, "seconds into the trace where the window begins")
-      ->check(CLI::Range(0.0, 1e9));
+      ->check(within(0.0, 1e9));
   verb->add_option("--rate-scale", options.read.rate_scale,
                    "the trace runs this many times as fast")
-      ->check(CLI::Range(1e-6, 1e9));
+      ->check(within(1e-6, 1e9));
   verb->add_option("--spread", flags->spread, "where arrivals lie in a minute of counts")
       ->check(CLI::IsMember({"uniform", "equidistant", "poisson"}));
   verb->add_option("--busiest", options.read.busiest, "only the N busiest functions");
   verb->add_option("--only", options.read.only, "only these functions")->delimiter(',');
   verb->add_option("--seed", options.read.seed, "of spreading, drawing and generating");
   verb->add_option("--load", options.load, "offered load of a generated workload")
-      ->check(CLI::Range(1e-6, 1e6));
+      ->check(within(1e-6, 1e6));
   verb->add_flag("--skip-bad-rows", options.read.skip_bad_rows, "instead of refusing the trace");
   verb->add_option("--out", options.out, "write a result file for 'lambent report'");
   verb->add_option("--label", options.label, "name of the run (default: the worker's policy)");
@@ -188,7 +189,7 @@ void add_replay(Shell& shell) {
   verb->add_option("--prefix", options.prefix, "of the names of the deployed functions");
   verb->add_option("--give-up", options.give_up_s,
                    "modelled seconds to wait for answers after the last arrival")
-      ->check(CLI::Range(0.0, 1e6));
+      ->check(within(0.0, 1e6));
   verb->add_option("--outstanding", options.most_outstanding,
                    "invocations that may wait at once; those beyond are counted, not sent")
       ->check(CLI::Range(size_t{1}, limits::kReplayOutstanding));

@@ -1,6 +1,7 @@
 #include "bin/simulate_options.h"
 
 #include "base/fd.h"
+#include "bin/flag_checks.h"
 #include "bin/lambent_paths.h"
 #include "workload/node_profile.h"
 #include "workload/spreading.h"
@@ -55,31 +56,30 @@ void add_simulate_flags(CLI::App& app, SimulateOptions& options) {
       ->check(CLI::Range(1, 1000000));
   app.add_option("--pool", options.pool, "sandboxes kept at most, on all devices together")
       ->check(CLI::Range(1, 1000000));
-  app.add_option("--memory", options.memory_gib, "GiB of each device")
-      ->check(CLI::Range(0.001, 1e6));
+  app.add_option("--memory", options.memory_gib, "GiB of each device")->check(within(0.001, 1e6));
   app.add_option("--keep-alive", options.keep_alive_s,
                  "seconds after which an idle sandbox is stopped")
-      ->check(CLI::Range(0.0, 1e9));
+      ->check(within(0.0, 1e9));
   app.add_option("--longest-wait", options.longest_wait_s,
                  "seconds after which a waiting invocation is rejected")
-      ->check(CLI::Range(0.0, 1e9));
+      ->check(within(0.0, 1e9));
   app.add_option("--profile", options.profile,
                  "a node as 'lambent calibrate' measured it, for what other flags leave open");
   app.add_option("--slowdown", options.run.device.slowdown,
                  "with n at work on a device each takes 1 + SLOWDOWN (n - 1) times as long")
-      ->check(CLI::Range(0.0, 100.0));
+      ->check(within(0.0, 100.0));
   app.add_option("--sandbox-ms", options.sandbox_ms, "of a cold start, before the runtime's own")
-      ->check(CLI::Range(0.0, 1e6));
+      ->check(within(0.0, 1e6));
   app.add_option("--execution-spread", options.run.spread,
                  "execution times vary uniformly by this share")
-      ->check(CLI::Range(0.0, 1.0));
+      ->check(within(0.0, 1.0));
   app.add_option("--start", options.start_s, "seconds into the trace where the window begins")
-      ->check(CLI::Range(0.0, 1e9));
+      ->check(within(0.0, 1e9));
   app.add_option("--duration", options.duration_s, "seconds of the window (0: to its end)")
-      ->check(CLI::Range(0.0, 1e9));
+      ->check(within(0.0, 1e9));
   app.add_option("--rate-scale", options.workload.read.rate_scale,
                  "the trace runs this many times as fast")
-      ->check(CLI::Range(1e-6, 1e9));
+      ->check(within(1e-6, 1e9));
   app.add_option("--spread", options.spread, "where arrivals lie in a minute of counts")
       ->check(CLI::IsMember({"uniform", "equidistant", "poisson"}));
   app.add_option("--busiest", options.workload.read.busiest, "only the N busiest functions");
@@ -88,7 +88,7 @@ void add_simulate_flags(CLI::App& app, SimulateOptions& options) {
       ->allow_extra_args(false);
   app.add_option("--seed", options.workload.read.seed, "of everything that is drawn");
   app.add_option("--load", options.workload.load, "offered load of a generated workload")
-      ->check(CLI::Range(1e-6, 1e6));
+      ->check(within(1e-6, 1e6));
   app.add_flag("--skip-bad-rows", options.workload.read.skip_bad_rows,
                "instead of refusing the trace");
   app.add_option("--out", options.out,
@@ -96,7 +96,7 @@ void add_simulate_flags(CLI::App& app, SimulateOptions& options) {
                  "FILE-POLICY");
   app.add_option("--csv", options.csv, "a row per policy and function");
   app.add_option("--reading", options.reading_s, "seconds between readings in the result file")
-      ->check(CLI::Range(0.001, 1e9));
+      ->check(within(0.001, 1e9));
   app.add_flag("--json", options.json, "results as JSON");
   app.add_flag("--quiet", options.quiet, "no progress");
 }

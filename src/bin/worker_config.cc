@@ -6,6 +6,8 @@
 #include <cstdlib>
 #include <map>
 
+#include "bin/flag_checks.h"
+
 namespace lambent {
 namespace {
 
@@ -79,9 +81,9 @@ std::optional<int> parse_worker_config(int argc, char** argv, WorkerConfig& conf
   app.add_option("--gpu", gpu, "none, nvidia, emulated or emulated:PRESET (or a .toml file)")
       ->capture_default_str();
   app.add_option("--time-scale", config.time_scale, "emulated GPU: modelled seconds per second")
-      ->check(CLI::Range(0.001, 100000.0));
+      ->check(bin::within(0.001, 100000.0));
   app.add_option("--memory-scale", config.memory_scale, "emulated GPU: reported over real bytes")
-      ->check(CLI::Range(1.0, 100000.0));
+      ->check(bin::within(1.0, 100000.0));
   app.add_option("--nvidia-driver", config.nvidia_driver_folder,
                  "folder of NVIDIA's libcuda.so.1, if it is not found");
   uint64_t context_mib = 0;
@@ -100,10 +102,10 @@ std::optional<int> parse_worker_config(int argc, char** argv, WorkerConfig& conf
       ->capture_default_str();
   app.add_option("--set", config.settings, "KEY=VALUE for the scheduler; see docs/scheduling.md");
   app.add_option("--keep-alive", keep_alive_s, "seconds after which an idle sandbox is stopped")
-      ->check(CLI::Range(0.0, 86400.0))
+      ->check(bin::within(0.0, 86400.0))
       ->capture_default_str();
   app.add_option("--drain", drain_s, "seconds that running invocations get when stopping")
-      ->check(CLI::Range(0.0, 86400.0))
+      ->check(bin::within(0.0, 86400.0))
       ->capture_default_str();
   app.add_option("--ready-sandboxes", config.sandbox_pool, "empty sandboxes kept ready to start")
       ->check(CLI::Range(0, 64))

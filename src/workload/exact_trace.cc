@@ -88,16 +88,20 @@ Result<Trace> read_exact_trace(RowReader rows, LineReader* functions, const std:
   BadRows bad(file);
   std::vector<Arrival> arrivals;
   std::vector<std::string_view> fields;
+  double last_ms = 0;
   for (;;) {
     ASSIGN_OR_RETURN(const bool more, rows.next(fields, bad));
     if (!more) break;
     const auto t_ms = number_of(fields[time]);
     if (!t_ms || *t_ms < 0 || *t_ms > kMostSeconds * 1e3) {
       bad.add(rows.line(), "t_ms is " + quoted(fields[time]) + ", not a time in milliseconds");
+    } else if (*t_ms < last_ms) {
+      bad.add(rows.line(), "t_ms goes back to " + quoted(fields[time]) + "; sort the rows by t_ms");
     } else if (fields[*named].empty()) {
       bad.add(rows.line(), "the function has no name");
     } else {
       if (arrivals.size() == limits::kTraceArrivals) return too_many_arrivals();
+      last_ms = *t_ms;
       ASSIGN_OR_RETURN(const uint32_t index, table.index_of(fields[*named]));
       arrivals.push_back({.at = from_seconds(*t_ms / 1e3), .function = index});
     }

@@ -30,7 +30,7 @@ std::vector<double> times_of(Trace& trace) {
 }
 
 TEST(ExactTrace, IsReadInOrderOfTimeWithTheFunctionsBesideIt) {
-  auto trace = read("t_ms,func\n2500,b\n10,a\r\n\n2500,a\n", {},
+  auto trace = read("t_ms,func\n10,a\r\n\n2500,b\n2500,a\n", {},
                     "func,trigger,gpu_function\na,timer,FFT\nb,http,Isoneural\nc,http,Lud\n");
   ASSERT_TRUE(trace.ok()) << trace.error().message;
   EXPECT_EQ(trace->name, "t");
@@ -49,6 +49,17 @@ TEST(ExactTrace, TakesOurOwnHeaderAndNeedsNoFunctionsFile) {
   ASSERT_TRUE(trace.ok());
   EXPECT_EQ(trace->functions[0].catalogue_entry, "");
   EXPECT_EQ(times_of(*trace), std::vector<double>{0.0015});
+}
+
+TEST(ExactTrace, RefusesRowsThatGoBackInTime) {
+  const auto trace = read("t_ms,func\n10,a\n5,a\n12,a\n");
+  ASSERT_FALSE(trace.ok());
+  EXPECT_EQ(trace.error().code, ErrorCode::kInvalidArgument);
+  EXPECT_THAT(trace.error().message, HasSubstr("line 3: t_ms goes back to '5'; sort the rows"));
+  auto kept = read("t_ms,func\n10,a\n5,a\n12,a\n", {.skip_bad_rows = true});
+  ASSERT_TRUE(kept.ok());
+  EXPECT_EQ(kept->skipped_rows, 1u);
+  EXPECT_EQ(times_of(*kept), (std::vector<double>{0.01, 0.012}));
 }
 
 TEST(ExactTrace, CountsAllBadRowsAndShowsTheFirstFewWithTheirLines) {
