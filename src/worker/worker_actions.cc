@@ -102,7 +102,18 @@ void Worker::sandbox_ended(SandboxEnd end) {
 
 void Worker::device_reading(const dispatch::DeviceReading& reading) {
   device_memory_used_[reading.device] = reading.memory_used;
+  const auto index = dispatcher_->fleet().device_index(reading.device);
+  const auto healthy = [&] { return index && dispatcher_->fleet().devices()[*index].healthy; };
+  const bool was_healthy = healthy();
   handle(reading);
+  if (!index || healthy() == was_healthy) return;
+  // GPUs are numbered from 0 outside, as NVML does.
+  const LogField gpu{"gpu", static_cast<int64_t>(reading.device.value) - 1};
+  if (was_healthy) {
+    log_.warning("gpu_sick", {gpu, {"state", std::string(reading.lost ? "lost" : "silent")}});
+  } else {
+    log_.info("gpu_well", {gpu});
+  }
 }
 
 void Worker::drain(std::function<void()> drained) {

@@ -605,6 +605,8 @@ TEST_F(WorkerTest, ALostDeviceLosesItsSandboxesAndServesAgainOnceItIsBack) {
   const InvocationResult result = await(waiting);
   EXPECT_EQ(result.start, StartClass::kCold);
   EXPECT_EQ(result.wait_reason, "no_device");
+  EXPECT_TRUE(log.names.contains("gpu_sick"));
+  EXPECT_TRUE(log.names.contains("gpu_well"));
 }
 
 }  // namespace
