@@ -250,8 +250,8 @@ int usage() {
 }
 
 int run(bool quick, const std::string& only) {
-  const double many = quick ? 200e3 : 2e6;
-  const int repeats = quick ? 3 : 7;
+  const double many = quick ? 200e3 : 1e6;
+  const int repeats = quick ? 3 : 5;
   std::printf("%sone core; medians of %d; invocations a second of CPU time\n",
               quick ? "QUICK RUN; " : "", repeats);
   std::printf("%-14s %9s %5s %11s %11s %11s %6s %8s %8s %8s %7s\n", "case", "functions", "gpus",
