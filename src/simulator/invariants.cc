@@ -111,6 +111,10 @@ void Invariants::see(const dispatch::SandboxExited& event) {
   if (process.state == State::kStarting || process.state == State::kReady) {
     wait_anew(process.function);
   }
+  // Room came free: whoever waited for it has not waited in vain.
+  if (process.state == State::kStopping) {
+    for (Function& known : functions_) known.lost_patience = Duration(0);
+  }
   count(process, -1);
   processes_.erase(found);
 }
@@ -386,6 +390,7 @@ void Invariants::count(const Process& process, int by) {
   const bool idle = process.state == State::kIdle;
   add(device.idle, idle);
   add(gpu_idle_, idle && process.device != 0);
+  add(gpu_stopping_, process.state == State::kStopping && process.device != 0);
   add_memory(device.idle_memory, idle && process.holds_memory);
   add(device.tokens, process.holds_token);
   add(device.slots, process.holds_slot);

@@ -159,7 +159,7 @@ class Invariants {
   std::vector<bool> used_;           // by SandboxId
   std::vector<Function> functions_;  // by FunctionId
   std::vector<Device> devices_;      // by DeviceId; the host is the first
-  unsigned gpu_processes_ = 0, gpu_idle_ = 0;
+  unsigned gpu_processes_ = 0, gpu_idle_ = 0, gpu_stopping_ = 0;
   std::unordered_map<SandboxId, Process> processes_;
   std::unordered_map<InvocationId, Live> live_;
   // Of the event at hand: what must get its outcome, how, and sandboxes whose invocation is over.

@@ -67,8 +67,9 @@ void Invariants::check_conservation() {
 }
 
 // By our own accounts alone: beside a healthy device on which nothing runs or starts, nothing that
-// fits once idle sandboxes have gone waits for much longer than a stop may take. Time counts second
-// by second, so that a clock that jumps does not take the dispatcher's chance to act.
+// fits once idle sandboxes have gone waits for much longer than stops may take, one after the other
+// where several hang. Time counts second by second, so that a clock that jumps does not take the
+// dispatcher's chance to act.
 void Invariants::check_patience() {
   Bytes most;
   const bool pool_full = gpu_processes_ - gpu_idle_ >= options_.limits.fleet.most_sandboxes;
@@ -92,7 +93,7 @@ void Invariants::check_patience() {
       continue;
     }
     known.lost_patience += std::min<Duration>(now_ - before_, seconds(1));
-    if (known.lost_patience > options_.limits.stop_timeout + seconds(30)) {
+    if (known.lost_patience > options_.limits.stop_timeout * (1 + gpu_stopping_) + seconds(30)) {
       violate(Invariant::kEndlessWait,
               "function " + std::to_string(f) + " waits beside a device with nothing to do");
     }
