@@ -5,9 +5,6 @@
 namespace lambent::dispatch {
 namespace {
 
-// More slots than this are no queue.
-constexpr InvocationSlot kMostSlots = 1U << 24;
-
 void archive_invocation(StateArchive& archive, PendingInvocation& invocation) {
   archive.field(invocation.id);
   archive.field(invocation.function);
@@ -32,9 +29,7 @@ void archive_invocation(StateArchive& archive, PendingInvocation& invocation) {
 }  // namespace
 
 void InvocationTable::archive(StateArchive& archive) {
-  auto slots = static_cast<InvocationSlot>(slots_.size());
-  archive.field(slots);
-  archive.expect(slots <= kMostSlots);
+  const size_t slots = archive.count(slots_.size());
   if (!archive.ok()) return;
   if (archive.reading()) {
     slots_.assign(slots, PendingInvocation{});

@@ -89,6 +89,13 @@ constexpr uint64_t kGeneratedArrivals = 10'000'000'000;
 constexpr uint64_t kTraceCountPerMinute = 10'000'000;
 constexpr size_t kReplayOutstanding = 1'024;
 
+// The journal of dispatch.
+constexpr size_t kJournalFunctions = 1 << 20;  // ids above this are damage
+constexpr Bytes kJournalBuffer = Bytes::mib(8);  // that the disk may be behind
+constexpr Bytes kJournalBlock = Bytes::kib(64);
+constexpr Bytes kLeastJournal = Bytes::mib(1);
+constexpr size_t kJournalSegments = 8;  // that share the journal's size
+
 // How long the outcome of an invocation answers repeats of the same request.
 constexpr Duration kIdempotencyWindow = std::chrono::minutes(15);
 constexpr size_t kIdempotencyEntries = 10'000;

@@ -7,9 +7,6 @@
 namespace lambent::scheduling {
 namespace {
 
-// More slots than this are no fleet.
-constexpr SandboxSlot kMostSlots = 1U << 22;
-
 void archive_device_options(StateArchive& archive, DeviceOptions& device) {
   archive.field(device.id);
   archive.field(device.memory);
@@ -126,9 +123,7 @@ void Fleet::find_again() {
 
 // Only those that exist, in the order of all_, each with its slot.
 void Fleet::archive_sandboxes(StateArchive& archive) {
-  auto slots = static_cast<SandboxSlot>(sandboxes_.size());
-  archive.field(slots);
-  archive.expect(slots <= kMostSlots);
+  const size_t slots = archive.count(sandboxes_.size());
   if (!archive.ok()) return;
   if (archive.reading()) {
     sandboxes_.assign(slots, Sandbox{});

@@ -1,0 +1,127 @@
+// Blocks and events as bytes: what is written is what is read, and what is cut short is refused.
+#include <gtest/gtest.h>
+
+#include "base/random.h"
+#include "dispatch/log_hash.h"
+#include "journal/block.h"
+#include "journal/crc32c.h"
+#include "journal/event_codec.h"
+#include "journal/words.h"
+
+namespace lambent::journal {
+namespace {
+
+using namespace dispatch;
+
+TEST(Crc32c, IsTheKnownOneAndTheSameByTableAndInstruction) {
+  EXPECT_EQ(crc32c("123456789"), 0xe3069283u);
+  EXPECT_EQ(crc32c_by_table("123456789"), 0xe3069283u);
+  EXPECT_EQ(crc32c("6789", crc32c("12345")), 0xe3069283u);
+  SeededRandom random(3);
+  std::string bytes;
+  for (int i = 0; i < 300; ++i) {
+    bytes.push_back(static_cast<char>(random.next()));
+    EXPECT_EQ(crc32c(bytes), crc32c_by_table(bytes));
+  }
+}
+
+std::vector<Event> one_of_each() {
+  FunctionProfile profile{.id = FunctionId{7},
+                          .tenant = TenantId{3},
+                          .revision = 12,
+                          .weight = 0.3,
+                          .max_concurrency = 4,
+                          .device_memory = Bytes::gib(2),
+                          .timeout = seconds(30),
+                          .mean_execution = milliseconds(120),
+                          .mean_interarrival = seconds(2),
+                          .mean_cold_start = seconds(4),
+                          .completed = 99};
+  return {FunctionRegistered{profile},
+          FunctionRemoved{FunctionId{9}},
+          InvocationSubmitted{{1, 2}, FunctionId{7}, true},
+          InvocationCancelled{{~uint64_t{0}, 5}},
+          SandboxReady{SandboxId{1ull << 40}, milliseconds(3), seconds(1)},
+          SandboxExited{SandboxId{4}, {ErrorCode::kUnknown, ""}, "Runtime.ExitError", true},
+          InvocationFinished{{3, 4}, milliseconds(17), true, Bytes::mib(900)},
+          DeviceReading{DeviceId{2}, 0.75, Bytes::gib(3), false, true},
+          TimerFired{},
+          DrainStarted{}};
+}
+
+uint64_t hash_of(const Event& event) {
+  LogHash hash;
+  hash.add(event, Instant{});
+  return hash.value();
+}
+
+TEST(EventCodec, GivesBackEveryKindOfEvent) {
+  BatchWriter writer;
+  const std::vector<Event> events = one_of_each();
+  Instant now{seconds(5)};
+  for (size_t i = 0; i < events.size(); ++i) {
+    now += milliseconds(i * i);
+    writer.add(100 + i, events[i], now, 0x1234567890ull + i);
+  }
+  const std::string payload = writer.take();
+  EXPECT_TRUE(writer.empty());
+  BatchReader reader(payload);
+  ASSERT_TRUE(reader.open().ok());
+  RecordedEvent read;
+  now = Instant{seconds(5)};
+  for (size_t i = 0; i < events.size(); ++i) {
+    ASSERT_FALSE(reader.done());
+    ASSERT_TRUE(reader.next(read).ok()) << i;
+    now += milliseconds(i * i);
+    EXPECT_EQ(read.number, 100 + i);
+    EXPECT_EQ(read.now, now);
+    EXPECT_EQ(read.digest, 0x34567890u + i);
+    EXPECT_EQ(read.event.index(), events[i].index());
+    EXPECT_EQ(hash_of(read.event), hash_of(events[i])) << in_words(events[i], {});
+  }
+  EXPECT_TRUE(reader.done());
+  EXPECT_EQ(reader.rest(), 0u);
+}
+
+TEST(EventCodec, KeepsTheTypeOfAnErrorAndNotItsMessage) {
+  BatchWriter writer;
+  writer.add(1, SandboxExited{SandboxId{4}, {ErrorCode::kUnknown, "it said: secret"}, "E"}, {}, 0);
+  const std::string payload = writer.take();
+  EXPECT_EQ(payload.find("secret"), std::string::npos);
+  BatchReader reader(payload);
+  ASSERT_TRUE(reader.open().ok());
+  RecordedEvent read;
+  ASSERT_TRUE(reader.next(read).ok());
+  EXPECT_EQ(std::get<SandboxExited>(read.event).error_type, "E");
+}
+
+TEST(EventCodec, RefusesBatchesThatAreCutShort) {
+  BatchWriter writer;
+  const std::vector<Event> events = one_of_each();
+  for (size_t i = 0; i < events.size(); ++i) writer.add(1 + i, events[i], Instant{}, 0);
+  const std::string payload = writer.take();
+  for (size_t size = 0; size < payload.size(); ++size) {
+    BatchReader reader(std::string_view(payload).substr(0, size));
+    bool ok = reader.open().ok();
+    RecordedEvent read;
+    while (ok && !reader.done()) ok = reader.next(read).ok();
+    EXPECT_FALSE(ok) << size << " of " << payload.size() << " bytes";
+  }
+}
+
+TEST(EventCodec, HoldsMoreThanItsFirstRoom) {
+  BatchWriter writer;
+  for (uint64_t i = 1; i <= 20'000; ++i) {
+    writer.add(i, InvocationSubmitted{{i, i}, FunctionId{1}}, Instant(seconds(i)), i);
+  }
+  const std::string payload = writer.take();
+  BatchReader reader(payload);
+  ASSERT_TRUE(reader.open().ok());
+  RecordedEvent read;
+  while (!reader.done()) ASSERT_TRUE(reader.next(read).ok());
+  EXPECT_EQ(read.number, 20'000u);
+  EXPECT_EQ(read.now, Instant(seconds(20'000)));
+}
+
+}  // namespace
+}  // namespace lambent::journal

@@ -1,0 +1,288 @@
+#include "journal/why.h"
+
+#include <algorithm>
+#include <cstdio>
+
+#include "journal/words.h"
+
+namespace lambent::journal {
+namespace {
+
+using namespace dispatch;
+using scheduling::WaitReason;
+
+std::string_view sentence_of(WaitReason reason) {
+  switch (reason) {
+    case WaitReason::kNone:
+      return "for no reason that is known";
+    case WaitReason::kOwnQueue:
+      return "behind others of its function";
+    case WaitReason::kConcurrencyLimit:
+      return "because its function ran as many as it may";
+    case WaitReason::kThrottled:
+      return "because its function was too far ahead of the others' share";
+    case WaitReason::kBehindOthers:
+      return "because other functions came first in the policy's order";
+    case WaitReason::kNoToken:
+      return "because every device ran as many as it may";
+    case WaitReason::kNoMemory:
+      return "because no device had that much memory free";
+    case WaitReason::kNoSandbox:
+      return "because the pool was full of sandboxes at work";
+    case WaitReason::kNoDevice:
+      return "because no device was fit for it";
+    case WaitReason::kDraining:
+      return "because the worker took no more work";
+  }
+  return "";
+}
+
+std::string tokens_in_words(const Dispatcher& dispatcher) {
+  std::string text;
+  for (const scheduling::Device& device : dispatcher.fleet().devices()) {
+    text += (text.empty() ? "" : ", ") + device_in_words(device.options.id) + " has " +
+            std::to_string(device.tokens_held) + " of " + std::to_string(device.tokens()) +
+            " tokens taken" + (device.healthy ? "" : " and is not healthy");
+    if (text.size() > 300) return text + ", ...";
+  }
+  return text;
+}
+
+const scheduling::Sandbox* find_sandbox(const Dispatcher& dispatcher, SandboxId id) {
+  for (const scheduling::Fleet* fleet : {&dispatcher.fleet(), &dispatcher.host_fleet()}) {
+    if (const auto slot = fleet->find(id)) return &fleet->sandbox(*slot);
+  }
+  return nullptr;
+}
+
+}  // namespace
+
+void Why::restored(const SegmentHeader& header, const Dispatcher& dispatcher, const Names&) {
+  over_run_ = header.facts.policy_options.mqfq.over_run;
+  has_virtual_times_ = header.facts.policy.starts_with("mqfq");
+  if (outcome_ || (found_ && dispatcher.explain(invocation_, header.now))) return;
+  if (found_) {
+    say(header.now, "the journal has a gap here; what became of it is not in it");
+    queued_ = false;
+    return;
+  }
+  const auto here = dispatcher.explain(invocation_, header.now);
+  if (!here) return;
+  found_ = true;
+  function_ = here->function;
+  tenant_ = dispatcher.flows()[function_.value].tenant;
+  arrived_ = header.now - here->waited;
+  last_ = header.now;
+  queued_ = here->state == InvocationState::kQueued;
+  reason_ = here->reason;
+  say(header.now, "was there already when the journal's oldest segment begins");
+}
+
+std::string Why::standing_in_words(const Dispatcher& dispatcher, Instant now) const {
+  if (!has_virtual_times_ || dispatcher.flows()[function_.value].device_memory.count == 0) {
+    return "";
+  }
+  const scheduling::FlowStanding standing = dispatcher.standing(function_, now);
+  const Duration ahead = standing.virtual_time - dispatcher.policy().global_virtual_time();
+  return "its function's virtual time is " + duration_in_words(standing.virtual_time) + ", " +
+         duration_in_words(ahead < Duration(0) ? -ahead : ahead) +
+         (ahead < Duration(0) ? " behind" : " ahead of") +
+         " the global one (T = " + duration_in_words(over_run_) + "): " +
+         (standing.state == scheduling::FlowState::kThrottled ? "throttled" : "not throttled");
+}
+
+void Why::step(const ReplayStep& step) {
+  if (const auto* submitted = std::get_if<InvocationSubmitted>(&step.recorded.event);
+      submitted != nullptr && submitted->invocation == invocation_ && !found_) {
+    arrive(step, *submitted);
+  }
+  if (!found_ || outcome_) return;
+  if (function_name_.empty()) function_name_ = name_in(step.names, function_);
+  if (names_.empty()) names_ = step.names;
+  follow(step);
+}
+
+void Why::arrive(const ReplayStep& step, const InvocationSubmitted& event) {
+  const Dispatcher& dispatcher = step.dispatcher;
+  found_ = true;
+  function_ = event.function;
+  arrived_ = step.recorded.now;
+  last_ = arrived_;
+  std::string sentence = event.asynchronous ? "arrived, asynchronous" : "arrived";
+  const bool known = function_.value < dispatcher.flows().size();
+  if (known) {
+    const scheduling::Flow& flow = dispatcher.flows()[function_.value];
+    tenant_ = flow.tenant;
+    const auto here = dispatcher.explain(invocation_, arrived_);
+    queued_ = here && here->state == InvocationState::kQueued;
+    // Those that are dispatched at once are not counted any more.
+    const uint64_t own = flow.pending - (queued_ && flow.pending > 0 ? 1 : 0);
+    sentence += "; " + std::to_string(own) + " of its function waited before it, " +
+                std::to_string(dispatcher.queued() - (queued_ ? 1 : 0)) + " in all; " +
+                tokens_in_words(dispatcher);
+    if (here) reason_ = here->reason;
+  }
+  say(arrived_, std::move(sentence));
+  if (!known) return;
+  if (std::string standing = standing_in_words(dispatcher, arrived_); !standing.empty()) {
+    say(arrived_, std::move(standing));
+  }
+  // Not taken up by follow(): it was not queued before.
+  if (!queued_) leave_queue(step);
+}
+
+void Why::follow(const ReplayStep& step) {
+  const Instant now = step.recorded.now;
+  const auto here = step.dispatcher.explain(invocation_, now);
+  if (queued_) {
+    waits_[reason_] += now - last_;
+    last_ = now;
+    note_others(step);
+    if (!here || here->state != InvocationState::kQueued) leave_queue(step);
+  } else if (here && here->state == InvocationState::kQueued) {
+    say(now, "went back into the queue: its place was no more");
+    queued_ = true;
+    started_ = false;
+    last_ = now;
+  }
+  if (here) reason_ = here->reason;
+  note_actions(step);
+}
+
+// What was dispatched at this event while it waited.
+void Why::note_others(const ReplayStep& step) {
+  for (const Action& action : step.actions) {
+    FunctionId function;
+    if (const auto* start = std::get_if<StartSandbox>(&action)) {
+      function = start->function;
+    } else if (const auto* run = std::get_if<StartInvocation>(&action);
+               run != nullptr && run->start != StartClass::kCold) {
+      if (run->invocation == invocation_) continue;
+      const auto other = step.dispatcher.explain(run->invocation, step.recorded.now);
+      if (!other) continue;
+      function = other->function;
+    } else {
+      continue;
+    }
+    if (std::get_if<StartSandbox>(&action) != nullptr && function == function_) continue;
+    const auto found =
+        std::find_if(went_first_.begin(), went_first_.end(),
+                     [&](const WentFirst& each) { return each.function == function; });
+    if (found != went_first_.end()) {
+      ++found->count;
+      continue;
+    }
+    const auto own = step.dispatcher.standing(function_, step.recorded.now);
+    went_first_.push_back(
+        {.function = function,
+         .count = 1,
+         .virtual_time = step.dispatcher.standing(function, step.recorded.now).virtual_time,
+         .own_virtual_time = own.virtual_time,
+         .was_throttled = own.state == scheduling::FlowState::kThrottled});
+  }
+}
+
+// It was dispatched at this event, unless it has its outcome.
+void Why::leave_queue(const ReplayStep& step) {
+  queued_ = false;
+  const Instant now = step.recorded.now;
+  const auto here = step.dispatcher.explain(invocation_, now);
+  if (!here) return;
+  if (std::string standing = standing_in_words(step.dispatcher, now);
+      !standing.empty() && now != arrived_) {
+    say(now, "was dispatched; with the charge for it " + standing);
+  } else if (now != arrived_) {
+    say(now, "was dispatched");
+  }
+  cold_ = here->state == InvocationState::kStarting;
+  if (!cold_) return;
+  for (const Action& action : step.actions) {
+    const auto* stop = std::get_if<StopSandbox>(&action);
+    if (stop == nullptr || stop->reason != StopReason::kEvicted) continue;
+    const scheduling::Sandbox* victim = find_sandbox(step.dispatcher, stop->sandbox);
+    std::string words = "sandbox " + std::to_string(stop->sandbox.value);
+    if (victim != nullptr) {
+      words += " of " + name_in(step.names, victim->function) + " (" + to_string(victim->memory) +
+               ", idle for " + duration_in_words(now - victim->last_used) + ")";
+    }
+    evicted_.push_back(std::move(words));
+  }
+  for (const std::string& victim : evicted_) {
+    say(now, victim + " was evicted to make room for it");
+  }
+}
+
+void Why::note_actions(const ReplayStep& step) {
+  const Instant now = step.recorded.now;
+  for (const Action& action : step.actions) {
+    if (const auto* start = std::get_if<StartSandbox>(&action);
+        start != nullptr && cold_ && !started_ && start->function == function_) {
+      started_ = true;
+      say(now, "cold: sandbox " + std::to_string(start->sandbox.value) + " is started for it on " +
+                   device_in_words(start->device));
+    }
+    if (const auto* run = std::get_if<StartInvocation>(&action);
+        run != nullptr && run->invocation == invocation_) {
+      say(now, "begins to run in sandbox " + std::to_string(run->sandbox.value) + " on " +
+                   device_in_words(run->device) + ", " + std::string(name_of(run->start)));
+    }
+    if (const auto* done = std::get_if<CompleteInvocation>(&action);
+        done != nullptr && done->invocation == invocation_) {
+      complete(step, *done);
+    }
+  }
+}
+
+void Why::complete(const ReplayStep& step, const CompleteInvocation& action) {
+  outcome_ = action;
+  std::string sentence(name_of(action.outcome));
+  if (action.error) {
+    sentence += ", " + std::string(name_of(action.error->code));
+    if (!action.error->message.empty()) sentence += ": " + action.error->message;
+  }
+  if (!action.error_type.empty()) sentence += " (" + action.error_type + ")";
+  sentence += "; queue " + duration_in_words(action.phases.queue) + ", sandbox " +
+              duration_in_words(action.phases.sandbox) + ", init " +
+              duration_in_words(action.phases.init) + ", run " +
+              duration_in_words(action.phases.run);
+  say(step.recorded.now, std::move(sentence));
+}
+
+std::string Why::text() const {
+  std::string text = "invocation " + to_string(invocation_) + " of " + function_name_ +
+                     ", tenant " + std::to_string(tenant_.value) + "\n";
+  bool told_waits = false;
+  const auto line = [&](Instant now, const std::string& sentence) {
+    char at[32];
+    std::snprintf(at, sizeof(at), "%+12.6f s  ", to_seconds(now - arrived_));
+    text += at + sentence + "\n";
+  };
+  const auto tell_waits = [&](Instant now) {
+    for (const auto& [reason, waited] : waits_) {
+      if (waited == Duration(0)) continue;
+      line(now, "had waited " + duration_in_words(waited) + " " + std::string(sentence_of(reason)) +
+                    " (" + std::string(name_of(reason)) + ")");
+    }
+    for (const WentFirst& other : went_first_) {
+      std::string sentence =
+          std::to_string(other.count) + " of " + name_in(names_, other.function) + " went first";
+      if (has_virtual_times_) {
+        sentence += "; its virtual time was " + duration_in_words(other.virtual_time) +
+                    " with the charge, that of this one's function " +
+                    duration_in_words(other.own_virtual_time) +
+                    (other.was_throttled ? ", throttled" : "");
+      }
+      line(now, sentence);
+    }
+    told_waits = true;
+  };
+  for (const Moment& moment : moments_) {
+    if (!told_waits && moment.now > arrived_) tell_waits(moment.now);
+    line(moment.now, moment.sentence);
+  }
+  if (!told_waits && !moments_.empty()) tell_waits(last_);
+  if (!outcome_) text += "              the journal ends before it has its outcome\n";
+  return text;
+}
+
+}  // namespace lambent::journal

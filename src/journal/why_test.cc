@@ -1,0 +1,132 @@
+// The story of an invocation names what it waited for, who went first and what was evicted for it.
+#include "journal/why.h"
+
+#include <gtest/gtest.h>
+
+#include "journal/testing.h"
+
+namespace lambent::journal {
+namespace {
+
+using namespace dispatch;
+
+// A worker with one GPU for one function at a time, and its journal.
+class Scene {
+ public:
+  Scene() : dispatcher_(options(), std::move(scheduling::make_policy("mqfq-sticky")).value()) {
+    recorder_.emplace(RunFacts{.version = "test", .policy = "mqfq-sticky", .options = options()},
+                      journal_, RecorderOptions{});
+    recorder_->begin(dispatcher_, Duration(0));
+    for (const auto& [id, name] : {std::pair(1u, "resnet"), std::pair(2u, "bert")}) {
+      recorder_->name(FunctionId{id}, name);
+      at(seconds(0), FunctionRegistered{{.id = FunctionId{id},
+                                         .tenant = TenantId{7},
+                                         .device_memory = Bytes::gib(10),
+                                         .timeout = seconds(100)}});
+    }
+  }
+
+  void at(Duration when, const Event& event) {
+    std::vector<Action> actions;
+    dispatcher_.handle(event, Instant(when), actions);
+    recorder_->record(event, Instant(when), dispatcher_);
+  }
+
+  Why story_of(InvocationId id) {
+    recorder_.reset();
+    Why why(id);
+    ReplaySinks sinks;
+    sinks.restored = [&](const auto& header, const auto& dispatcher, const auto& names) {
+      why.restored(header, dispatcher, names);
+    };
+    sinks.step = [&](const ReplayStep& step) { why.step(step); };
+    ReplayTotals totals;
+    EXPECT_TRUE(replay(journal_.source(), sinks, totals).ok());
+    EXPECT_FALSE(totals.difference);
+    return why;
+  }
+
+ private:
+  static DispatchOptions options() {
+    DispatchOptions options;
+    options.fleet.devices = {{.id = DeviceId{1}, .memory = Bytes::gib(16), .tokens = 1}};
+    return options;
+  }
+
+  Dispatcher dispatcher_;
+  MemoryJournal journal_;
+  std::optional<Recorder> recorder_;
+};
+
+constexpr InvocationId kFirst{0, 1}, kSecond{0, 2};
+
+// resnet runs from 1 s to 5 s; bert arrives at 3 s, needs its place, and runs from 9 s to 10 s.
+void one_after_the_other(Scene& scene) {
+  scene.at(seconds(1), InvocationSubmitted{kFirst, FunctionId{1}});
+  scene.at(seconds(2), SandboxReady{SandboxId{1}, milliseconds(400), milliseconds(600)});
+  scene.at(seconds(3), InvocationSubmitted{kSecond, FunctionId{2}});
+  scene.at(seconds(5), InvocationFinished{kFirst, seconds(3), true});
+  scene.at(seconds(6), SandboxExited{SandboxId{1}, {}, ""});
+  scene.at(seconds(9), SandboxReady{SandboxId{2}, seconds(1), seconds(2)});
+  scene.at(seconds(10), InvocationFinished{kSecond, seconds(1), true});
+}
+
+TEST(Why, TellsWhatItWaitedForAndWhatWasEvictedForIt) {
+  Scene scene;
+  one_after_the_other(scene);
+  const Why why = scene.story_of(kSecond);
+  ASSERT_TRUE(why.found());
+  ASSERT_TRUE(why.over());
+  EXPECT_EQ(why.function(), "bert");
+  EXPECT_EQ(why.tenant(), TenantId{7});
+  EXPECT_EQ(why.waits().at(scheduling::WaitReason::kNoToken), seconds(2));
+  ASSERT_EQ(why.evicted().size(), 1u);
+  EXPECT_NE(why.evicted()[0].find("sandbox 1 of resnet"), std::string::npos);
+  EXPECT_EQ(why.outcome()->phases.run, seconds(1));
+  const std::string text = why.text();
+  for (const char* words :
+       {"of bert, tenant 7", "GPU 1 has 1 of 1 tokens taken", "had waited 2 s because every device",
+        "was evicted to make room for it", "cold: sandbox 2 is started for it on GPU 1",
+        "begins to run in sandbox 2", "succeeded", "virtual time"}) {
+    EXPECT_NE(text.find(words), std::string::npos) << words << " is not in:\n" << text;
+  }
+}
+
+TEST(Why, TellsOfOneThatIsDispatchedAtOnce) {
+  Scene scene;
+  one_after_the_other(scene);
+  const Why why = scene.story_of(kFirst);
+  ASSERT_TRUE(why.over());
+  EXPECT_TRUE(why.waits().empty());
+  EXPECT_TRUE(why.evicted().empty());
+  EXPECT_NE(why.text().find("cold: sandbox 1 is started for it"), std::string::npos) << why.text();
+}
+
+TEST(Why, SaysWhoWentFirst) {
+  Scene scene;
+  scene.at(seconds(1), InvocationSubmitted{kFirst, FunctionId{1}});
+  scene.at(seconds(2), SandboxReady{SandboxId{1}});
+  for (uint64_t n = 10; n < 13; ++n) {
+    scene.at(seconds(2), InvocationSubmitted{{0, n}, FunctionId{1}});
+  }
+  scene.at(seconds(2), InvocationSubmitted{kSecond, FunctionId{2}});
+  scene.at(seconds(3), InvocationFinished{kFirst, seconds(1), true});
+  scene.at(seconds(4), InvocationFinished{{0, 10}, seconds(1), true});
+  const Why why = scene.story_of(kSecond);
+  ASSERT_TRUE(why.found());
+  EXPECT_FALSE(why.over());
+  ASSERT_EQ(why.went_first().size(), 1u);
+  EXPECT_EQ(why.went_first()[0].function, FunctionId{1});
+  EXPECT_GE(why.went_first()[0].count, 1u);
+  EXPECT_NE(why.text().find("of resnet went first"), std::string::npos) << why.text();
+  EXPECT_NE(why.text().find("the journal ends before"), std::string::npos);
+}
+
+TEST(Why, DoesNotFindWhatIsNotThere) {
+  Scene scene;
+  one_after_the_other(scene);
+  EXPECT_FALSE(scene.story_of({9, 9}).found());
+}
+
+}  // namespace
+}  // namespace lambent::journal
