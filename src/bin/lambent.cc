@@ -49,6 +49,7 @@ int main(int argc, char** argv) {
   if (first == "serve") return exec_sibling("lambent-worker", argc, argv);
   if (first == "simulate") return exec_sibling("lambent-simulator", argc, argv);
   if (first == "sweep") return exec_sibling("lambent-sweep", argc, argv);
+  if (first == "why") return exec_sibling("lambent-why", argc, argv);
   if (first == "bundle") return exec_sibling("lambent-bundle", argc, argv);
   if (first == "demo") return exec_demo(argc, argv);
   return bin::run_client_command(argc, argv);

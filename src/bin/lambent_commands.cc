@@ -35,6 +35,8 @@ struct Shell {
       "  lambent simulate                 a workload on modelled GPUs (see 'lambent simulate "
       "--help')\n"
       "  lambent sweep                    simulations over a grid (see 'lambent sweep --help')\n"
+      "  lambent why                      what was behind an invocation (see 'lambent why "
+      "--help')\n"
       "  lambent bundle                   compile kernels (see 'lambent bundle --help')\n"
       "  lambent demo                     the tour, on an emulated GPU"};
   std::string endpoint = default_endpoint();

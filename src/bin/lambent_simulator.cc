@@ -5,7 +5,11 @@
 #include <fstream>
 #include <iostream>
 
+#include "bin/journal_replay.h"
+#include "bin/journal_what_if.h"
 #include "bin/simulate_run.h"
+#include "bin/simulated_journal.h"
+#include "bin/timeline_file.h"
 #include "cli/console.h"
 
 namespace {
@@ -13,13 +17,41 @@ namespace {
 using namespace lambent;
 using namespace lambent::bin;
 
-std::optional<int> parse(int argc, char** argv, SimulateOptions& options) {
+// What only `lambent simulate` has.
+struct JournalOptions {
+  std::string folder;  // of the journal to write
+  uint64_t most_mib = 1024;
+  ReplayJournalOptions replay;
+  std::vector<std::string> what_if;
+};
+
+void add_journal_flags(CLI::App& app, JournalOptions& options) {
+  app.add_option("--journal", options.folder,
+                 "record every event in this folder; with several policies, one for each: "
+                 "FOLDER-POLICY");
+  app.add_option("--journal-size", options.most_mib, "MiB of it at most; the oldest part goes")
+      ->check(CLI::Range(uint64_t{1}, uint64_t{1} << 24))
+      ->capture_default_str();
+  app.add_option("--replay", options.replay.journal,
+                 "no simulation: make every decision of this journal again and compare");
+  app.add_option(
+         "--what-if", options.what_if,
+         "with --replay: the journal's arrivals and measured times, simulated under another "
+         "KEY=VALUE: D, T, policy, pool, gpus, memory or a setting of --set")
+      ->needs("--replay");
+  app.add_option("--timeline", options.replay.timeline,
+                 "write what ran where and when as a Chrome trace, for ui.perfetto.dev; with "
+                 "several policies, one for each: FILE-POLICY");
+}
+
+std::optional<int> parse(int argc, char** argv, SimulateOptions& options, JournalOptions& journal) {
   CLI::App app(
       "A workload on modelled GPUs, scheduled by the worker's own code, faster than time.\n"
       "Every figure is simulated.\n\n"
       "Example: lambent simulate t7.csv --policy mqfq-sticky,fcfs --gpus 2 --pool 32",
       "lambent simulate");
   add_simulate_flags(app, options);
+  add_journal_flags(app, journal);
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
@@ -29,6 +61,43 @@ std::optional<int> parse(int argc, char** argv, SimulateOptions& options) {
   if (finished.ok()) return std::nullopt;
   cli::Console console{std::cout, std::cerr, options.json, isatty(STDERR_FILENO) != 0};
   return cli::fail(console, finished.error());
+}
+
+// One policy's run, with its journal and its timeline if there are to be any.
+Result<cli::RunFigures> simulate_policy(const SimulateOptions& options,
+                                        const JournalOptions& journal, const std::string& policy) {
+  std::unique_ptr<SimulatedJournal> recorded;
+  if (!journal.folder.empty()) {
+    ASSIGN_OR_RETURN(const SchedulerSettings settings, settings_of(options));
+    ASSIGN_OR_RETURN(recorded,
+                     SimulatedJournal::open(path_of_policy(options, journal.folder, policy),
+                                            Bytes::mib(journal.most_mib),
+                                            {.version = LAMBENT_VERSION,
+                                             .policy = policy,
+                                             .policy_options = settings.policy,
+                                             .options = settings.dispatch}));
+  }
+  std::optional<TimelineFile> drawn;
+  if (!journal.replay.timeline.empty()) {
+    ASSIGN_OR_RETURN(drawn,
+                     TimelineFile::open(path_of_policy(options, journal.replay.timeline, policy)));
+  }
+  if (!recorded && !drawn) return simulate(options, policy);
+  const BeginHook begins = [&](const simulator::Simulation& simulation, const SchedulerSettings&,
+                               const std::vector<std::string>& names) {
+    const auto name_of = [names](FunctionId function) { return names[function.value - 1]; };
+    if (recorded) recorded->begin(simulation, names);
+    if (drawn) drawn->timeline().begin(simulation.dispatcher(), simulation.now(), name_of);
+    return [&, name_of](const dispatch::Event& event, Instant now,
+                        const std::vector<dispatch::Action>& actions) {
+      if (recorded) recorded->record(event, now);
+      if (drawn) drawn->timeline().add(event, now, actions, simulation.dispatcher(), name_of);
+    };
+  };
+  ASSIGN_OR_RETURN(cli::RunFigures figures, simulate(options, policy, begins));
+  if (recorded) RETURN_IF_ERROR(recorded->finish());
+  if (drawn) RETURN_IF_ERROR(drawn->finish());
+  return figures;
 }
 
 Result<void> write_csv(const std::string& path, const std::vector<cli::RunFigures>& runs) {
@@ -51,11 +120,19 @@ Result<void> write_csv(const std::string& path, const std::vector<cli::RunFigure
 
 int main(int argc, char** argv) {
   SimulateOptions options;
-  if (const auto exit_code = parse(argc, argv, options)) return *exit_code;
+  JournalOptions journal;
+  if (const auto exit_code = parse(argc, argv, options, journal)) return *exit_code;
   cli::Console console{std::cout, std::cerr, options.json, isatty(STDERR_FILENO) != 0};
+  if (!journal.what_if.empty()) {
+    return what_if({.journal = journal.replay.journal,
+                    .changes = journal.what_if,
+                    .device = options.run.device},
+                   console);
+  }
+  if (!journal.replay.journal.empty()) return replay_journal(journal.replay, console);
   std::vector<cli::RunFigures> runs;
   for (const std::string& policy : options.policies) {
-    auto run = simulate(options, policy);
+    auto run = simulate_policy(options, journal, policy);
     if (!run.ok()) return cli::fail(console, run.error());
     runs.push_back(std::move(run).value());
   }

@@ -22,6 +22,7 @@
 #include "frontend/native_error.h"
 #include "frontend/router.h"
 #include "http/server.h"
+#include "journal_store/segment_store.h"
 #include "metrics/worker_metrics.h"
 #include "sandbox/launcher.h"
 #include "worker/worker.h"
@@ -195,6 +196,31 @@ frontend::WorkerFacts facts_of(const WorkerConfig& config,
           .context_memory = context_memory(config, memory)};
 }
 
+// Members go in the opposite order: the recorder closes its segment while there is a store.
+struct WorkerJournal {
+  std::unique_ptr<journal_store::SegmentStore> store;
+  std::unique_ptr<journal::Recorder> recorder;  // null: there is no journal
+};
+
+Result<WorkerJournal> open_journal(const WorkerConfig& config, const SchedulerSettings& settings,
+                                   Clock& clock, Random& random, LogSink& log) {
+  WorkerJournal journal;
+  if (config.journal_folder.empty()) return journal;
+  ASSIGN_OR_RETURN(
+      journal.store,
+      journal_store::SegmentStore::open(
+          {.folder = config.journal_folder, .most_size = config.journal_size}, clock, log));
+  journal.recorder = std::make_unique<journal::Recorder>(
+      journal::RunFacts{.version = LAMBENT_VERSION,
+                        .policy = config.policy,
+                        .policy_options = settings.policy,
+                        .options = settings.dispatch,
+                        .run = random.next()},
+      *journal.store,
+      journal::RecorderOptions{journal_store::segment_size_of(config.journal_size)});
+  return journal;
+}
+
 Result<void> listen_all(const WorkerConfig& config, http::Server& server, LogSink& log) {
   ASSIGN_OR_RETURN(OwnedFd tcp, http::listen_tcp(config.address, config.port));
   const std::string endpoint =
@@ -272,8 +298,9 @@ Result<void> run(const WorkerConfig& config) {
     options.device_memory = std::max(options.device_memory, device.memory_total);
   }
   options.context_memory = context_memory(config, options.device_memory);
+  ASSIGN_OR_RETURN(const WorkerJournal journal, open_journal(config, settings, clock, random, log));
   worker::Worker the_worker(
-      {loop, log, random, *launcher, *catalog, metrics}, options,
+      {loop, log, random, *launcher, *catalog, metrics, journal.recorder.get()}, options,
       std::make_unique<dispatch::Dispatcher>(settings.dispatch, std::move(policy)));
   worker = &the_worker;
   RETURN_IF_ERROR(the_worker.recover());

@@ -15,16 +15,6 @@
 namespace lambent::bin {
 namespace {
 
-// "run-fcfs.jsonl" for "run.jsonl" where several policies each write their own.
-std::string out_path(const SimulateOptions& options, const std::string& policy) {
-  if (options.policies.size() == 1) return options.out;
-  const size_t dot = options.out.rfind('.');
-  const size_t slash = options.out.rfind('/');
-  const bool has_ending = dot != std::string::npos && (slash == std::string::npos || dot > slash);
-  const size_t at = has_ending ? dot : options.out.size();
-  return options.out.substr(0, at) + "-" + policy + options.out.substr(at);
-}
-
 double peak_rss_mb() {
   rusage usage{};
   getrusage(RUSAGE_SELF, &usage);
@@ -86,7 +76,18 @@ class Progress {
 
 }  // namespace
 
-Result<cli::RunFigures> simulate(const SimulateOptions& options, const std::string& policy_name) {
+std::string path_of_policy(const SimulateOptions& options, const std::string& path,
+                           const std::string& policy) {
+  if (options.policies.size() == 1) return path;
+  const size_t dot = path.rfind('.');
+  const size_t slash = path.rfind('/');
+  const bool has_ending = dot != std::string::npos && (slash == std::string::npos || dot > slash);
+  const size_t at = has_ending ? dot : path.size();
+  return path.substr(0, at) + "-" + policy + path.substr(at);
+}
+
+Result<cli::RunFigures> simulate(const SimulateOptions& options, const std::string& policy_name,
+                                 const BeginHook& begins) {
   ASSIGN_OR_RETURN(SchedulerSettings settings, settings_of(options));
   ASSIGN_OR_RETURN(auto policy, scheduling::make_policy(policy_name, settings.policy));
   ASSIGN_OR_RETURN(cli::ReplayPlan plan, cli::make_plan(options.workload));
@@ -109,13 +110,20 @@ Result<cli::RunFigures> simulate(const SimulateOptions& options, const std::stri
   simulator::WorkloadRunSinks sinks;
   std::ofstream out;
   if (!options.out.empty()) {
-    const std::string path = out_path(options, policy_name);
+    const std::string path = path_of_policy(options, options.out, policy_name);
     out.open(path, std::ios::trunc);
     if (!out) return Error{ErrorCode::kInvalidArgument, "cannot write " + path};
     out << line_of(figures.header);
     run.reading_period = from_seconds(options.reading_s);
     sinks.record = [&](const workload::RunRecord& record) { out << line_of(record); };
     sinks.reading = [&](const workload::RunReading& reading) { out << line_of(reading); };
+  }
+  if (begins) {
+    sinks.begins = [&](const simulator::Simulation& simulation) {
+      std::vector<std::string> names;
+      for (const auto& function : plan.trace.functions) names.push_back(function.name);
+      return begins(simulation, settings, names);
+    };
   }
   const auto begin = std::chrono::steady_clock::now();
   const auto seconds_passed = [&] {

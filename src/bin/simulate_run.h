@@ -2,16 +2,29 @@
 // policies and `lambent sweep` for each of its cells.
 #pragma once
 
+#include <functional>
 #include <string>
+#include <vector>
 
 #include "base/result.h"
 #include "bin/simulate_options.h"
 #include "cli/run_summary.h"
+#include "simulator/simulation.h"
 
 namespace lambent::bin {
 
+// Called before the first arrival; what it returns sees every event. `names`: of the functions, in
+// the order of their ids from 1.
+using BeginHook = std::function<simulator::Observer(
+    const simulator::Simulation&, const SchedulerSettings&, const std::vector<std::string>& names)>;
+
 // Runs options' workload under this policy. Writes the result file and progress that the options
 // ask for. INVALID_ARGUMENT or NOT_FOUND for a bad setting, policy, trace or catalogue.
-Result<cli::RunFigures> simulate(const SimulateOptions& options, const std::string& policy_name);
+Result<cli::RunFigures> simulate(const SimulateOptions& options, const std::string& policy_name,
+                                 const BeginHook& begins = nullptr);
+
+// "run-fcfs.jsonl" for "run.jsonl" where several policies each write their own.
+std::string path_of_policy(const SimulateOptions& options, const std::string& path,
+                           const std::string& policy);
 
 }  // namespace lambent::bin

@@ -112,6 +112,13 @@ std::optional<int> parse_worker_config(int argc, char** argv, WorkerConfig& conf
       ->capture_default_str();
   app.add_flag("--strict-limits", config.require_strong_limits,
                "refuse to start where a limit would be weaker than with cgroups");
+  uint64_t journal_mib = config.journal_size.count >> 20;
+  app.add_option("--journal", config.journal_folder,
+                 "record every event in this folder, for 'lambent simulate --replay' and 'lambent "
+                 "why'");
+  app.add_option("--journal-size", journal_mib, "MiB of it at most; the oldest part goes")
+      ->check(CLI::Range(uint64_t{1}, uint64_t{1} << 24))
+      ->capture_default_str();
   app.add_option("--python", config.python, "interpreter of Python functions")
       ->capture_default_str();
   app.add_option("--log-format", config.log_format, "text or json")
@@ -129,6 +136,7 @@ std::optional<int> parse_worker_config(int argc, char** argv, WorkerConfig& conf
     return 2;
   }
   if (context->count() > 0) config.context_memory = Bytes::mib(context_mib);
+  config.journal_size = Bytes::mib(journal_mib);
   config.keep_alive = from_seconds(keep_alive_s);
   config.drain_time = from_seconds(drain_s);
   return std::nullopt;

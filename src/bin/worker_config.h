@@ -36,6 +36,8 @@ struct WorkerConfig {
   Duration keep_alive = std::chrono::minutes(10);
   Duration drain_time = seconds(30);
   bool require_strong_limits = false;
+  std::string journal_folder;  // of every event of dispatch; empty: none
+  Bytes journal_size = Bytes::mib(1024);
   std::string python = "/usr/bin/python3";
   LogFormat log_format = LogFormat::kText;
   LogLevel log_level = LogLevel::kInfo;

@@ -90,7 +90,7 @@ constexpr uint64_t kTraceCountPerMinute = 10'000'000;
 constexpr size_t kReplayOutstanding = 1'024;
 
 // The journal of dispatch.
-constexpr size_t kJournalFunctions = 1 << 20;  // ids above this are damage
+constexpr size_t kJournalFunctions = 1 << 20;    // ids above this are damage
 constexpr Bytes kJournalBuffer = Bytes::mib(8);  // that the disk may be behind
 constexpr Bytes kJournalBlock = Bytes::kib(64);
 constexpr Bytes kLeastJournal = Bytes::mib(1);

@@ -22,8 +22,8 @@ Timeline::Timeline(std::ostream& out) : out_(out) {
   process(kQueueProcess, "dispatch");
 }
 
-void Timeline::write(std::string_view phase, Instant at, uint32_t process, uint32_t row,
-                     const std::string& rest) {
+void Timeline::put(std::string_view phase, Instant at, uint32_t process, uint32_t row,
+                   const std::string& rest) {
   char head[128];
   // Microseconds, as the format wants, with what is below them behind the point.
   const int64_t ns = at.time_since_epoch().count();
@@ -35,8 +35,8 @@ void Timeline::write(std::string_view phase, Instant at, uint32_t process, uint3
 }
 
 void Timeline::process(uint32_t process, const std::string& name) {
-  write("M", Instant{}, process, 0,
-        "\"name\":\"process_name\",\"args\":{\"name\":" + quoted(name) + "}");
+  put("M", Instant{}, process, 0,
+      "\"name\":\"process_name\",\"args\":{\"name\":" + quoted(name) + "}");
 }
 
 void Timeline::begin(const Dispatcher& dispatcher, Instant now, const NameOf& name_of) {
@@ -76,9 +76,9 @@ Timeline::Place& Timeline::place_of(SandboxId sandbox, DeviceId device) {
   while (place.row < rows.size() && rows[place.row]) ++place.row;
   if (place.row == rows.size()) {
     rows.push_back(false);
-    write("M", Instant{}, place.device, place.row,
-          "\"name\":\"thread_name\",\"args\":{\"name\":\"place " + std::to_string(place.row + 1) +
-              "\"}");
+    put("M", Instant{}, place.device, place.row,
+        "\"name\":\"thread_name\",\"args\":{\"name\":\"place " + std::to_string(place.row + 1) +
+            "\"}");
   }
   rows[place.row] = true;
   return place;
@@ -89,9 +89,9 @@ void Timeline::add(const Event& event, Instant now, const std::vector<Action>& a
   now_ = now;
   if (const auto* submitted = std::get_if<InvocationSubmitted>(&event)) {
     if (invocations_.try_emplace(submitted->invocation, Waiting{submitted->function}).second) {
-      write("b", now_, kQueueProcess, 0,
-            "\"cat\":\"invocation\",\"id\":" + quoted(to_string(submitted->invocation)) +
-                ",\"name\":" + quoted(name_of(submitted->function)));
+      put("b", now_, kQueueProcess, 0,
+          "\"cat\":\"invocation\",\"id\":" + quoted(to_string(submitted->invocation)) +
+              ",\"name\":" + quoted(name_of(submitted->function)));
     }
   }
   if (const auto* ready = std::get_if<SandboxReady>(&event)) {
@@ -109,8 +109,8 @@ void Timeline::add(const Event& event, Instant now, const std::vector<Action>& a
       const auto place = places_.find(one->sandbox);
       if (place == places_.end()) continue;
       close_span(place->second, "stopped", name_of);
-      write("i", now_, place->second.device, place->second.row,
-            "\"s\":\"t\",\"cat\":\"stop\",\"name\":" + quoted(dispatch::name_of(one->reason)));
+      put("i", now_, place->second.device, place->second.row,
+          "\"s\":\"t\",\"cat\":\"stop\",\"name\":" + quoted(dispatch::name_of(one->reason)));
     }
   }
   counters(dispatcher);
@@ -148,12 +148,12 @@ void Timeline::complete(const CompleteInvocation& action, const NameOf& name_of)
                 "\"queue_ms\":%.6f,\"sandbox_ms\":%.6f,\"init_ms\":%.6f,\"run_ms\":%.6f",
                 to_milliseconds(action.phases.queue), to_milliseconds(action.phases.sandbox),
                 to_milliseconds(action.phases.init), to_milliseconds(action.phases.run));
-  write("e", now_, kQueueProcess, 0,
-        "\"cat\":\"invocation\",\"id\":" + quoted(to_string(action.invocation)) +
-            ",\"name\":" + quoted(name_of(known->second.function)) +
-            ",\"args\":{\"outcome\":" + quoted(lambent::name_of(action.outcome)) +
-            ",\"start\":" + quoted(lambent::name_of(action.start)) + ",\"waited_for\":" +
-            quoted(scheduling::name_of(action.wait_reason)) + "," + phases + "}");
+  put("e", now_, kQueueProcess, 0,
+      "\"cat\":\"invocation\",\"id\":" + quoted(to_string(action.invocation)) +
+          ",\"name\":" + quoted(name_of(known->second.function)) +
+          ",\"args\":{\"outcome\":" + quoted(lambent::name_of(action.outcome)) +
+          ",\"start\":" + quoted(lambent::name_of(action.start)) + ",\"waited_for\":" +
+          quoted(scheduling::name_of(action.wait_reason)) + "," + phases + "}");
   invocations_.erase(known);
 }
 
@@ -169,7 +169,7 @@ void Timeline::close_span(Place& place, std::string_view how, const NameOf& name
                         : "\"cat\":\"cold start\",\"name\":" + quoted("cold start of " + function);
   rest += ",\"args\":{\"end\":" + quoted(how);
   if (place.running) rest += ",\"invocation\":" + quoted(to_string(place.invocation));
-  write("X", place.since, place.device, place.row, rest + "}");
+  put("X", place.since, place.device, place.row, rest + "}");
   place.starting = false;
   place.running = false;
 }
@@ -203,7 +203,7 @@ void Timeline::counter(uint32_t process, std::string_view name, double value) {
   last->second = value;
   char text[48];
   std::snprintf(text, sizeof(text), "%.9g", value);
-  write("C", now_, process, 0, "\"name\":" + quoted(name) + ",\"args\":{\"value\":" + text + "}");
+  put("C", now_, process, 0, "\"name\":" + quoted(name) + ",\"args\":{\"value\":" + text + "}");
 }
 
 void Timeline::finish() {

@@ -56,8 +56,8 @@ class Timeline {
   void counter(uint32_t process, std::string_view name, double value);
   void process(uint32_t process, const std::string& name);
   // One event; `rest` is the inside of a JSON object after the common fields.
-  void write(std::string_view phase, Instant at, uint32_t process, uint32_t row,
-             const std::string& rest);
+  void put(std::string_view phase, Instant at, uint32_t process, uint32_t row,
+           const std::string& rest);
 
   std::ostream& out_;
   bool first_ = true;

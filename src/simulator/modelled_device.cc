@@ -67,15 +67,17 @@ void ModelledDevice::advance(Instant now) {
 }
 
 double ModelledDevice::factor() const {
-  const size_t sharing = items_.size() + guests_;
-  if (contention_.empty() || sharing == 0) {
-    return 1.0 + slowdown_ * static_cast<double>(sharing > 1 ? sharing - 1 : 0);
+  return slowed_down(items_.size() + guests_, slowdown_, contention_);
+}
+
+double slowed_down(size_t sharing, double slowdown, std::span<const double> contention) {
+  if (contention.empty() || sharing == 0) {
+    return 1.0 + slowdown * static_cast<double>(sharing > 1 ? sharing - 1 : 0);
   }
-  if (sharing <= contention_.size()) return contention_[sharing - 1];
-  const double last = contention_.back();
-  const double grows =
-      contention_.size() > 1 ? last - contention_[contention_.size() - 2] : slowdown_;
-  return last + std::max(0.0, grows) * static_cast<double>(sharing - contention_.size());
+  if (sharing <= contention.size()) return contention[sharing - 1];
+  const double last = contention.back();
+  const double grows = contention.size() > 1 ? last - contention[contention.size() - 2] : slowdown;
+  return last + std::max(0.0, grows) * static_cast<double>(sharing - contention.size());
 }
 
 }  // namespace lambent::simulator

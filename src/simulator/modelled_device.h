@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 #include <utility>
 #include <vector>
 
@@ -11,6 +12,9 @@
 #include "simulator/number_map.h"
 
 namespace lambent::simulator {
+
+// How many times as long each takes with `sharing` at work, by DeviceModel's two constants.
+double slowed_down(size_t sharing, double slowdown, std::span<const double> contention);
 
 // All that runs on a device runs at the same speed, so one clock of work done since the start
 // serves them all: an item that needs w ends when the clock has moved on by w.

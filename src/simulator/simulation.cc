@@ -90,6 +90,7 @@ double Simulation::utilisation(uint32_t device) const {
 void Simulation::submit(const Arrival& arrival) {
   const InvocationId id{arrival.function.value, ++invocations_};
   submitted_.add(id.low, now_);
+  if (arrival.execution > Duration(0)) executions_.add(id.low, arrival.execution);
   give(dispatch::InvocationSubmitted{id, arrival.function, arrival.asynchronous});
 }
 
@@ -166,6 +167,8 @@ void Simulation::perform(const dispatch::StartInvocation& action) {
   if (model.spread > 0) {
     work = from_seconds(to_seconds(work) * (1 + model.spread * (2 * random_.uniform() - 1)));
   }
+  // One that starts again takes as long again.
+  if (const Duration* own = executions_.find(action.invocation.low)) work = *own;
   if (options_.device.move_off_holds_token && dispatcher_.policy().moves_off_after_run()) {
     work += move;
   }
@@ -186,6 +189,7 @@ void Simulation::perform(dispatch::CompleteInvocation& action) {
   CHECK(found != nullptr, "an invocation has exactly one outcome");
   const Instant submitted = *found;
   submitted_.erase(action.invocation.low);
+  executions_.erase(action.invocation.low);
   if (!sink_) return;
   const FunctionId function{static_cast<uint32_t>(action.invocation.high)};
   sink_({function, submitted, now_, std::move(action)});

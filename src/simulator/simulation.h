@@ -20,6 +20,8 @@ struct Arrival {
   Instant at{};
   FunctionId function;
   bool asynchronous = false;
+  // What this one takes, alone on its device; zero: what its function's model says.
+  Duration execution{};
 };
 
 // The next arrival, in the order of time; nullopt when there are no more.
@@ -111,6 +113,7 @@ class Simulation {
   std::vector<Duration> busy_at_reading_;
   scheduling::IndexedHeap<Instant> finishes_;  // of the devices that will finish something
   NumberMap<Run> sandboxes_;                   // by SandboxId
+  NumberMap<Duration> executions_;             // the same, of those that have their own
   NumberMap<Instant> submitted_;               // by the low half of the InvocationId
   scheduling::IndexedHeap<Due> due_;           // slots of due_events_
   std::vector<dispatch::Event> due_events_;

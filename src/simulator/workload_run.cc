@@ -133,6 +133,7 @@ WorkloadRunTotals run_workload(workload::Trace& trace,
         }
       });
   running = &simulation;
+  if (sinks.begins) simulation.observe(sinks.begins(simulation));
   simulation.run([&]() -> std::optional<Arrival> {
     const auto arrival = trace.arrivals->next();
     if (!arrival) return std::nullopt;

@@ -38,6 +38,9 @@ struct WorkloadRunSinks {
   std::function<void(const workload::RunRecord&)> record;
   std::function<void(const workload::RunReading&)> reading;
   std::function<void(uint64_t outcomes, Duration simulated)> progress;
+  // Before the first arrival, with all functions registered; the simulation lives until the run is
+  // over. What it returns sees every event from then on (may be empty).
+  std::function<Observer(const Simulation&)> begins;
 };
 
 struct WorkloadRunTotals {

@@ -24,16 +24,20 @@ Worker::Worker(Foundations foundations, WorkerOptions options,
       random_(foundations.random),
       catalog_(foundations.catalog),
       metrics_(foundations.metrics),
+      journal_(foundations.journal),
       options_(std::move(options)),
       dispatcher_(std::move(dispatcher)),
       files_(foundations.loop),
       host_(foundations.loop, foundations.log, foundations.launcher, options_.sandboxes,
             options_.run_folder, host_events()) {
+  if (journal_ != nullptr) journal_->begin(*dispatcher_, loop_.clock().wall_now());
   save_statistics();
 }
 
 Worker::~Worker() {
   loop_.cancel(wake_timer_);
+  if (journal_timed_) loop_.cancel(journal_timer_);
+  if (journal_ != nullptr) journal_->flush(*dispatcher_, loop_.clock().wall_now());
   loop_.cancel(statistics_timer_);
 }
 

@@ -16,6 +16,7 @@
 #include "catalog/catalog.h"
 #include "dispatch/dispatcher.h"
 #include "domain/invocation_service.h"
+#include "journal/recorder.h"
 #include "loop/event_loop.h"
 #include "metrics/worker_metrics.h"
 #include "sandbox/launcher.h"
@@ -52,6 +53,7 @@ class Worker final : public InvocationService {
     sandbox::Launcher& launcher;
     catalog::Catalog& catalog;
     metrics::WorkerMetrics& metrics;
+    journal::Recorder* journal = nullptr;  // records every event, if there is one
   };
 
   Worker(Foundations foundations, WorkerOptions options,
@@ -123,6 +125,8 @@ class Worker final : public InvocationService {
   void sandbox_answered(SandboxId sandbox, HandlerAnswer answer);
   void sandbox_ended(SandboxEnd end);
   void check_drained();
+  void time_journal();
+  void flush_journal();
 
   // Functions (worker_functions.cc).
   Result<void> check_change(const FunctionSpec& spec) const;
@@ -142,6 +146,7 @@ class Worker final : public InvocationService {
   Random& random_;
   catalog::Catalog& catalog_;
   metrics::WorkerMetrics& metrics_;
+  journal::Recorder* journal_;
   WorkerOptions options_;
   std::unique_ptr<dispatch::Dispatcher> dispatcher_;
   FunctionRegistry functions_;
@@ -164,6 +169,9 @@ class Worker final : public InvocationService {
   bool handling_ = false;
   std::vector<dispatch::Action> actions_;
   loop::TimerId wake_timer_;
+  loop::TimerId journal_timer_;
+  bool journal_timed_ = false;
+  bool journal_stopped_ = false;  // and that was logged
   loop::TimerId statistics_timer_;
   bool draining_ = false;
   std::function<void()> drained_;

@@ -4,6 +4,12 @@
 #include "worker/worker.h"
 
 namespace lambent::worker {
+namespace {
+
+constexpr Duration kJournalPeriod = milliseconds(100);
+
+}  // namespace
+
 void Worker::handle(dispatch::Event event) {
   events_.push_back(std::move(event));
   if (handling_) return;
@@ -12,11 +18,40 @@ void Worker::handle(dispatch::Event event) {
     const dispatch::Event next = std::move(events_.front());
     events_.pop_front();
     actions_.clear();
-    dispatcher_->handle(next, loop_.clock().now(), actions_);
+    const Instant now = loop_.clock().now();
+    dispatcher_->handle(next, now, actions_);
+    if (journal_ != nullptr) {
+      journal_->record(next, now, *dispatcher_);
+      time_journal();
+    }
     // An action may bring up events, but those wait: actions_ does not change meanwhile.
     for (const dispatch::Action& action : actions_) perform(action);
   }
   handling_ = false;
+}
+
+// What a kill may take of the journal is as old as this at most.
+void Worker::time_journal() {
+  if (std::exchange(journal_timed_, true)) return;
+  journal_timer_ = loop_.call_after(kJournalPeriod, [this] {
+    journal_timed_ = false;
+    flush_journal();
+  });
+}
+
+void Worker::flush_journal() {
+  journal_->flush(*dispatcher_, loop_.clock().wall_now());
+  const bool stopped = !journal_->recording();
+  if (stopped && !journal_stopped_) {
+    log_.error("journal_stopped",
+               {{"events", static_cast<int64_t>(journal_->events())},
+                {"what", "the disk does not follow; events are lost until it does"}});
+  } else if (!stopped && journal_stopped_) {
+    log_.warning("journal_goes_on",
+                 {{"lost_events", static_cast<int64_t>(journal_->lost_events())}});
+  }
+  journal_stopped_ = stopped;
+  if (stopped) time_journal();
 }
 
 void Worker::perform(const dispatch::Action& action) {

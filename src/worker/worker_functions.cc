@@ -120,6 +120,7 @@ void Worker::put_function(FunctionSpec spec, Callback<FunctionSpec> done) {
     log_.info("function_deployed", {{"tenant", int64_t{stored->name.tenant.value}},
                                     {"function", stored->name.name},
                                     {"revision", static_cast<int64_t>(stored->revision)}});
+    if (journal_ != nullptr) journal_->name(stored->id, stored->name.name);
     handle(dispatch::FunctionRegistered{profile_of(*stored)});
     done(std::move(stored));
   });
@@ -138,6 +139,7 @@ void Worker::remove_function(FunctionName name, Callback<FunctionSpec> done) {
     functions_.remove(name);
     learnt_.erase(spec.id);
     handle(dispatch::FunctionRemoved{spec.id});
+    if (journal_ != nullptr) journal_->forget(spec.id);
     logs_.remove(spec.id);
     metrics_.forget(name);
     collect_code();
@@ -197,6 +199,7 @@ Result<void> Worker::recover() {
   for (const auto& statistics : snapshot.statistics) learnt_[statistics.function] = statistics;
   for (FunctionSpec& spec : snapshot.functions) {
     const auto profile = profile_of(spec);
+    if (journal_ != nullptr) journal_->name(spec.id, spec.name.name);
     functions_.put(std::move(spec));
     handle(dispatch::FunctionRegistered{profile});
   }

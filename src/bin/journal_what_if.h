@@ -1,0 +1,23 @@
+// `lambent simulate --replay DIR --what-if KEY=VALUE`: the arrivals and the measured times of a
+// journal under other settings, on modelled devices. Used by the simulator's main.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "cli/console.h"
+#include "simulator/model.h"
+
+namespace lambent::bin {
+
+struct WhatIfOptions {
+  std::string journal;
+  std::vector<std::string> changes;  // KEY=VALUE: D, T, policy, pool, gpus, memory, or of --set
+  simulator::DeviceModel device;
+};
+
+// Prints what was recorded, the same simulated (so that the model's error shows), and the changed
+// settings simulated. The exit code.
+int what_if(const WhatIfOptions& options, cli::Console& console);
+
+}  // namespace lambent::bin

@@ -1,0 +1,149 @@
+#include "bin/measured_workload.h"
+
+#include <algorithm>
+
+#include "domain/limits.h"
+
+namespace lambent::bin {
+
+using namespace dispatch;
+
+void RunOutcomes::add(const CompleteInvocation& outcome) {
+  if (outcome.outcome != Outcome::kSucceeded) ++failed;
+  if (outcome.outcome == Outcome::kRejected) return;
+  latencies_s.push_back(to_seconds(outcome.phases.total()));
+  queue_s += to_seconds(outcome.phases.queue);
+  if (outcome.start == StartClass::kCold) ++cold;
+}
+
+void MeasuredWorkload::restored(const journal::SegmentHeader& header,
+                                const Dispatcher& dispatcher) {
+  *this = MeasuredWorkload(device_);
+  facts_ = header.facts;
+  const scheduling::Flows& flows = dispatcher.flows();
+  for (uint32_t id = 0; id < flows.size(); ++id) {
+    const scheduling::Flow& flow = flows[id];
+    if (!flow.registered) continue;
+    Function& function = functions_[FunctionId{id}];
+    function.profile = {.id = FunctionId{id},
+                        .tenant = flow.tenant,
+                        .revision = flow.revision,
+                        .weight = flow.weight,
+                        .max_concurrency = flow.max_concurrency,
+                        .device_memory = flow.device_memory,
+                        .timeout = flow.timeout,
+                        .mean_execution = flow.execution.mean(),
+                        .mean_interarrival = flow.interarrival.mean(),
+                        .mean_cold_start = flow.cold_start.mean(),
+                        .completed = flow.execution.samples()};
+  }
+  // What runs already slows down what comes.
+  for (const scheduling::Device& device : dispatcher.fleet().devices()) {
+    clocks_[device.options.id.value] = {.running = device.tokens_held, .since = header.now};
+  }
+}
+
+double MeasuredWorkload::work_done_s(uint32_t device, Instant now) {
+  WorkClock& clock = clocks_[device];
+  const bool is_gpu = device != scheduling::kHostDevice.value;
+  const double factor =
+      is_gpu ? simulator::slowed_down(clock.running, device_.slowdown, device_.contention) : 1;
+  clock.done_s += to_seconds(now - clock.since) / factor;
+  clock.since = now;
+  return clock.done_s;
+}
+
+void MeasuredWorkload::step(const journal::ReplayStep& step) {
+  const Instant now = step.recorded.now;
+  if (!begin_) begin_ = now;
+  const Event& event = step.recorded.event;
+  if (const auto* registered = std::get_if<FunctionRegistered>(&event)) {
+    functions_[registered->profile.id].profile = registered->profile;
+  }
+  if (const auto* submitted = std::get_if<InvocationSubmitted>(&event)) {
+    if (arrivals_.size() >= limits::kTraceArrivals) {
+      too_many_ = true;
+      return;
+    }
+    if (functions_.contains(submitted->function)) {
+      waiting_[submitted->invocation] = arrivals_.size();
+      arrivals_.push_back(
+          {Instant(now - *begin_), submitted->function, submitted->asynchronous, Duration(0)});
+    }
+  }
+  if (const auto* ready = std::get_if<SandboxReady>(&event)) {
+    if (const auto found = starting_.find(ready->sandbox); found != starting_.end()) {
+      functions_[found->second].sandbox.add(ready->sandbox_time);
+      functions_[found->second].init.add(ready->init_time);
+      starting_.erase(found);
+    }
+  }
+  if (const auto* exited = std::get_if<SandboxExited>(&event)) starting_.erase(exited->sandbox);
+  for (const Action& action : step.actions) {
+    if (const auto* one = std::get_if<StartSandbox>(&action)) {
+      starting_[one->sandbox] = one->function;
+    } else if (const auto* one = std::get_if<StartInvocation>(&action)) {
+      start(*one, now);
+    } else if (const auto* one = std::get_if<CompleteInvocation>(&action)) {
+      complete(*one, now);
+    }
+  }
+}
+
+void MeasuredWorkload::start(const StartInvocation& action, Instant now) {
+  const auto found = waiting_.find(action.invocation);
+  if (found == waiting_.end()) return;
+  const uint32_t device = action.device.value;
+  running_[action.invocation] = {found->second, device, work_done_s(device, now)};
+  ++clocks_[device].running;
+  waiting_.erase(found);
+}
+
+void MeasuredWorkload::complete(const CompleteInvocation& action, Instant now) {
+  if (waiting_.erase(action.invocation) > 0) {
+    recorded_.add(action);
+    return;
+  }
+  const auto found = running_.find(action.invocation);
+  if (found == running_.end()) {
+    // It ran before the journal begins.
+    WorkClock& clock = clocks_[action.device.value];
+    work_done_s(action.device.value, now);
+    if (clock.running > 0) --clock.running;
+    return;
+  }
+  recorded_.add(action);
+  const Running& run = found->second;
+  const Duration alone = from_seconds(work_done_s(run.device, now) - run.work_from_s);
+  if (clocks_[run.device].running > 0) --clocks_[run.device].running;
+  simulator::Arrival& arrival = arrivals_[run.arrival];
+  arrival.execution = std::max(alone, Duration(1));
+  functions_[arrival.function].execution.add(arrival.execution);
+  running_.erase(found);
+}
+
+uint64_t MeasuredWorkload::unmeasured() const {
+  return static_cast<uint64_t>(std::count_if(
+      arrivals_.begin(), arrivals_.end(),
+      [](const simulator::Arrival& arrival) { return arrival.execution == Duration(0); }));
+}
+
+std::vector<simulator::Arrival> MeasuredWorkload::arrivals() const { return arrivals_; }
+
+std::vector<simulator::FunctionModel> MeasuredWorkload::functions() const {
+  std::vector<simulator::FunctionModel> models;
+  for (const auto& [id, function] : functions_) {
+    simulator::FunctionModel model;
+    model.profile = function.profile;
+    const dispatch::FunctionProfile& profile = function.profile;
+    model.execution = function.execution.value().value_or(
+        profile.completed > 0 ? profile.mean_execution : Duration(seconds(1)));
+    model.sandbox_time = function.sandbox.value().value_or(Duration(0));
+    model.init_time = function.init.value().value_or(
+        profile.mean_cold_start.count() > 0 ? profile.mean_cold_start : Duration(seconds(1)));
+    models.push_back(model);
+  }
+  return models;
+}
+
+}  // namespace lambent::bin

@@ -1,0 +1,153 @@
+"""lambent serve --journal, simulate --journal, --replay, why and timelines, as an operator uses them: what a real worker decided is
+decided again, also after kill -9, and what is spoilt is named."""
+import json
+import pathlib
+import subprocess
+import tempfile
+import time
+import unittest
+
+from harness import PREFIX, Worker
+
+LAMBENT = str(PREFIX / "bin/lambent")
+FAILED_PRECONDITION, INVALID, NOT_FOUND, DATA_LOSS = 19, 13, 15, 25
+ECHO = "def handler(event, context):\n    return event\n"
+FAILS = "def handler(event, context):\n    raise ValueError('a secret of the function')\n"
+
+
+class JournalTest(unittest.TestCase):
+    def setUp(self):
+        self.folder = pathlib.Path(self.enterContext(tempfile.TemporaryDirectory(prefix="lambent-journal-")))
+        self.journal = self.folder / "journal"
+
+    def run_cli(self, *arguments, expect=0):
+        done = subprocess.run([LAMBENT, *map(str, arguments)], capture_output=True, text=True, timeout=60, cwd=self.folder)
+        self.assertEqual(done.returncode, expect, f"{arguments}\n{done.stdout}\n{done.stderr}")
+        return done
+
+    def segments(self):
+        return sorted(self.journal.glob("*.journal"))
+
+    def simulate(self, *arguments):
+        return self.run_cli("simulate", "--load", "1.1", "--duration", "120", "--journal", self.journal, "--quiet", *arguments)
+
+    def start_worker(self):
+        worker = Worker("--journal", str(self.journal), gpu="none", folder=self.folder / "worker")
+        self.addCleanup(worker.close)
+        return worker
+
+    def wait_until_recorded(self, invocation):
+        """Until the journal on disk holds the outcome: at most a tenth of a second after it."""
+        deadline = time.monotonic() + 20
+        while True:
+            done = subprocess.run([LAMBENT, "why", invocation, "--journal", str(self.journal), "--json"],
+                                  capture_output=True, text=True, timeout=60)
+            if done.returncode == 0 and json.loads(done.stdout)["outcome"]:
+                return json.loads(done.stdout)
+            self.assertLess(time.monotonic(), deadline, f"{done.stdout}\n{done.stderr}")
+
+    def test_a_worker_that_was_killed_leaves_a_journal_that_replays_and_the_next_one_goes_on(self):
+        (self.folder / "worker").mkdir()
+        worker = self.start_worker()
+        worker.create_python("echo", ECHO)
+        worker.create_python("fails", FAILS)
+        ids = [worker.invoke("echo", {"n": n}).headers["x-amzn-requestid"] for n in range(5)]
+        failed = worker.invoke("fails").headers["x-amzn-requestid"]
+        story = self.wait_until_recorded(failed)
+        self.assertEqual((story["function"], story["outcome"], story["tenant"]), ("fails", "function_error", 1))
+        worker.kill()
+
+        replayed = self.run_cli("simulate", "--replay", self.journal)
+        self.assertIn("all identical (up to an end that was not closed)", replayed.stdout)
+        self.assertIn("was killed, or is still running", replayed.stderr)
+        first = json.loads(self.run_cli("simulate", "--replay", self.journal, "--json").stdout)
+        self.assertGreaterEqual(first["events"], 2 + 6 * 2)
+
+        text = self.run_cli("why", ids[0], "--journal", self.journal).stdout
+        for word in (ids[0], "of echo, tenant 1", "arrived", "cold: sandbox", "is started for it on the host", "succeeded"):
+            self.assertIn(word, text)
+        self.assertIn("runs", self.run_cli("why", ids[1], "--journal", self.journal).stdout.replace("begins to run", "runs"))
+        self.run_cli("why", "00000000-0000-4000-8000-000000000000", "--journal", self.journal, expect=NOT_FOUND)
+        self.run_cli("why", "no-id", "--journal", self.journal, expect=INVALID)
+        for segment in self.segments():
+            self.assertNotIn(b"secret", segment.read_bytes())
+
+        worker = self.start_worker()
+        worker.invoke("echo")
+        worker.stop()
+        both = json.loads(self.run_cli("simulate", "--replay", self.journal, "--json").stdout)
+        self.assertEqual((both["identical"], both["runs"], both["open_end"]), (True, 2, False))
+        self.assertGreater(both["events"], first["events"])
+
+    def test_two_workers_do_not_share_a_journal(self):
+        (self.folder / "worker").mkdir()
+        self.start_worker()
+        done = subprocess.run([str(PREFIX / "bin/lambent-worker"), "--listen", "127.0.0.1:0", "--gpu", "none", "--journal",
+                               str(self.journal), "--state", str(self.folder / "s"), "--run", str(self.folder / "r")],
+                              capture_output=True, text=True, timeout=60)
+        self.assertEqual(done.returncode, 16, done.stderr)
+        self.assertIn("another worker writes its journal to", done.stderr)
+
+    def test_a_simulation_replays_under_every_policy(self):
+        policies = ["mqfq-sticky", "mqfq-uniform", "fcfs", "fcfs-naive", "batch"]
+        self.simulate("--policy", ",".join(policies), "--journal-size", "1")
+        for policy in policies:
+            result = json.loads(self.run_cli("simulate", "--replay", f"{self.journal}-{policy}", "--json").stdout)
+            self.assertTrue(result["identical"])
+            self.assertGreater(result["decisions"], 100)
+
+    def test_a_timeline_is_a_chrome_trace(self):
+        self.simulate("--timeline", "simulated.json")
+        self.run_cli("simulate", "--replay", self.journal, "--timeline", "replayed.json")
+        simulated, replayed = (json.loads((self.folder / name).read_text())["traceEvents"]
+                               for name in ("simulated.json", "replayed.json"))
+        self.assertEqual(simulated, replayed)
+        spans = [event for event in replayed if event["ph"] == "X"]
+        self.assertEqual({event["cat"] for event in spans}, {"run", "cold start"})
+        self.assertTrue(all(event["dur"] >= 0 for event in spans))
+        rows = {}
+        for span in spans:
+            rows.setdefault((span["pid"], span["tid"]), []).append((span["ts"], span["ts"] + span["dur"]))
+        for row in rows.values():
+            row.sort()
+            for (_, end), (begin, _) in zip(row, row[1:]):
+                self.assertLessEqual(end, begin + 0.001, "spans of one row do not overlap")
+        begun = [event["id"] for event in replayed if event["ph"] == "b"]
+        self.assertEqual(sorted(begun), sorted(event["id"] for event in replayed if event["ph"] == "e"))
+        counters = {event["name"] for event in replayed if event["ph"] == "C"}
+        self.assertLessEqual({"waiting", "tokens taken", "global virtual time, s"}, counters)
+
+    def test_what_if_shows_the_models_error_and_what_would_have_been(self):
+        self.simulate("--concurrency", "2")
+        result = self.run_cli("simulate", "--replay", self.journal, "--what-if", "D=1", "--what-if", "T=5", "--json").stdout
+        recorded, same, changed = json.loads(result)["rows"]
+        self.assertEqual([row["run"] for row in (recorded, same, changed)],
+                         ["recorded", "simulated as recorded", "simulated D=1 T=5"])
+        self.assertEqual(len({row["ran"] for row in (recorded, same, changed)}), 1)
+        self.assertAlmostEqual(same["mean_s"] / recorded["mean_s"], 1, delta=0.02, msg="it was this very model")
+        self.assertGreater(changed["mean_s"], 1.05 * same["mean_s"], "half the places at 120 % of the speed")
+        self.assertIn("The model's error", self.run_cli("simulate", "--replay", self.journal, "--what-if", "policy=fcfs").stdout)
+        self.assertIn("--what-if E=2", self.run_cli("simulate", "--replay", self.journal, "--what-if", "E=2", expect=INVALID).stderr)
+        self.run_cli("simulate", "--what-if", "D=1", expect=2)
+
+    def test_what_is_spoilt_is_named_with_file_and_byte(self):
+        self.simulate()
+        segment = self.segments()[0]
+        whole = segment.read_bytes()
+
+        def replay(content, expect):
+            segment.write_bytes(content)
+            return self.run_cli("simulate", "--replay", self.journal, expect=expect)
+        self.assertIn("not closed", replay(whole[:-5], 0).stdout)
+        spoilt = replay(whole[:-40] + b"x" + whole[-39:], DATA_LOSS).stderr
+        self.assertRegex(spoilt, r"00000001\.journal, byte \d+: a block's checksum")
+        self.assertIn("format version 7", replay(whole[:8] + b"\7" + whole[9:], FAILED_PRECONDITION).stderr)
+        self.assertIn("no segment of a journal", replay(b"t_ms,function\n1,a\n", INVALID).stderr)
+        replay(b"", NOT_FOUND)
+        segment.unlink()
+        self.assertIn("holds no segment", self.run_cli("simulate", "--replay", self.journal, expect=NOT_FOUND).stderr)
+        self.assertIn("nowhere", self.run_cli("simulate", "--replay", "nowhere", expect=NOT_FOUND).stderr)
+
+
+if __name__ == "__main__":
+    unittest.main()
