@@ -5,17 +5,18 @@ a calibration made before. Errors in per cent of the worker's figures, beside ho
 The worker's device is emulated, so this is consistency between two models of one GPU, not truth about one. docs/benchmarks.md says more.
 Usage: fidelity.py [--quick] [--traces DIR] [--only t7,t4]
 """
-import argparse
 import json
 import pathlib
 import subprocess
 import tempfile
 
-from replay import PRESET, run_replay
-from worker_under_test import PREFIX, PROGRAMS, ROOT, Worker, machine
+from replay import PRESET, parse_arguments, run_replay, shared
+from worker_under_test import PREFIX, PROGRAMS, Worker, machine
 
 POLICIES = ("mqfq-sticky", "fcfs")
 CONCURRENCY, POOL = 2, 10
+# The worker's defaults, in real seconds.
+KEEP_ALIVE_S, LONGEST_WAIT_S = 600, 300
 # The generated workload, and how much of the device it asks for.
 SEED, LOAD = 3, 0.5
 GOALS = {"mean_error_pct": 5, "p99_error_pct": 10}
@@ -37,11 +38,6 @@ def worker(policy, scale):
                   "--pool", str(POOL), "--concurrency", str(CONCURRENCY), "--drain", "1")
 
 
-def shared(path):
-    packaged = PREFIX / "share/lambent" / path
-    return packaged if packaged.exists() else ROOT / "share" / path
-
-
 def calibrate(scale, profile):
     """Measures a node of its own; what it runs has nothing to do with any trace."""
     with worker("mqfq-sticky", scale) as node:
@@ -56,6 +52,8 @@ def calibrate(scale, profile):
 def simulate(trace, policy, scale, profile):
     command = [str(PROGRAMS / "lambent"), "simulate", *([str(trace)] if trace else []), "--profile", str(profile),
                "--policy", policy, "--concurrency", str(CONCURRENCY), "--pool", str(POOL), "--duration", str(scale.window),
+               # The worker's own patience is in real seconds.
+               "--keep-alive", str(KEEP_ALIVE_S * scale.time_scale), "--longest-wait", str(LONGEST_WAIT_S * scale.time_scale),
                "--seed", "1" if trace else str(SEED), "--functions", str(shared("catalogue/mqfq_table1.csv")), "--json", "--quiet"]
     if not trace:
         command += ["--load", str(LOAD)]
@@ -103,11 +101,7 @@ def met(row):
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--quick", action="store_true", help="at most 45 s: a short window, one policy, faster")
-    parser.add_argument("--traces", type=pathlib.Path, help="a folder with mqfq24/t*.csv")
-    parser.add_argument("--only", help="these traces, such as t7,t4")
-    arguments = parser.parse_args()
+    arguments = parse_arguments(__doc__, "a short window, one policy, faster")
     scale = Scale(arguments.quick)
     traces = {"generated": None}
     if arguments.traces:

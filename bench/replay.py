@@ -104,12 +104,17 @@ def print_row(name, policy, row):
           f"{verdict}", flush=True)
 
 
-def main():
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--quick", action="store_true", help="at most 45 s: a short window, faster")
+def parse_arguments(description, quick):
+    """The flags of a benchmark that reads traces."""
+    parser = argparse.ArgumentParser(description=description.splitlines()[0])
+    parser.add_argument("--quick", action="store_true", help=f"at most 45 s: {quick}")
     parser.add_argument("--traces", type=pathlib.Path, help="a folder with mqfq24/t*.csv")
     parser.add_argument("--only", help="these traces, such as t7,t4")
-    arguments = parser.parse_args()
+    return parser.parse_args()
+
+
+def main():
+    arguments = parse_arguments(__doc__, "a short window, faster")
     scale = Scale(arguments.quick)
     traces = {"generated": None}
     if arguments.traces:
