@@ -133,9 +133,11 @@ Result<cli::RunFigures> simulate(const SimulateOptions& options, const std::stri
   sinks.progress = [&](uint64_t outcomes, Duration simulated) {
     progress.show(outcomes, simulated, seconds_passed());
   };
-  const auto totals =
+  const auto finished =
       simulator::run_workload(plan.trace, plan.entries, run, std::move(policy), sinks);
   progress.clear();
+  if (!finished.ok()) return finished.error();
+  const simulator::WorkloadRunTotals& totals = *finished;
   if (out.is_open()) {
     out << line_of(workload::RunEnd{totals.elapsed_s});
     out.close();

@@ -173,6 +173,7 @@ Result<std::vector<workload::Arrival>> all_arrivals(workload::ArrivalSource& sou
     }
     arrivals.push_back(*arrival);
   }
+  if (const auto failure = source.failure()) return *failure;
   if (arrivals.empty()) {
     return Error{ErrorCode::kInvalidArgument, "the window has no arrivals"};
   }

@@ -78,11 +78,11 @@ std::optional<double> lag_of(const dispatch::Dispatcher& dispatcher, Instant now
 
 }  // namespace
 
-WorkloadRunTotals run_workload(workload::Trace& trace,
-                               const std::vector<workload::CatalogueEntry>& entries,
-                               const WorkloadRunOptions& options,
-                               std::unique_ptr<scheduling::Policy> policy,
-                               const WorkloadRunSinks& sinks) {
+Result<WorkloadRunTotals> run_workload(workload::Trace& trace,
+                                       const std::vector<workload::CatalogueEntry>& entries,
+                                       const WorkloadRunOptions& options,
+                                       std::unique_ptr<scheduling::Policy> policy,
+                                       const WorkloadRunSinks& sinks) {
   std::vector<std::string> names;
   std::vector<double> warm_s;
   for (size_t i = 0; i < entries.size(); ++i) {
@@ -139,6 +139,7 @@ WorkloadRunTotals run_workload(workload::Trace& trace,
     if (!arrival) return std::nullopt;
     return Arrival{Instant{} + arrival->at, FunctionId{arrival->function + 1}, false};
   });
+  if (const auto failure = trace.arrivals->failure()) return *failure;
   // After the last outcome nothing runs any more, so the devices were busy for as long by then.
   totals.elapsed_s = to_seconds(last.time_since_epoch());
   totals.utilisation = mean_utilisation(totals.elapsed_s);

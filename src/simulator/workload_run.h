@@ -50,11 +50,12 @@ struct WorkloadRunTotals {
   double utilisation = 0;  // mean of the devices over that time
 };
 
-// `entries`: one for each function of the trace, whose arrivals are used up.
-WorkloadRunTotals run_workload(workload::Trace& trace,
-                               const std::vector<workload::CatalogueEntry>& entries,
-                               const WorkloadRunOptions& options,
-                               std::unique_ptr<scheduling::Policy> policy,
-                               const WorkloadRunSinks& sinks);
+// `entries`: one for each function of the trace, whose arrivals are used up. If these fail, so does
+// the run, and what the sinks got is a part of it.
+Result<WorkloadRunTotals> run_workload(workload::Trace& trace,
+                                       const std::vector<workload::CatalogueEntry>& entries,
+                                       const WorkloadRunOptions& options,
+                                       std::unique_ptr<scheduling::Policy> policy,
+                                       const WorkloadRunSinks& sinks);
 
 }  // namespace lambent::simulator

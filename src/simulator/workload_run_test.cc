@@ -24,7 +24,10 @@ class WorkloadRun : public testing::Test {
     trace.functions = {{.name = "a"}, {.name = "b"}};
   }
   WorkloadRunTotals run(std::vector<workload::Arrival> arrivals) {
-    trace.arrivals = workload::source_of(std::move(arrivals));
+    return run(workload::source_of(std::move(arrivals))).value();
+  }
+  Result<WorkloadRunTotals> run(std::unique_ptr<workload::ArrivalSource> arrivals) {
+    trace.arrivals = std::move(arrivals);
     auto policy = scheduling::make_policy("mqfq-sticky");
     return run_workload(trace, {entry(1, 3), entry(0.5, 0.5)}, options, std::move(policy).value(),
                         sinks);
@@ -71,6 +74,26 @@ TEST_F(WorkloadRun, ReadingsSayHowBusyTheDevicesWere) {
   run(arrivals);
   ASSERT_GE(readings.size(), 10u);
   EXPECT_NEAR(*readings.back().utilisation, 0.5, 0.1);
+}
+
+class FailingSource final : public workload::ArrivalSource {
+ public:
+  std::optional<workload::Arrival> next() override {
+    if (given_++ < 2) return workload::Arrival{seconds(given_), 0};
+    return std::nullopt;
+  }
+  std::optional<Error> failure() const override {
+    return Error{ErrorCode::kAborted, "somebody wrote to it"};
+  }
+
+ private:
+  int given_ = 0;
+};
+
+TEST_F(WorkloadRun, OfArrivalsThatFailIsNoResult) {
+  const auto totals = run(std::make_unique<FailingSource>());
+  ASSERT_FALSE(totals.ok());
+  EXPECT_EQ(totals.error().code, ErrorCode::kAborted);
 }
 
 TEST_F(WorkloadRun, WhatTheWorldRefusesIsARejectedRecord) {

@@ -3,31 +3,28 @@
 #include <algorithm>
 
 #include "domain/limits.h"
+#include "workload/exact_rows.h"
+#include "workload/exact_source.h"
 #include "workload/function_table.h"
 
 namespace lambent::workload {
 namespace {
 
-// Times far beyond any trace would overflow the clock's nanoseconds.
-constexpr double kMostSeconds = 1e9;
-
-std::string quoted(std::string_view text) {
-  constexpr size_t kMost = 40;
-  return "'" + std::string(text.substr(0, kMost)) + (text.size() > kMost ? "...'" : "'");
+Error too_many_arrivals(const std::string& file, std::string_view remedy) {
+  return Error{ErrorCode::kResourceExhausted,
+               file + " has more than " + std::to_string(limits::kTraceArrivals) +
+                   " rows, and has to be held in memory; " + std::string(remedy)};
 }
 
-Error too_many_arrivals() {
-  return Error{ErrorCode::kResourceExhausted, "the window has more than " +
-                                                  std::to_string(limits::kTraceArrivals) +
-                                                  " arrivals; choose a shorter one"};
+Duration end_of_window(const TraceOptions& options) {
+  return options.length.count() > 0 ? options.start + options.length : kNever.time_since_epoch();
 }
 
-// What both readers do once the rows are in: the window, the chosen functions, the rate.
+// Of arrivals that are held in memory: the window, the chosen functions, the rate.
 Result<Trace> finish(std::string format, FunctionTable table, std::vector<Arrival> arrivals,
                      const BadRows& bad, const TraceOptions& options) {
   if (!options.skip_bad_rows) RETURN_IF_ERROR(bad.verdict());
-  const Duration end =
-      options.length.count() > 0 ? options.start + options.length : kNever.time_since_epoch();
+  const Duration end = end_of_window(options);
   std::erase_if(arrivals, [&](const Arrival& a) { return a.at < options.start || a.at >= end; });
 
   Trace trace{.format = std::move(format), .functions = table.take()};
@@ -49,7 +46,7 @@ Result<Trace> finish(std::string format, FunctionTable table, std::vector<Arriva
 // The file beside an exact trace: its functions and what stands in for each.
 Result<void> read_functions(LineReader& lines, const std::string& file, FunctionTable& table) {
   ASSIGN_OR_RETURN(RowReader rows, RowReader::start(lines, file));
-  const auto named = rows.column("function") ? rows.column("function") : rows.column("func");
+  const auto named = function_column(rows);
   if (!named) {
     return Error{ErrorCode::kInvalidArgument, file + " line 1: the header has no column 'func'"};
   }
@@ -71,42 +68,78 @@ Result<void> read_functions(LineReader& lines, const std::string& file, Function
   return bad.verdict();
 }
 
+Result<Trace> hold_exact_trace(ExactRows rows, FunctionTable table, const std::string& file,
+                               const TraceOptions& options) {
+  BadRows bad(file);
+  std::vector<Arrival> arrivals;
+  ExactRow row;
+  for (;;) {
+    ASSIGN_OR_RETURN(const bool more, rows.next(row, bad));
+    if (!more) break;
+    if (arrivals.size() == limits::kTraceArrivals) {
+      return too_many_arrivals(file, "give it as a file instead of through a pipe");
+    }
+    ASSIGN_OR_RETURN(const uint32_t index, table.index_of(row.function));
+    arrivals.push_back({.at = row.at, .function = index});
+  }
+  return finish("exact", std::move(table), std::move(arrivals), bad, options);
+}
+
+Result<Trace> stream_exact_trace(std::unique_ptr<LineReader> lines, ExactRows rows,
+                                 FunctionTable table, const std::string& file,
+                                 const TraceOptions& options) {
+  ExactSourcePlan plan{.file = file,
+                       .skip_bad_rows = options.skip_bad_rows,
+                       .start = options.start,
+                       .end = end_of_window(options),
+                       .rate_scale = options.rate_scale};
+  BadRows bad(file);
+  std::vector<uint64_t> counts(table.size());  // in the window
+  std::vector<Duration> last(table.size());    // arrival there
+  ExactRow row;
+  for (;;) {
+    ASSIGN_OR_RETURN(const bool more, rows.next(row, bad));
+    if (!more) break;
+    ASSIGN_OR_RETURN(const uint32_t index, table.index_of(row.function));
+    if (index == counts.size()) {
+      counts.push_back(0);
+      last.emplace_back();
+    }
+    if (row.at < plan.start || row.at >= plan.end) continue;
+    ++counts[index];
+    last[index] = row.at;
+  }
+  if (!options.skip_bad_rows) RETURN_IF_ERROR(bad.verdict());
+
+  Trace trace{.format = "exact", .functions = table.take()};
+  trace.skipped_rows = bad.count();
+  ASSIGN_OR_RETURN(plan.new_index,
+                   choose_functions(trace.functions, counts, options.only, options.busiest));
+  for (size_t i = 0; i < counts.size(); ++i) {
+    if (plan.new_index[i] == kNotChosen || counts[i] == 0) continue;
+    plan.arrivals += counts[i];
+    const double last_s = to_seconds(last[i] - options.start) / options.rate_scale;
+    trace.length = std::max(trace.length, from_seconds(last_s));
+  }
+  plan.table = std::move(table);
+  ASSIGN_OR_RETURN(trace.arrivals, source_of(std::move(lines), std::move(plan)));
+  return trace;
+}
+
 }  // namespace
 
-Result<Trace> read_exact_trace(RowReader rows, LineReader* functions, const std::string& file,
+Result<Trace> read_exact_trace(std::unique_ptr<LineReader> lines, RowReader rows,
+                               LineReader* functions, const std::string& file,
                                const TraceOptions& options) {
-  ASSIGN_OR_RETURN(const size_t time, rows.required_column("t_ms"));
-  const auto named = rows.column("function") ? rows.column("function") : rows.column("func");
-  if (!named) {
-    return Error{ErrorCode::kInvalidArgument,
-                 file + " line 1: the header has no column 'function' or 'func'"};
-  }
+  ASSIGN_OR_RETURN(ExactRows checked, ExactRows::start(std::move(rows), file));
   FunctionTable table;
   if (functions != nullptr) {
     RETURN_IF_ERROR(read_functions(*functions, trace_name_of(file) + "_functions.csv", table));
   }
-  BadRows bad(file);
-  std::vector<Arrival> arrivals;
-  std::vector<std::string_view> fields;
-  double last_ms = 0;
-  for (;;) {
-    ASSIGN_OR_RETURN(const bool more, rows.next(fields, bad));
-    if (!more) break;
-    const auto t_ms = number_of(fields[time]);
-    if (!t_ms || *t_ms < 0 || *t_ms > kMostSeconds * 1e3) {
-      bad.add(rows.line(), "t_ms is " + quoted(fields[time]) + ", not a time in milliseconds");
-    } else if (*t_ms < last_ms) {
-      bad.add(rows.line(), "t_ms goes back to " + quoted(fields[time]) + "; sort the rows by t_ms");
-    } else if (fields[*named].empty()) {
-      bad.add(rows.line(), "the function has no name");
-    } else {
-      if (arrivals.size() == limits::kTraceArrivals) return too_many_arrivals();
-      last_ms = *t_ms;
-      ASSIGN_OR_RETURN(const uint32_t index, table.index_of(fields[*named]));
-      arrivals.push_back({.at = from_seconds(*t_ms / 1e3), .function = index});
-    }
+  if (!lines->can_rewind()) {
+    return hold_exact_trace(std::move(checked), std::move(table), file, options);
   }
-  return finish("exact", std::move(table), std::move(arrivals), bad, options);
+  return stream_exact_trace(std::move(lines), std::move(checked), std::move(table), file, options);
 }
 
 Result<Trace> read_azure2021_trace(RowReader rows, const std::string& file,
@@ -131,7 +164,9 @@ Result<Trace> read_azure2021_trace(RowReader rows, const std::string& file,
     } else if (fields[named].empty()) {
       bad.add(rows.line(), "the function has no name");
     } else {
-      if (arrivals.size() == limits::kTraceArrivals) return too_many_arrivals();
+      if (arrivals.size() == limits::kTraceArrivals) {
+        return too_many_arrivals(file, "cut it into shorter ones");
+      }
       ASSIGN_OR_RETURN(const uint32_t index, table.index_of(fields[named]));
       if (index >= durations.size()) durations.resize(index + 1);
       durations[index].push_back(*duration);

@@ -7,7 +7,11 @@
 
 namespace lambent::workload {
 
-Result<Trace> read_exact_trace(RowReader rows, LineReader* functions, const std::string& file,
+// `rows` are past the header of `lines`. The trace reads them again while its arrivals are asked
+// for; where they cannot be rewound it holds them, and RESOURCE_EXHAUSTED is more than
+// limits::kTraceArrivals of them.
+Result<Trace> read_exact_trace(std::unique_ptr<LineReader> lines, RowReader rows,
+                               LineReader* functions, const std::string& file,
                                const TraceOptions& options);
 Result<Trace> read_azure2021_trace(RowReader rows, const std::string& file,
                                    const TraceOptions& options);

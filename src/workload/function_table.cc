@@ -8,16 +8,21 @@
 namespace lambent::workload {
 
 Result<uint32_t> FunctionTable::index_of(std::string_view name) {
-  const auto [found, is_new] =
-      indices_.try_emplace(std::string(name), static_cast<uint32_t>(functions_.size()));
-  if (is_new) {
-    if (functions_.size() == limits::kTraceFunctions) {
-      return Error{
-          ErrorCode::kResourceExhausted,
-          "a trace may have at most " + std::to_string(limits::kTraceFunctions) + " functions"};
-    }
-    functions_.push_back({.name = std::string(name)});
+  if (const auto known = find(name)) return *known;
+  if (functions_.size() == limits::kTraceFunctions) {
+    return Error{
+        ErrorCode::kResourceExhausted,
+        "a trace may have at most " + std::to_string(limits::kTraceFunctions) + " functions"};
   }
+  const auto index = static_cast<uint32_t>(functions_.size());
+  indices_.emplace(name, index);
+  functions_.push_back({.name = std::string(name)});
+  return index;
+}
+
+std::optional<uint32_t> FunctionTable::find(std::string_view name) const {
+  const auto found = indices_.find(name);
+  if (found == indices_.end()) return std::nullopt;
   return found->second;
 }
 

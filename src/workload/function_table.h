@@ -3,6 +3,9 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
+#include <optional>
+#include <string>
 #include <string_view>
 #include <unordered_map>
 #include <vector>
@@ -17,12 +20,19 @@ class FunctionTable {
   // The index of the function of that name, new or known. RESOURCE_EXHAUSTED beyond
   // limits::kTraceFunctions.
   Result<uint32_t> index_of(std::string_view name);
+  // The same of a function that is known; nothing of another.
+  std::optional<uint32_t> find(std::string_view name) const;
   TraceFunction& at(uint32_t index) { return functions_[index]; }
   size_t size() const { return functions_.size(); }
+  // The functions, by index; find() still knows where each is.
   std::vector<TraceFunction> take() { return std::move(functions_); }
 
  private:
-  std::unordered_map<std::string, uint32_t> indices_;
+  // Looks up a piece of a row without making a string of it.
+  struct Hash : std::hash<std::string_view> {
+    using is_transparent = void;
+  };
+  std::unordered_map<std::string, uint32_t, Hash, std::equal_to<>> indices_;
   std::vector<TraceFunction> functions_;
 };
 

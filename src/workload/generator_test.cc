@@ -99,7 +99,7 @@ TEST(Generator, WritesWhatTheReaderReadsBack) {
   const auto arrivals = drain(*trace->arrivals);
   const std::string text = trace_csv(arrivals, trace->functions);
   const std::string functions = functions_csv(trace->functions);
-  auto back = read_trace(*lines_of(text), lines_of(functions).get(), "g.csv", {});
+  auto back = read_trace(lines_of(text), lines_of(functions).get(), "g.csv", {});
   ASSERT_TRUE(back.ok()) << back.error().message;
   ASSERT_EQ(back->functions.size(), trace->functions.size());
   EXPECT_EQ(back->functions[3].label, trace->functions[3].label);

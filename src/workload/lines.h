@@ -17,6 +17,12 @@ class LineReader {
   // The next line without its end ("\n" or "\r\n"), valid until the next call; nothing at the end.
   // OUT_OF_RANGE for a line longer than limits::kTraceLine, DATA_LOSS for a damaged gzip file.
   virtual Result<std::optional<std::string_view>> next() = 0;
+
+  // Whether rewind() can work: not where the bytes come from a pipe.
+  virtual bool can_rewind() const = 0;
+  // Goes back to before the first line. From then on ABORTED, here or from next(), says that the
+  // file is no longer as it was when it was opened. FAILED_PRECONDITION without can_rewind().
+  virtual Result<void> rewind() = 0;
 };
 
 // The lines of a text that outlives the reader.

@@ -32,6 +32,7 @@ class WindowSource final : public ArrivalSource {
     arrival->at = from_seconds(to_seconds(arrival->at - start_) / rate_scale_);
     return arrival;
   }
+  std::optional<Error> failure() const override { return source_->failure(); }
 
  private:
   std::unique_ptr<ArrivalSource> source_;

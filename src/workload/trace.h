@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/error.h"
 #include "base/time.h"
 
 namespace lambent::workload {
@@ -35,6 +36,9 @@ class ArrivalSource {
   virtual ~ArrivalSource() = default;
   // The next arrival, not before the one before it; nothing at the end.
   virtual std::optional<Arrival> next() = 0;
+  // Once next() gives nothing: the error that kept it from giving all there is, if there was one.
+  // What came before it is then a part, not to be shown as the whole.
+  virtual std::optional<Error> failure() const { return std::nullopt; }
 };
 
 struct Trace {

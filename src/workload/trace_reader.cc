@@ -38,14 +38,16 @@ std::string trace_name_of(const std::string& path) {
   return name;
 }
 
-Result<Trace> read_trace(LineReader& lines, LineReader* functions, const std::string& file,
-                         const TraceOptions& options) {
+Result<Trace> read_trace(std::unique_ptr<LineReader> lines, LineReader* functions,
+                         const std::string& file, const TraceOptions& options) {
   if (!(options.rate_scale > 0) || !std::isfinite(options.rate_scale)) {
     return Error{ErrorCode::kInvalidArgument, "the rate scale must be above zero"};
   }
-  ASSIGN_OR_RETURN(RowReader rows, RowReader::start(lines, file));
+  ASSIGN_OR_RETURN(RowReader rows, RowReader::start(*lines, file));
   const auto read = [&]() -> Result<Trace> {
-    if (rows.column("t_ms")) return read_exact_trace(std::move(rows), functions, file, options);
+    if (rows.column("t_ms")) {
+      return read_exact_trace(std::move(lines), std::move(rows), functions, file, options);
+    }
     if (rows.column("end_timestamp")) return read_azure2021_trace(std::move(rows), file, options);
     if (is_minute_header(rows)) return read_minute_trace(std::move(rows), file, options);
     return Error{ErrorCode::kInvalidArgument,
@@ -60,9 +62,9 @@ Result<Trace> read_trace(LineReader& lines, LineReader* functions, const std::st
 }
 
 Result<Trace> open_trace(const std::string& path, const TraceOptions& options) {
-  ASSIGN_OR_RETURN(const auto lines, open_lines(path));
+  ASSIGN_OR_RETURN(auto lines, open_lines(path));
   ASSIGN_OR_RETURN(const auto functions, open_functions(path));
-  return read_trace(*lines, functions.get(), path, options);
+  return read_trace(std::move(lines), functions.get(), path, options);
 }
 
 }  // namespace lambent::workload

@@ -1,12 +1,15 @@
 #include "workload/trace_reader.h"
 
+#include <fcntl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 #include <unistd.h>
 #include <zlib.h>
 
 #include <cstdio>
 #include <filesystem>
+#include <thread>
 
 #include "base/fd.h"
 
@@ -18,9 +21,63 @@ using testing::Not;
 
 Result<Trace> read(std::string_view text, const TraceOptions& options = {},
                    const char* functions = nullptr) {
-  const auto lines = lines_of(text);
   const auto beside = functions == nullptr ? nullptr : lines_of(functions);
-  return read_trace(*lines, beside.get(), "folder/t.csv", options);
+  return read_trace(lines_of(text), beside.get(), "folder/t.csv", options);
+}
+
+// Lines that come once, as from a pipe.
+class OnceOnly final : public LineReader {
+ public:
+  explicit OnceOnly(std::string_view text) : lines_(lines_of(text)) {}
+  Result<std::optional<std::string_view>> next() override { return lines_->next(); }
+  bool can_rewind() const override { return false; }
+  Result<void> rewind() override { return Error{ErrorCode::kFailedPrecondition, "only once"}; }
+
+ private:
+  std::unique_ptr<LineReader> lines_;
+};
+
+// Lines that are others when they are read again.
+class Unsteady final : public LineReader {
+ public:
+  Unsteady(std::string_view first, std::string_view again)
+      : lines_(lines_of(first)), again_(again) {}
+  Result<std::optional<std::string_view>> next() override { return lines_->next(); }
+  bool can_rewind() const override { return true; }
+  Result<void> rewind() override {
+    lines_ = lines_of(again_);
+    return {};
+  }
+
+ private:
+  std::unique_ptr<LineReader> lines_;
+  std::string_view again_;
+};
+
+class TraceFile : public testing::Test {
+ protected:
+  TraceFile()
+      : folder_(std::filesystem::temp_directory_path() /
+                ("lambent-trace-test-" + std::to_string(getpid()))) {
+    std::filesystem::create_directories(folder_);
+  }
+  ~TraceFile() override { std::filesystem::remove_all(folder_); }
+
+  std::string write(const char* name, const std::string& text) {
+    const std::string path = folder_ / name;
+    EXPECT_TRUE(write_file_atomically(path, text, false).ok());
+    return path;
+  }
+
+  const std::filesystem::path folder_;
+};
+
+std::string rows_text(int rows) {
+  std::string text = "t_ms,func\n";
+  for (int i = 0; i < rows; ++i) {
+    text += std::to_string(i) + ",f" + std::to_string(i * 7919 % 97) + "\n";
+  }
+  return text;
 }
 
 std::vector<double> times_of(Trace& trace) {
@@ -103,6 +160,57 @@ TEST(ExactTrace, HasAWindowAChoiceOfFunctionsAndARate) {
   EXPECT_EQ(unknown.error().code, ErrorCode::kNotFound);
 }
 
+TEST(ExactTrace, GivesTheSameWhetherItIsReadTwiceOrHeld) {
+  std::string text = "t_ms,func\n";
+  for (int i = 0; i < 3000; ++i) {
+    // Often some at one instant, in no order of their functions, the same function again as well.
+    text += std::to_string(i / 7 * 13) + ",f" + std::to_string(i * 31 % 11 % 5) + "\n";
+    if (i % 100 == 0) text += "never,f1\n";
+  }
+  const TraceOptions whole{.skip_bad_rows = true};
+  TraceOptions part = whole;
+  part.start = milliseconds(500);
+  part.length = milliseconds(3001);
+  part.rate_scale = 3;
+  part.busiest = 3;
+  TraceOptions crowded = whole;
+  crowded.rate_scale = 1e9;
+  TraceOptions chosen = whole;
+  chosen.only = {"f4", "f1"};
+  TraceOptions none = whole;
+  none.start = seconds(1000);
+  for (const TraceOptions& options : {whole, part, crowded, chosen, none}) {
+    auto streamed = read_trace(lines_of(text), nullptr, "t.csv", options);
+    auto held = read_trace(std::make_unique<OnceOnly>(text), nullptr, "t.csv", options);
+    ASSERT_TRUE(streamed.ok() && held.ok());
+    EXPECT_EQ(streamed->length, held->length);
+    EXPECT_EQ(streamed->skipped_rows, 30u);
+    EXPECT_EQ(held->skipped_rows, 30u);
+    ASSERT_EQ(streamed->functions.size(), held->functions.size());
+    for (size_t i = 0; i < held->functions.size(); ++i) {
+      EXPECT_EQ(streamed->functions[i].name, held->functions[i].name);
+    }
+    EXPECT_EQ(drain(*streamed->arrivals), drain(*held->arrivals));
+    EXPECT_FALSE(streamed->arrivals->failure().has_value());
+  }
+}
+
+TEST(ExactTrace, FailsWhenItsRowsAreOthersTheSecondTime) {
+  const std::string_view first = "t_ms,func\n1,a\n2,b\n3,a\n";
+  for (const std::string_view again :
+       {"t_ms,func\n1,a\n2,b\n", "t_ms,func\n1,a\n2,b\n3,a\n4,a\n", "t_ms,func\n1,a\n2,new\n3,a\n",
+        "t_ms,func\n1,a\n2,b\nsoon,a\n", "t_ms,func\n1,a\n2,b\n1,a\n"}) {
+    auto trace = read_trace(std::make_unique<Unsteady>(first, again), nullptr, "t.csv", {});
+    ASSERT_TRUE(trace.ok()) << again;
+    drain(*trace->arrivals);
+    const auto failure = trace->arrivals->failure();
+    ASSERT_TRUE(failure.has_value()) << again;
+    EXPECT_EQ(failure->code, ErrorCode::kAborted);
+    EXPECT_THAT(failure->message, HasSubstr("t.csv is not what it was"));
+  }
+  EXPECT_FALSE(read_trace(std::make_unique<Unsteady>(first, "a,b\n"), nullptr, "t.csv", {}).ok());
+}
+
 TEST(ExactTrace, NamesTheFunctionsFileInItsErrors) {
   const auto trace = read("t_ms,func\n0,a\n", {}, "func,gpu_function\na\n");
   ASSERT_FALSE(trace.ok());
@@ -179,16 +287,10 @@ TEST(TraceReader, RefusesWhatItDoesNotKnow) {
   EXPECT_EQ(read("t_ms,func\n" + std::string(1'100'000, 'x')).error().code, ErrorCode::kOutOfRange);
 }
 
-TEST(TraceReader, ReadsGzipFilesAndNoticesDamagedOnes) {
-  const auto folder =
-      std::filesystem::temp_directory_path() / ("lambent-trace-test-" + std::to_string(getpid()));
-  std::filesystem::create_directories(folder);
-  const std::string path = folder / "g.csv.gz";
+TEST_F(TraceFile, IsReadPackedAndNoticedWhenDamaged) {
+  const std::string path = folder_ / "g.csv.gz";
   gzFile out = gzopen(path.c_str(), "wb");
-  std::string text = "t_ms,func\n";
-  for (int i = 0; i < 50'000; ++i) {
-    text += std::to_string(i) + ",f" + std::to_string(i * 7919 % 97) + "\n";
-  }
+  const std::string text = rows_text(50'000);
   gzwrite(out, text.data(), static_cast<unsigned>(text.size()));
   gzclose(out);
 
@@ -203,8 +305,53 @@ TEST(TraceReader, ReadsGzipFilesAndNoticesDamagedOnes) {
   const auto half = open_trace(path, {});
   ASSERT_FALSE(half.ok());
   EXPECT_EQ(half.error().code, ErrorCode::kDataLoss);
-  EXPECT_EQ(open_trace(folder / "none.csv", {}).error().code, ErrorCode::kNotFound);
-  std::filesystem::remove_all(folder);
+  EXPECT_EQ(open_trace(folder_ / "none.csv", {}).error().code, ErrorCode::kNotFound);
+}
+
+TEST_F(TraceFile, WrittenToWhileItIsReadFailsInsteadOfEndingEarly) {
+  const std::string path = write("t.csv", rows_text(100'000));
+  auto trace = open_trace(path, {});
+  ASSERT_TRUE(trace.ok()) << trace.error().message;
+  ASSERT_TRUE(trace->arrivals->next().has_value());
+  std::filesystem::resize_file(path, 500'000);
+  EXPECT_LT(drain(*trace->arrivals).size(), 99'999u);
+  const auto failure = trace->arrivals->failure();
+  ASSERT_TRUE(failure.has_value());
+  EXPECT_EQ(failure->code, ErrorCode::kAborted);
+  EXPECT_THAT(failure->message, HasSubstr("t.csv line "));
+  EXPECT_THAT(failure->message, HasSubstr("somebody wrote to the file"));
+}
+
+TEST_F(TraceFile, PutInThePlaceOfOneThatIsReadLeavesThatAlone) {
+  auto trace = open_trace(write("t.csv", rows_text(100'000)), {});
+  ASSERT_TRUE(trace.ok());
+  write("t.csv", rows_text(10));
+  EXPECT_EQ(drain(*trace->arrivals).size(), 100'000u);
+  EXPECT_FALSE(trace->arrivals->failure().has_value());
+}
+
+TEST_F(TraceFile, ComesThroughAPipeToo) {
+  const std::string path = folder_ / "pipe.csv";
+  ASSERT_EQ(mkfifo(path.c_str(), 0600), 0);
+  const std::string text = rows_text(50'000);
+  std::thread writer([&] {
+    const OwnedFd fd(open(path.c_str(), O_WRONLY | O_CLOEXEC));
+    EXPECT_TRUE(write_all(fd.get(), text).ok());
+  });
+  auto trace = open_trace(path, {});
+  writer.join();
+  ASSERT_TRUE(trace.ok()) << trace.error().message;
+  EXPECT_EQ(drain(*trace->arrivals).size(), 50'000u);
+}
+
+TEST_F(TraceFile, TellsItsFailureThroughAWindow) {
+  const std::string path = write("t.csv", rows_text(100'000));
+  auto trace = open_trace(path, {});
+  ASSERT_TRUE(trace.ok());
+  const auto window = window_of(std::move(trace->arrivals), Duration(0), seconds(1000), 1);
+  std::filesystem::resize_file(path, 500'000);
+  drain(*window);
+  EXPECT_TRUE(window->failure().has_value());
 }
 
 }  // namespace

@@ -12,7 +12,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   using namespace lambent::workload;
   const std::string_view text(reinterpret_cast<const char*>(data), size);
   const auto as_functions = lines_of(text);
-  if (auto trace = read_trace(*lines_of(text), as_functions.get(), "t.csv", {}); trace.ok()) {
+  if (auto trace = read_trace(lines_of(text), as_functions.get(), "t.csv", {}); trace.ok()) {
     // Counts may promise billions of arrivals; some are enough.
     for (int i = 0; i < 1000 && trace->arrivals->next(); ++i) {
     }

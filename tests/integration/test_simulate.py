@@ -1,5 +1,7 @@
 """lambent simulate as a user runs it: no worker, the same figures again, files for report, errors that name what is wrong."""
+import gzip
 import json
+import os
 import pathlib
 import subprocess
 import tempfile
@@ -8,7 +10,7 @@ import unittest
 from harness import PREFIX
 
 LAMBENT = str(PREFIX / "bin/lambent")
-INVALID, NOT_FOUND = 13, 15
+INVALID, NOT_FOUND, ABORTED = 13, 15, 20
 TRACE = "t_ms,function\n" + "".join(f"{250 * i},{'abc'[(i * i + i // 5) % 3]}\n" for i in range(200))
 
 
@@ -43,6 +45,32 @@ class SimulateTest(unittest.TestCase):
         def mean(gpus):
             return json.loads(self.run_cli("simulate", "t.csv", "--gpus", gpus, "--json").stdout)[0]["mean_s"]
         self.assertLess(mean(4), mean(1))
+
+    def test_a_pipe_and_a_packed_file_give_what_the_file_gives(self):
+        plain = self.run_cli("simulate", "t.csv", "--json").stdout
+        with gzip.open(self.folder / "t.csv.gz", "wt") as packed:
+            packed.write(TRACE)
+        (self.folder / "t.csv").unlink()
+        self.assertEqual(self.run_cli("simulate", "t.csv.gz", "--json").stdout, plain)
+        os.mkfifo(self.folder / "t.csv")
+        with subprocess.Popen(["sh", "-c", "gunzip -c t.csv.gz > t.csv"], cwd=self.folder):
+            self.assertEqual(self.run_cli("simulate", "t.csv", "--json").stdout, plain)
+
+    def test_a_trace_that_is_written_to_meanwhile_gives_no_figures(self):
+        # The second reading has begun when the header of the result file is there; what it is held up by is the pipe of records.
+        (self.folder / "long.csv").write_text("t_ms,function\n" + "".join(f"{9000 * i},a\n" for i in range(100_000)))
+        os.mkfifo(self.folder / "records")
+        command = [LAMBENT, "simulate", "long.csv", "--out", "records", "--json"]
+        with subprocess.Popen(command, cwd=self.folder, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as run:
+            with open(self.folder / "records") as records:
+                records.readline()
+                with open(self.folder / "long.csv", "a") as trace:
+                    trace.write("900000000,a\n")
+                records.read()
+            out, err = run.communicate(timeout=60)
+        self.assertEqual((run.returncode, out), (ABORTED, ""), err)
+        self.assertIn("long.csv line", err)
+        self.assertIn("run this again", err)
 
     def test_what_is_wrong_is_named(self):
         self.assertIn("nowhere.csv", self.run_cli("simulate", "nowhere.csv", expect=NOT_FOUND).stderr)
