@@ -41,6 +41,18 @@ TEST(ReplayPlan, GeneratesAWorkloadWhenThereIsNoTrace) {
   }
 }
 
+TEST(ReplayPlan, SaysWhatToDoWithoutACatalogue) {
+  for (const char* path : {"", "/nowhere/c.csv"}) {
+    ReplayOptions options = plan_options();
+    options.catalogue = path;
+    const auto plan = make_plan(options);
+    ASSERT_FALSE(plan.ok());
+    EXPECT_EQ(plan.error().code, ErrorCode::kNotFound);
+    EXPECT_NE(plan.error().message.find("--functions FILE"), std::string::npos);
+    EXPECT_NE(plan.error().message.find(path), std::string::npos);
+  }
+}
+
 TEST(ReplayPlan, MakesNamesThatTheWorkerTakes) {
   EXPECT_EQ(deployed_name("replay-", "a.b/c"), "replay-a-b-c");
   EXPECT_EQ(deployed_name("replay-", std::string(64, 'a')).size(), 64u);

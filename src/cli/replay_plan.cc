@@ -45,6 +45,16 @@ Result<workload::Trace> open_workload(const ReplayOptions& options,
   return trace;
 }
 
+Result<workload::Catalogue> open_catalogue(const std::string& path) {
+  auto catalogue = workload::open_catalogue(path);
+  if (catalogue.ok() || catalogue.error().code != ErrorCode::kNotFound) return catalogue;
+  const std::string what = path.empty() ? "Lambent's own is not where it was installed" : path;
+  return Error{ErrorCode::kNotFound,
+               "there is no catalogue of functions (" + what +
+                   "); name one with --functions FILE, such as share/catalogue/mqfq_table1.csv "
+                   "of Lambent's source"};
+}
+
 }  // namespace
 
 std::string deployed_name(const std::string& prefix, const std::string& function) {
@@ -59,7 +69,7 @@ std::string deployed_name(const std::string& prefix, const std::string& function
 
 Result<ReplayPlan> make_plan(const ReplayOptions& options) {
   ReplayPlan plan;
-  ASSIGN_OR_RETURN(plan.catalogue, workload::open_catalogue(options.catalogue));
+  ASSIGN_OR_RETURN(plan.catalogue, open_catalogue(options.catalogue));
   ASSIGN_OR_RETURN(plan.trace, open_workload(options, plan.catalogue));
   if (plan.trace.functions.empty()) {
     return Error{ErrorCode::kInvalidArgument, options.trace + " has no functions"};

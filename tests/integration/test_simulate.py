@@ -74,6 +74,9 @@ class SimulateTest(unittest.TestCase):
 
     def test_what_is_wrong_is_named(self):
         self.assertIn("nowhere.csv", self.run_cli("simulate", "nowhere.csv", expect=NOT_FOUND).stderr)
+        without = self.run_cli("simulate", "t.csv", "--functions", "no_such.csv", expect=NOT_FOUND).stderr
+        self.assertIn("no_such.csv", without)
+        self.assertIn("--functions FILE", without)
         self.assertIn("batch", self.run_cli("simulate", "t.csv", "--policy", "best", expect=INVALID).stderr)
         self.assertIn("over_run_s", self.run_cli("simulate", "t.csv", "--set", "x=1", expect=INVALID).stderr)
         (self.folder / "bad.csv").write_text("t_ms,function\nsoon,a\n")
