@@ -105,11 +105,13 @@ class Section {
   std::vector<std::string> read_;
 };
 
+bool is_plain(char c) { return c >= 0x20 && c < 0x7f; }
+
 std::string quoted(const std::string& text) {
   std::string out = "\"";
   for (const char c : text) {
     if (c == '"' || c == '\\') out += '\\';
-    out += static_cast<unsigned char>(c) < 0x20 || c == 0x7f ? ' ' : c;
+    out += is_plain(c) ? c : ' ';
   }
   return out + "\"";
 }
@@ -180,6 +182,15 @@ Result<NodeProfile> parse_profile(std::string_view text, const std::string& file
   const auto bad = [&](const std::string& why) {
     return Error{ErrorCode::kInvalidArgument, file + ": " + why};
   };
+  // toml++ assumes of some letters beyond ASCII what does not hold; no key or value here has any.
+  size_t line = 1;
+  for (const char c : text) {
+    if (c == '\n') {
+      ++line;
+    } else if (!is_plain(c) && c != '\t' && c != '\r') {
+      return bad("line " + std::to_string(line) + ": a character that is not plain ASCII");
+    }
+  }
   const toml::parse_result parsed = toml::parse(text);
   if (!parsed) {
     return bad("line " + std::to_string(parsed.error().source().begin.line) + ": " +

@@ -42,6 +42,7 @@ TEST(NodeProfile, NamesFileLineAndKey) {
   for (const auto& [text, why] : std::vector<std::pair<std::string, std::string>>{
            {"", "node.toml: not a profile"},
            {"format = 2\n", "make one with 'lambent calibrate'"},
+           {"# one\n# \xe2\x80\xa8two\n", "node.toml: line 2: a character that is not plain"},
            {"a = = 1\n", "node.toml: line 1"},
            {"format = 1\n", "no table [node]"},
            {with("sandbox_ms = 5", "sandbox_ms = -5"), "'start.sandbox_ms' is not a number from 0"},

@@ -1,0 +1,19 @@
+// A node's profile is a file that people edit: it becomes numbers within their limits, which
+// survive being written and read again, or an error.
+#include <cmath>
+#include <cstddef>
+#include <cstdint>
+#include <cstdlib>
+#include <string_view>
+
+#include "workload/node_profile.h"
+
+extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
+  using namespace lambent::workload;
+  const auto profile = parse_profile({reinterpret_cast<const char*>(data), size}, "node.toml");
+  if (!profile.ok()) return 0;
+  if (profile->contention.empty() || profile->devices == 0) abort();
+  if (!(profile->sandbox_s >= 0 && profile->time_scale > 0)) abort();
+  if (!parse_profile(text_of(*profile), "again.toml").ok()) abort();
+  return 0;
+}
