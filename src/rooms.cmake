@@ -29,3 +29,14 @@ room(shim          DEPENDS base cuda_abi ledger OWN_BUILD)
 room(emulated_node DEPENDS cuda_abi OWN_BUILD)
 room(emulated_cuda DEPENDS cuda_abi emulated_node OWN_BUILD)
 room(emulated_runtime DEPENDS cuda_abi emulated_node OWN_BUILD)
+
+# These decide, simulate and record, event after event. In position-independent code g++ inlines no function that another
+# library might replace, which ours are not, and at -O2 few others.
+if(CMAKE_CXX_COMPILER_ID STREQUAL GNU AND CMAKE_BUILD_TYPE STREQUAL RelWithDebInfo AND NOT LAMBENT_SANITIZE)
+  foreach(name scheduling dispatch simulator journal)
+    target_compile_options(lambent_${name} PRIVATE -fno-semantic-interposition)
+  endforeach()
+  foreach(name scheduling dispatch simulator)
+    target_compile_options(lambent_${name} PRIVATE -O3)
+  endforeach()
+endif()

@@ -119,13 +119,13 @@ PlaceOrReason Fleet::find_cold_place(Bytes memory, bool idle_devices_only) const
 void Fleet::note_changed(uint32_t device) {
   forget_failed_searches();
   if (has_changed_[device]) return;
-  has_changed_[device] = true;
+  has_changed_[device] = 1;
   changed_.push_back(device);
 }
 
 void Fleet::renew_cold_order() const {
   for (const uint32_t i : changed_) {
-    has_changed_[i] = false;
+    has_changed_[i] = 0;
     const Device& device = devices_[i];
     if (device.healthy && has_cold_room(device)) {
       cold_order_.put(i, {load_of(device), ~(device.options.memory - device.committed).count});
@@ -440,8 +440,8 @@ void Fleet::hold(SandboxSlot slot, Sandbox::Holds what) {
 }
 
 void Fleet::release(SandboxSlot slot) {
-  const Sandbox::Holds what = sandboxes_[slot].holds;
-  sandboxes_[slot].holds = Sandbox::Holds::kNothing;
+  const Sandbox::Holds what = std::exchange(sandboxes_[slot].holds, Sandbox::Holds::kNothing);
+  if (what == Sandbox::Holds::kNothing) return;
   change(sandboxes_[slot].device, [&](Device& device) {
     if (what == Sandbox::Holds::kToken) --device.tokens_held;
     if (what == Sandbox::Holds::kStartSlot) --device.start_slots_held;

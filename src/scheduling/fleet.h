@@ -246,8 +246,8 @@ class Fleet {
   // since the last search: most changes come and go between two of them.
   mutable IndexedHeap<ColdRank> cold_order_;
   mutable std::vector<uint32_t> changed_;
-  mutable std::vector<bool> has_changed_;
-  mutable FailedSearch failed_searches_[2];  // on any device, and on idle ones only
+  mutable std::vector<uint8_t> has_changed_;  // bytes, for they are asked at every turn
+  mutable FailedSearch failed_searches_[2];   // on any device, and on idle ones only
   std::vector<Sandbox> sandboxes_;
   std::vector<SandboxSlot> free_slots_;
   std::vector<SandboxSlot> all_;

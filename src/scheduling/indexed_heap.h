@@ -35,6 +35,8 @@ class IndexedHeap {
     if (hole == kAbsent) {
       hole = nodes_.size();
       nodes_.emplace_back();
+    } else if (nodes_[hole].key == key) {
+      return;
     }
     place(hole, Node{std::move(key), item});
   }
@@ -87,15 +89,16 @@ class IndexedHeap {
   static constexpr uint32_t kMostArchived = 1U << 24;
 
   static constexpr uint32_t kAbsent = ~uint32_t{0};
-  static constexpr size_t kArity = 4;
+  static constexpr size_t kArity = 4;  // least_from() knows it
 
   struct Node {
     Key key;
     uint32_t item = 0;
+    // Without branches, as which of two is less cannot be foreseen.
     bool operator<(const Node& other) const {
-      if (key < other.key) return true;
-      if (other.key < key) return false;
-      return item < other.item;
+      const auto less = static_cast<unsigned>(key < other.key);
+      const auto more = static_cast<unsigned>(other.key < key);
+      return static_cast<unsigned>(item < other.item) + 2 * less > 2 * more;
     }
   };
 
@@ -110,16 +113,28 @@ class IndexedHeap {
     for (;;) {
       const size_t first = hole * kArity + 1;
       if (first >= nodes_.size()) break;
-      const size_t end = first + kArity < nodes_.size() ? first + kArity : nodes_.size();
-      size_t least = first;
-      for (size_t child = first + 1; child < end; ++child) {
-        if (nodes_[child] < nodes_[least]) least = child;
-      }
+      const size_t least = least_from(first);
       if (!(nodes_[least] < node)) break;
       fill(hole, std::move(nodes_[least]));
       hole = least;
     }
     fill(hole, std::move(node));
+  }
+
+  // The least of the children that begin there.
+  size_t least_from(size_t first) const {
+    if (first + kArity <= nodes_.size()) {
+      const size_t left = less_of(first, first + 1);
+      const size_t right = less_of(first + 2, first + 3);
+      return less_of(left, right);
+    }
+    size_t least = first;
+    for (size_t child = first + 1; child < nodes_.size(); ++child) least = less_of(least, child);
+    return least;
+  }
+
+  size_t less_of(size_t one, size_t other) const {
+    return one + (other - one) * static_cast<size_t>(nodes_[other] < nodes_[one]);
   }
 
   void fill(size_t index, Node node) {

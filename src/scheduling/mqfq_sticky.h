@@ -79,7 +79,13 @@ class MqfqStickyPolicy final : public Policy {
   struct Rank {
     uint64_t rule = 0;
     Duration virtual_time{};
-    auto operator<=>(const Rank&) const = default;
+    bool operator==(const Rank&) const = default;
+    // One comparison of 128 bits has no branch in it; virtual times are never negative.
+    bool operator<(const Rank& other) const { return word() < other.word(); }
+    unsigned __int128 word() const {
+      return static_cast<unsigned __int128>(rule) << 64 |
+             static_cast<uint64_t>(virtual_time.count());
+    }
   };
 
   Duration virtual_time_of(FunctionId function) const;
