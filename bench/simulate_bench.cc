@@ -107,10 +107,11 @@ void run_ours(const Case& one, Workload& work, Figures& figures) {
   const auto totals =
       simulator::run_workload(work.trace, work.entries, options,
                               std::move(scheduling::make_policy("mqfq-sticky")).value(), {});
-  figures.invocations = totals.invocations;
-  figures.failed = totals.summary.failed;
-  figures.cold_ratio = totals.summary.cold_ratio;
-  figures.utilisation = totals.utilisation;
+  CHECK(totals.ok(), "a generated workload does not fail");
+  figures.invocations = totals->invocations;
+  figures.failed = totals->summary.failed;
+  figures.cold_ratio = totals->summary.cold_ratio;
+  figures.utilisation = totals->utilisation;
 }
 
 void run_bare(const Case& one, Workload& work, Figures& figures) {
