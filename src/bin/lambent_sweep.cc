@@ -11,7 +11,6 @@
 #include <cstdio>
 #include <iostream>
 #include <mutex>
-#include <nlohmann/json.hpp>
 #include <set>
 #include <thread>
 
@@ -90,17 +89,6 @@ std::optional<int> parse(int argc, char** argv, Options& options) {
   return std::nullopt;
 }
 
-std::vector<std::optional<double>> figures_of(const cli::RunFigures& run) {
-  const auto json = nlohmann::json::parse(cli::json_of(run));
-  std::vector<std::optional<double>> figures;
-  for (const sweep::Metric& metric : sweep::metrics()) {
-    const auto found = json.find(std::string(metric.name));
-    const bool has = found != json.end() && found->is_number();
-    figures.push_back(has ? std::optional(found->get<double>()) : std::nullopt);
-  }
-  return figures;
-}
-
 // The results so far, and the file that keeps them; shared by the threads that simulate.
 class Results {
  public:
@@ -116,13 +104,17 @@ class Results {
     }
     ASSIGN_OR_RETURN(const std::string text, read_file(path, kLongestFile));
     ASSIGN_OR_RETURN(sweep::SweepFile found, sweep::read_sweep(text, path));
-    if (ftruncate(file_.get(), static_cast<off_t>(found.whole_bytes)) != 0) return unwritten();
-    if (found.whole_bytes == 0) return append(sweep::line_of(header));
-    const std::string difference = sweep::difference(found.header, header);
+    const bool begins = found.whole_bytes == 0;
+    // A file without a whole line is ours only if it is the beginning of this sweep's first one.
+    const std::string difference =
+        begins ? (sweep::line_of(header).starts_with(text) ? "" : "it holds something else")
+               : sweep::difference(found.header, header);
     if (!difference.empty()) {
       return Error{ErrorCode::kFailedPrecondition,
                    path + " is of another sweep: " + difference + "; give another --out"};
     }
+    if (ftruncate(file_.get(), static_cast<off_t>(found.whole_bytes)) != 0) return unwritten();
+    if (begins) return append(sweep::line_of(header));
     for (sweep::CellResult& result : found.results) {
       if (done_.insert(result.cell).second) results_.push_back(std::move(result));
     }
@@ -219,7 +211,8 @@ Result<void> run_cells(const Options& options, const SweepPlan& plan, Results& r
       const std::lock_guard lock(mutex);
       if (failure) return;
       const auto kept =
-          run.ok() ? results.add({left[index], figures_of(*run)}) : Result<void>(run.error());
+          run.ok() ? results.add({left[index], sweep::figures_of(run->summary, run->utilisation)})
+                   : Result<void>(run.error());
       if (!kept.ok()) {
         failure =
             Error{kept.error().code, kept.error().message + "\n  in " + command_of(arguments)};

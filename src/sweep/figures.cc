@@ -8,6 +8,14 @@
 namespace lambent::sweep {
 namespace {
 
+using workload::Summary;
+
+// A figure of the invocations that succeeded: nothing if none did.
+template <double Summary::*kFigure>
+std::optional<double> of_some(const Summary& summary, std::optional<double>) {
+  return summary.count > 0 ? std::optional(summary.*kFigure) : std::nullopt;
+}
+
 // Student's t for a two-sided 95 % interval, by degrees of freedom from 1.
 constexpr std::array<double, 30> kStudent = {
     12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262, 2.228,
@@ -25,23 +33,42 @@ double student(size_t freedom) {
 }  // namespace
 
 const std::vector<Metric>& metrics() {
+  using Utilisation = std::optional<double>;
   static const std::vector<Metric> kMetrics = {
-      {"mean_s", "mean latency, s"},
-      {"p50_s", "median latency, s"},
-      {"p90_s", "90th percentile of latency, s"},
-      {"p99_s", "99th percentile of latency, s"},
-      {"max_s", "longest latency, s"},
-      {"variance", "variance between functions, s2"},
-      {"cold_ratio", "share of cold starts"},
-      {"queue_mean_s", "mean time in the queue, s"},
-      {"cold_mean_s", "mean time of cold starts, s"},
-      {"run_mean_s", "mean run time, s"},
-      {"normalised_latency", "latency over warm time"},
-      {"utilisation", "utilisation of the devices", false},
-      {"invocations", "invocations that succeeded", false},
-      {"failed", "invocations that failed"},
+      {"mean_s", "mean latency, s", of_some<&Summary::mean_s>},
+      {"p50_s", "median latency, s", of_some<&Summary::p50_s>},
+      {"p90_s", "90th percentile of latency, s", of_some<&Summary::p90_s>},
+      {"p99_s", "99th percentile of latency, s", of_some<&Summary::p99_s>},
+      {"max_s", "longest latency, s", of_some<&Summary::max_s>},
+      {"variance", "variance between functions, s2", of_some<&Summary::variance_between_functions>},
+      {"cold_ratio", "share of cold starts", of_some<&Summary::cold_ratio>},
+      {"queue_mean_s", "mean time in the queue, s", of_some<&Summary::queue_mean_s>},
+      {"cold_mean_s", "mean time of cold starts, s", of_some<&Summary::cold_mean_s>},
+      {"run_mean_s", "mean run time, s", of_some<&Summary::run_mean_s>},
+      {"normalised_latency", "latency over warm time",
+       [](const Summary& summary, Utilisation) {
+         return summary.count > 0 ? summary.normalised_latency : std::nullopt;
+       }},
+      {"utilisation", "utilisation of the devices",
+       [](const Summary&, Utilisation utilisation) { return utilisation; }, false},
+      {"invocations", "invocations that succeeded",
+       [](const Summary& summary, Utilisation) {
+         return std::optional(static_cast<double>(summary.count));
+       },
+       false},
+      {"failed", "invocations that failed",
+       [](const Summary& summary, Utilisation) {
+         return std::optional(static_cast<double>(summary.failed));
+       }},
   };
   return kMetrics;
+}
+
+std::vector<std::optional<double>> figures_of(const Summary& summary,
+                                              std::optional<double> utilisation) {
+  std::vector<std::optional<double>> figures;
+  for (const Metric& metric : metrics()) figures.push_back(metric.read(summary, utilisation));
+  return figures;
 }
 
 std::optional<size_t> metric_index(std::string_view name) {

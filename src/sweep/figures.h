@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "sweep/grid.h"
+#include "workload/statistics.h"
 
 namespace lambent::sweep {
 
@@ -16,6 +17,10 @@ namespace lambent::sweep {
 struct Metric {
   std::string_view name;   // as `lambent simulate --json` calls it
   std::string_view title;  // for people, with its unit
+  // Out of a run's summary and the utilisation of its devices; nothing where the run has none, as
+  // the mean of no invocation.
+  std::optional<double> (*read)(const workload::Summary& summary,
+                                std::optional<double> utilisation);
   bool less_is_better = true;
 };
 // Every one there is; the order of CellResult::figures.
@@ -24,9 +29,10 @@ std::optional<size_t> metric_index(std::string_view name);
 
 struct CellResult {
   Cell cell;
-  // One for each of metrics(); nothing where the run has none, as the mean of no invocation.
-  std::vector<std::optional<double>> figures;
+  std::vector<std::optional<double>> figures;  // one for each of metrics()
 };
+std::vector<std::optional<double>> figures_of(const workload::Summary& summary,
+                                              std::optional<double> utilisation);
 
 // The mean over seeds of one figure.
 struct Estimate {

@@ -12,6 +12,24 @@ CellResult result(std::vector<std::string> values, uint64_t seed, double mean_s)
   return one;
 }
 
+TEST(FiguresOf, ARunWithoutASuccessHasNoLatency) {
+  workload::Summary summary{.failed = 7};
+  const auto none = figures_of(summary, 0.25);
+  EXPECT_EQ(none[*metric_index("mean_s")], std::nullopt);
+  EXPECT_EQ(none[*metric_index("cold_ratio")], std::nullopt);
+  EXPECT_EQ(none[*metric_index("failed")], 7);
+  EXPECT_EQ(none[*metric_index("invocations")], 0);
+  EXPECT_EQ(none[*metric_index("utilisation")], 0.25);
+  summary.count = 2;
+  summary.mean_s = 1.5;
+  summary.p99_s = 3;
+  const auto some = figures_of(summary, std::nullopt);
+  EXPECT_EQ(some[*metric_index("mean_s")], 1.5);
+  EXPECT_EQ(some[*metric_index("p99_s")], 3);
+  EXPECT_EQ(some[*metric_index("normalised_latency")], std::nullopt);
+  EXPECT_EQ(some[*metric_index("utilisation")], std::nullopt);
+}
+
 TEST(EstimateOf, IntervalIsStudents) {
   // Five samples, mean 10, standard deviation sqrt(2.5): 2.776 x sqrt(2.5 / 5).
   const Estimate estimate = estimate_of({8, 9, 10, 11, 12});

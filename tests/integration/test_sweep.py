@@ -81,6 +81,10 @@ class SweepTest(unittest.TestCase):
             done = self.sweep(*arguments, expect=code)
             self.assertIn(part, done.stderr)
             self.assertEqual(done.stdout, "")
+        (self.folder / "notes.txt").write_text("a file of mine, without an end of line")
+        refused = self.sweep("t.csv", "--vary", "D=1,2", "--out", "notes.txt", expect=FAILED_PRECONDITION)
+        self.assertIn("holds something else", refused.stderr)
+        self.assertEqual((self.folder / "notes.txt").read_text(), "a file of mine, without an end of line")
         self.sweep("t.csv", "--vary", "D=1,2", "--out", "s.jsonl")
         self.assertIn("another sweep", self.sweep("t.csv", "--vary", "D=1,3", "--out", "s.jsonl", expect=FAILED_PRECONDITION).stderr)
 
