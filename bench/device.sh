@@ -3,7 +3,7 @@
 set -euo pipefail
 build="${LAMBENT_PREFIX:-build/release}"
 if [ "${EMULATED:-yes}" != no ]; then
-  folder="$(mktemp -d /tmp/device_bench_XXXXXX)"
+  folder="$(mktemp -d -t device_bench_XXXXXX)"
   trap 'rm -r "$folder"' EXIT
   export EMULATED_CUDA_LAUNCH_MODE=model LD_LIBRARY_PATH="$build/lib/emulated" EMULATED_CUDA_NODE="$folder/node" EMULATED_CUDA_CONFIG="${EMULATED_CUDA_CONFIG:-h200}"
 fi

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""bench fidelity: the same arrivals through a real worker on the emulated GPU and through the simulator, which knows the node only from
-a calibration made before. Errors in per cent of the worker's figures, beside how much two runs of the worker differ.
+"""bench fidelity: how far the simulator is off from a worker on the emulated GPU, for the same arrivals.
 
+The simulator knows the node from a calibration made before. Errors are in per cent of the worker's figures, beside how much two of its runs differ.
 The worker's device is emulated, so this is consistency between two models of one GPU, not truth about one. docs/benchmarks.md says more.
 Usage: fidelity.py [--quick] [--traces DIR] [--only t7,t4]
 """
@@ -46,7 +46,9 @@ def calibrate(scale, profile):
                               capture_output=True, text=True, timeout=300)
     if done.returncode != 0:
         raise SystemExit(f"calibrating failed: {done.stderr}")
-    return json.loads(done.stdout)
+    measured = json.loads(done.stdout)
+    del measured["profile"]  # a file that is gone when this is read
+    return measured
 
 
 def simulate(trace, policy, scale, profile):

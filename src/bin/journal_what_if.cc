@@ -19,10 +19,10 @@ struct Settings {
 };
 
 Error bad_change(const std::string& change) {
-  return {ErrorCode::kInvalidArgument,
-          "--what-if " + change +
-              ": D, T, policy, pool, gpus, memory (GiB) or a setting of --set, as KEY=VALUE with a "
-              "value that it can have"};
+  return {ErrorCode::kInvalidArgument, "--what-if " + change +
+                                           ": D, T, alpha, policy, pool, gpus, memory (GiB) or a "
+                                           "setting of --set, as KEY=VALUE with a "
+                                           "value that it can have"};
 }
 
 Result<double> number_in(const std::string& change, double least, double most) {
@@ -36,19 +36,19 @@ Result<double> number_in(const std::string& change, double least, double most) {
 }
 
 Result<void> apply(const std::string& change, Settings& settings) {
-  const std::string key = change.substr(0, change.find('='));
-  if (key == change) return bad_change(change);
+  const size_t equals = change.find('=');
+  if (equals == std::string::npos) return bad_change(change);
+  const std::string key = parameter_name(change.substr(0, equals));
+  const std::string value = change.substr(equals + 1);
   scheduling::FleetOptions& fleet = settings.scheduler.dispatch.fleet;
   if (key == "policy") {
-    settings.policy = change.substr(key.size() + 1);
-  } else if (key == "D") {
+    settings.policy = value;
+  } else if (key == "concurrency") {
     ASSIGN_OR_RETURN(const double tokens, number_in(change, 1, 1024));
     for (auto& device : fleet.devices) {
       device.tokens = static_cast<unsigned>(tokens);
       device.by_utilisation.reset();
     }
-  } else if (key == "T") {
-    return apply_settings({"over_run_s=" + change.substr(2)}, settings.scheduler);
   } else if (key == "pool") {
     ASSIGN_OR_RETURN(const double pool, number_in(change, 1, 1e6));
     fleet.most_sandboxes = static_cast<unsigned>(pool);
@@ -68,7 +68,8 @@ Result<void> apply(const std::string& change, Settings& settings) {
     for (auto& device : fleet.devices) {
       device.memory = Bytes(static_cast<uint64_t>(gib * (1ull << 30)));
     }
-  } else if (const auto applied = apply_settings({change}, settings.scheduler); !applied.ok()) {
+  } else if (const auto applied = apply_settings({key + "=" + value}, settings.scheduler);
+             !applied.ok()) {
     return bad_change(change);
   }
   return {};

@@ -37,7 +37,7 @@ void add_journal_flags(CLI::App& app, JournalOptions& options) {
   app.add_option(
          "--what-if", options.what_if,
          "with --replay: the journal's arrivals and measured times, simulated under another "
-         "KEY=VALUE: D, T, policy, pool, gpus, memory or a setting of --set")
+         "KEY=VALUE: D, T, alpha, policy, pool, gpus, memory or a setting of --set")
       ->needs("--replay");
   app.add_option("--timeline", options.replay.timeline,
                  "write what ran where and when as a Chrome trace, for ui.perfetto.dev; with "
@@ -83,7 +83,7 @@ Result<cli::RunFigures> simulate_policy(const SimulateOptions& options,
                      TimelineFile::open(path_of_policy(options, journal.replay.timeline, policy)));
   }
   if (!recorded && !drawn) return simulate(options, policy);
-  const BeginHook begins = [&](const simulator::Simulation& simulation, const SchedulerSettings&,
+  const BeginHook begins = [&](const simulator::Simulation& simulation,
                                const std::vector<std::string>& names) {
     const auto name_of = [names](FunctionId function) { return names[function.value - 1]; };
     if (recorded) recorded->begin(simulation, names);

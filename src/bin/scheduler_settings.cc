@@ -100,6 +100,13 @@ Result<void> apply_settings(const std::vector<std::string>& texts, SchedulerSett
   return {};
 }
 
+std::string parameter_name(const std::string& name) {
+  static const std::map<std::string, std::string> kShort = {
+      {"D", "concurrency"}, {"T", "over_run_s"}, {"alpha", "anticipation"}};
+  const auto found = kShort.find(name);
+  return found == kShort.end() ? name : found->second;
+}
+
 void scale_time(double time_scale, SchedulerSettings& settings) {
   const auto scale = [time_scale](Duration& duration) {
     duration = from_seconds(to_seconds(duration) / time_scale);

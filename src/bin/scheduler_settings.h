@@ -20,6 +20,10 @@ struct SchedulerSettings {
 // unknown key or a bad value.
 Result<void> apply_settings(const std::vector<std::string>& texts, SchedulerSettings& settings);
 
+// "concurrency", "over_run_s", "anticipation" for D, T, alpha, as the papers call them; another
+// name stays as it is.
+std::string parameter_name(const std::string& name);
+
 // Divides the scheduler's own durations by the emulated GPU's time scale, so that they mean
 // modelled seconds.
 void scale_time(double time_scale, SchedulerSettings& settings);

@@ -122,7 +122,7 @@ Result<cli::RunFigures> simulate(const SimulateOptions& options, const std::stri
     sinks.begins = [&](const simulator::Simulation& simulation) {
       std::vector<std::string> names;
       for (const auto& function : plan.trace.functions) names.push_back(function.name);
-      return begins(simulation, settings, names);
+      return begins(simulation, names);
     };
   }
   const auto begin = std::chrono::steady_clock::now();

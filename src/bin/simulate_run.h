@@ -15,8 +15,8 @@ namespace lambent::bin {
 
 // Called before the first arrival; what it returns sees every event. `names`: of the functions, in
 // the order of their ids from 1.
-using BeginHook = std::function<simulator::Observer(
-    const simulator::Simulation&, const SchedulerSettings&, const std::vector<std::string>& names)>;
+using BeginHook = std::function<simulator::Observer(const simulator::Simulation&,
+                                                    const std::vector<std::string>& names)>;
 
 // Runs options' workload under this policy. Writes the result file and progress that the options
 // ask for. INVALID_ARGUMENT or NOT_FOUND for a bad setting, policy, trace or catalogue.

@@ -1,7 +1,6 @@
 #include "bin/sweep_plan.h"
 
 #include <algorithm>
-#include <map>
 #include <set>
 
 #include "scheduling/make_policy.h"
@@ -60,13 +59,6 @@ Result<void> check_axis(const SweepPlan& plan, size_t index) {
 }
 
 }  // namespace
-
-std::string parameter_name(const std::string& name) {
-  static const std::map<std::string, std::string> kShort = {
-      {"D", "concurrency"}, {"T", "over_run_s"}, {"alpha", "anticipation"}};
-  const auto found = kShort.find(name);
-  return found == kShort.end() ? name : found->second;
-}
 
 std::vector<std::string> arguments_of(const SweepPlan& plan, const sweep::Cell& cell) {
   std::vector<std::string> arguments = plan.arguments;

@@ -16,9 +16,6 @@ struct SweepPlan {
   sweep::Grid grid;
 };
 
-// Short names that the papers use: D, T, alpha; another name stays as it is.
-std::string parameter_name(const std::string& name);
-
 // `arguments` are flags of `lambent simulate` without --policy and --seed; `vary` is as on the
 // command line; policies are an axis as well, if there are any. Tries the options of every value,
 // so that a bad one is refused before anything runs: INVALID_ARGUMENT.

@@ -13,22 +13,18 @@
 #include "cli/function_request.h"
 #include "cli/text_table.h"
 #include "workload/node_profile.h"
+#include "workload/quantiles.h"
 
 namespace lambent::cli {
 namespace {
 
 using Json = nlohmann::ordered_json;
+using workload::median_of;
 using workload::NodeProfile;
 
 constexpr Duration kPatience = std::chrono::minutes(2);
 constexpr unsigned kMostAtOnce = 64;  // functions at work together
 constexpr size_t kCopyMib = 64;
-
-double median_of(std::vector<double> values) {
-  const auto middle = values.begin() + static_cast<ptrdiff_t>(values.size() / 2);
-  std::nth_element(values.begin(), middle, values.end());
-  return *middle;
-}
 
 std::string number_text(double number) {
   char text[40];
@@ -80,8 +76,8 @@ class Calibration {
     if (profile_.devices == 0) {
       return Error{ErrorCode::kFailedPrecondition, "the worker has no GPU to calibrate"};
     }
-    profile_.gpu = json.value("gpu", "");
-    profile_.emulated = json.value("emulated", false);
+    if (json.contains("gpu") && json["gpu"].is_string()) profile_.gpu = json["gpu"];
+    profile_.emulated = json.contains("emulated") && json["emulated"] == true;
     profile_.time_scale = number("time_scale");
     profile_.device_memory = Bytes(static_cast<uint64_t>(number("device_memory_bytes")));
     profile_.context_memory = Bytes(static_cast<uint64_t>(number("context_memory_bytes")));
@@ -139,7 +135,11 @@ class Calibration {
   }
 
   // A cold invocation of a function that does nothing but start, and how long it took to stop.
-  Result<Measured> cold_invocation(double init_s, std::vector<double>* stops_s) {
+  struct Cold {
+    Measured measured;
+    double stop_s = 0;  // real
+  };
+  Result<Cold> cold_invocation(double init_s) {
     const std::string name = "calibrate-start";
     RETURN_IF_ERROR(deploy(name, init_s, 0));
     ASSIGN_OR_RETURN(Measured measured, invoke(transport_, name));
@@ -149,20 +149,24 @@ class Calibration {
     const SystemClock clock;
     const Instant begin = clock.now();
     remove_last();
-    while (stops_s != nullptr) {
+    RETURN_IF_ERROR(wait_until_gone(name));
+    return Cold{std::move(measured), to_seconds(clock.now() - begin)};
+  }
+
+  Result<void> wait_until_gone(const std::string& function) {
+    const SystemClock clock;
+    const Instant begin = clock.now();
+    for (;;) {
       const auto listed =
           good(transport_.send({.method = "GET", .target = "/v1/sandboxes"}, kPatience));
       if (!listed.ok()) return listed.error();
-      if (listed->body.find(name) == std::string::npos) {
-        stops_s->push_back(to_seconds(clock.now() - begin));
-        break;
-      }
+      if (listed->body.find(function) == std::string::npos) return {};
       if (clock.now() - begin > kPatience) {
         return Error{ErrorCode::kDeadlineExceeded, "a sandbox did not stop"};
       }
+      // The API tells of a stop only if asked; this is how finely it is measured.
       std::this_thread::sleep_for(milliseconds(1));
     }
-    return measured;
   }
 
   Result<void> measure_starts() {
@@ -171,19 +175,21 @@ class Calibration {
     // So long that opening the device is not what the start waits for.
     const double long_init_s = 2.0;
     for (int i = 0; i < options_.repeats; ++i) {
-      ASSIGN_OR_RETURN(const Measured nothing, cold_invocation(0, &stop_s));
-      ASSIGN_OR_RETURN(const Measured something, cold_invocation(long_init_s, nullptr));
-      for (const Measured* each : {&nothing, &something}) {
-        sandbox_s.push_back(modelled(to_seconds(each->answer.phases->sandbox)));
+      ASSIGN_OR_RETURN(const Cold nothing, cold_invocation(0));
+      ASSIGN_OR_RETURN(const Cold something, cold_invocation(long_init_s));
+      for (const Cold* each : {&nothing, &something}) {
+        sandbox_s.push_back(modelled(to_seconds(each->measured.answer.phases->sandbox)));
+        stop_s.push_back(modelled(each->stop_s));
       }
-      overhead_s.push_back(modelled(to_seconds(something.answer.phases->init)) - long_init_s);
-      floor_s.push_back(modelled(to_seconds(nothing.answer.phases->init)));
+      overhead_s.push_back(modelled(to_seconds(something.measured.answer.phases->init)) -
+                           long_init_s);
+      floor_s.push_back(modelled(to_seconds(nothing.measured.answer.phases->init)));
     }
     profile_.sandbox_s = median_of(sandbox_s);
     profile_.init_overhead_s = std::max(0.0, median_of(overhead_s));
     // The overhead is added to either.
     profile_.init_floor_s = std::max(0.0, median_of(floor_s) - profile_.init_overhead_s);
-    profile_.stop_s = modelled(median_of(stop_s));
+    profile_.stop_s = median_of(stop_s);
     return {};
   }
 

@@ -13,6 +13,7 @@
 #include "cli/replay_plan.h"
 #include "cli/replay_run.h"
 #include "cli/run_summary.h"
+#include "workload/quantiles.h"
 
 namespace lambent::cli {
 namespace {
@@ -77,12 +78,6 @@ Result<void> deploy_all(Transport& transport, Console& console, const ReplayPlan
   return {};
 }
 
-double median_of(std::vector<double> values) {
-  const auto middle = values.begin() + static_cast<ptrdiff_t>(values.size() / 2);
-  std::nth_element(values.begin(), middle, values.end());
-  return *middle;
-}
-
 // Real seconds that a warm invocation takes beyond its modelled time while nothing else runs: the
 // median over a few of the shortest function; of cold ones where the policy keeps no sandbox warm.
 // Fails if the function is not there or does not run.
@@ -111,7 +106,7 @@ Result<double> measure_overhead(Transport& transport, const ReplayPlan& plan, do
     const double modelled_s = is_warm ? shortest->gpu_warm_s : shortest->gpu_cold_s;
     (is_warm ? warm : cold).push_back(std::max(0.0, took_s - modelled_s / time_scale));
   }
-  return median_of(warm.empty() ? cold : warm);
+  return workload::median_of(warm.empty() ? cold : warm);
 }
 
 class ProgressLine {

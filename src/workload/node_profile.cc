@@ -11,7 +11,7 @@ namespace {
 
 constexpr int64_t kFormat = 1;
 
-std::string number(double value) {
+std::string number_text(double value) {
   char text[40];
   std::snprintf(text, sizeof(text), "%.6g", value);
   // TOML tells floats from integers; both are read.
@@ -43,8 +43,8 @@ class Section {
     const auto value = node->is_number() ? node->value<double>() : std::nullopt;
     // Written so that NaN fails too.
     if (!value || !(*value >= least && *value <= most)) {
-      note("'" + path(key) + "' is not a number from " + workload_number(least) + " to " +
-               workload_number(most),
+      note("'" + path(key) + "' is not a number from " + number_text(least) + " to " +
+               number_text(most),
            node->source());
       return least;
     }
@@ -85,7 +85,6 @@ class Section {
   }
 
  private:
-  static std::string workload_number(double value) { return lambent::workload::number(value); }
   std::string path(const char* key) const { return name_ + "." + key; }
   const toml::node* find(const char* key) {
     if (table_ == nullptr) return nullptr;
@@ -121,7 +120,7 @@ std::string quoted(const std::string& text) {
 std::string text_of(const NodeProfile& profile) {
   std::string factors;
   for (const double factor : profile.contention) {
-    factors += (factors.empty() ? "" : ", ") + number(factor);
+    factors += (factors.empty() ? "" : ", ") + number_text(factor);
   }
   return "# A node as 'lambent calibrate' measured it; for 'lambent simulate --profile'.\n"
          "# Times are modelled: real ones times the time scale.\n"
@@ -135,36 +134,36 @@ std::string text_of(const NodeProfile& profile) {
          (profile.emulated ? "true" : "false") +
          "\n"
          "time_scale = " +
-         number(profile.time_scale) +
+         number_text(profile.time_scale) +
          "\n"
          "devices = " +
          std::to_string(profile.devices) +
          "\n"
          "device_memory_mib = " +
-         number(static_cast<double>(profile.device_memory.count) / (1 << 20)) +
+         number_text(static_cast<double>(profile.device_memory.count) / (1 << 20)) +
          "\n"
          "context_memory_mib = " +
-         number(static_cast<double>(profile.context_memory.count) / (1 << 20)) +
+         number_text(static_cast<double>(profile.context_memory.count) / (1 << 20)) +
          "\n"
          "\n[start] # of a native function\n"
          "sandbox_ms = " +
-         number(profile.sandbox_s * 1e3) +
+         number_text(profile.sandbox_s * 1e3) +
          "\n"
          "init_floor_ms = " +
-         number(profile.init_floor_s * 1e3) +
+         number_text(profile.init_floor_s * 1e3) +
          " # to open the device, if the function does nothing else\n"
          "init_overhead_ms = " +
-         number(profile.init_overhead_s * 1e3) +
+         number_text(profile.init_overhead_s * 1e3) +
          " # beyond what the function does\n"
          "stop_ms = " +
-         number(profile.stop_s * 1e3) +
+         number_text(profile.stop_s * 1e3) +
          "\n"
          "\n[run] # of a warm invocation, beyond what it does\n"
          "overhead_ms = " +
-         number(profile.run_overhead_s * 1e3) +
+         number_text(profile.run_overhead_s * 1e3) +
          " # while it holds its place on the device\n"
          "request_overhead_ms = " +
-         number(profile.request_overhead_s * 1e3) +
+         number_text(profile.request_overhead_s * 1e3) +
          " # between client and worker\n"
          "\n[contention]\n"
          "factors = [" +
@@ -172,10 +171,10 @@ std::string text_of(const NodeProfile& profile) {
          "] # times as long with 1, 2, ... at work\n"
          "\n[link] # pinned host memory\n"
          "host_to_device_gb_per_s = " +
-         number(profile.host_to_device_bytes_per_s * 1e-9) +
+         number_text(profile.host_to_device_bytes_per_s * 1e-9) +
          "\n"
          "device_to_host_gb_per_s = " +
-         number(profile.device_to_host_bytes_per_s * 1e-9) + "\n";
+         number_text(profile.device_to_host_bytes_per_s * 1e-9) + "\n";
 }
 
 Result<NodeProfile> parse_profile(std::string_view text, const std::string& file) {

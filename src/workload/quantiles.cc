@@ -79,4 +79,10 @@ void Moments::add(double value) {
   squares_ += before * (value - mean_);
 }
 
+double median_of(std::vector<double> values) {
+  const auto middle = values.begin() + static_cast<ptrdiff_t>(values.size() / 2);
+  std::nth_element(values.begin(), middle, values.end());
+  return *middle;
+}
+
 }  // namespace lambent::workload

@@ -42,6 +42,9 @@ class Quantiles {
   uint64_t zeros_ = 0;
 };
 
+// The middle number; of an even count the upper one of the two. There must be one.
+double median_of(std::vector<double> values);
+
 // Mean of a stream: a sum and a count. A value.
 class Mean {
  public:

@@ -117,7 +117,7 @@ run() {
   out="$(cd "$out" && pwd)"
   : >"$out/log.txt"
   if [ "$emulated" = yes ]; then
-    scratch="$(mktemp -d /tmp/gpu_tests_XXXXXX)"
+    scratch="$(mktemp -d -t gpu_tests_XXXXXX)"
     trap 'rm -rf "$scratch"' EXIT
     driver="$emulated_library/libcuda.so.1" nvml="$emulated_library/libnvidia-ml.so.1"
     export LD_LIBRARY_PATH="$emulated_library${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}"
