@@ -1,0 +1,92 @@
+// What the shim inside a function says to the worker (moves of its device memory) and to
+// lambent-device (its turn on the link, leases of host memory): one plain message of fixed size for
+// both sockets. Values; shared with the shim, so nothing of the C++ library is needed to use them.
+#pragma once
+
+#include <stddef.h>
+#include <stdint.h>
+
+namespace lambent::protocol {
+
+constexpr uint32_t kMemoryProtocolMagic = 0x4d454d4c;  // "LMEM"
+constexpr uint16_t kMemoryProtocolVersion = 1;
+
+enum class MemoryMessageKind : uint16_t {
+  // Between the shim and the worker. A process says hello when it first uses the driver and is
+  // answered with where its memory belongs now: kMoveIn or kMoveOut, which it answers as any other.
+  kHello = 1,  // to the worker and to lambent-device; process, mode
+  kMoveOut,    // from the worker; sequence, depth
+  kMoveIn,     // from the worker; sequence
+  // Ahead of a kMoveOut that is to be expected: lease and register the host memory for it.
+  kPrepare,  // from the worker; sequence; has no answer
+  kMoved,    // the answer to kMoveOut and kMoveIn: sequence, status, bytes, left_bytes, duration_ns
+
+  // Between the shim and lambent-device.
+  kWantLink = 32,  // direction, bytes: the next quantum that it would like to copy
+  kGrantLink,      // direction, bytes: its turn; kLinkDone follows when the copy has ended
+  kLinkDone,       // direction, bytes
+  kWantLease,      // bytes of host memory
+  kLease,          // bytes, and a descriptor of a memfd of that size comes with the message
+  kNoLease,        // the node's budget, or the sandbox's share of it, is used up
+};
+
+enum class MemoryMode : uint32_t {
+  kOff = 0,  // plain device memory, counted and limited, never moved
+  kVmm,      // mapped by the shim; moved by copies at the speed of the link
+  kManaged,  // managed memory ("uvm"), moved by prefetches
+};
+
+enum class MemoryMoveStatus : uint32_t {
+  kDone = 0,
+  kNoHostMemory,    // not moved out: no lease to be had; the memory is where it was
+  kNoDeviceMemory,  // not moved in: the device is full; the memory is where it was
+  kBusy,            // not moved out: the program did not come to rest in time
+  kFailed,          // the driver failed in the middle: the process is of no use any more
+};
+
+enum class LinkDirection : uint32_t { kToDevice = 0, kToHost = 1 };
+
+// How far out.
+enum class MemoryMoveDepth : uint32_t {
+  kMemory = 0,   // allocations
+  kContext = 1,  // and then all that is left, context and code, by the driver's checkpoint
+};
+
+// Fields that a kind does not name are zero.
+struct MemoryMessage {
+  uint32_t magic = kMemoryProtocolMagic;
+  uint16_t version = kMemoryProtocolVersion;
+  MemoryMessageKind kind = MemoryMessageKind::kHello;
+  uint64_t sequence = 0;    // of the command that is answered; counts up per sandbox
+  uint64_t bytes = 0;       // moved, wanted or granted
+  uint64_t left_bytes = 0;  // counted memory that stayed on the device after a kMoveOut
+  uint64_t duration_ns = 0;
+  uint32_t status = 0;     // MemoryMoveStatus
+  uint32_t direction = 0;  // LinkDirection
+  uint32_t depth = 0;      // MemoryMoveDepth
+  uint32_t mode = 0;       // MemoryMode
+  uint32_t process = 0;    // as the process sees its own id; for people only
+  uint32_t reserved = 0;
+};
+static_assert(sizeof(MemoryMessage) == 64);
+
+// Whether these bytes, which may come from anyone, are one whole message of this version with every
+// number inside its enumeration.
+inline bool is_memory_message(const void* data, size_t size) {
+  if (size != sizeof(MemoryMessage)) return false;
+  MemoryMessage message;
+  __builtin_memcpy(&message, data, sizeof message);
+  const uint16_t kind = static_cast<uint16_t>(message.kind);
+  const bool known = (kind >= static_cast<uint16_t>(MemoryMessageKind::kHello) &&
+                      kind <= static_cast<uint16_t>(MemoryMessageKind::kMoved)) ||
+                     (kind >= static_cast<uint16_t>(MemoryMessageKind::kWantLink) &&
+                      kind <= static_cast<uint16_t>(MemoryMessageKind::kNoLease));
+  return known && message.magic == kMemoryProtocolMagic &&
+         message.version == kMemoryProtocolVersion &&
+         message.status <= static_cast<uint32_t>(MemoryMoveStatus::kFailed) &&
+         message.direction <= static_cast<uint32_t>(LinkDirection::kToHost) &&
+         message.depth <= static_cast<uint32_t>(MemoryMoveDepth::kContext) &&
+         message.mode <= static_cast<uint32_t>(MemoryMode::kManaged);
+}
+
+}  // namespace lambent::protocol
