@@ -1,0 +1,40 @@
+// The gate before the driver: shut while the memory of this process is being moved, so that no call
+// can hand the driver work on memory that is on its way. Hooks pass it on any thread; only the
+// thread that moves memory shuts and opens it.
+#pragma once
+
+#include <stdint.h>
+
+namespace lambent::shim {
+
+// Held by every call that hands the driver work, or that allocates, frees or maps. Waits until the
+// gate is open; a call made inside another, by the same thread, passes freely.
+class Passage {
+ public:
+  Passage();
+  ~Passage();
+  Passage(const Passage&) = delete;
+  Passage& operator=(const Passage&) = delete;
+};
+
+// While one lives, its thread passes whether the gate is open or not, and nobody waits for it.
+class Passepartout {
+ public:
+  Passepartout();
+  ~Passepartout();
+  Passepartout(const Passepartout&) = delete;
+  Passepartout& operator=(const Passepartout&) = delete;
+};
+
+// From now on nobody enters; who is inside stays until the call returns. Shutting a shut gate, and
+// opening an open one, changes nothing.
+void shut_gate();
+// With the gate shut: true once nobody is inside, false if somebody still is after the timeout.
+bool wait_until_nobody_inside(uint64_t timeout_ns);
+void open_gate();
+
+// For how long calls of this process have waited so far, the present wait included. Time in which
+// several wait counts once: it is what the program lost, not what its threads did.
+uint64_t gated_ns();
+
+}  // namespace lambent::shim
