@@ -1,13 +1,17 @@
 // lambent-device: reads the node's devices through NVML and tells the worker over a socket. A
 // process of its own because NVML calls can hang; it holds nothing of any tenant and ends with its
-// socket.
+// socket. On a second thread, which no hanging NVML holds up, it gives functions their turns on the
+// devices' links and leases them host memory.
 #include <poll.h>
 #include <sys/socket.h>
 
 #include <CLI/CLI.hpp>
 #include <cstdio>
+#include <optional>
+#include <thread>
 
 #include "base/time.h"
+#include "device/memory_service.h"
 #include "device/nvml.h"
 
 namespace {
@@ -45,6 +49,28 @@ int report(const device::Nvml& nvml, int socket, Duration period) {
   return 0;
 }
 
+// Serves the functions' shims on a thread of its own for as long as the worker lives.
+class MemoryThread {
+ public:
+  MemoryThread(OwnedFd control, Bytes budget)
+      : loop_(clock_),
+        service_(loop_, std::move(control), {.budget = budget}, [this] { loop_.stop(); }) {
+    thread_ = std::thread([this] { loop_.run(); });
+  }
+  ~MemoryThread() {
+    loop_.stop();
+    thread_.join();
+  }
+  MemoryThread(const MemoryThread&) = delete;
+  MemoryThread& operator=(const MemoryThread&) = delete;
+
+ private:
+  SystemClock clock_;
+  loop::EventLoop loop_;
+  device::MemoryService service_;
+  std::thread thread_;
+};
+
 }  // namespace
 
 int main(int count, char** words) {
@@ -52,6 +78,8 @@ int main(int count, char** words) {
   std::string nvml_path = "libnvidia-ml.so.1";
   int socket = -1;
   int period_ms = 200;
+  int memory_socket = -1;
+  uint64_t host_memory = 0;
   app.add_option("--nvml", nvml_path, "The NVML library, by path or by name")
       ->capture_default_str();
   app.add_option("--socket-fd", socket, "A connected SOCK_SEQPACKET socket")
@@ -60,8 +88,15 @@ int main(int count, char** words) {
   app.add_option("--period-ms", period_ms, "Time between two readings")
       ->capture_default_str()
       ->check(CLI::Range(10, 60'000));
+  app.add_option("--memory-socket-fd", memory_socket,
+                 "A connected SOCK_SEQPACKET socket that names the sandboxes to serve")
+      ->check(CLI::NonNegativeNumber);
+  app.add_option("--host-memory", host_memory,
+                 "Bytes of host memory to lease for device memory that is moved out");
   CLI11_PARSE(app, count, words);
 
+  std::optional<MemoryThread> memory;
+  if (memory_socket >= 0) memory.emplace(OwnedFd(memory_socket), Bytes(host_memory));
   const auto nvml = device::Nvml::open(nvml_path);
   if (!nvml.ok()) {
     std::fprintf(stderr, "lambent-device: %s\n", to_string(nvml.error()).c_str());

@@ -4,9 +4,13 @@
 #include <sys/socket.h>
 
 #include <algorithm>
+#include <map>
 #include <optional>
+#include <span>
 
+#include "base/packet.h"
 #include "device/device_process.h"
+#include "protocol/memory_message.h"
 
 namespace lambent::device {
 namespace {
@@ -15,6 +19,14 @@ using protocol::DeviceMessage;
 using protocol::DevicesFound;
 using protocol::DevicesRead;
 using protocol::DevicesUnavailable;
+using protocol::MemoryMessage;
+using protocol::MemoryMessageKind;
+
+struct ServedSandbox {
+  uint32_t device = 0;
+  Bytes most_leased;
+  OwnedFd listener;
+};
 
 }  // namespace
 
@@ -36,6 +48,8 @@ struct DeviceMonitor::State {
   void process_ended();
   void arm(Duration delay, loop::EventLoop::Task task);
   void disarm();
+  void tell_to_serve(SandboxId id, const ServedSandbox& sandbox);
+  void tell(const MemoryMessage& message, std::span<const int> fds);
 
   loop::EventLoop& loop;
   LogSink& log;
@@ -48,6 +62,7 @@ struct DeviceMonitor::State {
   std::optional<loop::TimerId> timer;
   Duration back_off = Duration::zero();
   std::optional<std::vector<protocol::DeviceInventory>> known_devices;
+  std::map<SandboxId, ServedSandbox> sandboxes;
 };
 
 void DeviceMonitor::State::arm(Duration delay, loop::EventLoop::Task task) {
@@ -64,8 +79,8 @@ void DeviceMonitor::State::disarm() {
 }
 
 void DeviceMonitor::State::spawn() {
-  auto spawned =
-      DeviceProcess::spawn(options.program, options.nvml, options.period, options.environment);
+  auto spawned = DeviceProcess::spawn(options.program, options.nvml, options.period,
+                                      options.host_memory, options.environment);
   if (!spawned.ok()) {
     give_up(spawned.error());
     return;
@@ -76,6 +91,7 @@ void DeviceMonitor::State::spawn() {
       loop.watch(process->socket(), true, false, [this](loop::Readiness) { socket_ready(); });
   exit_watch =
       loop.watch(process->exit_fd(), true, false, [this](loop::Readiness) { process_ended(); });
+  for (const auto& [id, sandbox] : sandboxes) tell_to_serve(id, sandbox);
   arm(options.most_start_time, [this] {
     give_up(Error{ErrorCode::kUnavailable, "lambent-device did not come up in time"});
   });
@@ -143,6 +159,24 @@ void DeviceMonitor::State::process_ended() {
   arm(back_off, [this] { spawn(); });
 }
 
+void DeviceMonitor::State::tell_to_serve(SandboxId id, const ServedSandbox& sandbox) {
+  MemoryMessage message;
+  message.kind = MemoryMessageKind::kServeSandbox;
+  message.sequence = id.value;
+  message.bytes = sandbox.most_leased.count;
+  message.process = sandbox.device;
+  const int listener[] = {sandbox.listener.get()};
+  tell(message, listener);
+}
+
+// A sandbox that it is not told of copies without turns and cannot lease: slower, but it works.
+void DeviceMonitor::State::tell(const MemoryMessage& message, std::span<const int> fds) {
+  if (process == nullptr) return;
+  const std::string_view bytes(reinterpret_cast<const char*>(&message), sizeof(message));
+  const auto sent = send_packet(process->memory_socket(), bytes, fds);
+  if (!sent.ok()) log.warning("device_process_not_told", {{"error", to_string(sent.error())}});
+}
+
 DeviceMonitor::DeviceMonitor(loop::EventLoop& loop, LogSink& log, DeviceMonitorOptions options,
                              DeviceMonitorCallbacks callbacks)
     : state_(std::make_unique<State>(loop, log, std::move(options), std::move(callbacks))) {}
@@ -151,6 +185,21 @@ DeviceMonitor::~DeviceMonitor() = default;
 
 void DeviceMonitor::start() {
   if (state_->process == nullptr && !state_->timer.has_value()) state_->spawn();
+}
+
+void DeviceMonitor::serve_sandbox(SandboxId sandbox, uint32_t device, Bytes most_leased,
+                                  OwnedFd listener) {
+  ServedSandbox& served = state_->sandboxes[sandbox];
+  served = {device, most_leased, std::move(listener)};
+  state_->tell_to_serve(sandbox, served);
+}
+
+void DeviceMonitor::forget_sandbox(SandboxId sandbox) {
+  if (state_->sandboxes.erase(sandbox) == 0) return;
+  MemoryMessage message;
+  message.kind = MemoryMessageKind::kForgetSandbox;
+  message.sequence = sandbox.value;
+  state_->tell(message, {});
 }
 
 }  // namespace lambent::device

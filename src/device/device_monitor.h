@@ -8,6 +8,8 @@
 #include <string>
 #include <vector>
 
+#include "base/fd.h"
+#include "base/ids.h"
 #include "base/log.h"
 #include "loop/event_loop.h"
 #include "protocol/device_message.h"
@@ -18,6 +20,7 @@ struct DeviceMonitorOptions {
   std::string program;                   // path of lambent-device
   std::string nvml;                      // path of libnvidia-ml.so.1
   std::vector<std::string> environment;  // of the process, whole: "NAME=value"
+  Bytes host_memory;  // what it may lease to functions for device memory that moved out
   Duration period = milliseconds(200);
   Duration most_silence = seconds(2);
   Duration most_start_time = seconds(15);  // NVML alone can take seconds to start
@@ -46,6 +49,13 @@ class DeviceMonitor {
   DeviceMonitor& operator=(const DeviceMonitor&) = delete;
 
   void start();
+
+  // From now on lambent-device serves the processes of this sandbox, which call at `listener` (a
+  // listening SOCK_SEQPACKET socket): turns on the link of the device (as NVML numbers it), leases
+  // of host memory up to `most_leased`. A lambent-device that is started later is told again.
+  void serve_sandbox(SandboxId sandbox, uint32_t device, Bytes most_leased, OwnedFd listener);
+  // The sandbox is gone, and what it leased with it.
+  void forget_sandbox(SandboxId sandbox);
 
  private:
   struct State;

@@ -2,13 +2,18 @@
 #include "device/device_monitor.h"
 
 #include <gtest/gtest.h>
+#include <sys/socket.h>
+#include <sys/un.h>
 #include <unistd.h>
 
+#include <cstring>
 #include <filesystem>
 #include <fstream>
 
+#include "base/packet.h"
 #include "base/testing.h"
 #include "device/nvml.h"
+#include "protocol/memory_message.h"
 
 namespace lambent::device {
 namespace {
@@ -149,6 +154,51 @@ TEST_F(Monitor, ADeviceThatIsLostFromTheStartIsToldOf) {
 TEST(NvmlDoor, RefusesALibraryThatIsNotThereOrIsNone) {
   EXPECT_EQ(Nvml::open("/nonexistent/libnvidia-ml.so.1").error().code, ErrorCode::kUnavailable);
   EXPECT_EQ(Nvml::open("libm.so.6").error().code, ErrorCode::kUnavailable);
+}
+
+// A process of a sandbox that asks for 2 MiB of host memory and gets them, or not.
+bool leases(const std::string& path, loop::EventLoop& loop) {
+  const OwnedFd client(socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+  sockaddr_un address{};
+  address.sun_family = AF_UNIX;
+  strncpy(address.sun_path, path.c_str(), sizeof(address.sun_path) - 1);
+  if (connect(client.get(), reinterpret_cast<sockaddr*>(&address), sizeof(address)) != 0)
+    return false;
+  protocol::MemoryMessage message;
+  message.kind = protocol::MemoryMessageKind::kWantLease;
+  message.bytes = Bytes::mib(2).count;
+  char buffer[sizeof(message)];
+  memcpy(buffer, &message, sizeof(message));
+  if (!send_packet(client.get(), {buffer, sizeof(buffer)}).ok()) return false;
+  for (int turn = 0; turn < 500; ++turn) {
+    loop.run_once(milliseconds(10));
+    const auto packet = receive_packet(client.get(), buffer);
+    if (!packet.ok()) return false;
+    if (!packet->has_value()) continue;
+    memcpy(&message, buffer, sizeof(message));
+    return message.kind == protocol::MemoryMessageKind::kLease && (*packet)->fds.size() == 1;
+  }
+  return false;
+}
+
+TEST_F(Monitor, ServesSandboxesAlsoWhereNvmlHangsAndAfterItWasStartedAnew) {
+  options_.host_memory = Bytes::mib(2);
+  const auto monitor = started();
+  ASSERT_TRUE(run_until([this] { return read_ >= 1; }));
+  const std::string path = folder_ / "link";
+  auto listener = listen_packets(path, 0600);
+  ASSERT_TRUE(listener.ok());
+  monitor->serve_sandbox(SandboxId(7), 0, Bytes::mib(2), std::move(*listener));
+  EXPECT_TRUE(leases(path, loop_));
+  touch("hang");
+  EXPECT_TRUE(leases(path, loop_));
+  ASSERT_TRUE(run_until([this] { return silent_ >= 1; }));
+  remove("hang");
+  const int before = read_;
+  ASSERT_TRUE(run_until([&] { return read_ > before; }));
+  EXPECT_TRUE(leases(path, loop_));
+  monitor->forget_sandbox(SandboxId(7));
+  EXPECT_FALSE(leases(path, loop_));
 }
 
 }  // namespace

@@ -1,6 +1,7 @@
 #include "device/device_process.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
 #include <spawn.h>
@@ -13,6 +14,8 @@ namespace lambent::device {
 namespace {
 
 constexpr int kSocketInChild = 3;
+constexpr int kMemorySocketInChild = 4;
+constexpr int kAboveThem = 10;
 constexpr int kPatienceMs = 1000;
 
 std::vector<char*> pointers_to(std::vector<std::string>& words) {
@@ -24,10 +27,11 @@ std::vector<char*> pointers_to(std::vector<std::string>& words) {
 
 // The child starts with no signal blocked or ignored, whatever the worker does with its own.
 int spawn_with(const std::string& program, std::vector<std::string> arguments,
-               std::vector<std::string> environment, int socket, pid_t& id) {
+               std::vector<std::string> environment, int socket, int memory_socket, pid_t& id) {
   posix_spawn_file_actions_t actions;
   posix_spawn_file_actions_init(&actions);
   posix_spawn_file_actions_adddup2(&actions, socket, kSocketInChild);
+  posix_spawn_file_actions_adddup2(&actions, memory_socket, kMemorySocketInChild);
   posix_spawnattr_t attributes;
   posix_spawnattr_init(&attributes);
   sigset_t none;
@@ -44,29 +48,42 @@ int spawn_with(const std::string& program, std::vector<std::string> arguments,
   return status;
 }
 
-}  // namespace
+struct SocketPair {
+  OwnedFd ours;
+  OwnedFd theirs;  // above the numbers that it gets in the child
+};
 
-Result<std::unique_ptr<DeviceProcess>> DeviceProcess::spawn(
-    const std::string& program, const std::string& nvml, Duration period,
-    const std::vector<std::string>& environment) {
+Result<SocketPair> make_sockets() {
   int ends[2];
   if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, ends) != 0) {
     return error_from_errno("make a socket for lambent-device", errno);
   }
-  OwnedFd ours(ends[0]);
-  const OwnedFd theirs(ends[1]);
+  SocketPair pair{OwnedFd(ends[0]), OwnedFd(ends[1])};
+  pair.theirs = OwnedFd(fcntl(pair.theirs.get(), F_DUPFD_CLOEXEC, kAboveThem));
+  if (!pair.theirs.valid()) return error_from_errno("make a socket for lambent-device", errno);
+  return pair;
+}
+
+}  // namespace
+
+Result<std::unique_ptr<DeviceProcess>> DeviceProcess::spawn(
+    const std::string& program, const std::string& nvml, Duration period, Bytes host_memory,
+    const std::vector<std::string>& environment) {
+  ASSIGN_OR_RETURN(SocketPair readings, make_sockets());
+  ASSIGN_OR_RETURN(SocketPair memory, make_sockets());
   const auto period_ms = std::chrono::duration_cast<milliseconds>(period).count();
   pid_t id = -1;
-  const int status =
-      spawn_with(program,
-                 {"lambent-device", "--nvml", nvml, "--socket-fd", std::to_string(kSocketInChild),
-                  "--period-ms", std::to_string(period_ms)},
-                 environment, theirs.get(), id);
+  const int status = spawn_with(
+      program,
+      {"lambent-device", "--nvml", nvml, "--socket-fd", std::to_string(kSocketInChild),
+       "--period-ms", std::to_string(period_ms), "--memory-socket-fd",
+       std::to_string(kMemorySocketInChild), "--host-memory", std::to_string(host_memory.count)},
+      environment, readings.theirs.get(), memory.theirs.get(), id);
   if (status != 0) return error_from_errno("start " + program, status);
   OwnedFd pidfd(static_cast<int>(syscall(SYS_pidfd_open, id, 0)));
   const int pidfd_error = errno;
-  auto process =
-      std::unique_ptr<DeviceProcess>(new DeviceProcess(id, std::move(pidfd), std::move(ours)));
+  auto process = std::unique_ptr<DeviceProcess>(
+      new DeviceProcess(id, std::move(pidfd), std::move(readings.ours), std::move(memory.ours)));
   if (process->exit_fd() < 0) return error_from_errno("watch " + program, pidfd_error);
   return process;
 }

@@ -1,5 +1,5 @@
-// DeviceProcess: one running lambent-device and our end of its socket. A resource, used on the loop
-// thread by DeviceMonitor.
+// DeviceProcess: one running lambent-device and our ends of its sockets. A resource, used on the
+// loop thread by DeviceMonitor.
 #pragma once
 
 #include <sys/types.h>
@@ -11,13 +11,16 @@
 #include "base/fd.h"
 #include "base/result.h"
 #include "base/time.h"
+#include "base/units.h"
 
 namespace lambent::device {
 
 class DeviceProcess {
  public:
+  // `host_memory`: what it may lease to functions, all together.
   static Result<std::unique_ptr<DeviceProcess>> spawn(const std::string& program,
                                                       const std::string& nvml, Duration period,
+                                                      Bytes host_memory,
                                                       const std::vector<std::string>& environment);
   // Kills it and waits, though not for long: a process stuck in the driver cannot die at once.
   ~DeviceProcess();
@@ -25,6 +28,8 @@ class DeviceProcess {
   DeviceProcess& operator=(const DeviceProcess&) = delete;
 
   int socket() const { return socket_.get(); }
+  // Where it is told which sandboxes to serve (protocol/memory_message.h).
+  int memory_socket() const { return memory_socket_.get(); }
   // Becomes readable when the process has ended.
   int exit_fd() const { return pidfd_.get(); }
   pid_t id() const { return id_; }
@@ -33,12 +38,16 @@ class DeviceProcess {
   bool collect();
 
  private:
-  DeviceProcess(pid_t id, OwnedFd pidfd, OwnedFd socket)
-      : id_(id), pidfd_(std::move(pidfd)), socket_(std::move(socket)) {}
+  DeviceProcess(pid_t id, OwnedFd pidfd, OwnedFd socket, OwnedFd memory_socket)
+      : id_(id),
+        pidfd_(std::move(pidfd)),
+        socket_(std::move(socket)),
+        memory_socket_(std::move(memory_socket)) {}
 
   pid_t id_;
   OwnedFd pidfd_;
   OwnedFd socket_;
+  OwnedFd memory_socket_;
   bool collected_ = false;
 };
 

@@ -28,6 +28,12 @@ enum class MemoryMessageKind : uint16_t {
   kWantLease,      // bytes of host memory
   kLease,          // bytes, and a descriptor of a memfd of that size comes with the message
   kNoLease,        // the node's budget, or the sandbox's share of it, is used up
+
+  // From the worker to lambent-device; sequence is the sandbox's id.
+  kServeSandbox =
+      64,  // bytes: the most that it may lease, process: its device's index; a listening
+           // socket, at which its processes will call, comes with the message
+  kForgetSandbox,
 };
 
 enum class MemoryMode : uint32_t {
@@ -80,7 +86,9 @@ inline bool is_memory_message(const void* data, size_t size) {
   const bool known = (kind >= static_cast<uint16_t>(MemoryMessageKind::kHello) &&
                       kind <= static_cast<uint16_t>(MemoryMessageKind::kMoved)) ||
                      (kind >= static_cast<uint16_t>(MemoryMessageKind::kWantLink) &&
-                      kind <= static_cast<uint16_t>(MemoryMessageKind::kNoLease));
+                      kind <= static_cast<uint16_t>(MemoryMessageKind::kNoLease)) ||
+                     (kind >= static_cast<uint16_t>(MemoryMessageKind::kServeSandbox) &&
+                      kind <= static_cast<uint16_t>(MemoryMessageKind::kForgetSandbox));
   return known && message.magic == kMemoryProtocolMagic &&
          message.version == kMemoryProtocolVersion &&
          message.status <= static_cast<uint32_t>(MemoryMoveStatus::kFailed) &&

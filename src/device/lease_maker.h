@@ -1,0 +1,49 @@
+// LeaseMaker: makes host memory for leases on a thread of its own, for the kernel takes a quarter
+// of a second to zero a GiB. make() is called on the loop thread, its answer comes there too.
+#pragma once
+
+#include <condition_variable>
+#include <deque>
+#include <functional>
+#include <mutex>
+#include <thread>
+
+#include "base/fd.h"
+#include "base/result.h"
+#include "base/units.h"
+#include "loop/event_loop.h"
+
+namespace lambent::device {
+
+class LeaseMaker {
+ public:
+  using Answer = std::function<void(Result<OwnedFd>)>;
+
+  explicit LeaseMaker(loop::EventLoop& loop);
+  // Finishes the one under way; answers that were not given yet never come.
+  ~LeaseMaker();
+  LeaseMaker(const LeaseMaker&) = delete;
+  LeaseMaker& operator=(const LeaseMaker&) = delete;
+
+  // A file of `bytes`, all of its pages there, zeroed, and counted for this process.
+  // RESOURCE_EXHAUSTED if the host has no room.
+  void make(Bytes bytes, Answer answer);
+
+ private:
+  struct Order {
+    Bytes bytes;
+    Answer answer;
+  };
+  void serve();
+
+  loop::EventLoop& loop_;
+  std::mutex mutex_;  // guards orders_ and stopping_
+  std::condition_variable wake_;
+  std::deque<Order> orders_;
+  bool stopping_ = false;
+  // Answers under way when this goes find it empty.
+  std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);
+  std::thread thread_;
+};
+
+}  // namespace lambent::device

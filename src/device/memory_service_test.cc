@@ -1,0 +1,198 @@
+// The service over real sockets: turns, leases, and what a client that dies or misbehaves leaves.
+#include "device/memory_service.h"
+
+#include <gtest/gtest.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include <cstring>
+
+#include "base/packet.h"
+#include "base/testing.h"
+#include "device/lease_book.h"
+
+namespace lambent::device {
+namespace {
+
+using protocol::MemoryMessage;
+using protocol::MemoryMessageKind;
+
+struct Heard {
+  MemoryMessage message;
+  std::vector<OwnedFd> fds;
+};
+
+class Service : public testing::Test {
+ protected:
+  Service() {
+    int ends[2];
+    EXPECT_EQ(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, ends), 0);
+    control_ = OwnedFd(ends[0]);
+    service_ = std::make_unique<MemoryService>(
+        loop_, OwnedFd(ends[1]),
+        MemoryServiceOptions{.budget = Bytes::mib(8), .link = {.turns = 1}},
+        [this] { gone_ = true; });
+  }
+
+  void serve(uint64_t sandbox, Bytes most) {
+    auto listener = listen_packets(path_of(sandbox), 0600);
+    ASSERT_TRUE(listener.ok());
+    MemoryMessage message;
+    message.kind = MemoryMessageKind::kServeSandbox;
+    message.sequence = sandbox;
+    message.bytes = most.count;
+    const int fds[] = {listener->get()};
+    ASSERT_TRUE(send_packet(control_.get(), bytes_of(message), fds).ok());
+  }
+  OwnedFd call(uint64_t sandbox) {
+    OwnedFd fd(socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+    sockaddr_un address{};
+    address.sun_family = AF_UNIX;
+    strncpy(address.sun_path, path_of(sandbox).c_str(), sizeof(address.sun_path) - 1);
+    EXPECT_EQ(connect(fd.get(), reinterpret_cast<sockaddr*>(&address), sizeof(address)), 0);
+    return fd;
+  }
+  void say(const OwnedFd& fd, MemoryMessageKind kind, Bytes bytes = {}) {
+    MemoryMessage message;
+    message.kind = kind;
+    message.bytes = bytes.count;
+    ASSERT_TRUE(send_packet(fd.get(), bytes_of(message)).ok());
+  }
+  // What the client hears next; none if it is hung up on. Fails the test after ten seconds.
+  std::optional<Heard> hear(const OwnedFd& fd) {
+    const Instant end = clock_.now() + seconds(10);
+    while (clock_.now() < end) {
+      loop_.run_once(milliseconds(10));
+      char buffer[sizeof(MemoryMessage)];
+      auto packet = receive_packet(fd.get(), buffer);
+      if (!packet.ok()) return std::nullopt;
+      if (!packet->has_value()) continue;
+      Heard heard{{}, std::move((*packet)->fds)};
+      memcpy(&heard.message, buffer, sizeof(buffer));
+      return heard;
+    }
+    ADD_FAILURE() << "nothing was heard";
+    return std::nullopt;
+  }
+  bool hears_nothing(const OwnedFd& fd) {
+    for (int turn = 0; turn < 5; ++turn) loop_.run_once(milliseconds(1));
+    char buffer[sizeof(MemoryMessage)];
+    const auto packet = receive_packet(fd.get(), buffer);
+    return packet.ok() && !packet->has_value();
+  }
+  std::string path_of(uint64_t sandbox) { return folder_ / std::to_string(sandbox); }
+  static std::string_view bytes_of(const MemoryMessage& message) {
+    return {reinterpret_cast<const char*>(&message), sizeof(message)};
+  }
+
+  const TemporaryFolder folder_;
+  SystemClock clock_;
+  loop::EventLoop loop_{clock_};
+  OwnedFd control_;
+  bool gone_ = false;
+  std::unique_ptr<MemoryService> service_;
+};
+
+TEST_F(Service, LeasesAreZeroedFilesThatGoWithTheirClient) {
+  serve(1, Bytes::mib(8));
+  OwnedFd client = call(1);
+  say(client, MemoryMessageKind::kHello);
+  say(client, MemoryMessageKind::kWantLease, Bytes::mib(4));
+  auto lease = hear(client);
+  ASSERT_TRUE(lease);
+  EXPECT_EQ(lease->message.kind, MemoryMessageKind::kLease);
+  ASSERT_EQ(lease->fds.size(), 1u);
+  const int fd = lease->fds.front().get();
+  struct stat facts {};
+  ASSERT_EQ(fstat(fd, &facts), 0);
+  EXPECT_EQ(facts.st_size, 4 << 20);
+  EXPECT_GE(facts.st_blocks * 512, 4 << 20) << "its pages are there already";
+  client.reset();
+  for (int turn = 0; turn < 5; ++turn) loop_.run_once(milliseconds(1));
+  ASSERT_EQ(fstat(fd, &facts), 0);
+  EXPECT_EQ(facts.st_size, 0) << "whoever kept a descriptor has nothing any more";
+}
+
+TEST_F(Service, NeitherTheBudgetNorASandboxesShareIsExceeded) {
+  serve(1, Bytes::mib(6));
+  serve(2, Bytes::mib(8));
+  OwnedFd first = call(1);
+  OwnedFd second = call(2);
+  say(first, MemoryMessageKind::kWantLease, Bytes::mib(8));
+  EXPECT_EQ(hear(first)->message.kind, MemoryMessageKind::kNoLease) << "its own share is 6 MiB";
+  say(first, MemoryMessageKind::kWantLease, Bytes::mib(6));
+  EXPECT_EQ(hear(first)->message.kind, MemoryMessageKind::kLease);
+  say(second, MemoryMessageKind::kWantLease, Bytes::mib(4));
+  EXPECT_EQ(hear(second)->message.kind, MemoryMessageKind::kNoLease) << "2 MiB are left";
+  first.reset();
+  loop_.run_once(milliseconds(10));
+  say(second, MemoryMessageKind::kWantLease, Bytes::mib(8));
+  EXPECT_EQ(hear(second)->message.kind, MemoryMessageKind::kLease);
+}
+
+TEST_F(Service, AForgottenSandboxIsHungUpOnAndGivesBackItsLeases) {
+  serve(1, Bytes::mib(8));
+  serve(2, Bytes::mib(8));
+  OwnedFd first = call(1);
+  say(first, MemoryMessageKind::kWantLease, Bytes::mib(8));
+  EXPECT_EQ(hear(first)->message.kind, MemoryMessageKind::kLease);
+  MemoryMessage forget;
+  forget.kind = MemoryMessageKind::kForgetSandbox;
+  forget.sequence = 1;
+  ASSERT_TRUE(send_packet(control_.get(), bytes_of(forget)).ok());
+  EXPECT_FALSE(hear(first));
+  OwnedFd second = call(2);
+  say(second, MemoryMessageKind::kWantLease, Bytes::mib(8));
+  EXPECT_EQ(hear(second)->message.kind, MemoryMessageKind::kLease);
+}
+
+TEST_F(Service, TurnsGoRoundAndADeadClientsTurnIsFree) {
+  serve(1, Bytes(0));
+  serve(2, Bytes(0));
+  OwnedFd first = call(1);
+  OwnedFd second = call(2);
+  say(first, MemoryMessageKind::kWantLink, Bytes::mib(1));
+  EXPECT_EQ(hear(first)->message.kind, MemoryMessageKind::kGrantLink);
+  say(second, MemoryMessageKind::kWantLink, Bytes::mib(1));
+  EXPECT_TRUE(hears_nothing(second));
+  first.reset();
+  EXPECT_EQ(hear(second)->message.kind, MemoryMessageKind::kGrantLink);
+}
+
+TEST_F(Service, WhoDoesNotKeepToTheProtocolIsHungUpOn) {
+  serve(1, Bytes::mib(8));
+  OwnedFd odd = call(1);
+  say(odd, MemoryMessageKind::kWantLease, Bytes(3));
+  EXPECT_FALSE(hear(odd));
+  OwnedFd mad = call(1);
+  ASSERT_TRUE(send_packet(mad.get(), "GET / HTTP/1.1").ok());
+  EXPECT_FALSE(hear(mad));
+  OwnedFd usurper = call(1);
+  say(usurper, MemoryMessageKind::kForgetSandbox);
+  EXPECT_FALSE(hear(usurper)) << "only the worker may say this";
+  OwnedFd sound = call(1);
+  say(sound, MemoryMessageKind::kWantLink, Bytes(1));
+  EXPECT_EQ(hear(sound)->message.kind, MemoryMessageKind::kGrantLink);
+}
+
+TEST_F(Service, SaysWhenTheWorkerHungUp) {
+  control_.reset();
+  for (int turn = 0; turn < 5 && !gone_; ++turn) loop_.run_once(milliseconds(10));
+  EXPECT_TRUE(gone_);
+}
+
+TEST(LeaseBook, NumbersThatWouldWrapAreRefused) {
+  LeaseBook book(Bytes(100));
+  book.add_sandbox(1, Bytes(~uint64_t{0}));
+  EXPECT_TRUE(book.lease(1, Bytes(60)));
+  EXPECT_FALSE(book.lease(1, Bytes(~uint64_t{0} - 10)));
+  EXPECT_FALSE(book.lease(2, Bytes(1))) << "nobody knows this sandbox";
+  book.give_back(1, Bytes(60));
+  EXPECT_EQ(book.leased(), Bytes(0));
+}
+
+}  // namespace
+}  // namespace lambent::device
