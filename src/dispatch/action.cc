@@ -20,8 +20,14 @@ std::string_view name_of(StopReason reason) {
       return "drained";
     case StopReason::kDeviceLost:
       return "device_lost";
+    case StopReason::kMoveFailed:
+      return "move_failed";
   }
   return "evicted";
+}
+
+std::string_view name_of(MoveDepth depth) {
+  return depth == MoveDepth::kContext ? "context" : "memory";
 }
 
 }  // namespace lambent::dispatch

@@ -40,6 +40,7 @@ enum class StopReason {
   kInitTimedOut,  // it did not ask for work in time
   kDrained,       // the worker stops
   kDeviceLost,    // its device was lost, and with it all that the sandbox had there
+  kMoveFailed,    // its memory could not be moved as it had to be
 };
 std::string_view name_of(StopReason reason);
 
@@ -48,6 +49,22 @@ std::string_view name_of(StopReason reason);
 struct StopSandbox {
   SandboxId sandbox;
   StopReason reason = StopReason::kEvicted;
+};
+
+// Move the device memory of a sandbox back onto its device, or off it to the host; each answered by
+// one MemoryMoved, unless SandboxExited comes first. A sandbox that runs meanwhile waits at its
+// first use of the device until its memory is there.
+struct MoveMemoryIn {
+  SandboxId sandbox;
+};
+enum class MoveDepth {
+  kMemory,   // its allocations; what cannot be moved stays, its context for one
+  kContext,  // and then all that is left
+};
+std::string_view name_of(MoveDepth depth);
+struct MoveMemoryOut {
+  SandboxId sandbox;
+  MoveDepth depth = MoveDepth::kMemory;
 };
 
 // The one outcome of an invocation. For kSucceeded and a handler's own error the worker adds the
@@ -69,6 +86,7 @@ struct WakeAt {
   Instant instant;
 };
 
-using Action = std::variant<StartSandbox, StartInvocation, StopSandbox, CompleteInvocation, WakeAt>;
+using Action = std::variant<StartSandbox, StartInvocation, StopSandbox, CompleteInvocation, WakeAt,
+                            MoveMemoryIn, MoveMemoryOut>;
 
 }  // namespace lambent::dispatch

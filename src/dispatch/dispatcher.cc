@@ -385,6 +385,9 @@ void Dispatcher::on(const DrainStarted&) {
   }
 }
 
+// Nothing asks for a move yet.
+void Dispatcher::on(const MemoryMoved&) { ++counters_.ignored_events; }
+
 void Dispatcher::arm_timer() {
   Instant earliest = kNever;
   for (const auto* deadlines : {&invocation_deadlines_, &gpu_->deadlines, &host_->deadlines}) {

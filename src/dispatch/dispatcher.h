@@ -24,7 +24,7 @@ namespace lambent::dispatch {
 
 // Raised whenever what `Dispatcher::archive` writes changes, or what the log hash makes of events
 // and actions: a journal is replayed by programs with the same number alone.
-constexpr uint32_t kStateVersion = 1;
+constexpr uint32_t kStateVersion = 2;
 
 // What happened since the start.
 struct Counters {
@@ -106,6 +106,7 @@ class Dispatcher {
   void on(const DeviceReading& event);
   void on(const TimerFired& event);
   void on(const DrainStarted& event);
+  void on(const MemoryMoved& event);
 
   // Dispatching.
   void decide(Lane& lane);

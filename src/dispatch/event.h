@@ -3,6 +3,7 @@
 #pragma once
 
 #include <string>
+#include <string_view>
 #include <variant>
 
 #include "base/ids.h"
@@ -80,6 +81,19 @@ struct DeviceReading {
   bool lost = false;    // it fell off the bus: what its sandboxes had on it is gone for good
 };
 
+// The answer to MoveMemoryIn and MoveMemoryOut, one to each and none without: how the move ended. A
+// sandbox is asked for its next move only after the answer to the one before.
+enum class MoveDirection { kIn, kOut };
+std::string_view name_of(MoveDirection direction);
+struct MemoryMoved {
+  SandboxId sandbox;
+  MoveDirection direction = MoveDirection::kIn;
+  bool done = true;  // false: the memory stayed where it was
+  Bytes moved;
+  Bytes left;  // what stayed on the device after a move out, the context included
+  Duration duration{};
+};
+
 // The instant asked for by WakeAt has come.
 struct TimerFired {};
 
@@ -88,6 +102,6 @@ struct DrainStarted {};
 
 using Event = std::variant<FunctionRegistered, FunctionRemoved, InvocationSubmitted,
                            InvocationCancelled, SandboxReady, SandboxExited, InvocationFinished,
-                           DeviceReading, TimerFired, DrainStarted>;
+                           DeviceReading, TimerFired, DrainStarted, MemoryMoved>;
 
 }  // namespace lambent::dispatch

@@ -13,7 +13,15 @@ template <typename... Cases>
 Overloaded(Cases...) -> Overloaded<Cases...>;
 
 // What tells the kinds apart; events have their index.
-enum Kind : uint64_t { kStartSandbox = 64, kStartInvocation, kStopSandbox, kComplete, kWakeAt };
+enum Kind : uint64_t {
+  kStartSandbox = 64,
+  kStartInvocation,
+  kStopSandbox,
+  kComplete,
+  kWakeAt,
+  kMoveMemoryIn,
+  kMoveMemoryOut,
+};
 
 }  // namespace
 
@@ -48,6 +56,10 @@ void LogHash::add(const Event& event, Instant now) {
           },
           [&](const TimerFired&) { mix(kind, at); },
           [&](const DrainStarted&) { mix(kind, at); },
+          [&](const MemoryMoved& e) {
+            mix(kind, at, e.sandbox.value, e.direction, e.done, e.moved.count, e.left.count,
+                e.duration.count());
+          },
       },
       event);
 }
@@ -71,5 +83,9 @@ void LogHash::add(const CompleteInvocation& a) {
 }
 
 void LogHash::add(const WakeAt& a) { mix(kWakeAt, a.instant.time_since_epoch().count()); }
+
+void LogHash::add(const MoveMemoryIn& a) { mix(kMoveMemoryIn, a.sandbox.value); }
+
+void LogHash::add(const MoveMemoryOut& a) { mix(kMoveMemoryOut, a.sandbox.value, a.depth); }
 
 }  // namespace lambent::dispatch

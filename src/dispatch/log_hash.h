@@ -20,6 +20,8 @@ class LogHash {
   void add(const StopSandbox& action);
   void add(const CompleteInvocation& action);
   void add(const WakeAt& action);
+  void add(const MoveMemoryIn& action);
+  void add(const MoveMemoryOut& action);
   void archive(StateArchive& archive) { archive.field(state_); }
 
  private:

@@ -46,7 +46,9 @@ std::vector<Event> one_of_each() {
           InvocationFinished{{3, 4}, milliseconds(17), true, Bytes::mib(900)},
           DeviceReading{DeviceId{2}, 0.75, Bytes::gib(3), false, true},
           TimerFired{},
-          DrainStarted{}};
+          DrainStarted{},
+          MemoryMoved{SandboxId{5}, MoveDirection::kOut, false, Bytes::gib(3), Bytes::mib(500),
+                      milliseconds(70)}};
 }
 
 uint64_t hash_of(const Event& event) {

@@ -27,11 +27,13 @@ enum class Kind : uint8_t {
   kDeviceReading,
   kTimerFired,
   kDrainStarted,
+  kMemoryMoved,
 };
-static_assert(std::variant_size_v<Event> == 10, "a new event needs a kind here, at the end");
+static_assert(std::variant_size_v<Event> == 11, "a new event needs a kind here, at the end");
 
 constexpr uint8_t kFlag = 0x10;
 constexpr uint8_t kLost = 0x20;  // of a device
+constexpr uint8_t kOut = 0x20;   // of a move
 
 // Writes at a place that has room.
 struct Pen {
@@ -99,6 +101,12 @@ struct Pen {
   }
   void put(const TimerFired&) {}
   void put(const DrainStarted&) {}
+  void put(const MemoryMoved& e) {
+    number(e.sandbox.value);
+    number(e.moved.count);
+    number(e.left.count);
+    duration(e.duration);
+  }
 };
 
 uint8_t flags_of(const Event& event) {
@@ -113,6 +121,10 @@ uint8_t flags_of(const Event& event) {
     case Kind::kDeviceReading: {
       const auto& reading = *std::get_if<DeviceReading>(&event);
       return flag(reading.healthy, kFlag) | flag(reading.lost, kLost);
+    }
+    case Kind::kMemoryMoved: {
+      const auto& moved = *std::get_if<MemoryMoved>(&event);
+      return flag(moved.done, kFlag) | flag(moved.direction == MoveDirection::kOut, kOut);
     }
     default:
       return 0;
@@ -195,6 +207,12 @@ struct Glass {
   }
   void take(TimerFired&) {}
   void take(DrainStarted&) {}
+  void take(MemoryMoved& e) {
+    id(e.sandbox);
+    number(e.moved.count);
+    number(e.left.count);
+    duration(e.duration);
+  }
 };
 
 void Glass::take(FunctionRegistered& e) {
@@ -235,6 +253,10 @@ void set_flags(Event& event, uint8_t head) {
   if (auto* e = std::get_if<DeviceReading>(&event)) {
     e->healthy = flag;
     e->lost = (head & kLost) != 0;
+  }
+  if (auto* e = std::get_if<MemoryMoved>(&event)) {
+    e->done = flag;
+    e->direction = (head & kOut) != 0 ? MoveDirection::kOut : MoveDirection::kIn;
   }
 }
 

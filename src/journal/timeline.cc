@@ -101,7 +101,18 @@ void Timeline::add(const Event& event, Instant now, const std::vector<Action>& a
     }
   }
   if (const auto* exited = std::get_if<SandboxExited>(&event)) leave(exited->sandbox, name_of);
+  if (const auto* moved = std::get_if<MemoryMoved>(&event)) {
+    memory_moment(moved->sandbox, std::string("memory moved ") +
+                                      std::string(dispatch::name_of(moved->direction)) +
+                                      (moved->done ? "" : ": failed"));
+  }
   for (const Action& action : actions) {
+    if (const auto* one = std::get_if<MoveMemoryIn>(&action)) {
+      memory_moment(one->sandbox, "memory moves in");
+    }
+    if (const auto* one = std::get_if<MoveMemoryOut>(&action)) {
+      memory_moment(one->sandbox, "memory moves out");
+    }
     if (const auto* one = std::get_if<StartSandbox>(&action)) start(*one, dispatcher, name_of);
     if (const auto* one = std::get_if<StartInvocation>(&action)) run(*one);
     if (const auto* one = std::get_if<CompleteInvocation>(&action)) complete(*one, name_of);
@@ -114,6 +125,13 @@ void Timeline::add(const Event& event, Instant now, const std::vector<Action>& a
     }
   }
   counters(dispatcher);
+}
+
+void Timeline::memory_moment(SandboxId sandbox, std::string_view what) {
+  const auto place = places_.find(sandbox);
+  if (place == places_.end()) return;
+  put("i", now_, place->second.device, place->second.row,
+      "\"s\":\"t\",\"cat\":\"memory\",\"name\":" + quoted(what));
 }
 
 void Timeline::start(const StartSandbox& action, const Dispatcher&, const NameOf&) {

@@ -49,6 +49,7 @@ class Timeline {
              const NameOf& name_of);
   void run(const dispatch::StartInvocation& action);
   void complete(const dispatch::CompleteInvocation& action, const NameOf& name_of);
+  void memory_moment(SandboxId sandbox, std::string_view what);
   void leave(SandboxId sandbox, const NameOf& name_of);
   Place& place_of(SandboxId sandbox, DeviceId device);
   void close_span(Place& place, std::string_view how, const NameOf& name_of);

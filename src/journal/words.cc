@@ -49,6 +49,14 @@ struct EventWords {
   }
   std::string operator()(const TimerFired&) const { return "timer fired"; }
   std::string operator()(const DrainStarted&) const { return "drain started"; }
+  std::string operator()(const MemoryMoved& e) const {
+    const std::string whose = "memory of " + sandbox_in_words(e.sandbox);
+    const std::string way(name_of(e.direction));
+    if (!e.done) return whose + " could not be moved " + way;
+    return whose + " moved " + way + ", " + to_string(e.moved) + " in " +
+           duration_in_words(e.duration) +
+           (e.left.count > 0 ? ", " + to_string(e.left) + " stay" : "");
+  }
 };
 
 struct ActionWords {
@@ -69,6 +77,13 @@ struct ActionWords {
     return "complete invocation " + to_string(a.invocation) + ", " +
            std::string(name_of(a.outcome)) +
            (a.error ? " (" + std::string(name_of(a.error->code)) + ")" : "");
+  }
+  std::string operator()(const MoveMemoryIn& a) const {
+    return "move memory of " + sandbox_in_words(a.sandbox) + " in";
+  }
+  std::string operator()(const MoveMemoryOut& a) const {
+    return "move memory of " + sandbox_in_words(a.sandbox) + " out" +
+           (a.depth == MoveDepth::kContext ? ", context and all" : "");
   }
   std::string operator()(const WakeAt& a) const {
     char text[64];

@@ -48,6 +48,11 @@ struct EventWords {
   }
   std::string operator()(const dispatch::TimerFired&) const { return "timer"; }
   std::string operator()(const dispatch::DrainStarted&) const { return "drain"; }
+  std::string operator()(const dispatch::MemoryMoved& e) const {
+    return words("memory of sandbox %llu %s %s, %s stay", number(e.sandbox),
+                 e.done ? "moved" : "could not be moved", std::string(name_of(e.direction)).c_str(),
+                 to_string(e.left).c_str());
+  }
 };
 
 struct ActionWords {
@@ -67,6 +72,13 @@ struct ActionWords {
     return words("invocation %llu %s %s %s", number(a.invocation),
                  std::string(name_of(a.outcome)).c_str(), a.error_type.c_str(),
                  a.error ? a.error->message.c_str() : "");
+  }
+  std::string operator()(const dispatch::MoveMemoryIn& a) const {
+    return words("move memory of sandbox %llu in", number(a.sandbox));
+  }
+  std::string operator()(const dispatch::MoveMemoryOut& a) const {
+    return words("move memory of sandbox %llu out, %s", number(a.sandbox),
+                 std::string(name_of(a.depth)).c_str());
   }
   std::string operator()(const dispatch::WakeAt& a) const {
     return words("wake at %.6f", to_seconds(a.instant.time_since_epoch()));

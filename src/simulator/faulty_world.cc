@@ -253,6 +253,13 @@ class World {
     if (wake_ != kNever && occurs(Fault::kLateTimer)) wake_ += up_to(random_, seconds(5));
   }
 
+  void perform(const dispatch::MoveMemoryIn& action) {
+    report(dispatch::MemoryMoved{action.sandbox, dispatch::MoveDirection::kIn, false});
+  }
+  void perform(const dispatch::MoveMemoryOut& action) {
+    report(dispatch::MemoryMoved{action.sandbox, dispatch::MoveDirection::kOut, false});
+  }
+
   // ---- Sandboxes
 
   void die(SandboxId id, const std::string& error_type, bool undelivered) {

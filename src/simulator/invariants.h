@@ -123,12 +123,15 @@ class Invariants {
   void see(const dispatch::DeviceReading& event);
   void see(const dispatch::TimerFired&);
   void see(const dispatch::DrainStarted&) { draining_ = true; }
+  void see(const dispatch::MemoryMoved&) {}
   // What dispatch wants.
   void see(const dispatch::StartSandbox& action);
   void see(const dispatch::StartInvocation& action);
   void see(const dispatch::StopSandbox& action);
   void see(const dispatch::CompleteInvocation& action);
   void see(const dispatch::WakeAt& action);
+  void see(const dispatch::MoveMemoryIn&) {}
+  void see(const dispatch::MoveMemoryOut&) {}
   void settle();
   void check_limits();
   void check_queues(const dispatch::Event& event);

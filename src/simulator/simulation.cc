@@ -184,6 +184,14 @@ void Simulation::perform(const dispatch::StopSandbox& action) {
   after(options_.device.stop_time, dispatch::SandboxExited{action.sandbox, {}, ""});
 }
 
+void Simulation::perform(const dispatch::MoveMemoryIn& action) {
+  after(Duration(0), dispatch::MemoryMoved{action.sandbox, dispatch::MoveDirection::kIn, false});
+}
+
+void Simulation::perform(const dispatch::MoveMemoryOut& action) {
+  after(Duration(0), dispatch::MemoryMoved{action.sandbox, dispatch::MoveDirection::kOut, false});
+}
+
 void Simulation::perform(dispatch::CompleteInvocation& action) {
   const Instant* found = submitted_.find(action.invocation.low);
   CHECK(found != nullptr, "an invocation has exactly one outcome");

@@ -88,6 +88,8 @@ class Simulation {
   void perform(const dispatch::StopSandbox& action);
   void perform(dispatch::CompleteInvocation& action);  // which is used up
   void perform(const dispatch::WakeAt& action) { wake_ = action.instant; }
+  void perform(const dispatch::MoveMemoryIn& action);
+  void perform(const dispatch::MoveMemoryOut& action);
   void finish_on(uint32_t device);
   void take_due();
   void submit(const Arrival& arrival);

@@ -121,6 +121,8 @@ class Worker final : public InvocationService {
   void perform(const dispatch::StopSandbox& action);
   void perform(const dispatch::CompleteInvocation& action) { complete(action); }
   void perform(const dispatch::WakeAt& action);
+  void perform(const dispatch::MoveMemoryIn& action);
+  void perform(const dispatch::MoveMemoryOut& action);
   SandboxHost::Events host_events();
   void sandbox_answered(SandboxId sandbox, HandlerAnswer answer);
   void sandbox_ended(SandboxEnd end);

@@ -102,6 +102,16 @@ void Worker::perform(const dispatch::WakeAt& action) {
   wake_timer_ = loop_.call_at(action.instant, [this] { handle(dispatch::TimerFired{}); });
 }
 
+// Sandboxes cannot be asked to move their memory yet, and the memory rule that a worker has asks
+// for none of this: should it be asked all the same, everything stays where it is.
+void Worker::perform(const dispatch::MoveMemoryIn& action) {
+  handle(dispatch::MemoryMoved{action.sandbox, dispatch::MoveDirection::kIn, false});
+}
+
+void Worker::perform(const dispatch::MoveMemoryOut& action) {
+  handle(dispatch::MemoryMoved{action.sandbox, dispatch::MoveDirection::kOut, false});
+}
+
 SandboxHost::Events Worker::host_events() {
   SandboxHost::Events events;
   events.on_ready = [this](SandboxId sandbox, Duration sandbox_time, Duration init_time) {

@@ -34,6 +34,8 @@ void Stage::play(Words& words) {
   } else if (verb == "platform-failure") {
     give(dispatch::SandboxExited{
         sandbox(), {ErrorCode::kInternal, "no more processes"}, "Sandbox.Failure"});
+  } else if (verb == "moved") {
+    play_moved(words);
   } else if (verb == "cancel") {
     give(dispatch::InvocationCancelled{invocation(words.take_any())});
   } else if (verb == "timer") {
@@ -59,6 +61,20 @@ void Stage::play(Words& words) {
     throw Failure("'" + verb + "' is no event");
   }
   if (!words.done()) throw Failure("'" + words.take_any() + "' has no meaning here");
+}
+
+// moved S in|out|nowhere-in|nowhere-out [left 500MiB]
+void Stage::play_moved(Words& words) {
+  dispatch::MemoryMoved moved{.sandbox = SandboxId{words.count()}, .duration = seconds(1)};
+  const std::string way = words.take_any();
+  if (way != "in" && way != "out" && way != "nowhere-in" && way != "nowhere-out") {
+    throw Failure("memory is moved in, out, nowhere-in or nowhere-out");
+  }
+  moved.done = way == "in" || way == "out";
+  moved.direction = way == "out" || way == "nowhere-out" ? dispatch::MoveDirection::kOut
+                                                         : dispatch::MoveDirection::kIn;
+  if (words.take("left")) moved.left = words.bytes();
+  give(moved);
 }
 
 // submit F [xN] [async] as NAME
@@ -192,6 +208,13 @@ std::string Stage::describe(const Action& action) const {
     }
     if (a->error) text += " saying " + a->error->message;
     return text;
+  }
+  if (const auto* a = std::get_if<dispatch::MoveMemoryIn>(&action)) {
+    return "move memory of sandbox " + std::to_string(a->sandbox.value) + " in";
+  }
+  if (const auto* a = std::get_if<dispatch::MoveMemoryOut>(&action)) {
+    return "move memory of sandbox " + std::to_string(a->sandbox.value) + " out" +
+           (a->depth == dispatch::MoveDepth::kContext ? " with-context" : "");
   }
   return "wake";
 }

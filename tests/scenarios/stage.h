@@ -27,6 +27,7 @@ class Stage {
 
  private:
   void play_submit(Words& words);
+  void play_moved(Words& words);
   void give(const dispatch::Event& event);
   bool expect_state(Words& words);
   void expect_action(Words& words);
