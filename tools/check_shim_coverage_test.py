@@ -3,8 +3,9 @@ import unittest
 
 from check_shim_coverage import problems_of
 
-SYMBOLS = "cuInit\ncuMemAlloc_v2\ncuMemcpy\n"
-GOOD = "cuMemAlloc_v2 hooked counted\n"
+SYMBOLS = "cuInit\ncuMemAlloc_v2\ncuMemcpy\ncuTexRefSetFlags\n"
+GOOD = "cuMemAlloc_v2 hooked counted\ncuMemcpy gated copies\ncuInit forwarded nothing\ncuTexRef* forwarded nothing\n"
+GATED = "cuMemcpy: Address, Address, size_t\n"
 
 
 class CoverageCheck(unittest.TestCase):
@@ -15,13 +16,30 @@ class CoverageCheck(unittest.TestCase):
         for name in ("cuMemAllocSomewhere", "cuMemoryArrayCreate_v9", "cuCreateMem", "cuMemGetInfo_v3"):
             self.assertEqual(len(problems_of(SYMBOLS + name, GOOD)), 1, name)
 
+    def test_fails_on_anything_that_could_touch_memory_unless_its_full_name_is_written_down(self):
+        for name in ("cuLaunchKernel_v9", "cuMemcpyToMoon", "cuMemsetD64", "cuGraphLaunch_v2", "cuGraphAddMoreNode",
+                     "cuIpcOpenMemHandle_v3", "cuMemHostRegister_v3", "cuArrayCreate_v3", "cuMemGetInfo_v3",
+                     "cuStreamWriteValue128", "cuMemPrefetchAsync_v3", "cuModuleLoadSlowly", "cuCtxCreate_v5",
+                     "cuExternalMemoryGetMore", "cuPointerGetMore", "cuMemPoolGrow"):
+            self.assertEqual(len(problems_of(SYMBOLS + name, GOOD + "cu* forwarded all the rest\n")), 1, name)
+
+    def test_a_pattern_takes_what_is_harmless_and_nothing_but_forwards(self):
+        self.assertEqual(len(problems_of(SYMBOLS + "cuTexRefSetMood", GOOD)), 0)
+        self.assertEqual(len(problems_of(SYMBOLS + "cuMoodGet", GOOD)), 1)
+        self.assertEqual(len(problems_of(SYMBOLS, GOOD + "cuTexRefS* gated waits\n")), 1)
+
+    def test_fails_if_the_two_tables_disagree_about_the_gate(self):
+        self.assertEqual(problems_of(SYMBOLS, GOOD, None, GATED), [])
+        self.assertEqual(len(problems_of(SYMBOLS, GOOD, None, "")), 1)
+        self.assertEqual(len(problems_of(SYMBOLS, GOOD, None, GATED + "cuInit: unsigned\n")), 1)
+
     def test_fails_on_a_row_without_reason_or_symbol_and_on_one_given_twice(self):
-        self.assertEqual(len(problems_of(SYMBOLS, "cuMemAlloc_v2 hooked\n")), 1)
+        self.assertEqual(len(problems_of(SYMBOLS, GOOD.replace(" counted", ""))), 1)
         self.assertEqual(len(problems_of(SYMBOLS, GOOD + "cuMemGone hooked it went\n")), 1)
-        self.assertEqual(len(problems_of(SYMBOLS, GOOD + GOOD)), 2)
+        self.assertEqual(len(problems_of(SYMBOLS, GOOD + "cuInit forwarded nothing\n")), 2)
 
     def test_fails_on_exports_that_are_missing_or_too_many(self):
-        names = {"cuInit", "cuMemAlloc_v2", "cuMemcpy"}
+        names = set(SYMBOLS.split())
         self.assertEqual(problems_of(SYMBOLS, GOOD, names | {"dlopen"}), [])
         self.assertEqual(len(problems_of(SYMBOLS, GOOD, names - {"cuInit"})), 1)
         self.assertEqual(len(problems_of(SYMBOLS, GOOD, names | {"helper"})), 1)

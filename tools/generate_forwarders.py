@@ -3,10 +3,10 @@
 
 usage: generate_forwarders.py SYMBOLS COVERAGE OUT.S OUT.h OUT.inc
 
-SYMBOLS lists the exported names, one a line. COVERAGE says in lines "NAME hooked|forwarded REASON"
-which of them the library implements itself; all others become `jmp *slot`, the slot leading first to a
-resolver and, from the second call on, straight to the real function. OUT.h numbers the slots;
-OUT.inc has one line HOOK(NAME) for each hooked one.
+SYMBOLS lists the exported names, one a line. COVERAGE says in lines "NAME hooked|gated|forwarded REASON" which of them
+the library implements itself (hooked or gated); all others become `jmp *slot`, the slot leading first to a resolver and,
+from the second call on, straight to the real function. OUT.h numbers the slots; OUT.inc has one line HOOK(NAME) for
+each that the library implements.
 """
 import sys
 
@@ -24,7 +24,7 @@ def words_of(path):
 
 
 def hooked_names(coverage_rows):
-    return {row[0] for row in coverage_rows if len(row) > 1 and row[1] == "hooked"}
+    return {row[0] for row in coverage_rows if len(row) > 1 and row[1] in ("hooked", "gated")}
 
 
 RESOLVER = f"""

@@ -7,6 +7,7 @@
 #include <stdint.h>
 
 #include "shim/accounting.h"
+#include "shim/passed_types.h"
 #include "shim/real_library.h"
 
 #define SHIM_EXPORT extern "C" [[gnu::visibility("default")]]
@@ -16,12 +17,6 @@
   ::lambent::shim::real<::lambent::shim::Status (*)(__VA_ARGS__)>(kSlot_##name)
 
 namespace lambent::shim {
-
-using Status = int;                         // CUresult
-using Address = unsigned long long;         // CUdeviceptr
-using Handle = void*;                       // contexts, streams, arrays, pools
-using PhysicalHandle = unsigned long long;  // CUmemGenericAllocationHandle
-using Device = int;
 
 constexpr Status kSuccess = 0;
 constexpr Status kOutOfMemory = 2;

@@ -1,6 +1,7 @@
 // Contexts that go, and take their memory with them.
 #include "driver_slots.h"
 #include "shim/abi.h"
+#include "shim/gate.h"
 
 using namespace lambent::shim;
 
@@ -28,6 +29,7 @@ bool is_active(Device device) {
 }
 
 Status destroy_context(Handle context, unsigned slot) {
+  const Passage passage;
   InsideHook inside;
   const Status status = real<Status (*)(Handle)>(slot)(context);
   Accounting* accounting = inside.accounting();
@@ -37,6 +39,7 @@ Status destroy_context(Handle context, unsigned slot) {
 
 // A reset always ends what the context held; a release only if it was the last.
 Status end_primary_context(Device device, unsigned slot, bool is_reset) {
+  const Passage passage;
   InsideHook inside;
   Accounting* accounting = inside.accounting();
   const Handle context = accounting == nullptr ? nullptr : active_primary_context(device);
