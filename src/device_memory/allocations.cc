@@ -35,10 +35,9 @@ bool Allocations::place_small(Allocation* allocation) {
   return false;
 }
 
-bool Allocations::place_whole(const Allocation& allocation) {
-  Allocation placed = allocation;
-  placed.number = ++last_number_;
-  return allocations_.insert(placed);
+bool Allocations::place_whole(Allocation* allocation) {
+  allocation->number = ++last_number_;
+  return allocations_.insert(*allocation);
 }
 
 Allocation* Allocations::containing(uint64_t address) {
@@ -66,16 +65,43 @@ bool Allocations::remove(Allocation* allocation, Block* gone) {
 }
 
 bool Allocations::remove_block_of(const Owner& owner, Block* gone) {
-  for (Block& block : blocks_) {
+  for (const Block& block : blocks_) {
     if (!(block.owner == owner)) continue;
-    for (size_t i = allocations_.size(); i-- > 0;) {
-      Allocation* allocation = allocations_.begin() + i;
-      if (allocation->base - block.base < block.bytes) allocations_.remove(allocation);
-    }
+    remove_block_at(block.base, gone);
+    return true;
+  }
+  return false;
+}
+
+bool Allocations::remove_empty_block(Block* gone) {
+  for (Block& block : blocks_) {
+    if (block.pieces == nullptr || !block.pieces->is_empty()) continue;
     take_out(&block, gone);
     return true;
   }
   return false;
+}
+
+void Allocations::remove_block_at(uint64_t base, Block* gone) {
+  Block* block = blocks_.at(base);
+  if (block == nullptr) return;
+  for (size_t i = allocations_.size(); i-- > 0;) {
+    Allocation* allocation = allocations_.begin() + i;
+    if (allocation->base - base < block->bytes) allocations_.remove(allocation);
+  }
+  take_out(block, gone);
+}
+
+bool Allocations::revive(Allocation* allocation) {
+  Allocation* leaving = allocations_.at(allocation->base);
+  Block* block = blocks_.containing(allocation->base);
+  if (leaving == nullptr || block == nullptr || !leaving->is_leaving) return false;
+  allocation->number = ++last_number_;
+  *leaving = *allocation;
+  if (block->pieces == nullptr) {
+    block->used_bytes = (allocation->bytes + kPieceBytes - 1) / kPieceBytes * kPieceBytes;
+  }
+  return true;
 }
 
 bool Allocations::has_other_divisible(const Block& block) {

@@ -54,8 +54,8 @@ class Allocations {
   bool add_block(const Block& block, bool divisible);
   // Places `allocation` in a divisible block of its owner and sets its base. False: none has room.
   bool place_small(Allocation* allocation);
-  // Enters an allocation that fills the block at its base.
-  bool place_whole(const Allocation& allocation);
+  // Enters an allocation that has the block at its base to itself.
+  bool place_whole(Allocation* allocation);
 
   // The allocation that the address lies in, or begins at; null if there is none, or it is leaving.
   Allocation* containing(uint64_t address);
@@ -68,6 +68,14 @@ class Allocations {
   bool remove(Allocation* allocation, Block* gone);
   // Takes out some block of the owner, with all that lies in it; false if there is none.
   bool remove_block_of(const Owner& owner, Block* gone);
+  // Takes out some block in which nothing lies; false if there is none.
+  bool remove_empty_block(Block* gone);
+  // Takes out the block that begins there, with all that lies in it.
+  void remove_block_at(uint64_t base, Block* gone);
+
+  // Makes what is leaving at allocation->base this allocation, with a number of its own; it takes
+  // as much room as the old one. False if nothing leaves there.
+  bool revive(Allocation* allocation);
 
   AddressTable<Block>& blocks() { return blocks_; }
   AddressTable<Allocation>& all() { return allocations_; }

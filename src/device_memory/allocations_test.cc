@@ -66,12 +66,28 @@ TEST(Allocations, AWholeBlockGoesWithItsAllocation) {
   ASSERT_TRUE(all.add_block(block_at(kBase, 4 * kPieceBlockBytes), false));
   Allocation large = wanted(3 * kPieceBlockBytes);
   large.base = kBase;
-  ASSERT_TRUE(all.place_whole(large));
+  ASSERT_TRUE(all.place_whole(&large));
   Block gone;
   ASSERT_TRUE(all.remove(all.at(kBase), &gone));
   EXPECT_EQ(gone.base, kBase);
   EXPECT_EQ(all.blocks().size(), 0u);
   EXPECT_EQ(all.all().size(), 0u);
+}
+
+TEST(Allocations, WhatIsLeavingCanBecomeAnotherAllocationInItsPlace) {
+  Allocations all;
+  ASSERT_TRUE(all.add_block(block_at(kBase, 4 * kPieceBlockBytes), false));
+  Allocation large = wanted(3 * kPieceBlockBytes + 1);
+  large.base = kBase;
+  ASSERT_TRUE(all.place_whole(&large));
+  Allocation next = wanted(3 * kPieceBlockBytes + 1000);
+  next.base = kBase;
+  EXPECT_FALSE(all.revive(&next)) << "it is not leaving";
+  all.at(kBase)->is_leaving = true;
+  ASSERT_TRUE(all.revive(&next));
+  EXPECT_EQ(all.at(kBase)->bytes, 3 * kPieceBlockBytes + 1000);
+  EXPECT_NE(all.at(kBase)->number, large.number);
+  EXPECT_EQ(all.blocks().at(kBase)->used_bytes, 3 * kPieceBlockBytes + 1024);
 }
 
 TEST(Allocations, OneEmptyBlockForSmallOnesStays) {
@@ -88,6 +104,8 @@ TEST(Allocations, OneEmptyBlockForSmallOnesStays) {
   EXPECT_EQ(gone.base, kBase);
   EXPECT_FALSE(all.remove(all.at(second.base), &gone));
   EXPECT_EQ(all.blocks().size(), 1u);
+  EXPECT_TRUE(all.remove_empty_block(&gone)) << "until it is asked for";
+  EXPECT_FALSE(all.remove_empty_block(&gone));
 }
 
 TEST(Allocations, AnOwnerGoesWithAllThatItHas) {

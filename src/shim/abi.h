@@ -7,6 +7,7 @@
 #include <stdint.h>
 
 #include "shim/accounting.h"
+#include "shim/gate.h"
 #include "shim/passed_types.h"
 #include "shim/real_library.h"
 
@@ -19,7 +20,9 @@
 namespace lambent::shim {
 
 constexpr Status kSuccess = 0;
+constexpr Status kInvalidValue = 1;
 constexpr Status kOutOfMemory = 2;
+constexpr Status kNotSupported = 801;
 
 // True inside a call that a hook made to the driver: what the driver then calls by itself is its
 // own business and counted by nobody twice.
@@ -30,6 +33,8 @@ class InsideHook {
   InsideHook(const InsideHook&) = delete;
   InsideHook& operator=(const InsideHook&) = delete;
   bool outermost() const { return outermost_; }
+  // Whether the calling thread is in a call that a driver makes by itself.
+  static bool is_nested() { return depth_ > 1; }
   // The accounting of this process if this call is the program's own, else null.
   Accounting* accounting() const { return outermost_ ? Accounting::current() : nullptr; }
 
@@ -44,6 +49,7 @@ Handle current_context();
 // An allocation of `bytes`: reserves, lets `call` ask the driver, and records under *result.
 template <typename Pointer, typename Call>
 Status counted_allocation(Kind kind, uint64_t bytes, Pointer* result, Call call) {
+  Passage passage;
   InsideHook inside;
   Accounting* accounting = inside.accounting();
   if (accounting == nullptr || result == nullptr || bytes == 0) return call();
@@ -61,6 +67,7 @@ Status counted_allocation(Kind kind, uint64_t bytes, Pointer* result, Call call)
 // A free of what counted_allocation recorded, or of something that we never saw.
 template <typename Call>
 Status counted_free(Kind kind, Kind other_kind, uint64_t key, Call call) {
+  Passage passage;
   InsideHook inside;
   Accounting* accounting = inside.accounting();
   if (accounting == nullptr) return call();

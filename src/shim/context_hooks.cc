@@ -2,6 +2,7 @@
 #include "driver_slots.h"
 #include "shim/abi.h"
 #include "shim/gate.h"
+#include "shim/residency.h"
 
 using namespace lambent::shim;
 
@@ -32,8 +33,9 @@ Status destroy_context(Handle context, unsigned slot) {
   const Passage passage;
   InsideHook inside;
   const Status status = real<Status (*)(Handle)>(slot)(context);
-  Accounting* accounting = inside.accounting();
-  if (status == kSuccess && accounting != nullptr) accounting->context_is_gone(context, false);
+  if (status != kSuccess) return status;
+  if (Accounting* accounting = inside.accounting()) accounting->context_is_gone(context, false);
+  if (Residency* residency = Residency::current()) residency->context_is_gone(context);
   return status;
 }
 
@@ -42,10 +44,16 @@ Status end_primary_context(Device device, unsigned slot, bool is_reset) {
   const Passage passage;
   InsideHook inside;
   Accounting* accounting = inside.accounting();
-  const Handle context = accounting == nullptr ? nullptr : active_primary_context(device);
+  Residency* residency = Residency::current();
+  const bool matters = accounting != nullptr || residency != nullptr;
+  const Handle context = matters ? active_primary_context(device) : nullptr;
   const Status status = real<Status (*)(Device)>(slot)(device);
-  if (status == kSuccess && context != nullptr && (is_reset || !is_active(device))) {
-    accounting->context_is_gone(context, true);
+  if (status != kSuccess || context == nullptr) return status;
+  if (!is_reset && is_active(device)) return status;
+  if (accounting != nullptr) accounting->context_is_gone(context, true);
+  if (residency != nullptr) {
+    residency->context_is_gone(context);
+    residency->pools_are_gone(device);
   }
   return status;
 }

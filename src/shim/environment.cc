@@ -16,5 +16,6 @@ const char* real_driver_path() { return value_of("LAMBENT_SHIM_DRIVER"); }
 const char* real_nvml_path() { return value_of("LAMBENT_SHIM_NVML"); }
 const char* ledger_path() { return value_of("LAMBENT_SHIM_LEDGER"); }
 const char* log_path() { return value_of("LAMBENT_SHIM_LOG"); }
+const char* memory_mode_name() { return value_of("LAMBENT_SHIM_MEMORY_MODE"); }
 
 }  // namespace lambent::shim

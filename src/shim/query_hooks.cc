@@ -1,6 +1,7 @@
 // What the program is told about the memory of its device: the limit, not the whole of it.
 #include "driver_slots.h"
 #include "shim/abi.h"
+#include "shim/residency.h"
 
 using namespace lambent::shim;
 
@@ -17,7 +18,9 @@ unsigned clamp_to_old(uint64_t bytes) {
 }  // namespace
 
 SHIM_EXPORT Status cuMemGetInfo_v2(size_t* free, size_t* total) {
+  Passage passage;
   InsideHook inside;
+  if (Residency* residency = Residency::current()) residency->tidy();
   const Status status = REAL(cuMemGetInfo_v2, size_t*, size_t*)(free, total);
   if (status != kSuccess || free == nullptr || total == nullptr) return status;
   uint64_t free_bytes = *free;

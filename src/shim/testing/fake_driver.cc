@@ -73,6 +73,7 @@ EXPORT int cuInit(unsigned) { return 0; }
 EXPORT int cuDriverGetVersion(int* version) { return *version = 13000, 0; }
 EXPORT int cuDeviceGetCount(int* count) { return *count = 1, 0; }
 EXPORT int cuCtxGetCurrent(void** context) { return *context = &context_object, 0; }
+EXPORT int cuCtxGetDevice(int* device) { return *device = 0, 0; }
 EXPORT int cuStreamIsCapturing(void*, int* status) { return *status = captures ? 1 : 0, 0; }
 EXPORT int cuStreamIsCapturing_ptsz(void*, int* status) { return *status = captures ? 1 : 0, 0; }
 EXPORT int cuMemAlloc_v2(Address* address, size_t bytes) { return allocate(address, bytes); }

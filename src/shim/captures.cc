@@ -1,0 +1,122 @@
+#include "shim/captures.h"
+
+#include <pthread.h>
+
+#include "driver_slots.h"
+#include "shim/locked.h"
+#include "shim/pending_frees.h"
+
+namespace lambent::shim {
+namespace {
+
+// More at a time than programs have; those beyond are taken to be captured until the list empties.
+constexpr int kMostStreams = 64;
+
+pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
+Stream streams[kMostStreams];
+int stream_count = 0;
+
+void begins(const Stream& stream) {
+  Locked lock(mutex);
+  if (stream_count < kMostStreams) streams[stream_count++] = stream;
+}
+
+void ends(const Stream& stream) {
+  Locked lock(mutex);
+  for (int i = 0; i < stream_count; ++i) {
+    if (streams[i] == stream) streams[i--] = streams[--stream_count];
+  }
+}
+
+bool is_captured(const Stream& stream) {
+  int status = 0;
+  const unsigned slot =
+      stream.per_thread ? kSlot_cuStreamIsCapturing_ptsz : kSlot_cuStreamIsCapturing;
+  return real<Status (*)(Handle, int*)>(slot)(stream.handle, &status) == kSuccess && status != 0;
+}
+
+template <typename Call>
+Status begin(const Stream& stream, Call call) {
+  InsideHook inside;
+  const Status status = call();
+  if (status == kSuccess && inside.outermost()) begins(stream);
+  return status;
+}
+
+}  // namespace
+
+// A stream that is forgotten here while it is captured would be one that belongs to another
+// thread's view of the same handle; then waiting spoils a capture that waiting would spoil anyway.
+bool is_anything_captured() {
+  Locked lock(mutex);
+  for (int i = 0; i < stream_count; ++i) {
+    if (is_captured(streams[i])) return true;
+    streams[i--] = streams[--stream_count];
+  }
+  return false;
+}
+
+Status wait_for_context(Handle context) {
+  if (context == nullptr) return kSuccess;
+  InContext inside(context);
+  return REAL(cuCtxSynchronize)();
+}
+
+InContext::InContext(Handle context) {
+  pushed_ = context != nullptr && REAL(cuCtxPushCurrent_v2, Handle)(context) == kSuccess;
+}
+
+InContext::~InContext() {
+  Handle popped = nullptr;
+  if (pushed_) REAL(cuCtxPopCurrent_v2, Handle*)(&popped);
+}
+
+}  // namespace lambent::shim
+
+using namespace lambent::shim;
+
+SHIM_EXPORT Status cuStreamBeginCapture(Handle stream) {
+  return begin({stream, false}, [=] { return REAL(cuStreamBeginCapture, Handle)(stream); });
+}
+
+SHIM_EXPORT Status cuStreamBeginCapture_ptsz(Handle stream) {
+  return begin({stream, true}, [=] { return REAL(cuStreamBeginCapture_ptsz, Handle)(stream); });
+}
+
+SHIM_EXPORT Status cuStreamBeginCapture_v2(Handle stream, int mode) {
+  return begin({stream, false},
+               [=] { return REAL(cuStreamBeginCapture_v2, Handle, int)(stream, mode); });
+}
+
+SHIM_EXPORT Status cuStreamBeginCapture_v2_ptsz(Handle stream, int mode) {
+  return begin({stream, true},
+               [=] { return REAL(cuStreamBeginCapture_v2_ptsz, Handle, int)(stream, mode); });
+}
+
+SHIM_EXPORT Status cuStreamBeginCaptureToGraph(Handle stream, Handle graph, const void* nodes,
+                                               const void* edges, size_t count, int mode) {
+  return begin({stream, false}, [=] {
+    return REAL(cuStreamBeginCaptureToGraph, Handle, Handle, const void*, const void*, size_t, int)(
+        stream, graph, nodes, edges, count, mode);
+  });
+}
+
+SHIM_EXPORT Status cuStreamBeginCaptureToGraph_ptsz(Handle stream, Handle graph, const void* nodes,
+                                                    const void* edges, size_t count, int mode) {
+  return begin({stream, true}, [=] {
+    return REAL(cuStreamBeginCaptureToGraph_ptsz, Handle, Handle, const void*, const void*, size_t,
+                int)(stream, graph, nodes, edges, count, mode);
+  });
+}
+
+SHIM_EXPORT Status cuStreamEndCapture(Handle stream, Handle* graph) {
+  InsideHook inside;
+  ends({stream, false});
+  return REAL(cuStreamEndCapture, Handle, Handle*)(stream, graph);
+}
+
+SHIM_EXPORT Status cuStreamEndCapture_ptsz(Handle stream, Handle* graph) {
+  InsideHook inside;
+  ends({stream, true});
+  return REAL(cuStreamEndCapture_ptsz, Handle, Handle*)(stream, graph);
+}

@@ -1,0 +1,275 @@
+#include "shim/residency.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <new>
+
+#include "driver_slots.h"
+#include "shim/captures.h"
+#include "shim/driver_mapping.h"
+#include "shim/environment.h"
+#include "shim/locked.h"
+#include "shim/log.h"
+
+namespace lambent::shim {
+namespace {
+
+using device_memory::Allocation;
+using device_memory::Allocations;
+using device_memory::Block;
+using device_memory::Owner;
+
+// Addresses cost nothing, so they are reserved for more than the device has.
+constexpr uint64_t kRegionsOfDevice = 4;
+
+// Null before the first use and in a forked child.
+Residency* instance = nullptr;
+pid_t process_with_plain_memory = 0;
+bool fork_is_watched = false;
+
+bool is_mapping_wanted() {
+  const char* mode = memory_mode_name();
+  if (mode == nullptr || strcmp(mode, "off") == 0) return false;
+  if (strcmp(mode, "vmm") == 0) return true;
+  log_line("LAMBENT_SHIM_MEMORY_MODE=%s is unknown: memory stays plain", mode);
+  return false;
+}
+
+}  // namespace
+
+void residency_starts_afresh_in_child() { __atomic_store_n(&instance, nullptr, __ATOMIC_RELEASE); }
+
+Residency::Residency() : owner_(getpid()) { pthread_mutex_init(&mutex_, nullptr); }
+
+Residency* Residency::current() {
+  if (InsideHook::is_nested()) return nullptr;
+  const pid_t self = getpid();
+  Residency* known = __atomic_load_n(&instance, __ATOMIC_ACQUIRE);
+  if (known != nullptr) {
+    if (known->owner_ == self) return known;
+    residency_starts_afresh_in_child();  // a child of a plain clone(), which runs no fork handlers
+  }
+  if (__atomic_load_n(&process_with_plain_memory, __ATOMIC_RELAXED) == self) return nullptr;
+  void* memory = is_mapping_wanted() ? malloc(sizeof(Residency)) : nullptr;
+  if (memory == nullptr) {
+    __atomic_store_n(&process_with_plain_memory, self, __ATOMIC_RELAXED);
+    return nullptr;
+  }
+  Residency* made = new (memory) Residency;
+  Residency* expected = nullptr;
+  if (!__atomic_compare_exchange_n(&instance, &expected, made, false, __ATOMIC_ACQ_REL,
+                                   __ATOMIC_ACQUIRE)) {
+    made->~Residency();  // another thread was faster
+    free(memory);
+    return expected;
+  }
+  if (!__atomic_exchange_n(&fork_is_watched, true, __ATOMIC_ACQ_REL)) {
+    pthread_atfork(nullptr, nullptr, residency_starts_afresh_in_child);
+  }
+  return made;
+}
+
+Status Residency::allocate(Address* address, uint64_t bytes) {
+  Allocation wanted;
+  wanted.bytes = bytes;
+  wanted.context = current_context();
+  if (wanted.context == nullptr) return kAskDriver;
+  wanted.owner.context = wanted.context;
+  if (REAL(cuCtxGetDevice, Device*)(&wanted.owner.device) != kSuccess) return kAskDriver;
+  const Status status = place(&wanted, wanted.context);
+  if (status == kSuccess) *address = wanted.base;
+  return status;
+}
+
+// The device may be full of what streams are about to free: then that is waited for.
+Status Residency::place(Allocation* allocation, Handle context) {
+  const Device device = allocation->owner.device;
+  if (!device_can_map(device)) return kAskDriver;
+  const uint64_t most = device_bytes(device);
+  if (most != 0 && allocation->bytes > most) return kOutOfMemory;
+  reclaim_pending(false);
+  if (Allocations::is_small(allocation->bytes)) {
+    Locked lock(mutex_);
+    if (allocations_.place_small(allocation)) return kSuccess;
+  }
+  Block block;
+  Status status = make_block(*allocation, context, &block);
+  if (status == kOutOfMemory) {
+    reclaim_pending(true);
+    tidy();
+    status = make_block(*allocation, context, &block);
+  }
+  if (status != kSuccess) return status;
+  if (enter(block, allocation)) return kSuccess;
+  dispose_of(block);
+  return kOutOfMemory;
+}
+
+Status Residency::make_block(const Allocation& allocation, Handle context, Block* made) {
+  Block block;
+  const bool is_small = Allocations::is_small(allocation.bytes);
+  block.owner = allocation.owner;
+  block.context = context;
+  block.bytes = rounded_up(allocation.bytes, kMappingGranularity);
+  block.used_bytes =
+      is_small ? block.bytes : rounded_up(allocation.bytes, device_memory::kPieceBytes);
+  Status status = take_addresses(block.owner.device, block.bytes, &block.base);
+  if (status != kSuccess) return status;
+  status = create_and_map(block.owner.device, block.base, block.bytes, &block.physical);
+  if (status == kSuccess) {
+    *made = block;
+    return status;
+  }
+  Locked lock(mutex_);
+  space_.give_back(block.base, block.bytes);
+  if (status == kOutOfMemory) return status;
+  log_line("mapping %lu bytes failed (%d): they stay plain", allocation.bytes, status);
+  return kAskDriver;
+}
+
+Status Residency::take_addresses(Device device, uint64_t bytes, uint64_t* base) {
+  {
+    Locked lock(mutex_);
+    *base = space_.take(bytes);
+  }
+  if (*base != 0) return kSuccess;
+  uint64_t region = rounded_up(device_bytes(device), kMappingGranularity) * kRegionsOfDevice;
+  if (region < bytes) region = bytes;
+  Status status = reserve_addresses(region, base);
+  if (status != kSuccess && region > bytes) {
+    region = bytes;
+    status = reserve_addresses(region, base);
+  }
+  if (status != kSuccess) return status == kOutOfMemory ? status : kAskDriver;
+  Locked lock(mutex_);
+  if (!space_.add_region(*base, region)) return kOutOfMemory;
+  *base = space_.take(bytes);
+  return *base != 0 ? kSuccess : kOutOfMemory;
+}
+
+bool Residency::enter(const Block& block, Allocation* allocation) {
+  const bool is_small = Allocations::is_small(allocation->bytes);
+  Locked lock(mutex_);
+  if (!allocations_.add_block(block, is_small)) return false;
+  allocation->base = block.base;
+  if (is_small ? allocations_.place_small(allocation) : allocations_.place_whole(allocation)) {
+    return true;
+  }
+  Block gone;
+  allocations_.remove_block_at(block.base, &gone);
+  return false;
+}
+
+// As the driver does, waits for work that may still use the memory.
+Status Residency::deallocate(Address address) {
+  PendingFree freed;
+  freed.context = current_context();
+  if (freed.context == nullptr) return kAskDriver;
+  {
+    Locked lock(mutex_);
+    Allocation* found = allocations_.at(address);
+    if (found == nullptr || !pending_.prepare()) return kAskDriver;
+    found->is_leaving = true;
+    freed.base = found->base;
+    freed.number = found->number;
+    freed.room = room_for(found->bytes);
+    if (found->owner.context != nullptr) freed.context = found->owner.context;
+  }
+  if (is_anything_captured()) {
+    Locked lock(mutex_);
+    if (pending_.add(freed)) return kSuccess;
+  }
+  const Status status = wait_for_context(freed.context);
+  if (status != kSuccess) {
+    Locked lock(mutex_);
+    if (Allocation* kept = allocations_.leaving_at(address); kept != nullptr) {
+      kept->is_leaving = false;
+    }
+    return status;
+  }
+  finish_free(freed);
+  reclaim_deferred(freed.context);
+  return kSuccess;
+}
+
+void Residency::finish_free(const PendingFree& freed) {
+  Block gone;
+  {
+    Locked lock(mutex_);
+    Allocation* allocation = allocations_.leaving_at(freed.base);
+    if (allocation == nullptr || allocation->number != freed.number) return;
+    if (!allocations_.remove(allocation, &gone)) return;
+  }
+  dispose_of(gone);
+}
+
+void Residency::dispose_of(const Block& block) {
+  if (block.physical != 0) {
+    unmap(block.base, block.bytes);
+    release_physical(block.physical);
+  }
+  Locked lock(mutex_);
+  space_.give_back(block.base, block.bytes);
+}
+
+bool Residency::find(Address address, Allocation* found) {
+  Locked lock(mutex_);
+  const Allocation* known = allocations_.containing(address);
+  if (known == nullptr) return false;
+  *found = *known;
+  return true;
+}
+
+bool Residency::owns(Address address) {
+  Locked lock(mutex_);
+  return space_.is_reserved(address);
+}
+
+void Residency::drop_blocks_of(const Owner& owner) {
+  while (true) {
+    Block gone;
+    {
+      Locked lock(mutex_);
+      if (!allocations_.remove_block_of(owner, &gone)) return;
+    }
+    dispose_of(gone);
+  }
+}
+
+void Residency::tidy() {
+  reclaim_pending(false);
+  while (true) {
+    Block gone;
+    {
+      Locked lock(mutex_);
+      if (!allocations_.remove_empty_block(&gone)) return;
+    }
+    dispose_of(gone);
+  }
+}
+
+void Residency::context_is_gone(Handle context) {
+  forget_pending_of(context);
+  for (Device device = 0; device < kMostDevices; ++device) drop_blocks_of(Owner{context, device});
+  Locked lock(mutex_);
+  for (Block& block : allocations_.blocks()) {
+    if (block.context == context) block.context = nullptr;
+  }
+}
+
+void Residency::pools_are_gone(Device device) { drop_blocks_of(Owner{nullptr, device}); }
+
+Status Residency::open_to_peer(Device device, Device peer) {
+  let_peer_in(device, peer);
+  Locked lock(mutex_);
+  for (const Block& block : allocations_.blocks()) {
+    if (block.owner.device != device) continue;
+    const Status status = open_access(block.base, block.bytes, device);
+    if (status != kSuccess) return status;
+  }
+  return kSuccess;
+}
+
+}  // namespace lambent::shim

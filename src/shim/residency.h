@@ -1,0 +1,89 @@
+// Residency: the device memory that the shim allocates in the driver's stead, mapped by hand so
+// that it can leave the device and come back to the same addresses. One object in the driver shim,
+// made at its first use and made afresh in a forked child; any thread.
+#pragma once
+
+#include <pthread.h>
+#include <sys/types.h>
+
+#include "device_memory/address_space.h"
+#include "device_memory/allocations.h"
+#include "shim/abi.h"
+#include "shim/pending_frees.h"
+
+namespace lambent::shim {
+
+// What the functions here answer where they have nothing to say: let the driver do it.
+constexpr Status kAskDriver = -1;
+
+class Residency {
+ public:
+  // Null unless LAMBENT_SHIM_MEMORY_MODE says vmm, and inside a call that a driver makes by itself.
+  static Residency* current();
+
+  Residency(const Residency&) = delete;
+  Residency& operator=(const Residency&) = delete;
+
+  // In place of cuMemAlloc and cuMemFree. The caller holds a Passage, here and below.
+  Status allocate(Address* address, uint64_t bytes);
+  Status deallocate(Address address);
+  // In place of cuMemAllocFromPoolAsync, or cuMemAllocAsync without a pool; not while the stream is
+  // captured.
+  Status allocate_in_stream(Address* address, uint64_t bytes, Handle pool, const Stream& stream);
+  Status deallocate_in_stream(Address address, const Stream& stream);
+
+  // What the program knows at this address: false if there is nothing of ours.
+  bool find(Address address, device_memory::Allocation* found);
+  // Whether the address is one of ours to give, be it given or not.
+  bool owns(Address address);
+
+  // Pools that the program makes and that are as the device's own: their memory is ours to give.
+  void pool_is_made(Handle pool, Device device);
+  void pool_is_gone(Handle pool);
+  // The device that a pool's memory of ours lies on; false if the pool's memory is the driver's.
+  bool device_of_pool(Handle pool, Device* device);
+  // All that belonged to a context, or to a device's pools, goes.
+  void context_is_gone(Handle context);
+  void pools_are_gone(Device device);
+  // Gives back what nobody uses: frees that streams have reached, blocks that are kept for more.
+  void tidy();
+  // From now on `peer` reaches all of the device's memory that is ours.
+  Status open_to_peer(Device device, Device peer);
+
+ private:
+  friend class Mover;
+  friend void residency_starts_afresh_in_child();
+  Residency();
+
+  Status place(device_memory::Allocation* allocation, Handle context);
+  Status make_block(const device_memory::Allocation& allocation, Handle context,
+                    device_memory::Block* made);
+  Status take_addresses(Device device, uint64_t bytes, uint64_t* base);
+  bool enter(const device_memory::Block& block, device_memory::Allocation* allocation);
+  bool reuse_pending(device_memory::Allocation* allocation, const Stream& stream);
+
+  // The allocation was marked as leaving, and nobody uses its memory any more.
+  void finish_free(const PendingFree& freed);
+  // Finishes the frees that the streams have reached; with `wait`, those that they have not as
+  // well.
+  void reclaim_pending(bool wait);
+  // Those that wait for nothing but for a context to come to rest: it has.
+  void reclaim_deferred(Handle context);
+  void forget_pending_of(Handle context);
+  void drop_blocks_of(const device_memory::Owner& owner);
+  void dispose_of(const device_memory::Block& block);
+
+  pthread_mutex_t mutex_;  // guards all below; held for no call of the driver that may wait
+  device_memory::AddressSpace space_;
+  device_memory::Allocations allocations_;
+  PendingFrees pending_;
+  struct Pool {
+    Handle pool;
+    Device device;
+  };
+  static constexpr int kMostPools = 64;
+  Pool pools_[kMostPools] = {};
+  pid_t owner_;
+};
+
+}  // namespace lambent::shim
