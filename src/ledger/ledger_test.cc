@@ -114,6 +114,22 @@ TEST_F(Ledger, TheReaderReclaimsWhatAKilledProcessHeld) {
   EXPECT_EQ(readings.processes, 0u);
 }
 
+TEST_F(Ledger, AViewLeavesOutWhatAKilledProcessHeld) {
+  LedgerReader reader = created(1000);
+  LedgerWriter writer;
+  ASSERT_TRUE(writer.attach(path_.c_str()));
+  ASSERT_TRUE(writer.try_reserve(300));
+  in_killed_process([this] {
+    auto* dying = new LedgerWriter;  // never detached
+    if (!dying->attach(path_.c_str()) || !dying->try_reserve(200)) _exit(1);
+  });
+  LedgerView view;
+  ASSERT_TRUE(view.attach(path_.c_str()));
+  EXPECT_EQ(view.used_bytes(), 500u) << "nobody has cleared its row yet";
+  EXPECT_EQ(view.living_bytes(path_.c_str()), 300u);
+  EXPECT_EQ(view.living_bytes("/nonexistent"), 500u);
+}
+
 TEST_F(Ledger, AWriterReclaimsADeadProcessBeforeItDenies) {
   LedgerReader reader = created(1000);
   LedgerWriter writer;

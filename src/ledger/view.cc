@@ -10,6 +10,16 @@ namespace {
 
 uint64_t saturating_add(uint64_t a, uint64_t b) { return a > UINT64_MAX - b ? UINT64_MAX : a + b; }
 
+// Whether some process holds the lock of this row. If that cannot be told, it does.
+bool is_alive(int fd, uint32_t row) {
+  struct flock lock = {};
+  lock.l_type = F_WRLCK;
+  lock.l_whence = SEEK_SET;
+  lock.l_start = static_cast<off_t>(ledger_lock_offset(row));
+  lock.l_len = 1;
+  return fcntl(fd, F_OFD_GETLK, &lock) != 0 || lock.l_type != F_UNLCK;
+}
+
 }  // namespace
 
 bool LedgerView::attach(const char* path) {
@@ -44,6 +54,18 @@ uint64_t LedgerView::limit_bytes() const {
 
 uint64_t LedgerView::used_bytes() const {
   return page_ == nullptr ? 0 : sum_ledger_rows(*page_).held;
+}
+
+uint64_t LedgerView::living_bytes(const char* path) const {
+  const int fd = page_ == nullptr ? -1 : open(path, O_RDWR | O_CLOEXEC);
+  if (fd < 0) return used_bytes();
+  uint64_t sum = 0;
+  for (uint32_t row = 0; row < kLedgerRows; ++row) {
+    const uint64_t held = page_->rows[row].held_bytes.load();
+    if (held != 0 && is_alive(fd, row)) sum = saturating_add(sum, held);
+  }
+  close(fd);
+  return sum;
 }
 
 // `wanted` of a row is read before its `held`, as a grant raises held first and lowers wanted then.

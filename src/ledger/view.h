@@ -23,6 +23,9 @@ class LedgerView {
 
   uint64_t limit_bytes() const;  // 0: no limit
   uint64_t used_bytes() const;   // by all processes of the sandbox
+  // The same without the rows of processes that are gone and that no writer has cleared yet. Asks
+  // the kernel about each row; `path` is the one that was attached.
+  uint64_t living_bytes(const char* path) const;
 
  private:
   LedgerPage* page_ = nullptr;

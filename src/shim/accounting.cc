@@ -113,6 +113,17 @@ void Accounting::give_back(const Entry& entry) {
   }
 }
 
+uint64_t Accounting::next_pooled(void* context, uint64_t after) {
+  uint64_t lowest = 0;
+  Locked lock(mutex_);
+  table_.find_if([&](const Entry& entry) {
+    const bool counts = entry.kind == Kind::kPooled && entry.context == context;
+    if (counts && entry.key > after && (lowest == 0 || entry.key < lowest)) lowest = entry.key;
+    return false;
+  });
+  return lowest;
+}
+
 void Accounting::context_is_gone(void* context, bool with_pools) {
   Locked lock(mutex_);
   table_.remove_if(

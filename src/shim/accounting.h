@@ -19,6 +19,7 @@ class Accounting {
   Accounting(const Accounting&) = delete;
   Accounting& operator=(const Accounting&) = delete;
 
+  uint64_t limit_bytes() const { return ledger_.limit_bytes(); }  // 0: no limit
   // What an allocation of `bytes` is counted as.
   uint64_t charge_of(uint64_t bytes) const;
   // False: over the limit, answer out of memory. A reservation is then recorded or cancelled.
@@ -32,6 +33,8 @@ class Accounting {
   // address out to another thread at once), then settle with what forget gave, freed or not.
   Entry forget(Kind kind, uint64_t key);
   void settle(const Entry& forgotten, bool freed);
+  // The lowest key above `after` among the pool memory that was allocated in this context; 0: none.
+  uint64_t next_pooled(void* context, uint64_t after);
   // Everything that went with a context, or with a device's primary context (its pools too).
   void context_is_gone(void* context, bool with_pools);
 

@@ -40,9 +40,27 @@ ArrayShape shape_of(const Array3DDescriptor<Extent>* descriptor) {
           descriptor->format, descriptor->channels, descriptor->flags};
 }
 
+// Beyond the limit and beyond the device: no such array can be, and why not is the driver's to say
+// (a shape may be too large before there is too little memory).
+bool is_for_the_driver_to_refuse(uint64_t bytes) {
+  InsideHook inside;
+  const Accounting* accounting = inside.accounting();
+  Device device = 0;
+  size_t total = 0;
+  return accounting != nullptr && accounting->limit_bytes() != 0 &&
+         bytes > accounting->limit_bytes() && REAL(cuCtxGetDevice, Device*)(&device) == kSuccess &&
+         REAL(cuDeviceTotalMem_v2, size_t*, Device)(&total, device) == kSuccess && bytes > total;
+}
+
+template <typename Call>
+Status create_counted(Handle* array, uint64_t bytes, Call call) {
+  if (is_for_the_driver_to_refuse(bytes)) return call();
+  return counted_allocation(Kind::kArray, bytes, array, call);
+}
+
 template <typename Descriptor>
 Status create_array(Handle* array, const Descriptor* descriptor, unsigned slot) {
-  return counted_allocation(Kind::kArray, array_bytes(shape_of(descriptor)), array, [=] {
+  return create_counted(array, array_bytes(shape_of(descriptor)), [=] {
     return real<Status (*)(Handle*, const Descriptor*)>(slot)(array, descriptor);
   });
 }
@@ -73,11 +91,10 @@ SHIM_EXPORT Status cuArrayDestroy(Handle array) {
 SHIM_EXPORT Status cuMipmappedArrayCreate(Handle* array,
                                           const Array3DDescriptor<size_t>* descriptor,
                                           unsigned levels) {
-  return counted_allocation(
-      Kind::kArray, mipmapped_array_bytes(shape_of(descriptor), levels), array, [=] {
-        return REAL(cuMipmappedArrayCreate, Handle*, const Array3DDescriptor<size_t>*, unsigned)(
-            array, descriptor, levels);
-      });
+  return create_counted(array, mipmapped_array_bytes(shape_of(descriptor), levels), [=] {
+    return REAL(cuMipmappedArrayCreate, Handle*, const Array3DDescriptor<size_t>*, unsigned)(
+        array, descriptor, levels);
+  });
 }
 
 SHIM_EXPORT Status cuMipmappedArrayDestroy(Handle array) {

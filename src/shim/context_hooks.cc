@@ -29,13 +29,28 @@ bool is_active(Device device) {
   return active != 0;
 }
 
+// A pool belongs to the device, and its memory outlives the context in which it was allocated,
+// unless the driver sees it otherwise: so ask for each piece whether there still is such an
+// address.
+void forget_pooled(Accounting& accounting, Handle context) {
+  constexpr int kMemoryType = 2;  // CU_POINTER_ATTRIBUTE_MEMORY_TYPE
+  constexpr Status kInvalidValue = 1;
+  for (uint64_t key = 0; (key = accounting.next_pooled(context, key)) != 0;) {
+    unsigned type = 0;
+    const Status status = REAL(cuPointerGetAttribute, void*, int, Address)(&type, kMemoryType, key);
+    if (status == kInvalidValue) accounting.settle(accounting.forget(Kind::kPooled, key), true);
+  }
+}
+
 Status destroy_context(Handle context, unsigned slot) {
   const Passage passage;
   InsideHook inside;
   const Status status = real<Status (*)(Handle)>(slot)(context);
   if (status != kSuccess) return status;
-  if (Accounting* accounting = inside.accounting()) accounting->context_is_gone(context, false);
+  Accounting* accounting = inside.accounting();
+  if (accounting != nullptr) accounting->context_is_gone(context, false);
   if (Residency* residency = Residency::current()) residency->context_is_gone(context);
+  if (accounting != nullptr) forget_pooled(*accounting, context);
   return status;
 }
 

@@ -12,12 +12,13 @@ struct MemoryView {
 };
 
 // `used` is what the sandbox holds; a limit of 0 is none. What others hold on the device still
-// counts: free never exceeds what the device really has.
+// counts: free never exceeds what the device really has. Under a limit beyond the device's memory
+// the device's own answer stands, however much of what is counted lies elsewhere (managed memory).
 constexpr MemoryView narrowed(MemoryView device, uint64_t limit, uint64_t used) {
   if (limit == 0) return device;
   MemoryView view = device;
   if (view.total_bytes > limit) view.total_bytes = limit;
-  const uint64_t left = used < view.total_bytes ? view.total_bytes - used : 0;
+  const uint64_t left = used < limit ? limit - used : 0;
   if (view.free_bytes > left) view.free_bytes = left;
   return view;
 }

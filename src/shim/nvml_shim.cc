@@ -40,6 +40,21 @@ struct MemoryVersion2 {
   unsigned long long used;
 };
 
+// nvmlProcessInfo_v1_t and what followed it.
+struct ProcessVersion1 {
+  unsigned process_id;
+  unsigned long long used;
+};
+
+struct Process {
+  unsigned process_id;
+  unsigned long long used;
+  unsigned gpu_instance;
+  unsigned compute_instance;
+};
+
+constexpr unsigned long long kNotAvailable = ~0ULL;  // NVML_VALUE_NOT_AVAILABLE
+
 alignas(ledger::LedgerView) unsigned char view_storage[sizeof(ledger::LedgerView)];
 ledger::LedgerView* view = nullptr;
 pthread_once_t view_once = PTHREAD_ONCE_INIT;
@@ -60,11 +75,27 @@ template <typename MemoryInfo>
 void narrow(MemoryInfo* memory) {
   const ledger::LedgerView* view = ledger();
   if (view == nullptr || view->limit_bytes() == 0) return;
-  const MemoryView seen =
-      narrowed(MemoryView{memory->free, memory->total}, view->limit_bytes(), view->used_bytes());
+  const MemoryView whole{memory->free, memory->total};
+  const MemoryView seen = narrowed(whole, view->limit_bytes(), view->living_bytes(ledger_path()));
+  if (seen.total_bytes == whole.total_bytes && seen.free_bytes == whole.free_bytes) return;
   memory->total = seen.total_bytes;
   memory->free = seen.free_bytes;
   memory->used = seen.total_bytes - seen.free_bytes;
+}
+
+// No process is seen to use more than the sandbox has: what the driver needs for itself in a
+// process is no part of the limit.
+template <typename ProcessInfo>
+int running_processes(unsigned slot, void* device, unsigned* count, ProcessInfo* processes) {
+  const unsigned room = count == nullptr ? 0 : *count;
+  const int status = real<int (*)(void*, unsigned*, ProcessInfo*)>(slot)(device, count, processes);
+  const ledger::LedgerView* view = ledger();
+  if (status != 0 || count == nullptr || processes == nullptr || view == nullptr) return status;
+  const uint64_t limit = view->limit_bytes();
+  for (unsigned i = 0; limit != 0 && i < *count && i < room; ++i) {
+    if (processes[i].used != kNotAvailable && processes[i].used > limit) processes[i].used = limit;
+  }
+  return status;
 }
 
 }  // namespace
@@ -93,4 +124,19 @@ SHIM_EXPORT int nvmlDeviceGetMemoryInfo_v2(void* device, MemoryVersion2* memory)
     narrow(memory);
   }
   return status;
+}
+
+SHIM_EXPORT int nvmlDeviceGetComputeRunningProcesses(void* device, unsigned* count,
+                                                     ProcessVersion1* processes) {
+  return running_processes(kSlot_nvmlDeviceGetComputeRunningProcesses, device, count, processes);
+}
+
+SHIM_EXPORT int nvmlDeviceGetComputeRunningProcesses_v2(void* device, unsigned* count,
+                                                        Process* processes) {
+  return running_processes(kSlot_nvmlDeviceGetComputeRunningProcesses_v2, device, count, processes);
+}
+
+SHIM_EXPORT int nvmlDeviceGetComputeRunningProcesses_v3(void* device, unsigned* count,
+                                                        Process* processes) {
+  return running_processes(kSlot_nvmlDeviceGetComputeRunningProcesses_v3, device, count, processes);
 }

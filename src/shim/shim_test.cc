@@ -154,6 +154,8 @@ TEST_F(Shim, PythonMeetsTheLimitByNameByPathAndByAddressAndNvmlAgrees) {
   EXPECT_EQ(run.values.at("nvml_total"), run.values.at("cuda_total"));
   EXPECT_EQ(run.values.at("nvml_free"), run.values.at("cuda_free"));
   EXPECT_EQ(run.values.at("cuda_free"), std::to_string(Bytes::mib(54).count));
+  EXPECT_EQ(run.values.at("nvml_processes"),
+            std::to_string(kLimit.count) + "," + std::to_string(Bytes::mib(1).count));
 }
 
 }  // namespace

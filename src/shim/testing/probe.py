@@ -35,6 +35,16 @@ memory = Memory()
 nvml.nvmlDeviceGetMemoryInfo(device, ctypes.byref(memory))
 print("nvml_total", memory.total)
 print("nvml_free", memory.free)
+
+
+class Process(ctypes.Structure):
+    _fields_ = [("pid", ctypes.c_uint), ("used", ctypes.c_uint64), ("gi", ctypes.c_uint), ("ci", ctypes.c_uint)]
+
+
+processes = (Process * 4)()
+count = ctypes.c_uint(4)
+nvml.nvmlDeviceGetComputeRunningProcesses_v3(device, ctypes.byref(count), processes)
+print("nvml_processes", ",".join(str(processes[i].used) for i in range(count.value)))
 free, total = ctypes.c_size_t(), ctypes.c_size_t()
 by_name.cuMemGetInfo_v2(ctypes.byref(free), ctypes.byref(total))
 print("cuda_total", total.value)
