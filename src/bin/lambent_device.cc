@@ -52,9 +52,8 @@ int report(const device::Nvml& nvml, int socket, Duration period) {
 // Serves the functions' shims on a thread of its own for as long as the worker lives.
 class MemoryThread {
  public:
-  MemoryThread(OwnedFd control, Bytes budget)
-      : loop_(clock_),
-        service_(loop_, std::move(control), {.budget = budget}, [this] { loop_.stop(); }) {
+  MemoryThread(OwnedFd control, const device::MemoryServiceOptions& options)
+      : loop_(clock_), service_(loop_, std::move(control), options, [this] { loop_.stop(); }) {
     thread_ = std::thread([this] { loop_.run(); });
   }
   ~MemoryThread() {
@@ -80,6 +79,7 @@ int main(int count, char** words) {
   int period_ms = 200;
   int memory_socket = -1;
   uint64_t host_memory = 0;
+  bool sparse_leases = false;
   app.add_option("--nvml", nvml_path, "The NVML library, by path or by name")
       ->capture_default_str();
   app.add_option("--socket-fd", socket, "A connected SOCK_SEQPACKET socket")
@@ -93,10 +93,16 @@ int main(int count, char** words) {
       ->check(CLI::NonNegativeNumber);
   app.add_option("--host-memory", host_memory,
                  "Bytes of host memory to lease for device memory that is moved out");
+  app.add_flag("--sparse-leases", sparse_leases,
+               "Leases take host memory when they are written, and for the account of the writer");
   CLI11_PARSE(app, count, words);
 
   std::optional<MemoryThread> memory;
-  if (memory_socket >= 0) memory.emplace(OwnedFd(memory_socket), Bytes(host_memory));
+  if (memory_socket >= 0) {
+    memory.emplace(
+        OwnedFd(memory_socket),
+        device::MemoryServiceOptions{.budget = Bytes(host_memory), .sparse = sparse_leases});
+  }
   const auto nvml = device::Nvml::open(nvml_path);
   if (!nvml.ok()) {
     std::fprintf(stderr, "lambent-device: %s\n", to_string(nvml.error()).c_str());

@@ -14,6 +14,7 @@
 #include <memory>
 #include <optional>
 
+#include "bin/host_memory.h"
 #include "bin/installation.h"
 #include "bin/scheduler_settings.h"
 #include "bin/worker_config.h"
@@ -109,11 +110,23 @@ Result<worker::GpuDriver> find_driver(const WorkerConfig& config,
   return driver;
 }
 
-device::DeviceMonitorOptions monitor_options(const worker::GpuDriver& driver,
+// For device memory that moves to the host. On an emulated GPU the amounts are scaled ones.
+Bytes host_memory(const WorkerConfig& config) {
+  if (config.host_memory) return *config.host_memory;
+  const Bytes half(available_host_memory().count / 2);
+  if (config.gpu != GpuKind::kEmulated || config.memory_scale <= 1) return half;
+  return Bytes(static_cast<uint64_t>(static_cast<double>(half.count) * config.memory_scale));
+}
+
+device::DeviceMonitorOptions monitor_options(const WorkerConfig& config,
+                                             const worker::GpuDriver& driver,
                                              const Installation& installation) {
   device::DeviceMonitorOptions options;
   options.program = installation.program("lambent-device");
   options.nvml = driver.folder + "/libnvidia-ml.so.1";
+  options.host_memory = host_memory(config);
+  // What an emulated GPU holds is mostly never written: its leases cost what is.
+  options.sparse_leases = config.gpu == GpuKind::kEmulated;
   if (!driver.emulated_node.empty()) {
     options.environment = {"EMULATED_CUDA_NODE=" + driver.emulated_node};
   }
@@ -274,7 +287,7 @@ Result<void> run(const WorkerConfig& config) {
       log.warning("devices_silent", {{"error", to_string(error)}});
     };
     monitor = std::make_unique<device::DeviceMonitor>(
-        loop, log, monitor_options(driver, installation), std::move(callbacks));
+        loop, log, monitor_options(config, driver, installation), std::move(callbacks));
     monitor->start();
     const Instant deadline = clock.now() + kInventoryWait;
     while (devices.empty() && clock.now() < deadline) loop.run_once(milliseconds(50));
@@ -298,6 +311,14 @@ Result<void> run(const WorkerConfig& config) {
     options.device_memory = std::max(options.device_memory, device.memory_total);
   }
   options.context_memory = context_memory(config, options.device_memory);
+  options.sandboxes.memory_moves = host_memory(config) > Bytes(0);
+  if (monitor != nullptr) {
+    options.serve_link = [&](SandboxId sandbox, DeviceId device, Bytes most_leased,
+                             OwnedFd listener) {
+      monitor->serve_sandbox(sandbox, device.value - 1, most_leased, std::move(listener));
+    };
+    options.forget_link = [&](SandboxId sandbox) { monitor->forget_sandbox(sandbox); };
+  }
   ASSIGN_OR_RETURN(const WorkerJournal journal, open_journal(config, settings, clock, random, log));
   worker::Worker the_worker(
       {loop, log, random, *launcher, *catalog, metrics, journal.recorder.get()}, options,

@@ -91,6 +91,10 @@ std::optional<int> parse_worker_config(int argc, char** argv, WorkerConfig& conf
                                  "MiB that a CUDA context takes of a GPU (default: 512, or a 48th "
                                  "of the memory)")
                       ->check(CLI::Range(0, 65536));
+  std::string host_memory;
+  app.add_option("--host-memory", host_memory,
+                 "host memory for device memory that is moved off a GPU while its function rests, "
+                 "such as 64G; 0: it stays (default: half of what is available)");
   app.add_option("--policy", config.policy, "mqfq-sticky, mqfq-uniform, fcfs, fcfs-naive or batch")
       ->capture_default_str();
   app.add_option("--concurrency", config.concurrency, "D: invocations at once on a GPU")
@@ -134,6 +138,14 @@ std::optional<int> parse_worker_config(int argc, char** argv, WorkerConfig& conf
     if (result.ok()) continue;
     std::cerr << "lambent serve: " << result.error().message << "\n";
     return 2;
+  }
+  if (!host_memory.empty()) {
+    const auto amount = parse_bytes(host_memory);
+    if (!amount.ok()) {
+      std::cerr << "lambent serve: --host-memory: " << amount.error().message << "\n";
+      return 2;
+    }
+    config.host_memory = *amount;
   }
   if (context->count() > 0) config.context_memory = Bytes::mib(context_mib);
   config.journal_size = Bytes::mib(journal_mib);

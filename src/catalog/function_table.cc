@@ -34,7 +34,7 @@ Result<GpuNeeds::LaunchMode> launch_mode_from(const std::string& word) {
 constexpr std::string_view kColumns =
     "tenant, name, revision, kind, runtime, runtime_name, handler, description, role, timeout_ns, "
     "memory_bytes, gpu_memory_bytes, gpu_launch_mode, weight, max_concurrency, code_sha256, "
-    "code_bytes, last_modified_ns";
+    "code_bytes, last_modified_ns, gpu_memory_mode, gpu_checkpoint";
 
 void bind_columns(Statement& statement, const FunctionSpec& spec) {
   statement.bind(1, uint64_t{spec.name.tenant.value})
@@ -54,7 +54,9 @@ void bind_columns(Statement& statement, const FunctionSpec& spec) {
       .bind(15, uint64_t{spec.max_concurrency})
       .bind_text(16, spec.code_sha256)
       .bind(17, spec.code_size.count)
-      .bind(18, spec.last_modified.count());
+      .bind(18, spec.last_modified.count())
+      .bind_text(19, name_of(spec.gpu.memory_mode))
+      .bind(20, uint64_t{spec.gpu.checkpoint});
 }
 
 // Columns as in kColumns, then the id.
@@ -78,7 +80,11 @@ Result<FunctionSpec> read_row(const Statement& row) {
   spec.code_sha256 = row.column_text(15);
   spec.code_size = Bytes(row.column_uint(16));
   spec.last_modified = Duration(row.column_int(17));
-  spec.id = FunctionId(static_cast<uint32_t>(row.column_uint(18)));
+  const auto memory_mode = memory_mode_from(row.column_text(18));
+  if (!memory_mode) return unknown_word("memory mode", row.column_text(18));
+  spec.gpu.memory_mode = *memory_mode;
+  spec.gpu.checkpoint = row.column_uint(19) != 0;
+  spec.id = FunctionId(static_cast<uint32_t>(row.column_uint(20)));
   return spec;
 }
 
@@ -109,7 +115,7 @@ Result<void> insert_function(Database& database, FunctionSpec& spec) {
   ASSIGN_OR_RETURN(Statement insert,
                    database.prepare("INSERT INTO functions (" + std::string(kColumns) +
                                     ") VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, "
-                                    "?13, ?14, ?15, ?16, ?17, ?18)"));
+                                    "?13, ?14, ?15, ?16, ?17, ?18, ?19, ?20)"));
   bind_columns(insert, spec);
   const auto inserted = insert.run();
   if (!inserted.ok() && inserted.error().code == ErrorCode::kAlreadyExists) {
@@ -125,9 +131,9 @@ Result<void> update_function(Database& database, const FunctionSpec& spec) {
       Statement update,
       database.prepare("UPDATE functions SET (" + std::string(kColumns) +
                        ") = (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, "
-                       "?16, ?17, ?18) WHERE tenant = ?1 AND name = ?2 AND id = ?19"));
+                       "?16, ?17, ?18, ?19, ?20) WHERE tenant = ?1 AND name = ?2 AND id = ?21"));
   bind_columns(update, spec);
-  update.bind(19, uint64_t{spec.id.value});
+  update.bind(21, uint64_t{spec.id.value});
   RETURN_IF_ERROR(update.run());
   if (database.changes() == 0) {
     return Error{ErrorCode::kNotFound, "function '" + spec.name.name + "' does not exist"};

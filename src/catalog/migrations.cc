@@ -104,6 +104,12 @@ CREATE INDEX async_repeats ON async_invocations (tenant, idempotency_key)
   WHERE idempotency_key <> '';
 )sql";
 
+// How a function's device memory is moved while it rests.
+constexpr const char* kMemoryModes = R"sql(
+ALTER TABLE functions ADD COLUMN gpu_memory_mode TEXT NOT NULL DEFAULT 'vmm';
+ALTER TABLE functions ADD COLUMN gpu_checkpoint INTEGER NOT NULL DEFAULT 0;
+)sql";
+
 Result<void> apply_step(Database& database, size_t version) {
   RETURN_IF_ERROR(database.run("BEGIN IMMEDIATE"));
   auto applied = database.run(migrations()[version - 1]);
@@ -121,7 +127,7 @@ Result<void> apply_step(Database& database, size_t version) {
 
 const std::vector<std::string>& migrations() {
   static const std::vector<std::string> steps = {kFunctions, kAsyncInvocations, kStatistics,
-                                                 kAsyncRepeats};
+                                                 kAsyncRepeats, kMemoryModes};
   return steps;
 }
 

@@ -73,7 +73,10 @@ inline FunctionSpec sample_function(const std::string& name, TenantId tenant = k
   spec.environment = {{"MODE", "fast"}, {"EMPTY", ""}};
   spec.tags = {{"team", "vision"}};
   spec.timeout = seconds(7);
-  spec.gpu = {Bytes::mib(300), GpuNeeds::LaunchMode::kModel};
+  spec.gpu = {.memory = Bytes::mib(300),
+              .memory_mode = MemoryMode::kUvm,
+              .checkpoint = true,
+              .launch_mode = GpuNeeds::LaunchMode::kModel};
   spec.weight = 2.5;
   spec.max_concurrency = 3;
   spec.code_sha256 = "c2hhMjU2";

@@ -31,6 +31,8 @@ Json tags_of(const FunctionSpec& spec) {
   const bool model = spec.gpu.launch_mode == GpuNeeds::LaunchMode::kModel;
   tags["lambent:gpu-memory"] = std::to_string(spec.gpu.memory.count >> 20) + "MiB";
   tags["lambent:launch-mode"] = model ? "model" : "compute";
+  tags["lambent:memory-mode"] = name_of(spec.gpu.memory_mode);
+  tags["lambent:checkpoint"] = spec.gpu.checkpoint ? "true" : "false";
   tags["lambent:weight"] = shortest(spec.weight);
   tags["lambent:max-concurrency"] = std::to_string(spec.max_concurrency);
   return tags;

@@ -12,7 +12,7 @@ namespace {
 constexpr std::string_view kKeys[] = {
     "name",   "kind", "runtime",         "handler", "code", "description", "timeout_s", "memory",
     "weight", "role", "max_concurrency", "bundles", "gpu",  "environment", "tags"};
-constexpr std::string_view kGpuKeys[] = {"memory", "launch_mode"};
+constexpr std::string_view kGpuKeys[] = {"memory", "launch_mode", "memory_mode", "checkpoint"};
 
 // Reads the keys of one table, remembering the first thing that is wrong.
 class TableReader {
@@ -45,6 +45,13 @@ class TableReader {
     } else {
       wrong(key, *node, "must be a whole number above zero");
     }
+  }
+  void boolean(std::string_view key, bool& to) {
+    const toml::node* node = table_.get(key);
+    if (node == nullptr) return;
+    const auto value = node->value_exact<bool>();
+    if (!value) return wrong(key, *node, "must be true or false");
+    to = *value;
   }
   // "512M", or a number of MiB.
   void bytes(std::string_view key, Bytes& to) {
@@ -131,6 +138,15 @@ Result<void> read_gpu(const toml::table& table, const std::string& file, Manifes
     reader.wrong("launch_mode", *table.get("launch_mode"),
                  "is '" + mode + "'; it can be 'compute' or 'model'");
   }
+  std::string memory_mode(name_of(manifest.spec.gpu.memory_mode));
+  reader.text("memory_mode", memory_mode);
+  if (const auto known = memory_mode_from(memory_mode)) {
+    manifest.spec.gpu.memory_mode = *known;
+  } else {
+    reader.wrong("memory_mode", *table.get("memory_mode"),
+                 "is '" + memory_mode + "'; it can be 'vmm', 'uvm' or 'off'");
+  }
+  reader.boolean("checkpoint", manifest.spec.gpu.checkpoint);
   return reader.verdict();
 }
 

@@ -243,7 +243,8 @@ TEST_F(Deploy, CreatesAFunctionFromItsManifest) {
         "name = \"hello\"\nruntime = \"python3\"\nhandler = \"app.handler\"\ncode = \"code\"\n"
         "memory = \"256M\"\ntimeout_s = 12\nweight = 2.5\nmax_concurency = 3\n"
         "bundles = [\"out/add.bundle\"]\n"
-        "[gpu]\nmemory = \"1.5G\"\nlaunch_mode = \"model\"\n[environment]\nA = \"b\"\n");
+        "[gpu]\nmemory = \"1.5G\"\nlaunch_mode = \"model\"\nmemory_mode = \"off\"\ncheckpoint = "
+        "true\n[environment]\nA = \"b\"\n");
   write("code/app.py", "def handler(event, context): return event\n");
   write("out/add.bundle", "bundle");
   transport.answer(response(201, "{\"FunctionName\":\"hello\"}"));
@@ -259,6 +260,8 @@ TEST_F(Deploy, CreatesAFunctionFromItsManifest) {
   EXPECT_EQ(sent["Environment"]["Variables"]["A"], "b");
   EXPECT_EQ(sent["Tags"]["lambent:gpu-memory"], "1536MiB");
   EXPECT_EQ(sent["Tags"]["lambent:launch-mode"], "model");
+  EXPECT_EQ(sent["Tags"]["lambent:memory-mode"], "off");
+  EXPECT_EQ(sent["Tags"]["lambent:checkpoint"], "true");
   EXPECT_EQ(sent["Tags"]["lambent:weight"], "2.5");
   const auto zip = base64_decode(sent["Code"]["ZipFile"].get<std::string>());
   ASSERT_TRUE(zip.has_value());
@@ -297,6 +300,10 @@ TEST_F(Deploy, SaysWhatIsWrongWithAManifest) {
   EXPECT_THAT(complaint("name = \"f\"\nruntime = \"ruby\"\n"), HasSubstr("runtime is 'ruby'"));
   EXPECT_THAT(complaint("name = \"f\"\n[gpu]\nlaunch_mode = \"fast\"\n"),
               HasSubstr("line 3: gpu.launch_mode is 'fast'"));
+  EXPECT_THAT(complaint("name = \"f\"\n[gpu]\nmemory_mode = \"swap\"\n"),
+              HasSubstr("line 3: gpu.memory_mode is 'swap'"));
+  EXPECT_THAT(complaint("name = \"f\"\n[gpu]\ncheckpoint = 1\n"),
+              HasSubstr("line 3: gpu.checkpoint must be true or false"));
   EXPECT_THAT(complaint("name = \"f\"\n[gpu]\nmemory = \"lots\"\n"), HasSubstr("gpu.memory"));
   EXPECT_TRUE(transport.requests.empty());
   std::filesystem::remove(folder / "lambent.toml");

@@ -79,8 +79,11 @@ void DeviceMonitor::State::disarm() {
 }
 
 void DeviceMonitor::State::spawn() {
-  auto spawned = DeviceProcess::spawn(options.program, options.nvml, options.period,
-                                      options.host_memory, options.environment);
+  std::vector<std::string> memory_words = {"--host-memory",
+                                           std::to_string(options.host_memory.count)};
+  if (options.sparse_leases) memory_words.push_back("--sparse-leases");
+  auto spawned = DeviceProcess::spawn(options.program, options.nvml, options.period, memory_words,
+                                      options.environment);
   if (!spawned.ok()) {
     give_up(spawned.error());
     return;

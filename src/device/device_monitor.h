@@ -20,7 +20,8 @@ struct DeviceMonitorOptions {
   std::string program;                   // path of lambent-device
   std::string nvml;                      // path of libnvidia-ml.so.1
   std::vector<std::string> environment;  // of the process, whole: "NAME=value"
-  Bytes host_memory;  // what it may lease to functions for device memory that moved out
+  Bytes host_memory;           // what it may lease to functions for device memory that moved out
+  bool sparse_leases = false;  // their pages come when they are written, and count for the writer
   Duration period = milliseconds(200);
   Duration most_silence = seconds(2);
   Duration most_start_time = seconds(15);  // NVML alone can take seconds to start

@@ -67,18 +67,24 @@ Result<SocketPair> make_sockets() {
 }  // namespace
 
 Result<std::unique_ptr<DeviceProcess>> DeviceProcess::spawn(
-    const std::string& program, const std::string& nvml, Duration period, Bytes host_memory,
-    const std::vector<std::string>& environment) {
+    const std::string& program, const std::string& nvml, Duration period,
+    const std::vector<std::string>& memory_words, const std::vector<std::string>& environment) {
   ASSIGN_OR_RETURN(SocketPair readings, make_sockets());
   ASSIGN_OR_RETURN(SocketPair memory, make_sockets());
   const auto period_ms = std::chrono::duration_cast<milliseconds>(period).count();
   pid_t id = -1;
-  const int status = spawn_with(
-      program,
-      {"lambent-device", "--nvml", nvml, "--socket-fd", std::to_string(kSocketInChild),
-       "--period-ms", std::to_string(period_ms), "--memory-socket-fd",
-       std::to_string(kMemorySocketInChild), "--host-memory", std::to_string(host_memory.count)},
-      environment, readings.theirs.get(), memory.theirs.get(), id);
+  std::vector<std::string> words = {"lambent-device",
+                                    "--nvml",
+                                    nvml,
+                                    "--socket-fd",
+                                    std::to_string(kSocketInChild),
+                                    "--period-ms",
+                                    std::to_string(period_ms),
+                                    "--memory-socket-fd",
+                                    std::to_string(kMemorySocketInChild)};
+  words.insert(words.end(), memory_words.begin(), memory_words.end());
+  const int status = spawn_with(program, std::move(words), environment, readings.theirs.get(),
+                                memory.theirs.get(), id);
   if (status != 0) return error_from_errno("start " + program, status);
   OwnedFd pidfd(static_cast<int>(syscall(SYS_pidfd_open, id, 0)));
   const int pidfd_error = errno;

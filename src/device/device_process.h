@@ -11,16 +11,15 @@
 #include "base/fd.h"
 #include "base/result.h"
 #include "base/time.h"
-#include "base/units.h"
 
 namespace lambent::device {
 
 class DeviceProcess {
  public:
-  // `host_memory`: what it may lease to functions, all together.
+  // `memory_words`: what its memory service is told on the command line.
   static Result<std::unique_ptr<DeviceProcess>> spawn(const std::string& program,
                                                       const std::string& nvml, Duration period,
-                                                      Bytes host_memory,
+                                                      const std::vector<std::string>& memory_words,
                                                       const std::vector<std::string>& environment);
   // Kills it and waits, though not for long: a process stuck in the driver cannot die at once.
   ~DeviceProcess();

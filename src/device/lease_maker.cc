@@ -10,12 +10,13 @@
 namespace lambent::device {
 namespace {
 
-Result<OwnedFd> make_lease(Bytes bytes) {
+Result<OwnedFd> make_lease(Bytes bytes, bool sparse) {
   OwnedFd fd(memfd_create("lambent-lease", MFD_CLOEXEC));
   if (!fd.valid()) return error_from_errno("memfd_create", errno);
+  const auto size = static_cast<off_t>(bytes.count);
   int status = 0;
   do {
-    status = fallocate(fd.get(), 0, 0, static_cast<off_t>(bytes.count));
+    status = sparse ? ftruncate(fd.get(), size) : fallocate(fd.get(), 0, 0, size);
   } while (status != 0 && errno == EINTR);
   if (status != 0) {
     return Error{ErrorCode::kResourceExhausted,
@@ -26,7 +27,8 @@ Result<OwnedFd> make_lease(Bytes bytes) {
 
 }  // namespace
 
-LeaseMaker::LeaseMaker(loop::EventLoop& loop) : loop_(loop), thread_([this] { serve(); }) {}
+LeaseMaker::LeaseMaker(loop::EventLoop& loop, bool sparse)
+    : loop_(loop), sparse_(sparse), thread_([this] { serve(); }) {}
 
 LeaseMaker::~LeaseMaker() {
   {
@@ -55,7 +57,7 @@ void LeaseMaker::serve() {
     orders_.pop_front();
     lock.unlock();
     // Shared, for a task can be copied and a descriptor cannot.
-    auto made = std::make_shared<Result<OwnedFd>>(make_lease(order.bytes));
+    auto made = std::make_shared<Result<OwnedFd>>(make_lease(order.bytes, sparse_));
     auto task = [alive = alive_, made, answer = std::move(order.answer)] {
       if (*alive) answer(std::move(*made));
     };

@@ -19,14 +19,15 @@ class LeaseMaker {
  public:
   using Answer = std::function<void(Result<OwnedFd>)>;
 
-  explicit LeaseMaker(loop::EventLoop& loop);
+  // Sparse: pages come into being when they are written, and count for whoever writes.
+  LeaseMaker(loop::EventLoop& loop, bool sparse);
   // Finishes the one under way; answers that were not given yet never come.
   ~LeaseMaker();
   LeaseMaker(const LeaseMaker&) = delete;
   LeaseMaker& operator=(const LeaseMaker&) = delete;
 
-  // A file of `bytes`, all of its pages there, zeroed, and counted for this process.
-  // RESOURCE_EXHAUSTED if the host has no room.
+  // A file of `bytes`; unless sparse, all of its pages are there, zeroed, and count for this
+  // process. RESOURCE_EXHAUSTED if the host has no room.
   void make(Bytes bytes, Answer answer);
 
  private:
@@ -37,6 +38,7 @@ class LeaseMaker {
   void serve();
 
   loop::EventLoop& loop_;
+  const bool sparse_;
   std::mutex mutex_;  // guards orders_ and stopping_
   std::condition_variable wake_;
   std::deque<Order> orders_;

@@ -72,7 +72,7 @@ struct MemoryService::State {
         control_gone(std::move(gone)),
         arbiter(with.link),
         book(with.budget),
-        maker(on) {
+        maker(on, with.sparse) {
     control_watch =
         loop.watch(control.get(), true, false, [this](loop::Readiness) { read_control(); });
   }

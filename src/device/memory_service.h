@@ -14,7 +14,8 @@
 namespace lambent::device {
 
 struct MemoryServiceOptions {
-  Bytes budget;  // of host memory, all leases together
+  Bytes budget;         // of host memory, all leases together
+  bool sparse = false;  // a lease's pages come when they are written, and count for the writer
   LinkOptions link;
 };
 

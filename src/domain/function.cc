@@ -50,6 +50,25 @@ Result<void> validate_environment(const std::map<std::string, std::string>& envi
 
 }  // namespace
 
+std::string_view name_of(MemoryMode mode) {
+  switch (mode) {
+    case MemoryMode::kOff:
+      return "off";
+    case MemoryMode::kVmm:
+      return "vmm";
+    case MemoryMode::kUvm:
+      break;
+  }
+  return "uvm";
+}
+
+std::optional<MemoryMode> memory_mode_from(std::string_view name) {
+  for (const MemoryMode mode : {MemoryMode::kOff, MemoryMode::kVmm, MemoryMode::kUvm}) {
+    if (name_of(mode) == name) return mode;
+  }
+  return std::nullopt;
+}
+
 Result<void> validate(const FunctionSpec& spec) {
   RETURN_IF_ERROR(validate_name(spec.name.name));
   RETURN_IF_ERROR(validate_environment(spec.environment));

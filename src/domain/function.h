@@ -3,6 +3,7 @@
 #pragma once
 
 #include <map>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -35,9 +36,18 @@ enum class Runtime {
   kPython,    // the package's module.function, run by our Python runtime client
 };
 
+// How a function's device memory is moved to the host while the function rests and others need the
+// room (docs/shim.md): never, mapped by the shim and copied, or as managed memory.
+enum class MemoryMode { kOff, kVmm, kUvm };
+std::string_view name_of(MemoryMode mode);  // "off", "vmm", "uvm"
+std::optional<MemoryMode> memory_mode_from(std::string_view name);
+
 // What the function needs from a GPU. `memory` zero means: the function uses no GPU.
 struct GpuNeeds {
   Bytes memory;
+  MemoryMode memory_mode = MemoryMode::kVmm;
+  // Whether the driver may checkpoint its processes while they rest, context and all.
+  bool checkpoint = false;
   // How the emulated driver runs this function's kernels; ignored by a real one.
   enum class LaunchMode { kCompute, kModel } launch_mode = LaunchMode::kCompute;
 

@@ -37,6 +37,8 @@ int64_t modelled_end(Process& process, const Context& context, const Side& to, c
 
 constexpr int64_t kLongestSleep_ns = 100'000'000;
 constexpr size_t kMostSetAside_bytes = size_t{64} << 20;
+constexpr size_t kLargePart_bytes = size_t{8} << 20;
+constexpr size_t kLeastBacking_bytes = 4096;
 
 // Of `other`, the opposite end, may be less memory than it says; then little is copied.
 bool host_side_there(const Side& side, const Side& other, size_t bytes, bool write) {
@@ -63,6 +65,15 @@ void fill_rows(const Fill& fill) {
     auto* first = reinterpret_cast<Element*>(fill.to.address + row * fill.pitch);
     std::fill(first, first + count, static_cast<Element>(fill.value));
   }
+}
+
+// Of a part of an allocation with less memory behind it than it counts: a large part has its share
+// of that memory, or a transfer in many pieces would be of more bytes than there are.
+size_t backing_of_part(const Allocation& allocation, size_t bytes) {
+  if (bytes < kLargePart_bytes) return allocation.backing_bytes;
+  const double share = static_cast<double>(bytes) / static_cast<double>(allocation.bytes);
+  const auto backing = static_cast<size_t>(share * static_cast<double>(allocation.backing_bytes));
+  return std::max(backing, kLeastBacking_bytes);
 }
 
 }  // namespace
@@ -95,7 +106,9 @@ bool resolve_device(const Process& process, CUdeviceptr address, size_t bytes, S
   side->device = allocation->on_device();
   side->managed = allocation->kind == MemoryKind::kManaged;
   side->device_index = allocation->device;
-  if (allocation->backing_bytes < allocation->bytes) side->backing = allocation->backing_bytes;
+  if (allocation->backing_bytes < allocation->bytes) {
+    side->backing = backing_of_part(*allocation, bytes);
+  }
   return true;
 }
 

@@ -30,6 +30,13 @@ Result<void> apply_tag(FunctionSpec& spec, std::string_view key, const std::stri
     if (value != "compute" && value != "model") return bad_value(key, value, "compute or model");
     spec.gpu.launch_mode =
         value == "model" ? GpuNeeds::LaunchMode::kModel : GpuNeeds::LaunchMode::kCompute;
+  } else if (setting == "memory-mode") {
+    const auto mode = memory_mode_from(value);
+    if (!mode) return bad_value(key, value, "vmm, uvm or off");
+    spec.gpu.memory_mode = *mode;
+  } else if (setting == "checkpoint") {
+    if (value != "true" && value != "false") return bad_value(key, value, "true or false");
+    spec.gpu.checkpoint = value == "true";
   } else if (setting == "weight") {
     const bool read = parse_number(value, spec.weight);
     if (!read || !(spec.weight >= limits::kLeastWeight && spec.weight <= limits::kMostWeight)) {
@@ -43,8 +50,8 @@ Result<void> apply_tag(FunctionSpec& spec, std::string_view key, const std::stri
   } else {
     return Error{ErrorCode::kInvalidArgument,
                  "there is no setting '" + std::string(key) +
-                     "'; tags that begin with lambent: are gpu-memory, launch-mode, weight and "
-                     "max-concurrency"};
+                     "'; tags that begin with lambent: are gpu-memory, launch-mode, memory-mode, "
+                     "checkpoint, weight and max-concurrency"};
   }
   return {};
 }

@@ -1,5 +1,6 @@
 // GPU settings in a function's tags, since Lambda's API has no field for them: lambent:gpu-memory,
-// lambent:launch-mode, lambent:weight, lambent:max-concurrency. Free functions; any thread.
+// lambent:launch-mode, lambent:memory-mode, lambent:checkpoint, lambent:weight,
+// lambent:max-concurrency. Free functions; any thread.
 #pragma once
 
 #include "base/result.h"

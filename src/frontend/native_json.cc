@@ -24,6 +24,8 @@ json to_json(const FunctionStatus& status) {
       {"memory_bytes", spec.memory.count},
       {"gpu_memory_bytes", spec.gpu.memory.count},
       {"launch_mode", models ? "model" : "compute"},
+      {"memory_mode", name_of(spec.gpu.memory_mode)},
+      {"checkpoint", spec.gpu.checkpoint},
       {"weight", spec.weight},
       {"max_concurrency", spec.max_concurrency},
       {"code_sha256", spec.code_sha256},

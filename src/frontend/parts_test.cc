@@ -89,12 +89,16 @@ FunctionSpec with_tags(std::map<std::string, std::string> tags) {
 TEST(FunctionTags, GiveTheGpuSettings) {
   FunctionSpec spec = with_tags({{"lambent:gpu-memory", "1.5G"},
                                  {"lambent:launch-mode", "model"},
+                                 {"lambent:memory-mode", "uvm"},
+                                 {"lambent:checkpoint", "true"},
                                  {"lambent:weight", "2.5"},
                                  {"lambent:max-concurrency", "4"},
                                  {"team", "vision"}});
   ASSERT_TRUE(apply_tags(spec).ok());
   EXPECT_EQ(spec.gpu.memory, Bytes::mib(1536));
   EXPECT_EQ(spec.gpu.launch_mode, GpuNeeds::LaunchMode::kModel);
+  EXPECT_EQ(spec.gpu.memory_mode, MemoryMode::kUvm);
+  EXPECT_TRUE(spec.gpu.checkpoint);
   EXPECT_EQ(spec.weight, 2.5);
   EXPECT_EQ(spec.max_concurrency, 4u);
 }
@@ -111,6 +115,7 @@ TEST(FunctionTags, ATagThatIsGoneGivesBackTheDefault) {
 TEST(FunctionTags, BadOnesAreNamed) {
   const std::map<std::string, std::string> bad = {
       {"lambent:gpu-memory", "much"},    {"lambent:launch-mode", "fast"},
+      {"lambent:memory-mode", "swap"},   {"lambent:checkpoint", "1"},
       {"lambent:weight", "nan"},         {"lambent:weight ", "1"},
       {"lambent:max-concurrency", "0"},  {"lambent:gpu", "1"},
       {"lambent:max-concurrency ", "1"},

@@ -74,6 +74,22 @@ struct WorkerMetrics::State {
   Gauge& queued = family(prometheus::BuildGauge(), "lambent_queued_invocations",
                          "Invocations that wait, of all functions.")
                       .Add({});
+  Family<Counter>& moved_bytes =
+      family(prometheus::BuildCounter(), "lambent_gpu_memory_moved_bytes_total",
+             "Device memory moved, by direction: out to the host, in to the device.");
+  Family<Histogram>& move_seconds =
+      family(prometheus::BuildHistogram(), "lambent_gpu_memory_move_seconds",
+             "From the command to move a sandbox's device memory to its end.");
+  struct Moves {
+    Counter& bytes;
+    Histogram& seconds;
+  };
+  Moves moves_of(const char* direction) {
+    return {moved_bytes.Add({{"direction", direction}}),
+            move_seconds.Add({{"direction", direction}}, latency_buckets())};
+  }
+  Moves moves_out = moves_of("out");
+  Moves moves_in = moves_of("in");
   Histogram& sandbox_seconds = cold_starts.Add({{"phase", "sandbox"}}, latency_buckets());
   Histogram& runtime_seconds = cold_starts.Add({{"phase", "runtime"}}, latency_buckets());
 
@@ -109,6 +125,12 @@ WorkerMetrics::WorkerMetrics(const std::string& version) : state_(std::make_uniq
 }
 
 WorkerMetrics::~WorkerMetrics() = default;
+
+void WorkerMetrics::memory_moved(bool out, Bytes moved, Duration duration) {
+  const State::Moves& moves = out ? state_->moves_out : state_->moves_in;
+  moves.bytes.Increment(static_cast<double>(moved.count));
+  moves.seconds.Observe(to_seconds(duration));
+}
 
 void WorkerMetrics::completed(const FunctionName& function, const InvocationResult& result) {
   State::Series& series = state_->series_of(function);

@@ -21,6 +21,8 @@ class WorkerMetrics {
   // An invocation has its outcome.
   void completed(const FunctionName& function, const InvocationResult& result);
   void sandbox_started(Duration sandbox_time, Duration init_time);
+  // Device memory of a sandbox was moved, off its device or back.
+  void memory_moved(bool out, Bytes moved, Duration duration);
   // The function is gone, and its series with it: the number of series is bounded by that of
   // functions.
   void forget(const FunctionName& function);

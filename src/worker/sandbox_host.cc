@@ -8,6 +8,7 @@
 #include <optional>
 #include <utility>
 
+#include "base/packet.h"
 #include "runtime_api/error_type.h"
 
 namespace lambent::worker {
@@ -47,6 +48,9 @@ std::string end_lines(const std::string& id, Duration execution, Bytes memory) {
          " ms\tMemory Size: " + std::to_string(memory.count >> 20) + " MB\n";
 }
 
+// Leases come in pieces, and what they hold in chunks: more than the limit itself.
+constexpr Bytes kLeaseSlack = Bytes::mib(64);
+
 }  // namespace
 
 struct SandboxHost::Sandbox {
@@ -65,6 +69,9 @@ struct SandboxHost::Sandbox {
   loop::Watch output_watch;
   std::string ledger_path;
   std::optional<ledger::LedgerReader> ledger;
+  std::string memory_path;
+  std::string link_path;
+  std::unique_ptr<MemoryChannel> memory;  // null: its device memory does not move
   Bytes device_memory;
   Bytes device_memory_peak;
 
@@ -108,18 +115,36 @@ void SandboxHost::start(SandboxId id, const FunctionSpec& spec, const std::strin
 
   SandboxRequest request{id, device, code_folder, ""};
   if (spec.gpu.memory > Bytes(0)) {
-    auto ledger = make_ledger(sandbox, spec.gpu.memory);
-    if (!ledger.ok()) {
+    const auto connected = connect_memory(sandbox, request);
+    if (!connected.ok()) {
       // The caller is in the middle of handling an event: its answer comes in the next turn.
-      loop_.call_after(Duration(0), [this, id, error = ledger.error()] {
+      loop_.call_after(Duration(0), [this, id, error = connected.error()] {
         finish(id, error, "Sandbox.Failure", Bytes(0));
       });
       return;
     }
-    request.ledger_path = std::move(ledger).value();
   }
   launcher_.launch(plan_sandbox(setting_, spec, request),
                    [this, id](Result<sandbox::Started> result) { started(id, std::move(result)); });
+}
+
+Result<void> SandboxHost::connect_memory(Sandbox& sandbox, SandboxRequest& request) {
+  ASSIGN_OR_RETURN(request.ledger_path, make_ledger(sandbox, sandbox.spec.gpu.memory));
+  if (sandbox.spec.gpu.memory_mode == MemoryMode::kOff || !setting_.memory_moves) return {};
+  const std::string number = std::to_string(sandbox.id.value);
+  sandbox.memory_path = run_folder_ + "/memory-" + number;
+  ASSIGN_OR_RETURN(sandbox.memory, MemoryChannel::open(loop_, log_, sandbox.memory_path,
+                                                       [this, id = sandbox.id](MemoryMove move) {
+                                                         memory_moved(id, move);
+                                                       }));
+  request.memory_path = sandbox.memory_path;
+  if (!events_.serve_link) return {};
+  sandbox.link_path = run_folder_ + "/link-" + number;
+  ASSIGN_OR_RETURN(OwnedFd listener, listen_packets(sandbox.link_path, 0666));
+  events_.serve_link(sandbox.id, sandbox.device, sandbox.spec.gpu.memory + kLeaseSlack,
+                     std::move(listener));
+  request.link_path = sandbox.link_path;
+  return {};
 }
 
 Result<std::string> SandboxHost::make_ledger(Sandbox& sandbox, Bytes limit) {
@@ -227,6 +252,28 @@ void SandboxHost::init_failed(Sandbox& sandbox, std::string json, std::string ty
   launcher_.kill(sandbox.id);
 }
 
+void SandboxHost::move_memory_out(SandboxId id, protocol::MemoryMoveDepth depth) {
+  const auto found = sandboxes_.find(id);
+  if (found == sandboxes_.end()) return;  // its end is on the way to the worker
+  if (found->second->memory == nullptr) {
+    return events_.on_memory_moved(id, {.out = true, .done = false});
+  }
+  found->second->memory->move_out(depth);
+}
+
+void SandboxHost::move_memory_in(SandboxId id) {
+  const auto found = sandboxes_.find(id);
+  if (found == sandboxes_.end()) return;
+  if (found->second->memory == nullptr) return events_.on_memory_moved(id, {.out = false});
+  found->second->memory->move_in();
+}
+
+void SandboxHost::memory_moved(SandboxId id, const MemoryMove& move) {
+  if (!move.broken) return events_.on_memory_moved(id, move);
+  stop(id, {ErrorCode::kInternal, "the driver failed while the function's device memory was moved"},
+       "Sandbox.Failure");
+}
+
 void SandboxHost::stop(SandboxId id, Error error, std::string error_type) {
   const auto found = sandboxes_.find(id);
   if (found == sandboxes_.end()) return;
@@ -255,7 +302,11 @@ void SandboxHost::finish(SandboxId id, Error error, std::string error_type,
   if (found == sandboxes_.end()) return;
   const std::unique_ptr<Sandbox> sandbox = std::move(found->second);
   sandboxes_.erase(found);
-  if (!sandbox->ledger_path.empty()) unlink(sandbox->ledger_path.c_str());
+  for (const std::string* path :
+       {&sandbox->ledger_path, &sandbox->memory_path, &sandbox->link_path}) {
+    if (!path->empty()) unlink(path->c_str());
+  }
+  if (!sandbox->link_path.empty()) events_.forget_link(id);
 
   SandboxEnd end;
   // Not if we stopped it: then the invocation has its outcome already.

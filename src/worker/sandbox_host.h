@@ -19,6 +19,7 @@
 #include "runtime_api/session.h"
 #include "sandbox/launcher.h"
 #include "worker/log_store.h"
+#include "worker/memory_channel.h"
 #include "worker/sandbox_plan.h"
 
 namespace lambent::worker {
@@ -54,6 +55,12 @@ class SandboxHost {
     std::function<void(SandboxId, HandlerAnswer)> on_answer;
     std::function<void(SandboxEnd)> on_end;
     std::function<void(FunctionId, std::string_view text)> on_output;
+    // How a move of its device memory went.
+    std::function<void(SandboxId, MemoryMove)> on_memory_moved;
+    // The processes of a sandbox will ask for turns on the device's link and for leases of host
+    // memory at this listening socket. Either may be empty: then device memory moves without.
+    std::function<void(SandboxId, DeviceId, Bytes most_leased, OwnedFd listener)> serve_link;
+    std::function<void(SandboxId)> forget_link;
   };
 
   // `run_folder` holds the ledgers; it is emptied first.
@@ -68,6 +75,9 @@ class SandboxHost {
              DeviceId device);
   // To an idle sandbox; answered by on_answer or on_end. Takes the payload out of `request`.
   void give(SandboxId sandbox, InvocationRequest& request, Duration timeout);
+  // Moves its device memory; answered by on_memory_moved, or by on_end.
+  void move_memory_out(SandboxId sandbox, protocol::MemoryMoveDepth depth);
+  void move_memory_in(SandboxId sandbox);
   // Ends it at once; `error` and `error_type` are what its end is told with (a time-out, an
   // eviction).
   void stop(SandboxId sandbox, Error error, std::string error_type);
@@ -93,6 +103,9 @@ class SandboxHost {
   // Reads what the sandbox printed; at most `most` bytes, so that a noisy one cannot hold the loop.
   void read_output(Sandbox& sandbox, size_t most);
   void print(Sandbox& sandbox, std::string_view text);
+  // What the processes of a sandbox with a GPU are connected to.
+  Result<void> connect_memory(Sandbox& sandbox, SandboxRequest& request);
+  void memory_moved(SandboxId id, const MemoryMove& move);
   Result<std::string> make_ledger(Sandbox& sandbox, Bytes limit);
   void read_ledger(Sandbox& sandbox);
 

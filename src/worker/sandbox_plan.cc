@@ -63,6 +63,15 @@ void add_gpu(const SandboxSetting& setting, const FunctionSpec& spec, const Sand
   environment["LAMBENT_SHIM_DRIVER"] = driver + "/libcuda.so.1";
   environment["LAMBENT_SHIM_NVML"] = driver + "/libnvidia-ml.so.1";
   environment["LAMBENT_SHIM_LEDGER"] = kLedgerFile;
+  if (!request.memory_path.empty()) {
+    plan.binds.push_back({request.memory_path, kMemorySocket, true});
+    environment["LAMBENT_SHIM_MEMORY"] = kMemorySocket;
+    environment["LAMBENT_SHIM_MEMORY_MODE"] = name_of(spec.gpu.memory_mode);
+  }
+  if (!request.link_path.empty()) {
+    plan.binds.push_back({request.link_path, kLinkSocket, true});
+    environment["LAMBENT_SHIM_LINK"] = kLinkSocket;
+  }
   // A function sees the one device that it was given, as number 0. Ours count from 1.
   environment["CUDA_VISIBLE_DEVICES"] = std::to_string(request.device.value - 1);
   if (gpu.emulated_node.empty()) {
@@ -71,6 +80,8 @@ void add_gpu(const SandboxSetting& setting, const FunctionSpec& spec, const Sand
   }
   plan.binds.push_back({gpu.emulated_node, kNodeFile, true});
   environment["EMULATED_CUDA_NODE"] = kNodeFile;
+  // More managed memory than the device has is a risk on a real one alone.
+  environment["LAMBENT_SHIM_OVERSUBSCRIBE"] = "1";
   environment["EMULATED_CUDA_LAUNCH_MODE"] =
       spec.gpu.launch_mode == GpuNeeds::LaunchMode::kModel ? "model" : "compute";
 }

@@ -27,6 +27,8 @@ struct SandboxSetting {
   std::string python_folder;  // holds the packages lambent_runtime and lambent_cuda
   std::string shim_folder;
   GpuDriver gpu;
+  // Whether device memory is moved to the host while functions rest.
+  bool memory_moves = true;
   unsigned most_processes = limits::kSandboxProcesses;
 };
 
@@ -35,6 +37,9 @@ struct SandboxRequest {
   DeviceId device;
   std::string code_folder;
   std::string ledger_path;  // empty if the function uses no GPU
+  // Sockets on which its device memory is moved and gets its turn on the link; empty: it stays.
+  std::string memory_path = {};
+  std::string link_path = {};
 };
 
 // Where things lie inside a sandbox.
@@ -43,6 +48,8 @@ inline constexpr char kDriverFolder[] = "/opt/lambent/driver";
 inline constexpr char kShimFolder[] = "/opt/lambent/shim";
 inline constexpr char kNodeFile[] = "/opt/lambent/gpu-node";
 inline constexpr char kLedgerFile[] = "/opt/lambent/ledger";
+inline constexpr char kMemorySocket[] = "/opt/lambent/memory";
+inline constexpr char kLinkSocket[] = "/opt/lambent/link";
 
 sandbox::LaunchPlan plan_sandbox(const SandboxSetting& setting, const FunctionSpec& spec,
                                  const SandboxRequest& request);

@@ -51,6 +51,20 @@ TEST(SandboxPlan, OnlyAFunctionThatAsksForAGpuGetsTheShimAndTheDriver) {
   EXPECT_TRUE(sandbox::validate(plan).ok()) << sandbox::validate(plan).error().message;
 }
 
+TEST(SandboxPlan, AFunctionWhoseMemoryMovesGetsItsSockets) {
+  auto spec = python_function();
+  spec.gpu.memory = Bytes::mib(64);
+  SandboxRequest moving = request();
+  EXPECT_FALSE(plan_sandbox(setting(), spec, moving).environment.contains("LAMBENT_SHIM_MEMORY"));
+  moving.memory_path = "/run/memory-3";
+  moving.link_path = "/run/link-3";
+  const auto plan = plan_sandbox(setting(), spec, moving);
+  EXPECT_EQ(plan.environment.at("LAMBENT_SHIM_MEMORY"), "/opt/lambent/memory");
+  EXPECT_EQ(plan.environment.at("LAMBENT_SHIM_LINK"), "/opt/lambent/link");
+  EXPECT_EQ(plan.environment.at("LAMBENT_SHIM_MEMORY_MODE"), "vmm");
+  EXPECT_TRUE(sandbox::validate(plan).ok()) << sandbox::validate(plan).error().message;
+}
+
 TEST(SandboxPlan, ANativeFunctionRunsItsBootstrap) {
   auto spec = python_function();
   spec.runtime = Runtime::kProvided;

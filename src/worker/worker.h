@@ -35,6 +35,10 @@ struct WorkerOptions {
   Bytes device_memory;  // of the largest device; functions that ask for more are refused
   // What a CUDA context takes of the device beside what its function allocates.
   Bytes context_memory;
+  // Where sandboxes get their turns on a device's link and host memory (SandboxHost::Events); both
+  // or neither.
+  std::function<void(SandboxId, DeviceId, Bytes most_leased, OwnedFd listener)> serve_link;
+  std::function<void(SandboxId)> forget_link;
   // How long the results of asynchronous invocations can be read.
   Duration result_window = std::chrono::hours(24);
   // Invocations whose payloads would make all live ones hold more than this are refused.
@@ -126,6 +130,7 @@ class Worker final : public InvocationService {
   SandboxHost::Events host_events();
   void sandbox_answered(SandboxId sandbox, HandlerAnswer answer);
   void sandbox_ended(SandboxEnd end);
+  void memory_moved(SandboxId sandbox, const MemoryMove& move);
   void check_drained();
   void time_journal();
   void flush_journal();

@@ -102,14 +102,28 @@ void Worker::perform(const dispatch::WakeAt& action) {
   wake_timer_ = loop_.call_at(action.instant, [this] { handle(dispatch::TimerFired{}); });
 }
 
-// Sandboxes cannot be asked to move their memory yet, and the memory rule that a worker has asks
-// for none of this: should it be asked all the same, everything stays where it is.
-void Worker::perform(const dispatch::MoveMemoryIn& action) {
-  handle(dispatch::MemoryMoved{action.sandbox, dispatch::MoveDirection::kIn, false});
-}
+void Worker::perform(const dispatch::MoveMemoryIn& action) { host_.move_memory_in(action.sandbox); }
 
 void Worker::perform(const dispatch::MoveMemoryOut& action) {
-  handle(dispatch::MemoryMoved{action.sandbox, dispatch::MoveDirection::kOut, false});
+  host_.move_memory_out(action.sandbox, action.depth == dispatch::MoveDepth::kContext
+                                            ? protocol::MemoryMoveDepth::kContext
+                                            : protocol::MemoryMoveDepth::kMemory);
+}
+
+void Worker::memory_moved(SandboxId sandbox, const MemoryMove& move) {
+  dispatch::MemoryMoved moved;
+  moved.sandbox = sandbox;
+  moved.direction = move.out ? dispatch::MoveDirection::kOut : dispatch::MoveDirection::kIn;
+  moved.done = move.done;
+  moved.moved = move.moved;
+  moved.left = move.left + options_.context_memory;
+  moved.duration = move.duration;
+  if (move.done) metrics_.memory_moved(move.out, move.moved, move.duration);
+  log_.debug("memory_moved", {{"sandbox", static_cast<int64_t>(sandbox.value)},
+                              {"out", move.out},
+                              {"done", move.done},
+                              {"bytes", static_cast<int64_t>(move.moved.count)}});
+  handle(moved);
 }
 
 SandboxHost::Events Worker::host_events() {
@@ -122,6 +136,11 @@ SandboxHost::Events Worker::host_events() {
     sandbox_answered(sandbox, std::move(answer));
   };
   events.on_end = [this](SandboxEnd end) { sandbox_ended(std::move(end)); };
+  events.on_memory_moved = [this](SandboxId sandbox, const MemoryMove& move) {
+    memory_moved(sandbox, move);
+  };
+  events.serve_link = options_.serve_link;
+  events.forget_link = options_.forget_link;
   events.on_output = [this](FunctionId function, std::string_view text) {
     logs_.append(function, text);
   };

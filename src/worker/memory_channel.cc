@@ -1,0 +1,172 @@
+#include "worker/memory_channel.h"
+
+#include <sys/socket.h>
+
+#include <cstring>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "base/packet.h"
+
+namespace lambent::worker {
+namespace {
+
+using protocol::MemoryMessage;
+using protocol::MemoryMessageKind;
+using protocol::MemoryMoveDepth;
+using protocol::MemoryMoveStatus;
+
+// More than a sandbox may have processes.
+constexpr size_t kMostPeers = 4096;
+constexpr int kMessagesPerTurn = 16;
+
+}  // namespace
+
+Result<std::unique_ptr<MemoryChannel>> MemoryChannel::open(
+    loop::EventLoop& loop, LogSink& log, const std::string& path,
+    std::function<void(MemoryMove)> on_moved) {
+  // The function runs as another user than the worker; nobody else sees the file.
+  ASSIGN_OR_RETURN(OwnedFd listener, listen_packets(path, 0666));
+  return std::unique_ptr<MemoryChannel>(
+      new MemoryChannel(loop, log, std::move(listener), std::move(on_moved)));
+}
+
+MemoryChannel::MemoryChannel(loop::EventLoop& loop, LogSink& log, OwnedFd listener,
+                             std::function<void(MemoryMove)> on_moved)
+    : loop_(loop), log_(log), listener_(std::move(listener)), on_moved_(std::move(on_moved)) {
+  listener_watch_ =
+      loop_.watch(listener_.get(), true, false, [this](loop::Readiness) { accept_peers(); });
+}
+
+MemoryChannel::~MemoryChannel() { loop_.cancel(report_timer_); }
+
+void MemoryChannel::accept_peers() {
+  while (true) {
+    OwnedFd socket(accept4(listener_.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
+    if (!socket.valid()) return;
+    if (peers_.size() >= kMostPeers) continue;  // and so hung up on
+    const uint64_t id = ++last_peer_;
+    Peer& peer = peers_[id];
+    peer.socket = std::move(socket);
+    peer.watch =
+        loop_.watch(peer.socket.get(), true, false, [this, id](loop::Readiness) { read_peer(id); });
+  }
+}
+
+void MemoryChannel::read_peer(uint64_t id) {
+  for (int count = 0; count < kMessagesPerTurn; ++count) {
+    const auto found = peers_.find(id);
+    if (found == peers_.end()) return;
+    char buffer[sizeof(MemoryMessage)];
+    const auto packet = receive_packet(found->second.socket.get(), buffer);
+    if (packet.ok() && !packet->has_value()) return;
+    bool sound = packet.ok() && !(*packet)->truncated &&
+                 protocol::is_memory_message(buffer, (*packet)->size);
+    if (sound) {
+      MemoryMessage message;
+      memcpy(&message, buffer, sizeof(message));
+      sound = take(id, found->second, message);
+    }
+    if (!sound) {
+      drop(id);
+      return;
+    }
+  }
+}
+
+// False: it does not keep to the protocol.
+bool MemoryChannel::take(uint64_t id, Peer& peer, const MemoryMessage& message) {
+  if (message.kind == MemoryMessageKind::kHello) {
+    if (std::exchange(peer.greeted, true)) return false;
+    if (moving_) awaited_.insert(id);
+    send(id, belongs_out_ ? MemoryMessageKind::kMoveOut : MemoryMessageKind::kMoveIn);
+    return true;
+  }
+  if (message.kind != MemoryMessageKind::kMoved || !peer.greeted) return false;
+  // An answer to a command that was overtaken, or to what a latecomer was told: nobody waits.
+  if (message.sequence != sequence_ || awaited_.erase(id) == 0) return true;
+  const auto status = static_cast<MemoryMoveStatus>(message.status);
+  if (status != MemoryMoveStatus::kDone) {
+    move_.done = false;
+    if (takes_back_ || status == MemoryMoveStatus::kFailed) move_.broken = true;
+    log_.warning("memory_not_moved", {{"process", static_cast<int64_t>(message.process)},
+                                      {"out", belongs_out_},
+                                      {"status", static_cast<int64_t>(message.status)}});
+  }
+  if (!takes_back_) {
+    move_.moved += Bytes(message.bytes);
+    move_.left += Bytes(message.left_bytes);
+  }
+  finish_if_all_answered();
+  return true;
+}
+
+void MemoryChannel::move_out(MemoryMoveDepth depth) { begin(MemoryMessageKind::kMoveOut, depth); }
+void MemoryChannel::move_in() { begin(MemoryMessageKind::kMoveIn, MemoryMoveDepth::kMemory); }
+
+void MemoryChannel::prepare() {
+  for (const auto& [id, peer] : peers_) {
+    if (peer.greeted) send(id, MemoryMessageKind::kPrepare);
+  }
+}
+
+void MemoryChannel::begin(MemoryMessageKind kind, MemoryMoveDepth depth) {
+  move_ = {.out = kind == MemoryMessageKind::kMoveOut};
+  takes_back_ = false;
+  began_ = loop_.clock().now();
+  tell_all(kind, depth);
+}
+
+void MemoryChannel::tell_all(MemoryMessageKind kind, MemoryMoveDepth depth) {
+  ++sequence_;
+  belongs_out_ = kind == MemoryMessageKind::kMoveOut;
+  depth_ = depth;
+  moving_ = true;
+  awaited_.clear();
+  for (const auto& [id, peer] : peers_) {
+    if (peer.greeted) awaited_.insert(id);
+  }
+  const std::set<uint64_t> told = awaited_;
+  for (const uint64_t id : told) send(id, kind);
+  finish_if_all_answered();
+}
+
+void MemoryChannel::send(uint64_t id, MemoryMessageKind kind) {
+  const auto found = peers_.find(id);
+  if (found == peers_.end()) return;
+  MemoryMessage message;
+  message.kind = kind;
+  message.sequence = sequence_;
+  message.depth = static_cast<uint32_t>(depth_);
+  const std::string_view bytes(reinterpret_cast<const char*>(&message), sizeof(message));
+  // One that is gone is found so when its socket is read; one that does not read its messages is
+  // taken for one that does not answer.
+  (void)send_packet(found->second.socket.get(), bytes);
+}
+
+void MemoryChannel::drop(uint64_t id) {
+  const auto found = peers_.find(id);
+  if (found == peers_.end()) return;
+  found->second.watch.reset();
+  peers_.erase(found);
+  if (awaited_.erase(id) > 0) finish_if_all_answered();
+}
+
+void MemoryChannel::finish_if_all_answered() {
+  if (!moving_ || !awaited_.empty()) return;
+  moving_ = false;
+  if (!move_.done && move_.out && !takes_back_ && !move_.broken) {
+    // Some may be out: all are told to be in again.
+    takes_back_ = true;
+    tell_all(MemoryMessageKind::kMoveIn, MemoryMoveDepth::kMemory);
+    return;
+  }
+  if (!move_.done && !move_.out) belongs_out_ = true;
+  move_.duration = loop_.clock().now() - began_;
+  // In the next turn: the caller may be in the middle of handling an event.
+  loop_.cancel(report_timer_);
+  report_timer_ = loop_.call_after(Duration(0), [this, move = move_] { on_moved_(move); });
+}
+
+}  // namespace lambent::worker

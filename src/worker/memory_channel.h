@@ -1,0 +1,89 @@
+// MemoryChannel: how the worker tells the processes of one sandbox to move their device memory, and
+// learns how that went. Used by SandboxHost on the loop thread; trusts no byte of what it hears.
+#pragma once
+
+#include <functional>
+#include <map>
+#include <memory>
+#include <set>
+#include <string>
+
+#include "base/fd.h"
+#include "base/log.h"
+#include "base/result.h"
+#include "base/time.h"
+#include "base/units.h"
+#include "loop/event_loop.h"
+#include "protocol/memory_message.h"
+
+namespace lambent::worker {
+
+// One command, as all processes of the sandbox together have answered it.
+struct MemoryMove {
+  bool out = false;  // else in
+  bool done = true;  // false: a process could not; a move out was then taken back by all
+  // Of no use any more: the driver failed in the middle, or what failed could not be taken back.
+  bool broken = false;
+  Bytes moved;  // over the link
+  Bytes left;   // counted memory that stayed on the device after a move out
+  Duration duration{};
+};
+
+class MemoryChannel {
+ public:
+  // Listens at `path`. `on_moved` is called once for every command unless the next one overtakes
+  // it, never from within a call of this class.
+  static Result<std::unique_ptr<MemoryChannel>> open(loop::EventLoop& loop, LogSink& log,
+                                                     const std::string& path,
+                                                     std::function<void(MemoryMove)> on_moved);
+  ~MemoryChannel();
+  MemoryChannel(const MemoryChannel&) = delete;
+  MemoryChannel& operator=(const MemoryChannel&) = delete;
+
+  // A process that comes later is told the same. One that dies meanwhile has nothing left to move.
+  void move_out(protocol::MemoryMoveDepth depth);
+  void move_in();
+  // To be ready for a move out that is likely.
+  void prepare();
+
+  size_t processes() const { return peers_.size(); }
+
+ private:
+  struct Peer {
+    OwnedFd socket;
+    loop::Watch watch;
+    bool greeted = false;
+  };
+
+  MemoryChannel(loop::EventLoop& loop, LogSink& log, OwnedFd listener,
+                std::function<void(MemoryMove)> on_moved);
+  void accept_peers();
+  void read_peer(uint64_t id);
+  bool take(uint64_t id, Peer& peer, const protocol::MemoryMessage& message);
+  void begin(protocol::MemoryMessageKind kind, protocol::MemoryMoveDepth depth);
+  void tell_all(protocol::MemoryMessageKind kind, protocol::MemoryMoveDepth depth);
+  void send(uint64_t id, protocol::MemoryMessageKind kind);
+  void drop(uint64_t id);
+  void finish_if_all_answered();
+
+  loop::EventLoop& loop_;
+  LogSink& log_;
+  OwnedFd listener_;
+  loop::Watch listener_watch_;
+  std::function<void(MemoryMove)> on_moved_;
+  std::map<uint64_t, Peer> peers_;
+  uint64_t last_peer_ = 0;
+
+  uint64_t sequence_ = 0;  // of the latest command
+  bool belongs_out_ = false;
+  protocol::MemoryMoveDepth depth_{};
+  // The command under way.
+  bool moving_ = false;
+  bool takes_back_ = false;  // it undoes one that failed: move_ stays what that one came to
+  Instant began_{};
+  MemoryMove move_;
+  std::set<uint64_t> awaited_;
+  loop::TimerId report_timer_;
+};
+
+}  // namespace lambent::worker

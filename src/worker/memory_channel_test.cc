@@ -1,0 +1,217 @@
+// The worker's side of moves, with processes that answer as they are told to.
+#include "worker/memory_channel.h"
+
+#include <gtest/gtest.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+
+#include <cstring>
+#include <deque>
+
+#include "base/packet.h"
+#include "base/testing.h"
+#include "worker/testing.h"
+
+namespace lambent::worker {
+namespace {
+
+using protocol::MemoryMessage;
+using protocol::MemoryMessageKind;
+using protocol::MemoryMoveDepth;
+using protocol::MemoryMoveStatus;
+
+struct NoLog : LogSink {
+  void write(LogLevel, std::string_view, std::initializer_list<LogField>) override {}
+};
+
+class Channel : public testing::Test {
+ protected:
+  Channel() {
+    auto opened = MemoryChannel::open(loop_, log_, folder_ / "memory",
+                                      [this](MemoryMove move) { moves_.push_back(move); });
+    EXPECT_TRUE(opened.ok());
+    channel_ = std::move(*opened);
+  }
+
+  // A process that says hello, and the first command that it gets.
+  OwnedFd process() {
+    OwnedFd fd = connect_only();
+    say(fd, {.kind = MemoryMessageKind::kHello});
+    return fd;
+  }
+  OwnedFd connect_only() {
+    OwnedFd fd(socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+    sockaddr_un address{};
+    address.sun_family = AF_UNIX;
+    strncpy(address.sun_path, (folder_ / "memory").c_str(), sizeof(address.sun_path) - 1);
+    EXPECT_EQ(connect(fd.get(), reinterpret_cast<sockaddr*>(&address), sizeof(address)), 0);
+    return fd;
+  }
+  void say(const OwnedFd& fd, const MemoryMessage& message) {
+    char bytes[sizeof(message)];
+    memcpy(bytes, &message, sizeof(message));
+    ASSERT_TRUE(send_packet(fd.get(), {bytes, sizeof(bytes)}).ok());
+  }
+  MemoryMessage hear(const OwnedFd& fd) {
+    MemoryMessage message;
+    char bytes[sizeof(message)] = {};
+    EXPECT_TRUE(turn_until(loop_, [&] {
+      const auto packet = receive_packet(fd.get(), bytes);
+      return !packet.ok() || packet->has_value();
+    }));
+    memcpy(&message, bytes, sizeof(message));
+    return message;
+  }
+  void answer(const OwnedFd& fd, const MemoryMessage& command,
+              MemoryMoveStatus status = MemoryMoveStatus::kDone, Bytes moved = {},
+              Bytes left = {}) {
+    say(fd, {.kind = MemoryMessageKind::kMoved,
+             .sequence = command.sequence,
+             .bytes = moved.count,
+             .left_bytes = left.count,
+             .status = static_cast<uint32_t>(status)});
+  }
+  bool is_hung_up_on(const OwnedFd& fd) {
+    return turn_until(loop_, [&] {
+      char bytes[sizeof(MemoryMessage)];
+      return !receive_packet(fd.get(), bytes).ok();
+    });
+  }
+  MemoryMove moved() {
+    EXPECT_TRUE(turn_until(loop_, [&] { return !moves_.empty(); }));
+    if (moves_.empty()) return {};
+    const MemoryMove move = moves_.front();
+    moves_.pop_front();
+    return move;
+  }
+
+  const TemporaryFolder folder_;
+  SystemClock clock_;
+  loop::EventLoop loop_{clock_};
+  NoLog log_;
+  std::deque<MemoryMove> moves_;
+  std::unique_ptr<MemoryChannel> channel_;
+};
+
+TEST_F(Channel, ASandboxWithoutAProcessThatUsesTheDeviceHasNothingToMove) {
+  channel_->move_out(MemoryMoveDepth::kMemory);
+  EXPECT_TRUE(moves_.empty()) << "never from within the call";
+  const MemoryMove move = moved();
+  EXPECT_TRUE(move.out);
+  EXPECT_TRUE(move.done);
+  EXPECT_EQ(move.moved, Bytes(0));
+}
+
+TEST_F(Channel, AMoveIsOverWhenEveryProcessHasAnswered) {
+  const OwnedFd first = process();
+  const OwnedFd second = process();
+  answer(first, hear(first));
+  answer(second, hear(second));
+  channel_->move_out(MemoryMoveDepth::kMemory);
+  const MemoryMessage command = hear(first);
+  EXPECT_EQ(command.kind, MemoryMessageKind::kMoveOut);
+  answer(first, command, MemoryMoveStatus::kDone, Bytes(100), Bytes(1));
+  for (int turn = 0; turn < 5; ++turn) loop_.run_once(milliseconds(1));
+  EXPECT_TRUE(moves_.empty());
+  answer(second, hear(second), MemoryMoveStatus::kDone, Bytes(20), Bytes(2));
+  const MemoryMove move = moved();
+  EXPECT_TRUE(move.done);
+  EXPECT_EQ(move.moved, Bytes(120));
+  EXPECT_EQ(move.left, Bytes(3));
+}
+
+TEST_F(Channel, WhoComesLateIsToldWhereItsMemoryBelongs) {
+  const OwnedFd first = process();
+  EXPECT_EQ(hear(first).kind, MemoryMessageKind::kMoveIn);
+  channel_->move_out(MemoryMoveDepth::kMemory);
+  answer(first, hear(first));
+  EXPECT_TRUE(moved().done);
+  const OwnedFd late = process();
+  EXPECT_EQ(hear(late).kind, MemoryMessageKind::kMoveOut);
+}
+
+TEST_F(Channel, AProcessThatDiesInTheMiddleIsNotWaitedFor) {
+  OwnedFd first = process();
+  (void)hear(first);
+  channel_->move_out(MemoryMoveDepth::kMemory);
+  (void)hear(first);
+  first.reset();
+  EXPECT_TRUE(moved().done);
+}
+
+TEST_F(Channel, AMoveOutThatOneCannotDoIsTakenBackByAll) {
+  const OwnedFd able = process();
+  const OwnedFd unable = process();
+  (void)hear(able);
+  (void)hear(unable);
+  channel_->move_out(MemoryMoveDepth::kMemory);
+  answer(able, hear(able), MemoryMoveStatus::kDone, Bytes(100));
+  answer(unable, hear(unable), MemoryMoveStatus::kNoHostMemory);
+  for (const OwnedFd* each : {&able, &unable}) {
+    const MemoryMessage command = hear(*each);
+    EXPECT_EQ(command.kind, MemoryMessageKind::kMoveIn);
+    EXPECT_TRUE(moves_.empty()) << "not before it is taken back";
+    answer(*each, command);
+  }
+  const MemoryMove move = moved();
+  EXPECT_TRUE(move.out);
+  EXPECT_FALSE(move.done);
+  EXPECT_FALSE(move.broken);
+}
+
+TEST_F(Channel, WhatCannotBeTakenBackIsBroken) {
+  const OwnedFd able = process();
+  const OwnedFd unable = process();
+  (void)hear(able);
+  (void)hear(unable);
+  channel_->move_out(MemoryMoveDepth::kMemory);
+  answer(able, hear(able));
+  answer(unable, hear(unable), MemoryMoveStatus::kBusy);
+  answer(able, hear(able), MemoryMoveStatus::kNoDeviceMemory);
+  answer(unable, hear(unable));
+  EXPECT_TRUE(moved().broken);
+}
+
+TEST_F(Channel, AMoveInThatFailsMayBeTriedAgain) {
+  const OwnedFd process = this->process();
+  (void)hear(process);
+  channel_->move_out(MemoryMoveDepth::kMemory);
+  answer(process, hear(process));
+  EXPECT_TRUE(moved().done);
+  channel_->move_in();
+  answer(process, hear(process), MemoryMoveStatus::kNoDeviceMemory);
+  const MemoryMove failed = moved();
+  EXPECT_FALSE(failed.done);
+  EXPECT_FALSE(failed.broken);
+  channel_->move_in();
+  answer(process, hear(process), MemoryMoveStatus::kDone, Bytes(7));
+  EXPECT_EQ(moved().moved, Bytes(7));
+}
+
+TEST_F(Channel, ALateAnswerToAnEarlierCommandChangesNothing) {
+  const OwnedFd process = this->process();
+  const MemoryMessage greeting = hear(process);
+  channel_->move_out(MemoryMoveDepth::kMemory);
+  const MemoryMessage command = hear(process);
+  answer(process, greeting, MemoryMoveStatus::kFailed);
+  answer(process, command);
+  EXPECT_TRUE(moved().done);
+}
+
+TEST_F(Channel, WhoDoesNotKeepToTheProtocolIsHungUpOn) {
+  const OwnedFd mad = connect_only();
+  ASSERT_TRUE(send_packet(mad.get(), "hello?").ok());
+  EXPECT_TRUE(is_hung_up_on(mad));
+  const OwnedFd rude = connect_only();
+  say(rude, {.kind = MemoryMessageKind::kMoved});
+  EXPECT_TRUE(is_hung_up_on(rude)) << "it did not say hello";
+  const OwnedFd eager = process();
+  (void)hear(eager);
+  say(eager, {.kind = MemoryMessageKind::kHello});
+  EXPECT_TRUE(is_hung_up_on(eager));
+  const OwnedFd sound = process();
+  EXPECT_EQ(hear(sound).kind, MemoryMessageKind::kMoveIn);
+}
+
+}  // namespace
+}  // namespace lambent::worker
