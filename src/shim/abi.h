@@ -7,6 +7,7 @@
 #include <stdint.h>
 
 #include "shim/accounting.h"
+#include "shim/agent.h"
 #include "shim/gate.h"
 #include "shim/passed_types.h"
 #include "shim/real_library.h"
@@ -52,12 +53,17 @@ Status counted_allocation(Kind kind, uint64_t bytes, Pointer* result, Call call)
   Passage passage;
   InsideHook inside;
   Accounting* accounting = inside.accounting();
-  if (accounting == nullptr || result == nullptr || bytes == 0) return call();
+  if (accounting == nullptr || result == nullptr || bytes == 0) {
+    const Status status = call();
+    if (status == kSuccess && inside.outermost()) program_uses_the_driver();
+    return status;
+  }
   const uint64_t charge = accounting->charge_of(bytes);
   if (!accounting->try_reserve(charge)) return kOutOfMemory;
   const Status status = call();
   if (status == kSuccess) {
     accounting->record(kind, (uint64_t)*result, charge, current_context());
+    program_uses_the_driver();
   } else {
     accounting->cancel(charge);
   }

@@ -47,6 +47,8 @@ class Accounting {
   void map_physical(uint64_t address, uint64_t bytes, uint64_t handle);
   void unmap_physical(uint64_t address, uint64_t bytes);
 
+  // What this process holds by its own count.
+  uint64_t held_bytes() const { return ledger_.own_bytes(); }
   // What the program is told: of a device with `free` and `total` bytes, what the limit leaves.
   void narrow(uint64_t* free, uint64_t* total);
 

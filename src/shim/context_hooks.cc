@@ -1,4 +1,4 @@
-// Contexts that go, and take their memory with them.
+// Contexts that come, and contexts that go and take their memory with them.
 #include "driver_slots.h"
 #include "shim/abi.h"
 #include "shim/gate.h"
@@ -34,12 +34,21 @@ bool is_active(Device device) {
 // address.
 void forget_pooled(Accounting& accounting, Handle context) {
   constexpr int kMemoryType = 2;  // CU_POINTER_ATTRIBUTE_MEMORY_TYPE
-  constexpr Status kInvalidValue = 1;
   for (uint64_t key = 0; (key = accounting.next_pooled(context, key)) != 0;) {
     unsigned type = 0;
     const Status status = REAL(cuPointerGetAttribute, void*, int, Address)(&type, kMemoryType, key);
     if (status == kInvalidValue) accounting.settle(accounting.forget(Kind::kPooled, key), true);
   }
+}
+
+// A context takes memory that no call names, and with it the program begins to use the driver.
+template <typename Call>
+Status make_context(Call call) {
+  const Passage passage;
+  InsideHook inside;
+  const Status status = call();
+  if (status == kSuccess && inside.outermost()) program_uses_the_driver();
+  return status;
 }
 
 Status destroy_context(Handle context, unsigned slot) {
@@ -78,6 +87,37 @@ Status end_primary_context(Device device, unsigned slot, bool is_reset) {
 Handle lambent::shim::current_context() {
   Handle context = nullptr;
   return REAL(cuCtxGetCurrent, Handle*)(&context) == kSuccess ? context : nullptr;
+}
+
+SHIM_EXPORT Status cuDevicePrimaryCtxRetain(Handle* context, Device device) {
+  return make_context(
+      [=] { return REAL(cuDevicePrimaryCtxRetain, Handle*, Device)(context, device); });
+}
+
+SHIM_EXPORT Status cuCtxCreate(Handle* context, unsigned flags, Device device) {
+  return make_context(
+      [=] { return REAL(cuCtxCreate, Handle*, unsigned, Device)(context, flags, device); });
+}
+
+SHIM_EXPORT Status cuCtxCreate_v2(Handle* context, unsigned flags, Device device) {
+  return make_context(
+      [=] { return REAL(cuCtxCreate_v2, Handle*, unsigned, Device)(context, flags, device); });
+}
+
+SHIM_EXPORT Status cuCtxCreate_v3(Handle* context, const void* affinities, int count,
+                                  unsigned flags, Device device) {
+  return make_context([=] {
+    return REAL(cuCtxCreate_v3, Handle*, const void*, int, unsigned, Device)(context, affinities,
+                                                                             count, flags, device);
+  });
+}
+
+SHIM_EXPORT Status cuCtxCreate_v4(Handle* context, const void* parameters, unsigned flags,
+                                  Device device) {
+  return make_context([=] {
+    return REAL(cuCtxCreate_v4, Handle*, const void*, unsigned, Device)(context, parameters, flags,
+                                                                        device);
+  });
 }
 
 SHIM_EXPORT Status cuCtxDestroy_v2(Handle context) {

@@ -190,7 +190,7 @@ Status Residency::deallocate(Address address) {
     return status;
   }
   finish_free(freed);
-  reclaim_deferred(freed.context);
+  reclaim_deferred(freed.context, false);
   return kSuccess;
 }
 
@@ -225,6 +225,27 @@ bool Residency::find(Address address, Allocation* found) {
 bool Residency::owns(Address address) {
   Locked lock(mutex_);
   return space_.is_reserved(address);
+}
+
+uint64_t Residency::used_bytes() {
+  Locked lock(mutex_);
+  uint64_t sum = 0;
+  for (const Block& block : allocations_.blocks()) sum += block.used_bytes;
+  return sum;
+}
+
+Device Residency::some_device() {
+  Locked lock(mutex_);
+  return allocations_.blocks().size() == 0 ? -1 : allocations_.blocks().begin()->owner.device;
+}
+
+uint64_t Residency::counted_bytes(const Accounting& accounting) {
+  Locked lock(mutex_);
+  uint64_t sum = 0;
+  for (const Allocation& allocation : allocations_.all()) {
+    if (!allocation.is_leaving) sum += accounting.charge_of(allocation.bytes);
+  }
+  return sum;
 }
 
 void Residency::drop_blocks_of(const Owner& owner) {

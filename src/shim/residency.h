@@ -47,6 +47,11 @@ class Residency {
   void pools_are_gone(Device device);
   // Gives back what nobody uses: frees that streams have reached, blocks that are kept for more.
   void tidy();
+  // What a move would have to copy, and some device that it would do so from (-1: none).
+  uint64_t used_bytes();
+  Device some_device();
+  // As how much what is here counts against the limit.
+  uint64_t counted_bytes(const Accounting& accounting);
   // From now on `peer` reaches all of the device's memory that is ours.
   Status open_to_peer(Device device, Device peer);
 
@@ -67,8 +72,8 @@ class Residency {
   // Finishes the frees that the streams have reached; with `wait`, those that they have not as
   // well.
   void reclaim_pending(bool wait);
-  // Those that wait for nothing but for a context to come to rest: it has.
-  void reclaim_deferred(Handle context);
+  // Those that wait for nothing but for this context, or for any, to come to rest: it has.
+  void reclaim_deferred(Handle context, bool any);
   void forget_pending_of(Handle context);
   void drop_blocks_of(const device_memory::Owner& owner);
   void dispose_of(const device_memory::Block& block);

@@ -42,6 +42,15 @@ Status wait_for_event(const Stream& stream, Handle event) {
              : REAL(cuStreamWaitEvent, Handle, Handle, unsigned)(stream.handle, event, 0);
 }
 
+// The first from `from` on that waits for the context, or for any, to come to rest.
+size_t next_deferred(const PendingFrees& pending, size_t from, Handle context, bool any) {
+  while (from < pending.size() &&
+         (pending[from].event != nullptr || (!any && pending[from].context != context))) {
+    ++from;
+  }
+  return from;
+}
+
 }  // namespace
 
 Status Residency::allocate_in_stream(Address* address, uint64_t bytes, Handle pool,
@@ -153,15 +162,12 @@ void Residency::reclaim_pending(bool wait) {
   }
 }
 
-void Residency::reclaim_deferred(Handle context) {
+void Residency::reclaim_deferred(Handle context, bool any) {
   for (size_t i = 0;;) {
     PendingFree freed;
     {
       Locked lock(mutex_);
-      while (i < pending_.size() &&
-             (pending_[i].event != nullptr || pending_[i].context != context)) {
-        ++i;
-      }
+      i = next_deferred(pending_, i, context, any);
       if (i >= pending_.size()) return;
       freed = pending_.take(i);
     }

@@ -67,6 +67,13 @@ bool Running::wait_for(const std::string& word) {
   return true;
 }
 
+void Running::tell(const std::string& line) {
+  const std::string whole = line + "\n";
+  if (write(input_, whole.data(), whole.size()) < 0) ended_ = true;
+}
+
+std::string Running::take_text() { return std::exchange(text_, std::string()); }
+
 Finished Running::finish() {
   close(std::exchange(input_, -1));
   while (!ended_) read_some();

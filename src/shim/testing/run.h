@@ -26,6 +26,11 @@ class Running {
   ~Running();
   // Reads standard output until a line begins with `word`; false if it ends before.
   bool wait_for(const std::string& word);
+  // Writes a line to standard input.
+  void tell(const std::string& line);
+  // What was printed so far; wait_for() finds nothing of it again.
+  std::string take_text();
+  pid_t process() const { return process_; }
   Finished finish();
 
  private:

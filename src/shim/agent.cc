@@ -1,0 +1,135 @@
+#include "shim/agent.h"
+
+#include <pthread.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "shim/abi.h"
+#include "shim/environment.h"
+#include "shim/gate.h"
+#include "shim/log.h"
+#include "shim/memory_socket.h"
+#include "shim/mover.h"
+
+namespace lambent::shim {
+namespace {
+
+using protocol::MemoryMessage;
+using protocol::MemoryMessageKind;
+using protocol::MemoryMode;
+using protocol::MemoryMoveStatus;
+
+constexpr size_t kMostPathBytes = 256;
+// How often memory tries to come home where nobody is left to ask it to.
+constexpr long kHomeEveryNs = 100'000'000;
+
+pid_t started_in = 0;
+// Read from the environment by the thread that starts the agent; the program may change it later.
+char worker[kMostPathBytes];
+char link_path[kMostPathBytes];
+
+uint64_t now_ns() {
+  timespec now = {};
+  clock_gettime(CLOCK_MONOTONIC, &now);
+  return static_cast<uint64_t>(now.tv_sec) * 1'000'000'000 + static_cast<uint64_t>(now.tv_nsec);
+}
+
+MemoryMode mode_of_this_process() {
+  return Residency::current() == nullptr ? MemoryMode::kOff : MemoryMode::kVmm;
+}
+
+// What the worker asks for; false if it was nothing that has an answer.
+bool obey(const MemoryMessage& command, Mover& mover, MemoryMessage* answer) {
+  const uint64_t since = now_ns();
+  Moved moved;
+  switch (command.kind) {
+    case MemoryMessageKind::kMoveOut:
+      moved = mover.move_out();
+      break;
+    case MemoryMessageKind::kMoveIn:
+      moved = mover.move_in();
+      break;
+    case MemoryMessageKind::kPrepare:
+      mover.prepare();
+      return false;
+    default:
+      return false;
+  }
+  answer->kind = MemoryMessageKind::kMoved;
+  answer->sequence = command.sequence;
+  answer->status = static_cast<uint32_t>(moved.status);
+  answer->bytes = moved.bytes;
+  answer->left_bytes = moved.left_bytes;
+  answer->duration_ns = now_ns() - since;
+  return true;
+}
+
+// Until the worker is gone.
+void serve(MemorySocket& socket, Mover& mover) {
+  while (socket.is_open()) {
+    MemoryMessage command;
+    int descriptor = -1;
+    const Received received = socket.receive(-1, &command, &descriptor);
+    if (descriptor >= 0) close(descriptor);
+    MemoryMessage answer;
+    if (received == Received::kMessage && obey(command, mover, &answer)) socket.send(answer);
+  }
+}
+
+void* run_agent(void*) {
+  prctl(PR_SET_NAME, "lambent-memory");
+  const Passepartout passepartout;
+  InsideHook inside;
+  const MemoryMode mode = mode_of_this_process();
+  DeviceLink link(link_path[0] == '\0' ? nullptr : link_path, mode);
+  Mover mover(link);
+  MemorySocket socket;
+  if (!socket.open(worker)) return nullptr;
+  MemoryMessage hello;
+  hello.process = static_cast<uint32_t>(getpid());
+  hello.mode = static_cast<uint32_t>(mode);
+  if (socket.send(hello)) serve(socket, mover);
+  // Nobody is left to bring the memory home, and the program may be waiting for it.
+  while (mover.is_out() && mover.move_in().status == MemoryMoveStatus::kNoDeviceMemory) {
+    const timespec pause = {0, kHomeEveryNs};
+    nanosleep(&pause, nullptr);
+  }
+  return nullptr;
+}
+
+void keep(const char* path, char (&kept)[kMostPathBytes]) {
+  kept[0] = '\0';
+  if (path != nullptr && strlen(path) < sizeof(kept)) strcpy(kept, path);
+}
+
+}  // namespace
+
+void program_uses_the_driver() {
+  const pid_t self = getpid();
+  pid_t known = __atomic_load_n(&started_in, __ATOMIC_ACQUIRE);
+  if (known == self) return;
+  if (!__atomic_compare_exchange_n(&started_in, &known, self, false, __ATOMIC_ACQ_REL,
+                                   __ATOMIC_ACQUIRE)) {
+    return;  // another thread was faster
+  }
+  keep(worker_path(), worker);
+  keep(device_link_path(), link_path);
+  if (worker[0] == '\0') return;
+  sigset_t all;
+  sigset_t before;
+  sigfillset(&all);
+  pthread_attr_t detached;
+  pthread_attr_init(&detached);
+  pthread_attr_setdetachstate(&detached, PTHREAD_CREATE_DETACHED);
+  pthread_sigmask(SIG_SETMASK, &all, &before);
+  pthread_t thread;
+  const int error = pthread_create(&thread, &detached, run_agent, nullptr);
+  pthread_sigmask(SIG_SETMASK, &before, nullptr);
+  pthread_attr_destroy(&detached);
+  if (error != 0) log_line("no thread to move memory: %s", strerror(error));
+}
+
+}  // namespace lambent::shim

@@ -1,0 +1,119 @@
+#include "shim/device_link.h"
+
+#include <time.h>
+#include <unistd.h>
+
+#include "shim/log.h"
+
+namespace lambent::shim {
+namespace {
+
+using protocol::LinkDirection;
+using protocol::MemoryMessage;
+using protocol::MemoryMessageKind;
+
+// Longer than everybody else's turn can take.
+constexpr int64_t kLongestWaitNs = 1'000'000'000;
+// The daemon touches every page of a lease before it gives it.
+constexpr int64_t kLongestLeaseNs = 60'000'000'000;
+
+int64_t now_ns() {
+  timespec now = {};
+  clock_gettime(CLOCK_MONOTONIC, &now);
+  return now.tv_sec * 1'000'000'000 + now.tv_nsec;
+}
+
+MemoryMessage message_of(MemoryMessageKind kind, LinkDirection direction, uint64_t bytes) {
+  MemoryMessage message;
+  message.kind = kind;
+  message.direction = static_cast<uint32_t>(direction);
+  message.bytes = bytes;
+  return message;
+}
+
+}  // namespace
+
+bool DeviceLink::connect() {
+  if (path_ == nullptr || socket_.is_open()) return path_ != nullptr;
+  unanswered_ = 0;
+  if (!socket_.open(path_)) return false;
+  MemoryMessage hello;
+  hello.mode = static_cast<uint32_t>(mode_);
+  hello.process = static_cast<uint32_t>(getpid());
+  return socket_.send(hello);
+}
+
+void DeviceLink::begin() {
+  connect();
+  is_silent_ = !socket_.is_open();
+}
+
+void DeviceLink::want(LinkDirection direction, uint64_t bytes) {
+  waited_ns_ = 0;
+  is_wanted_ =
+      !is_silent_ && socket_.send(message_of(MemoryMessageKind::kWantLink, direction, bytes));
+}
+
+Turn DeviceLink::await_turn(int64_t timeout_ns) {
+  if (!is_wanted_) return Turn::kFree;
+  const int64_t since = now_ns();
+  MemoryMessage message;
+  int descriptor = -1;
+  const Received received = take(timeout_ns, &message, &descriptor);
+  if (descriptor >= 0) close(descriptor);
+  waited_ns_ += now_ns() - since;
+  if (received == Received::kMessage && message.kind == MemoryMessageKind::kGrantLink) {
+    is_wanted_ = false;
+    return Turn::kGranted;
+  }
+  if (received != Received::kClosed && waited_ns_ < kLongestWaitNs) return Turn::kNotYet;
+  if (received != Received::kClosed) {
+    log_line("lambent-device gives no turn on the link: going on without");
+    ++unanswered_;
+  }
+  is_wanted_ = false;
+  is_silent_ = true;
+  return Turn::kFree;
+}
+
+void DeviceLink::done(LinkDirection direction, uint64_t bytes) {
+  socket_.send(message_of(MemoryMessageKind::kLinkDone, direction, bytes));
+}
+
+Received DeviceLink::take(int64_t timeout_ns, MemoryMessage* message, int* descriptor) {
+  const Received received = socket_.receive(timeout_ns, message, descriptor);
+  const bool is_late = received == Received::kMessage && unanswered_ > 0 &&
+                       message->kind == MemoryMessageKind::kGrantLink;
+  if (!is_late) return received;
+  --unanswered_;
+  MemoryMessage done = *message;
+  done.kind = MemoryMessageKind::kLinkDone;
+  socket_.send(done);
+  return Received::kNothingYet;
+}
+
+int DeviceLink::lease(uint64_t bytes, uint64_t* got) {
+  *got = 0;
+  if (!connect()) return -1;
+  if (!socket_.send(message_of(MemoryMessageKind::kWantLease, LinkDirection::kToDevice, bytes))) {
+    return -1;
+  }
+  const int64_t end = now_ns() + kLongestLeaseNs;
+  for (int64_t left = kLongestLeaseNs; left > 0; left = end - now_ns()) {
+    MemoryMessage answer;
+    int descriptor = -1;
+    const Received received = take(left, &answer, &descriptor);
+    if (received == Received::kClosed) return -1;
+    if (received != Received::kMessage) continue;
+    if (answer.kind == MemoryMessageKind::kLease && descriptor >= 0) {
+      *got = answer.bytes;
+      return descriptor;
+    }
+    if (descriptor >= 0) close(descriptor);
+    if (answer.kind == MemoryMessageKind::kNoLease) return -1;
+  }
+  log_line("lambent-device does not answer about a lease of %lu bytes", bytes);
+  return -1;
+}
+
+}  // namespace lambent::shim

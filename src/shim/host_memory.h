@@ -1,0 +1,30 @@
+// HostMemory: where device memory lies while it is out. Leased from lambent-device, or, where none
+// is configured, anonymous; registered with the driver once and kept for the next time. Used by the
+// agent's thread alone.
+#pragma once
+
+#include <stdint.h>
+
+#include "device_memory/host_arena.h"
+#include "shim/device_link.h"
+
+namespace lambent::shim {
+
+class HostMemory {
+ public:
+  HostMemory() = default;
+  HostMemory(const HostMemory&) = delete;
+  HostMemory& operator=(const HostMemory&) = delete;
+
+  // Has room for `bytes` from now on; false if no more is to be had.
+  bool grow_to(uint64_t bytes, DeviceLink& link);
+  // Page-locks what is not, or is no more. A context must be current. What the driver will not lock
+  // still serves, only more slowly.
+  void register_all();
+  const device_memory::HostArena& arena() const { return arena_; }
+
+ private:
+  device_memory::HostArena arena_;
+};
+
+}  // namespace lambent::shim

@@ -1,0 +1,39 @@
+// MemorySocket: one of the two connections on which a process is told to move its device memory
+// (protocol/memory_message.h). Used by the agent's thread alone.
+#pragma once
+
+#include <sys/types.h>
+
+#include "protocol/memory_message.h"
+
+namespace lambent::shim {
+
+enum class Received { kMessage, kNothingYet, kClosed };
+
+class MemorySocket {
+ public:
+  MemorySocket() = default;
+  MemorySocket(const MemorySocket&) = delete;
+  MemorySocket& operator=(const MemorySocket&) = delete;
+  ~MemorySocket() { shut(); }
+
+  // Connects; false with a line in the log if that cannot be.
+  bool open(const char* path);
+  void shut();
+  bool is_open() const { return fd_ >= 0; }
+  // False if the other side is gone; the socket is then shut.
+  bool send(const protocol::MemoryMessage& message);
+  // Waits at most so long, or for ever if it is negative. A descriptor that came along is the
+  // caller's; -1 if none did. What is no message of the protocol is passed over.
+  Received receive(int64_t timeout_ns, protocol::MemoryMessage* message, int* descriptor);
+
+ private:
+  // A program may close descriptors that it knows nothing of, and then open its own.
+  bool is_still_ours() const;
+
+  int fd_ = -1;
+  dev_t device_ = 0;
+  ino_t inode_ = 0;
+};
+
+}  // namespace lambent::shim

@@ -1,0 +1,51 @@
+// Mover: takes the device memory of this process out to the host and brings it back, whole, with
+// the gate shut in between. Used by the agent's thread alone.
+#pragma once
+
+#include <stdint.h>
+
+#include "protocol/memory_message.h"
+#include "shim/copier.h"
+#include "shim/device_link.h"
+#include "shim/host_memory.h"
+#include "shim/residency.h"
+
+namespace lambent::shim {
+
+struct Moved {
+  protocol::MemoryMoveStatus status = protocol::MemoryMoveStatus::kDone;
+  uint64_t bytes = 0;       // of the device's memory, that came free or were taken
+  uint64_t left_bytes = 0;  // counted, and still on the device
+};
+
+class Mover {
+ public:
+  explicit Mover(DeviceLink& link) : link_(link) {}
+  Mover(const Mover&) = delete;
+  Mover& operator=(const Mover&) = delete;
+
+  bool is_out() const { return is_out_; }
+  // Whether the memory, and the gate, are where they were if the status is not kDone: the gate is
+  // shut while the memory is out, and open while it is in.
+  Moved move_out();
+  Moved move_in();
+  // Gets host memory for a move that is to be expected.
+  void prepare();
+
+ private:
+  using Status = protocol::MemoryMoveStatus;
+
+  Status take_out(Residency& residency, uint64_t* bytes);
+  Status bring_in(Residency& residency, uint64_t* bytes);
+  // Waits for all work on memory of ours and settles the frees that waited for it.
+  Status come_to_rest(Residency& residency);
+  Status copy_out(Residency& residency, Device device);
+  Status map_and_copy_in(Residency& residency, Device device);
+  void let_go(Residency& residency);
+
+  DeviceLink& link_;
+  HostMemory host_;
+  bool is_out_ = false;
+};
+
+}  // namespace lambent::shim

@@ -1,0 +1,379 @@
+// Device memory that moves out to the host and back while the program knows nothing of it, over the
+// emulated driver; the test plays the worker and lambent-device.
+#include <gtest/gtest.h>
+#include <signal.h>
+#include <time.h>
+
+#include <fstream>
+#include <sstream>
+
+#include "base/testing.h"
+#include "ledger/ledger.h"
+#include "shim/testing/memory_peers.h"
+#include "shim/testing/run.h"
+
+namespace lambent::shim {
+namespace {
+
+using protocol::MemoryMessage;
+using protocol::MemoryMessageKind;
+using protocol::MemoryMode;
+using protocol::MemoryMoveStatus;
+
+constexpr uint64_t kMiB = 1 << 20;
+// What "fill" allocates, in steps of what lies on the device: alone 70, 2, 4 and 40, together 2.
+constexpr uint64_t kFilledMiB = 118;
+
+long long now_ns() {
+  timespec now = {};
+  clock_gettime(CLOCK_MONOTONIC, &now);
+  return now.tv_sec * 1'000'000'000LL + now.tv_nsec;
+}
+
+// A process of the program, and the worker's connection to it.
+class Tenant {
+ public:
+  Tenant(const std::map<std::string, std::string>& environment, MemoryListener& listener)
+      : program_({MOVING_PROBE}, environment), worker_(listener) {}
+
+  // Tells the program to do something, and reads what it says about it.
+  std::string ask(const std::string& act, const std::string& name) {
+    program_.tell(act);
+    return hear(name);
+  }
+  std::string hear(const std::string& name) {
+    if (!program_.wait_for(name)) return "it ended: " + program_.take_text();
+    std::istringstream words(program_.take_text());
+    std::string word;
+    std::string value;
+    while (words >> word >> value) {
+      if (word == name) return value;
+      values_[word] = value;
+    }
+    return "nothing";
+  }
+  const std::string& value(const std::string& name) { return values_[name]; }
+
+  Running& program() { return program_; }
+  WorkerSide& worker() { return worker_; }
+
+ private:
+  Running program_;
+  WorkerSide worker_;
+  std::map<std::string, std::string> values_;
+};
+
+class Moves : public ::testing::Test {
+ protected:
+  Moves() : listener_(folder_ / "worker") {
+    environment_ = {{"LD_PRELOAD", SHIM_LIBRARY},
+                    {"LD_LIBRARY_PATH", EMULATED_FOLDER},
+                    {"LAMBENT_SHIM_DRIVER", EMULATED_FOLDER "/libcuda.so.1"},
+                    {"LAMBENT_SHIM_LOG", folder_ / "log"},
+                    {"LAMBENT_SHIM_LEDGER", folder_ / "ledger"},
+                    {"LAMBENT_SHIM_MEMORY_MODE", "vmm"},
+                    {"LAMBENT_SHIM_MEMORY", folder_ / "worker"},
+                    {"EMULATED_CUDA_NODE", folder_ / "node"},
+                    {"EMULATED_CUDA_CONFIG", "tiny"}};
+    auto reader = ledger::create_ledger(folder_ / "ledger", Bytes::mib(2000));
+    EXPECT_TRUE(reader.ok());
+    reader_.emplace(std::move(reader).value());
+  }
+  ~Moves() override {
+    if (HasFailure()) std::cerr << log();
+  }
+  Tenant tenant() { return Tenant(environment_, listener_); }
+  std::unique_ptr<DeviceSide> device(DeviceSide::Options options) {
+    environment_["LAMBENT_SHIM_LINK"] = folder_ / "link";
+    return std::make_unique<DeviceSide>(folder_ / "link", options);
+  }
+  std::string log() const {
+    std::ifstream file(folder_ / "log");
+    std::ostringstream text;
+    text << file.rdbuf();
+    return text.str();
+  }
+  // What is free on the device, as somebody else sees it.
+  long long free_mib() {
+    std::map<std::string, std::string> plain = environment_;
+    for (const char* name : {"LD_PRELOAD", "LAMBENT_SHIM_LEDGER", "LAMBENT_SHIM_MEMORY"}) {
+      plain.erase(name);
+    }
+    Running other({MOVING_PROBE}, plain);
+    other.tell("report");
+    return std::stoll(other.finish().values["free_mib"]);
+  }
+
+  const TemporaryFolder folder_;
+  MemoryListener listener_;
+  std::map<std::string, std::string> environment_;
+  std::optional<ledger::LedgerReader> reader_;
+};
+
+void expect_done(const MemoryMessage& answer, uint64_t mib) {
+  EXPECT_EQ(answer.status, static_cast<uint32_t>(MemoryMoveStatus::kDone));
+  EXPECT_EQ(answer.bytes, mib * kMiB);
+}
+
+TEST_F(Moves, BeginWithAHelloAtTheFirstContext) {
+  Tenant tenant(environment_, listener_);
+  EXPECT_EQ(tenant.worker().hello().kind, MemoryMessageKind::kHello);
+  EXPECT_EQ(tenant.worker().hello().mode, static_cast<uint32_t>(MemoryMode::kVmm));
+  EXPECT_EQ(tenant.worker().hello().process, static_cast<uint32_t>(tenant.program().process()));
+}
+
+TEST_F(Moves, LeaveEveryByteWhereItWasOverManyTurns) {
+  Tenant tenant(environment_, listener_);
+  EXPECT_EQ(tenant.ask("fill", "filled"), "8");
+  EXPECT_EQ(tenant.ask("graph", "graph"), "1");
+  for (int turn = 0; turn < 5; ++turn) {
+    expect_done(tenant.worker().move_out(), kFilledMiB);
+    expect_done(tenant.worker().move_in(), kFilledMiB);
+    EXPECT_NE(tenant.ask("check", "checked"), "");
+    EXPECT_EQ(tenant.value("broken"), "0");
+    EXPECT_EQ(tenant.ask("launch", "launched"), "1") << "a graph made before the move";
+  }
+}
+
+TEST_F(Moves, GiveTheDeviceBackToOthers) {
+  Tenant tenant(environment_, listener_);
+  EXPECT_EQ(tenant.ask("fill", "filled"), "8");
+  const long long before = free_mib();
+  expect_done(tenant.worker().move_out(), kFilledMiB);
+  EXPECT_EQ(free_mib(), before + static_cast<long long>(kFilledMiB));
+  expect_done(tenant.worker().move_in(), kFilledMiB);
+  EXPECT_EQ(free_mib(), before);
+}
+
+TEST_F(Moves, AreRepeatedWithoutHarm) {
+  Tenant tenant(environment_, listener_);
+  EXPECT_EQ(tenant.ask("fill", "filled"), "8");
+  expect_done(tenant.worker().move_in(), 0);
+  expect_done(tenant.worker().move_out(), kFilledMiB);
+  expect_done(tenant.worker().move_out(), 0);
+  expect_done(tenant.worker().move_in(), kFilledMiB);
+  tenant.ask("check", "checked");
+  EXPECT_EQ(tenant.value("broken"), "0");
+}
+
+TEST_F(Moves, HoldBackCallsUntilTheMemoryIsThere) {
+  Tenant tenant(environment_, listener_);
+  EXPECT_EQ(tenant.ask("fill", "filled"), "8");
+  expect_done(tenant.worker().move_out(), kFilledMiB);
+  tenant.program().tell("check");
+  tenant.program().tell("free");
+  const long long before = now_ns();
+  expect_done(tenant.worker().move_in(), kFilledMiB);
+  EXPECT_GT(std::stoll(tenant.hear("checked")), before);
+  EXPECT_EQ(tenant.value("broken"), "0");
+}
+
+TEST_F(Moves, HoldBackFreesToo) {
+  Tenant tenant(environment_, listener_);
+  EXPECT_EQ(tenant.ask("fill", "filled"), "8");
+  expect_done(tenant.worker().move_out(), kFilledMiB);
+  tenant.program().tell("free");
+  const long long before = now_ns();
+  expect_done(tenant.worker().move_in(), kFilledMiB);
+  EXPECT_GT(std::stoll(tenant.hear("freed")), before);
+  EXPECT_EQ(reader_->read()->used, Bytes(0));
+}
+
+TEST_F(Moves, SayWhatStaysOnTheDevice) {
+  Tenant tenant(environment_, listener_);
+  EXPECT_EQ(tenant.ask("fill", "filled"), "8");
+  EXPECT_EQ(tenant.worker().move_out().left_bytes, 0u);
+  tenant.worker().move_in();
+  EXPECT_EQ(tenant.ask("array", "array"), "1");
+  EXPECT_EQ(tenant.worker().move_out().left_bytes, kMiB);
+}
+
+TEST_F(Moves, GoOnWhileThreadsAllocateAndFree) {
+  Tenant tenant(environment_, listener_);
+  EXPECT_EQ(tenant.ask("fill", "filled"), "8");
+  EXPECT_EQ(tenant.ask("hammer", "hammering"), "1");
+  for (int turn = 0; turn < 10; ++turn) {
+    tenant.ask("rounds", "rounds");
+    EXPECT_EQ(tenant.worker().move_out().status, 0u);
+    EXPECT_EQ(tenant.worker().move_in().status, 0u);
+  }
+  EXPECT_EQ(tenant.ask("end_hammering", "broken_rounds"), "0");
+  tenant.ask("check", "checked");
+  EXPECT_EQ(tenant.value("broken"), "0");
+}
+
+TEST_F(Moves, InWaitUntilTheDeviceHasRoom) {
+  Tenant tenant(environment_, listener_);
+  EXPECT_EQ(tenant.ask("fill", "filled"), "8");
+  expect_done(tenant.worker().move_out(), kFilledMiB);
+  std::map<std::string, std::string> plain = environment_;
+  plain.erase("LD_PRELOAD");
+  Running other({MOVING_PROBE}, plain);
+  other.tell("take_all_but 80");
+  ASSERT_TRUE(other.wait_for("took"));
+  const long long before = free_mib();
+  EXPECT_EQ(tenant.worker().move_in().status,
+            static_cast<uint32_t>(MemoryMoveStatus::kNoDeviceMemory));
+  EXPECT_EQ(free_mib(), before) << "what it had taken it gave back";
+  other.tell("give_back");
+  ASSERT_TRUE(other.wait_for("gave"));
+  expect_done(tenant.worker().move_in(), kFilledMiB);
+  tenant.ask("check", "checked");
+  EXPECT_EQ(tenant.value("broken"), "0");
+}
+
+TEST_F(Moves, UseLeasesAgain) {
+  const auto device = this->device({});
+  Tenant tenant(environment_, listener_);
+  EXPECT_EQ(tenant.ask("fill", "filled"), "8");
+  for (int turn = 0; turn < 3; ++turn) {
+    expect_done(tenant.worker().move_out(), kFilledMiB);
+    expect_done(tenant.worker().move_in(), kFilledMiB);
+  }
+  EXPECT_EQ(device->leases(), 1);
+  EXPECT_GE(device->leased_bytes(), 113 * kMiB);
+  EXPECT_LE(device->leased_bytes(), kFilledMiB * kMiB);
+  tenant.ask("check", "checked");
+  EXPECT_EQ(tenant.value("broken"), "0");
+}
+
+TEST_F(Moves, PutTogetherSmallLeases) {
+  const auto device = this->device({.largest_lease = 7 * kMiB});
+  Tenant tenant(environment_, listener_);
+  EXPECT_EQ(tenant.ask("fill", "filled"), "8");
+  expect_done(tenant.worker().move_out(), kFilledMiB);
+  EXPECT_GT(device->leases(), 15);
+  expect_done(tenant.worker().move_in(), kFilledMiB);
+  tenant.ask("check", "checked");
+  EXPECT_EQ(tenant.value("broken"), "0");
+}
+
+TEST_F(Moves, StayWhereTheyAreWithoutALease) {
+  const auto device = this->device({.gives_leases = false});
+  Tenant tenant(environment_, listener_);
+  EXPECT_EQ(tenant.ask("fill", "filled"), "8");
+  EXPECT_EQ(tenant.worker().move_out().status,
+            static_cast<uint32_t>(MemoryMoveStatus::kNoHostMemory));
+  tenant.ask("check", "checked");
+  EXPECT_EQ(tenant.value("broken"), "0");
+}
+
+TEST_F(Moves, PrepareByLeasingAhead) {
+  const auto device = this->device({});
+  Tenant tenant(environment_, listener_);
+  EXPECT_EQ(tenant.ask("fill", "filled"), "8");
+  tenant.worker().command(MemoryMessageKind::kPrepare);
+  expect_done(tenant.worker().move_in(), 0);  // answered behind it
+  EXPECT_EQ(device->leases(), 1);
+  expect_done(tenant.worker().move_out(), kFilledMiB);
+  EXPECT_EQ(device->leases(), 1);
+}
+
+TEST_F(Moves, TakeTurnsOnTheLinkAndGiveEachBack) {
+  const auto device = this->device({});
+  Tenant tenant(environment_, listener_);
+  EXPECT_EQ(tenant.ask("fill", "filled"), "8");
+  expect_done(tenant.worker().move_out(), kFilledMiB);
+  expect_done(tenant.worker().move_in(), kFilledMiB);
+  tenant.worker().hang_up();
+  tenant.program().finish();
+  EXPECT_GE(device->turns(), 8) << "four quanta each way";
+  EXPECT_EQ(device->turns_out(), 0);
+  EXPECT_EQ(device->bytes_to_host(), device->bytes_to_device());
+  EXPECT_GE(device->bytes_to_host(), 113 * kMiB);
+}
+
+TEST_F(Moves, ShareTheLinkAmongProcesses) {
+  const auto device = this->device({});
+  Tenant first(environment_, listener_);
+  Tenant second(environment_, listener_);
+  EXPECT_EQ(first.ask("fill", "filled"), "8");
+  EXPECT_EQ(second.ask("fill", "filled"), "8");
+  for (int turn = 0; turn < 3; ++turn) {
+    first.worker().command(MemoryMessageKind::kMoveOut);
+    second.worker().command(MemoryMessageKind::kMoveOut);
+    expect_done(first.worker().answer(), kFilledMiB);
+    expect_done(second.worker().answer(), kFilledMiB);
+    first.worker().command(MemoryMessageKind::kMoveIn);
+    second.worker().command(MemoryMessageKind::kMoveIn);
+    expect_done(first.worker().answer(), kFilledMiB);
+    expect_done(second.worker().answer(), kFilledMiB);
+  }
+  first.ask("check", "checked");
+  second.ask("check", "checked");
+  EXPECT_EQ(first.value("broken"), "0");
+  EXPECT_EQ(second.value("broken"), "0");
+}
+
+TEST_F(Moves, GoOnWithoutADaemonThatAnswers) {
+  const auto device = this->device({.grants_turns = false});
+  Tenant tenant(environment_, listener_);
+  EXPECT_EQ(tenant.ask("fill", "filled"), "8");
+  expect_done(tenant.worker().move_out(), kFilledMiB);
+  expect_done(tenant.worker().move_in(), kFilledMiB);
+  tenant.ask("check", "checked");
+  EXPECT_EQ(tenant.value("broken"), "0");
+  EXPECT_NE(log().find("gives no turn"), std::string::npos);
+}
+
+TEST_F(Moves, BringTheMemoryHomeWhenTheWorkerIsGone) {
+  Tenant tenant(environment_, listener_);
+  EXPECT_EQ(tenant.ask("fill", "filled"), "8");
+  expect_done(tenant.worker().move_out(), kFilledMiB);
+  tenant.worker().hang_up();
+  tenant.ask("check", "checked");
+  EXPECT_EQ(tenant.value("broken"), "0");
+}
+
+TEST_F(Moves, SurviveAKillInTheMiddle) {
+  const auto device = this->device({});
+  const long long before = free_mib();
+  for (int round = 0; round < 5; ++round) {
+    Tenant tenant(environment_, listener_);
+    EXPECT_EQ(tenant.ask("fill", "filled"), "8");
+    tenant.worker().command(MemoryMessageKind::kMoveOut);
+    if (round % 2 == 1) tenant.worker().command(MemoryMessageKind::kMoveIn);
+    kill(tenant.program().process(), SIGKILL);
+    EXPECT_EQ(tenant.program().finish().exit_code, 128 + SIGKILL);
+    tenant.worker().answer();
+  }
+  EXPECT_EQ(free_mib(), before);
+  EXPECT_EQ(reader_->read()->used, Bytes(0));
+}
+
+TEST_F(Moves, DoNotReachAForkedChild) {
+  Tenant tenant(environment_, listener_);
+  EXPECT_EQ(tenant.ask("fill", "filled"), "8");
+  expect_done(tenant.worker().move_out(), kFilledMiB);
+  EXPECT_EQ(tenant.ask("fork", "child"), "0") << "its gate is open";
+  expect_done(tenant.worker().move_in(), kFilledMiB);
+  tenant.ask("check", "checked");
+  EXPECT_EQ(tenant.value("broken"), "0");
+}
+
+TEST_F(Moves, LetAProgramEndAndBecomeAnother) {
+  for (const char* end : {"exit", "exec"}) {
+    Tenant tenant(environment_, listener_);
+    EXPECT_EQ(tenant.ask("fill", "filled"), "8");
+    expect_done(tenant.worker().move_out(), kFilledMiB);
+    tenant.worker().command(MemoryMessageKind::kMoveIn);
+    tenant.program().tell(end);
+    EXPECT_EQ(tenant.program().finish().exit_code, 0) << end;
+  }
+}
+
+TEST_F(Moves, WithoutMappedMemoryMoveNothingAndSaySo) {
+  environment_["LAMBENT_SHIM_MEMORY_MODE"] = "off";
+  Tenant tenant(environment_, listener_);
+  EXPECT_EQ(tenant.worker().hello().mode, static_cast<uint32_t>(MemoryMode::kOff));
+  EXPECT_EQ(tenant.ask("fill", "filled"), "8");
+  const MemoryMessage out = tenant.worker().move_out();
+  expect_done(out, 0);
+  EXPECT_GE(out.left_bytes, 113 * kMiB);
+  expect_done(tenant.worker().move_in(), 0);
+  tenant.ask("check", "checked");
+  EXPECT_EQ(tenant.value("broken"), "0");
+}
+
+}  // namespace
+}  // namespace lambent::shim

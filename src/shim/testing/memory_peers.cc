@@ -1,0 +1,166 @@
+#include "shim/testing/memory_peers.h"
+
+#include <poll.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include <algorithm>
+
+namespace lambent::shim {
+namespace {
+
+using protocol::MemoryMessage;
+using protocol::MemoryMessageKind;
+using protocol::MemoryMoveStatus;
+
+void send_message(int fd, const MemoryMessage& message) {
+  (void)!send(fd, &message, sizeof(message), MSG_NOSIGNAL);
+}
+
+void send_descriptor(int fd, const MemoryMessage& message, int descriptor) {
+  MemoryMessage copy = message;
+  iovec bytes = {&copy, sizeof(copy)};
+  alignas(cmsghdr) char control[CMSG_SPACE(sizeof(int))] = {};
+  msghdr header = {};
+  header.msg_iov = &bytes;
+  header.msg_iovlen = 1;
+  header.msg_control = control;
+  header.msg_controllen = sizeof(control);
+  cmsghdr* part = CMSG_FIRSTHDR(&header);
+  part->cmsg_level = SOL_SOCKET;
+  part->cmsg_type = SCM_RIGHTS;
+  part->cmsg_len = CMSG_LEN(sizeof(int));
+  memcpy(CMSG_DATA(part), &descriptor, sizeof(int));
+  (void)!sendmsg(fd, &header, MSG_NOSIGNAL);
+}
+
+}  // namespace
+
+MemoryListener::MemoryListener(const std::string& path)
+    : fd_(socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0)) {
+  sockaddr_un address = {};
+  address.sun_family = AF_UNIX;
+  strncpy(address.sun_path, path.c_str(), sizeof(address.sun_path) - 1);
+  bind(fd_.get(), reinterpret_cast<const sockaddr*>(&address), sizeof(address));
+  listen(fd_.get(), 16);
+}
+
+OwnedFd MemoryListener::accept() {
+  return OwnedFd(accept4(fd_.get(), nullptr, nullptr, SOCK_CLOEXEC));
+}
+
+std::optional<MemoryMessage> next_message(int fd) {
+  MemoryMessage message;
+  const ssize_t got = recv(fd, &message, sizeof(message), 0);
+  if (got <= 0 || !protocol::is_memory_message(&message, static_cast<size_t>(got))) return {};
+  return message;
+}
+
+WorkerSide::WorkerSide(MemoryListener& listener) : fd_(listener.accept()) {
+  hello_.kind = MemoryMessageKind::kMoved;  // until it says so, it was none
+  if (const auto message = next_message(fd_.get())) hello_ = *message;
+}
+
+void WorkerSide::command(MemoryMessageKind kind) {
+  MemoryMessage message;
+  message.kind = kind;
+  message.sequence = ++sequence_;
+  send_message(fd_.get(), message);
+}
+
+MemoryMessage WorkerSide::answer() {
+  const auto message = next_message(fd_.get());
+  if (message && message->kind == MemoryMessageKind::kMoved && message->sequence == sequence_) {
+    return *message;
+  }
+  MemoryMessage none;
+  none.status = static_cast<uint32_t>(MemoryMoveStatus::kFailed);
+  return none;
+}
+
+MemoryMessage WorkerSide::move_out() {
+  command(MemoryMessageKind::kMoveOut);
+  return answer();
+}
+
+MemoryMessage WorkerSide::move_in() {
+  command(MemoryMessageKind::kMoveIn);
+  return answer();
+}
+
+DeviceSide::DeviceSide(const std::string& path, Options options)
+    : options_(options), listener_(path) {
+  int ends[2] = {-1, -1};
+  (void)!pipe(ends);
+  stop_read_ = OwnedFd(ends[0]);
+  stop_write_ = OwnedFd(ends[1]);
+  thread_ = std::thread([this] { serve(); });
+}
+
+DeviceSide::~DeviceSide() {
+  stop_write_.reset();
+  thread_.join();
+}
+
+void DeviceSide::serve() {
+  while (true) {
+    std::vector<pollfd> waiting = {{stop_read_.get(), POLLIN, 0}, {listener_.get(), POLLIN, 0}};
+    for (const OwnedFd& connection : connections_) waiting.push_back({connection.get(), POLLIN, 0});
+    if (poll(waiting.data(), waiting.size(), -1) < 0 || waiting[0].revents != 0) return;
+    for (size_t i = 2; i < waiting.size(); ++i) {
+      if (waiting[i].revents == 0) continue;
+      if (const auto message = next_message(waiting[i].fd)) {
+        take(waiting[i].fd, *message);
+        continue;
+      }
+      std::erase_if(wishes_, [&](const Wish& wish) { return wish.fd == waiting[i].fd; });
+      std::erase_if(connections_, [&](const OwnedFd& fd) { return fd.get() == waiting[i].fd; });
+    }
+    if (waiting[1].revents != 0) connections_.push_back(listener_.accept());
+  }
+}
+
+void DeviceSide::take(int fd, const MemoryMessage& message) {
+  switch (message.kind) {
+    case MemoryMessageKind::kWantLease:
+      return give_lease(fd, message.bytes);
+    case MemoryMessageKind::kWantLink:
+      if (options_.grants_turns) wishes_.push_back({fd, message});
+      return grant_next();
+    case MemoryMessageKind::kLinkDone:
+      --turns_out_;
+      bytes_[message.direction] += message.bytes;
+      return grant_next();
+    default:
+      return;
+  }
+}
+
+void DeviceSide::grant_next() {
+  if (wishes_.empty() || turns_out_ > 0) return;
+  MemoryMessage grant = wishes_.front().message;
+  grant.kind = MemoryMessageKind::kGrantLink;
+  ++turns_out_;
+  ++turns_;
+  send_message(wishes_.front().fd, grant);
+  wishes_.pop_front();
+}
+
+void DeviceSide::give_lease(int fd, uint64_t bytes) {
+  MemoryMessage answer;
+  answer.kind = MemoryMessageKind::kNoLease;
+  answer.bytes = std::min(bytes, options_.largest_lease);
+  const OwnedFd memory(memfd_create("lease", MFD_CLOEXEC));
+  if (!options_.gives_leases || ftruncate(memory.get(), static_cast<off_t>(answer.bytes)) != 0) {
+    return send_message(fd, answer);
+  }
+  answer.kind = MemoryMessageKind::kLease;
+  leased_bytes_ += answer.bytes;
+  ++leases_;
+  send_descriptor(fd, answer, memory.get());
+}
+
+}  // namespace lambent::shim

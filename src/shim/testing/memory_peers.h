@@ -1,0 +1,96 @@
+// The two sides that the shim's agent talks to, played by a test: the worker, and lambent-device.
+#pragma once
+
+#include <sys/types.h>
+
+#include <atomic>
+#include <deque>
+#include <optional>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "base/fd.h"
+#include "protocol/memory_message.h"
+
+namespace lambent::shim {
+
+// A socket of the protocol's kind that listens at a path.
+class MemoryListener {
+ public:
+  explicit MemoryListener(const std::string& path);
+  // The next connection; waits for it.
+  OwnedFd accept();
+  int get() const { return fd_.get(); }
+
+ private:
+  OwnedFd fd_;
+};
+
+// The next message of a connection, or nothing once that has ended.
+std::optional<protocol::MemoryMessage> next_message(int fd);
+
+// One process's connection, seen from the worker. Used on the test's thread.
+class WorkerSide {
+ public:
+  // Waits for the process and for its hello.
+  explicit WorkerSide(MemoryListener& listener);
+  const protocol::MemoryMessage& hello() const { return hello_; }
+
+  void command(protocol::MemoryMessageKind kind);
+  // The answer to the last command; its status is kFailed if the connection ended instead.
+  protocol::MemoryMessage answer();
+  protocol::MemoryMessage move_out();
+  protocol::MemoryMessage move_in();
+  void hang_up() { fd_ = OwnedFd(); }
+
+ private:
+  OwnedFd fd_;
+  protocol::MemoryMessage hello_;
+  uint64_t sequence_ = 0;
+};
+
+// lambent-device, on a thread of its own until it is destroyed: one turn at a time, in order.
+class DeviceSide {
+ public:
+  struct Options {
+    bool gives_leases = true;
+    bool grants_turns = true;  // else it never answers
+    uint64_t largest_lease = UINT64_MAX;
+  };
+  DeviceSide(const std::string& path, Options options);
+  ~DeviceSide();
+
+  uint64_t leased_bytes() const { return leased_bytes_; }
+  int leases() const { return leases_; }
+  int turns() const { return turns_; }
+  // Turns that were granted and not given back.
+  int turns_out() const { return turns_out_; }
+  uint64_t bytes_to_host() const { return bytes_[1]; }
+  uint64_t bytes_to_device() const { return bytes_[0]; }
+
+ private:
+  void serve();
+  void take(int fd, const protocol::MemoryMessage& message);
+  void give_lease(int fd, uint64_t bytes);
+  void grant_next();
+
+  Options options_;
+  MemoryListener listener_;
+  OwnedFd stop_read_;
+  OwnedFd stop_write_;
+  std::vector<OwnedFd> connections_;
+  struct Wish {
+    int fd;
+    protocol::MemoryMessage message;
+  };
+  std::deque<Wish> wishes_;
+  std::atomic<uint64_t> leased_bytes_ = 0;
+  std::atomic<uint64_t> bytes_[2] = {};
+  std::atomic<int> leases_ = 0;
+  std::atomic<int> turns_ = 0;
+  std::atomic<int> turns_out_ = 0;
+  std::thread thread_;
+};
+
+}  // namespace lambent::shim

@@ -1,0 +1,239 @@
+// A program whose device memory moves while it does what standard input says, one word a line, over
+// the emulated driver with the shim preloaded. Run by moves_test. Prints one "name value" a line.
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "cuda_abi/driver.h"
+
+namespace {
+
+constexpr size_t kMiB = size_t{1} << 20;
+CUcontext context;
+CUstream stream;
+CUgraphExec graph;
+CUdeviceptr graph_target;
+
+void must(int status) {
+  if (status == 0) return;
+  printf("failed %d\n", status);
+  fflush(stdout);
+  _exit(90);
+}
+
+void say(const char* name, long long value) {
+  printf("%s %lld\n", name, value);
+  fflush(stdout);
+}
+
+long long now_ns() {
+  timespec now = {};
+  clock_gettime(CLOCK_MONOTONIC, &now);
+  return now.tv_sec * 1'000'000'000LL + now.tv_nsec;
+}
+
+// Every word tells its place, so that no two pieces of memory look alike.
+struct Piece {
+  CUdeviceptr address;
+  size_t words;
+};
+std::vector<Piece> pieces;
+
+uint32_t word_at(const Piece& piece, size_t index) {
+  return static_cast<uint32_t>((piece.address >> 9) * 2654435761u + index);
+}
+
+void fill(size_t bytes) {
+  Piece piece{0, bytes / 4};
+  must(cuMemAlloc_v2(&piece.address, bytes));
+  std::vector<uint32_t> words(piece.words);
+  for (size_t i = 0; i < words.size(); ++i) words[i] = word_at(piece, i);
+  must(cuMemcpyHtoD_v2(piece.address, words.data(), piece.words * 4));
+  pieces.push_back(piece);
+}
+
+// Sizes that lie alone, beside each other, and together in a block.
+void fill_all() {
+  for (const size_t bytes : {size_t{4000}, 70 * kMiB, size_t{512}, 2 * kMiB, 3 * kMiB + 4,
+                             size_t{100000}, 40 * kMiB, kMiB}) {
+    fill(bytes);
+  }
+  say("filled", static_cast<long long>(pieces.size()));
+}
+
+void check() {
+  int broken = 0;
+  for (const Piece& piece : pieces) {
+    std::vector<uint32_t> words(piece.words);
+    must(cuMemcpyDtoH_v2(words.data(), piece.address, piece.words * 4));
+    for (size_t i = 0; i < words.size(); ++i) {
+      if (words[i] != word_at(piece, i)) {
+        ++broken;
+        break;
+      }
+    }
+  }
+  say("broken", broken);
+  say("checked", now_ns());
+}
+
+// A graph that was made before a move is launched after it.
+void make_graph() {
+  must(cuMemAlloc_v2(&graph_target, 4096));
+  CUgraph description = nullptr;
+  must(cuStreamBeginCapture_v2(stream, CU_STREAM_CAPTURE_MODE_RELAXED));
+  must(cuMemsetD32Async(graph_target, 0x5eed, 1024, stream));
+  must(cuStreamEndCapture(stream, &description));
+  must(cuGraphInstantiateWithFlags(&graph, description, 0));
+  say("graph", 1);
+}
+
+void launch_graph() {
+  uint32_t words[1024];
+  must(cuGraphLaunch(graph, stream));
+  must(cuStreamSynchronize(stream));
+  must(cuMemcpyDtoH_v2(words, graph_target, sizeof(words)));
+  must(cuMemsetD32_v2(graph_target, 0, 1024));
+  say("launched", words[0] == 0x5eed && words[1023] == 0x5eed);
+}
+
+// Threads that allocate, write, read and free until they are told to stop.
+std::atomic<bool> stop_hammering = false;
+std::atomic<long long> rounds = 0;
+std::atomic<int> broken_rounds = 0;
+std::vector<std::thread> hammers;
+
+void hammer(unsigned number) {
+  must(cuCtxSetCurrent(context));
+  CUstream own;
+  must(cuStreamCreate(&own, CU_STREAM_NON_BLOCKING));
+  unsigned seed = number;
+  while (!stop_hammering) {
+    seed = seed * 1664525 + 1013904223;
+    const size_t bytes = 1 + (seed >> 8) % (seed % 5 == 0 ? 3 * kMiB : 3000);
+    const auto value = static_cast<unsigned char>(seed >> 3);
+    CUdeviceptr address = 0;
+    const bool in_stream = (seed >> 5) % 2 == 0;
+    must(in_stream ? cuMemAllocAsync(&address, bytes, own) : cuMemAlloc_v2(&address, bytes));
+    must(cuMemsetD8Async(address, value, bytes, own));
+    unsigned char last = 0;
+    must(cuMemcpyDtoHAsync_v2(&last, address + bytes - 1, 1, own));
+    must(cuStreamSynchronize(own));
+    if (last != value) ++broken_rounds;
+    must(in_stream ? cuMemFreeAsync(address, own) : cuMemFree_v2(address));
+    ++rounds;
+  }
+}
+
+void start_hammering() {
+  for (unsigned number = 0; number < 3; ++number) hammers.emplace_back(hammer, number + 1);
+  say("hammering", 1);
+}
+
+void some_rounds() {
+  const long long before = rounds;
+  while (rounds < before + 5) sched_yield();
+  say("rounds", rounds - before);
+}
+
+void end_hammering() {
+  stop_hammering = true;
+  for (std::thread& thread : hammers) thread.join();
+  say("broken_rounds", broken_rounds);
+}
+
+void fork_child() {
+  const pid_t child = fork();
+  if (child == 0) {
+    // The child has no device and no agent; its gate is open, so it is told so at once.
+    CUdeviceptr address = 0;
+    _exit(cuMemAlloc_v2(&address, 1000) != 0 ? 0 : 1);
+  }
+  int status = -1;
+  waitpid(child, &status, 0);
+  say("child", status);
+}
+
+void free_all() {
+  for (const Piece& piece : pieces) must(cuMemFree_v2(piece.address));
+  pieces.clear();
+  say("freed", now_ns());
+}
+
+void report_free() {
+  size_t free_bytes = 0;
+  size_t total = 0;
+  must(cuMemGetInfo_v2(&free_bytes, &total));
+  say("free_mib", static_cast<long long>(free_bytes / kMiB));
+}
+
+// Another tenant: takes all of the device but so much.
+CUdeviceptr taken = 0;
+void take_all_but(size_t mib) {
+  size_t free_bytes = 0;
+  size_t total = 0;
+  must(cuMemGetInfo_v2(&free_bytes, &total));
+  must(cuMemAlloc_v2(&taken, (free_bytes / kMiB - mib) * kMiB));
+  say("took", 1);
+}
+
+void give_all_back() {
+  must(cuMemFree_v2(taken));
+  say("gave", 1);
+}
+
+void make_array() {
+  CUDA_ARRAY_DESCRIPTOR shape = {1024, 1024, CU_AD_FORMAT_UNSIGNED_INT8, 1};
+  CUarray array = nullptr;
+  must(cuArrayCreate_v2(&array, &shape));
+  say("array", 1);
+}
+
+}  // namespace
+
+int main() {
+  must(cuInit(0));
+  must(cuDevicePrimaryCtxRetain(&context, 0));
+  must(cuCtxSetCurrent(context));
+  must(cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
+  say("ready", 1);
+  const struct {
+    const char* word;
+    void (*act)();
+  } acts[] = {{"fill", fill_all},
+              {"check", check},
+              {"graph", make_graph},
+              {"launch", launch_graph},
+              {"hammer", start_hammering},
+              {"rounds", some_rounds},
+              {"end_hammering", end_hammering},
+              {"fork", fork_child},
+              {"free", free_all},
+              {"report", report_free},
+              {"give_back", give_all_back},
+              {"array", make_array}};
+  char line[128];
+  while (fgets(line, sizeof(line), stdin) != nullptr) {
+    line[strcspn(line, "\n")] = '\0';
+    if (strncmp(line, "take_all_but ", 13) == 0) take_all_but(strtoul(line + 13, nullptr, 10));
+    if (strcmp(line, "exit") == 0) exit(0);
+    if (strcmp(line, "exec") == 0) execl("/bin/true", "true", nullptr);
+    for (const auto& act : acts) {
+      if (strcmp(line, act.word) == 0) act.act();
+    }
+  }
+  for (std::thread& thread : hammers) {
+    if (thread.joinable()) thread.detach();
+  }
+  fflush(stdout);
+  _exit(0);
+}
