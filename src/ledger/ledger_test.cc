@@ -69,6 +69,19 @@ TEST_F(Ledger, DeniesWhatWouldPassTheLimitAndCountsIt) {
   EXPECT_EQ(reader.read()->denied, 2u);
 }
 
+TEST_F(Ledger, WhatIsTakenAlreadyIsCountedUpToTheLimit) {
+  LedgerReader reader = created(1000);
+  LedgerWriter writer;
+  ASSERT_TRUE(writer.attach(path_.c_str()));
+  EXPECT_EQ(writer.reserve_what_fits(700), 700u);
+  EXPECT_EQ(writer.reserve_what_fits(700), 300u);
+  EXPECT_EQ(writer.reserve_what_fits(700), 0u);
+  const LedgerReadings readings = *reader.read();
+  EXPECT_EQ(readings.used, Bytes(1000));
+  EXPECT_EQ(readings.denied, 0u) << "nobody was refused anything";
+  EXPECT_FALSE(readings.tampered);
+}
+
 TEST_F(Ledger, ALimitOfZeroCountsAndDeniesNothing) {
   LedgerReader reader = created(0);
   LedgerWriter writer;

@@ -93,7 +93,7 @@ void LedgerWriter::forget_after_fork() {
 // Publish the wish, then look at everybody's: of two that ask at the same time at least the later
 // one sees the other, so both cannot be granted what fits only once. If wishes (not grants) stand
 // in the way, wait for them to be decided rather than deny what would fit.
-bool LedgerWriter::try_reserve(uint64_t bytes) {
+bool LedgerWriter::reserve(uint64_t bytes) {
   if (!is_attached()) return true;
   LedgerHeader& header = view_.page()->header;
   LedgerRow& own = view_.page()->rows[row_];
@@ -121,8 +121,24 @@ bool LedgerWriter::try_reserve(uint64_t bytes) {
       sched_yield();
     }
   }
-  header.denied_count.fetch_add(1);
   return false;
+}
+
+bool LedgerWriter::try_reserve(uint64_t bytes) {
+  if (reserve(bytes)) return true;
+  view_.page()->header.denied_count.fetch_add(1);
+  return false;
+}
+
+uint64_t LedgerWriter::reserve_what_fits(uint64_t bytes) {
+  for (int attempt = 0; attempt < kReserveAttempts; ++attempt) {
+    const uint64_t limit = limit_bytes();
+    const uint64_t used = used_bytes();
+    const uint64_t left = limit == 0 ? bytes : limit > used ? limit - used : 0;
+    const uint64_t fits = bytes < left ? bytes : left;
+    if (fits == 0 || reserve(fits)) return fits;
+  }
+  return 0;
 }
 
 void LedgerWriter::release(uint64_t bytes) {

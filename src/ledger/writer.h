@@ -29,6 +29,9 @@ class LedgerWriter {
   // True if `bytes` more stay within the limit: they are then held by this process until released.
   // Never do all processes together hold more than the limit.
   bool try_reserve(uint64_t bytes);
+  // For memory that is taken already: holds as much of it as the limit leaves, and says how much
+  // that is.
+  uint64_t reserve_what_fits(uint64_t bytes);
   void release(uint64_t bytes);
   // Counts page-locked host memory; not limited.
   void add_pinned_host(uint64_t bytes);
@@ -42,6 +45,7 @@ class LedgerWriter {
 
  private:
   bool take_row();
+  bool reserve(uint64_t bytes);
 
   LedgerView view_;
   // A file description of its own for the locks: the mapping keeps its own one alive, also in

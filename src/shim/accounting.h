@@ -33,6 +33,13 @@ class Accounting {
   // address out to another thread at once), then settle with what forget gave, freed or not.
   Entry forget(Kind kind, uint64_t key);
   void settle(const Entry& forgotten, bool freed);
+  // Memory that no call names an amount of, counted after the fact and as far as the limit goes.
+  // Code adds to what is counted for a module or library; forget and settle give it back.
+  void add_code(uint64_t key, uint64_t bytes, void* context);
+  // All that the graphs of this process hold on a device, more or less than before.
+  void graph_memory_is(int device, uint64_t bytes);
+  uint64_t used_bytes() const { return ledger_.used_bytes(); }
+
   // The lowest key above `after` among the pool memory that was allocated in this context; 0: none.
   uint64_t next_pooled(void* context, uint64_t after);
   // Everything that went with a context, or with a device's primary context (its pools too).
@@ -58,6 +65,7 @@ class Accounting {
   ~Accounting();
   void drop_reference(uint64_t physical);
   void give_back(const Entry& entry);
+  void grow(Kind kind, uint64_t key, uint64_t bytes, void* context);
 
   ledger::LedgerWriter ledger_;
   pthread_mutex_t mutex_;  // guards table_ and last_physical_; held for no call of the driver

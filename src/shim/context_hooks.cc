@@ -2,6 +2,7 @@
 #include "driver_slots.h"
 #include "shim/abi.h"
 #include "shim/gate.h"
+#include "shim/graph_memory.h"
 #include "shim/residency.h"
 
 using namespace lambent::shim;
@@ -60,6 +61,7 @@ Status destroy_context(Handle context, unsigned slot) {
   if (accounting != nullptr) accounting->context_is_gone(context, false);
   if (Residency* residency = Residency::current()) residency->context_is_gone(context);
   if (accounting != nullptr) forget_pooled(*accounting, context);
+  recount_graph_memory();
   return status;
 }
 
@@ -75,6 +77,7 @@ Status end_primary_context(Device device, unsigned slot, bool is_reset) {
   if (status != kSuccess || context == nullptr) return status;
   if (!is_reset && is_active(device)) return status;
   if (accounting != nullptr) accounting->context_is_gone(context, true);
+  recount_graph_memory();
   if (residency != nullptr) {
     residency->context_is_gone(context);
     residency->pools_are_gone(device);

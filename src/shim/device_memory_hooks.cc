@@ -1,6 +1,7 @@
 // Plain, pitched, managed and stream-ordered device memory.
 #include "driver_slots.h"
 #include "shim/abi.h"
+#include "shim/graph_memory.h"
 #include "shim/residency.h"
 
 using namespace lambent::shim;
@@ -63,7 +64,11 @@ Status stream_ordered_allocation(Address* address, size_t bytes, Handle pool, co
     InsideHook inside;
     Passage passage;
     const bool counts = inside.accounting() != nullptr || Residency::current() != nullptr;
-    if (!counts || !runs_at_once(stream)) return plain();
+    if (!counts) return plain();
+    if (!runs_at_once(stream)) {
+      graphs_allocate();
+      return plain();
+    }
   }
   return counted_allocation(Kind::kPooled, bytes, address, [=] {
     Residency* residency = Residency::current();

@@ -56,6 +56,7 @@ TEST(GatedFunctions, PassAllTheirArgumentsOnAndWaitWhileTheGateIsShut) {
   EXPECT_EQ(run.values.at("functions"), all);
   EXPECT_EQ(run.values.at("came_through"), all);
   EXPECT_EQ(run.values.at("waited"), all);
+  EXPECT_EQ(run.values.at("hooked_that_pass"), "0") << run.output;
 }
 
 TEST(GatedFunctions, AreFoundThroughCuGetProcAddressInEveryVersion) {

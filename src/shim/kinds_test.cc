@@ -81,6 +81,19 @@ TEST_F(Kinds, AContextTakesItsMemoryWithIt) {
   EXPECT_EQ(used("primary_released"), "0");
 }
 
+TEST_F(Kinds, CodeIsCountedByWhatItsLoadTookAndNeverBeyondTheLimit) {
+  EXPECT_EQ(used("module"), "3");
+  EXPECT_EQ(used("module_beyond_the_limit"), "64") << "60 were allocated and 1 was left";
+  EXPECT_EQ(used("two_modules"), "4");
+  EXPECT_EQ(used("modules_unloaded"), "0");
+}
+
+TEST_F(Kinds, GraphsThatAllocateAreCountedFromTheirLaunchUntilTheyAreTrimmed) {
+  EXPECT_EQ(used("graph_described"), "0");
+  EXPECT_EQ(used("graph_launched"), "12");
+  EXPECT_EQ(used("graph_trimmed"), "0");
+}
+
 TEST_F(Kinds, PageLockedHostMemoryIsCountedAndNotLimited) {
   EXPECT_EQ(used("host"), "0");
   EXPECT_EQ(readings_.pinned_host, Bytes::mib(2));

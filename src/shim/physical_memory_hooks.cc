@@ -1,6 +1,7 @@
 // Physical memory (cuMemCreate) and where it is mapped.
 #include "driver_slots.h"
 #include "shim/abi.h"
+#include "shim/gate.h"
 
 using namespace lambent::shim;
 
@@ -20,6 +21,7 @@ constexpr int kLocationDevice = 1;
 
 SHIM_EXPORT Status cuMemCreate(PhysicalHandle* handle, size_t bytes, const void* properties,
                                unsigned long long flags) {
+  const Passage passage;
   const auto call = [=] {
     return REAL(cuMemCreate, PhysicalHandle*, size_t, const void*, unsigned long long)(
         handle, bytes, properties, flags);
@@ -42,6 +44,7 @@ SHIM_EXPORT Status cuMemCreate(PhysicalHandle* handle, size_t bytes, const void*
 }
 
 SHIM_EXPORT Status cuMemRelease(PhysicalHandle handle) {
+  const Passage passage;
   InsideHook inside;
   Accounting* accounting = inside.accounting();
   const uint64_t physical = accounting == nullptr ? 0 : accounting->forget_handle(handle);
@@ -62,6 +65,7 @@ SHIM_EXPORT Status cuMemRetainAllocationHandle(PhysicalHandle* handle, void* add
 
 SHIM_EXPORT Status cuMemMap(Address address, size_t bytes, size_t offset, PhysicalHandle handle,
                             unsigned long long flags) {
+  const Passage passage;
   InsideHook inside;
   const Status status = REAL(cuMemMap, Address, size_t, size_t, PhysicalHandle, unsigned long long)(
       address, bytes, offset, handle, flags);
@@ -73,6 +77,7 @@ SHIM_EXPORT Status cuMemMap(Address address, size_t bytes, size_t offset, Physic
 }
 
 SHIM_EXPORT Status cuMemUnmap(Address address, size_t bytes) {
+  const Passage passage;
   InsideHook inside;
   const Status status = REAL(cuMemUnmap, Address, size_t)(address, bytes);
   Accounting* accounting = inside.accounting();

@@ -27,6 +27,11 @@ int cuMemRelease(Physical);
 int cuMemRetainAllocationHandle(Physical*, void*);
 int cuMemMap(Address, size_t, size_t, Physical, unsigned long long);
 int cuMemUnmap(Address, size_t);
+int cuModuleLoadData(void**, const void*);
+int cuModuleUnload(void*);
+int cuGraphAddMemAllocNode(void**, void*, void* const*, size_t, void*);
+int cuGraphLaunch(void*, void*);
+int cuDeviceGraphMemTrim(int);
 int cuMemGetInfo_v2(size_t*, size_t*);
 int cuCtxGetCurrent(void**);
 int cuCtxDestroy_v2(void*);
@@ -177,6 +182,31 @@ void contexts() {
   print_used("primary_released");
 }
 
+// The fake driver's modules take 3 MiB, its graphs 12 MiB from their launch on.
+void code_and_graphs() {
+  void* first = nullptr;
+  void* second = nullptr;
+  cuModuleLoadData(&first, nullptr);
+  print_used("module");
+  Address address = 0;
+  cuMemAlloc_v2(&address, 60 * kMiB);
+  cuModuleLoadData(&second, nullptr);
+  print_used("module_beyond_the_limit");
+  cuMemFree_v2(address);
+  print_used("two_modules");
+  cuModuleUnload(first);
+  cuModuleUnload(second);
+  print_used("modules_unloaded");
+
+  cuGraphAddMemAllocNode(nullptr, nullptr, nullptr, 0, nullptr);
+  print_used("graph_described");
+  cuGraphLaunch(nullptr, nullptr);
+  cuGraphLaunch(nullptr, nullptr);
+  print_used("graph_launched");
+  cuDeviceGraphMemTrim(0);
+  print_used("graph_trimmed");
+}
+
 }  // namespace
 
 int main() {
@@ -187,6 +217,7 @@ int main() {
   physical_memory();
   refusals_of_the_driver();
   contexts();
+  code_and_graphs();
   host_memory();
   fflush(stdout);
   getchar();
