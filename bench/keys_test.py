@@ -32,6 +32,14 @@ class KeysTest(unittest.TestCase):
         self.assertGreater(result["worker_cpu_us_per_invocation"], 0)
         self.assertGreater(result["rps_per_worker_core"], 0)
 
+    def test_swap(self):
+        result = last_line(str(BUILD / "bin" / "swap_bench"), "--quick")
+        self.assertTrue(result["emulated"])
+        for key in ("out_share_of_pinned", "in_share_of_pinned", "prefetch_swap_over_stock"):
+            self.assertEqual(set(result[key]), {str(size << 20) for size in (64, 256, 1024)})
+            for share in result[key].values():
+                self.assertGreater(share, 0, key)
+
 
 if __name__ == "__main__":
     unittest.main()
