@@ -40,6 +40,15 @@ class KeysTest(unittest.TestCase):
             for share in result[key].values():
                 self.assertGreater(share, 0, key)
 
+    def test_shim(self):
+        result = last_line(str(BUILD / "bin/shim_bench"), "--quick")
+        for key in ("forward_ns", "bare_ns", "gated_ns", "bare_gated_ns", "look_up_ns", "alloc_us", "bare_alloc_us"):
+            self.assertGreater(result[key], 0, key)
+        for key in ("forward_ns", "gated_ns", "alloc_us"):
+            self.assertGreater(result["vmm"][key], 0, key)
+        for shares in (result["calls_times_extra_over_runtime_pct"], result["vmm"]["calls_times_extra_over_runtime_pct"]):
+            self.assertTrue(shares is None or "vector_add" in shares, shares)
+
 
 if __name__ == "__main__":
     unittest.main()
