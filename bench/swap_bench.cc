@@ -2,7 +2,6 @@
 // copies of as many bytes between page-locked memory and the device in the same run. Plays the
 // worker and lambent-device for programs of its own, over the emulated driver or a real one.
 #include <dlfcn.h>
-#include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -16,10 +15,7 @@
 #include <string>
 #include <vector>
 
-#include "base/packet.h"
-#include "device/memory_service.h"
-#include "ledger/ledger.h"
-#include "worker/memory_channel.h"
+#include "bin/shim_session.h"
 
 namespace {
 
@@ -27,7 +23,6 @@ using namespace lambent;
 using Address = unsigned long long;
 
 constexpr size_t kMiB = size_t{1} << 20;
-constexpr uint64_t kSandbox = 1;
 
 struct Options {
   bool quick = false;
@@ -197,35 +192,20 @@ class Child {
   FILE* from_ = nullptr;
 };
 
-struct NoLog : LogSink {
-  void write(LogLevel, std::string_view, std::initializer_list<LogField>) override {}
-};
-
-// The worker and lambent-device, as far as one sandbox sees them.
+// Somebody who tells one program to move its memory.
 class Node {
  public:
-  explicit Node(const std::filesystem::path& folder) : folder_(folder) {
-    auto channel = worker::MemoryChannel::open(loop_, log_, folder / "memory",
-                                               [this](worker::MemoryMove move) { moved_ = move; });
-    int ends[2];
-    if (!channel.ok() || socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_NONBLOCK, 0, ends) != 0) {
-      std::abort();
+  explicit Node(const ShimSessionOptions& options) {
+    auto session = ShimSession::open(loop_, options);
+    if (!session.ok()) {
+      std::fprintf(stderr, "swap_bench: %s\n", to_string(session.error()).c_str());
+      std::exit(1);
     }
-    channel_ = std::move(*channel);
-    control_ = OwnedFd(ends[0]);
-    service_.emplace(loop_, OwnedFd(ends[1]),
-                     device::MemoryServiceOptions{.budget = Bytes::gib(256)}, [] {});
-    auto listener = listen_packets(folder / "link", 0600);
-    if (!listener.ok()) std::abort();
-    protocol::MemoryMessage message;
-    message.kind = protocol::MemoryMessageKind::kServeSandbox;
-    message.sequence = kSandbox;
-    message.bytes = Bytes::gib(256).count;
-    const int fds[] = {listener->get()};
-    const std::string_view bytes(reinterpret_cast<const char*>(&message), sizeof(message));
-    if (!send_packet(control_.get(), bytes, fds).ok()) std::abort();
+    session_ = std::move(*session);
+    session_->on_moved = [this](const worker::MemoryMove& move) { moved_ = move; };
   }
 
+  std::vector<std::string> variables() const { return session_->variables(); }
   // Turns the loop until the program has said something.
   std::string line_of(Child& child) {
     bool readable = false;
@@ -236,32 +216,28 @@ class Node {
   }
   // Until a process has said hello and was answered.
   void wait_for_process() {
-    while (channel_->processes() == 0) loop_.run_once(milliseconds(10));
+    while (session_->processes() == 0) loop_.run_once(milliseconds(10));
     for (int turn = 0; turn < 10; ++turn) loop_.run_once(milliseconds(10));
   }
   worker::MemoryMove move(bool out) {
     moved_.reset();
     if (out) {
-      channel_->move_out(protocol::MemoryMoveDepth::kMemory);
+      session_->move_out();
     } else {
-      channel_->move_in();
+      session_->move_in();
     }
     while (!moved_) loop_.run_once(milliseconds(100));
     if (!moved_->done || moved_->moved.count == 0) {
-      std::fprintf(stderr, "swap_bench: the memory did not move\n");
+      std::fprintf(stderr, "swap_bench: the memory did not move\n%s", session_->log_text().c_str());
       std::exit(1);
     }
     return *moved_;
   }
 
  private:
-  std::filesystem::path folder_;
   SystemClock clock_;
   loop::EventLoop loop_{clock_};
-  NoLog log_;
-  OwnedFd control_;
-  std::optional<device::MemoryService> service_;
-  std::unique_ptr<worker::MemoryChannel> channel_;
+  std::unique_ptr<ShimSession> session_;
   std::optional<worker::MemoryMove> moved_;
 };
 
@@ -293,17 +269,11 @@ Row measure(const Options& options, const std::filesystem::path& folder, size_t 
     Child faults({"swap_bench", "--faults", size, "2"}, environment);
     row.faults_s = std::atof(faults.line().c_str());
   }
-  std::filesystem::remove(folder / "ledger");
-  const auto ledger = ledger::create_ledger(folder / "ledger", Bytes(2 * bytes));
-  if (!ledger.ok()) std::exit(1);
-  Node node(folder);
-  environment.insert(
-      environment.end(),
-      {"LD_PRELOAD=" SHIM_LIBRARY, "LAMBENT_SHIM_DRIVER=" + options.driver,
-       "LAMBENT_SHIM_LEDGER=" + (folder / "ledger").string(),
-       "LAMBENT_SHIM_LOG=" + (folder / "log").string(),
-       "LAMBENT_SHIM_MEMORY=" + (folder / "memory").string(),
-       "LAMBENT_SHIM_LINK=" + (folder / "link").string(), "LAMBENT_SHIM_MEMORY_MODE=vmm"});
+  Node node({.shim_folder = std::filesystem::path(SHIM_LIBRARY).parent_path(),
+             .driver = options.driver,
+             .limit = Bytes(2 * bytes),
+             .host_memory = Bytes::gib(256)});
+  for (const std::string& variable : node.variables()) environment.push_back(variable);
   Child program({"swap_bench", options.real ? "--hold" : "--hold-unchecked", size}, environment);
   node.line_of(program);
   node.wait_for_process();
@@ -347,9 +317,9 @@ int main(int count, char** words) {
   char folder_name[] = "/tmp/swap_bench_XXXXXX";
   const std::filesystem::path folder = mkdtemp(folder_name);
   if (!options.real) {
-    const std::string create =
-        LAMBENT_BINARY_DIR "/bin/emulated-gpu create --config h200 --memory-scale 32 --node '" +
-        (folder / "node").string() + "'";
+    const std::string create = LAMBENT_BINARY_DIR
+                               "/bin/emulated-gpu create --config h200 --memory-scale 32 --node '" +
+                               (folder / "node").string() + "'";
     if (std::system(create.c_str()) != 0) return 1;
   }
   std::vector<size_t> sizes = {64 * kMiB, 256 * kMiB, 1024 * kMiB};

@@ -1,5 +1,5 @@
 // lambent: the client's command. Parses flags, reads the environment, and hands over to room cli;
-// 'serve', 'simulate', 'sweep', 'bundle' and 'demo' are programs of their own.
+// 'serve', 'simulate', 'sweep', 'why', 'shim', 'bundle' and 'demo' are programs of their own.
 #include <unistd.h>
 
 #include <cerrno>
@@ -50,6 +50,7 @@ int main(int argc, char** argv) {
   if (first == "simulate") return exec_sibling("lambent-simulator", argc, argv);
   if (first == "sweep") return exec_sibling("lambent-sweep", argc, argv);
   if (first == "why") return exec_sibling("lambent-why", argc, argv);
+  if (first == "shim") return exec_sibling("lambent-shim", argc, argv);
   if (first == "bundle") return exec_sibling("lambent-bundle", argc, argv);
   if (first == "demo") return exec_demo(argc, argv);
   return bin::run_client_command(argc, argv);

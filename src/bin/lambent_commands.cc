@@ -34,6 +34,8 @@ struct Shell {
       "  lambent serve                    run a worker here (see 'lambent serve --help')\n"
       "  lambent simulate                 a workload on modelled GPUs (see 'lambent simulate "
       "--help')\n"
+      "  lambent shim                     a program whose GPU memory is moved (see 'lambent shim "
+      "--help')\n"
       "  lambent sweep                    simulations over a grid (see 'lambent sweep --help')\n"
       "  lambent why                      what was behind an invocation (see 'lambent why "
       "--help')\n"

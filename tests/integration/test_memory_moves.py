@@ -1,0 +1,160 @@
+"""Functions whose GPU memory together exceeds the device's: it moves to the host while they rest and comes back unchanged."""
+import threading
+import unittest
+
+from harness import Worker
+from test_gpu import GpuTest
+
+MIB = 1 << 20
+
+# Holds its memory for as long as it lives, with a pattern of its own in it, and looks at it at every call.
+HOLDER = """
+import array, os
+import lambent_cuda as cuda
+
+SIZE = int(os.environ["HOLD_MIB"]) << 20
+device = cuda.Device()
+words = array.array("I", ((int(os.environ["SEED"]) + i) & 0xffffffff for i in range(1 << 16)))
+held = [device.buffer(words) for _ in range(SIZE // (len(words) * 4))]
+calls = 0
+
+def handler(event, context):
+    global calls
+    calls += 1
+    changed = [i for i, one in enumerate(held) if one.array("I") != words]
+    if event.get("crash"):
+        os.abort()
+    return {"changed": changed, "calls": calls, "pid": os.getpid(), "free": device.memory_info()[0]}
+"""
+
+
+class MovingTest(GpuTest):
+    flags = ("--concurrency", "2", "--context-memory", "16")
+
+    def create_holders(self, count, mib=280, tags=None):
+        self.names = [f"{self.id().rpartition('.')[2]}-{i}"[-60:] for i in range(count)]
+        for i, name in enumerate(self.names):
+            self.create_gpu(name, HOLDER, gpu_memory=f"{mib + 20}MiB", tags=tags, memory=512,
+                            environment={"HOLD_MIB": str(mib), "SEED": str(1000 * i)})
+
+    def tearDown(self):
+        for name in getattr(self, "names", []):
+            self.worker.delete(name)
+
+    def metric(self, name, part=""):
+        return sum(float(line.rpartition(" ")[2]) for line in self.worker.metrics().splitlines()
+                   if line.startswith(name + "{") and part in line)
+
+    def moved_bytes(self, direction):
+        return self.metric("lambent_gpu_memory_moved_bytes_total", f'direction="{direction}"')
+
+    def call(self, name):
+        """The start class of one call, once its memory was found as it was left."""
+        reply = self.worker.invoke(name)
+        answer = self.assert_works(reply)
+        self.assertEqual(answer["changed"], [], f"{name}: buffers that came back changed")
+        return reply.headers["x-lambent-start"], answer
+
+
+class MemoryMoves(MovingTest):
+    """Six functions of 300 MiB on a device of 1 GiB."""
+
+    def check_that_all_keep_their_memory(self, tags=None):
+        self.create_holders(6, tags=tags)
+        pids = {}
+        for name in self.names:
+            start, answer = self.call(name)
+            self.assertEqual(start, "cold")
+            pids[name] = answer["pid"]
+        moved_before = self.moved_bytes("in")
+        starts = []
+        for _ in range(2):
+            for name in self.names:
+                start, answer = self.call(name)
+                starts.append(start)
+                self.assertEqual(answer["pid"], pids[name], f"{name} was started anew")
+        self.assertNotIn("cold", starts)
+        self.assertIn("gpu_cold", starts)
+        self.assertGreater(self.moved_bytes("in"), moved_before + 280 * MIB)
+        self.assertLessEqual(self.device_memory_used(), 1024 * MIB)
+        # Called again at once, it is warm.
+        self.assertEqual(self.call(self.names[-1])[0], "warm")
+
+    def test_every_function_keeps_its_memory_and_none_is_started_twice(self):
+        self.check_that_all_keep_their_memory()
+
+    def test_so_it_is_with_managed_memory(self):
+        self.check_that_all_keep_their_memory({"lambent:memory-mode": "uvm"})
+
+    def test_many_clients_at_once(self):
+        self.create_holders(5)
+        failures = []
+
+        def client(name):
+            try:
+                for _ in range(5):
+                    self.call(name)
+            except Exception as error:  # told below, in the test's own thread
+                failures.append(error)
+        clients = [threading.Thread(target=client, args=(name,)) for name in self.names]
+        for each in clients:
+            each.start()
+        for each in clients:
+            each.join()
+        self.assertEqual(failures, [])
+
+    def test_memory_that_must_stay_is_given_up_with_its_sandbox(self):
+        self.create_holders(4, tags={"lambent:memory-mode": "off"})
+        first = {name: self.call(name)[1]["pid"] for name in self.names}
+        again = {name: self.call(name) for name in self.names}
+        self.assertTrue(any(start == "cold" for start, _ in again.values()), again)
+        self.assertTrue(all(start in ("cold", "warm") for start, _ in again.values()), again)
+        self.assertNotEqual(first, {name: answer["pid"] for name, (_, answer) in again.items()})
+
+    def test_a_crash_while_others_memory_is_out_frees_what_it_held(self):
+        self.create_holders(4)
+        for name in self.names:
+            self.call(name)
+        self.assert_function_error(self.worker.invoke(self.names[3], {"crash": True}), "Runtime.ExitError")
+        for name in self.names[:3]:
+            self.assertIn(self.call(name)[0], ("warm", "gpu_cold"))
+
+    def test_a_removed_function_leaves_nothing_behind(self):
+        before = self.steady_memory_used()
+        self.create_holders(5)
+        for name in self.names:
+            self.call(name)
+        for name in self.names:
+            self.worker.delete(name)
+        self.names = []
+        self.assert_memory_comes_back_to(before)
+
+
+class LittleHostMemory(MovingTest):
+    flags = (*MovingTest.flags, "--host-memory", "320M")
+
+    def test_what_the_host_has_no_room_for_is_evicted(self):
+        self.create_holders(5)
+        for _ in range(2):
+            for name in self.names:
+                self.call(name)
+        self.assertGreater(self.moved_bytes("out"), 0)
+
+
+class NoHostMemory(MovingTest):
+    flags = (*MovingTest.flags, "--host-memory", "0")
+
+    def test_nothing_moves(self):
+        self.create_holders(4)
+        for _ in range(2):
+            for name in self.names:
+                self.assertIn(self.call(name)[0], ("cold", "warm"))
+        self.assertEqual(self.moved_bytes("out"), 0)
+
+    def test_a_bad_amount_is_refused(self):
+        with self.assertRaisesRegex(AssertionError, "--host-memory"):
+            Worker("--host-memory", "lots")
+
+
+if __name__ == "__main__":
+    unittest.main()
