@@ -64,6 +64,13 @@ void* hook_of_name(const char* name) {
   return nullptr;
 }
 
+bool is_hook(const void* address) {
+  for (const Hook& hook : hooks) {
+    if (hook.hook == address) return true;
+  }
+  return false;
+}
+
 bool driver_answers_with_exports() {
   learn_addresses();
   return __atomic_load_n(&exports_answer, __ATOMIC_RELAXED);

@@ -5,7 +5,9 @@
 
 #include "driver_slots.h"
 #include "shim/abi.h"
+#include "shim/environment.h"
 #include "shim/hook_table.h"
+#include "shim/log.h"
 
 using namespace lambent::shim;
 
@@ -41,12 +43,19 @@ void* hook_for_request(const char* name, int version, unsigned long long flags) 
   return best == nullptr ? nullptr : hook_of_name(best->exported);
 }
 
+void trace(const char* name, int version, unsigned long long flags, const void* answer) {
+  if (!traces() || name == nullptr) return;
+  log_line("asked for %s %d %llu: %s", name, version, flags, is_hook(answer) ? "hook" : "driver");
+}
+
 void replace_by_hook(const char* name, void** function, int version, unsigned long long flags) {
   if (function == nullptr || *function == nullptr || name == nullptr) return;
   void* const answer = *function;
   *function = hook_of_address(answer);
-  if (*function != answer || driver_answers_with_exports()) return;
-  if (void* hook = hook_for_request(name, version, flags); hook != nullptr) *function = hook;
+  if (*function == answer && !driver_answers_with_exports()) {
+    if (void* hook = hook_for_request(name, version, flags); hook != nullptr) *function = hook;
+  }
+  trace(name, version, flags, *function);
 }
 
 }  // namespace
