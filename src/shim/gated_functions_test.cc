@@ -3,6 +3,7 @@
 
 #include <map>
 #include <string>
+#include <vector>
 
 #include "cuda_abi/driver.h"
 #include "shim/passed_types.h"
@@ -42,11 +43,14 @@ TEST(GatedFunctions, AgreeWithTheToolkit) {
   EXPECT_EQ(gated_signatures(), theirs);
 }
 
-Finished probe(std::map<std::string, std::string> environment) {
+Finished probe(std::map<std::string, std::string> environment,
+               const std::vector<std::string>& scenario = {}) {
   environment.insert({{"LD_PRELOAD", SHIM_WITH_GATE_CONTROL},
                       {"LD_LIBRARY_PATH", FAKE_FOLDER},
                       {"LAMBENT_SHIM_DRIVER", MIRROR_DRIVER}});
-  return lambent::shim::run({GATE_PROBE}, environment);
+  std::vector<std::string> words{GATE_PROBE};
+  words.insert(words.end(), scenario.begin(), scenario.end());
+  return lambent::shim::run(words, environment);
 }
 
 TEST(GatedFunctions, PassAllTheirArgumentsOnAndWaitWhileTheGateIsShut) {
@@ -63,6 +67,11 @@ TEST(GatedFunctions, AreFoundThroughCuGetProcAddressInEveryVersion) {
   const std::string all = std::to_string(gated_signatures().size());
   EXPECT_EQ(probe({}).values["found"], all);
   EXPECT_EQ(probe({{"FAKE_DRIVER_PRIVATE_ADDRESSES", "1"}}).values["found"], all);
+}
+
+TEST(GatedFunctions, AProgramEndsWhileItsThreadsCallAndWait) {
+  EXPECT_EQ(probe({}, {"end"}).exit_code, 0);
+  EXPECT_EQ(probe({}, {"end_with_gate_shut"}).exit_code, 0);
 }
 
 }  // namespace

@@ -141,6 +141,19 @@ TEST_F(Shim, TenProcessesShareOneLimitToTheLastMebibyte) {
   EXPECT_EQ(reader.read()->used, Bytes(0));
 }
 
+TEST_F(Shim, ChildrenOfPythonAndDeeplyBoundLibrariesMeetTheLimitToo) {
+  ledger::LedgerReader reader = ledger();
+  const Finished run = lambent::shim::run({PYTHON, "-B", CHILDREN_SCRIPT, DEEPBOUND}, environment_);
+  ASSERT_EQ(run.exit_code, 0) << run.output;
+  EXPECT_EQ(run.values.at("parent"), "0");
+  EXPECT_EQ(run.values.at("started"), "0,2");
+  EXPECT_EQ(run.values.at("forked"), "0,2");
+  EXPECT_EQ(run.values.at("forked_ended"), "0");
+  EXPECT_EQ(run.values.at("deepbound"), "0,2");
+  EXPECT_EQ(run.values.at("deepbound_by_name"), "2");
+  EXPECT_EQ(reader.read()->used, Bytes(0));
+}
+
 TEST_F(Shim, PythonMeetsTheLimitByNameByPathAndByAddressAndNvmlAgrees) {
   ledger::LedgerReader reader = ledger();
   const Finished run =

@@ -27,9 +27,11 @@ class NvmlTest(unittest.TestCase):
             with subprocess.Popen([sys.executable, "-c", HOLDER], env=gpu.environment, stdin=subprocess.PIPE,
                                   stdout=subprocess.PIPE, text=True) as holder:
                 self.assertEqual(holder.stdout.readline(), "held\n")
-                done = gpu.run("nvml_client.py", holder.pid)
-        self.assertEqual(done.stdout.split(), PARTS, done.stderr)
-        self.assertEqual(done.returncode, 0, done.stderr)
+                for shim in (None, "off"):
+                    with self.subTest(shim=shim):
+                        done = gpu.run("nvml_client.py", holder.pid, shim=shim)
+                        self.assertEqual(done.stdout.split(), PARTS, done.stderr)
+                        self.assertEqual(done.returncode, 0, done.stderr)
 
 
 if __name__ == "__main__":

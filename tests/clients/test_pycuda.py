@@ -11,11 +11,12 @@ class PyCudaTest(unittest.TestCase):
     def test_every_part_of_the_client_holds(self):
         if importlib.util.find_spec("pycuda") is None:
             self.skipTest("pycuda is not in this environment: with a CUDA toolkit, .venv/bin/pip install pycuda")
-        with EmulatedGpu() as gpu:
-            done = gpu.run("pycuda_client.py", HOST_MODULE)
-        self.assertEqual(done.stdout.split(), PARTS, done.stderr)
-        self.assertEqual(done.returncode, 0, done.stderr)
-        self.assertNotIn("WARNING", done.stderr)
+        for shim in (None, "off", "vmm"):
+            with self.subTest(shim=shim), EmulatedGpu() as gpu:
+                done = gpu.run("pycuda_client.py", HOST_MODULE, shim=shim)
+                self.assertEqual(done.stdout.split(), PARTS, done.stderr)
+                self.assertEqual(done.returncode, 0, done.stderr)
+                self.assertNotIn("WARNING", done.stderr)
 
 
 if __name__ == "__main__":

@@ -31,12 +31,15 @@ path found_library(const std::string& name) {
   return {};
 }
 
-// The lines that the shim wrote; empty if it had nothing to say.
-std::string text_of(const path& file) {
+// The lines in which the shim tells of something that went wrong. That a program asked for a
+// function which the real library does not have is no such thing.
+std::string complaints_in(const path& file) {
   std::ifstream in(file);
-  std::ostringstream text;
-  text << in.rdbuf();
-  return text.str();
+  std::string text;
+  for (std::string line; std::getline(in, line);) {
+    if (line.find("the real library has no ") == std::string::npos) text += line + "\n";
+  }
+  return text;
 }
 
 int run(char** words) {
@@ -86,15 +89,16 @@ int main(int count, char** words) {
   unsetenv("LD_PRELOAD");
 
   const auto readings = ledger->read();
-  const std::string log = text_of(folder / "log");
+  const std::string log = complaints_in(folder / "log");
   std::filesystem::remove_all(folder);
-  std::printf("run_under_shim: status %d, %llu allocations counted, peak %llu bytes, %llu denied\n",
-              status, static_cast<unsigned long long>(readings.ok() ? readings->allocations : 0),
-              static_cast<unsigned long long>(readings.ok() ? readings->peak.count : 0),
-              static_cast<unsigned long long>(readings.ok() ? readings->denied : 0));
-  if (!log.empty()) std::printf("run_under_shim: the shim says:\n%s", log.c_str());
+  std::fprintf(
+      stderr, "run_under_shim: status %d, %llu allocations counted, peak %llu bytes, %llu denied\n",
+      status, static_cast<unsigned long long>(readings.ok() ? readings->allocations : 0),
+      static_cast<unsigned long long>(readings.ok() ? readings->peak.count : 0),
+      static_cast<unsigned long long>(readings.ok() ? readings->denied : 0));
+  if (!log.empty()) std::fprintf(stderr, "run_under_shim: the shim says:\n%s", log.c_str());
   const bool is_clean = readings.ok() && !readings->tampered && readings->used.count == 0;
-  if (!is_clean) std::printf("run_under_shim: the ledger was not left empty\n");
+  if (!is_clean) std::fprintf(stderr, "run_under_shim: the ledger was not left empty\n");
   if (status == 0 && (!is_clean || !log.empty())) status = kShimComplained;
   return status;
 }

@@ -1,6 +1,7 @@
 // Calls every gated function through the preloaded shim, over the mirror driver: with the gate
 // open, to see that all arguments and the answer come through, and with it shut, to see that none
 // does. Then asks cuGetProcAddress for each, in the version and with the flags that lead to it.
+// usage: gate_probe [end|end_with_gate_shut]
 #include <dlfcn.h>
 #include <sched.h>
 #include <stdio.h>
@@ -156,9 +157,27 @@ bool waits_too(const char* name) {
   return waited;
 }
 
+// Threads are in the middle of calls, or wait at the gate, while the program ends.
+int end_amid_calls(bool with_gate_shut) {
+  static std::atomic<int> calls = 0;
+  for (int i = 0; i < 4; ++i) {
+    std::thread([] {
+      while (true) {
+        cuMemcpy(0, 0, 0);
+        ++calls;
+      }
+    }).detach();
+  }
+  while (calls < 1000) sched_yield();
+  const unsigned long long gated_before = gated_ns();
+  if (with_gate_shut) shut_gate();
+  while (with_gate_shut && gated_ns() == gated_before) sched_yield();
+  return 0;
+}
+
 }  // namespace
 
-int main() {
+int main(int count, char** words) {
   void* mirror = dlopen(getenv("LAMBENT_SHIM_DRIVER"), RTLD_NOW);
   if (mirror == nullptr) return 91;
   find(mirror, "mirror_calls", mirror_calls);
@@ -167,6 +186,7 @@ int main() {
   find(RTLD_DEFAULT, "lambent_shim_testing_open_gate", open_gate);
   find(RTLD_DEFAULT, "lambent_shim_testing_gated_ns", gated_ns);
   find(RTLD_DEFAULT, "lambent_shim_testing_nobody_inside", nobody_inside);
+  if (count > 1) return end_amid_calls(strcmp(words[1], "end_with_gate_shut") == 0);
   int functions = 0;
   int came_through = 0;
   int waited = 0;
