@@ -90,7 +90,7 @@ class PolicyLoop {
     policy_->flow_changed(view_, id, now_);
     const SandboxSlot sandbox = fleet_.plan(SandboxId{id.value}, id, flow, 0, now_);
     fleet_.start(sandbox, now_);
-    fleet_.rest(sandbox, now_, false);
+    fleet_.rest(sandbox, now_);
     for (uint64_t n = 1 + random_.below(8); n > 0; --n) enqueue(id);
   }
 
@@ -114,7 +114,7 @@ class PolicyLoop {
 
   void finish_one(SandboxSlot sandbox) {
     const FunctionId id = fleet_.sandbox(sandbox).function;
-    fleet_.rest(sandbox, now_, false);
+    fleet_.rest(sandbox, now_);
     --flows_[id.value].in_flight;
     policy_->finished(view_, id, now_);
     enqueue(id);

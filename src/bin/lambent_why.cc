@@ -71,6 +71,7 @@ nlohmann::json json_of(const journal::Why& why) {
     json["phases_ms"] = {{"queue", to_milliseconds(outcome->phases.queue)},
                          {"sandbox", to_milliseconds(outcome->phases.sandbox)},
                          {"init", to_milliseconds(outcome->phases.init)},
+                         {"memory", to_milliseconds(outcome->phases.memory)},
                          {"run", to_milliseconds(outcome->phases.run)}};
   }
   return json;

@@ -46,14 +46,14 @@ Result<StartClass> start_from(const std::string& word) {
 constexpr std::string_view kResultColumns =
     "tenant, id, outcome, payload, error_type, error_code, error_message, start, queue_ns, "
     "sandbox_ns, init_ns, run_ns, device, device_memory_peak_bytes, host_memory_peak_bytes, "
-    "log_tail, revision, expires_at_ns";
+    "log_tail, revision, expires_at_ns, memory_ns";
 
 Result<void> insert_result(Database& database, TenantId tenant, const InvocationResult& result,
                            Duration expires_at) {
   ASSIGN_OR_RETURN(Statement insert,
                    database.prepare("INSERT INTO async_results (" + std::string(kResultColumns) +
                                     ") VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, "
-                                    "?13, ?14, ?15, ?16, ?17, ?18)"));
+                                    "?13, ?14, ?15, ?16, ?17, ?18, ?19)"));
   insert.bind(1, uint64_t{tenant.value}).bind_blob(2, blob_of(result.id));
   insert.bind_text(3, name_of(result.outcome)).bind_blob(4, result.payload);
   insert.bind_text(5, result.error_type);
@@ -68,6 +68,7 @@ Result<void> insert_result(Database& database, TenantId tenant, const Invocation
   insert.bind(13, uint64_t{result.device.value}).bind(14, result.device_memory_peak.count);
   insert.bind(15, result.host_memory_peak.count).bind_blob(16, result.log_tail);
   insert.bind(17, result.revision).bind(18, expires_at.count());
+  insert.bind(19, result.phases.memory.count());
   return insert.run();
 }
 
@@ -92,6 +93,7 @@ Result<InvocationResult> read_result_row(const Statement& row) {
   result.host_memory_peak = Bytes(row.column_uint(14));
   result.log_tail = row.column_text(15);
   result.revision = row.column_uint(16);
+  result.phases.memory = Duration(row.column_int(18));
   return result;
 }
 

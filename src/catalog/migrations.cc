@@ -110,6 +110,11 @@ ALTER TABLE functions ADD COLUMN gpu_memory_mode TEXT NOT NULL DEFAULT 'vmm';
 ALTER TABLE functions ADD COLUMN gpu_checkpoint INTEGER NOT NULL DEFAULT 0;
 )sql";
 
+// How long a run was without its device memory; older ones always had it.
+constexpr const char* kMemoryPhase = R"sql(
+ALTER TABLE async_results ADD COLUMN memory_ns INTEGER NOT NULL DEFAULT 0;
+)sql";
+
 Result<void> apply_step(Database& database, size_t version) {
   RETURN_IF_ERROR(database.run("BEGIN IMMEDIATE"));
   auto applied = database.run(migrations()[version - 1]);
@@ -126,8 +131,8 @@ Result<void> apply_step(Database& database, size_t version) {
 }  // namespace
 
 const std::vector<std::string>& migrations() {
-  static const std::vector<std::string> steps = {kFunctions, kAsyncInvocations, kStatistics,
-                                                 kAsyncRepeats, kMemoryModes};
+  static const std::vector<std::string> steps = {kFunctions,    kAsyncInvocations, kStatistics,
+                                                 kAsyncRepeats, kMemoryModes,      kMemoryPhase};
   return steps;
 }
 

@@ -104,7 +104,8 @@ inline InvocationResult sample_result(uint64_t number) {
   result.error_type = "ValueError";
   result.error = Error{ErrorCode::kDeadlineExceeded, "too slow"};
   result.start = StartClass::kGpuCold;
-  result.phases = {milliseconds(1), milliseconds(2), milliseconds(3), milliseconds(4)};
+  result.phases = {milliseconds(1), milliseconds(2), milliseconds(3), milliseconds(5),
+                   milliseconds(4)};
   result.device = DeviceId(1);
   result.device_memory_peak = Bytes::mib(5);
   result.host_memory_peak = Bytes::mib(6);

@@ -23,10 +23,13 @@ std::optional<Phases> phases_in(const http::Headers& headers) {
   const auto sandbox = number_in(headers, "x-lambent-sandbox-us");
   const auto init = number_in(headers, "x-lambent-init-us");
   const auto run = number_in(headers, "x-lambent-run-us");
+  // Workers of before memory moved do not tell it.
+  const auto memory = number_in(headers, "x-lambent-memory-us");
   if (!queue || !sandbox || !init || !run) return std::nullopt;
   return Phases{.queue = microseconds(*queue),
                 .sandbox = microseconds(*sandbox),
                 .init = microseconds(*init),
+                .memory = microseconds(memory.value_or(0)),
                 .run = microseconds(*run)};
 }
 
@@ -49,6 +52,7 @@ std::string reason_in_words(const Answer& answer) {
       {"no_memory", "no GPU had the memory free"},
       {"no_sandbox", "the pool was full of sandboxes at work"},
       {"no_device", "no GPU was healthy"},
+      {"memory_moving", "GPU memory was on its way"},
   };
   if (answer.phases->queue < milliseconds(1)) return "";
   for (const auto& [reason, words] : kWords) {
@@ -81,8 +85,9 @@ std::string phases_line(const Answer& answer) {
     const Phases& phases = *answer.phases;
     line = short_milliseconds(phases.total()) + " ms  queue " + short_milliseconds(phases.queue) +
            reason_in_words(answer) + " | sandbox " + short_milliseconds(phases.sandbox) +
-           " | init " + short_milliseconds(phases.init) + " | run " +
-           short_milliseconds(phases.run) + "   ";
+           " | init " + short_milliseconds(phases.init);
+    if (phases.memory > Duration(0)) line += " | memory " + short_milliseconds(phases.memory);
+    line += " | run " + short_milliseconds(phases.run) + "   ";
   }
   if (answer.start) line += std::string(name_of(*answer.start)) + "   ";
   if (answer.device_memory_peak.count > 0) {

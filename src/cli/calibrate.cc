@@ -206,7 +206,7 @@ class Calibration {
                      "the worker's policy keeps no sandbox warm; calibrate under another"};
       }
       const Phases& phases = *measured.answer.phases;
-      const double inside_s = to_seconds(phases.queue + phases.sandbox + phases.init + phases.run);
+      const double inside_s = to_seconds(phases.total());
       run_s.push_back(modelled(to_seconds(phases.run)) - kWarm_s);
       request_s.push_back(modelled(measured.took_s - inside_s));
     }

@@ -50,11 +50,10 @@ Json json_of(const Answer& answer) {
   if (answer.start) json["start"] = name_of(*answer.start);
   if (answer.phases) {
     const auto us = [](Duration d) { return std::chrono::duration_cast<microseconds>(d).count(); };
-    json["phases_us"] = {{"queue", us(answer.phases->queue)},
-                         {"sandbox", us(answer.phases->sandbox)},
-                         {"init", us(answer.phases->init)},
-                         {"run", us(answer.phases->run)},
-                         {"total", us(answer.phases->total())}};
+    json["phases_us"] = {
+        {"queue", us(answer.phases->queue)}, {"sandbox", us(answer.phases->sandbox)},
+        {"init", us(answer.phases->init)},   {"memory", us(answer.phases->memory)},
+        {"run", us(answer.phases->run)},     {"total", us(answer.phases->total())}};
     if (!answer.wait_reason.empty()) json["wait_reason"] = answer.wait_reason;
   }
   json["device_memory_peak_bytes"] = answer.device_memory_peak.count;

@@ -143,6 +143,7 @@ class Replay {
     record.sample.start = *answer.start;
     record.sample.queue_s = modelled(answer.phases->queue);
     record.sample.cold_s = modelled(answer.phases->sandbox + answer.phases->init);
+    record.sample.memory_s = modelled(answer.phases->memory);
     record.sample.run_s = modelled(answer.phases->run);
   }
 

@@ -74,6 +74,7 @@ std::string json_of(const RunFigures& run) {
                {"gpu_cold_ratio", s.gpu_cold_ratio},
                {"queue_mean_s", s.queue_mean_s},
                {"cold_mean_s", s.cold_mean_s},
+               {"memory_mean_s", s.memory_mean_s},
                {"run_mean_s", s.run_mean_s},
                {"normalised_latency", maybe(s.normalised_latency)},
                {"busy_ratio", maybe(s.busy_ratio)},

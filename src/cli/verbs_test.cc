@@ -86,6 +86,16 @@ TEST_F(Verbs, InvokePrintsThePayloadAndOneLineOfPhases) {
   EXPECT_EQ(transport.requests[0].body, "{\"x\":1}");
 }
 
+TEST_F(Verbs, InvokeTellsHowLongItsMemoryWasOnTheWay) {
+  http::Response answer = invoked("1");
+  answer.headers.add("x-lambent-memory-us", "90000");
+  transport.answer(answer);
+  EXPECT_EQ(run_invoke(transport, console, {.name = "f"}), 0);
+  EXPECT_NE(err.str().find("402 ms  queue 4.0 | sandbox 2.0 | init 80 | memory 90 | run 226"),
+            std::string::npos)
+      << err.str();
+}
+
 TEST_F(Verbs, InvokeSaysItAllInJson) {
   console.json = true;
   http::Response answer = invoked("{\"sum\":3}");
@@ -101,6 +111,7 @@ TEST_F(Verbs, InvokeSaysItAllInJson) {
     "queue": 4000,
     "sandbox": 2000,
     "init": 80000,
+    "memory": 0,
     "run": 226000,
     "total": 312000
   },

@@ -47,9 +47,15 @@ void Dispatcher::handle(const Event& event, Instant now, std::vector<Action>& ou
   hash_.add(event, now);
   std::visit([this](const auto& e) { on(e); }, event);
   for (Lane* lane : {gpu_.get(), host_.get()}) {
+    if (!lane->wanting.empty()) move_in_wanting(*lane);
     if (!lane->planned.empty()) start_planned(*lane);
     if (!lane->ready.empty()) run_ready(*lane);
     if (lane->pending > 0) decide(*lane);
+  }
+  if (gpu_->fleet.moves_idle()) {
+    make_room(*gpu_);
+    prefetch(*gpu_);
+    gpu_->fleet.settled();
   }
   if (!new_heads_.empty()) note_wait_reasons();
   arm_timer();
@@ -106,6 +112,8 @@ void Dispatcher::on(const FunctionRegistered& event) {
   flow.max_concurrency = std::max(1U, profile.max_concurrency);
   flow.device_memory = profile.device_memory;
   flow.timeout = profile.timeout;
+  flow.memory_moves = profile.memory_moves;
+  flow.checkpoints = profile.checkpoints;
 
   Lane& lane = lane_of(profile.id);
   flow.pending = pending;
@@ -219,7 +227,11 @@ void Dispatcher::on(const InvocationFinished& event) {
   const PendingInvocation& invocation = invocations_[*slot];
   const SandboxSlot sandbox = invocation.sandbox;
   const FunctionId function = invocation.function;
-  flows_[function.value].execution.learn(event.execution);
+  // A run whose memory never came says nothing about what it takes on the device.
+  if (!invocation.awaits_memory) {
+    flows_[function.value].execution.learn(
+        std::max(Duration(0), event.execution - invocation.memory_time));
+  }
   Lane& lane = invocation.on_host ? *host_ : *gpu_;
   complete(*slot, event.succeeded ? Outcome::kSucceeded : Outcome::kFunctionError, std::nullopt,
            "");
@@ -308,26 +320,36 @@ uint64_t& Dispatcher::start_counter(StartClass start) {
 void Dispatcher::run(Lane& lane, SandboxSlot sandbox, InvocationSlot slot) {
   PendingInvocation& invocation = invocations_[slot];
   lane.deadlines.erase(sandbox);
-  const bool moved_in = lane.fleet.run(sandbox, now_);
+  if (lane.fleet.sandbox(sandbox).prefetched) ++counters_.prefetch_hits;
+  const bool memory_is_in = lane.fleet.run(sandbox, now_);
   lane.fleet.assign(sandbox, slot);
   if (invocation.state != InvocationState::kStarting) {
-    invocation.start = moved_in ? StartClass::kGpuCold : StartClass::kWarm;
+    invocation.start = memory_is_in ? StartClass::kWarm : StartClass::kGpuCold;
   }
   ++start_counter(invocation.start);
   invocation.state = InvocationState::kRunning;
   invocation.started = now_;
   invocation.sandbox = sandbox;
   invocation.on_host = &lane == host_.get();
-  const Duration timeout = flows_[invocation.function.value].timeout;
-  if (timeout.count() > 0) {
-    invocation_deadlines_.put(slot, now_ + timeout);
-  } else {
-    invocation_deadlines_.erase(slot);
-  }
+  invocation.awaits_memory = !memory_is_in;
+  invocation.memory_time = {};
+  time_run(slot);
   emit(StartInvocation{.invocation = invocation.id,
                        .sandbox = lane.fleet.sandbox(sandbox).id,
                        .device = invocation.device,
                        .start = invocation.start});
+  if (!memory_is_in) await_memory(lane, sandbox);
+}
+
+// The timeout of a run counts from now if its memory is there.
+void Dispatcher::time_run(InvocationSlot slot) {
+  const PendingInvocation& invocation = invocations_[slot];
+  const Duration timeout = flows_[invocation.function.value].timeout;
+  if (timeout.count() > 0 && !invocation.awaits_memory) {
+    invocation_deadlines_.put(slot, now_ + timeout);
+  } else {
+    invocation_deadlines_.erase(slot);
+  }
 }
 
 // Says of each invocation that has become the first of its queue, and was not dispatched at once,
@@ -367,6 +389,10 @@ void Dispatcher::on(const TimerFired&) {
     while (!lane->deadlines.empty() && lane->deadlines.top_key() <= now_) {
       expire_sandbox(*lane, lane->deadlines.pop());
     }
+    while (!lane->moves.empty() && lane->moves.top_key() <= now_) {
+      ++counters_.failed_moves;
+      fail_move(*lane, lane->moves.pop());
+    }
   }
 }
 
@@ -385,12 +411,10 @@ void Dispatcher::on(const DrainStarted&) {
   }
 }
 
-// Nothing asks for a move yet.
-void Dispatcher::on(const MemoryMoved&) { ++counters_.ignored_events; }
-
 void Dispatcher::arm_timer() {
   Instant earliest = kNever;
-  for (const auto* deadlines : {&invocation_deadlines_, &gpu_->deadlines, &host_->deadlines}) {
+  for (const auto* deadlines :
+       {&invocation_deadlines_, &gpu_->deadlines, &gpu_->moves, &host_->deadlines}) {
     if (!deadlines->empty()) earliest = std::min(earliest, deadlines->top_key());
   }
   // A wish that has become too early is left alone: it fires, finds nothing, and is made anew.

@@ -18,6 +18,7 @@
 #include "dispatch/options.h"
 #include "scheduling/fleet.h"
 #include "scheduling/indexed_heap.h"
+#include "scheduling/memory_victims.h"
 #include "scheduling/policy.h"
 
 namespace lambent::dispatch {
@@ -38,7 +39,13 @@ struct Counters {
   uint64_t sandboxes_started = 0;
   uint64_t evictions = 0;
   uint64_t timeouts = 0;
-  uint64_t returned = 0;        // dispatched, then put back into the queue: their place was no more
+  uint64_t returned = 0;  // dispatched, then put back into the queue: their place was no more
+  uint64_t moves_in = 0;  // of device memory, done
+  uint64_t moves_out = 0;
+  uint64_t failed_moves = 0;
+  uint64_t moved_bytes = 0;     // both ways
+  uint64_t prefetches = 0;      // moves in that were begun before the turn of the flow had come
+  uint64_t prefetch_hits = 0;   // invocations that found a prefetch done or under way
   uint64_t ignored_events = 0;  // about something that is over, such as a late answer
 };
 
@@ -115,6 +122,7 @@ class Dispatcher {
   void start_planned(Lane& lane);
   void run_ready(Lane& lane);
   void run(Lane& lane, scheduling::SandboxSlot sandbox, InvocationSlot invocation);
+  void time_run(InvocationSlot invocation);
   uint64_t& start_counter(StartClass start);
   void note_wait_reasons();
 
@@ -126,6 +134,7 @@ class Dispatcher {
   void leave_queue(InvocationSlot invocation);
   void complete(InvocationSlot invocation, Outcome outcome, std::optional<Error> error,
                 std::string error_type);
+  Duration memory_time_of(const PendingInvocation& invocation) const;
   void expire_invocation(InvocationSlot invocation);
   void expire_sandbox(Lane& lane, scheduling::SandboxSlot sandbox);
   bool restart(Lane& lane, scheduling::SandboxSlot sandbox);
@@ -139,6 +148,21 @@ class Dispatcher {
   std::optional<StopReason> must_go(const Lane& lane, const scheduling::Sandbox& sandbox) const;
   void stop_idle(FunctionId function, StopReason reason);
 
+  // Memory that moves.
+  void await_memory(Lane& lane, scheduling::SandboxSlot sandbox);
+  void memory_came(Lane& lane, scheduling::SandboxSlot sandbox);
+  void move_in(Lane& lane, scheduling::SandboxSlot sandbox);
+  void move_out(Lane& lane, scheduling::SandboxSlot sandbox, MoveDepth depth);
+  void move_in_wanting(Lane& lane);
+  void move_in_failed(Lane& lane, scheduling::SandboxSlot sandbox);
+  void move_out_failed(Lane& lane, scheduling::SandboxSlot sandbox);
+  void fail_move(Lane& lane, scheduling::SandboxSlot sandbox);
+  void forget_moves(Lane& lane, scheduling::SandboxSlot sandbox);
+  bool relieve(Lane& lane, const std::optional<scheduling::MemoryVictim>& victim);
+  void make_room(Lane& lane);
+  void prefetch(Lane& lane);
+  void prefetch_for(Lane& lane, FunctionId function);
+
   // Places that are no more.
   void return_to_queue(Lane& lane, scheduling::SandboxSlot sandbox);
   void drop_planned(Lane& lane, const std::function<bool(const scheduling::Sandbox&)>& drops);
@@ -146,6 +170,7 @@ class Dispatcher {
   void stop_hangs(Lane& lane, scheduling::SandboxSlot sandbox);
   void lose_device(uint32_t device);
 
+  bool waits_for_moves(const PendingInvocation& invocation) const;
   bool knows(FunctionId function) const;
   Lane& lane_of(FunctionId function);
   const Lane& lane_of(FunctionId function) const;
@@ -171,6 +196,7 @@ class Dispatcher {
   // When a queued invocation has waited, or a running one has run, too long; by slot.
   scheduling::IndexedHeap<Instant> invocation_deadlines_;
   std::vector<FunctionId> new_heads_;
+  std::vector<FunctionId> foreseen_;  // while memory is fetched ahead
   Instant armed_ = kNever;
   bool draining_ = false;
   Counters counters_;

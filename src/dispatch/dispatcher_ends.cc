@@ -57,9 +57,13 @@ void Dispatcher::complete(InvocationSlot slot, Outcome outcome, std::optional<Er
   Phases phases;
   phases.sandbox = invocation.sandbox_time;
   phases.init = invocation.init_time;
-  if (invocation.state == InvocationState::kRunning) phases.run = now_ - invocation.started;
+  if (invocation.state == InvocationState::kRunning) {
+    phases.memory = memory_time_of(invocation);
+    phases.run = now_ - invocation.started - phases.memory;
+  }
   // Whatever was neither starting nor running was waiting, for a turn or for a token.
-  phases.queue = now_ - invocation.submitted - phases.sandbox - phases.init - phases.run;
+  phases.queue =
+      now_ - invocation.submitted - phases.sandbox - phases.init - phases.memory - phases.run;
 
   if (outcome == Outcome::kSucceeded) ++counters_.succeeded;
   if (outcome == Outcome::kFunctionError) ++counters_.function_errors;
@@ -83,13 +87,20 @@ void Dispatcher::complete(InvocationSlot slot, Outcome outcome, std::optional<Er
   lane.policy->finished(view_of(lane), function, now_);
 }
 
+// How long the run of this one was, or is so far, without its memory.
+Duration Dispatcher::memory_time_of(const PendingInvocation& invocation) const {
+  return invocation.awaits_memory ? now_ - invocation.started : invocation.memory_time;
+}
+
 void Dispatcher::expire_invocation(InvocationSlot slot) {
   const PendingInvocation& invocation = invocations_[slot];
   char text[96];
   if (invocation.state == InvocationState::kStarting) {
     // It has a place, but whoever is to leave that does not.
     if (invocation.wait_reason == scheduling::WaitReason::kNone) {
-      invocations_[slot].wait_reason = scheduling::WaitReason::kNoSandbox;
+      invocations_[slot].wait_reason = waits_for_moves(invocation)
+                                           ? scheduling::WaitReason::kMemoryMoving
+                                           : scheduling::WaitReason::kNoSandbox;
     }
     const InvocationId id = invocation.id;
     Lane& planned_in = invocation.on_host ? *host_ : *gpu_;
@@ -106,7 +117,7 @@ void Dispatcher::expire_invocation(InvocationSlot slot) {
     return;
   }
   ++counters_.timeouts;
-  const Duration timeout = now_ - invocation.started;
+  const Duration timeout = now_ - invocation.started - invocation.memory_time;
   std::snprintf(text, sizeof(text), "Task timed out after %.2f seconds", to_seconds(timeout));
   const SandboxSlot sandbox = invocation.sandbox;
   Lane& lane = invocation.on_host ? *host_ : *gpu_;

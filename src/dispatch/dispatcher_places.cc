@@ -27,6 +27,8 @@ void Dispatcher::return_to_queue(Lane& lane, SandboxSlot sandbox) {
   invocation.device = {};
   invocation.sandbox_time = {};
   invocation.init_time = {};
+  invocation.awaits_memory = false;
+  invocation.memory_time = {};
   invocations_.put_back(function, slot);
   if (invocation.asynchronous) {
     invocation_deadlines_.erase(slot);
@@ -71,6 +73,8 @@ bool Dispatcher::place_stands(const Lane& lane, const Sandbox& sandbox) const {
   const scheduling::Flow& flow = flows_[sandbox.function.value];
   const bool outside = lane.fleet.options().starts_outside_tokens > 0;
   if (outside && sandbox.holds != Sandbox::Holds::kStartSlot) return false;
+  // A new process needs all of its memory at once.
+  if (sandbox.residency != scheduling::Residency::kIn) return false;
   return flow.revision == sandbox.revision && flow.device_memory == sandbox.memory &&
          lane.fleet.devices()[sandbox.device].healthy;
 }
@@ -80,6 +84,16 @@ bool Dispatcher::place_stands(const Lane& lane, const Sandbox& sandbox) const {
 void Dispatcher::stop_hangs(Lane& lane, SandboxSlot slot) {
   drop_planned(lane, [](const Sandbox&) { return true; });
   lane.fleet.keep_counting(slot);
+  // Nor may anybody wait for memory that only it could have made room for.
+  const uint32_t device_of_it = lane.fleet.sandbox(slot).device;
+  while (lane.fleet.devices()[device_of_it].committed >
+         lane.fleet.devices()[device_of_it].options.memory) {
+    const auto last = std::find_if(
+        lane.wanting.rbegin(), lane.wanting.rend(),
+        [&](SandboxSlot each) { return lane.fleet.sandbox(each).device == device_of_it; });
+    if (last == lane.wanting.rend()) break;
+    fail_move(lane, *last);
+  }
   // Ready ones that wait for a token go too where only such sandboxes hold any.
   const uint32_t device = lane.fleet.sandbox(slot).device;
   const std::vector<SandboxSlot>& all = lane.fleet.all();

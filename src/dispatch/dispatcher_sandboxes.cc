@@ -58,7 +58,10 @@ void Dispatcher::on(const SandboxExited& event) {
   if (event.undelivered && sandbox.state == SandboxState::kBusy && restart(lane, found->slot))
     return;
   const InvocationSlot invocation = sandbox.invocation;
-  flows_[sandbox.function.value].execution.learn(now_ - invocations_[invocation].started);
+  const PendingInvocation& run = invocations_[invocation];
+  if (!run.awaits_memory) {
+    flows_[sandbox.function.value].execution.learn(now_ - run.started - run.memory_time);
+  }
   complete(invocation, Outcome::kFunctionError, event.error, event.error_type);
   remove_sandbox(lane, found->slot);
 }
@@ -78,6 +81,7 @@ bool Dispatcher::restart(Lane& lane, SandboxSlot slot) {
     remove_sandbox(lane, slot);
     return true;
   }
+  forget_moves(lane, slot);
   invocation.start = StartClass::kCold;
   invocation.state = InvocationState::kStarting;
   invocation.dispatched = now_;
@@ -149,6 +153,7 @@ void Dispatcher::start_sandbox(Lane& lane, SandboxSlot slot) {
 }
 
 void Dispatcher::stop_sandbox(Lane& lane, SandboxSlot slot, StopReason reason) {
+  forget_moves(lane, slot);
   lane.fleet.stop(slot, now_);
   lane.deadlines.put(slot, now_ + options_.stop_timeout);
   emit(StopSandbox{lane.fleet.sandbox(slot).id, reason});
@@ -157,6 +162,7 @@ void Dispatcher::stop_sandbox(Lane& lane, SandboxSlot slot, StopReason reason) {
 void Dispatcher::remove_sandbox(Lane& lane, SandboxSlot slot) {
   lane.deadlines.erase(slot);
   std::erase(lane.ready, slot);
+  forget_moves(lane, slot);
   lane.fleet.remove(slot);
 }
 
@@ -167,8 +173,15 @@ void Dispatcher::after_run(Lane& lane, SandboxSlot slot) {
     stop_sandbox(lane, slot, *reason);
     return;
   }
-  lane.fleet.rest(slot, now_, lane.policy->moves_off_after_run());
+  std::erase(lane.wanting, slot);
+  lane.fleet.rest(slot, now_);
   lane.deadlines.put(slot, now_ + options_.keep_alive);
+  if (!lane.fleet.moves_idle()) return;
+  // One that went without its memory to the end has nothing under way.
+  if (lane.fleet.sandbox(slot).residency == scheduling::Residency::kOut) lane.moves.erase(slot);
+  if (lane.policy->moves_off_after_run() && lane.fleet.may_move_out(slot, false)) {
+    move_out(lane, slot, MoveDepth::kMemory);
+  }
 }
 
 std::optional<StopReason> Dispatcher::must_go(const Lane& lane, const Sandbox& sandbox) const {

@@ -9,10 +9,12 @@ namespace lambent::dispatch {
 namespace {
 
 void archive_counters(StateArchive& archive, Counters& counters) {
-  for (uint64_t* each : {&counters.submitted, &counters.succeeded, &counters.function_errors,
-                         &counters.rejected, &counters.cold_starts, &counters.gpu_cold_starts,
-                         &counters.warm_starts, &counters.sandboxes_started, &counters.evictions,
-                         &counters.timeouts, &counters.returned, &counters.ignored_events}) {
+  for (uint64_t* each :
+       {&counters.submitted, &counters.succeeded, &counters.function_errors, &counters.rejected,
+        &counters.cold_starts, &counters.gpu_cold_starts, &counters.warm_starts,
+        &counters.sandboxes_started, &counters.evictions, &counters.timeouts, &counters.returned,
+        &counters.moves_in, &counters.moves_out, &counters.failed_moves, &counters.moved_bytes,
+        &counters.prefetches, &counters.prefetch_hits, &counters.ignored_events}) {
     archive.field(*each);
   }
 }
@@ -30,6 +32,7 @@ void archive(StateArchive& archive, DispatchOptions& options) {
   archive.field(options.keep_alive);
   archive.field(options.stop_timeout);
   archive.field(options.start_retries);
+  archive.field(options.move_timeout);
 }
 
 std::string Dispatcher::snapshot() const {
@@ -68,9 +71,11 @@ void Dispatcher::archive(StateArchive& archive, Lane& lane) {
   archive.field(lane.pending);
   archive.list(lane.planned);
   archive.list(lane.ready);
+  archive.list(lane.wanting);
   lane.deadlines.archive(archive);
+  lane.moves.archive(archive);
   const auto& all = lane.fleet.all();
-  for (const auto* list : {&lane.planned, &lane.ready}) {
+  for (const auto* list : {&lane.planned, &lane.ready, &lane.wanting}) {
     for (const scheduling::SandboxSlot slot : *list) {
       archive.expect(std::find(all.begin(), all.end(), slot) != all.end());
     }

@@ -26,7 +26,10 @@ std::optional<Explanation> Dispatcher::explain(InvocationId id, Instant now) con
                           .function = invocation.function,
                           .waited = invocation.dispatched - invocation.submitted,
                           .reason = invocation.wait_reason};
-  if (invocation.state != InvocationState::kQueued) return explanation;
+  if (invocation.state != InvocationState::kQueued) {
+    if (waits_for_moves(invocation)) explanation.reason = scheduling::WaitReason::kMemoryMoving;
+    return explanation;
+  }
   explanation.waited = now - invocation.submitted;
   if (draining_) {
     explanation.reason = scheduling::WaitReason::kDraining;
@@ -35,6 +38,16 @@ std::optional<Explanation> Dispatcher::explain(InvocationId id, Instant now) con
     explanation.reason = lane.policy->why_waiting(view_of(lane), invocation.function);
   }
   return explanation;
+}
+
+// Whether it was dispatched and waits for its memory, or for that of others to leave it room.
+bool Dispatcher::waits_for_moves(const PendingInvocation& invocation) const {
+  if (invocation.state == InvocationState::kRunning) return invocation.awaits_memory;
+  if (invocation.on_host || !gpu_->fleet.moves_idle()) return false;
+  const scheduling::Sandbox& sandbox = gpu_->fleet.sandbox(invocation.sandbox);
+  const scheduling::Device& device = gpu_->fleet.devices()[sandbox.device];
+  return sandbox.state == scheduling::SandboxState::kPlanned &&
+         device.resident + sandbox.memory > device.options.memory;
 }
 
 bool Dispatcher::knows(FunctionId function) const {

@@ -22,6 +22,10 @@ struct FunctionProfile {
   unsigned max_concurrency = 1;
   Bytes device_memory;  // admission counts this much for each of its sandboxes; zero: no GPU
   Duration timeout{};
+  // Whether the memory of its sandboxes can be moved off the device and back (MoveMemoryOut), and
+  // then what that leaves behind (MoveDepth::kContext).
+  bool memory_moves = true;
+  bool checkpoints = false;
   // Learnt statistics; zero where nothing was learnt yet.
   Duration mean_execution{};
   Duration mean_interarrival{};

@@ -37,6 +37,10 @@ struct PendingInvocation {
   Instant started{};
   Duration init_time{};  // of the sandbox that was started for it
   Duration sandbox_time{};
+  // While it runs: whether its sandbox's memory is yet to come, and once it is there, how long the
+  // run was without.
+  bool awaits_memory = false;
+  Duration memory_time{};
   // Neighbours in its function's queue.
   InvocationSlot earlier = kNoInvocation;
   InvocationSlot later = kNoInvocation;

@@ -22,6 +22,8 @@ void archive_invocation(StateArchive& archive, PendingInvocation& invocation) {
   archive.field(invocation.started);
   archive.field(invocation.init_time);
   archive.field(invocation.sandbox_time);
+  archive.field(invocation.awaits_memory);
+  archive.field(invocation.memory_time);
   archive.field(invocation.earlier);
   archive.field(invocation.later);
 }

@@ -30,6 +30,10 @@ struct Dispatcher::Lane {
   // Sandboxes that wait for the memory of others, and ready ones that wait for a token; few.
   std::vector<scheduling::SandboxSlot> planned;
   std::vector<scheduling::SandboxSlot> ready;
+  // MemoryRule::kMoveIdle: sandboxes that were given an invocation while their memory was out or on
+  // its way out, in that order; and when a move has taken, or one of these has waited, too long.
+  std::vector<scheduling::SandboxSlot> wanting;
+  scheduling::IndexedHeap<Instant> moves;
   // When a starting sandbox has taken, or an idle one has rested, too long; by slot.
   scheduling::IndexedHeap<Instant> deadlines;
 };

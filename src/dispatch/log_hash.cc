@@ -34,8 +34,8 @@ void LogHash::add(const Event& event, Instant now) {
             const FunctionProfile& p = e.profile;
             mix(kind, at, p.id.value, p.tenant.value, p.revision, std::bit_cast<uint64_t>(p.weight),
                 p.max_concurrency, p.device_memory.count, p.timeout.count(),
-                p.mean_execution.count(), p.mean_interarrival.count(), p.mean_cold_start.count(),
-                p.completed);
+                uint64_t{p.memory_moves} | uint64_t{p.checkpoints} << 1, p.mean_execution.count(),
+                p.mean_interarrival.count(), p.mean_cold_start.count(), p.completed);
           },
           [&](const FunctionRemoved& e) { mix(kind, at, e.function.value); },
           [&](const InvocationSubmitted& e) {
@@ -78,8 +78,8 @@ void LogHash::add(const StopSandbox& a) { mix(kStopSandbox, a.sandbox.value, a.r
 void LogHash::add(const CompleteInvocation& a) {
   const uint64_t error = a.error ? static_cast<uint64_t>(a.error->code) : 0;
   mix(kComplete, a.invocation.high, a.invocation.low, a.outcome, error, a.start,
-      a.phases.queue.count(), a.phases.sandbox.count(), a.phases.init.count(), a.phases.run.count(),
-      a.device.value, a.wait_reason);
+      a.phases.queue.count(), a.phases.sandbox.count(), a.phases.init.count(),
+      a.phases.memory.count(), a.phases.run.count(), a.device.value, a.wait_reason);
 }
 
 void LogHash::add(const WakeAt& a) { mix(kWakeAt, a.instant.time_since_epoch().count()); }

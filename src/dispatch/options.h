@@ -27,6 +27,10 @@ struct DispatchOptions {
   // A stopped sandbox that is not gone after this time (a driver call that cannot be killed) counts
   // as one that stays: what waited for its place looks for another.
   Duration stop_timeout = seconds(30);
+  // scheduling::MemoryRule::kMoveIdle: an invocation waits so long for its sandbox's memory, and
+  // any move may take so long; then the sandbox is stopped. A run's own timeout begins when its
+  // memory is there.
+  Duration move_timeout = seconds(30);
   // How often a start that the platform (not the function) failed is tried again.
   unsigned start_retries = 1;
 };

@@ -25,7 +25,7 @@ class Chaos {
 
   void step() {
     now_ += milliseconds(random_.below(800));
-    switch (random_.below(12)) {
+    switch (random_.below(13)) {
       case 0:
       case 1:
       case 2:
@@ -49,6 +49,11 @@ class Chaos {
         break;
       case 10:
         give(TimerFired{});
+        break;
+      case 11:
+        give(MemoryMoved{some(moving_, SandboxId{77}),
+                         random_.below(2) == 0 ? MoveDirection::kIn : MoveDirection::kOut,
+                         random_.below(4) != 0, Bytes::gib(1), Bytes::mib(random_.below(9000))});
         break;
       default:
         change_the_world();
@@ -79,8 +84,9 @@ class Chaos {
                              {.id = DeviceId{2}, .memory = Bytes::gib(10), .tokens = 1}};
     options.fleet.most_sandboxes = 5;
     options.fleet.starts_outside_tokens = seed % 3 == 0 ? 1 : 0;
-    options.fleet.memory_rule = seed % 2 == 0 ? scheduling::MemoryRule::kRunningOnly
-                                              : scheduling::MemoryRule::kEverySandbox;
+    options.fleet.memory_rule =
+        seed % 2 == 0 ? scheduling::MemoryRule::kMoveIdle : scheduling::MemoryRule::kEverySandbox;
+    options.fleet.host_memory = Bytes::gib(seed % 5 == 0 ? 6 : 100);
     options.host_concurrency = 2;
     options.host_sandboxes = 3;
     options.queued_per_function = 10;
@@ -96,7 +102,9 @@ class Chaos {
                              .revision = ++revisions_[id],
                              .max_concurrency = static_cast<unsigned>(1 + random_.below(3)),
                              .device_memory = Bytes::gib(random_.below(7)),
-                             .timeout = seconds(3)}});
+                             .timeout = seconds(3),
+                             .memory_moves = random_.below(4) != 0,
+                             .checkpoints = random_.below(2) == 0}});
   }
 
   void submit() {
@@ -158,6 +166,8 @@ class Chaos {
         EXPECT_TRUE(started_.insert(start->invocation).second) << "it ran before";
         given_[start->sandbox] = start->invocation;
       }
+      if (const auto* in = std::get_if<MoveMemoryIn>(&action)) moving_.push_back(in->sandbox);
+      if (const auto* out = std::get_if<MoveMemoryOut>(&action)) moving_.push_back(out->sandbox);
       if (const auto* done = std::get_if<CompleteInvocation>(&action)) {
         EXPECT_TRUE(outcomes_.insert(done->invocation).second) << "a second outcome";
         EXPECT_GE(done->phases.queue.count(), 0);
@@ -165,6 +175,7 @@ class Chaos {
     }
     for (const scheduling::Device& device : dispatcher_.fleet().devices()) {
       EXPECT_LE(device.committed, device.options.memory);
+      EXPECT_LE(device.resident, device.options.memory);
       EXPECT_LE(device.tokens_held, device.options.tokens);
     }
     EXPECT_LE(dispatcher_.fleet().all().size(), 5u + 3u) << "at most three are planned";
@@ -176,6 +187,7 @@ class Chaos {
   Instant now_{};
   std::map<FunctionId, uint64_t> revisions_;
   std::vector<SandboxId> sandboxes_;  // started, and not yet said to be gone
+  std::vector<SandboxId> moving_;     // that were ever told to move their memory
   std::vector<InvocationId> submitted_;
   std::set<InvocationId> started_;
   std::map<SandboxId, InvocationId> given_;  // the last one
@@ -200,6 +212,9 @@ TEST_P(RandomEvents, LeaveEveryInvocationWithOneOutcomeAndNothingHeld) {
       EXPECT_EQ(device.committed, Bytes(0));
       EXPECT_EQ(device.occupied, Bytes(0));
       EXPECT_EQ(device.resident, Bytes(0));
+      EXPECT_EQ(device.promised, Bytes(0));
+      EXPECT_EQ(device.leaving, Bytes(0));
+      EXPECT_EQ(device.contexts_wanted, 0u);
     }
     EXPECT_TRUE(chaos.dispatcher().fleet().all().empty());
     EXPECT_TRUE(chaos.dispatcher().host_fleet().all().empty());

@@ -25,9 +25,10 @@ struct Phases {
   Duration queue{};    // submitted until dispatched
   Duration sandbox{};  // starting the sandbox's processes
   Duration init{};     // the runtime's own start until it asks for work
-  Duration run{};      // handler given the event until it answered
+  Duration memory{};   // of the run, until the sandbox's device memory was there
+  Duration run{};      // the rest of the run: handler given the event until it answered
 
-  Duration total() const { return queue + sandbox + init + run; }
+  Duration total() const { return queue + sandbox + init + memory + run; }
   bool operator==(const Phases&) const = default;
 };
 

@@ -234,7 +234,8 @@ TEST_F(LambdaTest, AnInvocationCarriesWhatTheClientSentAndAnswersWithItsOutcome)
     result.id = request.id;
     result.payload = "42";
     result.start = StartClass::kGpuCold;
-    result.phases = {milliseconds(1), milliseconds(2), milliseconds(3), milliseconds(4)};
+    result.phases = {milliseconds(1), milliseconds(2), milliseconds(3), milliseconds(5),
+                     milliseconds(4)};
     result.device_memory_peak = Bytes(5);
     result.log_tail = "a log";
     return result;
@@ -265,6 +266,7 @@ TEST_F(LambdaTest, AnInvocationCarriesWhatTheClientSentAndAnswersWithItsOutcome)
   EXPECT_EQ(headers.get("x-lambent-queue-us"), "1000");
   EXPECT_EQ(headers.get("x-lambent-sandbox-us"), "2000");
   EXPECT_EQ(headers.get("x-lambent-init-us"), "3000");
+  EXPECT_EQ(headers.get("x-lambent-memory-us"), "5000");
   EXPECT_EQ(headers.get("x-lambent-run-us"), "4000");
   EXPECT_EQ(headers.get("x-lambent-device-memory-peak-bytes"), "5");
 }

@@ -30,6 +30,7 @@ void add_outcome(http::Headers& headers, const InvocationResult& result) {
   if (!result.wait_reason.empty()) headers.add("x-lambent-wait-reason", result.wait_reason);
   add_microseconds(headers, "x-lambent-sandbox-us", result.phases.sandbox);
   add_microseconds(headers, "x-lambent-init-us", result.phases.init);
+  add_microseconds(headers, "x-lambent-memory-us", result.phases.memory);
   add_microseconds(headers, "x-lambent-run-us", result.phases.run);
   headers.add("x-lambent-device-memory-peak-bytes",
               std::to_string(result.device_memory_peak.count));

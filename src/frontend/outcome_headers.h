@@ -7,8 +7,8 @@
 
 namespace lambent::frontend {
 
-// x-lambent-outcome, -start, -queue-us, -wait-reason, -sandbox-us, -init-us, -run-us,
-// -device-memory-peak-bytes, -host-memory-peak-bytes, -revision; x-lambent-error-type and
+// x-lambent-outcome, -start, -queue-us, -wait-reason, -sandbox-us, -init-us, -memory-us,
+// -run-us, -device-memory-peak-bytes, -host-memory-peak-bytes, -revision; x-lambent-error-type and
 // X-Amz-Function-Error if the function failed; x-amzn-RequestId.
 void add_outcome(http::Headers& headers, const InvocationResult& result);
 

@@ -33,6 +33,8 @@ std::vector<Event> one_of_each() {
                           .max_concurrency = 4,
                           .device_memory = Bytes::gib(2),
                           .timeout = seconds(30),
+                          .memory_moves = false,
+                          .checkpoints = true,
                           .mean_execution = milliseconds(120),
                           .mean_interarrival = seconds(2),
                           .mean_cold_start = seconds(4),

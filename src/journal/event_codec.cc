@@ -68,6 +68,7 @@ struct Pen {
     number(e.profile.max_concurrency);
     number(e.profile.device_memory.count);
     duration(e.profile.timeout);
+    number(uint64_t{e.profile.memory_moves} | uint64_t{e.profile.checkpoints} << 1);
     duration(e.profile.mean_execution);
     duration(e.profile.mean_interarrival);
     duration(e.profile.mean_cold_start);
@@ -228,6 +229,11 @@ void Glass::take(FunctionRegistered& e) {
   e.profile.max_concurrency = static_cast<unsigned>(concurrency);
   number(e.profile.device_memory.count);
   duration(e.profile.timeout);
+  uint64_t moves = 0;
+  number(moves);
+  ok = ok && moves <= 3;
+  e.profile.memory_moves = (moves & 1) != 0;
+  e.profile.checkpoints = (moves & 2) != 0;
   duration(e.profile.mean_execution);
   duration(e.profile.mean_interarrival);
   duration(e.profile.mean_cold_start);

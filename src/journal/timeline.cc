@@ -161,11 +161,13 @@ void Timeline::complete(const CompleteInvocation& action, const NameOf& name_of)
   }
   const auto known = invocations_.find(action.invocation);
   if (known == invocations_.end()) return;
-  char phases[160];
+  char phases[192];
   std::snprintf(phases, sizeof(phases),
-                "\"queue_ms\":%.6f,\"sandbox_ms\":%.6f,\"init_ms\":%.6f,\"run_ms\":%.6f",
+                "\"queue_ms\":%.6f,\"sandbox_ms\":%.6f,\"init_ms\":%.6f,\"memory_ms\":%.6f,"
+                "\"run_ms\":%.6f",
                 to_milliseconds(action.phases.queue), to_milliseconds(action.phases.sandbox),
-                to_milliseconds(action.phases.init), to_milliseconds(action.phases.run));
+                to_milliseconds(action.phases.init), to_milliseconds(action.phases.memory),
+                to_milliseconds(action.phases.run));
   put("e", now_, kQueueProcess, 0,
       "\"cat\":\"invocation\",\"id\":" + quoted(to_string(action.invocation)) +
           ",\"name\":" + quoted(name_of(known->second.function)) +

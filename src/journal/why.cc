@@ -31,6 +31,8 @@ std::string_view sentence_of(WaitReason reason) {
       return "because the pool was full of sandboxes at work";
     case WaitReason::kNoDevice:
       return "because no device was fit for it";
+    case WaitReason::kMemoryMoving:
+      return "because device memory was on its way";
     case WaitReason::kDraining:
       return "because the worker took no more work";
   }
@@ -141,6 +143,7 @@ void Why::follow(const ReplayStep& step) {
     if (!here || here->state != InvocationState::kQueued) leave_queue(step);
   } else if (here && here->state == InvocationState::kQueued) {
     say(now, "went back into the queue: its place was no more");
+    sandbox_ = {};
     queued_ = true;
     started_ = false;
     last_ = now;
@@ -195,6 +198,7 @@ void Why::leave_queue(const ReplayStep& step) {
     say(now, "was dispatched");
   }
   cold_ = here->state == InvocationState::kStarting;
+  note_moves_out(step);
   if (!cold_) return;
   for (const Action& action : step.actions) {
     const auto* stop = std::get_if<StopSandbox>(&action);
@@ -212,8 +216,25 @@ void Why::leave_queue(const ReplayStep& step) {
   }
 }
 
+// Who makes room on the devices at the event that dispatched it.
+void Why::note_moves_out(const ReplayStep& step) {
+  for (const Action& action : step.actions) {
+    const auto* out = std::get_if<MoveMemoryOut>(&action);
+    const scheduling::Sandbox* victim =
+        out == nullptr ? nullptr : find_sandbox(step.dispatcher, out->sandbox);
+    if (victim == nullptr) continue;
+    say(step.recorded.now, "memory of sandbox " + std::to_string(out->sandbox.value) + " of " +
+                               name_in(step.names, victim->function) + " (" +
+                               to_string(victim->memory) + ") is moved out to make room");
+  }
+}
+
 void Why::note_actions(const ReplayStep& step) {
   const Instant now = step.recorded.now;
+  if (const auto* moved = std::get_if<MemoryMoved>(&step.recorded.event);
+      moved != nullptr && moved->sandbox == sandbox_) {
+    say(now, in_words(step.recorded.event, step.names));
+  }
   for (const Action& action : step.actions) {
     if (const auto* start = std::get_if<StartSandbox>(&action);
         start != nullptr && cold_ && !started_ && start->function == function_) {
@@ -223,8 +244,13 @@ void Why::note_actions(const ReplayStep& step) {
     }
     if (const auto* run = std::get_if<StartInvocation>(&action);
         run != nullptr && run->invocation == invocation_) {
+      sandbox_ = run->sandbox;
       say(now, "begins to run in sandbox " + std::to_string(run->sandbox.value) + " on " +
                    device_in_words(run->device) + ", " + std::string(name_of(run->start)));
+    }
+    if (const auto* in = std::get_if<MoveMemoryIn>(&action);
+        in != nullptr && in->sandbox == sandbox_) {
+      say(now, "its memory begins to move in");
     }
     if (const auto* done = std::get_if<CompleteInvocation>(&action);
         done != nullptr && done->invocation == invocation_) {
@@ -241,10 +267,12 @@ void Why::complete(const ReplayStep& step, const CompleteInvocation& action) {
     if (!action.error->message.empty()) sentence += ": " + action.error->message;
   }
   if (!action.error_type.empty()) sentence += " (" + action.error_type + ")";
-  sentence += "; queue " + duration_in_words(action.phases.queue) + ", sandbox " +
-              duration_in_words(action.phases.sandbox) + ", init " +
-              duration_in_words(action.phases.init) + ", run " +
-              duration_in_words(action.phases.run);
+  sentence +=
+      "; queue " + duration_in_words(action.phases.queue) + ", sandbox " +
+      duration_in_words(action.phases.sandbox) + ", init " + duration_in_words(action.phases.init) +
+      (action.phases.memory > Duration(0) ? ", memory " + duration_in_words(action.phases.memory)
+                                          : std::string()) +
+      ", run " + duration_in_words(action.phases.run);
   say(step.recorded.now, std::move(sentence));
 }
 

@@ -57,6 +57,7 @@ class Why {
   void follow(const ReplayStep& step);
   void note_others(const ReplayStep& step);
   void leave_queue(const ReplayStep& step);
+  void note_moves_out(const ReplayStep& step);
   void note_actions(const ReplayStep& step);
   void complete(const ReplayStep& step, const dispatch::CompleteInvocation& action);
   std::string standing_in_words(const dispatch::Dispatcher& dispatcher, Instant now) const;
@@ -66,6 +67,7 @@ class Why {
   bool queued_ = false;
   bool cold_ = false;
   bool started_ = false;  // its sandbox
+  SandboxId sandbox_;     // that it was given to
   FunctionId function_;
   std::string function_name_;
   TenantId tenant_;

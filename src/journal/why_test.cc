@@ -13,9 +13,11 @@ using namespace dispatch;
 // A worker with one GPU for one function at a time, and its journal.
 class Scene {
  public:
-  Scene() : dispatcher_(options(), std::move(scheduling::make_policy("mqfq-sticky")).value()) {
-    recorder_.emplace(RunFacts{.version = "test", .policy = "mqfq-sticky", .options = options()},
-                      journal_, RecorderOptions{});
+  explicit Scene(scheduling::MemoryRule rule = scheduling::MemoryRule::kEverySandbox)
+      : dispatcher_(options(rule), std::move(scheduling::make_policy("mqfq-sticky")).value()) {
+    recorder_.emplace(
+        RunFacts{.version = "test", .policy = "mqfq-sticky", .options = options(rule)}, journal_,
+        RecorderOptions{});
     recorder_->begin(dispatcher_, Duration(0));
     for (const auto& [id, name] : {std::pair(1u, "resnet"), std::pair(2u, "bert")}) {
       recorder_->name(FunctionId{id}, name);
@@ -47,8 +49,9 @@ class Scene {
   }
 
  private:
-  static DispatchOptions options() {
+  static DispatchOptions options(scheduling::MemoryRule rule) {
     DispatchOptions options;
+    options.fleet.memory_rule = rule;
     options.fleet.devices = {{.id = DeviceId{1}, .memory = Bytes::gib(16), .tokens = 1}};
     return options;
   }
@@ -88,6 +91,30 @@ TEST(Why, TellsWhatItWaitedForAndWhatWasEvictedForIt) {
        {"of bert, tenant 7", "GPU 1 has 1 of 1 tokens taken", "had waited 2 s because every device",
         "was evicted to make room for it", "cold: sandbox 2 is started for it on GPU 1",
         "begins to run in sandbox 2", "succeeded", "virtual time"}) {
+    EXPECT_NE(text.find(words), std::string::npos) << words << " is not in:\n" << text;
+  }
+}
+
+TEST(Why, TellsWhenItsMemoryCameAndWhoMadeRoomForIt) {
+  Scene scene(scheduling::MemoryRule::kMoveIdle);
+  const auto moved = [](uint64_t sandbox, MoveDirection direction) {
+    return MemoryMoved{SandboxId{sandbox}, direction, true, Bytes::gib(10), {}, seconds(1)};
+  };
+  scene.at(seconds(1), InvocationSubmitted{{0, 8}, FunctionId{1}});
+  scene.at(seconds(2), SandboxReady{SandboxId{1}});
+  scene.at(seconds(3), InvocationFinished{{0, 8}, seconds(1), true});
+  scene.at(seconds(4), InvocationSubmitted{kFirst, FunctionId{2}});
+  scene.at(seconds(5), moved(1, MoveDirection::kOut));
+  scene.at(seconds(6), SandboxReady{SandboxId{2}});
+  scene.at(seconds(7), InvocationFinished{kFirst, seconds(1), true});
+  scene.at(seconds(8), InvocationSubmitted{kSecond, FunctionId{1}});
+  scene.at(seconds(9), moved(2, MoveDirection::kOut));
+  scene.at(seconds(10), moved(1, MoveDirection::kIn));
+  scene.at(seconds(11), InvocationFinished{kSecond, seconds(3), true});
+  const std::string text = scene.story_of(kSecond).text();
+  for (const char* words : {"memory of sandbox 2 of bert (10 GiB) is moved out to make room",
+                            "gpu_cold", "its memory begins to move in",
+                            "memory of sandbox 1 moved in, 10 GiB in 1 s", "memory 2 s, run 1 s"}) {
     EXPECT_NE(text.find(words), std::string::npos) << words << " is not in:\n" << text;
   }
 }

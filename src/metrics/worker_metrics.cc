@@ -50,6 +50,9 @@ struct WorkerMetrics::State {
              "From submission to outcome.");
   Family<Histogram>& queues = family(prometheus::BuildHistogram(), "lambent_queue_seconds",
                                      "From submission until dispatched.");
+  Family<Histogram>& memory_waits =
+      family(prometheus::BuildHistogram(), "lambent_gpu_memory_wait_seconds",
+             "Of runs that began without their GPU memory: until it was in place.");
   Family<Histogram>& cold_starts =
       family(prometheus::BuildHistogram(), "lambent_cold_start_seconds",
              "Starts of sandboxes: phase sandbox is ours, phase runtime the function's.");
@@ -90,6 +93,7 @@ struct WorkerMetrics::State {
   }
   Moves moves_out = moves_of("out");
   Moves moves_in = moves_of("in");
+  Histogram& memory_wait_seconds = memory_waits.Add({}, latency_buckets());
   Histogram& sandbox_seconds = cold_starts.Add({{"phase", "sandbox"}}, latency_buckets());
   Histogram& runtime_seconds = cold_starts.Add({{"phase", "runtime"}}, latency_buckets());
 
@@ -145,6 +149,9 @@ void WorkerMetrics::completed(const FunctionName& function, const InvocationResu
   counter->Increment();
   series.duration->Observe(to_seconds(result.phases.total()));
   series.queue->Observe(to_seconds(result.phases.queue));
+  if (result.start == StartClass::kGpuCold) {
+    state_->memory_wait_seconds.Observe(to_seconds(result.phases.memory));
+  }
 }
 
 void WorkerMetrics::sandbox_started(Duration sandbox_time, Duration init_time) {

@@ -43,6 +43,11 @@ Decision BatchPolicy::decide(const View& view, Instant) {
   return first ? *first : Decision::nothing(reason);
 }
 
+void BatchPolicy::foresee(const View&, size_t most, std::vector<FunctionId>& out) {
+  take_first(continuing_, most, out);
+  take_first(by_arrival_, most - std::min(most, out.size()), out);
+}
+
 WaitReason BatchPolicy::why_waiting(const View& view, FunctionId function) const {
   const Flow& flow = view.flow(function);
   if (flow.in_flight > 0) return WaitReason::kConcurrencyLimit;

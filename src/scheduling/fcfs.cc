@@ -31,6 +31,10 @@ Decision FcfsPolicy::decide(const View& view, Instant) {
   return decision ? *decision : Decision::nothing(reason);
 }
 
+void FcfsPolicy::foresee(const View&, size_t most, std::vector<FunctionId>& out) {
+  take_first(by_arrival_, most, out);
+}
+
 WaitReason FcfsPolicy::why_waiting(const View& view, FunctionId function) const {
   const Flow& flow = view.flow(function);
   if (flow.in_flight >= flow.max_concurrency) return WaitReason::kConcurrencyLimit;

@@ -1,5 +1,5 @@
-// first_that_fits: the decision of policies that take functions in a fixed order. Pure; used by the
-// baselines.
+// What policies do with their heaps of flows: first_that_fits, the decision of those that take
+// functions in a fixed order, and take_first, a look at who comes next. Pure; used by policies.
 #pragma once
 
 #include <optional>
@@ -33,6 +33,17 @@ inline std::optional<Decision> first_that_fits(const View& view, IndexedHeap<uin
   }
   for (const auto& [function, key] : passed_over) order.put(function, key);
   return decision;
+}
+
+// Appends the first `most` flows of the heap, which stays as it is.
+template <typename Key>
+void take_first(IndexedHeap<Key>& order, size_t most, std::vector<FunctionId>& out) {
+  std::vector<std::pair<uint32_t, Key>> taken;
+  while (taken.size() < most && !order.empty()) {
+    taken.emplace_back(order.top(), order.top_key());
+    out.push_back(FunctionId{order.pop()});
+  }
+  for (auto& [function, key] : taken) order.put(function, std::move(key));
 }
 
 }  // namespace lambent::scheduling

@@ -32,6 +32,7 @@ Fleet::Fleet(FleetOptions options) : options_(std::move(options)) {
   }
   idle_on_.resize(devices_.size());
   has_changed_.resize(devices_.size());
+  is_unsettled_.resize(devices_.size());
   for (uint32_t i = 0; i < devices_.size(); ++i) note_changed(i);
 }
 
@@ -70,171 +71,12 @@ SandboxSlot Fleet::newest_idle_of(FunctionId function) const {
   return function.value < newest_idle_.size() ? newest_idle_[function.value] : kNoSandbox;
 }
 
-PlaceOrReason Fleet::find_place(FunctionId function, const Flow& flow,
-                                bool idle_devices_only) const {
-  bool waits_for_warm = false;
-  WaitReason reason = WaitReason::kNoToken;
-  for (SandboxSlot slot = newest_idle_of(function); slot != kNoSandbox;
-       slot = sandboxes_[slot].older) {
-    const Sandbox& sandbox = sandboxes_[slot];
-    const Device& device = devices_[sandbox.device];
-    if (!device.healthy) continue;
-    waits_for_warm = true;
-    if (idle_devices_only && !device.is_idle()) continue;
-    if (!device.has_token()) continue;
-    if (options_.memory_rule == MemoryRule::kRunningOnly && !memory_fits(device, sandbox.memory)) {
-      reason = WaitReason::kNoMemory;
-      continue;
-    }
-    return {Place{sandbox.device, slot}};
-  }
-  if (waits_for_warm) {
-    // Its warm sandboxes are on busy devices: only an idle one is worth a cold start.
-    PlaceOrReason elsewhere = find_cold_place(flow.device_memory, true);
-    if (!elsewhere.place) elsewhere.reason = reason;
-    return elsewhere;
-  }
-  return find_cold_place(flow.device_memory, idle_devices_only);
-}
-
-PlaceOrReason Fleet::find_cold_place(Bytes memory, bool idle_devices_only) const {
-  if (sandboxes_total_ - idle_total_ >= options_.most_sandboxes) {
-    return {std::nullopt, WaitReason::kNoSandbox};
-  }
-  if (idle_devices_only && idle_devices_ == 0) return {std::nullopt, WaitReason::kNoDevice};
-  FailedSearch& failed = failed_searches_[idle_devices_only ? 1 : 0];
-  if (failed.valid && memory >= failed.memory) return {std::nullopt, failed.reason};
-  renew_cold_order();
-  if (!cold_order_.empty()) {
-    const Device& first = devices_[cold_order_.top()];
-    if (takes(first, memory) && (!idle_devices_only || first.is_idle())) {
-      return {Place{cold_order_.top(), kNoSandbox}};
-    }
-  }
-  const PlaceOrReason found = scan_for_cold_place(memory, idle_devices_only);
-  if (!found.place) failed = {true, memory, found.reason};
-  return found;
-}
-
-void Fleet::note_changed(uint32_t device) {
-  forget_failed_searches();
-  if (has_changed_[device]) return;
-  has_changed_[device] = 1;
-  changed_.push_back(device);
-}
-
-void Fleet::renew_cold_order() const {
-  for (const uint32_t i : changed_) {
-    has_changed_[i] = 0;
-    const Device& device = devices_[i];
-    if (device.healthy && has_cold_room(device)) {
-      cold_order_.put(i, {load_of(device), ~(device.options.memory - device.committed).count});
-    } else {
-      cold_order_.erase(i);
-    }
-  }
-  changed_.clear();
-}
-
-// Whether a device with room for a cold start has sandboxes and memory left for this one.
-bool Fleet::takes(const Device& device, Bytes memory) const {
-  return device.sandboxes - device.idle < device.options.contexts && memory_fits(device, memory);
-}
-
-PlaceOrReason Fleet::scan_for_cold_place(Bytes memory, bool idle_devices_only) const {
-  // The least loaded device; of equals the one with most memory that is not at work.
-  const Device* best = nullptr;
-  WaitReason reason = WaitReason::kNoDevice;
-  for (const Device& device : devices_) {
-    if (!device.healthy || (idle_devices_only && !device.is_idle())) continue;
-    if (!has_cold_room(device)) {
-      reason = WaitReason::kNoToken;
-      continue;
-    }
-    if (device.sandboxes - device.idle >= device.options.contexts) {
-      reason = WaitReason::kNoSandbox;
-      continue;
-    }
-    if (!memory_fits(device, memory)) {
-      reason = WaitReason::kNoMemory;
-      continue;
-    }
-    const auto spare = [](const Device& d) { return d.options.memory - d.committed; };
-    if (best == nullptr || load_of(device) < load_of(*best) ||
-        (load_of(device) == load_of(*best) && spare(device) > spare(*best))) {
-      best = &device;
-    }
-  }
-  if (best == nullptr) return {std::nullopt, reason};
-  return {Place{static_cast<uint32_t>(best - devices_.data()), kNoSandbox}};
-}
-
-std::vector<SandboxSlot> Fleet::victims_for(const Place& place, Bytes memory, const Flows& flows,
-                                            Instant now) const {
-  std::vector<SandboxSlot> victims;
-  const Device& device = devices_[place.device];
-  Bytes committed = device.committed;
-  unsigned on_device = device.sandboxes;
-  unsigned total = sandboxes_total_;
-  const auto crowded = [&] {
-    const bool memory_short = options_.memory_rule == MemoryRule::kEverySandbox &&
-                              committed + memory > device.options.memory;
-    return memory_short || on_device >= device.options.contexts;
-  };
-  std::vector<EvictionCandidate> candidates;
-  while (crowded() || total >= options_.most_sandboxes) {
-    candidates.clear();
-    // A crowded device can only be helped by its own sandboxes.
-    if (crowded()) {
-      add_candidates_of_device(place.device, flows, victims, candidates);
-    } else {
-      add_candidates_of_functions(flows, victims, candidates);
-    }
-    const SandboxSlot victim = choose_victim(options_.eviction, candidates, now);
-    victims.push_back(victim);
-    --total;
-    if (sandboxes_[victim].device == place.device) {
-      --on_device;
-      committed -= sandboxes_[victim].memory;
-    }
-  }
-  return victims;
-}
-
-void Fleet::add_candidates_of_device(uint32_t device, const Flows& flows,
-                                     const std::vector<SandboxSlot>& except,
-                                     std::vector<EvictionCandidate>& candidates) const {
-  for (const SandboxSlot slot : idle_on_[device]) {
-    if (std::find(except.begin(), except.end(), slot) != except.end()) continue;
-    const Sandbox& sandbox = sandboxes_[slot];
-    candidates.push_back({slot, sandbox.last_used, &flows[sandbox.function.value]});
-  }
-}
-
-// Of a function's sandboxes both rules give up the least recently used one first, and its list has
-// them in this order; of those used last at the same instant, any may come first.
-void Fleet::add_candidates_of_functions(const Flows& flows, const std::vector<SandboxSlot>& except,
-                                        std::vector<EvictionCandidate>& candidates) const {
-  for (uint32_t function = 0; function < oldest_idle_.size(); ++function) {
-    std::optional<Instant> least;
-    for (SandboxSlot slot = oldest_idle_[function]; slot != kNoSandbox;
-         slot = sandboxes_[slot].newer) {
-      if (std::find(except.begin(), except.end(), slot) != except.end()) continue;
-      const Instant last_used = sandboxes_[slot].last_used;
-      if (least && *least != last_used) break;
-      least = last_used;
-      candidates.push_back({slot, last_used, &flows[function]});
-    }
-  }
-}
-
 bool Fleet::may_start(SandboxSlot slot) const {
   const Sandbox& sandbox = sandboxes_[slot];
   const Device& device = devices_[sandbox.device];
   if (occupants_total_ >= options_.most_sandboxes) return false;
-  if (device.occupants >= device.options.contexts) return false;
-  // Where idle sandboxes are moved off, only those at work hold memory, and they were admitted.
-  if (options_.memory_rule == MemoryRule::kRunningOnly) return true;
+  if (device.occupants - device.without_context >= device.options.contexts) return false;
+  if (moves_idle()) return device.resident + sandbox.memory <= device.options.memory;
   return device.occupied + sandbox.memory <= device.options.memory;
 }
 
@@ -246,20 +88,6 @@ bool Fleet::may_run(SandboxSlot slot) const {
 
 bool Fleet::is_open(const Device& device) const {
   return device.healthy && (device.has_token() || has_cold_room(device));
-}
-
-bool Fleet::has_cold_room(const Device& device) const {
-  if (options_.starts_outside_tokens > 0) {
-    return device.start_slots_held < options_.starts_outside_tokens;
-  }
-  return device.has_token();
-}
-
-bool Fleet::memory_fits(const Device& device, Bytes memory) const {
-  // Idle sandboxes can be evicted, so what they hold counts as free.
-  const Bytes evictable =
-      options_.memory_rule == MemoryRule::kEverySandbox ? device.idle_memory : Bytes(0);
-  return device.committed - evictable + memory <= device.options.memory;
 }
 
 // ---- What dispatch did
@@ -293,13 +121,16 @@ SandboxSlot Fleet::plan(SandboxId id, FunctionId function, const Flow& flow, uin
                              .device = device,
                              .memory = flow.device_memory,
                              .since = now,
-                             .last_used = now};
+                             .last_used = now,
+                             .memory_moves = flow.memory_moves,
+                             .checkpoints = flow.checkpoints};
   by_id_[id] = slot;
   place_in_all_[slot] = static_cast<uint32_t>(all_.size());
   all_.push_back(slot);
   ++sandboxes_total_;
   ++devices_[device].sandboxes;
-  commit(slot, true);
+  commit(slot, flow.device_memory);
+  recount(slot);
   hold(slot,
        options_.starts_outside_tokens > 0 ? Sandbox::Holds::kStartSlot : Sandbox::Holds::kToken);
   return slot;
@@ -314,14 +145,14 @@ void Fleet::start(SandboxSlot slot, Instant now) {
   ++occupants_total_;
   ++devices_[sandbox.device].occupants;
   devices_[sandbox.device].occupied += sandbox.memory;
-  make_resident(slot);
+  recount(slot);
 }
 
 bool Fleet::run(SandboxSlot slot, Instant now) {
   Sandbox& sandbox = sandboxes_[slot];
   if (sandbox.state == SandboxState::kIdle) {
     leave_idle(slot);
-    commit(slot, true);
+    commit(slot, sandbox.memory);
   }
   if (sandbox.holds != Sandbox::Holds::kToken) {
     release(slot);
@@ -331,20 +162,21 @@ bool Fleet::run(SandboxSlot slot, Instant now) {
   sandbox.since = now;
   sandbox.last_used = now;
   ++sandbox.served;
-  const bool moved = options_.memory_rule == MemoryRule::kRunningOnly && !sandbox.resident;
-  make_resident(slot);
-  return moved;
+  sandbox.move_failed = false;
+  sandbox.prefetched = false;
+  recount(slot);
+  return sandbox.residency == Residency::kIn;
 }
 
-void Fleet::rest(SandboxSlot slot, Instant now, bool moves_off) {
+void Fleet::rest(SandboxSlot slot, Instant now) {
   Sandbox& sandbox = sandboxes_[slot];
   release(slot);
-  if (options_.memory_rule == MemoryRule::kRunningOnly) commit(slot, false);
+  if (moves_idle()) commit(slot, Bytes(0));
   sandbox.state = SandboxState::kIdle;
   sandbox.since = now;
   sandbox.last_used = now;
   enter_idle(slot);
-  if (moves_off) move_off(slot);
+  recount(slot);
 }
 
 void Fleet::stop(SandboxSlot slot, Instant now) {
@@ -354,11 +186,12 @@ void Fleet::stop(SandboxSlot slot, Instant now) {
   forget_failed_searches();
   Device& device = devices_[sandbox.device];
   if (sandbox.state == SandboxState::kIdle) leave_idle(slot);
-  if (options_.memory_rule == MemoryRule::kEverySandbox) commit(slot, false);
+  commit(slot, Bytes(0));
   --device.sandboxes;
   --sandboxes_total_;
   sandbox.state = SandboxState::kStopping;
   sandbox.since = now;
+  recount(slot);
 }
 
 void Fleet::keep_counting(SandboxSlot slot) {
@@ -366,9 +199,10 @@ void Fleet::keep_counting(SandboxSlot slot) {
   CHECK(sandbox.state == SandboxState::kStopping, "only a stopping sandbox can hang");
   if (std::exchange(sandbox.hangs, true)) return;
   forget_failed_searches();
-  if (options_.memory_rule == MemoryRule::kEverySandbox) commit(slot, true);
+  commit(slot, moves_idle() ? sandbox.counts.on_device : sandbox.memory);
   ++devices_[sandbox.device].sandboxes;
   ++sandboxes_total_;
+  recount(slot);
 }
 
 void Fleet::remove(SandboxSlot slot) {
@@ -385,9 +219,9 @@ void Fleet::remove(SandboxSlot slot) {
     --occupants_total_;
     device.occupied -= sandboxes_[slot].memory;
   }
-  commit(slot, false);
+  commit(slot, Bytes(0));
   release(slot);
-  move_off(slot);
+  uncount(slot);
   by_id_.erase(sandboxes_[slot].id);
   const SandboxSlot last = all_.back();
   all_[place_in_all_[slot]] = last;
@@ -410,6 +244,7 @@ void Fleet::restart(SandboxSlot slot, SandboxId id, uint64_t revision, Instant n
   sandbox.revision = revision;
   sandbox.device_losses = devices_[sandbox.device].losses;
   sandbox.served = 0;
+  recount(slot);
 }
 
 void Fleet::assign(SandboxSlot slot, uint32_t invocation) {
@@ -426,6 +261,7 @@ void Fleet::set_reading(uint32_t device, double utilisation, bool healthy, bool 
     if (d.concurrency) d.concurrency->reading(utilisation);
     d.healthy = healthy;
   });
+  if (moves_idle()) unsettle(device);
 }
 
 void Fleet::hold(SandboxSlot slot, Sandbox::Holds what) {
@@ -448,12 +284,12 @@ void Fleet::release(SandboxSlot slot) {
   });
 }
 
-void Fleet::commit(SandboxSlot slot, bool committed) {
+void Fleet::commit(SandboxSlot slot, Bytes committed) {
   Sandbox& sandbox = sandboxes_[slot];
   if (sandbox.committed == committed) return;
-  sandbox.committed = committed;
   Bytes& total = devices_[sandbox.device].committed;
-  total = committed ? total + sandbox.memory : total - sandbox.memory;
+  total = total - sandbox.committed + committed;
+  sandbox.committed = committed;
   note_changed(sandbox.device);
 }
 
@@ -497,32 +333,6 @@ void Fleet::leave_idle(SandboxSlot slot) {
                                : sandboxes_[sandbox.older].newer) = sandbox.newer;
   (sandbox.newer == kNoSandbox ? newest_idle_[sandbox.function.value]
                                : sandboxes_[sandbox.newer].older) = sandbox.older;
-}
-
-void Fleet::make_resident(SandboxSlot slot) {
-  Sandbox& sandbox = sandboxes_[slot];
-  if (options_.memory_rule != MemoryRule::kRunningOnly || sandbox.resident) return;
-  Device& device = devices_[sandbox.device];
-  // Idle sandboxes make room, the least recently used first.
-  while (device.resident + sandbox.memory > device.options.memory) {
-    SandboxSlot oldest = kNoSandbox;
-    for (const SandboxSlot other : all_) {
-      const Sandbox& s = sandboxes_[other];
-      if (s.device != sandbox.device || s.committed || !s.resident) continue;
-      if (oldest == kNoSandbox || s.last_used < sandboxes_[oldest].last_used) oldest = other;
-    }
-    if (oldest == kNoSandbox) break;
-    move_off(oldest);
-  }
-  sandbox.resident = true;
-  device.resident += sandbox.memory;
-}
-
-void Fleet::move_off(SandboxSlot slot) {
-  Sandbox& sandbox = sandboxes_[slot];
-  if (!sandbox.resident) return;
-  sandbox.resident = false;
-  devices_[sandbox.device].resident -= sandbox.memory;
 }
 
 }  // namespace lambent::scheduling

@@ -26,6 +26,8 @@ struct DeviceOptions {
   Bytes memory;
   unsigned tokens = 2;     // D: how many invocations it may run at once
   unsigned contexts = 32;  // sandboxes, each with a GPU context, that may exist on it at once
+  // Whether memory of idle sandboxes can be moved off it at all; not where it is the host's own.
+  bool memory_moves = true;
   // D by utilisation instead of a fixed one; its readings come with DeviceReading events.
   std::optional<UtilisationOptions> by_utilisation;
 };
@@ -33,8 +35,13 @@ struct DeviceOptions {
 // Which sandboxes count against a device's memory.
 enum class MemoryRule {
   kEverySandbox,  // all of them: nothing moves idle ones off the device
-  kRunningOnly,   // those at work: idle ones are moved to the host when room is needed
+  // Those at work. The memory of idle ones is moved to the host where it is in the way, by acts
+  // that take time, and back before they run.
+  kMoveIdle,
 };
+
+// Where the memory of a sandbox is, under MemoryRule::kMoveIdle.
+enum class Residency : uint8_t { kIn, kMovingOut, kOut, kMovingIn };
 
 struct FleetOptions {
   std::vector<DeviceOptions> devices;
@@ -44,6 +51,10 @@ struct FleetOptions {
   // 0: a cold start holds one of the device's tokens. More: cold starts hold one of this many start
   // slots of the device instead, and need a token only when the sandbox is ready.
   unsigned starts_outside_tokens = 0;
+  // MemoryRule::kMoveIdle: whether memory is moved in ahead, for those whose turn comes soon.
+  bool prefetch = true;
+  // How much host memory may hold what was moved off all devices; by default as much as there is.
+  Bytes host_memory = Bytes(~uint64_t{0});
 };
 
 // So that a journal can say under which options it was recorded.
@@ -69,8 +80,7 @@ struct Sandbox {
   Bytes memory;
   SandboxState state = SandboxState::kPlanned;
   enum class Holds { kNothing, kToken, kStartSlot } holds = Holds::kNothing;
-  bool committed = false;      // counts for admission
-  bool resident = false;       // its memory is on the device (kRunningOnly)
+  Bytes committed;             // of its memory, what counts for admission
   bool hangs = false;          // stopping for too long: it counts as one that stays
   unsigned device_losses = 0;  // of its device, when it was started
   uint32_t invocation = 0;     // dispatch's number of the invocation that it starts for or runs
@@ -78,6 +88,21 @@ struct Sandbox {
   Instant since{};  // when it came into this state
   Instant last_used{};
   uint64_t served = 0;
+
+  // MemoryRule::kMoveIdle (fleet_memory.cc).
+  bool memory_moves = true;  // as its flow had them when it was planned
+  bool checkpoints = false;
+  Residency residency = Residency::kIn;
+  bool deep = false;         // with its context, where it is out or on its way there
+  bool move_failed = false;  // the last move; it is asked for no other before it runs again
+  bool prefetched = false;   // moved in, or on its way, before its turn had come
+  Bytes left;                // what stayed on the device the last time that it was moved out
+  // What it adds to the totals of its device and of the fleet.
+  struct Counts {
+    Bytes on_device, promised, leaving, on_host;
+    bool without_context = false, wants_context = false, rests_outside = false;
+  } counts;
+
   // Neighbours among the idle sandboxes of its function.
   SandboxSlot older = kNoSandbox;
   SandboxSlot newer = kNoSandbox;
@@ -100,7 +125,13 @@ struct Device {
   Bytes committed;
   Bytes idle_memory;
   Bytes occupied;  // memory of the processes that exist, stopping ones included
-  Bytes resident;  // kRunningOnly: on the device now
+  // MemoryRule::kMoveIdle: what is on the device now, moving memory included; what those admitted
+  // will yet bring; and what will go, its sandbox being stopped or its memory on its way out.
+  Bytes resident;
+  Bytes promised;
+  Bytes leaving;
+  unsigned without_context = 0;  // of the occupants
+  unsigned contexts_wanted = 0;  // once all that is under way is over
 
   // D as it is now.
   unsigned tokens() const {
@@ -108,6 +139,9 @@ struct Device {
   }
   bool has_token() const { return tokens_held < tokens(); }
   bool is_idle() const { return tokens_held == 0 && start_slots_held == 0; }
+  // MemoryRule::kMoveIdle: how much more has to leave than does, so that all admitted find room.
+  Bytes memory_short() const { return resident + promised - leaving - options.memory; }
+  bool contexts_short() const { return contexts_wanted > options.contexts; }
 };
 
 // Where an invocation of a flow could go now.
@@ -132,6 +166,8 @@ class Fleet {
   // Every sandbox that exists, in no order.
   const std::vector<SandboxSlot>& all() const { return all_; }
   size_t idle_sandboxes() const { return idle_total_; }
+  // The idle ones of one device, in no order.
+  const std::vector<SandboxSlot>& idle_on(uint32_t device) const { return idle_on_[device]; }
 
   // Whether any healthy device could take an invocation at all; asked before every decision.
   bool has_room() const { return open_devices_ > 0; }
@@ -146,7 +182,8 @@ class Fleet {
   PlaceOrReason find_place(FunctionId function, const Flow& flow, bool idle_devices_only) const;
 
   // The sandboxes to stop so that a new one of this memory may be planned there, by the eviction
-  // rule; empty if there is room already. Only for a place that find_place gave.
+  // rule; empty if there is room already. Only for a place that find_place gave. Under
+  // MemoryRule::kMoveIdle the pool's limit alone counts here: memory_victims.h has the rest.
   std::vector<SandboxSlot> victims_for(const Place& place, Bytes memory, const Flows& flows,
                                        Instant now) const;
 
@@ -158,9 +195,9 @@ class Fleet {
   void start(SandboxSlot slot, Instant now);
   // A sandbox that is ready may run if it holds a token or its device has one left.
   bool may_run(SandboxSlot slot) const;
-  // Returns whether its memory had to be brought in.
+  // Returns whether its memory was on the device.
   bool run(SandboxSlot slot, Instant now);
-  void rest(SandboxSlot slot, Instant now, bool move_off);
+  void rest(SandboxSlot slot, Instant now);
   // What it holds stays held until it is gone, for the device is not free before.
   void stop(SandboxSlot slot, Instant now);
   // A stopping one that does not go counts for admission again until it is removed. Nothing may be
@@ -173,6 +210,24 @@ class Fleet {
   void restart(SandboxSlot slot, SandboxId id, uint64_t revision, Instant now);
   void assign(SandboxSlot slot, uint32_t invocation);
   void unassign(SandboxSlot slot);
+
+  // MemoryRule::kMoveIdle (fleet_memory.cc).
+  bool moves_idle() const { return options_.memory_rule == MemoryRule::kMoveIdle; }
+  Bytes memory_on_host() const { return memory_on_host_; }
+  // How many idle sandboxes have their memory off their device.
+  unsigned resting_outside() const { return resting_outside_; }
+  // The devices where room may have become short since the last settled().
+  const std::vector<uint32_t>& unsettled() const { return unsettled_; }
+  void settled();
+  // Whether the memory of this one, which is out, finds room on its device now. It may be one that
+  // was given an invocation, or an idle one whose memory is fetched ahead.
+  bool may_move_in(SandboxSlot slot) const;
+  // Whether this idle one, which stands still, may be moved out: its memory, or what that left.
+  bool may_move_out(SandboxSlot slot, bool deep) const;
+  void begin_move_in(SandboxSlot slot);
+  void begin_move_out(SandboxSlot slot, bool deep);
+  // The move is over: it was done, and after a move out so much stayed, or nothing has changed.
+  void end_move(SandboxSlot slot, bool done, Bytes left);
 
   void set_reading(uint32_t device, double utilisation, bool healthy, bool lost = false);
   // Counts a loss: sandboxes from before are told from those after by device_losses.
@@ -194,6 +249,7 @@ class Fleet {
   }
   bool has_cold_room(const Device& device) const;
   bool memory_fits(const Device& device, Bytes memory) const;
+  bool context_fits(const Device& device) const;
   PlaceOrReason find_cold_place(Bytes memory, bool idle_devices_only) const;
   void note_changed(uint32_t device);
   void renew_cold_order() const;
@@ -206,7 +262,17 @@ class Fleet {
   PlaceOrReason scan_for_cold_place(Bytes memory, bool idle_devices_only) const;
   void hold(SandboxSlot slot, Sandbox::Holds what);
   void release(SandboxSlot slot);
-  void commit(SandboxSlot slot, bool committed);
+  void commit(SandboxSlot slot, Bytes committed);
+  // After every change to what its counts follow from.
+  void recount(SandboxSlot slot) {
+    if (moves_idle()) add_counts(slot, counts_of(sandboxes_[slot]));
+  }
+  void uncount(SandboxSlot slot) {
+    if (moves_idle()) add_counts(slot, {});
+  }
+  Sandbox::Counts counts_of(const Sandbox& sandbox) const;
+  void add_counts(SandboxSlot slot, const Sandbox::Counts& counts);
+  void unsettle(uint32_t device);
   SandboxSlot newest_idle_of(FunctionId function) const;
   void archive_sandboxes(StateArchive& archive);
   void archive_links(StateArchive& archive);
@@ -214,8 +280,6 @@ class Fleet {
   void leave_idle(SandboxSlot slot);
   void list_on_device(SandboxSlot slot);
   void find_again();
-  void make_resident(SandboxSlot slot);
-  void move_off(SandboxSlot slot);
   // Wraps a change of a device's tokens so that open_devices_ and idle_devices_ stay right.
   template <typename Change>
   void change(uint32_t device, Change change_it);
@@ -258,6 +322,10 @@ class Fleet {
   unsigned sandboxes_total_ = 0;
   unsigned occupants_total_ = 0;
   unsigned idle_total_ = 0;
+  Bytes memory_on_host_;
+  unsigned resting_outside_ = 0;
+  std::vector<uint32_t> unsettled_;
+  std::vector<uint8_t> is_unsettled_;
 };
 
 }  // namespace lambent::scheduling

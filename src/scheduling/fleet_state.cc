@@ -12,6 +12,7 @@ void archive_device_options(StateArchive& archive, DeviceOptions& device) {
   archive.field(device.memory);
   archive.field(device.tokens);
   archive.field(device.contexts);
+  archive.field(device.memory_moves);
   bool by_utilisation = device.by_utilisation.has_value();
   archive.field(by_utilisation);
   if (archive.reading() && by_utilisation) device.by_utilisation.emplace();
@@ -35,6 +36,10 @@ void archive_device(StateArchive& archive, Device& device) {
   archive.field(device.idle_memory);
   archive.field(device.occupied);
   archive.field(device.resident);
+  archive.field(device.promised);
+  archive.field(device.leaving);
+  archive.field(device.without_context);
+  archive.field(device.contexts_wanted);
 }
 
 void archive_sandbox(StateArchive& archive, Sandbox& sandbox) {
@@ -46,7 +51,20 @@ void archive_sandbox(StateArchive& archive, Sandbox& sandbox) {
   archive.choice(sandbox.state, SandboxState::kStopping);
   archive.choice(sandbox.holds, Sandbox::Holds::kStartSlot);
   archive.field(sandbox.committed);
-  archive.field(sandbox.resident);
+  archive.field(sandbox.memory_moves);
+  archive.field(sandbox.checkpoints);
+  archive.choice(sandbox.residency, Residency::kMovingIn);
+  archive.field(sandbox.deep);
+  archive.field(sandbox.move_failed);
+  archive.field(sandbox.prefetched);
+  archive.field(sandbox.left);
+  archive.field(sandbox.counts.on_device);
+  archive.field(sandbox.counts.promised);
+  archive.field(sandbox.counts.leaving);
+  archive.field(sandbox.counts.on_host);
+  archive.field(sandbox.counts.without_context);
+  archive.field(sandbox.counts.wants_context);
+  archive.field(sandbox.counts.rests_outside);
   archive.field(sandbox.hangs);
   archive.field(sandbox.device_losses);
   archive.field(sandbox.invocation);
@@ -64,7 +82,9 @@ void archive(StateArchive& archive, FleetOptions& options) {
   archive.list(options.devices,
                [&](DeviceOptions& device) { archive_device_options(archive, device); });
   archive.field(options.most_sandboxes);
-  archive.choice(options.memory_rule, MemoryRule::kRunningOnly);
+  archive.choice(options.memory_rule, MemoryRule::kMoveIdle);
+  archive.field(options.prefetch);
+  archive.field(options.host_memory);
   archive.choice(options.eviction, EvictionRule::kCostAware);
   archive.field(options.starts_outside_tokens);
 }
@@ -77,6 +97,8 @@ void Flow::archive(StateArchive& archive) {
   archive.field(max_concurrency);
   archive.field(device_memory);
   archive.field(timeout);
+  archive.field(memory_moves);
+  archive.field(checkpoints);
   archive.field(pending);
   archive.field(in_flight);
   archive.field(oldest);
@@ -98,6 +120,8 @@ void Fleet::archive(StateArchive& archive) {
   archive.field(sandboxes_total_);
   archive.field(occupants_total_);
   archive.field(idle_total_);
+  archive.field(memory_on_host_);
+  archive.field(resting_outside_);
   if (archive.reading() && archive.ok()) find_again();
 }
 

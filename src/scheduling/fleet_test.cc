@@ -28,7 +28,7 @@ SandboxSlot warm(Fleet& fleet, FunctionId function, const Flow& flow, uint32_t d
   const SandboxSlot slot = fleet.plan(SandboxId{id}, function, flow, device, kNow);
   fleet.start(slot, kNow);
   fleet.run(slot, kNow);
-  fleet.rest(slot, kNow, false);
+  fleet.rest(slot, kNow);
   return slot;
 }
 

@@ -51,6 +51,8 @@ struct Flow {
   unsigned max_concurrency = 1;
   Bytes device_memory;  // of each of its sandboxes; zero: it uses no GPU
   Duration timeout{};
+  bool memory_moves = true;  // its sandboxes' memory can be moved off the device and back
+  bool checkpoints = false;  // and what is left then too
 
   uint32_t pending = 0;    // waiting in its queue
   uint32_t in_flight = 0;  // dispatched and not over: their sandbox starts or they run

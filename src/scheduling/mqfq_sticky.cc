@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "scheduling/first_that_fits.h"
+
 namespace lambent::scheduling {
 
 void MqfqStickyPolicy::flow_changed(const View& view, FunctionId function, Instant) {
@@ -49,6 +51,10 @@ Decision MqfqStickyPolicy::decide(const View& view, Instant) {
   if (const auto decision = decide_among_throttled(view, had_candidates)) return *decision;
   if (!had_candidates && !throttled_.empty()) reason = WaitReason::kThrottled;
   return Decision::nothing(reason);
+}
+
+void MqfqStickyPolicy::foresee(const View&, size_t most, std::vector<FunctionId>& out) {
+  take_first(candidates_, most, out);
 }
 
 std::optional<Decision> MqfqStickyPolicy::decide_among_candidates(const View& view,

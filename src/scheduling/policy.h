@@ -2,7 +2,9 @@
 // clock, lock or file; called by dispatch on the loop thread, by the simulator and by tests.
 #pragma once
 
+#include <cstddef>
 #include <string_view>
+#include <vector>
 
 #include "base/ids.h"
 #include "base/state_archive.h"
@@ -63,6 +65,9 @@ class Policy {
   virtual void finished(const View& view, FunctionId function, Instant now) = 0;
 
   virtual Decision decide(const View& view, Instant now) = 0;
+  // Appends flows that wait, those first that are likely to be dispatched first, at most so many.
+  // Their memory is fetched ahead. Changes no decision.
+  virtual void foresee(const View& view, size_t most, std::vector<FunctionId>& out) = 0;
 
   // Why the first in this flow's queue is not running. Cheap: asked for each that waits.
   virtual WaitReason why_waiting(const View& view, FunctionId function) const = 0;

@@ -22,6 +22,8 @@ std::string_view name_of(WaitReason reason) {
       return "no_sandbox";
     case WaitReason::kNoDevice:
       return "no_device";
+    case WaitReason::kMemoryMoving:
+      return "memory_moving";
     case WaitReason::kDraining:
       return "draining";
   }

@@ -16,6 +16,7 @@ enum class WaitReason {
   kNoMemory,          // no device has that much memory free
   kNoSandbox,         // the pool is full of sandboxes at work
   kNoDevice,          // no healthy device
+  kMemoryMoving,      // it has a place, where its memory or room for it is yet to come
   kDraining,          // the worker takes no more work
 };
 std::string_view name_of(WaitReason reason);

@@ -22,6 +22,10 @@ enum class Fault : uint8_t {
   kSlowLoad,  // its memory comes in slowly before the run
   kFailedLoad,
   kHangingStop,  // it does not go for minutes after it was told to
+  kSlowMove,     // its memory moves for many seconds
+  kFailedMove,   // its memory stays where it is
+  kHangingMove,  // a move that never ends
+  kMoveDeath,    // it ends in the middle of a move
   // Of messages from sandboxes and of timers.
   kLateMessage,
   kLostMessage,

@@ -12,15 +12,24 @@ scheduling::FleetOptions make_fleet(Random& random) {
     fleet.devices.push_back({.id = DeviceId{i},
                              .memory = Bytes::gib(between(random, 8, 16)),
                              .tokens = static_cast<unsigned>(between(random, 1, 4)),
-                             .contexts = static_cast<unsigned>(between(random, 2, 12))});
+                             .contexts = static_cast<unsigned>(between(random, 2, 12)),
+                             .memory_moves = random.below(8) != 0});
     if (random.below(4) == 0) {
       fleet.devices.back().by_utilisation =
           scheduling::UtilisationOptions{0.5 + random.uniform() / 2, 3};
     }
   }
   fleet.most_sandboxes = static_cast<unsigned>(between(random, 2, 16));
-  fleet.memory_rule = random.below(2) == 0 ? scheduling::MemoryRule::kEverySandbox
-                                           : scheduling::MemoryRule::kRunningOnly;
+  if (random.below(2) == 0) {
+    fleet.memory_rule = scheduling::MemoryRule::kMoveIdle;
+    // Memory is what is short, mostly.
+    if (random.below(4) != 0) {
+      fleet.most_sandboxes += 20;
+      for (scheduling::DeviceOptions& device : fleet.devices) device.contexts += 8;
+    }
+  }
+  fleet.prefetch = random.below(4) != 0;
+  if (random.below(2) == 0) fleet.host_memory = Bytes::mib(between(random, 0, 30'000));
   fleet.eviction = random.below(2) == 0 ? scheduling::EvictionRule::kCostAware
                                         : scheduling::EvictionRule::kLeastRecentlyUsed;
   if (random.below(4) == 0) {
@@ -40,6 +49,8 @@ void draw_profile(Random& random, dispatch::FunctionProfile& profile) {
                           : kind < 4 ? Bytes::gib(20)
                                      : Bytes::mib(between(random, 100, 8000));
   profile.timeout = milliseconds(between(random, 1000, 20'000));
+  profile.memory_moves = random.below(8) != 0;
+  profile.checkpoints = random.below(3) == 0;
 }
 
 FaultyScene make_faulty_scene(uint64_t seed) {
@@ -55,6 +66,7 @@ FaultyScene make_faulty_scene(uint64_t seed) {
   dispatch.init_timeout = seconds(between(random, 2, 20));
   dispatch.keep_alive = seconds(between(random, 3, 100));
   dispatch.stop_timeout = seconds(between(random, 1, 40));
+  dispatch.move_timeout = seconds(between(random, 1, 20));
   dispatch.start_retries = static_cast<unsigned>(random.below(3));
 
   const auto policies = scheduling::policy_names();
@@ -67,14 +79,17 @@ FaultyScene make_faulty_scene(uint64_t seed) {
   mqfq.duplicates_last = random.below(4) != 0;
   scene.policy_options.fcfs_moves_off_after_run = random.below(2) == 0;
 
+  // Where memory moves, sandboxes have to live to see it: more of them get through.
+  const bool moves = dispatch.fleet.memory_rule == scheduling::MemoryRule::kMoveIdle;
+  const int64_t hurry = moves ? 8 : 1;
   const uint64_t functions = between(random, 1, 14);
   for (uint32_t i = 1; i <= functions; ++i) {
     FaultyScene::Function function;
     function.profile.id = FunctionId{i};
     function.profile.tenant = TenantId{1};
     draw_profile(random, function.profile);
-    function.execution = milliseconds(between(random, 5, 3000));
-    function.start = milliseconds(between(random, 5, 3000));
+    function.execution = milliseconds(between(random, 5, 3000)) / hurry;
+    function.start = milliseconds(between(random, 5, 3000)) / hurry;
     scene.functions.push_back(function);
   }
   const uint64_t arrivals = between(random, 30, 300);

@@ -4,6 +4,7 @@
 #include <map>
 #include <queue>
 #include <set>
+#include <utility>
 
 #include "simulator/event_words.h"
 #include "simulator/faulty_scene.h"
@@ -86,6 +87,9 @@ class World {
     FunctionId function;
     uint32_t device = 0;
     bool alive = true, running = false;
+    // Whether its memory is on the device, and what it does once it is.
+    bool memory_in = true;
+    std::function<void()> awaits_memory;
     uint64_t runs = 0;
     InvocationId invocation;
   };
@@ -224,6 +228,13 @@ class World {
     if (occurs(Fault::kHang)) return;
     Duration took = function(process.function).execution;
     took = up_to(random_, took) + took / 2;
+    // Most handlers need the device to get anywhere.
+    if (!process.memory_in && random_.below(4) != 0) {
+      process.awaits_memory = [this, id, run, took] {
+        after(took, [this, id, run, took] { end_run(id, run, took); });
+      };
+      return;
+    }
     const bool loads = action.start != StartClass::kWarm;
     if (loads && occurs(Fault::kFailedLoad)) {
       after(took / 4, [this, id] { die(id, "Runtime.OutOfMemory", false); });
@@ -254,10 +265,41 @@ class World {
   }
 
   void perform(const dispatch::MoveMemoryIn& action) {
-    report(dispatch::MemoryMoved{action.sandbox, dispatch::MoveDirection::kIn, false});
+    move(action.sandbox, dispatch::MoveDirection::kIn);
   }
   void perform(const dispatch::MoveMemoryOut& action) {
-    report(dispatch::MemoryMoved{action.sandbox, dispatch::MoveDirection::kOut, false});
+    move(action.sandbox, dispatch::MoveDirection::kOut);
+  }
+
+  void move(SandboxId id, dispatch::MoveDirection direction) {
+    if (!processes_[id].alive || occurs(Fault::kHangingMove)) return;
+    Duration took = up_to(random_, milliseconds(300));
+    if (occurs(Fault::kSlowMove)) took += up_to(random_, seconds(30));
+    if (occurs(Fault::kMoveDeath)) {
+      after(took / 2, [this, id] { die(id, "Runtime.ExitError", random_.below(4) == 0); });
+      return;
+    }
+    dispatch::MemoryMoved moved{.sandbox = id, .direction = direction, .duration = took};
+    moved.done = !occurs(Fault::kFailedMove);
+    moved.moved = Bytes::mib(between(random_, 1, 8000));
+    // Now and then more than it has.
+    if (random_.below(2) == 0) moved.left = Bytes::mib(random_.below(random_.below(9) * 1000 + 1));
+    after(took, [this, moved] { end_move(moved); });
+  }
+
+  // Of each move there is one answer: neither twice nor while another goes on.
+  void end_move(const dispatch::MemoryMoved& moved) {
+    Process& process = processes_[moved.sandbox];
+    if (!process.alive) return;
+    const bool in = moved.direction == dispatch::MoveDirection::kIn;
+    process.memory_in = in == moved.done;
+    if (process.memory_in && process.awaits_memory) {
+      const auto goes_on = std::exchange(process.awaits_memory, nullptr);
+      goes_on();
+    }
+    if (occurs(Fault::kLostMessage)) return;
+    const Duration late = occurs(Fault::kLateMessage) ? up_to(random_, seconds(20)) : Duration(0);
+    after(up_to(random_, milliseconds(2)) + late, [this, moved] { give(moved); });
   }
 
   // ---- Sandboxes
@@ -408,7 +450,10 @@ class World {
 
   void send_stray() {
     const SandboxId sandbox{random_.below(2) == 0 ? 1'000'000 : 1 + random_.below(20)};
-    switch (random_.below(5)) {
+    switch (random_.below(6)) {
+      case 5:
+        // Of those that exist, only their own keeper tells of moves.
+        return give(dispatch::MemoryMoved{SandboxId{1'000'000}, dispatch::MoveDirection::kOut});
       case 0:
         return give(dispatch::SandboxReady{sandbox, seconds(1), seconds(1)});
       case 1:

@@ -7,18 +7,26 @@ namespace {
 
 TEST(FaultyWorld, HoldsEveryInvariantAndHasEveryKindOfFault) {
   FaultCounts faults{};
-  uint64_t returned = 0;
+  uint64_t returned = 0, gpu_cold = 0, moves_in = 0, moves_out = 0, prefetch_hits = 0;
   for (uint64_t seed = 1; seed <= 500; ++seed) {
     const FaultyWorldResult result = run_faulty_world({.seed = seed, .trace_length = 5});
     ASSERT_FALSE(result.violation) << "seed " << seed << ": " << result.violation->what
                                    << "; replay it with ./dev soak --replay " << seed;
     for (size_t i = 0; i < kFaults; ++i) faults[i] += result.faults[i];
     returned += result.counters.returned;
+    gpu_cold += result.counters.gpu_cold_starts;
+    moves_in += result.counters.moves_in;
+    moves_out += result.counters.moves_out;
+    prefetch_hits += result.counters.prefetch_hits;
   }
   for (size_t i = 0; i < kFaults; ++i) {
     EXPECT_GT(faults[i], 0u) << name_of(static_cast<Fault>(i)) << " never happened";
   }
   EXPECT_GT(returned, 0u);
+  EXPECT_GT(gpu_cold, 100u);
+  EXPECT_GT(moves_in, 100u);
+  EXPECT_GT(moves_out, moves_in);
+  EXPECT_GT(prefetch_hits, 0u);
 }
 
 TEST(FaultyWorld, IsTheSameForTheSameSeed) {

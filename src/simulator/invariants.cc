@@ -16,11 +16,11 @@ std::string text_of(InvocationId id) {
 
 std::string_view name_of(Invariant invariant) {
   static constexpr std::string_view kNames[] = {
-      "memory",           "tokens",       "pool",        "start_sandbox",
-      "start_invocation", "stop_sandbox", "one_outcome", "true_outcome",
-      "queues",           "virtual_time", "over_run",    "work_conservation",
-      "endless_wait",     "timers",       "accounts",    "nothing_left",
-      "snapshot"};
+      "memory",        "host_memory",       "tokens",       "pool",
+      "start_sandbox", "start_invocation",  "moves",        "stop_sandbox",
+      "one_outcome",   "true_outcome",      "queues",       "virtual_time",
+      "over_run",      "work_conservation", "endless_wait", "timers",
+      "accounts",      "nothing_left",      "snapshot"};
   static_assert(std::size(kNames) == kInvariants);
   return kNames[static_cast<size_t>(invariant)];
 }
@@ -160,13 +160,16 @@ void Invariants::see(const dispatch::StartSandbox& action) {
   if ((known.profile.device_memory.count > 0) != (action.device.value > 0)) {
     wrong("on the wrong kind of device");
   }
-  Process process{.function = action.function,
-                  .revision = action.revision,
-                  .device = action.device.value,
-                  .memory = known.profile.device_memory,
-                  .start_limit = std::max(options_.limits.init_timeout, known.profile.timeout),
-                  .since = now_,
-                  .device_losses = devices_[action.device.value].losses};
+  Process process{
+      .function = action.function,
+      .revision = action.revision,
+      .device = action.device.value,
+      .memory = known.profile.device_memory,
+      .movable = known.profile.memory_moves && devices_[action.device.value].options.memory_moves,
+      .checkpoints = known.profile.checkpoints,
+      .start_limit = std::max(options_.limits.init_timeout, known.profile.timeout),
+      .since = now_,
+      .device_losses = devices_[action.device.value].losses};
   hold(process);
   count(process, 1);
   processes_[action.sandbox] = process;
@@ -199,14 +202,21 @@ void Invariants::see(const dispatch::StartInvocation& action) {
   if (process.device_losses != devices_[process.device].losses) {
     wrong("whose device was lost since it was started");
   }
-  if (warm == (action.start == StartClass::kCold)) wrong("under the wrong start class");
+  const bool in = process.where == Process::Where::kIn;
+  const StartClass start = !warm ? StartClass::kCold
+                           : in  ? StartClass::kWarm
+                                 : StartClass::kGpuCold;
+  if (action.start != start) wrong("under the wrong start class");
   std::erase(answered_, action.sandbox);
   change(process, State::kBusy);
   process.invocation = action.invocation;
   process.since = now_;
   live.running = true;
   live.sandbox = action.sandbox;
-  live.run_limit = known.profile.timeout.count() > 0 ? now_ + known.profile.timeout : kNever;
+  live.run_limit = in && known.profile.timeout.count() > 0 ? now_ + known.profile.timeout : kNever;
+  if (process.where == Process::Where::kOut || process.where == Process::Where::kMovingOut) {
+    process.move_limit = now_ + options_.limits.move_timeout;
+  }
   --function(live.function).waiting;
 }
 
@@ -258,7 +268,8 @@ void Invariants::see(const dispatch::CompleteInvocation& action) {
   }
   if (action.outcome == Outcome::kRejected && !action.error) untrue("is rejected without a reason");
   if (action.outcome == Outcome::kRejected && live.running) untrue("is rejected while it runs");
-  if (std::min({phases.queue, phases.sandbox, phases.init, phases.run}) < Duration(0)) {
+  if (std::min({phases.queue, phases.sandbox, phases.init, phases.memory, phases.run}) <
+      Duration(0)) {
     untrue("has a phase of less than nothing");
   }
   if (phases.total() != now_ - live.submitted) untrue("has phases that do not add up");
@@ -287,6 +298,7 @@ void Invariants::settle() {
     if (found == processes_.end() || found->second.state != State::kBusy) continue;
     change(found->second, State::kIdle);
     found->second.since = now_;
+    if (found->second.where == Process::Where::kOut) found->second.move_limit = kNever;
   }
   if (must_complete_) {
     violate(Invariant::kOneOutcome, text_of(*must_complete_) + " is over and has no outcome");
@@ -313,10 +325,12 @@ void Invariants::check_limits() {
     if (device.slots > fleet.starts_outside_tokens) {
       over(Invariant::kTokens, "starting", device.slots, fleet.starts_outside_tokens);
     }
-    if (device.processes > device.options.contexts) {
-      over(Invariant::kPool, "sandboxes", device.processes, device.options.contexts);
+    const unsigned contexts = device.processes - device.without_context;
+    if (contexts > device.options.contexts) {
+      over(Invariant::kPool, "sandboxes", contexts, device.options.contexts);
     }
   }
+  check_host_memory();
   if (gpu_processes_ > fleet.most_sandboxes) {
     violate(Invariant::kPool, std::to_string(gpu_processes_) + " sandboxes exist, of " +
                                   std::to_string(fleet.most_sandboxes));
@@ -371,8 +385,8 @@ void Invariants::hold(Process& process) const {
   const bool starts = process.state == State::kStarting || process.state == State::kReady;
   const bool busy = process.state == State::kBusy;
   const bool outside = fleet.starts_outside_tokens > 0 && process.device != 0;
-  process.holds_memory =
-      fleet.memory_rule == scheduling::MemoryRule::kEverySandbox || starts || busy;
+  process.held = process.memory;
+  if (fleet.memory_rule == scheduling::MemoryRule::kMoveIdle) hold_moving(process);
   process.holds_token = busy || (starts && !outside);
   process.holds_slot = starts && outside;
 }
@@ -381,8 +395,8 @@ void Invariants::count(const Process& process, int by) {
   const auto add = [by](unsigned& number, bool counts) {
     if (counts) number += static_cast<unsigned>(by);
   };
-  const auto add_memory = [&](Bytes& total, bool counts) {
-    if (counts) total = by > 0 ? total + process.memory : total - process.memory;
+  const auto add_memory = [&](Bytes& total, Bytes amount) {
+    total = by > 0 ? total + amount : total - amount;
   };
   Device& device = devices_[process.device];
   add(device.processes, true);
@@ -391,11 +405,13 @@ void Invariants::count(const Process& process, int by) {
   add(device.idle, idle);
   add(gpu_idle_, idle && process.device != 0);
   add(gpu_stopping_, process.state == State::kStopping && process.device != 0);
-  add_memory(device.idle_memory, idle && process.holds_memory);
+  if (idle) add_memory(device.idle_memory, process.held);
   add(device.tokens, process.holds_token);
   add(device.slots, process.holds_slot);
-  add_memory(device.occupied, true);
-  add_memory(device.memory, process.holds_memory);
+  add_memory(device.occupied, process.memory);
+  add_memory(device.memory, process.held);
+  add_memory(on_host_, process.on_host);
+  add(device.without_context, process.deep && process.where == Process::Where::kOut);
   Function& owner = function(process.function);
   add(owner.starting, process.state == State::kStarting || process.state == State::kReady);
   add(owner.busy, process.state == State::kBusy);

@@ -14,17 +14,19 @@
 namespace lambent::simulator {
 
 enum class Invariant {
-  kMemory,            // no device holds more than it has
-  kTokens,            // no more at work on a device than D, nor more starts than start slots
-  kPool,              // no more sandboxes than contexts and the pool allow
-  kStartSandbox,      // a new sandbox, of a function that exists as it is now, on a healthy device
-  kStartInvocation,   // into a living, ready sandbox of its function; once
-  kStopSandbox,       // one that exists and was not stopped before
-  kOneOutcome,        // exactly one outcome for each submitted invocation, none for others
-  kTrueOutcome,       // success only of what the handler finished; phases that add up
-  kQueues,            // no queue beyond its limit
-  kVirtualTime,       // the global one never goes back and is the least of those at work
-  kOverRun,           // nobody is served further than T ahead, unless counted as conserving
+  kMemory,           // no device holds more than it has, memory on its way included
+  kHostMemory,       // what was moved off the devices is within its budget
+  kTokens,           // no more at work on a device than D, nor more starts than start slots
+  kPool,             // no more sandboxes than contexts and the pool allow
+  kStartSandbox,     // a new sandbox, of a function that exists as it is now, on a healthy device
+  kStartInvocation,  // into a living, ready sandbox of its function; once
+  kMoves,        // only of what stands still and may move: in where it is out, out of those at rest
+  kStopSandbox,  // one that exists and was not stopped before
+  kOneOutcome,   // exactly one outcome for each submitted invocation, none for others
+  kTrueOutcome,  // success only of what the handler finished; phases that add up
+  kQueues,       // no queue beyond its limit
+  kVirtualTime,  // the global one never goes back and is the least of those at work
+  kOverRun,      // nobody is served further than T ahead, unless counted as conserving
   kWorkConservation,  // no device idles while an invocation that fits and may run waits
   kEndlessWait,       // every wait, start, run and rest has an end
   kTimers,            // no timer in the past, none too late for what it is to end
@@ -80,8 +82,16 @@ class Invariants {
     uint32_t device = 0;
     Bytes memory;
     State state = State::kStarting;
-    bool holds_memory = false, holds_token = false, holds_slot = false;
-    InvocationId invocation;  // while busy
+    bool holds_token = false, holds_slot = false;
+    Bytes held;  // of its memory, what counts on its device
+    // Under MemoryRule::kMoveIdle.
+    bool movable = true, checkpoints = false;
+    enum class Where { kIn, kMovingOut, kOut, kMovingIn } where = Where::kIn;
+    bool deep = false;  // with its context
+    Bytes left;
+    Bytes on_host;
+    Instant move_limit = kNever;  // when the move, or the wait for one, must be over
+    InvocationId invocation;      // while busy
     Duration start_limit{};
     Instant since{};
     unsigned device_losses = 0;  // of its device, when it was started
@@ -108,7 +118,7 @@ class Invariants {
     unsigned losses = 0;
     scheduling::DeviceOptions options;
     Bytes memory, occupied;
-    unsigned tokens = 0, slots = 0, processes = 0, idle = 0;
+    unsigned tokens = 0, slots = 0, processes = 0, idle = 0, without_context = 0;
     Bytes idle_memory;
   };
 
@@ -123,21 +133,25 @@ class Invariants {
   void see(const dispatch::DeviceReading& event);
   void see(const dispatch::TimerFired&);
   void see(const dispatch::DrainStarted&) { draining_ = true; }
-  void see(const dispatch::MemoryMoved&) {}
+  void see(const dispatch::MemoryMoved& event);
   // What dispatch wants.
   void see(const dispatch::StartSandbox& action);
   void see(const dispatch::StartInvocation& action);
   void see(const dispatch::StopSandbox& action);
   void see(const dispatch::CompleteInvocation& action);
   void see(const dispatch::WakeAt& action);
-  void see(const dispatch::MoveMemoryIn&) {}
-  void see(const dispatch::MoveMemoryOut&) {}
+  void see(const dispatch::MoveMemoryIn& action);  // these in invariants_memory.cc
+  void see(const dispatch::MoveMemoryOut& action);
+  void check_host_memory();
   void settle();
   void check_limits();
   void check_queues(const dispatch::Event& event);
 
   void change(Process& process, State state);
   void hold(Process& process) const;
+  // What a process in its place holds under MemoryRule::kMoveIdle.
+  void hold_moving(Process& process) const;
+  void move(Process& process, Process::Where where, bool deep);
   void count(const Process& process, int by);
   void wait_anew(FunctionId function);
   Function& function(FunctionId id);
@@ -163,6 +177,7 @@ class Invariants {
   std::vector<Function> functions_;  // by FunctionId
   std::vector<Device> devices_;      // by DeviceId; the host is the first
   unsigned gpu_processes_ = 0, gpu_idle_ = 0, gpu_stopping_ = 0;
+  Bytes on_host_;
   std::unordered_map<SandboxId, Process> processes_;
   std::unordered_map<InvocationId, Live> live_;
   // Of the event at hand: what must get its outcome, how, and sandboxes whose invocation is over.

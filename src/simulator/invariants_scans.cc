@@ -93,7 +93,11 @@ void Invariants::check_patience() {
       continue;
     }
     known.lost_patience += std::min<Duration>(now_ - before_, seconds(1));
-    if (known.lost_patience > options_.limits.stop_timeout * (1 + gpu_stopping_) + seconds(30)) {
+    const Duration moves = options_.limits.fleet.memory_rule == scheduling::MemoryRule::kMoveIdle
+                               ? options_.limits.move_timeout * (1 + gpu_idle_)
+                               : Duration(0);
+    const Duration stops = options_.limits.stop_timeout * (1 + gpu_stopping_);
+    if (known.lost_patience > moves + stops + seconds(30)) {
       violate(Invariant::kEndlessWait,
               "function " + std::to_string(f) + " waits beside a device with nothing to do");
     }
@@ -128,6 +132,9 @@ void Invariants::check_deadlines(bool after_timer) {
   }
   for (const auto& [id, process] : processes_) {
     const auto name = [&, &sandbox = id] { return "sandbox " + std::to_string(sandbox.value); };
+    if (process.state != State::kStopping) {
+      hold(process.move_limit, [&] { return "the move of " + name(); });
+    }
     if (process.state == State::kStarting) {
       hold(process.since + process.start_limit, [&] { return "the start of " + name(); });
     } else if (process.state == State::kIdle) {
@@ -167,6 +174,10 @@ void Invariants::check_accounts() {
       };
       compare("sandboxes", theirs.occupants, ours.processes);
       compare("bytes", theirs.occupied.count, ours.occupied.count);
+      if (fleet->moves_idle()) {
+        compare("bytes on it", theirs.resident.count, ours.memory.count);
+        compare("without context", theirs.without_context, ours.without_context);
+      }
       compare("tokens held", theirs.tokens_held, ours.tokens + tokens[theirs.options.id.value]);
     }
   }
@@ -187,7 +198,9 @@ void Invariants::check_at_rest() {
     for (const scheduling::Device& device : fleet->devices()) {
       const std::string name = "device " + std::to_string(device.options.id.value);
       if (device.tokens_held + device.start_slots_held > 0) left(name + " has no token back");
-      if (device.committed + device.occupied + device.resident + device.idle_memory > Bytes(0)) {
+      if (device.committed + device.occupied + device.resident + device.idle_memory +
+              device.promised + device.leaving + fleet->memory_on_host() >
+          Bytes(0)) {
         left(name + " has memory in use");
       }
       if (device.sandboxes + device.occupants + device.idle > 0) left(name + " counts sandboxes");

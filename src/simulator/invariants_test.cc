@@ -4,6 +4,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <ostream>
 #include <set>
 
@@ -72,6 +73,9 @@ class Faithless : public scheduling::Policy {
   scheduling::Decision decide(const scheduling::View& view, Instant now) override {
     return policy_->decide(view, now);
   }
+  void foresee(const scheduling::View& view, size_t most, std::vector<FunctionId>& out) override {
+    policy_->foresee(view, most, out);
+  }
   scheduling::WaitReason why_waiting(const scheduling::View& view,
                                      FunctionId function) const override {
     return policy_->why_waiting(view, function);
@@ -94,6 +98,10 @@ std::set<Invariant> found_with() {
     options.policy = [] { return std::make_unique<Policy>(); };
     options.tell = [](InvariantOptions& invariants) { invariants.over_run = seconds(20); };
   });
+}
+
+bool is_among(const std::set<Invariant>& some, const std::set<Invariant>& all) {
+  return std::includes(all.begin(), all.end(), some.begin(), some.end());
 }
 
 const auto only = [](Invariant invariant) { return std::set<Invariant>{invariant}; };
@@ -195,14 +203,58 @@ TEST(Invariants, SeeASandboxStoppedTwiceOrUnderItsInvocation) {
             only(Invariant::kStopSandbox));
 }
 
+TEST(Invariants, SeeMovesOfMemoryThatAreNotToBe) {
+  using dispatch::MoveMemoryIn;
+  using dispatch::MoveMemoryOut;
+  using dispatch::StopSandbox;
+  // Twice the same, and to one that is gone.
+  EXPECT_EQ(found_if<MoveMemoryIn>(
+                [](Actions& shown, size_t, MoveMemoryIn move) { shown.push_back(move); }),
+            only(Invariant::kMoves));
+  EXPECT_EQ(found_if<MoveMemoryOut>(
+                [](Actions& shown, size_t, MoveMemoryOut move) { shown.push_back(move); }),
+            only(Invariant::kMoves));
+  EXPECT_EQ(found_if<StopSandbox>([](Actions& shown, size_t, StopSandbox) {
+              shown.push_back(MoveMemoryIn{SandboxId{1'000'000}});
+            }),
+            only(Invariant::kMoves));
+  // Of one that has just been given work.
+  EXPECT_EQ(found_if<dispatch::StartInvocation>(
+                [](Actions& shown, size_t, const dispatch::StartInvocation& start) {
+                  shown.push_back(MoveMemoryOut{start.sandbox});
+                }),
+            only(Invariant::kMoves));
+  EXPECT_EQ(found_if_told([](InvariantOptions& told) {
+              for (auto& device : told.limits.fleet.devices) device.memory_moves = false;
+            }),
+            only(Invariant::kMoves));
+}
+
+TEST(Invariants, SeeMoreMemoryOnTheHostThanItIsToHold) {
+  EXPECT_EQ(found_if_told([](InvariantOptions& told) {
+              told.limits.fleet.host_memory =
+                  std::min(told.limits.fleet.host_memory, Bytes::mib(900));
+            }),
+            only(Invariant::kHostMemory));
+}
+
+TEST(Invariants, SeeAMoveThatGoesOnForTooLong) {
+  const auto seen = found_if_told(
+      [](InvariantOptions& told) { told.limits.move_timeout = told.limits.move_timeout / 4; });
+  EXPECT_TRUE(seen.contains(Invariant::kTimers));
+  EXPECT_TRUE(is_among(seen, {Invariant::kTimers, Invariant::kEndlessWait}));
+}
+
 TEST(Invariants, SeeAnOutcomeThatIsMissingOrGivenTwice) {
   using dispatch::CompleteInvocation;
-  EXPECT_EQ(
+  const auto seen =
       found_if<CompleteInvocation>([](Actions& shown, size_t place, CompleteInvocation) {
         shown.erase(shown.begin() + static_cast<ptrdiff_t>(place));
-      }),
-      // Under the invocation that has no outcome its sandbox may be stopped or given more.
-      (std::set{Invariant::kStartInvocation, Invariant::kStopSandbox, Invariant::kOneOutcome}));
+      });
+  EXPECT_TRUE(seen.contains(Invariant::kOneOutcome));
+  // Under the invocation that has no outcome its sandbox may be stopped, moved or given more.
+  EXPECT_TRUE(is_among(seen, {Invariant::kStartInvocation, Invariant::kMoves,
+                              Invariant::kStopSandbox, Invariant::kOneOutcome}));
   EXPECT_EQ(found_if<CompleteInvocation>(
                 [](Actions& shown, size_t, CompleteInvocation done) { shown.push_back(done); }),
             only(Invariant::kOneOutcome));

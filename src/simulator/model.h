@@ -26,9 +26,14 @@ struct DeviceModel {
   // more made it grow at the end. Empty: by slowdown.
   std::vector<double> contention;
   bool starts_contend = false;  // whether sandboxes that start count among the n
-  // Memory comes in over this link before an invocation whose memory was moved off. A guess for
-  // PCIe 3 with pinned memory.
-  double link_bytes_per_second = 10e9;
+  // Memory that moves shares the device's link with all that moves the same way, in equal parts;
+  // the two ways do not slow each other down. A guess for PCIe 3 with pinned memory.
+  double link_bytes_per_second = 10e9;      // onto the device
+  double link_out_bytes_per_second = 10e9;  // off it
+  Bytes stays;  // of a sandbox's memory, what a move out leaves behind: its context
+  // The share of an execution before it first needs the device: of a run whose memory is on its
+  // way so much goes on meanwhile.
+  double host_share = 0;
   // Whether the policy's move-off after a run holds the token until it is done.
   bool move_off_holds_token = false;
   Duration stop_time = milliseconds(10);        // from StopSandbox until the sandbox is gone

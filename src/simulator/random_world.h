@@ -36,7 +36,7 @@ inline RandomWorld make_random_world(uint64_t seed, bool with_faults) {
   }
   dispatch.fleet.most_sandboxes = static_cast<unsigned>(between(4, 16));
   dispatch.fleet.memory_rule = random.below(2) == 0 ? scheduling::MemoryRule::kEverySandbox
-                                                    : scheduling::MemoryRule::kRunningOnly;
+                                                    : scheduling::MemoryRule::kMoveIdle;
   dispatch.fleet.eviction = random.below(2) == 0 ? scheduling::EvictionRule::kCostAware
                                                  : scheduling::EvictionRule::kLeastRecentlyUsed;
   if (random.below(4) == 0) {

@@ -37,6 +37,19 @@ class ScanMqfq final : public scheduling::Policy {
   void finished(const View& view, FunctionId, Instant) override { update_global(view); }
 
   scheduling::Decision decide(const View& view, Instant) override {
+    auto [candidates, throttled] = ready_flows(view);
+    const bool had_candidates = !candidates.empty();
+    if (const auto found = first_that_fits(view, candidates, false)) return *found;
+    if (const auto found = first_that_fits(view, throttled, had_candidates, true)) return *found;
+    return scheduling::Decision::nothing(scheduling::WaitReason::kNone);
+  }
+  void foresee(const View& view, size_t most, std::vector<FunctionId>& out) override {
+    for (const uint32_t f : ready_flows(view).first) {
+      if (out.size() < most) out.push_back(FunctionId{f});
+    }
+  }
+  // The flows that may start one more, each in its order: those within T, and those beyond.
+  std::pair<std::vector<uint32_t>, std::vector<uint32_t>> ready_flows(const View& view) const {
     std::vector<uint32_t> candidates;
     std::vector<uint32_t> throttled;
     for (uint32_t f = 0; f < view.flows.size() && f < times_.size(); ++f) {
@@ -51,17 +64,20 @@ class ScanMqfq final : public scheduling::Policy {
     std::sort(throttled.begin(), throttled.end(), [&](uint32_t a, uint32_t b) {
       return std::tuple(times_[a], a) < std::tuple(times_[b], b);
     });
-    const bool had_candidates = !candidates.empty();
-    if (const auto found = first_that_fits(view, candidates, false)) return *found;
-    if (const auto found = first_that_fits(view, throttled, had_candidates, true)) return *found;
-    return scheduling::Decision::nothing(scheduling::WaitReason::kNone);
+    return {candidates, throttled};
   }
 
   scheduling::WaitReason why_waiting(const View&, FunctionId) const override {
     return scheduling::WaitReason::kNone;
   }
-  scheduling::FlowStanding standing(const View&, FunctionId function, Instant) const override {
-    return {scheduling::FlowState::kActive, times_[function.value]};
+  scheduling::FlowStanding standing(const View& view, FunctionId function,
+                                    Instant now) const override {
+    using scheduling::FlowState;
+    const scheduling::Flow& flow = view.flow(function);
+    const Duration time = times_[function.value];
+    if (!flow.is_active(now)) return {FlowState::kInactive, time};
+    const bool throttled = flow.has_work() && time - global_ > options_.over_run;
+    return {throttled ? FlowState::kThrottled : FlowState::kActive, time};
   }
   Duration grace(const View& view, FunctionId function) const override {
     return twin_.grace(view, function);

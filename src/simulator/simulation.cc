@@ -25,6 +25,8 @@ Simulation::Simulation(SimulationOptions options, std::unique_ptr<scheduling::Po
   devices_.assign(gpus.size(),
                   ModelledDevice(options_.device.slowdown, options_.device.contention));
   devices_.emplace_back(0.0);
+  // With n at work each takes n times as long.
+  links_.assign(2 * gpus.size(), ModelledDevice(1.0));
   starting_.assign(devices_.size(), 0);
   busy_at_reading_.assign(gpus.size(), Duration(0));
   reads_utilisation_ = std::any_of(gpus.begin(), gpus.end(), [](const auto& device) {
@@ -62,7 +64,7 @@ void Simulation::run(const ArrivalSource& arrivals) {
     now_ = std::max(now_, next);
     switch (what) {
       case kFinish:
-        finish_on(finishes_.top());
+        finish_next();
         break;
       case kDue:
         take_due();
@@ -133,7 +135,8 @@ void Simulation::give(const Event& event) {
 void Simulation::perform(const dispatch::StartSandbox& action) {
   const FunctionModel& model = model_of(action.function);
   const uint32_t device = device_of(action.device);
-  sandboxes_.add(action.sandbox.value, Run{.device = device, .starting = true});
+  sandboxes_.add(action.sandbox.value,
+                 Run{.device = device, .memory = model.profile.device_memory, .starting = true});
   change_starting(device, 1);
   if (chance(options_.faults.start_hangs)) return;
   if (chance(options_.faults.start_fails)) {
@@ -158,11 +161,6 @@ void Simulation::perform(const dispatch::StartInvocation& action) {
   run.invocation = action.invocation;
   run.fails = chance(options_.faults.handler_errors);
   run.crashes = chance(options_.faults.crashes);
-  const Duration move = from_seconds(static_cast<double>(model.profile.device_memory.count) /
-                                     options_.device.link_bytes_per_second);
-  Duration moving{};
-  if (action.start == StartClass::kGpuCold) moving = move;
-  run.execution_from = now_ + moving;
   Duration work = model.execution;
   if (model.spread > 0) {
     work = from_seconds(to_seconds(work) * (1 + model.spread * (2 * random_.uniform() - 1)));
@@ -170,26 +168,80 @@ void Simulation::perform(const dispatch::StartInvocation& action) {
   // One that starts again takes as long again.
   if (const Duration* own = executions_.find(action.invocation.low)) work = *own;
   if (options_.device.move_off_holds_token && dispatcher_.policy().moves_off_after_run()) {
-    work += move;
+    work += from_seconds(static_cast<double>(model.profile.device_memory.count) /
+                         options_.device.link_out_bytes_per_second);
   }
-  work = chance(options_.faults.hangs) ? Duration::max() : work + moving;
-  devices_[run.device].start(action.sandbox.value, work, now_);
+  run.work = chance(options_.faults.hangs) ? Duration::max() : work;
+  run.started = now_;
+  run.awaits_memory = action.start == StartClass::kGpuCold;
+  if (!run.awaits_memory) begin_work(action.sandbox, run);
+}
+
+// What went on while its memory was on its way is done; the rest begins now.
+void Simulation::begin_work(SandboxId sandbox, Run& run) {
+  Duration work = run.work;
+  if (work != Duration::max()) {
+    const Duration ahead = from_seconds(to_seconds(work) * options_.device.host_share);
+    work -= std::min(ahead, now_ - run.started);
+  }
+  run.awaits_memory = false;
+  devices_[run.device].start(sandbox.value, work, now_);
   note_next_finish(run.device);
+}
+
+void Simulation::begin_move(SandboxId sandbox, dispatch::MoveDirection direction, Bytes bytes) {
+  Run& run = running(sandbox);
+  run.move_began = now_;
+  run.moving = bytes;
+  const bool in = direction == dispatch::MoveDirection::kIn;
+  const double rate =
+      in ? options_.device.link_bytes_per_second : options_.device.link_out_bytes_per_second;
+  const uint32_t link = link_of(run.device, direction);
+  links_[link].start(sandbox.value, from_seconds(static_cast<double>(bytes.count) / rate), now_);
+  note_next_move(link);
+}
+
+void Simulation::end_move_on(uint32_t link) {
+  const SandboxId id{links_[link].finish(now_)};
+  note_next_move(link);
+  Run& run = running(id);
+  const bool in = link % 2 == 0;
+  run.outside = in ? Bytes(0) : run.outside + run.moving;
+  if (in && run.awaits_memory) begin_work(id, run);
+  give(dispatch::MemoryMoved{
+      .sandbox = id,
+      .direction = in ? dispatch::MoveDirection::kIn : dispatch::MoveDirection::kOut,
+      .moved = run.moving,
+      .left = in ? Bytes(0) : run.memory - run.outside,
+      .duration = now_ - run.move_began});
+}
+
+void Simulation::finish_next() {
+  const auto which = finishes_.top();
+  const auto devices = static_cast<uint32_t>(devices_.size());
+  which < devices ? finish_on(which) : end_move_on(which - devices);
 }
 
 void Simulation::perform(const dispatch::StopSandbox& action) {
   const uint32_t device = running(action.sandbox).device;
   devices_[device].stop(action.sandbox.value, now_);
   note_next_finish(device);
+  for (uint32_t link = 2 * device; link < links_.size() && link < 2 * device + 2; ++link) {
+    links_[link].stop(action.sandbox.value, now_);
+    note_next_move(link);
+  }
   after(options_.device.stop_time, dispatch::SandboxExited{action.sandbox, {}, ""});
 }
 
 void Simulation::perform(const dispatch::MoveMemoryIn& action) {
-  after(Duration(0), dispatch::MemoryMoved{action.sandbox, dispatch::MoveDirection::kIn, false});
+  begin_move(action.sandbox, dispatch::MoveDirection::kIn, running(action.sandbox).outside);
 }
 
 void Simulation::perform(const dispatch::MoveMemoryOut& action) {
-  after(Duration(0), dispatch::MemoryMoved{action.sandbox, dispatch::MoveDirection::kOut, false});
+  const Run& run = running(action.sandbox);
+  const bool deep = action.depth == dispatch::MoveDepth::kContext;
+  const Bytes stays = deep ? Bytes(0) : options_.device.stays;
+  begin_move(action.sandbox, dispatch::MoveDirection::kOut, run.memory - run.outside - stays);
 }
 
 void Simulation::perform(dispatch::CompleteInvocation& action) {
@@ -215,7 +267,7 @@ void Simulation::finish_on(uint32_t device) {
   }
   const FunctionId function{static_cast<uint32_t>(run.invocation.high)};
   give(dispatch::InvocationFinished{.invocation = run.invocation,
-                                    .execution = std::max(Duration(0), now_ - run.execution_from),
+                                    .execution = now_ - run.started,
                                     .succeeded = !run.fails,
                                     .device_memory = model_of(function).profile.device_memory});
 }
@@ -244,6 +296,16 @@ void Simulation::note_next_finish(uint32_t device) {
     finishes_.erase(device);
   } else {
     finishes_.put(device, at);
+  }
+}
+
+void Simulation::note_next_move(uint32_t link) {
+  const auto place = static_cast<uint32_t>(devices_.size()) + link;
+  const Instant at = links_[link].next_finish();
+  if (at == kNever) {
+    finishes_.erase(place);
+  } else {
+    finishes_.put(place, at);
   }
 }
 

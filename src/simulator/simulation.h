@@ -76,7 +76,13 @@ class Simulation {
   struct Run {
     InvocationId invocation;
     uint32_t device = 0;
-    Instant execution_from{};  // after its memory was moved in
+    Instant started{};  // its invocation
+    Duration work{};    // of that, which begins once its memory is there
+    bool awaits_memory = false;
+    Bytes memory;   // on the device, when all of it is there
+    Bytes outside;  // what of that is off the device
+    Bytes moving;   // what is on its way
+    Instant move_began{};
     bool starting = false;
     bool fails = false;
     bool crashes = false;
@@ -90,11 +96,19 @@ class Simulation {
   void perform(const dispatch::WakeAt& action) { wake_ = action.instant; }
   void perform(const dispatch::MoveMemoryIn& action);
   void perform(const dispatch::MoveMemoryOut& action);
+  void begin_work(SandboxId sandbox, Run& run);
+  void begin_move(SandboxId sandbox, dispatch::MoveDirection direction, Bytes bytes);
+  void end_move_on(uint32_t link);
   void finish_on(uint32_t device);
+  void finish_next();
   void take_due();
   void submit(const Arrival& arrival);
-  // After every change to what runs on the device.
+  // After every change to what runs on the device, or moves on the link.
   void note_next_finish(uint32_t device);
+  void note_next_move(uint32_t link);
+  uint32_t link_of(uint32_t device, dispatch::MoveDirection direction) const {
+    return 2 * device + (direction == dispatch::MoveDirection::kOut ? 1 : 0);
+  }
   Run& running(SandboxId sandbox);
   void after(Duration delay, dispatch::Event event);
   void change_starting(uint32_t device, int by);
@@ -111,13 +125,16 @@ class Simulation {
   std::vector<std::vector<dispatch::Action>> spare_;  // action lists to use again
   std::vector<FunctionModel> models_;                 // by FunctionId
   std::vector<ModelledDevice> devices_;               // the host is the last one
+  // Of each GPU the link to it, and then the one from it. All that moves gets an equal share.
+  std::vector<ModelledDevice> links_;
   std::vector<unsigned> starting_;
   std::vector<Duration> busy_at_reading_;
-  scheduling::IndexedHeap<Instant> finishes_;  // of the devices that will finish something
-  NumberMap<Run> sandboxes_;                   // by SandboxId
-  NumberMap<Duration> executions_;             // the same, of those that have their own
-  NumberMap<Instant> submitted_;               // by the low half of the InvocationId
-  scheduling::IndexedHeap<Due> due_;           // slots of due_events_
+  // Of the devices that will finish something, and after these of the links.
+  scheduling::IndexedHeap<Instant> finishes_;
+  NumberMap<Run> sandboxes_;          // by SandboxId
+  NumberMap<Duration> executions_;    // the same, of those that have their own
+  NumberMap<Instant> submitted_;      // by the low half of the InvocationId
+  scheduling::IndexedHeap<Due> due_;  // slots of due_events_
   std::vector<dispatch::Event> due_events_;
   std::vector<uint32_t> free_due_;
   bool reads_utilisation_ = false;

@@ -42,13 +42,14 @@ TEST(Simulation, AColdInvocationTakesItsStartAndItsRunAndAWarmOneItsRun) {
 
 TEST(Simulation, MemoryThatWasMovedOffTakesTheLinkToComeBack) {
   SimulationOptions options = one_function();
-  options.dispatch.fleet.memory_rule = scheduling::MemoryRule::kRunningOnly;
+  options.dispatch.fleet.memory_rule = scheduling::MemoryRule::kMoveIdle;
   options.device.link_bytes_per_second = static_cast<double>(Bytes::gib(2).count);
   const auto outcomes =
       run(options, {{Instant(), FunctionId{1}}, {Instant(seconds(10)), FunctionId{1}}}, "fcfs");
   ASSERT_EQ(outcomes.size(), 2u);
   EXPECT_EQ(outcomes[1].outcome.start, StartClass::kGpuCold);
-  EXPECT_EQ(outcomes[1].outcome.phases.run, milliseconds(1500));
+  EXPECT_EQ(outcomes[1].outcome.phases.memory, milliseconds(500));
+  EXPECT_EQ(outcomes[1].outcome.phases.run, seconds(1));
 }
 
 TEST(Simulation, ARunThatHangsIsEndedByTheTimeoutAndTheNextOneSucceeds) {

@@ -37,6 +37,7 @@ workload::Sample sample_of(const SimulatedInvocation& invocation, Duration reque
   sample.latency_s = to_seconds(invocation.completed - invocation.submitted + request_overhead);
   sample.queue_s = to_seconds(outcome.phases.queue);
   sample.cold_s = to_seconds(outcome.phases.sandbox + outcome.phases.init);
+  sample.memory_s = to_seconds(outcome.phases.memory);
   sample.run_s = to_seconds(outcome.phases.run);
   sample.start = outcome.start;
   sample.succeeded = outcome.outcome == Outcome::kSucceeded;

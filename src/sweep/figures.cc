@@ -44,6 +44,8 @@ const std::vector<Metric>& metrics() {
       {"cold_ratio", "share of cold starts", of_some<&Summary::cold_ratio>},
       {"queue_mean_s", "mean time in the queue, s", of_some<&Summary::queue_mean_s>},
       {"cold_mean_s", "mean time of cold starts, s", of_some<&Summary::cold_mean_s>},
+      {"memory_mean_s", "mean time of runs before their memory was there, s",
+       of_some<&Summary::memory_mean_s>},
       {"run_mean_s", "mean run time, s", of_some<&Summary::run_mean_s>},
       {"normalised_latency", "latency over warm time",
        [](const Summary& summary, Utilisation) {

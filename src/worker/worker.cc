@@ -171,6 +171,7 @@ void Worker::log_completion(const Live& live, const InvocationResult& result) {
                                       {"error_type", result.error_type},
                                       {"start", std::string(name_of(result.start))},
                                       {"queue_ms", to_milliseconds(result.phases.queue)},
+                                      {"memory_ms", to_milliseconds(result.phases.memory)},
                                       {"run_ms", to_milliseconds(result.phases.run)}});
 }
 

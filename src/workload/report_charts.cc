@@ -152,10 +152,12 @@ std::string breakdown_chart(const std::vector<ShownRun>& runs) {
   for (size_t r = 0; r < runs.size(); ++r) {
     const Summary& summary = runs[r].summary;
     const double top = kTop + kStep * static_cast<double>(r) + 6;
-    const double known = summary.queue_mean_s + summary.cold_mean_s + summary.run_mean_s;
+    const double known =
+        summary.queue_mean_s + summary.cold_mean_s + summary.memory_mean_s + summary.run_mean_s;
     const std::pair<const char*, double> parts[] = {
         {"queue", summary.queue_mean_s},
         {"cold", summary.cold_mean_s},
+        {"memory", summary.memory_mean_s},
         {"run", summary.run_mean_s},
         {"rest", std::max(0.0, summary.mean_s - known)}};
     drawing.text(kNames - 8, top + 15, runs[r].label.substr(0, 22), "end", "tick");

@@ -134,6 +134,10 @@ std::string read_record(const Json& json, const RunHeader& header, RunRecord& re
     record.sample.queue_s = fields.required_seconds("queue_s");
     record.sample.cold_s = fields.required_seconds("cold_s");
     record.sample.run_s = fields.required_seconds("run_s");
+    // Only of runs that were without their memory for a while.
+    if (json.contains("memory_s")) {
+      record.sample.memory_s = fields.required_seconds("memory_s");
+    }
   }
   return fields.what_is_wrong();
 }
@@ -208,6 +212,7 @@ std::string line_of(const RunRecord& record) {
     json["queue_s"] = record.sample.queue_s;
     json["cold_s"] = record.sample.cold_s;
     json["run_s"] = record.sample.run_s;
+    if (record.sample.memory_s > 0) json["memory_s"] = record.sample.memory_s;
   }
   if (record.device > 0) json["device"] = record.device;
   if (!record.error.empty()) json["error"] = record.error;

@@ -28,6 +28,7 @@ void RunStatistics::add(const Sample& sample) {
   for (Mean* queue : {&queue_, &function.queue}) queue->add(sample.queue_s);
   for (Mean* cold : {&cold_, &function.cold}) cold->add(sample.cold_s);
   for (Mean* run : {&run_, &function.run}) run->add(sample.run_s);
+  memory_.add(sample.memory_s);
   const int bucket = Quantiles::bucket_of(sample.latency_s);
   quantiles_.add(sample.latency_s, bucket);
   function.quantiles.add(sample.latency_s, bucket);
@@ -54,7 +55,8 @@ Summary RunStatistics::summary(double elapsed_s, unsigned devices) const {
                   .gpu_cold_ratio = ratio(gpu_cold_starts_, latency_.count()),
                   .queue_mean_s = queue_.mean(),
                   .cold_mean_s = cold_.mean(),
-                  .run_mean_s = run_.mean()};
+                  .run_mean_s = run_.mean(),
+                  .memory_mean_s = memory_.mean()};
   Moments means;
   for (size_t i = 0; i < functions_.size(); ++i) {
     const PerFunction& function = functions_[i];

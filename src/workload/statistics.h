@@ -18,8 +18,9 @@ struct Sample {
   uint32_t function = 0;
   double latency_s = 0;  // from the time it was meant to be sent
   double queue_s = 0;
-  double cold_s = 0;  // starting the sandbox and the runtime
-  double run_s = 0;
+  double cold_s = 0;    // starting the sandbox and the runtime
+  double run_s = 0;     // with its memory in place
+  double memory_s = 0;  // of the run, before its memory was in place
   StartClass start = StartClass::kWarm;
   bool succeeded = true;
 };
@@ -54,6 +55,7 @@ struct Summary {
   double queue_mean_s = 0;
   double cold_mean_s = 0;
   double run_mean_s = 0;
+  double memory_mean_s = 0;
   // The mean over all invocations of latency / warm time of the function; nothing unless every
   // function's warm time is known.
   std::optional<double> normalised_latency;
@@ -95,6 +97,7 @@ class RunStatistics {
   Mean queue_;
   Mean cold_;
   Mean run_;
+  Mean memory_;
   Mean normalised_;
   double busy_s_ = 0;
   uint64_t failed_ = 0;

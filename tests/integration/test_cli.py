@@ -86,7 +86,7 @@ class VerbsTest(CommandTest):
         self.assertEqual((answer["outcome"], answer["start"], answer["payload"]), ("succeeded", "cold", [1]))
         self.assertIn("said", answer["log_tail"])
         phases = answer["phases_us"]
-        self.assertEqual(phases["total"], sum(phases[key] for key in ("queue", "sandbox", "init", "run")))
+        self.assertEqual(phases["total"], sum(phases[key] for key in ("queue", "sandbox", "init", "memory", "run")))
         self.assertGreater(phases["init"], 0)
 
     def test_payloads_come_from_files_and_stdin_and_answers_go_to_files(self):

@@ -44,6 +44,8 @@ void Given::read_device(Words& words) {
       device.memory = words.bytes();
     } else if (words.take("tokens")) {
       device.tokens = static_cast<unsigned>(words.count());
+    } else if (words.take("memory-stays")) {
+      device.memory_moves = false;
     } else if (words.take("contexts")) {
       device.contexts = static_cast<unsigned>(words.count());
     } else if (words.take("utilisation-under")) {
@@ -67,6 +69,10 @@ void Given::read_function(Words& words) {
   while (!words.done()) {
     if (words.take("memory")) {
       profile.device_memory = words.bytes();
+    } else if (words.take("memory-stays")) {
+      profile.memory_moves = false;
+    } else if (words.take("checkpoints")) {
+      profile.checkpoints = true;
     } else if (words.take("without-gpu")) {
       profile.device_memory = Bytes(0);
     } else if (words.take("timeout")) {
@@ -98,8 +104,14 @@ bool Given::read_option(Words& words) {
     if (rule != "lru" && rule != "cost-aware") throw Failure("eviction is lru or cost-aware");
     options_.fleet.eviction = rule == "lru" ? scheduling::EvictionRule::kLeastRecentlyUsed
                                             : scheduling::EvictionRule::kCostAware;
-  } else if (words.take("idle-sandboxes-leave-memory")) {
-    options_.fleet.memory_rule = scheduling::MemoryRule::kRunningOnly;
+  } else if (words.take("memory-moves")) {
+    options_.fleet.memory_rule = scheduling::MemoryRule::kMoveIdle;
+  } else if (words.take("no-prefetch")) {
+    options_.fleet.prefetch = false;
+  } else if (words.take("host-memory")) {
+    options_.fleet.host_memory = words.bytes();
+  } else if (words.take("move-timeout")) {
+    options_.move_timeout = words.duration();
   } else if (words.take("starts-outside-tokens")) {
     options_.fleet.starts_outside_tokens = static_cast<unsigned>(words.count());
   } else if (words.take("host-concurrency")) {

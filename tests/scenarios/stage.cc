@@ -167,6 +167,13 @@ bool Stage::expect_state(Words& words) {
         dispatcher_->fleet().device_index(DeviceId{static_cast<uint32_t>(words.count())});
     if (!device) throw Failure("there is no such device");
     same(std::to_string(dispatcher_->fleet().devices()[*device].tokens_held), words.take_any());
+  } else if (words.take("on-device")) {
+    const auto device =
+        dispatcher_->fleet().device_index(DeviceId{static_cast<uint32_t>(words.count())});
+    if (!device) throw Failure("there is no such device");
+    same(to_string(dispatcher_->fleet().devices()[*device].resident), to_string(words.bytes()));
+  } else if (words.take("on-host")) {
+    same(to_string(dispatcher_->fleet().memory_on_host()), to_string(words.bytes()));
   } else if (words.take("waits")) {
     const auto explanation = dispatcher_->explain(invocation(words.take_any()), now_);
     if (!explanation) throw Failure("it has its outcome already");
@@ -201,7 +208,9 @@ std::string Stage::describe(const Action& action) const {
     if (!a->error_type.empty()) text += " " + a->error_type;
     if (a->outcome == Outcome::kSucceeded) {
       text += " queue " + in_words(a->phases.queue) + " sandbox " + in_words(a->phases.sandbox) +
-              " init " + in_words(a->phases.init) + " run " + in_words(a->phases.run);
+              " init " + in_words(a->phases.init) +
+              (a->phases.memory > Duration(0) ? " memory " + in_words(a->phases.memory) : "") +
+              " run " + in_words(a->phases.run);
     }
     if (a->wait_reason != scheduling::WaitReason::kNone) {
       text += " waited " + std::string(name_of(a->wait_reason));

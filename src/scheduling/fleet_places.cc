@@ -1,0 +1,195 @@
+// The part of Fleet that finds places: a warm sandbox, a device for a new one, and who has to go
+// for it.
+#include <algorithm>
+
+#include "scheduling/fleet.h"
+
+namespace lambent::scheduling {
+
+PlaceOrReason Fleet::find_place(FunctionId function, const Flow& flow,
+                                bool idle_devices_only) const {
+  bool waits_for_warm = false;
+  std::optional<Place> outside;
+  WaitReason reason = WaitReason::kNoToken;
+  for (SandboxSlot slot = newest_idle_of(function); slot != kNoSandbox;
+       slot = sandboxes_[slot].older) {
+    const Sandbox& sandbox = sandboxes_[slot];
+    const Device& device = devices_[sandbox.device];
+    if (!device.healthy) continue;
+    waits_for_warm = true;
+    if (idle_devices_only && !device.is_idle()) continue;
+    if (!device.has_token()) continue;
+    if (!moves_idle()) return {Place{sandbox.device, slot}};
+    if (!memory_fits(device, sandbox.memory)) {
+      reason = WaitReason::kNoMemory;
+      continue;
+    }
+    if (!sandbox.counts.wants_context && !context_fits(device)) {
+      reason = WaitReason::kNoSandbox;
+      continue;
+    }
+    // One whose memory is there, if there is any.
+    if (sandbox.residency == Residency::kIn) return {Place{sandbox.device, slot}};
+    if (!outside) outside = Place{sandbox.device, slot};
+  }
+  if (outside) return {outside};
+  if (waits_for_warm) {
+    // Its warm sandboxes are on busy devices: only an idle one is worth a cold start.
+    PlaceOrReason elsewhere = find_cold_place(flow.device_memory, true);
+    if (!elsewhere.place) elsewhere.reason = reason;
+    return elsewhere;
+  }
+  return find_cold_place(flow.device_memory, idle_devices_only);
+}
+
+PlaceOrReason Fleet::find_cold_place(Bytes memory, bool idle_devices_only) const {
+  if (sandboxes_total_ - idle_total_ >= options_.most_sandboxes) {
+    return {std::nullopt, WaitReason::kNoSandbox};
+  }
+  if (idle_devices_only && idle_devices_ == 0) return {std::nullopt, WaitReason::kNoDevice};
+  FailedSearch& failed = failed_searches_[idle_devices_only ? 1 : 0];
+  if (failed.valid && memory >= failed.memory) return {std::nullopt, failed.reason};
+  renew_cold_order();
+  if (!cold_order_.empty()) {
+    const Device& first = devices_[cold_order_.top()];
+    if (takes(first, memory) && (!idle_devices_only || first.is_idle())) {
+      return {Place{cold_order_.top(), kNoSandbox}};
+    }
+  }
+  const PlaceOrReason found = scan_for_cold_place(memory, idle_devices_only);
+  if (!found.place) failed = {true, memory, found.reason};
+  return found;
+}
+
+void Fleet::note_changed(uint32_t device) {
+  forget_failed_searches();
+  if (has_changed_[device]) return;
+  has_changed_[device] = 1;
+  changed_.push_back(device);
+}
+
+void Fleet::renew_cold_order() const {
+  for (const uint32_t i : changed_) {
+    has_changed_[i] = 0;
+    const Device& device = devices_[i];
+    if (device.healthy && has_cold_room(device)) {
+      cold_order_.put(i, {load_of(device), ~(device.options.memory - device.committed).count});
+    } else {
+      cold_order_.erase(i);
+    }
+  }
+  changed_.clear();
+}
+
+// Whether a device with room for a cold start has sandboxes and memory left for this one.
+bool Fleet::takes(const Device& device, Bytes memory) const {
+  return context_fits(device) && memory_fits(device, memory);
+}
+
+// Idle sandboxes can be evicted, so their contexts count as free.
+bool Fleet::context_fits(const Device& device) const {
+  return device.sandboxes - device.idle < device.options.contexts;
+}
+
+PlaceOrReason Fleet::scan_for_cold_place(Bytes memory, bool idle_devices_only) const {
+  // The least loaded device; of equals the one with most memory that is not at work.
+  const Device* best = nullptr;
+  WaitReason reason = WaitReason::kNoDevice;
+  for (const Device& device : devices_) {
+    if (!device.healthy || (idle_devices_only && !device.is_idle())) continue;
+    if (!has_cold_room(device)) {
+      reason = WaitReason::kNoToken;
+      continue;
+    }
+    if (!context_fits(device)) {
+      reason = WaitReason::kNoSandbox;
+      continue;
+    }
+    if (!memory_fits(device, memory)) {
+      reason = WaitReason::kNoMemory;
+      continue;
+    }
+    const auto spare = [](const Device& d) { return d.options.memory - d.committed; };
+    if (best == nullptr || load_of(device) < load_of(*best) ||
+        (load_of(device) == load_of(*best) && spare(device) > spare(*best))) {
+      best = &device;
+    }
+  }
+  if (best == nullptr) return {std::nullopt, reason};
+  return {Place{static_cast<uint32_t>(best - devices_.data()), kNoSandbox}};
+}
+
+std::vector<SandboxSlot> Fleet::victims_for(const Place& place, Bytes memory, const Flows& flows,
+                                            Instant now) const {
+  std::vector<SandboxSlot> victims;
+  const Device& device = devices_[place.device];
+  Bytes committed = device.committed;
+  unsigned on_device = device.sandboxes;
+  unsigned total = sandboxes_total_;
+  const auto crowded = [&] {
+    // Where memory moves, who makes room for what is seen to from event to event.
+    if (moves_idle()) return false;
+    const bool memory_short = committed + memory > device.options.memory;
+    return memory_short || on_device >= device.options.contexts;
+  };
+  std::vector<EvictionCandidate> candidates;
+  while (crowded() || total >= options_.most_sandboxes) {
+    candidates.clear();
+    // A crowded device can only be helped by its own sandboxes.
+    if (crowded()) {
+      add_candidates_of_device(place.device, flows, victims, candidates);
+    } else {
+      add_candidates_of_functions(flows, victims, candidates);
+    }
+    const SandboxSlot victim = choose_victim(options_.eviction, candidates, now);
+    victims.push_back(victim);
+    --total;
+    if (sandboxes_[victim].device == place.device) {
+      --on_device;
+      committed -= sandboxes_[victim].memory;
+    }
+  }
+  return victims;
+}
+
+void Fleet::add_candidates_of_device(uint32_t device, const Flows& flows,
+                                     const std::vector<SandboxSlot>& except,
+                                     std::vector<EvictionCandidate>& candidates) const {
+  for (const SandboxSlot slot : idle_on_[device]) {
+    if (std::find(except.begin(), except.end(), slot) != except.end()) continue;
+    const Sandbox& sandbox = sandboxes_[slot];
+    candidates.push_back({slot, sandbox.last_used, &flows[sandbox.function.value]});
+  }
+}
+
+// Of a function's sandboxes both rules give up the least recently used one first, and its list has
+// them in this order; of those used last at the same instant, any may come first.
+void Fleet::add_candidates_of_functions(const Flows& flows, const std::vector<SandboxSlot>& except,
+                                        std::vector<EvictionCandidate>& candidates) const {
+  for (uint32_t function = 0; function < oldest_idle_.size(); ++function) {
+    std::optional<Instant> least;
+    for (SandboxSlot slot = oldest_idle_[function]; slot != kNoSandbox;
+         slot = sandboxes_[slot].newer) {
+      if (std::find(except.begin(), except.end(), slot) != except.end()) continue;
+      const Instant last_used = sandboxes_[slot].last_used;
+      if (least && *least != last_used) break;
+      least = last_used;
+      candidates.push_back({slot, last_used, &flows[function]});
+    }
+  }
+}
+
+bool Fleet::has_cold_room(const Device& device) const {
+  if (options_.starts_outside_tokens > 0) {
+    return device.start_slots_held < options_.starts_outside_tokens;
+  }
+  return device.has_token();
+}
+
+bool Fleet::memory_fits(const Device& device, Bytes memory) const {
+  // Idle sandboxes can be evicted, so what they hold counts as free.
+  const Bytes evictable = moves_idle() ? Bytes(0) : device.idle_memory;
+  return device.committed - evictable + memory <= device.options.memory;
+}
+
+}  // namespace lambent::scheduling

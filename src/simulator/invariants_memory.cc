@@ -1,0 +1,110 @@
+// The part of Invariants that follows memory which moves: where that of each sandbox is, by what
+// the world told and dispatch wanted.
+#include <algorithm>
+
+#include "simulator/invariants.h"
+
+namespace lambent::simulator {
+
+void Invariants::see(const dispatch::MoveMemoryIn& action) {
+  const auto wrong = [&](const char* why) {
+    violate(Invariant::kMoves,
+            "sandbox " + std::to_string(action.sandbox.value) + " is moved in " + why);
+  };
+  const auto found = processes_.find(action.sandbox);
+  if (found == processes_.end()) return wrong("and does not exist");
+  Process& process = found->second;
+  if (process.state != State::kIdle && process.state != State::kBusy) {
+    return wrong("and neither rests nor runs");
+  }
+  if (process.where != Process::Where::kOut) return wrong("and is not out");
+  const Device& device = devices_[process.device];
+  if (!device.healthy) wrong("on a device that is not healthy");
+  if (process.device_losses != device.losses) wrong("though its device was lost");
+  if (process.state == State::kIdle) process.move_limit = now_ + options_.limits.move_timeout;
+  move(process, Process::Where::kMovingIn, process.deep);
+}
+
+void Invariants::see(const dispatch::MoveMemoryOut& action) {
+  const auto wrong = [&](const char* why) {
+    violate(Invariant::kMoves,
+            "sandbox " + std::to_string(action.sandbox.value) + " is moved out " + why);
+  };
+  const auto found = processes_.find(action.sandbox);
+  if (found == processes_.end()) return wrong("and does not exist");
+  Process& process = found->second;
+  const bool answered =
+      std::find(answered_.begin(), answered_.end(), action.sandbox) != answered_.end();
+  if (answered) {
+    std::erase(answered_, action.sandbox);
+    change(process, State::kIdle);
+    process.since = now_;
+  }
+  if (process.state != State::kIdle) return wrong("while it is at work");
+  if (!process.movable) wrong("though it cannot be moved");
+  const bool deep = action.depth == dispatch::MoveDepth::kContext;
+  if (deep && (!process.checkpoints || process.deep)) wrong("with a context that cannot be moved");
+  if (process.where != (deep ? Process::Where::kOut : Process::Where::kIn)) {
+    return wrong("from where it is not");
+  }
+  process.move_limit = now_ + options_.limits.move_timeout;
+  move(process, Process::Where::kMovingOut, deep);
+}
+
+void Invariants::see(const dispatch::MemoryMoved& event) {
+  const auto found = processes_.find(event.sandbox);
+  if (found == processes_.end() || found->second.state == State::kStopping) return;
+  Process& process = found->second;
+  using Where = Process::Where;
+  const bool in = event.direction == dispatch::MoveDirection::kIn;
+  if (process.where != (in ? Where::kMovingIn : Where::kMovingOut)) return;
+  // What gives up its context is out already, whatever comes of the move.
+  const bool deep = process.deep;
+  const bool is_in = in ? event.done : !event.done && !deep;
+  if (!in && event.done && !deep) process.left = std::min(event.left, process.memory);
+  move(process, is_in ? Where::kIn : Where::kOut, deep && in != event.done);
+  if (is_in || process.state == State::kIdle) process.move_limit = kNever;
+  if (!is_in || process.state != State::kBusy) return;
+  const Function& owner = function(process.function);
+  const Duration timeout = owner.profile.timeout;
+  live_.at(process.invocation).run_limit = timeout.count() > 0 ? now_ + timeout : kNever;
+}
+
+void Invariants::move(Process& process, Process::Where where, bool deep) {
+  count(process, -1);
+  process.where = where;
+  process.deep = deep;
+  hold(process);
+  count(process, 1);
+}
+
+void Invariants::hold_moving(Process& process) const {
+  using Where = Process::Where;
+  const Bytes gone = process.memory - process.left;
+  switch (process.where) {
+    case Where::kIn:
+      process.on_host = Bytes(0);
+      break;
+    case Where::kMovingOut:
+      if (process.deep) process.held = process.left;
+      process.on_host = process.memory;
+      break;
+    case Where::kOut:
+      process.held = process.deep ? Bytes(0) : process.left;
+      process.on_host = process.deep ? process.memory : gone;
+      break;
+    case Where::kMovingIn:
+      process.on_host = process.deep ? process.memory : gone;
+      break;
+  }
+}
+
+void Invariants::check_host_memory() {
+  const Bytes most = options_.limits.fleet.host_memory;
+  if (on_host_ <= most) return;
+  violate(Invariant::kHostMemory, std::to_string(on_host_.count) +
+                                      " bytes were moved off the devices, of " +
+                                      std::to_string(most.count));
+}
+
+}  // namespace lambent::simulator
