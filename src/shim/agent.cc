@@ -38,7 +38,8 @@ uint64_t now_ns() {
 }
 
 MemoryMode mode_of_this_process() {
-  return Residency::current() == nullptr ? MemoryMode::kOff : MemoryMode::kVmm;
+  Residency* residency = Residency::current();
+  return residency == nullptr ? MemoryMode::kOff : residency->mode();
 }
 
 // What the worker asks for; false if it was nothing that has an answer.

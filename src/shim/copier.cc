@@ -1,6 +1,7 @@
 #include "shim/copier.h"
 
 #include "driver_slots.h"
+#include "shim/managed_memory.h"
 
 namespace lambent::shim {
 namespace {
@@ -48,28 +49,37 @@ void Copier::want_next() {
   if (asked_bytes_ > 0) link_.want(direction_, asked_bytes_);
 }
 
-Status Copier::copy(Address address, uint64_t position, uint64_t bytes) {
-  while (bytes > 0 && status_ == kSuccess) {
+template <typename Piece>
+Status Copier::carry(uint64_t bytes, Piece piece) {
+  for (uint64_t offset = 0; offset < bytes && status_ == kSuccess;) {
     if (left_in_quantum_ == 0) status_ = next_quantum();
     if (status_ != kSuccess) break;
-    const uint64_t most = bytes < left_in_quantum_ ? bytes : left_in_quantum_;
-    const HostPiece piece = arena_.piece(position, most);
-    const Handle stream = quanta_[current_].stream;
-    if (piece.bytes == 0) {
-      status_ = kInvalidValue;  // there is no room for it: it was not asked for
-    } else if (direction_ == LinkDirection::kToHost) {
-      const auto copy = REAL(cuMemcpyDtoHAsync_v2, void*, Address, size_t, Handle);
-      status_ = copy(piece.begin, address, piece.bytes, stream);
-    } else {
-      const auto copy = REAL(cuMemcpyHtoDAsync_v2, Address, const void*, size_t, Handle);
-      status_ = copy(address, piece.begin, piece.bytes, stream);
-    }
-    address += piece.bytes;
-    position += piece.bytes;
-    bytes -= piece.bytes;
-    left_in_quantum_ -= piece.bytes;
+    uint64_t taken = bytes - offset < left_in_quantum_ ? bytes - offset : left_in_quantum_;
+    status_ = piece(offset, quanta_[current_].stream, &taken);
+    offset += taken;
+    left_in_quantum_ -= taken;
   }
   return status_;
+}
+
+Status Copier::copy(Address address, uint64_t position, uint64_t bytes) {
+  return carry(bytes, [&](uint64_t offset, Handle stream, uint64_t* taken) {
+    const HostPiece piece = arena_.piece(position + offset, *taken);
+    *taken = piece.bytes;
+    if (piece.bytes == 0) return kInvalidValue;  // there is no room for it: it was not asked for
+    if (direction_ == LinkDirection::kToHost) {
+      return REAL(cuMemcpyDtoHAsync_v2, void*, Address, size_t, Handle)(
+          piece.begin, address + offset, piece.bytes, stream);
+    }
+    return REAL(cuMemcpyHtoDAsync_v2, Address, const void*, size_t, Handle)(
+        address + offset, piece.begin, piece.bytes, stream);
+  });
+}
+
+Status Copier::prefetch(Address address, uint64_t bytes, Device place) {
+  return carry(bytes, [&](uint64_t offset, Handle stream, uint64_t* taken) {
+    return prefetch_managed(address + offset, *taken, place, stream);
+  });
 }
 
 // The turn after this one is asked for as soon as this one is there, so that the link has something

@@ -24,6 +24,8 @@ class Copier {
   // Copies `bytes` at the device's `address` to or from the arena's row at `position`. It has
   // happened once finish() says so.
   Status copy(Address address, uint64_t position, uint64_t bytes);
+  // Carries managed memory to a device, or to the host.
+  Status prefetch(Address address, uint64_t bytes, Device place);
   Status finish();
 
  private:
@@ -35,6 +37,10 @@ class Copier {
     bool is_granted = false;
   };
 
+  // Carries pieces of a range in quanta: `piece` starts one of at most so many bytes at this offset
+  // into the range on the stream, and says how many it took.
+  template <typename Piece>
+  Status carry(uint64_t bytes, Piece piece);
   Status next_quantum();
   Status hand_over(const Quantum& quantum);
   // Waits until the quantum is on the other side, and gives the turn back.

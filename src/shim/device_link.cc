@@ -45,7 +45,16 @@ bool DeviceLink::connect() {
 
 void DeviceLink::begin() {
   connect();
-  is_silent_ = !socket_.is_open();
+  // It may have found its voice again; to want more while a wish is open would break the protocol.
+  MemoryMessage message;
+  int descriptor = -1;
+  while (unanswered_ > 0 && socket_.is_open()) {
+    const uint64_t before = unanswered_;
+    take(0, &message, &descriptor);
+    if (descriptor >= 0) close(descriptor);
+    if (unanswered_ == before) break;
+  }
+  is_silent_ = !socket_.is_open() || unanswered_ > 0;
 }
 
 void DeviceLink::want(LinkDirection direction, uint64_t bytes) {

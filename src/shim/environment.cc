@@ -1,6 +1,7 @@
 #include "shim/environment.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 namespace lambent::shim {
 namespace {
@@ -20,5 +21,9 @@ bool traces() { return value_of("LAMBENT_SHIM_TRACE") != nullptr; }
 const char* memory_mode_name() { return value_of("LAMBENT_SHIM_MEMORY_MODE"); }
 const char* worker_path() { return value_of("LAMBENT_SHIM_MEMORY"); }
 const char* device_link_path() { return value_of("LAMBENT_SHIM_LINK"); }
+bool may_oversubscribe() {
+  const char* value = value_of("LAMBENT_SHIM_OVERSUBSCRIBE");
+  return value != nullptr && strcmp(value, "1") == 0;
+}
 
 }  // namespace lambent::shim

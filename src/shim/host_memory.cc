@@ -51,18 +51,25 @@ bool is_registered(const char* begin) {
 
 }  // namespace
 
+// Somewhat more than is missing where that is to be had, so that a program that grows and grows
+// does not end up with a lease for every little piece.
+void* HostMemory::get(uint64_t missing, DeviceLink& link, uint64_t* got) {
+  const uint64_t exact = rounded_up(missing, kMappingGranularity);
+  const uint64_t ample = rounded_up(arena_.bytes() / 8, kMappingGranularity);
+  *got = exact;
+  if (!link.is_configured()) return map_own(exact);
+  int descriptor = ample > exact ? link.lease(ample, got) : -1;
+  if (descriptor < 0) descriptor = link.lease(exact, got);
+  if (descriptor < 0) return nullptr;
+  void* memory = map_lease(descriptor, *got);
+  close(descriptor);
+  return memory;
+}
+
 bool HostMemory::grow_to(uint64_t bytes, DeviceLink& link) {
   while (arena_.bytes() < bytes) {
-    uint64_t got = rounded_up(bytes - arena_.bytes(), kMappingGranularity);
-    void* memory = nullptr;
-    if (link.is_configured()) {
-      const int descriptor = link.lease(got, &got);
-      if (descriptor < 0) return false;
-      memory = map_lease(descriptor, got);
-      close(descriptor);
-    } else {
-      memory = map_own(got);
-    }
+    uint64_t got = 0;
+    void* memory = get(bytes - arena_.bytes(), link, &got);
     if (memory == nullptr) return false;
     if (!arena_.add_segment(static_cast<char*>(memory), got)) {
       munmap(memory, got);

@@ -24,6 +24,8 @@ class HostMemory {
   const device_memory::HostArena& arena() const { return arena_; }
 
  private:
+  void* get(uint64_t missing, DeviceLink& link, uint64_t* got);
+
   device_memory::HostArena arena_;
 };
 

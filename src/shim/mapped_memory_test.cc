@@ -1,4 +1,5 @@
-// Device memory that the shim maps by hand, over the emulated driver: what the program sees of it.
+// Device memory that the shim maps by hand, or makes managed, over the emulated driver: what the
+// program sees of it.
 #include <gtest/gtest.h>
 
 #include <fstream>
@@ -43,7 +44,15 @@ class MappedMemory : public ::testing::Test {
   std::optional<ledger::LedgerReader> reader_;
 };
 
-TEST_F(MappedMemory, TellsTheSizeThatWasAskedFor) {
+// Mapped by hand or managed, the program sees the same.
+class MovableMemory : public MappedMemory, public ::testing::WithParamInterface<const char*> {
+ protected:
+  MovableMemory() { environment_["LAMBENT_SHIM_MEMORY_MODE"] = GetParam(); }
+};
+INSTANTIATE_TEST_SUITE_P(Shim, MovableMemory, ::testing::Values("vmm", "uvm"),
+                         [](const auto& mode) { return std::string(mode.param); });
+
+TEST_P(MovableMemory, TellsTheSizeThatWasAskedFor) {
   const Finished run = play("attributes");
   EXPECT_EQ(run.values.at("small"), "0:0:1000");
   EXPECT_EQ(run.values.at("small_last"), "0:999:1000");
@@ -54,7 +63,7 @@ TEST_F(MappedMemory, TellsTheSizeThatWasAskedFor) {
   EXPECT_EQ(run.values.at("size"), "3145733");
 }
 
-TEST_F(MappedMemory, LooksLikePlainMemoryOfItsContext) {
+TEST_P(MovableMemory, LooksLikePlainMemoryOfItsContext) {
   const Finished run = play("attributes");
   EXPECT_EQ(run.values.at("type"), "2");
   EXPECT_EQ(run.values.at("managed"), "0");
@@ -68,14 +77,14 @@ TEST_F(MappedMemory, LooksLikePlainMemoryOfItsContext) {
   EXPECT_EQ(run.values.at("many_nothing_answers"), "0:0");
 }
 
-TEST_F(MappedMemory, StaysInItsProcess) {
+TEST_P(MovableMemory, StaysInItsProcess) {
   const Finished run = play("attributes");
   EXPECT_EQ(run.values.at("legacy_ipc"), "0");
   EXPECT_EQ(run.values.at("ipc"), "801");
   EXPECT_NE(log().find("cuIpcGetMemHandle"), std::string::npos);
 }
 
-TEST_F(MappedMemory, NonsenseMeetsTheDriversOwnErrorsAndLosesNothing) {
+TEST_P(MovableMemory, NonsenseMeetsTheDriversOwnErrorsAndLosesNothing) {
   const Finished run = play("nonsense");
   for (const char* invalid :
        {"nothing", "nowhere", "odd_element", "interior", "interior_large", "foreign", "freed_twice",
@@ -91,7 +100,7 @@ TEST_F(MappedMemory, NonsenseMeetsTheDriversOwnErrorsAndLosesNothing) {
   EXPECT_EQ(reader_->read()->used, Bytes(0));
 }
 
-TEST_F(MappedMemory, StreamsFreeInTheirOrderAndMayHaveItBackAtOnce) {
+TEST_P(MovableMemory, StreamsFreeInTheirOrderAndMayHaveItBackAtOnce) {
   const Finished run = play("streams");
   for (const char* name :
        {"pool", "twice", "same_stream_same_place", "other_stream_other_place", "intact"}) {
@@ -101,7 +110,7 @@ TEST_F(MappedMemory, StreamsFreeInTheirOrderAndMayHaveItBackAtOnce) {
   EXPECT_EQ(run.values.at("left"), "0");
 }
 
-TEST_F(MappedMemory, ACaptureIsNotSpoiltByFreesAndAllocations) {
+TEST_P(MovableMemory, ACaptureIsNotSpoiltByFreesAndAllocations) {
   const Finished run = play("captures");
   EXPECT_EQ(run.values.at("in_graph"), "0");
   EXPECT_EQ(run.values.at("freed_meanwhile"), "0");
@@ -111,19 +120,19 @@ TEST_F(MappedMemory, ACaptureIsNotSpoiltByFreesAndAllocations) {
   EXPECT_EQ(run.values.at("freed_twice"), "1");
 }
 
-TEST_F(MappedMemory, GoesWithItsContext) {
+TEST_P(MovableMemory, GoesWithItsContext) {
   const Finished run = play("contexts");
   EXPECT_EQ(run.values.at("held"), "17");
   EXPECT_EQ(run.values.at("left"), "0");
 }
 
-TEST_F(MappedMemory, ThreadsNeverFindEachOthersBytes) {
+TEST_P(MovableMemory, ThreadsNeverFindEachOthersBytes) {
   const Finished run = play("threads");
   EXPECT_EQ(run.values.at("broken"), "0");
   EXPECT_EQ(run.values.at("left"), "0");
 }
 
-TEST_F(MappedMemory, AFullDeviceIsOutOfMemoryUntilSomethingIsFreed) {
+TEST_P(MovableMemory, AFullDeviceIsOutOfMemoryUntilSomethingIsFreed) {
   environment_.erase("LAMBENT_SHIM_LEDGER");
   const Finished run = play("full");
   EXPECT_EQ(run.values.at("failures"), "0") << "what a stream frees makes room for the next";
@@ -131,12 +140,20 @@ TEST_F(MappedMemory, AFullDeviceIsOutOfMemoryUntilSomethingIsFreed) {
   EXPECT_EQ(run.values.at("room_again"), "0");
 }
 
-TEST_F(MappedMemory, AForkedChildLeavesItsParentsMemoryAlone) {
+TEST_P(MovableMemory, AForkedChildLeavesItsParentsMemoryAlone) {
   const Finished run = play("fork");
   EXPECT_EQ(run.values.at("child_frees"), "1");
   EXPECT_EQ(run.values.at("child_allocates"), "1") << "a child has no device";
   EXPECT_EQ(run.values.at("child"), "0");
   EXPECT_EQ(run.values.at("parent_frees"), "0");
+}
+
+TEST_F(MappedMemory, ManagedMoreThanTheDeviceHasIsRefusedUnlessItIsAllowed) {
+  environment_.erase("LAMBENT_SHIM_LEDGER");
+  environment_["LAMBENT_SHIM_MEMORY_MODE"] = "uvm";
+  EXPECT_EQ(play("full").values.at("too_much"), "2");
+  environment_["LAMBENT_SHIM_OVERSUBSCRIBE"] = "1";
+  EXPECT_EQ(play("full").values.at("too_much"), "0");
 }
 
 TEST_F(MappedMemory, OfAnUnknownKindIsPlainMemoryAndALineInTheLog) {

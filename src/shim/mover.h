@@ -41,7 +41,9 @@ class Mover {
   Status come_to_rest(Residency& residency);
   Status copy_out(Residency& residency, Device device);
   Status map_and_copy_in(Residency& residency, Device device);
+  Status prefetch_all(Residency& residency, protocol::LinkDirection direction);
   void let_go(Residency& residency);
+  bool get_host_memory(Residency& residency);
 
   DeviceLink& link_;
   HostMemory host_;

@@ -362,6 +362,46 @@ TEST_F(Moves, LetAProgramEndAndBecomeAnother) {
   }
 }
 
+TEST_F(Moves, PrefetchManagedMemoryWithoutALease) {
+  environment_["LAMBENT_SHIM_MEMORY_MODE"] = "uvm";
+  const auto device = this->device({.gives_leases = false});
+  Tenant tenant(environment_, listener_);
+  EXPECT_EQ(tenant.worker().hello().mode, static_cast<uint32_t>(MemoryMode::kManaged));
+  EXPECT_EQ(tenant.ask("fill", "filled"), "8");
+  EXPECT_EQ(tenant.ask("graph", "graph"), "1");
+  const long long before = free_mib();
+  for (int turn = 0; turn < 3; ++turn) {
+    EXPECT_EQ(tenant.worker().move_out().status, 0u);
+    EXPECT_GE(free_mib(), before + 113);
+    EXPECT_EQ(tenant.worker().move_in().status, 0u);
+    EXPECT_EQ(free_mib(), before);
+    tenant.ask("check", "checked");
+    EXPECT_EQ(tenant.value("broken"), "0");
+    EXPECT_EQ(tenant.ask("launch", "launched"), "1");
+  }
+  EXPECT_GE(device->turns(), 8);
+  EXPECT_EQ(device->turns_out(), 0);
+}
+
+TEST_F(Moves, OfManagedMemoryInWaitUntilTheDeviceHasRoom) {
+  environment_["LAMBENT_SHIM_MEMORY_MODE"] = "uvm";
+  Tenant tenant(environment_, listener_);
+  EXPECT_EQ(tenant.ask("fill", "filled"), "8");
+  EXPECT_EQ(tenant.worker().move_out().status, 0u);
+  std::map<std::string, std::string> plain = environment_;
+  plain.erase("LD_PRELOAD");
+  Running other({MOVING_PROBE}, plain);
+  other.tell("take_all_but 80");
+  ASSERT_TRUE(other.wait_for("took"));
+  EXPECT_EQ(tenant.worker().move_in().status,
+            static_cast<uint32_t>(MemoryMoveStatus::kNoDeviceMemory));
+  other.tell("give_back");
+  ASSERT_TRUE(other.wait_for("gave"));
+  EXPECT_EQ(tenant.worker().move_in().status, 0u);
+  tenant.ask("check", "checked");
+  EXPECT_EQ(tenant.value("broken"), "0");
+}
+
 TEST_F(Moves, WithoutMappedMemoryMoveNothingAndSaySo) {
   environment_["LAMBENT_SHIM_MEMORY_MODE"] = "off";
   Tenant tenant(environment_, listener_);

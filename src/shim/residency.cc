@@ -12,6 +12,7 @@
 #include "shim/environment.h"
 #include "shim/locked.h"
 #include "shim/log.h"
+#include "shim/managed_memory.h"
 
 namespace lambent::shim {
 namespace {
@@ -29,19 +30,22 @@ Residency* instance = nullptr;
 pid_t process_with_plain_memory = 0;
 bool fork_is_watched = false;
 
-bool is_mapping_wanted() {
+protocol::MemoryMode wanted_mode() {
   const char* mode = memory_mode_name();
-  if (mode == nullptr || strcmp(mode, "off") == 0) return false;
-  if (strcmp(mode, "vmm") == 0) return true;
+  if (mode == nullptr || strcmp(mode, "off") == 0) return protocol::MemoryMode::kOff;
+  if (strcmp(mode, "vmm") == 0) return protocol::MemoryMode::kVmm;
+  if (strcmp(mode, "uvm") == 0) return protocol::MemoryMode::kManaged;
   log_line("LAMBENT_SHIM_MEMORY_MODE=%s is unknown: memory stays plain", mode);
-  return false;
+  return protocol::MemoryMode::kOff;
 }
 
 }  // namespace
 
 void residency_starts_afresh_in_child() { __atomic_store_n(&instance, nullptr, __ATOMIC_RELEASE); }
 
-Residency::Residency() : owner_(getpid()) { pthread_mutex_init(&mutex_, nullptr); }
+Residency::Residency(protocol::MemoryMode mode) : mode_(mode), owner_(getpid()) {
+  pthread_mutex_init(&mutex_, nullptr);
+}
 
 Residency* Residency::current() {
   if (InsideHook::is_nested()) return nullptr;
@@ -52,12 +56,13 @@ Residency* Residency::current() {
     residency_starts_afresh_in_child();  // a child of a plain clone(), which runs no fork handlers
   }
   if (__atomic_load_n(&process_with_plain_memory, __ATOMIC_RELAXED) == self) return nullptr;
-  void* memory = is_mapping_wanted() ? malloc(sizeof(Residency)) : nullptr;
+  const protocol::MemoryMode mode = wanted_mode();
+  void* memory = mode == protocol::MemoryMode::kOff ? nullptr : malloc(sizeof(Residency));
   if (memory == nullptr) {
     __atomic_store_n(&process_with_plain_memory, self, __ATOMIC_RELAXED);
     return nullptr;
   }
-  Residency* made = new (memory) Residency;
+  Residency* made = new (memory) Residency(mode);
   Residency* expected = nullptr;
   if (!__atomic_compare_exchange_n(&instance, &expected, made, false, __ATOMIC_ACQ_REL,
                                    __ATOMIC_ACQUIRE)) {
@@ -86,7 +91,7 @@ Status Residency::allocate(Address* address, uint64_t bytes) {
 // The device may be full of what streams are about to free: then that is waited for.
 Status Residency::place(Allocation* allocation, Handle context) {
   const Device device = allocation->owner.device;
-  if (!device_can_map(device)) return kAskDriver;
+  if (!(is_managed() ? device_can_manage(device) : device_can_map(device))) return kAskDriver;
   const uint64_t most = device_bytes(device);
   if (most != 0 && allocation->bytes > most) return kOutOfMemory;
   reclaim_pending(false);
@@ -108,6 +113,7 @@ Status Residency::place(Allocation* allocation, Handle context) {
 }
 
 Status Residency::make_block(const Allocation& allocation, Handle context, Block* made) {
+  if (is_managed()) return make_managed_block(allocation, context, made);
   Block block;
   const bool is_small = Allocations::is_small(allocation.bytes);
   block.owner = allocation.owner;
@@ -127,6 +133,25 @@ Status Residency::make_block(const Allocation& allocation, Handle context, Block
   if (status == kOutOfMemory) return status;
   log_line("mapping %lu bytes failed (%d): they stay plain", allocation.bytes, status);
   return kAskDriver;
+}
+
+// It takes its place on the device at once, as plain memory does: so what the device cannot hold is
+// refused here, and not met as a fault later.
+Status Residency::make_managed_block(const Allocation& allocation, Handle context, Block* made) {
+  Block block;
+  block.owner = allocation.owner;
+  block.context = context;
+  block.bytes = room_for(allocation.bytes);
+  block.used_bytes = block.bytes;
+  const bool oversubscribes = may_oversubscribe();
+  if (!oversubscribes && block.bytes > free_bytes_of_current_device()) return kOutOfMemory;
+  Status status = allocate_managed(block.owner.device, block.bytes, &block.base);
+  if (status == kSuccess && !oversubscribes) {
+    status = populate_managed(block.owner.device, block.base, block.bytes);
+    if (status != kSuccess) free_managed(block.base);
+  }
+  if (status == kSuccess) *made = block;
+  return status;
 }
 
 Status Residency::take_addresses(Device device, uint64_t bytes, uint64_t* base) {
@@ -150,7 +175,7 @@ Status Residency::take_addresses(Device device, uint64_t bytes, uint64_t* base) 
 }
 
 bool Residency::enter(const Block& block, Allocation* allocation) {
-  const bool is_small = Allocations::is_small(allocation->bytes);
+  const bool is_small = Allocations::is_small(allocation->bytes) && !is_managed();
   Locked lock(mutex_);
   if (!allocations_.add_block(block, is_small)) return false;
   allocation->base = block.base;
@@ -206,6 +231,7 @@ void Residency::finish_free(const PendingFree& freed) {
 }
 
 void Residency::dispose_of(const Block& block) {
+  if (is_managed()) return free_managed(block.base);
   if (block.physical != 0) {
     unmap(block.base, block.bytes);
     release_physical(block.physical);
@@ -224,7 +250,7 @@ bool Residency::find(Address address, Allocation* found) {
 
 bool Residency::owns(Address address) {
   Locked lock(mutex_);
-  return space_.is_reserved(address);
+  return space_.is_reserved(address) || allocations_.blocks().containing(address) != nullptr;
 }
 
 uint64_t Residency::used_bytes() {
@@ -255,7 +281,7 @@ void Residency::drop_blocks_of(const Owner& owner) {
       Locked lock(mutex_);
       if (!allocations_.remove_block_of(owner, &gone)) return;
     }
-    dispose_of(gone);
+    if (!is_managed()) dispose_of(gone);  // managed memory goes with its context by itself
   }
 }
 
@@ -272,8 +298,8 @@ void Residency::tidy() {
 }
 
 void Residency::context_is_gone(Handle context) {
-  forget_pending_of(context);
   for (Device device = 0; device < kMostDevices; ++device) drop_blocks_of(Owner{context, device});
+  forget_pending_of(context);
   Locked lock(mutex_);
   for (Block& block : allocations_.blocks()) {
     if (block.context == context) block.context = nullptr;
@@ -284,6 +310,7 @@ void Residency::pools_are_gone(Device device) { drop_blocks_of(Owner{nullptr, de
 
 Status Residency::open_to_peer(Device device, Device peer) {
   let_peer_in(device, peer);
+  if (is_managed()) return kSuccess;  // it follows by itself
   Locked lock(mutex_);
   for (const Block& block : allocations_.blocks()) {
     if (block.owner.device != device) continue;

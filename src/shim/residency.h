@@ -8,6 +8,7 @@
 
 #include "device_memory/address_space.h"
 #include "device_memory/allocations.h"
+#include "protocol/memory_message.h"
 #include "shim/abi.h"
 #include "shim/pending_frees.h"
 
@@ -18,8 +19,11 @@ constexpr Status kAskDriver = -1;
 
 class Residency {
  public:
-  // Null unless LAMBENT_SHIM_MEMORY_MODE says vmm, and inside a call that a driver makes by itself.
+  // Null unless LAMBENT_SHIM_MEMORY_MODE says vmm or uvm, and inside a call that a driver makes by
+  // itself.
   static Residency* current();
+  // kVmm: blocks are mapped by hand. kManaged: each allocation is a block of managed memory.
+  protocol::MemoryMode mode() const { return mode_; }
 
   Residency(const Residency&) = delete;
   Residency& operator=(const Residency&) = delete;
@@ -58,12 +62,15 @@ class Residency {
  private:
   friend class Mover;
   friend void residency_starts_afresh_in_child();
-  Residency();
+  explicit Residency(protocol::MemoryMode mode);
 
+  bool is_managed() const { return mode_ == protocol::MemoryMode::kManaged; }
   Status place(device_memory::Allocation* allocation, Handle context);
   Status make_block(const device_memory::Allocation& allocation, Handle context,
                     device_memory::Block* made);
   Status take_addresses(Device device, uint64_t bytes, uint64_t* base);
+  Status make_managed_block(const device_memory::Allocation& allocation, Handle context,
+                            device_memory::Block* made);
   bool enter(const device_memory::Block& block, device_memory::Allocation* allocation);
   bool reuse_pending(device_memory::Allocation* allocation, const Stream& stream);
 
@@ -88,6 +95,7 @@ class Residency {
   };
   static constexpr int kMostPools = 64;
   Pool pools_[kMostPools] = {};
+  const protocol::MemoryMode mode_;
   pid_t owner_;
 };
 

@@ -68,6 +68,7 @@ Status Residency::allocate_in_stream(Address* address, uint64_t bytes, Handle po
   const Device stream_device = wanted.owner.device;
   if (!device_of_pool(pool, &wanted.owner.device)) return kAskDriver;
   wanted.pool = pool;
+  if (is_managed()) wanted.owner.context = wanted.context;  // it does not outlive that
   // Work in a context of another device reaches the pool only if it was let in.
   const Handle context = wanted.owner.device == stream_device ? wanted.context : nullptr;
   if (!reuse_pending(&wanted, stream)) {

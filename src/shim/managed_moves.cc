@@ -1,0 +1,41 @@
+// The part of Mover that moves managed memory: by prefetches.
+#include "shim/driver_mapping.h"
+#include "shim/environment.h"
+#include "shim/log.h"
+#include "shim/managed_memory.h"
+#include "shim/moved_blocks.h"
+#include "shim/mover.h"
+
+namespace lambent::shim {
+
+using device_memory::Block;
+using protocol::LinkDirection;
+using protocol::MemoryMoveStatus;
+
+// A device that is full would let go of other memory of this process, and say nothing: so look.
+MemoryMoveStatus Mover::prefetch_all(Residency& residency, LinkDirection direction) {
+  auto& blocks = residency.allocations_.blocks();
+  const bool comes_in = direction == LinkDirection::kToDevice;
+  const uint64_t devices = devices_of(blocks);
+  for (Device device = 0; device < kMostDevices; ++device) {
+    if ((devices >> device & 1) == 0) continue;
+    const ContextOf context(blocks, device);
+    if (!context.is_current()) return Status::kFailed;
+    const uint64_t bytes = sum_of_used(blocks, device);
+    if (comes_in && !may_oversubscribe() && bytes > free_bytes_of_current_device()) {
+      return Status::kNoDeviceMemory;
+    }
+    Copier copier(direction, bytes, link_, host_.arena());
+    for (const Block& block : blocks) {
+      if (block.owner.device != device) continue;
+      if (copier.prefetch(block.base, block.used_bytes, comes_in ? device : kHost) != 0) break;
+    }
+    const int status = copier.finish();
+    if (status == kSuccess) continue;
+    log_line("prefetching managed memory failed: %d", status);
+    return Status::kFailed;
+  }
+  return Status::kDone;
+}
+
+}  // namespace lambent::shim

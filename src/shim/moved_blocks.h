@@ -1,0 +1,58 @@
+// What the ways of moving memory share: which devices have blocks, and a context to work with each
+// in. For the agent's thread, with the gate shut.
+#pragma once
+
+#include "device_memory/allocations.h"
+#include "driver_slots.h"
+#include "shim/abi.h"
+
+namespace lambent::shim {
+
+using Blocks = device_memory::AddressTable<device_memory::Block>;
+
+// A context in which memory of the device can be worked with, current while this lives: one of the
+// program's, or else the primary one.
+class ContextOf {
+ public:
+  ContextOf(Blocks& blocks, Device device) : device_(device) {
+    Handle context = nullptr;
+    for (const device_memory::Block& block : blocks) {
+      if (block.owner.device == device && block.context != nullptr) context = block.context;
+    }
+    if (context == nullptr) {
+      const auto retain = REAL(cuDevicePrimaryCtxRetain, Handle*, Device);
+      is_retained_ = retain(&context, device) == kSuccess;
+    }
+    is_pushed_ = REAL(cuCtxPushCurrent_v2, Handle)(context) == kSuccess;
+  }
+  ~ContextOf() {
+    Handle popped = nullptr;
+    if (is_pushed_) REAL(cuCtxPopCurrent_v2, Handle*)(&popped);
+    if (is_retained_) REAL(cuDevicePrimaryCtxRelease_v2, Device)(device_);
+  }
+  ContextOf(const ContextOf&) = delete;
+  ContextOf& operator=(const ContextOf&) = delete;
+  bool is_current() const { return is_pushed_; }
+
+ private:
+  Device device_;
+  bool is_retained_ = false;
+  bool is_pushed_ = false;
+};
+
+// The devices that have blocks, one bit each.
+inline uint64_t devices_of(Blocks& blocks) {
+  uint64_t devices = 0;
+  for (const device_memory::Block& block : blocks) devices |= uint64_t{1} << block.owner.device;
+  return devices;
+}
+
+inline uint64_t sum_of_used(Blocks& blocks, Device device) {
+  uint64_t sum = 0;
+  for (const device_memory::Block& block : blocks) {
+    if (block.owner.device == device) sum += block.used_bytes;
+  }
+  return sum;
+}
+
+}  // namespace lambent::shim
