@@ -25,6 +25,10 @@ using device_memory::Owner;
 // Addresses cost nothing, so they are reserved for more than the device has.
 constexpr uint64_t kRegionsOfDevice = 4;
 
+// What streams have freed waits for others of its size; with more than so many waiting, what has
+// been reached goes back to the driver.
+constexpr size_t kMostIdleFrees = 64;
+
 // Null before the first use and in a forked child.
 Residency* instance = nullptr;
 pid_t process_with_plain_memory = 0;
@@ -94,11 +98,14 @@ Status Residency::place(Allocation* allocation, Handle context) {
   if (!(is_managed() ? device_can_manage(device) : device_can_map(device))) return kAskDriver;
   const uint64_t most = device_bytes(device);
   if (most != 0 && allocation->bytes > most) return kOutOfMemory;
-  reclaim_pending(false);
-  if (Allocations::is_small(allocation->bytes)) {
+  bool too_many_wait = false;
+  {
     Locked lock(mutex_);
-    if (allocations_.place_small(allocation)) return kSuccess;
+    const bool is_small = Allocations::is_small(allocation->bytes);
+    if (is_small && allocations_.place_small(allocation)) return kSuccess;
+    too_many_wait = pending_.size() > kMostIdleFrees;
   }
+  if (too_many_wait) reclaim_pending(false);
   Block block;
   Status status = make_block(*allocation, context, &block);
   if (status == kOutOfMemory) {
@@ -216,6 +223,7 @@ Status Residency::deallocate(Address address) {
   }
   finish_free(freed);
   reclaim_deferred(freed.context, false);
+  reclaim_pending(false);
   return kSuccess;
 }
 

@@ -36,6 +36,12 @@ Status record_event(const Stream& stream, Handle* event) {
   return status;
 }
 
+// An error means that its context is broken or gone: nothing runs there.
+bool is_reached(const PendingFree& freed) {
+  constexpr Status kNotReady = 600;
+  return REAL(cuEventQuery, Handle)(freed.event) != kNotReady;
+}
+
 Status wait_for_event(const Stream& stream, Handle event) {
   return stream.per_thread
              ? REAL(cuStreamWaitEvent_ptsz, Handle, Handle, unsigned)(stream.handle, event, 0)
@@ -79,19 +85,22 @@ Status Residency::allocate_in_stream(Address* address, uint64_t bytes, Handle po
   return kSuccess;
 }
 
-// What the same stream has freed it may have again at once. The wait says nothing new to a stream
-// that is the same, and all that is needed to one that got the handle of a destroyed one.
+// What the same stream has freed it may have again at once, others what has been reached; nothing
+// is given back to the driver for that, which may wait for all streams when it takes memory away.
+// The wait says nothing new to a stream that is the same, and all that is needed to one that got
+// the handle of a destroyed one.
 bool Residency::reuse_pending(Allocation* allocation, const Stream& stream) {
+  const bool may_ask = !is_anything_captured();
   PendingFree chosen;
   {
     Locked lock(mutex_);
     const uint64_t room = room_for(allocation->bytes);
     for (size_t i = 0; i < pending_.size() && chosen.base == 0; ++i) {
       const PendingFree& freed = pending_[i];
-      if (freed.event == nullptr || freed.room != room || !(freed.stream == stream)) continue;
+      if (freed.event == nullptr || freed.room != room) continue;
       const Allocation* leaving = allocations_.leaving_at(freed.base);
       if (leaving == nullptr || !(leaving->owner == allocation->owner)) continue;
-      chosen = pending_.take(i);
+      if (freed.stream == stream || (may_ask && is_reached(freed))) chosen = pending_.take(i);
     }
   }
   if (chosen.base == 0) return false;
@@ -136,7 +145,7 @@ Status Residency::deallocate_in_stream(Address address, const Stream& stream) {
   return kSuccess;
 }
 
-// From the oldest on. An error means that its context is broken or gone: nothing runs there.
+// From the oldest on.
 // Questions about events, too, may spoil a capture.
 void Residency::reclaim_pending(bool wait) {
   {
@@ -150,8 +159,7 @@ void Residency::reclaim_pending(bool wait) {
       Locked lock(mutex_);
       while (i < pending_.size() && pending_[i].event == nullptr) ++i;
       if (i >= pending_.size()) return;
-      constexpr Status kNotReady = 600;
-      if (!wait && REAL(cuEventQuery, Handle)(pending_[i].event) == kNotReady) {
+      if (!wait && !is_reached(pending_[i])) {
         ++i;
         continue;
       }
