@@ -69,6 +69,22 @@ const std::map<std::string, Apply>& table() {
                                          s.dispatch.fleet.starts_outside_tokens =
                                              static_cast<unsigned>(n);
                                        })},
+      {"memory_rule", choice("every-sandbox", "move-idle",
+                             [](auto& s, bool first) {
+                               s.dispatch.fleet.memory_rule =
+                                   first ? scheduling::MemoryRule::kEverySandbox
+                                         : scheduling::MemoryRule::kMoveIdle;
+                             })},
+      {"prefetch",
+       choice("true", "false", [](auto& s, bool yes) { s.dispatch.fleet.prefetch = yes; })},
+      {"host_memory_gib", number(0,
+                                 [](auto& s, double n) {
+                                   s.dispatch.fleet.host_memory =
+                                       Bytes(static_cast<uint64_t>(n * (1ull << 30)));
+                                 })},
+      {"move_timeout_s", duration([](auto& s, Duration d) { s.dispatch.move_timeout = d; })},
+      {"fcfs_moves_off",
+       choice("true", "false", [](auto& s, bool yes) { s.policy.fcfs_moves_off_after_run = yes; })},
       {"host_concurrency",
        number(1,
               [](auto& s, double n) { s.dispatch.host_concurrency = static_cast<unsigned>(n); })},

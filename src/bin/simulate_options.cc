@@ -23,7 +23,10 @@ Result<void> apply_profile(const CLI::App& app, SimulateOptions& options) {
   simulator::WorkloadRunOptions& run = options.run;
   if (left_open("--slowdown")) run.device.contention = profile.contention;
   if (left_open("--sandbox-ms")) run.sandbox_time = from_seconds(profile.sandbox_s);
-  run.device.link_bytes_per_second = profile.host_to_device_bytes_per_s;
+  if (left_open("--link")) {
+    run.device.link_bytes_per_second = profile.host_to_device_bytes_per_s;
+    run.device.link_out_bytes_per_second = profile.device_to_host_bytes_per_s;
+  }
   run.device.stop_time = from_seconds(profile.stop_s);
   run.init_floor = from_seconds(profile.init_floor_s);
   run.init_overhead = from_seconds(profile.init_overhead_s);
@@ -70,6 +73,12 @@ void add_simulate_flags(CLI::App& app, SimulateOptions& options) {
       ->check(within(0.0, 100.0));
   app.add_option("--sandbox-ms", options.sandbox_ms, "of a cold start, before the runtime's own")
       ->check(within(0.0, 1e6));
+  app.add_option("--link", options.link_gb_per_s,
+                 "GB/s at which memory moves onto a device, and as fast off it")
+      ->check(within(1e-3, 1e6));
+  app.add_option("--host-share", options.run.device.host_share,
+                 "of an execution, what needs no device yet and overlaps with its memory's move")
+      ->check(within(0.0, 1.0));
   app.add_option("--execution-spread", options.run.spread,
                  "execution times vary uniformly by this share")
       ->check(within(0.0, 1.0));
@@ -107,14 +116,18 @@ Result<void> finish_simulate_flags(const CLI::App& app, SimulateOptions& options
   options.workload.read.spreading = *workload::spreading_from_name(options.spread);
   options.run.seed = options.workload.read.seed;
   options.run.sandbox_time = from_seconds(options.sandbox_ms * 1e-3);
+  options.run.device.link_bytes_per_second = options.link_gb_per_s * 1e9;
+  options.run.device.link_out_bytes_per_second = options.link_gb_per_s * 1e9;
   if (!options.profile.empty()) RETURN_IF_ERROR(apply_profile(app, options));
+  // A context is what no move takes along.
+  options.run.device.stays = options.run.context_memory;
   return {};
 }
 
 Result<SchedulerSettings> settings_of(const SimulateOptions& options) {
   SchedulerSettings settings;
   dispatch::DispatchOptions& dispatch = settings.dispatch;
-  // As the worker has it: a sandbox's memory stays on the device for as long as it lives.
+  // As the worker has it, unless the settings say otherwise.
   settings.policy.fcfs_moves_off_after_run = false;
   for (unsigned i = 0; i < options.gpus; ++i) {
     dispatch.fleet.devices.push_back(

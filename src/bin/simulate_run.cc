@@ -152,6 +152,13 @@ Result<cli::RunFigures> simulate(const SimulateOptions& options, const std::stri
         took_s, static_cast<double>(totals.invocations) * 1e-6 / std::max(took_s, 1e-9),
         peak_rss_mb());
   }
+  if (totals.moves_in + totals.moves_out > 0) {
+    figures.moves = {.in = totals.moves_in,
+                     .out = totals.moves_out,
+                     .bytes = totals.moved,
+                     .prefetches = totals.prefetches,
+                     .prefetch_hits = totals.prefetch_hits};
+  }
   figures.summary = totals.summary;
   figures.utilisation = totals.utilisation;
   return figures;

@@ -48,6 +48,16 @@ std::string table_of(const std::vector<RunFigures>& runs) {
   }
   std::string text = table.str();
   for (const RunFigures& run : runs) {
+    if (!run.moves) continue;
+    const MemoryMoves& moves = *run.moves;
+    text += "moves of " + run.label + ": " + std::to_string(moves.in) + " in, " +
+            std::to_string(moves.out) + " out, " + to_string(moves.bytes) + "; " +
+            percent(run.summary.gpu_cold_ratio) + " gpu_cold, waiting " +
+            fixed(run.summary.memory_mean_s, 3) + " s on average over all; " +
+            std::to_string(moves.prefetches) + " fetched ahead, " +
+            std::to_string(moves.prefetch_hits) + " of them used\n";
+  }
+  for (const RunFigures& run : runs) {
     if (const std::string reason = reason_invalid(run); !reason.empty()) {
       text += "INVALID " + run.label + ": " + reason + "\n";
     }
@@ -82,6 +92,13 @@ std::string json_of(const RunFigures& run) {
                {"overhead_s", maybe(run.header.overhead_s)},
                {"overhead_share", maybe(workload::overhead_share(run.header, s))},
                {"valid", invalid.empty() && s.count > 0}};
+  if (run.moves) {
+    json["moves"] = {{"in", run.moves->in},
+                     {"out", run.moves->out},
+                     {"bytes", run.moves->bytes.count},
+                     {"prefetches", run.moves->prefetches},
+                     {"prefetch_hits", run.moves->prefetch_hits}};
+  }
   if (!invalid.empty()) json["invalid_because"] = invalid;
   json["functions"] = Json::array();
   for (const workload::FunctionSummary& f : s.functions) {

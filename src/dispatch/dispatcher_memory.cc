@@ -206,14 +206,14 @@ void Dispatcher::prefetch_for(Lane& lane, FunctionId function) {
     move_in(lane, next);
     return;
   }
-  const auto fits = [&] {
-    return device.resident + device.promised - device.leaving + sandbox.memory -
-               sandbox.counts.on_device <=
-           device.options.memory;
-  };
-  const scheduling::View view = view_of(lane);
-  while (!fits() &&
-         relieve(lane, unwanted_memory(view, *lane.policy, sandbox.device, function, now_))) {
+  const Bytes missing = sandbox.memory - sandbox.counts.on_device;
+  const Bytes short_by =
+      device.resident + device.promised + missing - device.leaving - device.options.memory;
+  if (short_by == Bytes(0)) return;  // it is being made
+  for (const SandboxSlot slot :
+       unwanted_memory(view_of(lane), *lane.policy, sandbox.device, function, short_by, now_)) {
+    // The budget of the host may end before the last of them.
+    if (lane.fleet.may_move_out(slot, false)) move_out(lane, slot, MoveDepth::kMemory);
   }
 }
 

@@ -1,5 +1,6 @@
 #include "scheduling/memory_victims.h"
 
+#include <algorithm>
 #include <compare>
 #include <vector>
 
@@ -59,20 +60,28 @@ std::optional<MemoryVictim> memory_victim(const View& view, const Policy& policy
   return MemoryVictim{least->slot, least->relief};
 }
 
-std::optional<MemoryVictim> unwanted_memory(const View& view, const Policy& policy, uint32_t device,
-                                            FunctionId spared, Instant now) {
-  std::optional<Rank> least;
+std::vector<SandboxSlot> unwanted_memory(const View& view, const Policy& policy, uint32_t device,
+                                         FunctionId spared, Bytes needed, Instant now) {
+  std::vector<Rank> ranks;
   for (const SandboxSlot slot : view.fleet.idle_on(device)) {
     const Sandbox& sandbox = view.fleet.sandbox(slot);
     if (sandbox.function == spared || !view.fleet.may_move_out(slot, false)) continue;
     const Rank rank{.wanted = wanted(view, policy, sandbox.function, now),
                     .last_used = sandbox.last_used,
                     .slot = slot};
-    if (rank.wanted > Wanted::kThrottled) continue;
-    if (!least || rank < *least) least = rank;
+    if (rank.wanted <= Wanted::kThrottled) ranks.push_back(rank);
   }
-  if (!least) return std::nullopt;
-  return MemoryVictim{least->slot, Relief::kMoveOut};
+  std::sort(ranks.begin(), ranks.end());
+  std::vector<SandboxSlot> unwanted;
+  Bytes room;
+  for (const Rank& rank : ranks) {
+    if (room >= needed) break;
+    const Sandbox& sandbox = view.fleet.sandbox(rank.slot);
+    unwanted.push_back(rank.slot);
+    room += sandbox.memory - sandbox.left;
+  }
+  if (room < needed) unwanted.clear();
+  return unwanted;
 }
 
 std::optional<MemoryVictim> context_victim(const View& view, uint32_t device, Instant now) {

@@ -52,6 +52,64 @@ TEST(Simulation, MemoryThatWasMovedOffTakesTheLinkToComeBack) {
   EXPECT_EQ(outcomes[1].outcome.phases.run, seconds(1));
 }
 
+// What the memory of each invocation took, in the order of outcomes.
+std::vector<Duration> memory_times(const SimulationOptions& options,
+                                   const std::vector<Arrival>& arrivals) {
+  std::vector<Duration> times;
+  for (const SimulatedInvocation& one : run(options, arrivals, "fcfs")) {
+    times.push_back(one.outcome.phases.memory);
+  }
+  return times;
+}
+
+TEST(Simulation, MemoryThatMovesTheSameWaySharesTheLink) {
+  SimulationOptions options = one_function();
+  options.dispatch.fleet.memory_rule = scheduling::MemoryRule::kMoveIdle;
+  options.device.link_bytes_per_second = static_cast<double>(Bytes::gib(1).count);
+  FunctionModel other = options.functions[0];
+  other.profile.id = FunctionId{2};
+  options.functions.push_back(other);
+  const Arrival first{Instant(), FunctionId{1}}, second{Instant(), FunctionId{2}};
+  const auto again = [](double at_s, uint32_t function) {
+    return Arrival{Instant(from_seconds(at_s)), FunctionId{function}};
+  };
+  // FCFS has moved both out by then. Each takes 1 s alone, and 2 s beside the other. Where one
+  // begins half a second later, each has the link to itself for half of its bytes.
+  EXPECT_EQ(memory_times(options, {first, second, again(20, 1), again(40, 2)}),
+            (std::vector{Duration(0), Duration(0), Duration(seconds(1)), Duration(seconds(1))}));
+  EXPECT_EQ(memory_times(options, {first, second, again(20, 1), again(20, 2)}),
+            (std::vector{Duration(0), Duration(0), Duration(seconds(2)), Duration(seconds(2))}));
+  EXPECT_EQ(
+      memory_times(options, {first, second, again(20, 1), again(20.5, 2)}),
+      (std::vector<Duration>{Duration(0), Duration(0), milliseconds(1500), milliseconds(1500)}));
+}
+
+TEST(Simulation, WhatNeedsNoDeviceGoesOnWhileMemoryMoves) {
+  SimulationOptions options = one_function();
+  options.dispatch.fleet.memory_rule = scheduling::MemoryRule::kMoveIdle;
+  options.device.link_bytes_per_second = static_cast<double>(Bytes::gib(2).count);
+  for (const auto& [share, run_takes] :
+       {std::pair(0.0, milliseconds(1000)), std::pair(0.2, milliseconds(800)),
+        std::pair(0.5, milliseconds(500)), std::pair(0.8, milliseconds(500))}) {
+    options.device.host_share = share;
+    const auto outcomes =
+        run(options, {{Instant(), FunctionId{1}}, {Instant(seconds(10)), FunctionId{1}}}, "fcfs");
+    ASSERT_EQ(outcomes.size(), 2u);
+    EXPECT_EQ(outcomes[1].outcome.phases.memory, milliseconds(500));
+    EXPECT_EQ(outcomes[1].outcome.phases.run, run_takes) << share;
+  }
+}
+
+TEST(Simulation, WhatAMoveLeavesBehindIsNotMovedBack) {
+  SimulationOptions options = one_function();
+  options.dispatch.fleet.memory_rule = scheduling::MemoryRule::kMoveIdle;
+  options.device.stays = Bytes::mib(512);
+  options.device.link_bytes_per_second = static_cast<double>(Bytes::gib(1).count);
+  EXPECT_EQ(
+      memory_times(options, {{Instant(), FunctionId{1}}, {Instant(seconds(9)), FunctionId{1}}}),
+      (std::vector<Duration>{Duration(0), milliseconds(500)}));
+}
+
 TEST(Simulation, ARunThatHangsIsEndedByTheTimeoutAndTheNextOneSucceeds) {
   SimulationOptions options = one_function();
   options.functions[0].profile.timeout = seconds(3);

@@ -144,6 +144,12 @@ Result<WorkloadRunTotals> run_workload(workload::Trace& trace,
   // After the last outcome nothing runs any more, so the devices were busy for as long by then.
   totals.elapsed_s = to_seconds(last.time_since_epoch());
   totals.utilisation = mean_utilisation(totals.elapsed_s);
+  const dispatch::Counters& counters = simulation.dispatcher().counters();
+  totals.moves_in = counters.moves_in;
+  totals.moves_out = counters.moves_out;
+  totals.moved = Bytes(counters.moved_bytes);
+  totals.prefetches = counters.prefetches;
+  totals.prefetch_hits = counters.prefetch_hits;
   totals.summary = statistics.summary(totals.elapsed_s, std::max(1u, devices));
   return totals;
 }

@@ -45,6 +45,10 @@ struct WorkloadRunSinks {
 
 struct WorkloadRunTotals {
   uint64_t invocations = 0;
+  // Where memory moves: how often it did, how much of it, and what came of fetching it ahead.
+  uint64_t moves_in = 0, moves_out = 0;
+  Bytes moved;
+  uint64_t prefetches = 0, prefetch_hits = 0;
   workload::Summary summary;
   double elapsed_s = 0;    // simulated, to the last outcome
   double utilisation = 0;  // mean of the devices over that time

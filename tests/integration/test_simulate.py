@@ -33,6 +33,25 @@ class SimulateTest(unittest.TestCase):
             self.assertEqual(run["invocations"] + run["failed"], 200)
             self.assertEqual({f["name"] for f in run["functions"]}, {"a", "b", "c"})
 
+    def test_memory_that_moves_is_counted(self):
+        small = ("simulate", "t.csv", "--memory", "1.2", "--json")
+        stays = json.loads(self.run_cli(*small).stdout)[0]
+        self.assertEqual(stays["gpu_cold_ratio"], 0)
+        self.assertNotIn("moves", stays)
+        moves = (*small, "--set", "memory_rule=move-idle", "--link", "5")
+        moved = json.loads(self.run_cli(*moves).stdout)[0]
+        self.assertGreater(moved["gpu_cold_ratio"], 0)
+        self.assertGreater(moved["memory_mean_s"], 0)
+        self.assertLess(moved["cold_ratio"], stays["cold_ratio"])
+        self.assertGreater(moved["moves"]["bytes"], 0)
+        self.assertGreater(moved["moves"]["out"], 0)
+        slower = json.loads(self.run_cli(*moves[:-1], "0.5").stdout)[0]
+        self.assertGreater(slower["memory_mean_s"], moved["memory_mean_s"])
+        unfetched = json.loads(self.run_cli(*moves, "--set", "prefetch=false").stdout)[0]
+        self.assertEqual(unfetched["moves"]["prefetches"], 0)
+        table = self.run_cli(*[word for word in moves if word != "--json"]).stdout
+        self.assertIn("moves of mqfq-sticky: ", table)
+
     def test_result_files_make_a_report_that_says_simulated(self):
         self.run_cli("simulate", "t.csv", "--policy", "fcfs,batch", "--out", "run.jsonl", "--csv", "run.csv")
         self.assertEqual(len((self.folder / "run.csv").read_text().splitlines()), 1 + 2 * 3)
