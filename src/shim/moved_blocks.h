@@ -14,8 +14,7 @@ using Blocks = device_memory::AddressTable<device_memory::Block>;
 // program's, or else the primary one.
 class ContextOf {
  public:
-  ContextOf(Blocks& blocks, Device device) : device_(device) {
-    Handle context = nullptr;
+  ContextOf(Blocks& blocks, Device device, Handle context = nullptr) : device_(device) {
     for (const device_memory::Block& block : blocks) {
       if (block.owner.device == device && block.context != nullptr) context = block.context;
     }

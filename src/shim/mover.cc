@@ -91,7 +91,11 @@ MemoryMoveStatus Mover::take_out(Residency& residency, uint64_t* bytes) {
     status = prefetch_all(residency, LinkDirection::kToHost);
     if (status != Status::kDone) return status;
   } else {
+    status = carry_own(residency, LinkDirection::kToHost);
+    if (status != Status::kDone) return status;
+    *bytes += residency.own_.moving_bytes();
     let_go(residency);
+    let_go_of_own(residency);
   }
   for (const Block& block : blocks) *bytes += block.bytes;
   return Status::kDone;
@@ -106,6 +110,15 @@ MemoryMoveStatus Mover::come_to_rest(Residency& residency) {
     for (size_t j = 0; j < i && is_first; ++j) is_first = blocks.begin()[j].context != context;
     if (!is_first) continue;
     const int status = wait_for_context(context);
+    if (status == kSuccess) continue;
+    log_line("the work of a context ended with %d: its memory stays", status);
+    return Status::kFailed;
+  }
+  Handle last = nullptr;
+  for (const OwnPhysical& physical : residency.own_.physicals()) {
+    if (physical.context == last) continue;
+    last = physical.context;
+    const int status = wait_for_context(last);
     if (status == kSuccess) continue;
     log_line("the work of a context ended with %d: its memory stays", status);
     return Status::kFailed;
@@ -130,6 +143,13 @@ MemoryMoveStatus Mover::bring_in(Residency& residency, uint64_t* bytes) {
     if (status == Status::kNoDeviceMemory) let_go(residency);
     return status;
   }
+  const Status status = carry_own(residency, LinkDirection::kToDevice);
+  if (status == Status::kNoDeviceMemory) {
+    let_go(residency);
+    let_go_of_own(residency);
+  }
+  if (status != Status::kDone) return status;
+  *bytes += residency.own_.moving_bytes();
   for (const Block& block : blocks) *bytes += block.bytes;
   return Status::kDone;
 }

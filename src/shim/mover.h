@@ -43,6 +43,8 @@ class Mover {
   Status map_and_copy_in(Residency& residency, Device device);
   Status prefetch_all(Residency& residency, protocol::LinkDirection direction);
   void let_go(Residency& residency);
+  Status carry_own(Residency& residency, protocol::LinkDirection direction);
+  void let_go_of_own(Residency& residency);
   bool get_host_memory(Residency& residency);
 
   DeviceLink& link_;

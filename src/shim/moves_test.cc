@@ -362,6 +362,65 @@ TEST_F(Moves, LetAProgramEndAndBecomeAnother) {
   }
 }
 
+TEST_F(Moves, TakeAlongWhatTheProgramMapsByItself) {
+  const auto device = this->device({});
+  Tenant tenant(environment_, listener_);
+  EXPECT_EQ(tenant.ask("own", "own"), "1");
+  const long long before = free_mib();
+  for (int turn = 0; turn < 3; ++turn) {
+    const MemoryMessage out = tenant.worker().move_out();
+    expect_done(out, 40);
+    EXPECT_EQ(out.left_bytes, 0u);
+    EXPECT_EQ(free_mib(), before + 40);
+    expect_done(tenant.worker().move_in(), 40);
+    EXPECT_EQ(free_mib(), before);
+    tenant.ask("check", "checked");
+    EXPECT_EQ(tenant.value("broken"), "0");
+    EXPECT_EQ(tenant.ask("check_own", "same_handle"), "1");
+    EXPECT_EQ(tenant.value("one_memory"), "1");
+    EXPECT_EQ(tenant.value("closed"), "1");
+  }
+  EXPECT_EQ(tenant.ask("free_own", "freed_own"), "1");
+  EXPECT_EQ(free_mib(), before + 40);
+  EXPECT_EQ(reader_->read()->used, Bytes(0));
+}
+
+TEST_F(Moves, LeaveWhatTheProgramHasSharedOnTheDevice) {
+  Tenant tenant(environment_, listener_);
+  EXPECT_EQ(tenant.ask("fill", "filled"), "8");
+  EXPECT_EQ(tenant.ask("own", "own"), "1");
+  EXPECT_EQ(tenant.ask("export_own", "exported"), "1");
+  const MemoryMessage out = tenant.worker().move_out();
+  expect_done(out, kFilledMiB + 34);
+  EXPECT_EQ(out.left_bytes, 6 * kMiB);
+  expect_done(tenant.worker().move_in(), kFilledMiB + 34);
+  tenant.ask("check", "checked");
+  EXPECT_EQ(tenant.value("broken"), "0");
+  EXPECT_EQ(tenant.ask("check_own", "same_handle"), "1");
+}
+
+TEST_F(Moves, BringBackNothingOfWhatTheProgramMapsIfNotAllFits) {
+  Tenant tenant(environment_, listener_);
+  EXPECT_EQ(tenant.ask("fill", "filled"), "8");
+  EXPECT_EQ(tenant.ask("own", "own"), "1");
+  expect_done(tenant.worker().move_out(), kFilledMiB + 40);
+  std::map<std::string, std::string> plain = environment_;
+  plain.erase("LD_PRELOAD");
+  Running other({MOVING_PROBE}, plain);
+  other.tell("take_all_but 140");
+  ASSERT_TRUE(other.wait_for("took"));
+  const long long before = free_mib();
+  EXPECT_EQ(tenant.worker().move_in().status,
+            static_cast<uint32_t>(MemoryMoveStatus::kNoDeviceMemory));
+  EXPECT_EQ(free_mib(), before);
+  other.tell("give_back");
+  ASSERT_TRUE(other.wait_for("gave"));
+  expect_done(tenant.worker().move_in(), kFilledMiB + 40);
+  tenant.ask("check", "checked");
+  EXPECT_EQ(tenant.value("broken"), "0");
+  EXPECT_EQ(tenant.ask("check_own", "same_handle"), "1");
+}
+
 TEST_F(Moves, PrefetchManagedMemoryWithoutALease) {
   environment_["LAMBENT_SHIM_MEMORY_MODE"] = "uvm";
   const auto device = this->device({.gives_leases = false});

@@ -261,7 +261,7 @@ bool Residency::owns(Address address) {
   return space_.is_reserved(address) || allocations_.blocks().containing(address) != nullptr;
 }
 
-uint64_t Residency::used_bytes() {
+uint64_t Residency::block_bytes() {
   Locked lock(mutex_);
   uint64_t sum = 0;
   for (const Block& block : allocations_.blocks()) sum += block.used_bytes;
@@ -274,8 +274,8 @@ Device Residency::some_device() {
 }
 
 uint64_t Residency::counted_bytes(const Accounting& accounting) {
+  uint64_t sum = own_.counted_moving_bytes(accounting);
   Locked lock(mutex_);
-  uint64_t sum = 0;
   for (const Allocation& allocation : allocations_.all()) {
     if (!allocation.is_leaving) sum += accounting.charge_of(allocation.bytes);
   }
@@ -308,6 +308,7 @@ void Residency::tidy() {
 void Residency::context_is_gone(Handle context) {
   for (Device device = 0; device < kMostDevices; ++device) drop_blocks_of(Owner{context, device});
   forget_pending_of(context);
+  own_.context_is_gone(context);
   Locked lock(mutex_);
   for (Block& block : allocations_.blocks()) {
     if (block.context == context) block.context = nullptr;

@@ -10,6 +10,7 @@
 #include "device_memory/allocations.h"
 #include "protocol/memory_message.h"
 #include "shim/abi.h"
+#include "shim/own_mappings.h"
 #include "shim/pending_frees.h"
 
 namespace lambent::shim {
@@ -52,16 +53,19 @@ class Residency {
   // Gives back what nobody uses: frees that streams have reached, blocks that are kept for more.
   void tidy();
   // What a move would have to copy, and some device that it would do so from (-1: none).
-  uint64_t used_bytes();
+  uint64_t used_bytes() { return block_bytes() + own_.moving_bytes(); }
   Device some_device();
   // As how much what is here counts against the limit.
   uint64_t counted_bytes(const Accounting& accounting);
+  // What the program makes and maps by itself; null where that is the driver's own business.
+  OwnMappings* own() { return is_managed() ? nullptr : &own_; }
   // From now on `peer` reaches all of the device's memory that is ours.
   Status open_to_peer(Device device, Device peer);
 
  private:
   friend class Mover;
   friend void residency_starts_afresh_in_child();
+  uint64_t block_bytes();
   explicit Residency(protocol::MemoryMode mode);
 
   bool is_managed() const { return mode_ == protocol::MemoryMode::kManaged; }
@@ -88,6 +92,7 @@ class Residency {
   pthread_mutex_t mutex_;  // guards all below; held for no call of the driver that may wait
   device_memory::AddressSpace space_;
   device_memory::Allocations allocations_;
+  OwnMappings own_;  // guards itself
   PendingFrees pending_;
   struct Pool {
     Handle pool;

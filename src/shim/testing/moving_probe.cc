@@ -86,6 +86,92 @@ void check() {
   say("checked", now_ns());
 }
 
+// Memory that the program makes and maps by itself: with a handle that is kept, with one that is
+// released while it is mapped, in two places at once, and in a place that nobody may use.
+CUmemGenericAllocationHandle kept_handle = 0;
+CUdeviceptr twin = 0;
+
+CUmemAllocationProp exportable_memory() {
+  CUmemAllocationProp properties = {};
+  properties.type = CU_MEM_ALLOCATION_TYPE_PINNED;
+  properties.location = {CU_MEM_LOCATION_TYPE_DEVICE, 0};
+  properties.requestedHandleTypes = CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR;
+  return properties;
+}
+
+void open_to_device(CUdeviceptr address, size_t bytes) {
+  const CUmemAccessDesc access = {{CU_MEM_LOCATION_TYPE_DEVICE, 0},
+                                  CU_MEM_ACCESS_FLAGS_PROT_READWRITE};
+  must(cuMemSetAccess(address, bytes, &access, 1));
+}
+
+void map_own(CUdeviceptr place, size_t bytes, CUmemGenericAllocationHandle* handle) {
+  const CUmemAllocationProp properties = exportable_memory();
+  must(cuMemCreate(handle, bytes, &properties, 0));
+  must(cuMemMap(place, bytes, 0, *handle, 0));
+  open_to_device(place, bytes);
+  Piece piece{place, bytes / 4};
+  std::vector<uint32_t> words(piece.words);
+  for (size_t i = 0; i < words.size(); ++i) words[i] = word_at(piece, i);
+  must(cuMemcpyHtoD_v2(place, words.data(), bytes));
+  pieces.push_back(piece);
+}
+
+void make_own() {
+  CUdeviceptr place = 0;
+  CUmemGenericAllocationHandle released = 0;
+  must(cuMemAddressReserve(&place, 100 * kMiB, 0, 0, 0));
+  map_own(place, 6 * kMiB, &kept_handle);
+  map_own(place + 6 * kMiB, 34 * kMiB, &released);
+  must(cuMemRelease(released));
+  twin = place + 50 * kMiB;
+  must(cuMemMap(twin, 6 * kMiB, 0, kept_handle, 0));
+  must(cuMemMap(place + 60 * kMiB, 6 * kMiB, 0, kept_handle, 0));
+  open_to_device(twin, 6 * kMiB);
+  say("own", 1);
+}
+
+// What is written in one place is read in the other; the handle still names the memory.
+void check_own() {
+  const CUdeviceptr first = twin - 50 * kMiB;
+  uint32_t word = 0;
+  must(cuMemsetD32_v2(twin, 0xabcd, 1));
+  must(cuMemcpyDtoH_v2(&word, first, 4));
+  const bool is_one = word == 0xabcd;
+  const uint32_t before = word_at(Piece{first, 1}, 0);
+  must(cuMemcpyHtoD_v2(first, &before, 4));
+  unsigned long long access = 9;
+  const CUmemLocation here = {CU_MEM_LOCATION_TYPE_DEVICE, 0};
+  must(cuMemGetAccess(&access, &here, twin + 10 * kMiB));
+  CUmemGenericAllocationHandle again = 0;
+  must(cuMemRetainAllocationHandle(&again, reinterpret_cast<void*>(twin)));
+  must(cuMemRelease(again));
+  CUmemAllocationProp properties = {};
+  must(cuMemGetAllocationPropertiesFromHandle(&properties, kept_handle));
+  say("one_memory", is_one);
+  say("closed", access == 0);
+  say("same_handle", again == kept_handle && properties.location.id == 0);
+}
+
+void export_own() {
+  int descriptor = -1;
+  must(cuMemExportToShareableHandle(&descriptor, kept_handle,
+                                    CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, 0));
+  say("exported", descriptor >= 0);
+}
+
+void free_own() {
+  const CUdeviceptr place = twin - 50 * kMiB;
+  must(cuMemUnmap(place, 40 * kMiB));
+  must(cuMemUnmap(twin, 6 * kMiB));
+  must(cuMemUnmap(twin + 10 * kMiB, 6 * kMiB));
+  must(cuMemRelease(kept_handle));
+  const bool twice = cuMemRelease(kept_handle) == CUDA_ERROR_INVALID_VALUE;
+  must(cuMemAddressFree(place, 100 * kMiB));
+  pieces.clear();
+  say("freed_own", twice);
+}
+
 // A graph that was made before a move is launched after it.
 void make_graph() {
   must(cuMemAlloc_v2(&graph_target, 4096));
@@ -220,7 +306,11 @@ int main() {
               {"free", free_all},
               {"report", report_free},
               {"give_back", give_all_back},
-              {"array", make_array}};
+              {"array", make_array},
+              {"own", make_own},
+              {"check_own", check_own},
+              {"export_own", export_own},
+              {"free_own", free_own}};
   char line[128];
   while (fgets(line, sizeof(line), stdin) != nullptr) {
     line[strcspn(line, "\n")] = '\0';
