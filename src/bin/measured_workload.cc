@@ -78,12 +78,28 @@ void MeasuredWorkload::step(const journal::ReplayStep& step) {
       starting_.erase(found);
     }
   }
-  if (const auto* exited = std::get_if<SandboxExited>(&event)) starting_.erase(exited->sandbox);
+  if (const auto* exited = std::get_if<SandboxExited>(&event)) {
+    starting_.erase(exited->sandbox);
+    awaiting_memory_.erase(exited->sandbox);
+  }
+  if (const auto* moved = std::get_if<MemoryMoved>(&event);
+      moved != nullptr && moved->done == (moved->direction == MoveDirection::kIn)) {
+    if (const auto found = awaiting_memory_.find(moved->sandbox); found != awaiting_memory_.end()) {
+      start(found->second, now);
+      awaiting_memory_.erase(found);
+    }
+  }
   for (const Action& action : step.actions) {
     if (const auto* one = std::get_if<StartSandbox>(&action)) {
       starting_[one->sandbox] = one->function;
     } else if (const auto* one = std::get_if<StartInvocation>(&action)) {
-      start(*one, now);
+      // What it takes on the device is measured from when its memory is there.
+      if (one->start == StartClass::kGpuCold) {
+        awaiting_memory_[one->sandbox] = *one;
+      } else {
+        awaiting_memory_.erase(one->sandbox);
+        start(*one, now);
+      }
     } else if (const auto* one = std::get_if<CompleteInvocation>(&action)) {
       complete(*one, now);
     }

@@ -80,6 +80,7 @@ class MeasuredWorkload {
   std::optional<Instant> begin_;
   std::map<FunctionId, Function> functions_;
   std::unordered_map<SandboxId, FunctionId> starting_;
+  std::unordered_map<SandboxId, dispatch::StartInvocation> awaiting_memory_;
   std::unordered_map<InvocationId, size_t> waiting_;
   std::unordered_map<InvocationId, Running> running_;
   std::map<uint32_t, WorkClock> clocks_;

@@ -74,7 +74,7 @@ INSTANTIATE_TEST_SUITE_P(Policies, Journals,
                          });
 
 TEST(Journal, TurnsToANewSegmentThatReplaysByItself) {
-  RandomWorld world = make_random_world(5, false);
+  RandomWorld world = make_random_world(4, false);
   // Many times the same arrivals: enough for several blocks of events.
   const std::vector<simulator::Arrival> once = world.arrivals;
   const Duration length = once.back().at.time_since_epoch() + seconds(1);

@@ -38,7 +38,7 @@ void expect_nothing_over_its_limit(const dispatch::Dispatcher& dispatcher) {
   unsigned sandboxes = 0;
   for (const scheduling::Device& device : fleet.devices()) {
     sandboxes += device.occupants;
-    EXPECT_LE(device.occupants, device.options.contexts);
+    EXPECT_LE(device.occupants - device.without_context, device.options.contexts);
     EXPECT_LE(device.committed, device.options.memory);
     EXPECT_LE(device.resident, device.options.memory);
     if (fleet.options().memory_rule == scheduling::MemoryRule::kEverySandbox) {
@@ -49,6 +49,7 @@ void expect_nothing_over_its_limit(const dispatch::Dispatcher& dispatcher) {
     EXPECT_LE(device.tokens_held, most);
   }
   EXPECT_LE(sandboxes, fleet.options().most_sandboxes);
+  EXPECT_LE(fleet.memory_on_host(), fleet.options().host_memory);
   EXPECT_LE(dispatcher.queued(), dispatcher.options().queued_invocations);
   for (const scheduling::Flow& flow : dispatcher.flows()) {
     EXPECT_LE(flow.pending, dispatcher.options().queued_per_function);

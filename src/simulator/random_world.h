@@ -42,6 +42,10 @@ inline RandomWorld make_random_world(uint64_t seed, bool with_faults) {
   if (random.below(4) == 0) {
     dispatch.fleet.starts_outside_tokens = static_cast<unsigned>(between(1, 2));
   }
+  dispatch.fleet.prefetch = random.below(4) != 0;
+  if (random.below(3) == 0) dispatch.fleet.host_memory = Bytes::mib(between(1000, 30'000));
+  world.options.device.stays = Bytes::mib(random.below(600));
+  world.options.device.host_share = random.uniform() / 2;
   dispatch.host_concurrency = static_cast<unsigned>(between(1, 4));
   dispatch.host_sandboxes = static_cast<unsigned>(between(4, 8));
   dispatch.keep_alive = seconds(between(5, 100));
@@ -65,6 +69,8 @@ inline RandomWorld make_random_world(uint64_t seed, bool with_faults) {
     function.profile.max_concurrency =
         random.below(4) == 0 ? static_cast<unsigned>(between(2, 4)) : 1;
     if (random.below(8) != 0) function.profile.device_memory = Bytes::mib(between(100, 8000));
+    function.profile.memory_moves = random.below(6) != 0;
+    function.profile.checkpoints = random.below(3) == 0;
     function.profile.timeout = seconds(with_faults ? between(2, 10) : 1000);
     function.execution = milliseconds(between(5, 3000));
     function.spread = random.uniform() / 2;
