@@ -9,10 +9,8 @@
 namespace lambent::dispatch {
 
 using scheduling::Flow;
-using scheduling::RunningMean;
 using scheduling::Sandbox;
 using scheduling::SandboxSlot;
-using scheduling::SandboxState;
 
 namespace {
 
@@ -60,90 +58,6 @@ void Dispatcher::handle(const Event& event, Instant now, std::vector<Action>& ou
   if (!new_heads_.empty()) note_wait_reasons();
   arm_timer();
   out_ = nullptr;
-}
-
-// ---- Functions
-
-void Dispatcher::on(const FunctionRegistered& event) {
-  const FunctionProfile& profile = event.profile;
-  if (profile.id.value >= flows_.size()) flows_.resize(profile.id.value + 1);
-  Flow& flow = flows_[profile.id.value];
-  if (flow.registered && profile.revision < flow.revision) {
-    ++counters_.ignored_events;
-    return;
-  }
-  // What was planned for the function as it was needs another place.
-  for (Lane* lane : {gpu_.get(), host_.get()}) {
-    drop_planned(*lane, [&](const Sandbox& sandbox) {
-      return sandbox.function == profile.id &&
-             (sandbox.revision != profile.revision || sandbox.memory != profile.device_memory);
-    });
-  }
-  // If it now runs elsewhere (with or without GPU) it leaves its old lane with all that it has.
-  const bool moves = (flow.device_memory.count > 0) != (profile.device_memory.count > 0);
-  const uint32_t pending = flow.pending;
-  if (moves && flow.has_work()) {
-    Lane& old_lane = lane_of(profile.id);
-    const uint32_t in_flight = std::exchange(flow.in_flight, 0);
-    flow.pending = 0;
-    old_lane.policy->flow_changed(view_of(old_lane), profile.id, now_);
-    flow.in_flight = in_flight;
-  }
-  lane_of(profile.id).pending -= pending;
-
-  if (!flow.registered) {
-    flow = Flow{};
-    flow.execution = RunningMean(profile.mean_execution, profile.completed);
-    flow.interarrival = RunningMean(profile.mean_interarrival, profile.completed);
-    flow.cold_start =
-        RunningMean(profile.mean_cold_start, profile.mean_cold_start.count() > 0 ? 1 : 0);
-    // Invocations of a function of the same id that was removed may still run: they count.
-    for (const Lane* lane : {gpu_.get(), host_.get()}) {
-      for (const SandboxSlot slot : lane->fleet.all()) {
-        const Sandbox& sandbox = lane->fleet.sandbox(slot);
-        if (sandbox.function == profile.id && sandbox.has_invocation) ++flow.in_flight;
-      }
-    }
-  }
-  flow.registered = true;
-  flow.tenant = profile.tenant;
-  flow.revision = profile.revision;
-  flow.weight = profile.weight;
-  flow.max_concurrency = std::max(1U, profile.max_concurrency);
-  flow.device_memory = profile.device_memory;
-  flow.timeout = profile.timeout;
-  flow.memory_moves = profile.memory_moves;
-  flow.checkpoints = profile.checkpoints;
-
-  Lane& lane = lane_of(profile.id);
-  flow.pending = pending;
-  lane.pending += pending;
-  lane.policy->flow_changed(view_of(lane), profile.id, now_);
-  if (!lane.fleet.could_ever_fit(flow.device_memory)) {
-    reject_queue(profile.id, too_large(flow.device_memory));
-  }
-  for (Lane* each : {gpu_.get(), host_.get()}) {
-    const std::vector<SandboxSlot> idle = each->fleet.idle_of(profile.id);
-    for (const SandboxSlot slot : idle) {
-      if (each->fleet.sandbox(slot).revision != flow.revision) {
-        stop_sandbox(*each, slot, StopReason::kRetired);
-      }
-    }
-  }
-}
-
-void Dispatcher::on(const FunctionRemoved& event) {
-  if (!knows(event.function)) {
-    ++counters_.ignored_events;
-    return;
-  }
-  for (Lane* lane : {gpu_.get(), host_.get()}) {
-    drop_planned(*lane, [&](const Sandbox& one) { return one.function == event.function; });
-  }
-  reject_queue(event.function,
-               {ErrorCode::kNotFound, "the function was removed while this waited"});
-  stop_idle(event.function, StopReason::kRetired);
-  flows_[event.function.value].registered = false;
 }
 
 // ---- Invocations
