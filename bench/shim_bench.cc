@@ -26,6 +26,7 @@ constexpr size_t kMiB = size_t{1} << 20;
 struct Options {
   bool quick = false;
   std::string driver = LAMBENT_BINARY_DIR "/lib/emulated/libcuda.so.1";
+  std::string shim = SHIM_LIBRARY;
 };
 
 struct Costs {
@@ -133,6 +134,8 @@ int main(int count, char** words) {
       is_child = true;
     } else if (word == "--driver" && i + 1 < count) {
       options.driver = words[++i];
+    } else if (word == "--shim" && i + 1 < count) {
+      options.shim = words[++i];
     } else {
       return std::fprintf(stderr, "usage: shim_bench [--quick] [--driver PATH_OF_LIBCUDA]\n"), 3;
     }
@@ -153,7 +156,7 @@ int main(int count, char** words) {
   Costs vmm = kUnknown;
   const auto under_shim = [&](const std::string& mode) {
     return run_child(options, self.c_str(),
-                     common + " LD_PRELOAD='" SHIM_LIBRARY "' LAMBENT_SHIM_DRIVER='" +
+                     common + " LD_PRELOAD='" + options.shim + "' LAMBENT_SHIM_DRIVER='" +
                          options.driver + "' LAMBENT_SHIM_LEDGER='" + (folder / "ledger").string() +
                          "' LAMBENT_SHIM_MEMORY_MODE=" + mode);
   };

@@ -15,6 +15,7 @@
 #include <string>
 #include <vector>
 
+#include "bin/installation.h"
 #include "bin/shim_session.h"
 
 namespace {
@@ -27,7 +28,8 @@ constexpr size_t kMiB = size_t{1} << 20;
 struct Options {
   bool quick = false;
   bool real = false;
-  std::string driver = LAMBENT_BINARY_DIR "/lib/emulated/libcuda.so.1";
+  std::string driver;  // empty: the emulated one
+  Installation installation;
 };
 
 // ---- The programs whose memory is moved
@@ -269,7 +271,7 @@ Row measure(const Options& options, const std::filesystem::path& folder, size_t 
     Child faults({"swap_bench", "--faults", size, "2"}, environment);
     row.faults_s = std::atof(faults.line().c_str());
   }
-  Node node({.shim_folder = std::filesystem::path(SHIM_LIBRARY).parent_path(),
+  Node node({.shim_folder = options.installation.shim(),
              .driver = options.driver,
              .limit = Bytes(2 * bytes),
              .host_memory = Bytes::gib(256)});
@@ -314,11 +316,15 @@ int main(int count, char** words) {
       return usage();
     }
   }
+  auto installation = find_installation();
+  if (!installation.ok()) return std::fprintf(stderr, "swap_bench: not installed\n"), 1;
+  options.installation = *installation;
+  if (!options.real) options.driver = options.installation.emulated_driver() + "/libcuda.so.1";
   char folder_name[] = "/tmp/swap_bench_XXXXXX";
   const std::filesystem::path folder = mkdtemp(folder_name);
   if (!options.real) {
-    const std::string create = LAMBENT_BINARY_DIR
-                               "/bin/emulated-gpu create --config h200 --memory-scale 32 --node '" +
+    const std::string create = "'" + options.installation.program("emulated-gpu") +
+                               "' create --config h200 --memory-scale 32 --node '" +
                                (folder / "node").string() + "'";
     if (std::system(create.c_str()) != 0) return 1;
   }

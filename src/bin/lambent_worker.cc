@@ -111,8 +111,7 @@ Result<worker::GpuDriver> find_driver(const WorkerConfig& config,
 }
 
 // For device memory that moves to the host. On an emulated GPU the amounts are scaled ones.
-Bytes host_memory(const WorkerConfig& config) {
-  if (config.host_memory) return *config.host_memory;
+Bytes usual_host_memory(const WorkerConfig& config) {
   const Bytes half(available_host_memory().count / 2);
   if (config.gpu != GpuKind::kEmulated || config.memory_scale <= 1) return half;
   return Bytes(static_cast<uint64_t>(static_cast<double>(half.count) * config.memory_scale));
@@ -124,9 +123,9 @@ device::DeviceMonitorOptions monitor_options(const WorkerConfig& config,
   device::DeviceMonitorOptions options;
   options.program = installation.program("lambent-device");
   options.nvml = driver.folder + "/libnvidia-ml.so.1";
-  options.host_memory = host_memory(config);
-  // What an emulated GPU holds is mostly never written: its leases cost what is.
-  options.sparse_leases = config.gpu == GpuKind::kEmulated;
+  options.host_memory = *config.host_memory;
+  // Of memory at a scale little is ever written: its leases cost what is.
+  options.sparse_leases = config.gpu == GpuKind::kEmulated && config.memory_scale > 1;
   if (!driver.emulated_node.empty()) {
     options.environment = {"EMULATED_CUDA_NODE=" + driver.emulated_node};
   }
@@ -171,8 +170,11 @@ Result<SchedulerSettings> scheduler_settings(
     const WorkerConfig& config, const std::vector<protocol::DeviceInventory>& devices) {
   SchedulerSettings settings;
   dispatch::DispatchOptions& options = settings.dispatch;
-  // A sandbox's memory stays on the device for as long as it lives, so every sandbox counts.
   settings.policy.fcfs_moves_off_after_run = false;
+  if (*config.host_memory > Bytes(0)) {
+    options.fleet.memory_rule = scheduling::MemoryRule::kMoveIdle;
+    options.fleet.host_memory = *config.host_memory;
+  }
   for (const auto& device : devices) {
     scheduling::DeviceOptions each;
     each.id = DeviceId(device.index + 1);
@@ -311,7 +313,7 @@ Result<void> run(const WorkerConfig& config) {
     options.device_memory = std::max(options.device_memory, device.memory_total);
   }
   options.context_memory = context_memory(config, options.device_memory);
-  options.sandboxes.memory_moves = host_memory(config) > Bytes(0);
+  options.sandboxes.memory_moves = *config.host_memory > Bytes(0);
   if (monitor != nullptr) {
     options.serve_link = [&](SandboxId sandbox, DeviceId device, Bytes most_leased,
                              OwnedFd listener) {
@@ -364,6 +366,7 @@ Result<void> run(const WorkerConfig& config) {
 int main(int argc, char** argv) {
   lambent::WorkerConfig config;
   if (const auto exit_code = lambent::parse_worker_config(argc, argv, config)) return *exit_code;
+  if (!config.host_memory) config.host_memory = lambent::usual_host_memory(config);
   const auto result = lambent::run(config);
   if (result.ok()) return 0;
   std::cerr << "lambent serve: " << lambent::to_string(result.error()) << "\n";

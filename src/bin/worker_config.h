@@ -28,7 +28,8 @@ struct WorkerConfig {
   double memory_scale = 1;
   std::string nvidia_driver_folder;  // of libcuda.so.1; empty: searched for
   std::optional<Bytes> context_memory;
-  // For device memory that is moved off a GPU; zero: none is. Unset: half of what is available.
+  // For device memory that is moved off a GPU; zero: none is. Main sets it where the command line
+  // does not.
   std::optional<Bytes> host_memory;
   unsigned sandbox_pool = 4;  // sandboxes kept ready to start
   std::string policy = "mqfq-sticky";

@@ -34,8 +34,6 @@ class Accounting {
   Entry forget(Kind kind, uint64_t key);
   void settle(const Entry& forgotten, bool freed);
   // Memory that no call names an amount of, counted after the fact and as far as the limit goes.
-  // Code adds to what is counted for a module or library; forget and settle give it back.
-  void add_code(uint64_t key, uint64_t bytes, void* context);
   // All that the graphs of this process hold on a device, more or less than before.
   void graph_memory_is(int device, uint64_t bytes);
   uint64_t used_bytes() const { return ledger_.used_bytes(); }

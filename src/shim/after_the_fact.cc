@@ -10,9 +10,8 @@ namespace lambent::shim {
 void Accounting::grow(Kind kind, uint64_t key, uint64_t bytes, void* context) {
   const uint64_t counted = ledger_.reserve_what_fits(bytes);
   if (counted < bytes) {
-    log_line("%llu bytes of %s go beyond the limit and are not counted",
-             static_cast<unsigned long long>(bytes - counted),
-             kind == Kind::kCode ? "code" : "graphs");
+    log_line("%llu bytes of graphs go beyond the limit and are not counted",
+             static_cast<unsigned long long>(bytes - counted));
   }
   if (Entry* known = table_.find(kind, key); known != nullptr) {
     known->bytes += counted;
@@ -24,12 +23,6 @@ void Accounting::grow(Kind kind, uint64_t key, uint64_t bytes, void* context) {
   entry.bytes = counted;
   entry.context = context;
   if (!table_.insert(entry)) ledger_.release(counted);
-}
-
-void Accounting::add_code(uint64_t key, uint64_t bytes, void* context) {
-  if (bytes == 0) return;
-  Locked lock(mutex_);
-  grow(Kind::kCode, key, bytes, context);
 }
 
 void Accounting::graph_memory_is(int device, uint64_t bytes) {

@@ -12,7 +12,6 @@ enum class Kind : uint32_t {
   kDevice,    // device memory of one context
   kPooled,    // device memory of a pool, which belongs to the device
   kArray,     // arrays and mipmapped arrays
-  kCode,      // modules and libraries
   kHost,      // page-locked host memory of one context
   kPhysical,  // key: our own number of a cuMemCreate allocation
   kHandle,    // key: the driver's handle; target: our number

@@ -3,7 +3,6 @@
 #pragma once
 
 #include "device_memory/allocations.h"
-#include "driver_slots.h"
 #include "shim/abi.h"
 
 namespace lambent::shim {
@@ -14,21 +13,8 @@ using Blocks = device_memory::AddressTable<device_memory::Block>;
 // program's, or else the primary one.
 class ContextOf {
  public:
-  ContextOf(Blocks& blocks, Device device, Handle context = nullptr) : device_(device) {
-    for (const device_memory::Block& block : blocks) {
-      if (block.owner.device == device && block.context != nullptr) context = block.context;
-    }
-    if (context == nullptr) {
-      const auto retain = REAL(cuDevicePrimaryCtxRetain, Handle*, Device);
-      is_retained_ = retain(&context, device) == kSuccess;
-    }
-    is_pushed_ = REAL(cuCtxPushCurrent_v2, Handle)(context) == kSuccess;
-  }
-  ~ContextOf() {
-    Handle popped = nullptr;
-    if (is_pushed_) REAL(cuCtxPopCurrent_v2, Handle*)(&popped);
-    if (is_retained_) REAL(cuDevicePrimaryCtxRelease_v2, Device)(device_);
-  }
+  ContextOf(Blocks& blocks, Device device, Handle context = nullptr);
+  ~ContextOf();
   ContextOf(const ContextOf&) = delete;
   ContextOf& operator=(const ContextOf&) = delete;
   bool is_current() const { return is_pushed_; }

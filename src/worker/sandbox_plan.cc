@@ -1,5 +1,7 @@
 #include "worker/sandbox_plan.h"
 
+#include <algorithm>
+
 namespace lambent::worker {
 namespace {
 
@@ -80,6 +82,9 @@ void add_gpu(const SandboxSetting& setting, const FunctionSpec& spec, const Sand
   }
   plan.binds.push_back({gpu.emulated_node, kNodeFile, true});
   environment["EMULATED_CUDA_NODE"] = kNodeFile;
+  // What an emulated device holds for the function is a file of the function's processes, with holes
+  // where memory was given back.
+  plan.limits.file_size = std::max(plan.limits.file_size, spec.gpu.memory * 2);
   // More managed memory than the device has is a risk on a real one alone.
   environment["LAMBENT_SHIM_OVERSUBSCRIBE"] = "1";
   environment["EMULATED_CUDA_LAUNCH_MODE"] =

@@ -49,6 +49,10 @@ TEST(SandboxPlan, OnlyAFunctionThatAsksForAGpuGetsTheShimAndTheDriver) {
   EXPECT_EQ(plan.environment.at("CUDA_VISIBLE_DEVICES"), "0");
   EXPECT_NE(plan.environment.at("LD_PRELOAD").find("liblambent_shim.so"), std::string::npos);
   EXPECT_TRUE(sandbox::validate(plan).ok()) << sandbox::validate(plan).error().message;
+  EXPECT_EQ(plan.limits.file_size, limits::kSandboxFileSize);
+  spec.gpu.memory = Bytes::gib(12);
+  EXPECT_EQ(plan_sandbox(setting(), spec, request()).limits.file_size, Bytes::gib(24))
+      << "an emulated device's memory is a file";
 }
 
 TEST(SandboxPlan, AFunctionWhoseMemoryMovesGetsItsSockets) {

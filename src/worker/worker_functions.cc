@@ -180,6 +180,8 @@ dispatch::FunctionProfile Worker::profile_of(const FunctionSpec& spec) const {
   profile.max_concurrency = spec.max_concurrency;
   if (spec.gpu.memory > Bytes(0)) profile.device_memory = spec.gpu.memory + options_.context_memory;
   profile.timeout = spec.timeout;
+  profile.memory_moves = spec.gpu.memory_mode != MemoryMode::kOff;
+  profile.checkpoints = spec.gpu.checkpoint;
   if (const auto learnt = learnt_.find(spec.id); learnt != learnt_.end()) {
     profile.mean_execution = learnt->second.mean_execution;
     profile.mean_interarrival = learnt->second.mean_interarrival;

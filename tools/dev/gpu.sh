@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# ./dev gpu [--out FOLDER] [--quick] [--suites 'NAME...'] [--emulated]: the conformance suite against this machine's NVIDIA driver, and the constants of its
-# first device. Writes result.json, log.txt and one report for each suite into FOLDER ($OUT, else ./gpu-result). Builds only what is missing.
+# ./dev gpu [--out FOLDER] [--quick] [--suites 'NAME...'] [--emulated]: the conformance suite against this machine's NVIDIA driver, the constants of its
+# first device, and the acceptance of the shim (tests/gpu; needs python3). Writes result.json, log.txt and one report for each suite into FOLDER ($OUT, else ./gpu-result). Builds only what is missing.
 # ./dev gpu --pack [FILE]: puts the programs, their libraries and this script into one archive (dist/lambent-gpu-tests.tar.gz), to be
 # unpacked on a machine that has nothing but the driver and run there: lambent-gpu-tests/gpu.sh.
 # --emulated runs the same against the emulated driver, whose times are modelled: it shows that the pack works, and says nothing of a GPU.
@@ -15,7 +15,7 @@ die() { printf 'gpu: %s\n' "$*" >&2; exit 2; }
 find_programs() {
   if [ -x "$here/bin/conformance_test" ]; then
     conformance="$here/bin/conformance_test" bench="$here/bin/device_bench" emulated_library="$here/lib/emulated"
-    data="$here/data" kernels="$here/data/occupy"
+    data="$here/data" kernels="$here/data/occupy" prefix="$here" acceptance="$here/tests-gpu/acceptance.py"
     export LD_LIBRARY_PATH="$here/lib${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}"
     check_libc "$here/needs-glibc"
     return
@@ -24,11 +24,13 @@ find_programs() {
   cd "$root"
   local build="${LAMBENT_PREFIX:-$root/build/release}"
   conformance="$build/tests/conformance_test" bench="$build/bin/device_bench" emulated_library="$build/lib/emulated"
-  data="" kernels="$build/share/lambent/kernels/occupy"
-  if [ ! -x "$conformance" ] || [ ! -x "$bench" ] || [ ! -e "$kernels/manifest.json" ] || [ ! -e "$emulated_library/libcuda.so.1" ]; then
+  data="" kernels="$build/share/lambent/kernels/occupy" prefix="$build" acceptance="$root/tests/gpu/acceptance.py"
+  if [ ! -x "$conformance" ] || [ ! -x "$bench" ] || [ ! -e "$kernels/manifest.json" ] || [ ! -e "$emulated_library/libcuda.so.1" ] ||
+    [ ! -x "$build/bin/swap_bench" ] || [ ! -x "$build/bin/shim_bench" ] || [ ! -x "$build/bin/lambent-shim" ]; then
     [ "$build" = "$root/build/release" ] || die "$build lacks the conformance suite or the device bench: build them there"
     source tools/dev/common.sh
-    build release conformance_test conformance_kernels device_bench kernel_bundles emulated_cuda_driver emulated_cuda_nvml >&2
+    build release conformance_test conformance_kernels device_bench kernel_bundles emulated_cuda_driver emulated_cuda_nvml \
+      swap_bench shim_bench lambent-shim lambent_shim lambent_shim_nvml emulated-gpu >&2
   fi
 }
 
@@ -52,6 +54,10 @@ pack() {
   mkdir -p "$target/bin" "$target/lib/emulated" "$target/data"
   cp "$here/gpu.sh" "$target/"
   install -s "$conformance" "$bench" "$target/bin/"
+  install -s "$prefix/bin/swap_bench" "$prefix/bin/shim_bench" "$prefix/bin/lambent-shim" "$prefix/bin/emulated-gpu" "$target/bin/"
+  mkdir -p "$target/lib/shim" "$target/tests-gpu"
+  cp "$prefix"/lib/shim/*.so "$target/lib/shim/"
+  cp "$(dirname "$acceptance")"/*.py "$target/tests-gpu/"
   install -s "$emulated_library/libcuda.so.1" "$emulated_library/libnvidia-ml.so.1" "$target/lib/emulated/"
   cp -r "$emulated_library/presets" "$target/lib/emulated/"
   cp -r "$emulated_library/presets" "$target/data/presets"
@@ -62,11 +68,21 @@ pack() {
   ldd "$target"/bin/* "$target"/lib/emulated/*.so.1 | awk '/=> \// {print $3}' | sort -u |
     grep -vE '/(libc|libm|libdl|libpthread|librt|libresolv|ld-linux[^/]*|libcuda|libnvidia-ml)\.so' |
     while read -r library; do cp -L "$library" "$target/lib/"; done
-  objdump -T "$target"/bin/* "$target"/lib/*.so* "$target"/lib/emulated/*.so.1 |
+  objdump -T "$target"/bin/* "$target"/lib/*.so* "$target"/lib/emulated/*.so.1 "$target"/lib/shim/*.so |
     grep -o 'GLIBC_[0-9.]*' | sed 's/GLIBC_//' | sort -Vu | tail -1 >"$target/needs-glibc"
   mkdir -p "$(dirname "$archive")"
   tar -C "$stage" -czf "$archive" lambent-gpu-tests
   say "$archive ($(du -h "$archive" | cut -f1)), needs glibc $(cat "$target/needs-glibc") and an NVIDIA driver"
+}
+
+# The path of the driver that the loader takes.
+driver_path() {
+  local path
+  path="$(ldconfig -p 2>/dev/null | awk '/libcuda\.so\.1 .*x86-64/ {print $NF; exit}')"
+  for path in "$path" /usr/lib/x86_64-linux-gnu/libcuda.so.1 /usr/lib64/libcuda.so.1 /usr/local/nvidia/lib64/libcuda.so.1; do
+    [ ! -e "$path" ] || { readlink -f "$path"; return; }
+  done
+  echo libcuda.so.1
 }
 
 # In JSON, between quotes.
@@ -138,6 +154,18 @@ run() {
   local constants=null
   [ "$bench_status" -ne 0 ] || constants="$(tail -1 "$out/device.txt")"
 
+  say "acceptance of the shim"
+  local acceptance_status=0 ways=(--driver "$(driver_path)")
+  [ "$emulated" = no ] || ways=(--emulated)
+  rm -f "$out/acceptance.json"
+  if command -v python3 >/dev/null; then
+    python3 -B "$acceptance" --prefix "$prefix" "${ways[@]}" --out "$out/acceptance.json" >"$out/acceptance.txt" 2>&1 || acceptance_status=$?
+    cat "$out/acceptance.txt" >>"$out/log.txt"
+    grep -E '^(not checked|[0-9]+ failures)' "$out/acceptance.txt" >&2 || true
+  else
+    say "no python3: the acceptance was not run"
+  fi
+
   {
     printf '{"name": "gpu", "emulated": %s,\n' "$([ "$emulated" = yes ] && echo true || echo false)"
     [ "$emulated" = no ] || printf ' "note": "an emulated driver: every time is modelled, none is of a GPU",\n'
@@ -145,10 +173,11 @@ run() {
     printf '  "failures": %s,\n' "$(grep -h '^\[  FAILED  \] .* (.* ms)$' "$out"/conformance/*.txt | sed 's/^\[  FAILED  \] //; s/ (.*//' | list)"
     printf '  "skips": %s,\n' "$(awk '/^\[ RUN      \] /{name = $4} /: Skipped$/{getline reason; print name ": " reason}' "$out"/conformance/*.txt | list)"
     printf '  "suites_without_report": %s},\n' "$(list <"$out/ended.txt")"
+    printf ' "acceptance": %s,\n' "$(cat "$out/acceptance.json" 2>/dev/null || echo null)"
     printf ' "device": %s}\n' "$constants"
   } >"$out/result.json"
   say "$tests cases, $failed failed, $skipped skipped, $(wc -l <"$out/ended.txt") suites without a report; $out/result.json"
-  [ "$failed" -eq 0 ] && [ ! -s "$out/ended.txt" ] && [ "$bench_status" -eq 0 ]
+  [ "$failed" -eq 0 ] && [ ! -s "$out/ended.txt" ] && [ "$bench_status" -eq 0 ] && [ "$acceptance_status" -eq 0 ]
 }
 
 out="${OUT:-gpu-result}" quick=no emulated=no archive='' wanted=''
