@@ -58,6 +58,20 @@ TEST(ReplayPlan, MakesNamesThatTheWorkerTakes) {
   EXPECT_EQ(deployed_name("replay-", std::string(64, 'a')).size(), 64u);
 }
 
+TEST(RunSummary, TellsWhatMovedWhereMemoryDid) {
+  RunFigures run{.label = "r"};
+  run.summary = {.count = 10, .mean_s = 1, .gpu_cold_ratio = 0.5, .memory_mean_s = 0.25};
+  EXPECT_EQ(table_of({run}).find("moves"), std::string::npos);
+  EXPECT_EQ(json_of(run).find("\"moves\""), std::string::npos);
+  run.moves = {.in = 5, .out = 6, .bytes = Bytes::gib(22), .prefetches = 3, .prefetch_hits = 2};
+  EXPECT_NE(
+      table_of({run}).find("moves of r: 5 in, 6 out, 22 GiB; 50.0 % gpu_cold, waiting 0.250 s "
+                           "on average over all; 3 fetched ahead, 2 of them used"),
+      std::string::npos)
+      << table_of({run});
+  EXPECT_NE(json_of(run).find("\"prefetch_hits\": 2"), std::string::npos);
+}
+
 TEST(RunSummary, CallsARunInvalidWhoseOverheadIsMoreThanTwoPercent) {
   RunFigures run{.label = "r"};
   run.header = {.time_scale = 10, .overhead_s = 0.001};

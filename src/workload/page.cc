@@ -8,10 +8,10 @@ namespace {
 constexpr char kStyle[] = R"(
 :root{color-scheme:light dark;--paper:#f6f7f9;--card:#fff;--ink:#1b2430;--soft:#5b6675;--rule:#dfe3e8;
 --c0:#0b62c4;--c1:#d9480f;--c2:#0d8a5f;--c3:#9b3fb5;--c4:#a37600;--c5:#0891a8;--c6:#c2255c;--c7:#4b5563;
---queue:#f0a13a;--cold:#3d8bd4;--run:#3a9d6e;--rest:#9aa4b2}
+--queue:#f0a13a;--cold:#3d8bd4;--memory:#8a63c7;--run:#3a9d6e;--rest:#9aa4b2}
 @media(prefers-color-scheme:dark){:root{--paper:#10151c;--card:#181f29;--ink:#e7ecf2;--soft:#98a4b3;--rule:#2b3542;
 --c0:#5aa9ff;--c1:#ff8a4c;--c2:#3fcf97;--c3:#d08bea;--c4:#e3b341;--c5:#41c7dd;--c6:#ff7aa8;--c7:#a3adba;
---queue:#e0963a;--cold:#4f9be0;--run:#46b580;--rest:#6d7887}}
+--queue:#e0963a;--cold:#4f9be0;--memory:#a07fdb;--run:#46b580;--rest:#6d7887}}
 *{box-sizing:border-box}
 body{margin:0;background:var(--paper);color:var(--ink);font:15px/1.5 system-ui,-apple-system,"Segoe UI",Roboto,sans-serif}
 main{max-width:1240px;margin:0 auto;padding:32px 20px 48px}
@@ -42,6 +42,7 @@ svg text.value{fill:var(--ink);font-weight:600}
 .heat{fill:var(--c0)}.frame{fill:none;stroke:var(--ink);stroke-width:2}
 .curve{fill:none;stroke-width:2.2;stroke-linejoin:round}
 .queue{fill:var(--queue);background:var(--queue)}.cold{fill:var(--cold);background:var(--cold)}
+.memory{fill:var(--memory);background:var(--memory)}
 .run{fill:var(--run);background:var(--run)}.rest{fill:var(--rest);background:var(--rest)}
 )";
 

@@ -60,6 +60,7 @@ const Column kTable[] = {
      [](const ShownRun& r) { return std::optional(r.summary.variance_between_functions); }},
     {"cold", [](const ShownRun& r) { return percent(r.summary.cold_ratio); },
      [](const ShownRun& r) { return std::optional(r.summary.cold_ratio); }},
+    {"gpu cold", [](const ShownRun& r) { return percent(r.summary.gpu_cold_ratio); }, nullptr},
     {"normalised",
      [](const ShownRun& r) {
        return r.summary.normalised_latency ? fixed(*r.summary.normalised_latency, 1) + " ×" : "–";
@@ -145,6 +146,7 @@ std::string facts(const std::vector<ShownRun>& runs) {
 constexpr char kPartsLegend[] =
     "<div><span class=\"key\"><i class=\"queue\"></i>queue</span>"
     "<span class=\"key\"><i class=\"cold\"></i>cold start</span>"
+    "<span class=\"key\"><i class=\"memory\"></i>memory on its way</span>"
     "<span class=\"key\"><i class=\"run\"></i>run</span>"
     "<span class=\"key\"><i class=\"rest\"></i>network and sending</span></div>\n";
 

@@ -59,11 +59,13 @@ TEST(Report, ShowsDevicesLagAndColdStartsWhereTheRunsHaveThem) {
   }
   run.records[3].sample.start = StartClass::kCold;
   run.records[3].sample.cold_s = 0.25;
+  run.records[4].sample.memory_s = 0.5;
   const std::string html = report_html({run}, "t");
   EXPECT_TRUE(is_well_formed(html));
   EXPECT_THAT(html, HasSubstr("mqfq GPU 1"));
   EXPECT_THAT(html, HasSubstr("mqfq GPU 2"));
   EXPECT_THAT(html, HasSubstr("a&amp;b: cold start of 250 ms"));
+  EXPECT_THAT(html, HasSubstr(", memory: "));
   EXPECT_THAT(html, HasSubstr("Virtual-time lag"));
   EXPECT_THAT(html, HasSubstr("Cold starts"));
 }

@@ -17,7 +17,8 @@ std::string small_run() {
                  .latency_s = 2,
                  .queue_s = 0.5,
                  .cold_s = 0.5,
-                 .run_s = 1,
+                 .run_s = 0.75,
+                 .memory_s = 0.25,
                  .start = StartClass::kCold};
   text += line_of(good);
   RunRecord dropped{.at_s = 1, .outcome = RunOutcome::kDropped, .error = "outstanding"};
@@ -36,12 +37,13 @@ TEST(ResultFile, IsReadBackAsItWasWritten) {
   EXPECT_EQ(run->header.functions[1].name, "b \"quoted\"");
   ASSERT_EQ(run->records.size(), 2u);
   EXPECT_EQ(run->records[0].sample.start, StartClass::kCold);
+  EXPECT_EQ(run->records[0].sample.memory_s, 0.25);
   EXPECT_EQ(run->records[1].outcome, RunOutcome::kDropped);
   EXPECT_EQ(mean_utilisation(run->readings), 0.25);
   const Summary summary = summarise(*run);
   EXPECT_EQ(summary.count, 1u);
   EXPECT_EQ(summary.failed, 1u);
-  EXPECT_DOUBLE_EQ(summary.busy_ratio.value(), 0.25);
+  EXPECT_DOUBLE_EQ(summary.busy_ratio.value(), 0.1875);
   // Ten times one millisecond over two seconds.
   EXPECT_DOUBLE_EQ(overhead_share(run->header, summary).value(), 0.005);
   std::string again = line_of(run->header);

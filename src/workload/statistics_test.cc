@@ -57,8 +57,12 @@ TEST(RunStatistics, MatchValuesWorkedOutByHand) {
                   .cold_s = 3,
                   .run_s = 1,
                   .start = StartClass::kCold});
-  statistics.add(
-      {.function = 1, .latency_s = 6, .queue_s = 4, .run_s = 2, .start = StartClass::kGpuCold});
+  statistics.add({.function = 1,
+                  .latency_s = 6,
+                  .queue_s = 3,
+                  .run_s = 2,
+                  .memory_s = 1,
+                  .start = StartClass::kGpuCold});
   statistics.add({.function = 1, .latency_s = 8, .queue_s = 6, .run_s = 2});
   statistics.add({.function = 1, .latency_s = 99, .succeeded = false});
   const Summary summary = statistics.summary(10, 1);
@@ -72,7 +76,8 @@ TEST(RunStatistics, MatchValuesWorkedOutByHand) {
   EXPECT_DOUBLE_EQ(summary.variance_between_functions, 4);
   EXPECT_DOUBLE_EQ(summary.cold_ratio, 0.25);
   EXPECT_DOUBLE_EQ(summary.gpu_cold_ratio, 0.25);
-  EXPECT_DOUBLE_EQ(summary.queue_mean_s, 2.75);
+  EXPECT_DOUBLE_EQ(summary.queue_mean_s, 2.5);
+  EXPECT_DOUBLE_EQ(summary.memory_mean_s, 0.25);
   // (1/1 + 5/1 + 6/2 + 8/2) / 4
   EXPECT_DOUBLE_EQ(summary.normalised_latency.value(), 3.25);
   EXPECT_DOUBLE_EQ(summary.busy_ratio.value(), 0.6);
