@@ -23,6 +23,7 @@ namespace lambent::shim {
 constexpr Status kSuccess = 0;
 constexpr Status kInvalidValue = 1;
 constexpr Status kOutOfMemory = 2;
+constexpr Status kNotReady = 600;
 constexpr Status kNotSupported = 801;
 
 // True inside a call that a hook made to the driver: what the driver then calls by itself is its

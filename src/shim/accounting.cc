@@ -134,6 +134,14 @@ void Accounting::context_is_gone(void* context, bool with_pools) {
       [this](const Entry& gone) { give_back(gone); });
 }
 
+void Accounting::context_is_inherited(void* context, void* heir) {
+  Locked lock(mutex_);
+  table_.find_if([=](Entry& entry) {
+    if (entry.context == context) entry.context = heir;
+    return false;
+  });
+}
+
 void Accounting::narrow(uint64_t* free, uint64_t* total) {
   ledger_.reclaim_dead_rows();
   const MemoryView view =

@@ -42,6 +42,8 @@ class Accounting {
   uint64_t next_pooled(void* context, uint64_t after);
   // Everything that went with a context, or with a device's primary context (its pools too).
   void context_is_gone(void* context, bool with_pools);
+  // What was the one context's is the other's from now on.
+  void context_is_inherited(void* context, void* heir);
 
   // Physical allocations of cuMemCreate live while a handle or a mapping does.
   void record_physical(uint64_t handle, uint64_t charge);

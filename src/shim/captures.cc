@@ -1,6 +1,7 @@
 #include "shim/captures.h"
 
 #include <pthread.h>
+#include <time.h>
 
 #include "driver_slots.h"
 #include "shim/locked.h"
@@ -60,6 +61,34 @@ Status wait_for_context(Handle context) {
   if (context == nullptr) return kSuccess;
   InContext inside(context);
   return REAL(cuCtxSynchronize)();
+}
+
+// An event behind all work of the context, looked at again and again.
+Status wait_for_context(Handle context, uint64_t patience_ns) {
+  constexpr unsigned kDisableTiming = 2;
+  constexpr uint64_t kLongestPauseNs = 1'000'000;
+  if (context == nullptr) return kSuccess;
+  InContext inside(context);
+  Handle event = nullptr;
+  if (REAL(cuEventCreate, Handle*, unsigned)(&event, kDisableTiming) != kSuccess) {
+    return REAL(cuCtxSynchronize)();
+  }
+  Status status = REAL(cuCtxRecordEvent, Handle, Handle)(context, event);
+  if (status != kSuccess) {
+    REAL(cuEventDestroy_v2, Handle)(event);
+    return REAL(cuCtxSynchronize)();
+  }
+  uint64_t waited_ns = 0;
+  for (uint64_t pause_ns = 10'000;;
+       pause_ns = pause_ns * 2 < kLongestPauseNs ? pause_ns * 2 : kLongestPauseNs) {
+    status = REAL(cuEventQuery, Handle)(event);
+    if (status != kNotReady || waited_ns >= patience_ns) break;
+    const timespec pause = {0, static_cast<long>(pause_ns)};
+    nanosleep(&pause, nullptr);
+    waited_ns += pause_ns;
+  }
+  REAL(cuEventDestroy_v2, Handle)(event);
+  return status;
 }
 
 InContext::InContext(Handle context) {

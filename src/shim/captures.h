@@ -11,6 +11,9 @@ bool is_anything_captured();
 // Waits for all work of the context, which may be null: then for nothing. Do not call it while
 // something is captured.
 Status wait_for_context(Handle context);
+// The same, but not for longer than that: kNotReady if there is still work. A driver that cannot
+// tell without waiting (before CUDA 12.5) is waited for.
+Status wait_for_context(Handle context, uint64_t patience_ns);
 
 // Makes a context current for as long as it lives; null changes nothing.
 class InContext {

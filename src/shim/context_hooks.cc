@@ -65,6 +65,16 @@ Status destroy_context(Handle context, unsigned slot) {
   return status;
 }
 
+void primary_context_is_gone(Device device, Handle context, Accounting* accounting,
+                             Residency* residency) {
+  if (accounting != nullptr) accounting->context_is_gone(context, true);
+  recount_graph_memory();
+  if (residency != nullptr) {
+    residency->context_is_gone(context);
+    residency->pools_are_gone(device);
+  }
+}
+
 // A reset always ends what the context held; a release only if it was the last.
 Status end_primary_context(Device device, unsigned slot, bool is_reset) {
   const Passage passage;
@@ -76,12 +86,7 @@ Status end_primary_context(Device device, unsigned slot, bool is_reset) {
   const Status status = real<Status (*)(Device)>(slot)(device);
   if (status != kSuccess || context == nullptr) return status;
   if (!is_reset && is_active(device)) return status;
-  if (accounting != nullptr) accounting->context_is_gone(context, true);
-  recount_graph_memory();
-  if (residency != nullptr) {
-    residency->context_is_gone(context);
-    residency->pools_are_gone(device);
-  }
+  primary_context_is_gone(device, context, accounting, residency);
   return status;
 }
 
@@ -149,4 +154,29 @@ SHIM_EXPORT Status cuDevicePrimaryCtxRelease_v2(Device device) {
 
 SHIM_EXPORT Status cuDevicePrimaryCtxRelease(Device device) {
   return end_primary_context(device, kSlot_cuDevicePrimaryCtxRelease, false);
+}
+
+// The memory that was allocated in a green context is the primary context's, which the green one
+// keeps alive.
+SHIM_EXPORT Status cuGreenCtxDestroy(Handle green) {
+  const Passage passage;
+  InsideHook inside;
+  Accounting* accounting = inside.accounting();
+  Residency* residency = Residency::current();
+  Handle context = nullptr;
+  Device device = 0;
+  const bool is_known = (accounting != nullptr || residency != nullptr) &&
+                        REAL(cuCtxFromGreenCtx, Handle*, Handle)(&context, green) == kSuccess &&
+                        REAL(cuCtxPushCurrent_v2, Handle)(context) == kSuccess;
+  if (!is_known) return REAL(cuGreenCtxDestroy, Handle)(green);
+  REAL(cuCtxGetDevice, Device*)(&device);
+  Handle popped = nullptr;
+  REAL(cuCtxPopCurrent_v2, Handle*)(&popped);
+  const Handle primary = active_primary_context(device);
+  const Status status = REAL(cuGreenCtxDestroy, Handle)(green);
+  if (status != kSuccess || primary == nullptr) return status;
+  if (accounting != nullptr) accounting->context_is_inherited(context, primary);
+  if (residency != nullptr) residency->context_is_inherited(context, primary);
+  if (!is_active(device)) primary_context_is_gone(device, primary, accounting, residency);
+  return status;
 }

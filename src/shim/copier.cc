@@ -14,7 +14,6 @@ using protocol::LinkDirection;
 constexpr uint64_t kQuantumBytes = uint64_t{32} << 20;
 constexpr unsigned kNonBlocking = 1;       // CU_STREAM_NON_BLOCKING
 constexpr unsigned kEventWithoutTime = 2;  // CU_EVENT_DISABLE_TIMING
-constexpr Status kNotReady = 600;
 // How long to look for a turn before looking whether the quantum before has arrived.
 constexpr int64_t kLookNs = 50'000;
 

@@ -16,6 +16,9 @@ using protocol::MemoryMoveStatus;
 
 // How long calls that are inside the gate may take to come out.
 constexpr uint64_t kPatienceNs = 1'000'000'000;
+// How long work that was let in may take to end. It may wait for a call that waits at the gate (a
+// stream for a word that another writes), so it must not be waited for without end.
+constexpr uint64_t kRestPatienceNs = 2'000'000'000;
 
 }  // namespace
 
@@ -109,8 +112,9 @@ MemoryMoveStatus Mover::come_to_rest(Residency& residency) {
     bool is_first = true;
     for (size_t j = 0; j < i && is_first; ++j) is_first = blocks.begin()[j].context != context;
     if (!is_first) continue;
-    const int status = wait_for_context(context);
+    const int status = wait_for_context(context, kRestPatienceNs);
     if (status == kSuccess) continue;
+    if (status == kNotReady) return Status::kBusy;
     log_line("the work of a context ended with %d: its memory stays", status);
     return Status::kFailed;
   }

@@ -54,6 +54,11 @@ class PendingFrees {
     --size_;
     return taken;
   }
+  void hand_over(void* context, void* heir) {
+    for (size_t i = 0; i < size_; ++i) {
+      if (frees_[i].context == context) frees_[i].context = heir;
+    }
+  }
   size_t size() const { return size_; }
   const PendingFree& operator[](size_t index) const { return frees_[index]; }
 

@@ -315,6 +315,22 @@ void Residency::context_is_gone(Handle context) {
   }
 }
 
+void Residency::context_is_inherited(Handle context, Handle heir) {
+  const auto pass_on = [=](Handle* known) {
+    if (*known == context) *known = heir;
+  };
+  Locked lock(mutex_);
+  for (Block& block : allocations_.blocks()) {
+    pass_on(&block.context);
+    pass_on(&block.owner.context);
+  }
+  for (Allocation& allocation : allocations_.all()) {
+    pass_on(&allocation.context);
+    pass_on(&allocation.owner.context);
+  }
+  pending_.hand_over(context, heir);
+}
+
 void Residency::pools_are_gone(Device device) { drop_blocks_of(Owner{nullptr, device}); }
 
 Status Residency::open_to_peer(Device device, Device peer) {

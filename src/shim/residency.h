@@ -49,6 +49,8 @@ class Residency {
   bool device_of_pool(Handle pool, Device* device);
   // All that belonged to a context, or to a device's pools, goes.
   void context_is_gone(Handle context);
+  // What was the one context's is the other's from now on.
+  void context_is_inherited(Handle context, Handle heir);
   void pools_are_gone(Device device);
   // Gives back what nobody uses: frees that streams have reached, blocks that are kept for more.
   void tidy();
