@@ -1,6 +1,8 @@
 // Green contexts: the multiprocessors of a device, split, described and given to contexts that
 // share the memory of the primary one; and events over all streams of a context.
 #include <algorithm>
+#include <memory>
+#include <vector>
 
 #include "emulated_cuda/api.h"
 #include "emulated_cuda/events.h"
@@ -56,13 +58,26 @@ GreenContext* make_green(Process& process, std::shared_ptr<Context> root,
   return process.green_contexts.insert(std::move(green));
 }
 
-// The event stands for all that is in the context's streams now.
+// The green contexts of a primary context; of any other none.
+std::vector<std::shared_ptr<Context>> green_ones_of(Process& process, const Context& context) {
+  std::vector<std::shared_ptr<Context>> contexts;
+  for (const auto& green : process.green_contexts.all()) {
+    if (green->context->root.get() == &context) contexts.push_back(green->context);
+  }
+  return contexts;
+}
+
+// The event stands for all that is in the context's streams now, and in those of its green ones.
 CUresult record_all(Process& process, Context& context, CUevent handle) {
   auto event = handle ? process.events.find(handle) : nullptr;
   if (!event || !same_root(process, event->context, &context)) return CUDA_ERROR_INVALID_HANDLE;
   if (CUresult result = refuse_if_context_captures(process, context)) return result;
   const uint64_t number = begin_record(process, *event);
-  event->record(submit_aside(process, context, ends_of(context),
+  auto ends = ends_of(context);
+  for (const auto& green : green_ones_of(process, context)) {
+    for (auto& end : ends_of(*green)) ends.push_back(std::move(end));
+  }
+  event->record(submit_aside(process, context, std::move(ends),
                              [event, number](int64_t begin_ns) {
                                finish_record(*event, number, begin_ns);
                                return begin_ns;
@@ -71,7 +86,7 @@ CUresult record_all(Process& process, Context& context, CUevent handle) {
   return CUDA_SUCCESS;
 }
 
-// All later work of the context begins after what the event stands for now.
+// All later work of the context, and of its green ones, begins after what the event stands for now.
 CUresult wait_in_all(Process& process, Context& context, CUevent handle) {
   auto event = handle ? process.events.find(handle) : nullptr;
   if (!event) return CUDA_ERROR_INVALID_HANDLE;
@@ -79,6 +94,10 @@ CUresult wait_in_all(Process& process, Context& context, CUevent handle) {
   if (CUresult result = refuse_if_context_captures(process, context)) return result;
   CompletionPtr end = last_end(process, context, event);
   if (!end || end->done()) return CUDA_SUCCESS;
+  for (const auto& green : green_ones_of(process, context)) {
+    std::lock_guard lock(green->order);
+    green->gates.push_back(end);
+  }
   std::lock_guard lock(context.order);
   context.gates.push_back(std::move(end));
   return CUDA_SUCCESS;

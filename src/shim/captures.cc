@@ -4,6 +4,7 @@
 #include <time.h>
 
 #include "driver_slots.h"
+#include "shim/gate.h"
 #include "shim/locked.h"
 #include "shim/pending_frees.h"
 
@@ -36,11 +37,23 @@ bool is_captured(const Stream& stream) {
   return real<Status (*)(Handle, int*)>(slot)(stream.handle, &status) == kSuccess && status != 0;
 }
 
+// A capture that began while memory moves would be spoilt by the move.
 template <typename Call>
 Status begin(const Stream& stream, Call call) {
+  const Passage passage;
   InsideHook inside;
   const Status status = call();
   if (status == kSuccess && inside.outermost()) begins(stream);
+  return status;
+}
+
+// It may fail and leave the capture as it is, as on the wrong thread.
+template <typename Call>
+Status end(const Stream& stream, Call call) {
+  const Passage passage;
+  InsideHook inside;
+  const Status status = call();
+  if (!is_captured(stream)) ends(stream);
   return status;
 }
 
@@ -139,13 +152,11 @@ SHIM_EXPORT Status cuStreamBeginCaptureToGraph_ptsz(Handle stream, Handle graph,
 }
 
 SHIM_EXPORT Status cuStreamEndCapture(Handle stream, Handle* graph) {
-  InsideHook inside;
-  ends({stream, false});
-  return REAL(cuStreamEndCapture, Handle, Handle*)(stream, graph);
+  return end({stream, false},
+             [=] { return REAL(cuStreamEndCapture, Handle, Handle*)(stream, graph); });
 }
 
 SHIM_EXPORT Status cuStreamEndCapture_ptsz(Handle stream, Handle* graph) {
-  InsideHook inside;
-  ends({stream, true});
-  return REAL(cuStreamEndCapture_ptsz, Handle, Handle*)(stream, graph);
+  return end({stream, true},
+             [=] { return REAL(cuStreamEndCapture_ptsz, Handle, Handle*)(stream, graph); });
 }

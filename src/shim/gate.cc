@@ -30,10 +30,14 @@ struct Thread {
 // Only for those who wait, or have somebody waiting for them. Guards all below.
 pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
 pthread_cond_t opened = PTHREAD_COND_INITIALIZER;
+pthread_cond_t entered = PTHREAD_COND_INITIALIZER;
 pthread_cond_t left = PTHREAD_COND_INITIALIZER;
 pid_t shut_by = 0;           // the process
 uint64_t waiting_since = 0;  // the first wait at the shut gate; zero if nobody has come
 uint64_t gated_before = 0;   // at gates that are open again
+uint64_t openings = 0;
+unsigned waiting = 0;   // for the next opening
+unsigned released = 0;  // waited for the last opening, and have not entered yet
 bool fork_is_watched = false;
 
 uint64_t now_ns() {
@@ -56,7 +60,10 @@ void start_afresh_in_child() {
   self.depth = 0;
   mutex = PTHREAD_MUTEX_INITIALIZER;
   opened = PTHREAD_COND_INITIALIZER;
+  entered = PTHREAD_COND_INITIALIZER;
   left = PTHREAD_COND_INITIALIZER;
+  waiting = 0;
+  released = 0;
   waiting_since = 0;
   gated_before = 0;
 }
@@ -83,14 +90,25 @@ class NoCancellation {
   int before_ = PTHREAD_CANCEL_ENABLE;
 };
 
-[[gnu::noinline]] void wait_until_open() {
+void step_in(Line* line) { __atomic_fetch_add(&line->inside, 1, __ATOMIC_SEQ_CST); }
+
+// Comes back inside. The gate cannot be shut meanwhile without the mutex, nor before all that an
+// opening released are inside.
+[[gnu::noinline]] void wait_and_step_in(Line* line) {
   // The child of a plain clone() runs no fork handlers, and nobody would open its gate.
-  if (__atomic_load_n(&shut_by, __ATOMIC_RELAXED) != getpid()) return start_afresh_in_child();
+  if (__atomic_load_n(&shut_by, __ATOMIC_RELAXED) != getpid()) {
+    start_afresh_in_child();
+    return step_in(line);
+  }
   const NoCancellation no_cancellation;
   Locked lock(mutex);
-  if (!__atomic_load_n(&is_shut, __ATOMIC_SEQ_CST)) return;
+  if (!__atomic_load_n(&is_shut, __ATOMIC_SEQ_CST)) return step_in(line);
   if (waiting_since == 0) waiting_since = now_ns();
-  while (__atomic_load_n(&is_shut, __ATOMIC_SEQ_CST)) pthread_cond_wait(&opened, &mutex);
+  ++waiting;
+  const uint64_t opening = openings;
+  while (openings == opening) pthread_cond_wait(&opened, &mutex);
+  step_in(line);
+  if (--released == 0) pthread_cond_broadcast(&entered);
 }
 
 void step_out(Line* line) {
@@ -107,13 +125,11 @@ Passage::Passage() {
   Thread& thread = self;
   if (thread.depth++ > 0 || thread.passes_always > 0) return;
   if (thread.line == nullptr) thread.line = choose_line();
-  while (true) {
-    __atomic_fetch_add(&thread.line->inside, 1, __ATOMIC_SEQ_CST);
-    if (!__atomic_load_n(&is_shut, __ATOMIC_SEQ_CST)) return;
-    step_out(thread.line);
-    wait_until_open();
-    thread.depth = 1;  // which the child of a plain clone() has lost
-  }
+  step_in(thread.line);
+  if (!__atomic_load_n(&is_shut, __ATOMIC_SEQ_CST)) return;
+  step_out(thread.line);
+  wait_and_step_in(thread.line);
+  thread.depth = 1;  // which the child of a plain clone() has lost
 }
 
 // A depth of zero: this is a forked child, in which the count of its parent is gone.
@@ -126,9 +142,11 @@ Passage::~Passage() {
 Passepartout::Passepartout() { ++self.passes_always; }
 Passepartout::~Passepartout() { --self.passes_always; }
 
+// Who waited for the last opening goes first: a gate that is shut again and again keeps nobody out.
 void shut_gate() {
   watch_forks();
   Locked lock(mutex);
+  while (released != 0) pthread_cond_wait(&entered, &mutex);
   __atomic_store_n(&shut_by, getpid(), __ATOMIC_RELAXED);
   __atomic_store_n(&is_shut, true, __ATOMIC_SEQ_CST);
 }
@@ -153,6 +171,9 @@ void open_gate() {
   if (!__atomic_load_n(&is_shut, __ATOMIC_SEQ_CST)) return;
   if (waiting_since != 0) gated_before += now_ns() - waiting_since;
   waiting_since = 0;
+  released = waiting;
+  waiting = 0;
+  ++openings;
   __atomic_store_n(&is_shut, false, __ATOMIC_SEQ_CST);
   pthread_cond_broadcast(&opened);
 }

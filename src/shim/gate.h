@@ -26,8 +26,9 @@ class Passepartout {
   Passepartout& operator=(const Passepartout&) = delete;
 };
 
-// From now on nobody enters; who is inside stays until the call returns. Shutting a shut gate, and
-// opening an open one, changes nothing.
+// From now on nobody enters; who is inside stays until the call returns. Who waited when the gate
+// was last opened is inside by then. Shutting a shut gate, and opening an open one, changes
+// nothing.
 void shut_gate();
 // With the gate shut: true once nobody is inside, false if somebody still is after the timeout.
 bool wait_until_nobody_inside(uint64_t timeout_ns);

@@ -110,6 +110,26 @@ TEST(Gate, APassepartoutPassesAndNobodyWaitsForIt) {
   open_gate();
 }
 
+TEST(Gate, AnOpeningLetsAllInWhoWaitHoweverShortItIs) {
+  for (int round = 0; round < 200; ++round) {
+    const uint64_t before = gated_ns();
+    std::atomic<bool> may_leave = false;
+    shut_gate();
+    std::thread caller([&] {
+      const Passage passage;
+      while (!may_leave) sched_yield();
+    });
+    wait_until_somebody_waits(before);
+    open_gate();
+    shut_gate();
+    EXPECT_FALSE(wait_until_nobody_inside(0)) << "the caller has entered";
+    may_leave = true;
+    EXPECT_TRUE(wait_until_nobody_inside(kLongEnough));
+    open_gate();
+    caller.join();
+  }
+}
+
 TEST(Gate, ShuttingTwiceNeedsOneOpening) {
   shut_gate();
   shut_gate();

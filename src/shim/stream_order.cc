@@ -38,7 +38,6 @@ Status record_event(const Stream& stream, Handle* event) {
 
 // An error means that its context is broken or gone: nothing runs there.
 bool is_reached(const PendingFree& freed) {
-  constexpr Status kNotReady = 600;
   return REAL(cuEventQuery, Handle)(freed.event) != kNotReady;
 }
 

@@ -190,6 +190,37 @@ TEST_F(GreenContexts, EventsOfWholeContextsStandForAllOfTheirStreams) {
   OK(cu.stream_destroy(two));
 }
 
+TEST_F(GreenContexts, EventsOfThePrimaryContextStandForItsGreenOnesToo) {
+  CUgreenCtx green = create(groups(1, 1)[0]);
+  CUstream in_green, ordinary;
+  CUevent event;
+  OK(cu.green_ctx_stream_create(&in_green, green, CU_STREAM_NON_BLOCKING, 0));
+  OK(cu.stream_create(&ordinary, CU_STREAM_NON_BLOCKING));
+  OK(cu.event_create(&event, CU_EVENT_DISABLE_TIMING));
+  CUdeviceptr word = allocate(4);
+  {
+    Gate gate;
+    OK(gate.close(in_green));
+    OK(cu.ctx_record_event(primary, event));
+    EXPECT_EQ(cu.event_query(event), CUDA_ERROR_NOT_READY);
+    gate.open();
+    OK(cu.event_synchronize(event));
+  }
+  Gate gate;
+  OK(gate.close(ordinary));
+  OK(cu.event_record(event, ordinary));
+  OK(cu.ctx_wait_event(primary, event));
+  OK(cu.memset_d32_async(word, 1, 1, in_green));
+  EXPECT_EQ(cu.stream_query(in_green), CUDA_ERROR_NOT_READY);
+  gate.open();
+  OK(cu.stream_synchronize(in_green));
+  OK(cu.mem_free(word));
+  OK(cu.event_destroy(event));
+  OK(cu.stream_destroy(in_green));
+  OK(cu.stream_destroy(ordinary));
+  OK(cu.green_ctx_destroy(green));
+}
+
 TEST_F(GreenContexts, AStreamOutlivesItsContextAsAnErrorOnly) {
   CUgreenCtx green = create(groups(1, 1)[0]);
   CUstream stream = nullptr;
