@@ -128,6 +128,7 @@ Result<SchedulerSettings> settings_of(const SimulateOptions& options) {
   SchedulerSettings settings;
   dispatch::DispatchOptions& dispatch = settings.dispatch;
   // As the worker has it, unless the settings say otherwise.
+  dispatch.fleet.memory_rule = scheduling::MemoryRule::kMoveIdle;
   settings.policy.fcfs_moves_off_after_run = false;
   for (unsigned i = 0; i < options.gpus; ++i) {
     dispatch.fleet.devices.push_back(

@@ -35,10 +35,10 @@ class SimulateTest(unittest.TestCase):
 
     def test_memory_that_moves_is_counted(self):
         small = ("simulate", "t.csv", "--memory", "1.2", "--json")
-        stays = json.loads(self.run_cli(*small).stdout)[0]
+        stays = json.loads(self.run_cli(*small, "--set", "memory_rule=every-sandbox").stdout)[0]
         self.assertEqual(stays["gpu_cold_ratio"], 0)
         self.assertNotIn("moves", stays)
-        moves = (*small, "--set", "memory_rule=move-idle", "--link", "5")
+        moves = (*small, "--link", "5")
         moved = json.loads(self.run_cli(*moves).stdout)[0]
         self.assertGreater(moved["gpu_cold_ratio"], 0)
         self.assertGreater(moved["memory_mean_s"], 0)
