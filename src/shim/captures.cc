@@ -11,14 +11,25 @@
 namespace lambent::shim {
 namespace {
 
-// More at a time than programs have; those beyond are taken to be captured until the list empties.
+// More at a time than programs have; those beyond are not remembered.
 constexpr int kMostStreams = 64;
 
 pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
 Stream streams[kMostStreams];
 int stream_count = 0;
 
+bool fork_is_watched = false;
+
+// A thread that the child does not have may have held the mutex.
+void start_afresh_in_child() {
+  mutex = PTHREAD_MUTEX_INITIALIZER;
+  stream_count = 0;
+}
+
 void begins(const Stream& stream) {
+  if (!__atomic_exchange_n(&fork_is_watched, true, __ATOMIC_ACQ_REL)) {
+    pthread_atfork(nullptr, nullptr, start_afresh_in_child);
+  }
   Locked lock(mutex);
   if (stream_count < kMostStreams) streams[stream_count++] = stream;
 }
