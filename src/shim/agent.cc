@@ -7,6 +7,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "driver_slots.h"
 #include "shim/abi.h"
 #include "shim/environment.h"
 #include "shim/gate.h"
@@ -84,6 +85,9 @@ void* run_agent(void*) {
   prctl(PR_SET_NAME, "lambent-memory");
   const Passepartout passepartout;
   InsideHook inside;
+  // What this thread asks of the driver is no business of a capture on another.
+  int capture_mode = 2;  // CU_STREAM_CAPTURE_MODE_RELAXED
+  REAL(cuThreadExchangeStreamCaptureMode, int*)(&capture_mode);
   const MemoryMode mode = mode_of_this_process();
   DeviceLink link(link_path[0] == '\0' ? nullptr : link_path, mode);
   Mover mover(link);

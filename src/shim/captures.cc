@@ -16,6 +16,7 @@ constexpr int kMostStreams = 64;
 
 pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
 Stream streams[kMostStreams];
+Handle contexts[kMostStreams];  // in which to ask about each: the thread that asks may have none
 int stream_count = 0;
 
 bool fork_is_watched = false;
@@ -30,14 +31,24 @@ void begins(const Stream& stream) {
   if (!__atomic_exchange_n(&fork_is_watched, true, __ATOMIC_ACQ_REL)) {
     pthread_atfork(nullptr, nullptr, start_afresh_in_child);
   }
+  const Handle context = current_context();
   Locked lock(mutex);
-  if (stream_count < kMostStreams) streams[stream_count++] = stream;
+  if (stream_count == kMostStreams) return;
+  contexts[stream_count] = context;
+  streams[stream_count++] = stream;
+}
+
+// The mutex is held.
+void forget(int index) {
+  --stream_count;
+  streams[index] = streams[stream_count];
+  contexts[index] = contexts[stream_count];
 }
 
 void ends(const Stream& stream) {
   Locked lock(mutex);
   for (int i = 0; i < stream_count; ++i) {
-    if (streams[i] == stream) streams[i--] = streams[--stream_count];
+    if (streams[i] == stream) forget(i--);
   }
 }
 
@@ -75,8 +86,9 @@ Status end(const Stream& stream, Call call) {
 bool is_anything_captured() {
   Locked lock(mutex);
   for (int i = 0; i < stream_count; ++i) {
+    const InContext inside(contexts[i]);
     if (is_captured(streams[i])) return true;
-    streams[i--] = streams[--stream_count];
+    forget(i--);
   }
   return false;
 }
