@@ -254,7 +254,7 @@ TEST_F(Deploy, CreatesAFunctionFromItsManifest) {
         "name = \"hello\"\nruntime = \"python3\"\nhandler = \"app.handler\"\ncode = \"code\"\n"
         "memory = \"256M\"\ntimeout_s = 12\nweight = 2.5\nmax_concurency = 3\n"
         "bundles = [\"out/add.bundle\"]\n"
-        "[gpu]\nmemory = \"1.5G\"\nlaunch_mode = \"model\"\nmemory_mode = \"off\"\ncheckpoint = "
+        "[gpu]\nmemory = \"1.5G\"\nlaunch_mode = \"model\"\nmemory_mode = \"vmm\"\ncheckpoint = "
         "true\n[environment]\nA = \"b\"\n");
   write("code/app.py", "def handler(event, context): return event\n");
   write("out/add.bundle", "bundle");
@@ -271,7 +271,7 @@ TEST_F(Deploy, CreatesAFunctionFromItsManifest) {
   EXPECT_EQ(sent["Environment"]["Variables"]["A"], "b");
   EXPECT_EQ(sent["Tags"]["lambent:gpu-memory"], "1536MiB");
   EXPECT_EQ(sent["Tags"]["lambent:launch-mode"], "model");
-  EXPECT_EQ(sent["Tags"]["lambent:memory-mode"], "off");
+  EXPECT_EQ(sent["Tags"]["lambent:memory-mode"], "vmm");
   EXPECT_EQ(sent["Tags"]["lambent:checkpoint"], "true");
   EXPECT_EQ(sent["Tags"]["lambent:weight"], "2.5");
   const auto zip = base64_decode(sent["Code"]["ZipFile"].get<std::string>());

@@ -27,6 +27,10 @@ TEST(FunctionSpec, EachBrokenLimitIsNamed) {
             std::string::npos);
   EXPECT_NE(message_after([](auto& s) { s.timeout = seconds(0); }).find("timeout"),
             std::string::npos);
+  EXPECT_NE(message_after([](auto& s) {
+              s.gpu = {.memory_mode = MemoryMode::kUvm, .checkpoint = true};
+            }).find("vmm"),
+            std::string::npos);
   EXPECT_NE(message_after([](auto& s) { s.memory = Bytes::mib(1); }).find("memory"),
             std::string::npos);
   EXPECT_NE(message_after([](auto& s) { s.weight = 0; }).find("weight"), std::string::npos);

@@ -82,6 +82,11 @@ Result<void> validate(const FunctionSpec& spec) {
   if (!(spec.weight >= limits::kLeastWeight && spec.weight <= limits::kMostWeight)) {
     return invalid("the weight must be 0.01 to 1000");
   }
+  if (spec.gpu.checkpoint && spec.gpu.memory_mode != MemoryMode::kVmm) {
+    return invalid(
+        "checkpoint needs memory_mode vmm: the driver cannot checkpoint managed memory, and memory "
+        "that stays needs none");
+  }
   if (spec.max_concurrency == 0) return invalid("max_concurrency must be at least 1");
   if (spec.runtime == Runtime::kPython) {
     const size_t dot = spec.handler.rfind('.');

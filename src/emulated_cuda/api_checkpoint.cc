@@ -39,7 +39,7 @@ bool all_zero(const Arguments& arguments) {
 // Looks who is alive and finds the row.
 uint32_t find_row(Node::Guard& guard, int pid) {
   guard.reap(true);
-  return find_process(*guard, pid);
+  return find_process(*guard, pid, own_pid_namespace());
 }
 
 void spend(const Node& node, uint64_t bytes) {

@@ -29,9 +29,10 @@ bool holds_shared(const NodeState& state, uint32_t row) {
 
 }  // namespace
 
-uint32_t find_process(const NodeState& state, int pid) {
+uint32_t find_process(const NodeState& state, int pid, uint64_t pid_namespace) {
   for (uint32_t i = 0; i < std::min<uint32_t>(state.row_bound, kMaxProcesses); i++) {
-    if (state.rows[i].used && state.rows[i].pid == pid) return i;
+    const ProcessRow& row = state.rows[i];
+    if (row.used && row.pid == pid && row.pid_namespace == pid_namespace) return i;
   }
   return kNobody;
 }

@@ -16,8 +16,9 @@ enum class CheckpointResult {
   kLost,  // of a device that was lost meanwhile; the process has failed
 };
 
-// The row of the process with this id; kNobody if there is none.
-uint32_t find_process(const NodeState& state, int pid);
+// The row of the process with this id, as a process in that namespace means it; kNobody if there is
+// none.
+uint32_t find_process(const NodeState& state, int pid, uint64_t pid_namespace);
 
 // From running to locked: its calls block from now on. The work that it has submitted goes on;
 // pending_work() tells how much.

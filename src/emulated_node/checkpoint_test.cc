@@ -89,8 +89,10 @@ TEST_F(Checkpoint, ADeviceThatIsLostMeanwhileFailsTheProcess) {
 
 TEST_F(Checkpoint, AProcessIsFoundByItsId) {
   Node::Guard guard(*node);
-  EXPECT_EQ(find_process(*guard, getpid()), row);
-  EXPECT_EQ(find_process(*guard, -7), kNobody);
+  EXPECT_EQ(find_process(*guard, getpid(), own_pid_namespace()), row);
+  EXPECT_EQ(find_process(*guard, -7, own_pid_namespace()), kNobody);
+  EXPECT_EQ(find_process(*guard, getpid(), own_pid_namespace() + 1), kNobody)
+      << "elsewhere the same number is another process";
 }
 
 }  // namespace

@@ -297,6 +297,11 @@ int64_t Node::Guard::transfer_between(int from, int to, Way way, uint64_t bytes,
   return occupy(up, &down, bytes, rate, begin_ns, process) + spec.device.link_latency_ns;
 }
 
+uint64_t own_pid_namespace() {
+  struct stat info {};
+  return stat("/proc/self/ns/pid", &info) == 0 ? info.st_ino : 0;
+}
+
 uint32_t Node::claim_row() {
   Guard guard(*this);
   guard.reap(true);
@@ -305,6 +310,7 @@ uint32_t Node::claim_row() {
     if (row.used || lock_byte(fd_, kFirstRowByte + i, F_WRLCK, F_OFD_SETLK) != 0) continue;
     std::memset(static_cast<void*>(&row), 0, sizeof row);
     row.pid = getpid();
+    row.pid_namespace = own_pid_namespace();
     row.generation = guard->next_generation++;
     std::snprintf(row.program, sizeof row.program, "%s", program_invocation_short_name);
     row.used = 1;

@@ -53,7 +53,8 @@ struct CheckpointState {
 // One process that has initialised the driver. Its row index is also its lock byte.
 struct ProcessRow {
   uint32_t used;
-  int32_t pid;  // as the process sees it: informative only
+  int32_t pid;             // as the process sees it
+  uint64_t pid_namespace;  // in which that id means it; 0: not known
   uint64_t generation;
   uint64_t bytes[kMaxPartitions];
   uint32_t contexts[kMaxPartitions];
@@ -70,6 +71,9 @@ struct ClockHold {
   int64_t at_ns;  // 0: none
   int64_t since_real_ns;
 };
+
+// Tells this process's pid namespace from others; 0 where that cannot be seen.
+uint64_t own_pid_namespace();
 
 struct NodeState {
   uint64_t magic;

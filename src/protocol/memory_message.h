@@ -48,6 +48,7 @@ enum class MemoryMoveStatus : uint32_t {
   kNoDeviceMemory,  // not moved in: the device is full; the memory is where it was
   kBusy,            // not moved out: the program did not come to rest in time
   kFailed,          // the driver failed in the middle: the process is of no use any more
+  kNotSupported,    // not moved that deep: the driver has no checkpoint, or none of this process
 };
 
 enum class LinkDirection : uint32_t { kToDevice = 0, kToHost = 1 };
@@ -91,7 +92,7 @@ inline bool is_memory_message(const void* data, size_t size) {
                       kind <= static_cast<uint16_t>(MemoryMessageKind::kForgetSandbox));
   return known && message.magic == kMemoryProtocolMagic &&
          message.version == kMemoryProtocolVersion &&
-         message.status <= static_cast<uint32_t>(MemoryMoveStatus::kFailed) &&
+         message.status <= static_cast<uint32_t>(MemoryMoveStatus::kNotSupported) &&
          message.direction <= static_cast<uint32_t>(LinkDirection::kToHost) &&
          message.depth <= static_cast<uint32_t>(MemoryMoveDepth::kContext) &&
          message.mode <= static_cast<uint32_t>(MemoryMode::kManaged);

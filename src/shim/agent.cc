@@ -49,7 +49,9 @@ bool obey(const MemoryMessage& command, Mover& mover, MemoryMessage* answer) {
   Moved moved;
   switch (command.kind) {
     case MemoryMessageKind::kMoveOut:
-      moved = mover.move_out();
+      moved = command.depth == static_cast<uint32_t>(protocol::MemoryMoveDepth::kContext)
+                  ? mover.move_out_with_context()
+                  : mover.move_out();
       break;
     case MemoryMessageKind::kMoveIn:
       moved = mover.move_in();

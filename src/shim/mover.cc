@@ -2,6 +2,7 @@
 
 #include "driver_slots.h"
 #include "shim/captures.h"
+#include "shim/checkpoint.h"
 #include "shim/driver_mapping.h"
 #include "shim/gate.h"
 #include "shim/log.h"
@@ -51,12 +52,25 @@ Moved Mover::move_out() {
 Moved Mover::move_in() {
   Moved moved;
   if (!is_out_) return moved;
+  if (is_checkpointed_) moved.status = restore_this_process();
+  if (moved.status == MemoryMoveStatus::kNoDeviceMemory) return moved;
+  is_checkpointed_ = false;
   Residency* residency = Residency::current();
-  if (residency != nullptr) moved.status = bring_in(*residency, &moved.bytes);
+  const bool has_driver = moved.status == MemoryMoveStatus::kDone;
+  if (residency != nullptr && has_driver) moved.status = bring_in(*residency, &moved.bytes);
   if (moved.status == MemoryMoveStatus::kNoDeviceMemory) return moved;
   // After a failure calls fail, which is better than that they wait for ever.
   is_out_ = false;
   open_gate();
+  return moved;
+}
+
+Moved Mover::move_out_with_context() {
+  Moved moved = move_out();
+  if (moved.status != MemoryMoveStatus::kDone || is_checkpointed_) return moved;
+  moved.status = checkpoint_this_process();
+  is_checkpointed_ = moved.status == MemoryMoveStatus::kDone;
+  if (is_checkpointed_) moved.left_bytes = 0;
   return moved;
 }
 

@@ -29,6 +29,9 @@ class Mover {
   // shut while the memory is out, and open while it is in.
   Moved move_out();
   Moved move_in();
+  // Out, and then all that is left: kNotSupported if that part could not be done, the memory being
+  // out all the same.
+  Moved move_out_with_context();
   // Gets host memory for a move that is to be expected.
   void prepare();
 
@@ -50,6 +53,7 @@ class Mover {
   DeviceLink& link_;
   HostMemory host_;
   bool is_out_ = false;
+  bool is_checkpointed_ = false;
 };
 
 }  // namespace lambent::shim

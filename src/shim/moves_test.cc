@@ -145,6 +145,45 @@ TEST_F(Moves, GiveTheDeviceBackToOthers) {
   EXPECT_EQ(free_mib(), before);
 }
 
+TEST_F(Moves, TakeTheContextToo) {
+  const long long empty = free_mib();
+  Tenant tenant(environment_, listener_);
+  EXPECT_EQ(tenant.ask("fill", "filled"), "8");
+  EXPECT_EQ(tenant.ask("graph", "graph"), "1");
+  for (int turn = 0; turn < 2; ++turn) {
+    const MemoryMessage out = tenant.worker().move_out_with_context();
+    expect_done(out, kFilledMiB);
+    EXPECT_EQ(out.left_bytes, 0u);
+    EXPECT_EQ(free_mib(), empty) << "not even its context is there";
+    expect_done(tenant.worker().move_in(), kFilledMiB);
+    EXPECT_NE(tenant.ask("check", "checked"), "");
+    EXPECT_EQ(tenant.value("broken"), "0");
+    EXPECT_EQ(tenant.ask("launch", "launched"), "1");
+  }
+}
+
+TEST_F(Moves, TakeTheContextOfOneThatIsOutAlready) {
+  Tenant tenant(environment_, listener_);
+  EXPECT_EQ(tenant.ask("fill", "filled"), "8");
+  expect_done(tenant.worker().move_out(), kFilledMiB);
+  expect_done(tenant.worker().move_out_with_context(), 0);
+  expect_done(tenant.worker().move_out_with_context(), 0);
+  expect_done(tenant.worker().move_in(), kFilledMiB);
+  tenant.ask("check", "checked");
+  EXPECT_EQ(tenant.value("broken"), "0");
+}
+
+TEST_F(Moves, LeaveTheContextWhereTheDriverCannotTakeIt) {
+  environment_["LAMBENT_SHIM_MEMORY_MODE"] = "uvm";  // managed memory cannot be checkpointed
+  Tenant tenant(environment_, listener_);
+  EXPECT_EQ(tenant.ask("fill", "filled"), "8");
+  const MemoryMessage out = tenant.worker().move_out_with_context();
+  EXPECT_EQ(out.status, static_cast<uint32_t>(MemoryMoveStatus::kNotSupported));
+  EXPECT_EQ(tenant.worker().move_in().status, static_cast<uint32_t>(MemoryMoveStatus::kDone));
+  tenant.ask("check", "checked");
+  EXPECT_EQ(tenant.value("broken"), "0");
+}
+
 TEST_F(Moves, AreRepeatedWithoutHarm) {
   Tenant tenant(environment_, listener_);
   EXPECT_EQ(tenant.ask("fill", "filled"), "8");

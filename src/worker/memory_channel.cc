@@ -112,7 +112,7 @@ void MemoryChannel::prepare() {
 }
 
 void MemoryChannel::begin(MemoryMessageKind kind, MemoryMoveDepth depth) {
-  move_ = {.out = kind == MemoryMessageKind::kMoveOut};
+  move_ = {.out = kind == MemoryMessageKind::kMoveOut, .deep = depth == MemoryMoveDepth::kContext};
   takes_back_ = false;
   began_ = loop_.clock().now();
   tell_all(kind, depth);
@@ -156,8 +156,9 @@ void MemoryChannel::drop(uint64_t id) {
 void MemoryChannel::finish_if_all_answered() {
   if (!moving_ || !awaited_.empty()) return;
   moving_ = false;
-  if (!move_.done && move_.out && !takes_back_ && !move_.broken) {
-    // Some may be out: all are told to be in again.
+  if (!move_.done && move_.out && !move_.deep && !takes_back_ && !move_.broken) {
+    // Some may be out: all are told to be in again. What could not go deeper stays as far out as it
+    // was.
     takes_back_ = true;
     tell_all(MemoryMessageKind::kMoveIn, MemoryMoveDepth::kMemory);
     return;

@@ -21,6 +21,7 @@ namespace lambent::worker {
 // One command, as all processes of the sandbox together have answered it.
 struct MemoryMove {
   bool out = false;  // else in
+  bool deep = false;  // out with the context, where that could be done
   bool done = true;  // false: a process could not; a move out was then taken back by all
   // Of no use any more: the driver failed in the middle, or what failed could not be taken back.
   bool broken = false;

@@ -159,6 +159,24 @@ TEST_F(Channel, AMoveOutThatOneCannotDoIsTakenBackByAll) {
   EXPECT_FALSE(move.broken);
 }
 
+TEST_F(Channel, WhatCannotGoDeeperStaysAsFarOutAsItWas) {
+  const OwnedFd process = this->process();
+  (void)hear(process);
+  channel_->move_out(MemoryMoveDepth::kMemory);
+  answer(process, hear(process));
+  EXPECT_FALSE(moved().deep);
+  channel_->move_out(MemoryMoveDepth::kContext);
+  const MemoryMessage command = hear(process);
+  EXPECT_EQ(command.depth, static_cast<uint32_t>(MemoryMoveDepth::kContext));
+  answer(process, command, MemoryMoveStatus::kNotSupported);
+  const MemoryMove move = moved();
+  EXPECT_TRUE(move.deep);
+  EXPECT_FALSE(move.done);
+  EXPECT_FALSE(move.broken);
+  const OwnedFd late = this->process();
+  EXPECT_EQ(hear(late).kind, MemoryMessageKind::kMoveOut) << "nothing was taken back";
+}
+
 TEST_F(Channel, WhatCannotBeTakenBackIsBroken) {
   const OwnedFd able = process();
   const OwnedFd unable = process();

@@ -82,8 +82,8 @@ void add_gpu(const SandboxSetting& setting, const FunctionSpec& spec, const Sand
   }
   plan.binds.push_back({gpu.emulated_node, kNodeFile, true});
   environment["EMULATED_CUDA_NODE"] = kNodeFile;
-  // What an emulated device holds for the function is a file of the function's processes, with holes
-  // where memory was given back.
+  // What an emulated device holds for the function is a file of the function's processes, with
+  // holes where memory was given back.
   plan.limits.file_size = std::max(plan.limits.file_size, spec.gpu.memory * 2);
   // More managed memory than the device has is a risk on a real one alone.
   environment["LAMBENT_SHIM_OVERSUBSCRIBE"] = "1";

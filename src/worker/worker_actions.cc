@@ -116,7 +116,8 @@ void Worker::memory_moved(SandboxId sandbox, const MemoryMove& move) {
   moved.direction = move.out ? dispatch::MoveDirection::kOut : dispatch::MoveDirection::kIn;
   moved.done = move.done;
   moved.moved = move.moved;
-  moved.left = move.left + options_.context_memory;
+  moved.left = move.left;
+  if (!move.deep || !move.done) moved.left += options_.context_memory;
   moved.duration = move.duration;
   if (move.done) metrics_.memory_moved(move.out, move.moved, move.duration);
   log_.debug("memory_moved", {{"sandbox", static_cast<int64_t>(sandbox.value)},

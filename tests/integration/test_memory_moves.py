@@ -128,6 +128,25 @@ class MemoryMoves(MovingTest):
         self.assert_memory_comes_back_to(before)
 
 
+class ContextsLeave(MovingTest):
+    """What stays of a function, its context, is large here: after four of them the device is full."""
+    flags = ("--concurrency", "1", "--context-memory", "220")
+
+    def starts_of_two_rounds(self, tags):
+        self.create_holders(6, mib=20, tags=tags)
+        for name in self.names:
+            self.call(name)
+        return [self.call(name) for name in self.names]
+
+    def test_a_checkpoint_takes_contexts_off_too(self):
+        again = self.starts_of_two_rounds({"lambent:checkpoint": "true"})
+        self.assertEqual([answer["calls"] for _, answer in again], [2] * 6, again)
+
+    def test_without_one_sandboxes_are_given_up(self):
+        again = self.starts_of_two_rounds({})
+        self.assertIn("cold", [start for start, _ in again])
+
+
 class LittleHostMemory(MovingTest):
     flags = (*MovingTest.flags, "--host-memory", "320M")
 

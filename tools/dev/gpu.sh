@@ -56,7 +56,7 @@ pack() {
   install -s "$conformance" "$bench" "$target/bin/"
   install -s "$prefix/bin/swap_bench" "$prefix/bin/shim_bench" "$prefix/bin/lambent-shim" "$prefix/bin/emulated-gpu" "$target/bin/"
   mkdir -p "$target/lib/shim" "$target/tests-gpu"
-  cp "$prefix"/lib/shim/*.so "$target/lib/shim/"
+  cp "$prefix"/lib/shim/*.so "$prefix"/lib/shim/lambent-checkpoint "$target/lib/shim/"
   cp "$(dirname "$acceptance")"/*.py "$target/tests-gpu/"
   install -s "$emulated_library/libcuda.so.1" "$emulated_library/libnvidia-ml.so.1" "$target/lib/emulated/"
   cp -r "$emulated_library/presets" "$target/lib/emulated/"

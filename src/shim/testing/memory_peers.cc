@@ -64,9 +64,10 @@ WorkerSide::WorkerSide(MemoryListener& listener) : fd_(listener.accept()) {
   if (const auto message = next_message(fd_.get())) hello_ = *message;
 }
 
-void WorkerSide::command(MemoryMessageKind kind) {
+void WorkerSide::command(MemoryMessageKind kind, protocol::MemoryMoveDepth depth) {
   MemoryMessage message;
   message.kind = kind;
+  message.depth = static_cast<uint32_t>(depth);
   message.sequence = ++sequence_;
   send_message(fd_.get(), message);
 }
@@ -83,6 +84,11 @@ MemoryMessage WorkerSide::answer() {
 
 MemoryMessage WorkerSide::move_out() {
   command(MemoryMessageKind::kMoveOut);
+  return answer();
+}
+
+MemoryMessage WorkerSide::move_out_with_context() {
+  command(MemoryMessageKind::kMoveOut, protocol::MemoryMoveDepth::kContext);
   return answer();
 }
 

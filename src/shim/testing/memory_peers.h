@@ -37,10 +37,12 @@ class WorkerSide {
   explicit WorkerSide(MemoryListener& listener);
   const protocol::MemoryMessage& hello() const { return hello_; }
 
-  void command(protocol::MemoryMessageKind kind);
+  void command(protocol::MemoryMessageKind kind,
+               protocol::MemoryMoveDepth depth = protocol::MemoryMoveDepth::kMemory);
   // The answer to the last command; its status is kFailed if the connection ended instead.
   protocol::MemoryMessage answer();
   protocol::MemoryMessage move_out();
+  protocol::MemoryMessage move_out_with_context();
   protocol::MemoryMessage move_in();
   void hang_up() { fd_ = OwnedFd(); }
 
