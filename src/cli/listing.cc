@@ -89,12 +89,12 @@ int run_ps(Transport& transport, Console& console) {
     return 0;
   }
   TextTable table({">ID", "FUNCTION", "STATE", ">PID", ">DEVICE", ">AGE", ">INVOCATIONS",
-                   ">GPU MEMORY", ">MEMORY"});
+                   ">GPU MEMORY", "WHERE", ">MEMORY"});
   for (const Json& row : list_in(*json, "sandboxes")) {
     table.add({cell(row, "id"), cell(row, "function"), cell(row, "state"), cell(row, "pid"),
                cell(row, "device"), human_seconds(number(row, "age_seconds")),
                cell(row, "invocations"), bytes_cell(row, "device_memory_bytes"),
-               bytes_cell(row, "host_memory_bytes")});
+               cell(row, "device_memory_place"), bytes_cell(row, "host_memory_bytes")});
   }
   console.out << table.str();
   return 0;

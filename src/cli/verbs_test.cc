@@ -194,11 +194,12 @@ TEST_F(Verbs, LsAndPsSetTheWorkersListsInColumns) {
   out.str("");
   transport.answer(response(200, R"({"sandboxes":[
       {"id":7,"function":"hello","state":"idle","pid":123,"device":0,"age_seconds":61.5,
-       "invocations":3,"device_memory_bytes":0,"host_memory_bytes":1048576}]})"));
+       "invocations":3,"device_memory_bytes":2097152,"device_memory_place":"out",
+       "host_memory_bytes":1048576}]})"));
   EXPECT_EQ(run_ps(transport, console), 0);
   EXPECT_EQ(out.str(),
-            "ID  FUNCTION  STATE  PID  DEVICE      AGE  INVOCATIONS  GPU MEMORY  MEMORY\n"
-            " 7  hello     idle   123       0  61.50 s            3           -   1 MiB\n");
+            "ID  FUNCTION  STATE  PID  DEVICE      AGE  INVOCATIONS  GPU MEMORY  WHERE  MEMORY\n"
+            " 7  hello     idle   123       0  61.50 s            3       2 MiB  out     1 MiB\n");
 }
 
 TEST_F(Verbs, ListsPassTheWorkersJsonThrough) {

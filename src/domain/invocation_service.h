@@ -30,6 +30,9 @@ struct SandboxStatus {
   uint64_t invocations = 0;
   Bytes device_memory;
   Bytes host_memory;
+  // Where its device memory is: "in", "moving out", "out", "moving in", or "out with context";
+  // empty if it has none.
+  std::string device_memory_place;
 };
 
 // A function as `lambent ls` shows it.

@@ -48,6 +48,7 @@ json to_json(const SandboxStatus& status) {
       {"age_seconds", seconds_of(status.age)},
       {"invocations", status.invocations},
       {"device_memory_bytes", status.device_memory.count},
+      {"device_memory_place", status.device_memory_place},
       {"host_memory_bytes", status.host_memory.count},
   };
 }

@@ -64,7 +64,7 @@ struct WorkerMetrics::State {
       family(prometheus::BuildGauge(), "lambent_flow_virtual_time_seconds",
              "Service charged to a function, divided by its weight.");
   Family<Gauge>& device_memory = family(prometheus::BuildGauge(), "lambent_gpu_memory_bytes",
-                                        "Device memory: total, used and committed.");
+                                        "Device memory: total, used, committed and resident.");
   Family<Gauge>& utilisation =
       family(prometheus::BuildGauge(), "lambent_gpu_utilization_ratio",
              "Share of time in which the GPU had a kernel, as NVML tells it.");
@@ -74,6 +74,10 @@ struct WorkerMetrics::State {
       family(prometheus::BuildGauge(), "lambent_gpu_healthy", "1 while the GPU answers.");
   Family<Gauge>& sandboxes =
       family(prometheus::BuildGauge(), "lambent_pool_containers", "Sandboxes by state.");
+  Gauge& memory_on_host =
+      family(prometheus::BuildGauge(), "lambent_moved_out_memory_bytes",
+             "Device memory of idle functions that is on the host, of all GPUs.")
+          .Add({});
   Gauge& queued = family(prometheus::BuildGauge(), "lambent_queued_invocations",
                          "Invocations that wait, of all functions.")
                       .Add({});
@@ -192,6 +196,7 @@ void WorkerMetrics::set_device(DeviceId device, const DeviceGauges& gauges) {
   memory("total", gauges.memory_total);
   memory("used", gauges.memory_used);
   memory("committed", gauges.memory_committed);
+  memory("resident", gauges.memory_resident);
   state_->utilisation.Add({{"gpu", gpu}}).Set(gauges.utilisation);
   state_->tokens.Add({{"gpu", gpu}, {"kind", "all"}}).Set(gauges.tokens);
   state_->tokens.Add({{"gpu", gpu}, {"kind", "held"}}).Set(gauges.tokens_held);
@@ -202,6 +207,10 @@ void WorkerMetrics::set_sandboxes(const std::map<std::string, uint64_t>& by_stat
   for (const auto& [name, count] : by_state) {
     state_->sandboxes.Add({{"state", name}}).Set(static_cast<double>(count));
   }
+}
+
+void WorkerMetrics::set_memory_on_host(Bytes memory) {
+  state_->memory_on_host.Set(static_cast<double>(memory.count));
 }
 
 void WorkerMetrics::set_queued(uint64_t queued) { state_->queued.Set(static_cast<double>(queued)); }

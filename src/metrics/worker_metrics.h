@@ -38,6 +38,7 @@ class WorkerMetrics {
     Bytes memory_total;
     Bytes memory_used;       // by NVML
     Bytes memory_committed;  // by admission
+    Bytes memory_resident;   // by what dispatch knows of moves; zero where nothing moves
     double utilisation = 0;  // 0..1
     unsigned tokens = 0;
     unsigned tokens_held = 0;
@@ -47,6 +48,8 @@ class WorkerMetrics {
   // How many sandboxes are in each state.
   void set_sandboxes(const std::map<std::string, uint64_t>& by_state);
   void set_queued(uint64_t queued);
+  // Device memory that is on the host, of all GPUs.
+  void set_memory_on_host(Bytes memory);
 
   // Prometheus text format 0.0.4.
   std::string text() const;

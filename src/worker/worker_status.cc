@@ -24,6 +24,20 @@ catalog::FunctionStatistics statistics_of(FunctionId id, const scheduling::Flow&
   return statistics;
 }
 
+std::string place_of_memory(const scheduling::Sandbox& sandbox) {
+  switch (sandbox.residency) {
+    case scheduling::Residency::kIn:
+      return "in";
+    case scheduling::Residency::kMovingOut:
+      return "moving out";
+    case scheduling::Residency::kOut:
+      return sandbox.deep ? "out with context" : "out";
+    case scheduling::Residency::kMovingIn:
+      return "moving in";
+  }
+  return "in";
+}
+
 }  // namespace
 
 const scheduling::Flow* Worker::flow_of(FunctionId id) const {
@@ -57,6 +71,11 @@ std::vector<SandboxStatus> Worker::sandbox_status(TenantId tenant) const {
   std::vector<SandboxStatus> all = host_.status();
   std::erase_if(all, [&](const SandboxStatus& each) { return each.function.tenant != tenant; });
   std::sort(all.begin(), all.end(), [](const auto& a, const auto& b) { return a.id < b.id; });
+  const scheduling::Fleet& fleet = dispatcher_->fleet();
+  for (SandboxStatus& each : all) {
+    const auto slot = fleet.find(each.id);
+    if (slot) each.device_memory_place = place_of_memory(fleet.sandbox(*slot));
+  }
   return all;
 }
 
@@ -74,6 +93,7 @@ void Worker::update_gauges() {
     metrics::WorkerMetrics::DeviceGauges gauges;
     gauges.memory_total = device.options.memory;
     gauges.memory_committed = device.committed;
+    gauges.memory_resident = device.resident;
     gauges.utilisation = device.utilisation;
     gauges.tokens = device.tokens();
     gauges.tokens_held = device.tokens_held;
@@ -89,6 +109,7 @@ void Worker::update_gauges() {
   for (const SandboxStatus& sandbox : host_.status()) ++by_state[sandbox.state];
   metrics_.set_sandboxes(by_state);
   metrics_.set_queued(dispatcher_->queued());
+  metrics_.set_memory_on_host(dispatcher_->fleet().memory_on_host());
 }
 
 void Worker::save_statistics() {

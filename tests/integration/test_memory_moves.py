@@ -74,6 +74,11 @@ class MemoryMoves(MovingTest):
         self.assertIn("gpu_cold", starts)
         self.assertGreater(self.moved_bytes("in"), moved_before + 280 * MIB)
         self.assertLessEqual(self.device_memory_used(), 1024 * MIB)
+        places = {each["function"]: each["device_memory_place"] for each in self.worker.sandboxes()}
+        self.assertEqual(places[self.names[-1]], "in")
+        self.assertIn("out", places.values())
+        self.assertGreaterEqual(sum(float(line.split()[1]) for line in self.worker.metrics().splitlines()
+                                    if line.startswith("lambent_moved_out_memory_bytes ")), 280 * MIB)
         # Called again at once, it is warm.
         self.assertEqual(self.call(self.names[-1])[0], "warm")
 
