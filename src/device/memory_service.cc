@@ -12,6 +12,7 @@
 #include "base/packet.h"
 #include "device/lease_book.h"
 #include "device/lease_maker.h"
+#include "domain/limits.h"
 
 namespace lambent::device {
 namespace {
@@ -20,11 +21,12 @@ using protocol::LinkDirection;
 using protocol::MemoryMessage;
 using protocol::MemoryMessageKind;
 
-constexpr size_t kMostClientsPerSandbox = 256;
+constexpr size_t kMostClientsPerSandbox = limits::kSandboxProcesses;
 constexpr size_t kMostLeasesPerClient = 256;
 constexpr uint64_t kLeaseGranularity = 2 << 20;
-// What one client may say in one turn of the loop.
+// What one client, and one sandbox, may have of a turn of the loop.
 constexpr int kMessagesPerTurn = 16;
+constexpr int kAcceptsPerTurn = 16;
 
 std::string_view bytes_of(const MemoryMessage& message) {
   return {reinterpret_cast<const char*>(&message), sizeof(message)};
@@ -149,7 +151,7 @@ void MemoryService::State::accept_clients(uint64_t id) {
   const auto found = sandboxes.find(id);
   if (found == sandboxes.end()) return;
   Sandbox& sandbox = found->second;
-  while (true) {
+  for (int count = 0; count < kAcceptsPerTurn; ++count) {
     OwnedFd socket(accept4(sandbox.listener.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
     if (!socket.valid()) return;
     if (sandbox.clients >= kMostClientsPerSandbox) continue;  // and so hung up on

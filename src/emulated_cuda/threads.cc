@@ -4,16 +4,32 @@
 #include <signal.h>
 #include <unistd.h>
 
+#include <chrono>
+#include <system_error>
 #include <thread>
 #include <utility>
 
 namespace lambent::emulated_cuda {
 
+namespace {
+constexpr int kMostTries = 200;
+}  // namespace
+
 void start_thread(std::function<void()> body) {
   sigset_t all, before;
   sigfillset(&all);
   pthread_sigmask(SIG_SETMASK, &all, &before);
-  std::thread(std::move(body)).detach();
+  for (int tries = 0;; ++tries) {
+    try {
+      std::thread(body).detach();
+      break;
+    } catch (const std::system_error&) {
+      // A process that is becoming another program gets no more threads, and the calling one ends
+      // in a moment.
+      if (tries == kMostTries) throw;
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    }
+  }
   pthread_sigmask(SIG_SETMASK, &before, nullptr);
 }
 

@@ -14,8 +14,9 @@ using protocol::MemoryMessageKind;
 
 // Longer than everybody else's turn can take.
 constexpr int64_t kLongestWaitNs = 1'000'000'000;
-// The daemon touches every page of a lease before it gives it.
-constexpr int64_t kLongestLeaseNs = 60'000'000'000;
+// The daemon touches every page of a lease before it gives it. Two of these fit into the time that
+// a worker gives a move.
+constexpr int64_t kLongestLeaseNs = 12'000'000'000;
 
 int64_t now_ns() {
   timespec now = {};

@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
+#include <pthread.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -16,6 +17,37 @@ namespace lambent::shim {
 namespace {
 
 using protocol::MemoryMessage;
+
+// The open sockets of this process, for a child to close. A process has two.
+constexpr int kMostSockets = 4;
+MemorySocket* open_sockets[kMostSockets];
+bool is_fork_watched = false;
+
+void enter(MemorySocket* socket) {
+  for (MemorySocket*& place : open_sockets) {
+    MemorySocket* nobody = nullptr;
+    if (__atomic_compare_exchange_n(&place, &nobody, socket, false, __ATOMIC_ACQ_REL,
+                                    __ATOMIC_RELAXED)) {
+      return;
+    }
+  }
+}
+
+void leave(MemorySocket* socket) {
+  for (MemorySocket*& place : open_sockets) {
+    MemorySocket* mine = socket;
+    __atomic_compare_exchange_n(&place, &mine, nullptr, false, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED);
+  }
+}
+
+// The child's copies would keep the parent alive for the other side. The sockets themselves lie on
+// the stack of the agent's thread, which the child has as memory alone.
+void close_in_child() {
+  for (MemorySocket*& place : open_sockets) {
+    MemorySocket* socket = __atomic_exchange_n(&place, nullptr, __ATOMIC_ACQ_REL);
+    if (socket != nullptr) socket->shut();
+  }
+}
 
 // Out of the way of programs that count their descriptors.
 constexpr int kFirstDescriptor = 900;
@@ -68,10 +100,15 @@ bool MemorySocket::open(const char* path) {
   fstat(fd_, &status);
   device_ = status.st_dev;
   inode_ = status.st_ino;
+  if (!__atomic_exchange_n(&is_fork_watched, true, __ATOMIC_ACQ_REL)) {
+    pthread_atfork(nullptr, nullptr, close_in_child);
+  }
+  enter(this);
   return true;
 }
 
 void MemorySocket::shut() {
+  leave(this);
   if (fd_ >= 0 && is_still_ours()) close(fd_);
   fd_ = -1;
 }

@@ -54,11 +54,18 @@ Moved Mover::move_in() {
   if (!is_out_) return moved;
   if (is_checkpointed_) moved.status = restore_this_process();
   if (moved.status == MemoryMoveStatus::kNoDeviceMemory) return moved;
+  const bool was_checkpointed = is_checkpointed_;
   is_checkpointed_ = false;
   Residency* residency = Residency::current();
   const bool has_driver = moved.status == MemoryMoveStatus::kDone;
   if (residency != nullptr && has_driver) moved.status = bring_in(*residency, &moved.bytes);
-  if (moved.status == MemoryMoveStatus::kNoDeviceMemory) return moved;
+  if (moved.status == MemoryMoveStatus::kNoDeviceMemory) {
+    // The context goes back to where it was, so that nothing stays that nobody counts.
+    if (was_checkpointed) {
+      is_checkpointed_ = checkpoint_this_process() == MemoryMoveStatus::kDone;
+    }
+    return moved;
+  }
   // After a failure calls fail, which is better than that they wait for ever.
   is_out_ = false;
   open_gate();
@@ -136,8 +143,9 @@ MemoryMoveStatus Mover::come_to_rest(Residency& residency) {
   for (const OwnPhysical& physical : residency.own_.physicals()) {
     if (physical.context == last) continue;
     last = physical.context;
-    const int status = wait_for_context(last);
+    const int status = wait_for_context(last, kRestPatienceNs);
     if (status == kSuccess) continue;
+    if (status == kNotReady) return Status::kBusy;
     log_line("the work of a context ended with %d: its memory stays", status);
     return Status::kFailed;
   }

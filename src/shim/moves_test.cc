@@ -380,6 +380,16 @@ TEST_F(Moves, SurviveAKillInTheMiddle) {
   EXPECT_EQ(reader_->read()->used, Bytes(0));
 }
 
+TEST_F(Moves, AreNotWaitedForWhereOnlyAChildIsLeft) {
+  Tenant tenant(environment_, listener_);
+  EXPECT_EQ(tenant.ask("fill", "filled"), "8");
+  EXPECT_EQ(tenant.ask("leave_a_child", "left"), "1");
+  kill(tenant.program().process(), SIGKILL);
+  tenant.worker().command(MemoryMessageKind::kMoveOut);
+  EXPECT_EQ(tenant.worker().answer().status, static_cast<uint32_t>(MemoryMoveStatus::kFailed))
+      << "the connection has ended with its process";
+}
+
 TEST_F(Moves, DoNotReachAForkedChild) {
   Tenant tenant(environment_, listener_);
   EXPECT_EQ(tenant.ask("fill", "filled"), "8");

@@ -63,6 +63,23 @@ uint64_t OwnMappings::real_of(uint64_t handle, bool stays) {
   return physical->real;
 }
 
+bool OwnMappings::holds(uint64_t address) {
+  Locked lock(mutex_);
+  for (const OwnMapping& mapping : mappings_) {
+    if (address >= mapping.base && address - mapping.base < mapping.bytes) return true;
+  }
+  return false;
+}
+
+void OwnMappings::keep(uint64_t address, uint64_t bytes) {
+  Locked lock(mutex_);
+  for (const OwnMapping& mapping : mappings_) {
+    const bool apart = mapping.base >= address + bytes || address >= mapping.base + mapping.bytes;
+    OwnPhysical* physical = apart ? nullptr : physicals_.at(mapping.physical);
+    if (physical != nullptr) physical->stays = true;
+  }
+}
+
 bool OwnMappings::properties_of(uint64_t handle, CUmemAllocationProp* properties) {
   Locked lock(mutex_);
   const OwnPhysical* physical = physicals_.at(handle);

@@ -63,6 +63,10 @@ class OwnMappings {
   // Forgets the mappings in the range. Gives the driver's handles that have to be released now, one
   // at a time: 0 when there is none left.
   uint64_t unmap(uint64_t address, uint64_t bytes);
+  // Whether memory is mapped at the address.
+  bool holds(uint64_t address);
+  // What is mapped in the range must remain the same from now on.
+  void keep(uint64_t address, uint64_t bytes);
   void set_access(uint64_t address, uint64_t bytes, const CUmemAccessDesc* wanted, size_t count);
   void context_is_gone(Handle context);
 

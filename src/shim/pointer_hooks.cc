@@ -87,6 +87,26 @@ bool is_refused(Address address, const char* function) {
   return true;
 }
 
+OwnMappings* own_mappings() {
+  Residency* residency = Residency::current();
+  return residency == nullptr ? nullptr : residency->own();
+}
+
+// A question to the driver about what the program has mapped itself has to wait until that is
+// there.
+template <typename Call>
+Status asked_once_it_is_there(Address address, Call call) {
+  OwnMappings* own = own_mappings();
+  if (own == nullptr || !own->holds(address)) return call();
+  const Passage passage;
+  return call();
+}
+
+// Somebody else will know this memory by its pages.
+void keep(Address address, size_t bytes) {
+  if (OwnMappings* own = own_mappings()) own->keep(address, bytes);
+}
+
 }  // namespace
 
 SHIM_EXPORT Status cuMemGetAddressRange_v2(Address* base, size_t* bytes, Address address) {
@@ -95,7 +115,7 @@ SHIM_EXPORT Status cuMemGetAddressRange_v2(Address* base, size_t* bytes, Address
   const auto ask = REAL(cuMemGetAddressRange_v2, Address*, size_t*, Address);
   switch (look_up(address, &allocation)) {
     case Ours::kNo:
-      return ask(base, bytes, address);
+      return asked_once_it_is_there(address, [=] { return ask(base, bytes, address); });
     case Ours::kNothingThere:
       return ask(base, bytes, kNowhere);
     case Ours::kYes:
@@ -111,7 +131,8 @@ SHIM_EXPORT Status cuPointerGetAttribute(void* data, int attribute, Address addr
   Allocation allocation;
   switch (look_up(address, &allocation)) {
     case Ours::kNo:
-      return ask_about_one(data, attribute, address);
+      return asked_once_it_is_there(address,
+                                    [=] { return ask_about_one(data, attribute, address); });
     case Ours::kNothingThere:
       return ask_about_one(data, attribute, kNowhere);
     case Ours::kYes:
@@ -131,7 +152,8 @@ SHIM_EXPORT Status cuPointerGetAttributes(unsigned count, int* attributes, void*
   Allocation allocation;
   const Ours ours = look_up(address, &allocation);
   if (ours == Ours::kNo || attributes == nullptr || data == nullptr) {
-    return ask_about_many(count, attributes, data, address);
+    return asked_once_it_is_there(address,
+                                  [=] { return ask_about_many(count, attributes, data, address); });
   }
   if (ours == Ours::kNothingThere) return ask_about_many(count, attributes, data, kNowhere);
   for (unsigned i = 0; i < count; ++i) {
@@ -155,6 +177,16 @@ SHIM_EXPORT Status cuMemGetHandleForAddressRange(void* handle, Address address, 
   InsideHook inside;
   if (handle != nullptr && is_refused(address, "cuMemGetHandleForAddressRange"))
     return kNotSupported;
+  keep(address, bytes);
   return REAL(cuMemGetHandleForAddressRange, void*, Address, size_t, int, unsigned long long)(
       handle, address, bytes, type, flags);
+}
+
+SHIM_EXPORT Status cuMulticastBindAddr(PhysicalHandle multicast, size_t multicast_offset,
+                                       Address address, size_t bytes, unsigned long long flags) {
+  Passage passage;
+  InsideHook inside;
+  keep(address, bytes);
+  return REAL(cuMulticastBindAddr, PhysicalHandle, size_t, Address, size_t, unsigned long long)(
+      multicast, multicast_offset, address, bytes, flags);
 }

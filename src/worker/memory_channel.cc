@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "base/packet.h"
+#include "domain/limits.h"
 
 namespace lambent::worker {
 namespace {
@@ -17,9 +18,10 @@ using protocol::MemoryMessageKind;
 using protocol::MemoryMoveDepth;
 using protocol::MemoryMoveStatus;
 
-// More than a sandbox may have processes.
-constexpr size_t kMostPeers = 4096;
+constexpr size_t kMostPeers = limits::kSandboxProcesses;
+// What one sandbox may have of a turn of the loop.
 constexpr int kMessagesPerTurn = 16;
+constexpr int kAcceptsPerTurn = 16;
 
 }  // namespace
 
@@ -42,7 +44,7 @@ MemoryChannel::MemoryChannel(loop::EventLoop& loop, LogSink& log, OwnedFd listen
 MemoryChannel::~MemoryChannel() { loop_.cancel(report_timer_); }
 
 void MemoryChannel::accept_peers() {
-  while (true) {
+  for (int count = 0; count < kAcceptsPerTurn; ++count) {
     OwnedFd socket(accept4(listener_.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
     if (!socket.valid()) return;
     if (peers_.size() >= kMostPeers) continue;  // and so hung up on
@@ -156,14 +158,14 @@ void MemoryChannel::drop(uint64_t id) {
 void MemoryChannel::finish_if_all_answered() {
   if (!moving_ || !awaited_.empty()) return;
   moving_ = false;
-  if (!move_.done && move_.out && !move_.deep && !takes_back_ && !move_.broken) {
-    // Some may be out: all are told to be in again. What could not go deeper stays as far out as it
-    // was.
+  if (!move_.done && !move_.deep && !takes_back_ && !move_.broken) {
+    // Some may have moved: all are told to be where they were. What could not go deeper stays as
+    // far out as it was.
     takes_back_ = true;
-    tell_all(MemoryMessageKind::kMoveIn, MemoryMoveDepth::kMemory);
+    tell_all(move_.out ? MemoryMessageKind::kMoveIn : MemoryMessageKind::kMoveOut,
+             MemoryMoveDepth::kMemory);
     return;
   }
-  if (!move_.done && !move_.out) belongs_out_ = true;
   move_.duration = loop_.clock().now() - began_;
   // In the next turn: the caller may be in the middle of handling an event.
   loop_.cancel(report_timer_);

@@ -22,7 +22,7 @@ namespace lambent::worker {
 struct MemoryMove {
   bool out = false;  // else in
   bool deep = false;  // out with the context, where that could be done
-  bool done = true;  // false: a process could not; a move out was then taken back by all
+  bool done = true;  // false: a process could not; what had moved was then taken back
   // Of no use any more: the driver failed in the middle, or what failed could not be taken back.
   bool broken = false;
   Bytes moved;  // over the link

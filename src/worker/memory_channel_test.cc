@@ -198,6 +198,9 @@ TEST_F(Channel, AMoveInThatFailsMayBeTriedAgain) {
   EXPECT_TRUE(moved().done);
   channel_->move_in();
   answer(process, hear(process), MemoryMoveStatus::kNoDeviceMemory);
+  const MemoryMessage back = hear(process);
+  EXPECT_EQ(back.kind, MemoryMessageKind::kMoveOut) << "another process may be in already";
+  answer(process, back);
   const MemoryMove failed = moved();
   EXPECT_FALSE(failed.done);
   EXPECT_FALSE(failed.broken);

@@ -48,7 +48,7 @@ std::string end_lines(const std::string& id, Duration execution, Bytes memory) {
          " ms\tMemory Size: " + std::to_string(memory.count >> 20) + " MB\n";
 }
 
-// Leases come in pieces, and what they hold in chunks: more than the limit itself.
+// Leases come in pieces, and what they hold in blocks that may be half empty: more than the limit.
 constexpr Bytes kLeaseSlack = Bytes::mib(64);
 
 }  // namespace
@@ -141,7 +141,7 @@ Result<void> SandboxHost::connect_memory(Sandbox& sandbox, SandboxRequest& reque
   if (!events_.serve_link) return {};
   sandbox.link_path = run_folder_ + "/link-" + number;
   ASSIGN_OR_RETURN(OwnedFd listener, listen_packets(sandbox.link_path, 0666));
-  events_.serve_link(sandbox.id, sandbox.device, sandbox.spec.gpu.memory + kLeaseSlack,
+  events_.serve_link(sandbox.id, sandbox.device, sandbox.spec.gpu.memory * 2 + kLeaseSlack,
                      std::move(listener));
   request.link_path = sandbox.link_path;
   return {};

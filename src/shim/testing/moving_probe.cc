@@ -249,6 +249,19 @@ void fork_child() {
   say("child", status);
 }
 
+// A child that outlives its parent: it ends when standard input does.
+void leave_a_child() {
+  if (fork() == 0) {
+    close(1);
+    close(2);
+    char byte = 0;
+    while (read(0, &byte, 1) > 0) {
+    }
+    _exit(0);
+  }
+  say("left", 1);
+}
+
 void free_all() {
   for (const Piece& piece : pieces) must(cuMemFree_v2(piece.address));
   pieces.clear();
@@ -303,6 +316,7 @@ int main() {
               {"rounds", some_rounds},
               {"end_hammering", end_hammering},
               {"fork", fork_child},
+              {"leave_a_child", leave_a_child},
               {"free", free_all},
               {"report", report_free},
               {"give_back", give_all_back},
