@@ -39,11 +39,11 @@ int allocate(Address* address, size_t bytes) {
   if (fails_now()) return kOutOfMemory;
   std::lock_guard lock(mutex);
   if (bytes > kTotal - used) return kOutOfMemory;
-  // The lowest free address first: an address is reused at once, as the real driver does.
+  // The lowest gap that is large enough: an address is reused at once, as the real driver does.
   Address place = next_address;
   for (const auto& [start, length] : allocations) {
-    if (start != place) break;
-    place += (length + 511) / 512 * 512;
+    if (start - place >= bytes) break;
+    place = start + (length + 511) / 512 * 512;
   }
   *address = place;
   allocations[place] = bytes;
