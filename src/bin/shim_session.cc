@@ -6,6 +6,7 @@
 #include <cerrno>
 
 #include "base/packet.h"
+#include "protocol/memory_codec.h"
 
 namespace lambent {
 namespace {
@@ -55,8 +56,7 @@ Result<void> ShimSession::start() {
   message.sequence = kSandbox;
   message.bytes = options_.host_memory.count;
   const int fds[] = {listener.get()};
-  return send_packet(control_.get(), {reinterpret_cast<const char*>(&message), sizeof(message)},
-                     fds);
+  return send_packet(control_.get(), protocol::bytes_of(message), fds);
 }
 
 std::vector<std::string> ShimSession::variables() const {

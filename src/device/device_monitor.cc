@@ -10,7 +10,7 @@
 
 #include "base/packet.h"
 #include "device/device_process.h"
-#include "protocol/memory_message.h"
+#include "protocol/memory_codec.h"
 
 namespace lambent::device {
 namespace {
@@ -175,8 +175,7 @@ void DeviceMonitor::State::tell_to_serve(SandboxId id, const ServedSandbox& sand
 // A sandbox that it is not told of copies without turns and cannot lease: slower, but it works.
 void DeviceMonitor::State::tell(const MemoryMessage& message, std::span<const int> fds) {
   if (process == nullptr) return;
-  const std::string_view bytes(reinterpret_cast<const char*>(&message), sizeof(message));
-  const auto sent = send_packet(process->memory_socket(), bytes, fds);
+  const auto sent = send_packet(process->memory_socket(), protocol::bytes_of(message), fds);
   if (!sent.ok()) log.warning("device_process_not_told", {{"error", to_string(sent.error())}});
 }
 

@@ -3,9 +3,8 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include <cstring>
 #include <map>
-#include <string_view>
+#include <span>
 #include <utility>
 #include <vector>
 
@@ -13,6 +12,7 @@
 #include "device/lease_book.h"
 #include "device/lease_maker.h"
 #include "domain/limits.h"
+#include "protocol/memory_codec.h"
 
 namespace lambent::device {
 namespace {
@@ -28,10 +28,6 @@ constexpr uint64_t kLeaseGranularity = 2 << 20;
 constexpr int kMessagesPerTurn = 16;
 constexpr int kAcceptsPerTurn = 16;
 
-std::string_view bytes_of(const MemoryMessage& message) {
-  return {reinterpret_cast<const char*>(&message), sizeof(message)};
-}
-
 struct Received {
   MemoryMessage message;
   std::vector<OwnedFd> fds;
@@ -42,12 +38,11 @@ Result<std::optional<Received>> receive(int socket) {
   char buffer[sizeof(MemoryMessage)];
   ASSIGN_OR_RETURN(std::optional<Packet> packet, receive_packet(socket, buffer));
   if (!packet) return std::optional<Received>();
-  if (packet->truncated || !protocol::is_memory_message(buffer, packet->size)) {
+  const auto message = protocol::memory_message_from(std::span(buffer, packet->size));
+  if (packet->truncated || !message) {
     return Error{ErrorCode::kInvalidArgument, "memory message: not one of this version"};
   }
-  Received received{{}, std::move(packet->fds)};
-  memcpy(&received.message, buffer, sizeof(MemoryMessage));
-  return std::optional<Received>(std::move(received));
+  return std::optional<Received>(Received{*message, std::move(packet->fds)});
 }
 
 struct Client {

@@ -2,13 +2,14 @@
 
 #include <sys/socket.h>
 
-#include <cstring>
-#include <string_view>
+#include <optional>
+#include <span>
 #include <utility>
 #include <vector>
 
 #include "base/packet.h"
 #include "domain/limits.h"
+#include "protocol/memory_codec.h"
 
 namespace lambent::worker {
 namespace {
@@ -63,14 +64,11 @@ void MemoryChannel::read_peer(uint64_t id) {
     char buffer[sizeof(MemoryMessage)];
     const auto packet = receive_packet(found->second.socket.get(), buffer);
     if (packet.ok() && !packet->has_value()) return;
-    bool sound = packet.ok() && !(*packet)->truncated &&
-                 protocol::is_memory_message(buffer, (*packet)->size);
-    if (sound) {
-      MemoryMessage message;
-      memcpy(&message, buffer, sizeof(message));
-      sound = take(id, found->second, message);
+    std::optional<MemoryMessage> message;
+    if (packet.ok() && !(*packet)->truncated) {
+      message = protocol::memory_message_from(std::span(buffer, (*packet)->size));
     }
-    if (!sound) {
+    if (!message || !take(id, found->second, *message)) {
       drop(id);
       return;
     }
@@ -107,12 +105,6 @@ bool MemoryChannel::take(uint64_t id, Peer& peer, const MemoryMessage& message) 
 void MemoryChannel::move_out(MemoryMoveDepth depth) { begin(MemoryMessageKind::kMoveOut, depth); }
 void MemoryChannel::move_in() { begin(MemoryMessageKind::kMoveIn, MemoryMoveDepth::kMemory); }
 
-void MemoryChannel::prepare() {
-  for (const auto& [id, peer] : peers_) {
-    if (peer.greeted) send(id, MemoryMessageKind::kPrepare);
-  }
-}
-
 void MemoryChannel::begin(MemoryMessageKind kind, MemoryMoveDepth depth) {
   move_ = {.out = kind == MemoryMessageKind::kMoveOut, .deep = depth == MemoryMoveDepth::kContext};
   takes_back_ = false;
@@ -141,10 +133,9 @@ void MemoryChannel::send(uint64_t id, MemoryMessageKind kind) {
   message.kind = kind;
   message.sequence = sequence_;
   message.depth = static_cast<uint32_t>(depth_);
-  const std::string_view bytes(reinterpret_cast<const char*>(&message), sizeof(message));
   // One that is gone is found so when its socket is read; one that does not read its messages is
   // taken for one that does not answer.
-  (void)send_packet(found->second.socket.get(), bytes);
+  (void)send_packet(found->second.socket.get(), protocol::bytes_of(message));
 }
 
 void MemoryChannel::drop(uint64_t id) {

@@ -20,9 +20,9 @@ namespace lambent::worker {
 
 // One command, as all processes of the sandbox together have answered it.
 struct MemoryMove {
-  bool out = false;  // else in
+  bool out = false;   // else in
   bool deep = false;  // out with the context, where that could be done
-  bool done = true;  // false: a process could not; what had moved was then taken back
+  bool done = true;   // false: a process could not; what had moved was then taken back
   // Of no use any more: the driver failed in the middle, or what failed could not be taken back.
   bool broken = false;
   Bytes moved;  // over the link
@@ -44,8 +44,6 @@ class MemoryChannel {
   // A process that comes later is told the same. One that dies meanwhile has nothing left to move.
   void move_out(protocol::MemoryMoveDepth depth);
   void move_in();
-  // To be ready for a move out that is likely.
-  void prepare();
 
   size_t processes() const { return peers_.size(); }
 
