@@ -1,5 +1,7 @@
 #include "base/ids.h"
 
+#include <charconv>
+
 namespace lambent {
 namespace {
 
@@ -46,6 +48,21 @@ std::optional<InvocationId> invocation_id_from_string(std::string_view text) {
     ++digits;
   }
   return InvocationId{words[0], words[1]};
+}
+
+std::string to_string(ObjectId id) { return to_string(id.maker) + "." + std::to_string(id.number); }
+
+std::optional<ObjectId> object_id_from_string(std::string_view text) {
+  const size_t dot = text.find('.');
+  if (dot == std::string_view::npos) return std::nullopt;
+  const auto maker = invocation_id_from_string(text.substr(0, dot));
+  const std::string_view digits = text.substr(dot + 1);
+  if (!maker || digits.empty() || (digits.size() > 1 && digits[0] == '0')) return std::nullopt;
+  uint32_t number = 0;
+  const char* end = digits.data() + digits.size();
+  const auto [stop, error] = std::from_chars(digits.data(), end, number);
+  if (error != std::errc() || stop != end) return std::nullopt;
+  return ObjectId{*maker, number};
 }
 
 }  // namespace lambent

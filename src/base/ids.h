@@ -38,6 +38,19 @@ struct InvocationId {
 std::string to_string(InvocationId id);
 std::optional<InvocationId> invocation_id_from_string(std::string_view text);
 
+// An object: the invocation that made it and which of its outputs it is, so that it has its name
+// before it exists. One that a client put has an id of its own as its maker.
+struct ObjectId {
+  InvocationId maker;
+  uint32_t number = 0;
+
+  constexpr auto operator<=>(const ObjectId&) const = default;
+};
+
+// "xxxxxxxx-xxxx-xxxx-xxxx-xxxxxxxxxxxx.0"; the number without leading zeros.
+std::string to_string(ObjectId id);
+std::optional<ObjectId> object_id_from_string(std::string_view text);
+
 }  // namespace lambent
 
 template <typename Tag, typename Number>
@@ -51,5 +64,12 @@ template <>
 struct std::hash<lambent::InvocationId> {
   size_t operator()(const lambent::InvocationId& id) const noexcept {
     return id.low ^ (id.high * 0x9e3779b97f4a7c15ULL);
+  }
+};
+
+template <>
+struct std::hash<lambent::ObjectId> {
+  size_t operator()(const lambent::ObjectId& id) const noexcept {
+    return std::hash<lambent::InvocationId>()(id.maker) + id.number * 0x9e3779b97f4a7c15ULL;
   }
 };

@@ -65,6 +65,11 @@ void StateArchive::field(InvocationId& value) {
   field(value.low);
 }
 
+void StateArchive::field(ObjectId& value) {
+  field(value.maker);
+  field(value.number);
+}
+
 size_t StateArchive::count(size_t size) {
   uint64_t wide = size;
   number(wide);

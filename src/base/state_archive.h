@@ -55,6 +55,7 @@ class StateArchive {
   void field(Instant& value);
   void field(Bytes& value) { field(value.count); }
   void field(InvocationId& value);
+  void field(ObjectId& value);
   template <typename Tag, typename Number>
   void field(StrongId<Tag, Number>& value) {
     field(value.value);

@@ -1,0 +1,93 @@
+// KernelGraph: a kernel function as its author wrote it: buffers, and the kernels that run over
+// them. A value; read from JSON when deployed, validated against its bundles, run by the executor.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "domain/tensor_type.h"
+
+namespace lambent::kernel_graph {
+
+enum class BufferRole : uint8_t {
+  kInput,      // comes with each request; never written
+  kConstant,   // the same for every request: a file of the package; never written
+  kTemporary,  // undefined at the start of a request
+  kOutput,     // undefined at the start of a request; becomes an object, or goes into the answer
+  kInOut,      // comes with each request, in a copy of its own, and goes out again
+};
+std::string_view name_of(BufferRole role);  // "input", "constant", "temporary", "output", "in_out"
+
+struct Buffer {
+  std::string name;
+  BufferRole role = BufferRole::kTemporary;
+  TensorType type;
+  std::string file;  // of a constant: its content, raw, in the package
+
+  bool operator==(const Buffer&) const = default;
+};
+
+// What a kernel does to a buffer; what depends on what follows from it.
+enum class Access : uint8_t { kRead, kWrite, kReadWrite };
+std::string_view name_of(Access access);  // "read", "write", "read_write"
+
+struct BufferArgument {
+  uint32_t buffer = 0;  // index
+  uint64_t offset_bytes = 0;
+  Access access = Access::kReadWrite;
+
+  bool operator==(const BufferArgument&) const = default;
+};
+// A number passed by value, as the bytes that the kernel's parameter has.
+struct LiteralArgument {
+  DataType datatype = DataType::kInt32;
+  std::string bytes;
+
+  bool operator==(const LiteralArgument&) const = default;
+};
+using Argument = std::variant<BufferArgument, LiteralArgument>;
+
+struct Extent {
+  uint32_t x = 1, y = 1, z = 1;
+  bool operator==(const Extent&) const = default;
+};
+
+struct Launch {
+  std::string bundle;  // its folder in the package, or "lambent:blas" for one that is built in
+  std::string kernel;
+  Extent grid;   // blocks
+  Extent block;  // threads of a block
+  uint32_t shared_bytes = 0;
+  std::vector<Argument> arguments;
+
+  bool operator==(const Launch&) const = default;
+};
+
+constexpr uint32_t kNoFlag = UINT32_MAX;
+
+// Steps that are done several times, each round after the one before.
+struct Repeat;
+using Step = std::variant<Launch, Repeat>;
+struct Repeat {
+  uint64_t times = 1;  // at most, if there is a flag
+  // A buffer whose first 32 bits a kernel sets to something other than zero when the round was the
+  // last one. They are zero before the first round.
+  uint32_t until = kNoFlag;
+  std::vector<Step> steps;
+
+  bool operator==(const Repeat&) const;
+};
+inline bool Repeat::operator==(const Repeat&) const = default;
+
+struct KernelGraph {
+  std::vector<Buffer> buffers;
+  // In an order in which they could run one after the other; those that do not depend on each other
+  // may run at the same time.
+  std::vector<Step> steps;
+
+  bool operator==(const KernelGraph&) const = default;
+};
+
+}  // namespace lambent::kernel_graph

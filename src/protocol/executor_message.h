@@ -1,0 +1,169 @@
+// What the worker and lambent-executor say to each other, and its codec: one message a packet,
+// descriptors with it where a message says so. Values; decoding trusts nothing; any thread.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <string_view>
+#include <variant>
+#include <vector>
+
+#include "base/ids.h"
+#include "base/result.h"
+#include "base/state_archive.h"
+#include "base/time.h"
+#include "base/units.h"
+#include "domain/tensor_type.h"
+
+namespace lambent::protocol {
+
+constexpr uint32_t kExecutorProtocolVersion = 1;
+// Longer payloads travel in a memfd beside their message.
+constexpr Bytes kInlinePayload = Bytes::kib(48);
+// No message is longer.
+constexpr Bytes kExecutorMessage = Bytes::kib(128);
+
+// A seat is a function's place in an executor; to dispatch it is one of its sandboxes.
+// --- From the worker ---
+
+// Make this function ready: answered by SeatReady or SeatFailed. Its files come as descriptors, in
+// the order of their names, open for reading.
+struct AddSeat {
+  SandboxId seat;
+  std::string graph;               // which of the files is the graph
+  std::vector<std::string> files;  // paths in the package
+  // What the function may take of the device while its memory is in. The executor's pool never
+  // holds more than all such seats together.
+  Bytes memory;
+  // How the emulated driver runs its kernels: true: they are not computed, only timed.
+  bool modelled = false;
+
+  void archive(StateArchive& archive);
+  bool operator==(const AddSeat&) const = default;
+};
+// The function leaves; what is cached for it alone may go. Has no answer; an invocation that it
+// runs is forgotten.
+struct RemoveSeat {
+  SandboxId seat;
+
+  void archive(StateArchive& archive);
+  bool operator==(const RemoveSeat&) const = default;
+};
+// Take what is cached for this seat out of the device's memory, down to what the others are
+// allowed, or bring its constants back: answered by SeatMoved.
+struct MoveSeat {
+  SandboxId seat;
+  bool out = false;
+
+  void archive(StateArchive& archive);
+  bool operator==(const MoveSeat&) const = default;
+};
+// Answered by Finished. Seats run at the same time, one invocation each.
+struct Run {
+  InvocationId invocation;
+  SandboxId seat;
+  std::string content_type;  // empty: application/json
+  std::string payload;
+  bool payload_attached = false;  // it comes as a memfd instead
+
+  void archive(StateArchive& archive);
+  bool operator==(const Run&) const = default;
+};
+// The answer to OpenObject; without an error, the object comes as a sealed memfd.
+struct ObjectOpened {
+  ObjectId object;
+  std::optional<Error> error;
+  TensorType type;
+
+  void archive(StateArchive& archive);
+  bool operator==(const ObjectOpened&) const = default;
+};
+
+// --- From the executor ---
+
+// First of all, once the device's context is there.
+struct ExecutorHello {
+  uint32_t version = kExecutorProtocolVersion;
+  Duration context_time{};
+
+  void archive(StateArchive& archive);
+  bool operator==(const ExecutorHello&) const = default;
+};
+struct SeatReady {
+  SandboxId seat;
+  Duration elapsed{};
+
+  void archive(StateArchive& archive);
+  bool operator==(const SeatReady&) const = default;
+};
+struct SeatFailed {
+  SandboxId seat;
+  Error error;  // INVALID_ARGUMENT with the exact place in the graph, RESOURCE_EXHAUSTED, ...
+
+  void archive(StateArchive& archive);
+  bool operator==(const SeatFailed&) const = default;
+};
+struct SeatMoved {
+  SandboxId seat;
+  bool out = false;
+  bool done = true;
+  Bytes moved;
+  Bytes left;  // of this seat's memory on the device after a move out
+  Duration duration{};
+
+  void archive(StateArchive& archive);
+  bool operator==(const SeatMoved&) const = default;
+};
+// An output that became an object; its sealed memfd comes with the message.
+struct OutputObject {
+  ObjectId object;
+  TensorType type;
+
+  void archive(StateArchive& archive);
+  bool operator==(const OutputObject&) const = default;
+};
+struct Finished {
+  InvocationId invocation;
+  // Set if the request failed: the client's mistake (INVALID_ARGUMENT, NOT_FOUND), a limit
+  // (RESOURCE_EXHAUSTED), or a kernel's fault (INTERNAL).
+  std::optional<Error> error;
+  std::string content_type;
+  std::string payload;                // the answer
+  bool payload_attached = false;      // it comes as the first memfd instead
+  std::vector<OutputObject> objects;  // their memfds follow, in this order
+  // Where the time went, from receiving Run on.
+  Duration objects_time{};   // until the inputs were there
+  Duration copy_in_time{};   // to the device
+  Duration run_time{};       // of kernels
+  Duration copy_out_time{};  // from the device
+  Bytes device_memory;       // of this seat, now
+  Bytes device_memory_peak;
+
+  void archive(StateArchive& archive);
+  bool operator==(const Finished&) const = default;
+};
+// Hand me this object; answered by ObjectOpened, which may take long: it waits until it exists.
+struct OpenObject {
+  ObjectId object;
+
+  void archive(StateArchive& archive);
+  bool operator==(const OpenObject&) const = default;
+};
+// The device's context is broken (a kernel faulted) or a kernel hangs: this executor will end.
+struct Broken {
+  Error error;
+
+  void archive(StateArchive& archive);
+  bool operator==(const Broken&) const = default;
+};
+
+using ExecutorMessage =
+    std::variant<AddSeat, RemoveSeat, MoveSeat, Run, ObjectOpened, ExecutorHello, SeatReady,
+                 SeatFailed, SeatMoved, Finished, OpenObject, Broken>;
+
+std::string encode(ExecutorMessage message);
+
+// INVALID_ARGUMENT if the bytes are not exactly one message.
+Result<ExecutorMessage> decode_executor_message(std::string_view bytes);
+
+}  // namespace lambent::protocol
