@@ -19,6 +19,7 @@ room(bundle        DEPENDS base domain cuda_abi LINKS ${LAMBENT_LIBCRYPTO} ${CMA
 room(sandbox       DEPENDS base domain loop LINKS seccomp)
 room(catalog       DEPENDS base domain LINKS SQLite::SQLite3)
 room(archive       DEPENDS base domain LINKS archive crypto)
+room(objects       DEPENDS base domain loop LINKS z)
 room(runtime_api   DEPENDS base domain loop http)
 room(runtime_client DEPENDS base)
 room(frontend      DEPENDS base domain loop http metrics)

@@ -80,6 +80,17 @@ constexpr Duration kHttpIdleTimeout = seconds(75);
 // The Runtime API may carry an X-Ray cause of up to 1 MiB in a header.
 constexpr Bytes kRuntimeApiHeaders = Bytes(1024 * 1024 + 64 * 1024);
 
+// Objects.
+constexpr Bytes kObjectSize = Bytes::gib(64);  // the quotas are usually less
+constexpr size_t kObjects = 100'000;           // on a node, with those that are expected
+constexpr size_t kObjectWaits = 20'000;
+constexpr size_t kForgottenObjects = 10'000;  // whose expiry is remembered
+constexpr Duration kObjectTimeToLive = std::chrono::hours(1);
+constexpr Duration kLeastObjectTimeToLive = seconds(1);
+constexpr Duration kMostObjectTimeToLive = std::chrono::hours(24 * 7);
+// Over HTTP; through the object socket they may be as large as the quota.
+constexpr Bytes kHttpObject = Bytes::mib(64);
+
 // Traces and replays.
 constexpr Bytes kTraceLine = Bytes::mib(1);
 constexpr size_t kTraceFunctions = 100'000;
