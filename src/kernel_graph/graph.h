@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <string>
+#include <string_view>
 #include <variant>
 #include <vector>
 
@@ -24,7 +25,10 @@ struct Buffer {
   std::string name;
   BufferRole role = BufferRole::kTemporary;
   TensorType type;
-  std::string file;  // of a constant: its content, raw, in the package
+  // Of a constant, one of the two: its content, raw, in a file of the package; or the bytes of one
+  // element, which all of its elements have.
+  std::string file;
+  std::string fill;
 
   bool operator==(const Buffer&) const = default;
 };
@@ -32,6 +36,9 @@ struct Buffer {
 // What a kernel does to a buffer; what depends on what follows from it.
 enum class Access : uint8_t { kRead, kWrite, kReadWrite };
 std::string_view name_of(Access access);  // "read", "write", "read_write"
+// What an author means who does not say: inputs and constants are read, outputs are written, the
+// others may be both.
+Access default_access(BufferRole role);
 
 struct BufferArgument {
   uint32_t buffer = 0;  // index
@@ -40,7 +47,8 @@ struct BufferArgument {
 
   bool operator==(const BufferArgument&) const = default;
 };
-// A number passed by value, as the bytes that the kernel's parameter has.
+// Numbers passed by value, as the bytes that the kernel's parameter has: one, or as many as a
+// parameter such as float2 holds. Of kBytes: the parameter's bytes as they are.
 struct LiteralArgument {
   DataType datatype = DataType::kInt32;
   std::string bytes;
@@ -55,7 +63,8 @@ struct Extent {
 };
 
 struct Launch {
-  std::string bundle;  // its folder in the package, or "lambent:blas" for one that is built in
+  // Its folder in the package, or "lambent:NAME" for NAME among the kernels that come with Lambent.
+  std::string bundle;
   std::string kernel;
   Extent grid;   // blocks
   Extent block;  // threads of a block
@@ -89,5 +98,13 @@ struct KernelGraph {
 
   bool operator==(const KernelGraph&) const = default;
 };
+
+// Whether each request brings this buffer, and whether its answer holds it.
+constexpr bool is_input(BufferRole role) {
+  return role == BufferRole::kInput || role == BufferRole::kInOut;
+}
+constexpr bool is_output(BufferRole role) {
+  return role == BufferRole::kOutput || role == BufferRole::kInOut;
+}
 
 }  // namespace lambent::kernel_graph
