@@ -40,7 +40,7 @@ void bind_columns(Statement& statement, const FunctionSpec& spec) {
   statement.bind(1, uint64_t{spec.name.tenant.value})
       .bind_text(2, spec.name.name)
       .bind(3, spec.revision)
-      .bind_text(4, "handler")
+      .bind_text(4, name_of(spec.kind))
       .bind_text(5, word_of(spec.runtime))
       .bind_text(6, spec.runtime_name)
       .bind_text(7, spec.handler)
@@ -65,7 +65,9 @@ Result<FunctionSpec> read_row(const Statement& row) {
   spec.name.tenant = TenantId(static_cast<uint32_t>(row.column_uint(0)));
   spec.name.name = row.column_text(1);
   spec.revision = row.column_uint(2);
-  if (row.column_text(3) != "handler") return unknown_word("kind", row.column_text(3));
+  const auto kind = function_kind_from(row.column_text(3));
+  if (!kind) return unknown_word("kind", row.column_text(3));
+  spec.kind = *kind;
   ASSIGN_OR_RETURN(spec.runtime, runtime_from(row.column_text(4)));
   spec.runtime_name = row.column_text(5);
   spec.handler = row.column_text(6);

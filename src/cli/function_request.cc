@@ -29,6 +29,7 @@ Json tags_of(const FunctionSpec& spec) {
   Json tags = Json::object();
   for (const auto& [key, value] : spec.tags) tags[key] = value;
   const bool model = spec.gpu.launch_mode == GpuNeeds::LaunchMode::kModel;
+  tags["lambent:kind"] = name_of(spec.kind);
   tags["lambent:gpu-memory"] = std::to_string(spec.gpu.memory.count >> 20) + "MiB";
   tags["lambent:launch-mode"] = model ? "model" : "compute";
   tags["lambent:memory-mode"] = name_of(spec.gpu.memory_mode);

@@ -10,8 +10,8 @@ namespace lambent::cli {
 namespace {
 
 constexpr std::string_view kKeys[] = {
-    "name",   "kind", "runtime",         "handler", "code", "description", "timeout_s", "memory",
-    "weight", "role", "max_concurrency", "bundles", "gpu",  "environment", "tags"};
+    "name",   "kind",   "runtime", "handler",         "graph",   "code", "description", "timeout_s",
+    "memory", "weight", "role",    "max_concurrency", "bundles", "gpu",  "environment", "tags"};
 constexpr std::string_view kGpuKeys[] = {"memory", "launch_mode", "memory_mode", "checkpoint"};
 
 // Reads the keys of one table, remembering the first thing that is wrong.
@@ -158,6 +158,24 @@ Result<Runtime> runtime_of(const std::string& name, const std::string& file) {
                    "'; it can be 'provided.al2023' (an executable named bootstrap) or 'python3'"};
 }
 
+// Keys that say something about functions of the other kind alone.
+Result<void> check_kind_keys(const toml::table& table, FunctionKind kind, const std::string& file) {
+  constexpr std::string_view kOfHandlers[] = {"runtime", "handler", "environment"};
+  constexpr std::string_view kOfKernels[] = {"graph"};
+  const std::span<const std::string_view> foreign =
+      kind == FunctionKind::kKernel ? std::span<const std::string_view>(kOfHandlers)
+                                    : std::span<const std::string_view>(kOfKernels);
+  for (const std::string_view key : foreign) {
+    if (const toml::node* node = table.get(key)) {
+      return Error{ErrorCode::kInvalidArgument,
+                   file + " line " + std::to_string(node->source().begin.line) +
+                       ": a function of kind '" + std::string(name_of(kind)) + "' has no " +
+                       std::string(key)};
+    }
+  }
+  return {};
+}
+
 }  // namespace
 
 Result<Manifest> parse_manifest(std::string_view text, const std::string& file) {
@@ -193,9 +211,17 @@ Result<Manifest> parse_manifest(std::string_view text, const std::string& file) 
   const toml::table* gpu = reader.table("gpu");
   RETURN_IF_ERROR(reader.verdict());
   if (gpu != nullptr) RETURN_IF_ERROR(read_gpu(*gpu, file, manifest));
-  if (kind != "handler") {
-    return Error{ErrorCode::kUnimplemented,
-                 file + ": kind is '" + kind + "'; only 'handler' can be deployed so far"};
+  const auto known = function_kind_from(kind);
+  if (!known) {
+    return Error{ErrorCode::kInvalidArgument,
+                 file + ": kind is '" + kind + "'; it can be 'handler' or 'kernel'"};
+  }
+  spec.kind = *known;
+  RETURN_IF_ERROR(check_kind_keys(parsed.table(), spec.kind, file));
+  if (spec.kind == FunctionKind::kKernel) {
+    spec.handler = "graph.json";
+    reader.text("graph", spec.handler);
+    RETURN_IF_ERROR(reader.verdict());
   }
   ASSIGN_OR_RETURN(spec.runtime, runtime_of(spec.runtime_name, file));
   return manifest;

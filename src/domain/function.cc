@@ -1,5 +1,6 @@
 #include "domain/function.h"
 
+#include <algorithm>
 #include <cctype>
 
 namespace lambent {
@@ -48,7 +49,29 @@ Result<void> validate_environment(const std::map<std::string, std::string>& envi
   return {};
 }
 
+// A kernel function's file is looked for below its package, and nowhere else.
+bool is_path_inside(const std::string& path) {
+  if (path.empty() || path.front() == '/' || path.find('\0') != std::string::npos) return false;
+  for (size_t at = 0; at <= path.size();) {
+    const size_t end = std::min(path.find('/', at), path.size());
+    if (path.substr(at, end - at) == "..") return false;
+    at = end + 1;
+  }
+  return true;
+}
+
 }  // namespace
+
+std::string_view name_of(FunctionKind kind) {
+  return kind == FunctionKind::kKernel ? "kernel" : "handler";
+}
+
+std::optional<FunctionKind> function_kind_from(std::string_view name) {
+  for (const FunctionKind kind : {FunctionKind::kHandler, FunctionKind::kKernel}) {
+    if (name_of(kind) == name) return kind;
+  }
+  return std::nullopt;
+}
 
 std::string_view name_of(MemoryMode mode) {
   switch (mode) {
@@ -88,6 +111,13 @@ Result<void> validate(const FunctionSpec& spec) {
         "that stays needs none");
   }
   if (spec.max_concurrency == 0) return invalid("max_concurrency must be at least 1");
+  if (spec.kind == FunctionKind::kKernel) {
+    if (!is_path_inside(spec.handler)) {
+      return invalid("the handler of a kernel function is the path of its graph in the package, " +
+                     ("such as graph.json, not '" + spec.handler + "'"));
+    }
+    return {};
+  }
   if (spec.runtime == Runtime::kPython) {
     const size_t dot = spec.handler.rfind('.');
     if (dot == std::string::npos || dot == 0 || dot + 1 == spec.handler.size()) {

@@ -29,7 +29,10 @@ constexpr TenantId kDefaultTenant{1};
 
 enum class FunctionKind {
   kHandler,  // black-box code in a sandbox, spoken to by the Lambda Runtime API
+  kKernel,   // a graph of kernels without host code, run by lambent-executor
 };
+std::string_view name_of(FunctionKind kind);  // "handler", "kernel"
+std::optional<FunctionKind> function_kind_from(std::string_view name);
 
 enum class Runtime {
   kProvided,  // the package's own executable 'bootstrap'
@@ -64,7 +67,8 @@ struct FunctionSpec {
 
   Runtime runtime = Runtime::kProvided;
   std::string runtime_name = "provided.al2023";  // as the client wrote it
-  std::string handler;                           // "module.function" for Python
+  // "module.function" for Python; for a kernel function, which file of the package is its graph.
+  std::string handler;
   std::string description;
   std::string role;
   std::map<std::string, std::string> environment;

@@ -22,7 +22,11 @@ bool parse_number(std::string_view text, Number& number) {
 
 Result<void> apply_tag(FunctionSpec& spec, std::string_view key, const std::string& value) {
   const std::string_view setting = key.substr(kPrefix.size());
-  if (setting == "gpu-memory") {
+  if (setting == "kind") {
+    const auto kind = function_kind_from(value);
+    if (!kind) return bad_value(key, value, "handler or kernel");
+    spec.kind = *kind;
+  } else if (setting == "gpu-memory") {
     const auto memory = parse_bytes(value);
     if (!memory.ok()) return bad_value(key, value, "an amount of memory such as 512MiB or 2G");
     spec.gpu.memory = *memory;
@@ -48,10 +52,11 @@ Result<void> apply_tag(FunctionSpec& spec, std::string_view key, const std::stri
       return bad_value(key, value, "a whole number of 1 to 10000");
     }
   } else {
-    return Error{ErrorCode::kInvalidArgument,
-                 "there is no setting '" + std::string(key) +
-                     "'; tags that begin with lambent: are gpu-memory, launch-mode, memory-mode, "
-                     "checkpoint, weight and max-concurrency"};
+    return Error{
+        ErrorCode::kInvalidArgument,
+        "there is no setting '" + std::string(key) +
+            "'; tags that begin with lambent: are kind, gpu-memory, launch-mode, memory-mode, "
+            "checkpoint, weight and max-concurrency"};
   }
   return {};
 }
@@ -60,6 +65,7 @@ Result<void> apply_tag(FunctionSpec& spec, std::string_view key, const std::stri
 
 Result<void> apply_tags(FunctionSpec& spec) {
   const FunctionSpec defaults;
+  spec.kind = defaults.kind;
   spec.gpu = defaults.gpu;
   spec.weight = defaults.weight;
   spec.max_concurrency = defaults.max_concurrency;

@@ -1,5 +1,5 @@
-// GPU settings in a function's tags, since Lambda's API has no field for them: lambent:gpu-memory,
-// lambent:launch-mode, lambent:memory-mode, lambent:checkpoint, lambent:weight,
+// Our settings in a function's tags, since Lambda's API has no field for them: lambent:kind,
+// lambent:gpu-memory, lambent:launch-mode, lambent:memory-mode, lambent:checkpoint, lambent:weight,
 // lambent:max-concurrency. Free functions; any thread.
 #pragma once
 
