@@ -85,7 +85,10 @@ class ObjectIndex {
   explicit ObjectIndex(IndexOptions options) : options_(options) {}
 
   Result<void> expect(const ObjectKey& key, Instant now);
-  // The object exists, in memory. ALREADY_EXISTS, RESOURCE_EXHAUSTED.
+  // Whether it may come, if memory is found for it: ALREADY_EXISTS, RESOURCE_EXHAUSTED (the
+  // tenant's quota, the number of objects), OUT_OF_RANGE (its size).
+  Result<void> may_come(const ObjectKey& key, Bytes size) const;
+  // The object exists, in memory. As may_come(), and RESOURCE_EXHAUSTED if memory is full.
   Result<void> add(const ObjectKey& key, TensorType type, Bytes size,
                    std::optional<Duration> time_to_live, Instant now);
   // False if it was not expected.
@@ -114,8 +117,8 @@ class ObjectIndex {
   void spill_failed(const ObjectKey& key);
   // Takes room in memory for bringing it back (kReading); false if there is none now.
   bool start_reading(const ObjectKey& key);
-  // Whether room may still come of itself: something is on its way to disk.
-  bool room_may_come() const { return spilling_count_ > 0; }
+  // Whether room may still come of itself: something is on its way to or from the disk.
+  bool room_may_come() const { return spilling_count_ + reading_count_ > 0; }
   // It is in memory again, and its file may go; or is no more, and asking says why.
   void read_back(const ObjectKey& key);
   void lose(const ObjectKey& key, Error cause, Instant now);
@@ -134,11 +137,12 @@ class ObjectIndex {
   };
   using Entries = std::map<ObjectKey, Entry>;
 
-  Result<void> check_room(TenantId tenant, Bytes size) const;
+  Result<void> check_count() const;
+  Result<void> check_room(Bytes size) const;
   Error not_found(const ObjectKey& key) const;
+  void forgive(const ObjectKey& key);
   void set_expiry(const ObjectKey& key, Entry& entry, Instant instant);
   void place(const ObjectKey& key, Entry& entry, ObjectPlace place);
-  void count(const Entry& entry, bool add);
   void take_out(Entries::iterator found);
   bool pressed(Bytes wanted) const;
 
@@ -154,6 +158,7 @@ class ObjectIndex {
   Bytes disk_;
   size_t in_memory_ = 0;
   size_t spilling_count_ = 0;
+  size_t reading_count_ = 0;
   // Those that expired last, so that asking for them says so.
   std::deque<ObjectKey> forgotten_;
   std::set<ObjectKey> forgotten_set_;

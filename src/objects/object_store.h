@@ -8,7 +8,10 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
+#include <unordered_map>
+#include <utility>
 #include <vector>
 
 #include "base/fd.h"
@@ -21,7 +24,8 @@
 
 namespace lambent::objects {
 
-// Does `work` off the loop thread and then `completion` on it; false if it cannot take more.
+// Does `work` off the loop thread and then `completion` on it, in the order of asking and never
+// before it returns; false if it cannot take more.
 using Disk = std::function<bool(std::function<void()> work, std::function<void()> completion)>;
 
 struct ObjectStoreOptions {
@@ -55,7 +59,7 @@ class ObjectStore {
   // `time_to_live`, and longer while it is held. INVALID_ARGUMENT: `memfd` is no memfd sealed with
   // F_SEAL_WRITE, F_SEAL_SHRINK and F_SEAL_GROW, or has another size than its type. ALREADY_EXISTS.
   // RESOURCE_EXHAUSTED: the tenant's quota or the node's room is used up; what was expected stays
-  // expected (then fail() it, or try again). An object of no bytes may come with a memfd of none.
+  // expected (then fail() it, or try again).
   Result<void> store(TenantId tenant, ObjectId object, TensorType type, OwnedFd memfd,
                      std::optional<Duration> time_to_live = std::nullopt);
 
@@ -95,22 +99,41 @@ class ObjectStore {
   const IndexOptions& options() const { return index_.options(); }
 
  private:
-  struct Wait;
-  struct Content;
-  using Waits = std::map<WaitId, Wait>;
+  using There = std::function<void(Result<TensorType>)>;
+  // Exactly one of the two callbacks is set.
+  struct Wait {
+    ObjectKey key;
+    Opened opened;
+    There there;
+    std::optional<loop::TimerId> timer;
 
-  WaitId start_wait(const ObjectKey& key, Instant deadline, Wait wait);
+    void fail(const Error& error);
+  };
+  // Of an object that exists.
+  struct Content {
+    // Shared because the disk may still be writing it when the object goes. None: it is on disk.
+    std::shared_ptr<const OwnedFd> memfd;
+    uint64_t version = 0;  // names its file; no two objects ever have the same
+    uint32_t checksum = 0;
+    bool has_file = false;  // and it is whole
+  };
+
+  WaitId start(const ObjectKey& key, Instant deadline, Wait wait);
+  void time_out(WaitId wait);
+  Wait take(WaitId wait);
   void settle(const ObjectKey& key);
   void fail_waits(const ObjectKey& key, const Error& error);
-  std::vector<Wait> take_waits(const ObjectKey& key, bool all);
-  Result<OpenedObject> opened(const ObjectKey& key);
+  Result<OpenedObject> opened(const ObjectStatus& status, const ObjectKey& key);
   void relieve(Bytes wanted);
   void spill(const ObjectKey& key);
-  void finish_spill(const ObjectKey& key, uint64_t version, Result<uint32_t> checksum);
+  void finish_spill(const ObjectKey& key, uint64_t version, const Result<uint32_t>& checksum);
+  void ask_back(const ObjectKey& key);
   void start_reads();
-  void read_back(const ObjectKey& key);
+  void read(const ObjectKey& key);
   void finish_read(const ObjectKey& key, uint64_t version, Result<OwnedFd> memfd);
-  void drop(const std::vector<ObjectKey>& gone);
+  void expire();
+  void drop(const ObjectKey& key);
+  void remove_file(uint64_t version);
   void time_expiry();
   std::string path_of(uint64_t version) const;
 
@@ -119,15 +142,17 @@ class ObjectStore {
   const Disk disk_;
   const std::string folder_;
   ObjectIndex index_;
-  std::map<ObjectKey, Content> contents_;  // of those that exist
-  Waits waits_;
-  std::multimap<ObjectKey, WaitId> waits_of_;
+  std::map<ObjectKey, Content> contents_;
+  std::unordered_map<WaitId, Wait> waits_;
+  std::set<std::pair<ObjectKey, WaitId>> waits_of_;
   WaitId next_wait_ = 1;
   uint64_t next_version_ = 1;
   std::deque<ObjectKey> reads_;  // of spilled objects, until there is room for them
   Instant spill_again_{};        // the disk could not take one: not before this
   loop::TimerId expiry_timer_;
   Instant expiry_due_ = kNever;
+  uint64_t waits_begun_ = 0;
+  uint64_t timed_out_ = 0;
   // Gone with the store, so that what the disk did last finds nobody.
   std::shared_ptr<bool> alive_;
 };
