@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <optional>
 #include <span>
@@ -74,6 +75,7 @@ class RequestCodec {
   // graph's order. An object made of the output outputs()[n] has the number n.
   const std::vector<uint32_t>& inputs() const { return inputs_; }
   const std::vector<uint32_t>& outputs() const { return outputs_; }
+  // The number of this output; the buffer is one.
   uint32_t output_number(uint32_t buffer) const;
 
   // An empty content type is JSON; parameters such as a charset are read over. Answers
@@ -90,17 +92,25 @@ class RequestCodec {
   }
 
  private:
-  struct Tensor {
-    std::string name;
-    TensorType type;
-    uint64_t size_bytes = 0;
-    std::string json_head;  // {"name":"z","datatype":"FP32","shape":[2,2]
-    uint32_t number = 0;    // among the outputs
-    BufferRole role = BufferRole::kTemporary;
-  };
   friend class RequestReader;
 
+  struct Tensor {
+    std::string name;
+    BufferRole role = BufferRole::kTemporary;
+    TensorType type;
+    uint64_t size_bytes = 0;
+    uint64_t elements = 0;
+    uint32_t input = 0;     // its number among the inputs, if it is one
+    uint32_t output = 0;    // its number among the outputs, if it is one
+    std::string json_head;  // of an output in an answer: its name, datatype and shape
+  };
+
+  Result<Request> decode_raw(std::string_view payload) const;
+  void append_output(const RequestOutput& wanted, const AnswerOutput& output,
+                     std::string& text) const;
+
   std::vector<Tensor> tensors_;  // by buffer
+  std::map<std::string, uint32_t, std::less<>> by_name_;
   std::vector<uint32_t> inputs_;
   std::vector<uint32_t> outputs_;
 };
