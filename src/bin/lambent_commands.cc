@@ -7,7 +7,9 @@
 #include <iostream>
 
 #include "bin/flag_checks.h"
+#include "bin/installation.h"
 #include "bin/lambent_paths.h"
+#include "bundle/builder.h"
 #include "cli/calibrate.h"
 #include "cli/deploy.h"
 #include "cli/invoke.h"
@@ -56,8 +58,21 @@ CLI::App* add_verb(Shell& shell, const char* name, const char* what, const std::
   return verb;
 }
 
+// By the program that lies beside this one.
+Result<void> build_bundle(const std::string& source, const std::string& folder) {
+  ASSIGN_OR_RETURN(const Installation installation, find_installation());
+  bundle::BuildRequest request;
+  request.source = source;
+  request.output_folder = folder;
+  request.include_folder = installation.prefix + "/share/lambent/include";
+  request.worker_program = installation.program("lambent-bundle");
+  ASSIGN_OR_RETURN(const bundle::BuildOutcome outcome, bundle::build_bundle(request));
+  return {};
+}
+
 void add_deploy(Shell& shell) {
   auto options = std::make_shared<cli::DeployOptions>();
+  options->build_bundle = build_bundle;
   CLI::App* verb = add_verb(shell, "deploy", "create or update a function from its lambent.toml",
                             "lambent deploy examples/02_vector_add");
   verb->add_option("PATH", options->path, "a folder with lambent.toml, or such a file");

@@ -309,9 +309,13 @@ Result<void> run(const WorkerConfig& config) {
   options.sandboxes.python_folder = installation.python();
   options.sandboxes.shim_folder = installation.shim();
   options.sandboxes.gpu = driver;
+  options.executors.program = installation.program("lambent-executor");
+  options.executors.built_in = installation.kernels();
+  options.executors.gpu = driver;
   for (const auto& device : devices) {
     options.device_memory = std::max(options.device_memory, device.memory_total);
   }
+  options.executors.device_memory = options.device_memory;
   options.context_memory = context_memory(config, options.device_memory);
   options.sandboxes.memory_moves = *config.host_memory > Bytes(0);
   if (monitor != nullptr) {

@@ -1,5 +1,6 @@
 #include "cli/deploy.h"
 
+#include <filesystem>
 #include <nlohmann/json.hpp>
 
 #include "archive/zip.h"
@@ -16,22 +17,41 @@ using Json = nlohmann::ordered_json;
 constexpr Duration kTimeout = seconds(120);
 constexpr size_t kMostManifest = 1 << 20;
 
+// "kernels/step.cu" becomes bundles/step.
+Result<void> add_compiled(const StagingFolder& staging, const std::string& source,
+                          const DeployOptions& options) {
+  if (!options.build_bundle) {
+    return Error{ErrorCode::kUnimplemented, "compiling " + source + ": there is no compiler here"};
+  }
+  const std::string name = std::filesystem::path(source).stem();
+  const std::string folder = staging.path() + "/bundles/" + name;
+  std::error_code error;
+  if (std::filesystem::exists(folder, error)) {
+    return Error{ErrorCode::kInvalidArgument, "two kernel bundles are called '" + name + "'"};
+  }
+  std::filesystem::create_directories(staging.path() + "/bundles", error);
+  return options.build_bundle(source, folder);
+}
+
 Result<std::string> zip_of(const std::string& folder, const Manifest& manifest,
                            const DeployOptions& options) {
   const std::string code = options.code ? *options.code : join_path(folder, manifest.code);
   if (code.ends_with(".zip")) {
-    if (!manifest.bundles.empty()) {
+    if (!manifest.bundles.empty() || !manifest.sources.empty()) {
       return Error{ErrorCode::kInvalidArgument,
                    "bundles cannot be added to " + code + ": name a folder as code"};
     }
     return read_file(code, limits::kZippedCode.count);
   }
-  if (manifest.bundles.empty()) return archive::make_zip(code);
+  if (manifest.bundles.empty() && manifest.sources.empty()) return archive::make_zip(code);
   ASSIGN_OR_RETURN(const StagingFolder staging, StagingFolder::make());
   RETURN_IF_ERROR(staging.add(code, ""));
   for (const std::string& bundle : manifest.bundles) {
     const std::string source = join_path(folder, bundle);
     RETURN_IF_ERROR(staging.add(source, "bundles/" + last_part(source)));
+  }
+  for (const std::string& source : manifest.sources) {
+    RETURN_IF_ERROR(add_compiled(staging, join_path(folder, source), options));
   }
   return archive::make_zip(staging.path());
 }

@@ -1,6 +1,7 @@
 // lambent deploy: reads lambent.toml, zips the code, creates or updates the function.
 #pragma once
 
+#include <functional>
 #include <optional>
 #include <string>
 
@@ -16,6 +17,9 @@ struct DeployOptions {
   // Override what the manifest says.
   std::optional<std::string> name;
   std::optional<std::string> code;  // relative to the working folder
+  // Compiles a CUDA source into a bundle in a new folder; empty: there is no compiler.
+  std::function<Result<void>(const std::string& source, const std::string& folder)> build_bundle =
+      {};
 };
 
 // A function as its manifest describes it, with its code and kernel bundles packed.

@@ -10,8 +10,9 @@ namespace lambent::cli {
 namespace {
 
 constexpr std::string_view kKeys[] = {
-    "name",   "kind",   "runtime", "handler",         "graph",   "code", "description", "timeout_s",
-    "memory", "weight", "role",    "max_concurrency", "bundles", "gpu",  "environment", "tags"};
+    "name",        "kind",      "runtime", "handler",     "graph", "code",
+    "description", "timeout_s", "memory",  "weight",      "role",  "max_concurrency",
+    "bundles",     "sources",   "gpu",     "environment", "tags"};
 constexpr std::string_view kGpuKeys[] = {"memory", "launch_mode", "memory_mode", "checkpoint"};
 
 // Reads the keys of one table, remembering the first thing that is wrong.
@@ -201,6 +202,7 @@ Result<Manifest> parse_manifest(std::string_view text, const std::string& file) 
   reader.bytes("memory", spec.memory);
   reader.whole("max_concurrency", spec.max_concurrency);
   reader.texts("bundles", manifest.bundles);
+  reader.texts("sources", manifest.sources);
   reader.text_map("environment", spec.environment);
   reader.text_map("tags", spec.tags);
   if (const auto weight = reader.number("weight")) spec.weight = *weight;

@@ -14,6 +14,8 @@ struct Manifest {
   FunctionSpec spec;                 // without tenant, id, revision and code
   std::string code = ".";            // a folder or a .zip, relative to the manifest
   std::vector<std::string> bundles;  // kernel bundles to pack along, relative to the manifest
+  // CUDA sources of kernels to compile into bundles of their names, relative to the manifest.
+  std::vector<std::string> sources;
   // Keys that we do not know, with the one that was perhaps meant; shown, not fatal.
   std::vector<std::string> warnings;
 };

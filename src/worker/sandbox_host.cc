@@ -284,7 +284,10 @@ void SandboxHost::stop(SandboxId id, Error error, std::string error_type) {
 
 void SandboxHost::exited(SandboxId id, const sandbox::Exit& exit) {
   const auto found = sandboxes_.find(id);
-  if (found == sandboxes_.end()) return;
+  if (found == sandboxes_.end()) {
+    if (events_.on_other_exit) events_.on_other_exit(id, exit);
+    return;
+  }
   Sandbox& sandbox = *found->second;
   read_output(sandbox, kOutputAtEnd);
   read_ledger(sandbox);

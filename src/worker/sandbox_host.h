@@ -61,6 +61,8 @@ class SandboxHost {
     // memory at this listening socket. Either may be empty: then device memory moves without.
     std::function<void(SandboxId, DeviceId, Bytes most_leased, OwnedFd listener)> serve_link;
     std::function<void(SandboxId)> forget_link;
+    // One of the launcher's sandboxes that is not ours is gone; may be empty.
+    std::function<void(SandboxId, const sandbox::Exit&)> on_other_exit;
   };
 
   // `run_folder` holds the ledgers; it is emptied first.

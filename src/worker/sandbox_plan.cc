@@ -51,16 +51,12 @@ void add_python(const SandboxSetting& setting, sandbox::LaunchPlan& plan) {
 
 void add_gpu(const SandboxSetting& setting, const FunctionSpec& spec, const SandboxRequest& request,
              sandbox::LaunchPlan& plan) {
-  const GpuDriver& gpu = setting.gpu;
-  // A driver among the system's own libraries is there already.
-  const bool is_system_folder = gpu.folder.starts_with("/usr/") || gpu.folder.starts_with("/lib");
-  const std::string driver = is_system_folder ? gpu.folder : kDriverFolder;
+  const bool modelled = spec.gpu.launch_mode == GpuNeeds::LaunchMode::kModel;
+  const std::string driver = add_driver(setting.gpu, request.device, modelled, plan);
   const std::string shim = kShimFolder;
-  if (!is_system_folder) plan.binds.push_back({gpu.folder, driver});
   plan.binds.push_back({setting.shim_folder, shim});
   plan.binds.push_back({request.ledger_path, kLedgerFile, true});
   Environment& environment = plan.environment;
-  environment["LD_LIBRARY_PATH"] = driver + ":" + environment["LD_LIBRARY_PATH"];
   environment["LD_PRELOAD"] = shim + "/liblambent_shim.so:" + shim + "/liblambent_shim_nvml.so";
   environment["LAMBENT_SHIM_DRIVER"] = driver + "/libcuda.so.1";
   environment["LAMBENT_SHIM_NVML"] = driver + "/libnvidia-ml.so.1";
@@ -74,24 +70,36 @@ void add_gpu(const SandboxSetting& setting, const FunctionSpec& spec, const Sand
     plan.binds.push_back({request.link_path, kLinkSocket, true});
     environment["LAMBENT_SHIM_LINK"] = kLinkSocket;
   }
-  // A function sees the one device that it was given, as number 0. Ours count from 1.
-  environment["CUDA_VISIBLE_DEVICES"] = std::to_string(request.device.value - 1);
-  if (gpu.emulated_node.empty()) {
-    plan.devices = gpu.device_files;
-    return;
-  }
-  plan.binds.push_back({gpu.emulated_node, kNodeFile, true});
-  environment["EMULATED_CUDA_NODE"] = kNodeFile;
+  if (setting.gpu.emulated_node.empty()) return;
   // What an emulated device holds for the function is a file of the function's processes, with
   // holes where memory was given back.
   plan.limits.file_size = std::max(plan.limits.file_size, spec.gpu.memory * 2);
   // More managed memory than the device has is a risk on a real one alone.
   environment["LAMBENT_SHIM_OVERSUBSCRIBE"] = "1";
-  environment["EMULATED_CUDA_LAUNCH_MODE"] =
-      spec.gpu.launch_mode == GpuNeeds::LaunchMode::kModel ? "model" : "compute";
 }
 
 }  // namespace
+
+std::string add_driver(const GpuDriver& gpu, DeviceId device, bool modelled,
+                       sandbox::LaunchPlan& plan) {
+  // A driver among the system's own libraries is there already.
+  const bool is_system_folder = gpu.folder.starts_with("/usr/") || gpu.folder.starts_with("/lib");
+  const std::string driver = is_system_folder ? gpu.folder : kDriverFolder;
+  if (!is_system_folder) plan.binds.push_back({gpu.folder, driver});
+  Environment& environment = plan.environment;
+  std::string& libraries = environment["LD_LIBRARY_PATH"];
+  libraries = driver + (libraries.empty() ? "" : ":") + libraries;
+  // What runs inside sees the one device that it was given, as number 0. Ours count from 1.
+  environment["CUDA_VISIBLE_DEVICES"] = std::to_string(device.value - 1);
+  if (gpu.emulated_node.empty()) {
+    plan.devices = gpu.device_files;
+    return driver;
+  }
+  plan.binds.push_back({gpu.emulated_node, kNodeFile, true});
+  environment["EMULATED_CUDA_NODE"] = kNodeFile;
+  environment["EMULATED_CUDA_LAUNCH_MODE"] = modelled ? "model" : "compute";
+  return driver;
+}
 
 sandbox::LaunchPlan plan_sandbox(const SandboxSetting& setting, const FunctionSpec& spec,
                                  const SandboxRequest& request) {

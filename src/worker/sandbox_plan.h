@@ -51,6 +51,12 @@ inline constexpr char kLedgerFile[] = "/opt/lambent/ledger";
 inline constexpr char kMemorySocket[] = "/opt/lambent/memory";
 inline constexpr char kLinkSocket[] = "/opt/lambent/link";
 
+// Shows the driver and one device inside a sandbox, whose environment is there already; returns the
+// driver's folder inside. `modelled`: an emulated device does not compute kernels, it only takes
+// their time.
+std::string add_driver(const GpuDriver& gpu, DeviceId device, bool modelled,
+                       sandbox::LaunchPlan& plan);
+
 sandbox::LaunchPlan plan_sandbox(const SandboxSetting& setting, const FunctionSpec& spec,
                                  const SandboxRequest& request);
 

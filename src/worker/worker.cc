@@ -29,7 +29,11 @@ Worker::Worker(Foundations foundations, WorkerOptions options,
       dispatcher_(std::move(dispatcher)),
       files_(foundations.loop),
       host_(foundations.loop, foundations.log, foundations.launcher, options_.sandboxes,
-            options_.run_folder, host_events()) {
+            options_.run_folder, host_events()),
+      executors_(
+          {foundations.loop, foundations.log, foundations.launcher, foundations.objects,
+           [this](auto work, auto then) { return files_.run(std::move(work), std::move(then)); }},
+          options_.executors, options_.run_folder, host_events()) {
   if (journal_ != nullptr) journal_->begin(*dispatcher_, loop_.clock().wall_now());
   save_statistics();
 }
@@ -199,7 +203,8 @@ InvocationResult Worker::result_of(Live& live, const dispatch::CompleteInvocatio
     result.host_memory_peak = ending_->host_memory_peak;
     result.log_tail = ending_->log_tail;
   } else if (live.sandbox != SandboxId{}) {
-    auto glimpse = host_.glimpse(live.sandbox);
+    auto glimpse = executors_.has(live.sandbox) ? executors_.glimpse(live.sandbox)
+                                                : host_.glimpse(live.sandbox);
     result.device_memory_peak = glimpse.device_memory_peak;
     result.log_tail = std::move(glimpse.log_tail);
   }

@@ -20,6 +20,7 @@
 #include "loop/event_loop.h"
 #include "metrics/worker_metrics.h"
 #include "sandbox/launcher.h"
+#include "worker/executor_host.h"
 #include "worker/file_thread.h"
 #include "worker/function_registry.h"
 #include "worker/idempotency.h"
@@ -32,6 +33,7 @@ struct WorkerOptions {
   std::string state_folder;  // code lies in state_folder/code/<digest>
   std::string run_folder;    // ledgers; emptied at start
   SandboxSetting sandboxes;
+  ExecutorSetting executors;
   Bytes device_memory;  // of the largest device; functions that ask for more are refused
   // What a CUDA context takes of the device beside what its function allocates.
   Bytes context_memory;
@@ -57,7 +59,8 @@ class Worker final : public InvocationService {
     sandbox::Launcher& launcher;
     catalog::Catalog& catalog;
     metrics::WorkerMetrics& metrics;
-    journal::Recorder* journal = nullptr;  // records every event, if there is one
+    journal::Recorder* journal = nullptr;     // records every event, if there is one
+    objects::ObjectStore* objects = nullptr;  // of kernel functions' inputs and outputs
   };
 
   Worker(Foundations foundations, WorkerOptions options,
@@ -128,12 +131,15 @@ class Worker final : public InvocationService {
   void perform(const dispatch::MoveMemoryIn& action);
   void perform(const dispatch::MoveMemoryOut& action);
   SandboxHost::Events host_events();
+  void keep_executors(const FunctionSpec& spec);
   void sandbox_answered(SandboxId sandbox, HandlerAnswer answer);
   void sandbox_ended(SandboxEnd end);
   void memory_moved(SandboxId sandbox, const MemoryMove& move);
   void check_drained();
   void time_journal();
   void flush_journal();
+
+  std::vector<SandboxStatus> all_sandboxes() const;
 
   // Functions (worker_functions.cc).
   Result<void> check_change(const FunctionSpec& spec) const;
@@ -161,6 +167,7 @@ class Worker final : public InvocationService {
   LogStore logs_;
   FileThread files_;
   SandboxHost host_;
+  ExecutorHost executors_;
 
   std::unordered_map<DeviceId, Bytes> device_memory_used_;  // by NVML
   std::unordered_map<InvocationId, Live> live_;

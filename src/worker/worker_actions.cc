@@ -69,7 +69,11 @@ void Worker::perform(const dispatch::StartSandbox& action) {
                                {"tenant", int64_t{spec->name.tenant.value}},
                                {"function", spec->name.name},
                                {"device", int64_t{action.device.value}}});
-  host_.start(action.sandbox, *spec, code_folder(*spec), action.device);
+  if (spec->kind == FunctionKind::kKernel) {
+    executors_.start(action.sandbox, *spec, code_folder(*spec), action.device);
+  } else {
+    host_.start(action.sandbox, *spec, code_folder(*spec), action.device);
+  }
 }
 
 void Worker::perform(const dispatch::StartInvocation& action) {
@@ -83,16 +87,20 @@ void Worker::perform(const dispatch::StartInvocation& action) {
   if (live.request.kind == InvocationKind::kAsynchronous) {
     catalog_.begin_async(live.request.function.tenant, action.invocation, [](Result<void>) {});
   }
+  if (executors_.has(action.sandbox)) return executors_.give(action.sandbox, live.request);
   host_.give(action.sandbox, live.request, timeout);
 }
 
 void Worker::perform(const dispatch::StopSandbox& action) {
   // An invocation that it ran has its outcome, with dispatch's own words: these are for the log
   // alone.
-  host_.stop(
-      action.sandbox,
-      {ErrorCode::kCancelled, "the sandbox was stopped: " + std::string(name_of(action.reason))},
-      "Sandbox.Stopped");
+  const Error error{ErrorCode::kCancelled,
+                    "the sandbox was stopped: " + std::string(name_of(action.reason))};
+  if (executors_.has(action.sandbox)) {
+    executors_.stop(action.sandbox, error, "Sandbox.Stopped");
+  } else {
+    host_.stop(action.sandbox, error, "Sandbox.Stopped");
+  }
 }
 
 void Worker::perform(const dispatch::WakeAt& action) {
@@ -102,9 +110,13 @@ void Worker::perform(const dispatch::WakeAt& action) {
   wake_timer_ = loop_.call_at(action.instant, [this] { handle(dispatch::TimerFired{}); });
 }
 
-void Worker::perform(const dispatch::MoveMemoryIn& action) { host_.move_memory_in(action.sandbox); }
+void Worker::perform(const dispatch::MoveMemoryIn& action) {
+  if (executors_.has(action.sandbox)) return executors_.move_memory(action.sandbox, false);
+  host_.move_memory_in(action.sandbox);
+}
 
 void Worker::perform(const dispatch::MoveMemoryOut& action) {
+  if (executors_.has(action.sandbox)) return executors_.move_memory(action.sandbox, true);
   host_.move_memory_out(action.sandbox, action.depth == dispatch::MoveDepth::kContext
                                             ? protocol::MemoryMoveDepth::kContext
                                             : protocol::MemoryMoveDepth::kMemory);
@@ -117,7 +129,9 @@ void Worker::memory_moved(SandboxId sandbox, const MemoryMove& move) {
   moved.done = move.done;
   moved.moved = move.moved;
   moved.left = move.left;
-  if (!move.deep || !move.done) moved.left += options_.context_memory;
+  // Seats share the context of their executor.
+  const bool has_context = !executors_.has(sandbox) && (!move.deep || !move.done);
+  if (has_context) moved.left += options_.context_memory;
   moved.duration = move.duration;
   if (move.done) metrics_.memory_moved(move.out, move.moved, move.duration);
   log_.debug("memory_moved", {{"sandbox", static_cast<int64_t>(sandbox.value)},
@@ -140,12 +154,23 @@ SandboxHost::Events Worker::host_events() {
   events.on_memory_moved = [this](SandboxId sandbox, const MemoryMove& move) {
     memory_moved(sandbox, move);
   };
+  events.on_other_exit = [this](SandboxId id, const sandbox::Exit& exit) {
+    executors_.exited(id, exit);
+  };
   events.serve_link = options_.serve_link;
   events.forget_link = options_.forget_link;
   events.on_output = [this](FunctionId function, std::string_view text) {
     logs_.append(function, text);
   };
   return events;
+}
+
+// So that the first request of a kernel function finds an executor.
+void Worker::keep_executors(const FunctionSpec& spec) {
+  if (spec.kind != FunctionKind::kKernel) return;
+  for (const scheduling::Device& device : dispatcher_->fleet().devices()) {
+    executors_.keep(spec, device.options.id);
+  }
 }
 
 void Worker::sandbox_answered(SandboxId, HandlerAnswer answer) {

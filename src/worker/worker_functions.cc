@@ -13,6 +13,22 @@ namespace {
 
 // How many asynchronous invocations are read from the catalog at once.
 constexpr size_t kRecoveryPage = 1000;
+// What kernel functions' device memory is counted in.
+constexpr Bytes kMemoryGranule = Bytes::mib(2);
+
+// Checks a kernel function's package; the memory that its requests take is what it asks for, unless
+// it asks for more. Blocks.
+Result<void> fit_to_package(FunctionSpec& spec, const KernelPackageOptions& package) {
+  ASSIGN_OR_RETURN(const Bytes footprint, check_kernel_package(package));
+  const Bytes needed((footprint.count / kMemoryGranule.count + 1) * kMemoryGranule.count);
+  if (spec.gpu.memory == Bytes(0)) spec.gpu.memory = needed;
+  if (spec.gpu.memory < needed) {
+    return Error{ErrorCode::kInvalidArgument, "gpu.memory is " + to_string(spec.gpu.memory) +
+                                                  ", but a request takes " + to_string(needed) +
+                                                  "; leave it out to have what is needed"};
+  }
+  return {};
+}
 
 }  // namespace
 
@@ -22,7 +38,8 @@ std::string Worker::code_folder(const FunctionSpec& spec) const {
 
 Result<void> Worker::check_change(const FunctionSpec& spec) const {
   RETURN_IF_ERROR(validate(spec));
-  if (spec.gpu.memory > Bytes(0) && options_.device_memory == Bytes(0)) {
+  const bool wants_gpu = spec.gpu.memory > Bytes(0) || spec.kind == FunctionKind::kKernel;
+  if (wants_gpu && options_.device_memory == Bytes(0)) {
     return Error{ErrorCode::kFailedPrecondition,
                  "the function asks for a GPU, but this worker has none; start it with --gpu"};
   }
@@ -80,7 +97,8 @@ void Worker::store_function(FunctionChange change, Callback<FunctionSpec> done) 
     collect_code();
     done(std::move(result));
   };
-  if (change.zip_base64.empty()) return put_function(std::move(change.spec), finish);
+  const bool is_kernel = change.spec.kind == FunctionKind::kKernel;
+  if (change.zip_base64.empty() && !is_kernel) return put_function(std::move(change.spec), finish);
 
   // Shared with the file thread, which fills it in while this thread goes on.
   struct Unpacking {
@@ -90,8 +108,9 @@ void Worker::store_function(FunctionChange change, Callback<FunctionSpec> done) 
   };
   auto unpacking = std::make_shared<Unpacking>();
   unpacking->change = std::move(change);
-  const auto work = [unpacking, code = options_.state_folder + "/code/"] {
+  const auto unpack = [unpacking, code = options_.state_folder + "/code/"] {
     FunctionSpec& spec = unpacking->change.spec;
+    if (unpacking->change.zip_base64.empty()) return;
     const auto zip = base64_decode(std::exchange(unpacking->change.zip_base64, {}));
     if (!zip) {
       unpacking->result = Error{ErrorCode::kInvalidArgument, "ZipFile is no valid base64"};
@@ -103,8 +122,17 @@ void Worker::store_function(FunctionChange change, Callback<FunctionSpec> done) 
         archive::unpack_zip(*zip, code + archive::code_folder_name(spec.code_sha256));
     if (!unpacked.ok()) unpacking->result = unpacked.error();
   };
+  const auto work = [this, unpacking, unpack, is_kernel, built_in = options_.executors.built_in] {
+    unpack();
+    if (!is_kernel || !unpacking->result.ok()) return;
+    FunctionSpec& spec = unpacking->change.spec;
+    unpacking->result = fit_to_package(spec, {code_folder(spec), spec.handler, built_in});
+  };
   const bool queued = files_.run(work, [this, unpacking, finish] {
     if (!unpacking->result.ok()) return finish(unpacking->result.error());
+    if (const auto good = check_change(unpacking->change.spec); !good.ok()) {
+      return finish(good.error());
+    }
     put_function(std::move(unpacking->change.spec), finish);
   });
   if (!queued) {
@@ -121,6 +149,7 @@ void Worker::put_function(FunctionSpec spec, Callback<FunctionSpec> done) {
                                     {"function", stored->name.name},
                                     {"revision", static_cast<int64_t>(stored->revision)}});
     if (journal_ != nullptr) journal_->name(stored->id, stored->name.name);
+    keep_executors(*stored);
     handle(dispatch::FunctionRegistered{profile_of(*stored)});
     done(std::move(stored));
   });
@@ -178,7 +207,11 @@ dispatch::FunctionProfile Worker::profile_of(const FunctionSpec& spec) const {
   profile.revision = spec.revision;
   profile.weight = spec.weight;
   profile.max_concurrency = spec.max_concurrency;
-  if (spec.gpu.memory > Bytes(0)) profile.device_memory = spec.gpu.memory + options_.context_memory;
+  profile.device_memory = spec.gpu.memory;
+  // The seats of kernel functions share the context of their executor.
+  if (spec.gpu.memory > Bytes(0) && spec.kind == FunctionKind::kHandler) {
+    profile.device_memory += options_.context_memory;
+  }
   profile.timeout = spec.timeout;
   profile.memory_moves = spec.gpu.memory_mode != MemoryMode::kOff;
   profile.checkpoints = spec.gpu.checkpoint;
@@ -202,6 +235,7 @@ Result<void> Worker::recover() {
   for (FunctionSpec& spec : snapshot.functions) {
     const auto profile = profile_of(spec);
     if (journal_ != nullptr) journal_->name(spec.id, spec.name.name);
+    keep_executors(spec);
     functions_.put(std::move(spec));
     handle(dispatch::FunctionRegistered{profile});
   }

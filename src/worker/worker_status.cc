@@ -45,10 +45,16 @@ const scheduling::Flow* Worker::flow_of(FunctionId id) const {
   return id.value < flows.size() && flows[id.value].registered ? &flows[id.value] : nullptr;
 }
 
+std::vector<SandboxStatus> Worker::all_sandboxes() const {
+  std::vector<SandboxStatus> all = host_.status();
+  for (SandboxStatus& seat : executors_.status()) all.push_back(std::move(seat));
+  return all;
+}
+
 std::vector<FunctionStatus> Worker::function_status(TenantId tenant) const {
   std::vector<FunctionStatus> all;
   std::unordered_map<std::string, uint64_t> sandboxes;
-  for (const SandboxStatus& sandbox : host_.status()) {
+  for (const SandboxStatus& sandbox : all_sandboxes()) {
     if (sandbox.function.tenant == tenant) ++sandboxes[sandbox.function.name];
   }
   for (FunctionSpec& spec : functions_.list(tenant, "", limits::kFunctions)) {
@@ -68,7 +74,7 @@ std::vector<FunctionStatus> Worker::function_status(TenantId tenant) const {
 }
 
 std::vector<SandboxStatus> Worker::sandbox_status(TenantId tenant) const {
-  std::vector<SandboxStatus> all = host_.status();
+  std::vector<SandboxStatus> all = all_sandboxes();
   std::erase_if(all, [&](const SandboxStatus& each) { return each.function.tenant != tenant; });
   std::sort(all.begin(), all.end(), [](const auto& a, const auto& b) { return a.id < b.id; });
   const scheduling::Fleet& fleet = dispatcher_->fleet();
@@ -106,7 +112,7 @@ void Worker::update_gauges() {
   }
   std::map<std::string, uint64_t> by_state = {
       {"starting", 0}, {"idle", 0}, {"busy", 0}, {"stopping", 0}};
-  for (const SandboxStatus& sandbox : host_.status()) ++by_state[sandbox.state];
+  for (const SandboxStatus& sandbox : all_sandboxes()) ++by_state[sandbox.state];
   metrics_.set_sandboxes(by_state);
   metrics_.set_queued(dispatcher_->queued());
   metrics_.set_memory_on_host(dispatcher_->fleet().memory_on_host());

@@ -1,0 +1,533 @@
+#include "worker/executor_host.h"
+
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <utility>
+
+#include "domain/limits.h"
+#include "runtime_api/error_type.h"
+
+namespace lambent::worker {
+namespace {
+
+// Sandboxes of functions are counted from 1 by dispatch; executors from here.
+constexpr uint64_t kFirstExecutor = uint64_t{1} << 63;
+// What a seat is given to end what it runs, before its executor is ended.
+constexpr Duration kGrace = milliseconds(250);
+// Before one that is kept ready, but came to nothing, is tried again; twice as long each time.
+constexpr Duration kFirstPause = seconds(1);
+constexpr unsigned kMostDoublings = 6;
+
+std::string_view error_type_of(ErrorCode code) {
+  switch (code) {
+    case ErrorCode::kInvalidArgument:
+    case ErrorCode::kOutOfRange:
+      return "Request.Invalid";
+    case ErrorCode::kNotFound:
+      return "Object.NotFound";
+    case ErrorCode::kDeadlineExceeded:
+      return "Object.NotThere";
+    case ErrorCode::kResourceExhausted:
+      return "Kernel.ResourceExhausted";
+    default:
+      return "Kernel.Fault";
+  }
+}
+
+std::string milliseconds_text(Duration duration) {
+  const int64_t hundredths = (duration.count() + 5'000) / 10'000;
+  const std::string fraction = std::to_string(100 + hundredths % 100);
+  return std::to_string(hundredths / 100) + "." + fraction.substr(1) + " ms";
+}
+
+// The content of a memfd that an executor sent, which may be anything.
+Result<std::string> read_memfd(const OwnedFd& fd, Bytes most) {
+  struct stat facts {};
+  if (fstat(fd.get(), &facts) != 0) return error_from_errno("look at an answer", errno);
+  const auto size = static_cast<uint64_t>(facts.st_size);
+  if (!S_ISREG(facts.st_mode) || size > most.count) {
+    return Error{ErrorCode::kOutOfRange, "the answer has " + std::to_string(size) +
+                                             " bytes; at most " + std::to_string(most.count) +
+                                             " fit. Ask for large outputs as objects"};
+  }
+  std::string content(size, '\0');
+  size_t done = 0;
+  while (done < size) {
+    const ssize_t got =
+        pread(fd.get(), content.data() + done, size - done, static_cast<off_t>(done));
+    if (got < 0 && errno == EINTR) continue;
+    if (got < 0) return error_from_errno("read an answer", errno);
+    if (got == 0) return Error{ErrorCode::kInternal, "an answer was cut while it was read"};
+    done += static_cast<size_t>(got);
+  }
+  return content;
+}
+
+}  // namespace
+
+struct ExecutorHost::Seat {
+  SandboxId id;
+  Key key;
+  FunctionSpec spec;
+  Instant requested_at{};
+  Instant added_at{};
+  // Until it is added.
+  std::optional<std::vector<PackageFile>> files;
+  bool added = false;
+  bool ready = false;
+  uint64_t invocations = 0;
+  Bytes device_memory;
+  Bytes device_memory_peak;
+  std::optional<InvocationId> current;
+  Instant given_at{};
+  LogTail tail;
+  std::optional<EndWords> end_words;  // why it is being stopped
+  loop::TimerId grace;
+};
+
+ExecutorHost::ExecutorHost(Foundations foundations, ExecutorSetting setting, std::string run_folder,
+                           Events events)
+    : loop_(foundations.loop),
+      log_(foundations.log),
+      launcher_(foundations.launcher),
+      objects_(foundations.objects),
+      run_files_(std::move(foundations.run_files)),
+      setting_(std::move(setting)),
+      run_folder_(std::move(run_folder)),
+      events_(std::move(events)) {}
+
+ExecutorHost::~ExecutorHost() {
+  for (const auto& [id, seat] : seats_) loop_.cancel(seat->grace);
+}
+
+// --- Executors ---
+
+void ExecutorHost::keep(const FunctionSpec& spec, DeviceId device) {
+  const Key key{spec.name.tenant, device, spec.gpu.launch_mode == GpuNeeds::LaunchMode::kModel};
+  if (kept_.emplace(key, 0).second) executor_for(key);
+}
+
+ExecutorProcess& ExecutorHost::executor_for(const Key& key) {
+  if (!executors_.contains(key)) launch(key);
+  return *executors_[key].process;
+}
+
+void ExecutorHost::launch(const Key& key) {
+  ExecutorRequest request;
+  request.executor = SandboxId(kFirstExecutor + ++launches_);
+  request.device = key.device;
+  request.modelled = key.modelled;
+  request.socket_path = run_folder_ + "/executor-" + std::to_string(launches_);
+  ExecutorProcess::Events events;
+  events.on_ready = [this, key] { executor_ready(key); };
+  events.on_message = [this, key](protocol::ExecutorMessage message, std::vector<OwnedFd> fds) {
+    heard(key, std::move(message), std::move(fds));
+  };
+  events.on_output = [this, key](std::string_view text) { printed(key, text); };
+  events.on_end = [this, key](const Error& error) { executor_ended(key, error); };
+  executors_[key].process = std::make_unique<ExecutorProcess>(
+      loop_, log_, launcher_, setting_, std::move(request), std::move(events));
+}
+
+bool ExecutorHost::exited(SandboxId executor, const sandbox::Exit& exit) {
+  if (executor.value < kFirstExecutor) return false;
+  for (auto& [key, each] : executors_) {
+    if (each.process->id() != executor) continue;
+    each.process->exited(exit);
+    break;
+  }
+  return true;
+}
+
+void ExecutorHost::executor_ready(const Key& key) {
+  if (const auto kept = kept_.find(key); kept != kept_.end()) kept->second = 0;
+  for (const SandboxId id : seats_of(key)) add_if_possible(*seats_.at(id));
+}
+
+void ExecutorHost::executor_ended(const Key& key, const Error& error) {
+  // Its seats may be started again from within on_end: then on another executor.
+  const Executor gone = std::move(executors_.at(key));
+  executors_.erase(key);
+  const bool was_ready = gone.process->ready();
+  const Error cause = gone.broken ? *gone.broken : error;
+  std::vector<SandboxId> all = seats_of(key);
+  size_t running = 0;
+  for (const SandboxId id : all) {
+    if (seats_.at(id)->current && !seats_.at(id)->end_words) ++running;
+  }
+  // If it said what broke it, the invocation that did has its answer; if it was killed for one that
+  // did not end, that one has end words. Otherwise one that ran alone did it.
+  const bool guilt_is_known = gone.broken || gone.process->ending();
+  for (const SandboxId id : all) {
+    const auto found = seats_.find(id);
+    if (found == seats_.end()) continue;
+    const Seat& seat = *found->second;
+    if (seat.end_words) {
+      end(id, *seat.end_words, false);
+    } else if (seat.current) {
+      end(id, {cause, "Kernel.Fault"}, guilt_is_known || running > 1);
+    } else {
+      end(id, {cause, "Sandbox.Failure"}, false);
+    }
+  }
+  const auto kept = kept_.find(key);
+  if (kept == kept_.end() || executors_.contains(key)) return;
+  if (was_ready) return launch(key);
+  const Duration pause = kFirstPause * (1 << std::min(kept->second++, kMostDoublings));
+  loop_.call_after(pause, [this, key, alive = std::weak_ptr(alive_)] {
+    if (!alive.expired()) executor_for(key);
+  });
+}
+
+void ExecutorHost::heard(const Key& key, protocol::ExecutorMessage message,
+                         std::vector<OwnedFd> fds) {
+  if (auto* finish = std::get_if<protocol::Finished>(&message)) {
+    finished(key, std::move(*finish), std::move(fds));
+  } else if (const auto* ready = std::get_if<protocol::SeatReady>(&message)) {
+    on(key, *ready);
+  } else if (const auto* failed = std::get_if<protocol::SeatFailed>(&message)) {
+    on(key, *failed);
+  } else if (const auto* moved = std::get_if<protocol::SeatMoved>(&message)) {
+    on(key, *moved);
+  } else if (const auto* open = std::get_if<protocol::OpenObject>(&message)) {
+    on(key, *open);
+  } else if (const auto* broken = std::get_if<protocol::Broken>(&message)) {
+    executors_.at(key).broken = broken->error;
+  } else {
+    executors_.at(key).process->kill(
+        {ErrorCode::kInternal, "lambent-executor sent what only the worker says"});
+  }
+}
+
+void ExecutorHost::on(const Key& key, const protocol::OpenObject& message) {
+  const SandboxId executor = executors_.at(key).process->id();
+  const auto answer = [this, key, executor, object = message.object,
+                       alive = std::weak_ptr(alive_)](Result<objects::OpenedObject> opened) {
+    if (alive.expired()) return;
+    const auto found = executors_.find(key);
+    if (found == executors_.end() || found->second.process->id() != executor) return;
+    protocol::ObjectOpened reply;
+    reply.object = object;
+    std::vector<OwnedFd> fds;
+    if (opened.ok()) {
+      reply.type = opened->type;
+      fds.push_back(std::move(opened->memfd));
+    } else {
+      reply.error = opened.error();
+    }
+    found->second.process->send(std::move(reply), std::move(fds));
+  };
+  if (objects_ == nullptr) {
+    return answer(Error{ErrorCode::kNotFound, "there is no object " + to_string(message.object)});
+  }
+  // It must be there by now: who waits for one holds no place on a device meanwhile.
+  objects_->open(key.tenant, message.object, loop_.clock().now(), answer);
+}
+
+// --- Seats ---
+
+void ExecutorHost::start(SandboxId id, const FunctionSpec& spec, const std::string& code_folder,
+                         DeviceId device) {
+  auto owned = std::make_unique<Seat>();
+  Seat& seat = *owned;
+  seat.id = id;
+  seat.key = {spec.name.tenant, device, spec.gpu.launch_mode == GpuNeeds::LaunchMode::kModel};
+  seat.spec = spec;
+  seat.requested_at = loop_.clock().now();
+  seats_[id] = std::move(owned);
+  executor_for(seat.key);
+
+  struct Opening {
+    KernelPackageOptions options;
+    Result<std::vector<PackageFile>> files = std::vector<PackageFile>();
+  };
+  auto opening = std::make_shared<Opening>();
+  opening->options = {code_folder, spec.handler, setting_.built_in};
+  const bool queued =
+      run_files_([opening] { opening->files = open_kernel_package(opening->options); },
+                 [this, opening, id, alive = std::weak_ptr(alive_)] {
+                   if (alive.expired()) return;
+                   const auto found = seats_.find(id);
+                   if (found == seats_.end()) return;
+                   if (!opening->files.ok()) {
+                     return end(id, {opening->files.error(), "Runtime.InvalidEntrypoint"}, false);
+                   }
+                   found->second->files = std::move(opening->files).value();
+                   add_if_possible(*found->second);
+                 });
+  if (queued) return;
+  seat.end_words = EndWords{{ErrorCode::kResourceExhausted, "too much work for the disk at once"},
+                            "Sandbox.Failure"};
+  end_soon(id);
+}
+
+void ExecutorHost::add_if_possible(Seat& seat) {
+  const auto found = executors_.find(seat.key);
+  if (found == executors_.end() || !found->second.process->ready()) return;
+  if (!seat.files || seat.end_words || std::exchange(seat.added, true)) return;
+  protocol::AddSeat message;
+  message.seat = seat.id;
+  message.graph = seat.spec.handler;
+  message.memory = seat.spec.gpu.memory;
+  message.modelled = seat.key.modelled;
+  std::vector<OwnedFd> fds;
+  for (PackageFile& file : *seat.files) {
+    message.files.push_back(std::move(file.name));
+    fds.push_back(std::move(file.fd));
+  }
+  seat.files.reset();
+  seat.added_at = loop_.clock().now();
+  found->second.process->send(std::move(message), std::move(fds));
+}
+
+void ExecutorHost::on(const Key& key, const protocol::SeatReady& message) {
+  Seat* seat = seat_of(key, message.seat);
+  if (seat == nullptr || seat->end_words || !seat->added || std::exchange(seat->ready, true)) {
+    return;
+  }
+  events_.on_ready(seat->id, seat->added_at - seat->requested_at,
+                   loop_.clock().now() - seat->added_at);
+}
+
+void ExecutorHost::on(const Key& key, const protocol::SeatFailed& message) {
+  Seat* seat = seat_of(key, message.seat);
+  if (seat == nullptr || seat->ready) return;
+  if (seat->end_words) return end(seat->id, *seat->end_words, false);
+  // The package was checked when it was deployed: what is wrong now is of the place, or the driver.
+  end(seat->id, {message.error, "Runtime.InvalidEntrypoint"}, false);
+}
+
+void ExecutorHost::give(SandboxId id, InvocationRequest& request) {
+  const auto found = seats_.find(id);
+  if (found == seats_.end()) return;  // its end is on the way to the worker
+  Seat& seat = *found->second;
+  seat.current = request.id;
+  seat.given_at = loop_.clock().now();
+  seat.tail.clear();
+  seat.tail.append("START RequestId: " + to_string(request.id) + " Version: $LATEST\n");
+  protocol::Run run;
+  run.invocation = request.id;
+  run.seat = id;
+  run.content_type = request.content_type;
+  std::vector<OwnedFd> fds;
+  if (request.payload.size() <= protocol::kInlinePayload.count) {
+    run.payload = std::move(request.payload);
+  } else {
+    run.payload_attached = true;
+    OwnedFd memfd(memfd_create("lambent-payload", MFD_CLOEXEC));
+    const auto written = memfd.valid() ? write_all(memfd.get(), request.payload)
+                                       : Result<void>(error_from_errno("memfd_create", errno));
+    if (!written.ok()) {
+      protocol::Finished failed;
+      failed.invocation = request.id;
+      failed.error = written.error();
+      loop_.call_after(Duration(0), [this, key = seat.key, failed, alive = std::weak_ptr(alive_)] {
+        if (!alive.expired()) finished(key, failed, {});
+      });
+      return;
+    }
+    fds.push_back(std::move(memfd));
+    request.payload = {};
+  }
+  executor_for(seat.key).send(std::move(run), std::move(fds));
+}
+
+void ExecutorHost::finished(const Key& key, protocol::Finished message, std::vector<OwnedFd> fds) {
+  for (const SandboxId id : seats_of(key)) {
+    Seat& seat = *seats_.at(id);
+    if (seat.current != message.invocation) continue;
+    seat.device_memory = message.device_memory;
+    seat.device_memory_peak = std::max(seat.device_memory, message.device_memory_peak);
+    if (!seat.end_words) return answer(seat, message, take_results(key, message, fds));
+    // It was to be stopped, and ended what it ran in time.
+    executor_for(key).send(protocol::RemoveSeat{id});
+    return end(id, *seat.end_words, false);
+  }
+}
+
+// Stores what became objects; the payload of the answer, or why it failed.
+Result<std::string> ExecutorHost::take_results(const Key& key, protocol::Finished& message,
+                                               std::vector<OwnedFd>& fds) {
+  if (message.error) return *message.error;
+  const size_t first_object = message.payload_attached ? 1 : 0;
+  if (fds.size() != first_object + message.objects.size()) {
+    return Error{ErrorCode::kInternal, "lambent-executor sent an answer without its objects"};
+  }
+  std::string payload = std::move(message.payload);
+  if (message.payload_attached) {
+    ASSIGN_OR_RETURN(payload, read_memfd(fds.front(), limits::kResponsePayload));
+  }
+  for (size_t i = 0; i < message.objects.size(); ++i) {
+    const protocol::OutputObject& output = message.objects[i];
+    if (output.object.maker != message.invocation || objects_ == nullptr) {
+      return Error{ErrorCode::kInternal, "lambent-executor made an object that is not its own"};
+    }
+    auto stored =
+        objects_->store(key.tenant, output.object, output.type, std::move(fds[first_object + i]));
+    // One that ran twice, because its executor went in between, may have made it before.
+    if (!stored.ok() && stored.error().code != ErrorCode::kAlreadyExists) {
+      return stored.error().with_context("output " + std::to_string(output.object.number));
+    }
+  }
+  return payload;
+}
+
+void ExecutorHost::answer(Seat& seat, const protocol::Finished& message,
+                          Result<std::string> payload) {
+  seat.current.reset();
+  ++seat.invocations;
+  HandlerAnswer answer;
+  answer.invocation = message.invocation;
+  answer.succeeded = payload.ok();
+  answer.execution = loop_.clock().now() - seat.given_at;
+  const std::string id = to_string(message.invocation);
+  if (payload.ok()) {
+    answer.payload = std::move(payload).value();
+  } else {
+    answer.error_type = error_type_of(payload.error().code);
+    answer.payload = runtime_api::error_json(answer.error_type, to_string(payload.error()));
+    seat.tail.append("ERROR RequestId: " + id + " " + to_string(payload.error()) + "\n");
+  }
+  seat.tail.append("END RequestId: " + id + "\nREPORT RequestId: " + id +
+                   "\tDuration: " + milliseconds_text(answer.execution) +
+                   "\tObjects: " + milliseconds_text(message.objects_time) +
+                   "\tCopy In: " + milliseconds_text(message.copy_in_time) +
+                   "\tRun: " + milliseconds_text(message.run_time) +
+                   "\tCopy Out: " + milliseconds_text(message.copy_out_time) + "\n");
+  answer.device_memory_now = seat.device_memory;
+  answer.device_memory_peak = seat.device_memory_peak;
+  answer.log_tail = seat.tail.text();
+  events_.on_output(seat.spec.id, answer.log_tail);
+  events_.on_answer(seat.id, std::move(answer));
+}
+
+// What a kernel prints. Whose it is can only be said while one runs alone.
+void ExecutorHost::printed(const Key& key, std::string_view text) {
+  Seat* alone = nullptr;
+  size_t running = 0;
+  for (const SandboxId id : seats_of(key)) {
+    Seat& seat = *seats_.at(id);
+    if (!seat.current) continue;
+    ++running;
+    alone = &seat;
+  }
+  if (running == 1) return alone->tail.append(text);
+  log_.info("executor_printed", {{"gpu", static_cast<int64_t>(key.device.value) - 1},
+                                 {"text", std::string(text.substr(0, limits::kLogTail.count))}});
+}
+
+void ExecutorHost::move_memory(SandboxId id, bool out) {
+  const auto found = seats_.find(id);
+  if (found == seats_.end()) return;
+  if (!found->second->ready) return events_.on_memory_moved(id, {.out = out, .done = !out});
+  executor_for(found->second->key).send(protocol::MoveSeat{id, out});
+}
+
+void ExecutorHost::on(const Key& key, const protocol::SeatMoved& message) {
+  const Seat* seat = seat_of(key, message.seat);
+  if (seat == nullptr || !seat->ready) return;
+  MemoryMove move;
+  move.out = message.out;
+  move.done = message.done;
+  move.moved = message.moved;
+  move.left = message.left;
+  move.duration = message.duration;
+  events_.on_memory_moved(seat->id, move);
+}
+
+void ExecutorHost::stop(SandboxId id, Error error, std::string error_type) {
+  const auto found = seats_.find(id);
+  if (found == seats_.end() || found->second->end_words) return;
+  Seat& seat = *found->second;
+  seat.end_words = EndWords{std::move(error), std::move(error_type)};
+  if (!seat.current) {
+    if (seat.added) executor_for(seat.key).send(protocol::RemoveSeat{id});
+    return end_soon(id);
+  }
+  seat.grace = loop_.call_after(kGrace, [this, id] {
+    const auto hung = seats_.find(id);
+    if (hung == seats_.end()) return;
+    const auto executor = executors_.find(hung->second->key);
+    if (executor != executors_.end())
+      executor->second.process->kill(hung->second->end_words->error);
+  });
+}
+
+// The caller is in the middle of handling an event: its answer comes in the next turn.
+void ExecutorHost::end_soon(SandboxId id) {
+  loop_.call_after(Duration(0), [this, id, alive = std::weak_ptr(alive_)] {
+    if (alive.expired()) return;
+    const auto found = seats_.find(id);
+    if (found != seats_.end()) end(id, *found->second->end_words, false);
+  });
+}
+
+void ExecutorHost::end(SandboxId id, EndWords words, bool undelivered) {
+  const auto found = seats_.find(id);
+  const std::unique_ptr<Seat> seat = std::move(found->second);
+  seats_.erase(found);
+  loop_.cancel(seat->grace);
+  SandboxEnd end;
+  end.sandbox = id;
+  end.undelivered = undelivered;
+  end.error = std::move(words.error);
+  end.error_type = std::move(words.type);
+  std::string message = end.error.message;
+  if (seat->current) {
+    const std::string invocation = to_string(*seat->current);
+    message = "RequestId: " + invocation + " " + message;
+    seat->tail.append("ERROR " + message + "\nEND RequestId: " + invocation + "\n");
+    events_.on_output(seat->spec.id, seat->tail.text());
+  }
+  end.payload = runtime_api::error_json(end.error_type, message);
+  end.device_memory_peak = seat->device_memory_peak;
+  end.log_tail = seat->tail.text();
+  events_.on_end(std::move(end));
+}
+
+ExecutorHost::Seat* ExecutorHost::seat_of(const Key& key, SandboxId id) {
+  const auto found = seats_.find(id);
+  return found != seats_.end() && found->second->key == key ? found->second.get() : nullptr;
+}
+
+std::vector<SandboxId> ExecutorHost::seats_of(const Key& key) const {
+  std::vector<SandboxId> ids;
+  for (const auto& [id, seat] : seats_) {
+    if (seat->key == key) ids.push_back(id);
+  }
+  std::sort(ids.begin(), ids.end());
+  return ids;
+}
+
+SandboxHost::Glimpse ExecutorHost::glimpse(SandboxId id) const {
+  const auto found = seats_.find(id);
+  if (found == seats_.end()) return {};
+  return {found->second->tail.text(), found->second->device_memory_peak};
+}
+
+std::vector<SandboxStatus> ExecutorHost::status() const {
+  std::vector<SandboxStatus> all;
+  for (const auto& [id, seat] : seats_) {
+    SandboxStatus status;
+    status.id = id;
+    status.function = seat->spec.name;
+    status.state = seat->end_words ? "stopping"
+                   : !seat->ready  ? "starting"
+                   : seat->current ? "busy"
+                                   : "idle";
+    const auto executor = executors_.find(seat->key);
+    if (executor != executors_.end()) status.pid = executor->second.process->pid();
+    status.device = seat->key.device;
+    status.age = loop_.clock().now() - seat->requested_at;
+    status.invocations = seat->invocations;
+    status.device_memory = seat->device_memory;
+    all.push_back(std::move(status));
+  }
+  return all;
+}
+
+}  // namespace lambent::worker

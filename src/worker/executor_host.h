@@ -1,0 +1,128 @@
+// ExecutorHost: the kernel functions of this worker where they run: starts an executor for each
+// tenant and device, adds functions to it as seats, hands them invocations and tells the worker
+// what came of them. To dispatch a seat is one of its sandboxes. Used on the loop thread.
+#pragma once
+
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "base/log.h"
+#include "domain/function.h"
+#include "domain/invocation.h"
+#include "domain/invocation_service.h"
+#include "loop/event_loop.h"
+#include "objects/object_store.h"
+#include "protocol/executor_message.h"
+#include "sandbox/launcher.h"
+#include "worker/executor_plan.h"
+#include "worker/executor_process.h"
+#include "worker/kernel_package.h"
+#include "worker/sandbox_host.h"
+
+namespace lambent::worker {
+
+class ExecutorHost {
+ public:
+  // What happens to seats is told in the words for sandboxes; serve_link and forget_link are not
+  // used.
+  using Events = SandboxHost::Events;
+  // Does work for the disk off the loop thread, and then its completion on it; false if it cannot
+  // take more.
+  using RunFiles =
+      std::function<bool(std::function<void()> work, std::function<void()> completion)>;
+
+  // What it stands on; all outlive it. Sockets lie in `run_folder`, which is there.
+  struct Foundations {
+    loop::EventLoop& loop;
+    LogSink& log;
+    sandbox::Launcher& launcher;
+    objects::ObjectStore* objects = nullptr;  // null: there are no objects
+    RunFiles run_files;
+  };
+
+  ExecutorHost(Foundations foundations, ExecutorSetting setting, std::string run_folder,
+               Events events);
+  ~ExecutorHost();
+  ExecutorHost(const ExecutorHost&) = delete;
+  ExecutorHost& operator=(const ExecutorHost&) = delete;
+
+  // Keeps an executor for functions like this one ready on that device, from now on.
+  void keep(const FunctionSpec& spec, DeviceId device);
+
+  bool has(SandboxId seat) const { return seats_.contains(seat); }
+  // Answered by on_ready or on_end.
+  void start(SandboxId seat, const FunctionSpec& spec, const std::string& code_folder,
+             DeviceId device);
+  // To an idle seat; answered by on_answer or on_end. Takes the payload out of `request`.
+  void give(SandboxId seat, InvocationRequest& request);
+  // Answered by on_memory_moved, or by on_end.
+  void move_memory(SandboxId seat, bool out);
+  // The seat goes. If what it runs does not end very soon, its executor does, with all others that
+  // run there: they start again.
+  void stop(SandboxId seat, Error error, std::string error_type);
+  SandboxHost::Glimpse glimpse(SandboxId seat) const;
+  std::vector<SandboxStatus> status() const;
+
+  // The launcher's word that a sandbox is gone; false if it was no executor.
+  bool exited(SandboxId executor, const sandbox::Exit& exit);
+
+ private:
+  // Executors that any function of the tenant can use, on this device.
+  struct Key {
+    TenantId tenant;
+    DeviceId device;
+    bool modelled = false;
+    auto operator<=>(const Key&) const = default;
+  };
+  struct Executor {
+    std::unique_ptr<ExecutorProcess> process;
+    std::optional<Error> broken;  // as it said itself
+  };
+  struct Seat;
+  struct EndWords {
+    Error error;
+    std::string type;
+  };
+
+  ExecutorProcess& executor_for(const Key& key);
+  void launch(const Key& key);
+  void executor_ready(const Key& key);
+  void executor_ended(const Key& key, const Error& error);
+  void heard(const Key& key, protocol::ExecutorMessage message, std::vector<OwnedFd> fds);
+  void on(const Key& key, const protocol::SeatReady& message);
+  void on(const Key& key, const protocol::SeatFailed& message);
+  void on(const Key& key, const protocol::SeatMoved& message);
+  void on(const Key& key, const protocol::OpenObject& message);
+  void finished(const Key& key, protocol::Finished message, std::vector<OwnedFd> fds);
+  Result<std::string> take_results(const Key& key, protocol::Finished& message,
+                                   std::vector<OwnedFd>& fds);
+  void answer(Seat& seat, const protocol::Finished& message, Result<std::string> payload);
+  void printed(const Key& key, std::string_view text);
+
+  void add_if_possible(Seat& seat);
+  void end_soon(SandboxId seat);
+  void end(SandboxId seat, EndWords words, bool undelivered);
+  Seat* seat_of(const Key& key, SandboxId id);
+  std::vector<SandboxId> seats_of(const Key& key) const;
+
+  loop::EventLoop& loop_;
+  LogSink& log_;
+  sandbox::Launcher& launcher_;
+  objects::ObjectStore* objects_;
+  RunFiles run_files_;
+  const ExecutorSetting setting_;
+  const std::string run_folder_;
+  Events events_;
+  std::map<Key, Executor> executors_;
+  std::map<Key, unsigned> kept_;  // and how often in a row one came to nothing
+  std::unordered_map<SandboxId, std::unique_ptr<Seat>> seats_;
+  uint64_t launches_ = 0;
+  // So that what a timer or the disk says later finds nobody.
+  std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);
+};
+
+}  // namespace lambent::worker

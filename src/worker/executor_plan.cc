@@ -1,0 +1,24 @@
+#include "worker/executor_plan.h"
+
+#include <algorithm>
+
+namespace lambent::worker {
+
+sandbox::LaunchPlan plan_executor(const ExecutorSetting& setting, const ExecutorRequest& request) {
+  sandbox::LaunchPlan plan;
+  plan.sandbox = request.executor;
+  plan.argv = {kExecutorProgram, "--socket", kExecutorSocket};
+  plan.working_directory = "/tmp";
+  plan.hostname = "executor";
+  plan.environment = {{"PATH", "/usr/local/bin:/usr/bin:/bin"}, {"LANG", "C.UTF-8"}};
+  plan.binds = {{setting.program, kExecutorProgram}, {request.socket_path, kExecutorSocket, true}};
+  plan.limits.memory = setting.host_memory;
+  plan.limits.open_files = limits::kSandboxOpenFiles * 4;
+  plan.limits.scratch = limits::kUnzippedCode * 4;
+  // An emulated device's memory is a file of the process, with holes where memory was given back.
+  plan.limits.file_size = std::max(plan.limits.file_size, setting.device_memory * 2);
+  add_driver(setting.gpu, request.device, request.modelled, plan);
+  return plan;
+}
+
+}  // namespace lambent::worker

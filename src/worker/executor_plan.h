@@ -1,0 +1,34 @@
+// What the sandbox of a lambent-executor looks like: from the node's paths to a LaunchPlan. Pure;
+// used by ExecutorHost on the loop thread.
+#pragma once
+
+#include <string>
+
+#include "base/ids.h"
+#include "sandbox/plan.h"
+#include "worker/sandbox_plan.h"
+
+namespace lambent::worker {
+
+// What all executors of a node have in common.
+struct ExecutorSetting {
+  std::string program;   // path of lambent-executor
+  std::string built_in;  // holds the bundles that graphs call lambent:NAME
+  GpuDriver gpu;
+  Bytes device_memory;                 // of the largest device
+  Bytes host_memory = Bytes::gib(16);  // that one executor may use: what it caches, above all
+};
+
+struct ExecutorRequest {
+  SandboxId executor;
+  DeviceId device;
+  bool modelled = false;    // how the emulated driver runs kernels; ignored by a real one
+  std::string socket_path;  // where it finds the worker
+};
+
+inline constexpr char kExecutorProgram[] = "/opt/lambent/lambent-executor";
+inline constexpr char kExecutorSocket[] = "/opt/lambent/executor";
+
+sandbox::LaunchPlan plan_executor(const ExecutorSetting& setting, const ExecutorRequest& request);
+
+}  // namespace lambent::worker

@@ -1,0 +1,127 @@
+#include "worker/kernel_package.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+
+#include <algorithm>
+#include <cerrno>
+
+#include "base/packet.h"
+#include "bundle/bundle.h"
+#include "domain/limits.h"
+#include "kernel_graph/graph_json.h"
+#include "kernel_graph/plan.h"
+#include "kernel_graph/validation.h"
+
+namespace lambent::worker {
+namespace {
+
+using kernel_graph::KernelGraph;
+
+constexpr std::string_view kBuiltIn = "lambent:";
+
+// Where a bundle of the graph lies on this machine.
+std::string bundle_folder(const KernelPackageOptions& options, const std::string& bundle) {
+  if (!bundle.starts_with(kBuiltIn)) return options.folder + "/" + bundle;
+  return options.built_in + "/" + bundle.substr(kBuiltIn.size());
+}
+
+Result<KernelGraph> read_graph(const KernelPackageOptions& options) {
+  auto json = read_file(options.folder + "/" + options.graph, limits::kGraphJson.count);
+  if (!json.ok()) {
+    return Error{ErrorCode::kNotFound, "the package has no readable " + options.graph +
+                                           ", which is to be its graph: " + json.error().message};
+  }
+  auto graph = kernel_graph::parse_graph(*json);
+  if (!graph.ok()) return graph.error().with_context(options.graph);
+  return graph;
+}
+
+// Paths come from a graph and from manifests that were parsed strictly; what matters here is that a
+// link cannot lead out of the package.
+Result<OwnedFd> open_file(const std::string& path, const std::string& name) {
+  OwnedFd fd(open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK));
+  if (!fd.valid()) return error_from_errno("open " + name + " of the package", errno);
+  struct stat facts {};
+  if (fstat(fd.get(), &facts) != 0 || !S_ISREG(facts.st_mode)) {
+    return Error{ErrorCode::kInvalidArgument, name + " is no file"};
+  }
+  return fd;
+}
+
+Result<bundle::Bundle> open_bundle(const KernelPackageOptions& options, const std::string& name) {
+  auto opened = bundle::Bundle::open(bundle_folder(options, name));
+  if (opened.ok()) return opened;
+  Error error = opened.error().with_context("bundle " + name);
+  if (error.code == ErrorCode::kNotFound) error.code = ErrorCode::kInvalidArgument;
+  return error;
+}
+
+// Each file once, sorted.
+std::vector<std::string> constant_files(const KernelGraph& graph) {
+  std::vector<std::string> files;
+  for (const kernel_graph::Buffer& buffer : graph.buffers) {
+    if (!buffer.file.empty()) files.push_back(buffer.file);
+  }
+  std::sort(files.begin(), files.end());
+  files.erase(std::unique(files.begin(), files.end()), files.end());
+  return files;
+}
+
+}  // namespace
+
+Result<Bytes> check_kernel_package(const KernelPackageOptions& options) {
+  ASSIGN_OR_RETURN(const KernelGraph graph, read_graph(options));
+  kernel_graph::KernelLookup kernels;
+  for (const std::string& name : kernel_graph::bundles_of(graph)) {
+    ASSIGN_OR_RETURN(const bundle::Bundle bundle, open_bundle(options, name));
+    for (const bundle::Kernel& kernel : bundle.manifest().kernels) {
+      kernels[name][kernel.name] = {kernel.parameter_sizes, kernel.static_shared_bytes,
+                                    kernel.max_threads};
+    }
+  }
+  auto valid = kernel_graph::validate(graph, kernels);
+  if (!valid.ok()) return valid.error().with_context(options.graph);
+  kernel_graph::FileSizes sizes;
+  for (const std::string& name : constant_files(graph)) {
+    ASSIGN_OR_RETURN(const OwnedFd file, open_file(options.folder + "/" + name, name));
+    struct stat facts {};
+    if (fstat(file.get(), &facts) != 0) return error_from_errno("look at " + name, errno);
+    sizes[name] = static_cast<uint64_t>(facts.st_size);
+  }
+  valid = kernel_graph::validate_files(graph, sizes);
+  if (!valid.ok()) return valid.error().with_context(options.graph);
+  ASSIGN_OR_RETURN(const auto files, open_kernel_package(options));
+  return kernel_graph::plan_memory(graph, kernel_graph::order_of(graph.steps)).footprint;
+}
+
+Result<std::vector<PackageFile>> open_kernel_package(const KernelPackageOptions& options) {
+  ASSIGN_OR_RETURN(const KernelGraph graph, read_graph(options));
+  std::vector<PackageFile> files;
+  const auto add = [&](const std::string& path, const std::string& name) -> Result<void> {
+    if (files.size() == kMostPacketFds) {
+      return Error{ErrorCode::kResourceExhausted,
+                   "the graph needs more than " + std::to_string(kMostPacketFds) +
+                       " files; put constants together, or use fewer bundles"};
+    }
+    ASSIGN_OR_RETURN(OwnedFd fd, open_file(path, name));
+    files.push_back({name, std::move(fd)});
+    return {};
+  };
+  RETURN_IF_ERROR(add(options.folder + "/" + options.graph, options.graph));
+  for (const std::string& name : constant_files(graph)) {
+    RETURN_IF_ERROR(add(options.folder + "/" + name, name));
+  }
+  for (const std::string& name : kernel_graph::bundles_of(graph)) {
+    ASSIGN_OR_RETURN(const bundle::Bundle bundle, open_bundle(options, name));
+    std::vector<std::string> parts = bundle.manifest().sources;
+    parts.emplace_back(bundle::kManifestFile);
+    for (const bundle::Image& image : bundle.manifest().images) parts.push_back(image.file);
+    for (const std::string& part : parts) {
+      RETURN_IF_ERROR(add(bundle_folder(options, name) + "/" + part, name + "/" + part));
+    }
+  }
+  return files;
+}
+
+}  // namespace lambent::worker
