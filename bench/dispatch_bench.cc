@@ -92,6 +92,7 @@ class PolicyLoop {
     const SandboxSlot sandbox = fleet_.plan(SandboxId{id.value}, id, flow, 0, now_);
     fleet_.start(sandbox, now_);
     fleet_.rest(sandbox, now_);
+    policy_->places_changed(view_, id, now_);
     for (uint64_t n = 1 + random_.below(8); n > 0; --n) enqueue(id);
   }
 
@@ -118,6 +119,7 @@ class PolicyLoop {
     fleet_.rest(sandbox, now_);
     --flows_[id.value].in_flight;
     policy_->finished(view_, id, now_);
+    policy_->places_changed(view_, id, now_);
     enqueue(id);
   }
 
@@ -232,7 +234,7 @@ int run(bool quick) {
   std::printf("%sone core; nanoseconds, medians\n", quick ? "QUICK RUN; " : "");
   std::printf("%-12s %8s %10s %10s %12s\n", "policy", "flows", "decision", "cycle", "invocation");
   std::vector<std::pair<uint32_t, Costs>> sticky;
-  for (const std::string_view policy : {"mqfq-sticky", "fcfs", "batch"}) {
+  for (const std::string_view policy : {"mqfq-sticky", "fcfs", "batch", "cfs-affinity"}) {
     for (const uint32_t count : {10U, 100U, 1000U, 4000U, 10000U}) {
       if (policy != "mqfq-sticky" && count != 4000) continue;
       const Costs costs = measure(policy, count, scheduling::MemoryRule::kEverySandbox, quick);

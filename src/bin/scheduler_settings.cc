@@ -85,6 +85,7 @@ const std::map<std::string, Apply>& table() {
       {"move_timeout_s", duration([](auto& s, Duration d) { s.dispatch.move_timeout = d; })},
       {"fcfs_moves_off",
        choice("true", "false", [](auto& s, bool yes) { s.policy.fcfs_moves_off_after_run = yes; })},
+      {"cfs_penalty", number(0, [](auto& s, double n) { s.policy.cfs.penalty = n; })},
       {"host_concurrency",
        number(1,
               [](auto& s, double n) { s.dispatch.host_concurrency = static_cast<unsigned>(n); })},

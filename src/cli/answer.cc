@@ -53,6 +53,8 @@ std::string reason_in_words(const Answer& answer) {
       {"no_sandbox", "the pool was full of sandboxes at work"},
       {"no_device", "no GPU was healthy"},
       {"memory_moving", "GPU memory was on its way"},
+      {"own_pool", "its function's GPUs were at work, and no function had more"},
+      {"pool_handover", "another function had to finish on the GPU that it was given"},
   };
   if (answer.phases->queue < milliseconds(1)) return "";
   for (const auto& [reason, words] : kWords) {

@@ -32,6 +32,7 @@ Dispatcher::Dispatcher(DispatchOptions options, std::unique_ptr<scheduling::Poli
   if (host_policy == nullptr) {
     host_policy = std::make_unique<scheduling::FcfsPolicy>(scheduling::FcfsOptions{});
   }
+  policy->adapt(options_.fleet);
   gpu_ = std::make_unique<Lane>(options_.fleet, std::move(policy));
   host_ = std::make_unique<Lane>(host_fleet_options(options_), std::move(host_policy));
 }

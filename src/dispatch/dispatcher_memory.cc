@@ -56,6 +56,7 @@ void Dispatcher::on(const MemoryMoved& event) {
     return;
   }
   lane.moves.erase(*slot);
+  lane.policy->places_changed(view_of(lane), sandbox.function, now_);
   if (!event.done && event.direction == MoveDirection::kOut) move_out_failed(lane, *slot);
 }
 
@@ -84,12 +85,14 @@ void Dispatcher::move_in(Lane& lane, SandboxSlot slot) {
   lane.fleet.begin_move_in(slot);
   std::erase(lane.wanting, slot);
   emit(MoveMemoryIn{lane.fleet.sandbox(slot).id});
+  lane.policy->places_changed(view_of(lane), lane.fleet.sandbox(slot).function, now_);
 }
 
 void Dispatcher::move_out(Lane& lane, SandboxSlot slot, MoveDepth depth) {
   lane.fleet.begin_move_out(slot, depth == MoveDepth::kContext);
   lane.moves.put(slot, now_ + options_.move_timeout);
   emit(MoveMemoryOut{lane.fleet.sandbox(slot).id, depth});
+  lane.policy->places_changed(view_of(lane), lane.fleet.sandbox(slot).function, now_);
 }
 
 void Dispatcher::move_in_wanting(Lane& lane) {

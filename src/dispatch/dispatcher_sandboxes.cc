@@ -157,13 +157,16 @@ void Dispatcher::stop_sandbox(Lane& lane, SandboxSlot slot, StopReason reason) {
   lane.fleet.stop(slot, now_);
   lane.deadlines.put(slot, now_ + options_.stop_timeout);
   emit(StopSandbox{lane.fleet.sandbox(slot).id, reason});
+  lane.policy->places_changed(view_of(lane), lane.fleet.sandbox(slot).function, now_);
 }
 
 void Dispatcher::remove_sandbox(Lane& lane, SandboxSlot slot) {
   lane.deadlines.erase(slot);
   std::erase(lane.ready, slot);
   forget_moves(lane, slot);
+  const FunctionId function = lane.fleet.sandbox(slot).function;
   lane.fleet.remove(slot);
+  lane.policy->places_changed(view_of(lane), function, now_);
 }
 
 // An invocation is over and its sandbox lives: it rests, unless it must go.
@@ -176,6 +179,7 @@ void Dispatcher::after_run(Lane& lane, SandboxSlot slot) {
   std::erase(lane.wanting, slot);
   lane.fleet.rest(slot, now_);
   lane.deadlines.put(slot, now_ + options_.keep_alive);
+  lane.policy->places_changed(view_of(lane), lane.fleet.sandbox(slot).function, now_);
   if (!lane.fleet.moves_idle()) return;
   // One that went without its memory to the end has nothing under way.
   if (lane.fleet.sandbox(slot).residency == scheduling::Residency::kOut) lane.moves.erase(slot);

@@ -12,7 +12,7 @@ void archive_invocation(StateArchive& archive, PendingInvocation& invocation) {
   archive.field(invocation.asynchronous);
   archive.choice(invocation.start, StartClass::kWarm);
   archive.field(invocation.failed_starts);
-  archive.choice(invocation.wait_reason, scheduling::WaitReason::kDraining);
+  archive.choice(invocation.wait_reason, scheduling::WaitReason::kPoolHandover);
   archive.field(invocation.sandbox);
   archive.field(invocation.on_host);
   archive.field(invocation.device);

@@ -227,7 +227,8 @@ TEST_P(RandomEvents, LeaveEveryInvocationWithOneOutcomeAndNothingHeld) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Policies, RandomEvents,
-                         testing::Values("mqfq-sticky", "fcfs", "fcfs-naive", "batch"),
+                         testing::Values("mqfq-sticky", "fcfs", "fcfs-naive", "batch",
+                                         "cfs-affinity", "exclusive"),
                          [](const auto& info) {
                            std::string name(info.param);
                            std::replace(name.begin(), name.end(), '-', '_');

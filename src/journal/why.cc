@@ -35,6 +35,10 @@ std::string_view sentence_of(WaitReason reason) {
       return "because device memory was on its way";
     case WaitReason::kDraining:
       return "because the worker took no more work";
+    case WaitReason::kOwnPool:
+      return "because the devices of its function were at work, and no function had more of them";
+    case WaitReason::kPoolHandover:
+      return "because another function had to finish on the device that it was given";
   }
   return "";
 }

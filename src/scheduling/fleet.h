@@ -180,6 +180,8 @@ class Fleet {
   // on busy devices waits for them unless another device has nothing to do: a second cold start is
   // worth less than a short wait, but no device idles while work that fits is waiting.
   PlaceOrReason find_place(FunctionId function, const Flow& flow, bool idle_devices_only) const;
+  // The same on one device. A new sandbox beside warm ones elsewhere only if it has nothing to do.
+  PlaceOrReason find_place_on(uint32_t device, FunctionId function, const Flow& flow) const;
 
   // The sandboxes to stop so that a new one of this memory may be planned there, by the eviction
   // rule; empty if there is room already. Only for a place that find_place gave. Under
@@ -238,9 +240,12 @@ class Fleet {
 
   // The idle sandboxes of the function, most recently used first.
   std::vector<SandboxSlot> idle_of(FunctionId function) const;
+  // The first of them; the others follow as `Sandbox::older`.
+  SandboxSlot newest_idle_of(FunctionId function) const;
+  // Whether the device could take an invocation at all.
+  bool is_open(const Device& device) const;
 
  private:
-  bool is_open(const Device& device) const;
   static unsigned load_of(const Device& device) {
     return device.tokens_held + device.start_slots_held;
   }
@@ -249,6 +254,8 @@ class Fleet {
   }
   bool has_cold_room(const Device& device) const;
   bool memory_fits(const Device& device, Bytes memory) const;
+  WaitReason warm_obstacle(const Sandbox& sandbox) const;
+  WaitReason cold_obstacle(const Device& device, Bytes memory) const;
   bool context_fits(const Device& device) const;
   PlaceOrReason find_cold_place(Bytes memory, bool idle_devices_only) const;
   void note_changed(uint32_t device);
@@ -273,7 +280,6 @@ class Fleet {
   Sandbox::Counts counts_of(const Sandbox& sandbox) const;
   void add_counts(SandboxSlot slot, const Sandbox::Counts& counts);
   void unsettle(uint32_t device);
-  SandboxSlot newest_idle_of(FunctionId function) const;
   void archive_sandboxes(StateArchive& archive);
   void archive_links(StateArchive& archive);
   void enter_idle(SandboxSlot slot);

@@ -18,14 +18,8 @@ PlaceOrReason Fleet::find_place(FunctionId function, const Flow& flow,
     if (!device.healthy) continue;
     waits_for_warm = true;
     if (idle_devices_only && !device.is_idle()) continue;
-    if (!device.has_token()) continue;
-    if (!moves_idle()) return {Place{sandbox.device, slot}};
-    if (!memory_fits(device, sandbox.memory)) {
-      reason = WaitReason::kNoMemory;
-      continue;
-    }
-    if (!sandbox.counts.wants_context && !context_fits(device)) {
-      reason = WaitReason::kNoSandbox;
+    if (const WaitReason obstacle = warm_obstacle(sandbox); obstacle != WaitReason::kNone) {
+      if (obstacle != WaitReason::kNoToken) reason = obstacle;
       continue;
     }
     // One whose memory is there, if there is any.
@@ -40,6 +34,53 @@ PlaceOrReason Fleet::find_place(FunctionId function, const Flow& flow,
     return elsewhere;
   }
   return find_cold_place(flow.device_memory, idle_devices_only);
+}
+
+PlaceOrReason Fleet::find_place_on(uint32_t index, FunctionId function, const Flow& flow) const {
+  const Device& device = devices_[index];
+  if (!device.healthy) return {std::nullopt, WaitReason::kNoDevice};
+  bool is_warm = false;
+  std::optional<Place> outside;
+  WaitReason reason = WaitReason::kNone;
+  for (SandboxSlot slot = newest_idle_of(function); slot != kNoSandbox;
+       slot = sandboxes_[slot].older) {
+    const Sandbox& sandbox = sandboxes_[slot];
+    if (!devices_[sandbox.device].healthy) continue;
+    is_warm = true;
+    if (sandbox.device != index) continue;
+    reason = warm_obstacle(sandbox);
+    if (reason != WaitReason::kNone) continue;
+    if (sandbox.residency == Residency::kIn) return {Place{index, slot}};
+    if (!outside) outside = Place{index, slot};
+  }
+  if (outside) return {outside};
+  if (is_warm && !device.is_idle()) {
+    return {std::nullopt, reason == WaitReason::kNone ? WaitReason::kNoToken : reason};
+  }
+  if (sandboxes_total_ - idle_total_ >= options_.most_sandboxes) {
+    return {std::nullopt, WaitReason::kNoSandbox};
+  }
+  reason = cold_obstacle(device, flow.device_memory);
+  if (reason != WaitReason::kNone) return {std::nullopt, reason};
+  return {Place{index, kNoSandbox}};
+}
+
+// What keeps an idle sandbox from running now; kNone: nothing does.
+WaitReason Fleet::warm_obstacle(const Sandbox& sandbox) const {
+  const Device& device = devices_[sandbox.device];
+  if (!device.has_token()) return WaitReason::kNoToken;
+  if (!moves_idle()) return WaitReason::kNone;
+  if (!memory_fits(device, sandbox.memory)) return WaitReason::kNoMemory;
+  if (!sandbox.counts.wants_context && !context_fits(device)) return WaitReason::kNoSandbox;
+  return WaitReason::kNone;
+}
+
+// The same for a new sandbox of this memory, on a device that is healthy.
+WaitReason Fleet::cold_obstacle(const Device& device, Bytes memory) const {
+  if (!has_cold_room(device)) return WaitReason::kNoToken;
+  if (!context_fits(device)) return WaitReason::kNoSandbox;
+  if (!memory_fits(device, memory)) return WaitReason::kNoMemory;
+  return WaitReason::kNone;
 }
 
 PlaceOrReason Fleet::find_cold_place(Bytes memory, bool idle_devices_only) const {
@@ -97,16 +138,8 @@ PlaceOrReason Fleet::scan_for_cold_place(Bytes memory, bool idle_devices_only) c
   WaitReason reason = WaitReason::kNoDevice;
   for (const Device& device : devices_) {
     if (!device.healthy || (idle_devices_only && !device.is_idle())) continue;
-    if (!has_cold_room(device)) {
-      reason = WaitReason::kNoToken;
-      continue;
-    }
-    if (!context_fits(device)) {
-      reason = WaitReason::kNoSandbox;
-      continue;
-    }
-    if (!memory_fits(device, memory)) {
-      reason = WaitReason::kNoMemory;
+    if (const WaitReason obstacle = cold_obstacle(device, memory); obstacle != WaitReason::kNone) {
+      reason = obstacle;
       continue;
     }
     const auto spare = [](const Device& d) { return d.options.memory - d.committed; };

@@ -26,9 +26,12 @@ class RunningMean {
   Duration mean() const { return mean_; }
   Duration mean_or(Duration otherwise) const { return known() ? mean_ : otherwise; }
   uint64_t samples() const { return samples_; }
+  // Of all samples since the start.
+  Duration total() const { return total_; }
 
   void learn(Duration sample) {
     ++samples_;
+    total_ += sample;
     const int64_t weight = static_cast<int64_t>(samples_ < kWindow ? samples_ : kWindow);
     mean_ += (sample - mean_) / weight;
   }
@@ -36,11 +39,13 @@ class RunningMean {
   void archive(StateArchive& archive) {
     archive.field(mean_);
     archive.field(samples_);
+    archive.field(total_);
   }
 
  private:
   Duration mean_{};
   uint64_t samples_ = 0;
+  Duration total_{};
 };
 
 struct Flow {

@@ -4,12 +4,13 @@
 #include <string>
 
 #include "scheduling/batch.h"
+#include "scheduling/exclusive.h"
 
 namespace lambent::scheduling {
 namespace {
 
-constexpr std::array<std::string_view, 5> kNames = {"mqfq-sticky", "mqfq-uniform", "fcfs",
-                                                    "fcfs-naive", "batch"};
+constexpr std::array<std::string_view, 7> kNames = {
+    "mqfq-sticky", "mqfq-uniform", "fcfs", "fcfs-naive", "batch", "cfs-affinity", "exclusive"};
 
 std::unique_ptr<Policy> make_known(std::string_view name, const PolicyOptions& options) {
   if (name == "mqfq-sticky") return std::make_unique<MqfqStickyPolicy>(options.mqfq);
@@ -24,6 +25,8 @@ std::unique_ptr<Policy> make_known(std::string_view name, const PolicyOptions& o
                     .moves_off_after_run = options.fcfs_moves_off_after_run});
   }
   if (name == "batch") return std::make_unique<BatchPolicy>();
+  if (name == "cfs-affinity") return std::make_unique<CfsAffinityPolicy>(options.cfs);
+  if (name == "exclusive") return std::make_unique<ExclusivePolicy>();
   return nullptr;
 }
 
@@ -39,6 +42,7 @@ void archive(StateArchive& archive, PolicyOptions& options) {
   archive.field(mqfq.duplicates_last);
   archive.field(mqfq.uniform_cost);
   archive.field(options.fcfs_moves_off_after_run);
+  archive.field(options.cfs.penalty);
 }
 
 std::span<const std::string_view> policy_names() { return kNames; }

@@ -6,6 +6,7 @@
 #include <string_view>
 
 #include "base/result.h"
+#include "scheduling/cfs_affinity.h"
 #include "scheduling/fcfs.h"
 #include "scheduling/mqfq_sticky.h"
 #include "scheduling/policy.h"
@@ -16,13 +17,14 @@ struct PolicyOptions {
   MqfqOptions mqfq;
   // FCFS: whether a function's memory is moved off the device after each invocation.
   bool fcfs_moves_off_after_run = true;
+  CfsOptions cfs;
 };
 
 // So that a journal can say under which options it was recorded.
 void archive(StateArchive& archive, PolicyOptions& options);
 
 // "mqfq-sticky", "mqfq-uniform" (each invocation is charged one second), "fcfs", "fcfs-naive",
-// "batch".
+// "batch", "cfs-affinity", "exclusive".
 std::span<const std::string_view> policy_names();
 
 // INVALID_ARGUMENT, listing the names, for any other.

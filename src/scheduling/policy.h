@@ -55,6 +55,8 @@ class Policy {
  public:
   virtual ~Policy() = default;
   virtual std::string_view name() const = 0;
+  // What the policy needs the devices to be, whatever was chosen for them.
+  virtual void adapt(FleetOptions&) const {}
 
   // The flow's limits or counts changed in another way than below: (un)registered, invocations
   // taken out of its queue.
@@ -63,6 +65,10 @@ class Policy {
   virtual void dispatched(const View& view, FunctionId function, Instant now) = 0;
   // An invocation is over, however it ended; its execution time has been learnt.
   virtual void finished(const View& view, FunctionId function, Instant now) = 0;
+
+  // A sandbox of the flow came to rest, was stopped or is gone, or memory of an idle one was moved:
+  // for policies that keep track of where a flow could go.
+  virtual void places_changed(const View&, FunctionId, Instant) {}
 
   virtual Decision decide(const View& view, Instant now) = 0;
   // Appends flows that wait, those first that are likely to be dispatched first, at most so many.

@@ -26,6 +26,10 @@ std::string_view name_of(WaitReason reason) {
       return "memory_moving";
     case WaitReason::kDraining:
       return "draining";
+    case WaitReason::kOwnPool:
+      return "own_pool";
+    case WaitReason::kPoolHandover:
+      return "pool_handover";
   }
   return "none";
 }

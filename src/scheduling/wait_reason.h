@@ -18,6 +18,8 @@ enum class WaitReason {
   kNoDevice,          // no healthy device
   kMemoryMoving,      // it has a place, where its memory or room for it is yet to come
   kDraining,          // the worker takes no more work
+  kOwnPool,           // the devices of its function are at work, and no other function has more
+  kPoolHandover,      // a device that was taken from another function is yet at work for that one
 };
 std::string_view name_of(WaitReason reason);
 

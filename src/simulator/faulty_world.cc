@@ -104,10 +104,12 @@ class World {
   }
   InvariantOptions invariant_options() const {
     InvariantOptions invariants{.limits = scene_.dispatch};
+    make_policy()->adapt(invariants.limits.fleet);
     if (scene_.policy.starts_with("mqfq")) {
       invariants.over_run = scene_.policy_options.mqfq.over_run;
     }
     invariants.one_batch_per_function = scene_.policy == "batch";
+    invariants.may_idle = scene_.policy == "exclusive";
     if (options_.tell) options_.tell(invariants);
     return invariants;
   }

@@ -49,6 +49,9 @@ struct InvariantOptions {
   std::optional<Duration> over_run;
   // Whether a function has one batch at a time, whatever its max_concurrency.
   bool one_batch_per_function = false;
+  // Whether a device may idle although an invocation that fits waits, for a device of its own: then
+  // only a function that has nothing at work must find one in time.
+  bool may_idle = false;
   // What costs a look at everything that exists is looked at every so many events.
   unsigned scan_period = 16;
 };

@@ -55,7 +55,7 @@ void Invariants::check_virtual_times() {
 
 // By dispatch's own idea of what fits where.
 void Invariants::check_conservation() {
-  if (draining_ || !dispatcher_.fleet().any_device_idle()) return;
+  if (draining_ || options_.may_idle || !dispatcher_.fleet().any_device_idle()) return;
   for (uint32_t f = 0; f < dispatcher_.flows().size(); ++f) {
     const scheduling::Flow& flow = dispatcher_.flows()[f];
     if (flow.pending == 0 || flow.device_memory.count == 0) continue;
@@ -83,8 +83,8 @@ void Invariants::check_patience() {
   for (uint32_t f = 0; f < functions_.size(); ++f) {
     Function& known = functions_[f];
     const unsigned at_work = known.starting + known.busy;
-    const unsigned limit =
-        options_.one_batch_per_function ? 1 : std::max(1U, known.profile.max_concurrency);
+    const bool one_at_a_time = options_.one_batch_per_function || options_.may_idle;
+    const unsigned limit = one_at_a_time ? 1 : std::max(1U, known.profile.max_concurrency);
     const bool could_start = known.registered && known.waiting > known.starting &&
                              at_work < limit && known.profile.device_memory.count > 0 &&
                              known.profile.device_memory <= most;

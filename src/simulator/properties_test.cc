@@ -8,6 +8,7 @@
 #include "scheduling/make_policy.h"
 #include "simulator/invariants.h"
 #include "simulator/random_world.h"
+#include "simulator/scan_cfs.h"
 #include "simulator/scan_mqfq.h"
 
 namespace lambent::simulator {
@@ -89,6 +90,8 @@ TEST_P(EveryPolicy, GivesOneOutcomeToEachInvocationAndExceedsNoLimitWhateverGoes
                             EXPECT_GE(outcome.phases.sandbox.count(), 0);
                           });
     InvariantOptions limits{.limits = world.options.dispatch};
+    simulation.dispatcher().policy().adapt(limits.limits.fleet);
+    limits.may_idle = GetParam() == "exclusive";
     if (GetParam().starts_with("mqfq")) limits.over_run = some_options(seed).mqfq.over_run;
     limits.one_batch_per_function = GetParam() == "batch";
     Invariants invariants(simulation.dispatcher(), limits);
@@ -109,6 +112,7 @@ TEST_P(EveryPolicy, GivesOneOutcomeToEachInvocationAndExceedsNoLimitWhateverGoes
 }
 
 TEST_P(EveryPolicy, LeavesNoDeviceIdleWhileFittingWorkWaits) {
+  if (GetParam() == "exclusive") GTEST_SKIP() << "it keeps devices for those who have them";
   for (uint64_t seed = 1; seed <= kSeeds; ++seed) {
     SCOPED_TRACE("seed " + std::to_string(seed));
     RandomWorld world = make_random_world(seed, false);
@@ -152,7 +156,7 @@ TEST_P(EveryPolicy, DecidesTheSameForTheSameSeed) {
 
 INSTANTIATE_TEST_SUITE_P(Policies, EveryPolicy,
                          testing::Values("mqfq-sticky", "mqfq-uniform", "fcfs", "fcfs-naive",
-                                         "batch"),
+                                         "batch", "cfs-affinity", "exclusive"),
                          [](const auto& info) {
                            std::string name(info.param);
                            std::replace(name.begin(), name.end(), '-', '_');
@@ -264,29 +268,68 @@ TEST(MqfqSticky, ChargesTwoBackloggedFlowsTheSameWithinTwiceTheOverRunAndOneChar
   EXPECT_GT(put_to_the_test, 10u) << "hardly any world came near the bound";
 }
 
+// Each invocation that began, where, and what the policy's own accounts were at the end.
+std::vector<std::tuple<Instant, InvocationId, uint64_t>> decisions_in(
+    const RandomWorld& world, std::unique_ptr<scheduling::Policy> with) {
+  std::vector<std::tuple<Instant, InvocationId, uint64_t>> decisions;
+  Simulation simulation(world.options, std::move(with), nullptr);
+  simulation.observe([&](const Event&, Instant now, const std::vector<Action>& actions) {
+    for (const Action& action : actions) {
+      if (const auto* start = std::get_if<dispatch::StartInvocation>(&action)) {
+        decisions.emplace_back(now, start->invocation, start->sandbox.value);
+      }
+    }
+  });
+  simulation.run(arrivals_from(world.arrivals));
+  decisions.emplace_back(Instant(simulation.dispatcher().policy().global_virtual_time()),
+                         InvocationId{}, simulation.dispatcher().policy().conserving_dispatches());
+  return decisions;
+}
+
 TEST(MqfqSticky, DecidesExactlyAsThePlainScanDoes) {
   for (uint64_t seed = 1; seed <= 2 * kSeeds; ++seed) {
     SCOPED_TRACE("seed " + std::to_string(seed));
-    RandomWorld world = make_random_world(seed, seed % 2 == 0);
-    const auto run = [&](std::unique_ptr<scheduling::Policy> with) {
-      std::vector<std::tuple<Instant, InvocationId, uint64_t>> decisions;
-      Simulation simulation(world.options, std::move(with), nullptr);
-      simulation.observe([&](const Event&, Instant now, const std::vector<Action>& actions) {
-        for (const Action& action : actions) {
-          if (const auto* start = std::get_if<dispatch::StartInvocation>(&action)) {
-            decisions.emplace_back(now, start->invocation, start->sandbox.value);
-          }
-        }
-      });
-      simulation.run(arrivals_from(world.arrivals));
-      decisions.emplace_back(Instant(simulation.dispatcher().policy().global_virtual_time()),
-                             InvocationId{},
-                             simulation.dispatcher().policy().conserving_dispatches());
-      return decisions;
-    };
+    const RandomWorld world = make_random_world(seed, seed % 2 == 0);
     const scheduling::MqfqOptions options = some_options(seed).mqfq;
-    EXPECT_EQ(run(std::make_unique<scheduling::MqfqStickyPolicy>(options)),
-              run(std::make_unique<ScanMqfq>(options)));
+    EXPECT_EQ(decisions_in(world, std::make_unique<scheduling::MqfqStickyPolicy>(options)),
+              decisions_in(world, std::make_unique<ScanMqfq>(options)));
+    if (HasFailure()) return;
+  }
+}
+
+TEST(CfsAffinity, DecidesExactlyAsThePlainScanDoes) {
+  for (uint64_t seed = 1; seed <= 2 * kSeeds; ++seed) {
+    SCOPED_TRACE("seed " + std::to_string(seed));
+    const RandomWorld world = make_random_world(seed, seed % 2 == 0);
+    const scheduling::CfsOptions options{.penalty = seed % 3 == 0 ? 1.0 : 10.0};
+    EXPECT_EQ(decisions_in(world, std::make_unique<scheduling::CfsAffinityPolicy>(options)),
+              decisions_in(world, std::make_unique<ScanCfs>(options)));
+    if (HasFailure()) return;
+  }
+}
+
+// Nor one beside a stopped worker that still exists.
+TEST(Exclusive, NeverRunsTwoFunctionsOnOneDevice) {
+  for (uint64_t seed = 1; seed <= kSeeds; ++seed) {
+    SCOPED_TRACE("seed " + std::to_string(seed));
+    const RandomWorld world = make_random_world(seed, seed % 2 == 0);
+    std::map<SandboxId, dispatch::StartSandbox> alive;
+    Simulation simulation(world.options, policy("exclusive"), nullptr);
+    simulation.observe([&](const Event& event, Instant, const std::vector<Action>& actions) {
+      if (const auto* gone = std::get_if<dispatch::SandboxExited>(&event)) {
+        alive.erase(gone->sandbox);
+      }
+      for (const Action& action : actions) {
+        const auto* start = std::get_if<dispatch::StartSandbox>(&action);
+        if (start == nullptr) continue;
+        if (start->device == scheduling::kHostDevice) continue;
+        for (const auto& [id, other] : alive) {
+          EXPECT_NE(other.device, start->device) << "two workers on one device";
+        }
+        alive.emplace(start->sandbox, *start);
+      }
+    });
+    simulation.run(arrivals_from(world.arrivals));
     if (HasFailure()) return;
   }
 }
