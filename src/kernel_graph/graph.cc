@@ -2,6 +2,11 @@
 
 namespace lambent::kernel_graph {
 
+// Not defaulted: clang 14 crashes on it, since Step is not complete where Repeat is.
+bool Repeat::operator==(const Repeat& other) const {
+  return times == other.times && until == other.until && steps == other.steps;
+}
+
 std::string_view name_of(BufferRole role) {
   switch (role) {
     case BufferRole::kInput:

@@ -86,9 +86,8 @@ struct Repeat {
   uint32_t until = kNoFlag;
   std::vector<Step> steps;
 
-  bool operator==(const Repeat&) const;
+  bool operator==(const Repeat& other) const;
 };
-inline bool Repeat::operator==(const Repeat&) const = default;
 
 struct KernelGraph {
   std::vector<Buffer> buffers;

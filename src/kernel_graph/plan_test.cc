@@ -218,7 +218,7 @@ class RandomGraph {
 class Interpreter {
  public:
   Interpreter(const KernelGraph& graph, const MemoryPlan* plan, uint64_t seed)
-      : graph_(graph), plan_(plan), random_(seed) {
+      : graph_(graph), random_(seed) {
     Random same(1);  // what is there from the start; the rest differs from run to run
     uint64_t end = plan == nullptr ? 0 : plan->temporaries.count / 8;
     for (size_t i = 0; i < graph.buffers.size(); ++i) {
@@ -295,7 +295,6 @@ class Interpreter {
   }
 
   const KernelGraph& graph_;
-  const MemoryPlan* plan_;
   Random random_;
   std::vector<uint64_t> begins_;  // of each buffer, in words
   std::vector<uint64_t> memory_;
