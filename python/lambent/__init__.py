@@ -1,0 +1,1 @@
+"""Lambent from Python: `lambent.kernels` builds kernel functions. Standard library only."""
