@@ -1,12 +1,17 @@
 #include <dlfcn.h>
 #include <gtest/gtest.h>
 
+#include <cstring>
 #include <memory>
 #include <optional>
+#include <string>
 
 #include "base/testing.h"
 #include "cuda/device.h"
 #include "cuda/driver.h"
+#include "cuda/graph.h"
+#include "cuda/stream.h"
+#include "cuda/virtual_memory.h"
 
 namespace lambent::cuda {
 namespace {
@@ -81,6 +86,56 @@ TEST_F(CudaTest, ErrorsCarryCudasName) {
   ASSERT_FALSE(module.ok());
   EXPECT_EQ(module.error().code, ErrorCode::kFailedPrecondition) << module.error().message;
   EXPECT_FALSE(Context::create(*driver_, 99).ok());
+}
+
+TEST_F(CudaTest, MappedMemoryIsUsedThroughStreamsAndGoesBack) {
+  const size_t before = free_memory();
+  {
+    const auto unit = mapping_granularity(*driver_, 0);
+    ASSERT_TRUE(unit.ok());
+    auto addresses = ReservedAddresses::reserve(*driver_, 0, *unit * 4);
+    ASSERT_TRUE(addresses.ok()) << to_string(addresses.error());
+    const CUdeviceptr place = addresses->base() + unit->count;
+    {
+      const auto memory = PhysicalMemory::create(*driver_, 0, *unit);
+      ASSERT_TRUE(memory.ok());
+      ASSERT_TRUE(addresses->map(place, *memory).ok());
+    }
+    const auto stream = Stream::create(*driver_);
+    const auto pinned = PinnedBuffer::allocate(*driver_, Bytes(4));
+    const auto event = Event::create(*driver_);
+    ASSERT_TRUE(stream.ok() && pinned.ok() && event.ok());
+    memcpy(pinned->pointer(), "abcd", 4);
+    ASSERT_TRUE(stream->zero(place, Bytes(8)).ok());
+    ASSERT_TRUE(stream->copy_to_device(place + 2, pinned->pointer(), Bytes(4)).ok());
+    ASSERT_TRUE(stream->copy_on_device(place, place + 3, Bytes(2)).ok());
+    ASSERT_TRUE(stream->copy_to_host(pinned->pointer(), place, Bytes(4)).ok());
+    ASSERT_TRUE(stream->record(*event).ok());
+    ASSERT_TRUE(event->synchronize().ok());
+    EXPECT_EQ(std::string(static_cast<char*>(pinned->pointer()), 4), "bcab");
+    const auto idle = stream->is_idle();
+    ASSERT_TRUE(idle.ok());
+    EXPECT_TRUE(addresses->unmap(place, *unit).ok());
+  }
+  EXPECT_EQ(free_memory(), before);
+}
+
+TEST_F(CudaTest, ACallBackComesWhenTheStreamHasDoneItsWork) {
+  const auto stream = Stream::create(*driver_);
+  ASSERT_TRUE(stream.ok());
+  struct Seen {
+    int calls = 0;
+    CUresult status = CUDA_ERROR_UNKNOWN;
+  } seen;
+  const auto count = [](CUstream, CUresult status, void* data) {
+    auto& called = *static_cast<Seen*>(data);
+    ++called.calls;
+    called.status = status;
+  };
+  ASSERT_TRUE(stream->call_back(count, &seen).ok());
+  ASSERT_TRUE(stream->synchronize().ok());
+  EXPECT_EQ(seen.calls, 1);
+  EXPECT_EQ(seen.status, CUDA_SUCCESS);
 }
 
 }  // namespace

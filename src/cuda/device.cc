@@ -8,9 +8,13 @@ Result<Context> Context::create(const Driver& driver, int ordinal) {
   CUcontext context = nullptr;
   RETURN_IF_ERROR(driver.check(driver->device_primary_ctx_retain(&context, device),
                                "cuDevicePrimaryCtxRetain"));
-  Context owner(&driver, device);
-  RETURN_IF_ERROR(driver.check(driver->ctx_set_current(context), "cuCtxSetCurrent"));
+  Context owner(&driver, device, context);
+  RETURN_IF_ERROR(owner.enter());
   return owner;
+}
+
+Result<void> Context::enter() const {
+  return driver_->check((*driver_)->ctx_set_current(context_), "cuCtxSetCurrent");
 }
 
 Context::~Context() {

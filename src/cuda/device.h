@@ -19,18 +19,24 @@ class Context {
  public:
   static Result<Context> create(const Driver& driver, int ordinal);
   Context(Context&& other) noexcept
-      : driver_(std::exchange(other.driver_, nullptr)), device_(other.device_) {}
+      : driver_(std::exchange(other.driver_, nullptr)),
+        device_(other.device_),
+        context_(other.context_) {}
   ~Context();
 
   // The compute capability, such as {9, 0}.
   Result<std::pair<int, int>> compute_capability() const;
   Result<void> synchronize() const;
+  // Makes it the calling thread's current context, so that it may use what belongs to it.
+  Result<void> enter() const;
 
  private:
-  Context(const Driver* driver, CUdevice device) : driver_(driver), device_(device) {}
+  Context(const Driver* driver, CUdevice device, CUcontext context)
+      : driver_(driver), device_(device), context_(context) {}
 
   const Driver* driver_;  // null when moved from
   CUdevice device_;
+  CUcontext context_;
 };
 
 // Host memory that the device can reach by itself.

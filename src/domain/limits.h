@@ -39,6 +39,12 @@ constexpr double kMostWeight = 1000;
 // A sandbox must ask for its first invocation within this time after it was started.
 constexpr Duration kInitTimeout = seconds(10);
 
+// Executors of kernel functions.
+constexpr size_t kExecutorSeats = 1'000;
+// Objects that an executor keeps open to bring them to the device once more.
+constexpr size_t kExecutorHostObjects = 128;
+constexpr Bytes kExecutorHostBytes = Bytes::gib(1);
+
 // Kernel functions: their graphs, and what the largest devices take.
 constexpr Bytes kGraphJson = Bytes::mib(4);
 constexpr size_t kGraphBuffers = 4'096;

@@ -10,7 +10,7 @@ trap 'rm -rf "$stage"' EXIT
 target="$stage/$name"
 mkdir -p "$target/bin" "$target/lib"
 
-for program in lambent lambent-worker lambent-launcher lambent-device lambent-bundle emulated-gpu; do
+for program in lambent lambent-worker lambent-launcher lambent-device lambent-executor lambent-bundle emulated-gpu; do
   install -s "build/release/bin/$program" "$target/bin/"
 done
 cp -r build/release/lib/emulated build/release/lib/shim "$target/lib/"

@@ -1,0 +1,78 @@
+// lambent-executor: runs kernel functions of one tenant on one device, in a process with one CUDA
+// context. Started by the worker in a sandbox; speaks to it over one socket and ends with it, or
+// when a kernel has broken the context.
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include <CLI/CLI.hpp>
+#include <cstdio>
+#include <cstring>
+
+#include "base/time.h"
+#include "executor/executor.h"
+
+namespace {
+
+using namespace lambent;
+
+Result<OwnedFd> connect_to(const std::string& path) {
+  sockaddr_un address{};
+  address.sun_family = AF_UNIX;
+  if (path.size() >= sizeof(address.sun_path)) {
+    return Error{ErrorCode::kInvalidArgument, path + " is too long for the name of a socket"};
+  }
+  memcpy(address.sun_path, path.c_str(), path.size() + 1);
+  OwnedFd fd(socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+  if (!fd.valid()) return error_from_errno("socket", errno);
+  if (connect(fd.get(), reinterpret_cast<const sockaddr*>(&address), sizeof(address)) != 0) {
+    return error_from_errno("connect to " + path, errno);
+  }
+  return fd;
+}
+
+// What it returns is what the process exits with.
+Result<int> run(OwnedFd socket, const executor::ExecutorOptions& options) {
+  const SystemClock clock;
+  const Instant begin = clock.now();
+  ASSIGN_OR_RETURN(const auto driver, cuda::Driver::load());
+  ASSIGN_OR_RETURN(const auto context, cuda::Context::create(*driver, options.ordinal));
+  loop::EventLoop loop(clock);
+  int code = 0;
+  ASSIGN_OR_RETURN(
+      const auto executor,
+      executor::Executor::create(loop, *driver, context, std::move(socket), options, [&](int how) {
+        code = how;
+        loop.stop();
+      }));
+  executor->say_hello(clock.now() - begin);
+  loop.run();
+  // Nothing is tidied up: what still runs on the device may never end, and all goes with us.
+  std::fflush(nullptr);
+  _exit(code);
+}
+
+}  // namespace
+
+int main(int count, char** words) {
+  CLI::App app("Runs kernel functions of one tenant on one device, as its worker says.");
+  std::string socket;
+  executor::ExecutorOptions options;
+  options.scratch = "/tmp";
+  app.add_option("--socket", socket, "The worker's SOCK_SEQPACKET socket")->required();
+  app.add_option("--device", options.ordinal, "Ordinal of the device, among those visible")
+      ->capture_default_str()
+      ->check(CLI::NonNegativeNumber);
+  app.add_option("--scratch", options.scratch, "A folder that it may fill, of its own")
+      ->capture_default_str();
+  app.add_option("--kernels", options.kernels,
+                 "The folder of the bundles that every function may use (lambent:NAME)");
+  CLI11_PARSE(app, count, words);
+
+  auto connected = connect_to(socket);
+  const auto code =
+      connected.ok() ? run(std::move(*connected), options) : Result<int>(connected.error());
+  if (code.ok()) return *code;
+  std::fprintf(stderr, "lambent-executor: %s\n", to_string(code.error()).c_str());
+  return exit_code_of(code.error().code);
+}

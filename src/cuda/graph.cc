@@ -1,0 +1,70 @@
+#include "cuda/graph.h"
+
+namespace lambent::cuda {
+namespace {
+
+CUDA_KERNEL_NODE_PARAMS parameters_of(const KernelNode& node) {
+  CUDA_KERNEL_NODE_PARAMS parameters{};
+  parameters.func = node.function;
+  parameters.gridDimX = node.grid.x;
+  parameters.gridDimY = node.grid.y;
+  parameters.gridDimZ = node.grid.z;
+  parameters.blockDimX = node.block.x;
+  parameters.blockDimY = node.block.y;
+  parameters.blockDimZ = node.block.z;
+  parameters.sharedMemBytes = node.shared_bytes;
+  parameters.kernelParams = const_cast<void**>(node.parameters.data());
+  return parameters;
+}
+
+}  // namespace
+
+Result<Graph> Graph::create(const Driver& driver) {
+  CUgraph graph = nullptr;
+  RETURN_IF_ERROR(driver.check(driver->graph_create(&graph, 0), "cuGraphCreate"));
+  return Graph(&driver, graph);
+}
+
+Graph::~Graph() {
+  if (graph_ != nullptr) (*driver_)->graph_destroy(graph_);
+}
+
+Result<CUgraphNode> Graph::add_kernel(const KernelNode& node, std::span<const CUgraphNode> after) {
+  const CUDA_KERNEL_NODE_PARAMS parameters = parameters_of(node);
+  CUgraphNode added = nullptr;
+  RETURN_IF_ERROR(driver_->check(
+      (*driver_)->graph_add_kernel_node(&added, graph_, after.data(), after.size(), &parameters),
+      "cuGraphAddKernelNode"));
+  return added;
+}
+
+Result<CUgraphNode> Graph::add_empty(std::span<const CUgraphNode> after) {
+  CUgraphNode added = nullptr;
+  RETURN_IF_ERROR(
+      driver_->check((*driver_)->graph_add_empty_node(&added, graph_, after.data(), after.size()),
+                     "cuGraphAddEmptyNode"));
+  return added;
+}
+
+Result<ExecutableGraph> ExecutableGraph::instantiate(const Driver& driver, const Graph& graph) {
+  CUgraphExec exec = nullptr;
+  RETURN_IF_ERROR(
+      driver.check(driver->graph_instantiate(&exec, graph.get(), 0), "cuGraphInstantiate"));
+  return ExecutableGraph(&driver, exec);
+}
+
+ExecutableGraph::~ExecutableGraph() {
+  if (exec_ != nullptr) (*driver_)->graph_exec_destroy(exec_);
+}
+
+Result<void> ExecutableGraph::change_kernel(CUgraphNode node, const KernelNode& kernel) {
+  const CUDA_KERNEL_NODE_PARAMS parameters = parameters_of(kernel);
+  return driver_->check((*driver_)->graph_exec_kernel_node_set_params(exec_, node, &parameters),
+                        "cuGraphExecKernelNodeSetParams");
+}
+
+Result<void> ExecutableGraph::launch(CUstream stream) const {
+  return driver_->check((*driver_)->graph_launch(exec_, stream), "cuGraphLaunch");
+}
+
+}  // namespace lambent::cuda

@@ -1,0 +1,63 @@
+// Graph and ExecutableGraph: kernels and what they wait for, launched together and changed in
+// place. Resources of one thread with the device's context current; the Driver outlives them.
+#pragma once
+
+#include <span>
+#include <utility>
+
+#include "base/result.h"
+#include "cuda/device.h"
+#include "cuda/driver.h"
+
+namespace lambent::cuda {
+
+// A kernel as a node of a graph. The parameters are copied when it is added or changed.
+struct KernelNode {
+  CUfunction function = nullptr;
+  Dimensions grid, block;
+  unsigned shared_bytes = 0;
+  std::span<void* const> parameters;  // one pointer for each
+};
+
+class Graph {
+ public:
+  static Result<Graph> create(const Driver& driver);
+  Graph(Graph&& other) noexcept
+      : driver_(other.driver_), graph_(std::exchange(other.graph_, nullptr)) {}
+  Graph& operator=(Graph&&) = delete;
+  ~Graph();
+
+  // Nodes are the graph's. Each begins when all of `after` have ended.
+  Result<CUgraphNode> add_kernel(const KernelNode& node, std::span<const CUgraphNode> after);
+  // A node that does nothing: what waits for it waits for all of `after`.
+  Result<CUgraphNode> add_empty(std::span<const CUgraphNode> after);
+  CUgraph get() const { return graph_; }
+
+ private:
+  Graph(const Driver* driver, CUgraph graph) : driver_(driver), graph_(graph) {}
+
+  const Driver* driver_;
+  CUgraph graph_;  // null when moved from
+};
+
+class ExecutableGraph {
+ public:
+  // The graph must stay: its nodes name those of this one.
+  static Result<ExecutableGraph> instantiate(const Driver& driver, const Graph& graph);
+  ExecutableGraph(ExecutableGraph&& other) noexcept
+      : driver_(other.driver_), exec_(std::exchange(other.exec_, nullptr)) {}
+  ExecutableGraph& operator=(ExecutableGraph&&) = delete;
+  ~ExecutableGraph();
+
+  // From the next launch on; launches that are under way keep what they began with.
+  Result<void> change_kernel(CUgraphNode node, const KernelNode& kernel);
+  Result<void> launch(CUstream stream) const;
+
+ private:
+  ExecutableGraph(const Driver* driver, CUgraphExec exec) : driver_(driver), exec_(exec) {}
+
+  const Driver* driver_;
+  CUgraphExec exec_;  // null when moved from
+};
+
+}  // namespace lambent::cuda

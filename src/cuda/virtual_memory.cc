@@ -1,0 +1,65 @@
+#include "cuda/virtual_memory.h"
+
+namespace lambent::cuda {
+namespace {
+
+CUmemAllocationProp properties_of(int ordinal) {
+  CUmemAllocationProp properties{};
+  properties.type = CU_MEM_ALLOCATION_TYPE_PINNED;
+  properties.location = {CU_MEM_LOCATION_TYPE_DEVICE, ordinal};
+  return properties;
+}
+
+}  // namespace
+
+Result<Bytes> mapping_granularity(const Driver& driver, int ordinal) {
+  const CUmemAllocationProp properties = properties_of(ordinal);
+  size_t granularity = 0;
+  RETURN_IF_ERROR(driver.check(driver->mem_get_allocation_granularity(
+                                   &granularity, &properties, CU_MEM_ALLOC_GRANULARITY_MINIMUM),
+                               "cuMemGetAllocationGranularity"));
+  return Bytes(granularity);
+}
+
+Result<PhysicalMemory> PhysicalMemory::create(const Driver& driver, int ordinal, Bytes size) {
+  const CUmemAllocationProp properties = properties_of(ordinal);
+  CUmemGenericAllocationHandle handle = 0;
+  RETURN_IF_ERROR(driver.check(driver->mem_create(&handle, size.count, &properties, 0),
+                               "cuMemCreate of " + to_string(size)));
+  return PhysicalMemory(&driver, handle, size);
+}
+
+PhysicalMemory::~PhysicalMemory() {
+  if (driver_ != nullptr) (*driver_)->mem_release(handle_);
+}
+
+Result<ReservedAddresses> ReservedAddresses::reserve(const Driver& driver, int ordinal,
+                                                     Bytes size) {
+  CUdeviceptr base = 0;
+  RETURN_IF_ERROR(driver.check(driver->mem_address_reserve(&base, size.count, 0, 0, 0),
+                               "cuMemAddressReserve of " + to_string(size)));
+  return ReservedAddresses(&driver, ordinal, base, size);
+}
+
+ReservedAddresses::~ReservedAddresses() {
+  if (driver_ != nullptr) (*driver_)->mem_address_free(base_, size_.count);
+}
+
+Result<void> ReservedAddresses::map(CUdeviceptr address, const PhysicalMemory& memory) const {
+  const Driver& driver = *driver_;
+  RETURN_IF_ERROR(driver.check(driver->mem_map(address, memory.size().count, 0, memory.handle(), 0),
+                               "cuMemMap"));
+  CUmemAccessDesc access{};
+  access.location = {CU_MEM_LOCATION_TYPE_DEVICE, ordinal_};
+  access.flags = CU_MEM_ACCESS_FLAGS_PROT_READWRITE;
+  auto opened = driver.check(driver->mem_set_access(address, memory.size().count, &access, 1),
+                             "cuMemSetAccess");
+  if (!opened.ok()) driver->mem_unmap(address, memory.size().count);
+  return opened;
+}
+
+Result<void> ReservedAddresses::unmap(CUdeviceptr address, Bytes size) const {
+  return driver_->check((*driver_)->mem_unmap(address, size.count), "cuMemUnmap");
+}
+
+}  // namespace lambent::cuda

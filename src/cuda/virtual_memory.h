@@ -1,0 +1,70 @@
+// ReservedAddresses and PhysicalMemory: device addresses and the memory that is mapped at them,
+// made apart. Resources of whoever has the device's context current; the Driver outlives them.
+#pragma once
+
+#include <utility>
+
+#include "base/result.h"
+#include "base/units.h"
+#include "cuda/driver.h"
+
+namespace lambent::cuda {
+
+// What sizes and addresses of mapped memory must be multiples of.
+Result<Bytes> mapping_granularity(const Driver& driver, int ordinal);
+
+// Memory of a device without an address. May be dropped once mapped: it stays until unmapped.
+class PhysicalMemory {
+ public:
+  // RESOURCE_EXHAUSTED if the device has not as much left.
+  static Result<PhysicalMemory> create(const Driver& driver, int ordinal, Bytes size);
+  PhysicalMemory(PhysicalMemory&& other) noexcept
+      : driver_(std::exchange(other.driver_, nullptr)),
+        handle_(other.handle_),
+        size_(other.size_) {}
+  PhysicalMemory& operator=(PhysicalMemory&&) = delete;
+  ~PhysicalMemory();
+
+  Bytes size() const { return size_; }
+  CUmemGenericAllocationHandle handle() const { return handle_; }
+
+ private:
+  PhysicalMemory(const Driver* driver, CUmemGenericAllocationHandle handle, Bytes size)
+      : driver_(driver), handle_(handle), size_(size) {}
+
+  const Driver* driver_;  // null when moved from
+  CUmemGenericAllocationHandle handle_;
+  Bytes size_;
+};
+
+// A range of addresses at which nothing lies until something is mapped.
+class ReservedAddresses {
+ public:
+  static Result<ReservedAddresses> reserve(const Driver& driver, int ordinal, Bytes size);
+  ReservedAddresses(ReservedAddresses&& other) noexcept
+      : driver_(std::exchange(other.driver_, nullptr)),
+        ordinal_(other.ordinal_),
+        base_(other.base_),
+        size_(other.size_) {}
+  ReservedAddresses& operator=(ReservedAddresses&&) = delete;
+  // What is still mapped in it must have been unmapped.
+  ~ReservedAddresses();
+
+  CUdeviceptr base() const { return base_; }
+  Bytes size() const { return size_; }
+  // Maps all of the memory at `address`, for kernels and copies of this device.
+  Result<void> map(CUdeviceptr address, const PhysicalMemory& memory) const;
+  // The memory that was mapped there as a whole goes back to the device.
+  Result<void> unmap(CUdeviceptr address, Bytes size) const;
+
+ private:
+  ReservedAddresses(const Driver* driver, int ordinal, CUdeviceptr base, Bytes size)
+      : driver_(driver), ordinal_(ordinal), base_(base), size_(size) {}
+
+  const Driver* driver_;  // null when moved from
+  int ordinal_;
+  CUdeviceptr base_;
+  Bytes size_;
+};
+
+}  // namespace lambent::cuda

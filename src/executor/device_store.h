@@ -1,0 +1,102 @@
+// DeviceStore: what an executor keeps in the device's memory, by name: objects, constants, and the
+// seats' own buffers; decides with DeviceCache who leaves the MemoryPool. Of the loop thread.
+#pragma once
+
+#include <compare>
+#include <cstdint>
+#include <string>
+#include <unordered_map>
+
+#include "base/ids.h"
+#include "domain/tensor_type.h"
+#include "executor/device_cache.h"
+#include "executor/memory_pool.h"
+
+namespace lambent::executor {
+
+// Beside a buffer's number: the place that an output is copied to, to become an object there.
+constexpr uint32_t kCopiedOutput = uint32_t{1} << 31;
+
+// What lies somewhere on the device. Constants are named by the file that they come from, so that
+// all seats of a function share them.
+struct DeviceName {
+  enum class Kind : uint8_t { kObject, kConstant, kSeatBuffer };
+  static constexpr uint32_t kTemporaries = UINT32_MAX;
+
+  Kind kind = Kind::kObject;
+  uint64_t high = 0;
+  uint64_t low = 0;
+  uint32_t number = 0;
+
+  static DeviceName of(ObjectId object) {
+    return {Kind::kObject, object.maker.high, object.maker.low, object.number};
+  }
+  // `file` and `version` tell any two contents apart.
+  static DeviceName constant(uint64_t file, uint64_t version, uint32_t number) {
+    return {Kind::kConstant, file, version, number};
+  }
+  static DeviceName of(SandboxId seat, uint32_t buffer) {
+    return {Kind::kSeatBuffer, seat.value, 0, buffer};
+  }
+  constexpr auto operator<=>(const DeviceName&) const = default;
+};
+
+struct DeviceNameHash {
+  size_t operator()(const DeviceName& name) const noexcept {
+    return (name.high * 0x9e3779b97f4a7c15ULL ^ name.low) * 0xff51afd7ed558ccdULL + name.number +
+           static_cast<size_t>(name.kind);
+  }
+};
+
+class DeviceStore {
+ public:
+  explicit DeviceStore(MemoryPool& pool) : pool_(pool) {}
+  ~DeviceStore();
+  DeviceStore(const DeviceStore&) = delete;
+  DeviceStore& operator=(const DeviceStore&) = delete;
+
+  struct Entry {
+    CUdeviceptr address = 0;
+    Bytes size;          // as it counts
+    TensorType type;     // of an object
+    bool filled = true;  // false: the content is still to be brought
+    uint64_t number = 0;
+    uint32_t pins = 0;
+  };
+  // Null if it does not lie here. The pointer holds until something is placed or leaves.
+  Entry* find(const DeviceName& name);
+
+  struct Placed {
+    CUdeviceptr address = 0;
+    bool own = false;  // only `user` has written there before
+  };
+  // Makes a place that is not there yet, pinned, letting others go for it. RESOURCE_EXHAUSTED if
+  // what could go is too little.
+  Result<Placed> place(const DeviceName& name, Bytes size, uint64_t user);
+  // What is pinned stays until unpin() was called as often.
+  void pin(const DeviceName& name);
+  void unpin(const DeviceName& name);
+  // A request that waits will use it: kept rather than others. The ticket ends that; 0 if it does
+  // not lie here.
+  uint64_t need(const DeviceName& name);
+  void unneed(uint64_t ticket);
+  // The content goes by another name from now on; that one must be free.
+  void rename(const DeviceName& from, const DeviceName& to);
+  // Lets it go; nothing happens if it does not lie here or is pinned.
+  void drop(const DeviceName& name);
+
+  // What all may take together, from now on: lets go of what is above, except what is pinned.
+  void set_limit(Bytes limit);
+  Bytes used() const { return pool_.used(); }
+
+ private:
+  void evict(const std::vector<uint64_t>& victims);
+
+  MemoryPool& pool_;
+  DeviceCache cache_;
+  std::unordered_map<DeviceName, Entry, DeviceNameHash> entries_;
+  std::unordered_map<uint64_t, DeviceName> names_;  // by number in the cache
+  uint64_t last_number_ = 0;
+};
+
+}  // namespace lambent::executor

@@ -1,0 +1,94 @@
+#include "executor/device_store.h"
+
+#include "executor/testing.h"
+
+namespace lambent::executor {
+namespace {
+
+DeviceName object(uint32_t number) { return DeviceName::of(ObjectId{{1, 2}, number}); }
+
+class DeviceStoreTest : public EmulatedDevice {
+ protected:
+  void SetUp() override {
+    EmulatedDevice::SetUp();
+    if (IsSkipped()) return;
+    auto pool = MemoryPool::create(*driver_, 0);
+    ASSERT_TRUE(pool.ok()) << to_string(pool.error());
+    pool_ = std::move(*pool);
+    store_ = std::make_unique<DeviceStore>(*pool_);
+    store_->set_limit(Bytes::mib(20));
+  }
+  void TearDown() override {
+    store_.reset();
+    if (pool_ != nullptr) {
+      EXPECT_EQ(pool_->used(), Bytes(0));
+    }
+  }
+  void place(const DeviceName& name, Bytes size) {
+    ASSERT_TRUE(store_->place(name, size, 1).ok());
+    store_->unpin(name);
+  }
+
+  std::unique_ptr<MemoryPool> pool_;
+  std::unique_ptr<DeviceStore> store_;
+};
+
+TEST_F(DeviceStoreTest, TheLeastRecentlyUsedGoesForWhatComes) {
+  place(object(1), Bytes::mib(8));
+  place(object(2), Bytes::mib(8));
+  store_->pin(object(1));
+  store_->unpin(object(1));
+  place(object(3), Bytes::mib(8));
+  EXPECT_NE(store_->find(object(1)), nullptr);
+  EXPECT_EQ(store_->find(object(2)), nullptr);
+}
+
+TEST_F(DeviceStoreTest, WhatARunningRequestHasStaysAndTheOthersFitOrFail) {
+  ASSERT_TRUE(store_->place(object(1), Bytes::mib(12), 1).ok());
+  const auto refused = store_->place(object(2), Bytes::mib(12), 1);
+  ASSERT_FALSE(refused.ok());
+  EXPECT_EQ(refused.error().code, ErrorCode::kResourceExhausted);
+  EXPECT_EQ(store_->find(object(2)), nullptr);
+  store_->unpin(object(1));
+  EXPECT_TRUE(store_->place(object(2), Bytes::mib(12), 1).ok());
+  EXPECT_EQ(store_->find(object(1)), nullptr);
+  store_->unpin(object(2));
+}
+
+TEST_F(DeviceStoreTest, ALowerLimitLetsGoAtOnceOrWhenTheUseEnds) {
+  place(object(1), Bytes::mib(8));
+  ASSERT_TRUE(store_->place(object(2), Bytes::mib(8), 1).ok());
+  store_->set_limit(Bytes::mib(4));
+  EXPECT_EQ(store_->find(object(1)), nullptr);
+  EXPECT_NE(store_->find(object(2)), nullptr);
+  store_->unpin(object(2));
+  EXPECT_EQ(store_->find(object(2)), nullptr);
+  EXPECT_EQ(pool_->mapped(), Bytes(0));
+}
+
+TEST_F(DeviceStoreTest, AnOutputGoesByItsObjectsName) {
+  const DeviceName buffer = DeviceName::of(SandboxId(3), 0);
+  ASSERT_TRUE(store_->place(buffer, Bytes::mib(2), 1).ok());
+  const CUdeviceptr address = store_->find(buffer)->address;
+  store_->rename(buffer, object(1));
+  EXPECT_EQ(store_->find(buffer), nullptr);
+  EXPECT_EQ(store_->find(object(1))->address, address);
+  store_->unpin(object(1));
+  store_->drop(object(1));
+  EXPECT_EQ(store_->find(object(1)), nullptr);
+}
+
+TEST_F(DeviceStoreTest, WhatIsNeededOutlivesWhatIsNot) {
+  place(object(1), Bytes::mib(8));
+  place(object(2), Bytes::mib(8));
+  const uint64_t ticket = store_->need(object(1));
+  place(object(3), Bytes::mib(8));
+  EXPECT_NE(store_->find(object(1)), nullptr);
+  store_->unneed(ticket);
+  store_->unneed(ticket + 1000);  // gone meanwhile
+  place(object(4), Bytes::mib(8));
+  EXPECT_EQ(store_->find(object(1)), nullptr);
+}
+
+}  // namespace
+}  // namespace lambent::executor

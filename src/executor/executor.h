@@ -1,0 +1,131 @@
+// Executor: runs kernel functions for one tenant on one device, as the worker says over its socket:
+// adds and removes seats, moves their memory, runs their requests, several at a time. All of it on
+// the loop thread, which never waits for the device.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <unordered_map>
+
+#include "cuda/device.h"
+#include "cuda/driver.h"
+#include "executor/connection.h"
+#include "executor/contents.h"
+#include "executor/request.h"
+#include "executor/seat_loader.h"
+
+namespace lambent::executor {
+
+struct ExecutorOptions {
+  int ordinal = 0;
+  std::string scratch;  // a folder of its own
+  std::string kernels;  // the folder of built-in bundles; empty: none
+};
+
+class Executor {
+ public:
+  // The context is current on this thread, which is the loop's. `on_end` is called once, with what
+  // the process should exit with: when the worker is gone (0), or the context is broken (1), after
+  // the worker was told. Driver, context, loop and clock outlive the executor.
+  static Result<std::unique_ptr<Executor>> create(loop::EventLoop& loop, const cuda::Driver& driver,
+                                                  const cuda::Context& context, OwnedFd socket,
+                                                  ExecutorOptions options,
+                                                  std::function<void(int)> on_end);
+  ~Executor();
+  Executor(const Executor&) = delete;
+  Executor& operator=(const Executor&) = delete;
+
+  void say_hello(Duration context_time);
+
+ private:
+  struct Seat {
+    SandboxId id;
+    Bytes memory;  // that it may take; at least what its buffers count with
+    bool is_in = true;
+    bool is_removed = false;             // goes when its request has ended
+    std::unique_ptr<LoadedSeat> loaded;  // null while it is loaded
+    std::unique_ptr<RequestUnderWay> request;
+    // Its constants are being brought, for SeatReady or SeatMoved.
+    bool is_arriving = false, was_added = false;
+    Instant arrival_began;
+    Bytes arrival_moved;
+    std::vector<DeviceName> arrived;  // pinned until all are there
+  };
+
+  Executor(loop::EventLoop& loop, const cuda::Driver& driver, const cuda::Context& context,
+           OwnedFd socket, ExecutorOptions options, std::function<void(int)> on_end);
+  Result<void> start();
+
+  void handle(protocol::ExecutorMessage message, std::vector<OwnedFd> fds);
+  // executor_seats.cc
+  void handle(protocol::AddSeat message, std::vector<OwnedFd> fds);
+  void handle(protocol::RemoveSeat message, std::vector<OwnedFd> fds);
+  void handle(protocol::MoveSeat message, std::vector<OwnedFd> fds);
+  void seat_loaded(SandboxId id, Result<std::unique_ptr<LoadedSeat>> loaded);
+  void arrive(Seat& seat);
+  void arrival_failed(Seat& seat, const Error& error);
+  void move_out(Seat& seat);
+  Bytes drop_memory_of(Seat& seat);
+  Bytes memory_of(const Seat& seat);
+  void remove(SandboxId id);
+  Bytes counted(const LoadedSeat& loaded) const;
+  void set_limit();
+  void progress();
+
+  // executor_requests.cc
+  void handle(protocol::Run message, std::vector<OwnedFd> fds);
+  void handle(protocol::ObjectOpened message, std::vector<OwnedFd> fds);
+  void decode(Seat& seat);
+  Result<void> check_outputs(const kernel_graph::Request& request) const;
+  void gather(Seat& seat);
+  Result<bool> gather_contents(Seat& seat);
+  Result<void> place_buffers(Seat& seat);
+  Result<void> place_own(Seat& seat, uint32_t buffer, Bytes size, bool is_overwritten,
+                         CUdeviceptr* address);
+  Result<std::vector<CopyIn>> queue_inputs(Seat& seat);
+  void copied_in(Seat& seat);
+  // Queues what the device can do without the host, and a call back when it has.
+  void advance(Seat& seat);
+  Result<bool> step(Seat& seat);
+  Result<void> queue_outputs(Seat& seat);
+  Result<void> call_back(Seat& seat);
+  void device_answered(SandboxId id, uint64_t request, CUresult result);
+  void copy_out(Seat& seat);
+  void answer(Seat& seat);
+  void finish(Seat& seat, protocol::Finished finished, std::vector<OwnedFd> fds);
+  Error explain(const Seat& seat, const Error& error) const;
+  void fail(Seat& seat, Error error);
+  void release(Seat& seat);
+  // Ends the executor if the context is broken; false if it is not.
+  bool end_if_broken(Seat* seat, const Error& error);
+  // Contexts that break where nobody is called back.
+  void look_after_requests();
+
+  // The rest is handled nowhere: the worker does not say it.
+  template <typename Message>
+  void handle(Message, std::vector<OwnedFd>) {}
+
+  Seat* find(SandboxId id);
+  Seat* find_request(SandboxId id, uint64_t request);
+
+  loop::EventLoop& loop_;
+  const cuda::Driver& driver_;
+  const cuda::Context& context_;
+  const ExecutorOptions options_;
+  std::function<void(int)> on_end_;
+  bool ended_ = false;
+
+  Connection connection_;
+  std::unique_ptr<MemoryPool> pool_;
+  std::unique_ptr<DeviceStore> store_;
+  std::unique_ptr<Contents> contents_;
+  std::unique_ptr<SeatLoader> loader_;
+  std::unique_ptr<Copier> in_copier_, out_copier_;
+  std::unordered_map<SandboxId, std::unique_ptr<Seat>> seats_;
+  uint64_t requests_ = 0;
+  // Last: they end before what their work uses goes.
+  std::unique_ptr<DeviceThread> loads_, content_copies_, copies_in_, copies_out_;
+};
+
+}  // namespace lambent::executor

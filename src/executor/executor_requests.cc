@@ -1,0 +1,607 @@
+// The executor's requests: from a Run to its Finished. Each stage ends by asking another thread or
+// the device to do something; its answer on the loop begins the next.
+#include <sys/stat.h>
+
+#include <algorithm>
+#include <cstring>
+#include <set>
+#include <utility>
+
+#include "base/check.h"
+#include "base/packet.h"
+#include "domain/limits.h"
+#include "executor/executor.h"
+#include "executor/sealed_file.h"
+
+namespace lambent::executor {
+
+using kernel_graph::BufferRole;
+using Stage = RequestUnderWay::Stage;
+
+namespace {
+
+// Launches that are queued before the host waits for the device: a driver's queue is not endless,
+// and the loop thread must not wait at its end.
+constexpr uint64_t kMostQueued = 64;
+// An object that more kernels than this use is copied to where they look for it, unless it is so
+// large that changing them takes less time (about a microsecond each).
+constexpr size_t kFewUses = 8;
+constexpr Bytes kBytesForAUse = Bytes::mib(1);
+// An answer by value that is larger is written by another thread.
+constexpr Bytes kInlineAnswer = Bytes::kib(64);
+// Objects of one answer: their files travel with it, beside its payload.
+constexpr size_t kMostObjects = kMostPacketFds - 1;
+constexpr size_t kNamedKernels = 4;
+
+uint64_t user_of(SandboxId seat) { return seat.value + 1; }
+
+Result<std::string> payload_of(const OwnedFd& file) {
+  struct stat status {};
+  if (fstat(file.get(), &status) != 0) return error_from_errno("fstat of a payload", errno);
+  const auto size = static_cast<uint64_t>(status.st_size);
+  std::string payload(size, '\0');
+  RETURN_IF_ERROR(read_fully(file.get(), 0, payload.data(), size));
+  return payload;
+}
+
+Error busy(const char* why) { return {ErrorCode::kFailedPrecondition, why}; }
+
+}  // namespace
+
+void Executor::handle(protocol::Run message, std::vector<OwnedFd> fds) {
+  const Instant received = loop_.clock().now();
+  const auto refuse = [&](Error error) {
+    protocol::Finished finished;
+    finished.invocation = message.invocation;
+    finished.error = std::move(error);
+    connection_.send(std::move(finished));
+  };
+  Seat* seat = find(message.seat);
+  if (seat == nullptr || seat->is_removed) {
+    return refuse({ErrorCode::kNotFound, "there is no such seat"});
+  }
+  if (seat->loaded == nullptr || seat->is_arriving) return refuse(busy("the seat is not ready"));
+  if (seat->request != nullptr) return refuse(busy("the seat has a request already"));
+  if (!seat->is_in) return refuse(busy("the seat's memory is out"));
+  if (message.payload_attached && fds.empty()) {
+    return refuse({ErrorCode::kInvalidArgument, "a payload did not come"});
+  }
+  seat->request = std::make_unique<RequestUnderWay>();
+  RequestUnderWay& request = *seat->request;
+  request.number = ++requests_;
+  request.received = received;
+  request.on_device = [this, id = seat->id, number = request.number](CUresult result) {
+    loop_.post([this, id, number, result] { device_answered(id, number, result); });
+  };
+  request.message = std::move(message);
+  if (!request.message.payload_attached) return decode(*seat);
+
+  // Long ones are read, and understood, where that holds nobody up. The request stays until then.
+  request.stage = Stage::kCopyIn;
+  auto outcome = std::make_shared<Result<void>>();
+  auto file = std::make_shared<OwnedFd>(std::move(fds.front()));
+  copies_in_->run(
+      [&request, &codec = seat->loaded->codec, file, outcome] {
+        *outcome = [&]() -> Result<void> {
+          ASSIGN_OR_RETURN(request.message.payload, payload_of(*file));
+          ASSIGN_OR_RETURN(request.request,
+                           codec.decode(request.message.content_type, request.message.payload));
+          return {};
+        }();
+      },
+      [this, id = seat->id, number = request.number, outcome] {
+        Seat* waiting = find_request(id, number);
+        if (waiting->is_removed) return remove(id);
+        waiting->request->stage = Stage::kContents;
+        if (!outcome->ok()) return fail(*waiting, outcome->error());
+        gather(*waiting);
+      });
+}
+
+void Executor::decode(Seat& seat) {
+  RequestUnderWay& request = *seat.request;
+  auto decoded = seat.loaded->codec.decode(request.message.content_type, request.message.payload);
+  if (!decoded.ok()) return fail(seat, decoded.error());
+  request.request = std::move(*decoded);
+  gather(seat);
+}
+
+Result<void> Executor::check_outputs(const kernel_graph::Request& request) const {
+  const auto objects = std::count_if(request.outputs.begin(), request.outputs.end(),
+                                     [](const auto& output) { return output.as_object; });
+  if (static_cast<size_t>(objects) <= kMostObjects) return {};
+  return Error{ErrorCode::kResourceExhausted, "a request can make " + std::to_string(kMostObjects) +
+                                                  " objects, not " + std::to_string(objects)};
+}
+
+void Executor::handle(protocol::ObjectOpened message, std::vector<OwnedFd> fds) {
+  contents_->opened(message, fds.empty() ? OwnedFd() : std::move(fds.front()));
+}
+
+// Pins what comes from elsewhere; goes on when all of it is there.
+void Executor::gather(Seat& seat) {
+  RequestUnderWay& request = *seat.request;
+  if (auto good = check_outputs(request.request); !good.ok()) return fail(seat, good.error());
+  const auto complete = gather_contents(seat);
+  if (!complete.ok()) return fail(seat, complete.error());
+  if (!*complete) return;
+  request.began = loop_.clock().now();
+  request.stage = Stage::kCopyIn;
+  auto placed = place_buffers(seat);
+  if (!placed.ok()) return fail(seat, placed.error());
+  auto copies = queue_inputs(seat);
+  if (!copies.ok()) return fail(seat, copies.error());
+  if (copies->empty()) return copied_in(seat);
+
+  auto pieces = std::make_shared<std::vector<CopyIn>>(std::move(*copies));
+  auto outcome = std::make_shared<Result<void>>();
+  copies_in_->run([this, &stream = *seat.loaded->stream, pieces,
+                   outcome] { *outcome = in_copier_->copy_in(stream, *pieces); },
+                  [this, id = seat.id, number = request.number, outcome] {
+                    Seat* waiting = find_request(id, number);
+                    if (!outcome->ok()) return fail(*waiting, outcome->error());
+                    copied_in(*waiting);
+                  });
+}
+
+Result<bool> Executor::gather_contents(Seat& seat) {
+  RequestUnderWay& request = *seat.request;
+  const LoadedSeat& loaded = *seat.loaded;
+  request.contents.resize(loaded.graph.buffers.size(), 0);
+  request.files.resize(loaded.graph.buffers.size());
+  bool complete = true;
+  for (const Constant& constant : loaded.constants) {
+    if (request.contents[constant.buffer] != 0) continue;
+    ASSIGN_OR_RETURN(const auto address, contents_->pin_constant(constant));
+    complete = complete && address.has_value();
+    if (!address) continue;
+    request.contents[constant.buffer] = *address;
+    request.pinned.push_back(constant.name);
+  }
+  for (const auto& input : request.request.inputs) {
+    if (!input.object) continue;
+    const auto& buffer = loaded.graph.buffers[input.buffer];
+    const auto explain = [&](const Error& error) {
+      return error.with_context("input '" + buffer.name + "'");
+    };
+    if (buffer.role == BufferRole::kInOut) {
+      if (request.files[input.buffer] != nullptr) continue;
+      auto file = contents_->host_object(*input.object, buffer.type);
+      if (!file.ok()) return explain(file.error());
+      complete = complete && *file != nullptr;
+      request.files[input.buffer] = std::move(*file);
+      continue;
+    }
+    if (request.contents[input.buffer] != 0) continue;
+    const auto address = contents_->pin_object(*input.object, buffer.type);
+    if (!address.ok()) return explain(address.error());
+    complete = complete && address->has_value();
+    if (!*address) continue;
+    request.contents[input.buffer] = **address;
+    request.pinned.push_back(DeviceName::of(*input.object));
+  }
+  return complete;
+}
+
+// A place of the seat's own for a buffer. What it has not written itself before is zeroed, unless
+// all of it will be overwritten before a kernel reads it.
+Result<void> Executor::place_own(Seat& seat, uint32_t buffer, Bytes size, bool is_overwritten,
+                                 CUdeviceptr* address) {
+  const DeviceName name = DeviceName::of(seat.id, buffer);
+  if (const auto* entry = store_->find(name)) {
+    *address = entry->address;
+    store_->pin(name);
+  } else {
+    ASSIGN_OR_RETURN(const auto placed, store_->place(name, size, user_of(seat.id)));
+    *address = placed.address;
+    if (!placed.own && !is_overwritten) {
+      const auto zeroed = seat.loaded->stream->zero(placed.address, size);
+      if (!zeroed.ok()) {
+        store_->unpin(name);
+        return zeroed;
+      }
+    }
+  }
+  seat.request->pinned.push_back(name);
+  return {};
+}
+
+Result<void> Executor::place_buffers(Seat& seat) {
+  RequestUnderWay& request = *seat.request;
+  const LoadedSeat& loaded = *seat.loaded;
+  const auto& buffers = loaded.graph.buffers;
+  request.addresses = request.contents;
+  if (loaded.plan.temporaries.count > 0) {
+    CUdeviceptr block = 0;
+    RETURN_IF_ERROR(
+        place_own(seat, DeviceName::kTemporaries, loaded.plan.temporaries, false, &block));
+    for (uint32_t i = 0; i < buffers.size(); ++i) {
+      if (buffers[i].role != BufferRole::kTemporary) continue;
+      request.addresses[i] = block + loaded.plan.offsets[i].count;
+    }
+  }
+  for (const uint32_t i : loaded.codec.outputs()) {
+    const bool comes_in = buffers[i].role == BufferRole::kInOut;
+    RETURN_IF_ERROR(place_own(seat, i, loaded.plan.sizes[i], comes_in, &request.addresses[i]));
+  }
+  for (const uint32_t i : loaded.codec.inputs()) {
+    if (request.addresses[i] != 0) continue;
+    RETURN_IF_ERROR(place_own(seat, i, loaded.plan.sizes[i], true, &request.addresses[i]));
+  }
+  return {};
+}
+
+// Queues what is short and what lies on the device; returns the rest.
+Result<std::vector<CopyIn>> Executor::queue_inputs(Seat& seat) {
+  RequestUnderWay& request = *seat.request;
+  LoadedSeat& loaded = *seat.loaded;
+  std::vector<CopyIn> pieces;
+  Bytes total;
+  for (const auto& input : request.request.inputs) {
+    const uint32_t i = input.buffer;
+    const Bytes size = loaded.plan.sizes[i];
+    if (request.contents[i] != 0) {
+      // Kernels look for an object where it lies, or it comes to where they look.
+      const bool cheap_to_copy =
+          loaded.program->uses(i) > kFewUses && size <= kBytesForAUse * loaded.program->uses(i);
+      CUdeviceptr own = 0;
+      if (!cheap_to_copy || !place_own(seat, i, size, true, &own).ok()) continue;
+      RETURN_IF_ERROR(loaded.stream->copy_on_device(own, request.contents[i], size));
+      request.addresses[i] = own;
+      continue;
+    }
+    CopyIn piece;
+    piece.to = request.addresses[i];
+    piece.size = size;
+    if (input.object) {
+      const DeviceName name = DeviceName::of(*input.object);
+      const auto* entry = store_->find(name);
+      if (entry != nullptr && entry->filled) {
+        store_->pin(name);
+        request.pinned.push_back(name);
+        RETURN_IF_ERROR(loaded.stream->copy_on_device(piece.to, entry->address, size));
+        continue;
+      }
+      piece.fd = request.files[i]->get();
+    } else {
+      piece.pointer = input.bytes.data();
+    }
+    total += size;
+    pieces.push_back(std::move(piece));
+  }
+  if (total > loaded.in->size()) return pieces;
+  char* next = static_cast<char*>(loaded.in->pointer());
+  for (const CopyIn& piece : pieces) {
+    RETURN_IF_ERROR(read_source(piece, 0, next, piece.size.count));
+    RETURN_IF_ERROR(loaded.stream->copy_to_device(piece.to, next, piece.size));
+    next += piece.size.count;
+  }
+  return std::vector<CopyIn>();
+}
+
+void Executor::copied_in(Seat& seat) {
+  RequestUnderWay& request = *seat.request;
+  request.launched_at = loop_.clock().now();
+  request.stage = Stage::kRunning;
+  const auto bound = seat.loaded->program->bind(request.addresses);
+  if (!bound.ok()) return fail(seat, bound.error());
+  advance(seat);
+}
+
+void Executor::advance(Seat& seat) {
+  for (;;) {
+    const auto goes_on = step(seat);
+    if (!goes_on.ok()) return fail(seat, goes_on.error());
+    if (!*goes_on) return;
+  }
+}
+
+// One instruction, or as much of it as may be queued; false if the device has to answer first.
+Result<bool> Executor::step(Seat& seat) {
+  RequestUnderWay& request = *seat.request;
+  LoadedSeat& loaded = *seat.loaded;
+  const auto& instructions = loaded.program->instructions();
+  if (request.instruction == instructions.size()) {
+    RETURN_IF_ERROR(queue_outputs(seat));
+    RETURN_IF_ERROR(call_back(seat));
+    return false;
+  }
+  const Instruction& now = instructions[request.instruction];
+  switch (now.kind) {
+    case Instruction::Kind::kLaunch:
+      while (request.launched < now.times) {
+        if (request.queued == kMostQueued) {
+          RETURN_IF_ERROR(call_back(seat));
+          return false;
+        }
+        RETURN_IF_ERROR(loaded.program->launch(now.graph, loaded.stream->get()));
+        ++request.launched;
+        ++request.queued;
+      }
+      request.launched = 0;
+      ++request.instruction;
+      break;
+    case Instruction::Kind::kZeroFlag:
+      RETURN_IF_ERROR(loaded.stream->zero(request.addresses[now.buffer], Bytes(4)));
+      ++request.instruction;
+      break;
+    case Instruction::Kind::kBegin:
+      request.rounds.push_back(now.times);
+      ++request.instruction;
+      break;
+    case Instruction::Kind::kCheck:
+      request.reads_flag = true;
+      RETURN_IF_ERROR(loaded.stream->copy_to_host(loaded.out->pointer(),
+                                                  request.addresses[now.buffer], Bytes(4)));
+      RETURN_IF_ERROR(call_back(seat));
+      return false;
+    case Instruction::Kind::kEnd:
+      if (--request.rounds.back() > 0) {
+        request.instruction = now.target;
+      } else {
+        request.rounds.pop_back();
+        ++request.instruction;
+      }
+      break;
+  }
+  return true;
+}
+
+Result<void> Executor::queue_outputs(Seat& seat) {
+  RequestUnderWay& request = *seat.request;
+  LoadedSeat& loaded = *seat.loaded;
+  Bytes total = kFlagBytes;
+  for (const auto& wanted : request.request.outputs) {
+    WantedOutput output;
+    output.buffer = wanted.buffer;
+    output.size = loaded.plan.sizes[wanted.buffer];
+    output.as_object = wanted.as_object;
+    output.object = {request.message.invocation, loaded.codec.output_number(wanted.buffer)};
+    output.from = request.addresses[wanted.buffer];
+    output.lies = DeviceName::of(seat.id, wanted.buffer);
+    output.offset = total.count;
+    total += output.size;
+    const size_t uses = loaded.program->uses(wanted.buffer);
+    if (output.as_object && uses > kFewUses && output.size <= kBytesForAUse * uses) {
+      // Else all of these kernels would have to look elsewhere in the next request.
+      CUdeviceptr copy = 0;
+      if (place_own(seat, wanted.buffer | kCopiedOutput, output.size, true, &copy).ok()) {
+        RETURN_IF_ERROR(loaded.stream->copy_on_device(copy, output.from, output.size));
+        output.lies = DeviceName::of(seat.id, wanted.buffer | kCopiedOutput);
+      }
+    }
+    request.outputs.push_back(std::move(output));
+  }
+  request.outputs_inline = total <= loaded.out->size();
+  if (!request.outputs_inline) return {};
+  char* out = static_cast<char*>(loaded.out->pointer());
+  for (const WantedOutput& output : request.outputs) {
+    RETURN_IF_ERROR(loaded.stream->copy_to_host(out + output.offset, output.from, output.size));
+  }
+  return {};
+}
+
+Result<void> Executor::call_back(Seat& seat) {
+  seat.request->queued = 0;
+  const auto on_answer = [](CUstream, CUresult result, void* request) {
+    static_cast<RequestUnderWay*>(request)->on_device(result);
+  };
+  return seat.loaded->stream->call_back(on_answer, seat.request.get());
+}
+
+void Executor::device_answered(SandboxId id, uint64_t number, CUresult result) {
+  if (ended_) return;
+  Seat* seat = find_request(id, number);
+  CHECK(seat != nullptr, "a request stays while the device works on it");
+  RequestUnderWay& request = *seat->request;
+  if (const auto good = driver_.check(result, "kernels"); !good.ok()) {
+    return fail(*seat, good.error());
+  }
+  if (request.failure) return fail(*seat, *request.failure);
+  if (seat->is_removed) return remove(id);
+  const auto& instructions = seat->loaded->program->instructions();
+  if (request.instruction == instructions.size()) {
+    request.ran = loop_.clock().now();
+    return copy_out(*seat);
+  }
+  if (std::exchange(request.reads_flag, false)) {
+    uint32_t flag = 0;
+    memcpy(&flag, seat->loaded->out->pointer(), sizeof(flag));
+    if (flag != 0) {
+      request.rounds.pop_back();
+      request.instruction = instructions[request.instruction].target;
+    } else {
+      ++request.instruction;
+    }
+  }
+  advance(*seat);
+}
+
+void Executor::copy_out(Seat& seat) {
+  RequestUnderWay& request = *seat.request;
+  request.stage = Stage::kCopyOut;
+  const char* out = static_cast<const char*>(seat.loaded->out->pointer());
+  for (WantedOutput& output : request.outputs) {
+    if (!output.as_object) {
+      if (!request.outputs_inline) output.bytes.resize(output.size.count);
+      continue;
+    }
+    auto file = request.outputs_inline
+                    ? make_sealed_file("object", {out + output.offset, output.size.count})
+                    : make_memory_file("object", output.size);
+    if (!file.ok()) return fail(seat, file.error());
+    output.file = std::move(*file);
+  }
+  if (request.outputs_inline) return answer(seat);
+
+  auto outcome = std::make_shared<Result<void>>();
+  copies_out_->run(
+      [this, &request, &stream = *seat.loaded->stream, outcome] {
+        std::vector<CopyOut> pieces;
+        for (WantedOutput& output : request.outputs) {
+          pieces.push_back({.from = output.from, .size = output.size});
+          if (output.as_object) {
+            pieces.back().fd = output.file.get();
+          } else {
+            pieces.back().pointer = output.bytes.data();
+          }
+        }
+        *outcome = out_copier_->copy_out(stream, pieces);
+        for (const WantedOutput& output : request.outputs) {
+          if (outcome->ok() && output.as_object) *outcome = seal(output.file.get());
+        }
+      },
+      [this, id = seat.id, number = request.number, outcome] {
+        Seat* waiting = find_request(id, number);
+        if (!outcome->ok()) return fail(*waiting, outcome->error());
+        answer(*waiting);
+      });
+}
+
+void Executor::answer(Seat& seat) {
+  RequestUnderWay& request = *seat.request;
+  if (seat.is_removed) return remove(seat.id);
+  const char* out = static_cast<const char*>(seat.loaded->out->pointer());
+  Bytes by_value;
+  std::vector<kernel_graph::AnswerOutput> outputs;
+  for (const WantedOutput& output : request.outputs) {
+    if (output.as_object) {
+      outputs.push_back({.object = output.object});
+      continue;
+    }
+    by_value += output.size;
+    outputs.push_back({.bytes = request.outputs_inline
+                                    ? std::string_view(out + output.offset, output.size.count)
+                                    : std::string_view(output.bytes)});
+  }
+  // What cannot be sent is found out before anything becomes an object.
+  struct Encoded {
+    Result<std::string> payload = std::string();
+    OwnedFd file;
+  };
+  auto encoded = std::make_shared<Encoded>();
+  auto write = [&request, &codec = seat.loaded->codec, outputs = std::move(outputs), encoded] {
+    encoded->payload = codec.encode(request.request, outputs);
+    if (!encoded->payload.ok()) return;
+    if (encoded->payload->size() <= protocol::kInlinePayload.count) return;
+    auto file = make_sealed_file("answer", *encoded->payload);
+    if (file.ok()) {
+      encoded->file = std::move(*file);
+    } else {
+      encoded->payload = file.error();
+    }
+  };
+  auto send = [this, id = seat.id, number = request.number, encoded] {
+    Seat* waiting = find_request(id, number);
+    if (waiting->is_removed) return remove(id);
+    if (!encoded->payload.ok()) return fail(*waiting, encoded->payload.error());
+    RequestUnderWay& answered = *waiting->request;
+    protocol::Finished finished;
+    std::vector<OwnedFd> fds;
+    finished.content_type = std::string(kernel_graph::RequestCodec::content_type(answered.request));
+    finished.payload_attached = encoded->file.valid();
+    if (finished.payload_attached) {
+      fds.push_back(std::move(encoded->file));
+    } else {
+      finished.payload = std::move(*encoded->payload);
+    }
+    for (WantedOutput& output : answered.outputs) {
+      if (!output.as_object) continue;
+      const auto& type = waiting->loaded->graph.buffers[output.buffer].type;
+      finished.objects.push_back({output.object, type});
+      fds.push_back(std::move(output.file));
+    }
+    finish(*waiting, std::move(finished), std::move(fds));
+  };
+  if (by_value <= kInlineAnswer) {
+    write();
+    send();
+  } else {
+    copies_out_->run(std::move(write), std::move(send));
+  }
+}
+
+void Executor::finish(Seat& seat, protocol::Finished finished, std::vector<OwnedFd> fds) {
+  RequestUnderWay& request = *seat.request;
+  const Instant now = loop_.clock().now();
+  finished.invocation = request.message.invocation;
+  finished.objects_time = request.began - request.received;
+  finished.copy_in_time = request.launched_at - request.began;
+  finished.run_time = request.ran - request.launched_at;
+  finished.copy_out_time = now - request.ran;
+  std::set<DeviceName> counted(request.pinned.begin(), request.pinned.end());
+  for (const DeviceName& name : counted) {
+    if (const auto* entry = store_->find(name)) finished.device_memory_peak += entry->size;
+  }
+  finished.device_memory = finished.device_memory_peak;
+  for (WantedOutput& output : request.outputs) {
+    if (!output.as_object) continue;
+    // It stays where it is, by another name; the seat takes another place next time.
+    const auto pin = std::find(request.pinned.begin(), request.pinned.end(), output.lies);
+    const DeviceName name = DeviceName::of(output.object);
+    // An invocation that is run again makes the same objects again.
+    store_->drop(name);
+    if (store_->find(name) != nullptr) continue;
+    store_->rename(output.lies, name);
+    DeviceStore::Entry& entry = *store_->find(name);
+    entry.type = seat.loaded->graph.buffers[output.buffer].type;
+    finished.device_memory -= entry.size;
+    *pin = name;
+  }
+  release(seat);
+  connection_.send(std::move(finished), std::move(fds));
+}
+
+void Executor::release(Seat& seat) {
+  for (const DeviceName& name : seat.request->pinned) store_->unpin(name);
+  seat.request.reset();
+}
+
+// A fault says nothing of its kernel: these may have done it.
+Error Executor::explain(const Seat& seat, const Error& error) const {
+  std::set<std::string> names;
+  const std::function<void(const std::vector<kernel_graph::Step>&)> collect =
+      [&](const std::vector<kernel_graph::Step>& steps) {
+        for (const auto& step : steps) {
+          if (const auto* launch = std::get_if<kernel_graph::Launch>(&step)) {
+            names.insert(launch->kernel);
+          } else {
+            collect(std::get<kernel_graph::Repeat>(step).steps);
+          }
+        }
+      };
+  collect(seat.loaded->graph.steps);
+  std::string list;
+  size_t named = 0;
+  for (const std::string& name : names) {
+    if (named++ == kNamedKernels) {
+      list += ", ...";
+      break;
+    }
+    list += (list.empty() ? "" : ", ") + name;
+  }
+  return {ErrorCode::kInternal,
+          (names.size() == 1 ? "kernel " : "one of the kernels ") + list + ": " + error.message};
+}
+
+// The request ends with an error; what is queued for it ends first.
+void Executor::fail(Seat& seat, Error error) {
+  RequestUnderWay& request = *seat.request;
+  if (end_if_broken(&seat, request.stage == Stage::kRunning ? explain(seat, error) : error)) return;
+  const auto idle = seat.loaded->stream->is_idle();
+  if (idle.ok() && !*idle) {
+    request.stage = Stage::kRunning;
+    request.failure = std::move(error);
+    const auto queued = call_back(seat);
+    if (!queued.ok()) end_if_broken(&seat, queued.error());
+    return;
+  }
+  if (seat.is_removed) return remove(seat.id);
+  protocol::Finished finished;
+  finished.invocation = request.message.invocation;
+  finished.error = std::move(error);
+  release(seat);
+  connection_.send(std::move(finished));
+}
+
+}  // namespace lambent::executor

@@ -1,0 +1,220 @@
+// The executor's seats: added, moved, removed.
+#include <algorithm>
+#include <utility>
+
+#include "base/check.h"
+#include "domain/limits.h"
+#include "executor/executor.h"
+
+namespace lambent::executor {
+
+void Executor::handle(protocol::AddSeat message, std::vector<OwnedFd> fds) {
+  const auto refuse = [&](Error error) {
+    connection_.send(protocol::SeatFailed{message.seat, std::move(error)});
+  };
+  if (find(message.seat) != nullptr) {
+    return refuse({ErrorCode::kAlreadyExists, "there is a seat of this number"});
+  }
+  if (seats_.size() >= limits::kExecutorSeats) {
+    return refuse({ErrorCode::kResourceExhausted,
+                   "an executor has at most " + std::to_string(limits::kExecutorSeats) + " seats"});
+  }
+  if (fds.size() != message.files.size()) {
+    return refuse({ErrorCode::kInvalidArgument, std::to_string(message.files.size()) +
+                                                    " files were named and " +
+                                                    std::to_string(fds.size()) + " came"});
+  }
+  auto seat = std::make_unique<Seat>();
+  seat->id = message.seat;
+  seat->memory = message.memory;
+  seat->arrival_began = loop_.now();
+  seat->was_added = true;
+  seats_.emplace(message.seat, std::move(seat));
+  set_limit();
+
+  auto order = std::make_shared<SeatLoader::Order>();
+  order->seat = message.seat;
+  order->graph = std::move(message.graph);
+  order->names = std::move(message.files);
+  order->files = std::move(fds);
+  order->memory = message.memory;
+  order->modelled = message.modelled;
+  auto loaded = std::make_shared<Result<std::unique_ptr<LoadedSeat>>>(Error{});
+  loads_->run([this, order, loaded] { *loaded = loader_->load(std::move(*order)); },
+              [this, id = message.seat, loaded] { seat_loaded(id, std::move(*loaded)); });
+}
+
+void Executor::seat_loaded(SandboxId id, Result<std::unique_ptr<LoadedSeat>> loaded) {
+  Seat* seat = find(id);
+  if (seat == nullptr) return;
+  if (seat->is_removed) return remove(id);
+  if (!loaded.ok()) {
+    connection_.send(protocol::SeatFailed{id, loaded.error()});
+    remove(id);
+    end_if_broken(nullptr, loaded.error());
+    return;
+  }
+  seat->loaded = std::move(*loaded);
+  seat->memory = std::max(seat->memory, counted(*seat->loaded));
+  set_limit();
+  arrive(*seat);
+}
+
+// Brings the constants that are not there; answers when all are.
+void Executor::arrive(Seat& seat) {
+  seat.is_arriving = true;
+  bool is_complete = true;
+  for (const Constant& constant : seat.loaded->constants) {
+    const bool is_there =
+        std::find(seat.arrived.begin(), seat.arrived.end(), constant.name) != seat.arrived.end();
+    if (is_there) continue;
+    const bool was_there = store_->find(constant.name) != nullptr;
+    const auto pinned = contents_->pin_constant(constant);
+    if (!pinned.ok()) return arrival_failed(seat, pinned.error());
+    if (!was_there) seat.arrival_moved += constant.size;
+    if (*pinned) {
+      seat.arrived.push_back(constant.name);
+    } else {
+      is_complete = false;
+    }
+  }
+  if (!is_complete) return;
+  seat.is_arriving = false;
+  for (const DeviceName& name : std::exchange(seat.arrived, {})) contents_->unpin(name);
+  const Duration elapsed = loop_.clock().now() - seat.arrival_began;
+  if (std::exchange(seat.was_added, false)) {
+    connection_.send(protocol::SeatReady{seat.id, elapsed});
+  } else {
+    connection_.send(protocol::SeatMoved{.seat = seat.id,
+                                         .moved = seat.arrival_moved,
+                                         .left = memory_of(seat),
+                                         .duration = elapsed});
+  }
+}
+
+void Executor::arrival_failed(Seat& seat, const Error& error) {
+  seat.is_arriving = false;
+  for (const DeviceName& name : std::exchange(seat.arrived, {})) contents_->unpin(name);
+  if (end_if_broken(nullptr, error)) return;
+  if (seat.was_added) {
+    connection_.send(protocol::SeatFailed{seat.id, error});
+    return remove(seat.id);
+  }
+  seat.is_in = false;
+  set_limit();
+  connection_.send(protocol::SeatMoved{
+      .seat = seat.id, .done = false, .duration = loop_.clock().now() - seat.arrival_began});
+}
+
+void Executor::handle(protocol::MoveSeat message, std::vector<OwnedFd>) {
+  Seat* seat = find(message.seat);
+  const bool is_free = seat != nullptr && seat->loaded != nullptr && !seat->is_removed &&
+                       !seat->is_arriving && seat->request == nullptr;
+  if (!is_free) {
+    // Unknown, or busy: its memory is needed where it is.
+    connection_.send(protocol::SeatMoved{.seat = message.seat, .out = message.out, .done = false});
+    return;
+  }
+  seat->arrival_began = loop_.now();
+  if (message.out) return move_out(*seat);
+  seat->is_in = true;
+  seat->arrival_moved = Bytes(0);
+  set_limit();
+  arrive(*seat);
+}
+
+void Executor::move_out(Seat& seat) {
+  const Bytes before = memory_of(seat);
+  seat.is_in = false;
+  // Its own things go first, as far as the others' part does not hold them all.
+  Bytes allowed;
+  for (const auto& [id, other] : seats_) {
+    if (other->is_in) allowed += other->memory;
+  }
+  if (store_->used() > allowed) drop_memory_of(seat);
+  set_limit();
+  const Bytes left = memory_of(seat);
+  connection_.send(protocol::SeatMoved{.seat = seat.id,
+                                       .out = true,
+                                       .moved = before - left,
+                                       .left = left,
+                                       .duration = loop_.clock().now() - seat.arrival_began});
+}
+
+void Executor::handle(protocol::RemoveSeat message, std::vector<OwnedFd>) {
+  Seat* seat = find(message.seat);
+  if (seat == nullptr) return;
+  seat->is_removed = true;
+  // What another thread or the device still works on goes when that has ended.
+  const bool is_loading = seat->loaded == nullptr;
+  const bool waits =
+      seat->request != nullptr && seat->request->stage == RequestUnderWay::Stage::kContents;
+  if (is_loading || (seat->request != nullptr && !waits)) return;
+  remove(message.seat);
+}
+
+void Executor::remove(SandboxId id) {
+  Seat& seat = *seats_.at(id);
+  if (seat.request != nullptr) release(seat);
+  for (const DeviceName& name : std::exchange(seat.arrived, {})) contents_->unpin(name);
+  if (seat.loaded != nullptr) drop_memory_of(seat);
+  seats_.erase(id);
+  set_limit();
+}
+
+// Everything that is the seat's alone, and constants that no other seat has.
+Bytes Executor::drop_memory_of(Seat& seat) {
+  const Bytes before = store_->used();
+  const LoadedSeat& loaded = *seat.loaded;
+  store_->drop(DeviceName::of(seat.id, DeviceName::kTemporaries));
+  for (uint32_t i = 0; i < loaded.graph.buffers.size(); ++i) {
+    store_->drop(DeviceName::of(seat.id, i));
+    store_->drop(DeviceName::of(seat.id, i | kCopiedOutput));
+  }
+  for (const Constant& constant : loaded.constants) {
+    const bool is_shared = std::any_of(seats_.begin(), seats_.end(), [&](const auto& other) {
+      if (other.first == seat.id || other.second->loaded == nullptr) return false;
+      const auto& theirs = other.second->loaded->constants;
+      return other.second->is_in &&
+             std::any_of(theirs.begin(), theirs.end(),
+                         [&](const Constant& each) { return each.name == constant.name; });
+    });
+    if (!is_shared) store_->drop(constant.name);
+  }
+  return before - store_->used();
+}
+
+Bytes Executor::memory_of(const Seat& seat) {
+  Bytes sum;
+  const auto add = [&](const DeviceName& name) {
+    if (const auto* entry = store_->find(name)) sum += entry->size;
+  };
+  add(DeviceName::of(seat.id, DeviceName::kTemporaries));
+  for (uint32_t i = 0; i < seat.loaded->graph.buffers.size(); ++i) {
+    if (seat.loaded->graph.buffers[i].role == kernel_graph::BufferRole::kConstant) continue;
+    add(DeviceName::of(seat.id, i));
+    add(DeviceName::of(seat.id, i | kCopiedOutput));
+  }
+  for (const Constant& constant : seat.loaded->constants) add(constant.name);
+  return sum;
+}
+
+// Dispatch counts with bytes; what lies on the device is in whole blocks of the pool.
+Bytes Executor::counted(const LoadedSeat& loaded) const {
+  Bytes sum = pool_->rounded(loaded.plan.temporaries);
+  for (uint32_t i = 0; i < loaded.graph.buffers.size(); ++i) {
+    if (loaded.graph.buffers[i].role == kernel_graph::BufferRole::kTemporary) continue;
+    sum += pool_->rounded(loaded.plan.sizes[i]);
+  }
+  return sum;
+}
+
+void Executor::set_limit() {
+  Bytes limit;
+  for (const auto& [id, seat] : seats_) {
+    if (seat->is_in) limit += seat->memory;
+  }
+  store_->set_limit(limit);
+}
+
+}  // namespace lambent::executor

@@ -1,0 +1,495 @@
+// The worker's protocol spoken to a real lambent-executor on the emulated device.
+#include <gmock/gmock.h>
+
+#include <cstring>
+#include <numeric>
+#include <random>
+#include <set>
+
+#include "executor/process_testing.h"
+
+namespace lambent::executor {
+namespace {
+
+using protocol::Finished;
+using protocol::SeatFailed;
+using protocol::SeatMoved;
+using protocol::SeatReady;
+using testing::HasSubstr;
+
+const std::string kSteps = LAMBENT_BINARY_DIR "/kernels/tested/gxx/steps";
+
+std::string bytes_of(const std::vector<int>& values) {
+  return {reinterpret_cast<const char*>(values.data()), values.size() * sizeof(int)};
+}
+std::vector<int> ints_of(const std::string& bytes) {
+  std::vector<int> values(bytes.size() / sizeof(int));
+  memcpy(values.data(), bytes.data(), values.size() * sizeof(int));
+  return values;
+}
+
+std::string buffer(const std::string& name, const std::string& role, size_t count,
+                   const std::string& more = "") {
+  return R"({"name": ")" + name + R"(", "role": ")" + role +
+         R"(", "datatype": "INT32", "shape": [)" + std::to_string(count) + "]" + more + "}";
+}
+std::string grid_of(size_t count) { return std::to_string((count + 63) / 64); }
+// to = from * factor + summand
+std::string scale(const std::string& from, const std::string& to, int factor, int summand,
+                  size_t count) {
+  const auto literal = [](auto value) {
+    return R"({"literal": )" + std::to_string(value) + R"(, "datatype": "INT32"})";
+  };
+  return R"({"kernel": "scale", "bundle": "bundles/steps", "grid": [)" + grid_of(count) +
+         R"(], "block": [64], "arguments": [{"buffer": ")" + from +
+         R"(", "access": "read"}, {"buffer": ")" + to + R"(", "access": "write"}, )" +
+         literal(factor) + ", " + literal(summand) + ", " + literal(count) + "]}";
+}
+std::string increment(const std::string& values, size_t count) {
+  return R"({"kernel": "increment", "bundle": "bundles/steps", "grid": [)" + grid_of(count) +
+         R"(], "block": [64], "arguments": [{"buffer": ")" + values + R"("}, {"literal": )" +
+         std::to_string(count) + R"(, "datatype": "INT32"}]})";
+}
+std::string joined(const std::vector<std::string>& parts) {
+  std::string text;
+  for (const auto& part : parts) text += (text.empty() ? "" : ",\n") + part;
+  return text;
+}
+
+Files function(const std::vector<std::string>& buffers, const std::vector<std::string>& steps) {
+  Files files;
+  add_bundle(files, kSteps, "steps");
+  files["graph.json"] =
+      "{\"buffers\": [" + joined(buffers) + "], \"steps\": [" + joined(steps) + "]}";
+  return files;
+}
+// y = 3x + 1, by way of a temporary.
+Files affine(size_t count) {
+  return function(
+      {buffer("x", "input", count), buffer("t", "temporary", count), buffer("y", "output", count)},
+      {scale("x", "t", 3, 0, count), scale("t", "y", 1, 1, count)});
+}
+
+class ExecutorTest : public testing::Test {
+ protected:
+  void start(const std::vector<std::pair<std::string, std::string>>& settings = {}) {
+    process_.emplace(settings);
+    const auto hello = process_->expect<protocol::ExecutorHello>();
+    ASSERT_TRUE(hello.has_value());
+    EXPECT_EQ(hello->version, protocol::kExecutorProtocolVersion);
+  }
+  void SetUp() override { start(); }
+
+  void add(uint64_t seat, const std::string& package, Bytes memory = Bytes::mib(64)) {
+    process_->add_seat(seat, package, memory);
+    const auto ready = process_->expect<SeatReady>();
+    ASSERT_TRUE(ready.has_value());
+    EXPECT_EQ(ready->seat, SandboxId(seat));
+  }
+  Error refused(uint64_t seat, const Files& files, Bytes memory = Bytes::mib(64)) {
+    process_->add_seat(seat, process_->package(files), memory);
+    const auto failed = process_->expect<SeatFailed>();
+    return failed ? failed->error : Error{};
+  }
+  // A raw request, by value.
+  std::vector<int> run(uint64_t invocation, uint64_t seat, const std::vector<int>& input) {
+    process_->run(invocation, seat, bytes_of(input));
+    return answer();
+  }
+  std::vector<int> answer() {
+    std::vector<OwnedFd> fds;
+    const auto finished = process_->expect<Finished>(&fds);
+    if (!finished) return {};
+    EXPECT_FALSE(finished->error.has_value()) << to_string(*finished->error);
+    return ints_of(ExecutorProcess::payload_of(*finished, fds));
+  }
+  Error failure(uint64_t invocation, uint64_t seat, const std::string& payload,
+                const std::string& type = "application/octet-stream") {
+    process_->run(invocation, seat, payload, type);
+    const auto finished = process_->expect<Finished>();
+    return finished && finished->error ? *finished->error : Error{};
+  }
+  void works(uint64_t seat) { EXPECT_EQ(run(999, seat, {1, 2}), (std::vector<int>{4, 7})); }
+
+  std::optional<ExecutorProcess> process_;
+};
+
+const TensorType kTwo{DataType::kInt32, {2}};
+const std::string kFromObject =
+    R"({"inputs": [{"name": "x", "parameters": {"object": "00000000-0000-0001-0000-000000000002.5"}}])";
+
+TEST_F(ExecutorTest, ARequestByValueIsAnsweredByValue) {
+  add(1, process_->package(affine(2)));
+  EXPECT_EQ(run(1, 1, {1, 2}), (std::vector<int>{4, 7}));
+  EXPECT_EQ(run(2, 1, {10, -5}), (std::vector<int>{31, -14}));
+  process_->run(3, 1, R"({"inputs": [{"name": "x", "data": [5, 6]}]})", "application/json");
+  const auto finished = process_->expect<Finished>();
+  ASSERT_TRUE(finished.has_value());
+  EXPECT_EQ(finished->content_type, "application/json");
+  EXPECT_THAT(finished->payload, HasSubstr("16"));
+  EXPECT_THAT(finished->payload, HasSubstr("19"));
+  EXPECT_GT(finished->device_memory, Bytes(0));
+}
+
+TEST_F(ExecutorTest, LargeInputsAndOutputsTravelInFilesAndInChunks) {
+  const size_t count = 1'400'000;  // three chunks
+  add(1, process_->package(affine(count)));
+  std::vector<int> input(count), expected(count);
+  std::iota(input.begin(), input.end(), -700);
+  for (size_t i = 0; i < count; ++i) expected[i] = 3 * input[i] + 1;
+  EXPECT_EQ(run(1, 1, input), expected);
+  EXPECT_EQ(run(2, 1, input), expected);
+}
+
+TEST_F(ExecutorTest, AnInputObjectIsFetchedOnceAndAnOutputBecomesOne) {
+  add(1, process_->package(affine(2)));
+  const std::string wants_object =
+      kFromObject + R"(, "outputs": [{"name": "y", "parameters": {"object": true}}]})";
+  process_->run(1, 1, wants_object, "application/json");
+  EXPECT_EQ(to_string(process_->give_object(kTwo, bytes_of({1, 2}))),
+            "00000000-0000-0001-0000-000000000002.5");
+  std::vector<OwnedFd> fds;
+  auto finished = process_->expect<Finished>(&fds);
+  ASSERT_TRUE(finished.has_value());
+  ASSERT_FALSE(finished->error.has_value()) << to_string(*finished->error);
+  ASSERT_EQ(finished->objects.size(), 1u);
+  const ObjectId made = finished->objects[0].object;
+  EXPECT_EQ(made, (ObjectId{{7, 1}, 0}));
+  EXPECT_EQ(finished->objects[0].type, kTwo);
+  ASSERT_EQ(fds.size(), 1u);
+  EXPECT_EQ(ints_of(ExecutorProcess::content_of(fds[0].get())), (std::vector<int>{4, 7}));
+  EXPECT_EQ(fcntl(fds[0].get(), F_GET_SEALS),
+            F_SEAL_WRITE | F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL);
+
+  // Neither the input nor what was made is asked for again.
+  process_->run(2, 1, kFromObject + "}", "application/json");
+  finished = process_->expect<Finished>();
+  ASSERT_TRUE(finished.has_value());
+  EXPECT_THAT(finished->payload, HasSubstr("[4,7]"));
+  process_->run(
+      3, 1,
+      R"({"inputs": [{"name": "x", "parameters": {"object": ")" + to_string(made) + R"("}}]})",
+      "application/json");
+  finished = process_->expect<Finished>();
+  ASSERT_TRUE(finished.has_value());
+  EXPECT_THAT(finished->payload, HasSubstr("[13,22]"));
+}
+
+TEST_F(ExecutorTest, AnObjectThatCannotBeHadFailsItsRequestWithItsCause) {
+  add(1, process_->package(affine(2)));
+  process_->run(1, 1, kFromObject + "}", "application/json");
+  auto asked = process_->expect<protocol::OpenObject>();
+  ASSERT_TRUE(asked.has_value());
+  process_->send(protocol::ObjectOpened{asked->object, Error{ErrorCode::kNotFound, "it expired"},
+                                        TensorType{}});
+  auto finished = process_->expect<Finished>();
+  ASSERT_TRUE(finished.has_value());
+  ASSERT_TRUE(finished->error.has_value());
+  EXPECT_EQ(finished->error->code, ErrorCode::kNotFound);
+  EXPECT_THAT(finished->error->message, HasSubstr("input 'x'"));
+  EXPECT_THAT(finished->error->message, HasSubstr("it expired"));
+
+  // One of another type is refused, and so is one that somebody could still change.
+  process_->run(2, 1, kFromObject + "}", "application/json");
+  process_->give_object({DataType::kFp32, {2}}, bytes_of({1, 2}));
+  finished = process_->expect<Finished>();
+  ASSERT_TRUE(finished && finished->error);
+  EXPECT_EQ(finished->error->code, ErrorCode::kInvalidArgument);
+  EXPECT_THAT(finished->error->message, HasSubstr("FP32 [2] instead of INT32 [2]"));
+  works(1);
+}
+
+TEST_F(ExecutorTest, AnObjectThatIsNotSealedIsRefused) {
+  add(1, process_->package(affine(2)));
+  process_->run(1, 1, kFromObject + "}", "application/json");
+  auto asked = process_->expect<protocol::OpenObject>();
+  ASSERT_TRUE(asked.has_value());
+  auto open = make_memory_file("object", Bytes(8));
+  ASSERT_TRUE(open.ok());
+  process_->send(protocol::ObjectOpened{asked->object, std::nullopt, kTwo}, {open->get()});
+  const auto finished = process_->expect<Finished>();
+  ASSERT_TRUE(finished && finished->error);
+  EXPECT_THAT(finished->error->message, HasSubstr("not sealed"));
+  works(1);
+}
+
+TEST_F(ExecutorTest, InOutBuffersAreCopiesOfTheRequestsOwn) {
+  add(1, process_->package(function({buffer("x", "in_out", 2)}, {increment("x", 2)})));
+  EXPECT_EQ(run(1, 1, {1, 2}), (std::vector<int>{2, 3}));
+  for (int i = 0; i < 2; ++i) {  // what the object holds does not change
+    process_->run(2, 1, kFromObject + "}", "application/json");
+    if (i == 0) process_->give_object(kTwo, bytes_of({10, 20}));
+    const auto finished = process_->expect<Finished>();
+    ASSERT_TRUE(finished.has_value());
+    EXPECT_THAT(finished->payload, HasSubstr("[11,21]"));
+  }
+}
+
+TEST_F(ExecutorTest, ConstantsComeFromFilesAndFillsAndAreSharedBySeats) {
+  Files files = function({buffer("w", "constant", 2, R"(, "file": "w.bin")"),
+                          buffer("f", "constant", 2, R"(, "fill": 100)"), buffer("x", "in_out", 2),
+                          buffer("y", "output", 2), buffer("z", "output", 2)},
+                         {scale("w", "y", 2, 0, 2), scale("f", "z", 1, 1, 2), increment("x", 2)});
+  files["w.bin"] = bytes_of({21, 22});
+  const std::string package = process_->package(files);
+  add(1, package);
+  add(2, package);
+  for (const uint64_t seat : {1, 2}) {
+    EXPECT_EQ(run(1, seat, {0, 0}), (std::vector<int>{1, 1, 42, 44, 101, 101}));
+  }
+}
+
+TEST_F(ExecutorTest, RepeatsRunAsOftenAsTheySay) {
+  // Short ones are written out, long ones launched again and again, with a rest; and nested.
+  const auto repeat = [](uint64_t times, const std::string& steps) {
+    return R"({"repeat": )" + std::to_string(times) + R"(, "steps": [)" + steps + "]}";
+  };
+  uint64_t seat = 0;
+  for (const uint64_t times : {1, 7, 256, 257, 1000, 17'000}) {
+    add(++seat, process_->package(
+                    function({buffer("x", "in_out", 2)}, {repeat(times, increment("x", 2))})));
+    const int all = static_cast<int>(times);
+    EXPECT_EQ(run(1, seat, {0, 5}), (std::vector<int>{all, 5 + all}));
+  }
+  add(++seat,
+      process_->package(function(
+          {buffer("x", "in_out", 2)},
+          {increment("x", 2), repeat(30, repeat(20, increment("x", 2)) + "," + increment("x", 2)),
+           increment("x", 2)})));
+  EXPECT_EQ(run(1, seat, {0, 0}), (std::vector<int>{632, 632}));
+  EXPECT_EQ(run(2, seat, {0, 0}), (std::vector<int>{632, 632}));
+}
+
+TEST_F(ExecutorTest, ALoopEndsWhenItsFlagIsSet) {
+  const std::string set_at =
+      R"({"kernel": "set_at", "bundle": "bundles/steps", "grid": [1], "block": [1], "arguments":
+         [{"buffer": "x", "access": "read"}, {"literal": 10, "datatype": "INT32"},
+          {"buffer": "done", "access": "write"}]})";
+  const std::string loop =
+      R"({"repeat": 50, "until": "done", "steps": [)" + increment("x", 2) + "," + set_at + "]}";
+  add(1, process_->package(
+             function({buffer("x", "in_out", 2), buffer("done", "temporary", 1)}, {loop})));
+  EXPECT_EQ(run(1, 1, {3, 0}), (std::vector<int>{10, 7}));
+  EXPECT_EQ(run(2, 1, {9, 0}), (std::vector<int>{10, 1}));
+  EXPECT_EQ(run(3, 1, {-1000, 0}), (std::vector<int>{-950, 50}));  // never set
+  EXPECT_EQ(run(4, 1, {20, 0}), (std::vector<int>{21, 1}));
+}
+
+TEST_F(ExecutorTest, BadPackagesAreRefusedWithThePlaceNamed) {
+  Files no_graph = affine(2);
+  no_graph.erase("graph.json");
+  EXPECT_EQ(refused(1, no_graph).code, ErrorCode::kNotFound);
+
+  Files wrong_json = affine(2);
+  wrong_json["graph.json"] = "{\"buffers\": 3}";
+  const Error wrong = refused(1, wrong_json);
+  EXPECT_EQ(wrong.code, ErrorCode::kInvalidArgument);
+  EXPECT_THAT(wrong.message, HasSubstr("graph.json: buffers"));
+
+  Files no_bundle = affine(2);
+  std::erase_if(no_bundle, [](const auto& file) { return file.first.starts_with("bundles"); });
+  EXPECT_EQ(refused(1, no_bundle).code, ErrorCode::kNotFound);
+
+  Files corrupt = affine(2);
+  corrupt["bundles/steps/host-x86_64.so"][1000] ^= 1;
+  const Error damaged = refused(1, corrupt);
+  EXPECT_EQ(damaged.code, ErrorCode::kDataLoss);
+  EXPECT_THAT(damaged.message, HasSubstr("bundles/steps"));
+
+  const Error no_kernel = refused(
+      1, function({buffer("x", "in_out", 2)},
+                  {R"({"kernel": "cube", "bundle": "bundles/steps", "grid": [1], "block": [1],
+                      "arguments": [{"buffer": "x"}]})"}));
+  EXPECT_EQ(no_kernel.code, ErrorCode::kInvalidArgument);
+  EXPECT_THAT(no_kernel.message, HasSubstr("steps[0]"));
+  EXPECT_THAT(no_kernel.message, HasSubstr("cube"));
+
+  Files no_constant =
+      function({buffer("w", "constant", 2, R"(, "file": "w.bin")"), buffer("y", "output", 2)},
+               {scale("w", "y", 1, 0, 2)});
+  EXPECT_THAT(refused(1, no_constant).message, HasSubstr("w.bin"));
+  no_constant["w.bin"] = "short";
+  EXPECT_THAT(refused(1, no_constant).message, HasSubstr("w.bin"));
+
+  add(1, process_->package(affine(2)));
+  works(1);
+}
+
+TEST_F(ExecutorTest, BadRequestsAreTheClientsMistake) {
+  add(1, process_->package(affine(2)));
+  EXPECT_EQ(failure(1, 1, bytes_of({1})).code, ErrorCode::kInvalidArgument);
+  EXPECT_EQ(failure(2, 1, bytes_of({1, 2, 3})).code, ErrorCode::kInvalidArgument);
+  EXPECT_EQ(failure(3, 1, std::string(100'000, 'x')).code, ErrorCode::kInvalidArgument);
+  EXPECT_EQ(failure(4, 1, "{", "application/json").code, ErrorCode::kInvalidArgument);
+  EXPECT_EQ(failure(5, 77, bytes_of({1, 2})).code, ErrorCode::kNotFound);
+  works(1);
+}
+
+TEST_F(ExecutorTest, AFunctionLargerThanItsMemoryIsRefused) {
+  Files files = function(
+      {buffer("w", "constant", 1'000'000, R"(, "fill": 1)"), buffer("y", "output", 1'000'000)},
+      {scale("w", "y", 1, 0, 1'000'000)});
+  const Error error = refused(1, files, Bytes::mib(4));
+  EXPECT_EQ(error.code, ErrorCode::kResourceExhausted);
+  EXPECT_THAT(error.message, HasSubstr("4 MiB"));
+}
+
+TEST_F(ExecutorTest, ADeviceWithoutRoomIsAnErrorAndTheExecutorLivesOn) {
+  // The device has 1 GiB; dispatch would not promise more, but others may hold some of it.
+  const size_t count = 200 << 20;
+  Files large = function({buffer("x", "in_out", 2), buffer("t", "temporary", count)},
+                         {scale("x", "t", 1, 0, 2), scale("t", "x", 1, 1, 2)});
+  const std::string package = process_->package(large);
+  add(1, process_->package(affine(2)));
+  add(2, package, Bytes::gib(1));
+  add(3, package, Bytes::gib(1));
+  EXPECT_EQ(run(1, 2, {1, 2}), (std::vector<int>{2, 3}));
+  // The limit would allow both at once, the device does not: the first, idle, goes.
+  EXPECT_EQ(run(2, 3, {3, 4}), (std::vector<int>{4, 5}));
+  Files too_large =
+      function({buffer("x", "in_out", 2), buffer("t", "temporary", size_t{300} << 20)},
+               {scale("x", "t", 1, 0, 2), scale("t", "x", 1, 1, 2)});
+  add(4, process_->package(too_large), Bytes::gib(2));
+  EXPECT_EQ(failure(3, 4, bytes_of({1, 2})).code, ErrorCode::kResourceExhausted);
+  works(1);
+}
+
+TEST_F(ExecutorTest, AFaultIsAnsweredAndEndsTheExecutor) {
+  const std::string fault =
+      R"({"kernel": "fault_below_zero", "bundle": "bundles/steps", "grid": [1], "block": [1],
+         "arguments": [{"buffer": "x", "access": "read"}, {"buffer": "y", "access": "write"}]})";
+  add(1, process_->package(function({buffer("x", "input", 2), buffer("y", "output", 1)}, {fault})));
+  EXPECT_EQ(run(1, 1, {5, 0}), (std::vector<int>{5}));
+  const Error error = failure(2, 1, bytes_of({-1, 0}));
+  EXPECT_EQ(error.code, ErrorCode::kInternal);
+  EXPECT_THAT(error.message, HasSubstr("kernel fault_below_zero"));
+  EXPECT_THAT(error.message, HasSubstr("CUDA_ERROR_ILLEGAL_ADDRESS"));
+  const auto broken = process_->expect<protocol::Broken>();
+  ASSERT_TRUE(broken.has_value());
+  EXPECT_THAT(broken->error.message, HasSubstr("ILLEGAL_ADDRESS"));
+  const int status = process_->wait_for_exit();
+  EXPECT_TRUE(WIFEXITED(status));
+  EXPECT_EQ(WEXITSTATUS(status), 1);
+}
+
+TEST_F(ExecutorTest, TheExecutorEndsWithItsWorker) {
+  add(1, process_->package(affine(2)));
+  shutdown(process_->socket(), SHUT_RDWR);
+  const int status = process_->wait_for_exit();
+  EXPECT_TRUE(WIFEXITED(status));
+  EXPECT_EQ(WEXITSTATUS(status), 0);
+}
+
+TEST_F(ExecutorTest, ASeatMovesOutAndInAgain) {
+  Files files = function(
+      {buffer("w", "constant", 1'000'000, R"(, "file": "w.bin")"), buffer("y", "output", 2)},
+      {scale("w", "y", 1, 1, 2)});
+  files["w.bin"] = bytes_of(std::vector<int>(1'000'000, 8));
+  add(1, process_->package(files), Bytes::mib(4));
+  EXPECT_EQ(run(1, 1, {}), (std::vector<int>{9, 9}));
+  process_->send(protocol::MoveSeat{SandboxId(1), true});
+  auto moved = process_->expect<SeatMoved>();
+  ASSERT_TRUE(moved.has_value());
+  EXPECT_TRUE(moved->out);
+  EXPECT_TRUE(moved->done);
+  EXPECT_EQ(moved->left, Bytes(0));
+  EXPECT_GE(moved->moved, Bytes(4'000'000));
+  EXPECT_EQ(failure(2, 1, "").code, ErrorCode::kFailedPrecondition);
+  process_->send(protocol::MoveSeat{SandboxId(1), false});
+  moved = process_->expect<SeatMoved>();
+  ASSERT_TRUE(moved.has_value());
+  EXPECT_FALSE(moved->out);
+  EXPECT_TRUE(moved->done);
+  EXPECT_EQ(moved->moved, Bytes(4'000'000));
+  EXPECT_EQ(run(3, 1, {}), (std::vector<int>{9, 9}));
+}
+
+TEST_F(ExecutorTest, SeatsRunAtTheSameTime) {
+  // One waits for its object; the other is not held up.
+  add(1, process_->package(affine(2)));
+  add(2, process_->package(affine(2)));
+  process_->run(1, 1, kFromObject + "}", "application/json");
+  works(2);
+  process_->give_object(kTwo, bytes_of({1, 2}));
+  const auto finished = process_->expect<Finished>();
+  ASSERT_TRUE(finished.has_value());
+  EXPECT_EQ(finished->invocation, (InvocationId{7, 1}));
+}
+
+TEST_F(ExecutorTest, SeatsComeAndGoAtRandomAndEveryAnswerIsRight) {
+  const unsigned seed = 4711;
+  SCOPED_TRACE("seed " + std::to_string(seed));
+  std::mt19937 random(seed);
+  const size_t count = 70'000;  // its buffers take much of what a few seats may have
+  Files files = function({buffer("w", "constant", count, R"(, "file": "w.bin")"),
+                          buffer("x", "input", count), buffer("y", "output", count)},
+                         {scale("w", "y", 2, 0, count), scale("x", "y", 3, 1, count)});
+  files["w.bin"] = bytes_of(std::vector<int>(count, 5));
+  const std::string shared = process_->package(files), other = process_->package(affine(2));
+  struct Model {
+    bool is_large = false, is_in = true, runs = false;
+    int value = 0;
+  };
+  std::map<uint64_t, Model> seats;
+  std::map<uint64_t, uint64_t> running;  // seat by invocation
+  std::set<uint64_t> forgotten;  // whose seat was removed; may have been answered before that
+  uint64_t next_seat = 0, next_invocation = 0;
+  const auto settle = [&] {
+    std::vector<OwnedFd> fds;
+    std::optional<Finished> finished;
+    do {
+      finished = process_->expect<Finished>(&fds);
+      ASSERT_TRUE(finished.has_value());
+    } while (forgotten.contains(finished->invocation.low));
+    ASSERT_TRUE(running.contains(finished->invocation.low));
+    Model& seat = seats.at(running[finished->invocation.low]);
+    running.erase(finished->invocation.low);
+    seat.runs = false;
+    ASSERT_FALSE(finished->error.has_value()) << to_string(*finished->error);
+    const auto values = ints_of(ExecutorProcess::payload_of(*finished, fds));
+    ASSERT_EQ(values.size(), seat.is_large ? count : 2);
+    for (const int value : values) ASSERT_EQ(value, 3 * seat.value + 1);
+  };
+  for (int step = 0; step < 300 && !HasFatalFailure(); ++step) {
+    auto at = seats.begin();
+    if (!seats.empty()) std::advance(at, random() % seats.size());
+    const unsigned what = random() % 10;
+    if (seats.size() < 2 || (what == 0 && seats.size() < 8)) {
+      const bool is_large = random() % 2 == 0;
+      add(++next_seat, is_large ? shared : other, is_large ? Bytes(3 * 280'064) : Bytes(1024));
+      seats[next_seat] = {.is_large = is_large};
+    } else if (what == 1) {
+      // Also while it runs: then nothing comes of that.
+      process_->send(protocol::RemoveSeat{SandboxId(at->first)});
+      if (!at->second.runs) {
+        seats.erase(at);
+      } else {
+        const uint64_t gone = at->first;
+        const uint64_t invocation = std::find_if(running.begin(), running.end(), [&](auto& each) {
+                                      return each.second == gone;
+                                    })->first;
+        forgotten.insert(invocation);
+        running.erase(invocation);
+        seats.erase(gone);
+      }
+    } else if (what == 2 && !at->second.runs) {
+      const bool out = at->second.is_in;
+      process_->send(protocol::MoveSeat{SandboxId(at->first), out});
+      const auto moved = process_->expect<SeatMoved>();
+      ASSERT_TRUE(moved && moved->done);
+      at->second.is_in = !out;
+    } else if (at->second.is_in && !at->second.runs) {
+      at->second.runs = true;
+      at->second.value = static_cast<int>(random() % 1000);
+      running[++next_invocation] = at->first;
+      process_->run(next_invocation, at->first,
+                    bytes_of(std::vector<int>(at->second.is_large ? count : 2, at->second.value)));
+    } else if (!running.empty()) {
+      settle();
+    }
+  }
+  while (!running.empty() && !HasFatalFailure()) settle();
+}
+
+}  // namespace
+}  // namespace lambent::executor

@@ -1,0 +1,76 @@
+#include "executor/kernel_cache.h"
+
+#include <vector>
+
+#include "base/fd.h"
+
+namespace lambent::executor {
+namespace {
+
+constexpr size_t kMostImageBytes = 256 * 1024 * 1024;
+// What a kernel may have without being asked.
+constexpr int kUsualSharedBytes = 48 * 1024;
+
+}  // namespace
+
+Result<CUfunction> LoadedBundle::kernel(const cuda::Driver& driver, const std::string& name,
+                                        uint32_t shared_bytes) const {
+  ASSIGN_OR_RETURN(const std::string symbol, bundle_.symbol_of(name, image_));
+  ASSIGN_OR_RETURN(const CUfunction function, module_.function(symbol));
+  const int wanted = static_cast<int>(shared_bytes);
+  int most = kUsualSharedBytes;
+  RETURN_IF_ERROR(driver.check(
+      driver->func_get_attribute(&most, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, function),
+      "cuFuncGetAttribute"));
+  if (wanted > most) {
+    RETURN_IF_ERROR(driver.check(
+        driver->func_set_attribute(function, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES,
+                                   wanted),
+        name + " with " + std::to_string(wanted) + " bytes of shared memory: cuFuncSetAttribute"));
+  }
+  return function;
+}
+
+Result<std::shared_ptr<const LoadedBundle>> KernelCache::load(const std::string& folder,
+                                                              bool modelled) {
+  ASSIGN_OR_RETURN(auto bundle, bundle::Bundle::open(folder));
+  Known& known = known_[{bundle.manifest().content_sha256, modelled}];
+  known.last_use = ++clock_;
+  if (known.bundle != nullptr) return known.bundle;
+
+  Error last{ErrorCode::kFailedPrecondition, "it has no image for this device"};
+  const std::string name = bundle.manifest().name;
+  for (const auto& image : bundle.images_for(capability_.first, capability_.second)) {
+    ASSIGN_OR_RETURN(const std::string bytes, read_file(image.path, kMostImageBytes));
+    auto module = cuda::Module::load(driver_, bytes);
+    if (module.ok()) {
+      ++loads_;
+      known.bundle =
+          std::make_shared<const LoadedBundle>(std::move(bundle), image, std::move(*module));
+      std::shared_ptr<const LoadedBundle> loaded = known.bundle;
+      let_idle_ones_go();
+      return loaded;
+    }
+    last = module.error();
+    // Not for this driver: the next may be.
+    if (last.code != ErrorCode::kFailedPrecondition) break;
+  }
+  known_.erase({bundle.manifest().content_sha256, modelled});
+  return last.with_context("kernel bundle '" + name + "'");
+}
+
+void KernelCache::let_idle_ones_go() {
+  for (;;) {
+    size_t idle = 0;
+    auto oldest = known_.end();
+    for (auto each = known_.begin(); each != known_.end(); ++each) {
+      if (each->second.bundle.use_count() > 1) continue;
+      ++idle;
+      if (oldest == known_.end() || each->second.last_use < oldest->second.last_use) oldest = each;
+    }
+    if (idle <= kMostIdleBundles) return;
+    known_.erase(oldest);
+  }
+}
+
+}  // namespace lambent::executor

@@ -1,0 +1,90 @@
+// MemoryPool: the device memory of an executor, mapped at reserved addresses: kept when given back,
+// so that warm requests ask the driver for nothing. A resource of the loop thread, whose current
+// context is the device's.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <unordered_map>
+#include <vector>
+
+#include "base/result.h"
+#include "base/units.h"
+#include "cuda/virtual_memory.h"
+#include "device_memory/address_space.h"
+#include "device_memory/piece_map.h"
+
+namespace lambent::executor {
+
+// Blocks of 1 MiB and more have memory of their own, in whole units of the driver's granularity
+// (2 MiB); smaller ones lie together in such units, in steps of 512 bytes.
+class MemoryPool {
+ public:
+  // Addresses for twice the device's memory, so that finding some is never what fails first.
+  static Result<std::unique_ptr<MemoryPool>> create(const cuda::Driver& driver, int ordinal);
+  ~MemoryPool();
+  MemoryPool(const MemoryPool&) = delete;
+  MemoryPool& operator=(const MemoryPool&) = delete;
+
+  struct Block {
+    CUdeviceptr address = 0;
+    Bytes size;        // what it counts with; at least what was asked for
+    bool own = false;  // `user` was the last to have it, so that nothing of others can lie in it
+  };
+  // RESOURCE_EXHAUSTED if the limit or the device has not as much left. What lies in the block is
+  // undefined, and never another process's.
+  Result<Block> take(Bytes size, uint64_t user);
+  // Nothing may still be running that uses it.
+  void give_back(CUdeviceptr address);
+
+  // How much take() may hand out together. Free memory above it goes back to the device at once.
+  void set_limit(Bytes limit);
+  Bytes limit() const { return limit_; }
+
+  // What a block of this size counts with.
+  Bytes rounded(Bytes size) const;
+  Bytes used() const { return used_; }      // handed out, rounded
+  Bytes mapped() const { return mapped_; }  // what the device has given, in all
+  // How often the driver was asked for memory or given some back; stands still on the warm path.
+  uint64_t driver_calls() const { return driver_calls_; }
+
+ private:
+  MemoryPool(const cuda::Driver& driver, int ordinal, Bytes unit,
+             cuda::ReservedAddresses addresses);
+
+  struct Large {
+    Bytes size;
+    uint64_t user = 0;
+  };
+  struct Shared {  // a unit that small blocks lie in
+    device_memory::PieceMap pieces;
+  };
+
+  // By size: where, and who had it last.
+  using FreeBlocks = std::multimap<Bytes, std::pair<CUdeviceptr, uint64_t>>;
+
+  bool is_small(Bytes size) const;
+  Result<Block> take_small(Bytes size);
+  Result<Block> take_large(Bytes size, uint64_t user);
+  Result<CUdeviceptr> map_new(Bytes size);
+  void unmap(CUdeviceptr address, Bytes size);
+  void unmap_free(FreeBlocks::iterator block);
+  // Unmaps free blocks, the largest first, until `more` could be mapped within the limit, or none
+  // is left.
+  void make_room(Bytes more);
+
+  const cuda::Driver& driver_;
+  const int ordinal_;
+  const Bytes unit_;
+  cuda::ReservedAddresses addresses_;
+  device_memory::AddressSpace space_;
+
+  Bytes limit_, used_, mapped_;
+  uint64_t driver_calls_ = 0;
+  std::unordered_map<CUdeviceptr, Large> large_;  // handed out
+  FreeBlocks free_large_;
+  std::map<CUdeviceptr, std::unique_ptr<Shared>> shared_;
+  std::unordered_map<CUdeviceptr, Bytes> small_;  // handed out, rounded sizes
+};
+
+}  // namespace lambent::executor

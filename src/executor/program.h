@@ -1,0 +1,90 @@
+// Program: a kernel function's graph as CUDA graphs, made once for a seat and launched for each of
+// its requests, with what the host does between them. A resource of the thread that uses it at a
+// time; the context is current there.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "base/result.h"
+#include "cuda/graph.h"
+#include "cuda/stream.h"
+#include "kernel_graph/graph.h"
+#include "kernel_graph/plan.h"
+
+namespace lambent::executor {
+
+// Rounds of a repeat are written out in a CUDA graph up to so many kernels; longer ones launch the
+// graph several times, which costs the host one call for all of its kernels.
+constexpr uint64_t kMostNodes = 256;
+
+struct Instruction {
+  enum class Kind : uint8_t {
+    kLaunch,    // graph `graph`, `times` times
+    kZeroFlag,  // the first 32 bits of `buffer`
+    kBegin,     // a loop of at most `times` rounds
+    kCheck,     // leaves the loop, for `target`, if the flag in `buffer` is set
+    kEnd,       // of a round: goes back to `target` if rounds are left
+  };
+  Kind kind = Kind::kLaunch;
+  uint32_t graph = 0;
+  uint64_t times = 1;
+  uint32_t buffer = 0;
+  uint32_t target = 0;
+};
+
+class Program {
+ public:
+  using KernelOf = std::function<Result<CUfunction>(const kernel_graph::Launch&)>;
+
+  // `graph` is valid, and stays as long as the program; no buffer has an address yet.
+  static Result<std::unique_ptr<Program>> compile(const cuda::Driver& driver,
+                                                  const kernel_graph::KernelGraph& graph,
+                                                  const kernel_graph::StepOrder& order,
+                                                  const KernelOf& kernel_of);
+
+  const std::vector<Instruction>& instructions() const { return instructions_; }
+
+  // Where each buffer lies from the next launch on. Changes the kernels that use one that moved,
+  // and does nothing if none did.
+  Result<void> bind(std::span<const CUdeviceptr> addresses);
+  // How many kernels have to be changed when the buffer moves.
+  size_t uses(uint32_t buffer) const { return nodes_of_[buffer].size(); }
+
+  Result<void> launch(uint32_t graph, CUstream stream) const;
+  size_t node_count() const { return nodes_.size(); }
+
+ private:
+  struct Node {
+    CUgraphNode node = nullptr;
+    const kernel_graph::Launch* launch = nullptr;
+    CUfunction function = nullptr;
+    uint32_t graph = 0;
+  };
+  struct Part {
+    cuda::Graph graph;
+    std::unique_ptr<cuda::ExecutableGraph> exec;
+  };
+  struct Compiler;
+
+  Program(const cuda::Driver& driver, size_t buffers)
+      : driver_(driver), nodes_of_(buffers), addresses_(buffers, 0) {}
+
+  // The node's kernel with the buffers where they are, until the next call.
+  cuda::KernelNode kernel_of(const kernel_graph::Launch& launch, CUfunction function);
+
+  const cuda::Driver& driver_;
+  std::vector<Part> parts_;
+  std::vector<Node> nodes_;
+  std::vector<std::vector<uint32_t>> nodes_of_;  // by buffer
+  std::vector<CUdeviceptr> addresses_;           // by buffer
+  std::vector<Instruction> instructions_;
+  // Of the kernel that is being described.
+  std::vector<CUdeviceptr> values_;
+  std::vector<void*> pointers_;
+};
+
+}  // namespace lambent::executor

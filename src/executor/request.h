@@ -1,0 +1,67 @@
+// RequestUnderWay: one request to a seat, from its message to its answer: what the loop thread has
+// to remember between the device's answers. A value of the executor; no behaviour of its own.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/fd.h"
+#include "executor/copier.h"
+#include "executor/device_store.h"
+#include "kernel_graph/request.h"
+#include "protocol/executor_message.h"
+
+namespace lambent::executor {
+
+// An output that the caller wants.
+struct WantedOutput {
+  uint32_t buffer = 0;
+  Bytes size;
+  bool as_object = false;
+  ObjectId object;
+  DeviceName lies;       // until it goes by the object's name
+  CUdeviceptr from = 0;  // where it is copied to the host from
+  uint64_t offset = 0;   // in the seat's page-locked memory, if all go through that
+  std::string bytes;     // else, by value
+  OwnedFd file;          // an object's
+};
+
+struct RequestUnderWay {
+  enum class Stage : uint8_t {
+    kContents,  // waits for objects and constants
+    kCopyIn,    // another thread copies its inputs
+    kRunning,   // the device works
+    kCopyOut,   // another thread copies its outputs, or writes its answer
+  };
+
+  uint64_t number = 0;  // of this executor
+  protocol::Run message;
+  Stage stage = Stage::kContents;
+  kernel_graph::Request request;
+
+  // By buffer: where it lies in this request, 0 if not yet.
+  std::vector<CUdeviceptr> addresses;
+  std::vector<CUdeviceptr> contents;            // of shared content that is there, pinned
+  std::vector<std::shared_ptr<OwnedFd>> files;  // of objects that are copied to the request's own
+  std::vector<DeviceName> pinned;
+  std::vector<WantedOutput> outputs;
+  bool outputs_inline = true;
+
+  // Where the program stands.
+  uint32_t instruction = 0;
+  uint64_t launched = 0;         // of the instruction's times
+  uint64_t queued = 0;           // launches since the host last waited
+  std::vector<uint64_t> rounds;  // left, of the loops around the instruction
+  bool reads_flag = false;       // what the device does now ends with reading a flag
+  std::optional<Error> failure;  // answered when the device has done what was queued
+
+  // Called by the driver, on a thread of its own, when the device has done what was queued.
+  std::function<void(CUresult)> on_device;
+
+  Instant received, began, launched_at, ran;
+};
+
+}  // namespace lambent::executor

@@ -1,0 +1,216 @@
+#include "executor/seat_loader.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <map>
+
+#include "domain/limits.h"
+#include "executor/sealed_file.h"
+#include "kernel_graph/graph_json.h"
+
+namespace lambent::executor {
+namespace {
+
+using kernel_graph::BufferRole;
+using kernel_graph::KernelGraph;
+
+constexpr std::string_view kBuiltIn = "lambent:";
+constexpr Bytes kMostBundleFile = Bytes::mib(256);
+
+Result<std::string> content_of(int fd, Bytes most, const std::string& name) {
+  struct stat status {};
+  if (fstat(fd, &status) != 0) return error_from_errno("fstat of " + name, errno);
+  if (!S_ISREG(status.st_mode)) {
+    return Error{ErrorCode::kInvalidArgument, name + " is no file"};
+  }
+  const auto size = static_cast<uint64_t>(status.st_size);
+  if (size > most.count) {
+    return Error{ErrorCode::kInvalidArgument,
+                 name + " has " + to_string(Bytes(size)) + ", more than " + to_string(most)};
+  }
+  std::string content(size, '\0');
+  auto read = read_fully(fd, 0, content.data(), size);
+  if (!read.ok()) return read.error().with_context(name);
+  return content;
+}
+
+// The index of a file of the package.
+Result<size_t> find_file(const SeatLoader::Order& order, const std::string& name) {
+  const auto found = std::find(order.names.begin(), order.names.end(), name);
+  if (found == order.names.end()) {
+    return Error{ErrorCode::kNotFound, "the package has no file '" + name + "'"};
+  }
+  return static_cast<size_t>(found - order.names.begin());
+}
+
+// Removes a folder when it goes.
+struct Folder {
+  std::string path;
+  ~Folder() {
+    std::error_code ignored;
+    std::filesystem::remove_all(path, ignored);
+  }
+};
+
+Result<kernel_graph::FileSizes> sizes_of(const SeatLoader::Order& order) {
+  kernel_graph::FileSizes sizes;
+  for (size_t i = 0; i < order.names.size(); ++i) {
+    struct stat status {};
+    if (fstat(order.files[i].get(), &status) != 0) {
+      return error_from_errno("fstat of " + order.names[i], errno);
+    }
+    sizes[order.names[i]] = static_cast<uint64_t>(status.st_size);
+  }
+  return sizes;
+}
+
+// Files of the same identity and time of change have the same content: packages are not changed.
+Result<DeviceName> name_of_constant(int fd) {
+  struct stat status {};
+  if (fstat(fd, &status) != 0) return error_from_errno("fstat", errno);
+  const auto file = static_cast<uint64_t>(status.st_ino) ^ static_cast<uint64_t>(status.st_dev)
+                                                               << 48;
+  const auto version = static_cast<uint64_t>(status.st_mtim.tv_sec) * 1'000'000'000 +
+                       static_cast<uint64_t>(status.st_mtim.tv_nsec);
+  return DeviceName::constant(file, version, 0);
+}
+
+Result<std::vector<Constant>> take_constants(const KernelGraph& graph,
+                                             const kernel_graph::MemoryPlan& plan,
+                                             SeatLoader::Order& order) {
+  std::vector<Constant> constants;
+  for (uint32_t i = 0; i < graph.buffers.size(); ++i) {
+    const auto& buffer = graph.buffers[i];
+    if (buffer.role != BufferRole::kConstant) continue;
+    Constant constant;
+    constant.buffer = i;
+    constant.size = plan.sizes[i];
+    if (buffer.file.empty()) {
+      constant.pattern = buffer.fill;
+      constant.name = DeviceName::of(order.seat, i);
+    } else {
+      ASSIGN_OR_RETURN(const size_t index, find_file(order, buffer.file));
+      ASSIGN_OR_RETURN(constant.name, name_of_constant(order.files[index].get()));
+      constant.file = OwnedFd(fcntl(order.files[index].get(), F_DUPFD_CLOEXEC, 0));
+      if (!constant.file.valid()) return error_from_errno("dup", errno);
+    }
+    constants.push_back(std::move(constant));
+  }
+  return constants;
+}
+
+kernel_graph::KernelFacts facts_of(const bundle::Kernel& kernel) {
+  return {kernel.parameter_sizes, kernel.static_shared_bytes, kernel.max_threads};
+}
+
+}  // namespace
+
+Result<std::string> SeatLoader::folder_of(const std::string& bundle, const Order& order) {
+  if (bundle.starts_with(kBuiltIn)) {
+    const std::string name = bundle.substr(kBuiltIn.size());
+    if (name.empty() || name.find('/') != std::string::npos || name.starts_with('.')) {
+      return Error{ErrorCode::kInvalidArgument, "'" + bundle + "' is no built-in bundle"};
+    }
+    if (built_in_.empty()) {
+      return Error{ErrorCode::kNotFound, "there are no built-in bundles for '" + bundle + "'"};
+    }
+    return built_in_ + "/" + name;
+  }
+  // A bundle is opened as a folder: its files are copied into one of our own, flat, under names
+  // that cannot lead out of it.
+  const std::string prefix = bundle + "/";
+  const std::string folder = scratch_ + "/bundle-" + std::to_string(++folders_);
+  std::error_code failed;
+  std::filesystem::create_directories(folder, failed);
+  if (failed) {
+    return Error{ErrorCode::kInternal, "cannot make " + folder + ": " + failed.message()};
+  }
+  for (size_t i = 0; i < order.names.size(); ++i) {
+    if (!order.names[i].starts_with(prefix)) continue;
+    const std::filesystem::path name = order.names[i].substr(prefix.size());
+    const bool leads_out =
+        std::any_of(name.begin(), name.end(), [](const auto& part) { return part == ".."; });
+    if (leads_out || name.is_absolute()) {
+      return Error{ErrorCode::kInvalidArgument, "'" + order.names[i] + "' leaves its bundle"};
+    }
+    ASSIGN_OR_RETURN(const std::string content,
+                     content_of(order.files[i].get(), kMostBundleFile, order.names[i]));
+    const std::filesystem::path path = std::filesystem::path(folder) / name;
+    std::filesystem::create_directories(path.parent_path(), failed);
+    RETURN_IF_ERROR(write_file_atomically(path, content, false));
+  }
+  return folder;
+}
+
+Result<std::vector<std::shared_ptr<const LoadedBundle>>> SeatLoader::load_bundles(
+    const std::vector<std::string>& names, const Order& order) {
+  std::vector<std::shared_ptr<const LoadedBundle>> bundles;
+  for (const std::string& name : names) {
+    ASSIGN_OR_RETURN(const std::string path, folder_of(name, order));
+    const Folder folder{name.starts_with(kBuiltIn) ? std::string() : path};
+    auto loaded = kernels_.load(path, order.modelled);
+    if (!loaded.ok()) {
+      Error error = loaded.error();
+      // Our own folder means nothing to the author.
+      for (size_t at; (at = error.message.find(path)) != std::string::npos;) {
+        error.message.replace(at, path.size(), name);
+      }
+      return error;
+    }
+    bundles.push_back(std::move(*loaded));
+  }
+  return bundles;
+}
+
+Result<std::unique_ptr<LoadedSeat>> SeatLoader::load(Order order) {
+  ASSIGN_OR_RETURN(const size_t graph_file, find_file(order, order.graph));
+  ASSIGN_OR_RETURN(const std::string json,
+                   content_of(order.files[graph_file].get(), limits::kGraphJson, order.graph));
+  auto parsed = kernel_graph::parse_graph(json);
+  if (!parsed.ok()) return parsed.error().with_context(order.graph);
+  const std::vector<std::string> names = kernel_graph::bundles_of(*parsed);
+  ASSIGN_OR_RETURN(auto bundles, load_bundles(names, order));
+
+  kernel_graph::KernelLookup lookup;
+  std::map<std::string, const LoadedBundle*> by_name;
+  for (size_t i = 0; i < names.size(); ++i) {
+    by_name[names[i]] = bundles[i].get();
+    auto& kernels = lookup[names[i]];
+    for (const auto& kernel : bundles[i]->manifest().kernels) {
+      kernels[kernel.name] = facts_of(kernel);
+    }
+  }
+  auto valid = kernel_graph::validate(*parsed, lookup);
+  if (!valid.ok()) return valid.error().with_context(order.graph);
+  ASSIGN_OR_RETURN(const auto sizes, sizes_of(order));
+  valid = kernel_graph::validate_files(*parsed, sizes);
+  if (!valid.ok()) return valid.error().with_context(order.graph);
+
+  auto seat = std::make_unique<LoadedSeat>(std::move(*parsed));
+  seat->bundles = std::move(bundles);
+  if (seat->plan.footprint > order.memory) {
+    return Error{ErrorCode::kResourceExhausted,
+                 "the function needs " + to_string(seat->plan.footprint) +
+                     " of device memory and may have " + to_string(order.memory)};
+  }
+  ASSIGN_OR_RETURN(seat->constants, take_constants(seat->graph, seat->plan, order));
+  ASSIGN_OR_RETURN(auto stream, cuda::Stream::create(driver_));
+  seat->stream.emplace(std::move(stream));
+  ASSIGN_OR_RETURN(auto in, cuda::PinnedBuffer::allocate(
+                                driver_, std::min(seat->plan.inputs + seat->plan.outputs + Bytes(1),
+                                                  kInlineCopy)));
+  seat->in.emplace(std::move(in));
+  ASSIGN_OR_RETURN(auto out, cuda::PinnedBuffer::allocate(
+                                 driver_, kFlagBytes + std::min(seat->plan.outputs, kInlineCopy)));
+  seat->out.emplace(std::move(out));
+  const auto kernel_of = [&](const kernel_graph::Launch& launch) {
+    return by_name.at(launch.bundle)->kernel(driver_, launch.kernel, launch.shared_bytes);
+  };
+  ASSIGN_OR_RETURN(seat->program, Program::compile(driver_, seat->graph, seat->order, kernel_of));
+  return seat;
+}
+
+}  // namespace lambent::executor

@@ -1,0 +1,91 @@
+// SeatLoader: makes a function ready to run: its files become kernels that are loaded, a graph that
+// is checked, and CUDA graphs. Slow; of the one thread that loads seats.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/fd.h"
+#include "cuda/stream.h"
+#include "executor/device_store.h"
+#include "executor/kernel_cache.h"
+#include "executor/program.h"
+#include "kernel_graph/plan.h"
+#include "kernel_graph/request.h"
+#include "kernel_graph/validation.h"
+
+namespace lambent::executor {
+
+// Inputs and outputs up to this go through page-locked memory of the seat's own, copied by the loop
+// thread; larger ones are copied by another thread.
+constexpr Bytes kInlineCopy = Bytes::kib(256);
+constexpr Bytes kFlagBytes = Bytes(64);
+
+// A buffer's content that is the same for every request.
+struct Constant {
+  uint32_t buffer = 0;
+  Bytes size;
+  DeviceName name;
+  OwnedFd file;         // where it comes from; none if it has a fill
+  std::string pattern;  // what it is filled with
+};
+
+// A function that can run. What the members say holds until it goes.
+struct LoadedSeat {
+  explicit LoadedSeat(kernel_graph::KernelGraph the_graph)
+      : graph(std::move(the_graph)),
+        order(kernel_graph::order_of(graph.steps)),
+        plan(kernel_graph::plan_memory(graph, order)),
+        codec(graph) {}
+
+  const kernel_graph::KernelGraph graph;
+  const kernel_graph::StepOrder order;
+  const kernel_graph::MemoryPlan plan;
+  const kernel_graph::RequestCodec codec;
+  std::vector<std::shared_ptr<const LoadedBundle>> bundles;  // shared with other seats
+  std::vector<Constant> constants;
+  std::optional<cuda::Stream> stream;
+  // For inputs, and for the flag of loops (kFlagBytes) with outputs behind it.
+  std::optional<cuda::PinnedBuffer> in, out;
+  std::unique_ptr<Program> program;  // last: it goes before its bundles
+};
+
+class SeatLoader {
+ public:
+  // `scratch` is a folder of the executor's own; `kernels` the one that has the bundles that every
+  // function may use ("lambent:NAME"), empty if there is none.
+  SeatLoader(const cuda::Driver& driver, std::pair<int, int> capability, std::string scratch,
+             std::string kernels)
+      : driver_(driver),
+        kernels_(driver, capability),
+        scratch_(std::move(scratch)),
+        built_in_(std::move(kernels)) {}
+
+  struct Order {
+    SandboxId seat;
+    std::string graph;  // which of the files is the graph
+    std::vector<std::string> names;
+    std::vector<OwnedFd> files;
+    Bytes memory;
+    bool modelled = false;
+  };
+  // INVALID_ARGUMENT with the place in the graph, NOT_FOUND for files and bundles that are not
+  // there, DATA_LOSS for a damaged bundle, RESOURCE_EXHAUSTED if it needs more than its memory.
+  Result<std::unique_ptr<LoadedSeat>> load(Order order);
+
+  size_t kernel_loads() const { return kernels_.loads(); }
+
+ private:
+  Result<std::string> folder_of(const std::string& bundle, const Order& order);
+  Result<std::vector<std::shared_ptr<const LoadedBundle>>> load_bundles(
+      const std::vector<std::string>& names, const Order& order);
+
+  const cuda::Driver& driver_;
+  KernelCache kernels_;
+  const std::string scratch_, built_in_;
+  uint64_t folders_ = 0;
+};
+
+}  // namespace lambent::executor
