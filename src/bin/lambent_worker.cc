@@ -25,7 +25,9 @@
 #include "http/server.h"
 #include "journal_store/segment_store.h"
 #include "metrics/worker_metrics.h"
+#include "objects/object_store.h"
 #include "sandbox/launcher.h"
+#include "worker/file_thread.h"
 #include "worker/worker.h"
 
 extern char** environ;
@@ -211,6 +213,44 @@ frontend::WorkerFacts facts_of(const WorkerConfig& config,
           .context_memory = context_memory(config, memory)};
 }
 
+objects::Disk disk_of(worker::FileThread& thread) {
+  return [&thread](std::function<void()> work, std::function<void()> completion) {
+    return thread.run(std::move(work), std::move(completion));
+  };
+}
+
+objects::ObjectStoreOptions object_options(const WorkerConfig& config) {
+  objects::ObjectStoreOptions options;
+  options.index.memory = config.object_memory;
+  options.index.disk = config.object_disk;
+  options.index.tenant_quota =
+      config.object_quota.value_or(config.object_memory + config.object_disk);
+  if (config.object_disk > Bytes(0)) options.folder = config.state_folder + "/objects";
+  // Each object in memory is an open file; clients and sandboxes need the others.
+  rlimit files{};
+  if (getrlimit(RLIMIT_NOFILE, &files) == 0 && files.rlim_cur != RLIM_INFINITY) {
+    options.index.most_in_memory = std::min<size_t>(limits::kObjects, files.rlim_cur / 2);
+  }
+  return options;
+}
+
+metrics::WorkerMetrics::ObjectGauges gauges_of(const objects::StoreStatistics& statistics) {
+  return {.objects = statistics.objects,
+          .expected = statistics.expected,
+          .waiting = statistics.waiting,
+          .memory = statistics.memory,
+          .disk = statistics.disk,
+          .stored = statistics.stored,
+          .failed = statistics.failed,
+          .expired = statistics.expired,
+          .spilled = statistics.spilled,
+          .read_back = statistics.read_back,
+          .lost = statistics.lost,
+          .refused = statistics.refused,
+          .waits = statistics.waits,
+          .timed_out = statistics.timed_out};
+}
+
 // Members go in the opposite order: the recorder closes its segment while there is a store.
 struct WorkerJournal {
   std::unique_ptr<journal_store::SegmentStore> store;
@@ -302,6 +342,8 @@ Result<void> run(const WorkerConfig& config) {
   ASSIGN_OR_RETURN(const SchedulerSettings settings, scheduler_settings(config, devices));
   ASSIGN_OR_RETURN(auto policy, scheduling::make_policy(config.policy, settings.policy));
   metrics::WorkerMetrics metrics(LAMBENT_VERSION);
+  worker::FileThread object_disk(loop);
+  objects::ObjectStore objects(loop, log, disk_of(object_disk), object_options(config));
   worker::WorkerOptions options;
   options.state_folder = config.state_folder;
   options.run_folder = config.run_folder + "/sandboxes";
@@ -327,16 +369,19 @@ Result<void> run(const WorkerConfig& config) {
   }
   ASSIGN_OR_RETURN(const WorkerJournal journal, open_journal(config, settings, clock, random, log));
   worker::Worker the_worker(
-      {loop, log, random, *launcher, *catalog, metrics, journal.recorder.get()}, options,
+      {loop, log, random, *launcher, *catalog, metrics, journal.recorder.get(), &objects}, options,
       std::make_unique<dispatch::Dispatcher>(settings.dispatch, std::move(policy)));
   worker = &the_worker;
   RETURN_IF_ERROR(the_worker.recover());
 
-  frontend::Router router(the_worker, loop, random,
+  worker::FileThread object_copies(loop);
+  frontend::ObjectsFrontend objects_frontend(objects, disk_of(object_copies), loop, random);
+  frontend::Router router(the_worker, objects_frontend, loop, random,
                           {.version = LAMBENT_VERSION,
                            .metrics =
                                [&] {
                                  the_worker.update_gauges();
+                                 metrics.set_objects(gauges_of(objects.statistics()));
                                  return metrics.text();
                                },
                            .ready = [&] { return !the_worker.draining(); },

@@ -4,7 +4,9 @@
 
 #include <CLI/CLI.hpp>
 #include <cstdlib>
+#include <functional>
 #include <map>
+#include <tuple>
 
 #include "bin/flag_checks.h"
 
@@ -124,6 +126,18 @@ std::optional<int> parse_worker_config(int argc, char** argv, WorkerConfig& conf
   app.add_option("--journal-size", journal_mib, "MiB of it at most; the oldest part goes")
       ->check(CLI::Range(uint64_t{1}, uint64_t{1} << 24))
       ->capture_default_str();
+  std::string object_memory = "1G";
+  std::string object_disk = "8G";
+  std::string object_quota;
+  app.add_option("--object-memory", object_memory,
+                 "host memory for objects, such as 4G; above three quarters of it the least "
+                 "recently used go to disk")
+      ->capture_default_str();
+  app.add_option("--object-disk", object_disk,
+                 "disk for objects, in the state folder; 0: none goes there")
+      ->capture_default_str();
+  app.add_option("--object-quota", object_quota,
+                 "what the objects of one tenant may take of both (default: all of it)");
   app.add_option("--python", config.python, "interpreter of Python functions")
       ->capture_default_str();
   app.add_option("--log-format", config.log_format, "text or json")
@@ -140,13 +154,19 @@ std::optional<int> parse_worker_config(int argc, char** argv, WorkerConfig& conf
     std::cerr << "lambent serve: " << result.error().message << "\n";
     return 2;
   }
-  if (!host_memory.empty()) {
-    const auto amount = parse_bytes(host_memory);
+  for (const auto& [flag, text, assign] : std::initializer_list<
+           std::tuple<const char*, const std::string&, std::function<void(Bytes)>>>{
+           {"--host-memory", host_memory, [&](Bytes amount) { config.host_memory = amount; }},
+           {"--object-memory", object_memory, [&](Bytes amount) { config.object_memory = amount; }},
+           {"--object-disk", object_disk, [&](Bytes amount) { config.object_disk = amount; }},
+           {"--object-quota", object_quota, [&](Bytes amount) { config.object_quota = amount; }}}) {
+    if (text.empty()) continue;
+    const auto amount = parse_bytes(text);
     if (!amount.ok()) {
-      std::cerr << "lambent serve: --host-memory: " << amount.error().message << "\n";
+      std::cerr << "lambent serve: " << flag << ": " << amount.error().message << "\n";
       return 2;
     }
-    config.host_memory = *amount;
+    assign(*amount);
   }
   if (context->count() > 0) config.context_memory = Bytes::mib(context_mib);
   config.journal_size = Bytes::mib(journal_mib);

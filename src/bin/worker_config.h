@@ -41,6 +41,11 @@ struct WorkerConfig {
   bool require_strong_limits = false;
   std::string journal_folder;  // of every event of dispatch; empty: none
   Bytes journal_size = Bytes::mib(1024);
+  // Of objects: host memory, disk in the state folder (zero: none is spilled), and what one tenant
+  // may have of both.
+  Bytes object_memory = Bytes::gib(1);
+  Bytes object_disk = Bytes::gib(8);
+  std::optional<Bytes> object_quota;
   std::string python = "/usr/bin/python3";
   LogFormat log_format = LogFormat::kText;
   LogLevel log_level = LogLevel::kInfo;

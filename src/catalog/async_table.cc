@@ -24,6 +24,23 @@ InvocationId id_from_blob(const std::string& blob) {
   return id;
 }
 
+// Ids with a space after each.
+std::string text_of(const std::vector<ObjectId>& objects) {
+  std::string text;
+  for (const ObjectId object : objects) text += to_string(object) + " ";
+  return text;
+}
+
+std::vector<ObjectId> objects_from(const std::string& text) {
+  std::vector<ObjectId> objects;
+  for (size_t begin = 0, end; (end = text.find(' ', begin)) != std::string::npos; begin = end + 1) {
+    if (const auto object = object_id_from_string(text.substr(begin, end - begin))) {
+      objects.push_back(*object);
+    }
+  }
+  return objects;
+}
+
 Error no_such_invocation(InvocationId id) {
   return Error{ErrorCode::kNotFound,
                "there is no asynchronous invocation " + to_string(id) + ", or it has expired"};
@@ -112,6 +129,7 @@ AsyncInvocation read_pending_row(const Statement& row) {
   invocation.request.idempotency_key = row.column_text(9);
   invocation.submitted_at = Duration(row.column_int(10));
   invocation.attempts = static_cast<unsigned>(row.column_uint(11));
+  invocation.request.needs = objects_from(row.column_text(12));
   return invocation;
 }
 
@@ -139,15 +157,15 @@ Result<InvocationId> put_async(Database& database, const AsyncInvocation& invoca
       Statement insert,
       database.prepare("INSERT INTO async_invocations (tenant, id, function, function_name, "
                        "payload, content_type, client_context, trace_id, idempotency_key, "
-                       "submitted_at_ns, attempts, state) VALUES (?1, ?2, (SELECT id FROM "
+                       "submitted_at_ns, attempts, needs, state) VALUES (?1, ?2, (SELECT id FROM "
                        "functions WHERE tenant = ?1 AND id = ?3), ?4, ?5, ?6, ?7, ?8, ?9, ?10, "
-                       "?11, 'queued')"));
+                       "?11, ?12, 'queued')"));
   insert.bind(1, uint64_t{request.function.tenant.value}).bind_blob(2, blob_of(request.id));
   insert.bind(3, uint64_t{invocation.function.value}).bind_text(4, request.function.name);
   insert.bind_blob(5, request.payload).bind_text(6, request.content_type);
   insert.bind_text(7, request.client_context).bind_text(8, request.trace_id);
   insert.bind_text(9, request.idempotency_key).bind(10, invocation.submitted_at.count());
-  insert.bind(11, uint64_t{invocation.attempts});
+  insert.bind(11, uint64_t{invocation.attempts}).bind_text(12, text_of(request.needs));
   const auto inserted = insert.run();
   if (!inserted.ok() && inserted.error().code == ErrorCode::kAlreadyExists) {
     return Error{ErrorCode::kAlreadyExists,
@@ -226,10 +244,11 @@ Result<std::vector<AsyncInvocation>> load_pending(Database& database, uint64_t a
   std::vector<AsyncInvocation> pending;
   ASSIGN_OR_RETURN(
       Statement rows,
-      database.prepare("SELECT sequence, tenant, id, function, function_name, payload, "
-                       "content_type, client_context, trace_id, idempotency_key, submitted_at_ns, "
-                       "attempts FROM async_invocations WHERE state <> 'done' AND sequence > ?1 "
-                       "ORDER BY sequence LIMIT ?2"));
+      database.prepare(
+          "SELECT sequence, tenant, id, function, function_name, payload, "
+          "content_type, client_context, trace_id, idempotency_key, submitted_at_ns, "
+          "attempts, needs FROM async_invocations WHERE state <> 'done' AND sequence > ?1 "
+          "ORDER BY sequence LIMIT ?2"));
   rows.bind(1, after_sequence).bind(2, uint64_t{limit});
   Bytes payload;
   while (payload < payload_limit) {

@@ -143,6 +143,7 @@ TEST_F(CatalogTest, AnAsynchronousInvocationIsKeptWhole) {
   invocation.request.client_context = "{\"a\":1}";
   invocation.request.trace_id = "Root=1-2-3";
   invocation.request.idempotency_key = "key";
+  invocation.request.needs = {ObjectId{{1, 2}, 3}, ObjectId{{4, 5}, 6}};
   ASSERT_TRUE(put(invocation).ok());
   const AsyncInvocation kept = catalog_->pending_async(0, 1)->front();
   EXPECT_EQ(kept.request.payload, invocation.request.payload);
@@ -150,6 +151,7 @@ TEST_F(CatalogTest, AnAsynchronousInvocationIsKeptWhole) {
   EXPECT_EQ(kept.request.client_context, invocation.request.client_context);
   EXPECT_EQ(kept.request.trace_id, invocation.request.trace_id);
   EXPECT_EQ(kept.request.idempotency_key, invocation.request.idempotency_key);
+  EXPECT_EQ(kept.request.needs, invocation.request.needs);
   EXPECT_EQ(kept.submitted_at, invocation.submitted_at);
   EXPECT_EQ(kept.function, invocation.function);
 }

@@ -115,6 +115,11 @@ constexpr const char* kMemoryPhase = R"sql(
 ALTER TABLE async_results ADD COLUMN memory_ns INTEGER NOT NULL DEFAULT 0;
 )sql";
 
+// The objects that an invocation waits for before it is queued.
+constexpr const char* kNeeds = R"sql(
+ALTER TABLE async_invocations ADD COLUMN needs TEXT NOT NULL DEFAULT '';
+)sql";
+
 Result<void> apply_step(Database& database, size_t version) {
   RETURN_IF_ERROR(database.run("BEGIN IMMEDIATE"));
   auto applied = database.run(migrations()[version - 1]);
@@ -132,7 +137,8 @@ Result<void> apply_step(Database& database, size_t version) {
 
 const std::vector<std::string>& migrations() {
   static const std::vector<std::string> steps = {kFunctions,    kAsyncInvocations, kStatistics,
-                                                 kAsyncRepeats, kMemoryModes,      kMemoryPhase};
+                                                 kAsyncRepeats, kMemoryModes,      kMemoryPhase,
+                                                 kNeeds};
   return steps;
 }
 

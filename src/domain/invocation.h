@@ -3,6 +3,7 @@
 
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "base/ids.h"
 #include "base/result.h"
@@ -44,6 +45,11 @@ struct InvocationRequest {
   std::string trace_id;        // X-Ray form, may be empty
   // Repeats of one request carry the same key (the SDK's invocation id); empty: none.
   std::string idempotency_key;
+  // Objects that it needs: it is queued once all of them exist, and fails if one of them does.
+  std::vector<ObjectId> needs;
+  // How many objects it makes, <id>.0 and on: futures from its submission on. What the function
+  // answers is the first of them, unless the function made that itself.
+  uint32_t outputs = 0;
 };
 
 // The outcome, exactly one per invocation.

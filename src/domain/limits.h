@@ -106,6 +106,14 @@ constexpr size_t kForgottenObjects = 10'000;  // whose expiry is remembered
 constexpr Duration kObjectTimeToLive = std::chrono::hours(1);
 constexpr Duration kLeastObjectTimeToLive = seconds(1);
 constexpr Duration kMostObjectTimeToLive = std::chrono::hours(24 * 7);
+constexpr size_t kObjectsPerPage = 1'000;
+constexpr Duration kMostObjectWait = seconds(900);  // of one request
+// What one invocation waits for, how many may wait so, and for how long.
+constexpr size_t kNeeds = 64;
+constexpr size_t kOutputs = 16;
+constexpr size_t kInvocationsWaiting = 10'000;
+constexpr Duration kNeedsTimeout = std::chrono::hours(1);
+constexpr Bytes kObjectCopies = Bytes::mib(512);  // under way between HTTP and objects
 // Over HTTP; through the object socket they may be as large as the quota.
 constexpr Bytes kHttpObject = Bytes::mib(64);
 

@@ -7,6 +7,7 @@
 #include "frontend/json_text.h"
 #include "frontend/lambda_name.h"
 #include "frontend/lambda_route.h"
+#include "frontend/object_call.h"
 #include "frontend/trace_context.h"
 
 namespace lambent::frontend {
@@ -160,6 +161,27 @@ Result<std::string> read_client_context(const http::Headers& headers) {
   return std::move(*context);
 }
 
+// What an invocation needs: in X-Lambent-Needs or, for clients that cannot add headers, as
+// "lambent-needs" in the "custom" part of the client context.
+Result<std::vector<ObjectId>> read_needs(const http::Headers& headers,
+                                         const std::string& client_context) {
+  const std::string_view text = headers.get("X-Lambent-Needs");
+  const auto read = [](std::string_view list,
+                       std::string_view where) -> Result<std::vector<ObjectId>> {
+    auto objects = parse_object_list(list);
+    if (!objects.ok()) return objects.error().with_context(where);
+    return objects;
+  };
+  if (!text.empty() || client_context.empty()) return read(text, "X-Lambent-Needs");
+  ASSIGN_OR_RETURN(const json context, parse_json(client_context));
+  const auto custom = context.find("custom");
+  if (custom == context.end() || !custom->is_object()) return std::vector<ObjectId>();
+  const auto needs = custom->find("lambent-needs");
+  if (needs == custom->end()) return std::vector<ObjectId>();
+  if (!needs->is_string()) return invalid("lambent-needs in X-Amz-Client-Context is no text");
+  return read(needs->get<std::string>(), "lambent-needs in X-Amz-Client-Context");
+}
+
 Result<Invoke::Type> read_invocation_type(const http::Headers& headers) {
   const std::string_view text = headers.get("X-Amz-Invocation-Type");
   if (text.empty() || text == "RequestResponse") return Invoke::Type::kRequestResponse;
@@ -194,6 +216,7 @@ Result<Invoke> decode_invoke(http::Request request, FunctionName name) {
                                              " bytes for the Invoke operation"};
   }
   ASSIGN_OR_RETURN(invoke.request.client_context, read_client_context(headers));
+  ASSIGN_OR_RETURN(invoke.request.needs, read_needs(headers, invoke.request.client_context));
   invoke.request.function = std::move(name);
   invoke.request.kind = asynchronous ? InvocationKind::kAsynchronous : InvocationKind::kSynchronous;
   invoke.request.content_type = headers.get("Content-Type");

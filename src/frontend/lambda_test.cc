@@ -349,19 +349,36 @@ TEST_F(LambdaTest, AnEmptyEventIsAnEmptyObjectUnlessItIsNotJson) {
 
 TEST_F(LambdaTest, BadHeadersOfAnInvocationAreRefused) {
   create("f");
-  const HeaderList bad = {{"X-Amz-Invocation-Type", "event"},
-                          {"X-Amz-Log-Type", "All"},
-                          {"X-Amz-Tenant-Id", "blue"},
-                          {"X-Amz-Client-Context", "%%%"},
-                          {"X-Amz-Client-Context", base64_encode("no json")},
-                          {"X-Amz-Client-Context", base64_encode("[]")},
-                          {"X-Amz-Client-Context", std::string(3584, 'A')}};
+  const HeaderList bad = {
+      {"X-Amz-Invocation-Type", "event"},
+      {"X-Amz-Log-Type", "All"},
+      {"X-Amz-Tenant-Id", "blue"},
+      {"X-Amz-Client-Context", "%%%"},
+      {"X-Amz-Client-Context", base64_encode("no json")},
+      {"X-Amz-Client-Context", base64_encode("[]")},
+      {"X-Amz-Client-Context", std::string(3584, 'A')},
+      {"X-Amz-Client-Context", base64_encode(R"({"custom":{"lambent-needs":[]}})")},
+      {"X-Amz-Client-Context", base64_encode(R"({"custom":{"lambent-needs":"f.0"}})")},
+      {"X-Lambent-Needs", "nonsense"}};
   for (const auto& header : bad) {
     expect_fault(invoke("{}", {header}), 400, "InvalidParameterValueException", header.first);
   }
   EXPECT_TRUE(service_.submitted.empty());
   EXPECT_EQ(invoke("{}", {{"amz-sdk-invocation-id", std::string(129, 'k')}}).status, 200);
   EXPECT_EQ(service_.submitted.at(0).idempotency_key, "");
+}
+
+TEST_F(LambdaTest, WhatAnInvocationNeedsComesInAHeaderOrInTheClientContext) {
+  create("f");
+  const std::string one = "00000000-0000-0001-0000-000000000002.0";
+  const std::string two = "00000000-0000-0001-0000-000000000002.1";
+  invoke("{}", {{"X-Lambent-Needs", one + ", " + two}});
+  EXPECT_EQ(service_.submitted.at(0).needs.size(), 2u);
+  const std::string context = R"({"client":{},"custom":{"lambent-needs":")" + two + "\"}}";
+  invoke("{}", {{"X-Amz-Client-Context", base64_encode(context)}});
+  EXPECT_EQ(service_.submitted.at(1).needs, std::vector<ObjectId>{*object_id_from_string(two)});
+  invoke("{}", {{"X-Amz-Client-Context", base64_encode(R"({"custom":{"other":1}})")}});
+  EXPECT_TRUE(service_.submitted.at(2).needs.empty());
 }
 
 TEST_F(LambdaTest, AClientThatLeavesIsForgotten) {

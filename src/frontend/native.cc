@@ -76,6 +76,25 @@ class Answering {
                           });
   }
 
+  void operator()(SubmitInvocation& call) {
+    const InvocationId id = call.request.id;
+    const uint32_t outputs = call.request.outputs;
+    // What could not even begin is the answer; what comes of the rest is told by the objects.
+    // Shared with the callback, which may outlive this call.
+    auto refused = std::make_shared<std::optional<Error>>();
+    service_.submit(std::move(call.request), [refused](Result<InvocationResult> result) {
+      if (!result.ok()) *refused = result.error();
+      if (result.ok() && result->outcome == Outcome::kRejected) *refused = result->error;
+    });
+    if (*refused) return responder_.send(error_response(**refused));
+    nlohmann::json objects = nlohmann::json::array();
+    for (uint32_t i = 0; i < outputs; ++i) objects.push_back(to_string(ObjectId{id, i}));
+    Response response =
+        json_response(202, to_text({{"invocation", to_string(id)}, {"objects", objects}}));
+    response.headers.add("x-amzn-RequestId", to_string(id));
+    responder_.send(std::move(response));
+  }
+
   void operator()(GetVersion&) {
     const WorkerFacts& about = options_.about;
     responder_.send(
@@ -112,12 +131,21 @@ class Answering {
 
 }  // namespace
 
-NativeFrontend::NativeFrontend(InvocationService& service, loop::EventLoop& loop,
+NativeFrontend::NativeFrontend(InvocationService& service, loop::EventLoop& loop, Random& random,
                                NativeOptions options)
-    : service_(service), options_(std::move(options)), followers_(service, loop, options_.ready) {}
+    : service_(service),
+      random_(random),
+      options_(std::move(options)),
+      followers_(service, loop, options_.ready) {}
 
 void NativeFrontend::handle(http::Request request, http::Responder responder) {
   NativeCall call = decode_native_call(request, caller_of(request));
+  if (auto* submit = std::get_if<SubmitInvocation>(&call)) {
+    const bool is_json = submit->request.content_type.empty() ||
+                         submit->request.content_type.starts_with("application/json");
+    submit->request.payload = request.body.empty() && is_json ? "{}" : std::move(request.body);
+    submit->request.id = new_invocation_id(random_);
+  }
   std::visit(Answering(service_, options_, followers_, responder), call);
 }
 

@@ -5,6 +5,7 @@
 #include <functional>
 #include <string>
 
+#include "base/random.h"
 #include "base/units.h"
 #include "domain/invocation_service.h"
 #include "frontend/log_followers.h"
@@ -37,12 +38,14 @@ struct NativeOptions {
 class NativeFrontend {
  public:
   // The service and the loop outlive the frontend.
-  NativeFrontend(InvocationService& service, loop::EventLoop& loop, NativeOptions options);
+  NativeFrontend(InvocationService& service, loop::EventLoop& loop, Random& random,
+                 NativeOptions options);
 
   void handle(http::Request request, http::Responder responder);
 
  private:
   InvocationService& service_;
+  Random& random_;
   const NativeOptions options_;
   LogFollowers followers_;
 };

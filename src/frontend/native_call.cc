@@ -4,7 +4,10 @@
 #include <optional>
 #include <vector>
 
+#include "domain/limits.h"
 #include "frontend/native_error.h"
+#include "frontend/object_call.h"
+#include "frontend/trace_context.h"
 
 namespace lambent::frontend {
 namespace {
@@ -15,11 +18,11 @@ http::Response no_such_path(std::string_view path) {
   return error_response(Error{ErrorCode::kNotFound, "there is nothing at " + shown});
 }
 
-http::Response method_not_allowed(std::string_view method) {
-  http::Response response = error_response(
-      Error{ErrorCode::kUnimplemented, std::string(method) + " is not allowed here; use GET"});
+http::Response method_not_allowed(std::string_view method, const char* allowed) {
+  http::Response response = error_response(Error{
+      ErrorCode::kUnimplemented, std::string(method) + " is not allowed here; use " + allowed});
   response.status = 405;
-  response.headers.add("Allow", "GET");
+  response.headers.add("Allow", allowed);
   return response;
 }
 
@@ -49,6 +52,27 @@ NativeCall decode_log(std::string name, std::string_view query, const Caller& ca
   return call;
 }
 
+NativeCall decode_submit(const http::Request& request, std::string name, const Caller& caller) {
+  SubmitInvocation submit;
+  submit.request.function = {caller.tenant, std::move(name)};
+  submit.request.content_type = request.headers.get("Content-Type");
+  submit.request.trace_id = trace_id_of(request.headers);
+  auto needs = parse_object_list(request.headers.get("X-Lambent-Needs"));
+  if (!needs.ok()) return error_response(needs.error());
+  submit.request.needs = std::move(*needs);
+  submit.request.outputs = 1;
+  if (const std::string_view outputs = request.headers.get("X-Lambent-Outputs"); !outputs.empty()) {
+    const auto number = parse_number(outputs);
+    if (!number || *number < 1 || *number > limits::kOutputs) {
+      return error_response(
+          Error{ErrorCode::kInvalidArgument,
+                "X-Lambent-Outputs must be 1 to " + std::to_string(limits::kOutputs)});
+    }
+    submit.request.outputs = static_cast<uint32_t>(*number);
+  }
+  return submit;
+}
+
 NativeCall decode_result(std::string_view id, const Caller& caller) {
   const auto invocation = invocation_id_from_string(id);
   if (!invocation.has_value()) {
@@ -72,7 +96,9 @@ std::optional<std::vector<std::string>> parts_of(std::string_view path) {
   return parts;
 }
 
-NativeCall decode_path(std::string_view path, std::string_view query, const Caller& caller) {
+NativeCall decode_path(const http::Request& request, const Caller& caller) {
+  const std::string_view path = http::path_of(request.target);
+  const std::string_view query = http::query_of(request.target);
   if (path == "/livez" || path == "/healthz") return Livez();
   if (path == "/readyz") return Readyz();
   if (path == "/metrics") return GetMetrics();
@@ -86,16 +112,20 @@ NativeCall decode_path(std::string_view path, std::string_view query, const Call
   if (parts->size() == 4 && kind == "functions" && parts->at(3) == "log") {
     return decode_log(parts->at(2), query, caller);
   }
+  if (parts->size() == 4 && kind == "functions" && parts->at(3) == "invocations") {
+    if (request.method != "POST") return method_not_allowed(request.method, "POST");
+    return decode_submit(request, parts->at(2), caller);
+  }
   return no_such_path(path);
 }
 
 }  // namespace
 
 NativeCall decode_native_call(const http::Request& request, const Caller& caller) {
-  NativeCall call =
-      decode_path(http::path_of(request.target), http::query_of(request.target), caller);
-  const bool is_call = !std::holds_alternative<http::Response>(call);
-  if (is_call && request.method != "GET") return method_not_allowed(request.method);
+  NativeCall call = decode_path(request, caller);
+  const bool reads = !std::holds_alternative<http::Response>(call) &&
+                     !std::holds_alternative<SubmitInvocation>(call);
+  if (reads && request.method != "GET") return method_not_allowed(request.method, "GET");
   return call;
 }
 

@@ -27,14 +27,19 @@ struct ReadResult {
   TenantId tenant;
   InvocationId invocation;
 };
+// Runs a function; what it makes are objects, named at once.
+struct SubmitInvocation {
+  InvocationRequest request;  // without an id; the payload stays in the HTTP request
+};
 struct GetVersion {};
 struct Livez {};
 struct Readyz {};
 struct GetMetrics {};
 
 // A request that is no good call is the response that answers it.
-using NativeCall = std::variant<http::Response, ListFunctionStatus, ListSandboxStatus, ReadLog,
-                                ReadResult, GetVersion, Livez, Readyz, GetMetrics>;
+using NativeCall =
+    std::variant<http::Response, ListFunctionStatus, ListSandboxStatus, ReadLog, ReadResult,
+                 SubmitInvocation, GetVersion, Livez, Readyz, GetMetrics>;
 
 NativeCall decode_native_call(const http::Request& request, const Caller& caller);
 

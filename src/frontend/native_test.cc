@@ -4,6 +4,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "base/log.h"
 #include "base/random.h"
 #include "frontend/native_error.h"
 #include "frontend/router.h"
@@ -42,8 +43,12 @@ class NativeTest : public testing::Test {
   FakeService service_;
   SeededRandom random_{1};
   bool ready_ = true;
+  NullLogSink log_;
+  objects::ObjectStore store_{loop_, log_, [](auto, auto) { return false; }, {}};
+  ObjectsFrontend objects_{store_, [](auto, auto) { return false; }, loop_, random_};
   Router router_{
       service_,
+      objects_,
       loop_,
       random_,
       {.version = "1.2.3",
@@ -198,6 +203,61 @@ TEST_F(NativeTest, UnknownPathsAndWrongMethodsAreErrors) {
   const auto posted = start("POST", "/v1/functions");
   expect_error(*posted->response, 405, "UNIMPLEMENTED");
   EXPECT_EQ(posted->response->headers.get("Allow"), "GET");
+}
+
+TEST_F(NativeTest, ASubmittedInvocationIsNamedAtOnceWithWhatItMakes) {
+  FunctionSpec spec;
+  spec.name = {kDefaultTenant, "f"};
+  service_.functions[spec.name] = spec;
+  service_.hold = true;
+  const std::string need = "00000000-0000-0001-0000-000000000002.3";
+  const auto seen = std::make_shared<Exchanged>();
+  router_.handle(request_of("POST", "/v1/functions/f/invocations", "{\"x\":1}",
+                            {{"X-Lambent-Needs", need}, {"X-Lambent-Outputs", "2"}}),
+                 responder_to(seen));
+  ASSERT_EQ(seen->response->status, 202);
+  const json answer = json::parse(seen->response->body);
+  ASSERT_EQ(answer["objects"].size(), 2u);
+  EXPECT_EQ(answer["objects"][1], answer["invocation"].get<std::string>() + ".1");
+  ASSERT_EQ(service_.submitted.size(), 1u);
+  const InvocationRequest& request = service_.submitted[0];
+  EXPECT_EQ(to_string(request.id), answer["invocation"]);
+  EXPECT_EQ(request.payload, "{\"x\":1}");
+  EXPECT_EQ(request.outputs, 2u);
+  EXPECT_EQ(request.needs, std::vector<ObjectId>{*object_id_from_string(need)});
+  service_.held[0]();  // nobody waits any more
+}
+
+TEST_F(NativeTest, WhatCannotBeginIsRefusedAtOnce) {
+  const auto post = [&](const std::string& name,
+                        const std::vector<std::pair<std::string, std::string>>& headers) {
+    const auto seen = std::make_shared<Exchanged>();
+    router_.handle(request_of("POST", "/v1/functions/" + name + "/invocations", "", headers),
+                   responder_to(seen));
+    return *seen->response;
+  };
+  expect_error(post("g", {}), 404, "NOT_FOUND");
+  expect_error(post("g", {{"X-Lambent-Outputs", "0"}}), 400, "INVALID_ARGUMENT");
+  expect_error(post("g", {{"X-Lambent-Outputs", "17"}}), 400, "INVALID_ARGUMENT");
+  expect_error(post("g", {{"X-Lambent-Needs", "x"}}), 400, "INVALID_ARGUMENT");
+  FunctionSpec spec;
+  spec.name = {kDefaultTenant, "f"};
+  service_.functions[spec.name] = spec;
+  service_.behaviour = [](const InvocationRequest& request) {
+    InvocationResult result;
+    result.id = request.id;
+    result.outcome = Outcome::kRejected;
+    result.error = Error{ErrorCode::kResourceExhausted, "the queue is full"};
+    return result;
+  };
+  expect_error(post("f", {}), 429, "RESOURCE_EXHAUSTED");
+  EXPECT_EQ(get("/v1/functions/f/invocations").headers.get("allow"), "POST");
+}
+
+TEST_F(NativeTest, TheRouterKnowsObjects) {
+  EXPECT_EQ(get("/v1/objects").body, "{\"objects\":[]}");
+  expect_error(get("/v1/objects/x"), 400, "INVALID_ARGUMENT");
+  expect_error(get("/v1/objectsx"), 404, "NOT_FOUND");
 }
 
 TEST_F(NativeTest, TheRouterKnowsLambdasPaths) {

@@ -4,13 +4,25 @@
 
 namespace lambent::frontend {
 
-Router::Router(InvocationService& service, loop::EventLoop& loop, Random& random,
-               NativeOptions options)
-    : lambda_(service, random), native_(service, loop, std::move(options)) {}
+namespace {
+
+constexpr std::string_view kObjects = "/v1/objects";
+
+}  // namespace
+
+Router::Router(InvocationService& service, ObjectsFrontend& objects, loop::EventLoop& loop,
+               Random& random, NativeOptions options)
+    : lambda_(service, random),
+      objects_(objects),
+      native_(service, loop, random, std::move(options)) {}
 
 void Router::handle(http::Request request, http::Responder responder) {
   if (is_lambda_path(http::path_of(request.target))) {
     lambda_.handle(std::move(request), std::move(responder));
+  } else if (const std::string path(http::path_of(request.target));
+             path == kObjects || path.starts_with(std::string(kObjects) + "/")) {
+    const Caller caller = caller_of(request);
+    objects_.handle(caller, std::move(request), path.substr(kObjects.size()), std::move(responder));
   } else {
     native_.handle(std::move(request), std::move(responder));
   }

@@ -4,6 +4,7 @@
 
 #include "frontend/lambda.h"
 #include "frontend/native.h"
+#include "frontend/objects.h"
 #include "http/server.h"
 
 namespace lambent::frontend {
@@ -11,7 +12,8 @@ namespace lambent::frontend {
 class Router {
  public:
   // All that is given outlives the router, and the router the server.
-  Router(InvocationService& service, loop::EventLoop& loop, Random& random, NativeOptions options);
+  Router(InvocationService& service, ObjectsFrontend& objects, loop::EventLoop& loop,
+         Random& random, NativeOptions options);
 
   // Lambda's paths begin with a date; everything else is ours.
   void handle(http::Request request, http::Responder responder);
@@ -19,6 +21,7 @@ class Router {
 
  private:
   LambdaFrontend lambda_;
+  ObjectsFrontend& objects_;
   NativeFrontend native_;
 };
 

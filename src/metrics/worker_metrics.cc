@@ -87,6 +87,12 @@ struct WorkerMetrics::State {
   Family<Histogram>& move_seconds =
       family(prometheus::BuildHistogram(), "lambent_gpu_memory_move_seconds",
              "From the command to move a sandbox's device memory to its end.");
+  Family<Gauge>& objects =
+      family(prometheus::BuildGauge(), "lambent_objects", "Objects by state, and waits for them.");
+  Family<Gauge>& object_bytes =
+      family(prometheus::BuildGauge(), "lambent_object_bytes", "Bytes of objects by place.");
+  Family<Counter>& object_events = family(prometheus::BuildCounter(), "lambent_object_events_total",
+                                          "What befell objects and those who asked for them.");
   struct Moves {
     Counter& bytes;
     Histogram& seconds;
@@ -211,6 +217,33 @@ void WorkerMetrics::set_sandboxes(const std::map<std::string, uint64_t>& by_stat
 
 void WorkerMetrics::set_memory_on_host(Bytes memory) {
   state_->memory_on_host.Set(static_cast<double>(memory.count));
+}
+
+void WorkerMetrics::set_objects(const ObjectGauges& gauges) {
+  const auto state = [&](const char* name, uint64_t count) {
+    state_->objects.Add({{"state", name}}).Set(static_cast<double>(count));
+  };
+  state("exists", gauges.objects);
+  state("expected", gauges.expected);
+  state("waited_for", gauges.waiting);
+  const auto place = [&](const char* name, Bytes bytes) {
+    state_->object_bytes.Add({{"place", name}}).Set(static_cast<double>(bytes.count));
+  };
+  place("memory", gauges.memory);
+  place("disk", gauges.disk);
+  const auto event = [&](const char* name, uint64_t count) {
+    Counter& counter = state_->object_events.Add({{"event", name}});
+    counter.Increment(static_cast<double>(count) - counter.Value());
+  };
+  event("stored", gauges.stored);
+  event("failed", gauges.failed);
+  event("expired", gauges.expired);
+  event("spilled", gauges.spilled);
+  event("read_back", gauges.read_back);
+  event("lost", gauges.lost);
+  event("refused", gauges.refused);
+  event("wait", gauges.waits);
+  event("wait_timed_out", gauges.timed_out);
 }
 
 void WorkerMetrics::set_queued(uint64_t queued) { state_->queued.Set(static_cast<double>(queued)); }

@@ -51,6 +51,25 @@ class WorkerMetrics {
   // Device memory that is on the host, of all GPUs.
   void set_memory_on_host(Bytes memory);
 
+  struct ObjectGauges {
+    uint64_t objects = 0;
+    uint64_t expected = 0;
+    uint64_t waiting = 0;  // requests and invocations that wait for one
+    Bytes memory;
+    Bytes disk;
+    // Since the worker's start; never less than the last time.
+    uint64_t stored = 0;
+    uint64_t failed = 0;
+    uint64_t expired = 0;
+    uint64_t spilled = 0;
+    uint64_t read_back = 0;
+    uint64_t lost = 0;
+    uint64_t refused = 0;
+    uint64_t waits = 0;
+    uint64_t timed_out = 0;
+  };
+  void set_objects(const ObjectGauges& gauges);
+
   // Prometheus text format 0.0.4.
   std::string text() const;
 

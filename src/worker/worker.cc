@@ -33,7 +33,14 @@ Worker::Worker(Foundations foundations, WorkerOptions options,
       executors_(
           {foundations.loop, foundations.log, foundations.launcher, foundations.objects,
            [this](auto work, auto then) { return files_.run(std::move(work), std::move(then)); }},
-          options_.executors, options_.run_folder, host_events()) {
+          options_.executors, options_.run_folder, host_events()),
+      objects_(foundations.objects) {
+  if (objects_ != nullptr) {
+    ObjectWaits::Events events;
+    events.ready = [this](InvocationId id) { queue(live_.at(id)); };
+    events.failed = [this](InvocationId id, Error error) { reject(id, std::move(error)); };
+    waits_ = std::make_unique<ObjectWaits>(loop_, *objects_, std::move(events));
+  }
   if (journal_ != nullptr) journal_->begin(*dispatcher_, loop_.clock().wall_now());
   save_statistics();
 }
@@ -62,6 +69,7 @@ void Worker::submit(InvocationRequest request, Callback<InvocationResult> done) 
                                                  to_string(options_.most_payloads) +
                                                  " that there are for them; try again later"});
   }
+  if (const auto objects = check_objects(request); !objects.ok()) return done(objects.error());
   if (request.id == InvocationId{}) request.id = new_invocation_id(random_);
   if (synchronous) {
     submit_synchronous(std::move(request), **spec, std::move(done));
@@ -124,14 +132,21 @@ void Worker::submit_asynchronous(InvocationRequest request, const FunctionSpec& 
 void Worker::accept(InvocationRequest request, FunctionId function,
                     Callback<InvocationResult> waiter) {
   const InvocationId id = request.id;
-  const bool asynchronous = request.kind == InvocationKind::kAsynchronous;
   Live& live = live_[id];
   live.request = std::move(request);
   live.function = function;
   live.payload = Bytes(live.request.payload.size());
   payloads_ += live.payload;
   if (waiter) live.waiters.push_back(std::move(waiter));
-  handle(dispatch::InvocationSubmitted{id, function, asynchronous});
+  const bool has_objects = !live.request.needs.empty() || live.request.outputs > 0;
+  if (!has_objects) return queue(live);
+  if (objects_ != nullptr) return begin_objects(live);
+  reject(id, {ErrorCode::kUnimplemented, "this worker keeps no objects"});
+}
+
+void Worker::queue(const Live& live) {
+  handle(dispatch::InvocationSubmitted{live.request.id, live.function,
+                                       live.request.kind == InvocationKind::kAsynchronous});
 }
 
 void Worker::forget(InvocationId id) {
@@ -140,6 +155,10 @@ void Worker::forget(InvocationId id) {
   // Repeats may have joined it, and what is durable runs in any case.
   if (found->second.waiters.size() > 1) return;
   if (found->second.request.kind == InvocationKind::kAsynchronous) return;
+  if (waits_ != nullptr && waits_->waiting(id)) {
+    return reject(id,
+                  {ErrorCode::kCancelled, "the client went away while this waited for objects"});
+  }
   handle(dispatch::InvocationCancelled{id});
 }
 
@@ -151,6 +170,7 @@ void Worker::complete(const dispatch::CompleteInvocation& completion) {
   payloads_ -= live.payload;
 
   InvocationResult result = result_of(live, completion);
+  if (objects_ != nullptr) finish_objects(live, result);
   metrics_.completed(live.request.function, result);
   log_completion(live, result);
   if (!live.idempotency_key.empty()) {

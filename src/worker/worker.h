@@ -25,6 +25,7 @@
 #include "worker/function_registry.h"
 #include "worker/idempotency.h"
 #include "worker/log_store.h"
+#include "worker/object_waits.h"
 #include "worker/sandbox_host.h"
 
 namespace lambent::worker {
@@ -113,7 +114,11 @@ class Worker final : public InvocationService {
   void submit_asynchronous(InvocationRequest request, const FunctionSpec& spec,
                            Callback<InvocationResult> done);
   void accept(InvocationRequest request, FunctionId function, Callback<InvocationResult> waiter);
+  // To dispatch, now that nothing is missing.
+  void queue(const Live& live);
   void complete(const dispatch::CompleteInvocation& completion);
+  // It never ran.
+  void reject(InvocationId id, Error error);
   void log_completion(const Live& live, const InvocationResult& result);
   void store_async_result(TenantId tenant, const InvocationResult& result);
   void retry_async_result(TenantId tenant, const InvocationResult& result);
@@ -140,6 +145,11 @@ class Worker final : public InvocationService {
   void flush_journal();
 
   std::vector<SandboxStatus> all_sandboxes() const;
+
+  // Objects (worker_objects.cc).
+  Result<void> check_objects(const InvocationRequest& request) const;
+  void begin_objects(const Live& live);
+  void finish_objects(const Live& live, const InvocationResult& result);
 
   // Functions (worker_functions.cc).
   Result<void> check_change(const FunctionSpec& spec) const;
@@ -168,6 +178,8 @@ class Worker final : public InvocationService {
   FileThread files_;
   SandboxHost host_;
   ExecutorHost executors_;
+  objects::ObjectStore* objects_;       // none: there are no objects
+  std::unique_ptr<ObjectWaits> waits_;  // none: neither
 
   std::unordered_map<DeviceId, Bytes> device_memory_used_;  // by NVML
   std::unordered_map<InvocationId, Live> live_;

@@ -208,7 +208,12 @@ void Worker::device_reading(const dispatch::DeviceReading& reading) {
 
 void Worker::drain(std::function<void()> drained) {
   drained_ = std::move(drained);
-  if (!std::exchange(draining_, true)) handle(dispatch::DrainStarted{});
+  if (!std::exchange(draining_, true)) {
+    if (waits_ != nullptr) {
+      waits_->fail_all({ErrorCode::kUnavailable, "the worker is stopping; try again elsewhere"});
+    }
+    handle(dispatch::DrainStarted{});
+  }
   check_drained();
 }
 

@@ -1,0 +1,35 @@
+// ObjectsFrontend: objects over HTTP: puts, gets that wait, ranges, lists. On the loop thread; long
+// copies are made off it.
+#pragma once
+
+#include <string_view>
+
+#include "base/random.h"
+#include "frontend/caller.h"
+#include "http/server.h"
+#include "loop/event_loop.h"
+#include "objects/object_store.h"
+
+namespace lambent::frontend {
+
+class ObjectsFrontend {
+ public:
+  // All that is given outlives the frontend; `copying` is for copies of more than 256 KiB.
+  ObjectsFrontend(objects::ObjectStore& store, objects::Disk copying, loop::EventLoop& loop,
+                  Random& random);
+
+  // `path` is what follows the part that all paths of objects share.
+  void handle(const Caller& caller, http::Request request, std::string_view path,
+              http::Responder responder);
+
+ private:
+  class Answering;
+
+  objects::ObjectStore& store_;
+  const objects::Disk copying_;
+  loop::EventLoop& loop_;
+  Random& random_;
+  Bytes copies_;  // that are under way
+};
+
+}  // namespace lambent::frontend

@@ -1,0 +1,91 @@
+// The part of Worker that ties invocations to objects: what they need, and what they make.
+#include "base/sealed_memory.h"
+#include "worker/worker.h"
+
+namespace lambent::worker {
+namespace {
+
+// A chain of failures names the last links and the cause; longer ones are cut.
+constexpr size_t kCauseLength = 800;
+
+std::string cut(const std::string& message) {
+  if (message.size() <= kCauseLength) return message;
+  return "... " + message.substr(message.size() - kCauseLength);
+}
+
+// Why what an invocation was to make will not be, in words for those who asked for it.
+Error cause_of(const FunctionName& function, const InvocationResult& result) {
+  Error cause = result.error.value_or(Error{ErrorCode::kUnknown, result.payload});
+  const std::string type = result.error_type.empty() ? "" : result.error_type + ": ";
+  cause.message = "function '" + function.name + "' failed: " + type + cut(cause.message);
+  return cause;
+}
+
+}  // namespace
+
+Result<void> Worker::check_objects(const InvocationRequest& request) const {
+  if (request.needs.empty() && request.outputs == 0) return {};
+  if (objects_ == nullptr) {
+    return Error{ErrorCode::kUnimplemented, "this worker keeps no objects"};
+  }
+  if (request.outputs > limits::kOutputs) {
+    return Error{ErrorCode::kInvalidArgument,
+                 "an invocation makes at most " + std::to_string(limits::kOutputs) + " objects"};
+  }
+  for (const ObjectId object : request.needs) {
+    const auto known = objects_->status(request.function.tenant, object);
+    if (!known.ok()) return known.error().with_context("needs " + to_string(object));
+    if (known->cause) return known->cause->with_context("needs " + to_string(object));
+  }
+  return {};
+}
+
+// It is queued now, or when all that it needs is there.
+void Worker::begin_objects(const Live& live) {
+  const InvocationId id = live.request.id;
+  const TenantId tenant = live.request.function.tenant;
+  auto begun = Result<void>();
+  for (uint32_t i = 0; i < live.request.outputs && begun.ok(); ++i) {
+    begun = objects_->expect(tenant, {id, i});
+  }
+  if (begun.ok()) begun = waits_->begin(id, tenant, live.request.needs);
+  if (!begun.ok()) reject(id, begun.error());
+}
+
+void Worker::reject(InvocationId id, Error error) {
+  dispatch::CompleteInvocation rejected;
+  rejected.invocation = id;
+  rejected.outcome = Outcome::kRejected;
+  rejected.error = std::move(error);
+  complete(rejected);
+}
+
+void Worker::finish_objects(const Live& live, const InvocationResult& result) {
+  const TenantId tenant = live.request.function.tenant;
+  waits_->end(result.id);
+  const auto fail_outputs = [&](const Error& cause) {
+    for (uint32_t i = 0; i < live.request.outputs; ++i) {
+      objects_->fail(tenant, {result.id, i}, cause);
+    }
+  };
+  if (live.request.outputs == 0) return;
+  const FunctionName& function = live.request.function;
+  if (result.outcome != Outcome::kSucceeded) return fail_outputs(cause_of(function, result));
+  // What the function answered is its first object, unless that is there already.
+  const auto first = objects_->status(tenant, {result.id, 0});
+  if (first.ok() && first->state == objects::ObjectState::kExpected) {
+    auto memory = sealed_memory(result.payload);
+    auto stored =
+        memory.ok() ? objects_->store(tenant, {result.id, 0},
+                                      raw_tensor(Bytes(result.payload.size())), std::move(*memory))
+                    : Result<void>(memory.error());
+    if (!stored.ok()) {
+      objects_->fail(tenant, {result.id, 0},
+                     stored.error().with_context("what function '" + function.name + "' made"));
+    }
+  }
+  fail_outputs({ErrorCode::kOutOfRange,
+                "function '" + function.name + "' made fewer objects than were asked for"});
+}
+
+}  // namespace lambent::worker
