@@ -8,6 +8,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 #include <string_view>
 
 #include "base/fd.h"
@@ -64,6 +65,10 @@ class Session {
   bool is_running() const { return state_ == State::kRunning; }
   // Whether it was given an invocation that the runtime has not asked for yet.
   bool has_undelivered() const { return pending_.has_value(); }
+  // Takes it back.
+  std::optional<RuntimeInvocation> take_undelivered() {
+    return std::exchange(pending_, std::nullopt);
+  }
   // Hands an invocation to the runtime: at once if it is idle, else when it next asks for work. One
   // at a time: the runtime must not have another that it did not answer yet.
   void give(RuntimeInvocation invocation);

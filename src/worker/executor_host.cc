@@ -82,8 +82,12 @@ struct ExecutorHost::Seat {
   uint64_t invocations = 0;
   Bytes device_memory;
   Bytes device_memory_peak;
+  bool out = false;  // its memory is, or will be
   std::optional<InvocationId> current;
   Instant given_at{};
+  // What `current` is to run with, until the seat's memory is in.
+  std::optional<protocol::Run> waiting;
+  std::vector<OwnedFd> waiting_fds;
   LogTail tail;
   std::optional<EndWords> end_words;  // why it is being stopped
   loop::TimerId grace;
@@ -301,11 +305,12 @@ void ExecutorHost::on(const Key& key, const protocol::SeatFailed& message) {
   end(seat->id, {message.error, "Runtime.InvalidEntrypoint"}, false);
 }
 
-void ExecutorHost::give(SandboxId id, InvocationRequest& request) {
+void ExecutorHost::give(SandboxId id, const InvocationRequest& request) {
   const auto found = seats_.find(id);
   if (found == seats_.end()) return;  // its end is on the way to the worker
   Seat& seat = *found->second;
   seat.current = request.id;
+  running_[request.id] = id;
   seat.given_at = loop_.clock().now();
   seat.tail.clear();
   seat.tail.append("START RequestId: " + to_string(request.id) + " Version: $LATEST\n");
@@ -315,7 +320,7 @@ void ExecutorHost::give(SandboxId id, InvocationRequest& request) {
   run.content_type = request.content_type;
   std::vector<OwnedFd> fds;
   if (request.payload.size() <= protocol::kInlinePayload.count) {
-    run.payload = std::move(request.payload);
+    run.payload = request.payload;
   } else {
     run.payload_attached = true;
     OwnedFd memfd(memfd_create("lambent-payload", MFD_CLOEXEC));
@@ -331,22 +336,25 @@ void ExecutorHost::give(SandboxId id, InvocationRequest& request) {
       return;
     }
     fds.push_back(std::move(memfd));
-    request.payload = {};
   }
-  executor_for(seat.key).send(std::move(run), std::move(fds));
+  if (seat.out) {
+    seat.waiting = std::move(run);
+    seat.waiting_fds = std::move(fds);
+  } else {
+    executor_for(seat.key).send(std::move(run), std::move(fds));
+  }
 }
 
 void ExecutorHost::finished(const Key& key, protocol::Finished message, std::vector<OwnedFd> fds) {
-  for (const SandboxId id : seats_of(key)) {
-    Seat& seat = *seats_.at(id);
-    if (seat.current != message.invocation) continue;
-    seat.device_memory = message.device_memory;
-    seat.device_memory_peak = std::max(seat.device_memory, message.device_memory_peak);
-    if (!seat.end_words) return answer(seat, message, take_results(key, message, fds));
-    // It was to be stopped, and ended what it ran in time.
-    executor_for(key).send(protocol::RemoveSeat{id});
-    return end(id, *seat.end_words, false);
-  }
+  const auto given = running_.find(message.invocation);
+  Seat* seat = given != running_.end() ? seat_of(key, given->second) : nullptr;
+  if (seat == nullptr) return;
+  seat->device_memory = message.device_memory;
+  seat->device_memory_peak = std::max(seat->device_memory, message.device_memory_peak);
+  if (!seat->end_words) return answer(*seat, message, take_results(key, message, fds));
+  // It was to be stopped, and ended what it ran in time.
+  executor_for(key).send(protocol::RemoveSeat{seat->id});
+  end(seat->id, *seat->end_words, false);
 }
 
 // Stores what became objects; the payload of the answer, or why it failed.
@@ -379,6 +387,7 @@ Result<std::string> ExecutorHost::take_results(const Key& key, protocol::Finishe
 void ExecutorHost::answer(Seat& seat, const protocol::Finished& message,
                           Result<std::string> payload) {
   seat.current.reset();
+  running_.erase(message.invocation);
   ++seat.invocations;
   HandlerAnswer answer;
   answer.invocation = message.invocation;
@@ -424,12 +433,18 @@ void ExecutorHost::move_memory(SandboxId id, bool out) {
   const auto found = seats_.find(id);
   if (found == seats_.end()) return;
   if (!found->second->ready) return events_.on_memory_moved(id, {.out = out, .done = !out});
+  found->second->out = true;
   executor_for(found->second->key).send(protocol::MoveSeat{id, out});
 }
 
 void ExecutorHost::on(const Key& key, const protocol::SeatMoved& message) {
-  const Seat* seat = seat_of(key, message.seat);
+  Seat* seat = seat_of(key, message.seat);
   if (seat == nullptr || !seat->ready) return;
+  seat->out = message.out == message.done;
+  if (!seat->out && seat->waiting) {
+    executor_for(key).send(*std::exchange(seat->waiting, std::nullopt),
+                           std::exchange(seat->waiting_fds, {}));
+  }
   MemoryMove move;
   move.out = message.out;
   move.done = message.done;
@@ -471,6 +486,7 @@ void ExecutorHost::end(SandboxId id, EndWords words, bool undelivered) {
   const std::unique_ptr<Seat> seat = std::move(found->second);
   seats_.erase(found);
   loop_.cancel(seat->grace);
+  if (seat->current) running_.erase(*seat->current);
   SandboxEnd end;
   end.sandbox = id;
   end.undelivered = undelivered;

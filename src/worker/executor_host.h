@@ -57,8 +57,8 @@ class ExecutorHost {
   // Answered by on_ready or on_end.
   void start(SandboxId seat, const FunctionSpec& spec, const std::string& code_folder,
              DeviceId device);
-  // To an idle seat; answered by on_answer or on_end. Takes the payload out of `request`.
-  void give(SandboxId seat, InvocationRequest& request);
+  // To an idle seat; answered by on_answer or on_end. It may have to be given again.
+  void give(SandboxId seat, const InvocationRequest& request);
   // Answered by on_memory_moved, or by on_end.
   void move_memory(SandboxId seat, bool out);
   // The seat goes. If what it runs does not end very soon, its executor does, with all others that
@@ -120,6 +120,7 @@ class ExecutorHost {
   std::map<Key, Executor> executors_;
   std::map<Key, unsigned> kept_;  // and how often in a row one came to nothing
   std::unordered_map<SandboxId, std::unique_ptr<Seat>> seats_;
+  std::unordered_map<InvocationId, SandboxId> running_;  // where it was given
   uint64_t launches_ = 0;
   // So that what a timer or the disk says later finds nobody.
   std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);

@@ -411,6 +411,25 @@ TEST_F(ExecutorHostTest, MemoryIsMovedByTheExecutor) {
   EXPECT_EQ(moves[0].moved, Bytes::mib(7));
 }
 
+TEST_F(ExecutorHostTest, WhatIsGivenToASeatThatIsOutWaitsUntilItIsIn) {
+  seat(SandboxId(1));
+  host->move_memory(SandboxId(1), true);
+  ASSERT_TRUE(hears<protocol::MoveSeat>().has_value());
+  protocol::SeatMoved moved;
+  moved.seat = SandboxId(1);
+  moved.out = true;
+  launcher.latest().say(moved);
+  ASSERT_TRUE(turn_until(loop, [&] { return moves.size() == 1; }));
+  give(SandboxId(1), "waits");
+  host->move_memory(SandboxId(1), false);
+  EXPECT_TRUE(hears<protocol::MoveSeat>().has_value()) << "the request is not ahead of the move";
+  moved.out = false;
+  launcher.latest().say(moved);
+  const auto run = hears<protocol::Run>();
+  ASSERT_TRUE(run.has_value());
+  EXPECT_EQ(run->payload, "waits");
+}
+
 TEST_F(ExecutorHostTest, OneThatDoesNotKeepToTheProtocolIsEnded) {
   seat(SandboxId(1));
   launcher.latest().say(protocol::MoveSeat{SandboxId(1), true});

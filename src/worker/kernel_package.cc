@@ -37,11 +37,19 @@ Result<KernelGraph> read_graph(const KernelPackageOptions& options) {
   return graph;
 }
 
+// What is missing or damaged in a package is the mistake of who sent it.
+Error as_clients(Error error) {
+  const bool is_ours =
+      error.code == ErrorCode::kUnavailable || error.code == ErrorCode::kResourceExhausted;
+  if (!is_ours) error.code = ErrorCode::kInvalidArgument;
+  return error;
+}
+
 // Paths come from a graph and from manifests that were parsed strictly; what matters here is that a
 // link cannot lead out of the package.
 Result<OwnedFd> open_file(const std::string& path, const std::string& name) {
   OwnedFd fd(open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK));
-  if (!fd.valid()) return error_from_errno("open " + name + " of the package", errno);
+  if (!fd.valid()) return as_clients(error_from_errno("open " + name + " of the package", errno));
   struct stat facts {};
   if (fstat(fd.get(), &facts) != 0 || !S_ISREG(facts.st_mode)) {
     return Error{ErrorCode::kInvalidArgument, name + " is no file"};
@@ -52,9 +60,7 @@ Result<OwnedFd> open_file(const std::string& path, const std::string& name) {
 Result<bundle::Bundle> open_bundle(const KernelPackageOptions& options, const std::string& name) {
   auto opened = bundle::Bundle::open(bundle_folder(options, name));
   if (opened.ok()) return opened;
-  Error error = opened.error().with_context("bundle " + name);
-  if (error.code == ErrorCode::kNotFound) error.code = ErrorCode::kInvalidArgument;
-  return error;
+  return as_clients(opened.error().with_context("bundle " + name));
 }
 
 // Each file once, sorted.

@@ -315,6 +315,10 @@ void SandboxHost::finish(SandboxId id, Error error, std::string error_type,
   // Not if we stopped it: then the invocation has its outcome already.
   end.undelivered = sandbox->current && sandbox->session && sandbox->session->has_undelivered() &&
                     !sandbox->end_words;
+  if (end.undelivered) {
+    end.invocation = *sandbox->current;
+    end.returned_payload = std::move(sandbox->session->take_undelivered()->payload);
+  }
   end.sandbox = id;
   end.error = std::move(error);
   end.error_type = std::move(error_type);

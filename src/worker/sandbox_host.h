@@ -46,6 +46,9 @@ struct SandboxEnd {
   Bytes device_memory_peak;
   std::string log_tail;
   bool undelivered = false;  // it was given an invocation that its handler never saw
+  // That invocation, with the payload that was taken out of its request.
+  InvocationId invocation;
+  std::string returned_payload;
 };
 
 class SandboxHost {

@@ -61,6 +61,10 @@ class FakeRuntime {
     post("invocation/" + event.id + "/response", payload, "");
     ask();
   }
+  // Without asking for more.
+  void answer_last(const Event& event, std::string_view payload) {
+    post("invocation/" + event.id + "/response", payload, "");
+  }
   void fail(const Event& event, std::string_view json, std::string_view type) {
     post("invocation/" + event.id + "/error", json, type);
     ask();

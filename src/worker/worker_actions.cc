@@ -184,6 +184,9 @@ void Worker::sandbox_answered(SandboxId, HandlerAnswer answer) {
 
 void Worker::sandbox_ended(SandboxEnd end) {
   const dispatch::SandboxExited exited{end.sandbox, end.error, end.error_type, end.undelivered};
+  if (const auto live = live_.find(end.invocation); live != live_.end()) {
+    live->second.request.payload = std::move(end.returned_payload);
+  }
   ending_ = &end;
   handle(exited);
   ending_ = nullptr;

@@ -258,6 +258,24 @@ TEST_F(WorkerTest, ACrashEndsTheInvocationAndTheNextGetsANewSandbox) {
   EXPECT_EQ(next.start, StartClass::kCold);
 }
 
+TEST_F(WorkerTest, AnEventThatItsRuntimeNeverSawIsGivenWholeToTheNext) {
+  deploy("f");
+  int calls = 0;
+  launcher.script = [&](FakeRuntime& runtime, const Event& event) {
+    if (++calls == 1) return runtime.answer_last(event, "first");
+    runtime.answer(event, event.payload);
+  };
+  const auto first = submit(request_for("f", "one"));
+  ASSERT_TRUE(until([&] { return first->answers == 1; }));
+  const auto second = submit(request_for("f", "two"));
+  ASSERT_TRUE(until([&] { return launcher.running.size() == 1; }));
+  settle();
+  launcher.end(launcher.running.begin()->first, {.exit_code = 0});
+  ASSERT_TRUE(until([&] { return second->answers == 1; }));
+  EXPECT_EQ(second->result().outcome, Outcome::kSucceeded);
+  EXPECT_EQ(second->result().payload, "two");
+}
+
 TEST_F(WorkerTest, ARuntimeThatCannotLoadTheFunctionTellsItsClientWhy) {
   deploy("f");
   const std::string words = "{\"errorMessage\":\"No module named 'app'\"}";
