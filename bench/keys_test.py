@@ -40,6 +40,18 @@ class KeysTest(unittest.TestCase):
             for share in result[key].values():
                 self.assertGreater(share, 0, key)
 
+    def test_paper_kaas(self):
+        result = last_line(str(BUILD / "bin" / "paper_kaas_bench"), "--quick")
+        self.assertTrue(result["simulated"])
+        for claim in ("compute", "memory"):
+            for key in ("throughput_ratio", "latency_ratio"):
+                self.assertGreater(result[claim][key], 1, f"{claim} {key}")
+        self.assertIn("resnet_single_ratio", result)
+        self.assertIn("cfs-affinity", result["knee_replicas"])
+        for one in result["inputs"]:
+            self.assertEqual(set(one), {"name", "value", "source", "halved", "doubled"})
+        self.assertEqual(len(result["surface"]), 4 * 5 * 3)
+
     def test_shim(self):
         result = last_line(str(BUILD / "bin/shim_bench"), "--quick")
         for key in ("forward_ns", "bare_ns", "gated_ns", "bare_gated_ns", "look_up_ns", "alloc_us", "bare_alloc_us"):

@@ -14,6 +14,7 @@
 #include "cli/deploy.h"
 #include "cli/invoke.h"
 #include "cli/listing.h"
+#include "cli/load.h"
 #include "cli/logs.h"
 #include "cli/remove.h"
 #include "cli/replay.h"
@@ -226,6 +227,59 @@ void add_replay(Shell& shell) {
   });
 }
 
+void add_load(Shell& shell) {
+  auto options = std::make_shared<cli::LoadOptions>();
+  auto offline = std::make_shared<bool>(false);
+  CLI::App* verb = add_verb(shell, "load", "how much functions give, and how long answers take",
+                            "lambent load matmul --clients 8 --online --seconds 30");
+  verb->add_option("FUNCTION", options->functions, "client i calls function i, modulo their number")
+      ->required();
+  verb->add_option("--clients", options->clients, "that ask at once")
+      ->check(CLI::Range(1u, static_cast<unsigned>(limits::kReplayOutstanding)));
+  verb->add_option("--outstanding", options->outstanding,
+                   "offline: requests that each client has under way")
+      ->check(CLI::Range(1u, static_cast<unsigned>(limits::kReplayOutstanding)));
+  auto* offline_flag =
+      verb->add_flag("--offline", *offline, "as fast as answers come, and nothing else (default)");
+  auto* online_flag =
+      verb->add_flag("--online", options->online,
+                     "then also at random times (Poisson), at a share of what that gave")
+          ->excludes(offline_flag);
+  verb->add_option("--rate-of-peak", options->rate_of_peak, "online: that share")
+      ->needs(online_flag)
+      ->check(within(0.001, 10.0));
+  verb->add_option("--rate", options->rate, "online: requests a second; no peak is measured first")
+      ->check(within(0.001, 1e6))
+      ->excludes(offline_flag);
+  verb->add_option("--seconds", options->seconds, "that are counted, of each run")
+      ->check(within(0.1, 86400.0));
+  verb->add_option("--warm-up", options->warm_up_seconds,
+                   "seconds before them (default: a tenth as many)")
+      ->check(within(0.0, 86400.0));
+  verb->add_option("--most-outstanding", options->most_outstanding,
+                   "online: requests that may wait at once; those beyond are counted, not sent")
+      ->check(CLI::Range(size_t{1}, limits::kReplayOutstanding));
+  verb->add_option("--give-up", options->give_up_seconds,
+                   "seconds to wait for answers after the last request")
+      ->check(within(0.0, 86400.0));
+  auto* data = verb->add_option("-d,--data", options->payload, "the event (default {})");
+  verb->add_option("--payload", options->payload_file, "the event from a file; - is stdin")
+      ->excludes(data);
+  verb->add_option("--content-type", options->content_type, "what the event is");
+  verb->add_option("--seed", options->seed, "of the times and of whose turn it is");
+  verb->add_option("--csv", options->csv, "write the distributions of latencies to this file");
+  verb->callback([&shell, options] {
+    if (options->rate) options->online = true;
+    if (size_t{options->clients} * options->outstanding > limits::kReplayOutstanding) {
+      throw CLI::ValidationError("--clients times --outstanding",
+                                 "at most " + std::to_string(limits::kReplayOutstanding));
+    }
+    shell.verb = [&shell, options](Transport& transport, const http::Endpoint& endpoint) {
+      return cli::run_load_verb(transport, endpoint, shell.console, *options);
+    };
+  });
+}
+
 void add_calibrate(Shell& shell) {
   auto options = std::make_shared<cli::CalibrateOptions>();
   options->paper_function = find_example("06_paper_function");
@@ -267,7 +321,7 @@ int run_client_command(int argc, char** argv) {
   shell.app.add_option("--endpoint", shell.endpoint,
                        "the worker: http://HOST:PORT or unix:PATH (or LAMBENT_ENDPOINT)");
   for (const auto add : {add_deploy, add_invoke, add_result, add_listing, add_logs, add_rm,
-                         add_replay, add_calibrate, add_report}) {
+                         add_replay, add_load, add_calibrate, add_report}) {
     add(shell);
   }
   try {

@@ -58,6 +58,8 @@ const std::map<std::string, Apply>& table() {
                        })},
       {"duplicates_last",
        choice("true", "false", [](auto& s, bool yes) { s.policy.mqfq.duplicates_last = yes; })},
+      {"memory_first",
+       choice("true", "false", [](auto& s, bool yes) { s.policy.mqfq.memory_first = yes; })},
       {"eviction", choice("cost-aware", "lru",
                           [](auto& s, bool first) {
                             s.dispatch.fleet.eviction =

@@ -40,7 +40,7 @@ Result<Address> address_of(const http::Endpoint& endpoint) {
   if (inet_pton(AF_INET, host.c_str(), &inet.sin_addr) != 1) {
     return Error{
         ErrorCode::kInvalidArgument,
-        "a replay needs the worker's numeric IPv4 address or socket, not '" + endpoint.host + "'"};
+        "many requests at once need the worker's numeric IPv4 address or socket, not '" + endpoint.host + "'"};
   }
   std::memcpy(&address.storage, &inet, sizeof(inet));
   address.length = sizeof(inet);

@@ -40,6 +40,7 @@ void archive(StateArchive& archive, PolicyOptions& options) {
   archive.field(mqfq.first_estimate);
   archive.choice(mqfq.order, CandidateOrder::kLengthFirst);
   archive.field(mqfq.duplicates_last);
+  archive.field(mqfq.memory_first);
   archive.field(mqfq.uniform_cost);
   archive.field(options.fcfs_moves_off_after_run);
   archive.field(options.cfs.penalty);

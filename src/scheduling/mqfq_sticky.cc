@@ -5,6 +5,15 @@
 #include "scheduling/first_that_fits.h"
 
 namespace lambent::scheduling {
+namespace {
+
+bool has_memory(const View& view, const Place& place) {
+  if (place.warm == kNoSandbox) return false;
+  const Residency residency = view.fleet.sandbox(place.warm).residency;
+  return residency == Residency::kIn || residency == Residency::kMovingIn;
+}
+
+}  // namespace
 
 void MqfqStickyPolicy::flow_changed(const View& view, FunctionId function, Instant) {
   if (function.value >= virtual_times_.size()) virtual_times_.resize(function.value + 1);
@@ -65,11 +74,13 @@ std::optional<Decision> MqfqStickyPolicy::decide_among_candidates(const View& vi
     const FunctionId function{candidates_.top()};
     const PlaceOrReason found = view.fleet.find_place(function, view.flow(function), false);
     if (found.place) {
-      decision = Decision::to(function, *found.place);
-      break;
+      const bool good_enough = !options_.memory_first || has_memory(view, *found.place);
+      if (good_enough || !decision) decision = Decision::to(function, *found.place);
+      if (good_enough || passed_over_.size() >= kMemoryLookAhead) break;
+    } else {
+      if (passed_over_.empty()) reason = found.reason;
+      if (passed_over_.size() >= kLookAhead && (decision || !view.fleet.any_device_idle())) break;
     }
-    if (passed_over_.empty()) reason = found.reason;
-    if (passed_over_.size() >= kLookAhead && !view.fleet.any_device_idle()) break;
     passed_over_.push_back(candidates_.pop());
   }
   for (const uint32_t function : passed_over_) {

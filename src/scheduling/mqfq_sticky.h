@@ -30,6 +30,9 @@ struct MqfqOptions {
   // With kLengthFirst: a flow that already has something in flight still comes after those that
   // have nothing, so that no second sandbox is started while another function could run.
   bool duplicates_last = true;
+  // Where memory moves: of the flows that may run, the first whose memory is on the device goes
+  // before those that would have to bring it. They catch up when it is T ahead.
+  bool memory_first = false;
   // Ablation: every invocation is charged this, whatever its function takes.
   std::optional<Duration> uniform_cost;
 
@@ -50,7 +53,8 @@ struct MqfqOptions {
 //   the same (counted by conserving_dispatches).
 //
 // Cost: a few updates of 4-ary heaps per event, nothing scanned, except that a decision looks past
-// at most kLookAhead candidates that do not fit (past all of them if a device has nothing to do).
+// at most kLookAhead candidates that do not fit (past all of them if a device has nothing to do);
+// with memory_first, past kMemoryLookAhead that fit and whose memory is elsewhere.
 class MqfqStickyPolicy final : public Policy {
  public:
   explicit MqfqStickyPolicy(MqfqOptions options) : options_(options) {}
@@ -75,6 +79,7 @@ class MqfqStickyPolicy final : public Policy {
 
  private:
   static constexpr size_t kLookAhead = 16;
+  static constexpr size_t kMemoryLookAhead = 64;
 
   // Orders candidates: by the rule of `order`, then by virtual time.
   struct Rank {

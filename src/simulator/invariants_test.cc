@@ -96,7 +96,10 @@ template <typename Policy>
 std::set<Invariant> found_with() {
   return found([](FaultyWorldOptions& options) {
     options.policy = [] { return std::make_unique<Policy>(); };
-    options.tell = [](InvariantOptions& invariants) { invariants.over_run = seconds(20); };
+    options.tell = [](InvariantOptions& invariants) {
+      invariants.over_run = seconds(20);
+      invariants.may_idle = false;  // whatever policy the scene would have had
+    };
   });
 }
 

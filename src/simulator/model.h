@@ -17,6 +17,11 @@ struct FunctionModel {
   double spread = 0;                  // execution varies uniformly by this share, up and down
   Duration sandbox_time{};            // a cold start is sandbox_time + init_time
   Duration init_time{};
+  // What every start brings onto the device over its link, after that: its constants.
+  Bytes constants;
+  // A kernel function: what it has on the device besides constants is worth nothing between two
+  // runs, and these are on the host as well. Moving out costs nothing, moving in the constants.
+  bool is_kernel = false;
 };
 
 struct DeviceModel {

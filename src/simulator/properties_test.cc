@@ -30,6 +30,7 @@ scheduling::PolicyOptions some_options(uint64_t seed) {
   options.mqfq.order = seed % 2 == 0 ? scheduling::CandidateOrder::kInFlightFirst
                                      : scheduling::CandidateOrder::kLengthFirst;
   options.mqfq.duplicates_last = seed % 5 != 0;
+  options.mqfq.memory_first = seed % 7 == 0;
   return options;
 }
 

@@ -39,6 +39,18 @@ class ScanMqfq final : public scheduling::Policy {
   scheduling::Decision decide(const View& view, Instant) override {
     auto [candidates, throttled] = ready_flows(view);
     const bool had_candidates = !candidates.empty();
+    if (options_.memory_first) {
+      for (const uint32_t f : candidates) {
+        const auto found = view.fleet.find_place(FunctionId{f}, view.flows[f], false);
+        if (!found.place || found.place->warm == scheduling::kNoSandbox) continue;
+        const auto residency = view.fleet.sandbox(found.place->warm).residency;
+        if (residency != scheduling::Residency::kIn &&
+            residency != scheduling::Residency::kMovingIn) {
+          continue;
+        }
+        return scheduling::Decision::to(FunctionId{f}, *found.place);
+      }
+    }
     if (const auto found = first_that_fits(view, candidates, false)) return *found;
     if (const auto found = first_that_fits(view, throttled, had_candidates, true)) return *found;
     return scheduling::Decision::nothing(scheduling::WaitReason::kNone);

@@ -96,14 +96,27 @@ void Simulation::submit(const Arrival& arrival) {
   give(dispatch::InvocationSubmitted{id, arrival.function, arrival.asynchronous});
 }
 
+void Simulation::submit_after(Duration delay, FunctionId function) {
+  after(delay, dispatch::InvocationSubmitted{.function = function});
+}
+
 void Simulation::take_due() {
   const uint32_t slot = due_.pop();
   const Event event = std::move(due_events_[slot]);
   free_due_.push_back(slot);
+  if (const auto* submitted = std::get_if<dispatch::InvocationSubmitted>(&event)) {
+    submit({.at = now_, .function = submitted->function});
+    return;
+  }
   if (const auto* ready = std::get_if<dispatch::SandboxReady>(&event)) {
     Run* sandbox = sandboxes_.find(ready->sandbox.value);
     // It may have been stopped meanwhile.
     if (sandbox == nullptr || !sandbox->starting) return;
+    if (sandbox->constants > Bytes(0) && !sandbox->loads) {
+      sandbox->loads = true;
+      carry(ready->sandbox, dispatch::MoveDirection::kIn, sandbox->constants);
+      return;
+    }
     sandbox->starting = false;
     change_starting(sandbox->device, -1);
   }
@@ -136,7 +149,12 @@ void Simulation::perform(const dispatch::StartSandbox& action) {
   const FunctionModel& model = model_of(action.function);
   const uint32_t device = device_of(action.device);
   sandboxes_.add(action.sandbox.value,
-                 Run{.device = device, .memory = model.profile.device_memory, .starting = true});
+                 Run{.device = device,
+                     .memory = model.profile.device_memory,
+                     .function = action.function,
+                     .constants = device < links_.size() / 2 ? model.constants : Bytes(0),
+                     .is_kernel = model.is_kernel,
+                     .starting = true});
   change_starting(device, 1);
   if (chance(options_.faults.start_hangs)) return;
   if (chance(options_.faults.start_fails)) {
@@ -191,12 +209,19 @@ void Simulation::begin_work(SandboxId sandbox, Run& run) {
 
 void Simulation::begin_move(SandboxId sandbox, dispatch::MoveDirection direction, Bytes bytes) {
   Run& run = running(sandbox);
+  const bool in = direction == dispatch::MoveDirection::kIn;
   run.move_began = now_;
   run.moving = bytes;
+  run.carried = bytes;
+  if (run.is_kernel) run.carried = in ? std::min(bytes, run.constants) : Bytes(0);
+  carry(sandbox, direction, run.carried);
+}
+
+void Simulation::carry(SandboxId sandbox, dispatch::MoveDirection direction, Bytes bytes) {
   const bool in = direction == dispatch::MoveDirection::kIn;
   const double rate =
       in ? options_.device.link_bytes_per_second : options_.device.link_out_bytes_per_second;
-  const uint32_t link = link_of(run.device, direction);
+  const uint32_t link = link_of(running(sandbox).device, direction);
   links_[link].start(sandbox.value, from_seconds(static_cast<double>(bytes.count) / rate), now_);
   note_next_move(link);
 }
@@ -205,13 +230,22 @@ void Simulation::end_move_on(uint32_t link) {
   const SandboxId id{links_[link].finish(now_)};
   note_next_move(link);
   Run& run = running(id);
+  if (run.starting) {
+    // It is ready with its constants there.
+    const FunctionModel& model = model_of(run.function);
+    run.starting = false;
+    run.loads = false;
+    change_starting(run.device, -1);
+    give(dispatch::SandboxReady{id, model.sandbox_time, model.init_time});
+    return;
+  }
   const bool in = link % 2 == 0;
   run.outside = in ? Bytes(0) : run.outside + run.moving;
   if (in && run.awaits_memory) begin_work(id, run);
   give(dispatch::MemoryMoved{
       .sandbox = id,
       .direction = in ? dispatch::MoveDirection::kIn : dispatch::MoveDirection::kOut,
-      .moved = run.moving,
+      .moved = run.carried,
       .left = in ? Bytes(0) : run.memory - run.outside,
       .duration = now_ - run.move_began});
 }
@@ -240,7 +274,8 @@ void Simulation::perform(const dispatch::MoveMemoryIn& action) {
 void Simulation::perform(const dispatch::MoveMemoryOut& action) {
   const Run& run = running(action.sandbox);
   const bool deep = action.depth == dispatch::MoveDepth::kContext;
-  const Bytes stays = deep ? Bytes(0) : options_.device.stays;
+  // The context of a kernel function is its executor's.
+  const Bytes stays = deep || run.is_kernel ? Bytes(0) : options_.device.stays;
   begin_move(action.sandbox, dispatch::MoveDirection::kOut, run.memory - run.outside - stays);
 }
 

@@ -56,6 +56,9 @@ class Simulation {
   void observe(Observer observer) { observer_ = std::move(observer); }
   // Runs until nothing is left to do but to let idle sandboxes rest.
   void run(const ArrivalSource& arrivals);
+  // One more invocation after so long, made while an outcome is told: for clients that send the
+  // next one when they have their answer.
+  void submit_after(Duration delay, FunctionId function);
   // Lets the dispatcher have an event at the present instant; for tests.
   void inject(const dispatch::Event& event) { give(event); }
 
@@ -82,6 +85,11 @@ class Simulation {
     Bytes memory;   // on the device, when all of it is there
     Bytes outside;  // what of that is off the device
     Bytes moving;   // what is on its way
+    Bytes carried;  // of that, what goes over the link
+    FunctionId function;
+    Bytes constants;
+    bool is_kernel = false;
+    bool loads = false;  // its constants, before it is ready
     Instant move_began{};
     bool starting = false;
     bool fails = false;
@@ -97,6 +105,7 @@ class Simulation {
   void perform(const dispatch::MoveMemoryIn& action);
   void perform(const dispatch::MoveMemoryOut& action);
   void begin_work(SandboxId sandbox, Run& run);
+  void carry(SandboxId sandbox, dispatch::MoveDirection direction, Bytes bytes);
   void begin_move(SandboxId sandbox, dispatch::MoveDirection direction, Bytes bytes);
   void end_move_on(uint32_t link);
   void finish_on(uint32_t device);

@@ -110,6 +110,59 @@ TEST(Simulation, WhatAMoveLeavesBehindIsNotMovedBack) {
       (std::vector<Duration>{Duration(0), milliseconds(500)}));
 }
 
+TEST(Simulation, AStartBringsItsConstantsOverTheLink) {
+  SimulationOptions options = one_function();
+  options.device.link_bytes_per_second = static_cast<double>(Bytes::gib(1).count);
+  const auto before = run(options, {{Instant(), FunctionId{1}}});
+  options.functions[0].constants = Bytes::gib(1);
+  FunctionModel other = options.functions[0];
+  other.profile.id = FunctionId{2};
+  options.functions.push_back(other);
+  const auto alone = run(options, {{Instant(), FunctionId{1}}});
+  EXPECT_EQ(alone[0].completed - before[0].completed, seconds(1));
+  // Two at once share it.
+  const auto both = run(options, {{Instant(), FunctionId{1}}, {Instant(), FunctionId{2}}});
+  EXPECT_EQ(both[0].outcome.phases.sandbox + both[0].outcome.phases.init -
+                (before[0].outcome.phases.sandbox + before[0].outcome.phases.init),
+            seconds(2));
+}
+
+TEST(Simulation, AKernelFunctionLeavesAtOnceAndComesBackWithItsConstantsAlone) {
+  SimulationOptions options = one_function();
+  options.dispatch.fleet.memory_rule = scheduling::MemoryRule::kMoveIdle;
+  options.device.link_bytes_per_second = static_cast<double>(Bytes::gib(1).count);
+  options.device.link_out_bytes_per_second = static_cast<double>(Bytes::mib(1).count);
+  options.device.stays = Bytes::mib(512);
+  options.functions[0].is_kernel = true;
+  options.functions[0].constants = Bytes::mib(256);
+  EXPECT_EQ(
+      memory_times(options, {{Instant(), FunctionId{1}}, {Instant(seconds(30)), FunctionId{1}}}),
+      (std::vector<Duration>{Duration(0), milliseconds(250)}));
+}
+
+TEST(Simulation, AClientMaySendTheNextOneWhenItHasItsAnswer) {
+  SimulationOptions options = one_function();
+  std::vector<Instant> submitted;
+  Simulation* running = nullptr;
+  Simulation simulation(options, std::move(scheduling::make_policy("fcfs")).value(),
+                        [&](const SimulatedInvocation& one) {
+                          submitted.push_back(one.submitted);
+                          if (submitted.size() < 3) {
+                            running->submit_after(milliseconds(7), one.function);
+                          }
+                        });
+  running = &simulation;
+  std::vector<Instant> completed;
+  simulation.observe([&](const dispatch::Event& event, Instant now, const auto&) {
+    if (std::holds_alternative<dispatch::InvocationFinished>(event)) completed.push_back(now);
+  });
+  const std::vector<Arrival> first{{Instant(), FunctionId{1}}};
+  simulation.run(arrivals_from(first));
+  ASSERT_EQ(submitted.size(), 3u);
+  EXPECT_EQ(submitted[1], completed[0] + milliseconds(7));
+  EXPECT_EQ(submitted[2], completed[1] + milliseconds(7));
+}
+
 TEST(Simulation, ARunThatHangsIsEndedByTheTimeoutAndTheNextOneSucceeds) {
   SimulationOptions options = one_function();
   options.functions[0].profile.timeout = seconds(3);

@@ -1,0 +1,30 @@
+// One simulated run of the paper's experiment: clients as fast as they can (offline), or a Poisson
+// stream at a share of what that gave (online). Pure; used by the bench paper-kaas.
+#pragma once
+
+#include "bench/paper_kaas/model.h"
+
+namespace lambent::paper_kaas {
+
+struct RunOptions {
+  uint64_t seed = 1;
+  double requests = 4000;  // about so many are counted
+  double at_least_s = 10;
+  // Before them, not counted: until every function has been everywhere and memory is full.
+  double warm_up_s = 60;
+  // Requests a second; zero: offline.
+  double rate = 0;
+};
+
+struct RunResult {
+  double throughput = 0;  // answers a second
+  // Of a request, its steps on the host included.
+  double mean_s = 0, p50_s = 0, p90_s = 0, p99_s = 0;
+  double cold_share = 0;      // a process or a seat was started for it
+  double gpu_cold_share = 0;  // its constants had to come back
+};
+
+RunResult run_once(const Workload& workload, const Constants& constants, const Setup& setup,
+                   const RunOptions& options);
+
+}  // namespace lambent::paper_kaas
