@@ -32,6 +32,15 @@ class KeysTest(unittest.TestCase):
         self.assertGreater(result["worker_cpu_us_per_invocation"], 0)
         self.assertGreater(result["rps_per_worker_core"], 0)
 
+    def test_kernel(self):
+        result = last_line(str(BUILD / "bin" / "kernel_bench"), "--quick")
+        self.assertTrue(result["emulated"])
+        for key in ("noop_added_us", "matmul_added_us"):
+            self.assertIsInstance(result[key], float)
+        for key in ("cold_ms", "cold_load_ms", "rps"):
+            self.assertGreater(result[key], 0, key)
+        self.assertIsNone(result["end_to_end_us"])
+
     def test_swap(self):
         result = last_line(str(BUILD / "bin" / "swap_bench"), "--quick")
         self.assertTrue(result["emulated"])

@@ -58,13 +58,10 @@ int main(int count, char** words) {
   CLI::App app("Runs kernel functions of one tenant on one device, as its worker says.");
   std::string socket;
   executor::ExecutorOptions options;
-  options.scratch = "/tmp";
   app.add_option("--socket", socket, "The worker's SOCK_SEQPACKET socket")->required();
   app.add_option("--device", options.ordinal, "Ordinal of the device, among those visible")
       ->capture_default_str()
       ->check(CLI::NonNegativeNumber);
-  app.add_option("--scratch", options.scratch, "A folder that it may fill, of its own")
-      ->capture_default_str();
   app.add_option("--kernels", options.kernels,
                  "The folder of the bundles that every function may use (lambent:NAME)");
   CLI11_PARSE(app, count, words);

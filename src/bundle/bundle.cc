@@ -52,9 +52,8 @@ std::optional<int> number_after(std::string_view target, std::string_view prefix
   return number;
 }
 
-}  // namespace
-
-Result<std::string> content_hash(const std::string& folder, const Manifest& manifest) {
+Result<std::string> hash_of(const std::string& folder, const Manifest& manifest,
+                            const ReadFile& read) {
   Manifest bare = manifest;
   bare.content_sha256.clear();
   Hasher hasher;
@@ -62,20 +61,32 @@ Result<std::string> content_hash(const std::string& folder, const Manifest& mani
   std::vector<std::string> files = manifest.sources;
   for (const auto& image : manifest.images) files.push_back(image.file);
   for (const auto& file : files) {
-    ASSIGN_OR_RETURN(const std::string bytes, read_file(folder + "/" + file, kMostImageBytes));
+    ASSIGN_OR_RETURN(const std::string bytes, read(folder + "/" + file, kMostImageBytes));
     hasher.add(bytes);
   }
   return hasher.finish();
 }
 
-Result<Bundle> Bundle::open(const std::string& folder) {
-  const auto text = read_file(folder + "/" + kManifestFile, kMostManifestBytes);
+Result<std::string> read_plainly(const std::string& path, size_t limit) {
+  return read_file(path, limit);
+}
+
+}  // namespace
+
+Result<std::string> content_hash(const std::string& folder, const Manifest& manifest) {
+  return hash_of(folder, manifest, read_plainly);
+}
+
+Result<Bundle> Bundle::open(const std::string& folder) { return open(folder, read_plainly); }
+
+Result<Bundle> Bundle::open(const std::string& folder, const ReadFile& read) {
+  const auto text = read(folder + "/" + kManifestFile, kMostManifestBytes);
   if (!text.ok()) {
     return Error{ErrorCode::kNotFound, folder + " is no kernel bundle: " + text.error().message};
   }
   auto manifest = parse_manifest(*text);
   if (!manifest.ok()) return manifest.error().with_context(folder);
-  ASSIGN_OR_RETURN(const std::string hash, content_hash(folder, *manifest));
+  ASSIGN_OR_RETURN(const std::string hash, hash_of(folder, *manifest, read));
   if (hash != manifest->content_sha256) {
     return Error{ErrorCode::kDataLoss,
                  "kernel bundle " + folder + " does not match its hash: build it again"};

@@ -2,6 +2,7 @@
 // A value after opening; used by native handlers, kernel functions and lambent-bundle.
 #pragma once
 
+#include <functional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -14,10 +15,16 @@ namespace lambent::bundle {
 // SHA-256 in hexadecimal over the manifest (without its hash) and all files that it names.
 Result<std::string> content_hash(const std::string& folder, const Manifest& manifest);
 
+// The content of the file at a path, of at most so many bytes: where a bundle is not a folder of
+// the file system.
+using ReadFile = std::function<Result<std::string>(const std::string& path, size_t limit)>;
+
 class Bundle {
  public:
   // NOT_FOUND if `folder` is no bundle, DATA_LOSS if its content does not match its hash.
   static Result<Bundle> open(const std::string& folder);
+  // The same, with every file below `folder` read by `read`.
+  static Result<Bundle> open(const std::string& folder, const ReadFile& read);
 
   const Manifest& manifest() const { return manifest_; }
 

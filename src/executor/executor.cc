@@ -42,7 +42,7 @@ Result<void> Executor::start() {
   ASSIGN_OR_RETURN(const auto capability, context_.compute_capability());
   ASSIGN_OR_RETURN(pool_, MemoryPool::create(driver_, options_.ordinal));
   store_ = std::make_unique<DeviceStore>(*pool_);
-  loader_ = std::make_unique<SeatLoader>(driver_, capability, options_.scratch, options_.kernels);
+  loader_ = std::make_unique<SeatLoader>(driver_, capability, options_.kernels);
   ASSIGN_OR_RETURN(in_copier_, Copier::create(driver_));
   ASSIGN_OR_RETURN(out_copier_, Copier::create(driver_));
   for (auto* thread : {&loads_, &content_copies_, &copies_in_, &copies_out_}) {

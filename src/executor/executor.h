@@ -19,7 +19,6 @@ namespace lambent::executor {
 
 struct ExecutorOptions {
   int ordinal = 0;
-  std::string scratch;  // a folder of its own
   std::string kernels;  // the folder of built-in bundles; empty: none
 };
 

@@ -32,8 +32,9 @@ Result<CUfunction> LoadedBundle::kernel(const cuda::Driver& driver, const std::s
 }
 
 Result<std::shared_ptr<const LoadedBundle>> KernelCache::load(const std::string& folder,
+                                                              const bundle::ReadFile& read,
                                                               bool modelled) {
-  ASSIGN_OR_RETURN(auto bundle, bundle::Bundle::open(folder));
+  ASSIGN_OR_RETURN(auto bundle, bundle::Bundle::open(folder, read));
   Known& known = known_[{bundle.manifest().content_sha256, modelled}];
   known.last_use = ++clock_;
   if (known.bundle != nullptr) return known.bundle;
@@ -41,7 +42,7 @@ Result<std::shared_ptr<const LoadedBundle>> KernelCache::load(const std::string&
   Error last{ErrorCode::kFailedPrecondition, "it has no image for this device"};
   const std::string name = bundle.manifest().name;
   for (const auto& image : bundle.images_for(capability_.first, capability_.second)) {
-    ASSIGN_OR_RETURN(const std::string bytes, read_file(image.path, kMostImageBytes));
+    ASSIGN_OR_RETURN(const std::string bytes, read(image.path, kMostImageBytes));
     auto module = cuda::Module::load(driver_, bytes);
     if (module.ok()) {
       ++loads_;

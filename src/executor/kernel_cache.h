@@ -38,12 +38,13 @@ class KernelCache {
   KernelCache(const cuda::Driver& driver, std::pair<int, int> capability)
       : driver_(driver), capability_(capability) {}
 
-  // The bundle in this folder, verified; the folder may go afterwards. Loads the first of its
-  // images that the driver takes, unless a bundle of the same content is there already. NOT_FOUND
+  // The bundle in this folder, verified, its files read by `read`. Loads the first of its images
+  // that the driver takes, unless a bundle of the same content is there already. NOT_FOUND
   // or DATA_LOSS if it is no sound bundle, FAILED_PRECONDITION if no image is for this device.
   // Shared: it stays loaded while a seat has it, and some longer. Images of the host whose kernels
   // are only timed are kept apart from those that are run.
-  Result<std::shared_ptr<const LoadedBundle>> load(const std::string& folder, bool modelled);
+  Result<std::shared_ptr<const LoadedBundle>> load(const std::string& folder,
+                                                   const bundle::ReadFile& read, bool modelled);
 
   size_t loads() const { return loads_; }  // how often the driver was given an image that it took
 

@@ -57,13 +57,8 @@ class ExecutorProcess {
     std::vector<char*> variables;
     for (auto& each : environment) variables.push_back(each.data());
     variables.push_back(nullptr);
-    std::vector<std::string> words = {LAMBENT_BINARY_DIR "/bin/lambent-executor",
-                                      "--socket",
-                                      path,
-                                      "--scratch",
-                                      folder_ / "scratch",
-                                      "--kernels",
-                                      LAMBENT_BINARY_DIR "/share/lambent/kernels"};
+    std::vector<std::string> words = {LAMBENT_BINARY_DIR "/bin/lambent-executor", "--socket", path,
+                                      "--kernels", LAMBENT_BINARY_DIR "/share/lambent/kernels"};
     std::vector<char*> arguments;
     for (auto& each : words) arguments.push_back(each.data());
     arguments.push_back(nullptr);

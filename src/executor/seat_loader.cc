@@ -4,7 +4,6 @@
 #include <sys/stat.h>
 
 #include <algorithm>
-#include <filesystem>
 #include <map>
 
 #include "domain/limits.h"
@@ -18,7 +17,6 @@ using kernel_graph::BufferRole;
 using kernel_graph::KernelGraph;
 
 constexpr std::string_view kBuiltIn = "lambent:";
-constexpr Bytes kMostBundleFile = Bytes::mib(256);
 
 Result<std::string> content_of(int fd, Bytes most, const std::string& name) {
   struct stat status {};
@@ -45,15 +43,6 @@ Result<size_t> find_file(const SeatLoader::Order& order, const std::string& name
   }
   return static_cast<size_t>(found - order.names.begin());
 }
-
-// Removes a folder when it goes.
-struct Folder {
-  std::string path;
-  ~Folder() {
-    std::error_code ignored;
-    std::filesystem::remove_all(path, ignored);
-  }
-};
 
 Result<kernel_graph::FileSizes> sizes_of(const SeatLoader::Order& order) {
   kernel_graph::FileSizes sizes;
@@ -108,61 +97,24 @@ kernel_graph::KernelFacts facts_of(const bundle::Kernel& kernel) {
 
 }  // namespace
 
-Result<std::string> SeatLoader::folder_of(const std::string& bundle, const Order& order) {
-  if (bundle.starts_with(kBuiltIn)) {
-    const std::string name = bundle.substr(kBuiltIn.size());
-    if (name.empty() || name.find('/') != std::string::npos || name.starts_with('.')) {
-      return Error{ErrorCode::kInvalidArgument, "'" + bundle + "' is no built-in bundle"};
-    }
-    if (built_in_.empty()) {
-      return Error{ErrorCode::kNotFound, "there are no built-in bundles for '" + bundle + "'"};
-    }
-    return built_in_ + "/" + name;
+Result<std::shared_ptr<const LoadedBundle>> SeatLoader::load_bundle(const std::string& name,
+                                                                    const Order& order) {
+  if (!name.starts_with(kBuiltIn)) {
+    const auto read = [&order](const std::string& path, size_t limit) -> Result<std::string> {
+      ASSIGN_OR_RETURN(const size_t file, find_file(order, path));
+      return content_of(order.files[file].get(), Bytes(limit), path);
+    };
+    return kernels_.load(name, read, order.modelled);
   }
-  // A bundle is opened as a folder: its files are copied into one of our own, flat, under names
-  // that cannot lead out of it.
-  const std::string prefix = bundle + "/";
-  const std::string folder = scratch_ + "/bundle-" + std::to_string(++folders_);
-  std::error_code failed;
-  std::filesystem::create_directories(folder, failed);
-  if (failed) {
-    return Error{ErrorCode::kInternal, "cannot make " + folder + ": " + failed.message()};
+  const std::string built_in = name.substr(kBuiltIn.size());
+  if (built_in.empty() || built_in.find('/') != std::string::npos || built_in.starts_with('.')) {
+    return Error{ErrorCode::kInvalidArgument, "'" + name + "' is no built-in bundle"};
   }
-  for (size_t i = 0; i < order.names.size(); ++i) {
-    if (!order.names[i].starts_with(prefix)) continue;
-    const std::filesystem::path name = order.names[i].substr(prefix.size());
-    const bool leads_out =
-        std::any_of(name.begin(), name.end(), [](const auto& part) { return part == ".."; });
-    if (leads_out || name.is_absolute()) {
-      return Error{ErrorCode::kInvalidArgument, "'" + order.names[i] + "' leaves its bundle"};
-    }
-    ASSIGN_OR_RETURN(const std::string content,
-                     content_of(order.files[i].get(), kMostBundleFile, order.names[i]));
-    const std::filesystem::path path = std::filesystem::path(folder) / name;
-    std::filesystem::create_directories(path.parent_path(), failed);
-    RETURN_IF_ERROR(write_file_atomically(path, content, false));
+  if (built_in_.empty()) {
+    return Error{ErrorCode::kNotFound, "there are no built-in bundles for '" + name + "'"};
   }
-  return folder;
-}
-
-Result<std::vector<std::shared_ptr<const LoadedBundle>>> SeatLoader::load_bundles(
-    const std::vector<std::string>& names, const Order& order) {
-  std::vector<std::shared_ptr<const LoadedBundle>> bundles;
-  for (const std::string& name : names) {
-    ASSIGN_OR_RETURN(const std::string path, folder_of(name, order));
-    const Folder folder{name.starts_with(kBuiltIn) ? std::string() : path};
-    auto loaded = kernels_.load(path, order.modelled);
-    if (!loaded.ok()) {
-      Error error = loaded.error();
-      // Our own folder means nothing to the author.
-      for (size_t at; (at = error.message.find(path)) != std::string::npos;) {
-        error.message.replace(at, path.size(), name);
-      }
-      return error;
-    }
-    bundles.push_back(std::move(*loaded));
-  }
-  return bundles;
+  const auto read = [](const std::string& path, size_t limit) { return read_file(path, limit); };
+  return kernels_.load(built_in_ + "/" + built_in, read, order.modelled);
 }
 
 Result<std::unique_ptr<LoadedSeat>> SeatLoader::load(Order order) {
@@ -172,7 +124,11 @@ Result<std::unique_ptr<LoadedSeat>> SeatLoader::load(Order order) {
   auto parsed = kernel_graph::parse_graph(json);
   if (!parsed.ok()) return parsed.error().with_context(order.graph);
   const std::vector<std::string> names = kernel_graph::bundles_of(*parsed);
-  ASSIGN_OR_RETURN(auto bundles, load_bundles(names, order));
+  std::vector<std::shared_ptr<const LoadedBundle>> bundles;
+  for (const std::string& name : names) {
+    ASSIGN_OR_RETURN(auto bundle, load_bundle(name, order));
+    bundles.push_back(std::move(bundle));
+  }
 
   kernel_graph::KernelLookup lookup;
   std::map<std::string, const LoadedBundle*> by_name;

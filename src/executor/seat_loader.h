@@ -54,14 +54,10 @@ struct LoadedSeat {
 
 class SeatLoader {
  public:
-  // `scratch` is a folder of the executor's own; `kernels` the one that has the bundles that every
-  // function may use ("lambent:NAME"), empty if there is none.
-  SeatLoader(const cuda::Driver& driver, std::pair<int, int> capability, std::string scratch,
-             std::string kernels)
-      : driver_(driver),
-        kernels_(driver, capability),
-        scratch_(std::move(scratch)),
-        built_in_(std::move(kernels)) {}
+  // `kernels` is the folder of the bundles that every function may use ("lambent:NAME"), empty if
+  // there is none.
+  SeatLoader(const cuda::Driver& driver, std::pair<int, int> capability, std::string kernels)
+      : driver_(driver), kernels_(driver, capability), built_in_(std::move(kernels)) {}
 
   struct Order {
     SandboxId seat;
@@ -78,14 +74,12 @@ class SeatLoader {
   size_t kernel_loads() const { return kernels_.loads(); }
 
  private:
-  Result<std::string> folder_of(const std::string& bundle, const Order& order);
-  Result<std::vector<std::shared_ptr<const LoadedBundle>>> load_bundles(
-      const std::vector<std::string>& names, const Order& order);
+  Result<std::shared_ptr<const LoadedBundle>> load_bundle(const std::string& name,
+                                                          const Order& order);
 
   const cuda::Driver& driver_;
   KernelCache kernels_;
-  const std::string scratch_, built_in_;
-  uint64_t folders_ = 0;
+  const std::string built_in_;
 };
 
 }  // namespace lambent::executor

@@ -1,0 +1,476 @@
+// kernel_bench: what lambent-executor adds to a kernel function's request, beside the bare driver
+// calls for the same work in a process of their own kind: copies, graph launch, wait. Requests and
+// bare calls take turns, each on an emulated device of its own (or both on the machine's GPU).
+//
+// kernel_bench [--quick] [--gpu]
+#include <dlfcn.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <spawn.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "base/packet.h"
+#include "base/time.h"
+#include "bundle/bundle.h"
+#include "cuda/device.h"
+#include "cuda/graph.h"
+#include "cuda/stream.h"
+#include "protocol/executor_message.h"
+
+extern char** environ;
+
+namespace {
+
+using namespace lambent;
+using Json = nlohmann::ordered_json;
+
+const std::string kKernels = LAMBENT_BINARY_DIR "/share/lambent/kernels";
+constexpr int kSize = 32;  // of the matrices: small, for they are multiplied by the host's cores
+
+template <typename T>
+T must(Result<T> result, const char* what) {
+  if (!result.ok()) {
+    std::fprintf(stderr, "kernel_bench: %s: %s\n", what, to_string(result.error()).c_str());
+    std::exit(1);
+  }
+  return std::move(*result);
+}
+void must(const Result<void>& result, const char* what) {
+  if (result.ok()) return;
+  std::fprintf(stderr, "kernel_bench: %s: %s\n", what, to_string(result.error()).c_str());
+  std::exit(1);
+}
+
+double microseconds_since(Instant begin) {
+  return to_milliseconds(SystemClock().now() - begin) * 1e3;
+}
+double quantile(std::vector<double> values, double share) {
+  std::sort(values.begin(), values.end());
+  return values[static_cast<size_t>(share * static_cast<double>(values.size() - 1))];
+}
+
+// One function: its bundle, its graph, and how much goes in and comes out.
+struct Work {
+  std::string bundle, kernel;
+  cuda::Dimensions grid, block;
+  size_t in_bytes = 0, out_bytes = 0;  // inputs are one after the other
+  std::string graph;
+  std::vector<std::pair<size_t, size_t>> pointers;  // of parameters: 0: in, 1: out; offset
+  uint64_t literal = 0;                             // the last parameter
+};
+
+Work noop() {
+  Work work;
+  work.bundle = work.kernel = "occupy";
+  work.graph = R"({"buffers": [], "steps": [{"kernel": "occupy", "bundle": "bundles/k",
+    "grid": [1], "block": [1], "arguments": [{"literal": 0, "datatype": "UINT64"}]}]})";
+  return work;
+}
+
+Work matmul() {
+  Work work;
+  work.bundle = "matmul_tiled";
+  work.kernel = "matmul_tiled_16";
+  work.grid = {kSize / 16, kSize / 16, 1};
+  work.block = {16, 16, 1};
+  const size_t matrix = kSize * kSize * sizeof(float);
+  work.in_bytes = 2 * matrix;
+  work.out_bytes = matrix;
+  work.pointers = {{0, 0}, {0, matrix}, {1, 0}};
+  work.literal = kSize;
+  const std::string size = std::to_string(kSize), tiles = std::to_string(kSize / 16);
+  const auto buffer = [&](const char* name, const char* role) {
+    return std::string(R"({"name": ")") + name + R"(", "role": ")" + role +
+           R"(", "datatype": "FP32", "shape": [)" + size + ", " + size + "]}";
+  };
+  work.graph = R"({"buffers": [)" + buffer("a", "input") + "," + buffer("b", "input") + "," +
+               buffer("c", "output") + R"(], "steps": [{"kernel": "matmul_tiled_16",
+    "bundle": "bundles/k", "grid": [)" +
+               tiles + ", " + tiles + R"(], "block": [16, 16],
+    "arguments": [{"buffer": "a"}, {"buffer": "b"}, {"buffer": "c"}, {"literal": )" +
+               size + R"(, "datatype": "INT32"}]}]})";
+  return work;
+}
+
+// The same work by the driver's calls alone.
+class Bare {
+ public:
+  Bare(const cuda::Driver& driver, std::pair<int, int> capability, const Work& work)
+      : work_(work),
+        stream_(must(cuda::Stream::create(driver), "a stream")),
+        in_(must(cuda::PinnedBuffer::allocate(driver, Bytes(work.in_bytes + 1)), "host memory")),
+        out_(must(cuda::PinnedBuffer::allocate(driver, Bytes(work.out_bytes + 1)), "host memory")),
+        device_in_(must(cuda::DeviceBuffer::allocate(driver, Bytes(work.in_bytes + 1)), "memory")),
+        device_out_(
+            must(cuda::DeviceBuffer::allocate(driver, Bytes(work.out_bytes + 1)), "memory")),
+        graph_(must(cuda::Graph::create(driver), "a graph")) {
+    const auto bundle = must(bundle::Bundle::open(kKernels + "/" + work.bundle), "a bundle");
+    for (const auto& image : bundle.images_for(capability.first, capability.second)) {
+      image_ = must(read_file(image.path, size_t{1} << 28), "an image");
+      auto module = cuda::Module::load(driver, image_);
+      if (!module.ok()) continue;
+      symbol_ = must(bundle.symbol_of(work.kernel, image), "a kernel");
+      module_ = std::make_unique<cuda::Module>(std::move(*module));
+      break;
+    }
+    if (module_ == nullptr) must(Error{ErrorCode::kFailedPrecondition, "no image"}, "a bundle");
+    std::vector<CUdeviceptr> addresses;
+    for (const auto& [which, offset] : work.pointers) {
+      addresses.push_back((which == 0 ? device_in_ : device_out_).pointer() + offset);
+    }
+    std::vector<void*> parameters;
+    for (auto& address : addresses) parameters.push_back(&address);
+    uint64_t literal = work.literal;
+    parameters.push_back(&literal);
+    cuda::KernelNode node;
+    node.function = must(module_->function(symbol_), "a kernel");
+    node.grid = work.grid;
+    node.block = work.block;
+    node.parameters = parameters;
+    must(graph_.add_kernel(node, {}), "a node");
+    exec_ = std::make_unique<cuda::ExecutableGraph>(
+        must(cuda::ExecutableGraph::instantiate(driver, graph_), "a graph"));
+  }
+
+  double run_us(const std::string& payload, std::string* answer) {
+    const Instant begin = SystemClock().now();
+    if (work_.in_bytes > 0) {
+      memcpy(in_.pointer(), payload.data(), work_.in_bytes);
+      must(stream_.copy_to_device(device_in_.pointer(), in_.pointer(), Bytes(work_.in_bytes)),
+           "a copy");
+    }
+    must(exec_->launch(stream_.get()), "a launch");
+    if (work_.out_bytes > 0) {
+      must(stream_.copy_to_host(out_.pointer(), device_out_.pointer(), Bytes(work_.out_bytes)),
+           "a copy");
+    }
+    must(stream_.synchronize(), "waiting");
+    answer->assign(static_cast<const char*>(out_.pointer()), work_.out_bytes);
+    return microseconds_since(begin);
+  }
+  // The driver loads the image once more.
+  double load_us(const cuda::Driver& driver) const {
+    const Instant begin = SystemClock().now();
+    const auto module = must(cuda::Module::load(driver, image_), "an image");
+    must(module.function(symbol_), "a kernel");
+    return microseconds_since(begin);
+  }
+
+ private:
+  const Work work_;
+  cuda::Stream stream_;
+  cuda::PinnedBuffer in_, out_;
+  cuda::DeviceBuffer device_in_, device_out_;
+  std::string image_, symbol_;
+  std::unique_ptr<cuda::Module> module_;
+  cuda::Graph graph_;
+  std::unique_ptr<cuda::ExecutableGraph> exec_;
+};
+
+// A lambent-executor and the worker's end of its socket.
+class ExecutorUnderTest {
+ public:
+  explicit ExecutorUnderTest(const std::string& folder, bool gpu) : buffer_(1 << 17) {
+    const std::string path = folder + "/socket";
+    const auto listening = must(listen_packets(path, 0600), "a socket");
+    std::vector<std::string> variables;
+    for (char** each = environ; *each != nullptr; ++each) {
+      if (!std::string_view(*each).starts_with("EMULATED_CUDA_NODE=")) variables.push_back(*each);
+    }
+    if (!gpu) {
+      variables.push_back("LD_LIBRARY_PATH=" LAMBENT_BINARY_DIR "/lib/emulated");
+      variables.push_back("EMULATED_CUDA_NODE=" + folder + "/executor.node");
+    }
+    std::vector<char*> environment;
+    for (auto& each : variables) environment.push_back(each.data());
+    environment.push_back(nullptr);
+    std::string words[] = {LAMBENT_BINARY_DIR "/bin/lambent-executor", "--socket", path};
+    std::vector<char*> arguments;
+    for (auto& each : words) arguments.push_back(each.data());
+    arguments.push_back(nullptr);
+    if (posix_spawn(&pid_, arguments[0], nullptr, nullptr, arguments.data(), environment.data()) !=
+        0) {
+      must(Error{ErrorCode::kInternal, "posix_spawn"}, "lambent-executor");
+    }
+    pollfd waiting = {listening.get(), POLLIN, 0};
+    poll(&waiting, 1, 30'000);
+    socket_ = OwnedFd(accept4(listening.get(), nullptr, nullptr, SOCK_CLOEXEC));
+    receive<protocol::ExecutorHello>();
+  }
+  ~ExecutorUnderTest() {
+    socket_.reset();
+    waitpid(pid_, nullptr, 0);
+  }
+  ExecutorUnderTest(const ExecutorUnderTest&) = delete;
+  ExecutorUnderTest& operator=(const ExecutorUnderTest&) = delete;
+
+  template <typename Message>
+  Message receive() {
+    auto packet = must(receive_packet(socket_.get(), buffer_), "lambent-executor");
+    auto message =
+        must(protocol::decode_executor_message({buffer_.data(), packet ? packet->size : 0}),
+             "a message");
+    if (const auto* failed = std::get_if<protocol::SeatFailed>(&message)) {
+      must(failed->error, "a seat");
+    }
+    if (!std::holds_alternative<Message>(message)) {
+      must(Error{ErrorCode::kInternal, "not the answer"}, "lambent-executor");
+    }
+    return std::get<Message>(std::move(message));
+  }
+
+  // Until the seat is ready; the bundle lies in `folder`.
+  double add_seat_us(uint64_t seat, const std::string& folder, const std::string& graph) {
+    protocol::AddSeat message;
+    message.seat = SandboxId(seat);
+    message.graph = "graph.json";
+    message.memory = Bytes::mib(1);
+    std::vector<OwnedFd> files;
+    for (const auto& entry : std::filesystem::recursive_directory_iterator(folder)) {
+      if (!entry.is_regular_file()) continue;
+      message.files.push_back("bundles/k/" + entry.path().lexically_relative(folder).string());
+      files.emplace_back(open(entry.path().c_str(), O_RDONLY | O_CLOEXEC));
+    }
+    message.files.push_back("graph.json");
+    files.emplace_back(memfd_create("graph", MFD_CLOEXEC));
+    must(write_all(files.back().get(), graph), "a file");
+    std::vector<int> fds;
+    for (const auto& file : files) fds.push_back(file.get());
+    const Instant begin = SystemClock().now();
+    must(send_packet(socket_.get(), protocol::encode(std::move(message)), fds), "a message");
+    receive<protocol::SeatReady>();
+    return microseconds_since(begin);
+  }
+  void ask(uint64_t seat, const std::string& payload) {
+    protocol::Run message;
+    message.invocation = {1, seat};
+    message.seat = SandboxId(seat);
+    message.content_type = "application/octet-stream";
+    message.payload = payload;
+    must(send_packet(socket_.get(), protocol::encode(std::move(message))), "a message");
+  }
+  double run_us(uint64_t seat, const std::string& payload, std::string* answer, double* inside_us) {
+    const Instant begin = SystemClock().now();
+    ask(seat, payload);
+    auto finished = receive<protocol::Finished>();
+    const double took_us = microseconds_since(begin);
+    if (finished.error) must(*finished.error, "a request");
+    *answer = std::move(finished.payload);
+    *inside_us = 1e3 * to_milliseconds(finished.objects_time + finished.copy_in_time +
+                                       finished.run_time + finished.copy_out_time);
+    return took_us;
+  }
+
+ private:
+  pid_t pid_ = -1;
+  OwnedFd socket_;
+  std::vector<char> buffer_;
+};
+
+// A process that sends every message back as it came: what two hops over a socket cost here.
+class Echo {
+ public:
+  Echo() {
+    int ends[2];
+    if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) != 0) std::exit(1);
+    pid_ = fork();
+    if (pid_ == 0) {
+      close(ends[0]);
+      char buffer[1 << 16];
+      pollfd readable = {ends[1], POLLIN, 0};
+      while (poll(&readable, 1, -1) == 1) {
+        const ssize_t size = recv(ends[1], buffer, sizeof(buffer), 0);
+        if (size <= 0 || send(ends[1], buffer, static_cast<size_t>(size), 0) < 0) break;
+      }
+      _exit(0);
+    }
+    close(ends[1]);
+    socket_ = OwnedFd(ends[0]);
+  }
+  ~Echo() {
+    socket_.reset();
+    waitpid(pid_, nullptr, 0);
+  }
+  Echo(const Echo&) = delete;
+  Echo& operator=(const Echo&) = delete;
+
+  double round_trip_us(const std::string& message) {
+    char buffer[1 << 16];
+    const Instant begin = SystemClock().now();
+    const bool good = send(socket_.get(), message.data(), message.size(), 0) > 0 &&
+                      recv(socket_.get(), buffer, sizeof(buffer), 0) > 0;
+    if (!good) must(Error{ErrorCode::kInternal, "lost"}, "the echo");
+    return microseconds_since(begin);
+  }
+
+ private:
+  pid_t pid_ = -1;
+  OwnedFd socket_;
+};
+
+// Warm requests, bare calls and echoes in turns; medians of the differences within a turn.
+Json compare(ExecutorUnderTest& executor, Bare& bare, Echo& echo, uint64_t seat, const Work& work,
+             int turns) {
+  std::string payload(work.in_bytes, '\0');
+  for (size_t i = 0; i < work.in_bytes / sizeof(float); ++i) {
+    const auto value = static_cast<float>(i % 7);
+    memcpy(payload.data() + i * sizeof(float), &value, sizeof(value));
+  }
+  std::string answer, bare_answer;
+  std::vector<double> added, ours, bares, insides, echoes, over_echo;
+  const std::string message = payload + std::string(64, ' ');
+  for (int i = 0; i < turns + 20; ++i) {
+    double inside_us = 0;
+    const double ours_us = executor.run_us(seat, payload, &answer, &inside_us);
+    const double bare_us = bare.run_us(payload, &bare_answer);
+    const double echo_us = echo.round_trip_us(message);
+    if (answer != bare_answer) {
+      must(Error{ErrorCode::kDataLoss, "another answer than the bare calls have"}, "a request");
+    }
+    if (i < 20) continue;  // the first ones warm up
+    ours.push_back(ours_us);
+    bares.push_back(bare_us);
+    insides.push_back(inside_us);
+    echoes.push_back(echo_us);
+    added.push_back(ours_us - bare_us);
+    over_echo.push_back(ours_us - bare_us - echo_us);
+  }
+  return {{"added_us", quantile(added, 0.5)},     {"added_p10_us", quantile(added, 0.1)},
+          {"added_p90_us", quantile(added, 0.9)}, {"request_us", quantile(ours, 0.5)},
+          {"inside_us", quantile(insides, 0.5)},  {"bare_us", quantile(bares, 0.5)},
+          {"echo_us", quantile(echoes, 0.5)},     {"added_over_echo_us", quantile(over_echo, 0.5)}};
+}
+
+// A copy of a bundle that nobody has seen: another name, so another content.
+std::string new_bundle(const std::string& folder, int number) {
+  const std::string copy = folder + "/bundle-" + std::to_string(number);
+  std::filesystem::copy(kKernels + "/vector_add", copy, std::filesystem::copy_options::recursive);
+  auto manifest = must(bundle::Bundle::open(copy), "a bundle").manifest();
+  manifest.name += "_" + std::to_string(number);
+  manifest.content_sha256 = must(bundle::content_hash(copy, manifest), "a hash");
+  must(write_file_atomically(copy + "/manifest.json", to_json(manifest), false), "a file");
+  return copy;
+}
+
+double load_of_machine() {
+  double load = 0;
+  std::ifstream("/proc/loadavg") >> load;
+  return load;
+}
+
+}  // namespace
+
+int main(int count, char** words) {
+  bool quick = false, gpu = false;
+  for (int i = 1; i < count; ++i) {
+    const std::string word = words[i];
+    quick = quick || word == "--quick";
+    gpu = gpu || word == "--gpu";
+    if (word != "--quick" && word != "--gpu") {
+      return std::fprintf(stderr, "usage: kernel_bench [--quick] [--gpu]\n"), 3;
+    }
+  }
+  const double load = load_of_machine();
+  char folder_name[] = "/tmp/kernel_bench_XXXXXX";
+  const std::string folder = mkdtemp(folder_name);
+  if (!gpu) {
+    setenv("EMULATED_CUDA_CONFIG", "tiny", 1);
+    setenv("EMULATED_CUDA_NODE", (folder + "/bare.node").c_str(), 1);
+    dlopen(LAMBENT_BINARY_DIR "/lib/emulated/libcuda.so.1", RTLD_NOW | RTLD_LOCAL);
+  }
+  Json result = {{"bench", "kernel"}, {"quick", quick}, {"emulated", !gpu}};
+  Echo echo;  // made before there are threads
+  {
+    ExecutorUnderTest executor(folder, gpu);
+    const auto driver = must(cuda::Driver::load(), "the driver");
+    const auto context = must(cuda::Context::create(*driver, 0), "a context");
+    const auto capability = must(context.compute_capability(), "the device");
+    const Work works[] = {noop(), matmul()};
+    const int turns = quick ? 300 : 3000;
+    Json details;
+    uint64_t seats = 0;
+    for (const Work& work : works) {
+      Bare bare(*driver, capability, work);
+      executor.add_seat_us(++seats, kKernels + "/" + work.bundle, work.graph);
+      const char* name = seats == 1 ? "noop" : "matmul";
+      details[name] = compare(executor, bare, echo, seats, work, turns);
+      result[std::string(name) + "_added_us"] = details[name]["added_us"];
+    }
+    result["end_to_end_us"] = nullptr;  // through the worker: not measured here
+
+    // Many seats, each with a request under way.
+    const uint64_t first = seats + 1;
+    const int concurrent = 8;
+    for (int i = 0; i < concurrent; ++i) {
+      executor.add_seat_us(++seats, kKernels + "/occupy", works[0].graph);
+    }
+    const int requests = quick ? 2'000 : 20'000;
+    const Instant begin = SystemClock().now();
+    for (int i = 0; i < concurrent; ++i) executor.ask(first + static_cast<uint64_t>(i), "");
+    for (int answered = 0, asked = concurrent; answered < requests; ++answered) {
+      const auto finished = executor.receive<protocol::Finished>();
+      if (asked < requests) {
+        executor.ask(finished.invocation.low, "");
+        ++asked;
+      }
+    }
+    result["rps"] = requests / (microseconds_since(begin) * 1e-6);
+
+    // New functions: the package's files to SeatReady, and the driver's part of that.
+    std::vector<double> cold, loads, warm;
+    Work added = noop();
+    added.bundle = added.kernel = "vector_add";
+    added.literal = 0;
+    const std::string graph = R"({"buffers": [
+      {"name": "a", "role": "input", "datatype": "FP32", "shape": [4]},
+      {"name": "c", "role": "output", "datatype": "FP32", "shape": [4]}],
+      "steps": [{"kernel": "vector_add", "bundle": "bundles/k", "grid": [1], "block": [4],
+        "arguments": [{"buffer": "a"}, {"buffer": "a"}, {"buffer": "c"},
+                      {"literal": 4, "datatype": "UINT32"}]}]})";
+    added.in_bytes = added.out_bytes = 16;
+    added.pointers = {{0, 0}, {0, 0}, {1, 0}};
+    const Bare bare(*driver, capability, added);
+    for (int i = 0; i < (quick ? 15 : 60); ++i) {
+      const std::string bundle = new_bundle(folder, i);
+      loads.push_back(bare.load_us(*driver) / 1e3);
+      cold.push_back(executor.add_seat_us(++seats, bundle, graph) / 1e3);
+      // The same bundle once more: everything but its load.
+      warm.push_back(executor.add_seat_us(++seats, bundle, graph) / 1e3);
+    }
+    result["cold_ms"] = quantile(cold, 0.5);
+    result["cold_load_ms"] = quantile(loads, 0.5);
+    result["cold_known_bundle_ms"] = quantile(warm, 0.5);
+    result["details"] = details;
+    result["details"]["cold_p90_ms"] = quantile(cold, 0.9);
+  }
+  std::filesystem::remove_all(folder);
+  result["machine"] = {{"cores", std::thread::hardware_concurrency()},
+                       {"load_1min_at_start", load}};
+
+  std::printf("%-10s %12s %12s %12s %12s %12s\n", "us, median", "request", "inside", "bare",
+              "added", "echo");
+  for (const char* name : {"noop", "matmul"}) {
+    const Json& row = result["details"][name];
+    std::printf("%-10s %12.1f %12.1f %12.1f %12.1f %12.1f\n", name, row["request_us"].get<double>(),
+                row["inside_us"].get<double>(), row["bare_us"].get<double>(),
+                row["added_us"].get<double>(), row["echo_us"].get<double>());
+  }
+  std::printf("new function %.2f ms (the driver's load %.2f ms); %.0f requests a second, 8 seats\n",
+              result["cold_ms"].get<double>(), result["cold_load_ms"].get<double>(),
+              result["rps"].get<double>());
+  std::printf("%s\n", result.dump().c_str());
+  return 0;
+}
