@@ -32,16 +32,16 @@ Result<OwnedFd> connect_to(const std::string& path) {
 }
 
 // What it returns is what the process exits with.
-Result<int> run(OwnedFd socket, const executor::ExecutorOptions& options) {
+Result<int> run(OwnedFd socket, int ordinal) {
   const SystemClock clock;
   const Instant begin = clock.now();
   ASSIGN_OR_RETURN(const auto driver, cuda::Driver::load());
-  ASSIGN_OR_RETURN(const auto context, cuda::Context::create(*driver, options.ordinal));
+  ASSIGN_OR_RETURN(const auto context, cuda::Context::create(*driver, ordinal));
   loop::EventLoop loop(clock);
   int code = 0;
   ASSIGN_OR_RETURN(
       const auto executor,
-      executor::Executor::create(loop, *driver, context, std::move(socket), options, [&](int how) {
+      executor::Executor::create(loop, *driver, context, std::move(socket), ordinal, [&](int how) {
         code = how;
         loop.stop();
       }));
@@ -57,18 +57,16 @@ Result<int> run(OwnedFd socket, const executor::ExecutorOptions& options) {
 int main(int count, char** words) {
   CLI::App app("Runs kernel functions of one tenant on one device, as its worker says.");
   std::string socket;
-  executor::ExecutorOptions options;
+  int ordinal = 0;
   app.add_option("--socket", socket, "The worker's SOCK_SEQPACKET socket")->required();
-  app.add_option("--device", options.ordinal, "Ordinal of the device, among those visible")
+  app.add_option("--device", ordinal, "Ordinal of the device, among those visible")
       ->capture_default_str()
       ->check(CLI::NonNegativeNumber);
-  app.add_option("--kernels", options.kernels,
-                 "The folder of the bundles that every function may use (lambent:NAME)");
   CLI11_PARSE(app, count, words);
 
   auto connected = connect_to(socket);
   const auto code =
-      connected.ok() ? run(std::move(*connected), options) : Result<int>(connected.error());
+      connected.ok() ? run(std::move(*connected), ordinal) : Result<int>(connected.error());
   if (code.ok()) return *code;
   std::fprintf(stderr, "lambent-executor: %s\n", to_string(code.error()).c_str());
   return exit_code_of(code.error().code);

@@ -14,20 +14,19 @@ constexpr Duration kLookPeriod = milliseconds(250);
 Result<std::unique_ptr<Executor>> Executor::create(loop::EventLoop& loop,
                                                    const cuda::Driver& driver,
                                                    const cuda::Context& context, OwnedFd socket,
-                                                   ExecutorOptions options,
-                                                   std::function<void(int)> on_end) {
-  std::unique_ptr<Executor> executor(new Executor(loop, driver, context, std::move(socket),
-                                                  std::move(options), std::move(on_end)));
+                                                   int ordinal, std::function<void(int)> on_end) {
+  std::unique_ptr<Executor> executor(
+      new Executor(loop, driver, context, std::move(socket), ordinal, std::move(on_end)));
   RETURN_IF_ERROR(executor->start());
   return executor;
 }
 
 Executor::Executor(loop::EventLoop& loop, const cuda::Driver& driver, const cuda::Context& context,
-                   OwnedFd socket, ExecutorOptions options, std::function<void(int)> on_end)
+                   OwnedFd socket, int ordinal, std::function<void(int)> on_end)
     : loop_(loop),
       driver_(driver),
       context_(context),
-      options_(std::move(options)),
+      ordinal_(ordinal),
       on_end_(std::move(on_end)),
       connection_(
           loop, std::move(socket),
@@ -40,9 +39,9 @@ Executor::Executor(loop::EventLoop& loop, const cuda::Driver& driver, const cuda
 
 Result<void> Executor::start() {
   ASSIGN_OR_RETURN(const auto capability, context_.compute_capability());
-  ASSIGN_OR_RETURN(pool_, MemoryPool::create(driver_, options_.ordinal));
+  ASSIGN_OR_RETURN(pool_, MemoryPool::create(driver_, ordinal_));
   store_ = std::make_unique<DeviceStore>(*pool_);
-  loader_ = std::make_unique<SeatLoader>(driver_, capability, options_.kernels);
+  loader_ = std::make_unique<SeatLoader>(driver_, capability);
   ASSIGN_OR_RETURN(in_copier_, Copier::create(driver_));
   ASSIGN_OR_RETURN(out_copier_, Copier::create(driver_));
   for (auto* thread : {&loads_, &content_copies_, &copies_in_, &copies_out_}) {

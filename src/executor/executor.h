@@ -17,20 +17,15 @@
 
 namespace lambent::executor {
 
-struct ExecutorOptions {
-  int ordinal = 0;
-  std::string kernels;  // the folder of built-in bundles; empty: none
-};
-
 class Executor {
  public:
-  // The context is current on this thread, which is the loop's. `on_end` is called once, with what
-  // the process should exit with: when the worker is gone (0), or the context is broken (1), after
-  // the worker was told. Driver, context, loop and clock outlive the executor.
+  // The context, that of the device `ordinal`, is current on this thread, which is the loop's.
+  // `on_end` is called once, with what the process should exit with: when the worker is gone (0),
+  // or the context is broken (1), after the worker was told. Driver, context, loop and clock
+  // outlive the executor.
   static Result<std::unique_ptr<Executor>> create(loop::EventLoop& loop, const cuda::Driver& driver,
                                                   const cuda::Context& context, OwnedFd socket,
-                                                  ExecutorOptions options,
-                                                  std::function<void(int)> on_end);
+                                                  int ordinal, std::function<void(int)> on_end);
   ~Executor();
   Executor(const Executor&) = delete;
   Executor& operator=(const Executor&) = delete;
@@ -53,7 +48,7 @@ class Executor {
   };
 
   Executor(loop::EventLoop& loop, const cuda::Driver& driver, const cuda::Context& context,
-           OwnedFd socket, ExecutorOptions options, std::function<void(int)> on_end);
+           OwnedFd socket, int ordinal, std::function<void(int)> on_end);
   Result<void> start();
 
   void handle(protocol::ExecutorMessage message, std::vector<OwnedFd> fds);
@@ -111,7 +106,7 @@ class Executor {
   loop::EventLoop& loop_;
   const cuda::Driver& driver_;
   const cuda::Context& context_;
-  const ExecutorOptions options_;
+  const int ordinal_;
   std::function<void(int)> on_end_;
   bool ended_ = false;
 

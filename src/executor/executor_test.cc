@@ -58,7 +58,7 @@ std::string joined(const std::vector<std::string>& parts) {
 
 Files function(const std::vector<std::string>& buffers, const std::vector<std::string>& steps) {
   Files files;
-  add_bundle(files, kSteps, "steps");
+  add_bundle(files, kSteps, "bundles/steps");
   files["graph.json"] =
       "{\"buffers\": [" + joined(buffers) + "], \"steps\": [" + joined(steps) + "]}";
   return files;
@@ -273,6 +273,18 @@ TEST_F(ExecutorTest, ALoopEndsWhenItsFlagIsSet) {
   EXPECT_EQ(run(2, 1, {9, 0}), (std::vector<int>{10, 1}));
   EXPECT_EQ(run(3, 1, {-1000, 0}), (std::vector<int>{-950, 50}));  // never set
   EXPECT_EQ(run(4, 1, {20, 0}), (std::vector<int>{21, 1}));
+}
+
+TEST_F(ExecutorTest, ABuiltInBundleComesWithThePackage) {
+  Files files = affine(2);
+  std::string& graph = files["graph.json"];
+  for (size_t at; (at = graph.find("bundles/steps")) != std::string::npos;) {
+    graph.replace(at, strlen("bundles/steps"), "lambent:steps");
+  }
+  EXPECT_EQ(refused(1, files).code, ErrorCode::kNotFound);
+  add_bundle(files, kSteps, "lambent:steps");
+  add(1, process_->package(files));
+  works(1);
 }
 
 TEST_F(ExecutorTest, BadPackagesAreRefusedWithThePlaceNamed) {

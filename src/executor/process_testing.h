@@ -26,13 +26,13 @@ namespace lambent::executor {
 
 using Files = std::map<std::string, std::string>;  // content by path in a package
 
-// The files of a bundle, under bundles/NAME.
+// The files of a bundle, as those of a package below this name.
 inline void add_bundle(Files& files, const std::string& folder, const std::string& name) {
   for (const auto& entry : std::filesystem::recursive_directory_iterator(folder)) {
     if (!entry.is_regular_file()) continue;
     auto content = read_file(entry.path(), size_t{1} << 28);
     CHECK(content.ok(), "a built bundle can be read");
-    files["bundles/" + name + "/" + entry.path().lexically_relative(folder).string()] = *content;
+    files[name + "/" + entry.path().lexically_relative(folder).string()] = *content;
   }
 }
 
@@ -57,8 +57,7 @@ class ExecutorProcess {
     std::vector<char*> variables;
     for (auto& each : environment) variables.push_back(each.data());
     variables.push_back(nullptr);
-    std::vector<std::string> words = {LAMBENT_BINARY_DIR "/bin/lambent-executor", "--socket", path,
-                                      "--kernels", LAMBENT_BINARY_DIR "/share/lambent/kernels"};
+    std::vector<std::string> words = {LAMBENT_BINARY_DIR "/bin/lambent-executor", "--socket", path};
     std::vector<char*> arguments;
     for (auto& each : words) arguments.push_back(each.data());
     arguments.push_back(nullptr);

@@ -16,8 +16,6 @@ namespace {
 using kernel_graph::BufferRole;
 using kernel_graph::KernelGraph;
 
-constexpr std::string_view kBuiltIn = "lambent:";
-
 Result<std::string> content_of(int fd, Bytes most, const std::string& name) {
   struct stat status {};
   if (fstat(fd, &status) != 0) return error_from_errno("fstat of " + name, errno);
@@ -99,22 +97,11 @@ kernel_graph::KernelFacts facts_of(const bundle::Kernel& kernel) {
 
 Result<std::shared_ptr<const LoadedBundle>> SeatLoader::load_bundle(const std::string& name,
                                                                     const Order& order) {
-  if (!name.starts_with(kBuiltIn)) {
-    const auto read = [&order](const std::string& path, size_t limit) -> Result<std::string> {
-      ASSIGN_OR_RETURN(const size_t file, find_file(order, path));
-      return content_of(order.files[file].get(), Bytes(limit), path);
-    };
-    return kernels_.load(name, read, order.modelled);
-  }
-  const std::string built_in = name.substr(kBuiltIn.size());
-  if (built_in.empty() || built_in.find('/') != std::string::npos || built_in.starts_with('.')) {
-    return Error{ErrorCode::kInvalidArgument, "'" + name + "' is no built-in bundle"};
-  }
-  if (built_in_.empty()) {
-    return Error{ErrorCode::kNotFound, "there are no built-in bundles for '" + name + "'"};
-  }
-  const auto read = [](const std::string& path, size_t limit) { return read_file(path, limit); };
-  return kernels_.load(built_in_ + "/" + built_in, read, order.modelled);
+  const auto read = [&order](const std::string& path, size_t limit) -> Result<std::string> {
+    ASSIGN_OR_RETURN(const size_t file, find_file(order, path));
+    return content_of(order.files[file].get(), Bytes(limit), path);
+  };
+  return kernels_.load(name, read, order.modelled);
 }
 
 Result<std::unique_ptr<LoadedSeat>> SeatLoader::load(Order order) {

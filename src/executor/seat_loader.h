@@ -54,14 +54,14 @@ struct LoadedSeat {
 
 class SeatLoader {
  public:
-  // `kernels` is the folder of the bundles that every function may use ("lambent:NAME"), empty if
-  // there is none.
-  SeatLoader(const cuda::Driver& driver, std::pair<int, int> capability, std::string kernels)
-      : driver_(driver), kernels_(driver, capability), built_in_(std::move(kernels)) {}
+  // `capability` is the device's compute capability.
+  SeatLoader(const cuda::Driver& driver, std::pair<int, int> capability)
+      : driver_(driver), kernels_(driver, capability) {}
 
   struct Order {
     SandboxId seat;
     std::string graph;  // which of the files is the graph
+    // Those of bundles lie below what the graph calls their bundle: built-in ones come too.
     std::vector<std::string> names;
     std::vector<OwnedFd> files;
     Bytes memory;
@@ -79,7 +79,6 @@ class SeatLoader {
 
   const cuda::Driver& driver_;
   KernelCache kernels_;
-  const std::string built_in_;
 };
 
 }  // namespace lambent::executor
