@@ -1,5 +1,7 @@
 #include "kernel_graph/graph.h"
 
+#include <algorithm>
+
 namespace lambent::kernel_graph {
 
 // Not defaulted: clang 14 crashes on it, since Step is not complete where Repeat is.
@@ -47,6 +49,23 @@ Access default_access(BufferRole role) {
       break;
   }
   return Access::kReadWrite;
+}
+
+bool stays_in_package(std::string_view path) {
+  for (;;) {
+    const size_t end = std::min(path.find('/'), path.size());
+    const std::string_view part = path.substr(0, end);
+    if (part.empty() || part == "." || part == "..") return false;
+    if (end == path.size()) return true;
+    path.remove_prefix(end + 1);
+  }
+}
+
+bool names_bundle(std::string_view bundle) {
+  constexpr std::string_view kBuiltIn = "lambent:";
+  if (!bundle.starts_with(kBuiltIn)) return stays_in_package(bundle);
+  const std::string_view name = bundle.substr(kBuiltIn.size());
+  return name.find('/') == std::string_view::npos && stays_in_package(name);
 }
 
 }  // namespace lambent::kernel_graph

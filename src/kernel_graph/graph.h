@@ -98,6 +98,12 @@ struct KernelGraph {
   bool operator==(const KernelGraph&) const = default;
 };
 
+// Whether a path stays in the package: relative, without empty parts, and without dots to climb
+// with.
+bool stays_in_package(std::string_view path);
+// Whether this can name a bundle: such a path, or "lambent:" and a name without slashes.
+bool names_bundle(std::string_view bundle);
+
 // Whether each request brings this buffer, and whether its answer holds it.
 constexpr bool is_input(BufferRole role) {
   return role == BufferRole::kInput || role == BufferRole::kInOut;

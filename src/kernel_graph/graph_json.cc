@@ -180,6 +180,9 @@ class GraphReader {
   Result<void> read_content(const Json& object, const std::string& place, Buffer& buffer) {
     if (object.contains("file")) {
       ASSIGN_OR_RETURN(buffer.file, read_text(object, place, "file"));
+      if (!stays_in_package(buffer.file)) {
+        return invalid(in(place, "file"), "'" + buffer.file + "' is not in the package");
+      }
     }
     if (const auto fill = object.find("fill"); fill != object.end()) {
       ASSIGN_OR_RETURN(buffer.fill,
@@ -231,6 +234,9 @@ class GraphReader {
     Launch launch;
     ASSIGN_OR_RETURN(launch.kernel, read_text(object, place, "kernel"));
     ASSIGN_OR_RETURN(launch.bundle, read_text(object, place, "bundle"));
+    if (!names_bundle(launch.bundle)) {
+      return invalid(in(place, "bundle"), "'" + launch.bundle + "' is not in the package");
+    }
     ASSIGN_OR_RETURN(launch.grid, read_extent(object, place, "grid"));
     ASSIGN_OR_RETURN(launch.block, read_extent(object, place, "block"));
     ASSIGN_OR_RETURN(const uint64_t shared, read_number(object, place, "shared_bytes", UINT32_MAX));

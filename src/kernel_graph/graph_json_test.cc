@@ -102,6 +102,16 @@ TEST(GraphJson, WrongTypesAndMissingWordsAreNamedWithTheirPlace) {
   expect_refused(changed("\"w\"", "\"\""), "buffers[1].name: is empty");
 }
 
+TEST(GraphJson, NothingOutsideOfThePackageIsNamed) {
+  for (const std::string bundle : {"../math", "/math", "bundles//math", "./math", "lambent:../blas",
+                                   "lambent:..", "lambent:", "lambent:a/b"}) {
+    expect_refused(changed("bundles/math", bundle),
+                   "steps[0].bundle: '" + bundle + "' is not in the package");
+  }
+  expect_refused(changed("data/w.bin", "data/../../w.bin"),
+                 "buffers[1].file: 'data/../../w.bin' is not in the package");
+}
+
 TEST(GraphJson, AKeyThatStandsThereTwiceIsRefused) {
   expect_refused(changed("\"kernel\": \"add\"", "\"kernel\": \"add\", \"kernel\": \"sub\""),
                  "the graph: an object has 'kernel' twice");

@@ -11,8 +11,6 @@
 namespace lambent::kernel_graph {
 namespace {
 
-constexpr std::string_view kBuiltIn = "lambent:";
-
 Error invalid(const std::string& place, const std::string& what) {
   return {ErrorCode::kInvalidArgument, place + ": " + what};
 }
@@ -30,17 +28,6 @@ std::string did_you_mean(std::string_view word, const Map& known) {
   for (const auto& entry : known) names.push_back(entry.first);
   const auto closest = closest_word(word, names);
   return closest ? "; did you mean " + quoted(*closest) + "?" : "";
-}
-
-// A path that stays in the package: relative, without empty parts and without dots to climb with.
-bool stays_inside(std::string_view path) {
-  for (;;) {
-    const size_t end = std::min(path.find('/'), path.size());
-    const std::string_view part = path.substr(0, end);
-    if (part.empty() || part == "." || part == "..") return false;
-    if (end == path.size()) return true;
-    path.remove_prefix(end + 1);
-  }
 }
 
 // What the steps that came so far did to a buffer.
@@ -104,7 +91,7 @@ class Validator {
     if (!buffer.fill.empty() && buffer.fill.size() != size_of(buffer.type.datatype).count) {
       return invalid(place, "its fill is not one element");
     }
-    if (!buffer.file.empty() && !stays_inside(buffer.file)) {
+    if (!buffer.file.empty() && !stays_in_package(buffer.file)) {
       return invalid(place, "the file " + quoted(buffer.file) + " is not in the package");
     }
     return {};
@@ -197,7 +184,7 @@ class Validator {
   }
 
   Result<const KernelFacts*> find_kernel(const Launch& launch, const std::string& place) {
-    if (!launch.bundle.starts_with(kBuiltIn) && !stays_inside(launch.bundle)) {
+    if (!names_bundle(launch.bundle)) {
       return invalid(place + ".bundle", quoted(launch.bundle) + " is not in the package");
     }
     const auto bundle = kernels_.find(launch.bundle);
