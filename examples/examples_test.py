@@ -70,6 +70,14 @@ class ExamplesTest(unittest.TestCase):
     def test_python_jacobi_agrees_with_the_cpu(self):
         self.check("04_python_jacobi", {}, {"size": 19, "steps": 3})
 
+    def test_the_chain_of_products_agrees_with_the_cpu_and_keeps_its_constants(self):
+        posts = self.serve("12_etask_matmul_chain", [{"check": True}, {"check": True}, {}],
+                           {"MATRIX_SIZE": "21"})
+        answers = [answer for _, answer in posts]
+        self.assertEqual([answer["served"] for answer in answers], [1, 2, 3])
+        self.assertEqual([answer.get("correct") for answer in answers], [True, True, None])
+        self.assertEqual(len({answer["trace"] for answer in answers}), 1)
+
     def test_the_native_handler_agrees_with_the_cpu(self):
         self.check("05_native_handler", {"kernel": "vector_add"}, {"kernel": "matmul", "size": 50},
                    {"kernel": "fft", "size": 128}, {"kernel": "jacobi"}, {})
