@@ -41,6 +41,16 @@ class KeysTest(unittest.TestCase):
             self.assertGreater(result[key], 0, key)
         self.assertIsNone(result["end_to_end_us"])
 
+    def test_objects(self):
+        result = last_line(sys.executable, "-B", str(BENCH / "objects.py"), "--quick", "--rounds", "3")
+        for key in ("put_us", "get_us"):
+            for way in ("local_socket", "http", "in_sandbox"):
+                self.assertEqual(set(result[key][way]), {str(size << 10) for size in (4, 1024, 16384)})
+                for figure in result[key][way].values():
+                    self.assertGreater(figure, 0, f"{key} {way}")
+            self.assertIsNone(result[key]["executor"])
+        self.assertGreater(result["bare"]["descriptor_us"], 0)
+
     def test_swap(self):
         result = last_line(str(BUILD / "bin" / "swap_bench"), "--quick")
         self.assertTrue(result["emulated"])

@@ -16,6 +16,7 @@
 #include "cli/listing.h"
 #include "cli/load.h"
 #include "cli/logs.h"
+#include "cli/objects.h"
 #include "cli/remove.h"
 #include "cli/replay.h"
 #include "cli/report.h"
@@ -162,6 +163,57 @@ void add_rm(Shell& shell) {
   verb->callback([&shell, names] {
     shell.verb = [&shell, names](Transport& transport, const http::Endpoint&) {
       return cli::run_rm(transport, shell.console, *names);
+    };
+  });
+}
+
+void add_objects(Shell& shell) {
+  CLI::App* objects = shell.app.add_subcommand("objects", "put, get, list and remove objects");
+  objects->require_subcommand(1);
+  const auto add = [&](const char* name, const char* what, const char* example) {
+    CLI::App* verb = objects->add_subcommand(name, what);
+    verb->footer(std::string("Example:\n  ") + example);
+    verb->add_flag("--json", shell.console.json, "results as JSON");
+    verb->add_option("--endpoint", shell.endpoint,
+                     "the worker: http://HOST:PORT or unix:PATH (or LAMBENT_ENDPOINT)");
+    return verb;
+  };
+  auto put = std::make_shared<cli::PutObjectOptions>();
+  CLI::App* verb = add("put", "store a file as an object; its id on stdout",
+                       "lambent objects put x.raw --datatype FP32 --shape 512,512");
+  verb->add_option("FILE", put->file, "its bytes; - is stdin")->required();
+  verb->add_option("--datatype", put->datatype, "FP32, INT64, ... (default BYTES)");
+  verb->add_option("--shape", put->shape, "such as 512,512");
+  verb->add_option("--ttl", put->time_to_live_s, "seconds that it lives (default: an hour)");
+  verb->add_option("--id", put->id, "under this name");
+  verb->callback([&shell, put] {
+    shell.verb = [&shell, put](Transport& transport, const http::Endpoint&) {
+      return cli::run_objects_put(transport, shell.console, *put);
+    };
+  });
+  auto get = std::make_shared<cli::GetObjectOptions>();
+  verb = add("get", "the bytes of an object on stdout, its type on stderr",
+             "lambent objects get 0e6c9d1e-4f2c-4c33-9a52-6f1b1b3f0f7a.0 --wait 30 -o y.raw");
+  verb->add_option("ID", get->id, "the object")->required();
+  verb->add_option("--wait", get->wait_s, "seconds to wait for one that is still being made")
+      ->check(within(0.0, to_seconds(limits::kMostObjectWait)));
+  verb->add_option("-o,--output", get->output, "write the bytes to this file");
+  verb->callback([&shell, get] {
+    shell.verb = [&shell, get](Transport& transport, const http::Endpoint&) {
+      return cli::run_objects_get(transport, shell.console, *get);
+    };
+  });
+  add("ls", "list the objects", "lambent objects ls")->callback([&shell] {
+    shell.verb = [&shell](Transport& transport, const http::Endpoint&) {
+      return cli::run_objects_ls(transport, shell.console);
+    };
+  });
+  auto ids = std::make_shared<std::vector<std::string>>();
+  verb = add("rm", "remove objects", "lambent objects rm 0e6c9d1e-4f2c-4c33-9a52-6f1b1b3f0f7a.0");
+  verb->add_option("ID", *ids, "the objects")->required();
+  verb->callback([&shell, ids] {
+    shell.verb = [&shell, ids](Transport& transport, const http::Endpoint&) {
+      return cli::run_objects_rm(transport, shell.console, *ids);
     };
   });
 }
@@ -321,7 +373,7 @@ int run_client_command(int argc, char** argv) {
   shell.app.add_option("--endpoint", shell.endpoint,
                        "the worker: http://HOST:PORT or unix:PATH (or LAMBENT_ENDPOINT)");
   for (const auto add : {add_deploy, add_invoke, add_result, add_listing, add_logs, add_rm,
-                         add_replay, add_load, add_calibrate, add_report}) {
+                         add_objects, add_replay, add_load, add_calibrate, add_report}) {
     add(shell);
   }
   try {

@@ -25,6 +25,7 @@
 #include "http/server.h"
 #include "journal_store/segment_store.h"
 #include "metrics/worker_metrics.h"
+#include "objects/object_socket.h"
 #include "objects/object_store.h"
 #include "sandbox/launcher.h"
 #include "worker/file_thread.h"
@@ -210,7 +211,8 @@ frontend::WorkerFacts facts_of(const WorkerConfig& config,
           .gpu = devices.empty() ? "" : devices.front().name,
           .concurrency = config.concurrency,
           .device_memory = memory,
-          .context_memory = context_memory(config, memory)};
+          .context_memory = context_memory(config, memory),
+          .object_socket = std::filesystem::absolute(config.run_folder) / "objects.sock"};
 }
 
 objects::Disk disk_of(worker::FileThread& thread) {
@@ -344,6 +346,12 @@ Result<void> run(const WorkerConfig& config) {
   metrics::WorkerMetrics metrics(LAMBENT_VERSION);
   worker::FileThread object_disk(loop);
   objects::ObjectStore objects(loop, log, disk_of(object_disk), object_options(config));
+  worker::FileThread object_copies(loop);
+  frontend::ObjectsFrontend objects_frontend(objects, disk_of(object_copies), loop, random);
+  const std::string object_socket = config.run_folder + "/objects.sock";
+  ASSIGN_OR_RETURN(OwnedFd object_listener, listen_packets(object_socket, 0660));
+  const objects::ObjectSocket local_objects(loop, log, objects, random, kDefaultTenant,
+                                            std::move(object_listener));
   worker::WorkerOptions options;
   options.state_folder = config.state_folder;
   options.run_folder = config.run_folder + "/sandboxes";
@@ -367,6 +375,10 @@ Result<void> run(const WorkerConfig& config) {
     };
     options.forget_link = [&](SandboxId sandbox) { monitor->forget_sandbox(sandbox); };
   }
+  options.on_object = [&](TenantId tenant, http::Request request, std::string_view path,
+                          http::Responder responder) {
+    objects_frontend.handle({.tenant = tenant}, std::move(request), path, std::move(responder));
+  };
   ASSIGN_OR_RETURN(const WorkerJournal journal, open_journal(config, settings, clock, random, log));
   worker::Worker the_worker(
       {loop, log, random, *launcher, *catalog, metrics, journal.recorder.get(), &objects}, options,
@@ -374,8 +386,6 @@ Result<void> run(const WorkerConfig& config) {
   worker = &the_worker;
   RETURN_IF_ERROR(the_worker.recover());
 
-  worker::FileThread object_copies(loop);
-  frontend::ObjectsFrontend objects_frontend(objects, disk_of(object_copies), loop, random);
   frontend::Router router(the_worker, objects_frontend, loop, random,
                           {.version = LAMBENT_VERSION,
                            .metrics =

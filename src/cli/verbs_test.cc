@@ -15,6 +15,7 @@
 #include "cli/invoke.h"
 #include "cli/listing.h"
 #include "cli/logs.h"
+#include "cli/objects.h"
 #include "cli/remove.h"
 
 namespace lambent::cli {
@@ -320,6 +321,41 @@ TEST_F(Deploy, SaysWhatIsWrongWithAManifest) {
   EXPECT_TRUE(transport.requests.empty());
   std::filesystem::remove(folder / "lambent.toml");
   EXPECT_EQ(run_deploy(transport, console, {.path = folder}), 15);
+}
+
+TEST_F(Verbs, AnObjectIsPutWithItsTypeAndGotByItsName) {
+  TemporaryFolder folder;
+  ASSERT_TRUE(write_file_atomically(folder / "x", "12345678", false).ok());
+  transport.answer(response(201, R"({"object":"o.0","bytes":8})"));
+  EXPECT_EQ(run_objects_put(transport, console,
+                            {.file = folder / "x", .datatype = "FP32", .shape = "1,2"}),
+            0);
+  EXPECT_EQ(transport.requests[0].method, "POST");
+  EXPECT_EQ(transport.requests[0].body, "12345678");
+  EXPECT_EQ(transport.requests[0].headers.get("X-Lambent-Shape"), "1,2");
+  EXPECT_EQ(out.str(), "o.0\n");
+  transport.answer(response(200, "12345678", {{"x-lambent-datatype", "FP32"}}));
+  EXPECT_EQ(run_objects_get(transport, console, {.id = "o.0", .output = folder / "y"}), 0);
+  EXPECT_EQ(*read_file(folder / "y", 100), "12345678");
+  EXPECT_THAT(err.str(), HasSubstr("FP32"));
+  transport.answer(response(404, R"({"error":{"code":"NOT_FOUND","message":"no such object"}})"));
+  EXPECT_EQ(run_objects_get(transport, console, {.id = "o.1"}), 15);
+}
+
+TEST_F(Verbs, ObjectsAreListedPageAfterPageAndRemoved) {
+  transport.answer(response(
+      200, R"({"objects":[{"object":"a.0","state":"exists","place":"memory","datatype":"FP32",)"
+           R"("shape":[2],"bytes":8,"references":0}],"next":"a.0"})"));
+  transport.answer(
+      response(200, R"({"objects":[{"object":"b.0","state":"expected","references":1}]})"));
+  EXPECT_EQ(run_objects_ls(transport, console), 0);
+  EXPECT_EQ(transport.requests[1].target, "/v1/objects?after=a.0");
+  EXPECT_THAT(out.str(), HasSubstr("FP32 [2]"));
+  EXPECT_THAT(out.str(), HasSubstr("expected"));
+  transport.answer(response(204, ""));
+  transport.answer(response(404, R"({"error":{"code":"NOT_FOUND","message":"gone"}})"));
+  EXPECT_EQ(run_objects_rm(transport, console, {"a.0", "c.0"}), 15);
+  EXPECT_EQ(transport.requests[2].method, "DELETE");
 }
 
 }  // namespace

@@ -113,6 +113,8 @@ constexpr size_t kNeeds = 64;
 constexpr size_t kOutputs = 16;
 constexpr size_t kInvocationsWaiting = 10'000;
 constexpr Duration kNeedsTimeout = std::chrono::hours(1);
+constexpr size_t kObjectConnections = 1'024;      // at the object socket
+constexpr size_t kObjectGets = 256;               // that wait, of one of them
 constexpr Bytes kObjectCopies = Bytes::mib(512);  // under way between HTTP and objects
 // Over HTTP; through the object socket they may be as large as the quota.
 constexpr Bytes kHttpObject = Bytes::mib(64);

@@ -107,7 +107,8 @@ class Answering {
                                     {"gpu", about.gpu},
                                     {"concurrency", about.concurrency},
                                     {"device_memory_bytes", about.device_memory.count},
-                                    {"context_memory_bytes", about.context_memory.count}})));
+                                    {"context_memory_bytes", about.context_memory.count},
+                                    {"object_socket", about.object_socket}})));
   }
 
   void operator()(Livez&) { responder_.send(text_response(200, "text/plain", "ok\n")); }

@@ -21,10 +21,11 @@ struct WorkerFacts {
   double time_scale = 1;  // modelled seconds per second
   unsigned devices = 0;
   bool emulated = false;
-  std::string gpu;           // name of the first device
-  unsigned concurrency = 0;  // D: invocations at once on a device
-  Bytes device_memory;       // of the first device
-  Bytes context_memory;      // that admission counts for each sandbox beside the function's own
+  std::string gpu;            // name of the first device
+  unsigned concurrency = 0;   // D: invocations at once on a device
+  Bytes device_memory;        // of the first device
+  Bytes context_memory;       // that admission counts for each sandbox beside the function's own
+  std::string object_socket;  // a path; clients on this machine get objects there without a copy
 };
 
 struct NativeOptions {

@@ -17,6 +17,7 @@ json to_json(const FunctionStatus& status) {
   const bool models = spec.gpu.launch_mode == GpuNeeds::LaunchMode::kModel;
   return {
       {"name", spec.name.name},
+      {"kind", name_of(spec.kind)},
       {"revision", spec.revision},
       {"runtime", spec.runtime_name},
       {"handler", spec.handler},

@@ -66,6 +66,7 @@ TEST_F(NativeTest, FunctionsAreListedWithWhatTheyDo) {
   const json list = json::parse(get("/v1/functions").body)["functions"];
   ASSERT_EQ(list.size(), 1u);
   EXPECT_EQ(list[0]["name"], "f");
+  EXPECT_EQ(list[0]["kind"], "handler");
   EXPECT_EQ(list[0]["gpu_memory_bytes"], 7);
   EXPECT_EQ(list[0]["launch_mode"], "compute");
   EXPECT_EQ(list[0]["memory_mode"], "vmm");

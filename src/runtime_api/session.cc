@@ -12,6 +12,7 @@ namespace lambent::runtime_api {
 namespace {
 
 constexpr std::string_view kRuntime = "/2018-06-01/runtime/";
+constexpr std::string_view kObjects = "/lambent/2026-11/objects";
 constexpr std::string_view kExtension = "/2020-01-01/extension/";
 // The words of AWS, which clients look for; its limit has 100 bytes of slack above 6 MiB.
 constexpr std::string_view kTooLarge = "Exceeded maximum allowed payload size (6291556 bytes).";
@@ -64,9 +65,10 @@ Session::Session(loop::EventLoop& loop, OwnedFd listener, SessionOptions options
   http::ServerOptions server;
   server.max_connections = kConnectionsPerSandbox;
   server.max_headers = limits::kRuntimeApiHeaders;
-  server.max_body = options_.max_response;
-  // A function may open many connections, but has one answer to give.
-  server.max_unfinished_bodies = options_.max_response + options_.max_response;
+  server.max_body = callbacks_.on_object ? std::max(limits::kHttpObject, options_.max_response)
+                                         : options_.max_response;
+  // A function may open many connections, but has one answer to give, and few objects at once.
+  server.max_unfinished_bodies = server.max_body + options_.max_response;
   server.idle_timeout = kQuiet;
   server.serve_half_closed = false;
   const std::shared_ptr<Session*> self = self_;
@@ -149,6 +151,12 @@ void Session::handle(http::Request request, http::Responder responder) {
       return responder.send(error_response(404, "NotFound", "no such call: " + target));
     }
     return responder.send(error_response(405, "MethodNotAllowed", "not with " + request.method));
+  }
+  if (path.starts_with(kObjects) && callbacks_.on_object) {
+    const std::string_view rest = path.substr(kObjects.size());
+    if (rest.empty() || rest.starts_with('/')) {
+      return callbacks_.on_object(std::move(request), rest, std::move(responder));
+    }
   }
   if (path == "/2018-06-01/ping" && get) {
     http::Response pong;
@@ -233,6 +241,10 @@ void Session::handle_response(http::Request request, http::Responder responder) 
                    "streamed responses are not offered; return the whole response");
     }
     return;
+  }
+  // The server takes larger bodies, for objects.
+  if (Bytes(request.body.size()) > options_.max_response) {
+    return responder.send(refuse(413, kTooLarge));
   }
   state_ = State::kWaiting;
   // The caller's answer goes out before the runtime's: somebody waits for it.

@@ -46,6 +46,8 @@ struct Callbacks {
   std::function<void(InvocationId, std::string body, std::string error_type)> on_error;
   // The runtime could not initialise and will exit; or (Sandbox.Failure) its socket is no good.
   std::function<void(std::string body, std::string error_type)> on_init_error;
+  // A call on objects: `path` is what follows /lambent/2026-11/objects. Empty: there are none.
+  std::function<void(http::Request, std::string_view path, http::Responder)> on_object;
   // The connection on which the runtime waited for work is gone: it most likely exits. If it comes
   // back, on_ready is called again.
   std::function<void()> on_disconnect;

@@ -13,6 +13,7 @@ namespace lambent::runtime_api {
 namespace {
 
 using http::RawClient;
+using testing::ElementsAre;
 using testing::EndsWith;
 using testing::HasSubstr;
 using testing::Not;
@@ -40,6 +41,12 @@ class SessionTest : public testing::Test {
       if (end_in_callback) session.reset();
     };
     callbacks.on_disconnect = [this] { events.push_back("disconnect"); };
+    callbacks.on_object = [this](http::Request request, std::string_view path,
+                                 http::Responder responder) {
+      events.push_back("object " + request.method + " '" + std::string(path) + "' " +
+                       std::to_string(request.body.size()));
+      responder.send({});
+    };
     session = std::make_unique<Session>(
         loop, std::move(*listener), SessionOptions{.function_name = "f", .handler = "app.handler"},
         std::move(callbacks));
@@ -365,6 +372,18 @@ TEST_F(SessionTest, ExtensionsMayRegisterAndWait) {
   turn();
   another.receive();
   EXPECT_EQ(another.received, "");
+}
+
+TEST_F(SessionTest, CallsOnObjectsArePassedOn) {
+  RawClient client = connect();
+  EXPECT_THAT(call(client, get("/lambent/2026-11/objects")), StartsWith("HTTP/1.1 200 "));
+  EXPECT_THAT(call(client, get("/lambent/2026-11/objects/x.0?wait=1")),
+              StartsWith("HTTP/1.1 200 "));
+  EXPECT_THAT(call(client, get("/lambent/2026-11/objectsx")), StartsWith("HTTP/1.1 404 "));
+  const std::string large(limits::kResponsePayload.count + 1, 'x');
+  EXPECT_THAT(call(client, post("/lambent/2026-11/objects", large)), StartsWith("HTTP/1.1 200 "));
+  EXPECT_THAT(events, ElementsAre("object GET '' 0", "object GET '/x.0' 0",
+                                  "object POST '' " + std::to_string(large.size())));
 }
 
 }  // namespace

@@ -188,6 +188,13 @@ void SandboxHost::started(SandboxId id, Result<sandbox::Started> result) {
   callbacks.on_init_error = [this, &sandbox](std::string json, std::string type) {
     init_failed(sandbox, std::move(json), std::move(type));
   };
+  if (events_.on_object) {
+    callbacks.on_object = [this, tenant = sandbox.spec.name.tenant](http::Request request,
+                                                                    std::string_view path,
+                                                                    http::Responder responder) {
+      events_.on_object(tenant, std::move(request), path, std::move(responder));
+    };
+  }
   sandbox.session = std::make_unique<runtime_api::Session>(
       loop_, std::move(result->runtime_api_listener),
       runtime_api::SessionOptions{.function_name = sandbox.spec.name.name,

@@ -64,6 +64,9 @@ class SandboxHost {
     // memory at this listening socket. Either may be empty: then device memory moves without.
     std::function<void(SandboxId, DeviceId, Bytes most_leased, OwnedFd listener)> serve_link;
     std::function<void(SandboxId)> forget_link;
+    // A handler's call on objects; `path` is what follows the part that all such calls share. May
+    // be empty.
+    std::function<void(TenantId, http::Request, std::string_view path, http::Responder)> on_object;
     // One of the launcher's sandboxes that is not ours is gone; may be empty.
     std::function<void(SandboxId, const sandbox::Exit&)> on_other_exit;
   };

@@ -42,6 +42,8 @@ struct WorkerOptions {
   // or neither.
   std::function<void(SandboxId, DeviceId, Bytes most_leased, OwnedFd listener)> serve_link;
   std::function<void(SandboxId)> forget_link;
+  // Handlers' calls on objects (SandboxHost::Events); may be empty.
+  std::function<void(TenantId, http::Request, std::string_view path, http::Responder)> on_object;
   // How long the results of asynchronous invocations can be read.
   Duration result_window = std::chrono::hours(24);
   // Invocations whose payloads would make all live ones hold more than this are refused.

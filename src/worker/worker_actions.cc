@@ -159,6 +159,7 @@ SandboxHost::Events Worker::host_events() {
   };
   events.serve_link = options_.serve_link;
   events.forget_link = options_.forget_link;
+  events.on_object = options_.on_object;
   events.on_output = [this](FunctionId function, std::string_view text) {
     logs_.append(function, text);
   };

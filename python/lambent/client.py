@@ -1,0 +1,196 @@
+"""Client: functions and objects of a worker, from Python. Standard library only; one thread at a time.
+
+    client = Client()
+    square = client.function("square")
+    x = client.put(array)
+    y = square.remote(x=x)           # runs when x is there; y is a reference, at once
+    z = square.remote(x=y)           # runs when y is there
+    print(z.json())                  # waits
+"""
+import json
+import os
+import time
+
+from .errors import FunctionError, LambentError, error_of
+from .http_objects import HttpObjects, error_from
+from .local_objects import LocalObjects
+from .tensor import tensor_of
+
+_MOST_WAIT = 600.0  # seconds of one request; longer waits are several
+
+
+class ObjectRef:
+    """An object that exists, or will: hand it to functions, or get() it."""
+
+    def __init__(self, client, name):
+        self._client, self.id = client, name
+
+    def __repr__(self):
+        return "ObjectRef(%s)" % self.id
+
+    def __eq__(self, other):
+        return isinstance(other, ObjectRef) and other.id == self.id
+
+    def __hash__(self):
+        return hash(self.id)
+
+    def get(self, timeout=3600.0):
+        """A Tensor; waits for it. Raises what its producer failed with."""
+        return self._client.get(self, timeout)
+
+    def json(self, timeout=3600.0):
+        """The answer of a handler."""
+        return json.loads(bytes(self.get(timeout)))
+
+    def remove(self):
+        self._client.remove(self)
+
+
+class Function:
+    """A deployed function; a handler or a kernel function alike."""
+
+    def __init__(self, client, name):
+        self._client, self.name = client, name
+        self._kind = None
+
+    @property
+    def kind(self):
+        if self._kind is None:
+            self._kind = self._client.kind_of(self.name)
+        return self._kind
+
+    def remote(self, *event, outputs=(), **inputs):
+        """Runs it as soon as the references among its inputs are there; references to what it makes.
+
+        A handler gets one event: the argument, or the keywords as an object. References in it, however deep, become
+        {"object": id}; arrays and bytes are put first. Its answer is the one object.
+
+        A kernel function gets its inputs by keyword. `outputs` names those buffers that become objects, in order; one
+        reference for one, a list for more.
+        """
+        if len(event) > 1 or (event and inputs):
+            raise TypeError("one event, or inputs by keyword")
+        if self.kind == "kernel":
+            return self._run_kernels(inputs, outputs)
+        if outputs:
+            raise TypeError("a handler has one output: its answer")
+        needs = []
+        payload = json.dumps(self._client.encode(event[0] if event else inputs, needs))
+        return self._client.submit(self.name, payload, needs)[0]
+
+    def __call__(self, *event, **inputs):
+        """Runs a handler and waits: its answer."""
+        return self.remote(*event, **inputs).json()
+
+    def _run_kernels(self, inputs, outputs):
+        if not inputs or not outputs:
+            raise TypeError("a kernel function needs inputs by keyword, and the names of its outputs")
+        references = {name: value if isinstance(value, ObjectRef) else self._client.put(value)
+                      for name, value in inputs.items()}
+        request = {"inputs": [{"name": name, "parameters": {"object": reference.id}}
+                              for name, reference in references.items()],
+                   "outputs": [{"name": name, "parameters": {"object": True}} for name in outputs]}
+        made = self._client.submit(self.name, json.dumps(request), list(references.values()), len(outputs))
+        return made[0] if len(made) == 1 else made
+
+
+class Client:
+    """`endpoint`: http://HOST:PORT or unix:PATH; else LAMBENT_ENDPOINT, else the worker's usual port here. Where the
+    worker's object socket can be reached, objects come and go without a copy (`local=False`: never)."""
+
+    def __init__(self, endpoint=None, local=True):
+        self.endpoint = endpoint or os.environ.get("LAMBENT_ENDPOINT") or "http://127.0.0.1:8980"
+        self._http = HttpObjects(self.endpoint, "/v1/objects")
+        self._objects = self._http
+        if local:
+            path = self.version().get("object_socket", "")
+            try:
+                self._objects = LocalObjects(path)
+            except OSError:
+                pass  # the worker is elsewhere, or does not let us
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.close()
+
+    def close(self):
+        self._http.close()
+        if self._objects is not self._http:
+            self._objects.close()
+
+    @property
+    def local(self):
+        """Whether objects are shared with the worker, rather than copied."""
+        return self._objects is not self._http
+
+    def version(self):
+        return json.loads(self._http.good("GET", "/v1/version")[2])
+
+    def kind_of(self, function):
+        for each in json.loads(self._http.good("GET", "/v1/functions")[2])["functions"]:
+            if each["name"] == function:
+                return each.get("kind", "handler")
+        raise error_of("NOT_FOUND", "function '%s' does not exist" % function)
+
+    def function(self, name):
+        return Function(self, name)
+
+    # Objects.
+    def put(self, data, datatype=None, shape=None, ttl=None):
+        """Stores bytes or an array; a reference to it."""
+        return ObjectRef(self, self._objects.put(tensor_of(data, datatype, shape), ttl))
+
+    def get(self, reference, timeout=3600.0):
+        """A Tensor; waits until it exists."""
+        name = reference.id if isinstance(reference, ObjectRef) else reference
+        deadline = time.monotonic() + timeout
+        while True:
+            left = max(0.0, deadline - time.monotonic())
+            try:
+                return self._objects.get(name, min(left, _MOST_WAIT))
+            except LambentError as error:
+                # It is still being made; or its producer ran into a deadline, which asking again tells at once.
+                if error.code != "DEADLINE_EXCEEDED" or left <= _MOST_WAIT:
+                    raise
+
+    def remove(self, reference):
+        self._http.remove(reference.id if isinstance(reference, ObjectRef) else reference)
+
+    # Functions.
+    def submit(self, function, payload, needs=(), outputs=1):
+        """Runs a function once all that it needs exists: references to what it will make."""
+        headers = {"Content-Type": "application/json", "X-Lambent-Outputs": str(outputs)}
+        if needs:
+            names = dict.fromkeys(each.id if isinstance(each, ObjectRef) else each for each in needs)
+            headers["X-Lambent-Needs"] = ", ".join(names)
+        _, _, body = self._http.good("POST", "/v1/functions/%s/invocations" % function, payload, headers)
+        return [ObjectRef(self, name) for name in json.loads(body)["objects"]]
+
+    def invoke(self, function, payload=b"{}", needs=()):
+        """Runs a function and waits: the bytes of its answer. FunctionError if it failed."""
+        headers = {"Content-Type": "application/json"}
+        if needs:
+            headers["X-Lambent-Needs"] = ", ".join(each.id if isinstance(each, ObjectRef) else each for each in needs)
+        status, headers, body = self._http.request("POST", "/2015-03-31/functions/%s/invocations" % function, payload,
+                                                   headers)
+        if status >= 300:
+            raise error_from(status, headers, body)
+        if "x-amz-function-error" in headers:
+            raise FunctionError(headers.get("x-lambent-error-type", "Unhandled"), body)
+        return body
+
+    def encode(self, value, needs):
+        """`value` as JSON has it, with references for objects; `needs` takes them."""
+        if isinstance(value, dict):
+            return {key: self.encode(each, needs) for key, each in value.items()}
+        if isinstance(value, (list, tuple)):
+            return [self.encode(each, needs) for each in value]
+        if isinstance(value, (bytes, bytearray, memoryview)) or hasattr(value, "__array_interface__") and getattr(
+                value, "shape", ()):
+            value = self.put(value)
+        if isinstance(value, ObjectRef):
+            needs.append(value)
+            return {"object": value.id}
+        return value

@@ -1,0 +1,43 @@
+"""LambentError and one class for each code of api/error_codes.inc. Raised by everything in this package that speaks to
+a worker."""
+
+# By their numbers, which are gRPC's.
+CODES = ["OK", "CANCELLED", "UNKNOWN", "INVALID_ARGUMENT", "DEADLINE_EXCEEDED", "NOT_FOUND", "ALREADY_EXISTS",
+         "PERMISSION_DENIED", "RESOURCE_EXHAUSTED", "FAILED_PRECONDITION", "ABORTED", "OUT_OF_RANGE", "UNIMPLEMENTED",
+         "INTERNAL", "UNAVAILABLE", "DATA_LOSS", "UNAUTHENTICATED"]
+RETRYABLE = {"RESOURCE_EXHAUSTED", "ABORTED", "UNAVAILABLE"}
+
+
+class LambentError(Exception):
+    code = "UNKNOWN"
+
+    def __init__(self, message, code=None):
+        super().__init__(message)
+        self.message = message
+        if code is not None:
+            self.code = code
+
+    def __str__(self):
+        return "%s: %s" % (self.code, self.message)
+
+    @property
+    def retryable(self):
+        return self.code in RETRYABLE
+
+
+class FunctionError(LambentError):
+    """The function itself failed: `type` and `payload` are what it said."""
+
+    def __init__(self, kind, payload):
+        super().__init__("%s: %s" % (kind, payload[:2000].decode("utf-8", "replace")))
+        self.type, self.payload = kind, payload
+
+
+_CLASSES = {}
+for _code in CODES[1:]:
+    _name = "".join(word.capitalize() for word in _code.split("_"))
+    _CLASSES[_code] = globals()[_name] = type(_name, (LambentError,), {"code": _code, "__module__": __name__})
+
+
+def error_of(code, message):
+    return _CLASSES.get(code, LambentError)(message)

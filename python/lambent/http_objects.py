@@ -1,0 +1,118 @@
+"""HttpObjects: objects over HTTP, for `lambent.client` (under /v1) and `lambent.objects` (under a handler's Runtime API).
+Not thread-safe."""
+import http.client
+import json
+import socket
+import time
+
+from .errors import LambentError, error_of
+from .tensor import Tensor
+
+MOST_BYTES = 64 << 20  # of one request or answer
+_QUIET = 30.0  # seconds after which a kept connection is not used again: the worker ends it after 75
+
+
+class UnixConnection(http.client.HTTPConnection):
+    def __init__(self, path, timeout=None):
+        super().__init__("localhost", timeout=timeout)
+        self._path = path
+
+    def connect(self):
+        self.sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        self.sock.settimeout(self.timeout)
+        self.sock.connect(self._path)
+
+
+def connect(endpoint):
+    if endpoint.startswith("unix:"):
+        return UnixConnection(endpoint[5:])
+    address = endpoint.removeprefix("http://").rstrip("/")
+    host, _, port = address.rpartition(":")
+    return http.client.HTTPConnection(host.strip("[]"), int(port))
+
+
+def error_from(status, headers, body):
+    try:
+        error = json.loads(body)["error"]
+        return error_of(error["code"], error["message"])
+    except (ValueError, KeyError, TypeError):
+        message = headers.get("x-amzn-errortype", "") + " " + body[:2000].decode("utf-8", "replace")
+        return LambentError("HTTP %d %s" % (status, message.strip()))
+
+
+class HttpObjects:
+    def __init__(self, endpoint, prefix):
+        self._endpoint, self._prefix, self._connection, self._used = endpoint, prefix, None, 0.0
+
+    def close(self):
+        if self._connection is not None:
+            self._connection.close()
+            self._connection = None
+
+    def request(self, method, path, body=None, headers=None):
+        """(status, headers with lower-case names, body). What a kept connection's other end closed is sent once more
+        where that can do no harm."""
+        if time.monotonic() - self._used > _QUIET:
+            self.close()
+        while True:
+            kept = self._connection is not None
+            try:
+                if not kept:
+                    self._connection = connect(self._endpoint)
+                self._used = time.monotonic()
+                self._connection.request(method, path, body, headers or {})
+                response = self._connection.getresponse()
+                return response.status, {k.lower(): v for k, v in response.getheaders()}, response.read()
+            except (http.client.RemoteDisconnected, BrokenPipeError, ConnectionResetError) as error:
+                self.close()
+                if kept and method in ("GET", "HEAD"):
+                    continue
+                raise error_of("UNAVAILABLE", "%s: %s" % (self._endpoint, error)) from error
+            except (OSError, http.client.HTTPException) as error:
+                self.close()
+                raise error_of("UNAVAILABLE", "%s: %s" % (self._endpoint, error)) from error
+
+    def good(self, method, path, body=None, headers=None):
+        status, headers, body = self.request(method, path, body, headers)
+        if status >= 300:
+            raise error_from(status, headers, body)
+        return status, headers, body
+
+    def put(self, tensor, ttl=None, name=None):
+        if len(tensor) > MOST_BYTES:
+            raise error_of("OUT_OF_RANGE", "over HTTP an object has at most 64 MiB, this one has %d bytes" % len(tensor))
+        headers = {"Content-Type": "application/octet-stream", "X-Lambent-Datatype": tensor.datatype,
+                   "X-Lambent-Shape": "[%s]" % ",".join(map(str, tensor.shape))}
+        if ttl is not None:
+            headers["X-Lambent-Ttl"] = "%.3f" % ttl
+        if name is None:
+            _, _, body = self.good("POST", self._prefix, tensor.data, headers)
+        else:
+            _, _, body = self.good("PUT", "%s/%s" % (self._prefix, name), tensor.data, headers)
+        return json.loads(body)["object"]
+
+    def get(self, name, wait=0.0):
+        path = "%s/%s" % (self._prefix, name)
+        try:
+            _, headers, body = self.good("GET", "%s?wait=%.3f" % (path, wait))
+        except LambentError as error:
+            if error.code != "OUT_OF_RANGE":
+                raise
+            # Or its producer failed so: then this says it again.
+            headers, body = self._get_in_parts(path, error)
+        return Tensor(headers["x-lambent-datatype"], json.loads(headers["x-lambent-shape"]), body)
+
+    def _get_in_parts(self, path, reason):
+        _, headers, _ = self.good("HEAD", path)
+        if headers.get("x-lambent-state") != "exists":
+            raise reason
+        size = int(headers["x-lambent-bytes"])
+        whole = bytearray(size)
+        for begin in range(0, size, MOST_BYTES):
+            end = min(begin + MOST_BYTES, size)
+            _, _, part = self.good("GET", path, None, {"Range": "bytes=%d-%d" % (begin, end - 1)})
+            whole[begin:end] = part
+        return headers, whole
+
+    def remove(self, name):
+        self.good("DELETE", "%s/%s" % (self._prefix, name))

@@ -1,0 +1,66 @@
+"""Tensor: what an object holds: a datatype of the Open Inference Protocol, a shape, and bytes that nobody copies.
+Made by `lambent.client` and `lambent.objects`; numpy is used if it is there."""
+
+# In the order of the wire (src/domain/tensor_type.h); the letters are numpy's.
+DATATYPES = {
+    "BYTES": (1, "u1"), "BOOL": (1, "?"), "UINT8": (1, "u1"), "UINT16": (2, "u2"), "UINT32": (4, "u4"),
+    "UINT64": (8, "u8"), "INT8": (1, "i1"), "INT16": (2, "i2"), "INT32": (4, "i4"), "INT64": (8, "i8"),
+    "FP16": (2, "f2"), "BF16": (2, None), "FP32": (4, "f4"), "FP64": (8, "f8"),
+}
+_NUMPY_NAMES = {"bool": "BOOL", "uint8": "UINT8", "uint16": "UINT16", "uint32": "UINT32", "uint64": "UINT64",
+                "int8": "INT8", "int16": "INT16", "int32": "INT32", "int64": "INT64",
+                "float16": "FP16", "float32": "FP32", "float64": "FP64"}
+
+
+class Tensor:
+    """`data` is a memoryview of bytes; it stays valid as long as something refers to it."""
+
+    def __init__(self, datatype, shape, data):
+        self.datatype, self.shape, self.data = datatype, tuple(shape), memoryview(data).cast("B")
+
+    def __len__(self):
+        return len(self.data)
+
+    def __bytes__(self):
+        return bytes(self.data)
+
+    def __repr__(self):
+        return "Tensor(%s %s, %d bytes)" % (self.datatype, list(self.shape), len(self.data))
+
+    def numpy(self):
+        """An array over the same bytes; read-only if they are."""
+        import numpy
+
+        letters = DATATYPES[self.datatype][1]
+        if letters is None:
+            raise TypeError("numpy has no type for %s; use .data" % self.datatype)
+        return numpy.frombuffer(self.data, dtype="<" + letters if len(letters) == 2 else letters).reshape(self.shape)
+
+
+def tensor_of(data, datatype=None, shape=None):
+    """A Tensor over bytes, a numpy array, or anything else with a buffer or the array interface."""
+    if isinstance(data, Tensor):
+        return data
+    if not isinstance(data, (bytes, bytearray, memoryview)) and hasattr(data, "__array_interface__"):
+        import numpy
+
+        array = numpy.ascontiguousarray(data)
+        name = _NUMPY_NAMES.get(array.dtype.name)
+        if name is None or array.dtype.byteorder == ">":
+            raise TypeError("no datatype for a numpy array of %s" % array.dtype)
+        # ascontiguousarray makes one dimension of none.
+        return Tensor(datatype or name, data.shape if shape is None else shape, array.reshape(-1).view("u1"))
+    view = memoryview(data)
+    if not view.contiguous:
+        view = memoryview(bytes(view))
+    view = view.cast("B")
+    if datatype is None:
+        return Tensor("BYTES", (len(view),), view)
+    if datatype not in DATATYPES:
+        raise ValueError("%r is no datatype; one of %s" % (datatype, ", ".join(DATATYPES)))
+    if shape is None:
+        size = DATATYPES[datatype][0]
+        if len(view) % size:
+            raise ValueError("%d bytes are no whole number of %s" % (len(view), datatype))
+        shape = (len(view) // size,)
+    return Tensor(datatype, shape, view)

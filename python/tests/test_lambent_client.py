@@ -1,0 +1,142 @@
+"""Unit tests of lambent.client and what it stands on; the worker is a script. Standard library only."""
+import http.server
+import json
+import pathlib
+import sys
+import threading
+import unittest
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent))
+
+from lambent import local_objects  # noqa: E402
+from lambent.client import Client  # noqa: E402
+from lambent.errors import LambentError, NotFound, Unavailable, error_of  # noqa: E402
+from lambent.tensor import Tensor, tensor_of  # noqa: E402
+
+NAME = "00000000-0000-0001-0000-000000000002.7"
+
+
+class Tensors(unittest.TestCase):
+    def test_bytes_are_raw_unless_a_type_is_named(self):
+        self.assertEqual((tensor_of(b"abc").datatype, tensor_of(b"abc").shape), ("BYTES", (3,)))
+        self.assertEqual(tensor_of(b"12345678", "FP32").shape, (2,))
+        self.assertEqual(tensor_of(b"12345678", "FP32", (1, 2)).shape, (1, 2))
+        with self.assertRaises(ValueError):
+            tensor_of(b"123", "FP32")
+        with self.assertRaises(ValueError):
+            tensor_of(b"123", "FLOAT")
+
+    def test_numpy_arrays_keep_type_and_shape(self):
+        try:
+            import numpy
+        except ImportError:
+            self.skipTest("there is no numpy")
+        for array in (numpy.arange(6, dtype="f4").reshape(2, 3), numpy.float64(2.5).reshape(()),
+                      numpy.zeros((0, 3), "i8"), numpy.arange(6).reshape(2, 3).T):
+            tensor = tensor_of(array)
+            self.assertEqual(tensor.shape, array.shape)
+            self.assertTrue((tensor.numpy() == array).all())
+        with self.assertRaises(TypeError):
+            tensor_of(numpy.zeros(2, "c8"))
+
+
+class Wire(unittest.TestCase):
+    def test_names_and_numbers_come_back(self):
+        reader = local_objects._Reader(local_objects._encode_name(NAME) + local_objects._number(1 << 40))
+        self.assertEqual(local_objects._decode_name(reader), NAME)
+        self.assertEqual(reader.number(), 1 << 40)
+
+    def test_a_put_reads_as_the_worker_reads_it(self):
+        # tests/fuzz/corpus/object_message/put, byte for byte after kind and ticket.
+        message = b"\x01" + local_objects._encode_name("00000000-0000-0002-0000-000000000003.12")
+        message += local_objects._encode_type(Tensor("UINT8", (2, 3), b"123456"))
+        self.assertEqual(message, bytes([1, 2, 3, 12, 2, 2, 2, 3]))
+
+
+class Script(http.server.BaseHTTPRequestHandler):
+    protocol_version = "HTTP/1.1"
+
+    def answer(self):
+        body = self.rfile.read(int(self.headers.get("Content-Length", 0)))
+        self.server.seen.append((self.command, self.path, {k.lower(): v for k, v in self.headers.items()}, body))
+        status, headers, reply = self.server.answers.pop(0)
+        self.send_response(status)
+        for name, value in headers.items():
+            self.send_header(name, value)
+        self.send_header("Content-Length", str(len(reply)))
+        self.end_headers()
+        self.wfile.write(reply)
+
+    do_GET = do_POST = do_PUT = do_DELETE = answer
+
+    def log_message(self, *_):
+        pass
+
+
+class Clients(unittest.TestCase):
+    def setUp(self):
+        self.server = http.server.HTTPServer(("127.0.0.1", 0), Script)
+        self.server.seen, self.server.answers = [], []
+        thread = threading.Thread(target=self.server.serve_forever, kwargs={"poll_interval": 0.01})
+        thread.start()
+        self.addCleanup(self.server.server_close)
+        self.addCleanup(thread.join)
+        self.addCleanup(self.server.shutdown)
+        self.client = Client("http://127.0.0.1:%d" % self.server.server_port, local=False)
+        self.addCleanup(self.client.close)
+
+    def script(self, status, reply, **headers):
+        body = reply if isinstance(reply, bytes) else json.dumps(reply).encode()
+        self.server.answers.append((status, {k.replace("_", "-"): v for k, v in headers.items()}, body))
+
+    def functions(self, kind):
+        self.script(200, {"functions": [{"name": "f", "kind": kind}]})
+
+    def test_references_in_an_event_become_needs(self):
+        self.functions("handler")
+        self.script(201, {"object": NAME})
+        self.script(202, {"invocation": "i", "objects": ["i.0"]})
+        made = self.client.function("f").remote({"deep": [{"x": b"raw"}], "n": 1})
+        self.assertEqual(made.id, "i.0")
+        _, path, headers, body = self.server.seen[-1]
+        self.assertEqual(path, "/v1/functions/f/invocations")
+        self.assertEqual(headers["x-lambent-needs"], NAME)
+        self.assertEqual(json.loads(body), {"deep": [{"x": {"object": NAME}}], "n": 1})
+
+    def test_a_kernel_function_is_called_by_the_names_of_its_buffers(self):
+        self.functions("kernel")
+        self.script(201, {"object": NAME})
+        self.script(202, {"invocation": "i", "objects": ["i.0", "i.1"]})
+        y, z = self.client.function("f").remote(x=b"1234", outputs=("y", "z"))
+        self.assertEqual((y.id, z.id), ("i.0", "i.1"))
+        _, _, headers, body = self.server.seen[-1]
+        self.assertEqual(headers["x-lambent-outputs"], "2")
+        self.assertEqual(json.loads(body), {
+            "inputs": [{"name": "x", "parameters": {"object": NAME}}],
+            "outputs": [{"name": "y", "parameters": {"object": True}}, {"name": "z", "parameters": {"object": True}}]})
+
+    def test_errors_have_their_classes(self):
+        self.script(404, {"error": {"code": "NOT_FOUND", "message": "no such object"}})
+        with self.assertRaises(NotFound):
+            self.client.get(NAME)
+        self.script(500, b"not JSON at all")
+        with self.assertRaises(LambentError):
+            self.client.get(NAME)
+        self.assertTrue(error_of("UNAVAILABLE", "").retryable)
+
+    def test_nobody_there_is_unavailable(self):
+        with self.assertRaises(Unavailable):
+            Client("unix:/nonexistent/socket").put(b"x")
+
+    def test_a_large_object_is_fetched_in_parts(self):
+        self.script(400, {"error": {"code": "OUT_OF_RANGE", "message": "it failed so"}})
+        # What is no object that exists is the producer's own failure.
+        Script.do_HEAD = Script.answer
+        self.script(200, b"", x_lambent_state="failed")
+        with self.assertRaises(LambentError) as caught:
+            self.client.get(NAME)
+        self.assertIn("it failed so", str(caught.exception))
+
+
+if __name__ == "__main__":
+    unittest.main()

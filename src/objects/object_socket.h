@@ -1,0 +1,57 @@
+// ObjectSocket: where clients on the same machine put sealed memfds and get them, without a copy
+// (protocol/object_message.h). On the loop thread; main gives it its listener.
+#pragma once
+
+#include <memory>
+#include <unordered_map>
+#include <unordered_set>
+
+#include "base/fd.h"
+#include "base/log.h"
+#include "base/packet.h"
+#include "base/random.h"
+#include "loop/event_loop.h"
+#include "objects/object_store.h"
+#include "protocol/object_message.h"
+
+namespace lambent::objects {
+
+class ObjectSocket {
+ public:
+  // All that is given outlives it. Whoever may connect is `tenant`.
+  ObjectSocket(loop::EventLoop& loop, LogSink& log, ObjectStore& store, Random& random,
+               TenantId tenant, OwnedFd listener);
+  ~ObjectSocket();
+  ObjectSocket(const ObjectSocket&) = delete;
+  ObjectSocket& operator=(const ObjectSocket&) = delete;
+
+  size_t connections() const { return connections_.size(); }
+
+ private:
+  using ConnectionId = uint64_t;
+  struct Connection {
+    OwnedFd fd;
+    loop::Watch watch;
+    std::unordered_map<uint64_t, WaitId> waits;  // by a number of ours
+  };
+
+  void accept();
+  void receive(ConnectionId id);
+  void answer(ConnectionId id, protocol::PutObject put, std::vector<OwnedFd> fds);
+  void answer(ConnectionId id, const protocol::GetObject& get);
+  void reply(ConnectionId id, const protocol::ObjectReply& reply, int memfd);
+  // Ends it: its peer left, sent nonsense, or does not read.
+  void close(ConnectionId id);
+
+  loop::EventLoop& loop_;
+  LogSink& log_;
+  ObjectStore& store_;
+  Random& random_;
+  const TenantId tenant_;
+  const OwnedFd listener_;
+  loop::Watch watch_;
+  std::unordered_map<ConnectionId, Connection> connections_;
+  uint64_t next_ = 1;
+};
+
+}  // namespace lambent::objects
