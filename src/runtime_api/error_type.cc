@@ -39,6 +39,15 @@ std::string error_type_of(std::string_view header, std::string_view body,
   return std::string(fallback);
 }
 
+std::string error_message_of(std::string_view body) {
+  const auto json = nlohmann::json::parse(body, nullptr, false);
+  if (json.is_object()) {
+    const auto found = json.find("errorMessage");
+    if (found != json.end() && found->is_string()) return found->get<std::string>();
+  }
+  return std::string(body);
+}
+
 std::string error_json(std::string_view error_type, std::string_view message) {
   return "{\"errorMessage\":\"" + json_escape(message) + "\",\"errorType\":\"" +
          json_escape(error_type) + "\"}";

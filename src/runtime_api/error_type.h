@@ -12,6 +12,9 @@ namespace lambent::runtime_api {
 std::string error_type_of(std::string_view header, std::string_view body,
                           std::string_view fallback);
 
+// The body's "errorMessage"; the whole body if it has none.
+std::string error_message_of(std::string_view body);
+
 // {"errorMessage": ..., "errorType": ...}
 std::string error_json(std::string_view error_type, std::string_view message);
 

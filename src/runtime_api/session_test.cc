@@ -198,7 +198,9 @@ TEST_F(SessionTest, TheErrorTypeComesFromTheHeaderOrTheBody) {
   for (const char* body :
        {"", "[]", "{", "{\"errorType\":1}", "{\"errorType\":\"a\\nb\"}", "{\"errorType\":\"\"}"}) {
     EXPECT_EQ(error_type_of("Function.9", body, "Function.Unknown"), "Function.Unknown") << body;
+    EXPECT_EQ(error_message_of(body), body);
   }
+  EXPECT_EQ(error_message_of(error_json("E", "it \"broke\"")), "it \"broke\"");
 }
 
 TEST_F(SessionTest, ACauseOfAMebibyteInAHeaderIsTaken) {

@@ -1,5 +1,6 @@
 // The part of Worker that ties invocations to objects: what they need, and what they make.
 #include "base/sealed_memory.h"
+#include "runtime_api/error_type.h"
 #include "worker/worker.h"
 
 namespace lambent::worker {
@@ -15,7 +16,8 @@ std::string cut(const std::string& message) {
 
 // Why what an invocation was to make will not be, in words for those who asked for it.
 Error cause_of(const FunctionName& function, const InvocationResult& result) {
-  Error cause = result.error.value_or(Error{ErrorCode::kUnknown, result.payload});
+  Error cause = result.error.value_or(
+      Error{ErrorCode::kUnknown, runtime_api::error_message_of(result.payload)});
   const std::string type = result.error_type.empty() ? "" : result.error_type + ": ";
   cause.message = "function '" + function.name + "' failed: " + type + cut(cause.message);
   return cause;
