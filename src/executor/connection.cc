@@ -10,8 +10,6 @@ namespace lambent::executor {
 namespace {
 
 constexpr int kFlushTimeout_ms = 1000;
-// Messages taken in one turn of the loop: others are to have theirs.
-constexpr int kMessagesPerTurn = 16;
 
 }  // namespace
 
@@ -29,17 +27,17 @@ Connection::Connection(loop::EventLoop& loop, OwnedFd socket, OnMessage on_messa
   });
 }
 
+// One message: if there are more, the loop says so again.
 void Connection::read() {
-  for (int i = 0; i < kMessagesPerTurn && !ended_; ++i) {
-    auto packet = receive_packet(socket_.get(), buffer_);
-    if (!packet.ok()) return end();
-    if (!*packet) return;
-    if ((*packet)->truncated) return end();
-    auto message =
-        protocol::decode_executor_message(std::string_view(buffer_.data(), (*packet)->size));
-    if (!message.ok()) return end();
-    on_message_(std::move(*message), std::move((*packet)->fds));
-  }
+  if (ended_) return;
+  auto packet = receive_packet(socket_.get(), buffer_);
+  if (!packet.ok()) return end();
+  if (!*packet) return;
+  if ((*packet)->truncated) return end();
+  auto message =
+      protocol::decode_executor_message(std::string_view(buffer_.data(), (*packet)->size));
+  if (!message.ok()) return end();
+  on_message_(std::move(*message), std::move((*packet)->fds));
 }
 
 void Connection::end() {

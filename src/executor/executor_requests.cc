@@ -170,6 +170,10 @@ Result<bool> Executor::gather_contents(Seat& seat) {
       if (!file.ok()) return explain(file.error());
       complete = complete && *file != nullptr;
       request.files[input.buffer] = std::move(*file);
+      // It may have to go for the request's own copy: then that comes from the host.
+      if (request.files[input.buffer] != nullptr) {
+        request.needs.push_back(store_->need(DeviceName::of(*input.object)));
+      }
       continue;
     }
     if (request.contents[input.buffer] != 0) continue;
@@ -553,6 +557,7 @@ void Executor::finish(Seat& seat, protocol::Finished finished, std::vector<Owned
 }
 
 void Executor::release(Seat& seat) {
+  for (const uint64_t ticket : seat.request->needs) store_->unneed(ticket);
   for (const DeviceName& name : seat.request->pinned) store_->unpin(name);
   seat.request.reset();
 }

@@ -6,6 +6,7 @@
 #include <random>
 #include <set>
 
+#include "domain/limits.h"
 #include "executor/process_testing.h"
 
 namespace lambent::executor {
@@ -364,6 +365,47 @@ TEST_F(ExecutorTest, ADeviceWithoutRoomIsAnErrorAndTheExecutorLivesOn) {
   add(4, process_->package(too_large), Bytes::gib(2));
   EXPECT_EQ(failure(3, 4, bytes_of({1, 2})).code, ErrorCode::kResourceExhausted);
   works(1);
+}
+
+TEST_F(ExecutorTest, ThereAreNoMoreSeatsThanTheLimit) {
+  const std::string package = process_->package(affine(2));
+  for (uint64_t seat = 1; seat <= limits::kExecutorSeats; ++seat) {
+    process_->add_seat(seat, package, Bytes::kib(4));
+    ASSERT_TRUE(process_->expect<SeatReady>().has_value());
+  }
+  process_->add_seat(5000, package, Bytes::kib(4));
+  const auto failed = process_->expect<SeatFailed>();
+  ASSERT_TRUE(failed.has_value());
+  EXPECT_EQ(failed->error.code, ErrorCode::kResourceExhausted);
+  process_->send(protocol::RemoveSeat{SandboxId(1)});
+  add(5001, package, Bytes::kib(4));
+  works(5001);
+}
+
+TEST_F(ExecutorTest, ObjectsOfTheHostGoTheLeastRecentlyUsedFirst) {
+  // The device holds one such object beside what a request needs.
+  add(1, process_->package(affine(2)), Bytes(768));
+  const auto run_with = [&](size_t number, bool is_asked_for) {
+    const ObjectId object{{3, 4}, static_cast<uint32_t>(number)};
+    process_->run(
+        number, 1,
+        R"({"inputs": [{"name": "x", "parameters": {"object": ")" + to_string(object) + R"("}}]})",
+        "application/json");
+    const int value = static_cast<int>(number);
+    if (is_asked_for) {
+      EXPECT_EQ(process_->give_object(kTwo, bytes_of({value, 0})), object);
+    }
+    const auto finished = process_->expect<Finished>();
+    ASSERT_TRUE(finished.has_value());
+    EXPECT_THAT(finished->payload, HasSubstr("[" + std::to_string(3 * value + 1) + ",1]"));
+  };
+  const size_t most = limits::kExecutorHostObjects;
+  for (size_t i = 0; i < most; ++i) run_with(i, true);
+  run_with(0, false);
+  run_with(most, true);  // 1 goes
+  run_with(0, false);
+  run_with(2, false);
+  run_with(1, true);
 }
 
 TEST_F(ExecutorTest, AFaultIsAnsweredAndEndsTheExecutor) {

@@ -47,6 +47,7 @@ struct RequestUnderWay {
   std::vector<CUdeviceptr> contents;            // of shared content that is there, pinned
   std::vector<std::shared_ptr<OwnedFd>> files;  // of objects that are copied to the request's own
   std::vector<DeviceName> pinned;
+  std::vector<uint64_t> needs;  // objects on the device that are wanted there, but not pinned
   std::vector<WantedOutput> outputs;
   bool outputs_inline = true;
 
