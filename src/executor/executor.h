@@ -85,6 +85,7 @@ class Executor {
   Result<void> queue_outputs(Seat& seat);
   Result<void> call_back(Seat& seat);
   void device_answered(SandboxId id, uint64_t request, CUresult result);
+  // executor_answers.cc
   void copy_out(Seat& seat);
   void answer(Seat& seat);
   void finish(Seat& seat, protocol::Finished finished, std::vector<OwnedFd> fds);

@@ -1,0 +1,210 @@
+// The executor's answers: from what the device has computed to a Finished, or to an error.
+#include <algorithm>
+#include <functional>
+#include <set>
+#include <utility>
+
+#include "executor/executor.h"
+#include "executor/sealed_file.h"
+
+namespace lambent::executor {
+
+using Stage = RequestUnderWay::Stage;
+
+namespace {
+
+// An answer by value that is larger is written by another thread.
+constexpr Bytes kInlineAnswer = Bytes::kib(64);
+constexpr size_t kNamedKernels = 4;
+
+}  // namespace
+
+void Executor::copy_out(Seat& seat) {
+  RequestUnderWay& request = *seat.request;
+  request.stage = Stage::kCopyOut;
+  const char* out = static_cast<const char*>(seat.loaded->out->pointer());
+  for (WantedOutput& output : request.outputs) {
+    if (!output.as_object) {
+      if (!request.outputs_inline) output.bytes.resize(output.size.count);
+      continue;
+    }
+    auto file = request.outputs_inline
+                    ? make_sealed_file("object", {out + output.offset, output.size.count})
+                    : make_memory_file("object", output.size);
+    if (!file.ok()) return fail(seat, file.error());
+    output.file = std::move(*file);
+  }
+  if (request.outputs_inline) return answer(seat);
+
+  auto outcome = std::make_shared<Result<void>>();
+  copies_out_->run(
+      [this, &request, &stream = *seat.loaded->stream, outcome] {
+        std::vector<CopyOut> pieces;
+        for (WantedOutput& output : request.outputs) {
+          pieces.push_back({.from = output.from, .size = output.size});
+          if (output.as_object) {
+            pieces.back().fd = output.file.get();
+          } else {
+            pieces.back().pointer = output.bytes.data();
+          }
+        }
+        *outcome = out_copier_->copy_out(stream, pieces);
+        for (const WantedOutput& output : request.outputs) {
+          if (outcome->ok() && output.as_object) *outcome = seal(output.file.get());
+        }
+      },
+      [this, id = seat.id, number = request.number, outcome] {
+        Seat* waiting = find_request(id, number);
+        if (!outcome->ok()) return fail(*waiting, outcome->error());
+        answer(*waiting);
+      });
+}
+
+void Executor::answer(Seat& seat) {
+  RequestUnderWay& request = *seat.request;
+  if (seat.is_removed) return remove(seat.id);
+  const char* out = static_cast<const char*>(seat.loaded->out->pointer());
+  Bytes by_value;
+  std::vector<kernel_graph::AnswerOutput> outputs;
+  for (const WantedOutput& output : request.outputs) {
+    if (output.as_object) {
+      outputs.push_back({.object = output.object});
+      continue;
+    }
+    by_value += output.size;
+    outputs.push_back({.bytes = request.outputs_inline
+                                    ? std::string_view(out + output.offset, output.size.count)
+                                    : std::string_view(output.bytes)});
+  }
+  // What cannot be sent is found out before anything becomes an object.
+  struct Encoded {
+    Result<std::string> payload = std::string();
+    OwnedFd file;
+  };
+  auto encoded = std::make_shared<Encoded>();
+  auto write = [&request, &codec = seat.loaded->codec, outputs = std::move(outputs), encoded] {
+    encoded->payload = codec.encode(request.request, outputs);
+    if (!encoded->payload.ok()) return;
+    if (encoded->payload->size() <= protocol::kInlinePayload.count) return;
+    auto file = make_sealed_file("answer", *encoded->payload);
+    if (file.ok()) {
+      encoded->file = std::move(*file);
+    } else {
+      encoded->payload = file.error();
+    }
+  };
+  auto send = [this, id = seat.id, number = request.number, encoded] {
+    Seat* waiting = find_request(id, number);
+    if (waiting->is_removed) return remove(id);
+    if (!encoded->payload.ok()) return fail(*waiting, encoded->payload.error());
+    RequestUnderWay& answered = *waiting->request;
+    protocol::Finished finished;
+    std::vector<OwnedFd> fds;
+    finished.content_type = std::string(kernel_graph::RequestCodec::content_type(answered.request));
+    finished.payload_attached = encoded->file.valid();
+    if (finished.payload_attached) {
+      fds.push_back(std::move(encoded->file));
+    } else {
+      finished.payload = std::move(*encoded->payload);
+    }
+    for (WantedOutput& output : answered.outputs) {
+      if (!output.as_object) continue;
+      const auto& type = waiting->loaded->graph.buffers[output.buffer].type;
+      finished.objects.push_back({output.object, type});
+      fds.push_back(std::move(output.file));
+    }
+    finish(*waiting, std::move(finished), std::move(fds));
+  };
+  if (by_value <= kInlineAnswer) {
+    write();
+    send();
+  } else {
+    copies_out_->run(std::move(write), std::move(send));
+  }
+}
+
+void Executor::finish(Seat& seat, protocol::Finished finished, std::vector<OwnedFd> fds) {
+  RequestUnderWay& request = *seat.request;
+  const Instant now = loop_.clock().now();
+  finished.invocation = request.message.invocation;
+  finished.objects_time = request.began - request.received;
+  finished.copy_in_time = request.launched_at - request.began;
+  finished.run_time = request.ran - request.launched_at;
+  finished.copy_out_time = now - request.ran;
+  std::set<DeviceName> counted(request.pinned.begin(), request.pinned.end());
+  for (const DeviceName& name : counted) {
+    if (const auto* entry = store_->find(name)) finished.device_memory_peak += entry->size;
+  }
+  finished.device_memory = finished.device_memory_peak;
+  for (WantedOutput& output : request.outputs) {
+    if (!output.as_object) continue;
+    // It stays where it is, by another name; the seat takes another place next time.
+    const auto pin = std::find(request.pinned.begin(), request.pinned.end(), output.lies);
+    const DeviceName name = DeviceName::of(output.object);
+    // An invocation that is run again makes the same objects again.
+    store_->drop(name);
+    if (store_->find(name) != nullptr) continue;
+    store_->rename(output.lies, name);
+    DeviceStore::Entry& entry = *store_->find(name);
+    entry.type = seat.loaded->graph.buffers[output.buffer].type;
+    finished.device_memory -= entry.size;
+    *pin = name;
+  }
+  release(seat);
+  connection_.send(std::move(finished), std::move(fds));
+}
+
+void Executor::release(Seat& seat) {
+  for (const uint64_t ticket : seat.request->needs) store_->unneed(ticket);
+  for (const DeviceName& name : seat.request->pinned) store_->unpin(name);
+  seat.request.reset();
+}
+
+// A fault says nothing of its kernel: these may have done it.
+Error Executor::explain(const Seat& seat, const Error& error) const {
+  std::set<std::string> names;
+  const std::function<void(const std::vector<kernel_graph::Step>&)> collect =
+      [&](const std::vector<kernel_graph::Step>& steps) {
+        for (const auto& step : steps) {
+          if (const auto* launch = std::get_if<kernel_graph::Launch>(&step)) {
+            names.insert(launch->kernel);
+          } else {
+            collect(std::get<kernel_graph::Repeat>(step).steps);
+          }
+        }
+      };
+  collect(seat.loaded->graph.steps);
+  std::string list;
+  size_t named = 0;
+  for (const std::string& name : names) {
+    if (named++ == kNamedKernels) {
+      list += ", ...";
+      break;
+    }
+    list += (list.empty() ? "" : ", ") + name;
+  }
+  return {ErrorCode::kInternal,
+          (names.size() == 1 ? "kernel " : "one of the kernels ") + list + ": " + error.message};
+}
+
+// The request ends with an error; what is queued for it ends first.
+void Executor::fail(Seat& seat, Error error) {
+  RequestUnderWay& request = *seat.request;
+  if (end_if_broken(&seat, request.stage == Stage::kRunning ? explain(seat, error) : error)) return;
+  const auto idle = seat.loaded->stream->is_idle();
+  if (idle.ok() && !*idle) {
+    request.stage = Stage::kRunning;
+    request.failure = std::move(error);
+    const auto queued = call_back(seat);
+    if (!queued.ok()) end_if_broken(&seat, queued.error());
+    return;
+  }
+  if (seat.is_removed) return remove(seat.id);
+  protocol::Finished finished;
+  finished.invocation = request.message.invocation;
+  finished.error = std::move(error);
+  release(seat);
+  connection_.send(std::move(finished));
+}
+
+}  // namespace lambent::executor
