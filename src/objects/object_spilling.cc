@@ -44,7 +44,8 @@ void ObjectStore::finish_spill(const ObjectKey& key, uint64_t version,
   Content& content = found->second;
   if (checksum.ok()) {
     index_.spilled(key);
-    content.memfd.reset();
+    // Given back off the loop, see drop().
+    disk_([memfd = std::move(content.memfd)] {}, [] {});
     content.checksum = *checksum;
     content.has_file = true;
   } else {

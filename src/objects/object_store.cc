@@ -256,6 +256,11 @@ void ObjectStore::drop(const ObjectKey& key) {
   const auto found = contents_.find(key);
   if (found == contents_.end()) return;  // it had failed
   if (found->second.has_file) remove_file(found->second.version);
+  // Whoever lets go last gives the memory back, which takes long if it is much: not the loop,
+  // unless the disk is too busy.
+  if (found->second.memfd != nullptr) {
+    disk_([memfd = std::move(found->second.memfd)] {}, [] {});
+  }
   contents_.erase(found);
 }
 

@@ -336,6 +336,14 @@ TEST_F(ObjectStoreTest, AnObjectThatGoesWhileItTravelsLeavesNothingBehind) {
   EXPECT_EQ(get_now(1), "new");
 }
 
+TEST_F(ObjectStoreTest, MemoryIsGivenBackOffTheLoop) {
+  ASSERT_TRUE(put(1, "x").ok());
+  ASSERT_TRUE(disk_.idle());
+  ASSERT_TRUE(store_->remove(kTenant, id(1)).ok());
+  EXPECT_FALSE(disk_.idle());
+  disk_.work();
+}
+
 TEST_F(ObjectStoreTest, WhoWaitsForAnObjectFromDiskHearsThatItWent) {
   ASSERT_TRUE(put(1, std::string(60, 'a')).ok());
   ASSERT_TRUE(put(2, std::string(60, 'b')).ok());
