@@ -4,6 +4,7 @@
 
 #include <CLI/CLI.hpp>
 #include <cstdlib>
+#include <filesystem>
 #include <functional>
 #include <map>
 #include <tuple>
@@ -167,6 +168,10 @@ std::optional<int> parse_worker_config(int argc, char** argv, WorkerConfig& conf
       return 2;
     }
     assign(*amount);
+  }
+  // Sandboxes are shown what lies there, by paths of this machine.
+  for (std::string* folder : {&config.state_folder, &config.run_folder}) {
+    *folder = std::filesystem::absolute(*folder).lexically_normal();
   }
   if (context->count() > 0) config.context_memory = Bytes::mib(context_mib);
   config.journal_size = Bytes::mib(journal_mib);

@@ -73,9 +73,10 @@ int run_ls(Transport& transport, Console& console) {
   TextTable table({"NAME", "RUNTIME", ">GPU MEMORY", ">REVISION", ">QUEUED", ">RUNNING",
                    ">COMPLETED", ">SANDBOXES"});
   for (const Json& row : list_in(*json, "functions")) {
-    table.add({cell(row, "name"), cell(row, "runtime"), bytes_cell(row, "gpu_memory_bytes"),
-               cell(row, "revision"), cell(row, "queued"), cell(row, "running"),
-               cell(row, "completed"), cell(row, "sandboxes")});
+    const bool is_kernel = cell(row, "kind") == "kernel";  // and has no runtime
+    table.add({cell(row, "name"), is_kernel ? "kernel" : cell(row, "runtime"),
+               bytes_cell(row, "gpu_memory_bytes"), cell(row, "revision"), cell(row, "queued"),
+               cell(row, "running"), cell(row, "completed"), cell(row, "sandboxes")});
   }
   console.out << table.str();
   return 0;
