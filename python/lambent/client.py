@@ -147,12 +147,14 @@ class Client:
         name = reference.id if isinstance(reference, ObjectRef) else reference
         deadline = time.monotonic() + timeout
         while True:
-            left = max(0.0, deadline - time.monotonic())
+            began = time.monotonic()
+            left = max(0.0, deadline - began)
             try:
                 return self._objects.get(name, min(left, _MOST_WAIT))
             except LambentError as error:
-                # It is still being made; or its producer ran into a deadline, which asking again tells at once.
-                if error.code != "DEADLINE_EXCEEDED" or left <= _MOST_WAIT:
+                # It is still being made; or, if that was said early, its producer ran into a deadline.
+                waited = time.monotonic() - began
+                if error.code != "DEADLINE_EXCEEDED" or left <= _MOST_WAIT or waited < 0.9 * _MOST_WAIT:
                     raise
 
     def remove(self, reference):

@@ -104,8 +104,9 @@ class LocalObjects:
             datatype = _NAMES[reader.number()]
             shape = [reader.number() for _ in range(reader.number())]
             size = os.fstat(fds[0]).st_size
-            # The mapping lives as long as a view of it does.
-            data = mmap.mmap(fds[0], size, prot=mmap.PROT_READ) if size else b""
+            # The mapping lives as long as a view of it does. Not MAP_SHARED: older kernels refuse that for memory
+            # that is sealed against writing. What is only read is shared all the same.
+            data = mmap.mmap(fds[0], size, flags=mmap.MAP_PRIVATE, prot=mmap.PROT_READ) if size else b""
         finally:
             for fd in fds:
                 os.close(fd)

@@ -1,16 +1,19 @@
 """Unit tests of lambent.client and what it stands on; the worker is a script. Standard library only."""
 import http.server
 import json
+import os
 import pathlib
+import socket
 import sys
 import threading
 import unittest
+import unittest.mock
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent))
 
 from lambent import local_objects  # noqa: E402
 from lambent.client import Client  # noqa: E402
-from lambent.errors import LambentError, NotFound, Unavailable, error_of  # noqa: E402
+from lambent.errors import DeadlineExceeded, LambentError, NotFound, Unavailable, error_of  # noqa: E402
 from lambent.tensor import Tensor, tensor_of  # noqa: E402
 
 NAME = "00000000-0000-0001-0000-000000000002.7"
@@ -51,6 +54,25 @@ class Wire(unittest.TestCase):
         message = b"\x01" + local_objects._encode_name("00000000-0000-0002-0000-000000000003.12")
         message += local_objects._encode_type(Tensor("UINT8", (2, 3), b"123456"))
         self.assertEqual(message, bytes([1, 2, 3, 12, 2, 2, 2, 3]))
+
+
+    def test_received_memory_is_mapped_as_every_kernel_allows(self):
+        here, there = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        objects = local_objects.LocalObjects.__new__(local_objects.LocalObjects)
+        objects._socket, objects._ticket = here, 0
+        self.addCleanup(here.close)
+        self.addCleanup(there.close)
+        fd = local_objects.sealed_memory(b"123456")
+        answer = b"\x01\x01\x00" + local_objects._encode_name(NAME)
+        answer += local_objects._encode_type(Tensor("UINT8", (2, 3), b"123456"))
+        socket.send_fds(there, [answer], [fd])
+        os.close(fd)
+        tensor = objects.get(NAME)
+        self.assertEqual((bytes(tensor), tensor.shape), (b"123456", (2, 3)))
+        # Older kernels refuse shared mappings of sealed memory; newer ones do not, so the map is asked.
+        with open("/proc/self/maps", encoding="utf-8") as maps:
+            modes = [line.split()[1] for line in maps if "memfd:lambent-object" in line]
+        self.assertEqual(modes, ["r--p"])
 
 
 class Script(http.server.BaseHTTPRequestHandler):
@@ -123,6 +145,34 @@ class Clients(unittest.TestCase):
         with self.assertRaises(LambentError):
             self.client.get(NAME)
         self.assertTrue(error_of("UNAVAILABLE", "").retryable)
+
+    def test_a_producer_that_ran_into_a_deadline_is_not_asked_again(self):
+        late = (504, {"error": {"code": "DEADLINE_EXCEEDED", "message": "the function took longer than 3 s"}})
+        for _ in range(2):
+            self.script(*late)
+        with self.assertRaises(DeadlineExceeded) as caught:
+            self.client.get(NAME)
+        self.assertIn("longer than 3 s", str(caught.exception))
+        self.assertEqual(len(self.server.seen), 1)
+
+    def test_what_is_still_being_made_after_the_wait_is_asked_for_again(self):
+        clock = [0.0]
+
+        class Objects:
+            waits = []
+
+            def get(self, name, wait):
+                self.waits.append(wait)
+                clock[0] += wait
+                if len(self.waits) == 3:
+                    return "made"
+                raise DeadlineExceeded("it is still being made")
+
+        objects = Objects()
+        with unittest.mock.patch.object(self.client, "_objects", objects), \
+                unittest.mock.patch("time.monotonic", lambda: clock[0]):
+            self.assertEqual(self.client.get(NAME, 1500), "made")
+        self.assertEqual(objects.waits, [600, 600, 300])
 
     def test_nobody_there_is_unavailable(self):
         with self.assertRaises(Unavailable):

@@ -1,5 +1,6 @@
 """The builder of kernel functions: python3 -m unittest."""
 import array
+import ctypes
 import json
 import os
 import struct
@@ -144,6 +145,24 @@ class BufferTest(GraphTest):
             self.graph.constant("w", "FP32", (2,))
         with self.refused("BF16 has no numbers of Python; give bytes"):
             self.graph.constant("w", "BF16", (2,), data=[1, 2])
+
+    def test_arrays_are_of_the_datatype_or_bytes(self):
+        for datatype, letter in (("INT32", "i"), ("UINT64", "Q"), ("INT64", "l"), ("UINT64", "L"), ("FP64", "d"),
+                                 ("INT8", "b"), ("BYTES", "b"), ("UINT8", "B")):
+            numbers = array.array(letter, [1, 2])
+            shape = (2 * numbers.itemsize // kernels.literals.size_of(datatype),)
+            self.graph.constant(datatype + letter, datatype, shape, data=numbers)
+        self.graph.constant("raw", "FP32", (2,), data=array.array("B", bytes(8)))
+        self.graph.constant("little", "FP32", (2,), data=(ctypes.c_float.__ctype_le__ * 2)(1, 2))
+        with self.refused("constant 'w': data of format 'i' is given, 'w' is FP32"):
+            self.graph.constant("w", "FP32", (2,), data=array.array("i", [1, 2]))
+        with self.refused("constant 'w': data of format 'f' is given, 'w' is UINT32"):
+            self.graph.constant("w", "UINT32", (2,), data=array.array("f", [1, 2]))
+        with self.refused("constant 'w': data of format 'H' is given, 'w' is FP16"):
+            self.graph.constant("w", "FP16", (2,), data=array.array("H", [1, 2]))
+        with self.refused("constant 'w': data of format '>f' is given, 'w' is FP32"):
+            self.graph.constant("w", "FP32", (2,), data=(ctypes.c_float.__ctype_be__ * 2)(1, 2))
+        self.assertNotIn("w", self.graph.buffers)
 
     def test_buffers_are_used_and_outputs_written(self):
         self.graph.builtin("k").kernel("k")(grid=1, block=1, arguments=[self.x])

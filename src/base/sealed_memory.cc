@@ -69,7 +69,9 @@ MappedMemory::~MappedMemory() {
 Result<MappedMemory> MappedMemory::map(int memfd, Bytes size) {
   MappedMemory mapped;
   if (size.count == 0) return mapped;
-  void* address = mmap(nullptr, size.count, PROT_READ, MAP_SHARED, memfd, 0);
+  // Not MAP_SHARED: older kernels refuse that for memory that is sealed against writing. What
+  // is only read is shared all the same.
+  void* address = mmap(nullptr, size.count, PROT_READ, MAP_PRIVATE, memfd, 0);
   if (address == MAP_FAILED) return error_from_errno("map " + to_string(size), errno);
   mapped.address_ = address;
   mapped.size_ = size.count;

@@ -5,6 +5,10 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include <cstdio>
+#include <fstream>
+#include <string>
+
 namespace lambent {
 namespace {
 
@@ -19,6 +23,22 @@ TEST(SealedMemory, HoldsItsBytesAndCannotBeChanged) {
   ASSERT_TRUE(mapped.ok());
   EXPECT_EQ(mapped->bytes(), "twelve bytes");
   EXPECT_EQ(*read_memory(fd->get(), Bytes(7), Bytes(5)), "bytes");
+}
+
+// Older kernels refuse MAP_SHARED for sealed memory; newer ones do not, so the map is asked.
+TEST(SealedMemory, IsMappedAsEveryKernelAllows) {
+  auto fd = sealed_memory("twelve bytes");
+  ASSERT_TRUE(fd.ok());
+  const auto mapped = MappedMemory::map(fd->get(), Bytes(12));
+  ASSERT_TRUE(mapped.ok());
+  char begin[32];
+  std::snprintf(begin, sizeof(begin), "%08lx-",
+                reinterpret_cast<unsigned long>(mapped->bytes().data()));
+  std::ifstream maps("/proc/self/maps");
+  std::string line;
+  while (std::getline(maps, line) && !line.starts_with(begin)) {
+  }
+  EXPECT_EQ(line.substr(line.find(' ') + 1, 4), "r--p") << line;
 }
 
 TEST(SealedMemory, OfNoBytesIsMemoryToo) {

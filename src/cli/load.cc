@@ -82,6 +82,10 @@ std::string table_of(const std::vector<Phase>& phases) {
       text += phase.name + ": " + std::to_string(count) + " " + code + ": " +
               phase.totals.first_errors.at(code) + "\n";
     }
+    if (const double left_out = phase.totals.left_out(); left_out > 0.01) {
+      text += phase.name + ": " + fixed(left_out * 100, 1) +
+              " % of the requests were dropped or not answered; the percentiles leave them out\n";
+    }
     if (phase.totals.worst_lateness_s > 0.005) {
       text += phase.name + ": requests were sent up to " +
               fixed(phase.totals.worst_lateness_s * 1e3, 1) +

@@ -17,6 +17,9 @@ namespace {
 // Answers are waited for as long as the run lasts; the give-up time ends it.
 constexpr Duration kRequestTimeout = std::chrono::hours(24);
 constexpr Duration kProgressEvery = milliseconds(500);
+// Codes of requests that have no latency, since nobody knows how long they would have taken.
+constexpr const char* kUnanswered = "UNANSWERED";
+constexpr const char* kDropped = "DROPPED";
 
 class LoadRun {
  public:
@@ -44,7 +47,7 @@ class LoadRun {
     show_progress();
     while (!finished_) loop_.run_once(seconds(1));
     for (const auto& [id, waiting] : waiting_) {
-      if (counts(waiting, ends_)) note_error("UNANSWERED", "no answer before the run gave up");
+      if (counts(waiting, ends_)) note_error(kUnanswered, "no answer before the run gave up");
     }
     std::sort(totals_.latencies_s.begin(), totals_.latencies_s.end());
     return std::move(totals_);
@@ -69,7 +72,11 @@ class LoadRun {
 
   void plan_arrival() {
     meant_at_ += from_seconds(-std::log(1 - random_.uniform()) / options_.rate);
-    if (meant_at_ >= ends_) return;
+    if (meant_at_ >= ends_) {
+      all_sent_ = true;
+      finish_when_answered();
+      return;
+    }
     loop_.call_at(meant_at_, [this] { send_due(); });
   }
 
@@ -80,7 +87,7 @@ class LoadRun {
     if (waiting_.size() < options_.most_outstanding) {
       send(client, meant_at_);
     } else if (counts({client, meant_at_}, meant_at_)) {
-      note_error("DROPPED", std::to_string(options_.most_outstanding) + " were outstanding");
+      note_error(kDropped, std::to_string(options_.most_outstanding) + " were outstanding");
     }
     plan_arrival();
   }
@@ -109,11 +116,8 @@ class LoadRun {
     waiting_.erase(found);
     ++answered_;
     if (counts(waiting, now)) note(waiting, now, response);
-    if (stopped_) {
-      if (waiting_.empty()) finished_ = true;
-      return;
-    }
-    if (options_.rate > 0) return;
+    if (stopped_ && all_sent_ && waiting_.empty()) finished_ = true;
+    if (stopped_ || options_.rate > 0) return;
     // A worker that cannot be reached, or takes no more, is not asked again at once.
     const bool refused = !response.ok() || response->status >= 300;
     if (refused) {
@@ -152,6 +156,13 @@ class LoadRun {
 
   void stop_sending() {
     stopped_ = true;
+    if (options_.rate == 0) all_sent_ = true;
+    finish_when_answered();
+  }
+
+  // After the end, once nothing is left to be sent: online the last ones may be late.
+  void finish_when_answered() {
+    if (!stopped_ || !all_sent_) return;
     if (waiting_.empty()) {
       finished_ = true;
       return;
@@ -174,7 +185,8 @@ class LoadRun {
   Instant meant_at_{};  // the next request, online
   std::unordered_map<uint64_t, Waiting> waiting_;
   uint64_t answered_ = 0;
-  bool stopped_ = false;
+  bool stopped_ = false;   // its time is over
+  bool all_sent_ = false;  // or dropped
   bool finished_ = false;
   LoadTotals totals_;
 };
@@ -185,6 +197,18 @@ uint64_t LoadTotals::failed() const {
   uint64_t sum = 0;
   for (const auto& [code, count] : errors) sum += count;
   return sum;
+}
+
+double LoadTotals::left_out() const {
+  uint64_t without_latency = 0;
+  for (const char* code : {kUnanswered, kDropped}) {
+    if (const auto found = errors.find(code); found != errors.end()) {
+      without_latency += found->second;
+    }
+  }
+  return without_latency == 0
+             ? 0
+             : static_cast<double>(without_latency) / static_cast<double>(succeeded + failed());
 }
 
 double LoadTotals::latency_at(double share) const {

@@ -49,6 +49,8 @@ struct LoadTotals {
   double worst_lateness_s = 0;
 
   uint64_t failed() const;
+  // The share, 0 to 1, that was dropped or not answered: latencies without those look too good.
+  double left_out() const;
   double throughput() const { return seconds > 0 ? static_cast<double>(succeeded) / seconds : 0; }
   // Nearest rank, 0 to 1; zero if nothing succeeded.
   double latency_at(double share) const;

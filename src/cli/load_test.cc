@@ -167,15 +167,54 @@ TEST_F(Load, TheDistributionGoesIntoAFileAndTheTableShowsTheRest) {
   ASSERT_EQ(run({.functions = {"cold"}, .csv = path}, false), 0);
   EXPECT_THAT(out.str(), HasSubstr("P90 ms"));
   EXPECT_THAT(out.str(), HasSubstr(" cold"));
+  EXPECT_THAT(out.str(), testing::Not(HasSubstr("the percentiles leave them out")));
   std::ifstream file(path);
   std::string head;
   std::getline(file, head);
   EXPECT_EQ(head, "run,share,latency_ms");
 }
 
+TEST_F(Load, TheTableWarnsWherePercentilesLeaveMuchOut) {
+  // An answer takes longer than the next request waits.
+  ASSERT_EQ(
+      run({.functions = {"f"}, .online = true, .rate = 100'000, .most_outstanding = 1}, false), 0);
+  EXPECT_THAT(out.str(), HasSubstr(" DROPPED: 1 were outstanding"));
+  EXPECT_THAT(out.str(), HasSubstr("% of the requests were dropped or not answered; the "
+                                   "percentiles leave them out"));
+}
+
+TEST_F(Load, ARunThatIsLateSendsAllThatWasMeantToBeSent) {
+  // Its first call holds the run until its time is over, before anything was sent.
+  const SystemClock clock;
+  const auto hold = [&](uint64_t) {
+    const Instant until = clock.now() + milliseconds(100);
+    while (clock.now() < until) std::this_thread::yield();
+  };
+  LoadRunOptions options{.endpoint = worker.endpoint(),
+                         .functions = {"f"},
+                         .rate = 2'000,
+                         .seconds = 0.05,
+                         .warm_up_seconds = 0,
+                         .most_outstanding = 0};
+  const LoadTotals dropped = run_load(options, hold);
+  EXPECT_GT(dropped.failed(), 50u);  // 100 on average, always the same with one seed
+  EXPECT_EQ(dropped.errors.at("DROPPED"), dropped.failed());
+  EXPECT_EQ(dropped.left_out(), 1);
+  EXPECT_GT(dropped.worst_lateness_s, 0.01);
+  options.most_outstanding = 1000;
+  EXPECT_EQ(run_load(options, hold).succeeded, dropped.failed());
+}
+
 TEST_F(Load, APayloadThatCannotBeReadEndsIt) {
   EXPECT_NE(run({.functions = {"f"}, .payload_file = "/nonexistent/payload"}), 0);
   EXPECT_THAT(err.str(), HasSubstr("/nonexistent/payload"));
+}
+
+TEST(LoadTotals, WhatWasDroppedOrNotAnsweredIsLeftOut) {
+  const LoadTotals totals{.succeeded = 6,
+                          .errors = {{"DROPPED", 1}, {"UNANSWERED", 2}, {"UNAVAILABLE", 1}}};
+  EXPECT_EQ(totals.left_out(), 0.3);
+  EXPECT_EQ(LoadTotals().left_out(), 0);
 }
 
 TEST(LoadTotals, QuantilesAreByNearestRank) {

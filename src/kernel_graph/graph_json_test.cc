@@ -114,7 +114,36 @@ TEST(GraphJson, NothingOutsideOfThePackageIsNamed) {
 
 TEST(GraphJson, AKeyThatStandsThereTwiceIsRefused) {
   expect_refused(changed("\"kernel\": \"add\"", "\"kernel\": \"add\", \"kernel\": \"sub\""),
-                 "the graph: an object has 'kernel' twice");
+                 "steps[0]: an object has 'kernel' twice");
+  expect_refused("{\"steps\": [], \"steps\": []}", "the graph: an object has 'steps' twice");
+}
+
+// Building such an object would take minutes.
+TEST(GraphJson, AnObjectOfVeryManyKeysIsRefusedBeforeItIsBuilt) {
+  std::string keys;
+  for (int i = 0; i < 200'000; ++i) {
+    keys += (i > 0 ? ",\"" : "\"") + std::to_string(i) + "\":0";
+  }
+  expect_refused("{" + keys + "}", "the graph: an object has more than 16 keys");
+  expect_refused("{\"buffers\":[[],{},{\"fill\":{" + keys + "}}]}",
+                 "buffers[2].fill: an object has more than 16 keys");
+}
+
+TEST(GraphJson, AListOfVeryManyObjectsIsRefusedForItsLength) {
+  std::string objects = "{}";
+  for (int i = 1; i < 1'000'000; ++i) objects += ",{}";
+  expect_refused("{\"buffers\":[" + objects + "]}",
+                 "buffers: has 1000000 entries; at most 4096 are taken");
+}
+
+TEST(GraphJson, WhatIsNestedTooDeepIsRefused) {
+  const std::string brackets(100'000, '[');
+  expect_refused(
+      "{\"buffers\":" + brackets + std::string(brackets.size(), ']') + "}", "buffers" + [] {
+        std::string place;
+        for (size_t i = 2; i < limits::kJsonDepth; ++i) place += "[0]";
+        return place;
+      }() + ": it is nested too deep");
 }
 
 TEST(GraphJson, ALiteralThatItsDatatypeCannotHoldIsRefused) {

@@ -109,6 +109,7 @@ Result<void> RequestReader::read_input(size_t number) {
 Result<void> RequestReader::read_input_key(std::string_view key, Entry& entry) {
   ASSIGN_OR_RETURN(const size_t known,
                    find_key(key, kInputKeys, entry.seen, input_place(entry, "")));
+  key = kInputKeys[known];  // what was given is valid until more is read
   std::string_view text;
   switch (known) {
     case kName: {

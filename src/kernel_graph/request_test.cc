@@ -60,6 +60,12 @@ void expect_refused(const RequestCodec& codec, std::string_view payload,
   EXPECT_EQ(request.error().message, message);
 }
 
+std::string repeated(std::string_view text, size_t times) {
+  std::string all;
+  for (size_t i = 0; i < times; ++i) all += text;
+  return all;
+}
+
 // A request to codec() whose x has this data.
 std::string with_data(const std::string& data) {
   return R"({"inputs":[{"name":"x","data":)" + data + R"(},{"name":"count","data":[1]}]})";
@@ -322,6 +328,16 @@ TEST(Request, UnknownKeysAndWrongKindsAreRefused) {
   expect_refused(codec(), R"({"inputs":[{"name":"x","data":[1,2,3,04]}]})",
                  "inputs[0].data[3]: the JSON is wrong at byte 37: this is no number");
   expect_refused(codec(), with_data("[1,2,3,4]") + "x", "the request: something follows its end");
+}
+
+TEST(Request, AKeyWithEscapesIsNamedAlsoWhenItsTextIsWrong) {
+  // The key and the text are unescaped in the same memory, which the long text moves.
+  expect_refused(codec(),
+                 R"({"id":")" + repeated(R"(\u0041)", 100) + R"(","inputs":[{"dat\u0061type":")" +
+                     repeated(R"(\u0041)", 500) + R"(\ud800"}]})",
+                 "inputs[0].datatype: the JSON is wrong at byte 3644: a string has a wrong escape");
+  expect_refused(codec(), R"({"inputs":[{"n\u0061me":"\u0041\ud800"}]})",
+                 "inputs[0].name: the JSON is wrong at byte 38: a string has a wrong escape");
 }
 
 TEST(Request, AnswersThatWouldBeTooLargeAreRefusedBeforeAnythingRuns) {

@@ -5,7 +5,7 @@ import os
 from typing import Any, Dict, Iterable, Iterator, List, Optional, Sequence, Tuple, Union
 
 from .errors import GraphError, did_you_mean
-from .literals import Literal, Number, element_json, pack, size_of
+from .literals import Literal, Number, element_json, holds, pack, size_of
 
 # What devices take, and what Lambent takes (src/domain/limits.h).
 BLOCK_THREADS = 1024
@@ -153,9 +153,9 @@ class Graph:
                  fill: Optional[Number] = None) -> Buffer:
         """A tensor that is the same for every request, cached on the device; never written.
 
-        Its content is one of: `data`, bytes, an array (array.array, numpy) or a list of numbers;
-        `file`, a file of the raw, little-endian content, which save() copies; `fill`, one number
-        that all elements are. GraphError if its size is not the tensor's.
+        Its content is one of: `data`, bytes, an array (array.array, numpy) of that datatype or a
+        list of numbers; `file`, a file of the raw, little-endian content, which save() copies;
+        `fill`, one number that all elements are. GraphError if its size or type is not the tensor's.
         """
         if sum(content is not None for content in (data, file, fill)) != 1:
             raise GraphError("constant '%s': one of data, file and fill is expected" % name)
@@ -166,7 +166,7 @@ class Graph:
             self._check_size(buffer, os.path.getsize(file), file)
             buffer.file = file
         else:
-            buffer.data = self._bytes(datatype, data)
+            buffer.data = self._bytes(name, datatype, data)
             self._check_size(buffer, len(buffer.data), "data")
         return self._add(buffer)
 
@@ -290,11 +290,15 @@ class Graph:
                                 list(buffer.shape), buffer.size_bytes))
 
     @staticmethod
-    def _bytes(datatype: str, data: Any) -> bytes:
+    def _bytes(name: str, datatype: str, data: Any) -> bytes:
         try:
-            return memoryview(data).tobytes()
+            view = memoryview(data)
         except TypeError:
             return pack(datatype, data)
+        if not holds(view, datatype):
+            raise GraphError("constant '%s': data of format '%s' is given, '%s' is %s"
+                             % (name, view.format, name, datatype))
+        return view.tobytes()
 
     def _add_bundle(self, bundle: Bundle) -> Bundle:
         known = self.bundles.setdefault(bundle.name, bundle)

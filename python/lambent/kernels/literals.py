@@ -2,6 +2,7 @@
 import base64
 import math
 import struct
+import sys
 from typing import Any, Iterable, List, Optional, Union
 
 from .errors import GraphError, did_you_mean
@@ -44,6 +45,23 @@ def pack(datatype: str, values: Iterable[Number]) -> bytes:
             except (struct.error, OverflowError):
                 raise GraphError("%r is out of range of %s" % (number, datatype)) from None
         raise
+
+
+def holds(view: memoryview, datatype: str) -> bool:
+    """Whether an array's elements are of this datatype, or are bytes, which may be anything.
+
+    Complex numbers are pairs of their parts.
+    """
+    if datatype == "BYTES" or view.format in ("B", "c"):
+        return True
+    letter = view.format.lstrip("@=<>!")
+    order = view.format[:-len(letter)] or "@"
+    if letter in ("Zf", "Zd"):
+        letter = letter[1]
+    elif letter in ("l", "L"):  # 4 bytes, or 8
+        letter = {("l", 4): "i", ("l", 8): "q", ("L", 4): "I", ("L", 8): "Q"}[letter, view.itemsize]
+    little = order == "<" or (order in "@=" and sys.byteorder == "little") or view.itemsize == 1
+    return little and letter == DATATYPES[datatype][1]
 
 
 def element_json(datatype: str, data: bytes) -> Any:
