@@ -133,24 +133,24 @@ AsyncInvocation read_pending_row(const Statement& row) {
   return invocation;
 }
 
-// What is kept already of the request that `request` repeats.
-Result<std::optional<InvocationId>> find_repeated(Database& database,
-                                                  const InvocationRequest& request) {
-  if (request.idempotency_key.empty()) return std::optional<InvocationId>();
+}  // namespace
+
+Result<std::optional<InvocationId>> find_async(Database& database, TenantId tenant,
+                                               const std::string& idempotency_key) {
+  if (idempotency_key.empty()) return std::optional<InvocationId>();
   ASSIGN_OR_RETURN(Statement find,
                    database.prepare("SELECT id FROM async_invocations WHERE tenant = ?1 AND "
                                     "idempotency_key = ?2 AND idempotency_key <> ''"));
-  find.bind(1, uint64_t{request.function.tenant.value}).bind_text(2, request.idempotency_key);
+  find.bind(1, uint64_t{tenant.value}).bind_text(2, idempotency_key);
   ASSIGN_OR_RETURN(const bool found, find.next());
   if (!found) return std::optional<InvocationId>();
   return std::optional<InvocationId>(id_from_blob(find.column_text(0)));
 }
 
-}  // namespace
-
 Result<InvocationId> put_async(Database& database, const AsyncInvocation& invocation) {
   const InvocationRequest& request = invocation.request;
-  ASSIGN_OR_RETURN(const auto earlier, find_repeated(database, request));
+  ASSIGN_OR_RETURN(const auto earlier,
+                   find_async(database, request.function.tenant, request.idempotency_key));
   if (earlier) return *earlier;
   // A function that is gone by now leaves NULL, as if it had been removed a moment later.
   ASSIGN_OR_RETURN(

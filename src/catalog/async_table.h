@@ -3,6 +3,7 @@
 #pragma once
 
 #include <optional>
+#include <string>
 #include <vector>
 
 #include "catalog/database.h"
@@ -12,6 +13,9 @@ namespace lambent::catalog {
 
 // The id under which it is kept: its own, or that of an earlier one with the same key.
 Result<InvocationId> put_async(Database& database, const AsyncInvocation& invocation);
+// The id of the tenant's invocation with that key, if it is not empty and there is one.
+Result<std::optional<InvocationId>> find_async(Database& database, TenantId tenant,
+                                               const std::string& idempotency_key);
 Result<void> begin_async(Database& database, TenantId tenant, InvocationId id);
 Result<void> finish_async(Database& database, TenantId tenant, const InvocationResult& result,
                           Duration expires_at);

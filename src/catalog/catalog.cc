@@ -143,6 +143,16 @@ void Catalog::put_async(AsyncInvocation invocation, Done<InvocationId> done) {
                             });
 }
 
+void Catalog::find_async(TenantId tenant, std::string idempotency_key,
+                         Done<std::optional<InvocationId>> done) {
+  const size_t bytes = idempotency_key.size();
+  state_->ask<std::optional<InvocationId>>(
+      true, bytes, std::move(done),
+      [tenant, idempotency_key = std::move(idempotency_key)](Database& database) {
+        return catalog::find_async(database, tenant, idempotency_key);
+      });
+}
+
 void Catalog::begin_async(TenantId tenant, InvocationId id, Done<void> done) {
   state_->change(0, std::move(done), [tenant, id](Database& database) {
     return catalog::begin_async(database, tenant, id);

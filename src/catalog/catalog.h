@@ -67,6 +67,9 @@ class Catalog {
   // answer is the id under which it is kept: another than its own if the tenant has one with the
   // same idempotency key (not empty), pending or with a result; then nothing is added.
   void put_async(AsyncInvocation invocation, Done<InvocationId> done);
+  // Under which id the tenant's invocation with this idempotency key is kept, if there is one.
+  void find_async(TenantId tenant, std::string idempotency_key,
+                  Done<std::optional<InvocationId>> done);
   // Notes that it runs now, once more. NOT_FOUND if there is none without a result.
   void begin_async(TenantId tenant, InvocationId id, Done<void> done);
   // Stores its outcome, readable until `expires_at` (since the Unix epoch). NOT_FOUND if there is

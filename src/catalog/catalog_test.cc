@@ -172,6 +172,15 @@ TEST_F(CatalogTest, ARepeatIsKeptOnceUntilTheResultOfTheFirstExpires) {
   ASSERT_TRUE(finish(1, seconds(10)).ok());
   EXPECT_EQ(*put(keyed(4, "k", kDefaultTenant)), first) << "it has a result";
 
+  const auto find = [&](TenantId tenant, const std::string& key) {
+    return loop_.await<std::optional<InvocationId>>(
+        [&](auto done) { catalog_->find_async(tenant, key, std::move(done)); });
+  };
+  EXPECT_EQ(*find(kDefaultTenant, "k"), first);
+  EXPECT_EQ(*find(kDefaultTenant, "other"), std::nullopt);
+  EXPECT_EQ(*find(kDefaultTenant, ""), std::nullopt);
+  EXPECT_EQ(*find(TenantId(2), "k"), std::nullopt);
+
   EXPECT_NE(*put(keyed(5, "other", kDefaultTenant)), first);
   EXPECT_NE(*put(keyed(6, "k", TenantId(2))), first);
   EXPECT_NE(*put(keyed(7, "", kDefaultTenant)), *put(keyed(8, "", kDefaultTenant)));

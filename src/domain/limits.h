@@ -100,10 +100,12 @@ constexpr Bytes kRuntimeApiHeaders = Bytes(1024 * 1024 + 64 * 1024);
 
 // Objects.
 constexpr Bytes kObjectSize = Bytes::gib(64);  // the quotas are usually less
-constexpr size_t kObjects = 100'000;           // on a node, with those that are expected
+constexpr size_t kObjects = 100'000;           // on a node, with those expected and failed
+constexpr size_t kObjectsOfTenant = 50'000;    // of one tenant
 constexpr size_t kObjectWaits = 20'000;
 constexpr size_t kForgottenObjects = 10'000;  // whose expiry is remembered
 constexpr Duration kObjectTimeToLive = std::chrono::hours(1);
+constexpr Duration kFailedObjectTimeToLive = std::chrono::minutes(5);  // at most
 constexpr Duration kLeastObjectTimeToLive = seconds(1);
 constexpr Duration kMostObjectTimeToLive = std::chrono::hours(24 * 7);
 constexpr size_t kObjectsPerPage = 1'000;

@@ -57,8 +57,9 @@ Result<void> ObjectIndex::expect(const ObjectKey& key, Instant now) {
     return Error{ErrorCode::kAlreadyExists,
                  "object " + to_string(key.object) + " was made already"};
   }
-  RETURN_IF_ERROR(check_count());
+  RETURN_IF_ERROR(check_count(key.tenant));
   Entry& entry = entries_[key];
+  ++counts_[key.tenant];
   entry.status.object = key.object;
   entry.status.created = now;
   forgive(key);
@@ -83,7 +84,7 @@ Result<void> ObjectIndex::may_come(const ObjectKey& key, Bytes size) const {
                      " are more than the quota of " + to_string(options_.tenant_quota) +
                      "; remove some, or let them expire");
   }
-  if (found == entries_.end()) return check_count();
+  if (found == entries_.end()) return check_count(key.tenant);
   return {};
 }
 
@@ -98,6 +99,7 @@ Result<void> ObjectIndex::add(const ObjectKey& key, TensorType type, Bytes size,
   auto found = entries_.find(key);
   if (found == entries_.end()) {
     found = entries_.try_emplace(key).first;
+    ++counts_[key.tenant];
     forgive(key);
   } else {
     --counted_.expected;
@@ -126,7 +128,8 @@ bool ObjectIndex::fail(const ObjectKey& key, Error cause, Instant now) {
   status.state = ObjectState::kFailed;
   status.cause = std::move(cause);
   status.created = now;
-  set_expiry(key, found->second, now + options_.time_to_live);
+  set_expiry(key, found->second,
+             now + std::min(options_.time_to_live, limits::kFailedObjectTimeToLive));
   return true;
 }
 
@@ -262,7 +265,13 @@ StoreStatistics ObjectIndex::statistics() const {
   return now;
 }
 
-Result<void> ObjectIndex::check_count() const {
+Result<void> ObjectIndex::check_count(TenantId tenant) const {
+  const auto count = counts_.find(tenant);
+  if (count != counts_.end() && count->second >= limits::kObjectsOfTenant) {
+    return exhausted("this tenant has " + std::to_string(limits::kObjectsOfTenant) +
+                     " objects already, with those expected and failed; remove some, or let them "
+                     "expire");
+  }
   if (entries_.size() < limits::kObjects) return {};
   return exhausted("the node holds " + std::to_string(limits::kObjects) +
                    " objects already; remove some, or let them expire");
@@ -335,6 +344,8 @@ void ObjectIndex::take_out(Entries::iterator found) {
   }
   set_expiry(key, entry, kNever);
   entries_.erase(found);
+  const auto count = counts_.find(key.tenant);
+  if (--count->second == 0) counts_.erase(count);
 }
 
 bool ObjectIndex::pressed(Bytes wanted) const {

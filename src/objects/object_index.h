@@ -86,7 +86,7 @@ class ObjectIndex {
 
   Result<void> expect(const ObjectKey& key, Instant now);
   // Whether it may come, if memory is found for it: ALREADY_EXISTS, RESOURCE_EXHAUSTED (the
-  // tenant's quota, the number of objects), OUT_OF_RANGE (its size).
+  // tenant's quota, the number of objects, its own or the node's), OUT_OF_RANGE (its size).
   Result<void> may_come(const ObjectKey& key, Bytes size) const;
   // The object exists, in memory. As may_come(), and RESOURCE_EXHAUSTED if memory is full.
   Result<void> add(const ObjectKey& key, TensorType type, Bytes size,
@@ -137,7 +137,7 @@ class ObjectIndex {
   };
   using Entries = std::map<ObjectKey, Entry>;
 
-  Result<void> check_count() const;
+  Result<void> check_count(TenantId tenant) const;
   Result<void> check_room(Bytes size) const;
   Error not_found(const ObjectKey& key) const;
   void forgive(const ObjectKey& key);
@@ -152,6 +152,7 @@ class ObjectIndex {
   uint64_t next_use_ = 1;
   std::set<std::pair<Instant, ObjectKey>> expiries_;  // of those that are not held
   std::unordered_map<TenantId, Bytes> used_;
+  std::unordered_map<TenantId, size_t> counts_;  // of entries
   // Bytes that are in memory (with those that travel), on their way to disk, and on disk.
   Bytes memory_;
   Bytes spilling_;

@@ -246,13 +246,29 @@ TEST_F(ObjectIndexTest, AListGoesOnAfterTheLastOneOfAPage) {
 }
 
 TEST_F(ObjectIndexTest, ThereIsALimitToTheNumberOfObjects) {
-  for (uint32_t i = 0; i < limits::kObjects; ++i) {
-    ASSERT_TRUE(index_.expect(key_of(i), kStart).ok());
-  }
-  EXPECT_EQ(index_.expect(key_of(limits::kObjects), kStart).error().code,
-            ErrorCode::kResourceExhausted);
-  EXPECT_EQ(add(limits::kObjects, 1).error().code, ErrorCode::kResourceExhausted);
+  static_assert(limits::kObjects == 2 * limits::kObjectsOfTenant);
+  constexpr uint32_t kHalf = limits::kObjectsOfTenant;
+  for (uint32_t i = 0; i < kHalf; ++i) ASSERT_TRUE(index_.expect(key_of(i), kStart).ok());
+  EXPECT_EQ(index_.expect(key_of(kHalf), kStart).error().code, ErrorCode::kResourceExhausted);
+  EXPECT_EQ(add(kHalf, 1).error().code, ErrorCode::kResourceExhausted);
+  EXPECT_NE(add(kHalf, 1).error().message.find("this tenant"), std::string::npos);
+  for (uint32_t i = 0; i < kHalf; ++i) ASSERT_TRUE(index_.expect(key_of(i, 2), kStart).ok());
+  EXPECT_EQ(index_.expect(key_of(0, 3), kStart).error().code, ErrorCode::kResourceExhausted);
+  EXPECT_NE(add(0, 1, 3).error().message.find("the node"), std::string::npos);
   EXPECT_TRUE(add(0, 1).ok());
+  // There is room again when one has gone.
+  index_.expire(kStart + seconds(10));
+  EXPECT_TRUE(add(kHalf, 1).ok());
+  EXPECT_FALSE(add(kHalf + 1, 1).ok());
+}
+
+TEST_F(ObjectIndexTest, AFailureIsRememberedForMinutesOnly) {
+  IndexOptions options = small();
+  options.time_to_live = std::chrono::hours(1);
+  ObjectIndex index(options);
+  ASSERT_TRUE(index.expect(key_of(1), kStart).ok());
+  ASSERT_TRUE(index.fail(key_of(1), {ErrorCode::kInternal, "it broke"}, kStart));
+  EXPECT_EQ(index.next_expiry(), kStart + limits::kFailedObjectTimeToLive);
 }
 
 TEST_F(ObjectIndexTest, AnObjectBeyondEveryLimitIsOutOfRange) {

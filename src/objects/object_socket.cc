@@ -12,6 +12,8 @@ namespace {
 
 // Requests of one client that are answered before others have their turn.
 constexpr int kTurn = 32;
+// Without free descriptors accepting would fail again at once.
+constexpr Duration kAcceptPause = milliseconds(100);
 
 }  // namespace
 
@@ -27,16 +29,17 @@ ObjectSocket::ObjectSocket(loop::EventLoop& loop, LogSink& log, ObjectStore& sto
 }
 
 ObjectSocket::~ObjectSocket() {
+  loop_.cancel(accept_pause_);
   while (!connections_.empty()) close(connections_.begin()->first);
 }
 
 void ObjectSocket::accept() {
   OwnedFd fd(accept4(listener_.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
   if (!fd.valid()) {
-    if (errno != EAGAIN && errno != ECONNABORTED) {
-      log_.warning("object_socket", {{"error", to_string(error_from_errno("accept", errno))}});
-    }
-    return;
+    const int error = errno;
+    if (error == EAGAIN || error == ECONNABORTED || error == EINTR) return;
+    log_.warning("object_socket", {{"error", to_string(error_from_errno("accept", error))}});
+    return pause_accepting();
   }
   if (connections_.size() >= limits::kObjectConnections)
     return;  // refused: the client sees its end
@@ -45,6 +48,12 @@ void ObjectSocket::accept() {
   connection.fd = std::move(fd);
   connection.watch =
       loop_.watch(connection.fd.get(), true, false, [this, id](loop::Readiness) { receive(id); });
+}
+
+// The watch would tell of the same client at once.
+void ObjectSocket::pause_accepting() {
+  watch_.update(false, false);
+  accept_pause_ = loop_.call_after(kAcceptPause, [this] { watch_.update(true, false); });
 }
 
 void ObjectSocket::receive(ConnectionId id) {

@@ -36,6 +36,7 @@ class ObjectSocket {
   };
 
   void accept();
+  void pause_accepting();
   void receive(ConnectionId id);
   void answer(ConnectionId id, protocol::PutObject put, std::vector<OwnedFd> fds);
   void answer(ConnectionId id, const protocol::GetObject& get);
@@ -50,6 +51,7 @@ class ObjectSocket {
   const TenantId tenant_;
   const OwnedFd listener_;
   loop::Watch watch_;
+  loop::TimerId accept_pause_;
   std::unordered_map<ConnectionId, Connection> connections_;
   uint64_t next_ = 1;
 };

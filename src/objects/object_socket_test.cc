@@ -1,6 +1,7 @@
 #include "objects/object_socket.h"
 
 #include <gtest/gtest.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/un.h>
 
@@ -13,16 +14,26 @@ namespace {
 constexpr TenantId kTenant(1);
 constexpr ObjectId kObject{{1, 2}, 3};
 
+class CountingLog final : public LogSink {
+ public:
+  void write(LogLevel, std::string_view, std::initializer_list<LogField>) override { ++count; }
+  bool wants(LogLevel) const override { return true; }
+  int count = 0;
+};
+
 class ObjectSocketTest : public testing::Test {
  protected:
   OwnedFd connect() {
     OwnedFd fd(socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+    connect(fd);
+    return fd;
+  }
+  void connect(const OwnedFd& fd) {
     sockaddr_un address{};
     address.sun_family = AF_UNIX;
     path_.copy(address.sun_path, sizeof(address.sun_path) - 1);
     EXPECT_EQ(::connect(fd.get(), reinterpret_cast<sockaddr*>(&address), sizeof(address)), 0);
     turn();
-    return fd;
   }
   void turn() {
     for (int i = 0; i < 4; ++i) loop_.run_once(Duration(0));
@@ -54,7 +65,7 @@ class ObjectSocketTest : public testing::Test {
   std::string path_ = folder_ / "objects.sock";
   FakeClock clock_;
   loop::EventLoop loop_{clock_};
-  NullLogSink log_;
+  CountingLog log_;
   SeededRandom random_{1};
   ObjectStore store_{loop_, log_, [](auto, auto) { return false; }, {}};
   ObjectSocket socket_{loop_, log_, store_, random_, kTenant, *listen_packets(path_, 0600)};
@@ -129,6 +140,23 @@ TEST_F(ObjectSocketTest, NonsenseEndsAConnection) {
   const OwnedFd long_winded = connect();
   ASSERT_TRUE(send_packet(long_winded.get(), std::string(8192, 'x')).ok());
   EXPECT_TRUE(is_closed(long_winded));
+}
+
+TEST_F(ObjectSocketTest, WithoutDescriptorsAcceptingTakesAPause) {
+  rlimit files{};
+  ASSERT_EQ(getrlimit(RLIMIT_NOFILE, &files), 0);
+  rlimit none = files;
+  none.rlim_cur = 0;
+  const OwnedFd client(socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+  ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &none), 0);
+  connect(client);
+  turn();
+  setrlimit(RLIMIT_NOFILE, &files);
+  EXPECT_EQ(socket_.connections(), 0u);
+  EXPECT_EQ(log_.count, 1);
+  clock_.advance(milliseconds(100));
+  turn();
+  EXPECT_EQ(socket_.connections(), 1u);
 }
 
 TEST_F(ObjectSocketTest, OneClientWaitsForOnlySoMany) {

@@ -7,8 +7,8 @@
 namespace lambent::objects {
 namespace {
 
-// After the disk could not take an object, it is left alone for so long.
-constexpr Duration kSpillPause = seconds(1);
+// After the disk could not take an object, or remove a file, it is left alone for so long.
+constexpr Duration kDiskPause = seconds(1);
 
 }  // namespace
 
@@ -31,7 +31,7 @@ void ObjectStore::spill(const ObjectKey& key) {
                            });
   if (taken) return;
   index_.spill_failed(key);
-  spill_again_ = loop_.now() + kSpillPause;
+  spill_again_ = loop_.now() + kDiskPause;
 }
 
 void ObjectStore::finish_spill(const ObjectKey& key, uint64_t version,
@@ -50,7 +50,7 @@ void ObjectStore::finish_spill(const ObjectKey& key, uint64_t version,
     content.has_file = true;
   } else {
     index_.spill_failed(key);
-    spill_again_ = loop_.now() + kSpillPause;
+    spill_again_ = loop_.now() + kDiskPause;
     log_.error("object_not_spilled",
                {{"object", to_string(key.object)}, {"error", to_string(checksum.error())}});
   }
@@ -115,6 +115,8 @@ void ObjectStore::finish_read(const ObjectKey& key, uint64_t version, Result<Own
     index_.read_back(key);
     found->second.memfd = std::make_shared<OwnedFd>(std::move(*memfd));
     found->second.has_file = false;
+    // The old file may stay a while: another must not need its name.
+    found->second.version = next_version_++;
     remove_file(version);
     settle(key);
     relieve(Bytes(0));
@@ -132,9 +134,23 @@ void ObjectStore::finish_read(const ObjectKey& key, uint64_t version, Result<Own
   start_reads();
 }
 
-// If the disk has too much to do, the file stays until the next worker empties the folder.
+// If the disk has too much to do, the file stays until it has less.
 void ObjectStore::remove_file(uint64_t version) {
-  disk_([path = path_of(version)] { unlink(path.c_str()); }, [] {});
+  removals_.push_back(path_of(version));
+  if (!removal_timer_) remove_files();
+}
+
+void ObjectStore::remove_files() {
+  const bool taken = disk_(
+      [paths = removals_] {
+        for (const std::string& path : paths) unlink(path.c_str());
+      },
+      [] {});
+  if (taken) return removals_.clear();
+  removal_timer_ = loop_.call_after(kDiskPause, [this] {
+    removal_timer_.reset();
+    remove_files();
+  });
 }
 
 std::string ObjectStore::path_of(uint64_t version) const {

@@ -46,6 +46,7 @@ ObjectStore::~ObjectStore() {
     if (wait.timer) loop_.cancel(*wait.timer);
   }
   loop_.cancel(expiry_timer_);
+  if (removal_timer_) loop_.cancel(*removal_timer_);
 }
 
 Result<void> ObjectStore::store(TenantId tenant, ObjectId object, TensorType type, OwnedFd memfd,

@@ -66,8 +66,9 @@ class ObjectStore {
   // A future: the object will be stored, or failed, by whoever says so. Nothing happens if it is
   // expected already; ALREADY_EXISTS if it was stored or has failed; RESOURCE_EXHAUSTED.
   Result<void> expect(TenantId tenant, ObjectId object);
-  // It will never be: those who wait, and those who ask until its time to live is over, get
-  // `cause` as it is. Nothing happens to an object that exists, or that is not known.
+  // It will never be: those who wait, and those who ask in the next minutes
+  // (limits::kFailedObjectTimeToLive, or its time to live if that is less), get `cause` as it is.
+  // Nothing happens to an object that exists, or that is not known.
   void fail(TenantId tenant, ObjectId object, Error cause);
 
   // Hands out the object as soon as it is there; `opened` is called exactly once, perhaps before
@@ -113,7 +114,7 @@ class ObjectStore {
   struct Content {
     // Shared because the disk may still be writing it when the object goes. None: it is on disk.
     std::shared_ptr<const OwnedFd> memfd;
-    uint64_t version = 0;  // names its file; no two objects ever have the same
+    uint64_t version = 0;  // names its file; no two files ever have the same
     uint32_t checksum = 0;
     bool has_file = false;  // and it is whole
   };
@@ -134,6 +135,7 @@ class ObjectStore {
   void expire();
   void drop(const ObjectKey& key);
   void remove_file(uint64_t version);
+  void remove_files();
   void time_expiry();
   std::string path_of(uint64_t version) const;
 
@@ -147,8 +149,10 @@ class ObjectStore {
   std::set<std::pair<ObjectKey, WaitId>> waits_of_;
   WaitId next_wait_ = 1;
   uint64_t next_version_ = 1;
-  std::deque<ObjectKey> reads_;  // of spilled objects, until there is room for them
-  Instant spill_again_{};        // the disk could not take one: not before this
+  std::deque<ObjectKey> reads_;        // of spilled objects, until there is room for them
+  Instant spill_again_{};              // the disk could not take one: not before this
+  std::vector<std::string> removals_;  // files that the disk did not take yet
+  std::optional<loop::TimerId> removal_timer_;
   loop::TimerId expiry_timer_;
   Instant expiry_due_ = kNever;
   uint64_t waits_begun_ = 0;

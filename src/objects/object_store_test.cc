@@ -292,6 +292,28 @@ TEST_F(ObjectStoreTest, AMissingFileIsALossToo) {
   EXPECT_EQ(get_now(1).substr(0, 9), "DATA_LOSS");
 }
 
+TEST_F(ObjectStoreTest, AFileThatCouldNotBeRemovedGoesLaterAndIsInNobodysWay) {
+  ASSERT_TRUE(put(1, std::string(60, 'a')).ok());
+  ASSERT_TRUE(put(2, std::string(60, 'b')).ok());
+  disk_.work();
+  const std::string old = files().at(0);
+  std::string seen;
+  get(1, seen);
+  disk_.full = true;  // when it is read, and its file may go
+  disk_.work();
+  ASSERT_EQ(seen, std::string(60, 'a'));
+  EXPECT_TRUE(std::filesystem::exists(old));
+  disk_.full = false;
+  ASSERT_TRUE(put(3, std::string(60, 'c')).ok());
+  disk_.work();
+  EXPECT_EQ(store_->status(kTenant, id(1))->place, ObjectPlace::kDisk);
+  EXPECT_TRUE(std::filesystem::exists(old));
+  pass(seconds(1));
+  disk_.work();
+  EXPECT_FALSE(std::filesystem::exists(old));
+  EXPECT_EQ(get_now(1), std::string(60, 'a'));
+}
+
 TEST_F(ObjectStoreTest, WhatTheDiskCannotTakeStaysInMemory) {
   std::filesystem::remove_all(folder_ / "spill");
   ASSERT_TRUE(put(1, std::string(60, 'a')).ok());

@@ -21,7 +21,12 @@ Result<void> ObjectWaits::begin(InvocationId invocation, TenantId tenant,
     return Error{ErrorCode::kInvalidArgument,
                  "an invocation needs at most " + std::to_string(limits::kNeeds) + " objects"};
   }
-  if (waiting_count_ >= limits::kInvocationsWaiting) {
+  // What needs nothing, or only what is there, does not wait.
+  const bool waits = std::ranges::any_of(needs, [&](ObjectId object) {
+    const auto status = store_.status(tenant, object);
+    return status.ok() && status->state == objects::ObjectState::kExpected;
+  });
+  if (waits && waiting_count_ >= limits::kInvocationsWaiting) {
     return Error{ErrorCode::kResourceExhausted,
                  "too many invocations wait for objects already; try again later"};
   }

@@ -60,6 +60,10 @@ void Worker::submit(InvocationRequest request, Callback<InvocationResult> done) 
   if (request.payload.size() > limit.count) {
     return done(too_large(Bytes(request.payload.size()), limit, "the payload"));
   }
+  // Before anything that may have changed since the first: a repeat asks for what was done.
+  std::string key;
+  if (synchronous && !request.idempotency_key.empty()) key = idempotency_key(request);
+  if (!key.empty() && join_earlier(key, done)) return;
   if (draining_) {
     return done(Error{ErrorCode::kUnavailable, "the worker is stopping; try again elsewhere"});
   }
@@ -69,30 +73,46 @@ void Worker::submit(InvocationRequest request, Callback<InvocationResult> done) 
                                                  to_string(options_.most_payloads) +
                                                  " that there are for them; try again later"});
   }
-  if (const auto objects = check_objects(request); !objects.ok()) return done(objects.error());
+  if (const auto objects = check_objects(request); !objects.ok()) {
+    return refuse_unless_repeated(request, objects.error(), std::move(done));
+  }
   if (request.id == InvocationId{}) request.id = new_invocation_id(random_);
   if (synchronous) {
-    submit_synchronous(std::move(request), **spec, std::move(done));
+    submit_synchronous(std::move(request), std::move(key), **spec, std::move(done));
   } else {
     submit_asynchronous(std::move(request), **spec, std::move(done));
   }
 }
 
-void Worker::submit_synchronous(InvocationRequest request, const FunctionSpec& spec,
-                                Callback<InvocationResult> done) {
-  std::string key;
-  if (!request.idempotency_key.empty()) {
-    key = idempotency_key(request);
-    if (const auto found = idempotency_.find(key, loop_.clock().now())) {
-      if (found->success != nullptr) return done(*found->success);
-      const auto running = live_.find(*found->running);
-      if (running != live_.end()) {
-        running->second.waiters.push_back(std::move(done));
-        return;
-      }
-    }
-    idempotency_.start(key, request.id);
+bool Worker::join_earlier(const std::string& key, Callback<InvocationResult>& done) {
+  const auto found = idempotency_.find(key, loop_.clock().now());
+  if (!found) return false;
+  if (found->success != nullptr) return done(*found->success), true;
+  const auto running = live_.find(*found->running);
+  if (running == live_.end()) return false;
+  running->second.waiters.push_back(std::move(done));
+  return true;
+}
+
+void Worker::refuse_unless_repeated(const InvocationRequest& request, Error error,
+                                    Callback<InvocationResult> done) {
+  if (request.kind == InvocationKind::kSynchronous || request.idempotency_key.empty()) {
+    return done(std::move(error));
   }
+  catalog_.find_async(request.function.tenant, idempotency_key(request),
+                      [done = std::move(done),
+                       error = std::move(error)](Result<std::optional<InvocationId>> earlier) {
+                        if (!earlier.ok()) return done(earlier.error());
+                        if (!earlier->has_value()) return done(error);
+                        InvocationResult acknowledged;
+                        acknowledged.id = **earlier;
+                        done(std::move(acknowledged));
+                      });
+}
+
+void Worker::submit_synchronous(InvocationRequest request, std::string key,
+                                const FunctionSpec& spec, Callback<InvocationResult> done) {
+  if (!key.empty()) idempotency_.start(key, request.id);
   const InvocationId id = request.id;
   Live& live = live_[id];
   live.idempotency_key = std::move(key);

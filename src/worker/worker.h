@@ -111,7 +111,14 @@ class Worker final : public InvocationService {
   };
 
   // Invocations (worker.cc).
-  void submit_synchronous(InvocationRequest request, const FunctionSpec& spec,
+  // A repeat gets what the first got, or waits with it; false if nothing is known of a first, and
+  // `done` is as it was.
+  bool join_earlier(const std::string& key, Callback<InvocationResult>& done);
+  // `error`, unless it repeats what was accepted for later: that is acknowledged again.
+  void refuse_unless_repeated(const InvocationRequest& request, Error error,
+                              Callback<InvocationResult> done);
+  // `key`: empty, or what its repeats have as well.
+  void submit_synchronous(InvocationRequest request, std::string key, const FunctionSpec& spec,
                           Callback<InvocationResult> done);
   void submit_asynchronous(InvocationRequest request, const FunctionSpec& spec,
                            Callback<InvocationResult> done);

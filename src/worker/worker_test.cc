@@ -758,6 +758,35 @@ TEST_F(WorkerTest, OnlySoManyInvocationsWaitForObjects) {
   }
   request.id = new_invocation_id(random);
   EXPECT_EQ(submit(request)->result().error->code, ErrorCode::kResourceExhausted);
+  // Who needs nothing, or what is there, does not wait.
+  InvocationRequest future = request_for("f", "2");
+  future.outputs = 1;
+  EXPECT_EQ(await(submit(std::move(future))).outcome, Outcome::kSucceeded);
+  InvocationRequest ready = request_for("f", "3");
+  ready.needs = {put_object(objects, 0, "x")};
+  EXPECT_EQ(await(submit(std::move(ready))).outcome, Outcome::kSucceeded);
+}
+
+TEST_F(WorkerTest, ARepeatGetsItsAnswerThoughItsObjectsAreGone) {
+  deploy("f");
+  for (const auto kind : {InvocationKind::kSynchronous, InvocationKind::kAsynchronous}) {
+    const ObjectId object = put_object(objects, 0, "x");
+    InvocationRequest request = request_for("f", "1");
+    request.kind = kind;
+    request.idempotency_key = "sdk-4";
+    request.needs = {object};
+    const InvocationId first = await(submit(request)).id;
+    ASSERT_TRUE(until([&] { return objects.status(kDefaultTenant, object)->references == 0; }));
+    ASSERT_TRUE(objects.remove(kDefaultTenant, object).ok());
+    request.id = new_invocation_id(random);
+    EXPECT_EQ(await(submit(request)).id, first);
+    // Another request is refused as ever.
+    request.id = new_invocation_id(random);
+    request.idempotency_key = "sdk-5";
+    const auto refused = submit(request);
+    ASSERT_TRUE(until([&] { return refused->answers == 1; }));
+    EXPECT_EQ(refused->answer->error().code, ErrorCode::kNotFound);
+  }
 }
 
 TEST_F(WorkerTest, AnAsynchronousInvocationWhoseObjectsWereLostSaysSo) {
