@@ -17,6 +17,9 @@ using objects::ObjectStatus;
 
 constexpr Bytes kShortCopy = Bytes::kib(256);
 
+// While one is kept its bytes count as under way. Empty: there are too many, or they are few.
+using Lease = std::shared_ptr<const void>;
+
 std::string shape_text(const TensorType& type) { return json(type.shape).dump(); }
 
 void add_type(http::Headers& headers, const TensorType& type) {
@@ -118,7 +121,7 @@ class ObjectsFrontend::Answering {
     auto memfd = std::make_shared<Result<OwnedFd>>(OwnedFd());
     copy(
         Bytes(put->bytes.size()), [put, memfd] { *memfd = sealed_memory(put->bytes); },
-        [&store = store_, tenant = tenant_, object, put, memfd, answer = answer_] {
+        [&store = store_, tenant = tenant_, object, put, memfd, answer = answer_](const Lease&) {
           if (!memfd->ok()) return answer->send(error_response(memfd->error()));
           const TensorType type = put->type;
           const auto stored = store.store(tenant, object, std::move(put->type), std::move(**memfd),
@@ -195,27 +198,33 @@ class ObjectsFrontend::Answering {
         [opened, bytes, part = *part] {
           *bytes = read_memory(opened->memfd.get(), part.offset, part.size);
         },
-        [answer = answer_, opened, bytes, part = *part, ranged = range.has_value()] {
-          answer->send(bytes_response(*opened, ranged, part, std::move(*bytes)));
+        [answer = answer_, opened, bytes, part = *part,
+         ranged = range.has_value()](const Lease& lease) {
+          Response response = bytes_response(*opened, ranged, part, std::move(*bytes));
+          response.lease = lease;  // a client that does not read keeps others from it
+          answer->send(std::move(response));
         });
   }
 
+  Lease lease(Bytes size) const {
+    const auto& copies = frontend_.copies_;
+    if (Bytes(*copies) + size > limits::kObjectCopies) return nullptr;
+    *copies += size.count;
+    return Lease(copies.get(), [copies, size](const void*) { *copies -= size.count; });
+  }
+
   void copy(Bytes size, const std::function<void()>& work,
-            const std::function<void()>& completion) const {
+            const std::function<void(const Lease&)>& completion) const {
     if (size <= kShortCopy) {
       work();
-      return completion();
+      return completion(nullptr);
     }
-    Bytes& copies = frontend_.copies_;
-    const bool taken = copies + size <= limits::kObjectCopies &&
-                       frontend_.copying_(work, [&copies, size, completion] {
-                         copies -= size;
-                         completion();
-                       });
-    if (taken) {
-      copies += size;
-      return;
-    }
+    // The completion takes it out: the thread that worked may keep the task for longer.
+    const auto leased = std::make_shared<Lease>(lease(size));
+    const bool taken = *leased != nullptr && frontend_.copying_(work, [leased, completion] {
+      completion(std::exchange(*leased, nullptr));
+    });
+    if (taken) return;
     answer_->send(error_response(
         {ErrorCode::kResourceExhausted, "too many objects are under way; try again later"}));
   }

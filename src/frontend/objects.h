@@ -2,6 +2,9 @@
 // copies are made off it.
 #pragma once
 
+#include <atomic>
+#include <cstdint>
+#include <memory>
 #include <string_view>
 
 #include "base/random.h"
@@ -29,7 +32,9 @@ class ObjectsFrontend {
   const objects::Disk copying_;
   loop::EventLoop& loop_;
   Random& random_;
-  Bytes copies_;  // that are under way
+  // Bytes of copies that are made, or made and not yet sent. Shared with them: the last may end
+  // after the frontend, and on the thread that made it.
+  const std::shared_ptr<std::atomic<uint64_t>> copies_ = std::make_shared<std::atomic<uint64_t>>(0);
 };
 
 }  // namespace lambent::frontend

@@ -213,6 +213,27 @@ TEST_F(ObjectsTest, OnlySoManyBytesAreCopiedAtOnce) {
   EXPECT_FALSE(start("POST", "", "", large)->response.has_value());
 }
 
+TEST_F(ObjectsTest, WhatItsClientsDoNotReadCountsUntilItLeft) {
+  const std::string large(limits::kHttpObject.count, 'x');
+  auto posted = start("POST", "", "", large);
+  loop_.run_once(Duration(0));
+  const std::string path = "/" + json::parse(posted->response->body)["object"].get<std::string>();
+  std::vector<std::shared_ptr<Exchanged>> unsent;
+  for (Bytes sum = limits::kHttpObject; sum <= limits::kObjectCopies; sum += limits::kHttpObject) {
+    unsent.push_back(start("GET", path));
+    loop_.run_once(Duration(0));
+    ASSERT_EQ(unsent.back()->response->status, 200);
+    unsent.back()->response->body = std::string();  // that nobody read it is enough
+  }
+  expect_error(send("GET", path), 429, "RESOURCE_EXHAUSTED");
+  expect_error(send("POST", "", "", large), 429, "RESOURCE_EXHAUSTED");
+  EXPECT_EQ(send("GET", path, "", "", {{"Range", "bytes=-2"}}).body, "xx");
+  unsent.pop_back();
+  const auto next = start("GET", path);
+  loop_.run_once(Duration(0));
+  EXPECT_EQ(next->response->status, 200);
+}
+
 TEST_F(ObjectsTest, AnObjectTooLargeForHttpComesInRanges) {
   auto memory = new_memory(limits::kHttpObject + Bytes(1));
   ASSERT_TRUE(seal(memory->get()).ok());

@@ -220,7 +220,7 @@ void Connection::send(Response response) {
       .body_size = response.body.size(), .close = close_it, .http_1_0 = parser_.is_http_1_0()};
   std::string text = encode_head(response, head, context_.date.at(context_.loop.now()));
   if (exchange_->head_only || is_bodiless(response.status)) response.body.clear();
-  write(std::move(text), std::move(response.body));
+  write(std::move(text), std::move(response.body), std::move(response.lease));
   finish_exchange(close_it);
 }
 
@@ -306,7 +306,7 @@ void Connection::finish_exchange(bool close_it) {
   if (!consuming_ && outbox_.empty()) consume(std::exchange(pending_input_, {}));
 }
 
-void Connection::write(std::string head, std::string body) {
+void Connection::write(std::string head, std::string body, std::shared_ptr<const void> lease) {
   if (phase_ == Phase::kClosed) return;
   size_t sent = 0;
   if (outbox_.empty()) {
@@ -327,8 +327,8 @@ void Connection::write(std::string head, std::string body) {
     outbox_offset_ = sent < head.size() ? sent : sent - head.size();
   }
   unsent_ += head.size() + body.size() - sent;
-  if (sent < head.size()) outbox_.push_back(std::move(head));
-  if (!body.empty()) outbox_.push_back(std::move(body));
+  if (sent < head.size()) outbox_.push_back({std::move(head), nullptr});
+  if (!body.empty()) outbox_.push_back({std::move(body), std::move(lease)});
   watch_for(watching_reads_, true);
   if (waiting_ != Waiting::kWrite) set_deadline(Waiting::kWrite, context_.options.body_timeout);
 }
@@ -339,7 +339,7 @@ void Connection::flush() {
     size_t count = 0;
     size_t offset = outbox_offset_;
     for (auto it = outbox_.begin(); it != outbox_.end() && count < kBuffersPerWrite; ++it) {
-      parts[count++] = {it->data() + offset, it->size() - offset};
+      parts[count++] = {it->bytes.data() + offset, it->bytes.size() - offset};
       offset = 0;
     }
     msghdr message{};
@@ -354,7 +354,7 @@ void Connection::flush() {
     auto left = static_cast<size_t>(written);
     unsent_ -= left;
     while (left > 0) {
-      const size_t rest = outbox_.front().size() - outbox_offset_;
+      const size_t rest = outbox_.front().bytes.size() - outbox_offset_;
       if (left < rest) {
         outbox_offset_ += left;
         break;

@@ -72,7 +72,7 @@ class Connection {
   bool must_close() const;
   void finish_exchange(bool close);
 
-  void write(std::string head, std::string body);
+  void write(std::string head, std::string body, std::shared_ptr<const void> lease = nullptr);
   void flush();
   void after_flush();
   void linger();
@@ -100,8 +100,12 @@ class Connection {
   std::string pending_input_;
   size_t unfinished_body_ = 0;
 
-  std::deque<std::string> outbox_;
-  size_t outbox_offset_ = 0;  // of the first string
+  struct Unsent {
+    std::string bytes;
+    std::shared_ptr<const void> lease;  // the response's
+  };
+  std::deque<Unsent> outbox_;
+  size_t outbox_offset_ = 0;  // in the first one
   size_t unsent_ = 0;
 
   Waiting waiting_ = Waiting::kNothing;

@@ -1,6 +1,7 @@
 // HTTP/1.1 requests and responses as values. Made by the server and the client, read by frontends.
 #pragma once
 
+#include <memory>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -40,6 +41,9 @@ struct Response {
   int status = 200;
   Headers headers;  // Content-Length, Date and Connection are the server's to add
   std::string body;
+  // Kept until all of the body was handed to the kernel, or its client is gone: whoever counts
+  // unsent bytes sees here that they went. May be empty; the server lets go on the loop thread.
+  std::shared_ptr<const void> lease = nullptr;
 };
 
 // The part of a target before '?', and the one after it.

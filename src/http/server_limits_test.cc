@@ -55,6 +55,48 @@ TEST_F(ServerTest, UnfinishedBodiesTogetherStayBelowTheirLimit) {
   EXPECT_EQ(requests.size(), 2U);
 }
 
+TEST_F(ServerTest, ALeaseEndsWhenTheBodyHasLeftOrTheClientIsGone) {
+  std::weak_ptr<const void> lease;
+  start({}, [&](Request request, Responder responder) {
+    const std::shared_ptr<const void> leased = std::make_shared<int>();
+    lease = leased;
+    Response response;
+    response.body.assign(std::stoul(std::string(request.headers.get("x-size"))), 'x');
+    response.lease = leased;
+    responder.send(std::move(response));
+  });
+  const auto ask = [&](const RawClient& client, size_t size, const char* method = "GET") {
+    client.send(std::string(method) + " / HTTP/1.1\r\nHost: h\r\nX-Size: " + std::to_string(size) +
+                "\r\n\r\n");
+    turn();
+  };
+  constexpr size_t kMuch = 64 << 20;  // more than the kernel takes
+  RawClient reader = connect();
+  ask(reader, 10);
+  EXPECT_TRUE(lease.expired());
+  ask(reader, kMuch, "HEAD");
+  EXPECT_TRUE(lease.expired());
+  ask(reader, kMuch);
+  EXPECT_FALSE(lease.expired());
+  for (int i = 0; i < 3000 && !lease.expired(); ++i) {
+    loop.run_once(milliseconds(1));
+    reader.receive();
+  }
+  EXPECT_TRUE(lease.expired());
+  RawClient leaves = connect();
+  ask(leaves, kMuch);
+  EXPECT_FALSE(lease.expired());
+  leaves.fd.reset();
+  turn(20);
+  EXPECT_TRUE(lease.expired());
+  RawClient idles = connect();
+  ask(idles, kMuch);
+  EXPECT_FALSE(lease.expired());
+  clock.advance(ServerOptions().body_timeout);
+  turn();
+  EXPECT_TRUE(lease.expired());
+}
+
 TEST_F(ServerTest, HeadersAboveTheLimitAre431) {
   start_echo({.max_headers = Bytes(200)});
   EXPECT_THAT(answer_and_end("GET / HTTP/1.1\r\nHost: h\r\nX: " + std::string(300, 'x')),
