@@ -80,6 +80,7 @@ Result<std::optional<Packet>> receive_packet(int socket, std::span<char> buffer)
   if (got == 0) return peer_gone();
   packet.size = static_cast<size_t>(got);
   packet.truncated = (header.msg_flags & (MSG_TRUNC | MSG_CTRUNC)) != 0;
+  packet.lost_fds = (header.msg_flags & (MSG_TRUNC | MSG_CTRUNC)) == MSG_CTRUNC;
   return std::optional<Packet>(std::move(packet));
 }
 

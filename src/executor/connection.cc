@@ -2,6 +2,7 @@
 
 #include <poll.h>
 
+#include <optional>
 #include <utility>
 
 #include "base/packet.h"
@@ -10,6 +11,36 @@ namespace lambent::executor {
 namespace {
 
 constexpr int kFlushTimeout_ms = 1000;
+constexpr size_t kShortErrorBytes = 512;
+
+Error lost_fds() {
+  return {ErrorCode::kResourceExhausted, "the executor cannot have as many files open"};
+}
+
+// What can be said in place of a message that cannot be sent; none if nobody waits for an answer.
+std::optional<protocol::ExecutorMessage> short_answer(std::string_view bytes, const Error& why) {
+  auto message = protocol::decode_executor_message(bytes);
+  if (!message.ok()) return std::nullopt;
+  const auto cut = [](Error error) {
+    if (error.message.size() > kShortErrorBytes) {
+      size_t end = kShortErrorBytes;
+      while (end > 0 && (error.message[end] & 0xc0) == 0x80) --end;  // no half of a character
+      error.message = error.message.substr(0, end) + "...";
+    }
+    return error;
+  };
+  if (auto* finished = std::get_if<protocol::Finished>(&*message)) {
+    protocol::Finished answer;
+    answer.invocation = finished->invocation;
+    answer.error = cut(finished->error.value_or(
+        Error{ErrorCode::kResourceExhausted, "the answer cannot be sent: " + why.message}));
+    return answer;
+  }
+  if (auto* failed = std::get_if<protocol::SeatFailed>(&*message)) {
+    return protocol::SeatFailed{failed->seat, cut(std::move(failed->error))};
+  }
+  return std::nullopt;
+}
 
 }  // namespace
 
@@ -33,11 +64,28 @@ void Connection::read() {
   auto packet = receive_packet(socket_.get(), buffer_);
   if (!packet.ok()) return end();
   if (!*packet) return;
-  if ((*packet)->truncated) return end();
+  if ((*packet)->truncated && !(*packet)->lost_fds) return end();
   auto message =
       protocol::decode_executor_message(std::string_view(buffer_.data(), (*packet)->size));
   if (!message.ok()) return end();
+  if ((*packet)->lost_fds) return refuse(std::move(*message));
   on_message_(std::move(*message), std::move((*packet)->fds));
+}
+
+void Connection::refuse(protocol::ExecutorMessage message) {
+  if (const auto* add = std::get_if<protocol::AddSeat>(&message)) {
+    return send(protocol::SeatFailed{add->seat, lost_fds()});
+  }
+  if (const auto* run = std::get_if<protocol::Run>(&message)) {
+    protocol::Finished finished;
+    finished.invocation = run->invocation;
+    finished.error = lost_fds();
+    return send(std::move(finished));
+  }
+  auto* opened = std::get_if<protocol::ObjectOpened>(&message);
+  if (opened == nullptr) return end();
+  opened->error = lost_fds();
+  on_message_(std::move(message), {});
 }
 
 void Connection::end() {
@@ -47,20 +95,42 @@ void Connection::end() {
 }
 
 bool Connection::send_next() {
-  const Waiting& next = waiting_.front();
+  Waiting& next = waiting_.front();
   std::vector<int> fds;
   fds.reserve(next.fds.size());
   for (const OwnedFd& fd : next.fds) fds.push_back(fd.get());
-  const auto sent = send_packet(socket_.get(), next.bytes, fds);
-  if (!sent.ok() && sent.error().code == ErrorCode::kResourceExhausted) return false;
-  waiting_.pop_front();  // if the worker is gone, reading says so
+  auto sent = Result<void>();
+  if (next.bytes.size() > protocol::kExecutorMessage.count) {
+    sent = Error{ErrorCode::kInvalidArgument,
+                 "its message has " + to_string(Bytes(next.bytes.size())) + ", more than " +
+                     to_string(protocol::kExecutorMessage)};
+  } else {
+    sent = send_packet(socket_.get(), next.bytes, fds);
+    if (!sent.ok() && sent.error().code == ErrorCode::kResourceExhausted) return false;
+  }
+  // If the worker is gone, reading says so.
+  if (sent.ok() || sent.error().code == ErrorCode::kUnavailable) {
+    waiting_.pop_front();
+    return true;
+  }
+  auto instead = next.is_short ? std::nullopt : short_answer(next.bytes, sent.error());
+  if (instead) {
+    next = {protocol::encode(std::move(*instead)), {}, true};
+  } else {
+    waiting_.pop_front();
+    end();
+  }
   return true;
 }
 
 void Connection::send(protocol::ExecutorMessage message, std::vector<OwnedFd> fds) {
   waiting_.push_back({protocol::encode(std::move(message)), std::move(fds)});
   if (waiting_.size() > 1) return;
-  if (!send_next() && !ended_) watch_.update(true, true);
+  while (!waiting_.empty()) {
+    if (send_next()) continue;
+    if (!ended_) watch_.update(true, true);
+    return;
+  }
 }
 
 void Connection::flush() {

@@ -1,5 +1,5 @@
 // Connection: the executor's socket to the worker: messages with descriptors, none of them lost
-// when the socket is full. Of the loop thread.
+// when the socket is full, or without an answer when one cannot be carried. Of the loop thread.
 #pragma once
 
 #include <deque>
@@ -16,11 +16,15 @@ class Connection {
  public:
   using OnMessage = std::function<void(protocol::ExecutorMessage, std::vector<OwnedFd>)>;
 
-  // `on_end` is called once, when the worker is gone or says what is no message.
+  // `on_end` is called once, when the worker is gone, says what is no message, or cannot be told
+  // what it waits for. What comes without some of its descriptors, because the process may not
+  // have more open, is answered here with RESOURCE_EXHAUSTED; an object that comes so has that
+  // error.
   Connection(loop::EventLoop& loop, OwnedFd socket, OnMessage on_message,
              std::function<void()> on_end);
 
-  // The descriptors are kept until the message is on its way.
+  // The descriptors are kept until the message is on its way. In place of a Finished or SeatFailed
+  // that the socket does not take goes a short one: its error, cut, or else RESOURCE_EXHAUSTED.
   void send(protocol::ExecutorMessage message, std::vector<OwnedFd> fds = {});
   // Waits until all that was sent is on its way, or the worker is gone. For the very end.
   void flush();
@@ -29,9 +33,11 @@ class Connection {
   struct Waiting {
     std::string bytes;
     std::vector<OwnedFd> fds;
+    bool is_short = false;  // stands for another that could not be sent
   };
   void read();
-  // False if the socket is full; what is over or cannot be sent is gone from the queue.
+  void refuse(protocol::ExecutorMessage message);
+  // False if the socket is full; what is over is gone from the queue.
   bool send_next();
   void end();
 

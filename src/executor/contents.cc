@@ -1,8 +1,5 @@
 #include "executor/contents.h"
 
-#include <fcntl.h>
-
-#include <cerrno>
 #include <utility>
 
 #include "base/check.h"
@@ -47,16 +44,9 @@ Result<std::optional<CUdeviceptr>> Contents::pin_constant(const Constant& consta
   if (const auto error = errors_.find(constant.name); error != errors_.end()) return error->second;
   if (auto* entry = store_.find(constant.name)) return pin_filled(*entry, constant.name);
   CopyIn source;
-  source.fd = constant.file.get();
   source.pattern = constant.pattern;
-  std::shared_ptr<OwnedFd> owner;
-  if (constant.file.valid()) {
-    // The seat may go while the copy is under way.
-    owner = std::make_shared<OwnedFd>(fcntl(constant.file.get(), F_DUPFD_CLOEXEC, 0));
-    if (!owner->valid()) return error_from_errno("dup", errno);
-    source.fd = owner->get();
-  }
-  RETURN_IF_ERROR(fill(constant.name, constant.size, std::move(source), {}, std::move(owner)));
+  if (constant.file != nullptr) source.fd = constant.file->get();
+  RETURN_IF_ERROR(fill(constant.name, constant.size, std::move(source), {}, constant.file));
   return std::optional<CUdeviceptr>();
 }
 
@@ -107,7 +97,9 @@ Result<void> Contents::fill(const DeviceName& name, Bytes size, CopyIn source, T
   copies_.run(
       [this, source = std::move(source), owner = std::move(owner), outcome] {
         *outcome = copier_->copy_in(stream_, std::span(&source, 1));
-        if (outcome->ok()) *outcome = stream_.synchronize();
+        // After an error too: the place goes to others when nothing is on its way there any more.
+        const auto ended = stream_.synchronize();
+        if (outcome->ok()) *outcome = ended;
       },
       [this, name, outcome] {
         store_.find(name)->filled = true;

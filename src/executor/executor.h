@@ -63,6 +63,7 @@ class Executor {
   Bytes drop_memory_of(Seat& seat);
   Bytes memory_of(const Seat& seat);
   void remove(SandboxId id);
+  void discard(std::unique_ptr<LoadedSeat> loaded);
   Bytes counted(const LoadedSeat& loaded) const;
   void set_limit();
   void progress();
@@ -77,6 +78,7 @@ class Executor {
   Result<void> place_buffers(Seat& seat);
   Result<void> place_own(Seat& seat, uint32_t buffer, Bytes size, bool is_overwritten,
                          CUdeviceptr* address);
+  bool has_share_for(const Seat& seat, const DeviceName& name, Bytes size);
   Result<std::vector<CopyIn>> queue_inputs(Seat& seat);
   void copied_in(Seat& seat);
   // Queues what the device can do without the host, and a call back when it has.

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <set>
 #include <utility>
 
 #include "base/check.h"
@@ -231,6 +232,17 @@ Result<void> Executor::place_buffers(Seat& seat) {
   return {};
 }
 
+// Whether the seat's share has room for what its request has pinned and this too, if it is not
+// pinned yet. A request that pins more takes from what others were promised; what it can do without
+// it has to ask for here.
+bool Executor::has_share_for(const Seat& seat, const DeviceName& name, Bytes size) {
+  const std::set<DeviceName> pinned(seat.request->pinned.begin(), seat.request->pinned.end());
+  if (pinned.contains(name)) return true;
+  Bytes sum = pool_->rounded(size);
+  for (const DeviceName& each : pinned) sum += store_->find(each)->size;
+  return sum <= seat.memory;
+}
+
 // Queues what is short and what lies on the device; returns the rest.
 Result<std::vector<CopyIn>> Executor::queue_inputs(Seat& seat) {
   RequestUnderWay& request = *seat.request;
@@ -245,7 +257,8 @@ Result<std::vector<CopyIn>> Executor::queue_inputs(Seat& seat) {
       const bool cheap_to_copy =
           loaded.program->uses(i) > kFewUses && size <= kBytesForAUse * loaded.program->uses(i);
       CUdeviceptr own = 0;
-      if (!cheap_to_copy || !place_own(seat, i, size, true, &own).ok()) continue;
+      if (!cheap_to_copy || !has_share_for(seat, DeviceName::of(seat.id, i), size)) continue;
+      if (!place_own(seat, i, size, true, &own).ok()) continue;
       RETURN_IF_ERROR(loaded.stream->copy_on_device(own, request.contents[i], size));
       request.addresses[i] = own;
       continue;
@@ -256,7 +269,7 @@ Result<std::vector<CopyIn>> Executor::queue_inputs(Seat& seat) {
     if (input.object) {
       const DeviceName name = DeviceName::of(*input.object);
       const auto* entry = store_->find(name);
-      if (entry != nullptr && entry->filled) {
+      if (entry != nullptr && entry->filled && has_share_for(seat, name, size)) {
         store_->pin(name);
         request.pinned.push_back(name);
         RETURN_IF_ERROR(loaded.stream->copy_on_device(piece.to, entry->address, size));
@@ -365,9 +378,11 @@ Result<void> Executor::queue_outputs(Seat& seat) {
     if (output.as_object && uses > kFewUses && output.size <= kBytesForAUse * uses) {
       // Else all of these kernels would have to look elsewhere in the next request.
       CUdeviceptr copy = 0;
-      if (place_own(seat, wanted.buffer | kCopiedOutput, output.size, true, &copy).ok()) {
+      const DeviceName name = DeviceName::of(seat.id, wanted.buffer | kCopiedOutput);
+      if (has_share_for(seat, name, output.size) &&
+          place_own(seat, name.number, output.size, true, &copy).ok()) {
         RETURN_IF_ERROR(loaded.stream->copy_on_device(copy, output.from, output.size));
-        output.lies = DeviceName::of(seat.id, wanted.buffer | kCopiedOutput);
+        output.lies = name;
       }
     }
     request.outputs.push_back(std::move(output));

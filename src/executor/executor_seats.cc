@@ -46,6 +46,7 @@ void Executor::handle(protocol::AddSeat message, std::vector<OwnedFd> fds) {
 
 void Executor::seat_loaded(SandboxId id, Result<std::unique_ptr<LoadedSeat>> loaded) {
   Seat* seat = find(id);
+  if (loaded.ok() && (seat == nullptr || seat->is_removed)) discard(std::move(*loaded));
   if (seat == nullptr) return;
   if (seat->is_removed) return remove(id);
   if (!loaded.ok()) {
@@ -158,8 +159,15 @@ void Executor::remove(SandboxId id) {
   if (seat.request != nullptr) release(seat);
   for (const DeviceName& name : std::exchange(seat.arrived, {})) contents_->unpin(name);
   if (seat.loaded != nullptr) drop_memory_of(seat);
+  if (seat.loaded != nullptr) discard(std::move(seat.loaded));
   seats_.erase(id);
   set_limit();
+}
+
+// To give page-locked memory back, the driver may wait for all that runs on the device.
+void Executor::discard(std::unique_ptr<LoadedSeat> loaded) {
+  auto going = std::make_shared<std::unique_ptr<LoadedSeat>>(std::move(loaded));
+  loads_->run([going] { going->reset(); }, [] {});
 }
 
 // Everything that is the seat's alone, and constants that no other seat has.

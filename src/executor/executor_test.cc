@@ -458,6 +458,124 @@ TEST_F(ExecutorTest, ASeatMovesOutAndInAgain) {
   EXPECT_EQ(run(3, 1, {}), (std::vector<int>{9, 9}));
 }
 
+// A loop that never ends by itself; ends with its seat.
+const std::string kHold =
+    R"({"repeat": 100000000, "until": "done", "steps": [{"kernel": "set_at", "bundle":
+        "bundles/steps", "grid": [1], "block": [1], "arguments": [{"buffer": "n", "access": "read"},
+        {"literal": 10, "datatype": "INT32"}, {"buffer": "done", "access": "write"}]}]})";
+
+TEST_F(ExecutorTest, ARequestTakesNoMoreThanItsSeatWhileItRuns) {
+  const size_t count = 1 << 20;  // 4 MiB: whole units of the pool
+  const TensorType type{DataType::kInt32, {count}};
+  const std::string content = bytes_of(std::vector<int>(count, 0));
+  const Bytes share = Bytes::mib(4) + Bytes::kib(8);
+  const std::string maker = process_->package(function(
+      {buffer("x", "input", 2), buffer("y", "output", count)}, {scale("x", "y", 1, 0, 2)}));
+  // One copies the object to a place of its own, as it changes it; the other might, as many of its
+  // kernels use it.
+  const std::vector<std::string> few = {buffer("n", "temporary", 1), buffer("done", "temporary", 1),
+                                        buffer("z", "output", 2)};
+  std::vector<std::string> changes = few, uses = few;
+  changes.push_back(buffer("x", "in_out", count));
+  uses.push_back(buffer("x", "input", count));
+  std::vector<std::string> many(9, scale("x", "z", 1, 0, 2));
+  many.push_back(scale("x", "n", 0, 0, 1));
+  many.push_back(kHold);
+  add(1, maker, share);
+  uint64_t seat = 1;
+  for (const std::string& package :
+       {process_->package(function(changes, {increment("x", 2), scale("x", "z", 1, 0, 2),
+                                             scale("x", "n", 0, 0, 1), kHold})),
+        process_->package(function(uses, many))}) {
+    process_->run(seat * 10, 1,
+                  R"({"inputs": [{"name": "x", "data": [1, 2]}],
+                      "outputs": [{"name": "y", "parameters": {"object": true}}]})",
+                  "application/json");
+    auto made = process_->expect<Finished>();
+    ASSERT_TRUE(made.has_value());
+    ASSERT_EQ(made->objects.size(), 1u);
+    add(++seat, package, share);
+    process_->run(seat * 10 + 1, seat,
+                  R"({"inputs": [{"name": "x", "parameters": {"object": ")" +
+                      to_string(made->objects[0].object) + R"("}}], "outputs": [{"name": "z"}]})",
+                  "application/json");
+    if (seat == 2) process_->give_object(type, content);
+    // While that holds what it has, the first seat has all of its own.
+    process_->run(seat * 10 + 2, 1,
+                  R"({"inputs": [{"name": "x", "data": [1, 2]}],
+                      "outputs": [{"name": "y", "parameters": {"object": true}}]})",
+                  "application/json");
+    made = process_->expect<Finished>();
+    ASSERT_TRUE(made.has_value());
+    EXPECT_EQ(made->invocation.low, seat * 10 + 2);
+    EXPECT_FALSE(made->error.has_value()) << to_string(*made->error);
+    process_->send(protocol::RemoveSeat{SandboxId(seat)});
+  }
+}
+
+TEST_F(ExecutorTest, AnOutputIsNotCopiedOnTheDeviceWhereTheSeatHasNoRoomForBoth) {
+  const size_t count = 1 << 20;
+  const auto make = [&](uint64_t seat) {
+    process_->run(seat, seat,
+                  R"({"inputs": [{"name": "x", "data": [1, 2]}],
+                      "outputs": [{"name": "y", "parameters": {"object": true}}]})",
+                  "application/json");
+    const auto made = process_->expect<Finished>();
+    return made && !made->error ? made->device_memory_peak : Bytes(0);
+  };
+  const std::string package =
+      process_->package(function({buffer("x", "input", 2), buffer("y", "output", count)},
+                                 std::vector<std::string>(9, scale("x", "y", 1, 0, 2))));
+  add(1, package, Bytes::mib(4) + Bytes::kib(8));
+  add(2, package, Bytes::mib(16));
+  EXPECT_EQ(make(1), Bytes::mib(4) + Bytes(512));
+  EXPECT_EQ(make(2), Bytes::mib(8) + Bytes(512));
+}
+
+TEST_F(ExecutorTest, SeatsWithTheSameConstantsShareTheirFiles) {
+  constexpr size_t kConstants = 40;
+  std::vector<std::string> buffers = {buffer("y", "output", 2)}, steps;
+  Files files = function({}, {});
+  for (size_t i = 0; i < kConstants; ++i) {
+    const std::string name = "c" + std::to_string(i);
+    buffers.push_back(buffer(name, "constant", 2, R"(, "file": ")" + name + R"(.bin")"));
+    steps.push_back(scale(name, "y", 2, 0, 2));
+    files[name + ".bin"] = bytes_of({static_cast<int>(i), 1});
+  }
+  files["graph.json"] = function(buffers, steps)["graph.json"];
+  const std::string package = process_->package(files);
+  add(1, package);
+  const size_t before = process_->open_files();
+  add(2, package);
+  EXPECT_LT(process_->open_files(), before + kConstants / 2);
+  process_->send(protocol::RemoveSeat{SandboxId(1)});
+  EXPECT_EQ(run(1, 2, {}), (std::vector<int>{78, 2}));
+  process_->send(protocol::RemoveSeat{SandboxId(2)});
+  add(3, package);
+  EXPECT_EQ(run(2, 3, {}), (std::vector<int>{78, 2}));
+}
+
+TEST_F(ExecutorTest, AConstantThatCannotBeReadAnyMoreFailsTheMoveIn) {
+  const size_t count = 2'000'000;  // several chunks
+  Files files =
+      function({buffer("w", "constant", count, R"(, "file": "w.bin")"), buffer("y", "output", 2)},
+               {scale("w", "y", 1, 1, 2)});
+  files["w.bin"] = bytes_of(std::vector<int>(count, 8));
+  const std::string package = process_->package(files);
+  add(1, package, Bytes::mib(16));
+  add(2, process_->package(affine(2)), Bytes::mib(1));
+  process_->send(protocol::MoveSeat{SandboxId(1), true});
+  ASSERT_TRUE(process_->expect<SeatMoved>().has_value());
+  std::filesystem::resize_file(package + "/w.bin", 3 << 20);
+  process_->send(protocol::MoveSeat{SandboxId(1), false});
+  const auto moved = process_->expect<SeatMoved>();
+  ASSERT_TRUE(moved.has_value());
+  EXPECT_FALSE(moved->done);
+  works(2);
+  process_->send(protocol::RemoveSeat{SandboxId(1)});
+  works(2);
+}
+
 TEST_F(ExecutorTest, SeatsRunAtTheSameTime) {
   // One waits for its object; the other is not held up.
   add(1, process_->package(affine(2)));

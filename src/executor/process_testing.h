@@ -83,6 +83,11 @@ class ExecutorProcess {
     return status;
   }
   int socket() const { return socket_.get(); }
+  // How many descriptors the executor has open.
+  size_t open_files() const {
+    const std::filesystem::directory_iterator all("/proc/" + std::to_string(pid_) + "/fd");
+    return static_cast<size_t>(std::distance(begin(all), end(all)));
+  }
 
   void send(protocol::ExecutorMessage message, const std::vector<int>& fds = {}) {
     const auto sent = send_packet(socket_.get(), protocol::encode(std::move(message)), fds);

@@ -65,30 +65,6 @@ Result<DeviceName> name_of_constant(int fd) {
   return DeviceName::constant(file, version, 0);
 }
 
-Result<std::vector<Constant>> take_constants(const KernelGraph& graph,
-                                             const kernel_graph::MemoryPlan& plan,
-                                             SeatLoader::Order& order) {
-  std::vector<Constant> constants;
-  for (uint32_t i = 0; i < graph.buffers.size(); ++i) {
-    const auto& buffer = graph.buffers[i];
-    if (buffer.role != BufferRole::kConstant) continue;
-    Constant constant;
-    constant.buffer = i;
-    constant.size = plan.sizes[i];
-    if (buffer.file.empty()) {
-      constant.pattern = buffer.fill;
-      constant.name = DeviceName::of(order.seat, i);
-    } else {
-      ASSIGN_OR_RETURN(const size_t index, find_file(order, buffer.file));
-      ASSIGN_OR_RETURN(constant.name, name_of_constant(order.files[index].get()));
-      constant.file = OwnedFd(fcntl(order.files[index].get(), F_DUPFD_CLOEXEC, 0));
-      if (!constant.file.valid()) return error_from_errno("dup", errno);
-    }
-    constants.push_back(std::move(constant));
-  }
-  return constants;
-}
-
 kernel_graph::KernelFacts facts_of(const bundle::Kernel& kernel) {
   return {kernel.parameter_sizes, kernel.static_shared_bytes, kernel.max_threads};
 }
@@ -102,6 +78,37 @@ Result<std::shared_ptr<const LoadedBundle>> SeatLoader::load_bundle(const std::s
     return content_of(order.files[file].get(), Bytes(limit), path);
   };
   return kernels_.load(name, read, order.modelled);
+}
+
+Result<std::vector<Constant>> SeatLoader::take_constants(const KernelGraph& graph,
+                                                         const kernel_graph::MemoryPlan& plan,
+                                                         Order& order) {
+  std::erase_if(constant_files_, [](const auto& file) { return file.second.expired(); });
+  std::vector<Constant> constants;
+  for (uint32_t i = 0; i < graph.buffers.size(); ++i) {
+    const auto& buffer = graph.buffers[i];
+    if (buffer.role != BufferRole::kConstant) continue;
+    Constant constant;
+    constant.buffer = i;
+    constant.size = plan.sizes[i];
+    if (buffer.file.empty()) {
+      constant.pattern = buffer.fill;
+      constant.name = DeviceName::of(order.seat, i);
+    } else {
+      ASSIGN_OR_RETURN(const size_t index, find_file(order, buffer.file));
+      ASSIGN_OR_RETURN(constant.name, name_of_constant(order.files[index].get()));
+      auto& known = constant_files_[constant.name];
+      constant.file = known.lock();
+      if (constant.file == nullptr) {
+        constant.file =
+            std::make_shared<OwnedFd>(fcntl(order.files[index].get(), F_DUPFD_CLOEXEC, 0));
+        if (!constant.file->valid()) return error_from_errno("dup", errno);
+        known = constant.file;
+      }
+    }
+    constants.push_back(std::move(constant));
+  }
+  return constants;
 }
 
 Result<std::unique_ptr<LoadedSeat>> SeatLoader::load(Order order) {

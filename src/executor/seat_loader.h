@@ -5,6 +5,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <unordered_map>
 #include <vector>
 
 #include "base/fd.h"
@@ -28,8 +29,8 @@ struct Constant {
   uint32_t buffer = 0;
   Bytes size;
   DeviceName name;
-  OwnedFd file;         // where it comes from; none if it has a fill
-  std::string pattern;  // what it is filled with
+  std::shared_ptr<OwnedFd> file;  // where it comes from, shared by all; null if it has a fill
+  std::string pattern;            // what it is filled with
 };
 
 // A function that can run. What the members say holds until it goes.
@@ -76,9 +77,13 @@ class SeatLoader {
  private:
   Result<std::shared_ptr<const LoadedBundle>> load_bundle(const std::string& name,
                                                           const Order& order);
+  Result<std::vector<Constant>> take_constants(const kernel_graph::KernelGraph& graph,
+                                               const kernel_graph::MemoryPlan& plan, Order& order);
 
   const cuda::Driver& driver_;
   KernelCache kernels_;
+  // One descriptor for a content, however many seats have it.
+  std::unordered_map<DeviceName, std::weak_ptr<OwnedFd>, DeviceNameHash> constant_files_;
 };
 
 }  // namespace lambent::executor
