@@ -96,6 +96,7 @@ TEST_F(ProgramTest, BuffersThatMoveAreFoundWhereTheyAre) {
   const auto stream = cuda::Stream::create(*driver_);
   ASSERT_TRUE(memory.ok() && stream.ok());
   ASSERT_TRUE(memory->fill(0).ok());
+  ASSERT_TRUE(driver_->check((*driver_)->ctx_synchronize(), "cuCtxSynchronize").ok());
   const auto run = [&](uint64_t a, uint64_t b) {
     const CUdeviceptr addresses[] = {memory->pointer() + a, memory->pointer() + b, 0};
     ASSERT_TRUE(program_->bind(addresses).ok());
