@@ -71,10 +71,8 @@ void Dispatcher::on(const SandboxExited& event) {
 bool Dispatcher::restart(Lane& lane, SandboxSlot slot) {
   PendingInvocation& invocation = invocations_[lane.fleet.sandbox(slot).invocation];
   const FunctionId function = invocation.function;
-  if (invocation.failed_starts >= options_.start_retries || !knows(function) || draining_) {
-    return false;
-  }
-  ++invocation.failed_starts;
+  if (invocation.restarts >= options_.restarts || !knows(function) || draining_) return false;
+  ++invocation.restarts;
   --start_counter(invocation.start);
   if (!place_stands(lane, lane.fleet.sandbox(slot))) {
     return_to_queue(lane, slot);

@@ -32,6 +32,7 @@ void archive(StateArchive& archive, DispatchOptions& options) {
   archive.field(options.keep_alive);
   archive.field(options.stop_timeout);
   archive.field(options.start_retries);
+  archive.field(options.restarts);
   archive.field(options.move_timeout);
 }
 

@@ -94,5 +94,25 @@ TEST(Dispatcher, AFunctionThatRunsTooLongIsStoppedAndTold) {
   EXPECT_EQ(bench.dispatcher().fleet().devices()[0].tokens_held, 0u);
 }
 
+TEST(Dispatcher, WhatEndsThroughNoFaultOfItsOwnIsRestartedOftenButNotForEver) {
+  DispatchOptions options = one_gpu();
+  options.start_retries = 1;
+  options.restarts = 4;
+  Bench bench(options);
+  bench.at(seconds(1), InvocationSubmitted{id(1), kF});
+  Duration now = seconds(2);
+  for (unsigned restarts = 0;; ++restarts) {
+    const auto starts = bench.got<StartSandbox>();
+    ASSERT_EQ(starts.size(), 1u) << restarts;
+    bench.at(now += seconds(1), SandboxReady{starts[0].sandbox});
+    ASSERT_EQ(bench.got<StartInvocation>().size(), 1u);
+    bench.at(now, SandboxExited{starts[0].sandbox, {}, "Kernel.Fault", true});
+    if (restarts == 4) break;
+    EXPECT_TRUE(bench.got<CompleteInvocation>().empty()) << restarts;
+  }
+  ASSERT_EQ(bench.got<CompleteInvocation>().size(), 1u);
+  EXPECT_EQ(bench.got<CompleteInvocation>()[0].error_type, "Kernel.Fault");
+}
+
 }  // namespace
 }  // namespace lambent::dispatch

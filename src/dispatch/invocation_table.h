@@ -27,6 +27,7 @@ struct PendingInvocation {
   bool asynchronous = false;
   StartClass start = StartClass::kWarm;
   unsigned failed_starts = 0;
+  unsigned restarts = 0;
   scheduling::WaitReason wait_reason = scheduling::WaitReason::kNone;
   scheduling::SandboxSlot sandbox = scheduling::kNoSandbox;
   bool on_host = false;  // its sandbox is in the lane of functions without GPU

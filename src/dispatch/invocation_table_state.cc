@@ -12,6 +12,7 @@ void archive_invocation(StateArchive& archive, PendingInvocation& invocation) {
   archive.field(invocation.asynchronous);
   archive.choice(invocation.start, StartClass::kWarm);
   archive.field(invocation.failed_starts);
+  archive.field(invocation.restarts);
   archive.choice(invocation.wait_reason, scheduling::WaitReason::kPoolHandover);
   archive.field(invocation.sandbox);
   archive.field(invocation.on_host);

@@ -33,6 +33,9 @@ struct DispatchOptions {
   Duration move_timeout = seconds(30);
   // How often a start that the platform (not the function) failed is tried again.
   unsigned start_retries = 1;
+  // How often an invocation is given to another sandbox because its own ended through no fault of
+  // it, before its handler saw it or beside a kernel that broke what they share.
+  unsigned restarts = 8;
 };
 
 // So that a journal can say under which options it was recorded.

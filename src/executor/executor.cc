@@ -1,5 +1,6 @@
 #include "executor/executor.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "base/check.h"
@@ -108,7 +109,12 @@ bool Executor::end_if_broken(Seat* seat, const Error& error) {
   const CUresult state = driver_->stream_query(nullptr);
   if (state == CUDA_SUCCESS || state == CUDA_ERROR_NOT_READY) return false;
   ended_ = true;
-  if (seat != nullptr && seat->request != nullptr && !seat->is_removed) {
+  // Every stream tells of it, and every call: only one that is under way alone is known to have
+  // done it.
+  const auto under_way = std::count_if(seats_.begin(), seats_.end(), [](const auto& entry) {
+    return entry.second->request != nullptr;
+  });
+  if (seat != nullptr && seat->request != nullptr && !seat->is_removed && under_way == 1) {
     protocol::Finished finished;
     finished.invocation = seat->request->message.invocation;
     finished.error = error;

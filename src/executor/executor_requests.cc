@@ -364,12 +364,14 @@ Result<void> Executor::queue_outputs(Seat& seat) {
   RequestUnderWay& request = *seat.request;
   LoadedSeat& loaded = *seat.loaded;
   Bytes total = kFlagBytes;
+  uint32_t objects = 0;
   for (const auto& wanted : request.request.outputs) {
     WantedOutput output;
     output.buffer = wanted.buffer;
     output.size = loaded.plan.sizes[wanted.buffer];
     output.as_object = wanted.as_object;
-    output.object = {request.message.invocation, loaded.codec.output_number(wanted.buffer)};
+    // Counted in the caller's order, so that it knows their names before they exist.
+    if (output.as_object) output.object = {request.message.invocation, objects++};
     output.from = request.addresses[wanted.buffer];
     output.lies = DeviceName::of(seat.id, wanted.buffer);
     output.offset = total.count;

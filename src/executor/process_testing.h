@@ -22,6 +22,11 @@
 #include "executor/sealed_file.h"
 #include "protocol/executor_message.h"
 
+// Given by the build; a header must compile without.
+#ifndef LAMBENT_BINARY_DIR
+#define LAMBENT_BINARY_DIR "build"
+#endif
+
 namespace lambent::executor {
 
 using Files = std::map<std::string, std::string>;  // content by path in a package

@@ -12,6 +12,11 @@
 #include "cuda/device.h"
 #include "cuda/driver.h"
 
+// Given by the build; a header must compile without.
+#ifndef LAMBENT_BINARY_DIR
+#define LAMBENT_BINARY_DIR "build"
+#endif
+
 namespace lambent::executor {
 
 // Once the emulated driver is loaded under its name, libcuda.so.1 means it. Skips where it is not

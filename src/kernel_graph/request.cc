@@ -67,11 +67,6 @@ RequestCodec::RequestCodec(const KernelGraph& graph) {
   }
 }
 
-uint32_t RequestCodec::output_number(uint32_t buffer) const {
-  CHECK(is_output(tensors_[buffer].role), "only outputs have a number");
-  return tensors_[buffer].output;
-}
-
 Result<Request> RequestCodec::decode(std::string_view content_type,
                                      std::string_view payload) const {
   const std::string_view type = media_type(content_type);

@@ -72,11 +72,9 @@ class RequestCodec {
   explicit RequestCodec(const KernelGraph& graph);
 
   // The buffers that each request brings, and those that an answer may hold, by index and in the
-  // graph's order. An object made of the output outputs()[n] has the number n.
+  // graph's order.
   const std::vector<uint32_t>& inputs() const { return inputs_; }
   const std::vector<uint32_t>& outputs() const { return outputs_; }
-  // The number of this output; the buffer is one.
-  uint32_t output_number(uint32_t buffer) const;
 
   // An empty content type is JSON; parameters such as a charset are read over. Answers
   // INVALID_ARGUMENT, naming the place, such as "inputs[1].data[7]", and RESOURCE_EXHAUSTED if the

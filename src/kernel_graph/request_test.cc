@@ -106,8 +106,6 @@ TEST(Request, ObjectsStandForInputsAndOutputs) {
   ASSERT_EQ(request.outputs.size(), 1u);
   EXPECT_EQ(request.outputs[0].buffer, 3u);
   EXPECT_TRUE(request.outputs[0].as_object);
-  EXPECT_EQ(codec().output_number(2), 0u);
-  EXPECT_EQ(codec().output_number(3), 1u);
   const AnswerOutput answer{.object = ObjectId{{1, 2}, 1}};
   EXPECT_EQ(*codec().encode(request, std::span(&answer, 1)),
             R"({"outputs":[{"name":"y","datatype":"FP64","shape":[3],"parameters":)"

@@ -5,7 +5,14 @@
 namespace lambent::protocol {
 namespace {
 
+// Messages may quote what a client sent; a packet has an end.
+constexpr size_t kMostErrorBytes = 4096;
+
 void archive_error(StateArchive& archive, Error& error) {
+  if (!archive.reading() && error.message.size() > kMostErrorBytes) {
+    error.message.resize(kMostErrorBytes);
+    error.message += "...";
+  }
   archive.choice(error.code, ErrorCode::kUnauthenticated);
   archive.field(error.message);
 }

@@ -39,6 +39,14 @@ TEST(ExecutorMessage, ComesBackAsItWas) {
   }
 }
 
+TEST(ExecutorMessage, AnErrorThatQuotesMuchIsCut) {
+  Finished finished;
+  finished.error = Error{ErrorCode::kInvalidArgument, std::string(1'000'000, 'x')};
+  const std::string bytes = encode(finished);
+  EXPECT_LT(bytes.size(), kExecutorMessage.count / 2);
+  EXPECT_TRUE(decode_executor_message(bytes).ok());
+}
+
 TEST(ExecutorMessage, IsRefusedWhenCutAnywhereOrLonger) {
   for (const ExecutorMessage& message : one_of_each()) {
     const std::string whole = encode(message);

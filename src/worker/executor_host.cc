@@ -1,13 +1,9 @@
 #include "worker/executor_host.h"
 
-#include <sys/mman.h>
-#include <sys/stat.h>
-#include <unistd.h>
-
 #include <algorithm>
-#include <cerrno>
 #include <utility>
 
+#include "base/sealed_memory.h"
 #include "domain/limits.h"
 #include "runtime_api/error_type.h"
 
@@ -33,9 +29,21 @@ std::string_view error_type_of(ErrorCode code) {
       return "Object.NotThere";
     case ErrorCode::kResourceExhausted:
       return "Kernel.ResourceExhausted";
+    case ErrorCode::kUnknown:
+    case ErrorCode::kAborted:
+    case ErrorCode::kCancelled:
+    case ErrorCode::kDataLoss:
+      return "Object.Failed";
     default:
       return "Kernel.Fault";
   }
+}
+
+// Why a seat could not be made: "Sandbox.Failure" is tried again.
+std::string start_error_type_of(ErrorCode code) {
+  const bool is_mistake = code == ErrorCode::kInvalidArgument || code == ErrorCode::kNotFound ||
+                          code == ErrorCode::kFailedPrecondition;
+  return is_mistake ? "Runtime.InvalidEntrypoint" : "Sandbox.Failure";
 }
 
 std::string milliseconds_text(Duration duration) {
@@ -44,27 +52,16 @@ std::string milliseconds_text(Duration duration) {
   return std::to_string(hundredths / 100) + "." + fraction.substr(1) + " ms";
 }
 
-// The content of a memfd that an executor sent, which may be anything.
-Result<std::string> read_memfd(const OwnedFd& fd, Bytes most) {
-  struct stat facts {};
-  if (fstat(fd.get(), &facts) != 0) return error_from_errno("look at an answer", errno);
-  const auto size = static_cast<uint64_t>(facts.st_size);
-  if (!S_ISREG(facts.st_mode) || size > most.count) {
-    return Error{ErrorCode::kOutOfRange, "the answer has " + std::to_string(size) +
-                                             " bytes; at most " + std::to_string(most.count) +
+// The content of the sealed memfd that an executor says it sent.
+Result<std::string> read_answer(const OwnedFd& fd) {
+  ASSIGN_OR_RETURN(const Bytes size, check_sealed(fd.get()));
+  if (size > limits::kResponsePayload) {
+    return Error{ErrorCode::kOutOfRange, "the answer has " + std::to_string(size.count) +
+                                             " bytes; at most " +
+                                             std::to_string(limits::kResponsePayload.count) +
                                              " fit. Ask for large outputs as objects"};
   }
-  std::string content(size, '\0');
-  size_t done = 0;
-  while (done < size) {
-    const ssize_t got =
-        pread(fd.get(), content.data() + done, size - done, static_cast<off_t>(done));
-    if (got < 0 && errno == EINTR) continue;
-    if (got < 0) return error_from_errno("read an answer", errno);
-    if (got == 0) return Error{ErrorCode::kInternal, "an answer was cut while it was read"};
-    done += static_cast<size_t>(got);
-  }
-  return content;
+  return read_memory(fd.get(), Bytes(0), size);
 }
 
 }  // namespace
@@ -115,6 +112,24 @@ void ExecutorHost::keep(const FunctionSpec& spec, DeviceId device) {
   if (kept_.emplace(key, 0).second) executor_for(key);
 }
 
+void ExecutorHost::drop(const FunctionSpec& spec) {
+  const bool modelled = spec.gpu.launch_mode == GpuNeeds::LaunchMode::kModel;
+  std::vector<Key> dropped;
+  for (const auto& [key, failures] : kept_) {
+    if (key.tenant == spec.name.tenant && key.modelled == modelled) dropped.push_back(key);
+  }
+  for (const Key& key : dropped) {
+    kept_.erase(key);
+    end_if_unused(key);
+  }
+}
+
+void ExecutorHost::end_if_unused(const Key& key) {
+  const auto executor = executors_.find(key);
+  if (executor == executors_.end() || kept_.contains(key) || !seats_of(key).empty()) return;
+  executor->second.process->kill({ErrorCode::kCancelled, "no function needs it any more"});
+}
+
 ExecutorProcess& ExecutorHost::executor_for(const Key& key) {
   if (!executors_.contains(key)) launch(key);
   return *executors_[key].process;
@@ -159,13 +174,21 @@ void ExecutorHost::executor_ended(const Key& key, const Error& error) {
   const bool was_ready = gone.process->ready();
   const Error cause = gone.broken ? *gone.broken : error;
   std::vector<SandboxId> all = seats_of(key);
-  size_t running = 0;
+  size_t suspects = 0;  // what ran, and what was being loaded
   for (const SandboxId id : all) {
-    if (seats_.at(id)->current && !seats_.at(id)->end_words) ++running;
+    const Seat& seat = *seats_.at(id);
+    if (seat.ready ? seat.current && !seat.waiting : seat.added) ++suspects;
   }
-  // If it said what broke it, the invocation that did has its answer; if it was killed for one that
-  // did not end, that one has end words. Otherwise one that ran alone did it.
-  const bool guilt_is_known = gone.broken || gone.process->ending();
+  // If it said what broke it and when, the invocation that did has its answer; if it was killed for
+  // one that did not end, that one has end words. One that ran alone did it. Otherwise it was one
+  // of several: from now on they run alone, so that the next time shows which.
+  const bool guilt_is_known = gone.blamed || gone.process->ending();
+  if (!guilt_is_known && suspects > 1) {
+    for (const SandboxId id : all) {
+      const Seat& seat = *seats_.at(id);
+      if (seat.current && !seat.waiting && !seat.end_words) suspects_.insert(*seat.current);
+    }
+  }
   for (const SandboxId id : all) {
     const auto found = seats_.find(id);
     if (found == seats_.end()) continue;
@@ -173,7 +196,7 @@ void ExecutorHost::executor_ended(const Key& key, const Error& error) {
     if (seat.end_words) {
       end(id, *seat.end_words, false);
     } else if (seat.current) {
-      end(id, {cause, "Kernel.Fault"}, guilt_is_known || running > 1);
+      end(id, {cause, "Kernel.Fault"}, guilt_is_known || suspects > 1 || seat.waiting);
     } else {
       end(id, {cause, "Sandbox.Failure"}, false);
     }
@@ -258,7 +281,8 @@ void ExecutorHost::start(SandboxId id, const FunctionSpec& spec, const std::stri
                    const auto found = seats_.find(id);
                    if (found == seats_.end()) return;
                    if (!opening->files.ok()) {
-                     return end(id, {opening->files.error(), "Runtime.InvalidEntrypoint"}, false);
+                     const Error& error = opening->files.error();
+                     return end(id, {error, start_error_type_of(error.code)}, false);
                    }
                    found->second->files = std::move(opening->files).value();
                    add_if_possible(*found->second);
@@ -301,8 +325,8 @@ void ExecutorHost::on(const Key& key, const protocol::SeatFailed& message) {
   Seat* seat = seat_of(key, message.seat);
   if (seat == nullptr || seat->ready) return;
   if (seat->end_words) return end(seat->id, *seat->end_words, false);
-  // The package was checked when it was deployed: what is wrong now is of the place, or the driver.
-  end(seat->id, {message.error, "Runtime.InvalidEntrypoint"}, false);
+  // The package was checked when it was deployed. What the place lacks, another try may find.
+  end(seat->id, {message.error, start_error_type_of(message.error.code)}, false);
 }
 
 void ExecutorHost::give(SandboxId id, const InvocationRequest& request) {
@@ -323,25 +347,50 @@ void ExecutorHost::give(SandboxId id, const InvocationRequest& request) {
     run.payload = request.payload;
   } else {
     run.payload_attached = true;
-    OwnedFd memfd(memfd_create("lambent-payload", MFD_CLOEXEC));
-    const auto written = memfd.valid() ? write_all(memfd.get(), request.payload)
-                                       : Result<void>(error_from_errno("memfd_create", errno));
-    if (!written.ok()) {
+    auto memfd = sealed_memory(request.payload);
+    if (!memfd.ok()) {
       protocol::Finished failed;
       failed.invocation = request.id;
-      failed.error = written.error();
+      failed.error = memfd.error();
       loop_.call_after(Duration(0), [this, key = seat.key, failed, alive = std::weak_ptr(alive_)] {
         if (!alive.expired()) finished(key, failed, {});
       });
       return;
     }
-    fds.push_back(std::move(memfd));
+    fds.push_back(std::move(*memfd));
   }
-  if (seat.out) {
-    seat.waiting = std::move(run);
-    seat.waiting_fds = std::move(fds);
-  } else {
-    executor_for(seat.key).send(std::move(run), std::move(fds));
+  seat.waiting = std::move(run);
+  seat.waiting_fds = std::move(fds);
+  executor_for(seat.key);
+  send_waiting(seat.key);
+}
+
+void ExecutorHost::send_waiting(const Key& key) {
+  const auto executor = executors_.find(key);
+  if (executor == executors_.end()) return;
+  size_t running = 0;
+  bool suspect_runs = false;
+  std::vector<Seat*> waiting;
+  const auto is_suspect = [this](const Seat& seat) { return suspects_.contains(*seat.current); };
+  for (const auto& [id, seat] : seats_) {
+    if (seat->key != key || !seat->current) continue;
+    if (!seat->waiting) {
+      ++running;
+      suspect_runs = suspect_runs || is_suspect(*seat);
+    } else if (!seat->out) {
+      waiting.push_back(seat.get());
+    }
+  }
+  // Suspects first, for they wait until nothing runs; and nothing new is sent while one waits.
+  std::sort(waiting.begin(), waiting.end(), [&](const Seat* a, const Seat* b) {
+    return std::pair(!is_suspect(*a), a->id) < std::pair(!is_suspect(*b), b->id);
+  });
+  for (Seat* seat : waiting) {
+    if (suspect_runs || (is_suspect(*seat) && running > 0)) return;
+    suspect_runs = is_suspect(*seat);
+    ++running;
+    executor->second.process->send(*std::exchange(seat->waiting, std::nullopt),
+                                   std::exchange(seat->waiting_fds, {}));
   }
 }
 
@@ -349,9 +398,15 @@ void ExecutorHost::finished(const Key& key, protocol::Finished message, std::vec
   const auto given = running_.find(message.invocation);
   Seat* seat = given != running_.end() ? seat_of(key, given->second) : nullptr;
   if (seat == nullptr) return;
+  if (message.error && message.error->code == ErrorCode::kInternal) {
+    executors_.at(key).blamed = true;
+  }
   seat->device_memory = message.device_memory;
   seat->device_memory_peak = std::max(seat->device_memory, message.device_memory_peak);
-  if (!seat->end_words) return answer(*seat, message, take_results(key, message, fds));
+  if (!seat->end_words) {
+    answer(*seat, message, take_results(key, message, fds));
+    return send_waiting(key);
+  }
   // It was to be stopped, and ended what it ran in time.
   executor_for(key).send(protocol::RemoveSeat{seat->id});
   end(seat->id, *seat->end_words, false);
@@ -367,7 +422,7 @@ Result<std::string> ExecutorHost::take_results(const Key& key, protocol::Finishe
   }
   std::string payload = std::move(message.payload);
   if (message.payload_attached) {
-    ASSIGN_OR_RETURN(payload, read_memfd(fds.front(), limits::kResponsePayload));
+    ASSIGN_OR_RETURN(payload, read_answer(fds.front()));
   }
   for (size_t i = 0; i < message.objects.size(); ++i) {
     const protocol::OutputObject& output = message.objects[i];
@@ -388,6 +443,7 @@ void ExecutorHost::answer(Seat& seat, const protocol::Finished& message,
                           Result<std::string> payload) {
   seat.current.reset();
   running_.erase(message.invocation);
+  suspects_.erase(message.invocation);
   ++seat.invocations;
   HandlerAnswer answer;
   answer.invocation = message.invocation;
@@ -441,15 +497,13 @@ void ExecutorHost::on(const Key& key, const protocol::SeatMoved& message) {
   Seat* seat = seat_of(key, message.seat);
   if (seat == nullptr || !seat->ready) return;
   seat->out = message.out == message.done;
-  if (!seat->out && seat->waiting) {
-    executor_for(key).send(*std::exchange(seat->waiting, std::nullopt),
-                           std::exchange(seat->waiting_fds, {}));
-  }
+  send_waiting(key);
   MemoryMove move;
   move.out = message.out;
   move.done = message.done;
   move.moved = message.moved;
-  move.left = message.left;
+  // What stays lies in the part of the pool that the seats which are in have anyway.
+  move.left = Bytes(0);
   move.duration = message.duration;
   events_.on_memory_moved(seat->id, move);
 }
@@ -459,7 +513,8 @@ void ExecutorHost::stop(SandboxId id, Error error, std::string error_type) {
   if (found == seats_.end() || found->second->end_words) return;
   Seat& seat = *found->second;
   seat.end_words = EndWords{std::move(error), std::move(error_type)};
-  if (!seat.current) {
+  if (!seat.current || seat.waiting) {
+    seat.waiting.reset();
     if (seat.added) executor_for(seat.key).send(protocol::RemoveSeat{id});
     return end_soon(id);
   }
@@ -485,8 +540,12 @@ void ExecutorHost::end(SandboxId id, EndWords words, bool undelivered) {
   const auto found = seats_.find(id);
   const std::unique_ptr<Seat> seat = std::move(found->second);
   seats_.erase(found);
+  end_if_unused(seat->key);
   loop_.cancel(seat->grace);
-  if (seat->current) running_.erase(*seat->current);
+  if (seat->current) {
+    running_.erase(*seat->current);
+    if (!undelivered) suspects_.erase(*seat->current);
+  }
   SandboxEnd end;
   end.sandbox = id;
   end.undelivered = undelivered;

@@ -6,6 +6,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <set>
 #include <string>
 #include <unordered_map>
 #include <vector>
@@ -53,6 +54,9 @@ class ExecutorHost {
   // Keeps an executor for functions like this one ready on that device, from now on.
   void keep(const FunctionSpec& spec, DeviceId device);
 
+  // No more, on any device: they end with their last seats.
+  void drop(const FunctionSpec& spec);
+
   bool has(SandboxId seat) const { return seats_.contains(seat); }
   // Answered by on_ready or on_end.
   void start(SandboxId seat, const FunctionSpec& spec, const std::string& code_folder,
@@ -81,6 +85,7 @@ class ExecutorHost {
   struct Executor {
     std::unique_ptr<ExecutorProcess> process;
     std::optional<Error> broken;  // as it said itself
+    bool blamed = false;          // and whose request it was
   };
   struct Seat;
   struct EndWords {
@@ -90,6 +95,7 @@ class ExecutorHost {
 
   ExecutorProcess& executor_for(const Key& key);
   void launch(const Key& key);
+  void end_if_unused(const Key& key);
   void executor_ready(const Key& key);
   void executor_ended(const Key& key, const Error& error);
   void heard(const Key& key, protocol::ExecutorMessage message, std::vector<OwnedFd> fds);
@@ -104,6 +110,8 @@ class ExecutorHost {
   void printed(const Key& key, std::string_view text);
 
   void add_if_possible(Seat& seat);
+  // Sends what waits for this executor and may run there now.
+  void send_waiting(const Key& key);
   void end_soon(SandboxId seat);
   void end(SandboxId seat, EndWords words, bool undelivered);
   Seat* seat_of(const Key& key, SandboxId id);
@@ -121,6 +129,8 @@ class ExecutorHost {
   std::map<Key, unsigned> kept_;  // and how often in a row one came to nothing
   std::unordered_map<SandboxId, std::unique_ptr<Seat>> seats_;
   std::unordered_map<InvocationId, SandboxId> running_;  // where it was given
+  // Ran when an executor broke, and one of them broke it: each runs alone from now on.
+  std::set<InvocationId> suspects_;
   uint64_t launches_ = 0;
   // So that what a timer or the disk says later finds nobody.
   std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);

@@ -255,7 +255,7 @@ TEST_F(ExecutorHostTest, WhatIsLongTravelsInMemory) {
   EXPECT_EQ(lseek(fds[0].get(), 0, SEEK_END), off_t{3 << 20});
   auto message = finished(id);
   message.payload_attached = true;
-  const OwnedFd answer = memfd_with(std::string(1 << 20, 'a'), false);
+  const OwnedFd answer = memfd_with(std::string(1 << 20, 'a'), true);
   launcher.latest().say(message, {answer.get()});
   ASSERT_TRUE(turn_until(loop, [&] { return !answers.empty(); }));
   EXPECT_EQ(answers[0].payload, std::string(1 << 20, 'a'));
@@ -265,12 +265,21 @@ TEST_F(ExecutorHostTest, AnAnswerThatIsTooLongFailsInWordsThatHelp) {
   seat(SandboxId(1));
   auto message = finished(give(SandboxId(1)));
   message.payload_attached = true;
-  const OwnedFd answer = memfd_with("", false);
-  ASSERT_EQ(ftruncate(answer.get(), static_cast<off_t>(limits::kResponsePayload.count + 1)), 0);
+  const OwnedFd answer = memfd_with(std::string(limits::kResponsePayload.count + 1, 'a'), true);
   launcher.latest().say(message, {answer.get()});
   ASSERT_TRUE(turn_until(loop, [&] { return !answers.empty(); }));
   EXPECT_FALSE(answers[0].succeeded);
   EXPECT_THAT(answers[0].payload, HasSubstr("Ask for large outputs as objects"));
+}
+
+TEST_F(ExecutorHostTest, AnAnswerThatCouldStillChangeIsNotRead) {
+  seat(SandboxId(1));
+  auto message = finished(give(SandboxId(1)));
+  message.payload_attached = true;
+  const OwnedFd answer = memfd_with("a", false);
+  launcher.latest().say(message, {answer.get()});
+  ASSERT_TRUE(turn_until(loop, [&] { return !answers.empty(); }));
+  EXPECT_FALSE(answers[0].succeeded);
 }
 
 TEST_F(ExecutorHostTest, OutputsBecomeObjectsOfTheTenantAndInputsAreHandedOut) {
@@ -341,6 +350,52 @@ TEST_F(ExecutorHostTest, OfSeveralThatRanInACrashAllStartAgain) {
   launcher.end(launcher.latest().id, {.signal = 11});
   ASSERT_TRUE(turn_until(loop, [&] { return ends.size() == 2; }));
   EXPECT_TRUE(ends[0].undelivered && ends[1].undelivered);
+
+  // Again, each runs alone; and so it shows who it was.
+  seat(SandboxId(3));
+  seat(SandboxId(4));
+  InvocationRequest request;
+  request.id = {9, 1};
+  host->give(SandboxId(3), request);
+  request.id = {9, 2};
+  host->give(SandboxId(4), request);
+  auto run = hears<protocol::Run>();
+  ASSERT_TRUE(run && run->seat == SandboxId(3));
+  loop.run_once(Duration(0));
+  EXPECT_FALSE(launcher.latest().hear().has_value()) << "the other waits";
+  launcher.latest().say(finished({9, 1}));
+  run = hears<protocol::Run>();
+  ASSERT_TRUE(run && run->seat == SandboxId(4));
+  launcher.end(launcher.latest().id, {.signal = 11});
+  ASSERT_TRUE(turn_until(loop, [&] { return ends.size() == 4; }));
+  EXPECT_THAT(answers, SizeIs(1));
+  EXPECT_EQ(ends[3].sandbox, SandboxId(4));
+  EXPECT_EQ(ends[3].error_type, "Kernel.Fault");
+  EXPECT_FALSE(ends[3].undelivered);
+}
+
+TEST_F(ExecutorHostTest, OneThatIsBeingStoppedMayHaveBrokenItToo) {
+  seat(SandboxId(1));
+  seat(SandboxId(2));
+  give(SandboxId(1));
+  give(SandboxId(2));
+  host->stop(SandboxId(1), Error{ErrorCode::kDeadlineExceeded, "too long"}, "Sandbox.Timeout");
+  launcher.latest().say(protocol::Broken{{ErrorCode::kInternal, "an illegal address"}});
+  launcher.end(launcher.latest().id, {.exit_code = 1});
+  ASSERT_TRUE(turn_until(loop, [&] { return ends.size() == 2; }));
+  EXPECT_EQ(ends[0].error_type, "Sandbox.Timeout");
+  EXPECT_TRUE(ends[1].undelivered);
+}
+
+TEST_F(ExecutorHostTest, WhenItCannotSayWhoBrokeItAllStartAgain) {
+  seat(SandboxId(1));
+  seat(SandboxId(2));
+  give(SandboxId(1));
+  give(SandboxId(2));
+  launcher.latest().say(protocol::Broken{{ErrorCode::kInternal, "an illegal address"}});
+  launcher.end(launcher.latest().id, {.exit_code = 1});
+  ASSERT_TRUE(turn_until(loop, [&] { return ends.size() == 2; }));
+  EXPECT_TRUE(ends[0].undelivered && ends[1].undelivered);
 }
 
 TEST_F(ExecutorHostTest, WhoBrokeTheContextIsToldAndTheOthersStartAgain) {
@@ -375,7 +430,33 @@ TEST_F(ExecutorHostTest, AHungKernelCostsItsExecutorAndTheOthersStartAgain) {
   EXPECT_TRUE(ends[1].undelivered);
 }
 
+TEST_F(ExecutorHostTest, StoppingWhatWasNeverSentLeavesTheExecutorAlone) {
+  host->keep(spec, DeviceId(1));
+  seat(SandboxId(1));
+  host->move_memory(SandboxId(1), true);
+  give(SandboxId(1));
+  host->stop(SandboxId(1), Error{ErrorCode::kDeadlineExceeded, "its memory did not come"},
+             "Sandbox.Failure");
+  ASSERT_TRUE(turn_until(loop, [&] { return ends.size() == 1; }));
+  clock.advance(seconds(1));
+  loop.run_once(Duration(0));
+  EXPECT_EQ(launcher.kills, 0);
+}
+
+TEST_F(ExecutorHostTest, ACrashWhileASeatIsMadeIsNotBlamedOnWhatRuns) {
+  seat(SandboxId(1));
+  give(SandboxId(1));
+  ASSERT_TRUE(hears<protocol::Run>().has_value());
+  host->start(SandboxId(2), spec, folder.path(), DeviceId(1));
+  ASSERT_TRUE(hears<protocol::AddSeat>().has_value());
+  launcher.end(launcher.latest().id, {.signal = 11});
+  ASSERT_TRUE(turn_until(loop, [&] { return ends.size() == 2; }));
+  EXPECT_TRUE(ends[0].undelivered);
+  EXPECT_EQ(ends[1].error_type, "Sandbox.Failure");
+}
+
 TEST_F(ExecutorHostTest, WhatEndsInTimeWhenItIsStoppedLeavesTheExecutorAlone) {
+  host->keep(spec, DeviceId(1));
   seat(SandboxId(1));
   const InvocationId id = give(SandboxId(1));
   host->stop(SandboxId(1), Error{ErrorCode::kDeadlineExceeded, "too long"}, "Sandbox.Timeout");
@@ -471,6 +552,18 @@ TEST_F(ExecutorHostTest, AKeptExecutorIsThereBeforeItsFirstFunctionAndReplacedWh
   EXPECT_EQ(launcher.launches, 1);
   launcher.end(launcher.latest().id, {.signal = 9});
   ASSERT_TRUE(turn_until(loop, [&] { return launcher.launches == 2; }));
+}
+
+TEST_F(ExecutorHostTest, OneThatNobodyNeedsAnyMoreEndsWithItsLastSeat) {
+  host->keep(spec, DeviceId(1));
+  seat(SandboxId(1));
+  host->drop(spec);
+  for (int i = 0; i < 5; ++i) loop.run_once(Duration(0));
+  EXPECT_EQ(launcher.kills, 0);
+  host->stop(SandboxId(1), Error{ErrorCode::kCancelled, "retired"}, "Sandbox.Stopped");
+  ASSERT_TRUE(turn_until(loop, [&] { return launcher.running.empty(); }));
+  for (int i = 0; i < 5; ++i) loop.run_once(Duration(0));
+  EXPECT_EQ(launcher.launches, 1);
 }
 
 TEST_F(ExecutorHostTest, OneThatComesToNothingIsTriedAgainWithPauses) {

@@ -12,6 +12,7 @@
 #include "kernel_graph/graph_json.h"
 #include "kernel_graph/plan.h"
 #include "kernel_graph/validation.h"
+#include "protocol/executor_message.h"
 
 namespace lambent::worker {
 namespace {
@@ -74,6 +75,32 @@ std::vector<std::string> constant_files(const KernelGraph& graph) {
   return files;
 }
 
+// What an executor's pool takes for a request (executor::MemoryPool): from a MiB on a buffer has
+// whole units of the device's to itself, smaller ones share units.
+Bytes device_memory_of(const KernelGraph& graph) {
+  constexpr Bytes kLeastLarge = Bytes::mib(1);
+  constexpr Bytes kUnit = Bytes::mib(2);
+  constexpr Bytes kPiece = Bytes(512);
+  const auto round_up = [](Bytes size, Bytes to) {
+    return Bytes((size.count + to.count - 1) / to.count * to.count);
+  };
+  const auto plan = kernel_graph::plan_memory(graph, kernel_graph::order_of(graph.steps));
+  Bytes small;
+  Bytes large;
+  const auto add = [&](Bytes size) {
+    if (size < kLeastLarge) {
+      small += round_up(std::max(size, Bytes(1)), kPiece);
+    } else {
+      large += round_up(size, kUnit);
+    }
+  };
+  add(plan.temporaries);
+  for (size_t i = 0; i < graph.buffers.size(); ++i) {
+    if (graph.buffers[i].role != kernel_graph::BufferRole::kTemporary) add(plan.sizes[i]);
+  }
+  return large + round_up(small, kUnit);
+}
+
 }  // namespace
 
 Result<Bytes> check_kernel_package(const KernelPackageOptions& options) {
@@ -98,17 +125,22 @@ Result<Bytes> check_kernel_package(const KernelPackageOptions& options) {
   valid = kernel_graph::validate_files(graph, sizes);
   if (!valid.ok()) return valid.error().with_context(options.graph);
   ASSIGN_OR_RETURN(const auto files, open_kernel_package(options));
-  return kernel_graph::plan_memory(graph, kernel_graph::order_of(graph.steps)).footprint;
+  return device_memory_of(graph);
 }
 
 Result<std::vector<PackageFile>> open_kernel_package(const KernelPackageOptions& options) {
   ASSIGN_OR_RETURN(const KernelGraph graph, read_graph(options));
   std::vector<PackageFile> files;
+  size_t name_bytes = 0;
   const auto add = [&](const std::string& path, const std::string& name) -> Result<void> {
     if (files.size() == kMostPacketFds) {
-      return Error{ErrorCode::kResourceExhausted,
+      return Error{ErrorCode::kInvalidArgument,
                    "the graph needs more than " + std::to_string(kMostPacketFds) +
                        " files; put constants together, or use fewer bundles"};
+    }
+    name_bytes += name.size();
+    if (name_bytes > protocol::kExecutorMessage.count / 2) {
+      return Error{ErrorCode::kInvalidArgument, "the names of the graph's files are too long"};
     }
     ASSIGN_OR_RETURN(OwnedFd fd, open_file(path, name));
     files.push_back({name, std::move(fd)});

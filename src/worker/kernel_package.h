@@ -26,7 +26,7 @@ struct PackageFile {
   std::string name;  // in the package; of a built-in bundle "lambent:NAME/..."
   OwnedFd fd;        // for reading
 };
-// The graph first, then the files of its constants and its bundles; RESOURCE_EXHAUSTED if they are
+// The graph first, then the files of its constants and its bundles; INVALID_ARGUMENT if they are
 // more than one message can carry.
 Result<std::vector<PackageFile>> open_kernel_package(const KernelPackageOptions& options);
 

@@ -146,6 +146,7 @@ class Worker final : public InvocationService {
   void perform(const dispatch::MoveMemoryOut& action);
   SandboxHost::Events host_events();
   void keep_executors(const FunctionSpec& spec);
+  void drop_executors(const FunctionSpec& spec);
   void sandbox_answered(SandboxId sandbox, HandlerAnswer answer);
   void sandbox_ended(SandboxEnd end);
   void memory_moved(SandboxId sandbox, const MemoryMove& move);

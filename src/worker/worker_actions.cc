@@ -174,6 +174,18 @@ void Worker::keep_executors(const FunctionSpec& spec) {
   }
 }
 
+// Unless another function of the tenant uses the same.
+void Worker::drop_executors(const FunctionSpec& spec) {
+  if (spec.kind != FunctionKind::kKernel) return;
+  for (const FunctionSpec& other : functions_.all()) {
+    const bool shares = other.kind == FunctionKind::kKernel &&
+                        other.name.tenant == spec.name.tenant &&
+                        other.gpu.launch_mode == spec.gpu.launch_mode;
+    if (shares) return;
+  }
+  executors_.drop(spec);
+}
+
 void Worker::sandbox_answered(SandboxId, HandlerAnswer answer) {
   const auto found = live_.find(answer.invocation);
   if (found == live_.end()) return;  // it was completed as timed out a moment ago

@@ -13,14 +13,11 @@ namespace {
 
 // How many asynchronous invocations are read from the catalog at once.
 constexpr size_t kRecoveryPage = 1000;
-// What kernel functions' device memory is counted in.
-constexpr Bytes kMemoryGranule = Bytes::mib(2);
 
 // Checks a kernel function's package; the memory that its requests take is what it asks for, unless
 // it asks for more. Blocks.
 Result<void> fit_to_package(FunctionSpec& spec, const KernelPackageOptions& package) {
-  ASSIGN_OR_RETURN(const Bytes footprint, check_kernel_package(package));
-  const Bytes needed((footprint.count / kMemoryGranule.count + 1) * kMemoryGranule.count);
+  ASSIGN_OR_RETURN(const Bytes needed, check_kernel_package(package));
   if (spec.gpu.memory == Bytes(0)) spec.gpu.memory = needed;
   if (spec.gpu.memory < needed) {
     return Error{ErrorCode::kInvalidArgument, "gpu.memory is " + to_string(spec.gpu.memory) +
@@ -166,6 +163,7 @@ void Worker::remove_function(FunctionName name, Callback<FunctionSpec> done) {
     functions_.end_change(name);
     if (!removed.ok()) return done(removed.error());
     functions_.remove(name);
+    drop_executors(spec);
     learnt_.erase(spec.id);
     handle(dispatch::FunctionRemoved{spec.id});
     if (journal_ != nullptr) journal_->forget(spec.id);

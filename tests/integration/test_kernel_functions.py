@@ -8,6 +8,7 @@ import json
 import pathlib
 import struct
 import subprocess
+import sys
 import tempfile
 import threading
 import time
@@ -15,7 +16,32 @@ import unittest
 
 from harness import PREFIX, Worker, WorkerTest, make_zip
 
+sys.path.insert(0, str(PREFIX / "share/lambent/python"))
+from lambent.client import Client  # noqa: E402
+from lambent.errors import LambentError  # noqa: E402
+
 MIB = 1 << 20
+
+# What stands before and after kernels: a tensor is made from an event, and read into an answer.
+PREPARE = """
+import array, time
+from lambent import objects
+
+def handler(event, context):
+    time.sleep(event.get("seconds", 0))
+    if "fail" in event:
+        raise ValueError(event["fail"])
+    numbers = array.array("f", event["numbers"])
+    objects.put(numbers.tobytes(), "FP32", (len(numbers),), name=context.aws_request_id + ".1")
+    return "prepared"
+"""
+TOTAL = """
+import array
+from lambent import objects
+
+def handler(event, context):
+    return sum(sum(array.array("f", bytes(objects.get(each)))) for each in event["of"])
+"""
 
 KERNELS = """
 #include <lambent/kernel.h>
@@ -252,6 +278,8 @@ class Graphs(KernelTest):
         test.create("broken", wild)
         cls.worker.create_python("slow_source", "import time\ndef handler(event, context):\n"
                                                 "    time.sleep(0.5)\n    return [1, 2, 3, 4]\n")
+        cls.worker.create_python("prepare", PREPARE)
+        cls.worker.create_python("total", TOTAL)
 
     def submit(self, name, request, *needs):
         headers = {"X-Lambent-Needs": ", ".join(needs)} if needs else {}
@@ -279,6 +307,40 @@ class Graphs(KernelTest):
         error = self.error_of(self.worker.request, "GET", f"/v1/objects/{end}?wait=30")
         for words in ("'double'", "'broken'", "Kernel.Fault: INTERNAL: kernel wild"):
             self.assertIn(words, error.body.decode())
+
+    def test_handlers_and_kernels_mix_in_one_graph(self):
+        with Client(self.worker.endpoint) as client:
+            double, triple = client.function("double"), client.function("triple")
+            event = json.dumps({"numbers": [1, 2, 3, 4], "seconds": 0.3})
+            _, x = client.submit("prepare", event, outputs=2)
+            twice = double.remote(x=x, outputs=["y"])
+            thrice = triple.remote(x=twice, outputs=["y"])
+            total = client.function("total").remote({"of": [x, twice, thrice]})
+            self.assertEqual(total.json(), 10 + 20 + 60)
+            self.assertEqual((thrice.get().datatype, thrice.get().shape), ("FP32", (4,)))
+
+    def test_references_are_those_of_the_outputs_that_were_named(self):
+        graph = {"buffers": [tensor("x", "input", [4])] + [tensor(name, "output", [4]) for name in "abc"],
+                 "steps": [launch("scale", "x", name, float(factor), unsigned(4), block=(32,))
+                           for name, factor in zip("abc", (1, 2, 3))]}
+        self.create("three", graph)
+        with Client(self.worker.endpoint) as client:
+            x = client.put(floats(1, 2, 3, 4), "FP32", (4,))
+            three = client.function("three")
+            c, a = three.remote(x=x, outputs=["c", "a"])
+            b = three.remote(x=x, outputs=["b"])
+            self.assertEqual([bytes(each.get()) for each in (a, b, c)],
+                             [floats(1, 2, 3, 4), floats(2, 4, 6, 8), floats(3, 6, 9, 12)])
+
+    def test_a_handlers_failure_reaches_kernels_that_need_it(self):
+        with Client(self.worker.endpoint) as client:
+            event = json.dumps({"fail": "no numbers today", "seconds": 0.3})
+            _, x = client.submit("prepare", event, outputs=2)
+            end = client.function("total").remote({"of": [client.function("double").remote(x=x, outputs=["y"])]})
+            with self.assertRaises(LambentError) as caught:
+                end.get(30)
+            for words in ("'double'", "'prepare'", "ValueError: no numbers today"):
+                self.assertIn(words, str(caught.exception))
 
     def test_an_object_of_another_type_is_refused_with_both_types(self):
         made = self.submit("slow_source", {})
@@ -400,6 +462,12 @@ class Faults(KernelTest):
             failure = self.failure("wild", {"inputs": [{"name": "flag", "data": [0]}]})
             self.assertEqual(failure["errorType"], "Kernel.Fault", failure)
         self.while_others_run(act)
+
+    def test_an_error_that_quotes_a_long_request_harms_nobody(self):
+        for size in (150_000, 400_000):
+            failure = self.failure("good", {"inputs": [{"name": "x", "datatype": "A" * size, "data": [1, 2, 3, 4]}]})
+            self.assertEqual(failure["errorType"], "Request.Invalid")
+        self.assertEqual(self.good().headers["x-lambent-start"], "warm")
 
     def test_objects_survive_the_executor(self):
         request = {"inputs": [{"name": "x", "data": [1, 2, 3, 4]}],
