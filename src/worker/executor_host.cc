@@ -182,7 +182,7 @@ void ExecutorHost::executor_ended(const Key& key, const Error& error) {
   // If it said what broke it and when, the invocation that did has its answer; if it was killed for
   // one that did not end, that one has end words. One that ran alone did it. Otherwise it was one
   // of several: from now on they run alone, so that the next time shows which.
-  const bool guilt_is_known = gone.blamed || gone.process->ending();
+  const bool guilt_is_known = gone.blamed || gone.hung;
   if (!guilt_is_known && suspects > 1) {
     for (const SandboxId id : all) {
       const Seat& seat = *seats_.at(id);
@@ -522,8 +522,9 @@ void ExecutorHost::stop(SandboxId id, Error error, std::string error_type) {
     const auto hung = seats_.find(id);
     if (hung == seats_.end()) return;
     const auto executor = executors_.find(hung->second->key);
-    if (executor != executors_.end())
-      executor->second.process->kill(hung->second->end_words->error);
+    if (executor == executors_.end()) return;
+    executor->second.hung = true;
+    executor->second.process->kill(hung->second->end_words->error);
   });
 }
 

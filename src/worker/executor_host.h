@@ -86,6 +86,7 @@ class ExecutorHost {
     std::unique_ptr<ExecutorProcess> process;
     std::optional<Error> broken;  // as it said itself
     bool blamed = false;          // and whose request it was
+    bool hung = false;            // it is ended for a request that does not end
   };
   struct Seat;
   struct EndWords {

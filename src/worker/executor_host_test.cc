@@ -387,6 +387,26 @@ TEST_F(ExecutorHostTest, OneThatIsBeingStoppedMayHaveBrokenItToo) {
   EXPECT_TRUE(ends[1].undelivered);
 }
 
+TEST_F(ExecutorHostTest, OneThatHangsUpIsAsOneThatCrashes) {
+  seat(SandboxId(1));
+  seat(SandboxId(2));
+  give(SandboxId(1));
+  give(SandboxId(2));
+  launcher.latest().socket.reset();
+  ASSERT_TRUE(turn_until(loop, [&] { return ends.size() == 2; }));
+  EXPECT_TRUE(ends[0].undelivered && ends[1].undelivered);
+  seat(SandboxId(3));
+  seat(SandboxId(4));
+  InvocationRequest request;
+  request.id = {9, 1};
+  host->give(SandboxId(3), request);
+  request.id = {9, 2};
+  host->give(SandboxId(4), request);
+  EXPECT_TRUE(hears<protocol::Run>().has_value());
+  loop.run_once(Duration(0));
+  EXPECT_FALSE(launcher.latest().hear().has_value()) << "each runs alone now";
+}
+
 TEST_F(ExecutorHostTest, WhenItCannotSayWhoBrokeItAllStartAgain) {
   seat(SandboxId(1));
   seat(SandboxId(2));

@@ -463,6 +463,23 @@ class Faults(KernelTest):
             self.assertEqual(failure["errorType"], "Kernel.Fault", failure)
         self.while_others_run(act)
 
+    def test_a_slow_neighbour_outlives_several_faults(self):
+        graph = {"buffers": [tensor("n", "output", [], "INT32"), tensor("done", "temporary", [], "INT32")],
+                 "steps": [launch("clear", {"buffer": "n", "access": "write"}), launch("clear", {"buffer": "done", "access": "write"}),
+                           {"repeat": 2_000_000, "until": "done",
+                            "steps": [launch("count_up", {"buffer": "n", "access": "read_write"}, "done", 40_000)]}]}
+        self.create("patient", graph)
+        answers = []
+        thread = threading.Thread(target=lambda: answers.append(self.worker.invoke("patient", {"inputs": []})))
+        thread.start()
+        for _ in range(3):
+            time.sleep(0.4)
+            self.failure("wild", {"inputs": [{"name": "flag", "data": [0]}]})
+        thread.join()
+        self.assertNotIn("x-amz-function-error", answers[0].headers, answers[0].body)
+        self.assertEqual(self.outputs(answers[0])["n"]["data"], [40_000])
+        self.worker.delete("patient")
+
     def test_an_error_that_quotes_a_long_request_harms_nobody(self):
         for size in (150_000, 400_000):
             failure = self.failure("good", {"inputs": [{"name": "x", "datatype": "A" * size, "data": [1, 2, 3, 4]}]})
