@@ -182,7 +182,7 @@ void ExecutorHost::executor_ended(const Key& key, const Error& error) {
   // If it said what broke it and when, the invocation that did has its answer; if it was killed for
   // one that did not end, that one has end words. One that ran alone did it. Otherwise it was one
   // of several: from now on they run alone, so that the next time shows which.
-  const bool guilt_is_known = gone.blamed || gone.hung;
+  const bool guilt_is_known = gone.blamed || gone.hung || error.code == ErrorCode::kUnavailable;
   if (!guilt_is_known && suspects > 1) {
     for (const SandboxId id : all) {
       const Seat& seat = *seats_.at(id);

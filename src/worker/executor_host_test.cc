@@ -342,6 +342,14 @@ TEST_F(ExecutorHostTest, ACrashFailsWhatRanAloneAndNothingElse) {
   EXPECT_EQ(ends[1].error_type, "Sandbox.Failure") << "an idle one is started again when needed";
 }
 
+TEST_F(ExecutorHostTest, WhatRanInAnExecutorThatSomebodyKilledStartsAgain) {
+  seat(SandboxId(1));
+  give(SandboxId(1));
+  launcher.end(launcher.latest().id, {.signal = 9});
+  ASSERT_TRUE(turn_until(loop, [&] { return ends.size() == 1; }));
+  EXPECT_TRUE(ends[0].undelivered);
+}
+
 TEST_F(ExecutorHostTest, OfSeveralThatRanInACrashAllStartAgain) {
   seat(SandboxId(1));
   seat(SandboxId(2));

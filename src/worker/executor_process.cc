@@ -1,5 +1,6 @@
 #include "worker/executor_process.h"
 
+#include <signal.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -31,7 +32,10 @@ Error end_of(const sandbox::Exit& exit) {
   if (exit.out_of_memory) {
     return {ErrorCode::kResourceExhausted, "lambent-executor used more host memory than it may"};
   }
-  return {ErrorCode::kInternal, "lambent-executor ended: " + sandbox::to_string(exit)};
+  // No kernel does that: somebody else killed it.
+  const bool was_killed = exit.signal == SIGKILL;
+  return {was_killed ? ErrorCode::kUnavailable : ErrorCode::kInternal,
+          "lambent-executor ended: " + sandbox::to_string(exit)};
 }
 
 }  // namespace
