@@ -206,13 +206,16 @@ void ExecutorHost::executor_ended(const Key& key, const Error& error) {
   if (was_ready) return launch(key);
   const Duration pause = kFirstPause * (1 << std::min(kept->second++, kMostDoublings));
   loop_.call_after(pause, [this, key, alive = std::weak_ptr(alive_)] {
-    if (!alive.expired()) executor_for(key);
+    if (!alive.expired() && kept_.contains(key)) executor_for(key);
   });
 }
 
 void ExecutorHost::heard(const Key& key, protocol::ExecutorMessage message,
                          std::vector<OwnedFd> fds) {
   if (auto* finish = std::get_if<protocol::Finished>(&message)) {
+    if (finish->error && finish->error->code == ErrorCode::kInternal) {
+      executors_.at(key).blamed = true;
+    }
     finished(key, std::move(*finish), std::move(fds));
   } else if (const auto* ready = std::get_if<protocol::SeatReady>(&message)) {
     on(key, *ready);
@@ -398,9 +401,6 @@ void ExecutorHost::finished(const Key& key, protocol::Finished message, std::vec
   const auto given = running_.find(message.invocation);
   Seat* seat = given != running_.end() ? seat_of(key, given->second) : nullptr;
   if (seat == nullptr) return;
-  if (message.error && message.error->code == ErrorCode::kInternal) {
-    executors_.at(key).blamed = true;
-  }
   seat->device_memory = message.device_memory;
   seat->device_memory_peak = std::max(seat->device_memory, message.device_memory_peak);
   if (!seat->end_words) {

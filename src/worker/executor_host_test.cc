@@ -401,6 +401,9 @@ TEST_F(ExecutorHostTest, OneThatHangsUpIsAsOneThatCrashes) {
   give(SandboxId(1));
   give(SandboxId(2));
   launcher.latest().socket.reset();
+  for (int i = 0; i < 5; ++i) loop.run_once(Duration(0));
+  EXPECT_THAT(ends, IsEmpty()) << "the launcher may say how it ended";
+  clock.advance(seconds(1));
   ASSERT_TRUE(turn_until(loop, [&] { return ends.size() == 2; }));
   EXPECT_TRUE(ends[0].undelivered && ends[1].undelivered);
   seat(SandboxId(3));
@@ -590,6 +593,16 @@ TEST_F(ExecutorHostTest, OneThatNobodyNeedsAnyMoreEndsWithItsLastSeat) {
   EXPECT_EQ(launcher.kills, 0);
   host->stop(SandboxId(1), Error{ErrorCode::kCancelled, "retired"}, "Sandbox.Stopped");
   ASSERT_TRUE(turn_until(loop, [&] { return launcher.running.empty(); }));
+  for (int i = 0; i < 5; ++i) loop.run_once(Duration(0));
+  EXPECT_EQ(launcher.launches, 1);
+}
+
+TEST_F(ExecutorHostTest, OneThatComesToNothingIsNotTriedForFunctionsThatAreGone) {
+  launcher.refuses = true;
+  host->keep(spec, DeviceId(1));
+  for (int i = 0; i < 5; ++i) loop.run_once(Duration(0));
+  host->drop(spec);
+  clock.advance(seconds(2));
   for (int i = 0; i < 5; ++i) loop.run_once(Duration(0));
   EXPECT_EQ(launcher.launches, 1);
 }

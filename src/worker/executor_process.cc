@@ -21,6 +21,8 @@ constexpr size_t kOutputPerTurn = 64 * 1024;
 constexpr size_t kMostOutgoing = 4096;
 // From the launch until its context is there.
 constexpr Duration kHelloTimeout = seconds(30);
+// From hanging up until it is gone.
+constexpr Duration kEndTimeout = milliseconds(250);
 
 std::vector<int> numbers_of(const std::vector<OwnedFd>& fds) {
   std::vector<int> numbers;
@@ -104,9 +106,13 @@ void ExecutorProcess::receive() {
     auto packet = receive_packet(socket_.get(), buffer);
     if (packet.ok() && !packet->has_value()) return;
     if (!packet.ok()) {
-      // It hung up. The launcher will say how it ended; should it live on, it is of no use.
+      // It hung up: mostly because it ended, and then the launcher says how. Should it live on, it
+      // is of no use.
       socket_watch_.reset();
-      return kill({ErrorCode::kInternal, "lambent-executor hung up"});
+      loop_.call_after(kEndTimeout, [this, alive = std::weak_ptr(alive_)] {
+        if (!alive.expired()) kill({ErrorCode::kInternal, "lambent-executor hung up"});
+      });
+      return;
     }
     Packet& got = **packet;
     Result<ExecutorMessage> message =
@@ -176,7 +182,6 @@ void ExecutorProcess::kill(Error reason) {
 
 void ExecutorProcess::exited(const sandbox::Exit& exit) {
   read_output(kOutputPerTurn * 16);
-  // One that ended by itself says more by how it did than that it hung up.
   const bool by_itself = !exit.killed || !ending_;
   end(by_itself ? end_of(exit) : *ending_);
 }
