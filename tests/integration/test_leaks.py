@@ -12,12 +12,15 @@ from harness import HttpError, Worker, descendants, process_exists
 MIB = 1 << 20
 
 
-def cgroup_folders():
-    """All cgroup folders that a launcher or a sandbox of ours may have made, v1 and v2."""
-    found = set()
-    for base, folders, _ in os.walk("/sys/fs/cgroup"):
-        found.update(os.path.join(base, folder) for folder in folders if folder.startswith("lambent"))
-    return found
+def cgroup_folders(launchers):
+    """The cgroup folders of these launchers (pids) and of their sandboxes, v1 and v2; those of other workers are none of ours."""
+    names = {f"lambent-{pid}" for pid in launchers}
+    return {base for base, _, _ in os.walk("/sys/fs/cgroup") if names.intersection(pathlib.Path(base).parts)}
+
+
+def launchers_of(worker):
+    return [pid for pid in descendants(worker.process.pid)
+            if pathlib.Path(f"/proc/{pid}/comm").read_text().startswith("lambent-launch")]
 
 
 def mounts():
@@ -72,7 +75,7 @@ class LeaksTest(unittest.TestCase):
     def setUp(self):
         self.folder = pathlib.Path(tempfile.mkdtemp(prefix="lambent-leaks-"))
         self.addCleanup(shutil.rmtree, self.folder, True)
-        self.cgroups, self.mounts, self.files = cgroup_folders(), mounts(), temporary_files()
+        self.mounts, self.files = mounts(), temporary_files()
         self.worker = Worker("--concurrency", "2", "--pool", "3", folder=self.folder)
         self.addCleanup(self.worker.close)
 
@@ -84,6 +87,7 @@ class LeaksTest(unittest.TestCase):
             self.worker.invoke(name, event)
         self.below = descendants(self.worker.process.pid)
         self.assertGreater(len(self.below), 2)
+        self.launchers = launchers_of(self.worker)
 
     def assert_nothing_runs(self):
         deadline = time.monotonic() + 10
@@ -96,9 +100,9 @@ class LeaksTest(unittest.TestCase):
 
     def assert_cgroups_are_gone(self):
         deadline = time.monotonic() + 10
-        while cgroup_folders() - self.cgroups and time.monotonic() < deadline:
+        while cgroup_folders(self.launchers) and time.monotonic() < deadline:
             time.sleep(0.05)
-        self.assertEqual(sorted(cgroup_folders() - self.cgroups), [])
+        self.assertEqual(sorted(cgroup_folders(self.launchers)), [])
 
     def test_a_worker_that_is_stopped_leaves_nothing(self):
         self.work()
@@ -112,6 +116,7 @@ class LeaksTest(unittest.TestCase):
         self.worker.kill()
         self.assert_nothing_runs()
         self.worker.start()
+        self.launchers += launchers_of(self.worker)
         self.assertEqual(list((self.folder / "run").rglob("ledger-*")), [])
         self.assertEqual(self.worker.invoke("calm", {"n": 1}).json, {"n": 1})
         self.assertEqual(self.worker.stop(), 0)
@@ -120,7 +125,7 @@ class LeaksTest(unittest.TestCase):
 
     def test_a_launcher_that_is_killed_takes_its_sandboxes_along(self):
         self.work()
-        launcher = next(pid for pid in self.below if pathlib.Path(f"/proc/{pid}/comm").read_text().startswith("lambent-launch"))
+        launcher, = self.launchers
         self.below = [launcher, *descendants(launcher)]
         os.kill(launcher, 9)
         self.assert_nothing_runs()
@@ -146,10 +151,6 @@ class BoundsTest(unittest.TestCase):
         self.worker = Worker("--concurrency", "2", "--pool", "2")
         self.addCleanup(self.worker.close)
 
-    def launcher(self):
-        return next(pid for pid in descendants(self.worker.process.pid)
-                    if pathlib.Path(f"/proc/{pid}/comm").read_text().startswith("lambent-launch"))
-
     def rounds(self, count):
         cold, n = 0, 0
         while cold < count and n < 5 * count:
@@ -163,9 +164,10 @@ class BoundsTest(unittest.TestCase):
         for n, name in enumerate(self.names):
             self.worker.create_python(name, source, memory=64, tags={"lambent:gpu-memory": "16MiB"} if n % 2 else {})
         self.rounds(50)
-        pids = {"worker": self.worker.process.pid, "launcher": self.launcher()}
+        launcher, = launchers_of(self.worker)
+        pids = {"worker": self.worker.process.pid, "launcher": launcher}
         before = {name: (open_files(pid), resident(pid), len(os.listdir(f"/proc/{pid}/task"))) for name, pid in pids.items()}
-        folders = len(cgroup_folders())
+        folders = len(cgroup_folders([launcher]))
         self.assertEqual(self.rounds(300), 300)
         time.sleep(0.5)
         for name, pid in pids.items():
@@ -173,7 +175,7 @@ class BoundsTest(unittest.TestCase):
             self.assertLessEqual(open_files(pid), files + 8, name)
             self.assertLess(resident(pid), memory + 16 * MIB, name)
             self.assertEqual(len(os.listdir(f"/proc/{pid}/task")), threads, name)
-        self.assertLessEqual(len(cgroup_folders()), folders + 6)
+        self.assertLessEqual(len(cgroup_folders([launcher])), folders + 6)
         self.assertLessEqual(len(list((self.worker.folder / "run").rglob("ledger-*"))), 2)
         # A pool of two for functions with a GPU, and one of two for those without.
         self.assertLessEqual(len(self.worker.sandboxes()), 4)
