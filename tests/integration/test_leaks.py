@@ -175,7 +175,8 @@ class BoundsTest(unittest.TestCase):
             self.assertLessEqual(open_files(pid), files + 8, name)
             self.assertLess(resident(pid), memory + 16 * MIB, name)
             self.assertEqual(len(os.listdir(f"/proc/{pid}/task")), threads, name)
-        self.assertLessEqual(len(cgroup_folders([launcher])), folders + 6)
+        # Sandboxes that are just ending still have theirs.
+        self.assertLessEqual(len(cgroup_folders([launcher])), folders + 12)
         self.assertLessEqual(len(list((self.worker.folder / "run").rglob("ledger-*"))), 2)
         # A pool of two for functions with a GPU, and one of two for those without.
         self.assertLessEqual(len(self.worker.sandboxes()), 4)
