@@ -34,7 +34,8 @@ Result<GpuNeeds::LaunchMode> launch_mode_from(const std::string& word) {
 constexpr std::string_view kColumns =
     "tenant, name, revision, kind, runtime, runtime_name, handler, description, role, timeout_ns, "
     "memory_bytes, gpu_memory_bytes, gpu_launch_mode, weight, max_concurrency, code_sha256, "
-    "code_bytes, last_modified_ns, gpu_memory_mode, gpu_checkpoint";
+    "code_bytes, last_modified_ns, gpu_memory_mode, gpu_checkpoint, gpu_runtime, gpu_domain, "
+    "gpu_share";
 
 void bind_columns(Statement& statement, const FunctionSpec& spec) {
   statement.bind(1, uint64_t{spec.name.tenant.value})
@@ -56,7 +57,10 @@ void bind_columns(Statement& statement, const FunctionSpec& spec) {
       .bind(17, spec.code_size.count)
       .bind(18, spec.last_modified.count())
       .bind_text(19, name_of(spec.gpu.memory_mode))
-      .bind(20, uint64_t{spec.gpu.checkpoint});
+      .bind(20, uint64_t{spec.gpu.checkpoint})
+      .bind_text(21, name_of(spec.gpu.runtime))
+      .bind_text(22, spec.gpu.domain)
+      .bind(23, uint64_t{spec.gpu.share});
 }
 
 // Columns as in kColumns, then the id.
@@ -86,7 +90,12 @@ Result<FunctionSpec> read_row(const Statement& row) {
   if (!memory_mode) return unknown_word("memory mode", row.column_text(18));
   spec.gpu.memory_mode = *memory_mode;
   spec.gpu.checkpoint = row.column_uint(19) != 0;
-  spec.id = FunctionId(static_cast<uint32_t>(row.column_uint(20)));
+  const auto runtime = gpu_runtime_from(row.column_text(20));
+  if (!runtime) return unknown_word("GPU runtime", row.column_text(20));
+  spec.gpu.runtime = *runtime;
+  spec.gpu.domain = row.column_text(21);
+  spec.gpu.share = static_cast<unsigned>(row.column_uint(22));
+  spec.id = FunctionId(static_cast<uint32_t>(row.column_uint(23)));
   return spec;
 }
 
@@ -117,7 +126,7 @@ Result<void> insert_function(Database& database, FunctionSpec& spec) {
   ASSIGN_OR_RETURN(Statement insert,
                    database.prepare("INSERT INTO functions (" + std::string(kColumns) +
                                     ") VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, "
-                                    "?13, ?14, ?15, ?16, ?17, ?18, ?19, ?20)"));
+                                    "?13, ?14, ?15, ?16, ?17, ?18, ?19, ?20, ?21, ?22, ?23)"));
   bind_columns(insert, spec);
   const auto inserted = insert.run();
   if (!inserted.ok() && inserted.error().code == ErrorCode::kAlreadyExists) {
@@ -133,9 +142,10 @@ Result<void> update_function(Database& database, const FunctionSpec& spec) {
       Statement update,
       database.prepare("UPDATE functions SET (" + std::string(kColumns) +
                        ") = (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, "
-                       "?16, ?17, ?18, ?19, ?20) WHERE tenant = ?1 AND name = ?2 AND id = ?21"));
+                       "?16, ?17, ?18, ?19, ?20, ?21, ?22, ?23) WHERE tenant = ?1 AND name = ?2 "
+                       "AND id = ?24"));
   bind_columns(update, spec);
-  update.bind(21, uint64_t{spec.id.value});
+  update.bind(24, uint64_t{spec.id.value});
   RETURN_IF_ERROR(update.run());
   if (database.changes() == 0) {
     return Error{ErrorCode::kNotFound, "function '" + spec.name.name + "' does not exist"};

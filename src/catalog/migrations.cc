@@ -120,6 +120,13 @@ constexpr const char* kNeeds = R"sql(
 ALTER TABLE async_invocations ADD COLUMN needs TEXT NOT NULL DEFAULT '';
 )sql";
 
+// Functions that share a GPU runtime, and their shares of the multiprocessors.
+constexpr const char* kSharedRuntimes = R"sql(
+ALTER TABLE functions ADD COLUMN gpu_runtime TEXT NOT NULL DEFAULT 'own';
+ALTER TABLE functions ADD COLUMN gpu_domain TEXT NOT NULL DEFAULT '';
+ALTER TABLE functions ADD COLUMN gpu_share INTEGER NOT NULL DEFAULT 100;
+)sql";
+
 Result<void> apply_step(Database& database, size_t version) {
   RETURN_IF_ERROR(database.run("BEGIN IMMEDIATE"));
   auto applied = database.run(migrations()[version - 1]);
@@ -138,7 +145,7 @@ Result<void> apply_step(Database& database, size_t version) {
 const std::vector<std::string>& migrations() {
   static const std::vector<std::string> steps = {kFunctions,    kAsyncInvocations, kStatistics,
                                                  kAsyncRepeats, kMemoryModes,      kMemoryPhase,
-                                                 kNeeds};
+                                                 kNeeds,        kSharedRuntimes};
   return steps;
 }
 

@@ -76,7 +76,10 @@ inline FunctionSpec sample_function(const std::string& name, TenantId tenant = k
   spec.gpu = {.memory = Bytes::mib(300),
               .memory_mode = MemoryMode::kUvm,
               .checkpoint = true,
-              .launch_mode = GpuNeeds::LaunchMode::kModel};
+              .launch_mode = GpuNeeds::LaunchMode::kModel,
+              .runtime = GpuRuntime::kShared,
+              .domain = "vision",
+              .share = 40};
   spec.weight = 2.5;
   spec.max_concurrency = 3;
   spec.code_sha256 = "c2hhMjU2";

@@ -34,6 +34,9 @@ Json tags_of(const FunctionSpec& spec) {
   tags["lambent:launch-mode"] = model ? "model" : "compute";
   tags["lambent:memory-mode"] = name_of(spec.gpu.memory_mode);
   tags["lambent:checkpoint"] = spec.gpu.checkpoint ? "true" : "false";
+  tags["lambent:gpu-runtime"] = name_of(spec.gpu.runtime);
+  tags["lambent:gpu-domain"] = spec.gpu.domain;
+  tags["lambent:gpu-share"] = std::to_string(spec.gpu.share);
   tags["lambent:weight"] = shortest(spec.weight);
   tags["lambent:max-concurrency"] = std::to_string(spec.max_concurrency);
   return tags;

@@ -13,7 +13,8 @@ constexpr std::string_view kKeys[] = {
     "name",        "kind",      "runtime", "handler",     "graph", "code",
     "description", "timeout_s", "memory",  "weight",      "role",  "max_concurrency",
     "bundles",     "sources",   "gpu",     "environment", "tags"};
-constexpr std::string_view kGpuKeys[] = {"memory", "launch_mode", "memory_mode", "checkpoint"};
+constexpr std::string_view kGpuKeys[] = {"memory",  "launch_mode", "memory_mode", "checkpoint",
+                                         "runtime", "domain",      "share"};
 
 // Reads the keys of one table, remembering the first thing that is wrong.
 class TableReader {
@@ -148,6 +149,16 @@ Result<void> read_gpu(const toml::table& table, const std::string& file, Manifes
                  "is '" + memory_mode + "'; it can be 'vmm', 'uvm' or 'off'");
   }
   reader.boolean("checkpoint", manifest.spec.gpu.checkpoint);
+  std::string runtime(name_of(manifest.spec.gpu.runtime));
+  reader.text("runtime", runtime);
+  if (const auto known = gpu_runtime_from(runtime)) {
+    manifest.spec.gpu.runtime = *known;
+  } else {
+    reader.wrong("runtime", *table.get("runtime"),
+                 "is '" + runtime + "'; it can be 'own' or 'shared'");
+  }
+  reader.text("domain", manifest.spec.gpu.domain);
+  reader.whole("share", manifest.spec.gpu.share);
   return reader.verdict();
 }
 

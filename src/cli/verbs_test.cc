@@ -257,7 +257,7 @@ TEST_F(Deploy, CreatesAFunctionFromItsManifest) {
         "memory = \"256M\"\ntimeout_s = 12\nweight = 2.5\nmax_concurency = 3\n"
         "bundles = [\"out/add.bundle\"]\n"
         "[gpu]\nmemory = \"1.5G\"\nlaunch_mode = \"model\"\nmemory_mode = \"vmm\"\ncheckpoint = "
-        "true\n[environment]\nA = \"b\"\n");
+        "true\nruntime = \"own\"\ndomain = \"vision\"\nshare = 40\n[environment]\nA = \"b\"\n");
   write("code/app.py", "def handler(event, context): return event\n");
   write("out/add.bundle", "bundle");
   transport.answer(response(201, "{\"FunctionName\":\"hello\"}"));
@@ -275,6 +275,9 @@ TEST_F(Deploy, CreatesAFunctionFromItsManifest) {
   EXPECT_EQ(sent["Tags"]["lambent:launch-mode"], "model");
   EXPECT_EQ(sent["Tags"]["lambent:memory-mode"], "vmm");
   EXPECT_EQ(sent["Tags"]["lambent:checkpoint"], "true");
+  EXPECT_EQ(sent["Tags"]["lambent:gpu-runtime"], "own");
+  EXPECT_EQ(sent["Tags"]["lambent:gpu-domain"], "vision");
+  EXPECT_EQ(sent["Tags"]["lambent:gpu-share"], "40");
   EXPECT_EQ(sent["Tags"]["lambent:weight"], "2.5");
   const auto zip = base64_decode(sent["Code"]["ZipFile"].get<std::string>());
   ASSERT_TRUE(zip.has_value());

@@ -31,6 +31,12 @@ TEST(FunctionSpec, EachBrokenLimitIsNamed) {
               s.gpu = {.memory_mode = MemoryMode::kUvm, .checkpoint = true};
             }).find("vmm"),
             std::string::npos);
+  EXPECT_NE(message_after([](auto& s) {
+              s.gpu = {.checkpoint = true, .runtime = GpuRuntime::kShared};
+            }).find("shared"),
+            std::string::npos);
+  EXPECT_NE(message_after([](auto& s) { s.gpu.domain = "a/b"; }).find("domain"), std::string::npos);
+  EXPECT_NE(message_after([](auto& s) { s.gpu.share = 0; }).find("share"), std::string::npos);
   EXPECT_NE(message_after([](auto& s) { s.memory = Bytes::mib(1); }).find("memory"),
             std::string::npos);
   EXPECT_NE(message_after([](auto& s) { s.weight = 0; }).find("weight"), std::string::npos);

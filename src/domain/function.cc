@@ -49,6 +49,26 @@ Result<void> validate_environment(const std::map<std::string, std::string>& envi
   return {};
 }
 
+Result<void> validate_gpu(const GpuNeeds& gpu) {
+  if (gpu.checkpoint && gpu.memory_mode != MemoryMode::kVmm) {
+    return invalid(
+        "checkpoint needs memory_mode vmm: the driver cannot checkpoint managed memory, and memory "
+        "that stays needs none");
+  }
+  if (gpu.checkpoint && gpu.runtime == GpuRuntime::kShared) {
+    return invalid("checkpoint needs a CUDA context of the function's own, not a shared runtime");
+  }
+  if (gpu.domain.size() > limits::kFunctionNameLength ||
+      !std::all_of(gpu.domain.begin(), gpu.domain.end(), is_name_character)) {
+    return invalid("the gpu domain may have only letters, digits, '-' and '_', at most " +
+                   std::to_string(limits::kFunctionNameLength));
+  }
+  if (gpu.share == 0 || gpu.share > 100) {
+    return invalid("the gpu share must be 1 to 100 per cent");
+  }
+  return {};
+}
+
 // A kernel function's file is looked for below its package, and nowhere else.
 bool is_path_inside(const std::string& path) {
   if (path.empty() || path.front() == '/' || path.find('\0') != std::string::npos) return false;
@@ -63,11 +83,20 @@ bool is_path_inside(const std::string& path) {
 }  // namespace
 
 std::string_view name_of(FunctionKind kind) {
-  return kind == FunctionKind::kKernel ? "kernel" : "handler";
+  switch (kind) {
+    case FunctionKind::kHandler:
+      return "handler";
+    case FunctionKind::kKernel:
+      return "kernel";
+    case FunctionKind::kWorkflow:
+      break;
+  }
+  return "workflow";
 }
 
 std::optional<FunctionKind> function_kind_from(std::string_view name) {
-  for (const FunctionKind kind : {FunctionKind::kHandler, FunctionKind::kKernel}) {
+  for (const FunctionKind kind :
+       {FunctionKind::kHandler, FunctionKind::kKernel, FunctionKind::kWorkflow}) {
     if (name_of(kind) == name) return kind;
   }
   return std::nullopt;
@@ -92,6 +121,17 @@ std::optional<MemoryMode> memory_mode_from(std::string_view name) {
   return std::nullopt;
 }
 
+std::string_view name_of(GpuRuntime runtime) {
+  return runtime == GpuRuntime::kOwn ? "own" : "shared";
+}
+
+std::optional<GpuRuntime> gpu_runtime_from(std::string_view name) {
+  for (const GpuRuntime runtime : {GpuRuntime::kOwn, GpuRuntime::kShared}) {
+    if (name_of(runtime) == name) return runtime;
+  }
+  return std::nullopt;
+}
+
 Result<void> validate(const FunctionSpec& spec) {
   RETURN_IF_ERROR(validate_name(spec.name.name));
   RETURN_IF_ERROR(validate_environment(spec.environment));
@@ -105,16 +145,14 @@ Result<void> validate(const FunctionSpec& spec) {
   if (!(spec.weight >= limits::kLeastWeight && spec.weight <= limits::kMostWeight)) {
     return invalid("the weight must be 0.01 to 1000");
   }
-  if (spec.gpu.checkpoint && spec.gpu.memory_mode != MemoryMode::kVmm) {
-    return invalid(
-        "checkpoint needs memory_mode vmm: the driver cannot checkpoint managed memory, and memory "
-        "that stays needs none");
-  }
+  RETURN_IF_ERROR(validate_gpu(spec.gpu));
   if (spec.max_concurrency == 0) return invalid("max_concurrency must be at least 1");
-  if (spec.kind == FunctionKind::kKernel) {
+  if (spec.kind != FunctionKind::kHandler) {
     if (!is_path_inside(spec.handler)) {
-      return invalid("the handler of a kernel function is the path of its graph in the package, " +
-                     ("such as graph.json, not '" + spec.handler + "'"));
+      return invalid(
+          "the handler of a " + std::string(name_of(spec.kind)) +
+          " function is the path of its graph in the package, such as graph.json, not '" +
+          spec.handler + "'");
     }
     return {};
   }

@@ -28,10 +28,11 @@ struct FunctionName {
 constexpr TenantId kDefaultTenant{1};
 
 enum class FunctionKind {
-  kHandler,  // black-box code in a sandbox, spoken to by the Lambda Runtime API
-  kKernel,   // a graph of kernels without host code, run by lambent-executor
+  kHandler,   // black-box code in a sandbox, spoken to by the Lambda Runtime API
+  kKernel,    // a graph of kernels without host code, run by lambent-executor
+  kWorkflow,  // a graph of other functions, which the worker calls
 };
-std::string_view name_of(FunctionKind kind);  // "handler", "kernel"
+std::string_view name_of(FunctionKind kind);  // "handler", "kernel", "workflow"
 std::optional<FunctionKind> function_kind_from(std::string_view name);
 
 enum class Runtime {
@@ -45,6 +46,12 @@ enum class MemoryMode { kOff, kVmm, kUvm };
 std::string_view name_of(MemoryMode mode);  // "off", "vmm", "uvm"
 std::optional<MemoryMode> memory_mode_from(std::string_view name);
 
+// Whose CUDA context a handler's driver calls run in: one of its sandbox's own, or, forwarded, that
+// of the executor which the functions of its tenant and domain share (docs/workflows.md).
+enum class GpuRuntime { kOwn, kShared };
+std::string_view name_of(GpuRuntime runtime);  // "own", "shared"
+std::optional<GpuRuntime> gpu_runtime_from(std::string_view name);
+
 // What the function needs from a GPU. `memory` zero means: the function uses no GPU.
 struct GpuNeeds {
   Bytes memory;
@@ -53,6 +60,12 @@ struct GpuNeeds {
   bool checkpoint = false;
   // How the emulated driver runs this function's kernels; ignored by a real one.
   enum class LaunchMode { kCompute, kModel } launch_mode = LaunchMode::kCompute;
+  GpuRuntime runtime = GpuRuntime::kOwn;
+  // Which functions of the tenant share an executor: those of the same domain. Empty: all that name
+  // none.
+  std::string domain;
+  // Of the device's multiprocessors, per cent, that what runs in an executor may use at once.
+  unsigned share = 100;
 
   bool operator==(const GpuNeeds&) const = default;
 };
@@ -67,7 +80,8 @@ struct FunctionSpec {
 
   Runtime runtime = Runtime::kProvided;
   std::string runtime_name = "provided.al2023";  // as the client wrote it
-  // "module.function" for Python; for a kernel function, which file of the package is its graph.
+  // "module.function" for Python; for a kernel function or a workflow, which file of the package is
+  // its graph.
   std::string handler;
   std::string description;
   std::string role;

@@ -24,7 +24,7 @@ Result<void> apply_tag(FunctionSpec& spec, std::string_view key, const std::stri
   const std::string_view setting = key.substr(kPrefix.size());
   if (setting == "kind") {
     const auto kind = function_kind_from(value);
-    if (!kind) return bad_value(key, value, "handler or kernel");
+    if (!kind) return bad_value(key, value, "handler, kernel or workflow");
     spec.kind = *kind;
   } else if (setting == "gpu-memory") {
     const auto memory = parse_bytes(value);
@@ -41,6 +41,17 @@ Result<void> apply_tag(FunctionSpec& spec, std::string_view key, const std::stri
   } else if (setting == "checkpoint") {
     if (value != "true" && value != "false") return bad_value(key, value, "true or false");
     spec.gpu.checkpoint = value == "true";
+  } else if (setting == "gpu-runtime") {
+    const auto runtime = gpu_runtime_from(value);
+    if (!runtime) return bad_value(key, value, "own or shared");
+    spec.gpu.runtime = *runtime;
+  } else if (setting == "gpu-domain") {
+    spec.gpu.domain = value;
+  } else if (setting == "gpu-share") {
+    const bool read = parse_number(value, spec.gpu.share);
+    if (!read || spec.gpu.share == 0 || spec.gpu.share > 100) {
+      return bad_value(key, value, "a whole number of 1 to 100");
+    }
   } else if (setting == "weight") {
     const bool read = parse_number(value, spec.weight);
     if (!read || !(spec.weight >= limits::kLeastWeight && spec.weight <= limits::kMostWeight)) {
@@ -56,7 +67,7 @@ Result<void> apply_tag(FunctionSpec& spec, std::string_view key, const std::stri
         ErrorCode::kInvalidArgument,
         "there is no setting '" + std::string(key) +
             "'; tags that begin with lambent: are kind, gpu-memory, launch-mode, memory-mode, "
-            "checkpoint, weight and max-concurrency"};
+            "checkpoint, gpu-runtime, gpu-domain, gpu-share, weight and max-concurrency"};
   }
   return {};
 }

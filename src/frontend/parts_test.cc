@@ -91,6 +91,9 @@ TEST(FunctionTags, GiveTheGpuSettings) {
                                  {"lambent:launch-mode", "model"},
                                  {"lambent:memory-mode", "uvm"},
                                  {"lambent:checkpoint", "true"},
+                                 {"lambent:gpu-runtime", "shared"},
+                                 {"lambent:gpu-domain", "vision"},
+                                 {"lambent:gpu-share", "40"},
                                  {"lambent:weight", "2.5"},
                                  {"lambent:max-concurrency", "4"},
                                  {"team", "vision"}});
@@ -99,6 +102,9 @@ TEST(FunctionTags, GiveTheGpuSettings) {
   EXPECT_EQ(spec.gpu.launch_mode, GpuNeeds::LaunchMode::kModel);
   EXPECT_EQ(spec.gpu.memory_mode, MemoryMode::kUvm);
   EXPECT_TRUE(spec.gpu.checkpoint);
+  EXPECT_EQ(spec.gpu.runtime, GpuRuntime::kShared);
+  EXPECT_EQ(spec.gpu.domain, "vision");
+  EXPECT_EQ(spec.gpu.share, 40u);
   EXPECT_EQ(spec.weight, 2.5);
   EXPECT_EQ(spec.max_concurrency, 4u);
 }
@@ -118,7 +124,8 @@ TEST(FunctionTags, BadOnesAreNamed) {
       {"lambent:memory-mode", "swap"},   {"lambent:checkpoint", "1"},
       {"lambent:weight", "nan"},         {"lambent:weight ", "1"},
       {"lambent:max-concurrency", "0"},  {"lambent:gpu", "1"},
-      {"lambent:max-concurrency ", "1"},
+      {"lambent:max-concurrency ", "1"}, {"lambent:gpu-runtime", "mine"},
+      {"lambent:gpu-share", "101"},      {"lambent:gpu-share ", "0"},
   };
   for (const auto& [key, value] : bad) {
     FunctionSpec spec = with_tags({{key, value}});

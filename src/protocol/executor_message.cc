@@ -46,6 +46,7 @@ void AddSeat::archive(StateArchive& archive) {
   archive.list(files);
   archive.field(memory);
   archive.field(modelled);
+  archive.field(share);
 }
 
 void RemoveSeat::archive(StateArchive& archive) { archive.field(seat); }
@@ -54,6 +55,19 @@ void MoveSeat::archive(StateArchive& archive) {
   archive.field(seat);
   archive.field(out);
 }
+
+void SetShare::archive(StateArchive& archive) {
+  archive.field(seat);
+  archive.field(share);
+}
+
+void AddClient::archive(StateArchive& archive) {
+  archive.field(client);
+  archive.field(memory);
+  archive.field(share);
+}
+
+void RemoveClient::archive(StateArchive& archive) { archive.field(client); }
 
 void Run::archive(StateArchive& archive) {
   archive.field(invocation);

@@ -17,7 +17,7 @@
 
 namespace lambent::protocol {
 
-constexpr uint32_t kExecutorProtocolVersion = 1;
+constexpr uint32_t kExecutorProtocolVersion = 2;
 // Longer payloads travel in a memfd beside their message.
 constexpr Bytes kInlinePayload = Bytes::kib(48);
 // No message is longer.
@@ -37,6 +37,8 @@ struct AddSeat {
   Bytes memory;
   // How the emulated driver runs its kernels: true: they are not computed, only timed.
   bool modelled = false;
+  // Of the multiprocessors, per cent, that its kernels may use at once.
+  uint32_t share = 100;
 
   void archive(StateArchive& archive);
   bool operator==(const AddSeat&) const = default;
@@ -57,6 +59,32 @@ struct MoveSeat {
 
   void archive(StateArchive& archive);
   bool operator==(const MoveSeat&) const = default;
+};
+// From the next request on; also of a client. Has no answer.
+struct SetShare {
+  SandboxId seat;
+  uint32_t share = 100;
+
+  void archive(StateArchive& archive);
+  bool operator==(const SetShare&) const = default;
+};
+// A sandbox whose CUDA calls run in this executor: each of its processes connects to the listening
+// socket that comes with the message, as its first descriptor; the second is the sandbox's memory
+// ledger. Has no answer.
+struct AddClient {
+  SandboxId client;
+  Bytes memory;  // that all its processes together may hold
+  uint32_t share = 100;
+
+  void archive(StateArchive& archive);
+  bool operator==(const AddClient&) const = default;
+};
+// The sandbox is gone, or must be: what its processes held is freed. Has no answer.
+struct RemoveClient {
+  SandboxId client;
+
+  void archive(StateArchive& archive);
+  bool operator==(const RemoveClient&) const = default;
 };
 // Answered by Finished. Seats run at the same time, one invocation each.
 struct Run {
@@ -157,9 +185,9 @@ struct Broken {
   bool operator==(const Broken&) const = default;
 };
 
-using ExecutorMessage =
-    std::variant<AddSeat, RemoveSeat, MoveSeat, Run, ObjectOpened, ExecutorHello, SeatReady,
-                 SeatFailed, SeatMoved, Finished, OpenObject, Broken>;
+using ExecutorMessage = std::variant<AddSeat, RemoveSeat, MoveSeat, SetShare, AddClient,
+                                     RemoveClient, Run, ObjectOpened, ExecutorHello, SeatReady,
+                                     SeatFailed, SeatMoved, Finished, OpenObject, Broken>;
 
 std::string encode(ExecutorMessage message);
 

@@ -16,19 +16,24 @@ std::vector<ExecutorMessage> one_of_each() {
   finished.objects = {{object, type}, {{{4, 5}, 0}, raw_tensor(Bytes(9))}};
   finished.run_time = milliseconds(3);
   finished.device_memory_peak = Bytes::gib(3);
-  return {AddSeat{SandboxId{5}, "graph.json", {"graph.json", "b/manifest.json"}, Bytes::mib(3)},
-          RemoveSeat{SandboxId{5}},
-          MoveSeat{SandboxId{5}, true},
-          Run{invocation, SandboxId{5}, "application/json", "{}", false},
-          ObjectOpened{object, Error{ErrorCode::kNotFound, "gone"}, {}},
-          ObjectOpened{object, std::nullopt, type},
-          ExecutorHello{kExecutorProtocolVersion, milliseconds(200)},
-          SeatReady{SandboxId{5}, milliseconds(1)},
-          SeatFailed{SandboxId{5}, {ErrorCode::kInvalidArgument, "steps[2]"}},
-          SeatMoved{SandboxId{5}, true, false, Bytes(1), Bytes(2), milliseconds(4)},
-          finished,
-          OpenObject{object},
-          Broken{{ErrorCode::kInternal, "fault"}}};
+  return {
+      AddSeat{
+          SandboxId{5}, "graph.json", {"graph.json", "b/manifest.json"}, Bytes::mib(3), true, 50},
+      RemoveSeat{SandboxId{5}},
+      MoveSeat{SandboxId{5}, true},
+      SetShare{SandboxId{5}, 25},
+      AddClient{SandboxId{6}, Bytes::mib(3), 50},
+      RemoveClient{SandboxId{6}},
+      Run{invocation, SandboxId{5}, "application/json", "{}", false},
+      ObjectOpened{object, Error{ErrorCode::kNotFound, "gone"}, {}},
+      ObjectOpened{object, std::nullopt, type},
+      ExecutorHello{kExecutorProtocolVersion, milliseconds(200)},
+      SeatReady{SandboxId{5}, milliseconds(1)},
+      SeatFailed{SandboxId{5}, {ErrorCode::kInvalidArgument, "steps[2]"}},
+      SeatMoved{SandboxId{5}, true, false, Bytes(1), Bytes(2), milliseconds(4)},
+      finished,
+      OpenObject{object},
+      Broken{{ErrorCode::kInternal, "fault"}}};
 }
 
 TEST(ExecutorMessage, ComesBackAsItWas) {

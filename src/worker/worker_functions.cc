@@ -35,6 +35,9 @@ std::string Worker::code_folder(const FunctionSpec& spec) const {
 
 Result<void> Worker::check_change(const FunctionSpec& spec) const {
   RETURN_IF_ERROR(validate(spec));
+  if (spec.kind == FunctionKind::kWorkflow || spec.gpu.runtime == GpuRuntime::kShared) {
+    return Error{ErrorCode::kUnimplemented, "this worker has no workflows and shared runtimes yet"};
+  }
   const bool wants_gpu = spec.gpu.memory > Bytes(0) || spec.kind == FunctionKind::kKernel;
   if (wants_gpu && options_.device_memory == Bytes(0)) {
     return Error{ErrorCode::kFailedPrecondition,
