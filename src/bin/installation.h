@@ -14,6 +14,7 @@ struct Installation {
   std::string program(const std::string& name) const { return prefix + "/bin/" + name; }
   std::string emulated_driver() const { return prefix + "/lib/emulated"; }
   std::string shim() const { return prefix + "/lib/shim"; }
+  std::string forwarded_driver() const { return prefix + "/lib/forward"; }
   std::string kernels() const { return prefix + "/share/lambent/kernels"; }
   std::string python() const { return prefix + "/share/lambent/python"; }
 };

@@ -358,6 +358,9 @@ Result<void> run(const WorkerConfig& config) {
   options.sandboxes.python_program = config.python;
   options.sandboxes.python_folder = installation.python();
   options.sandboxes.shim_folder = installation.shim();
+  if (std::filesystem::exists(installation.forwarded_driver() + "/libcuda.so.1")) {
+    options.sandboxes.forward_folder = installation.forwarded_driver();
+  }
   options.sandboxes.gpu = driver;
   options.executors.program = installation.program("lambent-executor");
   options.executors.built_in = installation.kernels();

@@ -10,13 +10,8 @@
 namespace lambent::worker {
 namespace {
 
-// Sandboxes of functions are counted from 1 by dispatch; executors from here.
-constexpr uint64_t kFirstExecutor = uint64_t{1} << 63;
 // What a seat is given to end what it runs, before its executor is ended.
 constexpr Duration kGrace = milliseconds(250);
-// Before one that is kept ready, but came to nothing, is tried again; twice as long each time.
-constexpr Duration kFirstPause = seconds(1);
-constexpr unsigned kMostDoublings = 6;
 
 std::string_view error_type_of(ErrorCode code) {
   switch (code) {
@@ -94,12 +89,22 @@ ExecutorHost::ExecutorHost(Foundations foundations, ExecutorSetting setting, std
                            Events events)
     : loop_(foundations.loop),
       log_(foundations.log),
-      launcher_(foundations.launcher),
       objects_(foundations.objects),
       run_files_(std::move(foundations.run_files)),
-      setting_(std::move(setting)),
-      run_folder_(std::move(run_folder)),
-      events_(std::move(events)) {}
+      built_in_(setting.built_in),
+      events_(std::move(events)),
+      supervisor_(
+          foundations.loop, foundations.log, foundations.launcher, std::move(setting),
+          std::move(run_folder),
+          {.on_ready = [this](const Key& key) { executor_ready(key); },
+           .on_message =
+               [this](const Key& key, protocol::ExecutorMessage message, std::vector<OwnedFd> fds) {
+                 heard(key, std::move(message), std::move(fds));
+               },
+           .on_output = [this](const Key& key, std::string_view text) { printed(key, text); },
+           .on_end = [this](const Key& key, const ExecutorEnd& how) { executor_ended(key, how); },
+           .is_used = [this](const Key& key) { return is_used(key); }}),
+      clients_(supervisor_) {}
 
 ExecutorHost::~ExecutorHost() {
   for (const auto& [id, seat] : seats_) loop_.cancel(seat->grace);
@@ -108,87 +113,42 @@ ExecutorHost::~ExecutorHost() {
 // --- Executors ---
 
 void ExecutorHost::keep(const FunctionSpec& spec, DeviceId device) {
-  const Key key{spec.name.tenant, device, spec.gpu.launch_mode == GpuNeeds::LaunchMode::kModel};
-  if (kept_.emplace(key, 0).second) executor_for(key);
+  supervisor_.keep(executor_key(spec, device));
 }
 
 void ExecutorHost::drop(const FunctionSpec& spec) {
-  const bool modelled = spec.gpu.launch_mode == GpuNeeds::LaunchMode::kModel;
-  std::vector<Key> dropped;
-  for (const auto& [key, failures] : kept_) {
-    if (key.tenant == spec.name.tenant && key.modelled == modelled) dropped.push_back(key);
-  }
-  for (const Key& key : dropped) {
-    kept_.erase(key);
-    end_if_unused(key);
+  for (const Key& key : supervisor_.kept()) {
+    if (key == executor_key(spec, key.device)) supervisor_.drop(key);
   }
 }
 
-void ExecutorHost::end_if_unused(const Key& key) {
-  const auto executor = executors_.find(key);
-  if (executor == executors_.end() || kept_.contains(key) || !seats_of(key).empty()) return;
-  executor->second.process->kill({ErrorCode::kCancelled, "no function needs it any more"});
-}
-
-ExecutorProcess& ExecutorHost::executor_for(const Key& key) {
-  if (!executors_.contains(key)) launch(key);
-  return *executors_[key].process;
-}
-
-void ExecutorHost::launch(const Key& key) {
-  ExecutorRequest request;
-  request.executor = SandboxId(kFirstExecutor + ++launches_);
-  request.device = key.device;
-  request.modelled = key.modelled;
-  request.socket_path = run_folder_ + "/executor-" + std::to_string(launches_);
-  ExecutorProcess::Events events;
-  events.on_ready = [this, key] { executor_ready(key); };
-  events.on_message = [this, key](protocol::ExecutorMessage message, std::vector<OwnedFd> fds) {
-    heard(key, std::move(message), std::move(fds));
-  };
-  events.on_output = [this, key](std::string_view text) { printed(key, text); };
-  events.on_end = [this, key](const Error& error) { executor_ended(key, error); };
-  executors_[key].process = std::make_unique<ExecutorProcess>(
-      loop_, log_, launcher_, setting_, std::move(request), std::move(events));
-}
-
-bool ExecutorHost::exited(SandboxId executor, const sandbox::Exit& exit) {
-  if (executor.value < kFirstExecutor) return false;
-  for (auto& [key, each] : executors_) {
-    if (each.process->id() != executor) continue;
-    each.process->exited(exit);
-    break;
-  }
-  return true;
+bool ExecutorHost::is_used(const Key& key) const {
+  return clients_.any_of(key) || !seats_of(key).empty();
 }
 
 void ExecutorHost::executor_ready(const Key& key) {
-  if (const auto kept = kept_.find(key); kept != kept_.end()) kept->second = 0;
   for (const SandboxId id : seats_of(key)) add_if_possible(*seats_.at(id));
+  clients_.executor_ready(key);
 }
 
-void ExecutorHost::executor_ended(const Key& key, const Error& error) {
-  // Its seats may be started again from within on_end: then on another executor.
-  const Executor gone = std::move(executors_.at(key));
-  executors_.erase(key);
-  const bool was_ready = gone.process->ready();
-  const Error cause = gone.broken ? *gone.broken : error;
-  std::vector<SandboxId> all = seats_of(key);
+void ExecutorHost::executor_ended(const Key& key, const ExecutorEnd& how) {
+  // What used it may be started again from within on_end: then in another executor.
+  const std::vector<SandboxId> all = seats_of(key);
   size_t suspects = 0;  // what ran, and what was being loaded
   for (const SandboxId id : all) {
     const Seat& seat = *seats_.at(id);
     if (seat.ready ? seat.current && !seat.waiting : seat.added) ++suspects;
   }
-  // If it said what broke it and when, the invocation that did has its answer; if it was killed for
-  // one that did not end, that one has end words. One that ran alone did it. Otherwise it was one
-  // of several: from now on they run alone, so that the next time shows which.
-  const bool guilt_is_known = gone.blamed || gone.hung || error.code == ErrorCode::kUnavailable;
-  if (!guilt_is_known && suspects > 1) {
+  suspects += clients_.added_to(key);
+  // One that ran alone did it. Otherwise it was one of several: from now on they run alone, so that
+  // the next time shows which.
+  if (!how.guilt_is_known && suspects > 1) {
     for (const SandboxId id : all) {
       const Seat& seat = *seats_.at(id);
       if (seat.current && !seat.waiting && !seat.end_words) suspects_.insert(*seat.current);
     }
   }
+  clients_.executor_ended(key, how.cause);
   for (const SandboxId id : all) {
     const auto found = seats_.find(id);
     if (found == seats_.end()) continue;
@@ -196,26 +156,23 @@ void ExecutorHost::executor_ended(const Key& key, const Error& error) {
     if (seat.end_words) {
       end(id, *seat.end_words, false);
     } else if (seat.current) {
-      end(id, {cause, "Kernel.Fault"}, guilt_is_known || suspects > 1 || seat.waiting);
+      end(id, {how.cause, "Kernel.Fault"}, how.guilt_is_known || suspects > 1 || seat.waiting);
     } else {
-      end(id, {cause, "Sandbox.Failure"}, false);
+      end(id, {how.cause, "Sandbox.Failure"}, false);
     }
   }
-  const auto kept = kept_.find(key);
-  if (kept == kept_.end() || executors_.contains(key)) return;
-  if (was_ready) return launch(key);
-  const Duration pause = kFirstPause * (1 << std::min(kept->second++, kMostDoublings));
-  loop_.call_after(pause, [this, key, alive = std::weak_ptr(alive_)] {
-    if (!alive.expired() && kept_.contains(key)) executor_for(key);
-  });
+}
+
+void ExecutorHost::add_client(SandboxId sandbox, const FunctionSpec& spec, DeviceId device,
+                              OwnedFd listener, OwnedFd ledger,
+                              std::function<void(const Error&)> on_lost) {
+  clients_.add({sandbox, executor_key(spec, device), spec.gpu.memory, spec.gpu.share,
+                std::move(listener), std::move(ledger), std::move(on_lost)});
 }
 
 void ExecutorHost::heard(const Key& key, protocol::ExecutorMessage message,
                          std::vector<OwnedFd> fds) {
   if (auto* finish = std::get_if<protocol::Finished>(&message)) {
-    if (finish->error && finish->error->code == ErrorCode::kInternal) {
-      executors_.at(key).blamed = true;
-    }
     finished(key, std::move(*finish), std::move(fds));
   } else if (const auto* ready = std::get_if<protocol::SeatReady>(&message)) {
     on(key, *ready);
@@ -225,21 +182,17 @@ void ExecutorHost::heard(const Key& key, protocol::ExecutorMessage message,
     on(key, *moved);
   } else if (const auto* open = std::get_if<protocol::OpenObject>(&message)) {
     on(key, *open);
-  } else if (const auto* broken = std::get_if<protocol::Broken>(&message)) {
-    executors_.at(key).broken = broken->error;
   } else {
-    executors_.at(key).process->kill(
-        {ErrorCode::kInternal, "lambent-executor sent what only the worker says"});
+    supervisor_.end_broken(
+        key, {ErrorCode::kInternal, "lambent-executor sent what only the worker says"});
   }
 }
 
 void ExecutorHost::on(const Key& key, const protocol::OpenObject& message) {
-  const SandboxId executor = executors_.at(key).process->id();
+  const SandboxId executor = supervisor_.process_of(key);
   const auto answer = [this, key, executor, object = message.object,
                        alive = std::weak_ptr(alive_)](Result<objects::OpenedObject> opened) {
-    if (alive.expired()) return;
-    const auto found = executors_.find(key);
-    if (found == executors_.end() || found->second.process->id() != executor) return;
+    if (alive.expired() || supervisor_.process_of(key) != executor) return;
     protocol::ObjectOpened reply;
     reply.object = object;
     std::vector<OwnedFd> fds;
@@ -249,7 +202,7 @@ void ExecutorHost::on(const Key& key, const protocol::OpenObject& message) {
     } else {
       reply.error = opened.error();
     }
-    found->second.process->send(std::move(reply), std::move(fds));
+    supervisor_.send(key, std::move(reply), std::move(fds));
   };
   if (objects_ == nullptr) {
     return answer(Error{ErrorCode::kNotFound, "there is no object " + to_string(message.object)});
@@ -265,18 +218,18 @@ void ExecutorHost::start(SandboxId id, const FunctionSpec& spec, const std::stri
   auto owned = std::make_unique<Seat>();
   Seat& seat = *owned;
   seat.id = id;
-  seat.key = {spec.name.tenant, device, spec.gpu.launch_mode == GpuNeeds::LaunchMode::kModel};
+  seat.key = executor_key(spec, device);
   seat.spec = spec;
   seat.requested_at = loop_.clock().now();
   seats_[id] = std::move(owned);
-  executor_for(seat.key);
+  supervisor_.need(seat.key);
 
   struct Opening {
     KernelPackageOptions options;
     Result<std::vector<PackageFile>> files = std::vector<PackageFile>();
   };
   auto opening = std::make_shared<Opening>();
-  opening->options = {code_folder, spec.handler, setting_.built_in};
+  opening->options = {code_folder, spec.handler, built_in_};
   const bool queued =
       run_files_([opening] { opening->files = open_kernel_package(opening->options); },
                  [this, opening, id, alive = std::weak_ptr(alive_)] {
@@ -297,14 +250,14 @@ void ExecutorHost::start(SandboxId id, const FunctionSpec& spec, const std::stri
 }
 
 void ExecutorHost::add_if_possible(Seat& seat) {
-  const auto found = executors_.find(seat.key);
-  if (found == executors_.end() || !found->second.process->ready()) return;
+  if (!supervisor_.ready(seat.key)) return;
   if (!seat.files || seat.end_words || std::exchange(seat.added, true)) return;
   protocol::AddSeat message;
   message.seat = seat.id;
   message.graph = seat.spec.handler;
   message.memory = seat.spec.gpu.memory;
   message.modelled = seat.key.modelled;
+  message.share = seat.spec.gpu.share;
   std::vector<OwnedFd> fds;
   for (PackageFile& file : *seat.files) {
     message.files.push_back(std::move(file.name));
@@ -312,7 +265,7 @@ void ExecutorHost::add_if_possible(Seat& seat) {
   }
   seat.files.reset();
   seat.added_at = loop_.clock().now();
-  found->second.process->send(std::move(message), std::move(fds));
+  supervisor_.send(seat.key, std::move(message), std::move(fds));
 }
 
 void ExecutorHost::on(const Key& key, const protocol::SeatReady& message) {
@@ -364,13 +317,10 @@ void ExecutorHost::give(SandboxId id, const InvocationRequest& request) {
   }
   seat.waiting = std::move(run);
   seat.waiting_fds = std::move(fds);
-  executor_for(seat.key);
   send_waiting(seat.key);
 }
 
 void ExecutorHost::send_waiting(const Key& key) {
-  const auto executor = executors_.find(key);
-  if (executor == executors_.end()) return;
   size_t running = 0;
   bool suspect_runs = false;
   std::vector<Seat*> waiting;
@@ -392,8 +342,8 @@ void ExecutorHost::send_waiting(const Key& key) {
     if (suspect_runs || (is_suspect(*seat) && running > 0)) return;
     suspect_runs = is_suspect(*seat);
     ++running;
-    executor->second.process->send(*std::exchange(seat->waiting, std::nullopt),
-                                   std::exchange(seat->waiting_fds, {}));
+    supervisor_.send(key, *std::exchange(seat->waiting, std::nullopt),
+                     std::exchange(seat->waiting_fds, {}));
   }
 }
 
@@ -408,7 +358,7 @@ void ExecutorHost::finished(const Key& key, protocol::Finished message, std::vec
     return send_waiting(key);
   }
   // It was to be stopped, and ended what it ran in time.
-  executor_for(key).send(protocol::RemoveSeat{seat->id});
+  supervisor_.send(key, protocol::RemoveSeat{seat->id});
   end(seat->id, *seat->end_words, false);
 }
 
@@ -490,7 +440,7 @@ void ExecutorHost::move_memory(SandboxId id, bool out) {
   if (found == seats_.end()) return;
   if (!found->second->ready) return events_.on_memory_moved(id, {.out = out, .done = !out});
   found->second->out = true;
-  executor_for(found->second->key).send(protocol::MoveSeat{id, out});
+  supervisor_.send(found->second->key, protocol::MoveSeat{id, out});
 }
 
 void ExecutorHost::on(const Key& key, const protocol::SeatMoved& message) {
@@ -515,16 +465,13 @@ void ExecutorHost::stop(SandboxId id, Error error, std::string error_type) {
   seat.end_words = EndWords{std::move(error), std::move(error_type)};
   if (!seat.current || seat.waiting) {
     seat.waiting.reset();
-    if (seat.added) executor_for(seat.key).send(protocol::RemoveSeat{id});
+    if (seat.added) supervisor_.send(seat.key, protocol::RemoveSeat{id});
     return end_soon(id);
   }
   seat.grace = loop_.call_after(kGrace, [this, id] {
     const auto hung = seats_.find(id);
     if (hung == seats_.end()) return;
-    const auto executor = executors_.find(hung->second->key);
-    if (executor == executors_.end()) return;
-    executor->second.hung = true;
-    executor->second.process->kill(hung->second->end_words->error);
+    supervisor_.end_hung(hung->second->key, hung->second->end_words->error);
   });
 }
 
@@ -541,7 +488,7 @@ void ExecutorHost::end(SandboxId id, EndWords words, bool undelivered) {
   const auto found = seats_.find(id);
   const std::unique_ptr<Seat> seat = std::move(found->second);
   seats_.erase(found);
-  end_if_unused(seat->key);
+  supervisor_.left(seat->key);
   loop_.cancel(seat->grace);
   if (seat->current) {
     running_.erase(*seat->current);
@@ -595,8 +542,7 @@ std::vector<SandboxStatus> ExecutorHost::status() const {
                    : !seat->ready  ? "starting"
                    : seat->current ? "busy"
                                    : "idle";
-    const auto executor = executors_.find(seat->key);
-    if (executor != executors_.end()) status.pid = executor->second.process->pid();
+    status.pid = supervisor_.pid_of(seat->key);
     status.device = seat->key.device;
     status.age = loop_.clock().now() - seat->requested_at;
     status.invocations = seat->invocations;

@@ -1,6 +1,6 @@
-// ExecutorHost: the kernel functions of this worker where they run: starts an executor for each
-// tenant and device, adds functions to it as seats, hands them invocations and tells the worker
-// what came of them. To dispatch a seat is one of its sandboxes. Used on the loop thread.
+// ExecutorHost: what runs in this worker's executors: kernel functions as seats, which it hands
+// invocations and tells the worker what came of them, and handlers whose CUDA calls are forwarded,
+// as clients. To dispatch a seat is one of its sandboxes. Used on the loop thread.
 #pragma once
 
 #include <functional>
@@ -19,8 +19,8 @@
 #include "objects/object_store.h"
 #include "protocol/executor_message.h"
 #include "sandbox/launcher.h"
-#include "worker/executor_plan.h"
-#include "worker/executor_process.h"
+#include "worker/executor_clients.h"
+#include "worker/executor_supervisor.h"
 #include "worker/kernel_package.h"
 #include "worker/sandbox_host.h"
 
@@ -28,8 +28,7 @@ namespace lambent::worker {
 
 class ExecutorHost {
  public:
-  // What happens to seats is told in the words for sandboxes; serve_link and forget_link are not
-  // used.
+  // What happens to seats is told in the words for sandboxes; what those alone have is not used.
   using Events = SandboxHost::Events;
   // Does work for the disk off the loop thread, and then its completion on it; false if it cannot
   // take more.
@@ -71,34 +70,28 @@ class ExecutorHost {
   SandboxHost::Glimpse glimpse(SandboxId seat) const;
   std::vector<SandboxStatus> status() const;
 
+  // A sandbox's CUDA calls will come at this listening socket; its memory is counted in the ledger.
+  // `on_lost` is called, from the loop, if the executor ends before the client is removed.
+  void add_client(SandboxId sandbox, const FunctionSpec& spec, DeviceId device, OwnedFd listener,
+                  OwnedFd ledger, std::function<void(const Error&)> on_lost);
+  void remove_client(SandboxId sandbox) { clients_.remove(sandbox); }
+
   // The launcher's word that a sandbox is gone; false if it was no executor.
-  bool exited(SandboxId executor, const sandbox::Exit& exit);
+  bool exited(SandboxId executor, const sandbox::Exit& exit) {
+    return supervisor_.exited(executor, exit);
+  }
 
  private:
-  // Executors that any function of the tenant can use, on this device.
-  struct Key {
-    TenantId tenant;
-    DeviceId device;
-    bool modelled = false;
-    auto operator<=>(const Key&) const = default;
-  };
-  struct Executor {
-    std::unique_ptr<ExecutorProcess> process;
-    std::optional<Error> broken;  // as it said itself
-    bool blamed = false;          // and whose request it was
-    bool hung = false;            // it is ended for a request that does not end
-  };
+  using Key = ExecutorKey;
   struct Seat;
   struct EndWords {
     Error error;
     std::string type;
   };
 
-  ExecutorProcess& executor_for(const Key& key);
-  void launch(const Key& key);
-  void end_if_unused(const Key& key);
+  bool is_used(const Key& key) const;
   void executor_ready(const Key& key);
-  void executor_ended(const Key& key, const Error& error);
+  void executor_ended(const Key& key, const ExecutorEnd& how);
   void heard(const Key& key, protocol::ExecutorMessage message, std::vector<OwnedFd> fds);
   void on(const Key& key, const protocol::SeatReady& message);
   void on(const Key& key, const protocol::SeatFailed& message);
@@ -120,19 +113,16 @@ class ExecutorHost {
 
   loop::EventLoop& loop_;
   LogSink& log_;
-  sandbox::Launcher& launcher_;
   objects::ObjectStore* objects_;
   RunFiles run_files_;
-  const ExecutorSetting setting_;
-  const std::string run_folder_;
+  const std::string built_in_;
   Events events_;
-  std::map<Key, Executor> executors_;
-  std::map<Key, unsigned> kept_;  // and how often in a row one came to nothing
   std::unordered_map<SandboxId, std::unique_ptr<Seat>> seats_;
   std::unordered_map<InvocationId, SandboxId> running_;  // where it was given
   // Ran when an executor broke, and one of them broke it: each runs alone from now on.
   std::set<InvocationId> suspects_;
-  uint64_t launches_ = 0;
+  ExecutorSupervisor supervisor_;
+  ExecutorClients clients_;
   // So that what a timer or the disk says later finds nobody.
   std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);
 };

@@ -17,6 +17,9 @@ struct ExecutorSetting {
   GpuDriver gpu;
   Bytes device_memory;                 // of the largest device
   Bytes host_memory = Bytes::gib(16);  // that one executor may use: what it caches, above all
+  // How long one stays that nothing uses, and how many a device has at most while it can be helped.
+  Duration keep_alive = std::chrono::minutes(10);
+  size_t most_on_device = 3;
 };
 
 struct ExecutorRequest {

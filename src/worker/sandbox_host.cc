@@ -1,5 +1,6 @@
 #include "worker/sandbox_host.h"
 
+#include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -71,6 +72,7 @@ struct SandboxHost::Sandbox {
   std::optional<ledger::LedgerReader> ledger;
   std::string memory_path;
   std::string link_path;
+  std::string runtime_path;               // of one that shares a GPU runtime
   std::unique_ptr<MemoryChannel> memory;  // null: its device memory does not move
   Bytes device_memory;
   Bytes device_memory_peak;
@@ -130,6 +132,7 @@ void SandboxHost::start(SandboxId id, const FunctionSpec& spec, const std::strin
 
 Result<void> SandboxHost::connect_memory(Sandbox& sandbox, SandboxRequest& request) {
   ASSIGN_OR_RETURN(request.ledger_path, make_ledger(sandbox, sandbox.spec.gpu.memory));
+  if (sandbox.spec.gpu.runtime == GpuRuntime::kShared) return connect_runtime(sandbox, request);
   if (sandbox.spec.gpu.memory_mode == MemoryMode::kOff || !setting_.memory_moves) return {};
   const std::string number = std::to_string(sandbox.id.value);
   sandbox.memory_path = run_folder_ + "/memory-" + number;
@@ -144,6 +147,20 @@ Result<void> SandboxHost::connect_memory(Sandbox& sandbox, SandboxRequest& reque
   events_.serve_link(sandbox.id, sandbox.device, sandbox.spec.gpu.memory * 2 + kLeaseSlack,
                      std::move(listener));
   request.link_path = sandbox.link_path;
+  return {};
+}
+
+Result<void> SandboxHost::connect_runtime(Sandbox& sandbox, SandboxRequest& request) {
+  if (!events_.share_runtime) {
+    return Error{ErrorCode::kUnimplemented, "this worker has no shared GPU runtimes"};
+  }
+  OwnedFd ledger(open(request.ledger_path.c_str(), O_RDWR | O_CLOEXEC));
+  if (!ledger.valid()) return error_from_errno("open " + request.ledger_path, errno);
+  request.runtime_path = run_folder_ + "/runtime-" + std::to_string(sandbox.id.value);
+  ASSIGN_OR_RETURN(OwnedFd listener, listen_packets(request.runtime_path, 0666));
+  sandbox.runtime_path = request.runtime_path;
+  events_.share_runtime(sandbox.id, sandbox.spec, sandbox.device, std::move(listener),
+                        std::move(ledger));
   return {};
 }
 
@@ -312,11 +329,12 @@ void SandboxHost::finish(SandboxId id, Error error, std::string error_type,
   if (found == sandboxes_.end()) return;
   const std::unique_ptr<Sandbox> sandbox = std::move(found->second);
   sandboxes_.erase(found);
-  for (const std::string* path :
-       {&sandbox->ledger_path, &sandbox->memory_path, &sandbox->link_path}) {
+  for (const std::string* path : {&sandbox->ledger_path, &sandbox->memory_path, &sandbox->link_path,
+                                  &sandbox->runtime_path}) {
     if (!path->empty()) unlink(path->c_str());
   }
   if (!sandbox->link_path.empty()) events_.forget_link(id);
+  if (!sandbox->runtime_path.empty()) events_.leave_runtime(id);
 
   SandboxEnd end;
   // Not if we stopped it: then the invocation has its outcome already.

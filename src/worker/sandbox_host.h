@@ -64,6 +64,12 @@ class SandboxHost {
     // memory at this listening socket. Either may be empty: then device memory moves without.
     std::function<void(SandboxId, DeviceId, Bytes most_leased, OwnedFd listener)> serve_link;
     std::function<void(SandboxId)> forget_link;
+    // The processes of a sandbox whose function shares a GPU runtime connect to it at this
+    // listening socket, and what they hold is counted in this ledger; until leave_runtime. Both or
+    // neither: then such functions cannot start.
+    std::function<void(SandboxId, const FunctionSpec&, DeviceId, OwnedFd listener, OwnedFd ledger)>
+        share_runtime;
+    std::function<void(SandboxId)> leave_runtime;
     // A handler's call on objects; `path` is what follows the part that all such calls share. May
     // be empty.
     std::function<void(TenantId, http::Request, std::string_view path, http::Responder)> on_object;
@@ -113,6 +119,7 @@ class SandboxHost {
   void print(Sandbox& sandbox, std::string_view text);
   // What the processes of a sandbox with a GPU are connected to.
   Result<void> connect_memory(Sandbox& sandbox, SandboxRequest& request);
+  Result<void> connect_runtime(Sandbox& sandbox, SandboxRequest& request);
   void memory_moved(SandboxId id, const MemoryMove& move);
   Result<std::string> make_ledger(Sandbox& sandbox, Bytes limit);
   void read_ledger(Sandbox& sandbox);

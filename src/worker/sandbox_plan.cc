@@ -78,6 +78,16 @@ void add_gpu(const SandboxSetting& setting, const FunctionSpec& spec, const Sand
   environment["LAMBENT_SHIM_OVERSUBSCRIBE"] = "1";
 }
 
+// Its driver calls run elsewhere: it sees no device, no driver and no shim.
+void add_shared_gpu(const SandboxSetting& setting, const SandboxRequest& request,
+                    sandbox::LaunchPlan& plan) {
+  plan.binds.push_back({setting.forward_folder, kForwardFolder});
+  plan.binds.push_back({request.runtime_path, kForwardSocket, true});
+  std::string& libraries = plan.environment["LD_LIBRARY_PATH"];
+  libraries = std::string(kForwardFolder) + (libraries.empty() ? "" : ":") + libraries;
+  plan.environment["LAMBENT_FORWARD_SOCKET"] = kForwardSocket;
+}
+
 }  // namespace
 
 std::string add_driver(const GpuDriver& gpu, DeviceId device, bool modelled,
@@ -113,7 +123,11 @@ sandbox::LaunchPlan plan_sandbox(const SandboxSetting& setting, const FunctionSp
   plan.environment = spec.environment;
   add_lambda_variables(spec, request.sandbox, plan.environment);
   if (spec.runtime == Runtime::kPython) add_python(setting, plan);
-  if (uses_gpu(spec)) add_gpu(setting, spec, request, plan);
+  if (uses_gpu(spec) && spec.gpu.runtime == GpuRuntime::kShared) {
+    add_shared_gpu(setting, request, plan);
+  } else if (uses_gpu(spec)) {
+    add_gpu(setting, spec, request, plan);
+  }
   return plan;
 }
 

@@ -26,6 +26,9 @@ struct SandboxSetting {
   std::string python_program = "/usr/bin/python3";
   std::string python_folder;  // holds the packages lambent_runtime and lambent_cuda
   std::string shim_folder;
+  // Holds the libcuda.so.1 of functions that share a GPU runtime; empty: there are no such
+  // functions.
+  std::string forward_folder;
   GpuDriver gpu;
   // Whether device memory is moved to the host while functions rest.
   bool memory_moves = true;
@@ -40,6 +43,8 @@ struct SandboxRequest {
   // Sockets on which its device memory is moved and gets its turn on the link; empty: it stays.
   std::string memory_path = {};
   std::string link_path = {};
+  // Socket of the GPU runtime that it shares; empty: it has a driver of its own.
+  std::string runtime_path = {};
 };
 
 // Where things lie inside a sandbox.
@@ -50,6 +55,8 @@ inline constexpr char kNodeFile[] = "/opt/lambent/gpu-node";
 inline constexpr char kLedgerFile[] = "/opt/lambent/ledger";
 inline constexpr char kMemorySocket[] = "/opt/lambent/memory";
 inline constexpr char kLinkSocket[] = "/opt/lambent/link";
+inline constexpr char kForwardFolder[] = "/opt/lambent/forward";
+inline constexpr char kForwardSocket[] = "/opt/lambent/runtime";
 
 // Shows the driver and one device inside a sandbox, whose environment is there already; returns the
 // driver's folder inside. `modelled`: an emulated device does not compute kernels, it only takes

@@ -69,6 +69,23 @@ TEST(SandboxPlan, AFunctionWhoseMemoryMovesGetsItsSockets) {
   EXPECT_TRUE(sandbox::validate(plan).ok()) << sandbox::validate(plan).error().message;
 }
 
+TEST(SandboxPlan, AFunctionThatSharesARuntimeSeesNoDeviceAndNoShim) {
+  auto spec = python_function();
+  spec.gpu.memory = Bytes::mib(64);
+  spec.gpu.runtime = GpuRuntime::kShared;
+  SandboxSetting here = setting();
+  here.forward_folder = "/prefix/lib/forward";
+  SandboxRequest shared = request();
+  shared.runtime_path = "/run/runtime-3";
+  const auto plan = plan_sandbox(here, spec, shared);
+  EXPECT_EQ(plan.environment.at("LAMBENT_FORWARD_SOCKET"), "/opt/lambent/runtime");
+  EXPECT_TRUE(plan.environment.at("LD_LIBRARY_PATH").starts_with("/opt/lambent/forward:"));
+  EXPECT_FALSE(plan.environment.contains("LD_PRELOAD"));
+  EXPECT_TRUE(plan.devices.empty());
+  for (const auto& bind : plan.binds) EXPECT_NE(bind.sandbox_path, "/opt/lambent/driver");
+  EXPECT_TRUE(sandbox::validate(plan).ok()) << sandbox::validate(plan).error().message;
+}
+
 TEST(SandboxPlan, ANativeFunctionRunsItsBootstrap) {
   auto spec = python_function();
   spec.runtime = Runtime::kProvided;

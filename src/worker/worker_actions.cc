@@ -8,6 +8,12 @@ namespace {
 
 constexpr Duration kJournalPeriod = milliseconds(100);
 
+bool uses_executor(const FunctionSpec& spec) {
+  const bool is_client = spec.kind == FunctionKind::kHandler && spec.gpu.memory > Bytes(0) &&
+                         spec.gpu.runtime == GpuRuntime::kShared;
+  return spec.kind == FunctionKind::kKernel || is_client;
+}
+
 }  // namespace
 
 void Worker::handle(dispatch::Event event) {
@@ -159,6 +165,13 @@ SandboxHost::Events Worker::host_events() {
   };
   events.serve_link = options_.serve_link;
   events.forget_link = options_.forget_link;
+  events.share_runtime = [this](SandboxId id, const FunctionSpec& spec, DeviceId device,
+                                OwnedFd listener, OwnedFd ledger) {
+    executors_.add_client(
+        id, spec, device, std::move(listener), std::move(ledger),
+        [this, id](const Error& error) { host_.stop(id, error, "Sandbox.Failure"); });
+  };
+  events.leave_runtime = [this](SandboxId id) { executors_.remove_client(id); };
   events.on_object = options_.on_object;
   events.on_output = [this](FunctionId function, std::string_view text) {
     logs_.append(function, text);
@@ -168,7 +181,7 @@ SandboxHost::Events Worker::host_events() {
 
 // So that the first request of a kernel function finds an executor.
 void Worker::keep_executors(const FunctionSpec& spec) {
-  if (spec.kind != FunctionKind::kKernel) return;
+  if (!uses_executor(spec)) return;
   for (const scheduling::Device& device : dispatcher_->fleet().devices()) {
     executors_.keep(spec, device.options.id);
   }
@@ -176,11 +189,10 @@ void Worker::keep_executors(const FunctionSpec& spec) {
 
 // Unless another function of the tenant uses the same.
 void Worker::drop_executors(const FunctionSpec& spec) {
-  if (spec.kind != FunctionKind::kKernel) return;
+  if (!uses_executor(spec)) return;
   for (const FunctionSpec& other : functions_.all()) {
-    const bool shares = other.kind == FunctionKind::kKernel &&
-                        other.name.tenant == spec.name.tenant &&
-                        other.gpu.launch_mode == spec.gpu.launch_mode;
+    const bool shares =
+        uses_executor(other) && executor_key(other, DeviceId()) == executor_key(spec, DeviceId());
     if (shares) return;
   }
   executors_.drop(spec);

@@ -35,8 +35,12 @@ std::string Worker::code_folder(const FunctionSpec& spec) const {
 
 Result<void> Worker::check_change(const FunctionSpec& spec) const {
   RETURN_IF_ERROR(validate(spec));
-  if (spec.kind == FunctionKind::kWorkflow || spec.gpu.runtime == GpuRuntime::kShared) {
-    return Error{ErrorCode::kUnimplemented, "this worker has no workflows and shared runtimes yet"};
+  if (spec.kind == FunctionKind::kWorkflow) {
+    return Error{ErrorCode::kUnimplemented, "this worker has no workflows yet"};
+  }
+  if (spec.gpu.runtime == GpuRuntime::kShared && options_.sandboxes.forward_folder.empty()) {
+    return Error{ErrorCode::kUnimplemented,
+                 "this installation has no driver for shared GPU runtimes (lib/forward)"};
   }
   const bool wants_gpu = spec.gpu.memory > Bytes(0) || spec.kind == FunctionKind::kKernel;
   if (wants_gpu && options_.device_memory == Bytes(0)) {
@@ -144,12 +148,15 @@ void Worker::put_function(FunctionSpec spec, Callback<FunctionSpec> done) {
   spec.last_modified = loop_.clock().wall_now();
   catalog_.put_function(std::move(spec), [this, done](Result<FunctionSpec> stored) {
     if (!stored.ok()) return done(stored.error());
+    const FunctionSpec* before = functions_.find(stored->name);
+    const std::optional<FunctionSpec> old = before ? std::optional(*before) : std::nullopt;
     functions_.put(*stored);
     log_.info("function_deployed", {{"tenant", int64_t{stored->name.tenant.value}},
                                     {"function", stored->name.name},
                                     {"revision", static_cast<int64_t>(stored->revision)}});
     if (journal_ != nullptr) journal_->name(stored->id, stored->name.name);
     keep_executors(*stored);
+    if (old) drop_executors(*old);
     handle(dispatch::FunctionRegistered{profile_of(*stored)});
     done(std::move(stored));
   });
@@ -209,12 +216,17 @@ dispatch::FunctionProfile Worker::profile_of(const FunctionSpec& spec) const {
   profile.weight = spec.weight;
   profile.max_concurrency = spec.max_concurrency;
   profile.device_memory = spec.gpu.memory;
-  // The seats of kernel functions share the context of their executor.
-  if (spec.gpu.memory > Bytes(0) && spec.kind == FunctionKind::kHandler) {
+  // Kernel functions and handlers that share a runtime have the context of their executor.
+  const bool has_context =
+      spec.kind == FunctionKind::kHandler && spec.gpu.runtime == GpuRuntime::kOwn;
+  if (spec.gpu.memory > Bytes(0) && has_context) {
     profile.device_memory += options_.context_memory;
   }
   profile.timeout = spec.timeout;
-  profile.memory_moves = spec.gpu.memory_mode != MemoryMode::kOff;
+  const bool is_client =
+      spec.kind == FunctionKind::kHandler && spec.gpu.runtime == GpuRuntime::kShared;
+  // What a client holds is its own: nobody else knows which of it could move.
+  profile.memory_moves = spec.gpu.memory_mode != MemoryMode::kOff && !is_client;
   profile.checkpoints = spec.gpu.checkpoint;
   if (const auto learnt = learnt_.find(spec.id); learnt != learnt_.end()) {
     profile.mean_execution = learnt->second.mean_execution;

@@ -1,0 +1,54 @@
+// ExecutorClients: handlers' sandboxes whose CUDA calls run in an executor (docs/decisions/0015).
+// Tells executors of them, and their owners when an executor ends. Used by ExecutorHost on the loop
+// thread.
+#pragma once
+
+#include <functional>
+#include <map>
+
+#include "base/fd.h"
+#include "base/units.h"
+#include "worker/executor_supervisor.h"
+
+namespace lambent::worker {
+
+struct ExecutorClient {
+  SandboxId sandbox;
+  ExecutorKey key;
+  Bytes memory;
+  unsigned share = 100;
+  OwnedFd listener;  // where its processes connect
+  OwnedFd ledger;    // its memory is counted there
+  // Called at most once: the executor ended, and with it all that the sandbox had on the device.
+  std::function<void(const Error&)> on_lost;
+};
+
+class ExecutorClients {
+ public:
+  // The supervisor outlives it.
+  explicit ExecutorClients(ExecutorSupervisor& supervisor) : supervisor_(supervisor) {}
+
+  void add(ExecutorClient client);
+  // Nothing happens if it is none.
+  void remove(SandboxId sandbox);
+
+  // Whether the executor has clients, or will have once it is there.
+  bool any_of(const ExecutorKey& key) const;
+  // How many it was told of.
+  size_t added_to(const ExecutorKey& key) const;
+
+  void executor_ready(const ExecutorKey& key);
+  void executor_ended(const ExecutorKey& key, const Error& cause);
+
+ private:
+  struct Entry {
+    ExecutorClient client;
+    bool added = false;
+  };
+  void add_if_ready(Entry& entry);
+
+  ExecutorSupervisor& supervisor_;
+  std::map<SandboxId, Entry> clients_;
+};
+
+}  // namespace lambent::worker

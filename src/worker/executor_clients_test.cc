@@ -1,0 +1,95 @@
+#include "worker/executor_testing.h"
+
+namespace lambent::worker {
+namespace {
+
+using testing::HasSubstr;
+
+// Ends of a socket and of a pipe stand for a listener and a ledger: what they are is no matter
+// here.
+class ExecutorClientsTest : public ExecutorHostTest {
+ protected:
+  void SetUp() override {
+    ExecutorHostTest::SetUp();
+    spec.kind = FunctionKind::kHandler;
+    spec.gpu.runtime = GpuRuntime::kShared;
+    spec.gpu.share = 40;
+  }
+  void add(SandboxId id) {
+    host->add_client(id, spec, DeviceId(1), memfd_with("listener", false),
+                     memfd_with("ledger", false),
+                     [this, id](const Error& error) { lost.emplace_back(id, error); });
+  }
+
+  std::vector<std::pair<SandboxId, Error>> lost;
+};
+
+TEST_F(ExecutorClientsTest, AreToldToAnExecutorOfTheirDomainWithTheirSocketAndLedger) {
+  add(SandboxId(7));
+  ASSERT_TRUE(turn_until(loop, [&] { return !launcher.running.empty(); }));
+  std::vector<OwnedFd> fds;
+  const auto added = hears<protocol::AddClient>(&fds);
+  ASSERT_TRUE(added.has_value());
+  EXPECT_EQ(*added, (protocol::AddClient{SandboxId(7), Bytes::mib(64), 40}));
+  EXPECT_EQ(fds.size(), 2u);
+  host->remove_client(SandboxId(7));
+  EXPECT_EQ(hears<protocol::RemoveClient>()->client, SandboxId(7));
+}
+
+TEST_F(ExecutorClientsTest, ShareAnExecutorWithKernelFunctions) {
+  add(SandboxId(7));
+  ASSERT_TRUE(turn_until(loop, [&] { return !launcher.running.empty(); }));
+  ASSERT_TRUE(hears<protocol::AddClient>().has_value());
+  spec.kind = FunctionKind::kKernel;
+  seat(SandboxId(8));
+  EXPECT_EQ(launcher.launches, 1);
+}
+
+TEST_F(ExecutorClientsTest, LearnThatTheirExecutorEndedAndTheNextOnesGetAnother) {
+  add(SandboxId(7));
+  add(SandboxId(8));
+  ASSERT_TRUE(turn_until(loop, [&] { return !launcher.running.empty(); }));
+  ASSERT_TRUE(hears<protocol::AddClient>().has_value());
+  launcher.latest().say(protocol::Broken{{ErrorCode::kInternal, "an illegal address"}});
+  launcher.end(launcher.latest().id, {.exit_code = 1});
+  ASSERT_TRUE(turn_until(loop, [&] { return lost.size() == 2; }));
+  EXPECT_THAT(to_string(lost[0].second), HasSubstr("an illegal address"));
+  host->remove_client(SandboxId(7));
+  add(SandboxId(9));
+  ASSERT_TRUE(turn_until(loop, [&] { return !launcher.running.empty(); }));
+  EXPECT_EQ(hears<protocol::AddClient>()->client, SandboxId(9));
+}
+
+TEST_F(ExecutorClientsTest, WithoutAnExecutorTheyAreLost) {
+  launcher.refuses = true;
+  add(SandboxId(7));
+  ASSERT_TRUE(turn_until(loop, [&] { return lost.size() == 1; }));
+}
+
+TEST_F(ExecutorClientsTest, KeepTheirExecutor) {
+  host->keep(spec, DeviceId(1));
+  add(SandboxId(7));
+  ASSERT_TRUE(turn_until(loop, [&] { return !launcher.running.empty(); }));
+  ASSERT_TRUE(hears<protocol::AddClient>().has_value());
+  clock.advance(std::chrono::minutes(30));
+  for (int i = 0; i < 5; ++i) loop.run_once(Duration(0));
+  EXPECT_EQ(launcher.kills, 0);
+  host->remove_client(SandboxId(7));
+  clock.advance(std::chrono::minutes(11));
+  ASSERT_TRUE(turn_until(loop, [&] { return launcher.running.empty(); }));
+}
+
+TEST_F(ExecutorClientsTest, AKernelFunctionsRequestIsNotBlamedForAFaultAmongThem) {
+  add(SandboxId(7));
+  ASSERT_TRUE(turn_until(loop, [&] { return !launcher.running.empty(); }));
+  ASSERT_TRUE(hears<protocol::AddClient>().has_value());
+  spec.kind = FunctionKind::kKernel;
+  seat(SandboxId(8));
+  give(SandboxId(8));
+  launcher.end(launcher.latest().id, {.exit_code = 1});
+  ASSERT_TRUE(turn_until(loop, [&] { return ends.size() == 1; }));
+  EXPECT_TRUE(ends[0].undelivered);
+}
+
+}  // namespace
+}  // namespace lambent::worker

@@ -1,0 +1,205 @@
+#include "worker/executor_supervisor.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace lambent::worker {
+namespace {
+
+// Sandboxes of functions are counted from 1 by dispatch; executors from here.
+constexpr uint64_t kFirstExecutor = uint64_t{1} << 63;
+// Before one that is kept ready, but came to nothing, is tried again; twice as long each time.
+constexpr Duration kFirstPause = seconds(1);
+constexpr unsigned kMostDoublings = 6;
+
+}  // namespace
+
+ExecutorKey executor_key(const FunctionSpec& spec, DeviceId device) {
+  return {spec.name.tenant, device, spec.gpu.domain,
+          spec.gpu.launch_mode == GpuNeeds::LaunchMode::kModel};
+}
+
+ExecutorSupervisor::ExecutorSupervisor(loop::EventLoop& loop, LogSink& log,
+                                       sandbox::Launcher& launcher, ExecutorSetting setting,
+                                       std::string run_folder, Events events)
+    : loop_(loop),
+      log_(log),
+      launcher_(launcher),
+      setting_(std::move(setting)),
+      run_folder_(std::move(run_folder)),
+      events_(std::move(events)) {}
+
+void ExecutorSupervisor::keep(const ExecutorKey& key) {
+  if (!kept_.emplace(key, 0).second || executors_.contains(key)) return;
+  if (executors_on(key.device) < setting_.most_on_device) launch(key);
+}
+
+void ExecutorSupervisor::drop(const ExecutorKey& key) {
+  kept_.erase(key);
+  if (!events_.is_used(key)) retire(key, "no function needs it any more");
+}
+
+std::vector<ExecutorKey> ExecutorSupervisor::kept() const {
+  std::vector<ExecutorKey> keys;
+  for (const auto& [key, failures] : kept_) keys.push_back(key);
+  return keys;
+}
+
+void ExecutorSupervisor::need(const ExecutorKey& key) {
+  if (!executors_.contains(key)) {
+    make_room(key.device);
+    launch(key);
+  }
+  Executor& executor = executors_.at(key);
+  executor.last_use = ++uses_;
+  loop_.cancel(std::exchange(executor.idle_timer, {}));
+}
+
+void ExecutorSupervisor::left(const ExecutorKey& key) {
+  if (events_.is_used(key)) return;
+  if (!kept_.contains(key)) return retire(key, "no function needs it any more");
+  watch_idleness(key);
+}
+
+void ExecutorSupervisor::watch_idleness(const ExecutorKey& key) {
+  const auto found = executors_.find(key);
+  if (found == executors_.end()) return;
+  loop_.cancel(found->second.idle_timer);
+  found->second.idle_timer =
+      loop_.call_after(setting_.keep_alive, [this, key, alive = std::weak_ptr(alive_)] {
+        if (!alive.expired()) retire(key, "nothing used it for long");
+      });
+}
+
+void ExecutorSupervisor::retire(const ExecutorKey& key, const std::string& reason) {
+  const auto found = executors_.find(key);
+  if (found == executors_.end()) return;
+  found->second.retired = true;
+  found->second.process->kill({ErrorCode::kCancelled, reason});
+}
+
+size_t ExecutorSupervisor::executors_on(DeviceId device) const {
+  return static_cast<size_t>(std::count_if(
+      executors_.begin(), executors_.end(),
+      [device](const auto& each) { return each.first.device == device && !each.second.retired; }));
+}
+
+// Those that nothing uses leave, the least recently used first. If all are used there is one more
+// than there should be until one of them is not.
+void ExecutorSupervisor::make_room(DeviceId device) {
+  while (executors_on(device) >= setting_.most_on_device) {
+    auto oldest = executors_.end();
+    for (auto each = executors_.begin(); each != executors_.end(); ++each) {
+      const bool can_leave =
+          each->first.device == device && !each->second.retired && !events_.is_used(each->first);
+      if (!can_leave) continue;
+      if (oldest == executors_.end() || each->second.last_use < oldest->second.last_use) {
+        oldest = each;
+      }
+    }
+    if (oldest == executors_.end()) return;
+    retire(oldest->first, "another takes its place on the device");
+  }
+}
+
+void ExecutorSupervisor::launch(const ExecutorKey& key) {
+  ExecutorRequest request;
+  request.executor = SandboxId(kFirstExecutor + ++launches_);
+  request.device = key.device;
+  request.modelled = key.modelled;
+  request.socket_path = run_folder_ + "/executor-" + std::to_string(launches_);
+  ExecutorProcess::Events events;
+  events.on_ready = [this, key] {
+    if (const auto kept = kept_.find(key); kept != kept_.end()) kept->second = 0;
+    events_.on_ready(key);
+  };
+  events.on_message = [this, key](protocol::ExecutorMessage message, std::vector<OwnedFd> fds) {
+    heard(key, std::move(message), std::move(fds));
+  };
+  events.on_output = [this, key](std::string_view text) { events_.on_output(key, text); };
+  events.on_end = [this, key](const Error& error) { ended(key, error); };
+  executors_[key].process = std::make_unique<ExecutorProcess>(
+      loop_, log_, launcher_, setting_, std::move(request), std::move(events));
+  watch_idleness(key);
+}
+
+bool ExecutorSupervisor::exited(SandboxId executor, const sandbox::Exit& exit) {
+  if (executor.value < kFirstExecutor) return false;
+  for (auto& [key, each] : executors_) {
+    if (each.process->id() != executor) continue;
+    each.process->exited(exit);
+    break;
+  }
+  return true;
+}
+
+void ExecutorSupervisor::heard(const ExecutorKey& key, protocol::ExecutorMessage message,
+                               std::vector<OwnedFd> fds) {
+  Executor& executor = executors_.at(key);
+  if (const auto* finished = std::get_if<protocol::Finished>(&message)) {
+    const bool is_fault = finished->error && finished->error->code == ErrorCode::kInternal;
+    executor.blamed = executor.blamed || is_fault;
+  } else if (const auto* broken = std::get_if<protocol::Broken>(&message)) {
+    executor.broken = broken->error;
+    return;
+  }
+  events_.on_message(key, std::move(message), std::move(fds));
+}
+
+void ExecutorSupervisor::ended(const ExecutorKey& key, const Error& error) {
+  const Executor gone = std::move(executors_.at(key));
+  executors_.erase(key);
+  loop_.cancel(gone.idle_timer);
+  const bool was_ready = gone.process->ready();
+  if (gone.retired) {
+    // Something may have come meanwhile that was not let in any more.
+    if (events_.is_used(key)) need(key);
+    return;
+  }
+  ExecutorEnd end;
+  end.cause = gone.broken ? *gone.broken : error;
+  end.guilt_is_known = gone.blamed || gone.hung || error.code == ErrorCode::kUnavailable;
+  events_.on_end(key, end);
+  const auto kept = kept_.find(key);
+  if (kept == kept_.end() || executors_.contains(key)) return;
+  if (was_ready) return launch(key);
+  const Duration pause = kFirstPause * (1 << std::min(kept->second++, kMostDoublings));
+  loop_.call_after(pause, [this, key, alive = std::weak_ptr(alive_)] {
+    if (!alive.expired() && kept_.contains(key) && !executors_.contains(key)) launch(key);
+  });
+}
+
+bool ExecutorSupervisor::ready(const ExecutorKey& key) const {
+  const auto found = executors_.find(key);
+  return found != executors_.end() && found->second.process->ready() && !found->second.retired;
+}
+
+SandboxId ExecutorSupervisor::process_of(const ExecutorKey& key) const {
+  const auto found = executors_.find(key);
+  return found != executors_.end() ? found->second.process->id() : SandboxId();
+}
+
+pid_t ExecutorSupervisor::pid_of(const ExecutorKey& key) const {
+  const auto found = executors_.find(key);
+  return found != executors_.end() ? found->second.process->pid() : 0;
+}
+
+void ExecutorSupervisor::send(const ExecutorKey& key, protocol::ExecutorMessage message,
+                              std::vector<OwnedFd> fds) {
+  const auto found = executors_.find(key);
+  if (found != executors_.end()) found->second.process->send(std::move(message), std::move(fds));
+}
+
+void ExecutorSupervisor::end_hung(const ExecutorKey& key, Error reason) {
+  const auto found = executors_.find(key);
+  if (found == executors_.end()) return;
+  found->second.hung = true;
+  found->second.process->kill(std::move(reason));
+}
+
+void ExecutorSupervisor::end_broken(const ExecutorKey& key, Error reason) {
+  const auto found = executors_.find(key);
+  if (found != executors_.end()) found->second.process->kill(std::move(reason));
+}
+
+}  // namespace lambent::worker

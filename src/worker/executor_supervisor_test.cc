@@ -1,0 +1,127 @@
+#include "worker/executor_testing.h"
+
+namespace lambent::worker {
+namespace {
+
+using testing::IsEmpty;
+
+TEST_F(ExecutorHostTest, WithoutAnExecutorASeatFailsAndTheNextOneTriesAgain) {
+  launcher.refuses = true;
+  host->start(SandboxId(1), spec, folder.path(), DeviceId(1));
+  ASSERT_TRUE(turn_until(loop, [&] { return ends.size() == 1; }));
+  EXPECT_EQ(ends[0].error_type, "Sandbox.Failure");
+  launcher.refuses = false;
+  seat(SandboxId(2));
+  EXPECT_EQ(launcher.launches, 2);
+}
+
+TEST_F(ExecutorHostTest, AKeptExecutorIsThereBeforeItsFirstFunctionAndReplacedWhenItEnds) {
+  host->keep(spec, DeviceId(1));
+  ASSERT_TRUE(turn_until(loop, [&] { return !launcher.running.empty(); }));
+  host->keep(spec, DeviceId(1));
+  for (int i = 0; i < 5; ++i) loop.run_once(Duration(0));
+  EXPECT_EQ(launcher.launches, 1);
+  launcher.end(launcher.latest().id, {.signal = 9});
+  ASSERT_TRUE(turn_until(loop, [&] { return launcher.launches == 2; }));
+}
+
+TEST_F(ExecutorHostTest, OneThatNobodyNeedsAnyMoreEndsWithItsLastSeat) {
+  host->keep(spec, DeviceId(1));
+  seat(SandboxId(1));
+  host->drop(spec);
+  for (int i = 0; i < 5; ++i) loop.run_once(Duration(0));
+  EXPECT_EQ(launcher.kills, 0);
+  host->stop(SandboxId(1), Error{ErrorCode::kCancelled, "retired"}, "Sandbox.Stopped");
+  ASSERT_TRUE(turn_until(loop, [&] { return launcher.running.empty(); }));
+  for (int i = 0; i < 5; ++i) loop.run_once(Duration(0));
+  EXPECT_EQ(launcher.launches, 1);
+}
+
+TEST_F(ExecutorHostTest, OneThatComesToNothingIsNotTriedForFunctionsThatAreGone) {
+  launcher.refuses = true;
+  host->keep(spec, DeviceId(1));
+  for (int i = 0; i < 5; ++i) loop.run_once(Duration(0));
+  host->drop(spec);
+  clock.advance(seconds(2));
+  for (int i = 0; i < 5; ++i) loop.run_once(Duration(0));
+  EXPECT_EQ(launcher.launches, 1);
+}
+
+TEST_F(ExecutorHostTest, OneThatComesToNothingIsTriedAgainWithPauses) {
+  launcher.refuses = true;
+  host->keep(spec, DeviceId(1));
+  for (int i = 0; i < 10; ++i) loop.run_once(Duration(0));
+  EXPECT_EQ(launcher.launches, 1);
+  clock.advance(seconds(1));
+  ASSERT_TRUE(turn_until(loop, [&] { return launcher.launches == 2; }));
+  clock.advance(seconds(1));
+  for (int i = 0; i < 10; ++i) loop.run_once(Duration(0));
+  EXPECT_EQ(launcher.launches, 2) << "the next pause is longer";
+}
+
+TEST_F(ExecutorHostTest, EachDomainHasItsOwn) {
+  seat(SandboxId(1));
+  spec.gpu.domain = "vision";
+  host->start(SandboxId(2), spec, folder.path(), DeviceId(1));
+  ASSERT_TRUE(turn_until(loop, [&] { return launcher.running.size() == 2; }));
+  EXPECT_EQ(hears<protocol::AddSeat>()->seat, SandboxId(2));
+  launcher.latest().say(protocol::SeatReady{SandboxId(2), milliseconds(1)});
+  ASSERT_TRUE(turn_until(loop, [&] { return readies.size() == 2; }));
+  launcher.end(launcher.latest().id, {.signal = 9});
+  ASSERT_TRUE(turn_until(loop, [&] { return ends.size() == 1; }));
+  EXPECT_EQ(ends[0].sandbox, SandboxId(2)) << "another domain's does not notice";
+}
+
+TEST_F(ExecutorHostTest, OneThatIsKeptEndsWhenNothingUsedItForLongAndComesBackWhenNeeded) {
+  host->keep(spec, DeviceId(1));
+  seat(SandboxId(1));
+  clock.advance(std::chrono::minutes(11));
+  for (int i = 0; i < 5; ++i) loop.run_once(Duration(0));
+  EXPECT_EQ(launcher.kills, 0) << "an idle seat is a use";
+  host->stop(SandboxId(1), Error{ErrorCode::kCancelled, "retired"}, "Sandbox.Stopped");
+  ASSERT_TRUE(turn_until(loop, [&] { return ends.size() == 1; }));
+  clock.advance(std::chrono::minutes(9));
+  for (int i = 0; i < 5; ++i) loop.run_once(Duration(0));
+  EXPECT_EQ(launcher.kills, 0);
+  clock.advance(std::chrono::minutes(2));
+  ASSERT_TRUE(turn_until(loop, [&] { return launcher.running.empty(); }));
+  for (int i = 0; i < 5; ++i) loop.run_once(Duration(0));
+  EXPECT_EQ(launcher.launches, 1);
+  seat(SandboxId(2));
+  EXPECT_EQ(launcher.launches, 2);
+}
+
+TEST_F(ExecutorHostTest, WhatComesWhileItsExecutorLeavesGetsTheNextOne) {
+  host->keep(spec, DeviceId(1));
+  ASSERT_TRUE(turn_until(loop, [&] { return !launcher.running.empty(); }));
+  for (int i = 0; i < 5; ++i) loop.run_once(Duration(0));
+  host->drop(spec);
+  host->start(SandboxId(1), spec, folder.path(), DeviceId(1));
+  ASSERT_TRUE(
+      turn_until(loop, [&] { return launcher.launches == 2 && !launcher.running.empty(); }));
+  EXPECT_TRUE(hears<protocol::AddSeat>().has_value());
+  EXPECT_THAT(ends, IsEmpty());
+}
+
+TEST_F(ExecutorHostTest, ADeviceHasThreeWhileItCanBeHelped) {
+  const auto in_domain = [this](const char* domain) {
+    spec.gpu.domain = domain;
+    return spec;
+  };
+  for (const char* domain : {"a", "b", "c", "d"}) host->keep(in_domain(domain), DeviceId(1));
+  for (int i = 0; i < 5; ++i) loop.run_once(Duration(0));
+  EXPECT_EQ(launcher.launches, 3) << "no fourth ahead of its first use";
+  host->start(SandboxId(1), in_domain("a"), folder.path(), DeviceId(1));
+  host->start(SandboxId(2), in_domain("d"), folder.path(), DeviceId(1));
+  ASSERT_TRUE(turn_until(loop, [&] { return launcher.launches == 4; }));
+  ASSERT_TRUE(turn_until(loop, [&] { return launcher.running.size() == 3; }));
+  EXPECT_EQ(launcher.kills, 1) << "one that nothing used";
+  host->start(SandboxId(3), in_domain("b"), folder.path(), DeviceId(1));
+  host->start(SandboxId(4), in_domain("c"), folder.path(), DeviceId(1));
+  for (int i = 0; i < 10; ++i) loop.run_once(Duration(0));
+  EXPECT_THAT(ends, IsEmpty()) << "all that are used are let be";
+  EXPECT_EQ(launcher.running.size(), 4u);
+}
+
+}  // namespace
+}  // namespace lambent::worker
