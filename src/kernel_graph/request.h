@@ -62,7 +62,8 @@ struct AnswerOutput {
 // number that the datatype cannot hold is refused, one between two that it can hold is rounded to
 // the nearest; what JSON has no number for is "NaN", "Infinity" and "-Infinity". "outputs" may be
 // left out: then all come by value; "parameters" {"object": true} asks for an object, {"base64":
-// true} for bytes in base64.
+// true} for bytes in base64. A request without "outputs" may have such "parameters" itself: they
+// hold for every output.
 //
 // A raw request is the bytes of all inputs, one after the other in the graph's order; so is its
 // answer.

@@ -36,8 +36,8 @@ std::string no_such_key(std::string_view key, std::span<const std::string_view> 
          did_you_mean(key, known);
 }
 
-enum RequestKey : size_t { kInputs, kOutputs, kId };
-constexpr std::array<std::string_view, 3> kRequestKeys{"inputs", "outputs", "id"};
+enum RequestKey : size_t { kInputs, kOutputs, kId, kRequestParameters };
+constexpr std::array<std::string_view, 4> kRequestKeys{"inputs", "outputs", "id", "parameters"};
 enum InputKey : size_t { kName, kDatatype, kShape, kParameters, kData };
 constexpr std::array<std::string_view, 5> kInputKeys{"name", "datatype", "shape", "parameters",
                                                      "data"};
@@ -54,6 +54,7 @@ Result<Request> RequestReader::read() {
   if (!json_.enter('{')) return problem("the request", "an object is expected");
   bool first = true;
   uint32_t seen = 0;
+  RequestOutput unsaid;  // what the outputs become that the request does not name
   std::string_view key;
   while (json_.next_key(first, key)) {
     ASSIGN_OR_RETURN(const size_t known, find_key(key, kRequestKeys, seen, "the request"));
@@ -61,6 +62,8 @@ Result<Request> RequestReader::read() {
       RETURN_IF_ERROR(read_inputs());
     } else if (known == kOutputs) {
       RETURN_IF_ERROR(read_outputs());
+    } else if (known == kRequestParameters) {
+      RETURN_IF_ERROR(read_output_parameters("parameters", unsaid));
     } else {
       std::string_view id;
       if (!json_.string(id)) return problem("id", "text is expected");
@@ -73,8 +76,14 @@ Result<Request> RequestReader::read() {
       return problem("inputs", quoted(codec_.tensors_[codec_.inputs_[i]].name) + " is missing");
     }
   }
-  if (request_.outputs.empty()) {
-    for (const uint32_t buffer : codec_.outputs_) request_.outputs.push_back({.buffer = buffer});
+  if (!request_.outputs.empty()) {
+    if ((seen >> kRequestParameters & 1) == 0) return std::move(request_);
+    return problem("parameters",
+                   "they are for requests without 'outputs'; each of those has its own");
+  }
+  for (const uint32_t buffer : codec_.outputs_) {
+    request_.outputs.push_back(unsaid);
+    request_.outputs.back().buffer = buffer;
   }
   return std::move(request_);
 }

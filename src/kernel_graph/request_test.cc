@@ -96,6 +96,20 @@ TEST(Request, KeysMayComeInAnyOrder) {
   EXPECT_EQ(request.inputs[1].bytes, "\11");
 }
 
+TEST(Request, ParametersOfTheRequestHoldForOutputsThatItDoesNotName) {
+  const auto text = [](const std::string& rest) {
+    return R"({"inputs": [{"name": "x", "data": [1, 2, 3, 4]}, {"name": "count", "data": [1]}], )" +
+           rest + "}";
+  };
+  const Request request = decoded(codec(), text(R"("parameters": {"object": true})"));
+  ASSERT_EQ(request.outputs.size(), 2u);
+  EXPECT_TRUE(request.outputs[0].as_object);
+  EXPECT_TRUE(request.outputs[1].as_object);
+  EXPECT_NE(request.outputs[0].buffer, request.outputs[1].buffer);
+  expect_refused(codec(), text(R"("parameters": {"object": true}, "outputs": [{"name": "y"}])"),
+                 "parameters: they are for requests without 'outputs'; each of those has its own");
+}
+
 TEST(Request, ObjectsStandForInputsAndOutputs) {
   const ObjectId object{{0x1234, 0x5678}, 3};
   const Request request = decoded(
