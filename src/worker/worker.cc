@@ -34,6 +34,7 @@ Worker::Worker(Foundations foundations, WorkerOptions options,
           {foundations.loop, foundations.log, foundations.launcher, foundations.objects,
            [this](auto work, auto then) { return files_.run(std::move(work), std::move(then)); }},
           options_.executors, options_.run_folder, host_events()),
+      workflows_(foundations.loop, foundations.random, foundations.objects, workflow_events()),
       objects_(foundations.objects) {
   if (objects_ != nullptr) {
     ObjectWaits::Events events;
@@ -123,6 +124,10 @@ void Worker::submit_asynchronous(InvocationRequest request, const FunctionSpec& 
                                  Callback<InvocationResult> done) {
   // Checked before it is promised: what is durable will be run.
   const dispatch::DispatchOptions& most = dispatcher_->options();
+  if (spec.kind == FunctionKind::kWorkflow && !workflows_.has_room()) {
+    return done(
+        Error{ErrorCode::kResourceExhausted, "too many workflows wait already; try again later"});
+  }
   const scheduling::Flow* flow = flow_of(spec.id);
   const size_t pending = flow != nullptr ? flow->pending : 0;
   if (dispatcher_->queued() + async_arriving_ >= most.queued_invocations ||
@@ -164,7 +169,9 @@ void Worker::accept(InvocationRequest request, FunctionId function,
   reject(id, {ErrorCode::kUnimplemented, "this worker keeps no objects"});
 }
 
-void Worker::queue(const Live& live) {
+void Worker::queue(Live& live) {
+  const FunctionSpec* spec = functions_.find(live.function);
+  if (spec != nullptr && spec->kind == FunctionKind::kWorkflow) return begin_workflow(live, *spec);
   handle(dispatch::InvocationSubmitted{live.request.id, live.function,
                                        live.request.kind == InvocationKind::kAsynchronous});
 }
@@ -178,6 +185,9 @@ void Worker::forget(InvocationId id) {
   if (waits_ != nullptr && waits_->waiting(id)) {
     return reject(id,
                   {ErrorCode::kCancelled, "the client went away while this waited for objects"});
+  }
+  if (workflows_.has(id)) {
+    return workflows_.cancel(id, {ErrorCode::kCancelled, "the client went away"});
   }
   handle(dispatch::InvocationCancelled{id});
 }

@@ -27,6 +27,7 @@
 #include "worker/log_store.h"
 #include "worker/object_waits.h"
 #include "worker/sandbox_host.h"
+#include "worker/workflow_host.h"
 
 namespace lambent::worker {
 
@@ -123,8 +124,8 @@ class Worker final : public InvocationService {
   void submit_asynchronous(InvocationRequest request, const FunctionSpec& spec,
                            Callback<InvocationResult> done);
   void accept(InvocationRequest request, FunctionId function, Callback<InvocationResult> waiter);
-  // To dispatch, now that nothing is missing.
-  void queue(const Live& live);
+  // To dispatch, or a workflow to its first calls, now that nothing is missing.
+  void queue(Live& live);
   void complete(const dispatch::CompleteInvocation& completion);
   // It never ran.
   void reject(InvocationId id, Error error);
@@ -161,10 +162,17 @@ class Worker final : public InvocationService {
   void begin_objects(const Live& live);
   void finish_objects(const Live& live, const InvocationResult& result);
 
+  // Workflows (worker_workflows.cc).
+  WorkflowHost::Events workflow_events();
+  void begin_workflow(Live& live, const FunctionSpec& spec);
+  void workflow_ended(WorkflowEnd end);
+
   // Functions (worker_functions.cc).
   Result<void> check_change(const FunctionSpec& spec) const;
   void store_function(FunctionChange change, Callback<FunctionSpec> done);
-  void put_function(FunctionSpec spec, Callback<FunctionSpec> done);
+  // `graph`: of a workflow.
+  void put_function(FunctionSpec spec, std::shared_ptr<const workflow::Workflow> graph,
+                    Callback<FunctionSpec> done);
   dispatch::FunctionProfile profile_of(const FunctionSpec& spec) const;
   std::string code_folder(const FunctionSpec& spec) const;
   void collect_code();
@@ -188,6 +196,7 @@ class Worker final : public InvocationService {
   FileThread files_;
   SandboxHost host_;
   ExecutorHost executors_;
+  WorkflowHost workflows_;
   objects::ObjectStore* objects_;       // none: there are no objects
   std::unique_ptr<ObjectWaits> waits_;  // none: neither
 

@@ -71,6 +71,12 @@ void Worker::perform(const dispatch::StartSandbox& action) {
         action.sandbox, {ErrorCode::kNotFound, "the function was removed"}, "Sandbox.Failure"});
     return;
   }
+  if (spec->kind == FunctionKind::kWorkflow) {  // since its invocation was queued
+    handle(dispatch::SandboxExited{action.sandbox,
+                                   {ErrorCode::kAborted, "the function became a workflow"},
+                                   "Sandbox.Failure"});
+    return;
+  }
   log_.debug("sandbox_start", {{"sandbox", static_cast<int64_t>(action.sandbox.value)},
                                {"tenant", int64_t{spec->name.tenant.value}},
                                {"function", spec->name.name},
@@ -246,7 +252,7 @@ void Worker::drain(std::function<void()> drained) {
 }
 
 void Worker::check_drained() {
-  if (!drained_ || !dispatcher_->drained()) return;
+  if (!drained_ || !dispatcher_->drained() || workflows_.live() > 0) return;
   // The caller may be deep in the handling of an event.
   loop_.call_after(Duration(0), std::exchange(drained_, nullptr));
 }

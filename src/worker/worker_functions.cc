@@ -7,6 +7,7 @@
 #include "archive/zip.h"
 #include "base/base64.h"
 #include "worker/worker.h"
+#include "worker/workflow_package.h"
 
 namespace lambent::worker {
 namespace {
@@ -35,8 +36,9 @@ std::string Worker::code_folder(const FunctionSpec& spec) const {
 
 Result<void> Worker::check_change(const FunctionSpec& spec) const {
   RETURN_IF_ERROR(validate(spec));
-  if (spec.kind == FunctionKind::kWorkflow) {
-    return Error{ErrorCode::kUnimplemented, "this worker has no workflows yet"};
+  if (spec.kind == FunctionKind::kWorkflow && spec.gpu.memory > Bytes(0)) {
+    return Error{ErrorCode::kInvalidArgument,
+                 "a workflow uses no GPU itself; gpu.memory is for the functions that it calls"};
   }
   if (spec.gpu.runtime == GpuRuntime::kShared && options_.sandboxes.forward_folder.empty()) {
     return Error{ErrorCode::kUnimplemented,
@@ -101,13 +103,16 @@ void Worker::store_function(FunctionChange change, Callback<FunctionSpec> done) 
     collect_code();
     done(std::move(result));
   };
-  const bool is_kernel = change.spec.kind == FunctionKind::kKernel;
-  if (change.zip_base64.empty() && !is_kernel) return put_function(std::move(change.spec), finish);
+  const FunctionKind kind = change.spec.kind;
+  if (change.zip_base64.empty() && kind == FunctionKind::kHandler) {
+    return put_function(std::move(change.spec), nullptr, finish);
+  }
 
   // Shared with the file thread, which fills it in while this thread goes on.
   struct Unpacking {
     FunctionChange change;
     std::string folder;
+    std::shared_ptr<const workflow::Workflow> graph;
     Result<void> result;
   };
   auto unpacking = std::make_shared<Unpacking>();
@@ -126,31 +131,39 @@ void Worker::store_function(FunctionChange change, Callback<FunctionSpec> done) 
         archive::unpack_zip(*zip, code + archive::code_folder_name(spec.code_sha256));
     if (!unpacked.ok()) unpacking->result = unpacked.error();
   };
-  const auto work = [this, unpacking, unpack, is_kernel, built_in = options_.executors.built_in] {
+  const auto work = [this, unpacking, unpack, kind, built_in = options_.executors.built_in] {
     unpack();
-    if (!is_kernel || !unpacking->result.ok()) return;
+    if (!unpacking->result.ok()) return;
     FunctionSpec& spec = unpacking->change.spec;
-    unpacking->result = fit_to_package(spec, {code_folder(spec), spec.handler, built_in});
+    if (kind == FunctionKind::kKernel) {
+      unpacking->result = fit_to_package(spec, {code_folder(spec), spec.handler, built_in});
+    } else if (kind == FunctionKind::kWorkflow) {
+      auto graph = read_workflow(code_folder(spec), spec.handler);
+      if (!graph.ok()) unpacking->result = graph.error();
+      if (graph.ok()) unpacking->graph = std::move(graph).value();
+    }
   };
   const bool queued = files_.run(work, [this, unpacking, finish] {
     if (!unpacking->result.ok()) return finish(unpacking->result.error());
     if (const auto good = check_change(unpacking->change.spec); !good.ok()) {
       return finish(good.error());
     }
-    put_function(std::move(unpacking->change.spec), finish);
+    put_function(std::move(unpacking->change.spec), std::move(unpacking->graph), finish);
   });
   if (!queued) {
     finish(Error{ErrorCode::kResourceExhausted, "too many deployments at once; try again later"});
   }
 }
 
-void Worker::put_function(FunctionSpec spec, Callback<FunctionSpec> done) {
+void Worker::put_function(FunctionSpec spec, std::shared_ptr<const workflow::Workflow> graph,
+                          Callback<FunctionSpec> done) {
   spec.last_modified = loop_.clock().wall_now();
-  catalog_.put_function(std::move(spec), [this, done](Result<FunctionSpec> stored) {
+  catalog_.put_function(std::move(spec), [this, done, graph](Result<FunctionSpec> stored) {
     if (!stored.ok()) return done(stored.error());
     const FunctionSpec* before = functions_.find(stored->name);
     const std::optional<FunctionSpec> old = before ? std::optional(*before) : std::nullopt;
     functions_.put(*stored);
+    workflows_.put(stored->id, graph);
     log_.info("function_deployed", {{"tenant", int64_t{stored->name.tenant.value}},
                                     {"function", stored->name.name},
                                     {"revision", static_cast<int64_t>(stored->revision)}});
@@ -175,6 +188,7 @@ void Worker::remove_function(FunctionName name, Callback<FunctionSpec> done) {
     functions_.remove(name);
     drop_executors(spec);
     learnt_.erase(spec.id);
+    workflows_.remove(spec.id);
     handle(dispatch::FunctionRemoved{spec.id});
     if (journal_ != nullptr) journal_->forget(spec.id);
     logs_.remove(spec.id);
@@ -249,6 +263,15 @@ Result<void> Worker::recover() {
     const auto profile = profile_of(spec);
     if (journal_ != nullptr) journal_->name(spec.id, spec.name.name);
     keep_executors(spec);
+    if (spec.kind == FunctionKind::kWorkflow) {
+      auto graph = read_workflow(code_folder(spec), spec.handler);
+      if (graph.ok()) {
+        workflows_.put(spec.id, std::move(graph).value());
+      } else {
+        log_.error("workflow_not_read",
+                   {{"function", spec.name.name}, {"error", to_string(graph.error())}});
+      }
+    }
     functions_.put(std::move(spec));
     handle(dispatch::FunctionRegistered{profile});
   }

@@ -64,6 +64,12 @@ std::vector<FunctionStatus> Worker::function_status(TenantId tenant) const {
       status.running = flow->in_flight;
       status.completed = flow->execution.samples();
     }
+    if (spec.kind == FunctionKind::kWorkflow) {
+      const WorkflowHost::Counts counts = workflows_.counts(spec.id);
+      status.queued = counts.waiting;
+      status.running = counts.running;
+      status.completed = counts.completed;
+    }
     if (const auto found = sandboxes.find(spec.name.name); found != sandboxes.end()) {
       status.sandboxes = found->second;
     }

@@ -1,0 +1,343 @@
+#include "worker/workflow_host.h"
+
+#include <algorithm>
+#include <cstdio>
+#include <utility>
+
+#include "runtime_api/error_type.h"
+#include "workflow/kernel_call.h"
+
+namespace lambent::worker {
+namespace {
+
+using workflow::CallEnd;
+using workflow::Failure;
+using workflow::Value;
+
+// Calls that have a line each in the workflow's log; the rest are counted.
+constexpr size_t kTracedCalls = 256;
+
+std::string milliseconds_text(Duration duration) {
+  char text[32];
+  std::snprintf(text, sizeof(text), "%.2f ms", to_milliseconds(duration));
+  return text;
+}
+
+WorkflowEnd rejected(Error error) {
+  WorkflowEnd end;
+  end.outcome = Outcome::kRejected;
+  end.error = std::move(error);
+  return end;
+}
+
+WorkflowEnd failed(const Failure& failure) {
+  WorkflowEnd end;
+  end.outcome = Outcome::kFunctionError;
+  end.error_type = failure.type;
+  end.error = Error{failure.code, failure.message};
+  end.payload = runtime_api::error_json(failure.type, failure.message);
+  return end;
+}
+
+WorkflowEnd succeeded(const Value& output) {
+  WorkflowEnd end;
+  end.payload = workflow::to_text(output);
+  if (end.payload.size() <= limits::kResponsePayload.count) return end;
+  return failed({.message = "the output has " + std::to_string(end.payload.size()) +
+                            " bytes; at most " + std::to_string(limits::kResponsePayload.count) +
+                            " are taken",
+                 .type = "Function.ResponseSizeTooLarge",
+                 .code = ErrorCode::kOutOfRange});
+}
+
+// The enumerators go from the coldest to the warmest.
+StartClass colder(StartClass a, StartClass b) { return std::min(a, b); }
+
+}  // namespace
+
+struct WorkflowHost::LiveRun {
+  InvocationId id;
+  FunctionName name;
+  FunctionId function;
+  Duration timeout{};
+  std::string payload;  // until it begins
+  std::string trace_id;
+  std::shared_ptr<const workflow::Workflow> graph;
+  size_t depth = 1;
+  std::unique_ptr<workflow::Run> run;  // none: it has not begun
+  bool begun = false;
+  Instant began{};
+  loop::TimerId timer;
+  std::set<InvocationId> calls;  // under way
+  std::set<ObjectId> objects;    // that it made, each held
+  StartClass start = StartClass::kWarm;
+  size_t calls_ended = 0;
+  std::string log;
+};
+
+WorkflowHost::WorkflowHost(loop::EventLoop& loop, Random& random, objects::ObjectStore* store,
+                           Events events, Limits limits)
+    : loop_(loop), random_(random), store_(store), events_(std::move(events)), limits_(limits) {}
+
+WorkflowHost::~WorkflowHost() {
+  for (const auto& [id, run] : runs_) loop_.cancel(run->timer);
+}
+
+void WorkflowHost::put(FunctionId function, std::shared_ptr<const workflow::Workflow> graph) {
+  if (graph == nullptr) {
+    graphs_.erase(function);
+  } else {
+    graphs_[function] = std::move(graph);
+  }
+}
+
+void WorkflowHost::remove(FunctionId function) {
+  graphs_.erase(function);
+  const auto counted = counts_.find(function);
+  if (counted == counts_.end()) return;
+  if (counted->second.running + counted->second.waiting == 0) counts_.erase(counted);
+}
+
+void WorkflowHost::start(InvocationRequest& request, const FunctionSpec& spec) {
+  const bool full = live() >= limits_.live;
+  auto made = std::make_unique<LiveRun>();
+  LiveRun& run = *made;
+  run.id = request.id;
+  run.name = spec.name;
+  run.function = spec.id;
+  run.timeout = spec.timeout;
+  run.payload = std::exchange(request.payload, {});
+  run.trace_id = request.trace_id;
+  if (const auto found = graphs_.find(spec.id); found != graphs_.end()) run.graph = found->second;
+  if (const auto call = calls_.find(request.id); call != calls_.end()) {
+    const LiveRun* caller = find(call->second.run);
+    run.depth = caller != nullptr ? caller->depth + 1 : 1;
+  }
+  runs_[run.id] = std::move(made);
+  if (!full) {
+    ++counts_[run.function].running;
+    return take_turns(Begin{run.id});
+  }
+  ++counts_[run.function].waiting;
+  waiting_.push_back(run.id);
+  if (request.kind == InvocationKind::kAsynchronous) return;
+  cancel(run.id,
+         {ErrorCode::kResourceExhausted, "this worker runs " + std::to_string(limits_.live) +
+                                             " workflows already; try again later"});
+}
+
+void WorkflowHost::cancel(InvocationId run, Error error) {
+  take_turns(Cancelled{run, std::move(error)});
+}
+
+WorkflowHost::Counts WorkflowHost::counts(FunctionId function) const {
+  const auto found = counts_.find(function);
+  return found != counts_.end() ? found->second : Counts{};
+}
+
+WorkflowHost::LiveRun* WorkflowHost::find(InvocationId run) {
+  const auto found = runs_.find(run);
+  return found != runs_.end() ? found->second.get() : nullptr;
+}
+
+void WorkflowHost::take_turns(Work work) {
+  work_.push_back(std::move(work));
+  if (std::exchange(working_, true)) return;
+  while (!work_.empty()) {
+    Work next = std::move(work_.front());
+    work_.pop_front();
+    std::visit([this](auto& each) { perform(each); }, next);
+  }
+  working_ = false;
+}
+
+void WorkflowHost::perform(Begin& work) {
+  LiveRun* run = find(work.run);
+  if (run == nullptr) return;
+  if (run->graph == nullptr) {
+    return end(*run,
+               rejected({ErrorCode::kFailedPrecondition,
+                         "the graph of this workflow could not be read; deploy it again"}),
+               nullptr);
+  }
+  if (run->depth > limits_.depth) {
+    return end(
+        *run,
+        rejected({ErrorCode::kFailedPrecondition, "workflows call each other more than " +
+                                                      std::to_string(limits_.depth) + " deep"}),
+        nullptr);
+  }
+  run->begun = true;
+  run->began = loop_.clock().now();
+  run->log = "START RequestId: " + to_string(run->id) + " Version: $LATEST\n";
+  const Bytes size(run->payload.size());
+  auto input = workflow::parse_value(std::exchange(run->payload, {}));
+  if (!input.ok()) {
+    return end(*run, Failure{.message = "the input: " + input.error().message,
+                             .type = kBadAnswer,
+                             .code = input.error().code});
+  }
+  run->timer = loop_.call_after(run->timeout, [this, id = run->id] { take_turns(TimedOut{id}); });
+  run->run = std::make_unique<workflow::Run>(run->graph, run->name.name, limits_.run);
+  advance(*run, run->run->start({std::move(input).value(), size}));
+}
+
+void WorkflowHost::perform(CallEnded& work) {
+  const auto found = calls_.find(work.call);
+  const CallOf call = found->second;
+  calls_.erase(found);
+  CallEnd how = end_of(work.result, call.kind);
+  LiveRun* run = find(call.run);
+  // The run ended before: what this made is nobody's.
+  if (run == nullptr) return remove_made_by(call.tenant, work.call, how);
+  run->calls.erase(work.call);
+  if (++run->calls_ended <= kTracedCalls) {
+    const CallTrace trace{.label = run->run->label(call.key),
+                          .attempt = call.attempt,
+                          .invocation = work.call,
+                          .began = call.began - run->began,
+                          .took = loop_.clock().now() - call.began};
+    run->log += trace_line(trace, work.result, how);
+  }
+  if (work.result.ok()) run->start = colder(run->start, work.result->start);
+  if (const auto* result = std::get_if<workflow::CallResult>(&how)) {
+    keep_objects(*run, work.call, result->value);
+  }
+  advance(*run, run->run->ended(call.key, std::move(how)));
+}
+
+void WorkflowHost::perform(TimedOut& work) {
+  LiveRun* run = find(work.run);
+  if (run == nullptr) return;
+  char text[64];
+  std::snprintf(text, sizeof(text), "Task timed out after %.2f seconds",
+                to_seconds(loop_.clock().now() - run->began));
+  end(*run,
+      Failure{.message = text, .type = "Sandbox.Timeout", .code = ErrorCode::kDeadlineExceeded});
+}
+
+void WorkflowHost::perform(Cancelled& work) {
+  LiveRun* run = find(work.run);
+  if (run != nullptr) end(*run, rejected(std::move(work.error)), nullptr);
+}
+
+void WorkflowHost::advance(LiveRun& run, workflow::RunStep step) {
+  for (const workflow::Call& call : step.calls) make(run, call);
+  if (step.outcome) end(run, *step.outcome);
+}
+
+void WorkflowHost::make(LiveRun& run, const workflow::Call& call) {
+  const workflow::Component& component = run.graph->components[call.key.component];
+  InvocationRequest request;
+  request.id = new_invocation_id(random_);
+  request.function = {run.name.tenant, component.function};
+  request.trace_id = run.trace_id;
+  const FunctionSpec* spec = events_.find_function(request.function);
+  CallOf made{run.id, run.name.tenant, call.key, call.attempt};
+  // One that is not there is refused when it is submitted.
+  made.kind = spec != nullptr ? spec->kind : FunctionKind::kHandler;
+  made.began = loop_.clock().now();
+  const InvocationId id = request.id;
+  calls_[id] = made;
+  run.calls.insert(id);
+  auto payload = payload_of(call, made.kind, component);
+  if (!payload.ok()) return take_turns(CallEnded{id, payload.error()});
+  request.payload = std::move(payload).value();
+  events_.submit(std::move(request), [this, id](Result<InvocationResult> result) {
+    take_turns(CallEnded{id, std::move(result)});
+  });
+}
+
+void WorkflowHost::end(LiveRun& run, const workflow::RunOutcome& outcome) {
+  if (const auto* output = std::get_if<Value>(&outcome)) {
+    return end(run, succeeded(*output), output);
+  }
+  const auto& failure = std::get<Failure>(outcome);
+  // Another worker, or the next one here, can run it from its start.
+  const bool for_want_of_a_place =
+      failure.type == kCallRejected && failure.code == ErrorCode::kUnavailable;
+  if (for_want_of_a_place && events_.stopping()) {
+    return end(run, rejected({failure.code, failure.message}), nullptr);
+  }
+  end(run, failed(failure), nullptr);
+}
+
+void WorkflowHost::end(LiveRun& run, WorkflowEnd how, const Value* output) {
+  loop_.cancel(run.timer);
+  clear_objects(run, how.outcome == Outcome::kSucceeded ? output : nullptr);
+  how.invocation = run.id;
+  how.start = run.start;
+  const bool waited = std::erase(waiting_, run.id) > 0;
+  Counts& counts = counts_[run.function];
+  --(waited ? counts.waiting : counts.running);
+  if (run.begun) {
+    ++counts.completed;
+    how.execution = loop_.clock().now() - run.began;
+    if (run.calls_ended > kTracedCalls) {
+      run.log += std::to_string(run.calls_ended - kTracedCalls) + " more calls\n";
+    }
+    const std::string id = to_string(run.id);
+    if (how.error) run.log += "ERROR RequestId: " + id + " " + to_string(*how.error) + "\n";
+    run.log += "END RequestId: " + id + "\nREPORT RequestId: " + id +
+               "\tDuration: " + milliseconds_text(how.execution) +
+               "\tCalls: " + std::to_string(run.calls_ended) + "\n";
+    events_.on_output(run.function, run.log);
+    LogTail tail;
+    tail.append(run.log);
+    how.log_tail = tail.text();
+  }
+  const std::set<InvocationId> under_way = std::move(run.calls);
+  runs_.erase(how.invocation);
+  for (const InvocationId call : under_way) events_.forget(call);
+  events_.on_end(std::move(how));
+  admit_waiting();
+}
+
+void WorkflowHost::admit_waiting() {
+  while (!waiting_.empty() && live() < limits_.live && !events_.stopping()) {
+    const InvocationId next = waiting_.front();
+    waiting_.pop_front();
+    Counts& counts = counts_[runs_.at(next)->function];
+    --counts.waiting;
+    ++counts.running;
+    take_turns(Begin{next});
+  }
+}
+
+void WorkflowHost::keep_objects(LiveRun& run, InvocationId call, const Value& value) {
+  if (store_ == nullptr) return;
+  for (const ObjectId object : workflow::objects_in(value)) {
+    if (object.maker != call) continue;  // it was there before
+    if (store_->hold(run.name.tenant, object).ok()) run.objects.insert(object);
+  }
+}
+
+void WorkflowHost::clear_objects(LiveRun& run, const Value* output) {
+  if (run.objects.empty()) return;
+  std::vector<ObjectId> wanted;
+  if (output != nullptr) wanted = workflow::objects_in(*output);
+  // What a workflow that was called hands out belongs to the one that called it.
+  const auto call = calls_.find(run.id);
+  LiveRun* caller = call != calls_.end() ? find(call->second.run) : nullptr;
+  const bool abandoned = call != calls_.end() && caller == nullptr;
+  const TenantId tenant = run.name.tenant;
+  for (const ObjectId object : run.objects) {
+    const bool kept = !abandoned && std::binary_search(wanted.begin(), wanted.end(), object);
+    if (kept && caller != nullptr && caller->objects.insert(object).second) {
+      continue;  // together with its reference
+    }
+    // What went meanwhile need not go again.
+    if (!kept) (void)store_->remove(tenant, object);
+    store_->release(tenant, object);
+  }
+}
+
+void WorkflowHost::remove_made_by(TenantId tenant, InvocationId call, const CallEnd& end) {
+  const auto* result = std::get_if<workflow::CallResult>(&end);
+  if (store_ == nullptr || result == nullptr) return;
+  for (const ObjectId object : workflow::objects_in(result->value)) {
+    if (object.maker == call) (void)store_->remove(tenant, object);
+  }
+}
+
+}  // namespace lambent::worker

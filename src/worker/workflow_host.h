@@ -1,0 +1,153 @@
+// WorkflowHost: the runs of workflows on this worker: makes their calls as ordinary invocations,
+// hands each end back to its run, ends runs in time, and clears away the objects that they made.
+// Used on the loop thread.
+#pragma once
+
+#include <deque>
+#include <functional>
+#include <map>
+#include <memory>
+#include <set>
+#include <string>
+#include <unordered_map>
+#include <variant>
+
+#include "base/random.h"
+#include "domain/function.h"
+#include "domain/invocation.h"
+#include "loop/event_loop.h"
+#include "objects/object_store.h"
+#include "worker/log_store.h"
+#include "worker/workflow_call.h"
+#include "workflow/run.h"
+
+namespace lambent::worker {
+
+// How a run ended; what a handler's answer is to other functions.
+struct WorkflowEnd {
+  InvocationId invocation;
+  Outcome outcome = Outcome::kSucceeded;
+  std::string payload;  // the output, or the error's JSON
+  std::string error_type;
+  std::optional<Error> error;
+  StartClass start = StartClass::kWarm;  // the coldest of its calls
+  Duration execution{};
+  std::string log_tail;
+};
+
+class WorkflowHost {
+ public:
+  using Done = std::function<void(Result<InvocationResult>)>;
+
+  struct Events {
+    // Makes a call; Done comes once, perhaps before this returns.
+    std::function<void(InvocationRequest, Done)> submit;
+    // Nobody waits for that call any more.
+    std::function<void(InvocationId)> forget;
+    std::function<const FunctionSpec*(const FunctionName&)> find_function;
+    // Whether the worker is about to stop: what ends for want of a place is then for the next one.
+    std::function<bool()> stopping;
+    // Comes once for each run that was started, perhaps before start() returns.
+    std::function<void(WorkflowEnd)> on_end;
+    std::function<void(FunctionId, std::string_view text)> on_output;
+  };
+  struct Limits {
+    size_t live = workflow::limits::kLiveRuns;
+    size_t waiting = workflow::limits::kWaitingRuns;
+    size_t depth = workflow::limits::kDepth;
+    workflow::RunLimits run = {};
+  };
+
+  // All outlive it; no store: there are no objects.
+  WorkflowHost(loop::EventLoop& loop, Random& random, objects::ObjectStore* store, Events events,
+               Limits limits);
+  WorkflowHost(loop::EventLoop& loop, Random& random, objects::ObjectStore* store, Events events)
+      : WorkflowHost(loop, random, store, std::move(events), Limits{}) {}
+  ~WorkflowHost();
+  WorkflowHost(const WorkflowHost&) = delete;
+  WorkflowHost& operator=(const WorkflowHost&) = delete;
+
+  // The graph of a function, from now on (null: it has none); runs that have begun keep theirs.
+  void put(FunctionId function, std::shared_ptr<const workflow::Workflow> graph);
+  void remove(FunctionId function);
+
+  // Begins a run; on_end tells how it went. Takes the payload out of `request`. Beyond the limit of
+  // live runs a synchronous one is RESOURCE_EXHAUSTED, and an asynchronous one waits for a place.
+  void start(InvocationRequest& request, const FunctionSpec& spec);
+  // Whether another asynchronous one could wait.
+  bool has_room() const { return waiting_.size() < limits_.waiting; }
+  bool has(InvocationId run) const { return runs_.contains(run); }
+  // Ends a run that has begun or waits, as rejected with this error.
+  void cancel(InvocationId run, Error error);
+
+  // Runs that have begun and not ended.
+  size_t live() const { return runs_.size() - waiting_.size(); }
+  struct Counts {
+    uint64_t waiting = 0;
+    uint64_t running = 0;
+    uint64_t completed = 0;  // since the worker began
+  };
+  Counts counts(FunctionId function) const;
+
+ private:
+  struct LiveRun;
+  // Which call of which run an invocation is.
+  struct CallOf {
+    InvocationId run;
+    TenantId tenant;
+    workflow::CallKey key;
+    unsigned attempt = 1;
+    FunctionKind kind = FunctionKind::kHandler;
+    Instant began{};
+  };
+  // Things to do take turns, so that calls which end at once make no deep recursion.
+  struct Begin {
+    InvocationId run;
+  };
+  struct CallEnded {
+    InvocationId call;
+    Result<InvocationResult> result;
+  };
+  struct TimedOut {
+    InvocationId run;
+  };
+  struct Cancelled {
+    InvocationId run;
+    Error error;
+  };
+  using Work = std::variant<Begin, CallEnded, TimedOut, Cancelled>;
+
+  void take_turns(Work work);
+  void perform(Begin& work);
+  void perform(CallEnded& work);
+  void perform(TimedOut& work);
+  void perform(Cancelled& work);
+
+  // The run may be gone after these three.
+  void advance(LiveRun& run, workflow::RunStep step);
+  void end(LiveRun& run, const workflow::RunOutcome& outcome);
+  void end(LiveRun& run, WorkflowEnd how, const workflow::Value* output);
+  void make(LiveRun& run, const workflow::Call& call);
+  void admit_waiting();
+  LiveRun* find(InvocationId run);
+
+  // Objects.
+  void keep_objects(LiveRun& run, InvocationId call, const workflow::Value& value);
+  void clear_objects(LiveRun& run, const workflow::Value* output);
+  void remove_made_by(TenantId tenant, InvocationId call, const workflow::CallEnd& end);
+
+  loop::EventLoop& loop_;
+  Random& random_;
+  objects::ObjectStore* store_;
+  const Events events_;
+  const Limits limits_;
+  std::unordered_map<FunctionId, std::shared_ptr<const workflow::Workflow>> graphs_;
+  std::unordered_map<InvocationId, std::unique_ptr<LiveRun>> runs_;
+  std::deque<InvocationId> waiting_;  // asynchronous ones, until there is a place
+  std::unordered_map<InvocationId, CallOf> calls_;
+  std::unordered_map<FunctionId, Counts> counts_;
+  std::deque<Work> work_;
+  bool working_ = false;
+};
+
+}  // namespace lambent::worker
