@@ -1,5 +1,6 @@
 #include <dlfcn.h>
 #include <gtest/gtest.h>
+#include <sys/mman.h>
 
 #include <cstring>
 #include <memory>
@@ -118,6 +119,48 @@ TEST_F(CudaTest, MappedMemoryIsUsedThroughStreamsAndGoesBack) {
     EXPECT_TRUE(addresses->unmap(place, *unit).ok());
   }
   EXPECT_EQ(free_memory(), before);
+}
+
+TEST_F(CudaTest, MemoryIsSharedAsADescriptorAndStaysWhileSomebodyHasIt) {
+  const size_t before = free_memory();
+  ASSERT_EQ(sharing_of(*driver_, 0), Sharing::kDescriptor);
+  {
+    const auto unit = mapping_granularity(*driver_, 0);
+    ASSERT_TRUE(unit.ok());
+    auto addresses = ReservedAddresses::reserve(*driver_, 0, *unit * 4);
+    ASSERT_TRUE(addresses.ok());
+    const CUdeviceptr here = addresses->base(), there = here + 2 * unit->count;
+    {
+      const auto memory = PhysicalMemory::create(*driver_, 0, *unit, Sharing::kDescriptor);
+      ASSERT_TRUE(memory.ok());
+      ASSERT_TRUE(addresses->map(here, *memory).ok());
+    }
+    const auto stream = Stream::create(*driver_);
+    const auto pinned = PinnedBuffer::allocate(*driver_, Bytes(4));
+    ASSERT_TRUE(stream.ok() && pinned.ok());
+    memcpy(pinned->pointer(), "abcd", 4);
+    ASSERT_TRUE(stream->copy_to_device(here, pinned->pointer(), Bytes(4)).ok());
+    ASSERT_EQ((*driver_)->ctx_synchronize(), CUDA_SUCCESS);
+    auto descriptor = export_memory(*driver_, here);
+    ASSERT_TRUE(descriptor.ok()) << to_string(descriptor.error());
+    EXPECT_TRUE(addresses->unmap(here, *unit).ok());
+    {
+      const auto memory = PhysicalMemory::import(*driver_, *descriptor, *unit);
+      ASSERT_TRUE(memory.ok()) << to_string(memory.error());
+      ASSERT_TRUE(addresses->map(there, *memory).ok());
+    }
+    memset(pinned->pointer(), 0, 4);
+    ASSERT_TRUE(stream->copy_to_host(pinned->pointer(), there, Bytes(4)).ok());
+    ASSERT_EQ((*driver_)->ctx_synchronize(), CUDA_SUCCESS);
+    EXPECT_EQ(std::string(static_cast<char*>(pinned->pointer()), 4), "abcd");
+    EXPECT_TRUE(addresses->unmap(there, *unit).ok());
+  }
+  EXPECT_EQ(free_memory(), before);
+}
+
+TEST_F(CudaTest, WhatIsNoMemoryIsNotImported) {
+  const OwnedFd nothing(memfd_create("nothing", 0));
+  EXPECT_FALSE(PhysicalMemory::import(*driver_, nothing, Bytes::mib(2)).ok());
 }
 
 TEST_F(CudaTest, ACallBackComesWhenTheStreamHasDoneItsWork) {

@@ -4,6 +4,7 @@
 
 #include <utility>
 
+#include "base/fd.h"
 #include "base/result.h"
 #include "base/units.h"
 #include "cuda/driver.h"
@@ -13,11 +14,19 @@ namespace lambent::cuda {
 // What sizes and addresses of mapped memory must be multiples of.
 Result<Bytes> mapping_granularity(const Driver& driver, int ordinal);
 
+// Whether other processes can be given memory as a descriptor.
+enum class Sharing { kNone, kDescriptor };
+// kDescriptor if this device can; kNone otherwise.
+Sharing sharing_of(const Driver& driver, int ordinal);
+
 // Memory of a device without an address. May be dropped once mapped: it stays until unmapped.
 class PhysicalMemory {
  public:
   // RESOURCE_EXHAUSTED if the device has not as much left.
-  static Result<PhysicalMemory> create(const Driver& driver, int ordinal, Bytes size);
+  static Result<PhysicalMemory> create(const Driver& driver, int ordinal, Bytes size,
+                                       Sharing sharing = Sharing::kNone);
+  // What another process gave away as a descriptor, all of its `size`.
+  static Result<PhysicalMemory> import(const Driver& driver, const OwnedFd& descriptor, Bytes size);
   PhysicalMemory(PhysicalMemory&& other) noexcept
       : driver_(std::exchange(other.driver_, nullptr)),
         handle_(other.handle_),
@@ -36,6 +45,10 @@ class PhysicalMemory {
   CUmemGenericAllocationHandle handle_;
   Bytes size_;
 };
+
+// The memory that is mapped at this address as a whole, for another process; it stays as long as
+// somebody has it. Only of what was made with Sharing::kDescriptor.
+Result<OwnedFd> export_memory(const Driver& driver, CUdeviceptr address);
 
 // A range of addresses at which nothing lies until something is mapped.
 class ReservedAddresses {

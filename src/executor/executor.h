@@ -87,6 +87,9 @@ class Executor {
   Result<void> queue_outputs(Seat& seat);
   Result<void> call_back(Seat& seat);
   void device_answered(SandboxId id, uint64_t request, CUresult result);
+  // executor_loans.cc
+  void handle(protocol::LendObject message, std::vector<OwnedFd> fds);
+  void handle(protocol::LoanEnded message, std::vector<OwnedFd> fds);
   // executor_answers.cc
   void copy_out(Seat& seat);
   void answer(Seat& seat);
@@ -120,6 +123,7 @@ class Executor {
   std::unique_ptr<SeatLoader> loader_;
   std::unique_ptr<Copier> in_copier_, out_copier_;
   std::unordered_map<SandboxId, std::unique_ptr<Seat>> seats_;
+  std::unordered_map<ObjectId, unsigned> lent_;  // and how often; pinned as often
   uint64_t requests_ = 0;
   // Last: they end before what their work uses goes.
   std::unique_ptr<DeviceThread> loads_, content_copies_, copies_in_, copies_out_;

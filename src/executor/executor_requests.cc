@@ -112,6 +112,7 @@ Result<void> Executor::check_outputs(const kernel_graph::Request& request) const
 }
 
 void Executor::handle(protocol::ObjectOpened message, std::vector<OwnedFd> fds) {
+  if (message.lent > Bytes(0)) connection_.send(protocol::LoanEnded{message.object});
   contents_->opened(message, fds.empty() ? OwnedFd() : std::move(fds.front()));
 }
 

@@ -30,7 +30,11 @@ Result<std::unique_ptr<MemoryPool>> MemoryPool::create(const cuda::Driver& drive
 
 MemoryPool::MemoryPool(const cuda::Driver& driver, int ordinal, Bytes unit,
                        cuda::ReservedAddresses addresses)
-    : driver_(driver), ordinal_(ordinal), unit_(unit), addresses_(std::move(addresses)) {
+    : driver_(driver),
+      ordinal_(ordinal),
+      unit_(unit),
+      sharing_(cuda::sharing_of(driver, ordinal)),
+      addresses_(std::move(addresses)) {
   CHECK(space_.add_region(addresses_.base(), addresses_.size().count), "memory for one region");
 }
 
@@ -114,6 +118,15 @@ void MemoryPool::give_back(CUdeviceptr address) {
   if (mapped_ > limit_) make_room(Bytes(0));
 }
 
+Result<MemoryPool::Shareable> MemoryPool::share(CUdeviceptr address) const {
+  const auto block = large_.find(address);
+  if (block == large_.end() || sharing_ == cuda::Sharing::kNone) {
+    return Error{ErrorCode::kNotFound, "it has no memory of its own that can be shared"};
+  }
+  ASSIGN_OR_RETURN(OwnedFd memory, cuda::export_memory(driver_, address));
+  return Shareable{block->second.size, std::move(memory)};
+}
+
 void MemoryPool::set_limit(Bytes limit) {
   limit_ = limit;
   make_room(Bytes(0));
@@ -141,7 +154,7 @@ Result<CUdeviceptr> MemoryPool::map_new(Bytes size) {
   }
   const auto map = [&]() -> Result<void> {
     ++driver_calls_;
-    ASSIGN_OR_RETURN(const auto memory, cuda::PhysicalMemory::create(driver_, ordinal_, size));
+    ASSIGN_OR_RETURN(const auto memory, cuda::PhysicalMemory::create(driver_, ordinal_, size, sharing_));
     return addresses_.map(address, memory);
   };
   auto mapped = map();

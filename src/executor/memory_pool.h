@@ -37,6 +37,14 @@ class MemoryPool {
   // Nothing may still be running that uses it.
   void give_back(CUdeviceptr address);
 
+  // The memory of a block for another process, which keeps it as long as it likes. NOT_FOUND if the
+  // block shares its memory with others.
+  struct Shareable {
+    Bytes size;
+    OwnedFd memory;
+  };
+  Result<Shareable> share(CUdeviceptr address) const;
+
   // How much take() may hand out together. Free memory above it goes back to the device at once.
   void set_limit(Bytes limit);
   Bytes limit() const { return limit_; }
@@ -76,6 +84,7 @@ class MemoryPool {
   const cuda::Driver& driver_;
   const int ordinal_;
   const Bytes unit_;
+  const cuda::Sharing sharing_;
   cuda::ReservedAddresses addresses_;
   device_memory::AddressSpace space_;
 

@@ -81,6 +81,17 @@ void ObjectOpened::archive(StateArchive& archive) {
   archive.field(object);
   archive_error(archive, error);
   type.archive(archive);
+  archive.field(lent);
+}
+
+void LendObject::archive(StateArchive& archive) { archive.field(object); }
+
+void LoanEnded::archive(StateArchive& archive) { archive.field(object); }
+
+void ObjectLent::archive(StateArchive& archive) {
+  archive.field(object);
+  archive_error(archive, error);
+  archive.field(lent);
 }
 
 void ExecutorHello::archive(StateArchive& archive) {

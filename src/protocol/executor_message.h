@@ -102,9 +102,28 @@ struct ObjectOpened {
   ObjectId object;
   std::optional<Error> error;
   TensorType type;
+  // If not zero, another executor lends it: it lies at the beginning of so much device memory,
+  // which comes as the second descriptor. Answered by LoanEnded.
+  Bytes lent;
 
   void archive(StateArchive& archive);
   bool operator==(const ObjectOpened&) const = default;
+};
+
+// Lend what lies here under this name to another executor of the tenant: answered by ObjectLent,
+// and kept where it is until as many LoanEnded.
+struct LendObject {
+  ObjectId object;
+
+  void archive(StateArchive& archive);
+  bool operator==(const LendObject&) const = default;
+};
+// Also from the executor that borrowed it.
+struct LoanEnded {
+  ObjectId object;
+
+  void archive(StateArchive& archive);
+  bool operator==(const LoanEnded&) const = default;
 };
 
 // --- From the executor ---
@@ -177,6 +196,15 @@ struct OpenObject {
   void archive(StateArchive& archive);
   bool operator==(const OpenObject&) const = default;
 };
+// Without an error, the device memory that it lies at the beginning of comes with the message.
+struct ObjectLent {
+  ObjectId object;
+  std::optional<Error> error;  // NOT_FOUND: it does not lie here any more, or not by itself
+  Bytes lent;                  // size of that memory
+
+  void archive(StateArchive& archive);
+  bool operator==(const ObjectLent&) const = default;
+};
 // The device's context is broken (a kernel faulted) or a kernel hangs: this executor will end.
 struct Broken {
   Error error;
@@ -185,9 +213,10 @@ struct Broken {
   bool operator==(const Broken&) const = default;
 };
 
-using ExecutorMessage = std::variant<AddSeat, RemoveSeat, MoveSeat, SetShare, AddClient,
-                                     RemoveClient, Run, ObjectOpened, ExecutorHello, SeatReady,
-                                     SeatFailed, SeatMoved, Finished, OpenObject, Broken>;
+using ExecutorMessage =
+    std::variant<AddSeat, RemoveSeat, MoveSeat, SetShare, AddClient, RemoveClient, Run,
+                 ObjectOpened, LendObject, LoanEnded, ObjectLent, ExecutorHello, SeatReady,
+                 SeatFailed, SeatMoved, Finished, OpenObject, Broken>;
 
 std::string encode(ExecutorMessage message);
 

@@ -104,7 +104,8 @@ ExecutorHost::ExecutorHost(Foundations foundations, ExecutorSetting setting, std
            .on_output = [this](const Key& key, std::string_view text) { printed(key, text); },
            .on_end = [this](const Key& key, const ExecutorEnd& how) { executor_ended(key, how); },
            .is_used = [this](const Key& key) { return is_used(key); }}),
-      clients_(supervisor_) {}
+      clients_(supervisor_),
+      loans_(foundations.loop, supervisor_) {}
 
 ExecutorHost::~ExecutorHost() {
   for (const auto& [id, seat] : seats_) loop_.cancel(seat->grace);
@@ -132,6 +133,8 @@ void ExecutorHost::executor_ready(const Key& key) {
 }
 
 void ExecutorHost::executor_ended(const Key& key, const ExecutorEnd& how) {
+  loans_.executor_ended(key);
+  if (how.retired) return;
   // What used it may be started again from within on_end: then in another executor.
   const std::vector<SandboxId> all = seats_of(key);
   size_t suspects = 0;  // what ran, and what was being loaded
@@ -182,6 +185,10 @@ void ExecutorHost::heard(const Key& key, protocol::ExecutorMessage message,
     on(key, *moved);
   } else if (const auto* open = std::get_if<protocol::OpenObject>(&message)) {
     on(key, *open);
+  } else if (const auto* lent = std::get_if<protocol::ObjectLent>(&message)) {
+    on(key, *lent, std::move(fds));
+  } else if (const auto* loan = std::get_if<protocol::LoanEnded>(&message)) {
+    loans_.ended(key, loan->object);
   } else {
     supervisor_.end_broken(
         key, {ErrorCode::kInternal, "lambent-executor sent what only the worker says"});
@@ -189,26 +196,50 @@ void ExecutorHost::heard(const Key& key, protocol::ExecutorMessage message,
 }
 
 void ExecutorHost::on(const Key& key, const protocol::OpenObject& message) {
+  // It must be there by now: who waits for one holds no place on a device meanwhile.
   const SandboxId executor = supervisor_.process_of(key);
-  const auto answer = [this, key, executor, object = message.object,
-                       alive = std::weak_ptr(alive_)](Result<objects::OpenedObject> opened) {
+  const auto reply = [this, key, executor, object = message.object, alive = std::weak_ptr(alive_)](
+                         Result<objects::OpenedObject> opened,
+                         std::optional<ObjectLoans::Loan> loan) {
     if (alive.expired() || supervisor_.process_of(key) != executor) return;
-    protocol::ObjectOpened reply;
-    reply.object = object;
+    protocol::ObjectOpened answer;
+    answer.object = object;
     std::vector<OwnedFd> fds;
     if (opened.ok()) {
-      reply.type = opened->type;
+      answer.type = opened->type;
       fds.push_back(std::move(opened->memfd));
     } else {
-      reply.error = opened.error();
+      answer.error = opened.error();
     }
-    supervisor_.send(key, std::move(reply), std::move(fds));
+    if (loan) {
+      answer.lent = loan->size;
+      fds.push_back(std::move(loan->memory));
+    }
+    supervisor_.send(key, std::move(answer), std::move(fds));
   };
   if (objects_ == nullptr) {
-    return answer(Error{ErrorCode::kNotFound, "there is no object " + to_string(message.object)});
+    return reply(Error{ErrorCode::kNotFound, "there is no object " + to_string(message.object)},
+                 std::nullopt);
   }
-  // It must be there by now: who waits for one holds no place on a device meanwhile.
-  objects_->open(key.tenant, message.object, loop_.clock().now(), answer);
+  objects_->open(key.tenant, message.object, loop_.clock().now(),
+                 [this, key, reply, object = message.object,
+                  alive = std::weak_ptr(alive_)](Result<objects::OpenedObject> opened) {
+                   if (alive.expired()) return;
+                   if (!opened.ok()) return reply(std::move(opened), std::nullopt);
+                   auto found = std::make_shared<objects::OpenedObject>(std::move(*opened));
+                   const auto with_loan = [reply, found](std::optional<ObjectLoans::Loan> loan) {
+                     reply(std::move(*found), std::move(loan));
+                   };
+                   if (!loans_.borrow(object, key, with_loan)) with_loan(std::nullopt);
+                 });
+}
+
+void ExecutorHost::on(const Key& key, const protocol::ObjectLent& message,
+                      std::vector<OwnedFd> fds) {
+  const bool is_lent = !message.error && fds.size() == 1;
+  loans_.lent(key, message.object,
+              is_lent ? std::optional(ObjectLoans::Loan{message.lent, std::move(fds.front())})
+                      : std::nullopt);
 }
 
 // --- Seats ---
@@ -384,6 +415,9 @@ Result<std::string> ExecutorHost::take_results(const Key& key, protocol::Finishe
     // One that ran twice, because its executor went in between, may have made it before.
     if (!stored.ok() && stored.error().code != ErrorCode::kAlreadyExists) {
       return stored.error().with_context("output " + std::to_string(output.object.number));
+    }
+    if (const auto size = byte_size(output.type); size.ok()) {
+      loans_.made(output.object, *size, key);
     }
   }
   return payload;

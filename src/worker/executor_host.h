@@ -22,6 +22,7 @@
 #include "worker/executor_clients.h"
 #include "worker/executor_supervisor.h"
 #include "worker/kernel_package.h"
+#include "worker/object_loans.h"
 #include "worker/sandbox_host.h"
 
 namespace lambent::worker {
@@ -97,6 +98,7 @@ class ExecutorHost {
   void on(const Key& key, const protocol::SeatFailed& message);
   void on(const Key& key, const protocol::SeatMoved& message);
   void on(const Key& key, const protocol::OpenObject& message);
+  void on(const Key& key, const protocol::ObjectLent& message, std::vector<OwnedFd> fds);
   void finished(const Key& key, protocol::Finished message, std::vector<OwnedFd> fds);
   Result<std::string> take_results(const Key& key, protocol::Finished& message,
                                    std::vector<OwnedFd>& fds);
@@ -123,6 +125,7 @@ class ExecutorHost {
   std::set<InvocationId> suspects_;
   ExecutorSupervisor supervisor_;
   ExecutorClients clients_;
+  ObjectLoans loans_;
   // So that what a timer or the disk says later finds nobody.
   std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);
 };

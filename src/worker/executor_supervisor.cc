@@ -152,6 +152,7 @@ void ExecutorSupervisor::ended(const ExecutorKey& key, const Error& error) {
   loop_.cancel(gone.idle_timer);
   const bool was_ready = gone.process->ready();
   if (gone.retired) {
+    events_.on_end(key, {.cause = error, .guilt_is_known = true, .retired = true});
     // Something may have come meanwhile that was not let in any more.
     if (events_.is_used(key)) need(key);
     return;

@@ -37,6 +37,7 @@ struct ExecutorEnd {
   // Which of its requests did it is no question: that has its answer, or its end words, already;
   // or it was none of them.
   bool guilt_is_known = false;
+  bool retired = false;  // nothing used it
 };
 
 class ExecutorSupervisor {

@@ -1,0 +1,68 @@
+// Objects that one real lambent-executor lends to another, on one emulated device.
+#include <gmock/gmock.h>
+
+#include "executor/function_testing.h"
+
+namespace lambent::executor {
+namespace {
+
+using protocol::Finished;
+using protocol::ObjectLent;
+
+constexpr size_t kCount = 1 << 20;  // 4 MiB: it has memory of its own
+
+class ExecutorLoansTest : public ExecutorTest {
+ protected:
+  void SetUp() override {
+    start({{"EMULATED_CUDA_NODE", node_}});
+    add(1, process_->package(affine(kCount)));
+  }
+  // y = 3x + 1 for x = 2, as an object.
+  ObjectId make() {
+    std::string request = R"({"inputs": [{"name": "x", "data": [2)";
+    for (size_t i = 1; i < kCount; ++i) request += ",2";
+    request += R"(]}], "outputs": [{"name": "y", "parameters": {"object": true}}]})";
+    process_->run(1, 1, request, "application/json");
+    const auto finished = process_->expect<Finished>();
+    EXPECT_TRUE(finished && !finished->error && finished->objects.size() == 1);
+    return finished->objects.at(0).object;
+  }
+  std::optional<ObjectLent> lend(ObjectId object, std::vector<OwnedFd>* fds) {
+    process_->send(protocol::LendObject{object});
+    return process_->expect<ObjectLent>(fds);
+  }
+
+  TemporaryFolder folder_;
+  const std::string node_ = folder_ / "node";
+};
+
+TEST_F(ExecutorLoansTest, AnObjectOnTheDeviceIsLentWithTheMemoryThatItLiesIn) {
+  const ObjectId object = make();
+  std::vector<OwnedFd> fds;
+  const auto lent = lend(object, &fds);
+  ASSERT_TRUE(lent.has_value());
+  EXPECT_FALSE(lent->error.has_value());
+  EXPECT_EQ(lent->lent, Bytes::mib(4));
+  EXPECT_EQ(fds.size(), 1u);
+  // It stays while it is lent, and can go afterwards.
+  process_->send(protocol::MoveSeat{SandboxId(1), true});
+  EXPECT_TRUE(process_->expect<protocol::SeatMoved>()->done);
+  EXPECT_FALSE(lend(object, &fds)->error.has_value());
+  process_->send(protocol::LoanEnded{object});
+  process_->send(protocol::LoanEnded{object});
+  const auto gone = lend(object, &fds);
+  ASSERT_TRUE(gone->error.has_value());
+  EXPECT_EQ(gone->error->code, ErrorCode::kNotFound);
+}
+
+TEST_F(ExecutorLoansTest, WhatDoesNotLieThereIsNotLentAndWhatWasNotLentDoesNotComeBack) {
+  std::vector<OwnedFd> fds;
+  EXPECT_EQ(lend({{1, 2}, 3}, &fds)->error->code, ErrorCode::kNotFound);
+  EXPECT_TRUE(fds.empty());
+  process_->send(protocol::LoanEnded{{{1, 2}, 3}});
+  process_->run(2, 1, std::string(kCount * sizeof(int), '\0'));
+  EXPECT_FALSE(process_->expect<Finished>()->error.has_value());
+}
+
+}  // namespace
+}  // namespace lambent::executor
