@@ -32,19 +32,19 @@ Result<OwnedFd> connect_to(const std::string& path) {
 }
 
 // What it returns is what the process exits with.
-Result<int> run(OwnedFd socket, int ordinal) {
+Result<int> run(OwnedFd socket, int ordinal, executor::ExecutorOptions options) {
   const SystemClock clock;
   const Instant begin = clock.now();
   ASSIGN_OR_RETURN(const auto driver, cuda::Driver::load());
   ASSIGN_OR_RETURN(const auto context, cuda::Context::create(*driver, ordinal));
   loop::EventLoop loop(clock);
   int code = 0;
-  ASSIGN_OR_RETURN(
-      const auto executor,
-      executor::Executor::create(loop, *driver, context, std::move(socket), ordinal, [&](int how) {
-        code = how;
-        loop.stop();
-      }));
+  ASSIGN_OR_RETURN(const auto executor,
+                   executor::Executor::create(loop, *driver, context, std::move(socket), ordinal,
+                                              std::move(options), [&](int how) {
+                                                code = how;
+                                                loop.stop();
+                                              }));
   executor->say_hello(clock.now() - begin);
   loop.run();
   // Nothing is tidied up: what still runs on the device may never end, and all goes with us.
@@ -62,11 +62,27 @@ int main(int count, char** words) {
   app.add_option("--device", ordinal, "Ordinal of the device, among those visible")
       ->capture_default_str()
       ->check(CLI::NonNegativeNumber);
+  executor::ExecutorOptions options;
+  auto& transfers = options.transfers;
+  app.add_option("--link", transfers.link_path,
+                 "lambent-device's socket, which gives turns on the device's link");
+  uint64_t block_kib = transfers.order.block.count >> 10;
+  app.add_option("--transfer-block-kib", block_kib, "Copies are cut into blocks of this size")
+      ->capture_default_str()
+      ->check(CLI::Range(uint64_t{4}, uint64_t{65'536}));
+  app.add_option("--transfer-batch", transfers.order.batch,
+                 "Blocks that are queued before who came meanwhile has a turn; 0: all that wait")
+      ->capture_default_str();
+  app.add_flag("!--no-fusing", transfers.order.fuse, "Small neighbours do not share a block");
+  app.add_flag("!--first-come", transfers.order.fair, "Functions do not take turns on the link");
+  app.add_flag("!--no-pipelining", options.pipelined,
+               "A function is ready when all its constants are on the device, not before");
   CLI11_PARSE(app, count, words);
+  transfers.order.block = Bytes::kib(block_kib);
 
   auto connected = connect_to(socket);
-  const auto code =
-      connected.ok() ? run(std::move(*connected), ordinal) : Result<int>(connected.error());
+  const auto code = connected.ok() ? run(std::move(*connected), ordinal, std::move(options))
+                                   : Result<int>(connected.error());
   if (code.ok()) return *code;
   std::fprintf(stderr, "lambent-executor: %s\n", to_string(code.error()).c_str());
   return exit_code_of(code.error().code);

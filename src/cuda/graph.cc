@@ -67,4 +67,12 @@ Result<void> ExecutableGraph::launch(CUstream stream) const {
   return driver_->check((*driver_)->graph_launch(exec_, stream), "cuGraphLaunch");
 }
 
+Result<void> launch(const Driver& driver, const KernelNode& node, CUstream stream) {
+  const auto [grid, block] = std::pair(node.grid, node.block);
+  return driver.check(driver->launch_kernel(node.function, grid.x, grid.y, grid.z, block.x, block.y,
+                                            block.z, node.shared_bytes, stream,
+                                            const_cast<void**>(node.parameters.data()), nullptr),
+                      "cuLaunchKernel");
+}
+
 }  // namespace lambent::cuda

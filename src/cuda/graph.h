@@ -19,6 +19,9 @@ struct KernelNode {
   std::span<void* const> parameters;  // one pointer for each
 };
 
+// Launches it by itself; for what is launched once.
+Result<void> launch(const Driver& driver, const KernelNode& node, CUstream stream);
+
 class Graph {
  public:
   static Result<Graph> create(const Driver& driver);

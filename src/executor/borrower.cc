@@ -30,8 +30,7 @@ Result<void> Borrower::copy(const OwnedFd& memory, Bytes lent, CUdeviceptr to, B
   }
   const CUdeviceptr from = addresses.base();
   const uint64_t number = ++last_number_;
-  auto owned =
-      std::make_unique<Copy>(Copy{std::move(addresses), lent, std::move(on_end), nullptr});
+  auto owned = std::make_unique<Copy>(Copy{std::move(addresses), lent, std::move(on_end), nullptr});
   Copy& copy = *owned;
   copy.on_device = [this, number, alive = std::weak_ptr(alive_)](CUresult result) {
     loop_.post([this, number, result, alive] {

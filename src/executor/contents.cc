@@ -25,44 +25,47 @@ Result<void> check_type(ObjectId object, const TensorType& has, const TensorType
 
 }  // namespace
 
-Result<std::unique_ptr<Contents>> Contents::create(const cuda::Driver& driver, DeviceStore& store,
-                                                   DeviceThread& copies, Hooks hooks) {
-  ASSIGN_OR_RETURN(auto stream, cuda::Stream::create(driver));
-  ASSIGN_OR_RETURN(auto copier, Copier::create(driver));
-  return std::unique_ptr<Contents>(
-      new Contents(std::move(stream), std::move(copier), store, copies, std::move(hooks)));
+Contents::Content Contents::content_of(const DeviceName& name) {
+  const DeviceStore::Entry& entry = *store_.find(name);
+  const auto arrival = arrivals_.find(name);
+  return {entry.address, entry.filled, arrival == arrivals_.end() ? nullptr : arrival->second};
 }
 
-Result<std::optional<CUdeviceptr>> Contents::pin_filled(DeviceStore::Entry& entry,
-                                                        const DeviceName& name) {
-  if (!entry.filled) return std::optional<CUdeviceptr>();
-  store_.pin(name);
-  return std::optional(entry.address);
+bool Contents::is_brought(const DeviceName& name) {
+  const auto* entry = store_.find(name);
+  return entry != nullptr && (entry->filled || arrivals_.contains(name));
 }
 
-Result<std::optional<CUdeviceptr>> Contents::pin_constant(const Constant& constant) {
+Result<Contents::Content> Contents::pin_constant(const Constant& constant, uint64_t owner) {
+  ASSIGN_OR_RETURN(const Content content, look(constant, owner));
+  store_.pin(constant.name);
+  return content;
+}
+
+Result<Contents::Content> Contents::look(const Constant& constant, uint64_t owner) {
   if (const auto error = errors_.find(constant.name); error != errors_.end()) return error->second;
-  if (auto* entry = store_.find(constant.name)) return pin_filled(*entry, constant.name);
-  CopyIn source;
-  source.pattern = constant.pattern;
-  if (constant.file != nullptr) source.fd = constant.file->get();
-  RETURN_IF_ERROR(fill(constant.name, constant.size, std::move(source), {}, constant.file));
-  return std::optional<CUdeviceptr>();
+  if (!is_brought(constant.name)) {
+    RETURN_IF_ERROR(
+        bring(constant.name, {constant.file, constant.pattern, constant.size, {}}, owner));
+  }
+  return content_of(constant.name);
 }
 
-Result<std::optional<CUdeviceptr>> Contents::pin_object(ObjectId object, const TensorType& type) {
+Result<std::optional<CUdeviceptr>> Contents::pin_object(ObjectId object, const TensorType& type,
+                                                        uint64_t owner) {
   const DeviceName name = DeviceName::of(object);
   if (const auto error = errors_.find(name); error != errors_.end()) return error->second;
-  if (auto* entry = store_.find(name)) {
+  if (is_brought(name)) {
+    const auto* entry = store_.find(name);
     RETURN_IF_ERROR(check_type(object, entry->type, type));
-    return pin_filled(*entry, name);
+    if (!entry->filled) return std::optional<CUdeviceptr>();
+    store_.pin(name);
+    return std::optional(entry->address);
   }
   const HostObject* host = on_host(object);
   if (host == nullptr) return std::optional<CUdeviceptr>();
   RETURN_IF_ERROR(check_type(object, host->type, type));
-  CopyIn source;
-  source.fd = host->file->get();
-  RETURN_IF_ERROR(fill(name, host->size, std::move(source), host->type, host->file));
+  RETURN_IF_ERROR(bring(name, {host->file, {}, host->size, host->type}, owner));
   return std::optional<CUdeviceptr>();
 }
 
@@ -85,34 +88,48 @@ Contents::HostObject* Contents::on_host(ObjectId object) {
   return &host_.front();
 }
 
-Result<void> Contents::fill(const DeviceName& name, Bytes size, CopyIn source, TensorType type,
-                            std::shared_ptr<OwnedFd> owner) {
-  ASSIGN_OR_RETURN(const auto placed, store_.place(name, size, kNobody));
+Result<void> Contents::bring(const DeviceName& name, const Source& source, uint64_t owner) {
+  if (store_.find(name) == nullptr) {
+    RETURN_IF_ERROR(store_.place(name, source.size, kNobody));
+  } else {
+    store_.pin(name);  // it failed before, and somebody has still pinned its place
+  }
   DeviceStore::Entry& entry = *store_.find(name);
   entry.filled = false;
-  entry.type = std::move(type);
-  source.to = placed.address;
-  source.size = size;
-  auto outcome = std::make_shared<Result<void>>();
-  copies_.run(
-      [this, source = std::move(source), owner = std::move(owner), outcome] {
-        *outcome = copier_->copy_in(stream_, std::span(&source, 1));
-        // After an error too: the place goes to others when nothing is on its way there any more.
-        const auto ended = stream_.synchronize();
-        if (outcome->ok()) *outcome = ended;
-      },
-      [this, name, outcome] {
-        store_.find(name)->filled = true;
-        if (outcome->ok()) {
-          tell(name, std::nullopt);
-          store_.unpin(name);
-        } else {
-          store_.unpin(name);
-          store_.drop(name);
-          tell(name, outcome->error());
-        }
-      });
+  entry.type = source.type;
+  arrivals_[name] = nullptr;
+  TransferEngine::Transfer transfer;
+  transfer.owner = owner;
+  transfer.pieces.push_back({.device = entry.address,
+                             .size = source.size,
+                             .fd = source.file == nullptr ? -1 : source.file->get(),
+                             .pattern = source.pattern});
+  transfer.on_queued = [this, name](uint32_t, const cuda::Event& arrival) {
+    arrivals_[name] = &arrival;
+    hooks_.progress();
+  };
+  transfer.on_end = [this, name, file = source.file](Result<void> outcome) {
+    ended(name, std::move(outcome));
+  };
+  engine_.start(std::move(transfer));
   return {};
+}
+
+void Contents::ended(const DeviceName& name, Result<void> outcome) {
+  arrivals_.erase(name);
+  if (!outcome.ok()) {
+    store_.unpin(name);
+    tell(name, outcome.error());
+    // Who has pinned it all the same finds it not filled.
+    return store_.drop(name);
+  }
+  store_.find(name)->filled = true;
+  // Who waits for a constant has pinned it, and may want to let it go; an object stays until those
+  // who wait have pinned it.
+  const bool is_object = name.kind == DeviceName::Kind::kObject;
+  if (!is_object) store_.unpin(name);
+  tell(name, std::nullopt);
+  if (is_object) store_.unpin(name);
 }
 
 void Contents::tell(const DeviceName& name, std::optional<Error> error) {

@@ -1,5 +1,5 @@
 // Contents: brings to the device what requests share, constants and objects, each once, and asks
-// the worker for objects. Of the loop thread; copies on another.
+// the worker for objects. Of the loop thread.
 #pragma once
 
 #include <functional>
@@ -9,10 +9,9 @@
 #include <unordered_set>
 
 #include "base/fd.h"
-#include "executor/copier.h"
 #include "executor/device_store.h"
-#include "executor/device_thread.h"
 #include "executor/seat_loader.h"
+#include "executor/transfer_engine.h"
 #include "protocol/executor_message.h"
 
 namespace lambent::executor {
@@ -21,17 +20,29 @@ class Contents {
  public:
   struct Hooks {
     std::function<void(ObjectId)> open;  // asks the worker; answered by opened()
-    std::function<void()> progress;      // something is there, or failed: pin again
+    // Something is on its way, there, or failed: who waits looks again.
+    std::function<void()> progress;
   };
-  // `copies` is a thread of the copier's own.
-  static Result<std::unique_ptr<Contents>> create(const cuda::Driver& driver, DeviceStore& store,
-                                                  DeviceThread& copies, Hooks hooks);
+  // A content that is pinned.
+  struct Content {
+    CUdeviceptr address = 0;
+    bool is_here = false;
+    // If it is not here: it is there for what begins after this event. Null: not yet on its way.
+    const cuda::Event* arrival = nullptr;
+  };
+  Contents(DeviceStore& store, TransferEngine& engine, Hooks hooks)
+      : store_(store), engine_(engine), hooks_(std::move(hooks)) {}
 
-  // The address, and the content is pinned there; none: not yet, pin again on progress. The error
-  // of a content that could not be had goes to who pins it while its progress is told.
-  Result<std::optional<CUdeviceptr>> pin_constant(const Constant& constant);
+  // Pins the constant where it lies or will lie, and has it brought, when it is `owner`'s turn, if
+  // nobody has before. The error of a content that could not be had goes to who asks for it while
+  // its progress is told.
+  Result<Content> pin_constant(const Constant& constant, uint64_t owner);
+  // How a pinned one is now; it is brought again if that failed.
+  Result<Content> look(const Constant& constant, uint64_t owner);
+  // The address, and the content is pinned there; none: not yet, pin again on progress.
   // INVALID_ARGUMENT if the object is not of this type; raw bytes are of any type of their size.
-  Result<std::optional<CUdeviceptr>> pin_object(ObjectId object, const TensorType& type);
+  Result<std::optional<CUdeviceptr>> pin_object(ObjectId object, const TensorType& type,
+                                                uint64_t owner);
   // The object's sealed file, null if it is not here yet, for content that goes to a place of the
   // request's own.
   Result<std::shared_ptr<OwnedFd>> host_object(ObjectId object, const TensorType& type);
@@ -47,28 +58,30 @@ class Contents {
     TensorType type;
     Bytes size;
   };
-  Contents(cuda::Stream stream, std::unique_ptr<Copier> copier, DeviceStore& store,
-           DeviceThread& copies, Hooks hooks)
-      : stream_(std::move(stream)),
-        copier_(std::move(copier)),
-        store_(store),
-        copies_(copies),
-        hooks_(std::move(hooks)) {}
+  // Where the bytes come from, which live as long as this does.
+  struct Source {
+    std::shared_ptr<OwnedFd> file;  // null: the pattern
+    std::string pattern;
+    Bytes size;
+    TensorType type;  // of an object
+  };
 
   // The most recently used one from now on; null, and the worker is asked, if it is not here.
   HostObject* on_host(ObjectId object);
-  Result<std::optional<CUdeviceptr>> pin_filled(DeviceStore::Entry& entry, const DeviceName& name);
-  // Makes a place and has it filled by the other thread; `owner` lives until then.
-  Result<void> fill(const DeviceName& name, Bytes size, CopyIn source, TensorType type,
-                    std::shared_ptr<OwnedFd> owner);
+  Content content_of(const DeviceName& name);
+  // Whether the content has a place and is in it, or is on its way there.
+  bool is_brought(const DeviceName& name);
+  // Makes a place if there is none, and has it filled.
+  Result<void> bring(const DeviceName& name, const Source& source, uint64_t owner);
+  void ended(const DeviceName& name, Result<void> outcome);
   void tell(const DeviceName& name, std::optional<Error> error);
   void keep_on_host(HostObject object);
 
-  cuda::Stream stream_;
-  std::unique_ptr<Copier> copier_;
   DeviceStore& store_;
-  DeviceThread& copies_;
+  TransferEngine& engine_;
   const Hooks hooks_;
+  // On their way; the event that they are there after, once there is one.
+  std::unordered_map<DeviceName, const cuda::Event*, DeviceNameHash> arrivals_;
   std::unordered_map<DeviceName, Error, DeviceNameHash> errors_;  // while progress is told
   std::unordered_set<ObjectId> asked_;
   std::list<HostObject> host_;  // the most recently used first

@@ -15,19 +15,22 @@ constexpr Duration kLookPeriod = milliseconds(250);
 Result<std::unique_ptr<Executor>> Executor::create(loop::EventLoop& loop,
                                                    const cuda::Driver& driver,
                                                    const cuda::Context& context, OwnedFd socket,
-                                                   int ordinal, std::function<void(int)> on_end) {
-  std::unique_ptr<Executor> executor(
-      new Executor(loop, driver, context, std::move(socket), ordinal, std::move(on_end)));
+                                                   int ordinal, ExecutorOptions options,
+                                                   std::function<void(int)> on_end) {
+  std::unique_ptr<Executor> executor(new Executor(loop, driver, context, std::move(socket), ordinal,
+                                                  std::move(options), std::move(on_end)));
   RETURN_IF_ERROR(executor->start());
   return executor;
 }
 
 Executor::Executor(loop::EventLoop& loop, const cuda::Driver& driver, const cuda::Context& context,
-                   OwnedFd socket, int ordinal, std::function<void(int)> on_end)
+                   OwnedFd socket, int ordinal, ExecutorOptions options,
+                   std::function<void(int)> on_end)
     : loop_(loop),
       driver_(driver),
       context_(context),
       ordinal_(ordinal),
+      options_(std::move(options)),
       on_end_(std::move(on_end)),
       connection_(
           loop, std::move(socket),
@@ -43,16 +46,18 @@ Result<void> Executor::start() {
   ASSIGN_OR_RETURN(pool_, MemoryPool::create(driver_, ordinal_));
   store_ = std::make_unique<DeviceStore>(*pool_);
   loader_ = std::make_unique<SeatLoader>(driver_, capability);
-  ASSIGN_OR_RETURN(in_copier_, Copier::create(driver_));
-  ASSIGN_OR_RETURN(out_copier_, Copier::create(driver_));
-  for (auto* thread : {&loads_, &content_copies_, &copies_in_, &copies_out_}) {
+  for (auto* thread : {&loads_, &decodes_, &answers_}) {
     *thread = std::make_unique<DeviceThread>(loop_, context_);
   }
+  const auto& transfers = options_.transfers;
+  ASSIGN_OR_RETURN(to_device_, TransferEngine::create(loop_, driver_, context_,
+                                                      LinkDirection::kToDevice, transfers));
+  ASSIGN_OR_RETURN(to_host_, TransferEngine::create(loop_, driver_, context_,
+                                                    LinkDirection::kToHost, transfers));
   Contents::Hooks hooks;
   hooks.open = [this](ObjectId object) { connection_.send(protocol::OpenObject{object}); };
   hooks.progress = [this] { progress(); };
-  ASSIGN_OR_RETURN(contents_,
-                   Contents::create(driver_, *store_, *content_copies_, std::move(hooks)));
+  contents_ = std::make_unique<Contents>(*store_, *to_device_, std::move(hooks));
   look_after_requests();
   return {};
 }
@@ -60,9 +65,10 @@ Result<void> Executor::start() {
 Executor::~Executor() {
   // Work on other threads ends before what it uses goes.
   loads_.reset();
-  content_copies_.reset();
-  copies_in_.reset();
-  copies_out_.reset();
+  decodes_.reset();
+  answers_.reset();
+  to_device_.reset();
+  to_host_.reset();
 }
 
 void Executor::say_hello(Duration context_time) {
@@ -85,19 +91,23 @@ Executor::Seat* Executor::find_request(SandboxId id, uint64_t request) {
   return is_there && seat->request->number == request ? seat : nullptr;
 }
 
-// A content came, or failed: whoever waits for some looks again.
+// A content came nearer, or failed: whoever waits for some looks again.
 void Executor::progress() {
+  const auto waits_for_contents = [](const Seat& seat) {
+    return seat.request != nullptr && (seat.request->stage == RequestUnderWay::Stage::kContents ||
+                                       seat.request->awaits_constant);
+  };
   std::vector<SandboxId> waiting;
   for (const auto& [id, seat] : seats_) {
-    const bool request_waits =
-        seat->request != nullptr && seat->request->stage == RequestUnderWay::Stage::kContents;
-    if (seat->is_arriving || request_waits) waiting.push_back(id);
+    if (seat->is_arriving || waits_for_contents(*seat)) waiting.push_back(id);
   }
   for (const SandboxId id : waiting) {
     if (Seat* seat = find(id); seat != nullptr && seat->is_arriving) arrive(*seat);
     Seat* seat = find(id);
-    if (seat != nullptr && seat->request != nullptr &&
-        seat->request->stage == RequestUnderWay::Stage::kContents) {
+    if (ended_ || seat == nullptr || !waits_for_contents(*seat)) continue;
+    if (seat->request->awaits_constant) {
+      advance(*seat);
+    } else {
       gather(*seat);
     }
   }

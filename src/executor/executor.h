@@ -12,10 +12,18 @@
 #include "cuda/driver.h"
 #include "executor/connection.h"
 #include "executor/contents.h"
+#include "executor/device_thread.h"
 #include "executor/request.h"
 #include "executor/seat_loader.h"
 
 namespace lambent::executor {
+
+struct ExecutorOptions {
+  TransferEngine::Options transfers;
+  // A seat is ready, and its first request begins, before all constants are there: kernels begin
+  // when theirs have arrived.
+  bool pipelined = true;
+};
 
 class Executor {
  public:
@@ -25,7 +33,8 @@ class Executor {
   // outlive the executor.
   static Result<std::unique_ptr<Executor>> create(loop::EventLoop& loop, const cuda::Driver& driver,
                                                   const cuda::Context& context, OwnedFd socket,
-                                                  int ordinal, std::function<void(int)> on_end);
+                                                  int ordinal, ExecutorOptions options,
+                                                  std::function<void(int)> on_end);
   ~Executor();
   Executor(const Executor&) = delete;
   Executor& operator=(const Executor&) = delete;
@@ -37,18 +46,20 @@ class Executor {
     SandboxId id;
     Bytes memory;  // that it may take; at least what its buffers count with
     bool is_in = true;
+    bool is_usable = false;              // requests may come
     bool is_removed = false;             // goes when its request has ended
     std::unique_ptr<LoadedSeat> loaded;  // null while it is loaded
     std::unique_ptr<RequestUnderWay> request;
-    // Its constants are being brought, for SeatReady or SeatMoved.
+    // Its constants are being brought, pinned until all are there, for SeatReady or SeatMoved.
     bool is_arriving = false, was_added = false;
+    bool goes_out = false;  // as soon as they are there
     Instant arrival_began;
     Bytes arrival_moved;
-    std::vector<DeviceName> arrived;  // pinned until all are there
+    std::vector<DeviceName> arriving;
   };
 
   Executor(loop::EventLoop& loop, const cuda::Driver& driver, const cuda::Context& context,
-           OwnedFd socket, int ordinal, std::function<void(int)> on_end);
+           OwnedFd socket, int ordinal, ExecutorOptions options, std::function<void(int)> on_end);
   Result<void> start();
 
   void handle(protocol::ExecutorMessage message, std::vector<OwnedFd> fds);
@@ -57,7 +68,10 @@ class Executor {
   void handle(protocol::RemoveSeat message, std::vector<OwnedFd> fds);
   void handle(protocol::MoveSeat message, std::vector<OwnedFd> fds);
   void seat_loaded(SandboxId id, Result<std::unique_ptr<LoadedSeat>> loaded);
+  void begin_arrival(Seat& seat);
   void arrive(Seat& seat);
+  void end_arrival(Seat& seat);
+  void say_arrived(Seat& seat);
   void arrival_failed(Seat& seat, const Error& error);
   void move_out(Seat& seat);
   Bytes drop_memory_of(Seat& seat);
@@ -79,7 +93,8 @@ class Executor {
   Result<void> place_own(Seat& seat, uint32_t buffer, Bytes size, bool is_overwritten,
                          CUdeviceptr* address);
   bool has_share_for(const Seat& seat, const DeviceName& name, Bytes size);
-  Result<std::vector<CopyIn>> queue_inputs(Seat& seat);
+  Result<std::vector<TransferPiece>> queue_inputs(Seat& seat);
+  void copy_in(Seat& seat, std::vector<TransferPiece> pieces);
   void copied_in(Seat& seat);
   // Queues what the device can do without the host, and a call back when it has.
   void advance(Seat& seat);
@@ -90,8 +105,14 @@ class Executor {
   // executor_loans.cc
   void handle(protocol::LendObject message, std::vector<OwnedFd> fds);
   void handle(protocol::LoanEnded message, std::vector<OwnedFd> fds);
+  // executor_cold.cc
+  void note_coming(Seat& seat);
+  Result<bool> launch(Seat& seat, const Instruction& now);
+  Result<bool> launch_cold(Seat& seat, const Instruction& now);
+  Result<bool> await_constants(Seat& seat, uint32_t kernel);
   // executor_answers.cc
   void copy_out(Seat& seat);
+  void seal_objects(Seat& seat);
   void answer(Seat& seat);
   void finish(Seat& seat, protocol::Finished finished, std::vector<OwnedFd> fds);
   Error explain(const Seat& seat, const Error& error) const;
@@ -106,6 +127,8 @@ class Executor {
   template <typename Message>
   void handle(Message, std::vector<OwnedFd>) {}
 
+  // Whose turn it is on the link, and who had a block of the pool last.
+  static uint64_t user_of(SandboxId seat) { return seat.value + 1; }
   Seat* find(SandboxId id);
   Seat* find_request(SandboxId id, uint64_t request);
 
@@ -113,6 +136,7 @@ class Executor {
   const cuda::Driver& driver_;
   const cuda::Context& context_;
   const int ordinal_;
+  const ExecutorOptions options_;
   std::function<void(int)> on_end_;
   bool ended_ = false;
 
@@ -121,12 +145,12 @@ class Executor {
   std::unique_ptr<DeviceStore> store_;
   std::unique_ptr<Contents> contents_;
   std::unique_ptr<SeatLoader> loader_;
-  std::unique_ptr<Copier> in_copier_, out_copier_;
   std::unordered_map<SandboxId, std::unique_ptr<Seat>> seats_;
   std::unordered_map<ObjectId, unsigned> lent_;  // and how often; pinned as often
   uint64_t requests_ = 0;
   // Last: they end before what their work uses goes.
-  std::unique_ptr<DeviceThread> loads_, content_copies_, copies_in_, copies_out_;
+  std::unique_ptr<DeviceThread> loads_, decodes_, answers_;
+  std::unique_ptr<TransferEngine> to_device_, to_host_;
 };
 
 }  // namespace lambent::executor

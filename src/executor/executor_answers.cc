@@ -36,19 +36,33 @@ void Executor::copy_out(Seat& seat) {
   }
   if (request.outputs_inline) return answer(seat);
 
+  TransferEngine::Transfer transfer;
+  transfer.owner = user_of(seat.id);
+  for (WantedOutput& output : request.outputs) {
+    transfer.pieces.push_back({.device = output.from, .size = output.size});
+    if (output.as_object) {
+      transfer.pieces.back().fd = output.file.get();
+    } else {
+      transfer.pieces.back().pointer = output.bytes.data();
+    }
+  }
+  transfer.on_end = [this, id = seat.id, number = request.number](Result<void> outcome) {
+    Seat* waiting = find_request(id, number);
+    if (!outcome.ok()) return fail(*waiting, outcome.error());
+    seal_objects(*waiting);
+  };
+  to_host_->start(std::move(transfer));
+}
+
+// Of a large file that takes its time.
+void Executor::seal_objects(Seat& seat) {
+  RequestUnderWay& request = *seat.request;
+  const bool has_objects = std::any_of(request.outputs.begin(), request.outputs.end(),
+                                       [](const auto& output) { return output.as_object; });
+  if (!has_objects) return answer(seat);
   auto outcome = std::make_shared<Result<void>>();
-  copies_out_->run(
-      [this, &request, &stream = *seat.loaded->stream, outcome] {
-        std::vector<CopyOut> pieces;
-        for (WantedOutput& output : request.outputs) {
-          pieces.push_back({.from = output.from, .size = output.size});
-          if (output.as_object) {
-            pieces.back().fd = output.file.get();
-          } else {
-            pieces.back().pointer = output.bytes.data();
-          }
-        }
-        *outcome = out_copier_->copy_out(stream, pieces);
+  answers_->run(
+      [&request, outcome] {
         for (const WantedOutput& output : request.outputs) {
           if (outcome->ok() && output.as_object) *outcome = seal(output.file.get());
         }
@@ -119,7 +133,7 @@ void Executor::answer(Seat& seat) {
     write();
     send();
   } else {
-    copies_out_->run(std::move(write), std::move(send));
+    answers_->run(std::move(write), std::move(send));
   }
 }
 
@@ -190,6 +204,7 @@ Error Executor::explain(const Seat& seat, const Error& error) const {
 // The request ends with an error; what is queued for it ends first.
 void Executor::fail(Seat& seat, Error error) {
   RequestUnderWay& request = *seat.request;
+  request.awaits_constant = false;
   if (end_if_broken(&seat, request.stage == Stage::kRunning ? explain(seat, error) : error)) return;
   const auto idle = seat.loaded->stream->is_idle();
   if (idle.ok() && !*idle) {

@@ -20,17 +20,12 @@ using Stage = RequestUnderWay::Stage;
 
 namespace {
 
-// Launches that are queued before the host waits for the device: a driver's queue is not endless,
-// and the loop thread must not wait at its end.
-constexpr uint64_t kMostQueued = 64;
 // An object that more kernels than this use is copied to where they look for it, unless it is so
 // large that changing them takes less time (about a microsecond each).
 constexpr size_t kFewUses = 8;
 constexpr Bytes kBytesForAUse = Bytes::mib(1);
 // Objects of one answer: their files travel with it, beside its payload.
 constexpr size_t kMostObjects = kMostPacketFds - 1;
-
-uint64_t user_of(SandboxId seat) { return seat.value + 1; }
 
 Result<std::string> payload_of(const OwnedFd& file) {
   struct stat status {};
@@ -57,9 +52,9 @@ void Executor::handle(protocol::Run message, std::vector<OwnedFd> fds) {
   if (seat == nullptr || seat->is_removed) {
     return refuse({ErrorCode::kNotFound, "there is no such seat"});
   }
-  if (seat->loaded == nullptr || seat->is_arriving) return refuse(busy("the seat is not ready"));
   if (seat->request != nullptr) return refuse(busy("the seat has a request already"));
   if (!seat->is_in) return refuse(busy("the seat's memory is out"));
+  if (!seat->is_usable) return refuse(busy("the seat is not ready"));
   if (message.payload_attached && fds.empty()) {
     return refuse({ErrorCode::kInvalidArgument, "a payload did not come"});
   }
@@ -77,7 +72,7 @@ void Executor::handle(protocol::Run message, std::vector<OwnedFd> fds) {
   request.stage = Stage::kCopyIn;
   auto outcome = std::make_shared<Result<void>>();
   auto file = std::make_shared<OwnedFd>(std::move(fds.front()));
-  copies_in_->run(
+  decodes_->run(
       [&request, &codec = seat->loaded->codec, file, outcome] {
         *outcome = [&]() -> Result<void> {
           ASSIGN_OR_RETURN(request.message.payload, payload_of(*file));
@@ -131,15 +126,31 @@ void Executor::gather(Seat& seat) {
   if (!copies.ok()) return fail(seat, copies.error());
   if (copies->empty()) return copied_in(seat);
 
-  auto pieces = std::make_shared<std::vector<CopyIn>>(std::move(*copies));
-  auto outcome = std::make_shared<Result<void>>();
-  copies_in_->run([this, &stream = *seat.loaded->stream, pieces,
-                   outcome] { *outcome = in_copier_->copy_in(stream, *pieces); },
-                  [this, id = seat.id, number = request.number, outcome] {
-                    Seat* waiting = find_request(id, number);
-                    if (!outcome->ok()) return fail(*waiting, outcome->error());
-                    copied_in(*waiting);
-                  });
+  copy_in(seat, std::move(*copies));
+}
+
+// The request goes on when all of them are on their way: its stream waits for them.
+void Executor::copy_in(Seat& seat, std::vector<TransferPiece> pieces) {
+  const auto last = static_cast<uint32_t>(pieces.size() - 1);
+  TransferEngine::Transfer transfer;
+  transfer.owner = user_of(seat.id);
+  transfer.urgent = true;
+  transfer.pieces = std::move(pieces);
+  transfer.on_queued = [this, last, id = seat.id, number = seat.request->number](
+                           uint32_t piece, const cuda::Event& arrival) {
+    Seat* waiting = find_request(id, number);
+    if (piece != last || waiting == nullptr) return;
+    const auto waits = waiting->loaded->stream->wait_for(arrival);
+    if (!waits.ok()) return fail(*waiting, waits.error());
+    copied_in(*waiting);
+  };
+  transfer.on_end = [this, id = seat.id, number = seat.request->number](Result<void> outcome) {
+    Seat* waiting = find_request(id, number);
+    if (outcome.ok() || waiting == nullptr) return;
+    // Once it runs, only a broken context can be the cause, and its stream tells of that too.
+    if (waiting->request->stage == Stage::kCopyIn) fail(*waiting, outcome.error());
+  };
+  to_device_->start(std::move(transfer));
 }
 
 Result<bool> Executor::gather_contents(Seat& seat) {
@@ -149,12 +160,15 @@ Result<bool> Executor::gather_contents(Seat& seat) {
   request.files.resize(loaded.graph.buffers.size());
   bool complete = true;
   for (const Constant& constant : loaded.constants) {
-    if (request.contents[constant.buffer] != 0) continue;
-    ASSIGN_OR_RETURN(const auto address, contents_->pin_constant(constant));
-    complete = complete && address.has_value();
-    if (!address) continue;
-    request.contents[constant.buffer] = *address;
-    request.pinned.push_back(constant.name);
+    Contents::Content content;
+    if (request.contents[constant.buffer] == 0) {
+      ASSIGN_OR_RETURN(content, contents_->pin_constant(constant, user_of(seat.id)));
+      request.contents[constant.buffer] = content.address;
+      request.pinned.push_back(constant.name);
+    } else {
+      ASSIGN_OR_RETURN(content, contents_->look(constant, user_of(seat.id)));
+    }
+    complete = complete && (content.is_here || options_.pipelined);
   }
   for (const auto& input : request.request.inputs) {
     if (!input.object) continue;
@@ -175,7 +189,7 @@ Result<bool> Executor::gather_contents(Seat& seat) {
       continue;
     }
     if (request.contents[input.buffer] != 0) continue;
-    const auto address = contents_->pin_object(*input.object, buffer.type);
+    const auto address = contents_->pin_object(*input.object, buffer.type, user_of(seat.id));
     if (!address.ok()) return explain(address.error());
     complete = complete && address->has_value();
     if (!*address) continue;
@@ -245,10 +259,10 @@ bool Executor::has_share_for(const Seat& seat, const DeviceName& name, Bytes siz
 }
 
 // Queues what is short and what lies on the device; returns the rest.
-Result<std::vector<CopyIn>> Executor::queue_inputs(Seat& seat) {
+Result<std::vector<TransferPiece>> Executor::queue_inputs(Seat& seat) {
   RequestUnderWay& request = *seat.request;
   LoadedSeat& loaded = *seat.loaded;
-  std::vector<CopyIn> pieces;
+  std::vector<TransferPiece> pieces;
   Bytes total;
   for (const auto& input : request.request.inputs) {
     const uint32_t i = input.buffer;
@@ -264,8 +278,8 @@ Result<std::vector<CopyIn>> Executor::queue_inputs(Seat& seat) {
       request.addresses[i] = own;
       continue;
     }
-    CopyIn piece;
-    piece.to = request.addresses[i];
+    TransferPiece piece;
+    piece.device = request.addresses[i];
     piece.size = size;
     if (input.object) {
       const DeviceName name = DeviceName::of(*input.object);
@@ -273,30 +287,31 @@ Result<std::vector<CopyIn>> Executor::queue_inputs(Seat& seat) {
       if (entry != nullptr && entry->filled && has_share_for(seat, name, size)) {
         store_->pin(name);
         request.pinned.push_back(name);
-        RETURN_IF_ERROR(loaded.stream->copy_on_device(piece.to, entry->address, size));
+        RETURN_IF_ERROR(loaded.stream->copy_on_device(piece.device, entry->address, size));
         continue;
       }
       piece.fd = request.files[i]->get();
     } else {
-      piece.pointer = input.bytes.data();
+      piece.pointer = const_cast<char*>(input.bytes.data());  // it is only read
     }
     total += size;
     pieces.push_back(std::move(piece));
   }
   if (total > loaded.in->size()) return pieces;
   char* next = static_cast<char*>(loaded.in->pointer());
-  for (const CopyIn& piece : pieces) {
-    RETURN_IF_ERROR(read_source(piece, 0, next, piece.size.count));
-    RETURN_IF_ERROR(loaded.stream->copy_to_device(piece.to, next, piece.size));
+  for (const TransferPiece& piece : pieces) {
+    RETURN_IF_ERROR(read_host_side(piece, 0, next, piece.size.count));
+    RETURN_IF_ERROR(loaded.stream->copy_to_device(piece.device, next, piece.size));
     next += piece.size.count;
   }
-  return std::vector<CopyIn>();
+  return std::vector<TransferPiece>();
 }
 
 void Executor::copied_in(Seat& seat) {
   RequestUnderWay& request = *seat.request;
   request.launched_at = loop_.clock().now();
   request.stage = Stage::kRunning;
+  note_coming(seat);
   const auto bound = seat.loaded->program->bind(request.addresses);
   if (!bound.ok()) return fail(seat, bound.error());
   advance(seat);
@@ -322,19 +337,12 @@ Result<bool> Executor::step(Seat& seat) {
   }
   const Instruction& now = instructions[request.instruction];
   switch (now.kind) {
-    case Instruction::Kind::kLaunch:
-      while (request.launched < now.times) {
-        if (request.queued == kMostQueued) {
-          RETURN_IF_ERROR(call_back(seat));
-          return false;
-        }
-        RETURN_IF_ERROR(loaded.program->launch(now.graph, loaded.stream->get()));
-        ++request.launched;
-        ++request.queued;
-      }
-      request.launched = 0;
+    case Instruction::Kind::kLaunch: {
+      ASSIGN_OR_RETURN(const bool all, launch(seat, now));
+      if (!all) return false;
       ++request.instruction;
       break;
+    }
     case Instruction::Kind::kZeroFlag:
       RETURN_IF_ERROR(loaded.stream->zero(request.addresses[now.buffer], Bytes(4)));
       ++request.instruction;

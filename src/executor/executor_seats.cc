@@ -58,30 +58,44 @@ void Executor::seat_loaded(SandboxId id, Result<std::unique_ptr<LoadedSeat>> loa
   seat->loaded = std::move(*loaded);
   seat->memory = std::max(seat->memory, counted(*seat->loaded));
   set_limit();
-  arrive(*seat);
+  begin_arrival(*seat);
 }
 
-// Brings the constants that are not there; answers when all are.
-void Executor::arrive(Seat& seat) {
+// Has the constants brought that are not there; answers when all are, or, if requests may begin
+// before, when they have their places.
+void Executor::begin_arrival(Seat& seat) {
   seat.is_arriving = true;
-  bool is_complete = true;
+  seat.arrival_moved = Bytes(0);
   for (const Constant& constant : seat.loaded->constants) {
-    const bool is_there =
-        std::find(seat.arrived.begin(), seat.arrived.end(), constant.name) != seat.arrived.end();
-    if (is_there) continue;
     const bool was_there = store_->find(constant.name) != nullptr;
-    const auto pinned = contents_->pin_constant(constant);
+    const auto pinned = contents_->pin_constant(constant, user_of(seat.id));
     if (!pinned.ok()) return arrival_failed(seat, pinned.error());
+    seat.arriving.push_back(constant.name);
     if (!was_there) seat.arrival_moved += constant.size;
-    if (*pinned) {
-      seat.arrived.push_back(constant.name);
-    } else {
-      is_complete = false;
-    }
   }
-  if (!is_complete) return;
+  if (options_.pipelined) say_arrived(seat);
+  arrive(seat);
+}
+
+// Looks whether all are there.
+void Executor::arrive(Seat& seat) {
+  for (const Constant& constant : seat.loaded->constants) {
+    const auto content = contents_->look(constant, user_of(seat.id));
+    if (!content.ok()) return arrival_failed(seat, content.error());
+    if (!content->is_here) return;
+  }
+  end_arrival(seat);
+  if (seat.is_removed) return seat.request == nullptr ? remove(seat.id) : void();
+  if (!options_.pipelined) say_arrived(seat);
+  if (std::exchange(seat.goes_out, false)) move_out(seat);
+}
+
+void Executor::end_arrival(Seat& seat) {
   seat.is_arriving = false;
-  for (const DeviceName& name : std::exchange(seat.arrived, {})) contents_->unpin(name);
+  for (const DeviceName& name : std::exchange(seat.arriving, {})) contents_->unpin(name);
+}
+
+void Executor::say_arrived(Seat& seat) {
   const Duration elapsed = loop_.clock().now() - seat.arrival_began;
   if (std::exchange(seat.was_added, false)) {
     connection_.send(protocol::SeatReady{seat.id, elapsed});
@@ -91,12 +105,15 @@ void Executor::arrive(Seat& seat) {
                                          .left = memory_of(seat),
                                          .duration = elapsed});
   }
+  seat.is_usable = true;
 }
 
 void Executor::arrival_failed(Seat& seat, const Error& error) {
-  seat.is_arriving = false;
-  for (const DeviceName& name : std::exchange(seat.arrived, {})) contents_->unpin(name);
+  end_arrival(seat);
   if (end_if_broken(nullptr, error)) return;
+  if (seat.is_removed) return seat.request == nullptr ? remove(seat.id) : void();
+  if (std::exchange(seat.goes_out, false)) return move_out(seat);
+  if (seat.is_usable) return;  // requests ask for them again, and get the error
   if (seat.was_added) {
     connection_.send(protocol::SeatFailed{seat.id, error});
     return remove(seat.id);
@@ -109,9 +126,16 @@ void Executor::arrival_failed(Seat& seat, const Error& error) {
 
 void Executor::handle(protocol::MoveSeat message, std::vector<OwnedFd>) {
   Seat* seat = find(message.seat);
-  const bool is_free = seat != nullptr && seat->loaded != nullptr && !seat->is_removed &&
-                       !seat->is_arriving && seat->request == nullptr;
-  if (!is_free) {
+  const bool is_idle =
+      seat != nullptr && seat->loaded != nullptr && !seat->is_removed && seat->request == nullptr;
+  if (is_idle && seat->is_arriving && seat->is_usable && message.out) {
+    // Nothing can be taken away from what is on its way: it goes when it is there.
+    seat->arrival_began = loop_.now();
+    seat->is_usable = false;
+    seat->goes_out = true;
+    return;
+  }
+  if (!is_idle || seat->is_arriving) {
     // Unknown, or busy: its memory is needed where it is.
     connection_.send(protocol::SeatMoved{.seat = message.seat, .out = message.out, .done = false});
     return;
@@ -119,14 +143,15 @@ void Executor::handle(protocol::MoveSeat message, std::vector<OwnedFd>) {
   seat->arrival_began = loop_.now();
   if (message.out) return move_out(*seat);
   seat->is_in = true;
-  seat->arrival_moved = Bytes(0);
+  seat->is_usable = false;
   set_limit();
-  arrive(*seat);
+  begin_arrival(*seat);
 }
 
 void Executor::move_out(Seat& seat) {
   const Bytes before = memory_of(seat);
   seat.is_in = false;
+  seat.is_usable = false;
   // Its own things go first, as far as the others' part does not hold them all.
   Bytes allowed;
   for (const auto& [id, other] : seats_) {
@@ -146,6 +171,9 @@ void Executor::handle(protocol::RemoveSeat message, std::vector<OwnedFd>) {
   Seat* seat = find(message.seat);
   if (seat == nullptr) return;
   seat->is_removed = true;
+  if (seat->request != nullptr && seat->request->awaits_constant) {
+    return fail(*seat, {ErrorCode::kUnavailable, "the seat was removed"});
+  }
   // What another thread or the device still works on goes when that has ended.
   const bool is_loading = seat->loaded == nullptr;
   const bool waits =
@@ -157,7 +185,8 @@ void Executor::handle(protocol::RemoveSeat message, std::vector<OwnedFd>) {
 void Executor::remove(SandboxId id) {
   Seat& seat = *seats_.at(id);
   if (seat.request != nullptr) release(seat);
-  for (const DeviceName& name : std::exchange(seat.arrived, {})) contents_->unpin(name);
+  // What is on its way for it takes memory until it is there, and counts as long.
+  if (seat.is_arriving) return;
   if (seat.loaded != nullptr) drop_memory_of(seat);
   if (seat.loaded != nullptr) discard(std::move(seat.loaded));
   seats_.erase(id);

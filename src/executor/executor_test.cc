@@ -458,23 +458,46 @@ TEST_F(ExecutorTest, SeatsWithTheSameConstantsShareTheirFiles) {
   EXPECT_EQ(run(2, 3, {}), (std::vector<int>{78, 2}));
 }
 
-TEST_F(ExecutorTest, AConstantThatCannotBeReadAnyMoreFailsTheMoveIn) {
-  const size_t count = 2'000'000;  // several chunks
-  Files files =
-      function({buffer("w", "constant", count, R"(, "file": "w.bin")"), buffer("y", "output", 2)},
-               {scale("w", "y", 1, 1, 2)});
-  files["w.bin"] = bytes_of(std::vector<int>(count, 8));
-  const std::string package = process_->package(files);
-  add(1, package, Bytes::mib(16));
-  add(2, process_->package(affine(2)), Bytes::mib(1));
-  process_->send(protocol::MoveSeat{SandboxId(1), true});
-  ASSERT_TRUE(process_->expect<SeatMoved>().has_value());
-  std::filesystem::resize_file(package + "/w.bin", 3 << 20);
-  process_->send(protocol::MoveSeat{SandboxId(1), false});
-  const auto moved = process_->expect<SeatMoved>();
-  ASSERT_TRUE(moved.has_value());
-  EXPECT_FALSE(moved->done);
+// With a function whose constant is read no more when its memory is brought back.
+class CutConstant : public ExecutorTest {
+ protected:
+  void move_in_again() {
+    const size_t count = 2'000'000;  // several blocks
+    Files files =
+        function({buffer("w", "constant", count, R"(, "file": "w.bin")"), buffer("y", "output", 2)},
+                 {scale("w", "y", 1, 1, 2)});
+    files["w.bin"] = bytes_of(std::vector<int>(count, 8));
+    const std::string package = process_->package(files);
+    add(1, package, Bytes::mib(16));
+    add(2, process_->package(affine(2)), Bytes::mib(1));
+    process_->send(protocol::MoveSeat{SandboxId(1), true});
+    ASSERT_TRUE(process_->expect<SeatMoved>().has_value());
+    std::filesystem::resize_file(package + "/w.bin", 3 << 20);
+    process_->send(protocol::MoveSeat{SandboxId(1), false});
+    moved_ = process_->expect<SeatMoved>();
+    ASSERT_TRUE(moved_.has_value());
+  }
+  std::optional<SeatMoved> moved_;
+};
+
+TEST_F(CutConstant, FailsTheMoveInWhereSeatsWaitForTheirConstants) {
+  start({}, {"--no-pipelining"});
+  move_in_again();
+  EXPECT_FALSE(moved_->done);
   works(2);
+  process_->send(protocol::RemoveSeat{SandboxId(1)});
+  works(2);
+}
+
+TEST_F(CutConstant, FailsTheRequestsThatNeedItAndNoOthers) {
+  move_in_again();
+  EXPECT_TRUE(moved_->done);
+  for (uint64_t i = 1; i <= 3; ++i) EXPECT_EQ(failure(i, 1, "").code, ErrorCode::kDataLoss);
+  works(2);
+  process_->send(protocol::MoveSeat{SandboxId(1), true});
+  EXPECT_TRUE(process_->expect<SeatMoved>()->done);
+  process_->send(protocol::MoveSeat{SandboxId(1), false});
+  EXPECT_TRUE(process_->expect<SeatMoved>()->done);
   process_->send(protocol::RemoveSeat{SandboxId(1)});
   works(2);
 }
@@ -491,7 +514,10 @@ TEST_F(ExecutorTest, SeatsRunAtTheSameTime) {
   EXPECT_EQ(finished->invocation, (InvocationId{7, 1}));
 }
 
-TEST_F(ExecutorTest, SeatsComeAndGoAtRandomAndEveryAnswerIsRight) {
+class RandomSeats : public ExecutorTest, public testing::WithParamInterface<std::string> {};
+
+TEST_P(RandomSeats, ComeAndGoAndEveryAnswerIsRight) {
+  if (!GetParam().empty()) start({}, {GetParam()});
   const unsigned seed = 4711;
   SCOPED_TRACE("seed " + std::to_string(seed));
   std::mt19937 random(seed);
@@ -565,6 +591,8 @@ TEST_F(ExecutorTest, SeatsComeAndGoAtRandomAndEveryAnswerIsRight) {
   }
   while (!running.empty() && !HasFatalFailure()) settle();
 }
+INSTANTIATE_TEST_SUITE_P(Loading, RandomSeats, testing::Values("", "--no-pipelining"),
+                         [](const auto& test) { return test.index == 0 ? "Pipelined" : "Whole"; });
 
 }  // namespace
 }  // namespace lambent::executor

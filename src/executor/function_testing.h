@@ -66,8 +66,9 @@ inline Files affine(size_t count) {
 
 class ExecutorTest : public ::testing::Test {
  protected:
-  void start(const std::vector<std::pair<std::string, std::string>>& settings = {}) {
-    process_.emplace(settings);
+  void start(const std::vector<std::pair<std::string, std::string>>& settings = {},
+             const std::vector<std::string>& more = {}) {
+    process_.emplace(settings, more);
     const auto hello = process_->expect<protocol::ExecutorHello>();
     ASSERT_TRUE(hello.has_value());
     EXPECT_EQ(hello->version, protocol::kExecutorProtocolVersion);

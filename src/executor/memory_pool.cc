@@ -154,7 +154,8 @@ Result<CUdeviceptr> MemoryPool::map_new(Bytes size) {
   }
   const auto map = [&]() -> Result<void> {
     ++driver_calls_;
-    ASSIGN_OR_RETURN(const auto memory, cuda::PhysicalMemory::create(driver_, ordinal_, size, sharing_));
+    ASSIGN_OR_RETURN(const auto memory,
+                     cuda::PhysicalMemory::create(driver_, ordinal_, size, sharing_));
     return addresses_.map(address, memory);
   };
   auto mapped = map();

@@ -48,7 +48,9 @@ struct Received {
 
 class ExecutorProcess {
  public:
-  explicit ExecutorProcess(const std::vector<std::pair<std::string, std::string>>& settings = {}) {
+  // With these variables of the environment, and more words on the command line.
+  explicit ExecutorProcess(const std::vector<std::pair<std::string, std::string>>& settings = {},
+                           const std::vector<std::string>& more = {}) {
     const std::string path = folder_ / "socket";
     auto listening = listen_packets(path, 0600);
     CHECK(listening.ok(), "a test can listen");
@@ -63,6 +65,7 @@ class ExecutorProcess {
     for (auto& each : environment) variables.push_back(each.data());
     variables.push_back(nullptr);
     std::vector<std::string> words = {LAMBENT_BINARY_DIR "/bin/lambent-executor", "--socket", path};
+    words.insert(words.end(), more.begin(), more.end());
     std::vector<char*> arguments;
     for (auto& each : words) arguments.push_back(each.data());
     arguments.push_back(nullptr);

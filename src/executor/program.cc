@@ -51,11 +51,13 @@ struct Program::Compiler {
 
   Result<void> open_part() {
     ASSIGN_OR_RETURN(auto graph, cuda::Graph::create(driver));
-    program.parts_.push_back({std::move(graph), nullptr});
+    const auto next = static_cast<uint32_t>(program.nodes_.size());
+    program.parts_.push_back({std::move(graph), nullptr, {next, next}});
     return {};
   }
   Result<void> close_part(uint64_t times) {
     Part& part = program.parts_.back();
+    part.kernels.end = static_cast<uint32_t>(program.nodes_.size());
     ASSIGN_OR_RETURN(auto exec, cuda::ExecutableGraph::instantiate(driver, part.graph));
     part.exec = std::make_unique<cuda::ExecutableGraph>(std::move(exec));
     emit({.kind = Instruction::Kind::kLaunch,
@@ -239,6 +241,11 @@ Result<void> Program::bind(std::span<const CUdeviceptr> addresses) {
 
 Result<void> Program::launch(uint32_t graph, CUstream stream) const {
   return parts_[graph].exec->launch(stream);
+}
+
+Result<void> Program::launch_kernel(uint32_t kernel, CUstream stream) {
+  const Node& node = nodes_[kernel];
+  return cuda::launch(driver_, kernel_of(*node.launch, node.function), stream);
 }
 
 }  // namespace lambent::executor

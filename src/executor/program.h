@@ -55,6 +55,15 @@ class Program {
   size_t uses(uint32_t buffer) const { return nodes_of_[buffer].size(); }
 
   Result<void> launch(uint32_t graph, CUstream stream) const;
+
+  // The kernels of a graph, in an order in which they can run one after the other.
+  struct Kernels {
+    uint32_t begin = 0, end = 0;
+  };
+  Kernels kernels_of(uint32_t graph) const { return parts_[graph].kernels; }
+  const kernel_graph::Launch& launch_of(uint32_t kernel) const { return *nodes_[kernel].launch; }
+  // Launches one by itself.
+  Result<void> launch_kernel(uint32_t kernel, CUstream stream);
   size_t node_count() const { return nodes_.size(); }
 
  private:
@@ -67,6 +76,7 @@ class Program {
   struct Part {
     cuda::Graph graph;
     std::unique_ptr<cuda::ExecutableGraph> exec;
+    Kernels kernels;
   };
   struct Compiler;
 

@@ -9,7 +9,6 @@
 #include <vector>
 
 #include "base/fd.h"
-#include "executor/copier.h"
 #include "executor/device_store.h"
 #include "kernel_graph/request.h"
 #include "protocol/executor_message.h"
@@ -32,9 +31,9 @@ struct WantedOutput {
 struct RequestUnderWay {
   enum class Stage : uint8_t {
     kContents,  // waits for objects and constants
-    kCopyIn,    // another thread copies its inputs
-    kRunning,   // the device works
-    kCopyOut,   // another thread copies its outputs, or writes its answer
+    kCopyIn,    // its inputs are copied, or its message is read by another thread
+    kRunning,   // the device works, or waits for constants
+    kCopyOut,   // its outputs are copied, or another thread writes its answer
   };
 
   uint64_t number = 0;  // of this executor
@@ -57,6 +56,11 @@ struct RequestUnderWay {
   uint64_t queued = 0;           // launches since the host last waited
   std::vector<uint64_t> rounds;  // left, of the loops around the instruction
   bool reads_flag = false;       // what the device does now ends with reading a flag
+  // Of a cold request: constants, by index of the seat's, for which its stream does not wait yet;
+  // the next kernel of the instruction's; and whether it waits for one that is not on its way.
+  std::vector<uint32_t> coming;
+  uint32_t kernel = 0;
+  bool awaits_constant = false;
   std::optional<Error> failure;  // answered when the device has done what was queued
 
   // Called by the driver, on a thread of its own, when the device has done what was queued.

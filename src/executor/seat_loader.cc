@@ -4,6 +4,7 @@
 #include <sys/stat.h>
 
 #include <algorithm>
+#include <functional>
 #include <map>
 
 #include "domain/limits.h"
@@ -69,6 +70,29 @@ kernel_graph::KernelFacts facts_of(const bundle::Kernel& kernel) {
   return {kernel.parameter_sizes, kernel.static_shared_bytes, kernel.max_threads};
 }
 
+// By buffer: the number of the first launch that uses it.
+std::vector<uint32_t> first_uses_of(const KernelGraph& graph) {
+  std::vector<uint32_t> first(graph.buffers.size(), UINT32_MAX);
+  uint32_t launches = 0;
+  const std::function<void(const std::vector<kernel_graph::Step>&)> walk =
+      [&](const std::vector<kernel_graph::Step>& steps) {
+        for (const auto& step : steps) {
+          const auto* launch = std::get_if<kernel_graph::Launch>(&step);
+          if (launch == nullptr) {
+            walk(std::get<kernel_graph::Repeat>(step).steps);
+            continue;
+          }
+          for (const auto& argument : launch->arguments) {
+            const auto* used = std::get_if<kernel_graph::BufferArgument>(&argument);
+            if (used != nullptr) first[used->buffer] = std::min(first[used->buffer], launches);
+          }
+          ++launches;
+        }
+      };
+  walk(graph.steps);
+  return first;
+}
+
 }  // namespace
 
 Result<std::shared_ptr<const LoadedBundle>> SeatLoader::load_bundle(const std::string& name,
@@ -108,6 +132,11 @@ Result<std::vector<Constant>> SeatLoader::take_constants(const KernelGraph& grap
     }
     constants.push_back(std::move(constant));
   }
+  const std::vector<uint32_t> first_uses = first_uses_of(graph);
+  std::stable_sort(constants.begin(), constants.end(),
+                   [&](const Constant& one, const Constant& other) {
+                     return first_uses[one.buffer] < first_uses[other.buffer];
+                   });
   return constants;
 }
 

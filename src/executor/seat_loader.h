@@ -46,7 +46,7 @@ struct LoadedSeat {
   const kernel_graph::MemoryPlan plan;
   const kernel_graph::RequestCodec codec;
   std::vector<std::shared_ptr<const LoadedBundle>> bundles;  // shared with other seats
-  std::vector<Constant> constants;
+  std::vector<Constant> constants;                           // in the order of their first use
   std::optional<cuda::Stream> stream;
   // For inputs, and for the flag of loops (kFlagBytes) with outputs behind it.
   std::optional<cuda::PinnedBuffer> in, out;

@@ -55,7 +55,19 @@ std::vector<TransferQueue::Block> TransferQueue::take_batch() {
     const uint64_t cost = std::max(batch.back().size, options_.alignment).count;
     line.turn += cost * kScale / line.weight;
   }
+  forget_idle_owners();
   return batch;
+}
+
+// Who had its turn is remembered until the others had theirs.
+void TransferQueue::forget_idle_owners() {
+  if (empty()) {
+    for (const auto& [owner, line] : lines_) now_ = std::max(now_, line.turn);
+  }
+  std::erase_if(lines_, [this](const auto& each) {
+    const Line& line = each.second;
+    return line.empty() && line.weight == 1 && line.turn <= now_;
+  });
 }
 
 // The owner who has had least; of several the one who waits since last, for it comes new. If first

@@ -82,6 +82,7 @@ class TransferQueue {
 
   std::map<Owner, Line>::iterator whose_turn();
   Block cut(Owner owner, Line& line);
+  void forget_idle_owners();
 
   const TransferOptions options_;
   std::map<Owner, Line> lines_;

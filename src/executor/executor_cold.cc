@@ -1,0 +1,98 @@
+// The executor's launches: a warm request's graphs as they are; a cold one's kernel by kernel, each
+// as soon as its constants are on their way, so that loading and computing overlap.
+#include <algorithm>
+#include <utility>
+
+#include "executor/executor.h"
+
+namespace lambent::executor {
+namespace {
+
+// Launches that are queued before the host waits for the device: a driver's queue is not endless,
+// and the loop thread must not wait at its end.
+constexpr uint64_t kMostQueued = 64;
+
+bool uses(const kernel_graph::Launch& launch, uint32_t buffer) {
+  return std::any_of(launch.arguments.begin(), launch.arguments.end(), [&](const auto& argument) {
+    const auto* used = std::get_if<kernel_graph::BufferArgument>(&argument);
+    return used != nullptr && used->buffer == buffer;
+  });
+}
+
+}  // namespace
+
+void Executor::note_coming(Seat& seat) {
+  const auto& constants = seat.loaded->constants;
+  for (uint32_t i = 0; i < constants.size(); ++i) {
+    if (!store_->find(constants[i].name)->filled) seat.request->coming.push_back(i);
+  }
+}
+
+// False if the device, or a constant, has to come first.
+Result<bool> Executor::launch(Seat& seat, const Instruction& now) {
+  RequestUnderWay& request = *seat.request;
+  if (!request.coming.empty() || request.kernel > 0) {
+    if (now.times == 1) return launch_cold(seat, now);
+    // Launched again and again: from the first time on it needs all of them.
+    const auto kernels = seat.loaded->program->kernels_of(now.graph);
+    for (uint32_t kernel = kernels.begin; kernel < kernels.end; ++kernel) {
+      ASSIGN_OR_RETURN(const bool here, await_constants(seat, kernel));
+      if (!here) return false;
+    }
+  }
+  while (request.launched < now.times) {
+    if (request.queued == kMostQueued) {
+      RETURN_IF_ERROR(call_back(seat));
+      return false;
+    }
+    RETURN_IF_ERROR(seat.loaded->program->launch(now.graph, seat.loaded->stream->get()));
+    ++request.launched;
+    ++request.queued;
+  }
+  request.launched = 0;
+  return true;
+}
+
+// Made for one launch, graphs of the kernels between two constants would cost more than to launch
+// these by themselves.
+Result<bool> Executor::launch_cold(Seat& seat, const Instruction& now) {
+  RequestUnderWay& request = *seat.request;
+  Program& program = *seat.loaded->program;
+  const auto kernels = program.kernels_of(now.graph);
+  for (; kernels.begin + request.kernel < kernels.end; ++request.kernel) {
+    if (request.queued == kMostQueued) {
+      RETURN_IF_ERROR(call_back(seat));
+      return false;
+    }
+    const uint32_t kernel = kernels.begin + request.kernel;
+    ASSIGN_OR_RETURN(const bool here, await_constants(seat, kernel));
+    if (!here) return false;
+    RETURN_IF_ERROR(program.launch_kernel(kernel, seat.loaded->stream->get()));
+    ++request.queued;
+  }
+  request.kernel = 0;
+  return true;
+}
+
+// The stream waits for those of the kernel's constants that are on their way. False if one is not:
+// progress will be told.
+Result<bool> Executor::await_constants(Seat& seat, uint32_t kernel) {
+  RequestUnderWay& request = *seat.request;
+  const kernel_graph::Launch& launch = seat.loaded->program->launch_of(kernel);
+  request.awaits_constant = false;
+  for (size_t i = 0; i < request.coming.size();) {
+    const Constant& constant = seat.loaded->constants[request.coming[i]];
+    if (!uses(launch, constant.buffer)) {
+      ++i;
+      continue;
+    }
+    ASSIGN_OR_RETURN(const auto content, contents_->look(constant, user_of(seat.id)));
+    request.awaits_constant = !content.is_here && content.arrival == nullptr;
+    if (request.awaits_constant) return false;
+    if (!content.is_here) RETURN_IF_ERROR(seat.loaded->stream->wait_for(*content.arrival));
+    request.coming.erase(request.coming.begin() + static_cast<std::ptrdiff_t>(i));
+  }
+  return true;
+}
+
+}  // namespace lambent::executor
