@@ -1,6 +1,7 @@
 #include "cli/deploy.h"
 
 #include <filesystem>
+#include <map>
 #include <nlohmann/json.hpp>
 
 #include "archive/zip.h"
@@ -8,6 +9,8 @@
 #include "cli/api_error.h"
 #include "cli/function_request.h"
 #include "cli/staging.h"
+#include "workflow/graph_json.h"
+#include "workflow/limits.h"
 
 namespace lambent::cli {
 namespace {
@@ -33,8 +36,28 @@ Result<void> add_compiled(const StagingFolder& staging, const std::string& sourc
   return options.build_bundle(source, folder);
 }
 
+// Of a workflow that is described in the manifest: its graph and nothing else.
+Result<std::string> zip_of_graph(const Manifest& manifest) {
+  ASSIGN_OR_RETURN(const StagingFolder staging, StagingFolder::make());
+  const std::string file = staging.path() + "/" + manifest.spec.handler;
+  RETURN_IF_ERROR(write_file_atomically(file, manifest.workflow, false));
+  return archive::make_zip(staging.path());
+}
+
+// Mistakes in a workflow's graph, told before anything is sent.
+Result<void> check_graph(const std::string& json, const std::string& file) {
+  const auto graph = workflow::parse_workflow(json);
+  if (!graph.ok()) return graph.error().with_context(file);
+  return {};
+}
+
 Result<std::string> zip_of(const std::string& folder, const Manifest& manifest,
                            const DeployOptions& options) {
+  if (!manifest.workflow.empty()) {
+    if (!options.code) return zip_of_graph(manifest);
+    return Error{ErrorCode::kInvalidArgument,
+                 "--code is for workflows without [[component]] tables"};
+  }
   const std::string code = options.code ? *options.code : join_path(folder, manifest.code);
   if (code.ends_with(".zip")) {
     if (!manifest.bundles.empty() || !manifest.sources.empty()) {
@@ -56,9 +79,41 @@ Result<std::string> zip_of(const std::string& folder, const Manifest& manifest,
   return archive::make_zip(staging.path());
 }
 
-}  // namespace
+Result<Package> make_package_within(const DeployOptions& options, size_t depth);
 
-Result<Package> make_package(const DeployOptions& options) {
+// Packs what components name as their packages, and puts the functions' names into the graph.
+Result<void> add_components(const std::string& folder, const std::string& file,
+                            const DeployOptions& options, size_t depth, Package& package) {
+  Manifest& manifest = package.manifest;
+  if (manifest.packages.empty()) return {};
+  if (depth == workflow::limits::kDepth) {
+    return Error{ErrorCode::kInvalidArgument, file + ": packages lie more than " +
+                                                  std::to_string(workflow::limits::kDepth) +
+                                                  " deep in each other"};
+  }
+  Json graph = Json::parse(manifest.workflow);
+  std::map<std::pair<std::string, std::string>, std::string> packed;  // to the function's name
+  for (const auto& [number, path] : manifest.packages) {
+    Json& component = graph["components"][number];
+    DeployOptions inner{.path = join_path(folder, path), .build_bundle = options.build_bundle};
+    const auto function = component.find("function");
+    if (function != component.end() && function->is_string()) inner.name = *function;
+    std::string& name = packed[{inner.path, inner.name.value_or("")}];
+    if (name.empty()) {
+      auto made = make_package_within(inner, depth + 1);
+      if (!made.ok()) {
+        return made.error().with_context("components[" + std::to_string(number) + "].package");
+      }
+      name = made->manifest.spec.name.name;
+      package.components.push_back(std::move(made).value());
+    }
+    component["function"] = name;
+  }
+  manifest.workflow = graph.dump(1, ' ', false, Json::error_handler_t::replace);
+  return {};
+}
+
+Result<Package> make_package_within(const DeployOptions& options, size_t depth) {
   const std::string file =
       options.path.ends_with(".toml") ? options.path : join_path(options.path, "lambent.toml");
   auto text = read_file(file, kMostManifest);
@@ -74,8 +129,42 @@ Result<Package> make_package(const DeployOptions& options) {
     return Error{ErrorCode::kInvalidArgument, file + " has no name; add one or give --name"};
   }
   if (auto valid = validate(spec); !valid.ok()) return valid.error().with_context(file);
+  RETURN_IF_ERROR(add_components(folder, file, options, depth, package));
+  if (!package.manifest.workflow.empty()) {
+    RETURN_IF_ERROR(check_graph(package.manifest.workflow, file));
+  }
   ASSIGN_OR_RETURN(package.zip, zip_of(folder, package.manifest, options));
   return package;
+}
+
+// Components before those that call them. The error names the function.
+Result<void> deploy_all(Transport& transport, Console& console, const Package& package,
+                        Json& actions) {
+  for (const Package& component : package.components) {
+    RETURN_IF_ERROR(deploy_all(transport, console, component, actions));
+  }
+  const FunctionSpec& spec = package.manifest.spec;
+  for (const std::string& warning : package.manifest.warnings) {
+    console.err << "lambent: warning: " << warning << "\n";
+  }
+  const auto deployed = deploy_function(transport, spec, package.zip);
+  if (!deployed.ok()) return deployed.error().with_context("deploying " + spec.name.name);
+  const char* action = deployed->created ? "created" : "updated";
+  if (!console.json) {
+    console.out << action << " " << spec.name.name << " (" << to_string(Bytes(package.zip.size()))
+                << ")\n";
+  }
+  Json json = {{"action", action}, {"package_bytes", package.zip.size()}};
+  const Json answer = Json::parse(deployed->answer, nullptr, false);
+  json["function"] = answer.is_discarded() ? Json() : answer;
+  actions.push_back(std::move(json));
+  return {};
+}
+
+}  // namespace
+
+Result<Package> make_package(const DeployOptions& options) {
+  return make_package_within(options, 0);
 }
 
 Result<Deployed> deploy_function(Transport& transport, const FunctionSpec& spec,
@@ -95,23 +184,15 @@ Result<Deployed> deploy_function(Transport& transport, const FunctionSpec& spec,
 int run_deploy(Transport& transport, Console& console, const DeployOptions& options) {
   const auto package = make_package(options);
   if (!package.ok()) return fail(console, package.error());
-  for (const std::string& warning : package->manifest.warnings) {
-    console.err << "lambent: warning: " << warning << "\n";
-  }
-  const FunctionSpec& spec = package->manifest.spec;
-  const auto deployed = deploy_function(transport, spec, package->zip);
-  if (!deployed.ok()) {
-    return fail(console, deployed.error().with_context("deploying " + spec.name.name));
-  }
-  const char* action = deployed->created ? "created" : "updated";
+  Json actions = Json::array();
+  const auto deployed = deploy_all(transport, console, *package, actions);
+  if (!deployed.ok()) return fail(console, deployed.error());
   if (console.json) {
-    Json json = {{"action", action}, {"package_bytes", package->zip.size()}};
-    const Json answer = Json::parse(deployed->answer, nullptr, false);
-    json["function"] = answer.is_discarded() ? Json() : answer;
+    // The function itself, with those that came before it.
+    Json json = std::move(actions.back());
+    actions.erase(actions.size() - 1);
+    if (!actions.empty()) json["components"] = std::move(actions);
     console.out << json.dump(2) << "\n";
-  } else {
-    console.out << action << " " << spec.name.name << " (" << to_string(Bytes(package->zip.size()))
-                << ")\n";
   }
   return 0;
 }

@@ -4,6 +4,7 @@
 #include <functional>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "cli/console.h"
 #include "cli/manifest.h"
@@ -22,13 +23,16 @@ struct DeployOptions {
       {};
 };
 
-// A function as its manifest describes it, with its code and kernel bundles packed.
+// A function as its manifest describes it, with its code and kernel bundles packed, and the
+// packages of its components, if it is a workflow.
 struct Package {
   Manifest manifest;
   std::string zip;
+  std::vector<Package> components;
 };
 Result<Package> make_package(const DeployOptions& options);
 
+// The packages of a workflow's components come first; nothing is sent before all are packed.
 int run_deploy(Transport& transport, Console& console, const DeployOptions& options);
 
 struct Deployed {

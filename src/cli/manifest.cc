@@ -1,18 +1,19 @@
 #include "cli/manifest.h"
 
+#include <algorithm>
 #include <cmath>
-#define TOML_EXCEPTIONS 0
-#include <toml++/toml.h>
+#include <span>
 
 #include "base/spelling.h"
+#include "cli/workflow_manifest.h"
 
 namespace lambent::cli {
 namespace {
 
 constexpr std::string_view kKeys[] = {
-    "name",        "kind",      "runtime", "handler",     "graph", "code",
-    "description", "timeout_s", "memory",  "weight",      "role",  "max_concurrency",
-    "bundles",     "sources",   "gpu",     "environment", "tags"};
+    "name",      "kind",        "runtime", "handler",   "graph",           "code",    "description",
+    "timeout_s", "memory",      "weight",  "role",      "max_concurrency", "bundles", "sources",
+    "gpu",       "environment", "tags",    "component", "output"};
 constexpr std::string_view kGpuKeys[] = {"memory",  "launch_mode", "memory_mode", "checkpoint",
                                          "runtime", "domain",      "share"};
 
@@ -170,13 +171,16 @@ Result<Runtime> runtime_of(const std::string& name, const std::string& file) {
                    "'; it can be 'provided.al2023' (an executable named bootstrap) or 'python3'"};
 }
 
-// Keys that say something about functions of the other kind alone.
+// Keys that say something about functions of other kinds alone.
 Result<void> check_kind_keys(const toml::table& table, FunctionKind kind, const std::string& file) {
-  constexpr std::string_view kOfHandlers[] = {"runtime", "handler", "environment"};
-  constexpr std::string_view kOfKernels[] = {"graph"};
-  const std::span<const std::string_view> foreign =
-      kind == FunctionKind::kKernel ? std::span<const std::string_view>(kOfHandlers)
-                                    : std::span<const std::string_view>(kOfKernels);
+  static constexpr std::string_view kNotOfHandlers[] = {"graph", "component", "output"};
+  static constexpr std::string_view kNotOfKernels[] = {"runtime", "handler", "environment",
+                                                       "component", "output"};
+  static constexpr std::string_view kNotOfWorkflows[] = {"runtime", "handler", "environment",
+                                                         "gpu",     "bundles", "sources"};
+  std::span<const std::string_view> foreign = kNotOfHandlers;
+  if (kind == FunctionKind::kKernel) foreign = kNotOfKernels;
+  if (kind == FunctionKind::kWorkflow) foreign = kNotOfWorkflows;
   for (const std::string_view key : foreign) {
     if (const toml::node* node = table.get(key)) {
       return Error{ErrorCode::kInvalidArgument,
@@ -185,6 +189,26 @@ Result<void> check_kind_keys(const toml::table& table, FunctionKind kind, const 
                        std::string(key)};
     }
   }
+  return {};
+}
+
+// Its graph is a file of its code, or follows from tables here.
+Result<void> read_workflow(const toml::table& table, const std::string& file, Manifest& manifest) {
+  ASSIGN_OR_RETURN(WorkflowTables tables, read_workflow_tables(table, file));
+  for (const char* key : {"graph", "code"}) {
+    if (!tables.json.empty() && table.get(key) != nullptr) {
+      return Error{ErrorCode::kInvalidArgument,
+                   file + " line " + std::to_string(table.get(key)->source().begin.line) + ": " +
+                       key + " is for workflows without [[component]] tables"};
+    }
+  }
+  if (tables.json.empty() && table.get("output") != nullptr) {
+    return Error{ErrorCode::kInvalidArgument,
+                 file + " line " + std::to_string(table.get("output")->source().begin.line) +
+                     ": output belongs to [[component]] tables; there are none"};
+  }
+  manifest.workflow = std::move(tables.json);
+  manifest.packages = std::move(tables.packages);
   return {};
 }
 
@@ -227,12 +251,15 @@ Result<Manifest> parse_manifest(std::string_view text, const std::string& file) 
   const auto known = function_kind_from(kind);
   if (!known) {
     return Error{ErrorCode::kInvalidArgument,
-                 file + ": kind is '" + kind + "'; it can be 'handler' or 'kernel'"};
+                 file + ": kind is '" + kind + "'; it can be 'handler', 'kernel' or 'workflow'"};
   }
   spec.kind = *known;
   RETURN_IF_ERROR(check_kind_keys(parsed.table(), spec.kind, file));
-  if (spec.kind == FunctionKind::kKernel) {
-    spec.handler = "graph.json";
+  if (spec.kind == FunctionKind::kWorkflow) {
+    RETURN_IF_ERROR(read_workflow(parsed.table(), file, manifest));
+  }
+  if (spec.kind != FunctionKind::kHandler) {
+    spec.handler = spec.kind == FunctionKind::kKernel ? "graph.json" : "workflow.json";
     reader.text("graph", spec.handler);
     RETURN_IF_ERROR(reader.verdict());
   }

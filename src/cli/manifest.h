@@ -1,6 +1,7 @@
 // Manifest: what lambent.toml says about a function. A value; read by `lambent deploy`.
 #pragma once
 
+#include <map>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -16,6 +17,11 @@ struct Manifest {
   std::vector<std::string> bundles;  // kernel bundles to pack along, relative to the manifest
   // CUDA sources of kernels to compile into bundles of their names, relative to the manifest.
   std::vector<std::string> sources;
+  // Of a workflow that is described by [[component]] tables: its graph as JSON, in which components
+  // with a package may lack their function; those packages' folders by component's number, relative
+  // to the manifest.
+  std::string workflow;
+  std::map<size_t, std::string> packages;
   // Keys that we do not know, with the one that was perhaps meant; shown, not fatal.
   std::vector<std::string> warnings;
 };

@@ -8,6 +8,7 @@
 #include <nlohmann/json.hpp>
 #include <sstream>
 
+#include "archive/zip.h"
 #include "base/base64.h"
 #include "base/fd.h"
 #include "base/testing.h"
@@ -21,6 +22,7 @@
 namespace lambent::cli {
 namespace {
 
+using testing::AllOf;
 using testing::HasSubstr;
 using Json = nlohmann::json;
 
@@ -300,6 +302,76 @@ TEST_F(Deploy, UpdatesCodeConfigurationAndTagsOfAFunctionThatExists) {
   EXPECT_EQ(transport.requests[2].target, "/2017-03-31/tags/hello");
   EXPECT_EQ(Json::parse(transport.requests[2].body)["Tags"]["lambent:gpu-memory"], "0MiB");
   EXPECT_EQ(transport.requests[3].target, "/2015-03-31/functions/hello/configuration");
+}
+
+constexpr const char* kWorkflow =
+    "name = \"traffic\"\nkind = \"workflow\"\n"
+    "output = {faces = \"$faces\", price = \"$$5\", n = [1, 2.5, true]}\n"
+    "[[component]]\nname = \"detect\"\npackage = \"detector\"\ninput = {image = \"$input\"}\n"
+    "[[component]]\nname = \"faces\"\nfunction = \"face\"\nfor_each = \"$detect\"\n"
+    "when = {ref = \"$item.score\", op = \">\", value = 0.5}\nidempotent = true\n"
+    "[[component]]\nname = \"again\"\npackage = \"./detector\"\n"
+    "[[component]]\nname = \"other\"\npackage = \"detector\"\nfunction = \"named\"\n";
+
+TEST_F(Deploy, AWorkflowsTablesBecomeItsGraphAndItsPackagesComeFirst) {
+  write("lambent.toml", kWorkflow);
+  write("detector/lambent.toml", "name = \"detector\"\n");
+  write("detector/bootstrap", "#!/bin/sh\n");
+  for (int i = 0; i < 3; ++i) transport.answer(response(201, "{}"));
+  EXPECT_EQ(run_deploy(transport, console, {.path = folder}), 0) << err.str();
+  EXPECT_THAT(out.str(), AllOf(HasSubstr("created detector ("), HasSubstr("created named ("),
+                               HasSubstr("created traffic (")));
+  ASSERT_EQ(transport.requests.size(), 3u);
+  EXPECT_EQ(Json::parse(transport.requests[0].body)["FunctionName"], "detector");
+  EXPECT_EQ(Json::parse(transport.requests[1].body)["FunctionName"], "named");
+  const Json sent = Json::parse(transport.requests[2].body);
+  EXPECT_EQ(sent["FunctionName"], "traffic");
+  EXPECT_EQ(sent["Handler"], "workflow.json");
+  EXPECT_EQ(sent["Tags"]["lambent:kind"], "workflow");
+  const auto zip = base64_decode(sent["Code"]["ZipFile"].get<std::string>());
+  ASSERT_TRUE(zip && archive::unpack_zip(*zip, folder / "unpacked").ok());
+  const Json graph = Json::parse(*read_file(folder / "unpacked/workflow.json", 1 << 20));
+  const Json expected = Json::parse(R"({"components": [
+      {"name": "detect", "input": {"image": "$input"}, "function": "detector"},
+      {"name": "faces", "function": "face", "for_each": "$detect",
+       "when": {"ref": "$item.score", "op": ">", "value": 0.5}, "idempotent": true},
+      {"name": "again", "function": "detector"},
+      {"name": "other", "function": "named"}],
+    "output": {"faces": "$faces", "price": "$$5", "n": [1, 2.5, true]}})");
+  EXPECT_EQ(nlohmann::json(graph), nlohmann::json(expected));
+}
+
+TEST_F(Deploy, AWorkflowMayBringItsGraphAsAFile) {
+  write("lambent.toml", "name = \"w\"\nkind = \"workflow\"\ngraph = \"mine.json\"\n");
+  write("mine.json", "{}");
+  transport.answer(response(201, "{}"));
+  EXPECT_EQ(run_deploy(transport, console, {.path = folder}), 0) << err.str();
+  EXPECT_EQ(Json::parse(transport.requests.at(0).body)["Handler"], "mine.json");
+}
+
+TEST_F(Deploy, SaysWhatIsWrongWithAWorkflow) {
+  const auto complaint = [&](const std::string& text) {
+    write("lambent.toml", "name = \"w\"\nkind = \"workflow\"\n" + text);
+    err.str("");
+    EXPECT_EQ(run_deploy(transport, console, {.path = folder}), 13) << text;
+    return err.str();
+  };
+  const std::string part = "[[component]]\nname = \"a\"\nfunction = \"f\"\n";
+  EXPECT_THAT(complaint(part + "input = \"$b\"\n"),
+              HasSubstr("lambent.toml: components[0].input: '$b': there is no component 'b'"));
+  EXPECT_THAT(complaint(part + "foreach = \"$input\"\n"),
+              HasSubstr("components[0]: there is no 'foreach' here; did you mean 'for_each'?"));
+  EXPECT_THAT(complaint("[[component]]\nname = \"a\"\n"),
+              HasSubstr("components[0]: 'function' is missing"));
+  EXPECT_THAT(complaint(part + "input = 1979-05-27\n"), HasSubstr("line 6: dates, times"));
+  EXPECT_THAT(complaint("component = 3\n"), HasSubstr("line 3: components are written as tables"));
+  EXPECT_THAT(complaint("graph = \"x\"\n" + part), HasSubstr("line 3: graph is for workflows"));
+  EXPECT_THAT(complaint("output = \"$a\"\n"), HasSubstr("line 3: output belongs to"));
+  EXPECT_THAT(complaint("handler = \"a.b\"\n" + part),
+              HasSubstr("line 3: a function of kind 'workflow' has no handler"));
+  EXPECT_THAT(complaint(part + "package = \".\"\n"),
+              HasSubstr("packages lie more than 8 deep in each other"));
+  EXPECT_TRUE(transport.requests.empty());
 }
 
 TEST_F(Deploy, SaysWhatIsWrongWithAManifest) {

@@ -4,7 +4,9 @@ import array
 import base64
 import json
 import os
+import pathlib
 import signal
+import subprocess
 import sys
 import threading
 import time
@@ -253,6 +255,29 @@ class Handlers(Workflows):
         self.worker.wait_for(lambda: not [each for each in self.worker.request("GET", "/v1/functions").json["functions"]
                                           if each["name"] == "left" and each["running"]], what="its end")
         self.assert_nothing_left()
+
+
+class CommandLine(Workflows):
+    def lambent(self, *arguments):
+        done = subprocess.run([str(PREFIX / "bin/lambent"), *arguments, "--endpoint", self.worker.endpoint], text=True,
+                              capture_output=True, timeout=60)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        return done
+
+    def test_the_example_is_deployed_with_its_components_and_tells_where_the_time_went(self):
+        folder = pathlib.Path(__file__).parent.parent.parent / "examples/13_workflow_hello"
+        deployed = self.lambent("deploy", str(folder)).stdout
+        self.assertEqual([line.split()[:2] for line in deployed.splitlines()],
+                         [["created", "words"], ["created", "measure"], ["created", "hello_words"]])
+        self.assertIn("updated measure", self.lambent("deploy", str(folder)).stdout)
+        done = self.lambent("invoke", "hello_words", "--log", "-d", json.dumps({"text": "The quick fox"}))
+        self.assertEqual(json.loads(done.stdout), {
+            "words": ["the", "quick", "fox"],
+            "lengths": [None, {"letters": 5, "number": 1}, {"letters": 3, "number": 2}]})
+        for words in ("words  at ", "lengths[1]  at ", "cold", "REPORT RequestId"):
+            self.assertIn(words, done.stderr)
+        self.assertIn("hello_words", self.lambent("ls").stdout)
+        self.assertIn("lengths[2]", self.lambent("logs", "hello_words").stdout)
 
 
 class Restart(Workflows):

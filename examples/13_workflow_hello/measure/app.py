@@ -1,0 +1,2 @@
+def handler(event, context):
+    return {"number": event["number"], "letters": len(event["word"])}
