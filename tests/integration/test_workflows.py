@@ -8,6 +8,7 @@ import pathlib
 import signal
 import subprocess
 import sys
+import tempfile
 import threading
 import time
 
@@ -17,6 +18,7 @@ import test_kernel_functions as kernels
 sys.path.insert(0, str(PREFIX / "share/lambent/python"))
 from lambent.client import Client  # noqa: E402
 from lambent.errors import LambentError  # noqa: E402
+from lambent.workflow import Workflow, item, not_  # noqa: E402
 
 DETECT = """
 def handler(event, context):
@@ -278,6 +280,20 @@ class CommandLine(Workflows):
             self.assertIn(words, done.stderr)
         self.assertIn("hello_words", self.lambent("ls").stdout)
         self.assertIn("lengths[2]", self.lambent("logs", "hello_words").stdout)
+
+
+    def test_what_the_builder_writes_is_deployed(self):
+        flow = Workflow("built")
+        detect = flow.call("detect", {"count": flow.input.count})
+        steps = flow.call("step", {"n": item}, for_each=detect.boxes, when=item > 0)
+        few = flow.call("step", {"n": 100}, name="few", when=detect.count < 2, after=[steps])
+        flow.call("step", {"n": 7}, name="never", when=not_(detect.count))
+        flow.output({"steps": steps, "few": few, "text": "$text"})
+        with tempfile.TemporaryDirectory() as folder:
+            flow.save(folder, timeout_s=9)
+            self.lambent("deploy", folder)
+        self.assertEqual(self.ask("built", {"count": 3}).json, {"steps": [None, 2, 3], "few": None, "text": "$text"})
+        self.assertEqual(self.ask("built", {"count": 1}).json, {"steps": [None], "few": 101, "text": "$text"})
 
 
 class Restart(Workflows):
