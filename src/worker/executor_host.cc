@@ -103,12 +103,22 @@ ExecutorHost::ExecutorHost(Foundations foundations, ExecutorSetting setting, std
                },
            .on_output = [this](const Key& key, std::string_view text) { printed(key, text); },
            .on_end = [this](const Key& key, const ExecutorEnd& how) { executor_ended(key, how); },
-           .is_used = [this](const Key& key) { return is_used(key); }}),
+           .is_used = [this](const Key& key) { return is_used(key); },
+           .serve_link = link_server(),
+           .forget_link = events_.forget_link}),
       clients_(supervisor_),
       loans_(foundations.loop, supervisor_) {}
 
 ExecutorHost::~ExecutorHost() {
   for (const auto& [id, seat] : seats_) loop_.cancel(seat->grace);
+}
+
+// Executors have turns on the link, and lease nothing.
+std::function<void(SandboxId, DeviceId, OwnedFd)> ExecutorHost::link_server() const {
+  if (!events_.serve_link) return {};
+  return [this](SandboxId executor, DeviceId device, OwnedFd listener) {
+    events_.serve_link(executor, device, Bytes(0), std::move(listener));
+  };
 }
 
 // --- Executors ---

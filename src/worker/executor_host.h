@@ -90,6 +90,8 @@ class ExecutorHost {
     std::string type;
   };
 
+  std::function<void(SandboxId, DeviceId, OwnedFd)> link_server() const;
+
   bool is_used(const Key& key) const;
   void executor_ready(const Key& key);
   void executor_ended(const Key& key, const ExecutorEnd& how);

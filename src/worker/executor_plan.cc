@@ -12,6 +12,10 @@ sandbox::LaunchPlan plan_executor(const ExecutorSetting& setting, const Executor
   plan.hostname = "executor";
   plan.environment = {{"PATH", "/usr/local/bin:/usr/bin:/bin"}, {"LANG", "C.UTF-8"}};
   plan.binds = {{setting.program, kExecutorProgram}, {request.socket_path, kExecutorSocket, true}};
+  if (!request.link_path.empty()) {
+    plan.argv.insert(plan.argv.end(), {"--link", kLinkSocket});
+    plan.binds.push_back({request.link_path, kLinkSocket, true});
+  }
   plan.limits.memory = setting.host_memory;
   plan.limits.open_files = limits::kSandboxOpenFiles * 4;
   plan.limits.scratch = limits::kUnzippedCode * 4;

@@ -25,8 +25,9 @@ struct ExecutorSetting {
 struct ExecutorRequest {
   SandboxId executor;
   DeviceId device;
-  bool modelled = false;    // how the emulated driver runs kernels; ignored by a real one
-  std::string socket_path;  // where it finds the worker
+  bool modelled = false;       // how the emulated driver runs kernels; ignored by a real one
+  std::string socket_path;     // where it finds the worker
+  std::string link_path = {};  // where it gets its turns on the device's link; empty: nowhere
 };
 
 inline constexpr char kExecutorProgram[] = "/opt/lambent/lambent-executor";

@@ -74,6 +74,7 @@ ExecutorProcess::ExecutorProcess(loop::EventLoop& loop, LogSink& log, sandbox::L
 ExecutorProcess::~ExecutorProcess() {
   if (!ended_) launcher_.kill(request_.executor);
   unlink(request_.socket_path.c_str());
+  if (!request_.link_path.empty()) unlink(request_.link_path.c_str());
 }
 
 void ExecutorProcess::started(Result<sandbox::Started> result) {

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "base/packet.h"
+
 namespace lambent::worker {
 namespace {
 
@@ -108,6 +110,7 @@ void ExecutorSupervisor::launch(const ExecutorKey& key) {
   request.device = key.device;
   request.modelled = key.modelled;
   request.socket_path = run_folder_ + "/executor-" + std::to_string(launches_);
+  give_link(request);
   ExecutorProcess::Events events;
   events.on_ready = [this, key] {
     if (const auto kept = kept_.find(key); kept != kept_.end()) kept->second = 0;
@@ -121,6 +124,19 @@ void ExecutorSupervisor::launch(const ExecutorKey& key) {
   executors_[key].process = std::make_unique<ExecutorProcess>(
       loop_, log_, launcher_, setting_, std::move(request), std::move(events));
   watch_idleness(key);
+}
+
+// One that cannot be given its turns copies without.
+void ExecutorSupervisor::give_link(ExecutorRequest& request) {
+  if (!events_.serve_link) return;
+  const std::string path = request.socket_path + "-link";
+  auto listener = listen_packets(path, 0666);
+  if (!listener.ok()) {
+    log_.warning("executor_without_link", {{"error", to_string(listener.error())}});
+    return;
+  }
+  request.link_path = path;
+  events_.serve_link(request.executor, request.device, std::move(*listener));
 }
 
 bool ExecutorSupervisor::exited(SandboxId executor, const sandbox::Exit& exit) {
@@ -150,6 +166,7 @@ void ExecutorSupervisor::ended(const ExecutorKey& key, const Error& error) {
   const Executor gone = std::move(executors_.at(key));
   executors_.erase(key);
   loop_.cancel(gone.idle_timer);
+  if (events_.forget_link) events_.forget_link(gone.process->id());
   const bool was_ready = gone.process->ready();
   if (gone.retired) {
     events_.on_end(key, {.cause = error, .guilt_is_known = true, .retired = true});

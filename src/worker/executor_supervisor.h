@@ -51,6 +51,10 @@ class ExecutorSupervisor {
     std::function<void(const ExecutorKey&, const ExecutorEnd&)> on_end;
     // Whether anything has a place in it, or wants one.
     std::function<bool(const ExecutorKey&)> is_used;
+    // An executor will ask for turns on the device's link at this socket, until it is forgotten.
+    // May be empty: then there are no turns.
+    std::function<void(SandboxId, DeviceId, OwnedFd listener)> serve_link;
+    std::function<void(SandboxId)> forget_link;
   };
 
   // All outlive it. Sockets lie in `run_folder`, which is there.
@@ -97,6 +101,7 @@ class ExecutorSupervisor {
   };
 
   void launch(const ExecutorKey& key);
+  void give_link(ExecutorRequest& request);
   void ended(const ExecutorKey& key, const Error& error);
   void heard(const ExecutorKey& key, protocol::ExecutorMessage message, std::vector<OwnedFd> fds);
   void retire(const ExecutorKey& key, const std::string& reason);

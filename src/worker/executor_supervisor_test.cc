@@ -15,6 +15,23 @@ TEST_F(ExecutorHostTest, WithoutAnExecutorASeatFailsAndTheNextOneTriesAgain) {
   EXPECT_EQ(launcher.launches, 2);
 }
 
+TEST_F(ExecutorHostTest, AnExecutorIsShownWhereItGetsItsTurnsOnTheLinkForAsLongAsItLives) {
+  seat(SandboxId(1));
+  const FakeExecutor& executor = launcher.latest();
+  EXPECT_THAT(executor.plan.argv, testing::Contains("--link"));
+  ASSERT_TRUE(links.contains(executor.id));
+  const auto bind = std::find_if(executor.plan.binds.begin(), executor.plan.binds.end(),
+                                 [](const auto& each) { return each.sandbox_path == kLinkSocket; });
+  ASSERT_NE(bind, executor.plan.binds.end());
+  const std::string path = bind->host_path;
+  const OwnedFd caller = connect_to(path);
+  EXPECT_GE(OwnedFd(accept(links.at(executor.id).get(), nullptr, nullptr)).get(), 0);
+  const SandboxId id = executor.id;
+  launcher.end(id, {.signal = 9});
+  ASSERT_TRUE(turn_until(loop, [&] { return !links.contains(id); }));
+  EXPECT_NE(access(path.c_str(), F_OK), 0);
+}
+
 TEST_F(ExecutorHostTest, AKeptExecutorIsThereBeforeItsFirstFunctionAndReplacedWhenItEnds) {
   host->keep(spec, DeviceId(1));
   ASSERT_TRUE(turn_until(loop, [&] { return !launcher.running.empty(); }));

@@ -131,6 +131,11 @@ class ExecutorHostTest : public ::testing::Test {
     events.on_end = [this](SandboxEnd end) { ends.push_back(std::move(end)); };
     events.on_output = [this](FunctionId, std::string_view text) { printed += text; };
     events.on_memory_moved = [this](SandboxId, const MemoryMove& move) { moves.push_back(move); };
+    events.serve_link = [this](SandboxId executor, DeviceId, Bytes most_leased, OwnedFd listener) {
+      EXPECT_EQ(most_leased, Bytes(0));
+      links[executor] = std::move(listener);
+    };
+    events.forget_link = [this](SandboxId executor) { links.erase(executor); };
     host = std::make_unique<ExecutorHost>(
         ExecutorHost::Foundations{loop, log, launcher, &store,
                                   [this](auto work, auto then) {
@@ -191,6 +196,7 @@ class ExecutorHostTest : public ::testing::Test {
   std::vector<HandlerAnswer> answers;
   std::vector<SandboxEnd> ends;
   std::vector<MemoryMove> moves;
+  std::map<SandboxId, OwnedFd> links;  // where executors ask for turns on the device's link
   std::string printed;
   std::unique_ptr<ExecutorHost> host;
 };
