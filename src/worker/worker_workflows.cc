@@ -14,6 +14,11 @@ WorkflowHost::Events Worker::workflow_events() {
   events.forget = [this](InvocationId call) { forget(call); };
   events.find_function = [this](const FunctionName& name) { return functions_.find(name); };
   events.stopping = [this] { return draining_; };
+  events.on_begin = [this](InvocationId id) {
+    const InvocationRequest& request = live_.at(id).request;
+    if (request.kind != InvocationKind::kAsynchronous) return;
+    catalog_.begin_async(request.function.tenant, id, [](Result<void>) {});
+  };
   events.on_end = [this](WorkflowEnd end) { workflow_ended(std::move(end)); };
   events.on_output = [this](FunctionId function, std::string_view text) {
     logs_.append(function, text);
@@ -23,9 +28,6 @@ WorkflowHost::Events Worker::workflow_events() {
 
 void Worker::begin_workflow(Live& live, const FunctionSpec& spec) {
   live.revision = spec.revision;
-  if (live.request.kind == InvocationKind::kAsynchronous) {
-    catalog_.begin_async(live.request.function.tenant, live.request.id, [](Result<void>) {});
-  }
   workflows_.start(live.request, spec);
 }
 

@@ -70,6 +70,8 @@ struct WorkflowHost::LiveRun {
   loop::TimerId timer;
   std::set<InvocationId> calls;  // under way
   std::set<ObjectId> objects;    // that it made, each held
+  std::set<ObjectId> borrowed;   // that its values name beside those, each held
+  Bytes values;                  // its part of values_
   StartClass start = StartClass::kWarm;
   size_t calls_ended = 0;
   std::string log;
@@ -178,6 +180,8 @@ void WorkflowHost::perform(Begin& work) {
                              .code = input.error().code});
   }
   run->timer = loop_.call_after(run->timeout, [this, id = run->id] { take_turns(TimedOut{id}); });
+  if (events_.on_begin) events_.on_begin(run->id);
+  keep_objects(*run, InvocationId{}, *input);
   run->run = std::make_unique<workflow::Run>(run->graph, run->name.name, limits_.run);
   advance(*run, run->run->start({std::move(input).value(), size}));
 }
@@ -202,6 +206,14 @@ void WorkflowHost::perform(CallEnded& work) {
   if (work.result.ok()) run->start = colder(run->start, work.result->start);
   if (const auto* result = std::get_if<workflow::CallResult>(&how)) {
     keep_objects(*run, work.call, result->value);
+    run->values += result->size;
+    values_ += result->size;
+  }
+  if (values_ > limits_.values) {
+    how = Failure{.message = "the values of all workflows have more than " +
+                             to_string(limits_.values) + "; try again later",
+                  .type = kBadAnswer,
+                  .code = ErrorCode::kResourceExhausted};
   }
   advance(*run, run->run->ended(call.key, std::move(how)));
 }
@@ -265,6 +277,7 @@ void WorkflowHost::end(LiveRun& run, const workflow::RunOutcome& outcome) {
 void WorkflowHost::end(LiveRun& run, WorkflowEnd how, const Value* output) {
   loop_.cancel(run.timer);
   clear_objects(run, how.outcome == Outcome::kSucceeded ? output : nullptr);
+  values_ -= run.values;
   how.invocation = run.id;
   how.start = run.start;
   const bool waited = std::erase(waiting_, run.id) > 0;
@@ -307,12 +320,15 @@ void WorkflowHost::admit_waiting() {
 void WorkflowHost::keep_objects(LiveRun& run, InvocationId call, const Value& value) {
   if (store_ == nullptr) return;
   for (const ObjectId object : workflow::objects_in(value)) {
-    if (object.maker != call) continue;  // it was there before
-    if (store_->hold(run.name.tenant, object).ok()) run.objects.insert(object);
+    std::set<ObjectId>& held = object.maker == call ? run.objects : run.borrowed;
+    if (run.objects.contains(object) || held.contains(object)) continue;
+    // One that is not there is for the call to complain of that needs it.
+    if (store_->hold(run.name.tenant, object).ok()) held.insert(object);
   }
 }
 
 void WorkflowHost::clear_objects(LiveRun& run, const Value* output) {
+  for (const ObjectId object : run.borrowed) store_->release(run.name.tenant, object);
   if (run.objects.empty()) return;
   std::vector<ObjectId> wanted;
   if (output != nullptr) wanted = workflow::objects_in(*output);

@@ -47,6 +47,8 @@ class WorkflowHost {
     std::function<const FunctionSpec*(const FunctionName&)> find_function;
     // Whether the worker is about to stop: what ends for want of a place is then for the next one.
     std::function<bool()> stopping;
+    // A run makes its first calls; one that waited for a place has it now. May be empty.
+    std::function<void(InvocationId)> on_begin;
     // Comes once for each run that was started, perhaps before start() returns.
     std::function<void(WorkflowEnd)> on_end;
     std::function<void(FunctionId, std::string_view text)> on_output;
@@ -55,6 +57,7 @@ class WorkflowHost {
     size_t live = workflow::limits::kLiveRuns;
     size_t waiting = workflow::limits::kWaitingRuns;
     size_t depth = workflow::limits::kDepth;
+    Bytes values = workflow::limits::kAllValues;  // that all runs together keep
     workflow::RunLimits run = {};
   };
 
@@ -132,6 +135,7 @@ class WorkflowHost {
   LiveRun* find(InvocationId run);
 
   // Objects.
+  // Holds what the value names; what this call made belongs to the run from now on.
   void keep_objects(LiveRun& run, InvocationId call, const workflow::Value& value);
   void clear_objects(LiveRun& run, const workflow::Value* output);
   void remove_made_by(TenantId tenant, InvocationId call, const workflow::CallEnd& end);
@@ -145,6 +149,7 @@ class WorkflowHost {
   std::unordered_map<InvocationId, std::unique_ptr<LiveRun>> runs_;
   std::deque<InvocationId> waiting_;  // asynchronous ones, until there is a place
   std::unordered_map<InvocationId, CallOf> calls_;
+  Bytes values_;  // of all runs
   std::unordered_map<FunctionId, Counts> counts_;
   std::deque<Work> work_;
   bool working_ = false;

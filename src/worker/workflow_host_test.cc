@@ -386,6 +386,51 @@ TEST_F(WorkflowHostTest, ObjectsOfTheOutputStayAndThoseOfAFailureGo) {
   EXPECT_EQ(objects_left(), 0u);
 }
 
+TEST_F(WorkflowHostTest, WhatItsValuesNameStaysWhileItRuns) {
+  function("f");
+  workflow("two",
+           R"({"name": "a", "function": "f"}, {"name": "b", "function": "f", "input": "$a"})");
+  const ObjectId given{new_invocation_id(random), 0};
+  const ObjectId made{new_invocation_id(random), 0};
+  const auto put = [&](ObjectId id) {
+    ASSERT_TRUE(
+        objects.store(kDefaultTenant, id, raw_tensor(Bytes(4)), *sealed_memory("abcd")).ok());
+  };
+  put(given);
+  start("two", R"([{"object":")" + to_string(given) + R"("}, {"object": "nonsense"}])");
+  put(made);
+  answer(0, R"({"object":")" + to_string(made) + R"(","also":{"object":")" + to_string(given) +
+                R"("}})");
+  for (const ObjectId id : {given, made}) {
+    ASSERT_TRUE(objects.remove(kDefaultTenant, id).ok());
+    EXPECT_EQ(objects.status(kDefaultTenant, id)->references, 1u);
+  }
+  answer(0, "1");
+  EXPECT_EQ(ends.size(), 1u);
+  EXPECT_EQ(objects_left(), 0u);
+}
+
+TEST_F(WorkflowHostTest, AllRunsTogetherKeepOnlySoMuch) {
+  make_host({.values = Bytes(20)});
+  function("f");
+  workflow("two",
+           R"({"name": "a", "function": "f"}, {"name": "b", "function": "f", "input": "$a"})");
+  start("two", "1");
+  start("two", "2");
+  answer(0, "\"" + std::string(10, 'x') + "\"");
+  answer(0, "\"" + std::string(10, 'y') + "\"");
+  ASSERT_EQ(ends.size(), 1u);
+  EXPECT_EQ(ends[0].error->code, ErrorCode::kResourceExhausted);
+  EXPECT_THAT(ends[0].error->message, HasSubstr("the values of all workflows"));
+  answer(0, "1");
+  EXPECT_EQ(ends.at(1).outcome, Outcome::kSucceeded);
+  // There is room again.
+  start("two", "1");
+  answer(0, "\"" + std::string(10, 'x') + "\"");
+  answer(0, "1");
+  EXPECT_EQ(ends.at(2).outcome, Outcome::kSucceeded);
+}
+
 TEST_F(WorkflowHostTest, AnInnerRunHandsItsObjectsToTheOneThatCalledIt) {
   function("kernel", FunctionKind::kKernel);
   function("f");

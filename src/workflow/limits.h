@@ -20,6 +20,7 @@ constexpr size_t kReferenceSteps = 32;
 constexpr size_t kValueDepth = 128;        // lists and objects in each other
 constexpr Bytes kValue = Bytes::mib(6);    // one that was put together for a call or as the output
 constexpr Bytes kValues = Bytes::mib(64);  // all that one run keeps
+constexpr Bytes kAllValues = Bytes::mib(256);  // all runs of a worker together
 
 // Runs.
 constexpr size_t kFanOut = 1'000;        // calls of one component
