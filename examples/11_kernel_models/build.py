@@ -1,19 +1,21 @@
-"""build.py MODEL FOLDER: ResNet-50 or BERT-large as a kernel function, with their true shapes.
+"""build.py MODEL FOLDER: neural networks as kernel functions, with their true shapes.
 
-For the modelled device: a request takes as long in all as the paper on kernels as a service measured
-on a V100, 4 and 92 ms, split over the launches by their operations. Weights are a number that fills
+For the modelled device: a request of ResNet-50 or BERT-large takes as long in all as the paper on
+kernels as a service measured on a V100, 4 and 92 ms, the others as long as the model of `./dev bench
+paper-streambox` says, which is fitted to the first; split over the launches by their operations. Weights are a number that fills
 them, so that the package stays small; to compute something, give files instead. ResNet-50 keeps its
 3 x 3 filters transformed for Winograd's method, as the paper's compiler does: 129 MB of constants.
 """
 import argparse
 import math
 import os
-from typing import Any, Callable, List, Optional, Tuple
+from typing import Any, Callable, Dict, List, Optional, Tuple
 
 from lambent import kernels
 from lambent.kernels import Buffer, int32, read, read_write, uint64, write
 
 Fill = Callable[[str, Tuple[int, ...]], Any]
+Stages = Tuple[Tuple[int, int], ...]  # how many layers, of how many channels
 
 
 class Model:
@@ -83,6 +85,61 @@ class Images(Model):
         spread = self.convolution(name + ".2", narrow, width, 3, stride)
         return self.convolution(name + ".3", spread, 4 * width, 1, shortcut=shortcut)
 
+    def layer(self, name: str, image: Buffer, channels: int, kernel: int, stride: int = 1,
+              padding: Optional[int] = None, relu: bool = True, shortcut: Optional[Buffer] = None,
+              before: Optional[int] = None, out: Optional[Any] = None) -> Buffer:
+        """A convolution of the first `before` channels (unless said: of all). `out` may be a write()
+        into a buffer of someone else's, which is then what is returned."""
+        before, size = before or image.shape[0], image.shape[1]
+        padding = kernel // 2 if padding is None else padding
+        after = (size + 2 * padding - kernel) // stride + 1
+        out = write(self.temporary(channels, after, after)) if out is None else out
+        elements = channels * after * after
+        self.launch("padded_convolution", 2 * elements * before * kernel * kernel, elements, read(image),
+                    self.constant(name + ".filters", channels, before, kernel, kernel),
+                    self.constant(name + ".bias", channels),
+                    NOTHING if shortcut is None else read(shortcut), out, int32(before), int32(size),
+                    int32(channels), int32(kernel), int32(stride), int32(padding), int32(int(relu)))
+        return out.buffer
+
+    def pool(self, image: Buffer, kernel: int, stride: int, padding: int = 0, mean: bool = False,
+             out: Optional[Any] = None) -> Buffer:
+        channels, size = image.shape[0], image.shape[1]
+        after = (size + 2 * padding - kernel) // stride + 1
+        out = write(self.temporary(channels, after, after)) if out is None else out
+        elements = channels * after * after
+        self.launch("window_pool", elements * kernel * kernel, elements, read(image), out,
+                    int32(channels), int32(size), int32(kernel), int32(stride), int32(padding),
+                    int32(int(mean)))
+        return out.buffer
+
+    def dense(self, name: str, values: Buffer, width: int, relu: bool = False,
+              out: Optional[Buffer] = None) -> Buffer:
+        """A layer over all elements of `values`, as a convolution of images of one pixel."""
+        inner = values.size_bytes // 4
+        out = out or self.temporary(width, 1, 1)
+        self.launch("padded_convolution", 2 * width * inner, width, read(values),
+                    self.constant(name + ".weights", width, inner), self.constant(name + ".bias", width),
+                    NOTHING, write(out), int32(inner), int32(1), int32(width), int32(1), int32(1),
+                    int32(0), int32(int(relu)))
+        return out
+
+    def classes(self, name: str, values: Buffer, count: int) -> None:
+        out = self.graph.output("probabilities", "FP32", (1, count))
+        self.dense(name, values, count, out=out)
+        self.launch("softmax", 5 * count, 1, read_write(out), int32(1), int32(count))
+
+    def vgg(self, image: Buffer, stages: Stages, ceiling: bool = False) -> List[Buffer]:
+        """Groups of 3 x 3 layers with a pool between two of them; what each group gives."""
+        given = []
+        for stage, (count, channels) in enumerate(stages):
+            if stage > 0:
+                image = self.pool(image, 2, 2, image.shape[1] % 2 if ceiling else 0)
+            for at in range(count):
+                image = self.layer("stage%d.%d" % (stage + 1, at), image, channels, 3)
+            given.append(image)
+        return given
+
 
 def resnet50(size: int = 224, width: int = 64, blocks: Tuple[int, ...] = (3, 4, 6, 3),
              classes: int = 1000, weights: Optional[Fill] = None) -> kernels.Graph:
@@ -110,6 +167,109 @@ def resnet50(size: int = 224, width: int = 64, blocks: Tuple[int, ...] = (3, 4, 
     return model.finish(duration_ms=4)
 
 
+VGG_STAGES: Stages = ((2, 64), (2, 128), (3, 256), (3, 512), (3, 512))
+
+
+def vgg16(size: int = 224, stages: Stages = VGG_STAGES, width: int = 4096, classes: int = 1000,
+          weights: Optional[Fill] = None) -> kernels.Graph:
+    """One image of 3 x size x size to the probabilities of its classes (Simonyan and Zisserman, 2014)."""
+    model = Images("vgg16", weights)
+    image = model.vgg(model.graph.input("image", "FP32", (3, size, size)), stages)[-1]
+    values = model.dense("dense1", model.pool(image, 2, 2), width, relu=True)
+    model.classes("classes", model.dense("dense2", values, width, relu=True), classes)
+    return model.finish(duration_ms=11.9)
+
+
+def alexnet(size: int = 224, channels: Tuple[int, ...] = (64, 192, 384, 256, 256), width: int = 4096,
+            classes: int = 1000, weights: Optional[Fill] = None) -> kernels.Graph:
+    """The same of Krizhevsky, 2014."""
+    model = Images("alexnet", weights)
+    image = model.layer("1", model.graph.input("image", "FP32", (3, size, size)), channels[0], 11, 4, 2)
+    image = model.layer("2", model.pool(image, 3, 2), channels[1], 5)
+    image = model.layer("3", model.pool(image, 3, 2), channels[2], 3)
+    image = model.layer("5", model.layer("4", image, channels[3], 3), channels[4], 3)
+    values = model.dense("dense1", model.pool(image, 3, 2), width, relu=True)
+    model.classes("classes", model.dense("dense2", values, width, relu=True), classes)
+    return model.finish(duration_ms=3.4)
+
+
+def densenet121(size: int = 224, growth: int = 32, blocks: Tuple[int, ...] = (6, 12, 24, 16),
+                classes: int = 1000, weights: Optional[Fill] = None) -> kernels.Graph:
+    """The same of Huang et al., 2017. A block's layers write their channels beside those before them."""
+    model = Images("densenet121", weights)
+
+    def activated(name: str, image: Buffer, channels: int) -> Buffer:
+        out = model.temporary(channels, image.shape[1], image.shape[1])
+        model.launch("scale_shift", 2 * out.size_bytes // 4, out.size_bytes // 4, read(image),
+                     model.constant(name + ".scale", channels), model.constant(name + ".shift", channels),
+                     write(out), int32(channels), int32(image.shape[1]))
+        return out
+
+    stem = model.layer("stem", model.graph.input("image", "FP32", (3, size, size)), 2 * growth, 7, 2)
+    source, pooling = stem, (3, 2, 1, False)
+    for stage, count in enumerate(blocks):
+        kernel, stride, padding, mean = pooling
+        channels, side = source.shape[0], (source.shape[1] + 2 * padding - kernel) // stride + 1
+        block = model.temporary(channels + count * growth, side, side)
+        model.pool(source, kernel, stride, padding, mean, out=write(block))
+        for at in range(count):
+            name = "block%d.%d" % (stage + 1, at)
+            narrow = model.layer(name + ".1", activated(name + ".norm1", block, channels), 4 * growth, 1,
+                                 relu=False)
+            model.layer(name + ".2", activated(name + ".norm2", narrow, 4 * growth), growth, 3, relu=False,
+                        out=write(block, channels * side * side))
+            channels += growth
+        source = activated("block%d.norm" % (stage + 1), block, channels)
+        if stage + 1 < len(blocks):
+            source = model.layer("block%d.out" % (stage + 1), source, channels // 2, 1, relu=False)
+        pooling = (2, 2, 0, True)
+    mean = model.temporary(channels)
+    model.launch("mean_pool", source.size_bytes // 4, channels, read(source), write(mean),
+                 int32(channels), int32(source.shape[1]))
+    model.classes("classes", mean, classes)
+    return model.finish(duration_ms=7.2)
+
+
+SSD_EXTRA = ((256, 512, 2, 1), (128, 256, 2, 1), (128, 256, 1, 0), (128, 256, 1, 0))
+SSD_BOXES = (4, 6, 6, 6, 4, 4)
+
+
+def ssd300(size: int = 300, stages: Stages = VGG_STAGES, width: int = 1024,
+           extra: Tuple[Tuple[int, int, int, int], ...] = SSD_EXTRA, boxes: Tuple[int, ...] = SSD_BOXES,
+           classes: int = 21, weights: Optional[Fill] = None) -> kernels.Graph:
+    """One image of 3 x size x size to scores and boxes (Liu et al., 2016; its sixth layer without gaps).
+
+    For each map of the output, one after the other, classes + 4 numbers for each box and place: first
+    the scores, background first, then where the box lies, all as (boxes, classes + 4, side, side).
+    """
+    model = Images("ssd300", weights)
+    given = model.vgg(model.graph.input("image", "FP32", (3, size, size)), stages, ceiling=True)
+    image = model.layer("6", model.pool(given[-1], 3, 1, 1), width, 3)
+    maps = [given[-2], model.layer("7", image, width, 1)]
+    for at, (narrow, channels, stride, padding) in enumerate(extra):
+        image = model.layer("extra%d.1" % at, maps[-1], narrow, 1)
+        maps.append(model.layer("extra%d.2" % at, image, channels, 3, stride, padding))
+    sides = [each.shape[1] for each in maps]
+    per_map = [count * (classes + 4) * side * side for count, side in zip(boxes, sides)]
+    out = model.graph.output("boxes", "FP32", (sum(per_map),))
+    for at, (each, count) in enumerate(zip(maps, boxes)):
+        model.layer("boxes%d" % at, each, count * (classes + 4), 3, relu=False,
+                    out=write(out, sum(per_map[:at])))
+    return model.finish(duration_ms=13.2)
+
+
+def vdsr(size: int = 224, channels: int = 64, layers: int = 20,
+         weights: Optional[Fill] = None) -> kernels.Graph:
+    """A sharper image of one of 3 x size x size (Kim et al., 2016)."""
+    model = Images("vdsr", weights)
+    first = image = model.graph.input("image", "FP32", (3, size, size))
+    for at in range(layers - 1):
+        image = model.layer(str(at), image, channels, 3)
+    out = model.graph.output("image_out", "FP32", (3, size, size))
+    model.layer("last", image, 3, 3, relu=False, shortcut=first, out=write(out))
+    return model.finish(duration_ms=12.7)
+
+
 class Text(Model):
     """Layers over the tokens of a text, as (length, hidden)."""
 
@@ -132,10 +292,12 @@ class Text(Model):
                     write(out), int32(length), int32(hidden))
         return out
 
-    def attention(self, name: str, text: Buffer, heads: int) -> Buffer:
+    def attention(self, name: str, text: Buffer, heads: int, other: Optional[Buffer] = None) -> Buffer:
+        """Of a text to itself or to another one of the same length."""
         length, hidden = text.shape
-        queries, keys, values = (self.linear(name + part, text, hidden)
-                                 for part in (".queries", ".keys", ".values"))
+        other = other or text
+        queries, keys, values = (self.linear(name + part, of, hidden) for part, of in (
+            (".queries", text), (".keys", other), (".values", other)))
         scores = self.temporary(heads, length, length)
         mixed = self.temporary(length, hidden)
         sizes = [int32(length), int32(heads), int32(hidden // heads)]
@@ -148,11 +310,44 @@ class Text(Model):
         return self.linear(name + ".out", mixed, hidden)
 
 
+def translate(length: int = 32, layers: int = 6, hidden: int = 512, heads: int = 8,
+              vocabulary: int = 37000, weights: Optional[Fill] = None) -> kernels.Graph:
+    """Tokens to tokens (Vaswani et al., 2017, base), all at once: no mask, no word after the other."""
+    model = Text("translate", weights)
+    words = model.constant("words", vocabulary, hidden)
+    text = model.temporary(length, hidden)
+    model.launch("embed_words", length * hidden, length * hidden, model.graph.input("tokens", "INT32", (length,)),
+                 words, model.constant("positions", length, hidden), write(text), int32(length),
+                 int32(hidden), int32(vocabulary))
+
+    def rest(name: str, text: Buffer) -> Buffer:
+        wide = model.linear(name + ".wide", text, 4 * hidden, gelu=True)
+        return model.add_norm(name + ".out", model.linear(name + ".narrow", wide, hidden), text)
+
+    for layer in range(layers):
+        name = "read%d" % layer
+        text = rest(name, model.add_norm(name + ".attended", model.attention(name, text, heads), text))
+    source = text
+    for layer in range(layers):
+        name = "write%d" % layer
+        text = model.add_norm(name + ".attended", model.attention(name, text, heads), text)
+        name += ".source"
+        text = rest(name, model.add_norm(name + ".attended", model.attention(name, text, heads, source), text))
+    scores = model.temporary(length, vocabulary)
+    model.launch("dense", 2 * length * hidden * vocabulary, length * vocabulary, read(text), words,
+                 model.constant("bias", vocabulary), write(scores), int32(length), int32(hidden),
+                 int32(vocabulary), int32(0))
+    out = model.graph.output("translated", "INT32", (length,))
+    model.launch("largest_column", length * vocabulary, length, read(scores), write(out), int32(length),
+                 int32(vocabulary))
+    return model.finish(duration_ms=5.3)
+
+
 def bert(length: int = 128, layers: int = 24, hidden: int = 1024, heads: int = 16,
-         vocabulary: int = 30522, positions: int = 512,
-         weights: Optional[Fill] = None) -> kernels.Graph:
+         vocabulary: int = 30522, positions: int = 512, weights: Optional[Fill] = None,
+         name: str = "bert", duration_ms: float = 92) -> kernels.Graph:
     """Tokens and their segments to the scores of each being an answer's first and last: BERT-large."""
-    model = Text("bert", weights)
+    model = Text(name, weights)
     tokens = model.graph.input("tokens", "INT32", (length,))
     segments = model.graph.input("segments", "INT32", (length,))
     text = model.temporary(length, hidden)
@@ -168,16 +363,27 @@ def bert(length: int = 128, layers: int = 24, hidden: int = 1024, heads: int = 1
         text = model.add_norm(name + ".out", model.linear(name + ".narrow", wide, hidden), text)
     out = model.graph.output("answer", "FP32", (length, 2))
     model.linear("answer", text, 2, out=out)
-    return model.finish(duration_ms=92)
+    return model.finish(duration_ms)
 
+
+def post_kind(weights: Optional[Fill] = None) -> kernels.Graph:
+    """BERT-base over a text that `translate` wrote."""
+    return bert(length=32, layers=12, hidden=768, heads=12, vocabulary=37000, weights=weights,
+                name="post_kind", duration_ms=6.8)
+
+
+MODELS: Dict[str, Callable[[], kernels.Graph]] = {
+    "resnet50": resnet50, "bert": bert, "vgg16": vgg16, "alexnet": alexnet, "densenet121": densenet121,
+    "ssd300": ssd300, "vdsr": vdsr, "translate": translate, "post_kind": post_kind,
+}
 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("model", choices=("resnet50", "bert"))
+    parser.add_argument("model", choices=tuple(MODELS))
     parser.add_argument("folder")
     parser.add_argument("--launch-mode", choices=("compute", "model"), default="model")
     options = parser.parse_args()
-    graph = resnet50() if options.model == "resnet50" else bert()
+    graph = MODELS[options.model]()
     constants = sum(b.size_bytes for b in graph.buffers.values() if b.role == "constant")
     graph.save(options.folder, timeout_s=60, launch_mode=options.launch_mode,
                description="%d launches, %d MB of constants"

@@ -1,5 +1,6 @@
-// The layers of ResNet-50 and BERT, written for clarity: each thread makes one element at a time.
-// The first parameter is how long a launch takes on the modelled device, which build.py computes.
+// The layers of the networks in build.py, written for clarity: each thread makes one element at a
+// time. The first parameter is how long a launch takes on the modelled device, which build.py
+// computes.
 #include <lambent/kernel.h>
 
 using Nanoseconds = unsigned long long;
@@ -85,6 +86,80 @@ extern "C" __global__ void winograd(Nanoseconds, const float* in, const float* f
           j % 2 == 0 ? columns[0] + columns[1] + columns[2] : columns[1] - columns[2] - columns[3];
       out[(channel * size + row) * size + column] = finished(bias[channel] + sum, nullptr, 0, relu);
     }
+  }
+}
+
+// Square images of `size` with so many zeros around them; the shortcut may be null.
+extern "C" __global__ void padded_convolution(Nanoseconds, const float* in, const float* filters,
+                                              const float* bias, const float* shortcut, float* out,
+                                              int in_channels, int size, int out_channels,
+                                              int kernel, int stride, int padding, int relu) {
+  const int out_size = (size + 2 * padding - kernel) / stride + 1;
+  for (int i = first_element(); i < out_channels * out_size * out_size; i += stride_of_elements()) {
+    const int channel = i / (out_size * out_size);
+    const int y = i / out_size % out_size * stride - padding;
+    const int x = i % out_size * stride - padding;
+    float sum = bias[channel];
+    for (int from = 0; from < in_channels; ++from) {
+      const float* filter = filters + (channel * in_channels + from) * kernel * kernel;
+      for (int j = 0; j < kernel * kernel; ++j) {
+        sum += filter[j] * pixel(in + from * size * size, size, y + j / kernel, x + j % kernel);
+      }
+    }
+    out[i] = finished(sum, shortcut, i, relu);
+  }
+}
+
+// The largest or the mean of each window; what is outside of the image is not in it.
+extern "C" __global__ void window_pool(Nanoseconds, const float* in, float* out, int channels,
+                                       int size, int kernel, int stride, int padding, int mean) {
+  const int out_size = (size + 2 * padding - kernel) / stride + 1;
+  for (int i = first_element(); i < channels * out_size * out_size; i += stride_of_elements()) {
+    const float* image = in + i / (out_size * out_size) * size * size;
+    float largest = 0;
+    float sum = 0;
+    int count = 0;
+    for (int j = 0; j < kernel * kernel; ++j) {
+      const int y = i / out_size % out_size * stride - padding + j / kernel;
+      const int x = i % out_size * stride - padding + j % kernel;
+      if (y < 0 || x < 0 || y >= size || x >= size) continue;
+      const float value = image[y * size + x];
+      largest = count == 0 ? value : fmaxf(largest, value);
+      sum += value;
+      ++count;
+    }
+    out[i] = mean != 0 ? sum / count : largest;
+  }
+}
+
+// Each channel scaled, shifted and cut off below zero.
+extern "C" __global__ void scale_shift(Nanoseconds, const float* in, const float* scale,
+                                       const float* shift, float* out, int channels, int size) {
+  for (int i = first_element(); i < channels * size * size; i += stride_of_elements()) {
+    const int channel = i / (size * size);
+    out[i] = fmaxf(in[i] * scale[channel] + shift[channel], 0.0f);
+  }
+}
+
+// The words and positions of a text, without kinds of tokens.
+extern "C" __global__ void embed_words(Nanoseconds, const int* tokens, const float* words,
+                                       const float* positions, float* out, int length, int hidden,
+                                       int vocabulary) {
+  for (int i = first_element(); i < length * hidden; i += stride_of_elements()) {
+    const int token = min(max(tokens[i / hidden], 0), vocabulary - 1);
+    out[i] = words[token * hidden + i % hidden] + positions[i];
+  }
+}
+
+// Of each row the column of its largest number, the first of equal ones.
+extern "C" __global__ void largest_column(Nanoseconds, const float* in, int* out, int rows,
+                                          int columns) {
+  for (int row = first_element(); row < rows; row += stride_of_elements()) {
+    int best = 0;
+    for (int i = 1; i < columns; ++i) {
+      if (in[row * columns + i] > in[row * columns + best]) best = i;
+    }
+    out[row] = best;
   }
 }
 
@@ -204,6 +279,11 @@ extern "C" __global__ void add_norm(Nanoseconds, const float* in, const float* s
 
 LAMBENT_LAYER(convolution);
 LAMBENT_LAYER(winograd);
+LAMBENT_LAYER(padded_convolution);
+LAMBENT_LAYER(window_pool);
+LAMBENT_LAYER(scale_shift);
+LAMBENT_LAYER(embed_words);
+LAMBENT_LAYER(largest_column);
 LAMBENT_LAYER(max_pool);
 LAMBENT_LAYER(mean_pool);
 LAMBENT_LAYER(dense);
