@@ -65,7 +65,7 @@ Result<std::optional<CUdeviceptr>> Contents::pin_object(ObjectId object, const T
   const HostObject* host = on_host(object);
   if (host == nullptr) return std::optional<CUdeviceptr>();
   RETURN_IF_ERROR(check_type(object, host->type, type));
-  RETURN_IF_ERROR(bring(name, {host->file, {}, host->size, host->type}, owner));
+  RETURN_IF_ERROR(bring(name, {host->file, {}, host->size, host->type, host->loan}, owner));
   return std::optional<CUdeviceptr>();
 }
 
@@ -98,6 +98,7 @@ Result<void> Contents::bring(const DeviceName& name, const Source& source, uint6
   entry.filled = false;
   entry.type = source.type;
   arrivals_[name] = nullptr;
+  if (borrow(name, source)) return {};
   TransferEngine::Transfer transfer;
   transfer.owner = owner;
   transfer.pieces.push_back({.device = entry.address,
@@ -113,6 +114,15 @@ Result<void> Contents::bring(const DeviceName& name, const Source& source, uint6
   };
   engine_.start(std::move(transfer));
   return {};
+}
+
+// Copies what another executor lends; false if it must come from the host.
+bool Contents::borrow(const DeviceName& name, const Source& source) {
+  if (source.loan == nullptr || borrower_ == nullptr) return false;
+  const auto copied = borrower_->copy(
+      source.loan->memory, source.loan->size, store_.find(name)->address, source.size,
+      [this, name, loan = source.loan](Result<void> outcome) { ended(name, std::move(outcome)); });
+  return copied.ok();
 }
 
 void Contents::ended(const DeviceName& name, Result<void> outcome) {
@@ -138,8 +148,12 @@ void Contents::tell(const DeviceName& name, std::optional<Error> error) {
   errors_.erase(name);
 }
 
-void Contents::opened(const protocol::ObjectOpened& answer, OwnedFd file) {
+void Contents::opened(const protocol::ObjectOpened& answer, OwnedFd file, OwnedFd lent) {
   asked_.erase(answer.object);
+  std::shared_ptr<Loan> loan;
+  if (answer.lent > Bytes(0)) {
+    loan.reset(new Loan{answer.object, std::move(lent), answer.lent, hooks_});
+  }
   const DeviceName name = DeviceName::of(answer.object);
   if (answer.error) return tell(name, answer.error);
   const auto size = byte_size(answer.type);
@@ -147,9 +161,14 @@ void Contents::opened(const protocol::ObjectOpened& answer, OwnedFd file) {
   const auto sound = check_sealed(file.get(), *size);
   if (!sound.ok()) return tell(name, sound.error());
   if (!on_host_.contains(answer.object)) {
-    keep_on_host({answer.object, std::make_shared<OwnedFd>(std::move(file)), answer.type, *size});
+    keep_on_host(
+        {answer.object, std::make_shared<OwnedFd>(std::move(file)), answer.type, *size, loan});
   }
   tell(name, std::nullopt);
+  // Who wanted it on the device has taken it by now; it is lent for no longer.
+  if (const auto known = on_host_.find(answer.object); known != on_host_.end()) {
+    known->second->loan.reset();
+  }
 }
 
 void Contents::keep_on_host(HostObject object) {

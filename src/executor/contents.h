@@ -9,6 +9,7 @@
 #include <unordered_set>
 
 #include "base/fd.h"
+#include "executor/borrower.h"
 #include "executor/device_store.h"
 #include "executor/seat_loader.h"
 #include "executor/transfer_engine.h"
@@ -20,6 +21,8 @@ class Contents {
  public:
   struct Hooks {
     std::function<void(ObjectId)> open;  // asks the worker; answered by opened()
+    // An object was lent, and is not needed there any more.
+    std::function<void(ObjectId)> loan_ended;
     // Something is on its way, there, or failed: who waits looks again.
     std::function<void()> progress;
   };
@@ -30,8 +33,9 @@ class Contents {
     // If it is not here: it is there for what begins after this event. Null: not yet on its way.
     const cuda::Event* arrival = nullptr;
   };
-  Contents(DeviceStore& store, TransferEngine& engine, Hooks hooks)
-      : store_(store), engine_(engine), hooks_(std::move(hooks)) {}
+  // `borrower`: null if this device cannot borrow from others.
+  Contents(DeviceStore& store, TransferEngine& engine, Borrower* borrower, Hooks hooks)
+      : store_(store), engine_(engine), borrower_(borrower), hooks_(std::move(hooks)) {}
 
   // Pins the constant where it lies or will lie, and has it brought, when it is `owner`'s turn, if
   // nobody has before. The error of a content that could not be had goes to who asks for it while
@@ -48,22 +52,33 @@ class Contents {
   Result<std::shared_ptr<OwnedFd>> host_object(ObjectId object, const TensorType& type);
   void unpin(const DeviceName& name) { store_.unpin(name); }
 
-  // The worker's answer.
-  void opened(const protocol::ObjectOpened& answer, OwnedFd file);
+  // The worker's answer. `lent`: device memory of another executor that the object lies in, if the
+  // answer says so.
+  void opened(const protocol::ObjectOpened& answer, OwnedFd file, OwnedFd lent);
 
  private:
+  // Over when nobody has it any more.
+  struct Loan {
+    ObjectId object;
+    OwnedFd memory;
+    Bytes size;
+    const Hooks& hooks;
+    ~Loan() { hooks.loan_ended(object); }
+  };
   struct HostObject {
     ObjectId object;
     std::shared_ptr<OwnedFd> file;  // shared with a copy under way
     TensorType type;
     Bytes size;
+    std::shared_ptr<Loan> loan = nullptr;  // while it is lent as well
   };
   // Where the bytes come from, which live as long as this does.
   struct Source {
     std::shared_ptr<OwnedFd> file;  // null: the pattern
     std::string pattern;
     Bytes size;
-    TensorType type;  // of an object
+    TensorType type;                       // of an object
+    std::shared_ptr<Loan> loan = nullptr;  // from there instead, if that can be
   };
 
   // The most recently used one from now on; null, and the worker is asked, if it is not here.
@@ -73,12 +88,14 @@ class Contents {
   bool is_brought(const DeviceName& name);
   // Makes a place if there is none, and has it filled.
   Result<void> bring(const DeviceName& name, const Source& source, uint64_t owner);
+  bool borrow(const DeviceName& name, const Source& source);
   void ended(const DeviceName& name, Result<void> outcome);
   void tell(const DeviceName& name, std::optional<Error> error);
   void keep_on_host(HostObject object);
 
   DeviceStore& store_;
   TransferEngine& engine_;
+  Borrower* const borrower_;
   const Hooks hooks_;
   // On their way; the event that they are there after, once there is one.
   std::unordered_map<DeviceName, const cuda::Event*, DeviceNameHash> arrivals_;

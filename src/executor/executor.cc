@@ -56,8 +56,10 @@ Result<void> Executor::start() {
                                                     LinkDirection::kToHost, transfers));
   Contents::Hooks hooks;
   hooks.open = [this](ObjectId object) { connection_.send(protocol::OpenObject{object}); };
+  hooks.loan_ended = [this](ObjectId object) { connection_.send(protocol::LoanEnded{object}); };
   hooks.progress = [this] { progress(); };
-  contents_ = std::make_unique<Contents>(*store_, *to_device_, std::move(hooks));
+  ASSIGN_OR_RETURN(borrower_, Borrower::create(loop_, driver_, ordinal_));
+  contents_ = std::make_unique<Contents>(*store_, *to_device_, borrower_.get(), std::move(hooks));
   look_after_requests();
   return {};
 }

@@ -144,6 +144,7 @@ class Executor {
   std::unique_ptr<MemoryPool> pool_;
   std::unique_ptr<DeviceStore> store_;
   std::unique_ptr<Contents> contents_;
+  std::unique_ptr<Borrower> borrower_;
   std::unique_ptr<SeatLoader> loader_;
   std::unordered_map<SandboxId, std::unique_ptr<Seat>> seats_;
   std::unordered_map<ObjectId, unsigned> lent_;  // and how often; pinned as often

@@ -55,6 +55,54 @@ TEST_F(ExecutorLoansTest, AnObjectOnTheDeviceIsLentWithTheMemoryThatItLiesIn) {
   EXPECT_EQ(gone->error->code, ErrorCode::kNotFound);
 }
 
+TEST_F(ExecutorLoansTest, TheBorrowerHasItWithoutTheLink) {
+  const ObjectId object = make();
+  std::vector<OwnedFd> lent;
+  ASSERT_FALSE(lend(object, &lent)->error.has_value());
+  ASSERT_EQ(lent.size(), 1u);
+
+  ExecutorProcess borrower({{"EMULATED_CUDA_NODE", node_}});
+  ASSERT_TRUE(borrower.expect<protocol::ExecutorHello>().has_value());
+  borrower.add_seat(5, borrower.package(affine(kCount)), Bytes::mib(64));
+  ASSERT_TRUE(borrower.expect<protocol::SeatReady>().has_value());
+  borrower.run(1, 5,
+               R"({"inputs": [{"name": "x", "parameters": {"object": ")" + to_string(object) +
+                   R"("}}], "outputs": [{"name": "y", "parameters": {"object": true}}]})",
+               "application/json");
+  const auto asked = borrower.expect<protocol::OpenObject>();
+  ASSERT_TRUE(asked.has_value());
+  // What the host has is another content, so that one sees which of the two was taken.
+  const auto host = make_sealed_file("object", std::string(kCount * sizeof(int), '\0'));
+  ASSERT_TRUE(host.ok());
+  borrower.send(
+      protocol::ObjectOpened{object, std::nullopt, {DataType::kInt32, {kCount}}, Bytes::mib(4)},
+      {host->get(), lent[0].get()});
+  EXPECT_EQ(borrower.expect<protocol::LoanEnded>()->object, object);
+  std::vector<OwnedFd> fds;
+  const auto finished = borrower.expect<Finished>(&fds);
+  ASSERT_TRUE(finished && !finished->error) << to_string(*finished->error);
+  EXPECT_EQ(ints_of(ExecutorProcess::content_of(fds.at(0).get())), std::vector<int>(kCount, 22));
+}
+
+TEST_F(ExecutorLoansTest, WhatCannotBeBorrowedComesFromTheHost) {
+  const ObjectId object{{3, 4}, 0};
+  process_->run(2, 1,
+                R"({"inputs": [{"name": "x", "parameters": {"object": ")" + to_string(object) +
+                    R"("}}], "outputs": [{"name": "y", "parameters": {"object": true}}]})",
+                "application/json");
+  ASSERT_TRUE(process_->expect<protocol::OpenObject>().has_value());
+  const auto host = make_sealed_file("object", std::string(kCount * sizeof(int), '\0'));
+  ASSERT_TRUE(host.ok());
+  process_->send(
+      protocol::ObjectOpened{object, std::nullopt, {DataType::kInt32, {kCount}}, Bytes::mib(4)},
+      {host->get(), host->get()});
+  EXPECT_EQ(process_->expect<protocol::LoanEnded>()->object, object);
+  std::vector<OwnedFd> fds;
+  const auto finished = process_->expect<Finished>(&fds);
+  ASSERT_TRUE(finished && !finished->error);
+  EXPECT_EQ(ints_of(ExecutorProcess::content_of(fds.at(0).get())), std::vector<int>(kCount, 1));
+}
+
 TEST_F(ExecutorLoansTest, WhatDoesNotLieThereIsNotLentAndWhatWasNotLentDoesNotComeBack) {
   std::vector<OwnedFd> fds;
   EXPECT_EQ(lend({{1, 2}, 3}, &fds)->error->code, ErrorCode::kNotFound);

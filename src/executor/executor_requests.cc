@@ -107,8 +107,8 @@ Result<void> Executor::check_outputs(const kernel_graph::Request& request) const
 }
 
 void Executor::handle(protocol::ObjectOpened message, std::vector<OwnedFd> fds) {
-  if (message.lent > Bytes(0)) connection_.send(protocol::LoanEnded{message.object});
-  contents_->opened(message, fds.empty() ? OwnedFd() : std::move(fds.front()));
+  fds.resize(std::max<size_t>(fds.size(), 2));
+  contents_->opened(message, std::move(fds[0]), std::move(fds[1]));
 }
 
 // Pins what comes from elsewhere; goes on when all of it is there.
