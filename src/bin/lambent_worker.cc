@@ -21,6 +21,7 @@
 #include "catalog/catalog.h"
 #include "device/device_monitor.h"
 #include "frontend/native_error.h"
+#include "frontend/peer_objects.h"
 #include "frontend/router.h"
 #include "http/server.h"
 #include "journal_store/segment_store.h"
@@ -37,6 +38,7 @@ namespace lambent {
 namespace {
 
 constexpr Duration kInventoryWait = seconds(15);
+constexpr size_t kPeerThreads = 4;
 
 // Runs a program of ours and waits for it; for set-up, before the loop runs.
 Result<void> run_program(std::vector<std::string> arguments) {
@@ -221,6 +223,26 @@ objects::Disk disk_of(worker::FileThread& thread) {
   };
 }
 
+Result<std::vector<http::Endpoint>> peers_of(const WorkerConfig& config) {
+  std::vector<http::Endpoint> peers;
+  for (const std::string& text : config.peers) {
+    ASSIGN_OR_RETURN(http::Endpoint peer, http::parse_endpoint(text));
+    peers.push_back(std::move(peer));
+  }
+  return peers;
+}
+
+// Threads that wait for peers, so that one that is slow holds up a part of the objects alone.
+std::vector<objects::Disk> lanes_of(const std::vector<http::Endpoint>& peers, loop::EventLoop& loop,
+                                    std::vector<std::unique_ptr<worker::FileThread>>& threads) {
+  std::vector<objects::Disk> lanes;
+  while (!peers.empty() && lanes.size() < kPeerThreads) {
+    threads.push_back(std::make_unique<worker::FileThread>(loop));
+    lanes.push_back(disk_of(*threads.back()));
+  }
+  return lanes;
+}
+
 objects::ObjectStoreOptions object_options(const WorkerConfig& config) {
   objects::ObjectStoreOptions options;
   options.index.memory = config.object_memory;
@@ -346,6 +368,9 @@ Result<void> run(const WorkerConfig& config) {
   metrics::WorkerMetrics metrics(LAMBENT_VERSION);
   worker::FileThread object_disk(loop);
   objects::ObjectStore objects(loop, log, disk_of(object_disk), object_options(config));
+  std::vector<std::unique_ptr<worker::FileThread>> peer_threads;
+  ASSIGN_OR_RETURN(const auto peers, peers_of(config));
+  const frontend::PeerObjects peer_objects(objects, peers, lanes_of(peers, loop, peer_threads));
   worker::FileThread object_copies(loop);
   frontend::ObjectsFrontend objects_frontend(objects, disk_of(object_copies), loop, random);
   const std::string object_socket = config.run_folder + "/objects.sock";

@@ -139,6 +139,9 @@ std::optional<int> parse_worker_config(int argc, char** argv, WorkerConfig& conf
       ->capture_default_str();
   app.add_option("--object-quota", object_quota,
                  "what the objects of one tenant may take of both (default: all of it)");
+  app.add_option("--peer", config.peers,
+                 "another node, such as http://10.0.0.2:8980, where objects that are unknown here "
+                 "are sought; several: give it again");
   app.add_option("--python", config.python, "interpreter of Python functions")
       ->capture_default_str();
   app.add_option("--log-format", config.log_format, "text or json")

@@ -130,6 +130,7 @@ Result<GetObject> read_get(const http::Request& request, ObjectId object) {
   ASSIGN_OR_RETURN(const auto wait, read_seconds(request, "wait", "x-lambent-wait", Duration(0),
                                                  limits::kMostObjectWait));
   get.wait = wait.value_or(Duration(0));
+  get.only_here = request.headers.get("x-lambent-only-here") == "true";
   return get;
 }
 

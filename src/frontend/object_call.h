@@ -32,6 +32,7 @@ struct GetObject {
   ObjectId object;
   Duration wait{};
   std::optional<ByteRange> range;
+  bool only_here = false;  // a node asks: it is not sought elsewhere
 };
 // What is known of it, without its bytes.
 struct DescribeObject {

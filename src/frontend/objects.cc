@@ -136,6 +136,8 @@ class ObjectsFrontend::Answering {
   }
 
   void operator()(GetObject& call) {
+    const auto known = store_.status(tenant_, call.object);
+    if (call.only_here && !known.ok()) return answer_->send(error_response(known.error()));
     // Shared with the callback, which may come first.
     auto wait = std::make_shared<objects::WaitId>(0);
     answer_->on_disconnect([&store = store_, wait] { store.cancel(*wait); });

@@ -11,6 +11,9 @@
 namespace lambent::objects {
 namespace {
 
+// How long who wants an object of another node waits for it at least.
+constexpr Duration kLeastSeekTime = seconds(30);
+
 bool is_in_memory(ObjectPlace place) {
   return place == ObjectPlace::kMemory || place == ObjectPlace::kSpilling;
 }
@@ -66,10 +69,27 @@ Result<void> ObjectStore::store(TenantId tenant, ObjectId object, TensorType typ
   if (index_.may_come(key, size).ok()) relieve(size);
   RETURN_IF_ERROR(index_.add(key, std::move(type), size, time_to_live, loop_.now()));
   contents_[key] = {std::make_shared<OwnedFd>(std::move(memfd)), next_version_++, 0, false};
+  sought_.erase(key);
   time_expiry();
   settle(key);
   relieve(Bytes(0));
   return {};
+}
+
+void ObjectStore::want(TenantId tenant, ObjectId object) { want({tenant, object}); }
+
+void ObjectStore::want(const ObjectKey& key) {
+  if (!seek_ || index_.find(key).ok() || !index_.expect(key, loop_.now()).ok()) return;
+  sought_.insert(key);
+  seek_(key.tenant, key.object);
+}
+
+void ObjectStore::not_elsewhere(TenantId tenant, ObjectId object, Error error) {
+  const ObjectKey key{tenant, object};
+  if (sought_.erase(key) == 0) return;
+  fail(tenant, object, std::move(error));
+  // Nothing is remembered of it: it may come to be.
+  (void)remove(tenant, object);
 }
 
 Result<void> ObjectStore::expect(TenantId tenant, ObjectId object) {
@@ -96,6 +116,8 @@ WaitId ObjectStore::await(TenantId tenant, ObjectId object, Instant deadline, Th
 }
 
 WaitId ObjectStore::start(const ObjectKey& key, Instant deadline, Wait wait) {
+  want(key);
+  if (sought_.contains(key)) deadline = std::max(deadline, loop_.now() + kLeastSeekTime);
   const auto found = index_.find(key);
   if (!found.ok()) return wait.fail(found.error()), 0;
   const ObjectStatus& status = **found;

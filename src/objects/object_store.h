@@ -63,6 +63,17 @@ class ObjectStore {
   Result<void> store(TenantId tenant, ObjectId object, TensorType type, OwnedFd memfd,
                      std::optional<Duration> time_to_live = std::nullopt);
 
+  // Where objects of other nodes come from: asked once for each object that somebody wants and that
+  // is unknown here; store() or not_elsewhere() follows.
+  using Seek = std::function<void(TenantId, ObjectId)>;
+  void seek_elsewhere(Seek seek) { seek_ = std::move(seek); }
+  // Somebody will want it: if it is unknown here it is expected from now on, and sought elsewhere.
+  // open() and await() do the same, and wait for it a while whatever their deadline. Nothing
+  // happens if there is no elsewhere.
+  void want(TenantId tenant, ObjectId object);
+  // What was sought is nowhere, or could not be brought: whoever waits for it gets `error`.
+  void not_elsewhere(TenantId tenant, ObjectId object, Error error);
+
   // A future: the object will be stored, or failed, by whoever says so. Nothing happens if it is
   // expected already; ALREADY_EXISTS if it was stored or has failed; RESOURCE_EXHAUSTED.
   Result<void> expect(TenantId tenant, ObjectId object);
@@ -120,6 +131,7 @@ class ObjectStore {
   };
 
   WaitId start(const ObjectKey& key, Instant deadline, Wait wait);
+  void want(const ObjectKey& key);
   void time_out(WaitId wait);
   Wait take(WaitId wait);
   void settle(const ObjectKey& key);
@@ -145,6 +157,8 @@ class ObjectStore {
   const std::string folder_;
   ObjectIndex index_;
   std::map<ObjectKey, Content> contents_;
+  Seek seek_;  // none: there is no other node
+  std::set<ObjectKey> sought_;
   std::unordered_map<WaitId, Wait> waits_;
   std::set<std::pair<ObjectKey, WaitId>> waits_of_;
   WaitId next_wait_ = 1;

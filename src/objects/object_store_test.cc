@@ -107,6 +107,57 @@ TEST_F(ObjectStoreTest, WhatWasStoredIsOpenedByItsTenantAlone) {
   EXPECT_EQ(seen.substr(0, 9), "NOT_FOUND");
 }
 
+TEST_F(ObjectStoreTest, WhatIsUnknownHereIsSoughtElsewhereOnce) {
+  std::vector<ObjectId> sought;
+  store_->seek_elsewhere([&](TenantId, ObjectId object) { sought.push_back(object); });
+  std::string first, second;
+  get(1, first, loop_.now());
+  get(1, second, loop_.now());
+  EXPECT_EQ(first + second, "") << "they wait whatever their deadline";
+  EXPECT_EQ(sought, std::vector<ObjectId>{id(1)});
+  ASSERT_TRUE(put(1, "from afar").ok());
+  EXPECT_EQ(first, "from afar");
+  EXPECT_EQ(second, "from afar");
+  EXPECT_EQ(get_now(1), "from afar");
+  EXPECT_EQ(sought.size(), 1u);
+}
+
+TEST_F(ObjectStoreTest, WhatIsNowhereIsNotFoundAndSoughtAgainTheNextTime) {
+  int sought = 0;
+  store_->seek_elsewhere([&](TenantId, ObjectId) { ++sought; });
+  for (int i = 1; i <= 2; ++i) {
+    std::string seen;
+    get(1, seen, kNever);
+    store_->not_elsewhere(kTenant, id(1), {ErrorCode::kNotFound, "no node has it"});
+    EXPECT_EQ(seen, "NOT_FOUND: no node has it");
+    EXPECT_EQ(sought, i);
+  }
+  EXPECT_EQ(store_->statistics().expected, 0u);
+  EXPECT_FALSE(store_->status(kTenant, id(1)).ok());
+  store_->not_elsewhere(kTenant, id(1), {ErrorCode::kNotFound, "no node has it"});
+}
+
+TEST_F(ObjectStoreTest, WhatIsExpectedHereOrHasFailedIsNotSought) {
+  int sought = 0;
+  store_->seek_elsewhere([&](TenantId, ObjectId) { ++sought; });
+  ASSERT_TRUE(store_->expect(kTenant, id(1)).ok());
+  ASSERT_TRUE(store_->expect(kTenant, id(2)).ok());
+  store_->fail(kTenant, id(2), {ErrorCode::kAborted, "crashed"});
+  store_->want(kTenant, id(1));
+  EXPECT_EQ(get_now(2).substr(0, 7), "ABORTED");
+  EXPECT_EQ(sought, 0);
+  store_->want(kTenant, id(3));
+  EXPECT_EQ(sought, 1);
+}
+
+TEST_F(ObjectStoreTest, APeerThatNeverAnswersIsNotWaitedForLongerThanAWhile) {
+  store_->seek_elsewhere([](TenantId, ObjectId) {});
+  std::string seen;
+  get(1, seen, loop_.now());
+  pass(seconds(31));
+  EXPECT_EQ(seen.substr(0, 17), "DEADLINE_EXCEEDED");
+}
+
 TEST_F(ObjectStoreTest, MemoryThatCouldChangeIsRefused) {
   auto memfd = new_memory(Bytes(5));
   const auto refused = store_->store(kTenant, id(1), raw_tensor(Bytes(5)), std::move(*memfd));
