@@ -414,16 +414,19 @@ Result<void> run(const WorkerConfig& config) {
   worker = &the_worker;
   RETURN_IF_ERROR(the_worker.recover());
 
-  frontend::Router router(the_worker, objects_frontend, loop, random,
-                          {.version = LAMBENT_VERSION,
-                           .metrics =
-                               [&] {
-                                 the_worker.update_gauges();
-                                 metrics.set_objects(gauges_of(objects.statistics()));
-                                 return metrics.text();
-                               },
-                           .ready = [&] { return !the_worker.draining(); },
-                           .about = facts_of(config, devices)});
+  frontend::Router router(
+      the_worker, objects_frontend, loop, random,
+      {.version = LAMBENT_VERSION,
+       .metrics =
+           [&] {
+             the_worker.update_gauges();
+             metrics.set_objects(gauges_of(objects.statistics()));
+             return metrics.text();
+           },
+       .ready = [&] { return !the_worker.draining(); },
+       .about = facts_of(config, devices),
+       .workflow_trace = [&](TenantId tenant,
+                             InvocationId run) { return the_worker.workflow_trace(tenant, run); }});
   http::ServerOptions server_options;
   server_options.error_response = frontend::server_error;
   http::Server server(loop, server_options, router.handler());

@@ -76,6 +76,16 @@ class Answering {
                           });
   }
 
+  void operator()(ReadTrace& call) {
+    if (!options_.workflow_trace) {
+      return responder_.send(
+          error_response(Error{ErrorCode::kUnimplemented, "there are no workflows here"}));
+    }
+    auto trace = options_.workflow_trace(call.tenant, call.invocation);
+    if (!trace.ok()) return responder_.send(error_response(trace.error()));
+    responder_.send(json_response(200, std::move(*trace)));
+  }
+
   void operator()(SubmitInvocation& call) {
     const InvocationId id = call.request.id;
     const uint32_t outputs = call.request.outputs;

@@ -34,6 +34,8 @@ struct NativeOptions {
   // False while the worker starts or drains.
   std::function<bool()> ready;
   WorkerFacts about;
+  // What the run of a workflow did, as JSON; may be empty.
+  std::function<Result<std::string>(TenantId, InvocationId)> workflow_trace;
 };
 
 class NativeFrontend {

@@ -73,13 +73,14 @@ NativeCall decode_submit(const http::Request& request, std::string name, const C
   return submit;
 }
 
-NativeCall decode_result(std::string_view id, const Caller& caller) {
+template <typename Call>
+NativeCall decode_invocation(std::string_view id, const Caller& caller) {
   const auto invocation = invocation_id_from_string(id);
   if (!invocation.has_value()) {
     return error_response(Error{ErrorCode::kInvalidArgument,
                                 "the id of an invocation is a UUID, as in x-amzn-RequestId"});
   }
-  return ReadResult{caller.tenant, *invocation};
+  return Call{caller.tenant, *invocation};
 }
 
 // The parts of /v1/...; nothing if one is malformed.
@@ -108,7 +109,12 @@ NativeCall decode_path(const http::Request& request, const Caller& caller) {
   if (parts->size() == 2 && kind == "functions") return ListFunctionStatus{caller.tenant};
   if (parts->size() == 2 && kind == "sandboxes") return ListSandboxStatus{caller.tenant};
   if (parts->size() == 2 && kind == "version") return GetVersion();
-  if (parts->size() == 3 && kind == "invocations") return decode_result(parts->at(2), caller);
+  if (parts->size() == 3 && kind == "invocations") {
+    return decode_invocation<ReadResult>(parts->at(2), caller);
+  }
+  if (parts->size() == 4 && kind == "invocations" && parts->at(3) == "trace") {
+    return decode_invocation<ReadTrace>(parts->at(2), caller);
+  }
   if (parts->size() == 4 && kind == "functions" && parts->at(3) == "log") {
     return decode_log(parts->at(2), query, caller);
   }

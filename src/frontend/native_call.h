@@ -27,6 +27,11 @@ struct ReadResult {
   TenantId tenant;
   InvocationId invocation;
 };
+// What the run of a workflow did.
+struct ReadTrace {
+  TenantId tenant;
+  InvocationId invocation;
+};
 // Runs a function; what it makes are objects, named at once.
 struct SubmitInvocation {
   InvocationRequest request;  // without an id; the payload stays in the HTTP request
@@ -39,7 +44,7 @@ struct GetMetrics {};
 // A request that is no good call is the response that answers it.
 using NativeCall =
     std::variant<http::Response, ListFunctionStatus, ListSandboxStatus, ReadLog, ReadResult,
-                 SubmitInvocation, GetVersion, Livez, Readyz, GetMetrics>;
+                 ReadTrace, SubmitInvocation, GetVersion, Livez, Readyz, GetMetrics>;
 
 NativeCall decode_native_call(const http::Request& request, const Caller& caller);
 

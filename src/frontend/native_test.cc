@@ -43,6 +43,7 @@ class NativeTest : public testing::Test {
   FakeService service_;
   SeededRandom random_{1};
   bool ready_ = true;
+  std::string trace_;  // of every run; empty: there is none
   NullLogSink log_;
   objects::ObjectStore store_{loop_, log_, [](auto, auto) { return false; }, {}};
   ObjectsFrontend objects_{store_, [](auto, auto) { return false; }, loop_, random_};
@@ -54,8 +55,11 @@ class NativeTest : public testing::Test {
       {.version = "1.2.3",
        .metrics = [] { return std::string("lambent_up 1\n"); },
        .ready = [this] { return ready_; },
-       .about =
-           {.policy = "fcfs", .time_scale = 20, .devices = 2, .emulated = true, .gpu = "V100"}}};
+       .about = {.policy = "fcfs", .time_scale = 20, .devices = 2, .emulated = true, .gpu = "V100"},
+       .workflow_trace = [this](TenantId, InvocationId) -> Result<std::string> {
+         if (trace_.empty()) return Error{ErrorCode::kNotFound, "no such run"};
+         return trace_;
+       }}};
 };
 
 TEST_F(NativeTest, FunctionsAreListedWithWhatTheyDo) {
@@ -176,6 +180,17 @@ TEST_F(NativeTest, AResultIsPendingThenThere) {
   expect_error(get(target), 200, "NOT_FOUND");
   EXPECT_EQ(get(target).headers.get("x-lambent-outcome"), "rejected");
   expect_error(get("/v1/invocations/7"), 400, "INVALID_ARGUMENT");
+}
+
+TEST_F(NativeTest, ATraceIsWhatTheWorkerSaysOfARun) {
+  const std::string target = "/v1/invocations/" + to_string(InvocationId{1, 2}) + "/trace";
+  expect_error(get(target), 404, "NOT_FOUND");
+  trace_ = R"({"calls":[]})";
+  const auto found = get(target);
+  EXPECT_EQ(found.status, 200);
+  EXPECT_EQ(found.body, "{\"calls\":[]}");
+  expect_error(get("/v1/invocations/7/trace"), 400, "INVALID_ARGUMENT");
+  expect_error(start("POST", target)->response.value(), 405, "UNIMPLEMENTED");
 }
 
 TEST_F(NativeTest, ProbesAndMetricsAnswer) {

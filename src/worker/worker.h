@@ -83,6 +83,9 @@ class Worker final : public InvocationService {
   // Brings the gauges up to date; called before metrics are shown.
   void update_gauges();
 
+  // What a run of a workflow did and where its time went, as JSON (workflow_trace.h). NOT_FOUND.
+  Result<std::string> workflow_trace(TenantId tenant, InvocationId run) const;
+
   void submit(InvocationRequest request, Callback<InvocationResult> done) override;
   void forget(InvocationId id) override;
   void async_result(TenantId tenant, InvocationId id,

@@ -53,4 +53,9 @@ void Worker::workflow_ended(WorkflowEnd end) {
   complete(completion);
 }
 
+Result<std::string> Worker::workflow_trace(TenantId tenant, InvocationId run) const {
+  ASSIGN_OR_RETURN(const RunRecord record, workflows_.trace(tenant, run));
+  return json_of(record);
+}
+
 }  // namespace lambent::worker

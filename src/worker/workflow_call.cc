@@ -1,6 +1,5 @@
 #include "worker/workflow_call.h"
 
-#include <cstdio>
 #include <utility>
 
 #include "runtime_api/error_type.h"
@@ -48,12 +47,6 @@ workflow::Failure failure_of(const InvocationResult& result, FunctionKind kind) 
   return failure;
 }
 
-std::string milliseconds_text(Duration duration) {
-  char text[32];
-  std::snprintf(text, sizeof(text), "%.1f", to_milliseconds(duration));
-  return text;
-}
-
 }  // namespace
 
 Result<std::string> payload_of(const workflow::Call& call, FunctionKind kind,
@@ -79,32 +72,6 @@ workflow::CallEnd end_of(const Result<InvocationResult>& result, FunctionKind ki
                              .code = value.error().code};
   }
   return workflow::CallResult{std::move(value).value(), Bytes(result->payload.size())};
-}
-
-std::string trace_line(const CallTrace& trace, const Result<InvocationResult>& result,
-                       const workflow::CallEnd& end) {
-  std::string line = trace.label + "  at " + milliseconds_text(trace.began) + " ms, took " +
-                     milliseconds_text(trace.took) + " ms";
-  if (result.ok() && result->outcome != Outcome::kRejected) {
-    const Phases& phases = result->phases;
-    line += " (queue " + milliseconds_text(phases.queue);
-    if (!result->wait_reason.empty()) line += " " + result->wait_reason;
-    const Duration start = phases.sandbox + phases.init;
-    if (start > Duration(0)) line += ", start " + milliseconds_text(start);
-    if (phases.memory > Duration(0)) line += ", memory " + milliseconds_text(phases.memory);
-    line += ", run " + milliseconds_text(phases.run) + ")  " + std::string(name_of(result->start));
-    // GPUs are numbered from 0 outside.
-    if (result->device != DeviceId{}) line += "  gpu " + std::to_string(result->device.value - 1);
-  }
-  line += "  " + to_string(trace.invocation);
-  if (trace.attempt > 1) line += "  attempt " + std::to_string(trace.attempt);
-  if (const auto* failure = std::get_if<workflow::Failure>(&end)) {
-    line += "  failed: " + failure->message;
-  }
-  for (char& c : line) {
-    if (c == '\n' || c == '\r') c = ' ';
-  }
-  return line + "\n";
 }
 
 }  // namespace lambent::worker

@@ -14,7 +14,7 @@ using workflow::CallEnd;
 using workflow::Failure;
 using workflow::Value;
 
-// Calls that have a line each in the workflow's log; the rest are counted.
+// Calls of a run that are told one by one; the rest are counted.
 constexpr size_t kTracedCalls = 256;
 
 std::string milliseconds_text(Duration duration) {
@@ -50,6 +50,19 @@ WorkflowEnd succeeded(const Value& output) {
                  .code = ErrorCode::kOutOfRange});
 }
 
+std::string log_of(const RunRecord& record, const std::optional<Error>& error) {
+  const std::string id = to_string(record.invocation);
+  std::string log = "START RequestId: " + id + " Version: $LATEST\n";
+  for (const CallRecord& call : record.calls) log += line_of(call);
+  if (record.calls_ended > record.calls.size()) {
+    log += std::to_string(record.calls_ended - record.calls.size()) + " more calls\n";
+  }
+  if (error) log += "ERROR RequestId: " + id + " " + to_string(*error) + "\n";
+  return log + "END RequestId: " + id + "\nREPORT RequestId: " + id +
+         "\tDuration: " + milliseconds_text(record.took) +
+         "\tCalls: " + std::to_string(record.calls_ended) + "\n";
+}
+
 // The enumerators go from the coldest to the warmest.
 StartClass colder(StartClass a, StartClass b) { return std::min(a, b); }
 
@@ -73,8 +86,7 @@ struct WorkflowHost::LiveRun {
   std::set<ObjectId> borrowed;   // that its values name beside those, each held
   Bytes values;                  // its part of values_
   StartClass start = StartClass::kWarm;
-  size_t calls_ended = 0;
-  std::string log;
+  RunRecord record;
 };
 
 WorkflowHost::WorkflowHost(loop::EventLoop& loop, Random& random, objects::ObjectStore* store,
@@ -171,7 +183,8 @@ void WorkflowHost::perform(Begin& work) {
   }
   run->begun = true;
   run->began = loop_.clock().now();
-  run->log = "START RequestId: " + to_string(run->id) + " Version: $LATEST\n";
+  run->record.invocation = run->id;
+  run->record.function = run->name;
   const Bytes size(run->payload.size());
   auto input = workflow::parse_value(std::exchange(run->payload, {}));
   if (!input.ok()) {
@@ -195,14 +208,7 @@ void WorkflowHost::perform(CallEnded& work) {
   // The run ended before: what this made is nobody's.
   if (run == nullptr) return remove_made_by(call.tenant, work.call, how);
   run->calls.erase(work.call);
-  if (++run->calls_ended <= kTracedCalls) {
-    const CallTrace trace{.label = run->run->label(call.key),
-                          .attempt = call.attempt,
-                          .invocation = work.call,
-                          .began = call.began - run->began,
-                          .took = loop_.clock().now() - call.began};
-    run->log += trace_line(trace, work.result, how);
-  }
+  record(*run, call, work.call, work.result, how);
   if (work.result.ok()) run->start = colder(run->start, work.result->start);
   if (const auto* result = std::get_if<workflow::CallResult>(&how)) {
     keep_objects(*run, work.call, result->value);
@@ -286,24 +292,65 @@ void WorkflowHost::end(LiveRun& run, WorkflowEnd how, const Value* output) {
   if (run.begun) {
     ++counts.completed;
     how.execution = loop_.clock().now() - run.began;
-    if (run.calls_ended > kTracedCalls) {
-      run.log += std::to_string(run.calls_ended - kTracedCalls) + " more calls\n";
-    }
-    const std::string id = to_string(run.id);
-    if (how.error) run.log += "ERROR RequestId: " + id + " " + to_string(*how.error) + "\n";
-    run.log += "END RequestId: " + id + "\nREPORT RequestId: " + id +
-               "\tDuration: " + milliseconds_text(how.execution) +
-               "\tCalls: " + std::to_string(run.calls_ended) + "\n";
-    events_.on_output(run.function, run.log);
+    run.record.took = how.execution;
+    run.record.state = name_of(how.outcome);
+    const std::string log = log_of(run.record, how.error);
+    events_.on_output(run.function, log);
     LogTail tail;
-    tail.append(run.log);
+    tail.append(log);
     how.log_tail = tail.text();
+    keep_trace(std::move(run.record));
   }
   const std::set<InvocationId> under_way = std::move(run.calls);
   runs_.erase(how.invocation);
   for (const InvocationId call : under_way) events_.forget(call);
   events_.on_end(std::move(how));
   admit_waiting();
+}
+
+void WorkflowHost::record(LiveRun& run, const CallOf& call, InvocationId id,
+                          const Result<InvocationResult>& result, const CallEnd& end) {
+  if (++run.record.calls_ended > kTracedCalls) return;
+  CallRecord record{.component = run.run->label(call.key),
+                    .function = run.graph->components[call.key.component].function,
+                    .invocation = id,
+                    .attempt = call.attempt,
+                    .began = call.began - run.began,
+                    .took = loop_.clock().now() - call.began};
+  if (result.ok() && result->outcome != Outcome::kRejected) {
+    record.ran = true;
+    record.start = result->start;
+    record.phases = result->phases;
+    record.wait_reason = result->wait_reason;
+    record.device = result->device;
+  }
+  if (const auto* failure = std::get_if<Failure>(&end)) record.failure = failure->message;
+  run.record.calls.push_back(std::move(record));
+}
+
+void WorkflowHost::keep_trace(RunRecord record) {
+  if (trace_order_.size() == kKeptTraces) {
+    traces_.erase(trace_order_.front());
+    trace_order_.pop_front();
+  }
+  const InvocationId id = record.invocation;
+  if (traces_.insert_or_assign(id, std::move(record)).second) trace_order_.push_back(id);
+}
+
+Result<RunRecord> WorkflowHost::trace(TenantId tenant, InvocationId id) const {
+  const Error unknown{ErrorCode::kNotFound,
+                      "no run of a workflow with this id is remembered; the last " +
+                          std::to_string(kKeptTraces) + " are"};
+  if (const auto live = runs_.find(id); live != runs_.end()) {
+    const LiveRun& run = *live->second;
+    if (!run.begun || run.name.tenant != tenant) return unknown;
+    RunRecord record = run.record;
+    record.took = loop_.clock().now() - run.began;
+    return record;
+  }
+  const auto kept = traces_.find(id);
+  if (kept == traces_.end() || kept->second.function.tenant != tenant) return unknown;
+  return kept->second;
 }
 
 void WorkflowHost::admit_waiting() {

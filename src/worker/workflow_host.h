@@ -19,6 +19,7 @@
 #include "objects/object_store.h"
 #include "worker/log_store.h"
 #include "worker/workflow_call.h"
+#include "worker/workflow_trace.h"
 #include "workflow/run.h"
 
 namespace lambent::worker {
@@ -92,6 +93,11 @@ class WorkflowHost {
   };
   Counts counts(FunctionId function) const;
 
+  // What a run did until now, or until it ended; the last kKeptTraces that ended are remembered.
+  // NOT_FOUND.
+  static constexpr size_t kKeptTraces = 512;
+  Result<RunRecord> trace(TenantId tenant, InvocationId run) const;
+
  private:
   struct LiveRun;
   // Which call of which run an invocation is.
@@ -131,6 +137,9 @@ class WorkflowHost {
   void end(LiveRun& run, const workflow::RunOutcome& outcome);
   void end(LiveRun& run, WorkflowEnd how, const workflow::Value* output);
   void make(LiveRun& run, const workflow::Call& call);
+  void record(LiveRun& run, const CallOf& call, InvocationId id,
+              const Result<InvocationResult>& result, const workflow::CallEnd& end);
+  void keep_trace(RunRecord record);
   void admit_waiting();
   LiveRun* find(InvocationId run);
 
@@ -151,6 +160,8 @@ class WorkflowHost {
   std::unordered_map<InvocationId, CallOf> calls_;
   Bytes values_;  // of all runs
   std::unordered_map<FunctionId, Counts> counts_;
+  std::unordered_map<InvocationId, RunRecord> traces_;
+  std::deque<InvocationId> trace_order_;  // the oldest first
   std::deque<Work> work_;
   bool working_ = false;
 };

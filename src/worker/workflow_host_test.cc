@@ -177,6 +177,41 @@ TEST_F(WorkflowHostTest, CallsAreInvocationsOfTheSameTenantAndTheirEndsTheOutput
   EXPECT_EQ(host->counts(specs["traffic"].id).completed, 1u);
 }
 
+TEST_F(WorkflowHostTest, ARunTellsWhereItsTimeWent) {
+  function("f");
+  workflow("traffic", kFaces);
+  const InvocationId id = start("traffic", R"({"image": "i"})");
+  clock.advance(milliseconds(2));
+  InvocationResult detected = succeeded(calls[0].request.id, "[1]");
+  const std::string call = to_string(detected.id);
+  detected.device = DeviceId(1);
+  detected.start = StartClass::kGpuCold;
+  detected.wait_reason = "no_token";
+  detected.phases = {.queue = microseconds(1250), .run = microseconds(750)};
+  end(0, std::move(detected));
+  const auto running = host->trace(kDefaultTenant, id);
+  ASSERT_TRUE(running.ok());
+  EXPECT_EQ(json_of(*running),
+            R"({"calls":[{"at_ms":0.0,"component":"detect","function":"f","gpu":0,"init_ms":0.0,)"
+            R"("invocation":")" +
+                call +
+                R"(","memory_ms":0.0,"queue_ms":1.25,"run_ms":0.75,"sandbox_ms":0.0,)"
+                R"("start":"gpu_cold","took_ms":2.0,"wait_reason":"no_token"}],"calls_ended":1,)"
+                R"("function":"traffic","invocation":")" +
+                to_string(id) + R"(","state":"running","took_ms":2.0})");
+  fail(0, "ValueError", false);
+  const auto ended = host->trace(kDefaultTenant, id);
+  ASSERT_TRUE(ended.ok());
+  EXPECT_EQ(ended->state, "function_error");
+  EXPECT_EQ(ended->calls.at(1).failure, "ValueError: it broke");
+  EXPECT_EQ(host->trace(TenantId(2), id).error().code, ErrorCode::kNotFound);
+  // The last ones are remembered.
+  immediate = true;
+  for (size_t i = 0; i < WorkflowHost::kKeptTraces; ++i) start("traffic", R"({"image": []})");
+  EXPECT_EQ(host->trace(kDefaultTenant, id).error().code, ErrorCode::kNotFound);
+  EXPECT_TRUE(host->trace(kDefaultTenant, ends.back().invocation).ok());
+}
+
 TEST_F(WorkflowHostTest, WhatIsMissingOrNoJsonIsNamed) {
   function("f");
   workflow("traffic", R"({"name": "a", "function": "nobody"})");

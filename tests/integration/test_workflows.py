@@ -97,6 +97,14 @@ class Handlers(Workflows):
         log = self.worker.request("GET", "/v1/functions/chain/log").body.decode()
         self.assertIn("d  at ", log)
         self.assertIn("Calls: 4", log)
+        trace = self.worker.request("GET", f"/v1/invocations/{reply.headers['x-amzn-requestid']}/trace").json
+        self.assertEqual((trace["function"], trace["state"], trace["calls_ended"]), ("chain", "succeeded", 4))
+        calls = {each["component"]: each for each in trace["calls"]}
+        self.assertEqual(set(calls), set("abcd"))
+        for each in calls.values():
+            self.assertIn(each["start"], ("cold", "warm"))
+            self.assertLessEqual(each["at_ms"] + each["took_ms"], trace["took_ms"] + 0.1)
+        self.assertGreaterEqual(calls["d"]["at_ms"], calls["b"]["at_ms"] + calls["b"]["took_ms"] - 0.1)
         self.assert_nothing_left()
 
     def test_a_list_that_is_known_only_then_is_fanned_out(self):
