@@ -13,7 +13,7 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent
 SOURCE = ROOT / "src"
 PURE = {"scheduling", "dispatch", "journal", "protocol", "workload", "simulator"}
 # Preloaded libraries have no main; each reads its environment in one file.
-MAY_READ_ENVIRONMENT = {"bin", "shim", "emulated_node", "runtime_client"}
+MAY_READ_ENVIRONMENT = {"bin", "shim", "forwarded_cuda", "emulated_node", "runtime_client"}
 IMPURE = re.compile(
     r"\b(std::chrono::\w*_clock|std::(mutex|shared_mutex|thread|jthread|condition_variable|random_device)|"
     r"std::(filesystem|[io]?fstream|this_thread)|pthread_\w+)\b")

@@ -82,6 +82,8 @@ void Connection::refuse(protocol::ExecutorMessage message) {
     finished.error = lost_fds();
     return send(std::move(finished));
   }
+  // It has no answer; its processes find nobody at their socket.
+  if (std::holds_alternative<protocol::AddClient>(message)) return;
   auto* opened = std::get_if<protocol::ObjectOpened>(&message);
   if (opened == nullptr) return end();
   opened->error = lost_fds();

@@ -65,6 +65,7 @@ Result<void> Executor::start() {
 }
 
 Executor::~Executor() {
+  forward_.reset();
   // Work on other threads ends before what it uses goes.
   loads_.reset();
   decodes_.reset();
@@ -132,6 +133,7 @@ bool Executor::end_if_broken(Seat* seat, const Error& error) {
     finished.error = error;
     connection_.send(std::move(finished));
   }
+  if (forward_ != nullptr) forward_->tell_broken(state);
   connection_.send(protocol::Broken{error});
   connection_.flush();
   on_end_(1);
@@ -146,6 +148,8 @@ void Executor::look_after_requests() {
       const auto idle = seat->loaded->stream->is_idle();
       if (!idle.ok() && end_if_broken(seat.get(), idle.error())) return;
     }
+    look_after_clients();
+    if (ended_) return;
     look_after_requests();
   });
 }

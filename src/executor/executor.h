@@ -15,6 +15,7 @@
 #include "executor/device_thread.h"
 #include "executor/request.h"
 #include "executor/seat_loader.h"
+#include "forward_server/forward_server.h"
 
 namespace lambent::executor {
 
@@ -81,6 +82,14 @@ class Executor {
   Bytes counted(const LoadedSeat& loaded) const;
   void set_limit();
   void progress();
+
+  // executor_clients.cc
+  void handle(protocol::AddClient message, std::vector<OwnedFd> fds);
+  void handle(protocol::RemoveClient message, std::vector<OwnedFd> fds);
+  // The context is broken by a client, or by work of one that does not end.
+  void client_broke(const Error& error);
+  // A kernel's fault that no call of a client has met yet.
+  void look_after_clients();
 
   // executor_requests.cc
   void handle(protocol::Run message, std::vector<OwnedFd> fds);
@@ -149,6 +158,7 @@ class Executor {
   std::unordered_map<SandboxId, std::unique_ptr<Seat>> seats_;
   std::unordered_map<ObjectId, unsigned> lent_;  // and how often; pinned as often
   uint64_t requests_ = 0;
+  std::unique_ptr<forward_server::ForwardServer> forward_;  // once there is a client
   // Last: they end before what their work uses goes.
   std::unique_ptr<DeviceThread> loads_, decodes_, answers_;
   std::unique_ptr<TransferEngine> to_device_, to_host_;

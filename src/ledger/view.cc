@@ -26,12 +26,18 @@ bool LedgerView::attach(const char* path) {
   detach();
   const int fd = open(path, O_RDWR | O_CLOEXEC);
   if (fd < 0) return false;
+  const bool attached = attach(fd);
+  close(fd);
+  return attached;
+}
+
+bool LedgerView::attach(int fd) {
+  detach();
   struct stat status = {};
   void* address = MAP_FAILED;
   if (fstat(fd, &status) == 0 && status.st_size >= static_cast<off_t>(sizeof(LedgerPage))) {
     address = mmap(nullptr, sizeof(LedgerPage), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
   }
-  close(fd);
   if (address == MAP_FAILED) return false;
   page_ = static_cast<LedgerPage*>(address);
   const LedgerHeader& header = page_->header;

@@ -17,6 +17,7 @@ class LedgerView {
 
   // False if the file cannot be mapped or is no ledger of this version.
   bool attach(const char* path);
+  bool attach(int fd);  // which stays the caller's
   void detach();
   // The mapped page; null while detached.
   LedgerPage* page() const { return page_; }

@@ -52,9 +52,14 @@ uint64_t saturating_add(uint64_t a, uint64_t b) { return a > UINT64_MAX - b ? UI
 
 bool LedgerWriter::attach(const char* path) {
   detach();
-  if (!view_.attach(path)) return false;
-  lock_fd_ = open(path, O_RDWR | O_CLOEXEC);
-  if (lock_fd_ >= 0 && take_row()) return true;
+  const int fd = open(path, O_RDWR | O_CLOEXEC);
+  return fd >= 0 && attach(fd);
+}
+
+bool LedgerWriter::attach(int fd) {
+  detach();
+  lock_fd_ = fd;
+  if (view_.attach(fd) && take_row()) return true;
   forget_after_fork();
   return false;
 }

@@ -19,6 +19,9 @@ class LedgerWriter {
   // Maps the ledger and takes a row of it for this process. False if that cannot be; the writer
   // then stays detached: reservations succeed and count nothing.
   bool attach(const char* path);
+  // The same with a file that is open already, for reading and writing. The descriptor becomes the
+  // writer's, in any case; it must share its file description with nobody, for that holds the lock.
+  bool attach(int fd);
   // Gives the row back, with what it held.
   void detach();
   // After fork, in the child: leaves the parent's row alone and becomes detached.

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # ./dev package: dist/lambent-VERSION-linux-x86_64.tar.gz, which runs from wherever it is unpacked: programs, the emulated driver, the
-# shim, examples, and every library but glibc.
+# shim, the driver of forwarded CUDA, examples, and every library but glibc.
 source "$(dirname "$0")/common.sh"
 build release
 version="$(sed -n 's/^project(lambent VERSION \([0-9.]*\).*/\1/p' CMakeLists.txt)"
@@ -13,7 +13,7 @@ mkdir -p "$target/bin" "$target/lib"
 for program in lambent lambent-worker lambent-launcher lambent-device lambent-executor lambent-bundle emulated-gpu; do
   install -s "build/release/bin/$program" "$target/bin/"
 done
-cp -r build/release/lib/emulated build/release/lib/shim "$target/lib/"
+cp -r build/release/lib/emulated build/release/lib/shim build/release/lib/forward "$target/lib/"
 cp -r build/release/share build/release/examples "$target/"
 cp README.md LICENSE "$target/"
 

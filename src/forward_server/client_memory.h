@@ -1,0 +1,49 @@
+// ClientMemory: the device memory of one client, counted over all its processes and written into
+// its ledger. Any thread.
+#pragma once
+
+#include <mutex>
+
+#include "base/fd.h"
+#include "base/units.h"
+#include "ledger/writer.h"
+
+namespace lambent::forward_server {
+
+class ClientMemory {
+ public:
+  // Without a ledger, or with one that is none, it is counted here alone.
+  ClientMemory(Bytes limit, OwnedFd ledger) : limit_(limit) {
+    if (ledger.valid()) writer_.attach(ledger.release());
+  }
+
+  Bytes limit() const { return limit_; }
+  Bytes used() const {
+    const std::lock_guard lock(mutex_);
+    return used_;
+  }
+  bool take(Bytes bytes) {
+    const std::lock_guard lock(mutex_);
+    // The ledger counts refusals too, so it is asked in any case; its own limit may be another.
+    if (!writer_.try_reserve(bytes.count)) return false;
+    if (bytes > limit_ || used_ > limit_ - bytes) {
+      writer_.release(bytes.count);
+      return false;
+    }
+    used_ += bytes;
+    return true;
+  }
+  void give_back(Bytes bytes) {
+    const std::lock_guard lock(mutex_);
+    used_ -= bytes;
+    writer_.release(bytes.count);
+  }
+
+ private:
+  const Bytes limit_;
+  mutable std::mutex mutex_;  // guards used_, and keeps the two countings together
+  Bytes used_;
+  ledger::LedgerWriter writer_;
+};
+
+}  // namespace lambent::forward_server

@@ -1,0 +1,82 @@
+// ForwardServer: the executor's side of forwarded CUDA: listens for the processes of its clients,
+// greets them, and gives each a thread that calls the driver for it. All of it on the loop thread.
+#pragma once
+
+#include <functional>
+#include <list>
+#include <memory>
+#include <unordered_map>
+
+#include "base/fd.h"
+#include "base/ids.h"
+#include "base/result.h"
+#include "base/units.h"
+#include "cuda/device.h"
+#include "cuda/driver.h"
+#include "forward_server/served_process.h"
+#include "forwarding/greeting.h"
+#include "loop/event_loop.h"
+
+namespace lambent::forward_server {
+
+class ForwardServer {
+ public:
+  // `on_broken` is called when a client's call found the context broken, or its work does not end.
+  // Loop, driver and context outlive the server.
+  static Result<std::unique_ptr<ForwardServer>> create(loop::EventLoop& loop,
+                                                       const cuda::Driver& driver,
+                                                       const cuda::Context& context, int ordinal,
+                                                       std::function<void(const Error&)> on_broken);
+  // Waits for the threads of all processes; their work on the device ends first.
+  ~ForwardServer();
+  ForwardServer(const ForwardServer&) = delete;
+  ForwardServer& operator=(const ForwardServer&) = delete;
+
+  // Its processes may connect to `listening`, a SOCK_SEQPACKET socket, from now on; together they
+  // hold at most `memory`. `ledger` may be missing. INVALID_ARGUMENT if the socket cannot be used,
+  // ALREADY_EXISTS if the client is there.
+  Result<void> add(SandboxId client, Bytes memory, OwnedFd listening, OwnedFd ledger);
+  // Its processes are hung up on, their work ends and all is freed, a little later.
+  void remove(SandboxId client);
+
+  // Every call of every process fails with this from now on.
+  void tell_broken(CUresult why);
+  bool has_processes() const { return processes_ > 0; }
+
+ private:
+  struct Connection {
+    OwnedFd socket;
+    std::unique_ptr<ServedProcess> process;  // null until it has said hello
+    bool ending = false;
+    loop::Watch watch;  // before the socket closes
+  };
+  struct Client {
+    SandboxId id;
+    std::shared_ptr<ClientMemory> memory;  // shared with the threads of its processes
+    OwnedFd listening;
+    bool removed = false;
+    std::list<Connection> connections;
+    loop::Watch watch;
+  };
+
+  ForwardServer(loop::EventLoop& loop, const cuda::Driver& driver, const cuda::Context& context,
+                std::function<void(const Error&)> on_broken);
+  Result<void> describe_device(int ordinal);
+  void accept(Client& client);
+  void read(Client& client, Connection& connection);
+  bool greet(Client& client, Connection& connection);
+  void hang_up(Client& client, std::list<Connection>::iterator connection);
+  void ended(SandboxId client, uint64_t number, ProcessEnd how, CUresult result);
+  void forget_if_empty(SandboxId client);
+
+  loop::EventLoop& loop_;
+  Surroundings surroundings_;
+  std::function<void(const Error&)> on_broken_;
+  forwarding::Welcome welcome_;  // but for the client's limit
+  std::unordered_map<SandboxId, std::unique_ptr<Client>> clients_;
+  size_t processes_ = 0;
+  // Posted tasks that find this false do nothing.
+  std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);
+};
+
+}  // namespace lambent::forward_server

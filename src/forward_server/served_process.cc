@@ -1,0 +1,333 @@
+#include "forward_server/served_process.h"
+
+#include <time.h>
+
+#include <algorithm>
+#include <cstring>
+#include <utility>
+
+#include "base/check.h"
+
+namespace lambent::forward_server {
+namespace {
+
+using forwarding::Answered;
+using forwarding::CallCode;
+using forwarding::CallReader;
+
+// What one process may hold of each kind.
+constexpr size_t kMostStreams = 4096, kMostEvents = 1 << 17, kMostModules = 1 << 14,
+                 kMostFunctions = 1 << 18;
+// Calls that are read before completions are looked for again.
+constexpr int kCallsInARow = 256;
+constexpr int kLongestSleep_ms = 1000;
+// Work that a process left behind may go on for so long; then it counts as one that never ends.
+constexpr Duration kDrainTime = seconds(10);
+
+bool breaks_context(CUresult result) {
+  switch (result) {
+    case CUDA_ERROR_ECC_UNCORRECTABLE:
+    case CUDA_ERROR_NVLINK_UNCORRECTABLE:
+    case CUDA_ERROR_CONTAINED:
+    case CUDA_ERROR_ILLEGAL_ADDRESS:
+    case CUDA_ERROR_LAUNCH_TIMEOUT:
+    case CUDA_ERROR_CONTEXT_IS_DESTROYED:
+    case CUDA_ERROR_ASSERT:
+    case CUDA_ERROR_HARDWARE_STACK_ERROR:
+    case CUDA_ERROR_ILLEGAL_INSTRUCTION:
+    case CUDA_ERROR_MISALIGNED_ADDRESS:
+    case CUDA_ERROR_INVALID_ADDRESS_SPACE:
+    case CUDA_ERROR_INVALID_PC:
+    case CUDA_ERROR_LAUNCH_FAILED:
+    case CUDA_ERROR_EXTERNAL_DEVICE:
+    case CUDA_ERROR_UNKNOWN:
+      return true;
+    default:
+      return false;
+  }
+}
+
+}  // namespace
+
+ServedProcess::ServedProcess(Surroundings& surroundings, std::shared_ptr<ClientMemory> memory,
+                             std::shared_ptr<forwarding::SharedMemory> shared, OnEnd on_end)
+    : surroundings_(surroundings),
+      driver_(surroundings.driver),
+      memory_(std::move(memory)),
+      shared_(std::move(shared)),
+      pages_(*shared_->pages()),
+      on_end_(std::move(on_end)),
+      reader_(&pages_),
+      data_(forwarding::kMostInlineBytes),
+      streams_(driver_, kMostStreams),
+      events_(kMostEvents),
+      modules_(kMostModules),
+      functions_(kMostFunctions),
+      thread_([this] { serve(); }) {}
+
+ServedProcess::~ServedProcess() { thread_.join(); }
+
+void ServedProcess::stop() {
+  stopping_ = true;
+  forwarding::wake(pages_.control.server_sleeps);
+}
+
+void ServedProcess::tell_broken(CUresult why) {
+  pages_.control.broken.store(static_cast<uint32_t>(why));
+  for (auto& slot : pages_.slots) forwarding::wake(slot.client_sleeps);
+  for (auto& chunk : pages_.chunks) forwarding::wake(chunk.client_sleeps);
+  forwarding::wake(pages_.control.client_waits_for_room);
+}
+
+void ServedProcess::serve() {
+  CUresult begun = surroundings_.context.enter().ok() ? CUDA_SUCCESS : CUDA_ERROR_UNKNOWN;
+  if (begun == CUDA_SUCCESS) {
+    begun = driver_->stream_create(&memory_stream_, CU_STREAM_NON_BLOCKING);
+  }
+  if (begun == CUDA_SUCCESS) begun = driver_->stream_create(&free_stream_, CU_STREAM_NON_BLOCKING);
+  completions_ = std::make_unique<Completions>(
+      driver_, [shared = shared_] { forwarding::wake(shared->pages()->control.server_sleeps); });
+  if (begun != CUDA_SUCCESS) {
+    seen(begun);
+    if (broken_ == CUDA_SUCCESS) stopping_ = true;
+  }
+  ++surroundings_.awake;
+  uint32_t steps = 0;
+  while (!stopping_ && !malformed_ && broken_ == CUDA_SUCCESS) {
+    const bool did_something = read_calls() | completions_->poll();
+    if (did_something) {
+      if (steps > 0) budget_.came_after(steps);
+      steps = 0;
+      continue;
+    }
+    const bool may_spin = 2 * surroundings_.awake.load() <= surroundings_.cores;
+    if (pages_.control.may_spin.load(std::memory_order_relaxed) != may_spin) {
+      pages_.control.may_spin.store(may_spin, std::memory_order_relaxed);
+    }
+    if (may_spin && steps < budget_.steps()) {
+      ++steps;
+      forwarding::pause_briefly();
+      continue;
+    }
+    if (may_spin) budget_.did_not_come();
+    steps = 0;
+    completions_->hand_over();
+    sleep();
+  }
+  --surroundings_.awake;
+  if (broken_ != CUDA_SUCCESS) tell_broken(broken_);
+  if (malformed_) tell_broken(CUDA_ERROR_UNKNOWN);
+  bool hangs = false;
+  // In a broken context nothing can be freed: it goes with the executor.
+  if (broken_ == CUDA_SUCCESS) {
+    open_all_gates();
+    hangs = !wait_until_idle();
+    if (!hangs && broken_ == CUDA_SUCCESS) release_all();
+  }
+  const ProcessEnd how = broken_ != CUDA_SUCCESS ? ProcessEnd::kBroken
+                         : hangs                 ? ProcessEnd::kHangs
+                         : malformed_            ? ProcessEnd::kMalformed
+                                                 : ProcessEnd::kGone;
+  on_end_(how, broken_);
+}
+
+void ServedProcess::sleep() {
+  forwarding::SleepFlag& flag = pages_.control.server_sleeps;
+  flag.store(1, std::memory_order_seq_cst);
+  std::atomic_thread_fence(std::memory_order_seq_cst);
+  if (!reader_.is_empty() || completions_->has_mail() || stopping_) {
+    flag.store(0);
+    return;
+  }
+  --surroundings_.awake;
+  forwarding::sleep_while_set(flag, kLongestSleep_ms);
+  ++surroundings_.awake;
+}
+
+bool ServedProcess::read_calls() {
+  bool any = false;
+  for (int i = 0; i < kCallsInARow && !stopping_ && broken_ == CUDA_SUCCESS; ++i) {
+    Call call;
+    const auto next = reader_.next(call, data_.data());
+    if (next == CallReader::Next::kNothing) return any;
+    if (next == CallReader::Next::kMalformed) {
+      malformed_ = true;
+      return true;
+    }
+    any = true;
+    const auto code = static_cast<CallCode>(call.code);
+    const Answered answered = forwarding::answered_how(code);
+    // A slot or chunk that is still waited for cannot be named again.
+    if (call.slot != forwarding::kNoSlot) {
+      if (std::exchange(slot_busy_[call.slot], true)) malformed_ = true;
+    }
+    if (answered == Answered::kChunk || answered == Answered::kSlotChunk) {
+      const uint64_t chunk = call.arguments[forwarding::chunk_argument(code)];
+      if (std::exchange(chunk_busy_[chunk], true)) malformed_ = true;
+    }
+    if (malformed_) return true;
+    handle(call);
+  }
+  return any;
+}
+
+void ServedProcess::answer(const Call& call, CUresult result,
+                           std::initializer_list<uint64_t> values) {
+  seen(result);
+  forwarding::AnswerSlot& slot = pages_.slots[call.slot];
+  slot.result = result;
+  std::copy(values.begin(), values.end(), slot.values);
+  slot_busy_[call.slot] = false;
+  slot.answered.store(++answered_[call.slot], std::memory_order_release);
+  forwarding::wake(slot.client_sleeps);
+}
+
+void ServedProcess::answer_with_earlier(const Call& call, CUresult result,
+                                        std::initializer_list<uint64_t> values) {
+  if (earlier_ != CUDA_SUCCESS && result == CUDA_SUCCESS) {
+    result = std::exchange(earlier_, CUDA_SUCCESS);
+  }
+  answer(call, result, values);
+}
+
+void ServedProcess::let_chunk_go(uint32_t chunk, CUresult result) {
+  seen(result);
+  forwarding::ChunkState& state = pages_.chunks[chunk];
+  state.result.store(result, std::memory_order_relaxed);
+  chunk_busy_[chunk] = false;
+  state.done.store(++done_[chunk], std::memory_order_release);
+  forwarding::wake(state.client_sleeps);
+}
+
+void ServedProcess::note(CUresult result) {
+  if (seen(result) != CUDA_SUCCESS && earlier_ == CUDA_SUCCESS) earlier_ = result;
+}
+
+CUresult ServedProcess::seen(CUresult result) {
+  if (broken_ == CUDA_SUCCESS && breaks_context(result)) broken_ = result;
+  return result;
+}
+
+bool ServedProcess::wait_until_idle() {
+  const Instant until = surroundings_.clock.now() + kDrainTime;
+  const auto busy = [&] {
+    completions_->poll();
+    for (CUstream stream : streams_.all()) {
+      const CUresult result = driver_->stream_query(stream);
+      if (result == CUDA_ERROR_NOT_READY) return true;
+      seen(result);
+    }
+    return !completions_->is_empty();
+  };
+  while (busy()) {
+    if (broken_ != CUDA_SUCCESS) return true;
+    if (surroundings_.clock.now() > until) return false;
+    const timespec pause = {0, 1'000'000};
+    nanosleep(&pause, nullptr);
+    open_all_gates();
+  }
+  return true;
+}
+
+void ServedProcess::release_all() {
+  std::vector<uint64_t> contexts;
+  for (const auto& [context, stream] : contexts_) contexts.push_back(context);
+  for (const uint64_t context : contexts) clear_context(context);
+  driver_->stream_synchronize(free_stream_);
+  completions_.reset();
+  driver_->stream_destroy(free_stream_);
+  driver_->stream_destroy(memory_stream_);
+  if (pages_locked_) driver_->mem_host_unregister(pages_.chunk_bytes);
+  if (gate_words_ != nullptr) {
+    driver_->mem_free_host(const_cast<uint32_t*>(gate_words_));
+  }
+}
+
+void ServedProcess::handle(const Call& call) {
+  switch (static_cast<CallCode>(call.code)) {
+    case CallCode::kCreateContext:
+      return create_context(call);
+    case CallCode::kDestroyContext:
+      return destroy_context(call);
+    case CallCode::kSynchronizeContext:
+      return synchronize_context(call);
+    case CallCode::kMemoryInfo:
+      return memory_info(call);
+    case CallCode::kAllocate:
+      return allocate(call, false);
+    case CallCode::kAllocateAsync:
+      return allocate(call, true);
+    case CallCode::kFree:
+      return free(call);
+    case CallCode::kFreeAsync:
+      return note(free_in_order(call));
+    case CallCode::kCopyInline:
+      return note(copy_inline(call));
+    case CallCode::kCopyIn:
+      return copy_chunk(call, true);
+    case CallCode::kCopyOut:
+      return copy_chunk(call, false);
+    case CallCode::kCopyRows:
+      return note(copy_rows(call));
+    case CallCode::kFill:
+      return note(fill(call));
+    case CallCode::kCreateStream:
+      return create_stream(call);
+    case CallCode::kDestroyStream:
+      return note(streams_.destroy(call.arguments[0]));
+    case CallCode::kSynchronizeStream:
+      return synchronize_stream(call);
+    case CallCode::kQueryStream:
+      return query_stream(call);
+    case CallCode::kWaitEvent:
+      return note(wait_event(call));
+    case CallCode::kCreateEvent:
+      return create_event(call);
+    case CallCode::kDestroyEvent:
+      return note(destroy_event(call));
+    case CallCode::kRecordEvent:
+      return note(record_event(call));
+    case CallCode::kQueryEvent:
+      return query_event(call);
+    case CallCode::kSynchronizeEvent:
+      return synchronize_event(call);
+    case CallCode::kElapsedTime:
+      return elapsed_time(call);
+    case CallCode::kUpload:
+      return upload(call);
+    case CallCode::kLoadModule:
+      return load_module(call);
+    case CallCode::kUnloadModule:
+      return unload_module(call);
+    case CallCode::kFindFunction:
+      return find_function(call);
+    case CallCode::kFindGlobal:
+      return find_global(call);
+    case CallCode::kListFunctions:
+      return list_functions(call);
+    case CallCode::kFunctionName:
+      return function_name(call);
+    case CallCode::kFunctionParameters:
+      return function_parameters(call);
+    case CallCode::kFunctionAttribute:
+      return function_attribute(call);
+    case CallCode::kSetFunctionAttribute:
+      return set_function_attribute(call);
+    case CallCode::kSetCacheConfig:
+      return set_cache_config(call);
+    case CallCode::kOccupancy:
+      return occupancy(call);
+    case CallCode::kOccupancySharedMemory:
+      return occupancy_shared_memory(call);
+    case CallCode::kLaunch:
+      return note(launch(call));
+    case CallCode::kHostFunction:
+      return note(host_function(call));
+    case CallCode::kNextHostFunction:
+      return next_host_function(call);
+    case CallCode::kHostFunctionDone:
+      return note(host_function_done(call));
+  }
+}
+
+}  // namespace lambent::forward_server

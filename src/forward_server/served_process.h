@@ -1,0 +1,205 @@
+// ServedProcess: one process of a client: the thread that reads its ring and calls the driver for
+// it, and all that it holds. Made and ended on the loop thread; the rest runs on its own.
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <memory>
+#include <string>
+#include <thread>
+#include <unordered_map>
+#include <vector>
+
+#include "base/time.h"
+#include "cuda/device.h"
+#include "cuda/driver.h"
+#include "forward_server/address_ranges.h"
+#include "forward_server/client_memory.h"
+#include "forward_server/completions.h"
+#include "forward_server/handles.h"
+#include "forward_server/streams.h"
+#include "forwarding/ring.h"
+#include "forwarding/shared_memory.h"
+#include "forwarding/waiting.h"
+
+namespace lambent::forward_server {
+
+// What the processes of an executor share; outlives them all.
+struct Surroundings {
+  const cuda::Driver& driver;
+  const cuda::Context& context;
+  const Clock& clock;
+  unsigned cores = 1;
+  std::atomic<unsigned> awake{0};  // threads of processes that do not sleep
+};
+
+// How a process ended.
+enum class ProcessEnd : uint8_t {
+  kGone,       // it hung up, or was removed
+  kMalformed,  // what it wrote into its ring was no call
+  kBroken,     // the context is broken
+  kHangs,      // what it left on the device does not come to an end
+};
+
+class ServedProcess {
+ public:
+  using OnEnd = std::function<void(ProcessEnd, CUresult)>;
+
+  // The thread begins at once. `on_end` is called on it, as its last deed.
+  ServedProcess(Surroundings& surroundings, std::shared_ptr<ClientMemory> memory,
+                std::shared_ptr<forwarding::SharedMemory> shared, OnEnd on_end);
+  // Waits for the thread: stop() first.
+  ~ServedProcess();
+  ServedProcess(const ServedProcess&) = delete;
+  ServedProcess& operator=(const ServedProcess&) = delete;
+
+  // It is to end: what it holds is freed once its work is over. Any thread.
+  void stop();
+  // Every call of it fails with this from now on. Any thread.
+  void tell_broken(CUresult why);
+
+ private:
+  using Call = forwarding::Call;
+
+  struct Event {
+    CUevent event = nullptr;
+    uint64_t context = 0;
+  };
+  struct Module {
+    CUmodule module = nullptr;
+    uint64_t context = 0;
+    std::unordered_map<CUfunction, uint64_t> functions;
+    std::unordered_map<std::string, CUdeviceptr> globals;
+  };
+  struct Function {
+    CUfunction function = nullptr;
+    uint64_t module = 0;
+    std::vector<forwarding::ParameterPlace> parameters;
+    uint64_t parameter_bytes = 0;
+  };
+
+  void serve();
+  bool read_calls();
+  void sleep();
+  void drain();
+  bool wait_until_idle();
+  void release_all();
+
+  void handle(const Call& call);
+  void answer(const Call& call, CUresult result, std::initializer_list<uint64_t> values = {});
+  // The same with what went wrong in earlier calls that were not answered.
+  void answer_with_earlier(const Call& call, CUresult result,
+                           std::initializer_list<uint64_t> values = {});
+  void let_chunk_go(uint32_t chunk, CUresult result);
+  // Of a call that is not answered.
+  void note(CUresult result);
+  // A result that means the context is broken ends the process.
+  CUresult seen(CUresult result);
+
+  // served_memory.cc
+  void memory_info(const Call& call);
+  void allocate(const Call& call, bool in_order);
+  void free(const Call& call);
+  CUresult free_in_order(const Call& call);
+  CUresult copy_inline(const Call& call);
+  void copy_chunk(const Call& call, bool to_device);
+  CUresult copy_rows(const Call& call);
+  CUresult fill(const Call& call);
+  CUresult lock_pages();
+  void forget(CUdeviceptr address);
+
+  // served_work.cc
+  void create_context(const Call& call);
+  void destroy_context(const Call& call);
+  void clear_context(uint64_t context);
+  void synchronize_context(const Call& call);
+  void create_stream(const Call& call);
+  void synchronize_stream(const Call& call);
+  void query_stream(const Call& call);
+  CUresult wait_event(const Call& call);
+  void create_event(const Call& call);
+  CUresult destroy_event(const Call& call);
+  CUresult record_event(const Call& call);
+  void query_event(const Call& call);
+  void synchronize_event(const Call& call);
+  void elapsed_time(const Call& call);
+  CUresult launch(const Call& call);
+  CUresult host_function(const Call& call);
+  void next_host_function(const Call& call);
+  void host_function_is_due(uint64_t token);
+  CUresult host_function_done(const Call& call);
+  void open_all_gates();
+
+  // served_modules.cc
+  void upload(const Call& call);
+  void load_module(const Call& call);
+  void unload_module(const Call& call);
+  void drop_module(uint64_t number);
+  void find_function(const Call& call);
+  void find_global(const Call& call);
+  void list_functions(const Call& call);
+  void function_name(const Call& call);
+  void function_parameters(const Call& call);
+  void function_attribute(const Call& call);
+  void set_function_attribute(const Call& call);
+  void set_cache_config(const Call& call);
+  void occupancy(const Call& call);
+  void occupancy_shared_memory(const Call& call);
+  CUresult add_function(uint64_t module, CUfunction function, uint64_t* number);
+
+  const char* data() const { return data_.data(); }
+  size_t data_bytes(const Call& call) const { return call.bytes - sizeof(Call); }
+
+  Surroundings& surroundings_;
+  const cuda::Driver& driver_;
+  const std::shared_ptr<ClientMemory> memory_;
+  // Shared with callbacks of the driver, which may come late.
+  const std::shared_ptr<forwarding::SharedMemory> shared_;
+  forwarding::SharedPages& pages_;
+  const OnEnd on_end_;
+  std::atomic<bool> stopping_{false};
+
+  // All of the thread's own from here on.
+  forwarding::CallReader reader_;
+  forwarding::SpinBudget budget_;
+  std::vector<char> data_;
+  std::array<uint32_t, forwarding::kAnswerSlots> answered_{};
+  std::array<bool, forwarding::kAnswerSlots> slot_busy_{};
+  std::array<uint32_t, forwarding::kChunks> done_{};
+  std::array<bool, forwarding::kChunks> chunk_busy_{};
+  bool malformed_ = false;
+  CUresult broken_ = CUDA_SUCCESS;
+  CUresult earlier_ = CUDA_SUCCESS;  // the first that no call was told of yet
+  bool pages_locked_ = false, tried_to_lock_ = false;
+
+  std::unique_ptr<Completions> completions_;
+  CUstream memory_stream_ = nullptr;  // for allocations and their zeros
+  CUstream free_stream_ = nullptr;
+  std::unordered_map<uint64_t, uint64_t> contexts_;  // its default stream
+  uint64_t last_context_ = 0;
+  Streams streams_;
+  HandleTable<Event> events_;
+  HandleTable<Module> modules_;
+  HandleTable<Function> functions_;
+  AddressRanges ranges_;
+  std::string image_;  // that comes in parts
+  std::vector<void*> parameters_;
+
+  // Host functions: each holds its stream at a word of its own until the process has run it.
+  struct Gate {
+    uint32_t turn = 0;
+    uint64_t token = 0;  // 0: it is open
+  };
+  volatile uint32_t* gate_words_ = nullptr;
+  CUdeviceptr gate_address_ = 0;
+  std::vector<Gate> gates_;
+  std::deque<uint64_t> due_functions_;
+  std::optional<Call> waits_for_function_;
+
+  std::thread thread_;  // last: it uses all of the above
+};
+
+}  // namespace lambent::forward_server

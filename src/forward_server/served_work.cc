@@ -1,0 +1,259 @@
+// ServedProcess: contexts, streams, events, launches and host functions.
+#include <bit>
+#include <cstring>
+#include <vector>
+
+#include "forward_server/served_process.h"
+
+namespace lambent::forward_server {
+namespace {
+
+constexpr size_t kMostContexts = 64;
+constexpr size_t kGates = 1024;
+
+uint32_t low(uint64_t value) { return static_cast<uint32_t>(value); }
+uint32_t high(uint64_t value) { return static_cast<uint32_t>(value >> 32); }
+
+}  // namespace
+
+// To the driver there is one context, the executor's; a client's are what it groups things by.
+void ServedProcess::create_context(const Call& call) {
+  if (contexts_.size() == kMostContexts) return answer(call, CUDA_ERROR_OUT_OF_MEMORY);
+  const uint64_t context = ++last_context_;
+  uint64_t stream = 0;
+  const CUresult result = streams_.create(context, 0, CU_STREAM_DEFAULT, 0, &stream);
+  if (result == CUDA_SUCCESS) contexts_[context] = stream;
+  answer(call, result, {context, stream});
+}
+
+void ServedProcess::destroy_context(const Call& call) {
+  const uint64_t context = call.arguments[0];
+  if (contexts_.count(context) == 0) return answer(call, CUDA_ERROR_INVALID_CONTEXT);
+  completions_->when_all_done(streams_.all_of(context), [this, call, context](CUresult result) {
+    clear_context(context);
+    earlier_ = CUDA_SUCCESS;  // there is nobody left to tell
+    answer(call, result);
+  });
+}
+
+// Its work is over.
+void ServedProcess::clear_context(uint64_t context) {
+  modules_.for_each([&](uint64_t number, Module& module) {
+    if (module.context == context) drop_module(number);
+  });
+  std::vector<CUdeviceptr> addresses;
+  for (const auto& [address, range] : ranges_.all()) {
+    if (range.context == context && range.module == 0) addresses.push_back(address);
+  }
+  for (const CUdeviceptr address : addresses) {
+    note(driver_->mem_free_async(address, free_stream_));
+    forget(address);
+  }
+  events_.for_each([&](uint64_t number, Event& event) {
+    if (event.context != context) return;
+    driver_->event_destroy(event.event);
+    events_.erase(number);
+  });
+  streams_.destroy_all_of(context);
+  contexts_.erase(context);
+}
+
+void ServedProcess::synchronize_context(const Call& call) {
+  if (contexts_.count(call.arguments[0]) == 0) return answer(call, CUDA_ERROR_INVALID_CONTEXT);
+  std::vector<CUstream> busy;
+  for (CUstream stream : streams_.all_of(call.arguments[0])) {
+    const CUresult result = driver_->stream_query(stream);
+    if (result == CUDA_ERROR_NOT_READY) busy.push_back(stream);
+    if (result != CUDA_SUCCESS && result != CUDA_ERROR_NOT_READY) return answer(call, result);
+  }
+  if (busy.empty()) return answer_with_earlier(call, CUDA_SUCCESS);
+  completions_->when_all_done(busy,
+                              [this, call](CUresult result) { answer_with_earlier(call, result); });
+}
+
+void ServedProcess::create_stream(const Call& call) {
+  const auto context = contexts_.find(call.arguments[0]);
+  if (context == contexts_.end()) return answer(call, CUDA_ERROR_INVALID_CONTEXT);
+  uint64_t number = 0;
+  const CUresult result = streams_.create(context->first, context->second, low(call.arguments[1]),
+                                          static_cast<int>(low(call.arguments[2])), &number);
+  answer(call, result, {number});
+}
+
+void ServedProcess::synchronize_stream(const Call& call) {
+  Streams::Entry* entry = streams_.find(call.arguments[0]);
+  if (entry == nullptr) return answer(call, CUDA_ERROR_INVALID_HANDLE);
+  CUstream stream = entry->stream;
+  if (entry->default_stream == call.arguments[0]) {
+    if (const CUresult result = streams_.use(call.arguments[0], &stream)) {
+      return answer(call, result);
+    }
+  }
+  const CUresult result = driver_->stream_query(stream);
+  if (result != CUDA_ERROR_NOT_READY) return answer_with_earlier(call, result);
+  completions_->when_done(stream, [this, call](CUresult done) { answer_with_earlier(call, done); });
+}
+
+void ServedProcess::query_stream(const Call& call) {
+  Streams::Entry* entry = streams_.find(call.arguments[0]);
+  if (entry == nullptr) return answer(call, CUDA_ERROR_INVALID_HANDLE);
+  CUstream stream = entry->stream;
+  if (entry->default_stream == call.arguments[0]) {
+    if (const CUresult result = streams_.use(call.arguments[0], &stream)) {
+      return answer(call, result);
+    }
+  }
+  answer_with_earlier(call, driver_->stream_query(stream));
+}
+
+CUresult ServedProcess::wait_event(const Call& call) {
+  Event* event = events_.find(call.arguments[1]);
+  if (event == nullptr) return CUDA_ERROR_INVALID_HANDLE;
+  CUstream stream = nullptr;
+  if (const CUresult result = streams_.use(call.arguments[0], &stream)) return result;
+  return driver_->stream_wait_event(stream, event->event, 0);
+}
+
+void ServedProcess::create_event(const Call& call) {
+  if (contexts_.count(call.arguments[0]) == 0) return answer(call, CUDA_ERROR_INVALID_CONTEXT);
+  const uint32_t flags = low(call.arguments[1]);
+  // Events of other processes cannot be shared through here.
+  if ((flags & CU_EVENT_INTERPROCESS) != 0) return answer(call, CUDA_ERROR_NOT_SUPPORTED);
+  Event event{nullptr, call.arguments[0]};
+  const CUresult result = driver_->event_create(&event.event, flags);
+  if (result != CUDA_SUCCESS) return answer(call, result);
+  const uint64_t number = events_.add(event);
+  if (number == 0) driver_->event_destroy(event.event);
+  answer(call, number == 0 ? CUDA_ERROR_OUT_OF_MEMORY : CUDA_SUCCESS, {number});
+}
+
+CUresult ServedProcess::destroy_event(const Call& call) {
+  Event* event = events_.find(call.arguments[0]);
+  if (event == nullptr) return CUDA_ERROR_INVALID_HANDLE;
+  const CUresult result = driver_->event_destroy(event->event);
+  events_.erase(call.arguments[0]);
+  return result;
+}
+
+CUresult ServedProcess::record_event(const Call& call) {
+  Event* event = events_.find(call.arguments[0]);
+  if (event == nullptr) return CUDA_ERROR_INVALID_HANDLE;
+  CUstream stream = nullptr;
+  if (const CUresult result = streams_.use(call.arguments[1], &stream)) return result;
+  return driver_->event_record(event->event, stream);
+}
+
+void ServedProcess::query_event(const Call& call) {
+  Event* event = events_.find(call.arguments[0]);
+  if (event == nullptr) return answer(call, CUDA_ERROR_INVALID_HANDLE);
+  answer_with_earlier(call, driver_->event_query(event->event));
+}
+
+void ServedProcess::synchronize_event(const Call& call) {
+  Event* event = events_.find(call.arguments[0]);
+  if (event == nullptr) return answer(call, CUDA_ERROR_INVALID_HANDLE);
+  const CUresult result = driver_->event_query(event->event);
+  if (result != CUDA_ERROR_NOT_READY) return answer_with_earlier(call, result);
+  completions_->when_done(event->event,
+                          [this, call](CUresult done) { answer_with_earlier(call, done); });
+}
+
+void ServedProcess::elapsed_time(const Call& call) {
+  Event* begin = events_.find(call.arguments[0]);
+  Event* end = events_.find(call.arguments[1]);
+  if (begin == nullptr || end == nullptr) return answer(call, CUDA_ERROR_INVALID_HANDLE);
+  float elapsed_ms = 0;
+  const CUresult result = driver_->event_elapsed_time(&elapsed_ms, begin->event, end->event);
+  answer(call, result, {std::bit_cast<uint32_t>(elapsed_ms)});
+}
+
+CUresult ServedProcess::launch(const Call& call) {
+  Function* function = functions_.find(call.arguments[0]);
+  if (function == nullptr) return CUDA_ERROR_INVALID_HANDLE;
+  // As many bytes as the kernel itself takes: what lies where in them is its own layout's.
+  if (data_bytes(call) != function->parameter_bytes) return CUDA_ERROR_INVALID_VALUE;
+  CUstream stream = nullptr;
+  if (const CUresult result = streams_.use(call.arguments[1], &stream)) return result;
+  parameters_.clear();
+  for (const auto& place : function->parameters) {
+    parameters_.push_back(data_.data() + place.offset);
+  }
+  const auto* a = call.arguments;
+  if (a[6] != 0) {
+    return driver_->launch_cooperative_kernel(function->function, low(a[2]), high(a[2]), low(a[3]),
+                                              high(a[3]), low(a[4]), high(a[4]), low(a[5]), stream,
+                                              parameters_.data());
+  }
+  return driver_->launch_kernel(function->function, low(a[2]), high(a[2]), low(a[3]), high(a[3]),
+                                low(a[4]), high(a[4]), low(a[5]), stream, parameters_.data(),
+                                nullptr);
+}
+
+// The stream is held at a word in page-locked memory until the process says that its function has
+// returned: a function that never does holds up its own stream alone, and no thread.
+CUresult ServedProcess::host_function(const Call& call) {
+  if (call.arguments[1] == 0) return CUDA_ERROR_INVALID_VALUE;
+  CUstream stream = nullptr;
+  if (const CUresult result = streams_.use(call.arguments[0], &stream)) return result;
+  if (gate_words_ == nullptr) {
+    void* words = nullptr;
+    CUresult result =
+        driver_->mem_host_alloc(&words, kGates * sizeof(uint32_t), CU_MEMHOSTALLOC_DEVICEMAP);
+    if (result == CUDA_SUCCESS)
+      result = driver_->mem_host_get_device_pointer(&gate_address_, words, 0);
+    if (result != CUDA_SUCCESS) return result;
+    std::memset(words, 0, kGates * sizeof(uint32_t));
+    gate_words_ = static_cast<volatile uint32_t*>(words);
+    gates_.resize(kGates);
+  }
+  size_t index = 0;
+  while (index < kGates && gates_[index].token != 0) ++index;
+  if (index == kGates) return CUDA_ERROR_OUT_OF_MEMORY;
+  Gate& gate = gates_[index];
+  gate.token = call.arguments[1];
+  ++gate.turn;
+  completions_->when_done(stream, [this, token = gate.token](CUresult result) {
+    // After an error the driver calls no host function either.
+    if (result == CUDA_SUCCESS) host_function_is_due(token);
+  });
+  return driver_->stream_wait_value_32(stream, gate_address_ + index * sizeof(uint32_t), gate.turn,
+                                       CU_STREAM_WAIT_VALUE_GEQ);
+}
+
+void ServedProcess::host_function_is_due(uint64_t token) {
+  if (waits_for_function_) {
+    const Call call = *waits_for_function_;
+    waits_for_function_.reset();
+    return answer(call, CUDA_SUCCESS, {token});
+  }
+  due_functions_.push_back(token);
+}
+
+void ServedProcess::next_host_function(const Call& call) {
+  if (waits_for_function_) return answer(call, CUDA_ERROR_ILLEGAL_STATE);
+  waits_for_function_ = call;
+  if (due_functions_.empty()) return;
+  const uint64_t token = due_functions_.front();
+  due_functions_.pop_front();
+  host_function_is_due(token);
+}
+
+CUresult ServedProcess::host_function_done(const Call& call) {
+  for (size_t index = 0; index < gates_.size(); ++index) {
+    if (gates_[index].token == 0 || gates_[index].token != call.arguments[0]) continue;
+    gates_[index].token = 0;
+    gate_words_[index] = gates_[index].turn;
+    return CUDA_SUCCESS;
+  }
+  return CUDA_ERROR_INVALID_VALUE;
+}
+
+// Nobody will run them any more.
+void ServedProcess::open_all_gates() {
+  for (size_t index = 0; index < gates_.size(); ++index) {
+    gates_[index].token = 0;
+    gate_words_[index] = gates_[index].turn;
+  }
+}
+
+}  // namespace lambent::forward_server

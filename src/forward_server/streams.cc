@@ -1,0 +1,106 @@
+#include "forward_server/streams.h"
+
+namespace lambent::forward_server {
+
+Streams::~Streams() {
+  table_.for_each([this](uint64_t, Entry& entry) { release(entry); });
+}
+
+void Streams::release(Entry& entry) {
+  driver_->stream_destroy(entry.stream);
+  driver_->event_destroy(entry.mark);
+}
+
+CUresult Streams::create(uint64_t context, uint64_t default_stream, unsigned flags, int priority,
+                         uint64_t* number) {
+  *number = 0;
+  if ((flags & ~unsigned{CU_STREAM_NON_BLOCKING}) != 0) return CUDA_ERROR_INVALID_VALUE;
+  Entry entry;
+  entry.context = context;
+  entry.blocking = (flags & CU_STREAM_NON_BLOCKING) == 0;
+  // To the driver all are non-blocking: its own default stream is everybody's.
+  CUresult result =
+      driver_->stream_create_with_priority(&entry.stream, CU_STREAM_NON_BLOCKING, priority);
+  if (result != CUDA_SUCCESS) return result;
+  result = driver_->event_create(&entry.mark, CU_EVENT_DISABLE_TIMING);
+  if (result != CUDA_SUCCESS) {
+    driver_->stream_destroy(entry.stream);
+    return result;
+  }
+  *number = table_.add(entry);
+  if (*number == 0) {
+    release(entry);
+    return CUDA_ERROR_OUT_OF_MEMORY;
+  }
+  table_.find(*number)->default_stream = default_stream == 0 ? *number : default_stream;
+  return CUDA_SUCCESS;
+}
+
+CUresult Streams::destroy(uint64_t number) {
+  Entry* entry = table_.find(number);
+  if (entry == nullptr || entry->default_stream == number) return CUDA_ERROR_INVALID_HANDLE;
+  // What the default stream has not waited for yet, it cannot any more.
+  Entry* of_context = table_.find(entry->default_stream);
+  CUresult result = CUDA_SUCCESS;
+  if (entry->blocking && entry->work != entry->joined_by_default && of_context != nullptr) {
+    result = wait(*of_context, *entry);
+  }
+  release(*entry);
+  table_.erase(number);
+  return result;
+}
+
+void Streams::destroy_all_of(uint64_t context) {
+  table_.for_each([&](uint64_t number, Entry& entry) {
+    if (entry.context != context) return;
+    release(entry);
+    table_.erase(number);
+  });
+}
+
+CUresult Streams::wait(Entry& waiting, Entry& for_this) {
+  const CUresult result = driver_->event_record(for_this.mark, for_this.stream);
+  if (result != CUDA_SUCCESS) return result;
+  return driver_->stream_wait_event(waiting.stream, for_this.mark, 0);
+}
+
+CUresult Streams::use(uint64_t number, CUstream* stream) {
+  *stream = nullptr;
+  Entry* entry = table_.find(number);
+  if (entry == nullptr) return CUDA_ERROR_INVALID_HANDLE;
+  CUresult result = CUDA_SUCCESS;
+  if (entry->default_stream == number) {
+    table_.for_each([&](uint64_t each, Entry& other) {
+      if (each == number || other.default_stream != number || !other.blocking) return;
+      if (other.work == other.joined_by_default || result != CUDA_SUCCESS) return;
+      result = wait(*entry, other);
+      other.joined_by_default = other.work;
+    });
+  } else if (entry->blocking) {
+    Entry* of_context = table_.find(entry->default_stream);
+    if (of_context != nullptr && of_context->work != entry->saw_default) {
+      result = wait(*entry, *of_context);
+      entry->saw_default = of_context->work;
+    }
+  }
+  if (result != CUDA_SUCCESS) return result;
+  ++entry->work;
+  *stream = entry->stream;
+  return CUDA_SUCCESS;
+}
+
+std::vector<CUstream> Streams::all() {
+  std::vector<CUstream> found;
+  table_.for_each([&](uint64_t, Entry& entry) { found.push_back(entry.stream); });
+  return found;
+}
+
+std::vector<CUstream> Streams::all_of(uint64_t context) {
+  std::vector<CUstream> found;
+  table_.for_each([&](uint64_t, Entry& entry) {
+    if (entry.context == context) found.push_back(entry.stream);
+  });
+  return found;
+}
+
+}  // namespace lambent::forward_server

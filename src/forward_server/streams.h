@@ -1,0 +1,54 @@
+// Streams: those of one process of a client. What the driver promises of the default stream of a
+// context (that it waits for the blocking ones, and they for it) holds among the client's own, so
+// that no client waits for another. A resource of the process's thread.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "cuda/driver.h"
+#include "forward_server/handles.h"
+
+namespace lambent::forward_server {
+
+class Streams {
+ public:
+  struct Entry {
+    CUstream stream = nullptr;
+    CUevent mark = nullptr;
+    uint64_t context = 0;
+    uint64_t default_stream = 0;  // of its context; its own number if it is that
+    bool blocking = true;
+    uint64_t work = 0;               // how often something was queued
+    uint64_t joined_by_default = 0;  // the work that the default stream has waited for
+    uint64_t saw_default = 0;        // the default stream's work that it has waited for
+  };
+
+  Streams(const cuda::Driver& driver, size_t most) : driver_(driver), table_(most) {}
+  ~Streams();
+  Streams(const Streams&) = delete;
+  Streams& operator=(const Streams&) = delete;
+
+  // `default_stream` 0: it is its context's. The number is 0 unless it succeeds.
+  CUresult create(uint64_t context, uint64_t default_stream, unsigned flags, int priority,
+                  uint64_t* number);
+  // Its work goes on; only the default stream goes with its context alone.
+  CUresult destroy(uint64_t number);
+  void destroy_all_of(uint64_t context);
+
+  Entry* find(uint64_t number) { return table_.find(number); }
+  // Before anything is queued on it, or waits for it as the default stream: makes it wait for what
+  // it must. Null in `stream` unless it succeeds.
+  CUresult use(uint64_t number, CUstream* stream);
+  std::vector<CUstream> all();
+  std::vector<CUstream> all_of(uint64_t context);
+
+ private:
+  CUresult wait(Entry& waiting, Entry& for_this);
+  void release(Entry& entry);
+
+  const cuda::Driver& driver_;
+  HandleTable<Entry> table_;
+};
+
+}  // namespace lambent::forward_server

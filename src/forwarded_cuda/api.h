@@ -1,0 +1,10 @@
+// What every file of API functions begins with: their prototypes, exported. A function that is
+// defined must be in calls.txt, which makes the refusals of all others.
+#pragma once
+
+#pragma GCC visibility push(default)
+#include "cuda_abi/driver.h"
+#pragma GCC visibility pop
+
+#include "forwarded_cuda/connection.h"
+#include "forwarded_cuda/state.h"

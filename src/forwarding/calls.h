@@ -1,0 +1,77 @@
+// Call: one driver call as it crosses the ring, and the check that what came is one. A value; the
+// meaning of its arguments is the server's to check.
+#pragma once
+
+#include <cstdint>
+
+#include "forwarding/layout.h"
+
+namespace lambent::forwarding {
+
+constexpr uint16_t kNoSlot = UINT16_MAX;
+constexpr uint32_t kCallArguments = 7;
+
+struct Call {
+  uint32_t bytes = 0;  // of this and the data behind it
+  uint16_t code = 0;   // a CallCode
+  uint16_t slot = kNoSlot;
+  uint64_t arguments[kCallArguments] = {};
+};
+static_assert(sizeof(Call) == 64);
+
+constexpr uint32_t kMostInlineBytes = kMostCallBytes - sizeof(Call);
+
+// Arguments, in their order; results in the slot's values. A context, stream, event, module or
+// function is the number that its creation answered; `chunk` a number below kChunks.
+//   CreateContext: -> context, its default stream
+//   DestroyContext, SynchronizeContext: context
+//   MemoryInfo: -> free, total
+//   Allocate: context, bytes -> address        AllocateAsync: context, bytes, stream -> address
+//   Free: address                              FreeAsync: address, stream
+//   CopyInline: stream, to; data               CopyIn: stream, to, chunk, bytes
+//   CopyOut: stream, from, chunk, bytes
+//   CopyRows: stream, to, to pitch, from, from pitch, width, height
+//   Fill: stream, to, pitch, value, bytes of an element, width in elements, height
+//   CreateStream: context, flags, priority -> stream
+//   DestroyStream, SynchronizeStream, QueryStream: stream
+//   WaitEvent: stream, event                   CreateEvent: context, flags -> event
+//   DestroyEvent, QueryEvent, SynchronizeEvent: event
+//   RecordEvent: event, stream                 ElapsedTime: begin, end -> a float's bits
+//   Upload: chunk, bytes (more of the image that LoadModule takes)
+//   LoadModule: context, chunk -> module, bytes of what the compiler had to say (in the chunk)
+//   UnloadModule: module
+//   FindFunction: module; name -> function, parameters, their bytes, then the attributes by number
+//   FindGlobal: module; name -> address, bytes
+//   ListFunctions: module, chunk -> count (their numbers are in the chunk)
+//   FunctionName: function, chunk -> bytes     FunctionParameters: function, chunk -> count
+//   FunctionAttribute: function, attribute -> value
+//   SetFunctionAttribute: function, attribute, value      SetCacheConfig: function, config
+//   Occupancy: function, block, dynamic bytes, flags -> blocks
+//   OccupancySharedMemory: function, blocks, block -> bytes
+//   Launch: function, stream, grid x | y << 32, grid z | block x << 32, block y | z << 32,
+//           dynamic bytes, cooperative; the parameters
+//   HostFunction: stream, token                NextHostFunction: -> token, once one is due
+//   HostFunctionDone: token
+enum class CallCode : uint16_t {
+#define FORWARD_CALL(name, answered, most) k##name,
+#include "forwarding/calls.inc"
+#undef FORWARD_CALL
+};
+
+enum class Answered : uint8_t { kLater, kSlot, kChunk, kSlotChunk };
+
+// What a parameter of a kernel is, as FunctionParameters writes them.
+struct ParameterPlace {
+  uint32_t offset = 0, bytes = 0;
+};
+
+const char* name_of(CallCode code);
+Answered answered_how(CallCode code);
+// Which argument of the call is the number of a chunk; only of those that have one.
+uint32_t chunk_argument(CallCode code);
+
+// Whether the call has a code, the slot or chunk that this code needs and no other, and no more
+// data than it may have.
+bool is_well_formed(const Call& call);
+
+}  // namespace lambent::forwarding
