@@ -1,0 +1,179 @@
+// Clients of a real executor that lie, flood, die and crowd: none of them reaches another's memory,
+// and the executor goes on.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstring>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "forwarded/forwarding_host.h"
+#include "forwarded/raw_client.h"
+
+namespace lambent::forwarded_testing {
+namespace {
+
+using enum CallCode;
+
+constexpr Bytes kMemory = Bytes::mib(32);
+constexpr uint64_t kBlock = 1 << 20;
+
+class ClientsTest : public testing::Test {
+ protected:
+  void SetUp() override { ASSERT_TRUE(host_.executor.expect<protocol::ExecutorHello>()); }
+  std::unique_ptr<RawClient> connect(uint64_t client) {
+    auto process = std::make_unique<RawClient>(host_.socket_of(client));
+    EXPECT_TRUE(process->begin());
+    return process;
+  }
+  static uint64_t allocate(RawClient& process, uint64_t bytes) {
+    EXPECT_EQ(process.ask(kAllocate, {process.context, bytes}), CUDA_SUCCESS);
+    return process.value(0);
+  }
+  static void expect_to_work(RawClient& process) {
+    const uint64_t address = allocate(process, kBlock);
+    process.send(kFill, {process.stream, address, 0, 7, 1, kBlock, 1});
+    EXPECT_EQ(process.copy(kCopyOut, process.stream, address, 4096), CUDA_SUCCESS);
+    EXPECT_EQ(process.pages().chunk_bytes[0][4095], 7);
+    EXPECT_EQ(process.ask(kFree, {address}), CUDA_SUCCESS);
+  }
+
+  ForwardingHost host_;
+};
+
+TEST_F(ClientsTest, NonsenseInARingEndsItsProcessAlone) {
+  host_.add_client(1, kMemory);
+  host_.add_client(2, kMemory);
+  const auto honest = connect(1);
+  {
+    const auto liar = connect(2);
+    liar->pages().control.submitted = UINT64_MAX;
+    forwarding::wake(liar->pages().control.server_sleeps);
+    EXPECT_TRUE(liar->was_hung_up_on());
+  }
+  {
+    const auto liar = connect(2);
+    liar->write(RawClient::call_of(static_cast<CallCode>(999), {}));
+    EXPECT_TRUE(liar->was_hung_up_on());
+    EXPECT_NE(liar->pages().control.broken.load(), 0u);
+  }
+  {
+    // A slot that is still waited for.
+    const auto liar = connect(2);
+    Call call = RawClient::call_of(kNextHostFunction, {});
+    call.slot = 5;
+    liar->write(call);
+    liar->write(call);
+    EXPECT_TRUE(liar->was_hung_up_on());
+  }
+  expect_to_work(*honest);
+  expect_to_work(*connect(2));
+}
+
+TEST_F(ClientsTest, ForgedHandlesAndForeignAddressesAreErrors) {
+  host_.add_client(1, kMemory);
+  host_.add_client(2, kMemory);
+  const auto owner = connect(1);
+  const uint64_t address = allocate(*owner, kBlock);
+  owner->send(kFill, {owner->stream, address, 0, 1, 1, kBlock, 1});
+  const auto other = connect(2);
+  const auto last_error = [&] { return other->ask(kSynchronizeStream, {other->stream}); };
+  EXPECT_EQ(other->copy(kCopyOut, other->stream, address, 16), CUDA_ERROR_INVALID_VALUE);
+  EXPECT_EQ(other->copy(kCopyIn, other->stream, address, 16), CUDA_ERROR_INVALID_VALUE);
+  EXPECT_EQ(last_error(), CUDA_ERROR_INVALID_VALUE);
+  EXPECT_EQ(last_error(), CUDA_SUCCESS);
+  other->send(kFill, {other->stream, address, 0, 9, 1, kBlock, 1});
+  EXPECT_EQ(last_error(), CUDA_ERROR_INVALID_VALUE);
+  const uint64_t own = allocate(*other, kBlock);
+  other->send(kCopyRows, {other->stream, own, 16, address, 16, 16, 1});
+  EXPECT_EQ(last_error(), CUDA_ERROR_INVALID_VALUE);
+  // Beyond its own, also by sums that overflow.
+  other->send(kFill, {other->stream, own, 0, 9, 1, kBlock + 1, 1});
+  EXPECT_EQ(last_error(), CUDA_ERROR_INVALID_VALUE);
+  other->send(kFill, {other->stream, own, UINT64_MAX / 2, 9, 4, 16, 3});
+  EXPECT_EQ(last_error(), CUDA_ERROR_INVALID_VALUE);
+  EXPECT_EQ(other->copy(kCopyOut, other->stream, own + kBlock - 1, 2), CUDA_ERROR_INVALID_VALUE);
+  EXPECT_EQ(other->copy(kCopyOut, other->stream, own, UINT64_MAX), CUDA_ERROR_INVALID_VALUE);
+  EXPECT_EQ(other->ask(kFree, {address}), CUDA_ERROR_INVALID_VALUE);
+  for (const uint64_t forged : {uint64_t{0}, uint64_t{1}, other->stream + 16, UINT64_MAX}) {
+    EXPECT_EQ(other->ask(kSynchronizeStream, {forged}), CUDA_ERROR_INVALID_HANDLE) << forged;
+    EXPECT_EQ(other->ask(kQueryEvent, {forged}), CUDA_ERROR_INVALID_HANDLE) << forged;
+    EXPECT_EQ(other->ask(kUnloadModule, {forged}), CUDA_ERROR_INVALID_HANDLE) << forged;
+    other->send(kLaunch, {forged, other->stream, 1, 1, 1, 0, 0});
+    EXPECT_EQ(last_error(), CUDA_ERROR_INVALID_HANDLE) << forged;
+  }
+  // The owner's memory is as it was.
+  EXPECT_EQ(owner->copy(kCopyOut, owner->stream, address, 16), CUDA_SUCCESS);
+  EXPECT_EQ(owner->pages().chunk_bytes[0][0], 1);
+}
+
+TEST_F(ClientsTest, MemoryOfOthersIsZeroed) {
+  host_.add_client(1, kMemory);
+  host_.add_client(2, kMemory);
+  for (const uint64_t client : {1, 2, 1}) {
+    const auto process = connect(client);
+    const uint64_t address = allocate(*process, kBlock);
+    EXPECT_EQ(process->copy(kCopyOut, process->stream, address, forwarding::kChunkBytes),
+              CUDA_SUCCESS);
+    const char* bytes = process->pages().chunk_bytes[0];
+    EXPECT_TRUE(std::all_of(bytes, bytes + forwarding::kChunkBytes, [](char c) { return c == 0; }));
+    process->send(kFill, {process->stream, address, 0, 0xab, 1, kBlock, 1});
+    EXPECT_EQ(process->ask(kFree, {address}), CUDA_SUCCESS);
+  }
+}
+
+TEST_F(ClientsTest, TheLimitHoldsForAllProcessesOfAClientAndIsInItsLedger) {
+  auto ledger = host_.add_client(1, kMemory);
+  const auto first = connect(1);
+  const auto second = connect(1);
+  EXPECT_EQ(first->welcome.memory_bytes, kMemory.count);
+  allocate(*first, kMemory.count / 2);
+  allocate(*second, kMemory.count / 4);
+  EXPECT_EQ(second->ask(kAllocate, {second->context, kMemory.count / 2}), CUDA_ERROR_OUT_OF_MEMORY);
+  EXPECT_EQ(second->ask(kAllocate, {second->context, UINT64_MAX}), CUDA_ERROR_OUT_OF_MEMORY);
+  EXPECT_EQ(second->ask(kMemoryInfo, {}), CUDA_SUCCESS);
+  EXPECT_EQ(second->value(0), kMemory.count / 4);
+  const auto readings = ledger.read();
+  ASSERT_TRUE(readings.ok());
+  EXPECT_EQ(readings->used.count, kMemory.count / 4 * 3);
+  EXPECT_GE(readings->denied, 1u);
+  // One that dies gives back what it held.
+  first->hang_up();
+  do {
+    ASSERT_EQ(second->ask(kMemoryInfo, {}), CUDA_SUCCESS);
+  } while (second->value(0) != kMemory.count / 4 * 3);
+}
+
+TEST_F(ClientsTest, FloodsAndDeathsInTheMiddleHoldUpNobodyElse) {
+  host_.add_client(1, kMemory);
+  host_.add_client(2, kMemory);
+  const auto honest = connect(1);
+  for (int round = 0; round < 8; ++round) {
+    const auto flood = connect(2);
+    const uint64_t address = allocate(*flood, kBlock);
+    for (int i = 0; i < 20'000; ++i) {
+      flood->send(kFill, {flood->stream, address, 0, 1, 1, 64, 1});
+    }
+    expect_to_work(*honest);
+    flood->hang_up();
+  }
+  host_.remove_client(2);
+  expect_to_work(*honest);
+}
+
+TEST_F(ClientsTest, ManyClientsWorkSideBySide) {
+  std::vector<std::unique_ptr<RawClient>> processes;
+  for (uint64_t client = 1; client <= 48; ++client) {
+    host_.add_client(client, kMemory);
+    processes.push_back(connect(client));
+  }
+  for (int round = 0; round < 3; ++round) {
+    for (const auto& process : processes) expect_to_work(*process);
+  }
+  for (uint64_t client = 1; client <= 48; ++client) host_.remove_client(client);
+  for (const auto& process : processes) EXPECT_TRUE(process->was_hung_up_on());
+}
+
+}  // namespace
+}  // namespace lambent::forwarded_testing
