@@ -208,19 +208,19 @@ void WorkflowHost::perform(CallEnded& work) {
   // The run ended before: what this made is nobody's.
   if (run == nullptr) return remove_made_by(call.tenant, work.call, how);
   run->calls.erase(work.call);
-  record(*run, call, work.call, work.result, how);
-  if (work.result.ok()) run->start = colder(run->start, work.result->start);
   if (const auto* result = std::get_if<workflow::CallResult>(&how)) {
     keep_objects(*run, work.call, result->value);
     run->values += result->size;
     values_ += result->size;
+    if (values_ > limits_.values) {
+      how = Failure{.message = "the values of all workflows have more than " +
+                               to_string(limits_.values) + "; try again later",
+                    .type = kBadAnswer,
+                    .code = ErrorCode::kResourceExhausted};
+    }
   }
-  if (values_ > limits_.values) {
-    how = Failure{.message = "the values of all workflows have more than " +
-                             to_string(limits_.values) + "; try again later",
-                  .type = kBadAnswer,
-                  .code = ErrorCode::kResourceExhausted};
-  }
+  record(*run, call, work.call, work.result, how);
+  if (work.result.ok()) run->start = colder(run->start, work.result->start);
   advance(*run, run->run->ended(call.key, std::move(how)));
 }
 
@@ -301,6 +301,9 @@ void WorkflowHost::end(LiveRun& run, WorkflowEnd how, const Value* output) {
     how.log_tail = tail.text();
     keep_trace(std::move(run.record));
   }
+  // The function was removed while it ran.
+  const bool last = counts.waiting + counts.running == 0;
+  if (last && !graphs_.contains(run.function)) counts_.erase(run.function);
   const std::set<InvocationId> under_way = std::move(run.calls);
   runs_.erase(how.invocation);
   for (const InvocationId call : under_way) events_.forget(call);

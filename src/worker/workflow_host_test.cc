@@ -308,6 +308,21 @@ TEST_F(WorkflowHostTest, AWorkerThatStopsLeavesItsRunsToTheNext) {
   EXPECT_EQ(ends[0].error->code, ErrorCode::kUnavailable);
 }
 
+TEST_F(WorkflowHostTest, ARunOutlivesItsFunction) {
+  function("f");
+  workflow("gone", R"({"name": "a", "function": "f"})");
+  const FunctionId id = specs["gone"].id;
+  start("gone", "{}");
+  host->remove(id);
+  EXPECT_EQ(host->counts(id).running, 1u);
+  answer(0, "1");
+  EXPECT_EQ(ends.at(0).payload, "1");
+  EXPECT_EQ(host->counts(id).completed, 0u);  // nothing is remembered of it
+  start("gone", "{}");
+  EXPECT_EQ(ends.at(1).outcome, Outcome::kRejected);
+  EXPECT_THAT(ends[1].error->message, HasSubstr("could not be read; deploy it again"));
+}
+
 TEST_F(WorkflowHostTest, WorkflowsCallWorkflowsOnlySoDeep) {
   workflow("self", R"({"name": "again", "function": "self"})");
   start("self", "{}");
