@@ -41,6 +41,14 @@ class KeysTest(unittest.TestCase):
             self.assertGreater(result[key], 0, key)
         self.assertIsNone(result["end_to_end_us"])
 
+    def test_forward(self):
+        result = last_line(str(BUILD / "bin" / "forward_bench"), "--quick")
+        self.assertTrue(result["emulated"])
+        self.assertEqual(set(result["calls_per_s_per_core"]), {"1", "8", "48"})
+        for figure in (result["enqueue_us"], result["sync_us"], result["socket_us"], *result["calls_per_s_per_core"].values(),
+                       *result["bare"].values(), *result["ring"].values()):
+            self.assertGreater(figure, 0)
+
     def test_objects(self):
         result = last_line(sys.executable, "-B", str(BENCH / "objects.py"), "--quick", "--rounds", "3")
         for key in ("put_us", "get_us"):

@@ -59,12 +59,17 @@ CUresult pack(const FunctionRecord& function, void** parameters, void** extra, c
 CUresult launch(CUfunction handle, const Shape& shape, CUstream stream, void** parameters,
                 void** extra, bool cooperative) {
   uint64_t number = 0;
-  if (const CUresult result = resolve_stream(stream, &number)) return result;
-  if (!is_possible(shape)) return CUDA_ERROR_INVALID_VALUE;
+  if (stream == CU_STREAM_PER_THREAD) {
+    if (const CUresult result = resolve_stream(stream, &number)) return result;
+  }
   alignas(16) char packed[lambent::forwarding::kMostInlineBytes];
   size_t bytes = 0;
   {
-    const StateLock lock;
+    WITH_CONTEXT();
+    if (stream != CU_STREAM_PER_THREAD) {
+      if (const CUresult result = resolve_known_stream(stream, *context, &number)) return result;
+    }
+    if (!is_possible(shape)) return CUDA_ERROR_INVALID_VALUE;
     const FunctionRecord* function = state().functions.find(number_of(handle));
     if (function == nullptr) return CUDA_ERROR_INVALID_HANDLE;
     const unsigned threads = shape.block[0] * shape.block[1] * shape.block[2];

@@ -125,19 +125,23 @@ CUresult require_context() {
   return CUDA_SUCCESS;
 }
 
+CUresult resolve_known_stream(CUstream stream, const Context& context, uint64_t* number) {
+  if (stream == nullptr || stream == CU_STREAM_LEGACY) {
+    *number = context.default_stream;
+    return CUDA_SUCCESS;
+  }
+  if (stream == CU_STREAM_PER_THREAD) return CUDA_ERROR_NOT_READY;
+  *number = number_of(stream);
+  const bool known = state().streams.find(*number) != nullptr;
+  return known ? CUDA_SUCCESS : CUDA_ERROR_INVALID_HANDLE;
+}
+
 CUresult resolve_stream(CUstream stream, uint64_t* number) {
   uint64_t context_number = 0;
   {
     WITH_CONTEXT();
-    if (stream == nullptr || stream == CU_STREAM_LEGACY) {
-      *number = context->default_stream;
-      return CUDA_SUCCESS;
-    }
-    *number = number_of(stream);
-    if (stream != CU_STREAM_PER_THREAD) {
-      const bool known = state().streams.find(*number) != nullptr;
-      return known ? CUDA_SUCCESS : CUDA_ERROR_INVALID_HANDLE;
-    }
+    const CUresult known = resolve_known_stream(stream, *context, number);
+    if (known != CUDA_ERROR_NOT_READY) return known;
     context_number = context->number;
   }
   ThreadState& thread = thread_state();

@@ -107,6 +107,9 @@ ThreadState& thread_state();
 CUresult current_context(Context** context);
 // The number of a stream that a program names, default ones included. Without the lock.
 CUresult resolve_stream(CUstream stream, uint64_t* number);
+// The same under the lock, for streams that are there: NOT_READY for the thread's own, which
+// resolve_stream() may have to make.
+CUresult resolve_known_stream(CUstream stream, const Context& context, uint64_t* number);
 
 // Declares `context`, the current one, and a lock that is held to the end of the block; or returns.
 #define WITH_CONTEXT()                                                                        \
