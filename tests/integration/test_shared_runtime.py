@@ -1,0 +1,150 @@
+"""Handlers that share a GPU runtime: their CUDA calls run in an executor, beside kernel functions and each other."""
+import threading
+import time
+import unittest
+
+from harness import make_zip
+from test_kernel_functions import KernelTest, bundle_files, scale_graph
+
+MIB = 1 << 20
+
+SCALE = """
+import array, os
+import lambent_cuda as cuda
+
+device = cuda.Device()
+kernels = device.load(os.path.join(os.environ["LAMBDA_TASK_ROOT"], "bundles/k"))
+scale = kernels.kernel("scale")
+kept = []
+process = os.urandom(8).hex()
+
+def handler(event, context):
+    numbers = array.array("f", event["numbers"])
+    y = device.buffer(numbers.itemsize * len(numbers))
+    scale(grid=-(-len(numbers) // 256), block=256,
+          args=[device.buffer(numbers), y, cuda.float32(event.get("factor", 2)), cuda.uint32(len(numbers))])
+    if event.get("keep"):
+        kept.append(device.buffer(event["keep"]))
+    free, total = device.memory_info()
+    return {"y": list(y.array("f")), "free": free, "total": total, "process": process,
+            "driver": [line.split()[-1] for line in open("/proc/self/maps") if "libcuda.so" in line][0]}
+"""
+FAULTS = """
+import ctypes, os, time
+import lambent_cuda as cuda
+
+device = cuda.Device()
+kernels = device.load(os.path.join(os.environ["LAMBDA_TASK_ROOT"], "bundles/k"))
+y, flag = device.buffer(16), device.buffer(4)
+flag.fill(0)
+
+def handler(event, context):
+    if event["how"] == "die":
+        kept = device.buffer(4 << 20)
+        os.abort()
+    if event["how"] == "foreign":
+        device.driver.call("cuMemFree_v2", ctypes.c_uint64(event["address"]))
+    if event["how"] == "address":
+        return y.pointer.value
+    if event["how"] == "much":
+        return len([device.buffer(1 << 20) for _ in range(1000)])
+    kernels.kernel(event["how"])(grid=1, block=1, args=[flag, y])
+    device.synchronize()
+    return "done"
+"""
+
+
+class SharedRuntime(KernelTest):
+    def setUp(self):
+        for function in self.worker.request("GET", "/v1/functions").json["functions"]:
+            self.worker.delete(function["name"])
+
+    def handler(self, name, source, memory="32MiB", domain="", timeout=30, **options):
+        tags = {"lambent:gpu-memory": memory, "lambent:gpu-runtime": "shared", "lambent:gpu-domain": domain}
+        return self.worker.create(name, make_zip({"app.py": source, **bundle_files()}), tags=tags, timeout=timeout, **options)
+
+    def test_they_compute_in_an_executor_that_kernel_functions_share(self):
+        self.handler("first", SCALE)
+        self.handler("second", SCALE)
+        self.create("kernel", scale_graph())
+        first = self.ask("first", {"numbers": [1, 2, 3], "factor": 3}).json
+        self.assertEqual(first["y"], [3, 6, 9])
+        second = self.ask("second", {"numbers": list(range(1000))}).json
+        self.assertEqual(second["y"], [2 * n for n in range(1000)])
+        self.assertTrue(first["driver"].startswith("/opt/lambent/forward/"), first["driver"])
+        self.assertNotEqual(first["process"], second["process"])
+        y = self.outputs(self.ask("kernel", {"inputs": [{"name": "x", "data": [1, 2, 3, 4]}]}))["y"]["data"]
+        self.assertEqual(y, [2, 4, 6, 8])
+        self.assertEqual(self.ask("first", {"numbers": [5]}).headers["x-lambent-start"], "warm")
+
+    def test_each_sees_its_own_limit_and_is_told_when_it_is_reached(self):
+        self.handler("scale", SCALE)
+        answer = self.ask("scale", {"numbers": [1], "keep": 20 * MIB}).json
+        self.assertEqual(answer["total"], 32 * MIB)
+        self.assertLessEqual(answer["free"], 12 * MIB)
+        failure = self.failure("scale", {"numbers": [1], "keep": 20 * MIB})
+        self.assertIn("OUT_OF_MEMORY", failure["errorMessage"])
+        self.assertEqual(self.ask("scale", {"numbers": [2]}).json["y"], [4])
+
+    def test_its_memory_is_reported_with_its_result(self):
+        self.handler("scale", SCALE)
+        reply = self.ask("scale", {"numbers": [1], "keep": 8 * MIB})
+        self.assertGreaterEqual(int(reply.headers["x-lambent-device-memory-peak-bytes"]), 8 * MIB)
+        sandbox = next(each for each in self.worker.sandboxes() if each["function"] == "scale")
+        self.assertGreaterEqual(sandbox["device_memory_bytes"], 8 * MIB)
+
+    def test_addresses_of_others_are_none(self):
+        self.handler("one", FAULTS)
+        self.handler("two", FAULTS)
+        address = self.ask("one", {"how": "address"}).json
+        self.failure("two", {"how": "foreign", "address": address})
+        self.assertEqual(self.ask("one", {"how": "address"}).json, address)
+
+    def test_what_one_that_dies_held_is_given_back(self):
+        self.handler("one", FAULTS, memory="900MiB")
+        self.handler("much", FAULTS, memory="900MiB")
+        for _ in range(3):
+            self.failure("one", {"how": "die"})
+        self.assertIn("OUT_OF_MEMORY", self.failure("much", {"how": "much"})["errorMessage"])
+        self.assertIn("OUT_OF_MEMORY", self.failure("much", {"how": "much"})["errorMessage"])
+
+    def test_a_fault_ends_its_domain_and_no_other(self):
+        self.handler("broken", FAULTS)
+        self.handler("near", SCALE)
+        self.handler("far", SCALE, domain="far")
+        far = self.ask("far", {"numbers": [1]}).json["process"]
+        self.ask("near", {"numbers": [1]})
+        self.failure("broken", {"how": "wild"})
+        begin = time.monotonic()
+        self.assertEqual(self.ask("near", {"numbers": [1, 2]}).json["y"], [2, 4])
+        self.assertLess(time.monotonic() - begin, 20)
+        reply = self.ask("far", {"numbers": [3]})
+        self.assertEqual(reply.headers["x-lambent-start"], "warm")
+        self.assertEqual(reply.json["process"], far)
+
+    def test_a_kernel_that_never_ends_meets_its_time_out(self):
+        self.handler("broken", FAULTS, timeout=2)
+        self.handler("near", SCALE)
+        self.ask("near", {"numbers": [1]})
+        failure = self.failure("broken", {"how": "endless"})
+        self.assertEqual(failure["errorType"], "Sandbox.Timeout")
+        self.assertEqual(self.ask("near", {"numbers": [1, 2]}).json["y"], [2, 4])
+
+    def test_many_at_once(self):
+        self.handler("scale", SCALE)
+        wrong = []
+
+        def ask(n):
+            y = self.ask("scale", {"numbers": [n, n + 1]}).json["y"]
+            if y != [2 * n, 2 * n + 2]:
+                wrong.append((n, y))
+        threads = [threading.Thread(target=ask, args=(n,)) for n in range(24)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        self.assertEqual(wrong, [])
+
+
+if __name__ == "__main__":
+    unittest.main()
