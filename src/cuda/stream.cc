@@ -24,6 +24,14 @@ Result<Stream> Stream::create(const Driver& driver) {
   return Stream(&driver, stream);
 }
 
+Result<Stream> Stream::create(const Driver& driver, const GreenContext& context) {
+  CUstream stream = nullptr;
+  RETURN_IF_ERROR(driver.check(
+      driver->green_ctx_stream_create(&stream, context.get(), CU_STREAM_NON_BLOCKING, 0),
+      "cuGreenCtxStreamCreate"));
+  return Stream(&driver, stream);
+}
+
 Stream::~Stream() {
   if (stream_ != nullptr) (*driver_)->stream_destroy(stream_);
 }

@@ -8,6 +8,7 @@
 #include "base/result.h"
 #include "base/units.h"
 #include "cuda/driver.h"
+#include "cuda/partition.h"
 
 namespace lambent::cuda {
 
@@ -35,6 +36,8 @@ class Event {
 class Stream {
  public:
   static Result<Stream> create(const Driver& driver);
+  // Its kernels keep to the context's multiprocessors.
+  static Result<Stream> create(const Driver& driver, const GreenContext& context);
   Stream(Stream&& other) noexcept
       : driver_(other.driver_), stream_(std::exchange(other.stream_, nullptr)) {}
   Stream& operator=(Stream&&) = delete;

@@ -45,7 +45,9 @@ Result<void> Executor::start() {
   ASSIGN_OR_RETURN(const auto capability, context_.compute_capability());
   ASSIGN_OR_RETURN(pool_, MemoryPool::create(driver_, ordinal_));
   store_ = std::make_unique<DeviceStore>(*pool_);
-  loader_ = std::make_unique<SeatLoader>(driver_, capability);
+  find_multiprocessors();
+  loader_ = std::make_unique<SeatLoader>(driver_, ordinal_, capability,
+                                         multiprocessors_ ? &*multiprocessors_ : nullptr);
   for (auto* thread : {&loads_, &decodes_, &answers_}) {
     *thread = std::make_unique<DeviceThread>(loop_, context_);
   }
@@ -145,7 +147,7 @@ void Executor::look_after_requests() {
     if (ended_) return;
     for (const auto& [id, seat] : seats_) {
       if (seat->request == nullptr || seat->loaded == nullptr) continue;
-      const auto idle = seat->loaded->stream->is_idle();
+      const auto idle = seat->loaded->stream().is_idle();
       if (!idle.ok() && end_if_broken(seat.get(), idle.error())) return;
     }
     look_after_clients();

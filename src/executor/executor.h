@@ -15,6 +15,7 @@
 #include "executor/device_thread.h"
 #include "executor/request.h"
 #include "executor/seat_loader.h"
+#include "executor/share_book.h"
 #include "forward_server/forward_server.h"
 
 namespace lambent::executor {
@@ -51,6 +52,10 @@ class Executor {
     bool is_removed = false;             // goes when its request has ended
     std::unique_ptr<LoadedSeat> loaded;  // null while it is loaded
     std::unique_ptr<RequestUnderWay> request;
+    // Per cent of the multiprocessors: what it may use, and what it was loaded for; and where it
+    // runs from its next request on, if that is elsewhere.
+    uint32_t share = 100, loaded_share = 100;
+    std::unique_ptr<Placement> next_placement;
     // Its constants are being brought, pinned until all are there, for SeatReady or SeatMoved.
     bool is_arriving = false, was_added = false;
     bool goes_out = false;  // as soon as they are there
@@ -91,6 +96,12 @@ class Executor {
   // A kernel's fault that no call of a client has met yet.
   void look_after_clients();
 
+  // executor_shares.cc
+  void find_multiprocessors();
+  std::vector<uint32_t> groups_for(SandboxId seat, uint32_t share);
+  void handle(protocol::SetShare message, std::vector<OwnedFd> fds);
+  void change_share(Seat& seat);
+  void settle_in(Seat& seat);
   // executor_requests.cc
   void handle(protocol::Run message, std::vector<OwnedFd> fds);
   void handle(protocol::ObjectOpened message, std::vector<OwnedFd> fds);
@@ -117,7 +128,7 @@ class Executor {
   // executor_cold.cc
   void note_coming(Seat& seat);
   Result<bool> launch(Seat& seat, const Instruction& now);
-  Result<bool> launch_cold(Seat& seat, const Instruction& now);
+  Result<bool> launch_kernels(Seat& seat, const Instruction& now);
   Result<bool> await_constants(Seat& seat, uint32_t kernel);
   // executor_answers.cc
   void copy_out(Seat& seat);
@@ -154,6 +165,10 @@ class Executor {
   std::unique_ptr<DeviceStore> store_;
   std::unique_ptr<Contents> contents_;
   std::unique_ptr<Borrower> borrower_;
+  // None: shares cannot be applied here.
+  std::optional<cuda::Multiprocessors> multiprocessors_;
+  std::optional<ShareBook> shares_;
+  bool has_told_of_shares_ = false;
   std::unique_ptr<SeatLoader> loader_;
   std::unordered_map<SandboxId, std::unique_ptr<Seat>> seats_;
   std::unordered_map<ObjectId, unsigned> lent_;  // and how often; pinned as often

@@ -172,6 +172,7 @@ void Executor::release(Seat& seat) {
   for (const uint64_t ticket : seat.request->needs) store_->unneed(ticket);
   for (const DeviceName& name : seat.request->pinned) store_->unpin(name);
   seat.request.reset();
+  settle_in(seat);
 }
 
 // A fault says nothing of its kernel: these may have done it.
@@ -206,7 +207,7 @@ void Executor::fail(Seat& seat, Error error) {
   RequestUnderWay& request = *seat.request;
   request.awaits_constant = false;
   if (end_if_broken(&seat, request.stage == Stage::kRunning ? explain(seat, error) : error)) return;
-  const auto idle = seat.loaded->stream->is_idle();
+  const auto idle = seat.loaded->stream().is_idle();
   if (idle.ok() && !*idle) {
     request.stage = Stage::kRunning;
     request.failure = std::move(error);

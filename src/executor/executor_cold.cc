@@ -31,8 +31,19 @@ void Executor::note_coming(Seat& seat) {
 // False if the device, or a constant, has to come first.
 Result<bool> Executor::launch(Seat& seat, const Instruction& now) {
   RequestUnderWay& request = *seat.request;
-  if (!request.coming.empty() || request.kernel > 0) {
-    if (now.times == 1) return launch_cold(seat, now);
+  // A graph's kernels run in the context of their module, which is the whole device: a share is
+  // that of the stream, where each is launched by itself.
+  const bool has_share = seat.loaded->placement->partition.has_value();
+  const bool is_cold = !request.coming.empty() || request.kernel > 0;
+  if (has_share || (is_cold && now.times == 1)) {
+    for (; request.launched < now.times; ++request.launched) {
+      ASSIGN_OR_RETURN(const bool all, launch_kernels(seat, now));
+      if (!all) return false;
+    }
+    request.launched = 0;
+    return true;
+  }
+  if (is_cold) {
     // Launched again and again: from the first time on it needs all of them.
     const auto kernels = seat.loaded->program->kernels_of(now.graph);
     for (uint32_t kernel = kernels.begin; kernel < kernels.end; ++kernel) {
@@ -45,7 +56,7 @@ Result<bool> Executor::launch(Seat& seat, const Instruction& now) {
       RETURN_IF_ERROR(call_back(seat));
       return false;
     }
-    RETURN_IF_ERROR(seat.loaded->program->launch(now.graph, seat.loaded->stream->get()));
+    RETURN_IF_ERROR(seat.loaded->program->launch(now.graph, seat.loaded->stream().get()));
     ++request.launched;
     ++request.queued;
   }
@@ -53,9 +64,9 @@ Result<bool> Executor::launch(Seat& seat, const Instruction& now) {
   return true;
 }
 
-// Made for one launch, graphs of the kernels between two constants would cost more than to launch
-// these by themselves.
-Result<bool> Executor::launch_cold(Seat& seat, const Instruction& now) {
+// One by one. Made for one launch, graphs of the kernels between two constants would cost more than
+// to launch these by themselves.
+Result<bool> Executor::launch_kernels(Seat& seat, const Instruction& now) {
   RequestUnderWay& request = *seat.request;
   Program& program = *seat.loaded->program;
   const auto kernels = program.kernels_of(now.graph);
@@ -67,7 +78,7 @@ Result<bool> Executor::launch_cold(Seat& seat, const Instruction& now) {
     const uint32_t kernel = kernels.begin + request.kernel;
     ASSIGN_OR_RETURN(const bool here, await_constants(seat, kernel));
     if (!here) return false;
-    RETURN_IF_ERROR(program.launch_kernel(kernel, seat.loaded->stream->get()));
+    RETURN_IF_ERROR(program.launch_kernel(kernel, seat.loaded->stream().get()));
     ++request.queued;
   }
   request.kernel = 0;
@@ -89,7 +100,7 @@ Result<bool> Executor::await_constants(Seat& seat, uint32_t kernel) {
     ASSIGN_OR_RETURN(const auto content, contents_->look(constant, user_of(seat.id)));
     request.awaits_constant = !content.is_here && content.arrival == nullptr;
     if (request.awaits_constant) return false;
-    if (!content.is_here) RETURN_IF_ERROR(seat.loaded->stream->wait_for(*content.arrival));
+    if (!content.is_here) RETURN_IF_ERROR(seat.loaded->stream().wait_for(*content.arrival));
     request.coming.erase(request.coming.begin() + static_cast<std::ptrdiff_t>(i));
   }
   return true;

@@ -140,7 +140,7 @@ void Executor::copy_in(Seat& seat, std::vector<TransferPiece> pieces) {
                            uint32_t piece, const cuda::Event& arrival) {
     Seat* waiting = find_request(id, number);
     if (piece != last || waiting == nullptr) return;
-    const auto waits = waiting->loaded->stream->wait_for(arrival);
+    const auto waits = waiting->loaded->stream().wait_for(arrival);
     if (!waits.ok()) return fail(*waiting, waits.error());
     copied_in(*waiting);
   };
@@ -211,7 +211,7 @@ Result<void> Executor::place_own(Seat& seat, uint32_t buffer, Bytes size, bool i
     ASSIGN_OR_RETURN(const auto placed, store_->place(name, size, user_of(seat.id)));
     *address = placed.address;
     if (!placed.own && !is_overwritten) {
-      const auto zeroed = seat.loaded->stream->zero(placed.address, size);
+      const auto zeroed = seat.loaded->stream().zero(placed.address, size);
       if (!zeroed.ok()) {
         store_->unpin(name);
         return zeroed;
@@ -274,7 +274,7 @@ Result<std::vector<TransferPiece>> Executor::queue_inputs(Seat& seat) {
       CUdeviceptr own = 0;
       if (!cheap_to_copy || !has_share_for(seat, DeviceName::of(seat.id, i), size)) continue;
       if (!place_own(seat, i, size, true, &own).ok()) continue;
-      RETURN_IF_ERROR(loaded.stream->copy_on_device(own, request.contents[i], size));
+      RETURN_IF_ERROR(loaded.stream().copy_on_device(own, request.contents[i], size));
       request.addresses[i] = own;
       continue;
     }
@@ -287,7 +287,7 @@ Result<std::vector<TransferPiece>> Executor::queue_inputs(Seat& seat) {
       if (entry != nullptr && entry->filled && has_share_for(seat, name, size)) {
         store_->pin(name);
         request.pinned.push_back(name);
-        RETURN_IF_ERROR(loaded.stream->copy_on_device(piece.device, entry->address, size));
+        RETURN_IF_ERROR(loaded.stream().copy_on_device(piece.device, entry->address, size));
         continue;
       }
       piece.fd = request.files[i]->get();
@@ -301,7 +301,7 @@ Result<std::vector<TransferPiece>> Executor::queue_inputs(Seat& seat) {
   char* next = static_cast<char*>(loaded.in->pointer());
   for (const TransferPiece& piece : pieces) {
     RETURN_IF_ERROR(read_host_side(piece, 0, next, piece.size.count));
-    RETURN_IF_ERROR(loaded.stream->copy_to_device(piece.device, next, piece.size));
+    RETURN_IF_ERROR(loaded.stream().copy_to_device(piece.device, next, piece.size));
     next += piece.size.count;
   }
   return std::vector<TransferPiece>();
@@ -344,7 +344,7 @@ Result<bool> Executor::step(Seat& seat) {
       break;
     }
     case Instruction::Kind::kZeroFlag:
-      RETURN_IF_ERROR(loaded.stream->zero(request.addresses[now.buffer], Bytes(4)));
+      RETURN_IF_ERROR(loaded.stream().zero(request.addresses[now.buffer], Bytes(4)));
       ++request.instruction;
       break;
     case Instruction::Kind::kBegin:
@@ -353,8 +353,8 @@ Result<bool> Executor::step(Seat& seat) {
       break;
     case Instruction::Kind::kCheck:
       request.reads_flag = true;
-      RETURN_IF_ERROR(loaded.stream->copy_to_host(loaded.out->pointer(),
-                                                  request.addresses[now.buffer], Bytes(4)));
+      RETURN_IF_ERROR(loaded.stream().copy_to_host(loaded.out->pointer(),
+                                                   request.addresses[now.buffer], Bytes(4)));
       RETURN_IF_ERROR(call_back(seat));
       return false;
     case Instruction::Kind::kEnd:
@@ -392,7 +392,7 @@ Result<void> Executor::queue_outputs(Seat& seat) {
       const DeviceName name = DeviceName::of(seat.id, wanted.buffer | kCopiedOutput);
       if (has_share_for(seat, name, output.size) &&
           place_own(seat, name.number, output.size, true, &copy).ok()) {
-        RETURN_IF_ERROR(loaded.stream->copy_on_device(copy, output.from, output.size));
+        RETURN_IF_ERROR(loaded.stream().copy_on_device(copy, output.from, output.size));
         output.lies = name;
       }
     }
@@ -402,7 +402,7 @@ Result<void> Executor::queue_outputs(Seat& seat) {
   if (!request.outputs_inline) return {};
   char* out = static_cast<char*>(loaded.out->pointer());
   for (const WantedOutput& output : request.outputs) {
-    RETURN_IF_ERROR(loaded.stream->copy_to_host(out + output.offset, output.from, output.size));
+    RETURN_IF_ERROR(loaded.stream().copy_to_host(out + output.offset, output.from, output.size));
   }
   return {};
 }
@@ -412,7 +412,7 @@ Result<void> Executor::call_back(Seat& seat) {
   const auto on_answer = [](CUstream, CUresult result, void* request) {
     static_cast<RequestUnderWay*>(request)->on_device(result);
   };
-  return seat.loaded->stream->call_back(on_answer, seat.request.get());
+  return seat.loaded->stream().call_back(on_answer, seat.request.get());
 }
 
 void Executor::device_answered(SandboxId id, uint64_t number, CUresult result) {

@@ -29,6 +29,7 @@ void Executor::handle(protocol::AddSeat message, std::vector<OwnedFd> fds) {
   seat->memory = message.memory;
   seat->arrival_began = loop_.now();
   seat->was_added = true;
+  seat->share = seat->loaded_share = message.share;
   seats_.emplace(message.seat, std::move(seat));
   set_limit();
 
@@ -39,6 +40,7 @@ void Executor::handle(protocol::AddSeat message, std::vector<OwnedFd> fds) {
   order->files = std::move(fds);
   order->memory = message.memory;
   order->modelled = message.modelled;
+  order->groups = groups_for(message.seat, message.share);
   auto loaded = std::make_shared<Result<std::unique_ptr<LoadedSeat>>>(Error{});
   loads_->run([this, order, loaded] { *loaded = loader_->load(std::move(*order)); },
               [this, id = message.seat, loaded] { seat_loaded(id, std::move(*loaded)); });
@@ -58,6 +60,7 @@ void Executor::seat_loaded(SandboxId id, Result<std::unique_ptr<LoadedSeat>> loa
   seat->loaded = std::move(*loaded);
   seat->memory = std::max(seat->memory, counted(*seat->loaded));
   set_limit();
+  if (seat->share != seat->loaded_share) change_share(*seat);
   begin_arrival(*seat);
 }
 
@@ -189,6 +192,7 @@ void Executor::remove(SandboxId id) {
   if (seat.is_arriving) return;
   if (seat.loaded != nullptr) drop_memory_of(seat);
   if (seat.loaded != nullptr) discard(std::move(seat.loaded));
+  if (shares_) shares_->take_back(user_of(id));
   seats_.erase(id);
   set_limit();
 }

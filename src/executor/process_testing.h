@@ -150,12 +150,14 @@ class ExecutorProcess {
     }
     return root;
   }
-  void add_seat(uint64_t seat, const std::string& package, Bytes memory, bool modelled = false) {
+  void add_seat(uint64_t seat, const std::string& package, Bytes memory, bool modelled = false,
+                uint32_t share = 100) {
     protocol::AddSeat message;
     message.seat = SandboxId(seat);
     message.graph = "graph.json";
     message.memory = memory;
     message.modelled = modelled;
+    message.share = share;
     std::vector<OwnedFd> files;
     std::vector<int> fds;
     for (const auto& entry : std::filesystem::recursive_directory_iterator(package)) {

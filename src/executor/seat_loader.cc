@@ -4,6 +4,7 @@
 #include <sys/stat.h>
 
 #include <algorithm>
+#include <cstdio>
 #include <functional>
 #include <map>
 
@@ -154,9 +155,7 @@ Result<std::unique_ptr<LoadedSeat>> SeatLoader::load(Order order) {
   }
 
   kernel_graph::KernelLookup lookup;
-  std::map<std::string, const LoadedBundle*> by_name;
   for (size_t i = 0; i < names.size(); ++i) {
-    by_name[names[i]] = bundles[i].get();
     auto& kernels = lookup[names[i]];
     for (const auto& kernel : bundles[i]->manifest().kernels) {
       kernels[kernel.name] = facts_of(kernel);
@@ -176,8 +175,6 @@ Result<std::unique_ptr<LoadedSeat>> SeatLoader::load(Order order) {
                      " of device memory and may have " + to_string(order.memory)};
   }
   ASSIGN_OR_RETURN(seat->constants, take_constants(seat->graph, seat->plan, order));
-  ASSIGN_OR_RETURN(auto stream, cuda::Stream::create(driver_));
-  seat->stream.emplace(std::move(stream));
   ASSIGN_OR_RETURN(auto in, cuda::PinnedBuffer::allocate(
                                 driver_, std::min(seat->plan.inputs + seat->plan.outputs + Bytes(1),
                                                   kInlineCopy)));
@@ -185,11 +182,35 @@ Result<std::unique_ptr<LoadedSeat>> SeatLoader::load(Order order) {
   ASSIGN_OR_RETURN(auto out, cuda::PinnedBuffer::allocate(
                                  driver_, kFlagBytes + std::min(seat->plan.outputs, kInlineCopy)));
   seat->out.emplace(std::move(out));
+  auto placed = place(order.groups);
+  if (!placed.ok() && !order.groups.empty()) {
+    std::fprintf(stderr, "lambent-executor: a share is not applied: %s\n",
+                 to_string(placed.error()).c_str());
+    placed = place({});
+  }
+  if (!placed.ok()) return placed.error();
+  seat->placement = std::move(*placed);
   const auto kernel_of = [&](const kernel_graph::Launch& launch) {
-    return by_name.at(launch.bundle)->kernel(driver_, launch.kernel, launch.shared_bytes);
+    const auto name = std::find(names.begin(), names.end(), launch.bundle);
+    return seat->bundles[static_cast<size_t>(name - names.begin())]->kernel(driver_, launch.kernel,
+                                                                            launch.shared_bytes);
   };
   ASSIGN_OR_RETURN(seat->program, Program::compile(driver_, seat->graph, seat->order, kernel_of));
   return seat;
+}
+
+Result<std::unique_ptr<Placement>> SeatLoader::place(std::span<const uint32_t> groups) const {
+  auto placement = std::make_unique<Placement>();
+  if (!groups.empty()) {
+    ASSIGN_OR_RETURN(auto partition,
+                     cuda::GreenContext::create(driver_, ordinal_, *multiprocessors_, groups));
+    placement->partition.emplace(std::move(partition));
+  }
+  ASSIGN_OR_RETURN(auto stream, placement->partition
+                                    ? cuda::Stream::create(driver_, *placement->partition)
+                                    : cuda::Stream::create(driver_));
+  placement->stream = std::make_unique<cuda::Stream>(std::move(stream));
+  return placement;
 }
 
 }  // namespace lambent::executor

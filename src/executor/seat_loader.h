@@ -4,6 +4,7 @@
 
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <unordered_map>
 #include <vector>
@@ -33,6 +34,12 @@ struct Constant {
   std::string pattern;            // what it is filled with
 };
 
+// Where a function's kernels run: on all of the device, or on some groups of multiprocessors.
+struct Placement {
+  std::optional<cuda::GreenContext> partition;  // none: on all
+  std::unique_ptr<cuda::Stream> stream;
+};
+
 // A function that can run. What the members say holds until it goes.
 struct LoadedSeat {
   explicit LoadedSeat(kernel_graph::KernelGraph the_graph)
@@ -47,17 +54,23 @@ struct LoadedSeat {
   const kernel_graph::RequestCodec codec;
   std::vector<std::shared_ptr<const LoadedBundle>> bundles;  // shared with other seats
   std::vector<Constant> constants;                           // in the order of their first use
-  std::optional<cuda::Stream> stream;
   // For inputs, and for the flag of loops (kFlagBytes) with outputs behind it.
   std::optional<cuda::PinnedBuffer> in, out;
+  std::unique_ptr<Placement> placement;
+  cuda::Stream& stream() const { return *placement->stream; }
   std::unique_ptr<Program> program;  // last: it goes before its bundles
 };
 
 class SeatLoader {
  public:
-  // `capability` is the device's compute capability.
-  SeatLoader(const cuda::Driver& driver, std::pair<int, int> capability)
-      : driver_(driver), kernels_(driver, capability) {}
+  // `capability` is the device's compute capability. `multiprocessors` outlive the loader; null:
+  // all kernels run on all of them.
+  SeatLoader(const cuda::Driver& driver, int ordinal, std::pair<int, int> capability,
+             const cuda::Multiprocessors* multiprocessors)
+      : driver_(driver),
+        ordinal_(ordinal),
+        multiprocessors_(multiprocessors),
+        kernels_(driver, capability) {}
 
   struct Order {
     SandboxId seat;
@@ -67,10 +80,14 @@ class SeatLoader {
     std::vector<OwnedFd> files;
     Bytes memory;
     bool modelled = false;
+    std::vector<uint32_t> groups;  // of multiprocessors; none: all
   };
   // INVALID_ARGUMENT with the place in the graph, NOT_FOUND for files and bundles that are not
   // there, DATA_LOSS for a damaged bundle, RESOURCE_EXHAUSTED if it needs more than its memory.
   Result<std::unique_ptr<LoadedSeat>> load(Order order);
+
+  // On these groups of multiprocessors; none: on all.
+  Result<std::unique_ptr<Placement>> place(std::span<const uint32_t> groups) const;
 
   size_t kernel_loads() const { return kernels_.loads(); }
 
@@ -81,6 +98,8 @@ class SeatLoader {
                                                const kernel_graph::MemoryPlan& plan, Order& order);
 
   const cuda::Driver& driver_;
+  const int ordinal_;
+  const cuda::Multiprocessors* const multiprocessors_;
   KernelCache kernels_;
   // One descriptor for a content, however many seats have it.
   std::unordered_map<DeviceName, std::weak_ptr<OwnedFd>, DeviceNameHash> constant_files_;
