@@ -2,6 +2,7 @@
 // library and its exceptions. Used under the library's lock; entries are plain values.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <cstdlib>
 #include <cstring>

@@ -162,6 +162,21 @@ TEST_F(ClientsTest, FloodsAndDeathsInTheMiddleHoldUpNobodyElse) {
   expect_to_work(*honest);
 }
 
+TEST_F(ClientsTest, AFaultBreaksTheExecutorForAllAndTheWorkerIsTold) {
+  host_.add_client(1, kMemory);
+  host_.add_client(2, kMemory);
+  const auto other = connect(1);
+  host_.run(2, {LAMBENT_BINARY_DIR "/tests/conformance_test",
+                "--gtest_filter=KernelFaults.AnIllegalAddress*"});
+  const auto broken = host_.executor.expect<protocol::Broken>();
+  ASSERT_TRUE(broken.has_value());
+  EXPECT_NE(broken->error.message.find("ILLEGAL_ADDRESS"), std::string::npos)
+      << broken->error.message;
+  EXPECT_EQ(WEXITSTATUS(host_.executor.wait_for_exit()), 1);
+  EXPECT_TRUE(other->was_hung_up_on());
+  EXPECT_EQ(other->pages().control.broken.load(), uint32_t{CUDA_ERROR_ILLEGAL_ADDRESS});
+}
+
 TEST_F(ClientsTest, ManyClientsWorkSideBySide) {
   std::vector<std::unique_ptr<RawClient>> processes;
   for (uint64_t client = 1; client <= 48; ++client) {
