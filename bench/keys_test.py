@@ -79,6 +79,22 @@ class KeysTest(unittest.TestCase):
             self.assertEqual(set(one), {"name", "value", "source", "halved", "doubled"})
         self.assertEqual(len(result["surface"]), 4 * 5 * 3)
 
+    def test_paper_streambox(self):
+        result = last_line(str(BUILD / "bin" / "paper_streambox_bench"), "--quick")
+        self.assertTrue(result["simulated"])
+        for baseline in ("infless", "astraea", "stream-only"):
+            for key in ("memory_reduction_pct", "throughput_ratio", "e2e_p50_ratio"):
+                self.assertIsInstance(result[baseline][key], (int, float), f"{baseline} {key}")
+        for key in ("startup_ms", "first_startup_ms", "idle_memory_mb", "slo_violation_pct"):
+            self.assertEqual(set(result[key]), {"infless", "astraea", "stream-only", "streambox"})
+        self.assertGreater(result["infless"]["memory_reduction_pct"], 0)
+        self.assertLess(result["startup_ms"]["streambox"], result["first_startup_ms"]["streambox"])
+        self.assertEqual(set(result["ablations"]), {"pool", "store", "loading", "weights"})
+        self.assertEqual(set(result["tenants"]), {"3", "6"})
+        for one in result["inputs"]:
+            self.assertEqual(set(one), {"name", "value", "source", "guess", "halved", "doubled", "illustrative"})
+        self.assertEqual(len(result["cells"]), 9)
+
     def test_shim(self):
         result = last_line(str(BUILD / "bin/shim_bench"), "--quick")
         for key in ("forward_ns", "bare_ns", "gated_ns", "bare_gated_ns", "look_up_ns", "alloc_us", "bare_alloc_us"):

@@ -1,0 +1,118 @@
+// INFless and Astraea: each instance of a function is a process with a runtime of its own.
+#include <algorithm>
+
+#include "bench/paper_streambox/node.h"
+
+namespace lambent::paper_streambox {
+
+void Node::serve_process(Function& function) {
+  while (!function.queue.empty()) {
+    const uint32_t near = objects_[function.queue.front().object].place;
+    Process* best = nullptr;
+    for (Process& process : processes_) {
+      if (process.function != &function || !process.ready || process.busy) continue;
+      const auto rank = [&](const Process& one) {
+        return std::pair(one.device != near, devices_[one.device]->jobs);
+      };
+      if (best == nullptr || rank(process) < rank(*best)) best = &process;
+    }
+    if (best == nullptr) break;
+    std::vector<Call> calls = take_calls(function);
+    if (calls.empty()) continue;
+    best->busy = true;
+    begin(function, best->device, best, std::move(calls), 0);
+  }
+  if (function.queue.empty()) {
+    function.short_since_s = -1;
+    return;
+  }
+  if (function.short_since_s < 0) function.short_since_s = events_.now();
+  // One more for what would not be served by those that are on their way.
+  while (function.queue.size() > static_cast<size_t>(function.starting) * setup_.batch) {
+    const double short_s = events_.now() - function.short_since_s;
+    if (function.alive > 0 && short_s < setup_.start_after_s) break;
+    const unsigned before = function.starting;
+    start_process(function);
+    if (function.starting == before) break;
+    function.short_since_s = events_.now();
+  }
+}
+
+void Node::start_process(Function& function) {
+  const Model& model = this->model(function);
+  const auto activations =
+      static_cast<double>(model.batches[setup_.batch - 1].profile.peak().count);
+  const double own = constants_.runtime_bytes + activations;
+  const auto needs = [&](uint32_t device) {
+    return own +
+           (weights_of(function.tenant, device, model.network).there ? 0 : model.weight_bytes);
+  };
+  uint32_t best = 0;
+  for (uint32_t device = 1; device < setup_.devices; ++device) {
+    if (free_bytes(device) - needs(device) > free_bytes(best) - needs(best)) best = device;
+  }
+  if (free_bytes(best) < needs(best)) {
+    // Who has been idle for longest, of a function that has nothing waiting.
+    Process* victim = nullptr;
+    for (Process& process : processes_) {
+      if (!process.ready || process.busy || process.function == &function) continue;
+      if (!process.function->queue.empty()) continue;
+      if (victim == nullptr || process.idle_since_s < victim->idle_since_s) victim = &process;
+    }
+    if (victim == nullptr) return;
+    best = victim->device;
+    stop(victim);
+    if (free_bytes(best) < needs(best)) return;
+  }
+  charge(best, own);
+  // Memory for the weights is taken now; their content comes when there is a context.
+  take_weights(weights_of(function.tenant, best, model.network), best, model);
+  ++weights_of(function.tenant, best, model.network).users;
+  processes_.push_back({.function = &function, .device = best, .bytes = own});
+  Process* process = &processes_.back();
+  ++function.starting;
+  ++function.alive;
+  ++result_.starts;
+  events_.after(constants_.runtime_start_s, [this, process] {
+    Function& function = *process->function;
+    --function.starting;
+    process->ready = true;
+    load_weights(function.tenant, process->device, this->model(function).network, function.number);
+    rest(process);
+    serve();
+  });
+}
+
+void Node::rest(Process* process) {
+  process->busy = false;
+  process->idle_since_s = events_.now();
+  if (process->checked) return;
+  process->checked = true;
+  events_.after(constants_.keep_alive_s, [this, process] { check(process); });
+}
+
+void Node::check(Process* process) {
+  // It may have gone by now.
+  const auto found =
+      std::ranges::find_if(processes_, [process](const Process& one) { return &one == process; });
+  if (found == processes_.end()) return;
+  process->checked = false;
+  // It may be another one in the same place. rest() comes again.
+  if (!process->ready || process->busy) return;
+  const double goes_s = process->idle_since_s + constants_.keep_alive_s;
+  if (goes_s <= events_.now()) return stop(process);
+  process->checked = true;
+  events_.at(goes_s, [this, process] { check(process); });
+}
+
+void Node::stop(Process* process) {
+  Function& function = *process->function;
+  const Network network = model(function).network;
+  charge(process->device, -process->bytes);
+  --function.alive;
+  Weights& weights = weights_of(function.tenant, process->device, network);
+  if (--weights.users == 0) unload_weights(function.tenant, process->device, network);
+  processes_.remove_if([process](const Process& one) { return &one == process; });
+}
+
+}  // namespace lambent::paper_streambox

@@ -1,0 +1,81 @@
+// Which system serves the workflows, with which of its settings, and what one run of it tells.
+// Values.
+#pragma once
+
+#include <array>
+#include <vector>
+
+#include "bench/paper_streambox/constants.h"
+#include "bench/paper_streambox/workflows.h"
+#include "scheduling/elastic_store.h"
+#include "scheduling/pool_scaling.h"
+#include "scheduling/transfer_queue.h"
+
+namespace lambent::paper_streambox {
+
+enum class System : uint8_t {
+  kInfless,     // a process for each instance of a function, MPS, data through the host
+  kAstraea,     // the same, data by CUDA IPC
+  kStreamOnly,  // a runtime for the workflow, a static pool, one transfer after the other
+  kStreamBox,   // ours
+};
+constexpr System kSystems[] = {System::kInfless, System::kAstraea, System::kStreamOnly,
+                               System::kStreamBox};
+const char* name_of(System system);
+constexpr bool has_processes(System system) { return system <= System::kAstraea; }
+
+struct Setup {
+  System system = System::kStreamBox;
+  unsigned devices = 4;
+  unsigned tenants = 1;  // each with the workflow as its own
+  unsigned batch = 1;    // calls of one function that wait may run together
+  // Processes: each may use this share of the multiprocessors, and another one is started when
+  // calls have had to wait for so long (if one is there already), then again after as long.
+  double share = 1;
+  double start_after_s = 0;
+  // Shared runtimes: so many jobs at once on a device.
+  unsigned jobs = 8;
+  scheduling::PoolOptions pool;
+  bool planned = true;         // a static pool holds a request's peak, not all of its variables
+  double keep_weights_s = 60;  // those that nobody uses stay so long; -1: as the runtime does
+  scheduling::StoreOptions store;
+  // How transfers go over a link, and how host memory gets ready for them.
+  scheduling::TransferOptions transfers;
+  enum class HostMemory : uint8_t { kPageable, kPinnedEachTime, kSharedPinned };
+  HostMemory host_memory = HostMemory::kSharedPinned;
+  bool wait_for_batches =
+      true;                     // the next transfers are given to the driver when the last are done
+  bool drop_late = false;       // a request that can only be late makes way
+  double other_task_bytes = 0;  // another task has this much of each device, in turns of 50 ms
+  double other_task_least_bytes = 0;
+};
+
+struct RunResult {
+  uint64_t requests = 0, answered = 0, in_time = 0;
+  double length_s = 0;
+  double p50_s = 0, p90_s = 0, p99_s = 0, mean_s = 0;
+  double startup_s = 0;        // mean over calls: from its turn until its first kernel could begin
+  double first_startup_s = 0;  // of the first request
+  double memory_bytes = 0;     // mean over the run, whole node
+  double peak_memory_bytes = 0;
+  double idle_memory_bytes = 0;  // while no request was there, after the first one
+  double pool_bytes = 0;         // mean, while requests were there
+  double communication_s = 0;    // mean for a request: its calls wait for what others made
+  double loading_s = 0;          // mean over calls that load a model: how long they stall for it
+  uint64_t loads = 0, starts = 0, to_neighbours = 0, to_host = 0;
+  double compute_s = 0;  // mean for a call
+  double goodput() const { return length_s > 0 ? static_cast<double>(in_time) / length_s : 0; }
+  double late_share() const {
+    return requests == 0 ? 0 : 1 - static_cast<double>(in_time) / static_cast<double>(requests);
+  }
+};
+
+using Models = std::vector<Model>;  // by network
+Models make_models(const Constants& constants);
+
+// One workflow, its requests at these moments (seconds, ascending).
+RunResult run_once(const Constants& constants, const Models& models, const Workflow& workflow,
+                   const Setup& setup, const std::vector<double>& arrivals, double length_s,
+                   uint64_t seed);
+
+}  // namespace lambent::paper_streambox
