@@ -135,9 +135,10 @@ bool Executor::end_if_broken(Seat* seat, const Error& error) {
     finished.error = error;
     connection_.send(std::move(finished));
   }
-  if (forward_ != nullptr) forward_->tell_broken(state);
   connection_.send(protocol::Broken{error});
   connection_.flush();
+  // What a client makes of it reaches the worker after our word.
+  if (forward_ != nullptr) forward_->tell_broken(state);
   on_end_(1);
   return true;
 }

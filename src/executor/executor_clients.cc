@@ -34,9 +34,9 @@ void Executor::client_broke(const Error& error) {
   if (end_if_broken(nullptr, error)) return;
   // The context still works, but somebody's kernel runs in it for ever.
   ended_ = true;
-  forward_->tell_broken(CUDA_ERROR_LAUNCH_TIMEOUT);
   connection_.send(protocol::Broken{error});
   connection_.flush();
+  forward_->tell_broken(CUDA_ERROR_LAUNCH_TIMEOUT);
   on_end_(1);
 }
 

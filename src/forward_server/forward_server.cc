@@ -241,13 +241,15 @@ void ForwardServer::ended(SandboxId id, uint64_t number, ProcessEnd how, CUresul
       connections.begin(), connections.end(),
       [&](const Connection& each) { return reinterpret_cast<uint64_t>(&each) == number; });
   if (connection == connections.end()) return;
+  if (how == ProcessEnd::kBroken) {
+    // Its process learns it with the others, by tell_broken().
+    const auto error = surroundings_.driver.check(result, "a forwarded call");
+    if (!error.ok()) on_broken_(error.error());
+  }
   connections.erase(connection);  // its thread has nothing more to do
   --processes_;
   forget_if_empty(id);
-  if (how == ProcessEnd::kBroken) {
-    const auto error = surroundings_.driver.check(result, "a forwarded call");
-    if (!error.ok()) on_broken_(error.error());
-  } else if (how == ProcessEnd::kHangs) {
+  if (how == ProcessEnd::kHangs) {
     on_broken_(Error{ErrorCode::kDeadlineExceeded,
                      "what a client left on the device does not come to an end"});
   }

@@ -115,7 +115,6 @@ void ServedProcess::serve() {
     sleep();
   }
   --surroundings_.awake;
-  if (broken_ != CUDA_SUCCESS) tell_broken(broken_);
   if (malformed_) tell_broken(CUDA_ERROR_UNKNOWN);
   bool hangs = false;
   // In a broken context nothing can be freed: it goes with the executor.
@@ -173,7 +172,8 @@ bool ServedProcess::read_calls() {
 
 void ServedProcess::answer(const Call& call, CUresult result,
                            std::initializer_list<uint64_t> values) {
-  seen(result);
+  // In a broken context the executor says so to all, when the worker knows of it.
+  if (seen(result); broken_ != CUDA_SUCCESS) return;
   forwarding::AnswerSlot& slot = pages_.slots[call.slot];
   slot.result = result;
   std::copy(values.begin(), values.end(), slot.values);
@@ -191,7 +191,7 @@ void ServedProcess::answer_with_earlier(const Call& call, CUresult result,
 }
 
 void ServedProcess::let_chunk_go(uint32_t chunk, CUresult result) {
-  seen(result);
+  if (seen(result); broken_ != CUDA_SUCCESS) return;
   forwarding::ChunkState& state = pages_.chunks[chunk];
   state.result.store(result, std::memory_order_relaxed);
   chunk_busy_[chunk] = false;

@@ -49,10 +49,20 @@ void ExecutorClients::executor_ready(const ExecutorKey& key) {
   }
 }
 
-void ExecutorClients::executor_ended(const ExecutorKey& key, const Error& cause) {
+void ExecutorClients::lose(const ExecutorKey& key, const Error& cause) {
+  lose_if(key, cause, [](const Entry& entry) { return entry.added; });
+}
+
+void ExecutorClients::executor_ended(const ExecutorKey& key, const ExecutorEnd& how) {
+  lose_if(key, how.cause, [&](const Entry& entry) { return entry.added || !how.was_ready; });
+  if (any_of(key)) supervisor_.need(key);
+}
+
+void ExecutorClients::lose_if(const ExecutorKey& key, const Error& cause,
+                              const std::function<bool(const Entry&)>& is_lost) {
   std::vector<std::function<void(const Error&)>> lost;
   for (auto each = clients_.begin(); each != clients_.end();) {
-    if (each->second.client.key != key) {
+    if (each->second.client.key != key || !is_lost(each->second)) {
       ++each;
       continue;
     }

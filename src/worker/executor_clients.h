@@ -38,7 +38,9 @@ class ExecutorClients {
   size_t added_to(const ExecutorKey& key) const;
 
   void executor_ready(const ExecutorKey& key);
-  void executor_ended(const ExecutorKey& key, const Error& cause);
+  // Those that it had; what came since it was broken gets the next one.
+  void lose(const ExecutorKey& key, const Error& cause);
+  void executor_ended(const ExecutorKey& key, const ExecutorEnd& how);
 
  private:
   struct Entry {
@@ -46,6 +48,8 @@ class ExecutorClients {
     bool added = false;
   };
   void add_if_ready(Entry& entry);
+  void lose_if(const ExecutorKey& key, const Error& cause,
+               const std::function<bool(const Entry&)>& is_lost);
 
   ExecutorSupervisor& supervisor_;
   std::map<SandboxId, Entry> clients_;

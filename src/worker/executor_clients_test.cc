@@ -60,6 +60,20 @@ TEST_F(ExecutorClientsTest, LearnThatTheirExecutorEndedAndTheNextOnesGetAnother)
   EXPECT_EQ(hears<protocol::AddClient>()->client, SandboxId(9));
 }
 
+TEST_F(ExecutorClientsTest, ABrokenContextIsHeardOfAtOnceAndWhoComesThenWaitsForTheNext) {
+  add(SandboxId(7));
+  ASSERT_TRUE(turn_until(loop, [&] { return !launcher.running.empty(); }));
+  ASSERT_TRUE(hears<protocol::AddClient>().has_value());
+  launcher.latest().say(protocol::Broken{{ErrorCode::kInternal, "an illegal address"}});
+  ASSERT_TRUE(turn_until(loop, [&] { return lost.size() == 1; }));
+  add(SandboxId(8));
+  launcher.end(launcher.latest().id, {.exit_code = 1});
+  ASSERT_TRUE(
+      turn_until(loop, [&] { return launcher.launches == 2 && !launcher.running.empty(); }));
+  EXPECT_EQ(hears<protocol::AddClient>()->client, SandboxId(8));
+  EXPECT_EQ(lost.size(), 1u);
+}
+
 TEST_F(ExecutorClientsTest, WithoutAnExecutorTheyAreLost) {
   launcher.refuses = true;
   add(SandboxId(7));

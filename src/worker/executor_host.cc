@@ -102,6 +102,7 @@ ExecutorHost::ExecutorHost(Foundations foundations, ExecutorSetting setting, std
                  heard(key, std::move(message), std::move(fds));
                },
            .on_output = [this](const Key& key, std::string_view text) { printed(key, text); },
+           .on_broken = [this](const Key& key, const Error& error) { clients_.lose(key, error); },
            .on_end = [this](const Key& key, const ExecutorEnd& how) { executor_ended(key, how); },
            .is_used = [this](const Key& key) { return is_used(key); },
            .serve_link = link_server(),
@@ -161,7 +162,7 @@ void ExecutorHost::executor_ended(const Key& key, const ExecutorEnd& how) {
       if (seat.current && !seat.waiting && !seat.end_words) suspects_.insert(*seat.current);
     }
   }
-  clients_.executor_ended(key, how.cause);
+  clients_.executor_ended(key, how);
   for (const SandboxId id : all) {
     const auto found = seats_.find(id);
     if (found == seats_.end()) continue;

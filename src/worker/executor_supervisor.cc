@@ -157,7 +157,7 @@ void ExecutorSupervisor::heard(const ExecutorKey& key, protocol::ExecutorMessage
     executor.blamed = executor.blamed || is_fault;
   } else if (const auto* broken = std::get_if<protocol::Broken>(&message)) {
     executor.broken = broken->error;
-    return;
+    return events_.on_broken(key, broken->error);
   }
   events_.on_message(key, std::move(message), std::move(fds));
 }
@@ -176,6 +176,7 @@ void ExecutorSupervisor::ended(const ExecutorKey& key, const Error& error) {
   }
   ExecutorEnd end;
   end.cause = gone.broken ? *gone.broken : error;
+  end.was_ready = was_ready;
   end.guilt_is_known = gone.blamed || gone.hung || error.code == ErrorCode::kUnavailable;
   events_.on_end(key, end);
   const auto kept = kept_.find(key);
@@ -189,7 +190,8 @@ void ExecutorSupervisor::ended(const ExecutorKey& key, const Error& error) {
 
 bool ExecutorSupervisor::ready(const ExecutorKey& key) const {
   const auto found = executors_.find(key);
-  return found != executors_.end() && found->second.process->ready() && !found->second.retired;
+  return found != executors_.end() && found->second.process->ready() && !found->second.retired &&
+         !found->second.broken;
 }
 
 SandboxId ExecutorSupervisor::process_of(const ExecutorKey& key) const {

@@ -37,7 +37,8 @@ struct ExecutorEnd {
   // Which of its requests did it is no question: that has its answer, or its end words, already;
   // or it was none of them.
   bool guilt_is_known = false;
-  bool retired = false;  // nothing used it
+  bool retired = false;    // nothing used it
+  bool was_ready = false;  // else it came to nothing
 };
 
 class ExecutorSupervisor {
@@ -47,6 +48,8 @@ class ExecutorSupervisor {
     std::function<void(const ExecutorKey&, protocol::ExecutorMessage, std::vector<OwnedFd>)>
         on_message;
     std::function<void(const ExecutorKey&, std::string_view)> on_output;
+    // It says that its context is broken, and will end.
+    std::function<void(const ExecutorKey&, const Error&)> on_broken;
     // It is gone from here; what used it may need another from within.
     std::function<void(const ExecutorKey&, const ExecutorEnd&)> on_end;
     // Whether anything has a place in it, or wants one.
