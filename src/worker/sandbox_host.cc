@@ -78,6 +78,8 @@ struct SandboxHost::Sandbox {
   Bytes device_memory_peak;
 
   std::optional<InvocationId> current;
+  // `current` came when this was being stopped already: its payload, which nobody saw.
+  std::optional<std::string> too_late;
   Instant given_at{};
   LogTail tail;
 
@@ -230,6 +232,10 @@ void SandboxHost::give(SandboxId id, InvocationRequest& request, Duration timeou
   if (found == sandboxes_.end()) return;  // its end is on the way to the worker
   Sandbox& sandbox = *found->second;
   sandbox.current = request.id;
+  if (sandbox.end_words) {
+    sandbox.too_late = std::move(request.payload);
+    return;
+  }
   sandbox.tail.clear();
   sandbox.given_at = loop_.clock().now();
   if (sandbox.ledger) (void)sandbox.ledger->reset_peak();
@@ -340,7 +346,11 @@ void SandboxHost::finish(SandboxId id, Error error, std::string error_type,
   // Not if we stopped it: then the invocation has its outcome already.
   end.undelivered = sandbox->current && sandbox->session && sandbox->session->has_undelivered() &&
                     !sandbox->end_words;
-  if (end.undelivered) {
+  if (sandbox->too_late) {
+    end.undelivered = true;
+    end.invocation = *sandbox->current;
+    end.returned_payload = std::move(*sandbox->too_late);
+  } else if (end.undelivered) {
     end.invocation = *sandbox->current;
     end.returned_payload = std::move(sandbox->session->take_undelivered()->payload);
   }

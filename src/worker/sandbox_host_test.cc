@@ -132,6 +132,22 @@ TEST_F(SandboxHostTest, AnAnswerAfterTheTimeOutIsIgnored) {
   EXPECT_THAT(host->status(), IsEmpty());
 }
 
+TEST_F(SandboxHostTest, WhatIsGivenToOneThatIsBeingStoppedComesBack) {
+  host->start(kSandbox, spec, "/code", DeviceId(0));
+  ASSERT_TRUE(until([&] { return readies == 1; }));
+  host->stop(kSandbox, Error{ErrorCode::kInternal, "the runtime that it shares ended"},
+             "Sandbox.Failure");
+  InvocationRequest request;
+  request.id = kInvocation;
+  request.payload = "unseen";
+  host->give(kSandbox, request, seconds(3));
+  ASSERT_TRUE(until([&] { return !ends.empty(); }));
+  EXPECT_TRUE(ends[0].undelivered);
+  EXPECT_EQ(ends[0].invocation, kInvocation);
+  EXPECT_EQ(ends[0].returned_payload, "unseen");
+  EXPECT_EQ(runtime, nullptr);
+}
+
 TEST_F(SandboxHostTest, OutOfMemoryIsToldWithTheLimitThatWasMet) {
   start_working();
   launcher.end(kSandbox, {.signal = 9, .out_of_memory = true, .memory_peak = Bytes::mib(128)});
