@@ -88,15 +88,31 @@ void DeviceStore::set_limit(Bytes limit) {
   pool_.set_limit(limit);
 }
 
-void DeviceStore::evict(const std::vector<uint64_t>& victims) {
-  for (const uint64_t number : victims) {
-    const auto name = names_.find(number);
-    const auto entry = entries_.find(name->second);
-    pool_.give_back(entry->second.address);
-    cache_.remove(number);
-    entries_.erase(entry);
-    names_.erase(name);
+void DeviceStore::trim(Bytes most, uint64_t looks, const std::function<bool(SandboxId)>& is_idle) {
+  const Bytes mapped = pool_.mapped();
+  pool_.trim(most, looks);
+  const auto unpinned = cache_.victims(cache_.total() - cache_.pinned());
+  CHECK(unpinned.has_value(), "what is not pinned can go");
+  for (const uint64_t number : *unpinned) {
+    if (mapped - pool_.mapped() >= most) return;
+    const DeviceName& name = names_.at(number);
+    if (name.kind != DeviceName::Kind::kSeatBuffer || !is_idle(SandboxId(name.high))) continue;
+    pool_.give_to_device(forget(number));
   }
+}
+
+void DeviceStore::evict(const std::vector<uint64_t>& victims) {
+  for (const uint64_t number : victims) pool_.give_back(forget(number));
+}
+
+CUdeviceptr DeviceStore::forget(uint64_t number) {
+  const auto name = names_.find(number);
+  const auto entry = entries_.find(name->second);
+  const CUdeviceptr address = entry->second.address;
+  cache_.remove(number);
+  entries_.erase(entry);
+  names_.erase(name);
+  return address;
 }
 
 }  // namespace lambent::executor

@@ -4,6 +4,7 @@
 
 #include <compare>
 #include <cstdint>
+#include <functional>
 #include <string>
 #include <unordered_map>
 
@@ -17,8 +18,8 @@ namespace lambent::executor {
 // Beside a buffer's number: the place that an output is copied to, to become an object there.
 constexpr uint32_t kCopiedOutput = uint32_t{1} << 31;
 
-// What lies somewhere on the device. Constants are named by the file that they come from, so that
-// all seats of a function share them.
+// What lies somewhere on the device. Constants are named by the file that they come from, if they
+// come from one, so that all seats of a function share them.
 struct DeviceName {
   enum class Kind : uint8_t { kObject, kConstant, kSeatBuffer };
   static constexpr uint32_t kTemporaries = UINT32_MAX;
@@ -34,6 +35,10 @@ struct DeviceName {
   // `file` and `version` tell any two contents apart.
   static DeviceName constant(uint64_t file, uint64_t version, uint32_t number) {
     return {Kind::kConstant, file, version, number};
+  }
+  // One that is filled with a value is its seat's own; contents of files have number 0.
+  static DeviceName filled(SandboxId seat, uint32_t buffer) {
+    return {Kind::kConstant, seat.value, 0, buffer + 1};
   }
   static DeviceName of(SandboxId seat, uint32_t buffer) {
     return {Kind::kSeatBuffer, seat.value, 0, buffer};
@@ -89,8 +94,20 @@ class DeviceStore {
   void set_limit(Bytes limit);
   Bytes used() const { return pool_.used(); }
 
+  // Gives memory to the device until `most` or more has gone: what lies free (MemoryPool::trim()),
+  // then the buffers of seats that `is_idle` names, in the order in which they would go anyway.
+  // Objects and constants stay, and so does what is pinned.
+  void trim(Bytes most, uint64_t looks, const std::function<bool(SandboxId)>& is_idle);
+  // Calls `visit` with each name and its entry, in no order; it must not place or let go of any.
+  template <typename Visit>
+  void for_each(Visit visit) const {
+    for (const auto& [name, entry] : entries_) visit(name, entry);
+  }
+
  private:
   void evict(const std::vector<uint64_t>& victims);
+  // Where it lay; that is still to be given back.
+  CUdeviceptr forget(uint64_t number);
 
   MemoryPool& pool_;
   DeviceCache cache_;

@@ -17,6 +17,7 @@
 #include "executor/seat_loader.h"
 #include "executor/share_book.h"
 #include "forward_server/forward_server.h"
+#include "scheduling/pool_scaling.h"
 
 namespace lambent::executor {
 
@@ -25,6 +26,11 @@ struct ExecutorOptions {
   // A seat is ready, and its first request begins, before all constants are there: kernels begin
   // when theirs have arrived.
   bool pipelined = true;
+  // What happens to the memory of seats' own buffers between requests: resilient gives it to the
+  // device when its seat has had no request for `pool_hold`, fine-grained keeps it, static keeps it
+  // and takes it as soon as a seat is loaded.
+  scheduling::PoolRule pool_rule = scheduling::PoolRule::kResilient;
+  Duration pool_hold = seconds(1);
 };
 
 class Executor {
@@ -52,6 +58,7 @@ class Executor {
     bool is_removed = false;             // goes when its request has ended
     std::unique_ptr<LoadedSeat> loaded;  // null while it is loaded
     std::unique_ptr<RequestUnderWay> request;
+    Instant last_request;  // when it ended
     // Per cent of the multiprocessors: what it may use, and what it was loaded for; and where it
     // runs from its next request on, if that is elsewhere.
     uint32_t share = 100, loaded_share = 100;
@@ -87,6 +94,11 @@ class Executor {
   Bytes counted(const LoadedSeat& loaded) const;
   void set_limit();
   void progress();
+
+  // executor_memory.cc
+  void grow_ahead(const LoadedSeat& loaded);
+  void watch_memory();
+  void look_at_memory();
 
   // executor_clients.cc
   void handle(protocol::AddClient message, std::vector<OwnedFd> fds);
@@ -159,6 +171,7 @@ class Executor {
   const ExecutorOptions options_;
   std::function<void(int)> on_end_;
   bool ended_ = false;
+  bool watches_memory_ = false;  // a look at it is to come
 
   Connection connection_;
   std::unique_ptr<MemoryPool> pool_;

@@ -172,6 +172,8 @@ void Executor::release(Seat& seat) {
   for (const uint64_t ticket : seat.request->needs) store_->unneed(ticket);
   for (const DeviceName& name : seat.request->pinned) store_->unpin(name);
   seat.request.reset();
+  seat.last_request = loop_.now();
+  watch_memory();
   settle_in(seat);
 }
 

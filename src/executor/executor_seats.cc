@@ -76,6 +76,7 @@ void Executor::begin_arrival(Seat& seat) {
     seat.arriving.push_back(constant.name);
     if (!was_there) seat.arrival_moved += constant.size;
   }
+  grow_ahead(*seat.loaded);
   if (options_.pipelined) say_arrived(seat);
   arrive(seat);
 }
@@ -162,6 +163,7 @@ void Executor::move_out(Seat& seat) {
   }
   if (store_->used() > allowed) drop_memory_of(seat);
   set_limit();
+  watch_memory();
   const Bytes left = memory_of(seat);
   connection_.send(protocol::SeatMoved{.seat = seat.id,
                                        .out = true,
@@ -195,6 +197,7 @@ void Executor::remove(SandboxId id) {
   if (shares_) shares_->take_back(user_of(id));
   seats_.erase(id);
   set_limit();
+  watch_memory();
 }
 
 // To give page-locked memory back, the driver may wait for all that runs on the device.

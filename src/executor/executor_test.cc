@@ -591,8 +591,14 @@ TEST_P(RandomSeats, ComeAndGoAndEveryAnswerIsRight) {
   }
   while (!running.empty() && !HasFatalFailure()) settle();
 }
-INSTANTIATE_TEST_SUITE_P(Loading, RandomSeats, testing::Values("", "--no-pipelining"),
-                         [](const auto& test) { return test.index == 0 ? "Pipelined" : "Whole"; });
+std::string name_of_way(const testing::TestParamInfo<std::string>& test) {
+  constexpr const char* kNames[] = {"Pipelined", "Whole", "Trimmed", "Static"};
+  return kNames[test.index];
+}
+INSTANTIATE_TEST_SUITE_P(Ways, RandomSeats,
+                         testing::Values("", "--no-pipelining", "--pool-hold-ms=0",
+                                         "--pool-rule=static"),
+                         name_of_way);
 
 }  // namespace
 }  // namespace lambent::executor

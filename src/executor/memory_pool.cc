@@ -40,7 +40,7 @@ MemoryPool::MemoryPool(const cuda::Driver& driver, int ordinal, Bytes unit,
 
 MemoryPool::~MemoryPool() {
   for (const auto& [address, block] : large_) unmap(address, block.size);
-  for (const auto& [size, block] : free_large_) unmap(block.first, size);
+  for (const auto& [size, block] : free_large_) unmap(block.address, size);
   for (const auto& [address, block] : shared_) unmap(address, unit_);
 }
 
@@ -89,12 +89,12 @@ Result<MemoryPool::Block> MemoryPool::take_large(Bytes size, uint64_t user) {
   const auto [begin, end] = free_large_.equal_range(size);
   if (begin != end) {
     auto chosen =
-        std::find_if(begin, end, [user](const auto& block) { return block.second.second == user; });
+        std::find_if(begin, end, [user](const auto& block) { return block.second.user == user; });
     if (chosen == end) chosen = begin;
-    const auto [address, last_user] = chosen->second;
-    large_.emplace(address, Large{size, user});
+    const Free block = chosen->second;
+    large_.emplace(block.address, Large{size, user});
     free_large_.erase(chosen);
-    return Block{address, size, last_user == user};
+    return Block{block.address, size, block.user == user};
   }
   make_room(size);
   ASSIGN_OR_RETURN(const CUdeviceptr address, map_new(size));
@@ -105,7 +105,7 @@ Result<MemoryPool::Block> MemoryPool::take_large(Bytes size, uint64_t user) {
 void MemoryPool::give_back(CUdeviceptr address) {
   if (const auto large = large_.find(address); large != large_.end()) {
     used_ -= large->second.size;
-    free_large_.emplace(large->second.size, std::pair(address, large->second.user));
+    free_large_.emplace(large->second.size, Free{address, large->second.user, looks_});
     large_.erase(large);
   } else {
     const auto small = small_.find(address);
@@ -114,8 +114,53 @@ void MemoryPool::give_back(CUdeviceptr address) {
     small_.erase(small);
     const auto unit = std::prev(shared_.upper_bound(address));
     unit->second->pieces.give_back(static_cast<uint32_t>(address - unit->first));
+    unit->second->empty_since = looks_;
   }
   if (mapped_ > limit_) make_room(Bytes(0));
+}
+
+void MemoryPool::give_to_device(CUdeviceptr address) {
+  if (const auto large = large_.find(address); large != large_.end()) {
+    used_ -= large->second.size;
+    unmap(address, large->second.size);
+    large_.erase(large);
+    return;
+  }
+  give_back(address);
+  auto unit = shared_.upper_bound(address);
+  if (unit == shared_.begin()) return;  // the limit has taken its unit
+  --unit;
+  if (address - unit->first >= unit_.count || !unit->second->pieces.is_empty()) return;
+  unmap(unit->first, unit_);
+  shared_.erase(unit);
+}
+
+void MemoryPool::trim(Bytes most, uint64_t looks) {
+  ++looks_;
+  Bytes gone;
+  for (auto each = free_large_.end(); each != free_large_.begin() && gone < most;) {
+    --each;
+    if (looks_ - each->second.since <= looks) continue;
+    gone += each->first;
+    unmap(each->second.address, each->first);
+    each = free_large_.erase(each);
+  }
+  for (auto each = shared_.begin(); each != shared_.end() && gone < most;) {
+    const Shared& unit = *each->second;
+    if (!unit.pieces.is_empty() || looks_ - unit.empty_since <= looks) {
+      ++each;
+      continue;
+    }
+    gone += unit_;
+    unmap(each->first, unit_);
+    each = shared_.erase(each);
+  }
+}
+
+bool MemoryPool::has_free() const {
+  return !free_large_.empty() || std::any_of(shared_.begin(), shared_.end(), [](const auto& unit) {
+    return unit.second->pieces.is_empty();
+  });
 }
 
 Result<MemoryPool::Shareable> MemoryPool::share(CUdeviceptr address) const {
@@ -174,7 +219,7 @@ Result<CUdeviceptr> MemoryPool::map_new(Bytes size) {
 }
 
 void MemoryPool::unmap_free(FreeBlocks::iterator block) {
-  unmap(block->second.first, block->first);
+  unmap(block->second.address, block->first);
   free_large_.erase(block);
 }
 

@@ -1,6 +1,6 @@
 // MemoryPool: the device memory of an executor, mapped at reserved addresses: kept when given back,
-// so that warm requests ask the driver for nothing. A resource of the loop thread, whose current
-// context is the device's.
+// so that warm requests ask the driver for nothing, until it is trimmed. A resource of the loop
+// thread, whose current context is the device's.
 #pragma once
 
 #include <map>
@@ -36,6 +36,14 @@ class MemoryPool {
   Result<Block> take(Bytes size, uint64_t user);
   // Nothing may still be running that uses it.
   void give_back(CUdeviceptr address);
+  // The same, and its memory goes to the device, at once if nothing else lies in it.
+  void give_to_device(CUdeviceptr address);
+
+  // Gives free memory to the device, the largest blocks first, until `most` or more has gone: what
+  // has lain free for more than `looks` earlier calls of this function, and no other.
+  void trim(Bytes most, uint64_t looks);
+  // Whether there is memory that trim() could give to the device, now or later.
+  bool has_free() const;
 
   // The memory of a block for another process, which keeps it as long as it likes. NOT_FOUND if the
   // block shares its memory with others.
@@ -66,10 +74,14 @@ class MemoryPool {
   };
   struct Shared {  // a unit that small blocks lie in
     device_memory::PieceMap pieces;
+    uint64_t empty_since = 0;  // a look, if it is empty
   };
-
-  // By size: where, and who had it last.
-  using FreeBlocks = std::multimap<Bytes, std::pair<CUdeviceptr, uint64_t>>;
+  struct Free {
+    CUdeviceptr address = 0;
+    uint64_t user = 0;   // who had it last
+    uint64_t since = 0;  // a look
+  };
+  using FreeBlocks = std::multimap<Bytes, Free>;  // by size
 
   bool is_small(Bytes size) const;
   Result<Block> take_small(Bytes size);
@@ -89,6 +101,7 @@ class MemoryPool {
   device_memory::AddressSpace space_;
 
   Bytes limit_, used_, mapped_;
+  uint64_t looks_ = 0;  // calls of trim()
   uint64_t driver_calls_ = 0;
   std::unordered_map<CUdeviceptr, Large> large_;  // handed out
   FreeBlocks free_large_;

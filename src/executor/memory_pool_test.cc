@@ -134,5 +134,60 @@ TEST_F(MemoryPoolTest, ABlockSaysWhetherAnotherHadItBefore) {
   pool_->give_back(others->address);
 }
 
+TEST_F(MemoryPoolTest, FreeMemoryGoesToTheDeviceAfterAsManyLooks) {
+  before_ = free_memory();
+  const CUdeviceptr kept = take(Bytes::mib(4)), small = take(Bytes(100));
+  pool_->give_back(take(Bytes::mib(8)));
+  pool_->trim(Bytes::gib(1), 2);
+  pool_->give_back(take(Bytes::mib(6)));
+  const uint64_t calls = pool_->driver_calls();
+  pool_->trim(Bytes::gib(1), 2);
+  EXPECT_EQ(pool_->driver_calls(), calls) << "both were in use a moment ago";
+  pool_->trim(Bytes::gib(1), 2);
+  EXPECT_EQ(pool_->mapped(), Bytes::mib(4 + 2 + 6));
+  // One that was in use meanwhile begins anew.
+  pool_->give_back(take(Bytes::mib(6)));
+  pool_->trim(Bytes::gib(1), 2);
+  pool_->give_back(small);
+  EXPECT_EQ(pool_->mapped(), Bytes::mib(4 + 2 + 6));
+  EXPECT_TRUE(pool_->has_free());
+  for (int i = 0; i < 3; ++i) pool_->trim(Bytes::gib(1), 2);
+  EXPECT_EQ(pool_->mapped(), Bytes::mib(4));
+  EXPECT_FALSE(pool_->has_free());
+  pool_->give_back(kept);
+}
+
+TEST_F(MemoryPoolTest, NoMoreIsTrimmedThanIsAskedForTheLargestFirst) {
+  before_ = free_memory();
+  const CUdeviceptr blocks[] = {take(Bytes::mib(2)), take(Bytes::mib(10)), take(Bytes::mib(4)),
+                                take(Bytes(100))};
+  for (const CUdeviceptr block : blocks) pool_->give_back(block);
+  pool_->trim(Bytes(), 0);
+  EXPECT_EQ(pool_->mapped(), Bytes::mib(18));
+  pool_->trim(Bytes(1), 0);
+  EXPECT_EQ(pool_->mapped(), Bytes::mib(8));
+  pool_->trim(Bytes::mib(7), 0);
+  EXPECT_EQ(pool_->mapped(), Bytes());
+}
+
+TEST_F(MemoryPoolTest, ABlockCanGoToTheDeviceAtOnceIfNothingElseLiesThere) {
+  before_ = free_memory();
+  const CUdeviceptr large = take(Bytes::mib(4)), small = take(Bytes(100)), other = take(Bytes(100));
+  pool_->give_to_device(large);
+  EXPECT_EQ(pool_->mapped(), Bytes::mib(2));
+  pool_->give_to_device(small);
+  EXPECT_EQ(pool_->mapped(), Bytes::mib(2));
+  pool_->give_to_device(other);
+  EXPECT_EQ(pool_->mapped(), Bytes());
+  EXPECT_EQ(pool_->used(), Bytes());
+  // Below the limit, its unit goes by itself.
+  const CUdeviceptr last = take(Bytes(100));
+  const CUdeviceptr kept = take(Bytes::mib(10));
+  pool_->set_limit(Bytes::mib(10));
+  pool_->give_to_device(last);
+  EXPECT_EQ(pool_->mapped(), Bytes::mib(10));
+  pool_->give_back(kept);
+}
+
 }  // namespace
 }  // namespace lambent::executor

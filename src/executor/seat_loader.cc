@@ -118,7 +118,7 @@ Result<std::vector<Constant>> SeatLoader::take_constants(const KernelGraph& grap
     constant.size = plan.sizes[i];
     if (buffer.file.empty()) {
       constant.pattern = buffer.fill;
-      constant.name = DeviceName::of(order.seat, i);
+      constant.name = DeviceName::filled(order.seat, i);
     } else {
       ASSIGN_OR_RETURN(const size_t index, find_file(order, buffer.file));
       ASSIGN_OR_RETURN(constant.name, name_of_constant(order.files[index].get()));

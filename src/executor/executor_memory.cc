@@ -1,0 +1,83 @@
+// The size of the executor's pool between requests: seats' own buffers stay where they are as long
+// as their seat is in use, and their memory goes to the device afterwards.
+#include <algorithm>
+
+#include "executor/executor.h"
+
+namespace lambent::executor {
+namespace {
+
+// Looks at the memory while it is held. Growing waits for none of them, so there need not be more.
+constexpr uint64_t kLooks = 4;
+
+}  // namespace
+
+// A static pool has room for all of a seat's buffers before its first request. Whatever is missing
+// here, a request asks for again, and gets the error.
+void Executor::grow_ahead(const LoadedSeat& loaded) {
+  if (options_.pool_rule != scheduling::PoolRule::kStatic) return;
+  std::vector<Bytes> sizes;
+  if (loaded.plan.temporaries > Bytes(0)) sizes.push_back(loaded.plan.temporaries);
+  for (uint32_t i = 0; i < loaded.graph.buffers.size(); ++i) {
+    const auto role = loaded.graph.buffers[i].role;
+    if (role == kernel_graph::BufferRole::kTemporary) continue;
+    if (role != kernel_graph::BufferRole::kConstant) sizes.push_back(loaded.plan.sizes[i]);
+  }
+  constexpr uint64_t kNobody = 0;
+  std::vector<CUdeviceptr> taken;
+  for (const Bytes size : sizes) {
+    const auto block = pool_->take(size, kNobody);
+    if (block.ok()) taken.push_back(block->address);
+  }
+  for (const CUdeviceptr address : taken) pool_->give_back(address);
+}
+
+// Nothing is done while there is nothing to give to the device, or while one look is to come.
+void Executor::watch_memory() {
+  if (watches_memory_ || options_.pool_rule != scheduling::PoolRule::kResilient) return;
+  watches_memory_ = true;
+  loop_.call_after(std::max<Duration>(options_.pool_hold / kLooks, milliseconds(1)), [this] {
+    watches_memory_ = false;
+    if (!ended_) look_at_memory();
+  });
+}
+
+// A seat needs its buffers until it has had no request for the hold: what runs in it is one CUDA
+// graph, mostly, and so its profile has one step, for which all of them must be there.
+void Executor::look_at_memory() {
+  const Instant now = loop_.now();
+  const auto is_idle = [&](SandboxId id) {
+    const Seat* seat = find(id);
+    if (seat == nullptr) return true;
+    return seat->request == nullptr && now - seat->last_request >= options_.pool_hold;
+  };
+  std::unordered_map<SandboxId, MemoryProfile> profiles;
+  Bytes others, pinned;
+  bool has_buffers = false;
+  store_->for_each([&](const DeviceName& name, const DeviceStore::Entry& entry) {
+    if (name.kind != DeviceName::Kind::kSeatBuffer) {
+      others += entry.size;
+      return;
+    }
+    has_buffers = true;
+    if (entry.pins > 0) pinned += entry.size;
+    const SandboxId seat(name.high);
+    if (is_idle(seat)) return;
+    MemoryProfile& profile = profiles[seat];
+    profile.kernels.resize(1, {.duration = options_.pool_hold, .live = Bytes()});
+    profile.kernels[0].live += entry.size;
+    profile.whole += entry.size;
+  });
+  std::vector<scheduling::RunningFunction> running;
+  for (const auto& [seat, profile] : profiles) running.push_back({.profile = &profile});
+
+  scheduling::PoolOptions rule;
+  rule.rule = options_.pool_rule;
+  rule.interval = options_.pool_hold;
+  const auto step = scheduling::scale_pool(rule, pool_->mapped() - others, pinned, running);
+  const uint64_t looks = options_.pool_hold > Duration(0) ? kLooks : 0;
+  store_->trim(step.shrink, looks, is_idle);
+  if (has_buffers || pool_->has_free()) watch_memory();
+}
+
+}  // namespace lambent::executor
