@@ -104,7 +104,7 @@ class Executor {
   void handle(protocol::AddClient message, std::vector<OwnedFd> fds);
   void handle(protocol::RemoveClient message, std::vector<OwnedFd> fds);
   // The context is broken by a client, or by work of one that does not end.
-  void client_broke(const Error& error);
+  void client_broke(forward_server::ProcessEnd how, const Error& error);
   // A kernel's fault that no call of a client has met yet.
   void look_after_clients();
 

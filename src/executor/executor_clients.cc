@@ -10,7 +10,8 @@ void Executor::handle(protocol::AddClient message, std::vector<OwnedFd> fds) {
   if (fds.empty()) return;
   if (forward_ == nullptr) {
     auto made = forward_server::ForwardServer::create(
-        loop_, driver_, context_, ordinal_, [this](const Error& error) { client_broke(error); });
+        loop_, driver_, context_, ordinal_,
+        [this](forward_server::ProcessEnd how, const Error& error) { client_broke(how, error); });
     if (!made.ok()) return;
     forward_ = std::move(*made);
   }
@@ -30,8 +31,9 @@ void Executor::look_after_clients() {
   end_if_broken(nullptr, error.error());
 }
 
-void Executor::client_broke(const Error& error) {
+void Executor::client_broke(forward_server::ProcessEnd how, const Error& error) {
   if (end_if_broken(nullptr, error)) return;
+  if (how != forward_server::ProcessEnd::kHangs) return;
   // The context still works, but somebody's kernel runs in it for ever.
   ended_ = true;
   connection_.send(protocol::Broken{error});

@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <cstring>
 #include <string_view>
+#include <system_error>
 #include <utility>
 
 #include "base/packet.h"
@@ -58,9 +59,10 @@ unsigned usable_cores() {
 
 }  // namespace
 
-Result<std::unique_ptr<ForwardServer>> ForwardServer::create(
-    loop::EventLoop& loop, const cuda::Driver& driver, const cuda::Context& context, int ordinal,
-    std::function<void(const Error&)> on_broken) {
+Result<std::unique_ptr<ForwardServer>> ForwardServer::create(loop::EventLoop& loop,
+                                                             const cuda::Driver& driver,
+                                                             const cuda::Context& context,
+                                                             int ordinal, OnBroken on_broken) {
   std::unique_ptr<ForwardServer> server(
       new ForwardServer(loop, driver, context, std::move(on_broken)));
   RETURN_IF_ERROR(server->describe_device(ordinal));
@@ -68,8 +70,7 @@ Result<std::unique_ptr<ForwardServer>> ForwardServer::create(
 }
 
 ForwardServer::ForwardServer(loop::EventLoop& loop, const cuda::Driver& driver,
-                             const cuda::Context& context,
-                             std::function<void(const Error&)> on_broken)
+                             const cuda::Context& context, OnBroken on_broken)
     : loop_(loop),
       surroundings_{driver, context, loop.clock(), usable_cores()},
       on_broken_(std::move(on_broken)) {}
@@ -194,32 +195,42 @@ bool ForwardServer::greet(Client& client, Connection& connection) {
   Welcome welcome = welcome_;
   welcome.memory_bytes = client.memory->limit().count;
   const std::string_view bytes(reinterpret_cast<const char*>(&welcome), sizeof(welcome));
-  if (hello.version != forwarding::kForwardVersion) {
+  const auto refuse = [&](CUresult why) {
     welcome = {};
-    welcome.refused = CUDA_ERROR_SYSTEM_DRIVER_MISMATCH;
+    welcome.refused = why;
     (void)send_packet(connection.socket.get(), bytes).ok();
     return false;
+  };
+  if (hello.version != forwarding::kForwardVersion) {
+    return refuse(CUDA_ERROR_SYSTEM_DRIVER_MISMATCH);
   }
+  if (processes_ >= forwarding::kMostServedProcesses) return refuse(CUDA_ERROR_OUT_OF_MEMORY);
   auto shared = std::make_shared<forwarding::SharedMemory>();
   const OwnedFd memory(shared->create());
-  if (!memory.valid()) {
-    welcome = {};
-    welcome.refused = CUDA_ERROR_OUT_OF_MEMORY;
-    (void)send_packet(connection.socket.get(), bytes).ok();
-    return false;
+  if (!memory.valid() || !serve(client, connection, std::move(shared))) {
+    return refuse(CUDA_ERROR_OUT_OF_MEMORY);
   }
   const int fds[] = {memory.get()};
-  if (!send_packet(connection.socket.get(), bytes, fds).ok()) return false;
+  return send_packet(connection.socket.get(), bytes, fds).ok();
+}
+
+// False if there is no thread for it.
+bool ForwardServer::serve(Client& client, Connection& connection,
+                          std::shared_ptr<forwarding::SharedMemory> shared) {
   const auto number = reinterpret_cast<uint64_t>(&connection);
-  ++processes_;
-  connection.process = std::make_unique<ServedProcess>(
-      surroundings_, client.memory, std::move(shared),
-      [this, alive = alive_, id = client.id, number](ProcessEnd how, CUresult result) {
-        // If the mailbox is full, the connection stays until the executor ends.
-        (void)loop_.post([this, alive, id, number, how, result] {
-          if (*alive) ended(id, number, how, result);
+  try {
+    connection.process = std::make_unique<ServedProcess>(
+        surroundings_, client.memory, std::move(shared),
+        [this, alive = alive_, id = client.id, number](ProcessEnd how, CUresult result) {
+          // If the mailbox is full, the connection stays until the executor ends.
+          (void)loop_.post([this, alive, id, number, how, result] {
+            if (*alive) ended(id, number, how, result);
+          });
         });
-      });
+  } catch (const std::system_error&) {
+    return false;
+  }
+  ++processes_;
   return true;
 }
 
@@ -244,14 +255,14 @@ void ForwardServer::ended(SandboxId id, uint64_t number, ProcessEnd how, CUresul
   if (how == ProcessEnd::kBroken) {
     // Its process learns it with the others, by tell_broken().
     const auto error = surroundings_.driver.check(result, "a forwarded call");
-    if (!error.ok()) on_broken_(error.error());
+    if (!error.ok()) on_broken_(how, error.error());
   }
   connections.erase(connection);  // its thread has nothing more to do
   --processes_;
   forget_if_empty(id);
   if (how == ProcessEnd::kHangs) {
-    on_broken_(Error{ErrorCode::kDeadlineExceeded,
-                     "what a client left on the device does not come to an end"});
+    on_broken_(how, Error{ErrorCode::kDeadlineExceeded,
+                          "what a client left on the device does not come to an end"});
   }
 }
 

@@ -21,12 +21,15 @@ namespace lambent::forward_server {
 
 class ForwardServer {
  public:
-  // `on_broken` is called when a client's call found the context broken, or its work does not end.
+  // Called with kBroken when a client's call found the context broken, with kHangs when work that
+  // it left does not come to an end.
+  using OnBroken = std::function<void(ProcessEnd, const Error&)>;
+
   // Loop, driver and context outlive the server.
   static Result<std::unique_ptr<ForwardServer>> create(loop::EventLoop& loop,
                                                        const cuda::Driver& driver,
                                                        const cuda::Context& context, int ordinal,
-                                                       std::function<void(const Error&)> on_broken);
+                                                       OnBroken on_broken);
   // Waits for the threads of all processes; their work on the device ends first.
   ~ForwardServer();
   ForwardServer(const ForwardServer&) = delete;
@@ -60,18 +63,20 @@ class ForwardServer {
   };
 
   ForwardServer(loop::EventLoop& loop, const cuda::Driver& driver, const cuda::Context& context,
-                std::function<void(const Error&)> on_broken);
+                OnBroken on_broken);
   Result<void> describe_device(int ordinal);
   void accept(Client& client);
   void read(Client& client, Connection& connection);
   bool greet(Client& client, Connection& connection);
+  bool serve(Client& client, Connection& connection,
+             std::shared_ptr<forwarding::SharedMemory> shared);
   void hang_up(Client& client, std::list<Connection>::iterator connection);
   void ended(SandboxId client, uint64_t number, ProcessEnd how, CUresult result);
   void forget_if_empty(SandboxId client);
 
   loop::EventLoop& loop_;
   Surroundings surroundings_;
-  std::function<void(const Error&)> on_broken_;
+  OnBroken on_broken_;
   forwarding::Welcome welcome_;  // but for the client's limit
   std::unordered_map<SandboxId, std::unique_ptr<Client>> clients_;
   size_t processes_ = 0;

@@ -24,7 +24,7 @@ constexpr int kLongestSleep_ms = 1000;
 // Work that a process left behind may go on for so long; then it counts as one that never ends.
 constexpr Duration kDrainTime = seconds(10);
 
-bool breaks_context(CUresult result) {
+bool may_tell_of_broken_context(CUresult result) {
   switch (result) {
     case CUDA_ERROR_ECC_UNCORRECTABLE:
     case CUDA_ERROR_NVLINK_UNCORRECTABLE:
@@ -204,7 +204,10 @@ void ServedProcess::note(CUresult result) {
 }
 
 CUresult ServedProcess::seen(CUresult result) {
-  if (broken_ == CUDA_SUCCESS && breaks_context(result)) broken_ = result;
+  if (broken_ != CUDA_SUCCESS || !may_tell_of_broken_context(result)) return result;
+  // Some calls answer so to odd requests too; a broken context does to every call.
+  const CUresult state = driver_->stream_query(nullptr);
+  if (state != CUDA_SUCCESS && state != CUDA_ERROR_NOT_READY) broken_ = result;
   return result;
 }
 
@@ -233,10 +236,11 @@ void ServedProcess::release_all() {
   std::vector<uint64_t> contexts;
   for (const auto& [context, stream] : contexts_) contexts.push_back(context);
   for (const uint64_t context : contexts) clear_context(context);
-  driver_->stream_synchronize(free_stream_);
+  // None, if the thread could not begin: the driver would take it for everybody's.
+  if (free_stream_ != nullptr) driver_->stream_synchronize(free_stream_);
   completions_.reset();
-  driver_->stream_destroy(free_stream_);
-  driver_->stream_destroy(memory_stream_);
+  if (free_stream_ != nullptr) driver_->stream_destroy(free_stream_);
+  if (memory_stream_ != nullptr) driver_->stream_destroy(memory_stream_);
   if (pages_locked_) driver_->mem_host_unregister(pages_.chunk_bytes);
   if (gate_words_ != nullptr) {
     driver_->mem_free_host(const_cast<uint32_t*>(gate_words_));

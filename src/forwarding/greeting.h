@@ -12,6 +12,8 @@ namespace lambent::forwarding {
 constexpr uint64_t kHelloMagic = 0x315244574b544d4cULL;  // "LMTKWDR1"
 constexpr uint32_t kMostAttributes = 160;
 constexpr uint32_t kMostLimits = 16;
+// That an executor serves at a time, those of all its clients together; each has a thread there.
+constexpr uint32_t kMostServedProcesses = 512;
 constexpr int32_t kNoAttribute = INT32_MIN;  // one that the device does not have
 
 struct Hello {

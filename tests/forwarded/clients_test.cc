@@ -177,6 +177,25 @@ TEST_F(ClientsTest, AFaultBreaksTheExecutorForAllAndTheWorkerIsTold) {
   EXPECT_EQ(other->pages().control.broken.load(), uint32_t{CUDA_ERROR_ILLEGAL_ADDRESS});
 }
 
+TEST_F(ClientsTest, MoreProcessesThanAreServedAreRefusedUntilOneEnds) {
+  std::vector<std::unique_ptr<RawClient>> processes;
+  for (uint64_t client = 1; processes.size() < forwarding::kMostServedProcesses; ++client) {
+    host_.add_client(client, kMemory);
+    for (int i = 0; i < 128; ++i) {
+      processes.push_back(std::make_unique<RawClient>(host_.socket_of(client)));
+      ASSERT_EQ(processes.back()->welcome.refused, 0u) << processes.size();
+    }
+  }
+  host_.add_client(100, kMemory);
+  const auto late = [&] { return std::make_unique<RawClient>(host_.socket_of(100)); };
+  EXPECT_EQ(late()->welcome.refused, uint32_t{CUDA_ERROR_OUT_OF_MEMORY});
+  processes.front()->hang_up();
+  auto process = late();
+  while (process->welcome.refused != 0) process = late();
+  ASSERT_TRUE(process->begin());
+  expect_to_work(*process);
+}
+
 TEST_F(ClientsTest, ManyClientsWorkSideBySide) {
   std::vector<std::unique_ptr<RawClient>> processes;
   for (uint64_t client = 1; client <= 48; ++client) {

@@ -42,8 +42,10 @@ class RawClient {
           "the executor listens");
     std::array<char, sizeof(forwarding::Welcome)> buffer;
     auto packet = receive_packet(socket_.get(), buffer);
-    CHECK(packet.ok() && *packet && (*packet)->fds.size() == 1, "a welcome with its memory");
+    CHECK(packet.ok() && *packet, "a welcome");
     std::memcpy(&welcome, buffer.data(), sizeof(welcome));
+    if (welcome.refused != 0) return;
+    CHECK((*packet)->fds.size() == 1, "a welcome with its memory");
     CHECK(memory_.map((*packet)->fds[0].get()), "memory that is sealed");
     writer_ = forwarding::CallWriter(memory_.pages());
   }
