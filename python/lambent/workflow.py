@@ -215,13 +215,12 @@ class Workflow:
         text = json.dumps(self.json(), indent=1) + "\n"
         if len(text) > GRAPH_BYTES:
             raise WorkflowError("workflow.json has %d bytes; at most %d are taken" % (len(text), GRAPH_BYTES))
-        # What JSON writes of texts and numbers, TOML reads.
-        lines = ["name = " + json.dumps(self.name), 'kind = "workflow"', 'graph = "workflow.json"']
-        lines += ["%s = %s" % (key, json.dumps(settings[key]))
+        lines = ["name = " + _toml(self.name), 'kind = "workflow"', 'graph = "workflow.json"']
+        lines += ["%s = %s" % (key, _toml(settings[key]))
                   for key in ("description", "timeout_s", "weight") if key in settings]
         if settings.get("tags"):
             lines += ["", "[tags]"]
-            lines += ["%s = %s" % (json.dumps(key), json.dumps(value)) for key, value in settings["tags"].items()]
+            lines += ["%s = %s" % (_toml(key), _toml(value)) for key, value in settings["tags"].items()]
         os.makedirs(folder, exist_ok=True)
         for name, content in (("workflow.json", text), ("lambent.toml", "\n".join(lines) + "\n")):
             with open(os.path.join(folder, name), "w", encoding="utf-8") as file:
@@ -240,6 +239,11 @@ class Workflow:
         if not isinstance(ref, Ref) or ref._flow is not self or ref._component is None:
             raise WorkflowError("after takes results of calls of this workflow, not %r" % (ref,))
         return ref._component
+
+
+def _toml(value: Any) -> str:
+    """As JSON writes texts and numbers, but TOML has neither halves of characters nor a bare DEL."""
+    return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007F")
 
 
 def _checked_name(name: str, what: str) -> str:

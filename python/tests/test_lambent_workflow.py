@@ -92,11 +92,11 @@ class WorkflowTest(unittest.TestCase):
         self.flow.call("f", self.flow.input)
         with tempfile.TemporaryDirectory() as folder:
             package = os.path.join(folder, "package")
-            self.flow.save(package, timeout_s=5, description="of \"cars\"", tags={"team": "a"})
+            self.flow.save(package, timeout_s=5, description="of \"cars\" \U0001f697\x7f", tags={"team": "a\U0001f697"})
             with open(os.path.join(package, "lambent.toml"), "rb") as file:
                 self.assertEqual(tomllib.load(file), {
                     "name": "traffic", "kind": "workflow", "graph": "workflow.json", "timeout_s": 5,
-                    "description": "of \"cars\"", "tags": {"team": "a"}})
+                    "description": "of \"cars\" \U0001f697\x7f", "tags": {"team": "a\U0001f697"}})
             with open(os.path.join(package, "workflow.json"), encoding="utf-8") as file:
                 self.assertEqual(json.load(file), self.flow.json())
 
