@@ -8,3 +8,6 @@
 
 #include "forwarded_cuda/connection.h"
 #include "forwarded_cuda/state.h"
+
+// Exports a function that driver.h does not declare: another name of one that it does.
+#define VARIANT extern "C" __attribute__((visibility("default"))) CUresult

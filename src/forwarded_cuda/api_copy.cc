@@ -1,5 +1,6 @@
 // Copies and fills. What comes from the host is taken when the call returns, inline if it is small,
-// else in chunks of the shared memory; what goes to the host is there when the call returns.
+// else in chunks of the shared memory; what goes to the host is there when the call returns. So is
+// what comes from the host, if the call is not an Async one.
 #include <cstring>
 
 #include "forwarded_cuda/api.h"
@@ -13,6 +14,9 @@ using lambent::forwarding::kChunkBytes;
 // Up to here a copy through the ring costs less than a chunk and its completion.
 constexpr size_t kInlineCopy = 16 << 10;
 static_assert(kInlineCopy <= lambent::forwarding::kMostInlineBytes);
+
+// When a call that copies from the host returns. Copies within the device, and fills, never wait.
+enum class Returns { kWhenQueued, kWhenDone };
 
 bool on_device(CUdeviceptr address, size_t bytes) {
   const StateLock lock;
@@ -55,12 +59,19 @@ CUresult to_host(char* to, CUdeviceptr from, size_t bytes, uint64_t stream) {
   return CUDA_SUCCESS;
 }
 
-CUresult copy_in(CUdeviceptr to, const void* from, size_t bytes, CUstream stream) {
+// Other streams may read what was copied as soon as a call that waits has returned.
+CUresult wait_until(Returns returns, uint64_t stream) {
+  if (returns == Returns::kWhenQueued) return CUDA_SUCCESS;
+  return ask(make_call(CallCode::kSynchronizeStream, stream));
+}
+
+CUresult copy_in(CUdeviceptr to, const void* from, size_t bytes, CUstream stream, Returns returns) {
   uint64_t number = 0;
   if (const CUresult result = resolve_stream(stream, &number)) return result;
   if (bytes == 0) return CUDA_SUCCESS;
   if (from == nullptr || !on_device(to, bytes)) return CUDA_ERROR_INVALID_VALUE;
-  return to_device(to, static_cast<const char*>(from), bytes, number);
+  const CUresult result = to_device(to, static_cast<const char*>(from), bytes, number);
+  return result == CUDA_SUCCESS ? wait_until(returns, number) : result;
 }
 
 CUresult copy_out(void* to, CUdeviceptr from, size_t bytes, CUstream stream) {
@@ -80,13 +91,16 @@ CUresult copy_within(CUdeviceptr to, CUdeviceptr from, size_t bytes, CUstream st
 }
 
 // From anywhere to anywhere; host memory that we do not know is the program's.
-CUresult copy_any(CUdeviceptr to, CUdeviceptr from, size_t bytes, CUstream stream) {
+CUresult copy_any(CUdeviceptr to, CUdeviceptr from, size_t bytes, CUstream stream,
+                  Returns returns) {
   uint64_t number = 0;
   if (const CUresult result = resolve_stream(stream, &number)) return result;
   if (bytes == 0) return CUDA_SUCCESS;
   const bool to_is_device = begins_on_device(to), from_is_device = begins_on_device(from);
   if (to_is_device && from_is_device) return copy_within(to, from, bytes, stream);
-  if (to_is_device) return copy_in(to, reinterpret_cast<const void*>(from), bytes, stream);
+  if (to_is_device) {
+    return copy_in(to, reinterpret_cast<const void*>(from), bytes, stream, returns);
+  }
   if (from_is_device) return copy_out(reinterpret_cast<void*>(to), from, bytes, stream);
   if (to == 0 || from == 0) return CUDA_ERROR_INVALID_VALUE;
   // Between host and host, in the order of the stream.
@@ -123,7 +137,7 @@ CUresult find_side(CUmemorytype type, const void* host, CUdeviceptr address, siz
   return CUDA_SUCCESS;
 }
 
-CUresult copy_rows(const CUDA_MEMCPY2D* request, CUstream stream) {
+CUresult copy_rows(const CUDA_MEMCPY2D* request, CUstream stream, Returns returns) {
   uint64_t number = 0;
   if (const CUresult result = resolve_stream(stream, &number)) return result;
   if (request == nullptr) return CUDA_ERROR_INVALID_VALUE;
@@ -161,7 +175,7 @@ CUresult copy_rows(const CUDA_MEMCPY2D* request, CUstream stream) {
     }
     if (result != CUDA_SUCCESS) return result;
   }
-  return CUDA_SUCCESS;
+  return to.device ? wait_until(returns, number) : CUDA_SUCCESS;
 }
 
 CUresult fill(CUdeviceptr to, size_t pitch, uint64_t value, size_t element, size_t width,
@@ -181,16 +195,16 @@ CUresult fill(CUdeviceptr to, size_t pitch, uint64_t value, size_t element, size
 }  // namespace
 
 CUresult cuMemcpy(CUdeviceptr to, CUdeviceptr from, size_t bytes) {
-  return copy_any(to, from, bytes, nullptr);
+  return copy_any(to, from, bytes, nullptr, Returns::kWhenDone);
 }
 CUresult cuMemcpyAsync(CUdeviceptr to, CUdeviceptr from, size_t bytes, CUstream stream) {
-  return copy_any(to, from, bytes, stream);
+  return copy_any(to, from, bytes, stream, Returns::kWhenQueued);
 }
 CUresult cuMemcpyHtoD_v2(CUdeviceptr to, const void* from, size_t bytes) {
-  return copy_in(to, from, bytes, nullptr);
+  return copy_in(to, from, bytes, nullptr, Returns::kWhenDone);
 }
 CUresult cuMemcpyHtoDAsync_v2(CUdeviceptr to, const void* from, size_t bytes, CUstream stream) {
-  return copy_in(to, from, bytes, stream);
+  return copy_in(to, from, bytes, stream, Returns::kWhenQueued);
 }
 CUresult cuMemcpyDtoH_v2(void* to, CUdeviceptr from, size_t bytes) {
   return copy_out(to, from, bytes, nullptr);
@@ -211,12 +225,36 @@ CUresult cuMemcpyPeerAsync(CUdeviceptr to, CUcontext, CUdeviceptr from, CUcontex
                            CUstream stream) {
   return copy_within(to, from, bytes, stream);
 }
-CUresult cuMemcpy2D_v2(const CUDA_MEMCPY2D* request) { return copy_rows(request, nullptr); }
+CUresult cuMemcpy2D_v2(const CUDA_MEMCPY2D* request) {
+  return copy_rows(request, nullptr, Returns::kWhenDone);
+}
 CUresult cuMemcpy2DUnaligned_v2(const CUDA_MEMCPY2D* request) {
-  return copy_rows(request, nullptr);
+  return copy_rows(request, nullptr, Returns::kWhenDone);
 }
 CUresult cuMemcpy2DAsync_v2(const CUDA_MEMCPY2D* request, CUstream stream) {
-  return copy_rows(request, stream);
+  return copy_rows(request, stream, Returns::kWhenQueued);
+}
+
+VARIANT cuMemcpy_ptds(CUdeviceptr to, CUdeviceptr from, size_t bytes) {
+  return copy_any(to, from, bytes, CU_STREAM_PER_THREAD, Returns::kWhenDone);
+}
+VARIANT cuMemcpyHtoD_v2_ptds(CUdeviceptr to, const void* from, size_t bytes) {
+  return copy_in(to, from, bytes, CU_STREAM_PER_THREAD, Returns::kWhenDone);
+}
+VARIANT cuMemcpyDtoH_v2_ptds(void* to, CUdeviceptr from, size_t bytes) {
+  return copy_out(to, from, bytes, CU_STREAM_PER_THREAD);
+}
+VARIANT cuMemcpyDtoD_v2_ptds(CUdeviceptr to, CUdeviceptr from, size_t bytes) {
+  return copy_within(to, from, bytes, CU_STREAM_PER_THREAD);
+}
+VARIANT cuMemcpyPeer_ptds(CUdeviceptr to, CUcontext, CUdeviceptr from, CUcontext, size_t bytes) {
+  return copy_within(to, from, bytes, CU_STREAM_PER_THREAD);
+}
+VARIANT cuMemcpy2D_v2_ptds(const CUDA_MEMCPY2D* request) {
+  return copy_rows(request, CU_STREAM_PER_THREAD, Returns::kWhenDone);
+}
+VARIANT cuMemcpy2DUnaligned_v2_ptds(const CUDA_MEMCPY2D* request) {
+  return copy_rows(request, CU_STREAM_PER_THREAD, Returns::kWhenDone);
 }
 
 CUresult cuMemsetD8_v2(CUdeviceptr to, unsigned char value, size_t count) {

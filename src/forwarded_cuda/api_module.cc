@@ -16,9 +16,6 @@ namespace {
 using lambent::forwarding::kChunkBytes;
 using lambent::forwarding::ParameterPlace;
 
-// The executor puts one image together at a time.
-pthread_mutex_t g_upload_mutex = PTHREAD_MUTEX_INITIALIZER;
-
 // Where a program wants to read what the compiler had to say.
 struct ErrorLog {
   char* buffer = nullptr;
@@ -44,7 +41,7 @@ CUresult load_uploaded(uint64_t context, uint64_t* number, ErrorLog* log) {
 
 CUresult upload(const void* image, size_t size, uint64_t context, uint64_t* number, ErrorLog* log) {
   CUresult result = CUDA_SUCCESS;
-  pthread_mutex_lock(&g_upload_mutex);
+  pthread_mutex_lock(&state().upload_mutex);
   for (size_t at = 0; at < size && result == CUDA_SUCCESS;) {
     const size_t part = size - at < kChunkBytes ? size - at : kChunkBytes;
     Chunk chunk;
@@ -55,7 +52,7 @@ CUresult upload(const void* image, size_t size, uint64_t context, uint64_t* numb
     at += part;
   }
   if (result == CUDA_SUCCESS) result = load_uploaded(context, number, log);
-  pthread_mutex_unlock(&g_upload_mutex);
+  pthread_mutex_unlock(&state().upload_mutex);
   return result;
 }
 

@@ -17,24 +17,12 @@ CUresult find_event(CUevent event) {
   return known ? CUDA_SUCCESS : CUDA_ERROR_INVALID_HANDLE;
 }
 
-// What a host function is to be called with; a callback is one with a stream and a status.
-struct HostCall {
-  CUhostFn function = nullptr;
-  CUstreamCallback callback = nullptr;
-  CUstream stream = nullptr;
-  void* user_data = nullptr;
-};
-
-Table<HostCall> g_host_calls;  // under the StateLock, by token
-uint64_t g_last_token = 0;
-uint32_t g_runner_of = 0;  // the connection that has a thread for them
-
 bool take_host_call(uint64_t token, HostCall* call) {
   const StateLock lock;
-  const HostCall* found = g_host_calls.find(token);
+  const HostCall* found = state().host_calls.find(token);
   if (found == nullptr) return false;
   *call = *found;
-  g_host_calls.erase(token);
+  state().host_calls.erase(token);
   return true;
 }
 
@@ -54,7 +42,7 @@ void* run_host_functions(void*) {
 
 // Under the lock. The program's signals are not for our thread.
 bool start_runner() {
-  if (g_runner_of == connection_number()) return true;
+  if (state().has_runner) return true;
   sigset_t all, before;
   sigfillset(&all);
   pthread_sigmask(SIG_SETMASK, &all, &before);
@@ -63,7 +51,7 @@ bool start_runner() {
   pthread_sigmask(SIG_SETMASK, &before, nullptr);
   if (!started) return false;
   pthread_detach(thread);
-  g_runner_of = connection_number();
+  state().has_runner = true;
   return true;
 }
 
@@ -72,8 +60,8 @@ CUresult queue(const HostCall& call) {
   if (const CUresult result = resolve_stream(call.stream, &number)) return result;
   {
     const StateLock lock;
-    token = ++g_last_token;
-    if (!start_runner() || !g_host_calls.add(token, call)) return CUDA_ERROR_OUT_OF_MEMORY;
+    token = ++state().last_token;
+    if (!start_runner() || !state().host_calls.add(token, call)) return CUDA_ERROR_OUT_OF_MEMORY;
   }
   return send(make_call(CallCode::kHostFunction, number, token));
 }

@@ -1,13 +1,11 @@
 // The other names of the same functions, for a default stream of each thread, and cuGetProcAddress,
-// which picks among them.
+// which picks among them. Those of copies that wait are in api_copy.cc.
 #include <cstring>
 
 #include "forwarded_cuda/api.h"
 #include "forwarded_cuda/files.h"
 
 using namespace lambent::forwarded_cuda;
-
-#define VARIANT extern "C" __attribute__((visibility("default"))) CUresult
 
 namespace {
 
@@ -70,28 +68,6 @@ CUresult cuGetExportTable(const void** table, const CUuuid* id) {
   return CUDA_ERROR_NOT_FOUND;
 }
 
-VARIANT cuMemcpy_ptds(CUdeviceptr to, CUdeviceptr from, size_t bytes) {
-  return cuMemcpyAsync(to, from, bytes, CU_STREAM_PER_THREAD);
-}
-VARIANT cuMemcpyHtoD_v2_ptds(CUdeviceptr to, const void* from, size_t bytes) {
-  return cuMemcpyHtoDAsync_v2(to, from, bytes, CU_STREAM_PER_THREAD);
-}
-VARIANT cuMemcpyDtoH_v2_ptds(void* to, CUdeviceptr from, size_t bytes) {
-  return cuMemcpyDtoHAsync_v2(to, from, bytes, CU_STREAM_PER_THREAD);
-}
-VARIANT cuMemcpyDtoD_v2_ptds(CUdeviceptr to, CUdeviceptr from, size_t bytes) {
-  return cuMemcpyDtoDAsync_v2(to, from, bytes, CU_STREAM_PER_THREAD);
-}
-VARIANT cuMemcpyPeer_ptds(CUdeviceptr to, CUcontext to_context, CUdeviceptr from,
-                          CUcontext from_context, size_t bytes) {
-  return cuMemcpyPeerAsync(to, to_context, from, from_context, bytes, CU_STREAM_PER_THREAD);
-}
-VARIANT cuMemcpy2D_v2_ptds(const CUDA_MEMCPY2D* request) {
-  return cuMemcpy2DAsync_v2(request, CU_STREAM_PER_THREAD);
-}
-VARIANT cuMemcpy2DUnaligned_v2_ptds(const CUDA_MEMCPY2D* request) {
-  return cuMemcpy2DAsync_v2(request, CU_STREAM_PER_THREAD);
-}
 VARIANT cuMemsetD8_v2_ptds(CUdeviceptr to, unsigned char value, size_t count) {
   return cuMemsetD8Async(to, value, count, CU_STREAM_PER_THREAD);
 }

@@ -24,6 +24,50 @@ void after_fork() { g_mutex = PTHREAD_MUTEX_INITIALIZER; }
 
 thread_local ThreadState t_thread;
 
+// Called when a thread ends that has default streams of its own.
+pthread_key_t g_thread_end;
+bool g_has_thread_end = false;
+
+void destroy_streams_of_thread(void*) {
+  const bool are_ours = t_thread.connection == connection_number();
+  while (ThreadStream* stream = t_thread.streams) {
+    t_thread.streams = stream->next;
+    bool is_there = false;
+    if (are_ours) {
+      const StateLock lock;
+      is_there = State::has_context(stream->context);
+    }
+    if (is_there) send(make_call(CallCode::kDestroyStream, stream->number));
+    std::free(stream);
+  }
+}
+
+// Also forgets those of contexts that are gone. OUT_OF_MEMORY if this one cannot be remembered.
+CUresult remember_thread_stream(uint64_t context, uint64_t number) {
+  ThreadState& thread = thread_state();
+  const StateLock lock;
+  for (ThreadStream** each = &thread.streams; *each != nullptr;) {
+    ThreadStream* stream = *each;
+    if (State::has_context(stream->context)) {
+      each = &stream->next;
+    } else {
+      *each = stream->next;
+      std::free(stream);
+    }
+  }
+  if (!g_has_thread_end) {
+    g_has_thread_end = pthread_key_create(&g_thread_end, destroy_streams_of_thread) == 0;
+  }
+  if (!g_has_thread_end || pthread_setspecific(g_thread_end, &thread) != 0) {
+    return CUDA_ERROR_OUT_OF_MEMORY;
+  }
+  auto* stream = static_cast<ThreadStream*>(std::malloc(sizeof(ThreadStream)));
+  if (stream == nullptr) return CUDA_ERROR_OUT_OF_MEMORY;
+  *stream = {context, number, thread.streams};
+  thread.streams = stream;
+  return CUDA_SUCCESS;
+}
+
 }  // namespace
 
 StateLock::StateLock() {
@@ -71,6 +115,14 @@ Context* State::create_context(unsigned flags, unsigned api_version, CUresult* r
   context.api_version = api_version;
   context.id = ++last_id;
   return &context;
+}
+
+bool State::has_context(uint64_t number) {
+  if (g_places == nullptr) return false;
+  for (unsigned i = 0; i < kPlaces; ++i) {
+    if (g_places[i].number == number) return true;
+  }
+  return false;
 }
 
 Context* State::find_context(CUcontext handle) {
@@ -144,15 +196,16 @@ CUresult resolve_stream(CUstream stream, uint64_t* number) {
     if (known != CUDA_ERROR_NOT_READY) return known;
     context_number = context->number;
   }
-  ThreadState& thread = thread_state();
-  if (thread.stream == 0 || thread.stream_context != context_number) {
-    const CUresult result = ask(make_call(CallCode::kCreateStream, context_number), number, 1);
-    if (result != CUDA_SUCCESS) return result;
-    thread.stream = *number;
-    thread.stream_context = context_number;
+  for (const ThreadStream* each = thread_state().streams; each != nullptr; each = each->next) {
+    if (each->context != context_number) continue;
+    *number = each->number;
+    return CUDA_SUCCESS;
   }
-  *number = thread.stream;
-  return CUDA_SUCCESS;
+  const Call create = make_call(CallCode::kCreateStream, context_number);
+  if (const CUresult result = ask(create, number, 1)) return result;
+  const CUresult result = remember_thread_stream(context_number, *number);
+  if (result != CUDA_SUCCESS) send(make_call(CallCode::kDestroyStream, *number));
+  return result;
 }
 
 }  // namespace lambent::forwarded_cuda

@@ -46,6 +46,13 @@ struct FunctionRecord {
   int attributes[CU_FUNC_ATTRIBUTE_MAX];
   char* name;  // null until asked for
 };
+// What a host function is to be called with; a callback is one with a stream and a status.
+struct HostCall {
+  CUhostFn function = nullptr;
+  CUstreamCallback callback = nullptr;
+  CUstream stream = nullptr;
+  void* user_data = nullptr;
+};
 
 class StateLock {
  public:
@@ -55,12 +62,13 @@ class StateLock {
   StateLock& operator=(const StateLock&) = delete;
 };
 
-// Its functions are called, and what they return used, while a StateLock is held, if nothing else
-// is said.
+// Of one connection: a fork's child begins with an empty one. Its functions are called, and what
+// they return used, while a StateLock is held, if nothing else is said.
 struct State {
   Context* create_context(unsigned flags, unsigned api_version, CUresult* result);
   // Null if the handle is none, or of a context that is gone.
   Context* find_context(CUcontext handle);
+  static bool has_context(uint64_t number);
   // The executor frees what belongs to it. Without the lock.
   static CUresult destroy_context(CUcontext handle);
   void forget_context(Context& context);
@@ -74,6 +82,11 @@ struct State {
   Context* primary = nullptr;
   unsigned primary_flags = 0;
   uint64_t last_id = 0;
+  Table<HostCall> host_calls;  // that have not begun, by token
+  uint64_t last_token = 0;
+  bool has_runner = false;  // a thread for them
+  // The executor puts one image together at a time. Taken without the StateLock.
+  pthread_mutex_t upload_mutex = PTHREAD_MUTEX_INITIALIZER;
 };
 State& state();
 
@@ -91,14 +104,20 @@ Handle handle_for(uint64_t number, uint64_t bits = 0) {
   return reinterpret_cast<Handle>(number | bits);
 }
 
-// The calling thread's own stack of contexts and default streams.
+// A thread's default stream in one context.
+struct ThreadStream {
+  uint64_t context;  // its number
+  uint64_t number;
+  ThreadStream* next;
+};
+
+// The calling thread's own stack of contexts and default streams, which end with it.
 struct ThreadState {
   static constexpr unsigned kMostContexts = 64;
   CUcontext stack[kMostContexts];
   unsigned depth;
-  uint64_t stream;          // its default stream, if it asked for one
-  uint64_t stream_context;  // of this context's number
-  uint32_t connection;      // what it belongs to
+  ThreadStream* streams;  // those it asked for
+  uint32_t connection;    // what it belongs to
 };
 ThreadState& thread_state();
 

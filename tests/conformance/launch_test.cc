@@ -1,4 +1,5 @@
 #include <atomic>
+#include <thread>
 
 #include "conformance/fixture.h"
 
@@ -185,6 +186,63 @@ TEST_F(Streams, TheDefaultStreamWaitsForBlockingStreams) {
   uint32_t word = 0;
   OK(cu.memcpy_d_to_h(&word, a, 4));  // on the default stream
   EXPECT_EQ(word, 5u);
+}
+
+TEST_F(Streams, WhatAWaitingCopyBroughtIsThereForStreamsThatWaitForNone) {
+  CUstream blocking, free;
+  OK(cu.stream_create(&blocking, CU_STREAM_DEFAULT));
+  OK(cu.stream_create(&free, CU_STREAM_NON_BLOCKING));
+  void* own = nullptr;  // the form for the thread's default stream
+  CUdriverProcAddressQueryResult status;
+  OK(cu.get_proc_address_v2("cuMemcpyHtoD", &own, 13000,
+                            CU_GET_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM, &status));
+  struct Case {
+    CUstream busy;  // the copy comes after what runs here
+    decltype(cu.memcpy_h_to_d) copy;
+  };
+  const Case cases[] = {{blocking, cu.memcpy_h_to_d},
+                        {CU_STREAM_PER_THREAD, reinterpret_cast<decltype(cu.memcpy_h_to_d)>(own)}};
+  for (const auto& [busy, copy] : cases) {
+    for (const size_t bytes : {size_t{64}, size_t{3} << 20}) {
+      CUdeviceptr a = allocate(bytes);
+      OK(cu.memset_d8(a, 1, bytes));
+      OK(cu.ctx_synchronize());
+      uint64_t ns = 100'000'000;
+      OK(launch(function("busy"), 1, 32, busy, {&ns}));
+      const std::vector<char> fresh(bytes, 7);
+      OK(copy(a, fresh.data(), bytes));
+      char last = 0;
+      OK(cu.memcpy_d_to_h_async(&last, a + bytes - 1, 1, free));
+      OK(cu.stream_synchronize(free));
+      EXPECT_EQ(last, 7);
+      EXPECT_EQ(cu.stream_query(busy), CUDA_SUCCESS);
+      OK(cu.mem_free(a));
+    }
+  }
+  OK(cu.stream_destroy(blocking));
+  OK(cu.stream_destroy(free));
+}
+
+TEST_F(Streams, DefaultStreamsOfThreadsEndWithThem) {
+  // More than a driver, or an executor, has room for at once.
+  constexpr int kThreads = 4200;
+  CUresult first_wrong = CUDA_SUCCESS;
+  for (int i = 0; i < kThreads && first_wrong == CUDA_SUCCESS; ++i) {
+    std::thread([&] {
+      first_wrong = cu.ctx_set_current(context);
+      if (first_wrong == CUDA_SUCCESS) first_wrong = cu.stream_synchronize(CU_STREAM_PER_THREAD);
+    }).join();
+  }
+  OK(first_wrong);
+  CUcontext other;
+  OK(cu.ctx_create_v2(&other, 0, 0));
+  for (int i = 0; i < kThreads && first_wrong == CUDA_SUCCESS; ++i) {
+    OK(cu.ctx_set_current(i % 2 == 0 ? context : other));
+    first_wrong = cu.stream_synchronize(CU_STREAM_PER_THREAD);
+  }
+  OK(first_wrong);
+  OK(cu.ctx_destroy(other));
+  OK(cu.ctx_set_current(context));
 }
 
 TEST_F(Streams, EventsMeasureTheModelledTime) {
