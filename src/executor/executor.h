@@ -58,7 +58,8 @@ class Executor {
     bool is_removed = false;             // goes when its request has ended
     std::unique_ptr<LoadedSeat> loaded;  // null while it is loaded
     std::unique_ptr<RequestUnderWay> request;
-    Instant last_request;  // when it ended
+    Instant last_request;               // when it ended
+    std::vector<CUdeviceptr> reserved;  // of the pool, for its first request
     // Per cent of the multiprocessors: what it may use, and what it was loaded for; and where it
     // runs from its next request on, if that is elsewhere.
     uint32_t share = 100, loaded_share = 100;
@@ -96,7 +97,8 @@ class Executor {
   void progress();
 
   // executor_memory.cc
-  void grow_ahead(const LoadedSeat& loaded);
+  void grow_ahead(Seat& seat);
+  void use_reserved(Seat& seat);
   void watch_memory();
   void look_at_memory();
 

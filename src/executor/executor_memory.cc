@@ -1,6 +1,7 @@
 // The size of the executor's pool between requests: seats' own buffers stay where they are as long
 // as their seat is in use, and their memory goes to the device afterwards.
 #include <algorithm>
+#include <utility>
 
 #include "executor/executor.h"
 
@@ -14,22 +15,23 @@ constexpr uint64_t kLooks = 4;
 
 // A static pool has room for all of a seat's buffers before its first request. Whatever is missing
 // here, a request asks for again, and gets the error.
-void Executor::grow_ahead(const LoadedSeat& loaded) {
+void Executor::grow_ahead(Seat& seat) {
   if (options_.pool_rule != scheduling::PoolRule::kStatic) return;
-  std::vector<Bytes> sizes;
-  if (loaded.plan.temporaries > Bytes(0)) sizes.push_back(loaded.plan.temporaries);
-  for (uint32_t i = 0; i < loaded.graph.buffers.size(); ++i) {
-    const auto role = loaded.graph.buffers[i].role;
-    if (role == kernel_graph::BufferRole::kTemporary) continue;
-    if (role != kernel_graph::BufferRole::kConstant) sizes.push_back(loaded.plan.sizes[i]);
+  const LoadedSeat& loaded = *seat.loaded;
+  const auto reserve = [&](uint32_t buffer, Bytes size) {
+    if (store_->find(DeviceName::of(seat.id, buffer)) != nullptr) return;
+    const auto block = pool_->take(size, 0);  // nobody's: the seat has not written there yet
+    if (block.ok()) seat.reserved.push_back(block->address);
+  };
+  if (loaded.plan.temporaries > Bytes(0)) {
+    reserve(DeviceName::kTemporaries, loaded.plan.temporaries);
   }
-  constexpr uint64_t kNobody = 0;
-  std::vector<CUdeviceptr> taken;
-  for (const Bytes size : sizes) {
-    const auto block = pool_->take(size, kNobody);
-    if (block.ok()) taken.push_back(block->address);
-  }
-  for (const CUdeviceptr address : taken) pool_->give_back(address);
+  for (const uint32_t i : loaded.codec.outputs()) reserve(i, loaded.plan.sizes[i]);
+  for (const uint32_t i : loaded.codec.inputs()) reserve(i, loaded.plan.sizes[i]);
+}
+
+void Executor::use_reserved(Seat& seat) {
+  for (const CUdeviceptr address : std::exchange(seat.reserved, {})) pool_->give_back(address);
 }
 
 // Nothing is done while there is nothing to give to the device, or while one look is to come.

@@ -93,10 +93,13 @@ TEST_F(ExecutorMemoryTest, IsHeldUnderTheOtherRulesWhichDifferInWhenItIsTaken) {
   fixed->add(1);
   const Bytes first = idle + module + module + kBuffers;
   EXPECT_EQ(taken(), first);
+  fixed->add(2);
+  EXPECT_EQ(taken(), first + kBuffers);
   EXPECT_EQ(fixed->run(1, 6), 19);
-  EXPECT_EQ(taken(), first) << "a request takes what is there already";
+  EXPECT_EQ(fixed->run(2, 7), 22);
+  EXPECT_EQ(taken(), first + kBuffers) << "requests take what is there already";
   EXPECT_EQ(fine->run(1, 5), 16);
-  const Bytes both = first + kBuffers;
+  const Bytes both = first + kBuffers + kBuffers;
   EXPECT_EQ(taken(), both);
   // Until one that holds nothing has let go of its own, the others have had time to.
   for (int i = 0; i < 5; ++i) {

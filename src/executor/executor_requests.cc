@@ -227,6 +227,7 @@ Result<void> Executor::place_buffers(Seat& seat) {
   const LoadedSeat& loaded = *seat.loaded;
   const auto& buffers = loaded.graph.buffers;
   request.addresses = request.contents;
+  use_reserved(seat);
   if (loaded.plan.temporaries.count > 0) {
     CUdeviceptr block = 0;
     RETURN_IF_ERROR(

@@ -76,7 +76,7 @@ void Executor::begin_arrival(Seat& seat) {
     seat.arriving.push_back(constant.name);
     if (!was_there) seat.arrival_moved += constant.size;
   }
-  grow_ahead(*seat.loaded);
+  grow_ahead(seat);
   if (options_.pipelined) say_arrived(seat);
   arrive(seat);
 }
@@ -153,6 +153,7 @@ void Executor::handle(protocol::MoveSeat message, std::vector<OwnedFd>) {
 }
 
 void Executor::move_out(Seat& seat) {
+  use_reserved(seat);
   const Bytes before = memory_of(seat);
   seat.is_in = false;
   seat.is_usable = false;
@@ -192,6 +193,7 @@ void Executor::remove(SandboxId id) {
   if (seat.request != nullptr) release(seat);
   // What is on its way for it takes memory until it is there, and counts as long.
   if (seat.is_arriving) return;
+  use_reserved(seat);
   if (seat.loaded != nullptr) drop_memory_of(seat);
   if (seat.loaded != nullptr) discard(std::move(seat.loaded));
   if (shares_) shares_->take_back(user_of(id));
