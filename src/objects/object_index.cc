@@ -114,7 +114,8 @@ Result<void> ObjectIndex::add(const ObjectKey& key, TensorType type, Bytes size,
   ++counted_.objects;
   ++counted_.stored;
   place(key, entry, ObjectPlace::kMemory);
-  set_expiry(key, entry, now + time_to_live.value_or(options_.time_to_live));
+  entry.time_to_live = time_to_live.value_or(options_.time_to_live);
+  set_expiry(key, entry, now + entry.time_to_live);
   return {};
 }
 
@@ -164,6 +165,15 @@ void ObjectIndex::release(const ObjectKey& key) {
   set_expiry(key, found->second, found->second.status.expires);
 }
 
+void ObjectIndex::renew(const ObjectKey& key, Instant now) {
+  const auto found = entries_.find(key);
+  if (found == entries_.end()) return;
+  Entry& entry = found->second;
+  const bool held = entry.status.references > 0;
+  if (!held || entry.removed || entry.status.state != ObjectState::kExists) return;
+  set_expiry(key, entry, now + entry.time_to_live);
+}
+
 Result<void> ObjectIndex::remove(const ObjectKey& key, Instant now) {
   const auto found = entries_.find(key);
   if (found == entries_.end()) return not_found(key);
@@ -171,6 +181,7 @@ Result<void> ObjectIndex::remove(const ObjectKey& key, Instant now) {
     return Error{ErrorCode::kFailedPrecondition,
                  "object " + to_string(key.object) + " is still being made"};
   }
+  found->second.removed = true;
   set_expiry(key, found->second, now);
   return {};
 }

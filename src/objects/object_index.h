@@ -100,6 +100,8 @@ class ObjectIndex {
   void touch(const ObjectKey& key);
   Result<void> hold(const ObjectKey& key);
   void release(const ObjectKey& key);
+  // Its time to live begins anew, if it is held; what was removed, or is not there, stays so.
+  void renew(const ObjectKey& key, Instant now);
   // Lets it expire.
   Result<void> remove(const ObjectKey& key, Instant now);
 
@@ -134,6 +136,8 @@ class ObjectIndex {
   struct Entry {
     ObjectStatus status;
     uint64_t last_use = 0;  // its key in recent_, if it is in memory at rest
+    Duration time_to_live{};
+    bool removed = false;  // when the last reference goes
   };
   using Entries = std::map<ObjectKey, Entry>;
 

@@ -106,6 +106,23 @@ TEST_F(ObjectIndexTest, WhatIsHeldStaysUntilItIsReleased) {
   EXPECT_EQ(index_.expire(kStart + seconds(100)).size(), 1u);
 }
 
+TEST_F(ObjectIndexTest, TheTimeToLiveOfWhatIsHeldMayBeginAnew) {
+  const Duration lived = index_.options().time_to_live;
+  for (const uint32_t number : {1u, 2u}) {
+    ASSERT_TRUE(add(number, 10).ok());
+    ASSERT_TRUE(index_.hold(key_of(number)).ok());
+  }
+  const Instant late = kStart + lived + lived;
+  ASSERT_TRUE(index_.remove(key_of(2), kStart).ok());
+  for (const uint32_t number : {1u, 2u, 3u}) {
+    index_.renew(key_of(number), late);
+    if (number != 3) index_.release(key_of(number));
+  }
+  // What was removed meanwhile stays removed.
+  EXPECT_EQ(index_.expire(late), std::vector<ObjectKey>{key_of(2)});
+  EXPECT_EQ(index_.next_expiry(), late + lived);
+}
+
 TEST_F(ObjectIndexTest, WhatIsStillMadeIsNotRemoved) {
   ASSERT_TRUE(index_.expect(key_of(1), kStart).ok());
   EXPECT_EQ(index_.remove(key_of(1), kStart).error().code, ErrorCode::kFailedPrecondition);

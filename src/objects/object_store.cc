@@ -231,6 +231,11 @@ void ObjectStore::release(TenantId tenant, ObjectId object) {
   expire();
 }
 
+void ObjectStore::renew(TenantId tenant, ObjectId object) {
+  index_.renew({tenant, object}, loop_.now());
+  time_expiry();
+}
+
 Result<void> ObjectStore::remove(TenantId tenant, ObjectId object) {
   RETURN_IF_ERROR(index_.remove({tenant, object}, loop_.now()));
   expire();

@@ -71,7 +71,8 @@ workflow::CallEnd end_of(const Result<InvocationResult>& result, FunctionKind ki
                              .type = kBadAnswer,
                              .code = value.error().code};
   }
-  return workflow::CallResult{std::move(value).value(), Bytes(result->payload.size())};
+  const Bytes size = workflow::memory_of(*value);
+  return workflow::CallResult{std::move(value).value(), size};
 }
 
 }  // namespace lambent::worker

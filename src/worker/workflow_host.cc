@@ -16,6 +16,9 @@ using workflow::Value;
 
 // Calls of a run that are told one by one; the rest are counted.
 constexpr size_t kTracedCalls = 256;
+// Works done in one turn of the loop, unless they take longer.
+constexpr size_t kWorksOfATurn = 64;
+constexpr Duration kTurn = milliseconds(5);
 
 std::string milliseconds_text(Duration duration) {
   char text[32];
@@ -77,6 +80,9 @@ struct WorkflowHost::LiveRun {
   std::string trace_id;
   std::shared_ptr<const workflow::Workflow> graph;
   size_t depth = 1;
+  bool called = false;                 // by another run
+  std::shared_ptr<size_t> all_calls;   // made by the outermost run and all below it
+  bool goes_on = false;                // a GoOn is under way
   std::unique_ptr<workflow::Run> run;  // none: it has not begun
   bool begun = false;
   Instant began{};
@@ -94,6 +100,7 @@ WorkflowHost::WorkflowHost(loop::EventLoop& loop, Random& random, objects::Objec
     : loop_(loop), random_(random), store_(store), events_(std::move(events)), limits_(limits) {}
 
 WorkflowHost::~WorkflowHost() {
+  if (turn_) loop_.cancel(*turn_);
   for (const auto& [id, run] : runs_) loop_.cancel(run->timer);
 }
 
@@ -113,7 +120,6 @@ void WorkflowHost::remove(FunctionId function) {
 }
 
 void WorkflowHost::start(InvocationRequest& request, const FunctionSpec& spec) {
-  const bool full = live() >= limits_.live;
   auto made = std::make_unique<LiveRun>();
   LiveRun& run = *made;
   run.id = request.id;
@@ -125,8 +131,13 @@ void WorkflowHost::start(InvocationRequest& request, const FunctionSpec& spec) {
   if (const auto found = graphs_.find(spec.id); found != graphs_.end()) run.graph = found->second;
   if (const auto call = calls_.find(request.id); call != calls_.end()) {
     const LiveRun* caller = find(call->second.run);
-    run.depth = caller != nullptr ? caller->depth + 1 : 1;
+    run.called = true;
+    ++called_;
+    if (caller != nullptr) run.depth = caller->depth + 1, run.all_calls = caller->all_calls;
   }
+  if (run.all_calls == nullptr) run.all_calls = std::make_shared<size_t>(0);
+  // Who called it waits for it, so it has to go on; depth and the number of calls bound these.
+  const bool full = !run.called && places_taken() >= limits_.live;
   runs_[run.id] = std::move(made);
   if (!full) {
     ++counts_[run.function].running;
@@ -155,14 +166,28 @@ WorkflowHost::LiveRun* WorkflowHost::find(InvocationId run) {
 }
 
 void WorkflowHost::take_turns(Work work) {
-  work_.push_back(std::move(work));
-  if (std::exchange(working_, true)) return;
-  while (!work_.empty()) {
+  // What ends a run need not wait for what it still does.
+  if (std::holds_alternative<TimedOut>(work) || std::holds_alternative<Cancelled>(work)) {
+    work_.push_front(std::move(work));
+  } else {
+    work_.push_back(std::move(work));
+  }
+  if (!working_ && !turn_) work_a_while();
+}
+
+void WorkflowHost::work_a_while() {
+  working_ = true;
+  const Instant began = loop_.clock().now();
+  for (size_t done = 0; done < kWorksOfATurn && !work_.empty(); ++done) {
+    if (loop_.clock().now() - began >= kTurn) break;
     Work next = std::move(work_.front());
     work_.pop_front();
     std::visit([this](auto& each) { perform(each); }, next);
   }
   working_ = false;
+  turn_.reset();
+  if (work_.empty()) return;
+  turn_ = loop_.call_after(Duration(0), [this] { work_a_while(); });
 }
 
 void WorkflowHost::perform(Begin& work) {
@@ -185,7 +210,6 @@ void WorkflowHost::perform(Begin& work) {
   run->began = loop_.clock().now();
   run->record.invocation = run->id;
   run->record.function = run->name;
-  const Bytes size(run->payload.size());
   auto input = workflow::parse_value(std::exchange(run->payload, {}));
   if (!input.ok()) {
     return end(*run, Failure{.message = "the input: " + input.error().message,
@@ -196,7 +220,9 @@ void WorkflowHost::perform(Begin& work) {
   if (events_.on_begin) events_.on_begin(run->id);
   keep_objects(*run, InvocationId{}, *input);
   run->run = std::make_unique<workflow::Run>(run->graph, run->name.name, limits_.run);
-  advance(*run, run->run->start({std::move(input).value(), size}));
+  const Bytes size = workflow::memory_of(*input);
+  const workflow::RunStep step = run->run->start({std::move(input).value(), size});
+  if (step.outcome || keep_values(*run)) advance(*run, step);
 }
 
 void WorkflowHost::perform(CallEnded& work) {
@@ -210,28 +236,26 @@ void WorkflowHost::perform(CallEnded& work) {
   run->calls.erase(work.call);
   if (const auto* result = std::get_if<workflow::CallResult>(&how)) {
     keep_objects(*run, work.call, result->value);
-    run->values += result->size;
-    values_ += result->size;
-    if (values_ > limits_.values) {
-      how = Failure{.message = "the values of all workflows have more than " +
-                               to_string(limits_.values) + "; try again later",
-                    .type = kBadAnswer,
-                    .code = ErrorCode::kResourceExhausted};
-    }
   }
   record(*run, call, work.call, work.result, how);
   if (work.result.ok()) run->start = colder(run->start, work.result->start);
-  advance(*run, run->run->ended(call.key, std::move(how)));
+  if (is_late(*run)) return time_out(*run);
+  const workflow::RunStep step = run->run->ended(call.key, std::move(how));
+  if (step.outcome || keep_values(*run)) advance(*run, step);
+}
+
+void WorkflowHost::perform(GoOn& work) {
+  LiveRun* run = find(work.run);
+  if (run == nullptr) return;
+  run->goes_on = false;
+  if (is_late(*run)) return time_out(*run);
+  const workflow::RunStep step = run->run->next();
+  if (step.outcome || keep_values(*run)) advance(*run, step);
 }
 
 void WorkflowHost::perform(TimedOut& work) {
   LiveRun* run = find(work.run);
-  if (run == nullptr) return;
-  char text[64];
-  std::snprintf(text, sizeof(text), "Task timed out after %.2f seconds",
-                to_seconds(loop_.clock().now() - run->began));
-  end(*run,
-      Failure{.message = text, .type = "Sandbox.Timeout", .code = ErrorCode::kDeadlineExceeded});
+  if (run != nullptr) time_out(*run);
 }
 
 void WorkflowHost::perform(Cancelled& work) {
@@ -239,9 +263,44 @@ void WorkflowHost::perform(Cancelled& work) {
   if (run != nullptr) end(*run, rejected(std::move(work.error)), nullptr);
 }
 
-void WorkflowHost::advance(LiveRun& run, workflow::RunStep step) {
-  for (const workflow::Call& call : step.calls) make(run, call);
-  if (step.outcome) end(run, *step.outcome);
+// A busy loop may come to its timer late.
+bool WorkflowHost::is_late(const LiveRun& run) const {
+  return loop_.clock().now() - run.began >= run.timeout;
+}
+
+void WorkflowHost::time_out(LiveRun& run) {
+  char text[64];
+  std::snprintf(text, sizeof(text), "Task timed out after %.2f seconds",
+                to_seconds(loop_.clock().now() - run.began));
+  end(run,
+      Failure{.message = text, .type = "Sandbox.Timeout", .code = ErrorCode::kDeadlineExceeded});
+}
+
+bool WorkflowHost::keep_values(LiveRun& run) {
+  values_ -= run.values;
+  run.values = run.run->size();
+  values_ += run.values;
+  while (values_ > limits_.values) {
+    LiveRun* largest = &run;
+    for (const auto& [id, each] : runs_) {
+      if (each->values > largest->values) largest = each.get();
+    }
+    const bool is_this = largest == &run;
+    end(*largest,
+        Failure{.message = "the values of all workflows together take more than " +
+                           to_string(limits_.values) + ", and those of this one (" +
+                           to_string(largest->values) + ") the most; hand large data on as objects",
+                .type = kBadAnswer,
+                .code = ErrorCode::kResourceExhausted});
+    if (is_this) return false;
+  }
+  return true;
+}
+
+void WorkflowHost::advance(LiveRun& run, const workflow::RunStep& step) {
+  if (step.call) make(run, *step.call);
+  if (step.outcome) return end(run, *step.outcome);
+  if (step.more && !std::exchange(run.goes_on, true)) take_turns(GoOn{run.id});
 }
 
 void WorkflowHost::make(LiveRun& run, const workflow::Call& call) {
@@ -258,6 +317,12 @@ void WorkflowHost::make(LiveRun& run, const workflow::Call& call) {
   const InvocationId id = request.id;
   calls_[id] = made;
   run.calls.insert(id);
+  if (++*run.all_calls > limits_.calls) {
+    return take_turns(
+        CallEnded{id, Error{ErrorCode::kResourceExhausted,
+                            "a workflow makes at most " + std::to_string(limits_.calls) +
+                                " calls, with those of the workflows that it calls"}});
+  }
   auto payload = payload_of(call, made.kind, component);
   if (!payload.ok()) return take_turns(CallEnded{id, payload.error()});
   request.payload = std::move(payload).value();
@@ -284,6 +349,7 @@ void WorkflowHost::end(LiveRun& run, WorkflowEnd how, const Value* output) {
   loop_.cancel(run.timer);
   clear_objects(run, how.outcome == Outcome::kSucceeded ? output : nullptr);
   values_ -= run.values;
+  if (run.called) --called_;
   how.invocation = run.id;
   how.start = run.start;
   const bool waited = std::erase(waiting_, run.id) > 0;
@@ -357,7 +423,7 @@ Result<RunRecord> WorkflowHost::trace(TenantId tenant, InvocationId id) const {
 }
 
 void WorkflowHost::admit_waiting() {
-  while (!waiting_.empty() && live() < limits_.live && !events_.stopping()) {
+  while (!waiting_.empty() && places_taken() < limits_.live && !events_.stopping()) {
     const InvocationId next = waiting_.front();
     waiting_.pop_front();
     Counts& counts = counts_[runs_.at(next)->function];
@@ -393,6 +459,8 @@ void WorkflowHost::clear_objects(LiveRun& run, const Value* output) {
       continue;  // together with its reference
     }
     // What went meanwhile need not go again.
+    // What is kept begins to live with the answer, however long the run took.
+    if (kept) store_->renew(tenant, object);
     if (!kept) (void)store_->remove(tenant, object);
     store_->release(tenant, object);
   }

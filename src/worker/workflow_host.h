@@ -58,7 +58,8 @@ class WorkflowHost {
     size_t live = workflow::limits::kLiveRuns;
     size_t waiting = workflow::limits::kWaitingRuns;
     size_t depth = workflow::limits::kDepth;
-    Bytes values = workflow::limits::kAllValues;  // that all runs together keep
+    size_t calls = workflow::limits::kCallsInAll;  // of a run and of those that it called
+    Bytes values = workflow::limits::kAllValues;   // that all runs together keep
     workflow::RunLimits run = {};
   };
 
@@ -76,7 +77,8 @@ class WorkflowHost {
   void remove(FunctionId function);
 
   // Begins a run; on_end tells how it went. Takes the payload out of `request`. Beyond the limit of
-  // live runs a synchronous one is RESOURCE_EXHAUSTED, and an asynchronous one waits for a place.
+  // live runs a synchronous one is RESOURCE_EXHAUSTED, and an asynchronous one waits for a place;
+  // what a run calls needs no place of its own.
   void start(InvocationRequest& request, const FunctionSpec& spec);
   // Whether another asynchronous one could wait.
   bool has_room() const { return waiting_.size() < limits_.waiting; }
@@ -109,13 +111,18 @@ class WorkflowHost {
     FunctionKind kind = FunctionKind::kHandler;
     Instant began{};
   };
-  // Things to do take turns, so that calls which end at once make no deep recursion.
+  // Things to do take turns, so that calls which end at once make no deep recursion; after some of
+  // them the loop has its turn.
   struct Begin {
     InvocationId run;
   };
   struct CallEnded {
     InvocationId call;
     Result<InvocationResult> result;
+  };
+  // The run has more to do than it did in its last turn.
+  struct GoOn {
+    InvocationId run;
   };
   struct TimedOut {
     InvocationId run;
@@ -124,16 +131,24 @@ class WorkflowHost {
     InvocationId run;
     Error error;
   };
-  using Work = std::variant<Begin, CallEnded, TimedOut, Cancelled>;
+  using Work = std::variant<Begin, CallEnded, GoOn, TimedOut, Cancelled>;
 
   void take_turns(Work work);
+  void work_a_while();
   void perform(Begin& work);
   void perform(CallEnded& work);
+  void perform(GoOn& work);
   void perform(TimedOut& work);
   void perform(Cancelled& work);
 
-  // The run may be gone after these three.
-  void advance(LiveRun& run, workflow::RunStep step);
+  bool is_late(const LiveRun& run) const;
+  // Counts what the run keeps; where that is too much for all runs together, the one that keeps the
+  // most fails. False: it was this one.
+  bool keep_values(LiveRun& run);
+
+  // The run may be gone after these.
+  void time_out(LiveRun& run);
+  void advance(LiveRun& run, const workflow::RunStep& step);
   void end(LiveRun& run, const workflow::RunOutcome& outcome);
   void end(LiveRun& run, WorkflowEnd how, const workflow::Value* output);
   void make(LiveRun& run, const workflow::Call& call);
@@ -142,6 +157,7 @@ class WorkflowHost {
   void keep_trace(RunRecord record);
   void admit_waiting();
   LiveRun* find(InvocationId run);
+  size_t places_taken() const { return live() - called_; }
 
   // Objects.
   // Holds what the value names; what this call made belongs to the run from now on.
@@ -164,6 +180,8 @@ class WorkflowHost {
   std::deque<InvocationId> trace_order_;  // the oldest first
   std::deque<Work> work_;
   bool working_ = false;
+  std::optional<loop::TimerId> turn_;  // when the work goes on
+  size_t called_ = 0;                  // runs that others called, live
 };
 
 }  // namespace lambent::worker

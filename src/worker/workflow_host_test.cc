@@ -125,6 +125,10 @@ class WorkflowHostTest : public testing::Test {
         objects.store(kDefaultTenant, id, raw_tensor(Bytes(4)), *sealed_memory("abcd")).ok());
     return to_string(id);
   }
+  // Until nothing more comes by itself.
+  void drain() {
+    for (int i = 0; i < 2000 && host->live() > 0; ++i) loop.run_once(Duration(0));
+  }
   size_t objects_left() const { return objects.list(kDefaultTenant, std::nullopt, 100).size(); }
 
   FakeClock clock;
@@ -353,6 +357,7 @@ TEST_F(WorkflowHostTest, CallsThatEndAtOnceAreNoDeepRecursion) {
   workflow("wide", R"({"name": "all", "function": "inner", "for_each": "$input"})");
   immediate = true;
   start("wide", workflow::to_text(workflow::Value(workflow::limits::kFanOut, 5)));
+  drain();
   ASSERT_EQ(ends.size(), 1u);
   EXPECT_EQ(ends[0].outcome, Outcome::kSucceeded);
   EXPECT_EQ(ends[0].payload.size(), 2 * workflow::limits::kFanOut + 1);
@@ -460,25 +465,99 @@ TEST_F(WorkflowHostTest, WhatItsValuesNameStaysWhileItRuns) {
   EXPECT_EQ(objects_left(), 0u);
 }
 
-TEST_F(WorkflowHostTest, AllRunsTogetherKeepOnlySoMuch) {
-  make_host({.values = Bytes(20)});
+TEST_F(WorkflowHostTest, AllRunsTogetherKeepOnlySoMuchAndTheLargestFails) {
+  make_host({.values = Bytes(1000)});
   function("f");
   workflow("two",
            R"({"name": "a", "function": "f"}, {"name": "b", "function": "f", "input": "$a"})");
-  start("two", "1");
+  const InvocationId large = start("two", "1");
   start("two", "2");
-  answer(0, "\"" + std::string(10, 'x') + "\"");
-  answer(0, "\"" + std::string(10, 'y') + "\"");
+  answer(0, "\"" + std::string(600, 'x') + "\"");
+  answer(0, "\"" + std::string(400, 'y') + "\"");
   ASSERT_EQ(ends.size(), 1u);
+  EXPECT_EQ(ends[0].invocation, large);
   EXPECT_EQ(ends[0].error->code, ErrorCode::kResourceExhausted);
-  EXPECT_THAT(ends[0].error->message, HasSubstr("the values of all workflows"));
-  answer(0, "1");
+  EXPECT_THAT(ends[0].error->message, HasSubstr("the values of all workflows together"));
+  // The smaller one, whose answer it was, goes on.
+  ASSERT_EQ(calls.size(), 2u);
+  answer(1, "1");
   EXPECT_EQ(ends.at(1).outcome, Outcome::kSucceeded);
-  // There is room again.
+  // There is room again; the input counts as well.
+  start("two", "\"" + std::string(2000, 'x') + "\"");
+  EXPECT_EQ(ends.at(2).error->code, ErrorCode::kResourceExhausted);
   start("two", "1");
-  answer(0, "\"" + std::string(10, 'x') + "\"");
-  answer(0, "1");
-  EXPECT_EQ(ends.at(2).outcome, Outcome::kSucceeded);
+  answer(calls.size() - 1, "2");
+  answer(calls.size() - 1, "3");
+  EXPECT_EQ(ends.at(3).outcome, Outcome::kSucceeded);
+}
+
+TEST_F(WorkflowHostTest, WhatEndsAtOnceLeavesTheLoopItsTurns) {
+  workflow("leaf", R"({"name": "a", "function": "nobody", "when": "$input"})");
+  const std::string all = R"({"name": "all", "for_each": [0,0,0,0,0,0,0,0,0,0], "function": ")";
+  workflow("third", all + "leaf\"}");
+  workflow("second", all + "third\"}");
+  workflow("first", all + "second\"}");
+  bool had_a_turn = false;
+  loop.call_after(Duration(0), [&] { had_a_turn = true; });
+  start("first", "0");
+  EXPECT_TRUE(ends.empty());
+  loop.run_once(Duration(0));
+  EXPECT_TRUE(had_a_turn);
+  EXPECT_TRUE(ends.empty());
+  // Its time is looked at whenever it goes on.
+  clock.advance(seconds(30));
+  drain();
+  ASSERT_EQ(ends.size(), 1u);
+  EXPECT_EQ(ends[0].error_type, "Sandbox.Timeout");
+  EXPECT_EQ(host->live(), 0u);
+}
+
+TEST_F(WorkflowHostTest, ARunAndThoseThatItCallsMakeOnlySoManyCalls) {
+  make_host({.calls = 50});
+  workflow("leaf", R"({"name": "a", "function": "nobody", "when": "$input"})");
+  workflow("inner", R"({"name": "b", "for_each": [0,0,0,0,0,0,0,0,0,0], "function": "leaf"})");
+  workflow("few", R"({"name": "c", "for_each": [0,0,0,0], "function": "inner"})");
+  workflow("many", R"({"name": "c", "for_each": [0,0,0,0,0,0,0,0,0,0], "function": "inner"})");
+  start("few", "0");
+  drain();
+  ASSERT_EQ(ends.size(), 1u);
+  EXPECT_EQ(ends[0].outcome, Outcome::kSucceeded);
+  start("many", "0");
+  drain();
+  ASSERT_EQ(ends.size(), 2u);
+  EXPECT_EQ(ends[1].error_type, "Workflow.CallRejected");
+  EXPECT_EQ(ends[1].error->code, ErrorCode::kResourceExhausted);
+  EXPECT_THAT(ends[1].error->message, HasSubstr("a workflow makes at most 50 calls"));
+  EXPECT_EQ(host->live(), 0u);
+}
+
+TEST_F(WorkflowHostTest, WhatARunCallsNeedsNoPlaceOfItsOwn) {
+  make_host({.live = 1, .waiting = 5});
+  function("f");
+  workflow("inner", R"({"name": "a", "function": "f"})");
+  workflow("outer", R"({"name": "in", "function": "inner"})");
+  for (int i = 0; i < 3; ++i) start("outer", "1", InvocationKind::kAsynchronous);
+  for (size_t i = 0; i < 3; ++i) {
+    ASSERT_EQ(calls.size(), 1u);
+    answer(0, "7");
+    ASSERT_EQ(ends.size(), i + 1);
+    EXPECT_EQ(ends[i].payload, "7");
+  }
+}
+
+TEST_F(WorkflowHostTest, WhatIsKeptBeginsToLiveWithTheAnswer) {
+  function("kernel", FunctionKind::kKernel);
+  workflow("chain", kKernels, R"({"kept": "$k.y"})");
+  specs["chain"].timeout = objects.options().time_to_live * 10;
+  start("chain", R"({"x": 1})");
+  const std::string kept = make_object(0, 0);
+  answer(0, kernel_answer(kept));
+  clock.advance(objects.options().time_to_live * 2);
+  loop.run_once(Duration(0));
+  answer(0, R"({"outputs":[]})");
+  ASSERT_EQ(ends.size(), 1u);
+  EXPECT_EQ(ends[0].outcome, Outcome::kSucceeded);
+  EXPECT_EQ(objects_left(), 1u);
 }
 
 TEST_F(WorkflowHostTest, AnInnerRunHandsItsObjectsToTheOneThatCalledIt) {

@@ -12,13 +12,15 @@ void collect_references(const Template& from, std::vector<const Reference*>& int
   }
 }
 
-bool Condition::per_element() const {
-  std::vector<const Reference*> references{&reference};
-  collect_references(value, references);
+bool Template::per_element() const {
+  std::vector<const Reference*> references;
+  collect_references(*this, references);
   for (const Reference* each : references) {
     if (each->per_element()) return true;
   }
   return false;
 }
+
+bool Condition::per_element() const { return reference.per_element() || value.per_element(); }
 
 }  // namespace lambent::workflow

@@ -33,6 +33,10 @@ struct Template {
   std::variant<Value, Reference, List, Object> content;
 
   bool operator==(const Template&) const = default;
+  // A List or an Object: put together anew each time.
+  bool is_made() const { return content.index() >= 2; }
+  // Whether it is another one for each element of a for_each.
+  bool per_element() const;
 };
 
 enum class Comparison { kTrue, kNotTrue, kEqual, kUnequal, kLess, kAtMost, kMore, kAtLeast };

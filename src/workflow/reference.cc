@@ -232,15 +232,34 @@ Result<Value> resolve(const Template& from, const Scope& scope, const std::strin
   return Resolving(scope)(from, place);
 }
 
+Result<const Value*> refer(const Template& from, const Scope& scope, const std::string& place,
+                           Value& made) {
+  if (const auto* value = std::get_if<Value>(&from.content)) return value;
+  if (const auto* reference = std::get_if<Reference>(&from.content)) {
+    auto found = follow(*reference, scope);
+    if (!found.ok()) return found.error().with_context(place);
+    return found;
+  }
+  ASSIGN_OR_RETURN(made, resolve(from, scope, place));
+  return &made;
+}
+
+Result<Value> resolve_or_null(const Template& from, const Scope& scope, const std::string& place) {
+  auto resolved = resolve(from, scope, place);
+  if (!resolved.ok() && resolved.error().code == ErrorCode::kOutOfRange) return Value();
+  return resolved;
+}
+
 Result<bool> holds(const Condition& condition, const Scope& scope) {
   const Value nothing;
   const auto found = follow(condition.reference, scope);
   const Value& left = found.ok() ? **found : nothing;
   if (condition.comparison == Comparison::kTrue) return is_true(left);
   if (condition.comparison == Comparison::kNotTrue) return !is_true(left);
-  auto resolved = resolve(condition.value, scope, "when.value");
+  Value made;
+  const auto resolved = refer(condition.value, scope, "when.value", made);
   if (!resolved.ok() && resolved.error().code != ErrorCode::kOutOfRange) return resolved.error();
-  const Value right = resolved.ok() ? std::move(resolved).value() : Value();
+  const Value& right = resolved.ok() ? **resolved : nothing;
   if (condition.comparison == Comparison::kEqual) return left == right;
   if (condition.comparison == Comparison::kUnequal) return left != right;
   if (left.is_null() || right.is_null()) return false;

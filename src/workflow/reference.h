@@ -37,6 +37,13 @@ Result<const Value*> follow(const Reference& reference, const Scope& scope);
 // ("input.boxes[2]"); RESOURCE_EXHAUSTED: it is larger than limits::kValue.
 Result<Value> resolve(const Template& from, const Scope& scope, const std::string& place);
 
+// The same without a copy where there need be none: what a template that is a bare reference leads
+// to, or is itself. What has to be put together lies in `made`.
+Result<const Value*> refer(const Template& from, const Scope& scope, const std::string& place,
+                           Value& made);
+// As resolve(), but a reference to nothing makes the whole of it null.
+Result<Value> resolve_or_null(const Template& from, const Scope& scope, const std::string& place);
+
 // What is not there counts as null here. INVALID_ARGUMENT: the two cannot be put in an order (only
 // numbers and texts can, each among themselves; what is null is neither less nor more).
 Result<bool> holds(const Condition& condition, const Scope& scope);

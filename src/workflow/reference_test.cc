@@ -113,6 +113,24 @@ TEST(Value, OnlySoMuchIsBuilt) {
   EXPECT_TRUE(parse_value("\"" + std::string(1000, '[') + "\\\"[\"").ok());
 }
 
+TEST(Value, ManySmallValuesTakeMoreThanTheirText) {
+  const std::string small = "[" + std::string(999 * 3, ' ') + "[]]";
+  std::string many = "[[]";
+  for (int i = 1; i < 1000; ++i) many += ",[]";
+  many += "]";
+  EXPECT_GE(memory_of(*parse_value(many)).count, 10 * many.size());
+  EXPECT_LE(memory_of(*parse_value(small)).count, 200u);
+  EXPECT_GE(memory_of(Value(std::string(5000, 'x'))).count, 5000u);
+  EXPECT_GE(memory_of(*parse_value(R"({"a":1,"b":{}})")).count, 200u);
+}
+
+TEST_F(FollowTest, ABareReferenceIsNotCopied) {
+  const Scope scope{kNames, &input, results, &item, &index};
+  Value made;
+  const Template bare{*parse_reference("$input.list", kNames)};
+  EXPECT_EQ(*refer(bare, scope, "when.value", made), &input["list"]);
+}
+
 TEST(Value, TruthIsWhatPythonSays) {
   for (const char* text : {"null", "false", "0", "0.0", "\"\"", "[]", "{}"}) {
     EXPECT_FALSE(is_true(*parse_value(text))) << text;

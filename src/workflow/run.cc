@@ -8,6 +8,8 @@ namespace {
 
 // Of failures that a workflow finds itself.
 constexpr const char* kBadValue = "Workflow.BadValue";
+// Components begun, or elements looked at, in one step.
+constexpr size_t kPartsOfAStep = 16;
 
 }  // namespace
 
@@ -33,6 +35,13 @@ Run::Run(std::shared_ptr<const Workflow> workflow, std::string name, RunLimits l
 RunStep Run::start(CallResult input) {
   input_ = std::move(input.value);
   size_ += input.size;
+  if (size_ > limits_.values) {
+    conclude(Failure{.message = "the input of " + name_ + " takes more than " +
+                                to_string(limits_.values) +
+                                " in memory; hand large data on as objects",
+                     .type = kBadValue,
+                     .code = ErrorCode::kResourceExhausted});
+  }
   return advance();
 }
 
@@ -55,13 +64,7 @@ RunStep Run::ended(const CallKey& key, CallEnd end) {
     return advance();
   }
   auto& result = std::get<CallResult>(end);
-  size_ += result.size;
-  if (size_ > limits_.values) {
-    fail(key, {ErrorCode::kResourceExhausted, "the values of this run have more than " +
-                                                  to_string(limits_.values) +
-                                                  "; hand large data on as objects"});
-    return advance();
-  }
+  if (!keep(key, result.size)) return advance();
   if (key.element) {
     progress.result[*key.element] = std::move(result.value);
   } else {
@@ -73,25 +76,42 @@ RunStep Run::ended(const CallKey& key, CallEnd end) {
 
 // Everything that follows from what is known, until only calls can bring more.
 RunStep Run::advance() {
-  while (!over_ && !ready_.empty()) {
-    const uint32_t number = ready_.front();
-    ready_.pop_front();
-    begin(number);
+  for (size_t part = 0; part < kPartsOfAStep && !over_; ++part) {
+    if (selection_) {
+      select_element();
+    } else if (!ready_.empty()) {
+      const uint32_t number = ready_.front();
+      ready_.pop_front();
+      begin(number);
+    } else {
+      break;
+    }
   }
   RunStep step;
-  if (!over_) fill(step);
-  if (!over_ && unfinished_ == 0) give_output();
-  // Calls of a step that failed on the way are not to be made.
-  if (over_) step.calls.clear();
+  // Only then, so that a condition which cannot be asked fails the run before its calls are made.
+  if (!over_ && !selection_ && ready_.empty()) {
+    fill(step);
+    if (!over_ && unfinished_ == 0) give_output();
+  }
+  step.more = !over_ && (selection_ || !ready_.empty() || may_call());
   step.outcome = std::exchange(outcome_, std::nullopt);
   return step;
+}
+
+bool Run::keep(const CallKey& key, Bytes size) {
+  size_ += size;
+  if (size_ <= limits_.values) return true;
+  fail(key, {ErrorCode::kResourceExhausted, "the values of this run take more than " +
+                                                to_string(limits_.values) +
+                                                " in memory; hand large data on as objects"});
+  return false;
 }
 
 void Run::begin(uint32_t number) {
   const Component& component = workflow_->components[number];
   const CallKey whole{number, std::nullopt};
   if (component.when && !component.when->per_element()) {
-    const auto wanted = is_wanted(whole);
+    const auto wanted = is_wanted(whole, *component.when);
     if (!wanted.ok()) return fail(whole, wanted.error());
     if (!*wanted) return finish(number);  // its result stays null
   }
@@ -104,39 +124,63 @@ void Run::begin_elements(uint32_t number) {
   const Component& component = workflow_->components[number];
   const CallKey whole{number, std::nullopt};
   Progress& progress = progress_[number];
-  auto items = resolve(*component.for_each, scope_of({}), "for_each");
-  if (!items.ok()) return fail(whole, items.error());
   progress.result = Value::array();
+  auto items = refer(*component.for_each, scope_of({}), "for_each", progress.made_items);
+  if (!items.ok()) return fail(whole, items.error());
+  if (!keep(whole, memory_of(progress.made_items))) return;
+  progress.items = *items;
   // Of a component that was not run there is nothing to look at.
-  if (items->is_null()) return finish(number);
-  if (!items->is_array()) {
-    return fail(whole, {ErrorCode::kInvalidArgument,
-                        "for_each: a list is expected, this is " + std::string(kind_of(*items))});
+  if (progress.items->is_null()) return finish(number);
+  if (!progress.items->is_array()) {
+    return fail(whole, {ErrorCode::kInvalidArgument, "for_each: a list is expected, this is " +
+                                                         std::string(kind_of(*progress.items))});
   }
-  if (items->size() > limits_.fan_out) {
-    return fail(whole,
-                {ErrorCode::kResourceExhausted,
-                 "for_each: the list has " + std::to_string(items->size()) + " elements; at most " +
-                     std::to_string(limits_.fan_out) + " are taken"});
+  const size_t count = progress.items->size();
+  if (count > limits_.fan_out) {
+    return fail(whole, {ErrorCode::kResourceExhausted,
+                        "for_each: the list has " + std::to_string(count) + " elements; at most " +
+                            std::to_string(limits_.fan_out) + " are taken"});
   }
-  progress.items = std::move(items).value();
-  progress.result = Value(progress.items.size(), Value());
-  for (uint32_t i = 0; i < progress.items.size(); ++i) {
-    const CallKey key{number, i};
-    if (component.when && component.when->per_element()) {
-      const auto wanted = is_wanted(key);
-      if (!wanted.ok()) return fail(key, wanted.error());
-      if (!*wanted) continue;
+  progress.result = Value(count, Value());
+  if (!keep(whole, memory_of(progress.result))) return;
+  if (component.when && component.when->per_element()) {
+    selection_ = Selection{number, 0, component.when};
+    Template& value = selection_->when->value;
+    // What is made from the same parts for each element is made once.
+    if (value.is_made() && !value.per_element()) {
+      auto made = resolve_or_null(value, scope_of({}), "when.value");
+      if (!made.ok()) return fail(whole, made.error());
+      value.content = std::move(made).value();
     }
+    return;
+  }
+  progress.left = static_cast<uint32_t>(count);
+  for (uint32_t i = 0; i < count; ++i) pending_.push_back({{number, i}});
+  if (count == 0) finish(number);
+}
+
+void Run::select_element() {
+  Selection& selection = *selection_;
+  Progress& progress = progress_[selection.component];
+  if (selection.next < progress.items->size()) {
+    const CallKey key{selection.component, selection.next++};
+    const auto wanted = is_wanted(key, *selection.when);
+    if (!wanted.ok()) return fail(key, wanted.error());
+    if (!*wanted) return;
     ++progress.left;
     pending_.push_back({key});
+    return;
   }
+  const uint32_t number = selection.component;
+  selection_.reset();
   if (progress.left == 0) finish(number);
 }
 
 void Run::finish(uint32_t number) {
   Progress& progress = progress_[number];
-  progress.items = Value();
+  if (progress.items != nullptr) size_ -= memory_of(progress.made_items);
+  progress.made_items = Value();
+  progress.items = nullptr;
   results_[number] = &progress.result;
   --unfinished_;
   for (const uint32_t each : progress.needed_by) {
@@ -145,14 +189,13 @@ void Run::finish(uint32_t number) {
 }
 
 void Run::fill(RunStep& step) {
-  while (!over_ && !pending_.empty() && running_.size() < limits_.in_flight) {
-    const Pending next = pending_.front();
-    pending_.pop_front();
-    auto input = input_of(next.key);
-    if (!input.ok()) return fail(next.key, input.error());
-    running_.emplace_back(next.key, next.attempt);
-    step.calls.push_back({next.key, next.attempt, std::move(input).value()});
-  }
+  if (!may_call()) return;
+  const Pending next = pending_.front();
+  pending_.pop_front();
+  auto input = input_of(next.key);
+  if (!input.ok()) return fail(next.key, input.error());
+  running_.emplace_back(next.key, next.attempt);
+  step.call = Call{next.key, next.attempt, std::move(input).value()};
 }
 
 void Run::give_output() {
@@ -170,18 +213,18 @@ Scope Run::scope_of(const Element& element) const {
           .index = &element.index};
 }
 
-Result<bool> Run::is_wanted(const CallKey& key) const {
+Result<bool> Run::is_wanted(const CallKey& key, const Condition& when) const {
   Element element;
   if (key.element) {
-    element = {&progress_[key.component].items[*key.element], Value(*key.element)};
+    element = {&(*progress_[key.component].items)[*key.element], Value(*key.element)};
   }
-  return holds(*workflow_->components[key.component].when, scope_of(element));
+  return holds(when, scope_of(element));
 }
 
 Result<Value> Run::input_of(const CallKey& key) const {
   Element element;
   if (key.element) {
-    element = {&progress_[key.component].items[*key.element], Value(*key.element)};
+    element = {&(*progress_[key.component].items)[*key.element], Value(*key.element)};
   }
   return resolve(workflow_->components[key.component].input, scope_of(element), "input");
 }
@@ -207,6 +250,7 @@ void Run::conclude(RunOutcome outcome) {
   outcome_ = std::move(outcome);
   pending_.clear();
   ready_.clear();
+  selection_.reset();
 }
 
 }  // namespace lambent::workflow

@@ -49,7 +49,7 @@ struct Failure {
 
 struct CallResult {
   Value value;
-  Bytes size;  // of its text
+  Bytes size;  // as it lies in memory (memory_of)
 };
 using CallEnd = std::variant<CallResult, Failure>;
 using RunOutcome = std::variant<Value, Failure>;
@@ -61,9 +61,10 @@ struct RunLimits {
   Bytes values = limits::kValues;
 };
 
-// What to do now: these calls, and with the outcome nothing more.
+// What to do now: this call, then next() if there is more, and with the outcome nothing.
 struct RunStep {
-  std::vector<Call> calls;
+  std::optional<Call> call;
+  bool more = false;
   std::optional<RunOutcome> outcome;
 };
 
@@ -75,6 +76,9 @@ class Run {
 
   // First and once.
   RunStep start(CallResult input);
+  // Goes on after a step that said there is more. One step is little work, so that others have
+  // their turns between two.
+  RunStep next() { return advance(); }
   // A call that a step asked for ended. After the outcome the ends of what still ran may come or
   // not: nothing follows from them.
   RunStep ended(const CallKey& key, CallEnd end);
@@ -92,12 +96,21 @@ class Run {
     uint32_t left = 0;     // calls that have not ended
     bool begun = false;
     Value result;  // filled in bit by bit
-    Value items;   // of the for_each
+    // Of the for_each: within the input or a result, which stay as they are, or made for it.
+    const Value* items = nullptr;
+    Value made_items;
     std::vector<uint32_t> needed_by;
   };
   struct Pending {
     CallKey key;
     unsigned attempt = 1;
+  };
+
+  // A component whose elements are being looked at, whether they are wanted.
+  struct Selection {
+    uint32_t component = 0;
+    uint32_t next = 0;              // element
+    std::optional<Condition> when;  // with what is the same for all elements filled in
   };
 
   // A number and what it is as a value, so that a scope can point at both.
@@ -107,13 +120,17 @@ class Run {
   // These fail the run where something is wrong.
   void begin(uint32_t number);
   void begin_elements(uint32_t number);
+  void select_element();
+  bool may_call() const { return !pending_.empty() && running_.size() < limits_.in_flight; }
   void finish(uint32_t number);
   void fill(RunStep& step);
   void give_output();
 
   Scope scope_of(const Element& element) const;
-  Result<bool> is_wanted(const CallKey& key) const;
+  Result<bool> is_wanted(const CallKey& key, const Condition& when) const;
   Result<Value> input_of(const CallKey& key) const;
+  // False: it was one too many, and the run has failed.
+  bool keep(const CallKey& key, Bytes size);
   void fail(const CallKey& key, Failure failure);
   void fail(const CallKey& key, const Error& error);
   void conclude(RunOutcome outcome);
@@ -124,8 +141,9 @@ class Run {
   std::vector<std::string> names_;
   Value input_;
   std::vector<Progress> progress_;
-  std::vector<const Value*> results_;                  // of those that ended
-  std::deque<uint32_t> ready_;                         // all that they need is there
+  std::vector<const Value*> results_;  // of those that ended
+  std::deque<uint32_t> ready_;         // all that they need is there
+  std::optional<Selection> selection_;
   std::deque<Pending> pending_;                        // calls that wait for their turn
   std::vector<std::pair<CallKey, unsigned>> running_;  // with their attempt
   size_t unfinished_ = 0;

@@ -58,13 +58,19 @@ class Driver {
   std::vector<Call> calls;
   std::optional<RunOutcome> outcome;
   int outcomes = 0;
+  size_t steps = 0;
 
  private:
   void take(RunStep step) {
-    for (Call& call : step.calls) calls.push_back(std::move(call));
-    if (!step.outcome) return;
-    outcome = std::move(step.outcome);
-    ++outcomes;
+    for (;; step = run.next()) {
+      ++steps;
+      if (step.call) calls.push_back(std::move(*step.call));
+      if (step.outcome) {
+        outcome = std::move(step.outcome);
+        ++outcomes;
+      }
+      if (!step.more) return;
+    }
   }
 };
 
@@ -236,6 +242,41 @@ TEST(Run, ValuesAreKeptUpToALimit) {
   EXPECT_THAT(run.failure().message,
               HasSubstr("component b of traffic failed: the values of this"));
   EXPECT_EQ(run.failure().code, ErrorCode::kResourceExhausted);
+}
+
+TEST(Run, AListIsNotCopiedUnlessItIsMadeAndTheInputCounts) {
+  // A list within the input is looked at where it lies; what a template makes is counted.
+  const Value input = {std::string(500, 'x'), 2};
+  const RunLimits limits{.values = Bytes(500)};
+  Driver within(workflow_of(R"({"name": "a", "function": "f", "for_each": "$input"})"), input,
+                limits);
+  EXPECT_THAT(within.open(), ElementsAre("a[0]", "a[1]"));
+  Driver made(workflow_of(R"({"name": "a", "function": "f", "for_each": ["$input", 1]})"), input,
+              limits);
+  EXPECT_THAT(made.failure().message, HasSubstr("the values of this run take more than"));
+  Driver given(workflow_of(R"({"name": "a", "function": "f"})"), input, {.values = Bytes(9)});
+  EXPECT_EQ(given.failure().code, ErrorCode::kResourceExhausted);
+  EXPECT_THAT(given.failure().message, HasSubstr("the input of traffic takes more than"));
+  EXPECT_THAT(given.open(), IsEmpty());
+}
+
+TEST(Run, OneStepIsLittleWork) {
+  Driver run(workflow_of(R"({"name": "a", "function": "f", "for_each": "$input",
+                             "when": {"ref": "$item", "op": "<", "value": 0}})"),
+             Value(limits::kFanOut, Value(1)));
+  EXPECT_EQ(run.outcomes, 1);
+  EXPECT_GE(run.steps, limits::kFanOut / 16);
+}
+
+TEST(Run, AConditionMayCompareWithWhatIsPutTogether) {
+  Driver run(workflow_of(R"({"name": "a", "function": "f", "for_each": "$input",
+                             "when": {"ref": "$item", "op": "==", "value": ["$input[0]", "x"]}})"),
+             Value::parse(R"([1, [1, "x"], [2, "x"]])"));
+  EXPECT_THAT(run.open(), ElementsAre("a[1]"));
+  Driver each(workflow_of(R"({"name": "a", "function": "f", "for_each": "$input",
+                              "when": {"ref": "$item", "op": "==", "value": ["$index"]}})"),
+              Value::parse("[[0], [5], [2]]"));
+  EXPECT_THAT(each.open(), ElementsAre("a[0]", "a[2]"));
 }
 
 TEST(Run, WhatIsPutTogetherHasALimit) {

@@ -75,6 +75,26 @@ Bytes weight_of(const Value& value) {
   return weight;
 }
 
+Bytes memory_of(const Value& value) {
+  // Of a string with what the allocator adds; short ones lie within it.
+  const auto of_string = [](const std::string& text) {
+    return Bytes(32 + (text.size() > 15 ? text.size() + 17 : 0));
+  };
+  Bytes memory(sizeof(Value));
+  if (value.is_string()) {
+    memory += of_string(value.get_ref<const std::string&>());
+  } else if (value.is_array()) {
+    memory += Bytes(48);
+    for (const Value& each : value) memory += memory_of(each);
+  } else if (value.is_object()) {
+    memory += Bytes(64);
+    for (const auto& [key, each] : value.items()) {
+      memory += Bytes(48) + of_string(key) + memory_of(each);
+    }
+  }
+  return memory;
+}
+
 std::string_view kind_of(const Value& value) {
   if (value.is_object()) return "an object";
   if (value.is_array()) return "a list";

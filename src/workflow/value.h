@@ -24,6 +24,9 @@ bool is_true(const Value& value);
 // About as many bytes as its text has, and never less than half of them.
 Bytes weight_of(const Value& value);
 
+// About as many bytes as it takes in memory: more than its text where it is many small values.
+Bytes memory_of(const Value& value);
+
 // "an object", "a list", "text", "a number", "true or false", "null".
 std::string_view kind_of(const Value& value);
 

@@ -29,15 +29,20 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
                            Value({1, 2})};
   for (const Value& answer : answers) {
     Run run(std::make_shared<const Workflow>(*workflow), "fuzz", {.fan_out = 4});
-    RunStep step = run.start({answer, lambent::Bytes(1)});
-    size_t outcomes = step.outcome ? 1 : 0;
-    std::vector<Call> calls = std::move(step.calls);
+    size_t outcomes = 0;
+    std::vector<Call> calls;
+    const auto take = [&](RunStep step) {
+      for (;; step = run.next()) {
+        if (step.call) calls.push_back(std::move(*step.call));
+        outcomes += step.outcome ? 1 : 0;
+        if (!step.more) return;
+      }
+    };
+    take(run.start({answer, lambent::Bytes(1)}));
     while (!calls.empty()) {
       const Call call = std::move(calls.back());
       calls.pop_back();
-      step = run.ended(call.key, CallResult{answer, lambent::Bytes(1)});
-      outcomes += step.outcome ? 1 : 0;
-      for (Call& each : step.calls) calls.push_back(std::move(each));
+      take(run.ended(call.key, CallResult{answer, lambent::Bytes(1)}));
     }
     if (outcomes != 1) abort();
   }
