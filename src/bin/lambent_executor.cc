@@ -12,6 +12,7 @@
 
 #include "base/time.h"
 #include "executor/executor.h"
+#include "executor/link_turns.h"
 
 namespace {
 
@@ -70,7 +71,7 @@ int main(int count, char** words) {
   uint64_t block_kib = transfers.order.block.count >> 10;
   app.add_option("--transfer-block-kib", block_kib, "Copies are cut into blocks of this size")
       ->capture_default_str()
-      ->check(CLI::Range(uint64_t{4}, uint64_t{65'536}));
+      ->check(CLI::Range(uint64_t{4}, executor::kLinkQuantum.count >> 10));
   app.add_option("--transfer-batch", transfers.order.batch,
                  "Blocks that are queued before who came meanwhile has a turn; 0: all that wait")
       ->capture_default_str();

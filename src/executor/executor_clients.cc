@@ -1,4 +1,5 @@
 // Executor: the sandboxes whose CUDA calls run here.
+#include <cstdio>
 #include <utility>
 
 #include "executor/executor.h"
@@ -8,6 +9,12 @@ namespace lambent::executor {
 // If it cannot be served its processes find nobody at their socket, for its last descriptor goes.
 void Executor::handle(protocol::AddClient message, std::vector<OwnedFd> fds) {
   if (fds.empty()) return;
+  if (message.share < 100 && !std::exchange(has_told_of_clients_shares_, true)) {
+    std::fprintf(stderr,
+                 "lambent-executor: a handler's share of the multiprocessors (%u %%) is not "
+                 "applied: only those of kernel functions are\n",
+                 message.share);
+  }
   if (forward_ == nullptr) {
     auto made = forward_server::ForwardServer::create(
         loop_, driver_, context_, ordinal_,

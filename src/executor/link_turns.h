@@ -14,7 +14,7 @@
 
 namespace lambent::executor {
 
-// What one turn is asked for at most.
+// What one turn is asked for at most, and so the largest block that can go.
 constexpr Bytes kLinkQuantum = Bytes::mib(32);
 // Longer than everybody else's turn can take: after that copies go on without.
 constexpr Duration kLongestTurnWait = seconds(1);

@@ -196,6 +196,21 @@ TEST_F(ClientsTest, MoreProcessesThanAreServedAreRefusedUntilOneEnds) {
   expect_to_work(*process);
 }
 
+TEST(ClientsShares, AreSaidNotToBeApplied) {
+  testing::internal::CaptureStderr();
+  {
+    ForwardingHost host;
+    ASSERT_TRUE(host.executor.expect<protocol::ExecutorHello>());
+    host.add_client(1, kMemory);
+    host.add_client(2, kMemory, 30);
+    host.add_client(3, kMemory, 40);
+    EXPECT_TRUE(RawClient(host.socket_of(3)).begin());
+  }
+  const std::string said = testing::internal::GetCapturedStderr();
+  EXPECT_NE(said.find("(30 %) is not applied"), std::string::npos) << said;
+  EXPECT_EQ(said.find("40 %"), std::string::npos) << said;
+}
+
 TEST_F(ClientsTest, ManyClientsWorkSideBySide) {
   std::vector<std::unique_ptr<RawClient>> processes;
   for (uint64_t client = 1; client <= 48; ++client) {

@@ -26,14 +26,14 @@ class ForwardingHost {
       : executor(settings) {}
 
   // A client of the executor; its processes find it at socket_of().
-  ledger::LedgerReader add_client(uint64_t number, Bytes memory) {
+  ledger::LedgerReader add_client(uint64_t number, Bytes memory, uint32_t share = 100) {
     const std::string ledger_path = folder_ / ("ledger-" + std::to_string(number));
     auto reader = ledger::create_ledger(ledger_path, memory);
     CHECK(reader.ok(), "a test can make a ledger");
     const OwnedFd ledger(open(ledger_path.c_str(), O_RDWR | O_CLOEXEC));
     auto listening = listen_packets(socket_of(number), 0600);
     CHECK(listening.ok(), "a test can listen");
-    executor.send(protocol::AddClient{SandboxId(number), memory, 100},
+    executor.send(protocol::AddClient{SandboxId(number), memory, share},
                   {listening->get(), ledger.get()});
     return std::move(*reader);
   }
