@@ -25,7 +25,7 @@ Result<OwnedFd> new_memory(Bytes size) {
 }
 
 Result<void> seal(int memfd) {
-  if (fcntl(memfd, F_ADD_SEALS, kSeals) == 0) return {};
+  if (fcntl(memfd, F_ADD_SEALS, kSeals | F_SEAL_SEAL) == 0) return {};
   if (errno == EBUSY) {
     return Error{ErrorCode::kFailedPrecondition, "memory that is mapped for writing is not sealed"};
   }

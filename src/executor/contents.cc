@@ -3,8 +3,8 @@
 #include <utility>
 
 #include "base/check.h"
+#include "base/sealed_memory.h"
 #include "domain/limits.h"
-#include "executor/sealed_file.h"
 
 namespace lambent::executor {
 namespace {
@@ -158,8 +158,13 @@ void Contents::opened(const protocol::ObjectOpened& answer, OwnedFd file, OwnedF
   if (answer.error) return tell(name, answer.error);
   const auto size = byte_size(answer.type);
   if (!size.ok()) return tell(name, size.error());
-  const auto sound = check_sealed(file.get(), *size);
-  if (!sound.ok()) return tell(name, sound.error());
+  const auto has = check_sealed(file.get());
+  if (!has.ok()) return tell(name, has.error());
+  if (*has != *size) {
+    return tell(name,
+                Error{ErrorCode::kInvalidArgument, "an object's memfd has " + to_string(*has) +
+                                                       " instead of " + to_string(*size)});
+  }
   if (!on_host_.contains(answer.object)) {
     keep_on_host(
         {answer.object, std::make_shared<OwnedFd>(std::move(file)), answer.type, *size, loan});

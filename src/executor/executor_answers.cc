@@ -4,8 +4,8 @@
 #include <set>
 #include <utility>
 
+#include "base/sealed_memory.h"
 #include "executor/executor.h"
-#include "executor/sealed_file.h"
 
 namespace lambent::executor {
 
@@ -28,9 +28,8 @@ void Executor::copy_out(Seat& seat) {
       if (!request.outputs_inline) output.bytes.resize(output.size.count);
       continue;
     }
-    auto file = request.outputs_inline
-                    ? make_sealed_file("object", {out + output.offset, output.size.count})
-                    : make_memory_file("object", output.size);
+    auto file = request.outputs_inline ? sealed_memory({out + output.offset, output.size.count})
+                                       : new_memory(output.size);
     if (!file.ok()) return fail(seat, file.error());
     output.file = std::move(*file);
   }
@@ -100,7 +99,7 @@ void Executor::answer(Seat& seat) {
     encoded->payload = codec.encode(request.request, outputs);
     if (!encoded->payload.ok()) return;
     if (encoded->payload->size() <= protocol::kInlinePayload.count) return;
-    auto file = make_sealed_file("answer", *encoded->payload);
+    auto file = sealed_memory(*encoded->payload);
     if (file.ok()) {
       encoded->file = std::move(*file);
     } else {

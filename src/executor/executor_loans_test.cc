@@ -72,7 +72,7 @@ TEST_F(ExecutorLoansTest, TheBorrowerHasItWithoutTheLink) {
   const auto asked = borrower.expect<protocol::OpenObject>();
   ASSERT_TRUE(asked.has_value());
   // What the host has is another content, so that one sees which of the two was taken.
-  const auto host = make_sealed_file("object", std::string(kCount * sizeof(int), '\0'));
+  const auto host = sealed_memory(std::string(kCount * sizeof(int), '\0'));
   ASSERT_TRUE(host.ok());
   borrower.send(
       protocol::ObjectOpened{object, std::nullopt, {DataType::kInt32, {kCount}}, Bytes::mib(4)},
@@ -91,7 +91,7 @@ TEST_F(ExecutorLoansTest, WhatCannotBeBorrowedComesFromTheHost) {
                     R"("}}], "outputs": [{"name": "y", "parameters": {"object": true}}]})",
                 "application/json");
   ASSERT_TRUE(process_->expect<protocol::OpenObject>().has_value());
-  const auto host = make_sealed_file("object", std::string(kCount * sizeof(int), '\0'));
+  const auto host = sealed_memory(std::string(kCount * sizeof(int), '\0'));
   ASSERT_TRUE(host.ok());
   process_->send(
       protocol::ObjectOpened{object, std::nullopt, {DataType::kInt32, {kCount}}, Bytes::mib(4)},

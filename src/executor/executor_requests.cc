@@ -11,7 +11,7 @@
 #include "base/packet.h"
 #include "domain/limits.h"
 #include "executor/executor.h"
-#include "executor/sealed_file.h"
+#include "executor/file_io.h"
 
 namespace lambent::executor {
 

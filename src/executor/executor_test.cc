@@ -108,7 +108,7 @@ TEST_F(ExecutorTest, AnObjectThatIsNotSealedIsRefused) {
   process_->run(1, 1, kFromObject + "}", "application/json");
   auto asked = process_->expect<protocol::OpenObject>();
   ASSERT_TRUE(asked.has_value());
-  auto open = make_memory_file("object", Bytes(8));
+  auto open = new_memory(Bytes(8));
   ASSERT_TRUE(open.ok());
   process_->send(protocol::ObjectOpened{asked->object, std::nullopt, kTwo}, {open->get()});
   const auto finished = process_->expect<Finished>();

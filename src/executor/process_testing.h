@@ -18,8 +18,9 @@
 #include <vector>
 
 #include "base/packet.h"
+#include "base/sealed_memory.h"
 #include "base/testing.h"
-#include "executor/sealed_file.h"
+#include "executor/file_io.h"
 #include "protocol/executor_message.h"
 
 // Given by the build; a header must compile without.
@@ -182,7 +183,7 @@ class ExecutorProcess {
       return send(std::move(message));
     }
     message.payload_attached = true;
-    auto file = make_sealed_file("payload", payload);
+    auto file = sealed_memory(payload);
     CHECK(file.ok(), "a test has memory");
     send(std::move(message), {file->get()});
   }
@@ -201,7 +202,7 @@ class ExecutorProcess {
   ObjectId give_object(const TensorType& type, const std::string& content) {
     const auto asked = expect<protocol::OpenObject>();
     if (!asked) return {};
-    auto file = make_sealed_file("object", content);
+    auto file = sealed_memory(content);
     CHECK(file.ok(), "a test has memory");
     send(protocol::ObjectOpened{asked->object, std::nullopt, type}, {file->get()});
     return asked->object;

@@ -9,7 +9,7 @@
 #include <map>
 
 #include "domain/limits.h"
-#include "executor/sealed_file.h"
+#include "executor/file_io.h"
 #include "kernel_graph/graph_json.h"
 
 namespace lambent::executor {

@@ -5,7 +5,7 @@
 #include <utility>
 
 #include "base/check.h"
-#include "executor/sealed_file.h"
+#include "executor/file_io.h"
 
 namespace lambent::executor {
 namespace {

@@ -4,7 +4,7 @@
 
 #include <random>
 
-#include "executor/sealed_file.h"
+#include "base/sealed_memory.h"
 #include "executor/testing.h"
 
 namespace lambent::executor {
@@ -67,7 +67,7 @@ TEST_F(TransferEngineTest, WhatGoesInComesOutUnderEveryOrder) {
     const auto buffer = allocate(Bytes::mib(16));
     std::string content(buffer.size().count, '\0');
     for (char& each : content) each = static_cast<char>(random());
-    auto file = make_sealed_file("content", content);
+    auto file = sealed_memory(content);
     ASSERT_TRUE(file.ok());
     // Pieces that lie side by side in steps of 512, as a pool hands them out, and larger ones.
     std::vector<std::shared_ptr<std::optional<Result<void>>>> ends;
@@ -88,7 +88,7 @@ TEST_F(TransferEngineTest, WhatGoesInComesOutUnderEveryOrder) {
         if (random() % 2 == 0) {
           transfer.pieces.back().pointer = content.data() + at;
         } else {
-          auto part = make_sealed_file("part", std::string_view(content).substr(at, size));
+          auto part = sealed_memory(std::string_view(content).substr(at, size));
           ASSERT_TRUE(part.ok());
           files.push_back(std::move(*part));
           transfer.pieces.back().fd = files.back().get();
@@ -130,7 +130,7 @@ TEST_F(TransferEngineTest, PatternsFillAndBetweenPiecesNothingOfOthersGoesAlong)
 }
 
 TEST_F(TransferEngineTest, AFileThatIsTooShortFailsItsTransferAlone) {
-  auto file = make_sealed_file("short", "1234");
+  auto file = sealed_memory("1234");
   ASSERT_TRUE(file.ok());
   const auto buffer = allocate(Bytes(1024));
   std::vector<uint32_t> queued;
