@@ -124,12 +124,13 @@ bool Executor::end_if_broken(Seat* seat, const Error& error) {
   const CUresult state = driver_->stream_query(nullptr);
   if (state == CUDA_SUCCESS || state == CUDA_ERROR_NOT_READY) return false;
   ended_ = true;
-  // Every stream tells of it, and every call: only one that is under way alone is known to have
-  // done it.
+  // Every stream tells of it, and every call: only one that is under way alone, with no kernel of
+  // a client beside it, is known to have done it.
   const auto under_way = std::count_if(seats_.begin(), seats_.end(), [](const auto& entry) {
     return entry.second->request != nullptr;
   });
-  if (seat != nullptr && seat->request != nullptr && !seat->is_removed && under_way == 1) {
+  if (seat != nullptr && seat->request != nullptr && !seat->is_removed && under_way == 1 &&
+      (forward_ == nullptr || !forward_->has_unfinished_kernels())) {
     protocol::Finished finished;
     finished.invocation = seat->request->message.invocation;
     finished.error = error;

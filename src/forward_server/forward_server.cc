@@ -152,6 +152,15 @@ void ForwardServer::remove(SandboxId id) {
   forget_if_empty(id);
 }
 
+bool ForwardServer::has_unfinished_kernels() const {
+  for (const auto& [id, client] : clients_) {
+    for (const Connection& each : client->connections) {
+      if (each.process != nullptr && each.process->has_unfinished_kernels()) return true;
+    }
+  }
+  return false;
+}
+
 void ForwardServer::tell_broken(CUresult why) {
   for (auto& [id, client] : clients_) {
     for (Connection& connection : client->connections) {

@@ -45,6 +45,8 @@ class ForwardServer {
   // Every call of every process fails with this from now on.
   void tell_broken(CUresult why);
   bool has_processes() const { return processes_ > 0; }
+  // Whether kernels of a client may be running. True for a moment longer than they do.
+  bool has_unfinished_kernels() const;
 
  private:
   struct Connection {

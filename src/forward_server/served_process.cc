@@ -130,7 +130,17 @@ void ServedProcess::serve() {
   on_end_(how, broken_);
 }
 
+void ServedProcess::look_for_finished_kernels() {
+  if (!has_unfinished_kernels()) return;
+  for (CUstream stream : streams_.all()) {
+    if (seen(driver_->stream_query(stream)) != CUDA_SUCCESS) return;
+  }
+  finished_ = launched_.load();
+}
+
 void ServedProcess::sleep() {
+  look_for_finished_kernels();
+  if (broken_ != CUDA_SUCCESS) return;
   forwarding::SleepFlag& flag = pages_.control.server_sleeps;
   flag.store(1, std::memory_order_seq_cst);
   std::atomic_thread_fence(std::memory_order_seq_cst);

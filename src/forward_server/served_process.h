@@ -60,6 +60,8 @@ class ServedProcess {
   void stop();
   // Every call of it fails with this from now on. Any thread.
   void tell_broken(CUresult why);
+  // As far as its thread has seen. Any thread.
+  bool has_unfinished_kernels() const { return launched_.load() != finished_.load(); }
 
  private:
   using Call = forwarding::Call;
@@ -84,6 +86,7 @@ class ServedProcess {
   void serve();
   bool read_calls();
   void sleep();
+  void look_for_finished_kernels();
   void drain();
   bool wait_until_idle();
   void release_all();
@@ -161,6 +164,7 @@ class ServedProcess {
   forwarding::SharedPages& pages_;
   const OnEnd on_end_;
   std::atomic<bool> stopping_{false};
+  std::atomic<uint64_t> launched_{0}, finished_{0};  // kernels
 
   // All of the thread's own from here on.
   forwarding::CallReader reader_;

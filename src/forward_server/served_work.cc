@@ -168,6 +168,7 @@ void ServedProcess::elapsed_time(const Call& call) {
 }
 
 CUresult ServedProcess::launch(const Call& call) {
+  ++launched_;
   Function* function = functions_.find(call.arguments[0]);
   if (function == nullptr) return CUDA_ERROR_INVALID_HANDLE;
   // As many bytes as the kernel itself takes: what lies where in them is its own layout's.

@@ -125,12 +125,16 @@ std::optional<ByteRange> read_range(std::string_view text) {
   return range;
 }
 
+bool is_only_here(const http::Request& request) {
+  return request.headers.get("x-lambent-only-here") == "true";
+}
+
 Result<GetObject> read_get(const http::Request& request, ObjectId object) {
   GetObject get{object, {}, read_range(request.headers.get("range"))};
   ASSIGN_OR_RETURN(const auto wait, read_seconds(request, "wait", "x-lambent-wait", Duration(0),
                                                  limits::kMostObjectWait));
   get.wait = wait.value_or(Duration(0));
-  get.only_here = request.headers.get("x-lambent-only-here") == "true";
+  get.only_here = is_only_here(request);
   return get;
 }
 
@@ -178,7 +182,7 @@ ObjectCall decode_object_call(http::Request request, std::string_view path) {
         invalid("the id of an object is that of an invocation, a dot and a number"));
   }
   if (request.method == "GET") return call_or_error(read_get(request, *object));
-  if (request.method == "HEAD") return DescribeObject{*object};
+  if (request.method == "HEAD") return DescribeObject{*object, is_only_here(request)};
   if (request.method == "DELETE") return RemoveObject{*object};
   if (request.method == "PUT") return call_or_error(read_put(std::move(request), *object));
   return not_allowed(request.method, "GET, HEAD, PUT, DELETE");

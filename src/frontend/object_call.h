@@ -37,6 +37,7 @@ struct GetObject {
 // What is known of it, without its bytes.
 struct DescribeObject {
   ObjectId object;
+  bool only_here = false;
 };
 struct RemoveObject {
   ObjectId object;

@@ -138,6 +138,7 @@ class ObjectsFrontend::Answering {
   void operator()(GetObject& call) {
     const auto known = store_.status(tenant_, call.object);
     if (call.only_here && !known.ok()) return answer_->send(error_response(known.error()));
+    if (call.only_here && is_elsewhere(call.object)) return;
     // Shared with the callback, which may come first.
     auto wait = std::make_shared<objects::WaitId>(0);
     answer_->on_disconnect([&store = store_, wait] { store.cancel(*wait); });
@@ -150,6 +151,7 @@ class ObjectsFrontend::Answering {
   void operator()(DescribeObject& call) {
     const auto status = store_.status(tenant_, call.object);
     if (!status.ok()) return answer_->send(error_response(status.error()));
+    if (call.only_here && is_elsewhere(call.object)) return;
     Response response;
     response.headers.add("x-lambent-state", std::string(name_of(status->state)));
     if (status->state == ObjectState::kExists) {
@@ -181,6 +183,13 @@ class ObjectsFrontend::Answering {
   }
 
  private:
+  // Answers a node that asks for what this one seeks elsewhere itself: it does not lie here.
+  bool is_elsewhere(ObjectId object) const {
+    if (!store_.is_sought(tenant_, object)) return false;
+    answer_->send(error_response(
+        {ErrorCode::kNotFound, "object " + to_string(object) + " does not lie on this node"}));
+    return true;
+  }
   void send_bytes(Result<objects::OpenedObject> result, std::optional<ByteRange> range) const {
     if (!result.ok()) return answer_->send(error_response(result.error()));
     const auto part = part_of(range, result->size);

@@ -1,18 +1,19 @@
 #include "frontend/peer_objects.h"
 
-#include <charconv>
+#include <algorithm>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <utility>
 
 #include "base/sealed_memory.h"
+#include "domain/limits.h"
 
 namespace lambent::frontend {
 namespace {
 
-constexpr Duration kPeerTimeout = seconds(30);
-// What is still being made there is waited for so long at a time.
-constexpr const char* kWaitSeconds = "20";
+constexpr Duration kPeerTimeout = seconds(10);
+// What is still being made there is waited for so long at a time, so that it keeps no thread.
+constexpr const char* kWaitSeconds = "2";
 constexpr Bytes kPieceOfObject = Bytes::mib(16);
 
 Error failed(const http::Endpoint& peer, const http::Response& response) {
@@ -46,31 +47,39 @@ http::Request request_for(std::string method, ObjectId object) {
   return request;
 }
 
-// Until it is there, or the peer says that it will not be.
 Result<http::Response> describe(http::BlockingClient& client, const http::Endpoint& peer,
                                 ObjectId object) {
-  for (;;) {
-    ASSIGN_OR_RETURN(http::Response known, client.send(request_for("HEAD", object), kPeerTimeout));
-    if (known.status != 200) return failed(peer, known);
-    if (known.headers.get("x-lambent-state") != "expected") return known;
-    http::Request wait = request_for("GET", object);
-    wait.headers.add("X-Lambent-Wait", kWaitSeconds);
-    wait.headers.add("Range", "bytes=0-0");
-    ASSIGN_OR_RETURN(const http::Response waited, client.send(wait, kPeerTimeout));
-    if (waited.status >= 400 && waited.status != 416 && waited.status != 504) {
-      return failed(peer, waited);
-    }
-  }
+  ASSIGN_OR_RETURN(http::Response known, client.send(request_for("HEAD", object), kPeerTimeout));
+  if (known.status != 200) return failed(peer, known);
+  return known;
+}
+
+bool is_being_made(const http::Response& known) {
+  return known.headers.get("x-lambent-state") == "expected";
 }
 
 }  // namespace
 
-Result<PeerObject> bring_object(const http::Endpoint& peer, ObjectId object) {
+Result<PeerObject> bring_object(const http::Endpoint& peer, ObjectId object, Bytes most) {
   http::BlockingClient client(peer);
-  ASSIGN_OR_RETURN(const http::Response known, describe(client, peer, object));
+  ASSIGN_OR_RETURN(http::Response known, describe(client, peer, object));
   PeerObject brought;
+  if (is_being_made(known)) {
+    http::Request wait = request_for("GET", object);
+    wait.headers.add("X-Lambent-Wait", kWaitSeconds);
+    wait.headers.add("Range", "bytes=0-0");
+    RETURN_IF_ERROR(client.send(wait, kPeerTimeout));
+    ASSIGN_OR_RETURN(known, describe(client, peer, object));
+    brought.is_made = !is_being_made(known);
+    if (!brought.is_made) return brought;
+  }
   ASSIGN_OR_RETURN(brought.type, type_of(known.headers));
   ASSIGN_OR_RETURN(const Bytes size, byte_size(brought.type));
+  if (size > most) {
+    return Error{ErrorCode::kOutOfRange, "object " + to_string(object) + " on " +
+                                             http::to_string(peer) + " has " + to_string(size) +
+                                             "; here at most " + to_string(most) + " fit"};
+  }
   ASSIGN_OR_RETURN(brought.memfd, new_memory(size));
   for (Bytes at; at < size;) {
     const Bytes piece = std::min(kPieceOfObject, size - at);
@@ -88,18 +97,26 @@ Result<PeerObject> bring_object(const http::Endpoint& peer, ObjectId object) {
 
 PeerObjects::PeerObjects(objects::ObjectStore& store, std::vector<http::Endpoint> peers,
                          std::vector<objects::Disk> lanes)
-    : store_(store), peers_(std::move(peers)), lanes_(std::move(lanes)) {
+    : store_(store), peers_(std::move(peers)) {
+  for (objects::Disk& lane : lanes) lanes_.push_back({std::move(lane)});
   if (peers_.empty() || lanes_.empty()) return;
-  store_.seek_elsewhere([this](TenantId tenant, ObjectId object) { seek(tenant, object); });
+  store_.seek_elsewhere([this](TenantId tenant, ObjectId object) { return seek(tenant, object); });
 }
 
-void PeerObjects::seek(TenantId tenant, ObjectId object) {
+PeerObjects::~PeerObjects() {
+  *stopping_ = true;
+  store_.seek_elsewhere(nullptr);
+}
+
+Result<void> PeerObjects::seek(TenantId tenant, ObjectId object) {
   // The first one that has it; else the first peer's word that is not only that it has none.
   auto brought = std::make_shared<Result<PeerObject>>(PeerObject());
-  const auto work = [brought, object, peers = peers_] {
+  const Bytes most = std::min(limits::kObjectSize, store_.options().memory);
+  const auto work = [brought, object, most, peers = peers_, stopping = stopping_] {
     *brought = Error{ErrorCode::kNotFound, "no node has object " + to_string(object)};
     for (const http::Endpoint& peer : peers) {
-      auto answer = bring_object(peer, object);
+      if (*stopping) return;
+      auto answer = bring_object(peer, object, most);
       const bool only_unknown = !answer.ok() && answer.error().code == ErrorCode::kNotFound;
       const bool had_word = brought->error().code != ErrorCode::kNotFound;
       if (!answer.ok() && (only_unknown || had_word)) continue;
@@ -107,15 +124,31 @@ void PeerObjects::seek(TenantId tenant, ObjectId object) {
       if (brought->ok()) return;
     }
   };
-  const auto completion = [this, brought, tenant, object] {
+  Lane& lane = *std::min_element(lanes_.begin(), lanes_.end(), [](const Lane& a, const Lane& b) {
+    return a.under_way < b.under_way;
+  });
+  const auto completion = [this, &lane, brought, tenant, object, stopping = stopping_] {
+    if (*stopping) return;
+    --lane.under_way;
     if (!brought->ok()) return store_.not_elsewhere(tenant, object, brought->error());
+    if (!(*brought)->is_made) {
+      const auto again = store_.is_waited_for(tenant, object)
+                             ? seek(tenant, object)
+                             : Result<void>(Error{ErrorCode::kDeadlineExceeded,
+                                                  "object " + to_string(object) +
+                                                      " is still being made on another node"});
+      if (!again.ok()) store_.not_elsewhere(tenant, object, again.error());
+      return;
+    }
     auto stored =
         store_.store(tenant, object, std::move((*brought)->type), std::move((*brought)->memfd));
     if (!stored.ok()) store_.not_elsewhere(tenant, object, stored.error());
   };
-  if (lanes_[next_lane_++ % lanes_.size()](work, completion)) return;
-  store_.not_elsewhere(tenant, object,
-                       {ErrorCode::kResourceExhausted, "too many objects are being brought"});
+  if (!lane.run(work, completion)) {
+    return Error{ErrorCode::kResourceExhausted, "too many objects are being brought from others"};
+  }
+  ++lane.under_way;
+  return {};
 }
 
 }  // namespace lambent::frontend

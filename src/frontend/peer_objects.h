@@ -2,6 +2,8 @@
 // same calls as clients use. On the loop thread; what waits for a peer does so on threads that may.
 #pragma once
 
+#include <atomic>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -16,24 +18,32 @@ class PeerObjects {
   // one object at a time. The store outlives what the lanes are given.
   PeerObjects(objects::ObjectStore& store, std::vector<http::Endpoint> peers,
               std::vector<objects::Disk> lanes);
+  ~PeerObjects();
   PeerObjects(const PeerObjects&) = delete;
   PeerObjects& operator=(const PeerObjects&) = delete;
 
  private:
-  void seek(TenantId tenant, ObjectId object);
+  struct Lane {
+    objects::Disk run;
+    size_t under_way = 0;
+  };
+  Result<void> seek(TenantId tenant, ObjectId object);
 
   objects::ObjectStore& store_;
   const std::vector<http::Endpoint> peers_;
-  const std::vector<objects::Disk> lanes_;
-  size_t next_lane_ = 0;
+  std::vector<Lane> lanes_;
+  // What waits in a lane then is not begun any more.
+  const std::shared_ptr<std::atomic<bool>> stopping_ = std::make_shared<std::atomic<bool>>(false);
 };
 
-// What a peer has of an object; NOT_FOUND if it knows none of that name, UNAVAILABLE or
-// DEADLINE_EXCEEDED if it cannot be asked. Blocks.
+// What a peer has of an object.
 struct PeerObject {
   TensorType type;
-  OwnedFd memfd;  // sealed
+  OwnedFd memfd;        // sealed
+  bool is_made = true;  // false: it is still being made there, and this is all that is known
 };
-Result<PeerObject> bring_object(const http::Endpoint& peer, ObjectId object);
+// NOT_FOUND if it knows none of that name; OUT_OF_RANGE if it is larger than `most`; UNAVAILABLE or
+// DEADLINE_EXCEEDED if it cannot be asked. Blocks, for what is being made a few seconds at most.
+Result<PeerObject> bring_object(const http::Endpoint& peer, ObjectId object, Bytes most);
 
 }  // namespace lambent::frontend

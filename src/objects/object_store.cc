@@ -76,20 +76,39 @@ Result<void> ObjectStore::store(TenantId tenant, ObjectId object, TensorType typ
   return {};
 }
 
-void ObjectStore::want(TenantId tenant, ObjectId object) { want({tenant, object}); }
+Result<void> ObjectStore::want(TenantId tenant, ObjectId object) { return want({tenant, object}); }
 
-void ObjectStore::want(const ObjectKey& key) {
-  if (!seek_ || index_.find(key).ok() || !index_.expect(key, loop_.now()).ok()) return;
+Result<void> ObjectStore::want(const ObjectKey& key) {
+  if (!seek_ || index_.find(key).ok()) return {};
+  RETURN_IF_ERROR(index_.expect(key, loop_.now()));
+  auto begun = seek_(key.tenant, key.object);
+  if (!begun.ok()) {
+    forget(key, begun.error());
+    return begun;
+  }
   sought_.insert(key);
-  seek_(key.tenant, key.object);
+  return {};
+}
+
+bool ObjectStore::is_sought(TenantId tenant, ObjectId object) const {
+  return sought_.contains({tenant, object});
+}
+
+bool ObjectStore::is_waited_for(TenantId tenant, ObjectId object) const {
+  const ObjectKey key{tenant, object};
+  const auto first = waits_of_.lower_bound({key, 0});
+  return first != waits_of_.end() && first->first == key;
 }
 
 void ObjectStore::not_elsewhere(TenantId tenant, ObjectId object, Error error) {
   const ObjectKey key{tenant, object};
-  if (sought_.erase(key) == 0) return;
-  fail(tenant, object, std::move(error));
-  // Nothing is remembered of it: it may come to be.
-  (void)remove(tenant, object);
+  if (sought_.erase(key) > 0) forget(key, std::move(error));
+}
+
+// Nothing is remembered of it: it may come to be.
+void ObjectStore::forget(const ObjectKey& key, Error error) {
+  fail(key.tenant, key.object, std::move(error));
+  (void)remove(key.tenant, key.object);
 }
 
 Result<void> ObjectStore::expect(TenantId tenant, ObjectId object) {
@@ -116,7 +135,7 @@ WaitId ObjectStore::await(TenantId tenant, ObjectId object, Instant deadline, Th
 }
 
 WaitId ObjectStore::start(const ObjectKey& key, Instant deadline, Wait wait) {
-  want(key);
+  if (const auto wanted = want(key); !wanted.ok()) return wait.fail(wanted.error()), 0;
   if (sought_.contains(key)) deadline = std::max(deadline, loop_.now() + kLeastSeekTime);
   const auto found = index_.find(key);
   if (!found.ok()) return wait.fail(found.error()), 0;

@@ -64,13 +64,18 @@ class ObjectStore {
                      std::optional<Duration> time_to_live = std::nullopt);
 
   // Where objects of other nodes come from: asked once for each object that somebody wants and that
-  // is unknown here; store() or not_elsewhere() follows.
-  using Seek = std::function<void(TenantId, ObjectId)>;
+  // is unknown here. Unless it gives an error, store() or not_elsewhere() follows, later.
+  using Seek = std::function<Result<void>(TenantId, ObjectId)>;
   void seek_elsewhere(Seek seek) { seek_ = std::move(seek); }
   // Somebody will want it: if it is unknown here it is expected from now on, and sought elsewhere.
   // open() and await() do the same, and wait for it a while whatever their deadline. Nothing
   // happens if there is no elsewhere.
-  void want(TenantId tenant, ObjectId object);
+  // RESOURCE_EXHAUSTED if too much is sought already.
+  Result<void> want(TenantId tenant, ObjectId object);
+  // Whether it is sought elsewhere: then it does not lie here, and nobody makes it here.
+  bool is_sought(TenantId tenant, ObjectId object) const;
+  // Whether anybody waits for it.
+  bool is_waited_for(TenantId tenant, ObjectId object) const;
   // What was sought is nowhere, or could not be brought: whoever waits for it gets `error`.
   void not_elsewhere(TenantId tenant, ObjectId object, Error error);
 
@@ -133,7 +138,8 @@ class ObjectStore {
   };
 
   WaitId start(const ObjectKey& key, Instant deadline, Wait wait);
-  void want(const ObjectKey& key);
+  Result<void> want(const ObjectKey& key);
+  void forget(const ObjectKey& key, Error error);
   void time_out(WaitId wait);
   Wait take(WaitId wait);
   void settle(const ObjectKey& key);

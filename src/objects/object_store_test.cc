@@ -109,7 +109,10 @@ TEST_F(ObjectStoreTest, WhatWasStoredIsOpenedByItsTenantAlone) {
 
 TEST_F(ObjectStoreTest, WhatIsUnknownHereIsSoughtElsewhereOnce) {
   std::vector<ObjectId> sought;
-  store_->seek_elsewhere([&](TenantId, ObjectId object) { sought.push_back(object); });
+  store_->seek_elsewhere([&](TenantId, ObjectId object) {
+    sought.push_back(object);
+    return Result<void>();
+  });
   std::string first, second;
   get(1, first, loop_.now());
   get(1, second, loop_.now());
@@ -124,7 +127,10 @@ TEST_F(ObjectStoreTest, WhatIsUnknownHereIsSoughtElsewhereOnce) {
 
 TEST_F(ObjectStoreTest, WhatIsNowhereIsNotFoundAndSoughtAgainTheNextTime) {
   int sought = 0;
-  store_->seek_elsewhere([&](TenantId, ObjectId) { ++sought; });
+  store_->seek_elsewhere([&](TenantId, ObjectId) {
+    ++sought;
+    return Result<void>();
+  });
   for (int i = 1; i <= 2; ++i) {
     std::string seen;
     get(1, seen, kNever);
@@ -139,19 +145,35 @@ TEST_F(ObjectStoreTest, WhatIsNowhereIsNotFoundAndSoughtAgainTheNextTime) {
 
 TEST_F(ObjectStoreTest, WhatIsExpectedHereOrHasFailedIsNotSought) {
   int sought = 0;
-  store_->seek_elsewhere([&](TenantId, ObjectId) { ++sought; });
+  store_->seek_elsewhere([&](TenantId, ObjectId) {
+    ++sought;
+    return Result<void>();
+  });
   ASSERT_TRUE(store_->expect(kTenant, id(1)).ok());
   ASSERT_TRUE(store_->expect(kTenant, id(2)).ok());
   store_->fail(kTenant, id(2), {ErrorCode::kAborted, "crashed"});
-  store_->want(kTenant, id(1));
+  EXPECT_TRUE(store_->want(kTenant, id(1)).ok());
   EXPECT_EQ(get_now(2).substr(0, 7), "ABORTED");
   EXPECT_EQ(sought, 0);
-  store_->want(kTenant, id(3));
+  EXPECT_TRUE(store_->want(kTenant, id(3)).ok());
   EXPECT_EQ(sought, 1);
+  EXPECT_TRUE(store_->is_sought(kTenant, id(3)));
+  EXPECT_FALSE(store_->is_sought(kTenant, id(1)));
+}
+
+TEST_F(ObjectStoreTest, WhenTooMuchIsSoughtThatIsSaidAndNothingIsExpected) {
+  store_->seek_elsewhere([](TenantId, ObjectId) {
+    return Result<void>(Error{ErrorCode::kResourceExhausted, "too many"});
+  });
+  std::string seen;
+  get(1, seen);
+  EXPECT_EQ(seen, "RESOURCE_EXHAUSTED: too many");
+  EXPECT_EQ(store_->want(kTenant, id(1)).error().code, ErrorCode::kResourceExhausted);
+  EXPECT_EQ(store_->statistics().expected, 0u);
 }
 
 TEST_F(ObjectStoreTest, APeerThatNeverAnswersIsNotWaitedForLongerThanAWhile) {
-  store_->seek_elsewhere([](TenantId, ObjectId) {});
+  store_->seek_elsewhere([](TenantId, ObjectId) { return Result<void>(); });
   std::string seen;
   get(1, seen, loop_.now());
   pass(seconds(31));

@@ -38,9 +38,12 @@ bool ExecutorClients::any_of(const ExecutorKey& key) const {
 }
 
 size_t ExecutorClients::added_to(const ExecutorKey& key) const {
-  return static_cast<size_t>(std::count_if(
-      clients_.begin(), clients_.end(),
-      [&key](const auto& each) { return each.second.client.key == key && each.second.added; }));
+  const auto lost = lost_.find(key);
+  return (lost == lost_.end() ? 0 : lost->second) +
+         static_cast<size_t>(
+             std::count_if(clients_.begin(), clients_.end(), [&key](const auto& each) {
+               return each.second.client.key == key && each.second.added;
+             }));
 }
 
 void ExecutorClients::executor_ready(const ExecutorKey& key) {
@@ -50,10 +53,12 @@ void ExecutorClients::executor_ready(const ExecutorKey& key) {
 }
 
 void ExecutorClients::lose(const ExecutorKey& key, const Error& cause) {
+  lost_[key] = added_to(key);
   lose_if(key, cause, [](const Entry& entry) { return entry.added; });
 }
 
 void ExecutorClients::executor_ended(const ExecutorKey& key, const ExecutorEnd& how) {
+  lost_.erase(key);
   lose_if(key, how.cause, [&](const Entry& entry) { return entry.added || !how.was_ready; });
   if (any_of(key)) supervisor_.need(key);
 }

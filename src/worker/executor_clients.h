@@ -34,7 +34,7 @@ class ExecutorClients {
 
   // Whether the executor has clients, or will have once it is there.
   bool any_of(const ExecutorKey& key) const;
-  // How many it was told of.
+  // How many it was told of, until it ends.
   size_t added_to(const ExecutorKey& key) const;
 
   void executor_ready(const ExecutorKey& key);
@@ -53,6 +53,7 @@ class ExecutorClients {
 
   ExecutorSupervisor& supervisor_;
   std::map<SandboxId, Entry> clients_;
+  std::map<ExecutorKey, size_t> lost_;  // of executors that are broken and have not ended yet
 };
 
 }  // namespace lambent::worker

@@ -100,6 +100,21 @@ TEST_F(ExecutorClientsTest, AKernelFunctionsRequestIsNotBlamedForAFaultAmongThem
   spec.kind = FunctionKind::kKernel;
   seat(SandboxId(8));
   give(SandboxId(8));
+  ASSERT_TRUE(hears<protocol::Run>().has_value());
+  launcher.latest().say(protocol::Broken{{ErrorCode::kInternal, "an illegal address"}});
+  ASSERT_TRUE(turn_until(loop, [&] { return lost.size() == 1; }));
+  launcher.end(launcher.latest().id, {.exit_code = 1});
+  ASSERT_TRUE(turn_until(loop, [&] { return ends.size() == 1; }));
+  EXPECT_TRUE(ends[0].undelivered);
+}
+
+TEST_F(ExecutorClientsTest, WhatIsGivenToABrokenExecutorComesBack) {
+  spec.kind = FunctionKind::kKernel;
+  seat(SandboxId(8));
+  launcher.latest().say(protocol::Broken{{ErrorCode::kInternal, "an illegal address"}});
+  for (int i = 0; i < 5; ++i) loop.run_once(Duration(0));
+  give(SandboxId(8));
+  EXPECT_FALSE(launcher.latest().hear().has_value());
   launcher.end(launcher.latest().id, {.exit_code = 1});
   ASSERT_TRUE(turn_until(loop, [&] { return ends.size() == 1; }));
   EXPECT_TRUE(ends[0].undelivered);

@@ -363,6 +363,8 @@ void ExecutorHost::give(SandboxId id, const InvocationRequest& request) {
 }
 
 void ExecutorHost::send_waiting(const Key& key) {
+  // What is given to one that is broken comes back undelivered.
+  if (!supervisor_.ready(key)) return;
   size_t running = 0;
   bool suspect_runs = false;
   std::vector<Seat*> waiting;

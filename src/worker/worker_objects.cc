@@ -35,7 +35,9 @@ Result<void> Worker::check_objects(const InvocationRequest& request) const {
                  "an invocation makes at most " + std::to_string(limits::kOutputs) + " objects"};
   }
   for (const ObjectId object : request.needs) {
-    objects_->want(request.function.tenant, object);
+    if (auto wanted = objects_->want(request.function.tenant, object); !wanted.ok()) {
+      return wanted.error().with_context("needs " + to_string(object));
+    }
     const auto known = objects_->status(request.function.tenant, object);
     if (!known.ok()) return known.error().with_context("needs " + to_string(object));
     if (known->cause) return known->cause->with_context("needs " + to_string(object));

@@ -1,5 +1,6 @@
 """Objects of one node, wanted on another: the same calls find them, wherever they are."""
 import threading
+import time
 import unittest
 
 from harness import HttpError, Worker
@@ -82,6 +83,32 @@ class Peers(unittest.TestCase):
         self.assertEqual(self.near.request("GET", f"/v1/objects/{name}").body, b"far")
         self.assertEqual(other.request("GET", f"/v1/objects/{name}").body, b"far")
         self.assertEqual(self.status_of(other, "00000000-0000-4000-8000-000000000002.0"), 404)
+
+    def test_nodes_that_want_the_same_at_once_do_not_wait_for_each_other(self):
+        other = Worker("--peer", self.near.endpoint, gpu="none")
+        self.addCleanup(other.close)
+        self.near.stop()
+        self.near = Worker("--peer", other.endpoint, "--peer", self.far.endpoint, gpu="none")
+        self.addCleanup(self.near.close)
+        name, begin = "00000000-0000-4000-8000-000000000004.0", time.monotonic()
+        # Itself among its peers: the shortest circle there is.
+        alone = Worker("--peer", self.far.endpoint, gpu="none")
+        self.addCleanup(alone.close)
+        threads = [threading.Thread(target=self.status_of, args=(worker, name)) for worker in (self.near, alone) for _ in range(4)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        self.assertLess(time.monotonic() - begin, 20)
+
+    def test_a_worker_that_waits_for_a_peer_stops_all_the_same(self):
+        self.far.create_python("slow", SLOW)
+        future = self.far.request("POST", "/v1/functions/slow/invocations", b'{"seconds": 25}').json
+        name = future["outputs"][0] if "outputs" in future else future["objects"][0]
+        with self.assertRaises(TimeoutError):
+            self.near.request("GET", f"/v1/objects/{name}", timeout=2)
+        self.assertEqual(self.near.stop(), 0)
+        self.far.kill()
 
     def test_many_at_once(self):
         names = [self.put(b"%d" % n) for n in range(60)]
