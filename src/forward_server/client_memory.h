@@ -33,6 +33,17 @@ class ClientMemory {
     used_ += bytes;
     return true;
   }
+  // Host memory of the executor for images that come in parts; not in the ledger.
+  bool take_upload(Bytes bytes) {
+    const std::lock_guard lock(mutex_);
+    if (uploads_ + bytes > kMostUploads) return false;
+    uploads_ += bytes;
+    return true;
+  }
+  void give_back_upload(Bytes bytes) {
+    const std::lock_guard lock(mutex_);
+    uploads_ -= bytes;
+  }
   void give_back(Bytes bytes) {
     const std::lock_guard lock(mutex_);
     used_ -= bytes;
@@ -40,9 +51,12 @@ class ClientMemory {
   }
 
  private:
+  static constexpr Bytes kMostUploads = Bytes::mib(512);
+
   const Bytes limit_;
-  mutable std::mutex mutex_;  // guards used_, and keeps the two countings together
+  mutable std::mutex mutex_;  // guards used_ and uploads_, and keeps the two countings together
   Bytes used_;
+  Bytes uploads_;
   ledger::LedgerWriter writer_;
 };
 

@@ -1,5 +1,6 @@
 // ServedProcess: memory and what is copied and filled.
 #include <algorithm>
+#include <utility>
 #include <vector>
 
 #include "forward_server/served_process.h"
@@ -31,6 +32,12 @@ void ServedProcess::allocate(const Call& call, bool in_order) {
   }
   if (bytes > memory_->limit().count) return answer(call, CUDA_ERROR_OUT_OF_MEMORY);
   const uint64_t counted = (bytes + kLeastBytes - 1) / kLeastBytes * kLeastBytes;
+  if (counted > memory_->limit().count - std::min(memory_->used(), memory_->limit()).count &&
+      frees_to_come_ > 0) {
+    // A stream's own order lets it have what was freed before; the count is behind.
+    waiting_allocations_.push_back(call);
+    return;
+  }
   if (!memory_->take(Bytes(counted))) return answer(call, CUDA_ERROR_OUT_OF_MEMORY);
   CUdeviceptr address = 0;
   CUresult result = driver_->mem_alloc_async(&address, counted, stream);
@@ -80,8 +87,22 @@ CUresult ServedProcess::free_in_order(const Call& call) {
   CUstream stream = nullptr;
   CUresult result = streams_.use(call.arguments[1], &stream);
   if (result == CUDA_SUCCESS) result = driver_->mem_free_async(call.arguments[0], stream);
-  if (result == CUDA_SUCCESS) forget(call.arguments[0]);
-  return result;
+  if (result != CUDA_SUCCESS) return result;
+  // The memory is the client's until the stream has come so far.
+  const Bytes counted(range->counted_bytes);
+  ranges_.erase(call.arguments[0]);
+  ++frees_to_come_;
+  completions_->when_done(stream, [this, counted](CUresult) { freed_in_order(counted); });
+  return CUDA_SUCCESS;
+}
+
+void ServedProcess::freed_in_order(Bytes counted) {
+  memory_->give_back(counted);
+  --frees_to_come_;
+  for (const Call& call : std::exchange(waiting_allocations_, {})) {
+    allocate(call,
+             static_cast<forwarding::CallCode>(call.code) == forwarding::CallCode::kAllocateAsync);
+  }
 }
 
 CUresult ServedProcess::copy_inline(const Call& call) {

@@ -9,7 +9,6 @@
 namespace lambent::forward_server {
 namespace {
 
-constexpr size_t kMostImageBytes = size_t{512} << 20;
 // Of zeros behind an image, so that PTX ends and what reads a little too far finds nothing of
 // others.
 constexpr size_t kTailBytes = 4096;
@@ -25,7 +24,7 @@ void ServedProcess::upload(const Call& call) {
   const uint64_t bytes = call.arguments[1];
   CUresult result = CUDA_SUCCESS;
   if (bytes > forwarding::kChunkBytes) result = CUDA_ERROR_INVALID_VALUE;
-  if (result == CUDA_SUCCESS && image_.size() + bytes > kMostImageBytes) {
+  if (result == CUDA_SUCCESS && !memory_->take_upload(Bytes(bytes))) {
     result = CUDA_ERROR_OUT_OF_MEMORY;
   }
   if (result == CUDA_SUCCESS) image_.append(pages_.chunk_bytes[chunk], bytes);
@@ -35,6 +34,7 @@ void ServedProcess::upload(const Call& call) {
 
 void ServedProcess::load_module(const Call& call) {
   std::string image = std::exchange(image_, {});
+  const Bytes uploaded(image.size());
   const auto chunk = static_cast<uint32_t>(call.arguments[1]);
   Module module;
   module.context = call.arguments[0];
@@ -55,6 +55,8 @@ void ServedProcess::load_module(const Call& call) {
     if (number == 0) driver_->module_unload(loaded);
     if (number == 0) result = CUDA_ERROR_OUT_OF_MEMORY;
   }
+  image = {};
+  memory_->give_back_upload(uploaded);
   const size_t log_bytes = std::strlen(log.c_str());
   std::memcpy(pages_.chunk_bytes[chunk], log.data(), log_bytes);
   let_chunk_go(chunk, result);
@@ -110,6 +112,7 @@ void ServedProcess::find_function(const Call& call) {
   Module* module = modules_.find(call.arguments[0]);
   if (module == nullptr) return answer(call, CUDA_ERROR_INVALID_HANDLE);
   const std::string name(data(), data_bytes(call));
+  if (name.find('\0') != name.npos) return answer(call, CUDA_ERROR_NOT_FOUND);
   CUfunction found = nullptr;
   CUresult result = driver_->module_get_function(&found, module->module, name.c_str());
   uint64_t number = 0;
@@ -129,6 +132,8 @@ void ServedProcess::find_global(const Call& call) {
   Module* module = modules_.find(call.arguments[0]);
   if (module == nullptr) return answer(call, CUDA_ERROR_INVALID_HANDLE);
   const std::string name(data(), data_bytes(call));
+  // Else one variable would have any number of names here.
+  if (name.find('\0') != name.npos) return answer(call, CUDA_ERROR_NOT_FOUND);
   CUdeviceptr address = 0;
   size_t bytes = 0;
   const CUresult result =

@@ -69,6 +69,7 @@ ServedProcess::~ServedProcess() { thread_.join(); }
 
 void ServedProcess::stop() {
   stopping_ = true;
+  open_all_gates();
   forwarding::wake(pages_.control.server_sleeps);
 }
 
@@ -252,9 +253,12 @@ void ServedProcess::release_all() {
   if (free_stream_ != nullptr) driver_->stream_destroy(free_stream_);
   if (memory_stream_ != nullptr) driver_->stream_destroy(memory_stream_);
   if (pages_locked_) driver_->mem_host_unregister(pages_.chunk_bytes);
-  if (gate_words_ != nullptr) {
-    driver_->mem_free_host(const_cast<uint32_t*>(gate_words_));
+  {
+    const std::lock_guard lock(gates_mutex_);
+    gates_.clear();  // for stop()
   }
+  for (void* page : gate_pages_) driver_->mem_free_host(page);
+  memory_->give_back_upload(Bytes(image_.size()));
 }
 
 void ServedProcess::handle(const Call& call) {

@@ -8,6 +8,7 @@
 #include <deque>
 #include <functional>
 #include <memory>
+#include <mutex>
 #include <string>
 #include <thread>
 #include <unordered_map>
@@ -107,6 +108,7 @@ class ServedProcess {
   void allocate(const Call& call, bool in_order);
   void free(const Call& call);
   CUresult free_in_order(const Call& call);
+  void freed_in_order(Bytes counted);
   CUresult copy_inline(const Call& call);
   void copy_chunk(const Call& call, bool to_device);
   CUresult copy_rows(const Call& call);
@@ -134,7 +136,8 @@ class ServedProcess {
   void next_host_function(const Call& call);
   void host_function_is_due(uint64_t token);
   CUresult host_function_done(const Call& call);
-  void open_all_gates();
+  CUresult add_gates();
+  void open_all_gates();  // any thread
 
   // served_modules.cc
   void upload(const Call& call);
@@ -189,17 +192,25 @@ class ServedProcess {
   HandleTable<Module> modules_;
   HandleTable<Function> functions_;
   AddressRanges ranges_;
-  std::string image_;  // that comes in parts
+  size_t frees_to_come_ = 0;               // that streams have not reached
+  std::vector<Call> waiting_allocations_;  // for those
+  std::string image_;                      // that comes in parts
   std::vector<void*> parameters_;
 
   // Host functions: each holds its stream at a word of its own until the process has run it.
   struct Gate {
+    volatile uint32_t* word = nullptr;
+    CUdeviceptr address = 0;
     uint32_t turn = 0;
-    uint64_t token = 0;  // 0: it is open
+    bool handed_out = false;  // the process was told to run the function
   };
-  volatile uint32_t* gate_words_ = nullptr;
-  CUdeviceptr gate_address_ = 0;
+  // While it adds a gate or shuts one: stop() opens them from outside, for the thread may be in a
+  // call to the driver that goes on only when one opens.
+  std::mutex gates_mutex_;
   std::vector<Gate> gates_;
+  std::vector<void*> gate_pages_;
+  std::vector<size_t> free_gates_;
+  std::unordered_map<uint64_t, size_t> shut_gates_;  // by the function's token
   std::deque<uint64_t> due_functions_;
   std::optional<Call> waits_for_function_;
 

@@ -9,7 +9,7 @@ namespace lambent::forward_server {
 namespace {
 
 constexpr size_t kMostContexts = 64;
-constexpr size_t kGates = 1024;
+constexpr size_t kGates = 1024, kMostGatePages = 64;
 
 uint32_t low(uint64_t value) { return static_cast<uint32_t>(value); }
 uint32_t high(uint64_t value) { return static_cast<uint32_t>(value >> 32); }
@@ -196,35 +196,56 @@ CUresult ServedProcess::host_function(const Call& call) {
   if (call.arguments[1] == 0) return CUDA_ERROR_INVALID_VALUE;
   CUstream stream = nullptr;
   if (const CUresult result = streams_.use(call.arguments[0], &stream)) return result;
-  if (gate_words_ == nullptr) {
-    void* words = nullptr;
-    CUresult result =
-        driver_->mem_host_alloc(&words, kGates * sizeof(uint32_t), CU_MEMHOSTALLOC_DEVICEMAP);
-    if (result == CUDA_SUCCESS)
-      result = driver_->mem_host_get_device_pointer(&gate_address_, words, 0);
-    if (result != CUDA_SUCCESS) return result;
-    std::memset(words, 0, kGates * sizeof(uint32_t));
-    gate_words_ = static_cast<volatile uint32_t*>(words);
-    gates_.resize(kGates);
+  const uint64_t token = call.arguments[1];
+  if (shut_gates_.count(token) != 0) return CUDA_ERROR_INVALID_VALUE;
+  if (free_gates_.empty()) {
+    if (const CUresult result = add_gates()) return result;
   }
-  size_t index = 0;
-  while (index < kGates && gates_[index].token != 0) ++index;
-  if (index == kGates) return CUDA_ERROR_OUT_OF_MEMORY;
+  const size_t index = free_gates_.back();
+  free_gates_.pop_back();
+  shut_gates_[token] = index;
   Gate& gate = gates_[index];
-  gate.token = call.arguments[1];
-  ++gate.turn;
-  completions_->when_done(stream, [this, token = gate.token](CUresult result) {
+  gate.handed_out = false;
+  {
+    const std::lock_guard lock(gates_mutex_);
+    ++gate.turn;
+  }
+  completions_->when_done(stream, [this, token](CUresult result) {
     // After an error the driver calls no host function either.
     if (result == CUDA_SUCCESS) host_function_is_due(token);
   });
-  return driver_->stream_wait_value_32(stream, gate_address_ + index * sizeof(uint32_t), gate.turn,
-                                       CU_STREAM_WAIT_VALUE_GEQ);
+  return driver_->stream_wait_value_32(stream, gate.address, gate.turn, CU_STREAM_WAIT_VALUE_GEQ);
+}
+
+CUresult ServedProcess::add_gates() {
+  if (gate_pages_.size() == kMostGatePages) return CUDA_ERROR_OUT_OF_MEMORY;
+  void* page = nullptr;
+  CUdeviceptr address = 0;
+  CUresult result =
+      driver_->mem_host_alloc(&page, kGates * sizeof(uint32_t), CU_MEMHOSTALLOC_DEVICEMAP);
+  if (result != CUDA_SUCCESS) return result;
+  result = driver_->mem_host_get_device_pointer(&address, page, 0);
+  if (result != CUDA_SUCCESS) {
+    driver_->mem_free_host(page);
+    return result;
+  }
+  std::memset(page, 0, kGates * sizeof(uint32_t));
+  gate_pages_.push_back(page);
+  const std::lock_guard lock(gates_mutex_);
+  for (size_t i = 0; i < kGates; ++i) {
+    free_gates_.push_back(gates_.size());
+    gates_.push_back({static_cast<uint32_t*>(page) + i, address + i * sizeof(uint32_t)});
+  }
+  return CUDA_SUCCESS;
 }
 
 void ServedProcess::host_function_is_due(uint64_t token) {
   if (waits_for_function_) {
     const Call call = *waits_for_function_;
     waits_for_function_.reset();
+    if (const auto gate = shut_gates_.find(token); gate != shut_gates_.end()) {
+      gates_[gate->second].handed_out = true;
+    }
     return answer(call, CUDA_SUCCESS, {token});
   }
   due_functions_.push_back(token);
@@ -240,21 +261,20 @@ void ServedProcess::next_host_function(const Call& call) {
 }
 
 CUresult ServedProcess::host_function_done(const Call& call) {
-  for (size_t index = 0; index < gates_.size(); ++index) {
-    if (gates_[index].token == 0 || gates_[index].token != call.arguments[0]) continue;
-    gates_[index].token = 0;
-    gate_words_[index] = gates_[index].turn;
-    return CUDA_SUCCESS;
-  }
-  return CUDA_ERROR_INVALID_VALUE;
+  const auto found = shut_gates_.find(call.arguments[0]);
+  if (found == shut_gates_.end()) return CUDA_ERROR_INVALID_VALUE;
+  const Gate& gate = gates_[found->second];
+  if (!gate.handed_out) return CUDA_ERROR_INVALID_VALUE;
+  *gate.word = gate.turn;
+  free_gates_.push_back(found->second);
+  shut_gates_.erase(found);
+  return CUDA_SUCCESS;
 }
 
-// Nobody will run them any more.
+// Nobody will run their functions any more.
 void ServedProcess::open_all_gates() {
-  for (size_t index = 0; index < gates_.size(); ++index) {
-    gates_[index].token = 0;
-    gate_words_[index] = gates_[index].turn;
-  }
+  const std::lock_guard lock(gates_mutex_);
+  for (const Gate& gate : gates_) *gate.word = gate.turn;
 }
 
 }  // namespace lambent::forward_server

@@ -4,6 +4,7 @@ namespace lambent::forward_server {
 
 Streams::~Streams() {
   table_.for_each([this](uint64_t, Entry& entry) { release(entry); });
+  for (Entry& entry : leaving_) release(entry);
 }
 
 void Streams::release(Entry& entry) {
@@ -15,6 +16,8 @@ CUresult Streams::create(uint64_t context, uint64_t default_stream, unsigned fla
                          uint64_t* number) {
   *number = 0;
   if ((flags & ~unsigned{CU_STREAM_NON_BLOCKING}) != 0) return CUDA_ERROR_INVALID_VALUE;
+  release_idle();
+  if (table_.size() + leaving_.size() >= most_) return CUDA_ERROR_OUT_OF_MEMORY;
   Entry entry;
   entry.context = context;
   entry.blocking = (flags & CU_STREAM_NON_BLOCKING) == 0;
@@ -45,17 +48,28 @@ CUresult Streams::destroy(uint64_t number) {
   if (entry->blocking && entry->work != entry->joined_by_default && of_context != nullptr) {
     result = wait(*of_context, *entry);
   }
-  release(*entry);
+  leaving_.push_back(*entry);
   table_.erase(number);
+  release_idle();
   return result;
+}
+
+// The driver's stream would be gone at once, with nothing left to ask whether its work is over.
+void Streams::release_idle() {
+  std::erase_if(leaving_, [this](Entry& entry) {
+    if (driver_->stream_query(entry.stream) == CUDA_ERROR_NOT_READY) return false;
+    release(entry);
+    return true;
+  });
 }
 
 void Streams::destroy_all_of(uint64_t context) {
   table_.for_each([&](uint64_t number, Entry& entry) {
     if (entry.context != context) return;
-    release(entry);
+    leaving_.push_back(entry);
     table_.erase(number);
   });
+  release_idle();
 }
 
 CUresult Streams::wait(Entry& waiting, Entry& for_this) {
@@ -91,15 +105,21 @@ CUresult Streams::use(uint64_t number, CUstream* stream) {
 
 std::vector<CUstream> Streams::all() {
   std::vector<CUstream> found;
+  release_idle();
   table_.for_each([&](uint64_t, Entry& entry) { found.push_back(entry.stream); });
+  for (const Entry& entry : leaving_) found.push_back(entry.stream);
   return found;
 }
 
 std::vector<CUstream> Streams::all_of(uint64_t context) {
+  release_idle();
   std::vector<CUstream> found;
   table_.for_each([&](uint64_t, Entry& entry) {
     if (entry.context == context) found.push_back(entry.stream);
   });
+  for (const Entry& entry : leaving_) {
+    if (entry.context == context) found.push_back(entry.stream);
+  }
   return found;
 }
 

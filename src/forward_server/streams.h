@@ -24,7 +24,7 @@ class Streams {
     uint64_t saw_default = 0;        // the default stream's work that it has waited for
   };
 
-  Streams(const cuda::Driver& driver, size_t most) : driver_(driver), table_(most) {}
+  Streams(const cuda::Driver& driver, size_t most) : driver_(driver), most_(most), table_(most) {}
   ~Streams();
   Streams(const Streams&) = delete;
   Streams& operator=(const Streams&) = delete;
@@ -32,7 +32,8 @@ class Streams {
   // `default_stream` 0: it is its context's. The number is 0 unless it succeeds.
   CUresult create(uint64_t context, uint64_t default_stream, unsigned flags, int priority,
                   uint64_t* number);
-  // Its work goes on; only the default stream goes with its context alone.
+  // Its work goes on, and it counts in all() until that is over; only the default stream goes with
+  // its context alone.
   CUresult destroy(uint64_t number);
   void destroy_all_of(uint64_t context);
 
@@ -46,9 +47,12 @@ class Streams {
  private:
   CUresult wait(Entry& waiting, Entry& for_this);
   void release(Entry& entry);
+  void release_idle();
 
   const cuda::Driver& driver_;
+  const size_t most_;
   HandleTable<Entry> table_;
+  std::vector<Entry> leaving_;  // destroyed, but not known to be idle
 };
 
 }  // namespace lambent::forward_server

@@ -211,6 +211,74 @@ TEST(ClientsShares, AreSaidNotToBeApplied) {
   EXPECT_EQ(said.find("40 %"), std::string::npos) << said;
 }
 
+TEST_F(ClientsTest, WhatAStreamStillUsesIsTheClientsUntilItsEnd) {
+  host_.add_client(1, kMemory);
+  const auto process = connect(1);
+  const uint64_t most = kMemory.count / 4 * 3;
+  const auto run_function = [&](uint64_t token) {
+    EXPECT_EQ(process->ask(kNextHostFunction, {}), CUDA_SUCCESS);
+    EXPECT_EQ(process->value(0), token);
+    process->send(kHostFunctionDone, {token});
+  };
+  // A stream that was destroyed goes on.
+  const uint64_t address = allocate(*process, kBlock);
+  ASSERT_EQ(process->ask(kCreateStream, {process->context, CU_STREAM_NON_BLOCKING, 0}),
+            CUDA_SUCCESS);
+  const uint64_t stream = process->value(0);
+  process->send(kHostFunction, {stream, 7});
+  process->send(kDestroyStream, {stream});
+  Call free = RawClient::call_of(kFree, {address});
+  free.slot = 1;
+  process->write(free);
+  EXPECT_EQ(process->ask(kSynchronizeStream, {process->stream}), CUDA_SUCCESS);
+  forwarding::AnswerSlot& freed = process->pages().slots[1];
+  EXPECT_EQ(freed.answered.load(), 0u);
+  run_function(7);
+  ASSERT_EQ(process->ask(kSynchronizeContext, {process->context}), CUDA_SUCCESS);
+  EXPECT_TRUE(forwarding::wait_until(
+      freed.client_sleeps, nullptr, 100, [&] { return freed.answered.load() == 1; },
+      [&] { return !process->was_hung_up_on(0); }));
+  // What a stream has not come to free counts, and is there for what comes after it.
+  ASSERT_EQ(process->ask(kAllocateAsync, {process->context, most, process->stream}), CUDA_SUCCESS);
+  process->send(kHostFunction, {process->stream, 8});
+  process->send(kFreeAsync, {process->value(0), process->stream});
+  ASSERT_EQ(process->ask(kMemoryInfo, {}), CUDA_SUCCESS);
+  EXPECT_EQ(process->value(0), kMemory.count - most);
+  run_function(8);
+  EXPECT_EQ(process->ask(kAllocateAsync, {process->context, most, process->stream}), CUDA_SUCCESS);
+  EXPECT_EQ(process->ask(kAllocateAsync, {process->context, most, process->stream}),
+            CUDA_ERROR_OUT_OF_MEMORY);
+}
+
+TEST_F(ClientsTest, ManyHostFunctionsWaitAndOnlyThoseHandedOutEnd) {
+  host_.add_client(1, kMemory);
+  host_.add_client(2, kMemory);
+  const auto process = connect(1);
+  constexpr uint64_t kFunctions = 3000;
+  for (uint64_t token = 1; token <= kFunctions; ++token) {
+    process->send(kHostFunction, {process->stream, token});
+  }
+  process->send(kHostFunctionDone, {kFunctions});
+  ASSERT_EQ(process->ask(kCreateStream, {process->context, CU_STREAM_NON_BLOCKING, 0}),
+            CUDA_SUCCESS);
+  EXPECT_EQ(process->ask(kSynchronizeStream, {process->value(0)}), CUDA_ERROR_INVALID_VALUE);
+  for (uint64_t token = 1; token <= kFunctions; ++token) {
+    ASSERT_EQ(process->ask(kNextHostFunction, {}), CUDA_SUCCESS);
+    ASSERT_EQ(process->value(0), token);
+    process->send(kHostFunctionDone, {token});
+  }
+  EXPECT_EQ(process->ask(kSynchronizeStream, {process->stream}), CUDA_SUCCESS);
+  // Those of one that is removed run no more, and hold up nobody.
+  const uint64_t address = allocate(*process, kBlock);
+  for (uint64_t token = 1; token <= kFunctions; ++token) {
+    process->send(kHostFunction, {process->stream, token});
+    process->send(kFill, {process->stream, address, 0, 7, 1, kBlock, 1});
+  }
+  host_.remove_client(1);
+  EXPECT_TRUE(process->was_hung_up_on());
+  expect_to_work(*connect(2));
+}
+
 TEST_F(ClientsTest, ManyClientsWorkSideBySide) {
   std::vector<std::unique_ptr<RawClient>> processes;
   for (uint64_t client = 1; client <= 48; ++client) {
