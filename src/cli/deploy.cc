@@ -81,6 +81,21 @@ Result<std::string> zip_of(const std::string& folder, const Manifest& manifest,
 
 Result<Package> make_package_within(const DeployOptions& options, size_t depth);
 
+// Every function of a deployment, with the manifest it comes from: two that have one name would
+// replace each other.
+Result<void> check_names(const Package& package, std::map<std::string, std::string>& files) {
+  for (const Package& component : package.components) {
+    RETURN_IF_ERROR(check_names(component, files));
+  }
+  const std::string& name = package.manifest.spec.name.name;
+  const std::string file = std::filesystem::path(package.file).lexically_normal();
+  const auto [found, is_new] = files.try_emplace(name, file);
+  if (is_new || found->second == file) return {};
+  return Error{ErrorCode::kInvalidArgument, found->second + " and " + file +
+                                                " both describe a function '" + name +
+                                                "'; give one of them another name"};
+}
+
 // Packs what components name as their packages, and puts the functions' names into the graph.
 Result<void> add_components(const std::string& folder, const std::string& file,
                             const DeployOptions& options, size_t depth, Package& package) {
@@ -121,6 +136,7 @@ Result<Package> make_package_within(const DeployOptions& options, size_t depth) 
     return text.error().with_context("a function is described by a file lambent.toml");
   }
   Package package;
+  package.file = file;
   ASSIGN_OR_RETURN(package.manifest, parse_manifest(*text, file));
   FunctionSpec& spec = package.manifest.spec;
   const std::string folder = folder_of(file);
@@ -164,7 +180,10 @@ Result<void> deploy_all(Transport& transport, Console& console, const Package& p
 }  // namespace
 
 Result<Package> make_package(const DeployOptions& options) {
-  return make_package_within(options, 0);
+  ASSIGN_OR_RETURN(Package package, make_package_within(options, 0));
+  std::map<std::string, std::string> files;
+  RETURN_IF_ERROR(check_names(package, files));
+  return package;
 }
 
 Result<Deployed> deploy_function(Transport& transport, const FunctionSpec& spec,

@@ -26,6 +26,7 @@ struct DeployOptions {
 // A function as its manifest describes it, with its code and kernel bundles packed, and the
 // packages of its components, if it is a workflow.
 struct Package {
+  std::string file;  // of the manifest
   Manifest manifest;
   std::string zip;
   std::vector<Package> components;

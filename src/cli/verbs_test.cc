@@ -349,6 +349,23 @@ TEST_F(Deploy, AWorkflowMayBringItsGraphAsAFile) {
   EXPECT_EQ(Json::parse(transport.requests.at(0).body)["Handler"], "mine.json");
 }
 
+TEST_F(Deploy, PackagesOfOneNameDoNotReplaceEachOther) {
+  const std::string one = "[[component]]\nname = \"a\"\npackage = \"one\"\n";
+  const std::string two = "[[component]]\nname = \"b\"\npackage = \"two\"\n";
+  for (const char* package : {"one", "two"}) {
+    write(std::string(package) + "/lambent.toml", "name = \"step\"\n");
+    write(std::string(package) + "/bootstrap", "#!/bin/sh\n");
+  }
+  write("lambent.toml", "name = \"w\"\nkind = \"workflow\"\n" + one + two);
+  EXPECT_EQ(run_deploy(transport, console, {.path = folder}), 13);
+  EXPECT_THAT(err.str(), HasSubstr("both describe a function 'step'"));
+  write("lambent.toml", "name = \"step\"\nkind = \"workflow\"\n" + one);
+  err.str("");
+  EXPECT_EQ(run_deploy(transport, console, {.path = folder}), 13);
+  EXPECT_THAT(err.str(), HasSubstr("both describe a function 'step'"));
+  EXPECT_TRUE(transport.requests.empty());
+}
+
 TEST_F(Deploy, SaysWhatIsWrongWithAWorkflow) {
   const auto complaint = [&](const std::string& text) {
     write("lambent.toml", "name = \"w\"\nkind = \"workflow\"\n" + text);
