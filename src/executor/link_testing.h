@@ -10,7 +10,10 @@
 #include <string>
 #include <vector>
 
+#include "base/check.h"
 #include "base/packet.h"
+#include "base/time.h"
+#include "base/units.h"
 #include "protocol/memory_codec.h"
 
 namespace lambent::executor {
