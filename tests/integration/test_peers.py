@@ -1,4 +1,6 @@
 """Objects of one node, wanted on another: the same calls find them, wherever they are."""
+import shutil
+import tempfile
 import threading
 import time
 import unittest
@@ -84,22 +86,24 @@ class Peers(unittest.TestCase):
         self.assertEqual(other.request("GET", f"/v1/objects/{name}").body, b"far")
         self.assertEqual(self.status_of(other, "00000000-0000-4000-8000-000000000002.0"), 404)
 
-    def test_nodes_that_want_the_same_at_once_do_not_wait_for_each_other(self):
-        other = Worker("--peer", self.near.endpoint, gpu="none")
-        self.addCleanup(other.close)
-        self.near.stop()
-        self.near = Worker("--peer", other.endpoint, "--peer", self.far.endpoint, gpu="none")
-        self.addCleanup(self.near.close)
-        name, begin = "00000000-0000-4000-8000-000000000004.0", time.monotonic()
-        # Itself among its peers: the shortest circle there is.
-        alone = Worker("--peer", self.far.endpoint, gpu="none")
-        self.addCleanup(alone.close)
-        threads = [threading.Thread(target=self.status_of, args=(worker, name)) for worker in (self.near, alone) for _ in range(4)]
+    def test_nodes_in_a_circle_that_want_the_same_at_once_do_not_wait_for_each_other(self):
+        folder = tempfile.mkdtemp(prefix="lambent-peers-")
+        self.addCleanup(shutil.rmtree, folder, True)
+        sockets = [f"unix:{folder}/{n}" for n in range(2)]
+        nodes = []
+        for own in sockets:  # each names both: the other, and itself
+            flags = [flag for peer in sockets for flag in ("--peer", peer)]
+            nodes.append(Worker("--socket", own.removeprefix("unix:"), *flags, gpu="none"))
+            self.addCleanup(nodes[-1].close)
+        name, begin, statuses = "00000000-0000-4000-8000-000000000004.0", time.monotonic(), []
+        threads = [threading.Thread(target=lambda node=node: statuses.append(self.status_of(node, name)))
+                   for node in nodes for _ in range(4)]
         for thread in threads:
             thread.start()
         for thread in threads:
             thread.join()
-        self.assertLess(time.monotonic() - begin, 20)
+        self.assertEqual(statuses, [404] * 8)
+        self.assertLess(time.monotonic() - begin, 20, "they waited for each other until a time-out")
 
     def test_a_worker_that_waits_for_a_peer_stops_all_the_same(self):
         self.far.create_python("slow", SLOW)
