@@ -122,6 +122,7 @@ class ServedProcess {
   void clear_context(uint64_t context);
   void synchronize_context(const Call& call);
   void create_stream(const Call& call);
+  CUresult stream_to_ask(uint64_t number, CUstream* stream);
   void synchronize_stream(const Call& call);
   void query_stream(const Call& call);
   CUresult wait_event(const Call& call);

@@ -80,29 +80,26 @@ void ServedProcess::create_stream(const Call& call) {
   answer(call, result, {number});
 }
 
+// To ask a default stream is to ask those that it has to wait for.
+CUresult ServedProcess::stream_to_ask(uint64_t number, CUstream* stream) {
+  const Streams::Entry* entry = streams_.find(number);
+  if (entry == nullptr) return CUDA_ERROR_INVALID_HANDLE;
+  if (entry->default_stream == number) return streams_.use(number, stream);
+  *stream = entry->stream;
+  return CUDA_SUCCESS;
+}
+
 void ServedProcess::synchronize_stream(const Call& call) {
-  Streams::Entry* entry = streams_.find(call.arguments[0]);
-  if (entry == nullptr) return answer(call, CUDA_ERROR_INVALID_HANDLE);
-  CUstream stream = entry->stream;
-  if (entry->default_stream == call.arguments[0]) {
-    if (const CUresult result = streams_.use(call.arguments[0], &stream)) {
-      return answer(call, result);
-    }
-  }
+  CUstream stream = nullptr;
+  if (const CUresult found = stream_to_ask(call.arguments[0], &stream)) return answer(call, found);
   const CUresult result = driver_->stream_query(stream);
   if (result != CUDA_ERROR_NOT_READY) return answer_with_earlier(call, result);
   completions_->when_done(stream, [this, call](CUresult done) { answer_with_earlier(call, done); });
 }
 
 void ServedProcess::query_stream(const Call& call) {
-  Streams::Entry* entry = streams_.find(call.arguments[0]);
-  if (entry == nullptr) return answer(call, CUDA_ERROR_INVALID_HANDLE);
-  CUstream stream = entry->stream;
-  if (entry->default_stream == call.arguments[0]) {
-    if (const CUresult result = streams_.use(call.arguments[0], &stream)) {
-      return answer(call, result);
-    }
-  }
+  CUstream stream = nullptr;
+  if (const CUresult found = stream_to_ask(call.arguments[0], &stream)) return answer(call, found);
   answer_with_earlier(call, driver_->stream_query(stream));
 }
 

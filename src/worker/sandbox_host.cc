@@ -364,7 +364,8 @@ void SandboxHost::finish(SandboxId id, Error error, std::string error_type,
     if (sandbox->current) message = "RequestId: " + to_string(*sandbox->current) + " " + message;
     end.payload = runtime_api::error_json(end.error_type, message);
   }
-  if (sandbox->current) print(*sandbox, "END RequestId: " + to_string(*sandbox->current) + "\n");
+  if (sandbox->current && !sandbox->too_late)
+    print(*sandbox, "END RequestId: " + to_string(*sandbox->current) + "\n");
   end.host_memory_peak = host_memory_peak;
   end.device_memory_peak = sandbox->device_memory_peak;
   end.log_tail = sandbox->tail.text();
