@@ -89,14 +89,17 @@ std::string_view name_of(FunctionKind kind) {
     case FunctionKind::kKernel:
       return "kernel";
     case FunctionKind::kWorkflow:
+      return "workflow";
+    case FunctionKind::kPipeline:
       break;
   }
-  return "workflow";
+  return "pipeline";
 }
 
 std::optional<FunctionKind> function_kind_from(std::string_view name) {
   for (const FunctionKind kind :
-       {FunctionKind::kHandler, FunctionKind::kKernel, FunctionKind::kWorkflow}) {
+       {FunctionKind::kHandler, FunctionKind::kKernel, FunctionKind::kWorkflow,
+        FunctionKind::kPipeline}) {
     if (name_of(kind) == name) return kind;
   }
   return std::nullopt;

@@ -31,8 +31,9 @@ enum class FunctionKind {
   kHandler,   // black-box code in a sandbox, spoken to by the Lambda Runtime API
   kKernel,    // a graph of kernels without host code, run by lambent-executor
   kWorkflow,  // a graph of other functions, which the worker calls
+  kPipeline,  // a graph of components in one package, cut into stages over slices
 };
-std::string_view name_of(FunctionKind kind);  // "handler", "kernel", "workflow"
+std::string_view name_of(FunctionKind kind);  // "handler", "kernel", "workflow", "pipeline"
 std::optional<FunctionKind> function_kind_from(std::string_view name);
 
 enum class Runtime {

@@ -1,0 +1,112 @@
+// What can happen to the slice dispatcher, and what it wants done: closed sets of values.
+// Made and performed by the worker's PipelineHost, the simulator and tests.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <variant>
+#include <vector>
+
+#include "base/ids.h"
+#include "base/result.h"
+#include "base/time.h"
+#include "domain/slice.h"
+#include "pipeline/function.h"
+
+namespace lambent::slice_scheduling {
+
+// One function on one placement: a process for each lane.
+using InstanceId = StrongId<struct InstanceTag, uint64_t>;
+// Requests of one function that an instance works on together.
+using JobId = StrongId<struct JobTag, uint64_t>;
+
+// Events.
+
+struct SliceAdded {
+  Slice slice;
+};
+// It is gone or may not be used any more. The host ends what runs on it: InstanceEnded follows.
+struct SliceLost {
+  DeviceId slice;
+};
+// A function was deployed, changed, or measured anew. If `replaced`, its instances run other code:
+// they get no more jobs and are stopped when they are idle.
+struct FunctionPut {
+  std::shared_ptr<const pipeline::PipelineFunction> function;
+  bool replaced = true;
+};
+// What it has queued is completed with NOT_FOUND; its instances are stopped.
+struct FunctionRemoved {
+  FunctionId function;
+};
+struct RequestSubmitted {
+  InvocationId request;
+  FunctionId function;
+};
+// Nobody waits for it any more: dropped if it is queued, else it goes on.
+struct RequestCancelled {
+  InvocationId request;
+};
+// Answers StartInstance and LoadInstance: all its weights are on its slices.
+struct InstanceReady {
+  InstanceId instance;
+};
+// Answers UnloadInstance: its weights are in host memory, its slice is free for others.
+struct InstanceUnloaded {
+  InstanceId instance;
+};
+// It is gone: it could not be started, crashed, was stopped, lost a slice. Jobs that it had and
+// did not finish are queued again, in front.
+struct InstanceEnded {
+  InstanceId instance;
+  Error error;
+};
+struct JobFinished {
+  JobId job;
+  Duration execution{};  // from GiveJob on
+};
+struct TimerFired {};
+// Take no more work: what is queued is completed with UNAVAILABLE.
+struct DrainStarted {};
+
+using Event = std::variant<SliceAdded, SliceLost, FunctionPut, FunctionRemoved, RequestSubmitted,
+                           RequestCancelled, InstanceReady, InstanceUnloaded, InstanceEnded,
+                           JobFinished, TimerFired, DrainStarted>;
+
+// Actions.
+
+struct StartInstance {
+  InstanceId instance;
+  FunctionId function;
+  pipeline::Placement placement;
+};
+// Idle ones only. InstanceEnded answers.
+struct StopInstance {
+  InstanceId instance;
+};
+struct UnloadInstance {
+  InstanceId instance;
+};
+struct LoadInstance {
+  InstanceId instance;
+};
+// Jobs of an instance pass through its stages in the order in which they were given.
+struct GiveJob {
+  JobId job;
+  InstanceId instance;
+  std::vector<InvocationId> requests;
+};
+// Exactly one for each request. Without an error: its job finished, and the host has the answer.
+struct CompleteRequest {
+  InvocationId request;
+  std::optional<Error> error;
+};
+// Replaces the wake-up asked for before.
+struct WakeAt {
+  Instant when;
+};
+
+using Action = std::variant<StartInstance, StopInstance, UnloadInstance, LoadInstance, GiveJob,
+                            CompleteRequest, WakeAt>;
+
+}  // namespace lambent::slice_scheduling
