@@ -30,6 +30,7 @@
 #include "objects/object_store.h"
 #include "sandbox/launcher.h"
 #include "worker/file_thread.h"
+#include "worker/slice_choice.h"
 #include "worker/worker.h"
 
 extern char** environ;
@@ -325,7 +326,7 @@ Result<void> run(const WorkerConfig& config) {
   SystemRandom random;
   loop::EventLoop loop(clock);
 
-  ASSIGN_OR_RETURN(const worker::GpuDriver driver, find_driver(config, installation));
+  ASSIGN_OR_RETURN(worker::GpuDriver driver, find_driver(config, installation));
   sandbox::LauncherOptions launcher_options;
   launcher_options.program = installation.program("lambent-launcher");
   launcher_options.pool = config.sandbox_pool;
@@ -359,6 +360,12 @@ Result<void> run(const WorkerConfig& config) {
     while (devices.empty() && clock.now() < deadline) loop.run_once(milliseconds(50));
     if (devices.empty()) return Error{ErrorCode::kUnavailable, "NVML told of no GPU within 15 s"};
   }
+  for (const auto& device : devices) {
+    driver.visible[worker::device_id_of(device)] = worker::visible_name(device);
+  }
+  ASSIGN_OR_RETURN(const worker::DeviceShares shares,
+                   worker::share_devices(devices, config.pipeline_slices));
+  devices = shares.dispatched;
 
   ASSIGN_OR_RETURN(auto catalog, catalog::Catalog::open(
                                      config.state_folder + "/catalog.db", {},
@@ -399,7 +406,7 @@ Result<void> run(const WorkerConfig& config) {
   if (monitor != nullptr) {
     options.serve_link = [&](SandboxId sandbox, DeviceId device, Bytes most_leased,
                              OwnedFd listener) {
-      monitor->serve_sandbox(sandbox, device.value - 1, most_leased, std::move(listener));
+      monitor->serve_sandbox(sandbox, gpu_of(device), most_leased, std::move(listener));
     };
     options.forget_link = [&](SandboxId sandbox) { monitor->forget_sandbox(sandbox); };
   }

@@ -142,6 +142,10 @@ std::optional<int> parse_worker_config(int argc, char** argv, WorkerConfig& conf
   app.add_option("--peer", config.peers,
                  "another node, such as http://10.0.0.2:8980, where objects that are unknown here "
                  "are sought; several: give it again");
+  app.add_option("--pipeline-slices", config.pipeline_slices,
+                 "devices that serve pipelines, and nothing else: none, all, mig (every MIG "
+                 "instance), or some, such as 0,1:2,MIG-4f")
+      ->capture_default_str();
   app.add_option("--python", config.python, "interpreter of Python functions")
       ->capture_default_str();
   app.add_option("--log-format", config.log_format, "text or json")

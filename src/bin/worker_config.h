@@ -47,6 +47,7 @@ struct WorkerConfig {
   Bytes object_disk = Bytes::gib(8);
   std::optional<Bytes> object_quota;
   std::vector<std::string> peers;  // other nodes, where objects that are unknown here are sought
+  std::string pipeline_slices = "none";  // devices that serve pipelines: worker/slice_choice.h
   std::string python = "/usr/bin/python3";
   LogFormat log_format = LogFormat::kText;
   LogLevel log_level = LogLevel::kInfo;

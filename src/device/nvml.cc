@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "cuda_abi/nvml.h"
+#include "domain/slice.h"
 
 namespace lambent::device {
 namespace {
@@ -42,6 +43,13 @@ std::string status_text(nvmlReturn_t status) {
   return "NVML error " + std::to_string(static_cast<int>(status));
 }
 
+// The names of instances end with their profile: "NVIDIA A100-SXM4-80GB MIG 2g.20gb".
+std::string profile_of(const std::string& name) {
+  constexpr std::string_view kMark = " MIG ";
+  const size_t mark = name.rfind(kMark);
+  return mark == std::string::npos ? name : name.substr(mark + kMark.size());
+}
+
 DeviceHealth health_of(nvmlReturn_t status) {
   const bool lost = status == NVML_ERROR_GPU_IS_LOST || status == NVML_ERROR_RESET_REQUIRED;
   return lost ? DeviceHealth::kLost : DeviceHealth::kUnreadable;
@@ -61,6 +69,10 @@ struct Nvml::State {
     if (library != nullptr) dlclose(library);
   }
   void add_device(uint32_t index);
+  void add(nvmlDevice_t handle, DeviceInventory device);
+  // How many instances a device in MIG mode has, places that are empty included; 0: it is whole.
+  unsigned places(nvmlDevice_t handle) const;
+  void add_instances(nvmlDevice_t handle, uint32_t gpu, unsigned places);
   DeviceReading read(size_t place) const;
 };
 
@@ -81,6 +93,10 @@ Result<std::unique_ptr<Nvml>> Nvml::open(const std::string& path) {
   if (counted != NVML_SUCCESS) return unavailable("count devices: " + status_text(counted));
   count = std::min<unsigned>(count, protocol::kMostDevices);
   for (uint32_t index = 0; index < count; ++index) state->add_device(index);
+  if (state->devices.size() > protocol::kMostDevices) {
+    state->devices.resize(protocol::kMostDevices);
+    state->handles.resize(protocol::kMostDevices);
+  }
   return std::unique_ptr<Nvml>(new Nvml(std::move(state)));
 }
 
@@ -89,8 +105,41 @@ Result<std::unique_ptr<Nvml>> Nvml::open(const std::string& path) {
 void Nvml::State::add_device(uint32_t index) {
   nvmlDevice_t handle = nullptr;
   if (call.device_get_handle_by_index(index, &handle) != NVML_SUCCESS) return;
+  if (const unsigned count = places(handle); count > 0) return add_instances(handle, index, count);
   DeviceInventory device;
   device.index = index;
+  add(handle, std::move(device));
+}
+
+unsigned Nvml::State::places(nvmlDevice_t handle) const {
+  unsigned current = 0, pending = 0, count = 0;
+  if (call.device_get_mig_mode == nullptr || call.device_get_max_mig_device_count == nullptr ||
+      call.device_get_mig_device_handle_by_index == nullptr ||
+      call.device_get_mig_mode(handle, &current, &pending) != NVML_SUCCESS || current == 0 ||
+      call.device_get_max_mig_device_count(handle, &count) != NVML_SUCCESS) {
+    return 0;
+  }
+  return std::min(count, kInstancesOfGpu);
+}
+
+void Nvml::State::add_instances(nvmlDevice_t handle, uint32_t gpu, unsigned places) {
+  for (unsigned place = 0; place < places; ++place) {
+    nvmlDevice_t instance = nullptr;
+    if (call.device_get_mig_device_handle_by_index(handle, place, &instance) != NVML_SUCCESS) {
+      continue;
+    }
+    DeviceInventory device;
+    device.index = mig_instance(gpu, place).value - 1;
+    nvmlDeviceAttributes_t attributes = {};
+    if (call.device_get_attributes != nullptr &&
+        call.device_get_attributes(instance, &attributes) == NVML_SUCCESS) {
+      device.multiprocessors = attributes.multiprocessorCount;
+    }
+    add(instance, std::move(device));
+  }
+}
+
+void Nvml::State::add(nvmlDevice_t handle, DeviceInventory device) {
   char text[NVML_DEVICE_UUID_V2_BUFFER_SIZE] = {};
   if (call.device_get_uuid(handle, text, sizeof(text)) == NVML_SUCCESS) device.uuid = text;
   char name[NVML_DEVICE_NAME_V2_BUFFER_SIZE] = {};
@@ -98,6 +147,7 @@ void Nvml::State::add_device(uint32_t index) {
       call.device_get_name(handle, name, sizeof(name)) == NVML_SUCCESS) {
     device.name = name;
   }
+  if (is_mig_instance(DeviceId(device.index + 1))) device.profile = profile_of(device.name);
   nvmlMemory_t memory = {};
   const nvmlReturn_t status = call.device_get_memory_info(handle, &memory);
   if (status == NVML_SUCCESS) device.memory_total = Bytes(memory.total);

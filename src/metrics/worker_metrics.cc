@@ -8,6 +8,8 @@
 
 #include <array>
 
+#include "domain/slice.h"
+
 namespace lambent::metrics {
 namespace {
 
@@ -194,8 +196,7 @@ void WorkerMetrics::set_flow(const FunctionName& function, const FlowGauges& gau
 }
 
 void WorkerMetrics::set_device(DeviceId device, const DeviceGauges& gauges) {
-  // GPUs are numbered from 0 outside, as NVML does.
-  const std::string gpu = std::to_string(device.value - 1);
+  const std::string gpu = place_name(device);
   const auto memory = [&](const char* kind, Bytes bytes) {
     state_->device_memory.Add({{"gpu", gpu}, {"kind", kind}}).Set(static_cast<double>(bytes.count));
   };

@@ -90,6 +90,8 @@ void put_message(Writer& out, const DevicesFound& found) {
     out.put_text(device.uuid);
     out.put_text(device.name);
     out.put(device.memory_total.count);
+    out.put_text(device.profile);
+    out.put(device.multiprocessors);
   }
 }
 
@@ -123,6 +125,8 @@ DevicesFound take_found(Reader& in) {
     device.uuid = in.take_text();
     device.name = in.take_text();
     device.memory_total = Bytes(in.take<uint64_t>());
+    device.profile = in.take_text();
+    device.multiprocessors = in.take<uint32_t>();
     found.devices.push_back(std::move(device));
   }
   return found;

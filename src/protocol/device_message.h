@@ -15,16 +15,19 @@
 
 namespace lambent::protocol {
 
-constexpr uint32_t kDeviceProtocolVersion = 1;
-constexpr size_t kMostDevices = 64;
-constexpr size_t kMostDeviceText = 256;  // bytes of a uuid, a name or a reason
+constexpr uint32_t kDeviceProtocolVersion = 2;
+constexpr size_t kMostDevices = 128;     // whole ones and MIG instances
+constexpr size_t kMostDeviceText = 128;  // bytes of a uuid, a name or a reason
 constexpr size_t kMostDeviceMessage = 64 * 1024;
 
+// A whole device, or a MIG instance; a device in MIG mode is told of by its instances alone.
 struct DeviceInventory {
-  uint32_t index = 0;  // as NVML numbers them
+  uint32_t index = 0;  // its DeviceId less one (domain/slice.h)
   std::string uuid;
   std::string name;
   Bytes memory_total;
+  std::string profile;           // of an instance: "2g.20gb"; empty: a whole device
+  uint32_t multiprocessors = 0;  // of an instance; 0 of a whole device: NVML does not tell
 
   bool operator==(const DeviceInventory&) const = default;
 };

@@ -17,7 +17,9 @@ DevicesRead two_readings() {
 
 TEST(DeviceMessage, ComesBackAsItWas) {
   const DeviceMessage messages[] = {
-      DevicesFound{{{0, "GPU-1", "Tiny", Bytes::gib(1)}, {1, "GPU-2", "", Bytes::gib(2)}}},
+      DevicesFound{{{0, "GPU-1", "Tiny", Bytes::gib(1)},
+                    {1, "GPU-2", "", Bytes::gib(2)},
+                    {1016, "MIG-3", "Cut", Bytes::gib(10), "1g.10gb", 14}}},
       two_readings(), DevicesUnavailable{"no driver"}};
   for (const DeviceMessage& message : messages) {
     const auto decoded = decode_device_message(bytes_of(encode(message)));
@@ -36,7 +38,7 @@ TEST(DeviceMessage, IsRefusedWhenCutAnywhereOrLonger) {
 
 TEST(DeviceMessage, IsRefusedInAnotherVersionOrOfAnUnknownKind) {
   std::string message = encode(two_readings());
-  message[0] = 2;
+  message[0] = 1;
   EXPECT_FALSE(decode_device_message(bytes_of(message)).ok());
   message = encode(two_readings());
   message[4] = 9;
@@ -46,7 +48,8 @@ TEST(DeviceMessage, IsRefusedInAnotherVersionOrOfAnUnknownKind) {
 TEST(DeviceMessage, AllMessagesOfTheLimitsFitAndMoreIsCut) {
   DevicesFound found;
   for (uint32_t i = 0; i < kMostDevices + 1; ++i) {
-    found.devices.push_back({i, std::string(1000, 'u'), std::string(1000, 'n'), Bytes(1)});
+    found.devices.push_back(
+        {i, std::string(1000, 'u'), std::string(1000, 'n'), Bytes(1), std::string(1000, 'p'), 1});
   }
   const std::string message = encode(found);
   EXPECT_LE(message.size(), kMostDeviceMessage);

@@ -100,7 +100,9 @@ std::string add_driver(const GpuDriver& gpu, DeviceId device, bool modelled,
   std::string& libraries = environment["LD_LIBRARY_PATH"];
   libraries = driver + (libraries.empty() ? "" : ":") + libraries;
   // What runs inside sees the one device that it was given, as number 0. Ours count from 1.
-  environment["CUDA_VISIBLE_DEVICES"] = std::to_string(device.value - 1);
+  const auto visible = gpu.visible.find(device);
+  environment["CUDA_VISIBLE_DEVICES"] =
+      visible != gpu.visible.end() ? visible->second : std::to_string(device.value - 1);
   if (gpu.emulated_node.empty()) {
     plan.devices = gpu.device_files;
     return driver;

@@ -2,6 +2,7 @@
 // LaunchPlan. Pure; used by SandboxHost on the loop thread.
 #pragma once
 
+#include <map>
 #include <string>
 #include <vector>
 
@@ -19,6 +20,8 @@ struct GpuDriver {
   std::string emulated_node;
   // Device files of a real GPU, such as /dev/nvidia0.
   std::vector<std::string> device_files;
+  // What CUDA_VISIBLE_DEVICES calls each device; one that is not here is called by its index.
+  std::map<DeviceId, std::string> visible = {};
 };
 
 // What all sandboxes of a node have in common.

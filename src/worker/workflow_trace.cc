@@ -3,6 +3,7 @@
 #include <cmath>
 #include <cstdio>
 
+#include "domain/slice.h"
 #include "workflow/value.h"
 
 namespace lambent::worker {
@@ -53,7 +54,7 @@ std::string line_of(const CallRecord& call) {
     if (start > Duration(0)) line += ", start " + milliseconds_text(start);
     if (phases.memory > Duration(0)) line += ", memory " + milliseconds_text(phases.memory);
     line += ", run " + milliseconds_text(phases.run) + ")  " + std::string(name_of(call.start));
-    if (call.device != DeviceId{}) line += "  gpu " + std::to_string(call.device.value - 1);
+    if (call.device != DeviceId{}) line += "  gpu " + place_name(call.device);
   }
   line += "  " + to_string(call.invocation);
   if (call.attempt > 1) line += "  attempt " + std::to_string(call.attempt);

@@ -1,0 +1,33 @@
+// Which of a node's devices serve pipelines, as its operator says, and which all other functions.
+// Pure; used by lambent-worker when it starts.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "base/result.h"
+#include "domain/slice.h"
+#include "protocol/device_message.h"
+
+namespace lambent::worker {
+
+struct DeviceShares {
+  std::vector<protocol::DeviceInventory> dispatched;
+  std::vector<Slice> slices;  // of pipelines
+};
+
+// `choice` is "none", "all", "mig" (every MIG instance), or devices separated by commas, each a
+// UUID or its beginning, the index of a whole device ("0"), or "<index>:<place>" of an instance.
+// INVALID_ARGUMENT naming what is unknown or names several; a device that does not say how much
+// memory it has serves no pipelines.
+Result<DeviceShares> share_devices(const std::vector<protocol::DeviceInventory>& devices,
+                                   const std::string& choice);
+
+constexpr DeviceId device_id_of(const protocol::DeviceInventory& device) {
+  return DeviceId(device.index + 1);
+}
+
+// What CUDA_VISIBLE_DEVICES calls it.
+std::string visible_name(const protocol::DeviceInventory& device);
+
+}  // namespace lambent::worker
