@@ -6,6 +6,7 @@
 #include <span>
 
 #include "base/base64.h"
+#include "base/json_survey.h"
 #include "base/spelling.h"
 #include "domain/limits.h"
 #include "kernel_graph/element.h"
@@ -306,84 +307,8 @@ class GraphReader {
   size_t step_count_ = 0;
 };
 
-// No object of a graph has more; the library looks for a key among an object's, one after the
-// other.
+// No object of a graph has more.
 constexpr size_t kMostKeys = 16;
-
-// Reads over the text before anything is built, and ends at the first thing that cannot be part of
-// a graph: the library would let the last of two equal keys win, and takes very long to build an
-// object of very many.
-class Survey : public nlohmann::json_sax<Json> {
- public:
-  // What is wrong; nothing if it is no JSON.
-  const std::optional<Error>& problem() const { return problem_; }
-
-  bool null() override { return value(); }
-  bool boolean(bool) override { return value(); }
-  bool number_integer(number_integer_t) override { return value(); }
-  bool number_unsigned(number_unsigned_t) override { return value(); }
-  bool number_float(number_float_t, const string_t&) override { return value(); }
-  bool string(string_t&) override { return value(); }
-  bool binary(binary_t&) override { return value(); }
-  bool start_object(size_t) override { return open(); }
-  bool end_object() override { return close(); }
-  bool start_array(size_t) override { return open(); }
-  bool end_array() override { return close(); }
-  bool parse_error(size_t, const std::string&, const nlohmann::detail::exception&) override {
-    return false;
-  }
-
-  bool key(string_t& key) override {
-    std::vector<std::string>& keys = open_.back().keys;
-    if (std::find(keys.begin(), keys.end(), key) != keys.end()) {
-      return refuse("an object has '" + shown(key) + "' twice");
-    }
-    if (keys.size() == kMostKeys) {
-      return refuse("an object has more than " + std::to_string(kMostKeys) + " keys");
-    }
-    keys.push_back(std::move(key));
-    return true;
-  }
-
- private:
-  // An object or a list that has not ended.
-  struct Open {
-    std::vector<std::string> keys;
-    size_t values = 0;  // the last one included
-  };
-
-  static std::string shown(const std::string& key) {
-    return key.substr(0, limits::kGraphNameLength);
-  }
-  bool value() {
-    if (!open_.empty()) ++open_.back().values;
-    return true;
-  }
-  bool open() {
-    value();
-    if (open_.size() == limits::kJsonDepth) return refuse("it is nested too deep");
-    open_.emplace_back();
-    return true;
-  }
-  bool close() {
-    open_.pop_back();
-    return true;
-  }
-  bool refuse(const std::string& what) {
-    // The last one is where it is; those before say how one gets there.
-    std::string place;
-    for (size_t i = 0; i + 1 < open_.size(); ++i) {
-      const Open& each = open_[i];
-      place = each.keys.empty() ? at(place, each.values - 1)
-                                : in(place, shown(each.keys.back()).c_str());
-    }
-    problem_ = invalid(place, what);
-    return false;
-  }
-
-  std::vector<Open> open_;
-  std::optional<Error> problem_;
-};
 
 // --- Writing ---
 
@@ -462,10 +387,8 @@ Result<KernelGraph> parse_graph(std::string_view text) {
   if (text.size() > limits::kGraphJson.count) {
     return invalid("", "is larger than " + to_string(limits::kGraphJson));
   }
-  Survey survey;
-  if (!Json::sax_parse(text, &survey)) {
-    return survey.problem() ? *survey.problem() : invalid("", "is no JSON");
-  }
+  RETURN_IF_ERROR(survey_json(
+      text, {.subject = "the graph", .most_depth = limits::kJsonDepth, .most_keys = kMostKeys}));
   return GraphReader().read(Json::parse(text));
 }
 

@@ -87,7 +87,7 @@ TEST(GraphJson, AnUnknownWordIsRefusedWithTheOneThatWasMeant) {
 
 TEST(GraphJson, WrongTypesAndMissingWordsAreNamedWithTheirPlace) {
   expect_refused("[]", "the graph: an object is expected");
-  expect_refused("{", "the graph: is no JSON");
+  expect_refused("{", "the graph is no JSON, at byte 2");
   expect_refused("{\"buffers\": []}", "the graph: 'steps' is missing");
   expect_refused(changed("\"kernel\": \"add\", ", ""), "steps[0]: 'kernel' is missing");
   expect_refused(changed("[4]", "[]"), "steps[0].grid: one to three numbers are expected");
@@ -143,7 +143,7 @@ TEST(GraphJson, WhatIsNestedTooDeepIsRefused) {
         std::string place;
         for (size_t i = 2; i < limits::kJsonDepth; ++i) place += "[0]";
         return place;
-      }() + ": it is nested too deep");
+      }() + ": it is nested more than 32 deep");
 }
 
 TEST(GraphJson, ALiteralThatItsDatatypeCannotHoldIsRefused) {

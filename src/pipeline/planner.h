@@ -12,16 +12,9 @@
 #include "base/result.h"
 #include "domain/slice.h"
 #include "pipeline/function.h"
+#include "pipeline/rank_rule.h"
 
 namespace lambent::pipeline {
-
-// How partitions are ranked, before anybody knows which slices will be free.
-enum class RankRule {
-  kBalance,     // the paper's: by the coefficient of variation of the stages' times, ascending
-  kThroughput,  // ours: by results a second for each multiprocessor taken, hand-overs counted
-};
-std::string_view name_of(RankRule rule);  // "balance", "throughput"
-std::optional<RankRule> rank_rule_from(std::string_view name);
 
 // What moving data costs between stages, and weights onto slices.
 struct TransferCosts {

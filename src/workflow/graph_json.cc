@@ -5,8 +5,8 @@
 #include <set>
 #include <span>
 
+#include "base/json_survey.h"
 #include "base/spelling.h"
-#include "workflow/json_survey.h"
 #include "workflow/limits.h"
 #include "workflow/reference.h"
 #include "workflow/validation.h"
@@ -329,7 +329,8 @@ Result<Workflow> parse_workflow(std::string_view text) {
   if (text.size() > limits::kGraphJson.count) {
     return invalid("the workflow", "is larger than " + to_string(limits::kGraphJson));
   }
-  RETURN_IF_ERROR(survey_json(text, limits::kGraphDepth));
+  RETURN_IF_ERROR(
+      survey_json(text, {.subject = "the workflow", .most_depth = limits::kGraphDepth}));
   return WorkflowReader().read(Json::parse(text));
 }
 

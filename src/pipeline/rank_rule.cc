@@ -1,4 +1,4 @@
-#include "pipeline/planner.h"
+#include "pipeline/rank_rule.h"
 
 namespace lambent::pipeline {
 

@@ -1,4 +1,4 @@
-#include "workflow/json_survey.h"
+#include "base/json_survey.h"
 
 #include <nlohmann/json.hpp>
 #include <optional>
@@ -6,14 +6,14 @@
 #include <string>
 #include <vector>
 
-#include "workflow/limits.h"
-
-namespace lambent::workflow {
+namespace lambent {
 namespace {
+
+constexpr size_t kShownLength = 64;  // of a key
 
 class Survey : public nlohmann::json_sax<nlohmann::json> {
  public:
-  explicit Survey(size_t most_depth) : most_depth_(most_depth) {}
+  explicit Survey(const JsonSurvey& options) : options_(options) {}
 
   // What is wrong; nothing if all is well.
   const std::optional<Error>& problem() const { return problem_; }
@@ -31,16 +31,17 @@ class Survey : public nlohmann::json_sax<nlohmann::json> {
   bool end_array() override { return close(); }
   bool parse_error(size_t position, const std::string&,
                    const nlohmann::detail::exception&) override {
-    problem_ = Error{ErrorCode::kInvalidArgument,
-                     "the workflow is no JSON, at byte " + std::to_string(position)};
+    problem_ =
+        Error{ErrorCode::kInvalidArgument,
+              std::string(options_.subject) + " is no JSON, at byte " + std::to_string(position)};
     return false;
   }
 
   bool key(string_t& key) override {
     Open& object = open_.back();
-    object.key = key.substr(0, limits::kNameLength);
-    if (object.keys.size() == kMostKeys) {
-      return refuse("an object has more than " + std::to_string(kMostKeys) + " keys");
+    object.key = key.substr(0, kShownLength);
+    if (object.keys.size() == options_.most_keys) {
+      return refuse("an object has more than " + std::to_string(options_.most_keys) + " keys");
     }
     if (object.keys.insert(key).second) return true;
     return refuse("an object has '" + object.key + "' twice");
@@ -60,8 +61,8 @@ class Survey : public nlohmann::json_sax<nlohmann::json> {
   }
   bool open() {
     value();
-    if (open_.size() == most_depth_) {
-      return refuse("it is nested more than " + std::to_string(most_depth_) + " deep");
+    if (open_.size() == options_.most_depth) {
+      return refuse("it is nested more than " + std::to_string(options_.most_depth) + " deep");
     }
     open_.emplace_back();
     return true;
@@ -81,23 +82,23 @@ class Survey : public nlohmann::json_sax<nlohmann::json> {
         place += (place.empty() ? "" : ".") + each.key;
       }
     }
-    problem_ =
-        Error{ErrorCode::kInvalidArgument, (place.empty() ? "the workflow" : place) + ": " + what};
+    problem_ = Error{ErrorCode::kInvalidArgument,
+                     (place.empty() ? std::string(options_.subject) : place) + ": " + what};
     return false;
   }
 
-  const size_t most_depth_;
+  const JsonSurvey& options_;
   std::vector<Open> open_;
   std::optional<Error> problem_;
 };
 
 }  // namespace
 
-Result<void> survey_json(std::string_view text, size_t most_depth) {
-  Survey survey(most_depth);
+Result<void> survey_json(std::string_view text, const JsonSurvey& options) {
+  Survey survey(options);
   nlohmann::json::sax_parse(text, &survey);
   if (survey.problem()) return *survey.problem();
   return {};
 }
 
-}  // namespace lambent::workflow
+}  // namespace lambent
