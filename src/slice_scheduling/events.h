@@ -43,11 +43,11 @@ struct RequestSubmitted {
   InvocationId request;
   FunctionId function;
 };
-// Nobody waits for it any more: dropped if it is queued, else it goes on.
+// Nobody waits for it any more: completed with CANCELLED if it is queued, else it goes on.
 struct RequestCancelled {
   InvocationId request;
 };
-// Answers StartInstance and LoadInstance: all its weights are on its slices.
+// Answers StartInstance and LoadInstance: it takes jobs, all its weights are on its slices.
 struct InstanceReady {
   InstanceId instance;
 };
@@ -66,7 +66,8 @@ struct JobFinished {
   Duration execution{};  // from GiveJob on
 };
 struct TimerFired {};
-// Take no more work: what is queued is completed with UNAVAILABLE.
+// Take no more work, for good: what is queued, and what is submitted from then on, is completed
+// with UNAVAILABLE; instances are stopped as soon as they are idle.
 struct DrainStarted {};
 
 using Event = std::variant<SliceAdded, SliceLost, FunctionPut, FunctionRemoved, RequestSubmitted,
@@ -80,7 +81,7 @@ struct StartInstance {
   FunctionId function;
   pipeline::Placement placement;
 };
-// Idle ones only. InstanceEnded answers.
+// Idle ones only, loaded or unloaded. InstanceEnded answers.
 struct StopInstance {
   InstanceId instance;
 };
@@ -96,7 +97,8 @@ struct GiveJob {
   InstanceId instance;
   std::vector<InvocationId> requests;
 };
-// Exactly one for each request. Without an error: its job finished, and the host has the answer.
+// Exactly one for each request that was submitted. Without an error: its job finished, and the host
+// has the answer.
 struct CompleteRequest {
   InvocationId request;
   std::optional<Error> error;

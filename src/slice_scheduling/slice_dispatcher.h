@@ -4,6 +4,7 @@
 #pragma once
 
 #include <memory>
+#include <string_view>
 #include <vector>
 
 #include "slice_scheduling/events.h"
@@ -29,6 +30,7 @@ class SliceDispatcher {
   void handle(const Event& event, Instant now, std::vector<Action>& actions);
 
   const SliceWorld& world() const;
+  std::string_view policy_name() const;
 
  private:
   struct State;

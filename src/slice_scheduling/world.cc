@@ -1,6 +1,31 @@
 #include "slice_scheduling/world.h"
 
+#include <algorithm>
+
 namespace lambent::slice_scheduling {
+
+Duration Instance::scaled(Duration profiled) const {
+  return Duration(static_cast<int64_t>(static_cast<double>(profiled.count()) * pace));
+}
+
+Instant Instance::finish_of(size_t job_requests, Instant now) const {
+  return std::max(now, busy_until) + latency() * static_cast<int64_t>(job_requests);
+}
+
+size_t Instance::most_jobs() const {
+  if (!is_pipeline() || placement.bottleneck <= Duration::zero()) return 1;
+  return 1 + static_cast<size_t>(placement.latency / placement.bottleneck);
+}
+
+const Instance* SliceWorld::find(InstanceId id) const {
+  const auto found = instances.find(id);
+  return found == instances.end() ? nullptr : &found->second;
+}
+
+const FunctionState* SliceWorld::find(FunctionId id) const {
+  const auto found = functions.find(id);
+  return found == functions.end() ? nullptr : &found->second;
+}
 
 std::vector<Slice> SliceWorld::free_slices() const {
   std::vector<Slice> free;

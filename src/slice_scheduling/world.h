@@ -6,6 +6,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <unordered_map>
 #include <vector>
 
 #include "base/time.h"
@@ -36,17 +37,41 @@ struct Instance {
   pipeline::Placement placement;
   Tenure tenure = Tenure::kExclusive;
   Residence residence = Residence::kStarting;
+  // Its weights are on its slices, or on their way there or away: all but one that is unloaded, and
+  // one that was when it was stopped.
+  bool on_slices = true;
   bool retiring = false;  // gets no more jobs; stopped when it is idle
   size_t jobs = 0;        // given and not finished
   size_t requests = 0;    // in them
   Instant started{};
-  Instant last_used{};     // when its last job was given or finished
-  Duration busy{};         // of its bottleneck stage, jobs given until now
+  Instant ready{};      // when it was first loaded; the epoch before that
+  Instant last_used{};  // when its last job was given or finished
+  // How long its jobs take over what the placement says: 1 as profiled, 2 if that lies by half.
+  // Learnt from the jobs of this instance.
+  double pace = 1;
+  // When its bottleneck stage will have done all that it was given, as far as is known.
+  Instant busy_until{};
+  Duration busy{};         // of its bottleneck stage: by the jobs given until now
   double utilisation = 0;  // 0..1: the share of the last window that its bottleneck was busy
+
+  bool is_pipeline() const { return placement.slices.size() > 1; }
+  // Takes jobs now.
+  bool is_open() const { return residence == Residence::kLoaded && !retiring; }
+  Duration latency() const { return scaled(placement.latency); }
+  Duration bottleneck() const { return scaled(placement.bottleneck); }
+  // When a job of so many requests would be finished if it were given now.
+  Instant finish_of(size_t job_requests, Instant now) const;
+  // How many jobs keep every stage of it busy: one where there is one stage, one more for each
+  // bottleneck's time that a job is under way beyond.
+  size_t most_jobs() const;
+
+ private:
+  Duration scaled(Duration profiled) const;
 };
 
 struct QueuedRequest {
   InvocationId id;
+  uint64_t sequence = 0;  // in the order of submission, over all functions
   Instant submitted{};
   Instant deadline = kNever;  // submitted + SLO
   unsigned attempts = 0;      // instances that ended under it
@@ -54,10 +79,17 @@ struct QueuedRequest {
 
 struct FunctionState {
   std::shared_ptr<const pipeline::PipelineFunction> function;
-  std::deque<QueuedRequest> queue;  // in the order of submission
-  double arrivals_per_s = 0;        // over the last window
+  uint64_t version = 0;  // of `function`: another one for each FunctionPut of any
+  // In the order of submission; what comes back from an instance that ended takes its place again.
+  std::deque<QueuedRequest> queue;
+  double arrivals_per_s = 0;  // over the last window
   Instant last_arrival{};
-  std::vector<InstanceId> instances;
+  std::vector<InstanceId> instances;  // all that exist, retiring ones too, in order of start
+  // Starts that failed one after the other, and what the last of them said. Policies start nothing
+  // before `start_again_at`, which moves away with each failure; what is queued is counted an
+  // attempt for each, so that a function that cannot start fails its requests in the end.
+  unsigned failed_starts = 0;
+  Instant start_again_at{};
 };
 
 struct SliceState {
@@ -65,18 +97,32 @@ struct SliceState {
   bool lost = false;
   // Who has it to itself, or none.
   std::optional<InstanceId> exclusive;
-  // Who takes turns on it; at most one of them is not unloaded.
+  // Who takes turns on it; at most one of them is on it.
   std::vector<InstanceId> sharing;
 
+  // Nobody has it. Time-shared slices are not free even while all their instances are unloaded.
   bool is_free() const { return !lost && !exclusive && sharing.empty(); }
 };
 
+// Where a queued request is to be found.
+struct QueuePlace {
+  FunctionId function;
+  uint64_t sequence = 0;
+};
+
 struct SliceWorld {
+  Duration window{};  // that utilisation and arrivals are of
   std::map<DeviceId, SliceState> slices;
   std::map<FunctionId, FunctionState> functions;
   std::map<InstanceId, Instance> instances;
+  std::unordered_map<InvocationId, QueuePlace> queued;  // all that is in the functions' queues
   bool draining = false;
+  // Another number whenever a slice came, went, or passed to somebody else: a plan that did not fit
+  // need not be tried again before.
+  uint64_t slices_version = 0;
 
+  const Instance* find(InstanceId id) const;
+  const FunctionState* find(FunctionId id) const;
   std::vector<Slice> free_slices() const;  // ascending by id
 };
 

@@ -1,0 +1,29 @@
+#include "slice_scheduling/make_policy.h"
+
+#include <array>
+#include <string>
+
+namespace lambent::slice_scheduling {
+namespace {
+
+constexpr std::array<std::string_view, 1> kNames = {"fcfs"};
+
+}  // namespace
+
+std::span<const std::string_view> slice_policy_names() { return kNames; }
+
+Result<std::unique_ptr<SlicePolicy>> make_slice_policy(std::string_view name,
+                                                       const SlicePolicyOptions& options) {
+  const Placer placer = planner_placer(options.costs);
+  std::unique_ptr<SlicePolicy> policy;
+  if (name == "fcfs") policy = std::make_unique<FcfsSlicesPolicy>(placer, options.fcfs);
+  if (policy != nullptr) return policy;
+  std::string known;
+  for (const std::string_view each : kNames) {
+    known += (known.empty() ? "" : ", ") + std::string(each);
+  }
+  return Error{ErrorCode::kInvalidArgument,
+               "no slice policy '" + std::string(name) + "'; there are: " + known};
+}
+
+}  // namespace lambent::slice_scheduling

@@ -1,0 +1,26 @@
+// The slice policies by the names that users write. Called by main, the simulator and tests.
+#pragma once
+
+#include <memory>
+#include <span>
+#include <string_view>
+
+#include "base/result.h"
+#include "pipeline/planner.h"
+#include "slice_scheduling/fcfs_slices.h"
+#include "slice_scheduling/policy.h"
+
+namespace lambent::slice_scheduling {
+
+struct SlicePolicyOptions {
+  pipeline::TransferCosts costs;
+  FcfsSlicesOptions fcfs;
+};
+
+std::span<const std::string_view> slice_policy_names();
+
+// INVALID_ARGUMENT, listing the names, for any other.
+Result<std::unique_ptr<SlicePolicy>> make_slice_policy(std::string_view name,
+                                                       const SlicePolicyOptions& options = {});
+
+}  // namespace lambent::slice_scheduling

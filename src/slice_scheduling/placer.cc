@@ -1,0 +1,57 @@
+#include "slice_scheduling/placer.h"
+
+#include <string>
+#include <vector>
+
+namespace lambent::slice_scheduling {
+
+std::optional<pipeline::Placement> FreePlacer::place(const SliceWorld& world,
+                                                     const FunctionState& function) {
+  Known& known = known_[function.function->id];
+  if (known.does_not_fit.is_for(world, function)) return std::nullopt;
+  auto placement = placer_(*function.function, world.free_slices());
+  if (!placement) known.does_not_fit = {world.slices_version, function.version};
+  return placement;
+}
+
+bool FreePlacer::fits_empty(const SliceWorld& world, const FunctionState& function) {
+  Known& known = known_[function.function->id];
+  if (known.asked_empty.is_for(world, function)) return known.fits_empty;
+  std::vector<Slice> all;
+  for (const auto& [id, state] : world.slices) {
+    if (!state.lost) all.push_back(state.slice);
+  }
+  known.fits_empty = placer_(*function.function, all).has_value();
+  known.asked_empty = {world.slices_version, function.version};
+  return known.fits_empty;
+}
+
+Error fits_nowhere(const SliceWorld& world, const pipeline::PipelineFunction& function) {
+  std::map<std::string, std::pair<size_t, Bytes>> shapes;
+  for (const auto& [id, state] : world.slices) {
+    if (state.lost) continue;
+    auto& [count, memory] = shapes[state.slice.shape.name];
+    ++count;
+    memory = state.slice.shape.memory;
+  }
+  std::string there;
+  for (const auto& [name, shape] : shapes) {
+    there += (there.empty() ? "" : ", ") + std::to_string(shape.first) + " x " + name + " (" +
+             to_string(shape.second) + ")";
+  }
+  size_t fewest = 0;
+  Bytes largest_component;
+  for (const pipeline::Partition& partition : function.ranked) {
+    if (fewest == 0 || partition.lanes() < fewest) fewest = partition.lanes();
+  }
+  for (const pipeline::ComponentProfile& component : function.profile.components) {
+    largest_component = std::max(largest_component, component.memory + function.profile.context);
+  }
+  return {ErrorCode::kResourceExhausted,
+          "no slices here can hold this function, even if all were free: its largest component "
+          "needs a slice of " +
+              to_string(largest_component) + ", and the function " + std::to_string(fewest) +
+              " slices at least; there are " + (there.empty() ? "none" : there)};
+}
+
+}  // namespace lambent::slice_scheduling

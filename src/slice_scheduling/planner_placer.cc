@@ -1,0 +1,12 @@
+// The Placer that stands on the planner.
+#include "slice_scheduling/placer.h"
+
+namespace lambent::slice_scheduling {
+
+Placer planner_placer(const pipeline::TransferCosts& costs) {
+  return [costs](const pipeline::PipelineFunction& function, std::span<const Slice> slices) {
+    return pipeline::first_that_fits(function, slices, costs);
+  };
+}
+
+}  // namespace lambent::slice_scheduling

@@ -1,0 +1,17 @@
+// Every policy of this room in worlds that go on at random.
+#include <gtest/gtest.h>
+
+#include "slice_scheduling/fcfs_slices.h"
+#include "slice_scheduling/random_world.h"
+
+namespace lambent::slice_scheduling::testing {
+namespace {
+
+TEST(RandomWorlds, FcfsKeepsEveryPromise) {
+  expect_survives_random_worlds(
+      [] { return std::make_unique<FcfsSlicesPolicy>(simple_placer(), FcfsSlicesOptions{}); }, 1,
+      1000);
+}
+
+}  // namespace
+}  // namespace lambent::slice_scheduling::testing
