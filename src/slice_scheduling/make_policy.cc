@@ -6,7 +6,7 @@
 namespace lambent::slice_scheduling {
 namespace {
 
-constexpr std::array<std::string_view, 1> kNames = {"fcfs"};
+constexpr std::array<std::string_view, 3> kNames = {"esg", "fcfs", "infless"};
 
 }  // namespace
 
@@ -17,6 +17,8 @@ Result<std::unique_ptr<SlicePolicy>> make_slice_policy(std::string_view name,
   const Placer placer = planner_placer(options.costs);
   std::unique_ptr<SlicePolicy> policy;
   if (name == "fcfs") policy = std::make_unique<FcfsSlicesPolicy>(placer, options.fcfs);
+  if (name == "esg") policy = std::make_unique<EsgPolicy>(placer, options.esg);
+  if (name == "infless") policy = std::make_unique<InflessPolicy>(placer, options.infless);
   if (policy != nullptr) return policy;
   std::string known;
   for (const std::string_view each : kNames) {

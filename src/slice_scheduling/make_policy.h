@@ -7,7 +7,9 @@
 
 #include "base/result.h"
 #include "pipeline/planner.h"
+#include "slice_scheduling/esg.h"
 #include "slice_scheduling/fcfs_slices.h"
+#include "slice_scheduling/infless.h"
 #include "slice_scheduling/policy.h"
 
 namespace lambent::slice_scheduling {
@@ -15,6 +17,8 @@ namespace lambent::slice_scheduling {
 struct SlicePolicyOptions {
   pipeline::TransferCosts costs;
   FcfsSlicesOptions fcfs;
+  EsgOptions esg;
+  InflessOptions infless;
 };
 
 std::span<const std::string_view> slice_policy_names();
