@@ -18,6 +18,7 @@ struct PipelineFunction {
   Dag dag;
   PipelineProfile profile;
   std::vector<SliceShape> shapes;  // that the profile speaks of
+  Bytes declared_memory;           // what its manifest asks for, for all that was not measured
   Duration slo{};                  // from submission to result; zero: none was given
   // How many requests that wait together may run as one; their time is taken to be the sum.
   unsigned most_batch = 1;

@@ -19,6 +19,10 @@ constexpr size_t kComponents = 64;  // of one function
 constexpr size_t kSources = 64;     // inputs of one component
 constexpr size_t kShapes = 64;      // of one profile
 
+// Cuts (enumeration.h).
+constexpr size_t kLanesOfStage = 8;  // more branches share lanes
+constexpr size_t kStepsOfFork = 4;   // stages that all branches of a fork go through together
+
 // Values.
 constexpr unsigned kBatch = 1'024;
 constexpr double kSloScale = 1'000;

@@ -6,53 +6,64 @@
 
 #include <optional>
 #include <span>
-#include <string_view>
+#include <string>
 #include <vector>
 
 #include "base/result.h"
 #include "domain/slice.h"
+#include "pipeline/definition.h"
 #include "pipeline/function.h"
+#include "pipeline/lane_cost.h"
+#include "pipeline/profile_json.h"
 #include "pipeline/rank_rule.h"
 
 namespace lambent::pipeline {
 
-// What moving data costs between stages, and weights onto slices.
-struct TransferCosts {
-  double copies_gb_per_s = 12;  // of one copy, device to host or host to device
-  Duration handover{};          // beside the copies
-  double load_gb_per_s = 12;    // weights from host memory
-
-  bool operator==(const TransferCosts&) const = default;
-};
-
 struct PlannerOptions {
   RankRule rule = RankRule::kBalance;
   TransferCosts costs;
+  // That the node has; none: those that the profile speaks of.
+  std::vector<SliceShape> shapes;
   size_t most_stages = 8;
-  size_t most_partitions = 4'096;  // more are not looked at; README.md says which these are
+  size_t most_partitions = 4'096;  // more are not looked at; enumeration.h says which these are
 
   bool operator==(const PlannerOptions&) const = default;
 };
 
-// The function's partitions, best first. Those that no shape of the node has the memory for are
-// left out; RESOURCE_EXHAUSTED, saying what would be needed, if none is left.
+// A partition as it is judged before it is known which slices will be free: each lane on the
+// smallest shape that it fits.
+struct RankedPartition {
+  Partition partition;
+  std::vector<SliceShape> shapes;     // by lane; empty if no shape is known at all
+  std::vector<Duration> stage_times;  // of the longest lane of each
+  double variation = 0;               // their standard deviation by their mean; of one stage 0
+  Timing timing;                      // with hand-overs
+  double results_per_s_per_multiprocessor = 0;
+};
+
+// Best first. kBalance: least variation; the function in one piece has none and comes first. Then
+// fewer stages, fewer lanes, shorter bottleneck. kThroughput: those that keep function.slo when
+// they are alone come first, then most results a second per multiprocessor. Those that no shape has
+// the memory for are left out; RESOURCE_EXHAUSTED, saying what would be needed, if none is left.
+// INVALID_ARGUMENT for a DAG beyond limits.h.
+Result<std::vector<RankedPartition>> judge_partitions(const PipelineFunction& function,
+                                                      const PlannerOptions& options);
+// The same without the judgement, as PipelineFunction::ranked has it.
 Result<std::vector<Partition>> rank_partitions(const PipelineFunction& function,
                                                const PlannerOptions& options);
 
-// This partition on the slices that are free: each lane gets the smallest that it fits and that
-// makes no stage slower than need be. None: it does not fit. One node's slices alone.
-std::optional<Placement> place(const PipelineFunction& function, const Partition& partition,
-                               std::span<const Slice> free, const TransferCosts& costs);
+// The smallest of the shapes that has so much memory: by multiprocessors, memory, name.
+const SliceShape* smallest_holding(std::span<const SliceShape> shapes, Bytes memory);
 
-// The first of function.ranked that fits.
-std::optional<Placement> first_that_fits(const PipelineFunction& function,
-                                         std::span<const Slice> free, const TransferCosts& costs);
+// How long the whole function takes for one request alone on the smallest of its shapes that holds
+// it; of one that none holds, in its quickest placement on any number of slices. What an SLO's
+// scale is of. None if nothing was measured.
+std::optional<Duration> time_alone(const PipelineFunction& function, const TransferCosts& costs);
 
-// What a lane needs on its slice's device, the process's context included.
-Bytes memory_of(const PipelineFunction& function, const Lane& lane);
-// How long a lane works on one request on a slice of this shape; optional components by their
-// probability. None if nothing was measured.
-std::optional<Duration> time_of(const PipelineFunction& function, const Lane& lane,
-                                const SliceShape& shape);
+// All of it for schedulers: shapes of the profile and of options.shapes, the SLO in time, ranked
+// by definition.rank or else by options.rule. An SLO's scale without measurements gives no SLO.
+Result<PipelineFunction> plan_function(FunctionId id, const PipelineDefinition& definition,
+                                       const MeasuredProfile& measured, Bytes declared_memory,
+                                       PlannerOptions options);
 
 }  // namespace lambent::pipeline

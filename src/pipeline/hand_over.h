@@ -1,0 +1,32 @@
+// What the lanes of a partition hand over to each other. Pure functions; used by the planner for
+// what that costs, and by who sets up the channels.
+#pragma once
+
+#include <cstddef>
+#include <vector>
+
+#include "pipeline/dag.h"
+#include "pipeline/partition.h"
+
+namespace lambent::pipeline {
+
+// The output of a component goes from the lane that makes it to one that needs it: one channel.
+// Lanes are numbered in the order of stages and of lanes in them.
+struct HandOver {
+  size_t component = 0;
+  size_t from = 0;
+  size_t to = 0;
+
+  bool operator==(const HandOver&) const = default;
+};
+
+// Ascending by receiver, then by component. What the function returns goes to the gathering lane.
+std::vector<HandOver> hand_overs(const Dag& dag, const Partition& partition);
+
+// The lane that answers with the results: the last.
+inline size_t gathering_lane(const Partition& partition) { return partition.lanes() - 1; }
+
+// The lanes, numbered as above.
+std::vector<const Lane*> lanes_of(const Partition& partition);
+
+}  // namespace lambent::pipeline

@@ -1,0 +1,152 @@
+#include "pipeline/lane_cost.h"
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+
+#include "pipeline/hand_over.h"
+
+namespace lambent::pipeline {
+namespace {
+
+const ComponentProfile& profile_of(const PipelineFunction& function, size_t component) {
+  static const ComponentProfile kNothing;
+  const auto& profiles = function.profile.components;
+  return component < profiles.size() ? profiles[component] : kNothing;
+}
+
+Duration scaled(Duration duration, double factor) {
+  return Duration(std::llround(static_cast<double>(duration.count()) * factor));
+}
+
+Duration transfer_time(Bytes bytes, double gb_per_s) {
+  if (!(gb_per_s > 0)) return Duration{};
+  return Duration(std::llround(static_cast<double>(bytes.count) / gb_per_s));
+}
+
+std::optional<Duration> component_time(const PipelineFunction& function, size_t component,
+                                       const SliceShape& shape) {
+  const ComponentProfile& profile = profile_of(function, component);
+  const auto time = time_on(profile, shape, function.shapes);
+  if (!time) return std::nullopt;
+  return scaled(*time, profile.probability);
+}
+
+// For each component the last one of the lane that needs its output; itself, if none does.
+std::vector<size_t> last_needs(const Dag& dag, const Lane& lane) {
+  std::vector<size_t> last(dag.components.size());
+  for (size_t i = 0; i < last.size(); ++i) last[i] = i;
+  for (const size_t component : lane.components) {
+    for (const Source& source : dag.components[component].inputs) {
+      if (source.kind == Source::Kind::kComponent) last[source.index] = component;
+    }
+  }
+  return last;
+}
+
+}  // namespace
+
+Bytes memory_of(const PipelineFunction& function, const Lane& lane) {
+  const std::vector<size_t> last = last_needs(function.dag, lane);
+  Bytes weights, most;
+  bool measured = true;
+  for (const size_t component : lane.components) {
+    const ComponentProfile& profile = profile_of(function, component);
+    measured = measured && !(profile == ComponentProfile());
+    weights += profile.weights;
+    // Its own inputs and output are in what was measured of it; other values pass it by.
+    Bytes waiting;
+    for (size_t other = 0; other < component; ++other) {
+      if (last[other] > component) waiting += profile_of(function, other).output;
+    }
+    most = std::max(most, profile.memory - profile.weights + waiting);
+  }
+  const Bytes needed = function.profile.context + weights + most * function.most_batch;
+  return measured ? needed : std::max(needed, function.declared_memory);
+}
+
+std::optional<Duration> time_of(const PipelineFunction& function, const Lane& lane,
+                                const SliceShape& shape) {
+  Duration sum{};
+  for (const size_t component : lane.components) {
+    const auto time = component_time(function, component, shape);
+    if (!time) return std::nullopt;
+    sum += *time;
+  }
+  return sum;
+}
+
+Duration expected_time(const PipelineFunction& function, const Lane& lane,
+                       const SliceShape& shape) {
+  if (const auto time = time_of(function, lane, shape)) return *time;
+  Duration all{};
+  size_t measured = 0;
+  for (size_t i = 0; i < function.dag.components.size(); ++i) {
+    const auto time = component_time(function, i, shape);
+    all += time.value_or(Duration{});
+    measured += time.has_value();
+  }
+  const Duration other = measured ? all / static_cast<int64_t>(measured) : kAssumedTime;
+  Duration sum{};
+  for (const size_t component : lane.components) {
+    sum += component_time(function, component, shape).value_or(other);
+  }
+  return sum;
+}
+
+Timing timing_of(const PipelineFunction& function, const Partition& partition,
+                 std::span<const SliceShape* const> shapes, const TransferCosts& costs) {
+  const std::vector<const Lane*> lanes = lanes_of(partition);
+  std::vector<Duration> work(lanes.size()), busy, finished(lanes.size());
+  for (size_t i = 0; i < lanes.size(); ++i) {
+    work[i] = expected_time(function, *lanes[i], *shapes[i]);
+  }
+  busy = work;
+  const std::vector<HandOver> crossing = hand_overs(function.dag, partition);
+  const auto copy_of = [&](const HandOver& each) {
+    return transfer_time(profile_of(function, each.component).output, costs.copies_gb_per_s);
+  };
+  for (const HandOver& each : crossing) {
+    busy[each.from] += copy_of(each);
+    busy[each.to] += copy_of(each) + costs.handover;
+  }
+  // Lanes in their order: what one needs comes from those before it. Only the gathering lane takes
+  // results of lanes beside it, when its own work is done.
+  auto next = crossing.begin();
+  Duration latency{};
+  for (size_t lane = 0; lane < lanes.size(); ++lane) {
+    Duration ready{}, gathered{};
+    for (; next != crossing.end() && next->to == lane; ++next) {
+      const Duration there = finished[next->from] + 2 * copy_of(*next) + costs.handover;
+      const auto& components = lanes[lane]->components;
+      const bool needed_here = std::any_of(components.begin(), components.end(), [&](size_t i) {
+        const auto& inputs = function.dag.components[i].inputs;
+        return std::find(inputs.begin(), inputs.end(),
+                         Source{Source::Kind::kComponent, next->component}) != inputs.end();
+      });
+      Duration& until = needed_here ? ready : gathered;
+      until = std::max(until, there);
+    }
+    finished[lane] = std::max(ready + work[lane], gathered);
+    latency = std::max(latency, finished[lane]);
+  }
+  return {latency, *std::max_element(busy.begin(), busy.end())};
+}
+
+Duration load_time(const PipelineFunction& function, const Partition& partition,
+                   std::span<const Slice* const> slices, const TransferCosts& costs) {
+  const std::vector<const Lane*> lanes = lanes_of(partition);
+  std::map<uint32_t, Bytes> by_gpu;
+  for (size_t i = 0; i < lanes.size(); ++i) {
+    for (const size_t component : lanes[i]->components) {
+      by_gpu[slices[i]->gpu] += profile_of(function, component).weights;
+    }
+  }
+  Duration longest{};
+  for (const auto& [gpu, weights] : by_gpu) {
+    longest = std::max(longest, transfer_time(weights, costs.load_gb_per_s));
+  }
+  return longest;
+}
+
+}  // namespace lambent::pipeline

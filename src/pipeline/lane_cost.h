@@ -1,0 +1,50 @@
+// What lanes and placements cost: memory, time, hand-overs. Pure functions, any thread; used by the
+// planner and by who judges placements of its own.
+#pragma once
+
+#include <optional>
+#include <span>
+
+#include "pipeline/function.h"
+
+namespace lambent::pipeline {
+
+// What moving data costs between stages, and weights onto slices.
+struct TransferCosts {
+  double copies_gb_per_s = 12;  // of one copy, device to host or host to device
+  Duration handover{};          // beside the copies
+  double load_gb_per_s = 12;    // weights from host memory
+
+  bool operator==(const TransferCosts&) const = default;
+};
+
+// What a lane needs on its slice's device: the process's context, all weights, and at the worst
+// moment what a component works with and the values that wait for later ones, for a full batch.
+// With a component that was not measured, at least what the function declares.
+Bytes memory_of(const PipelineFunction& function, const Lane& lane);
+
+// How long a lane works on one request on a slice of this shape; optional components by their
+// probability. None if a component of it was not measured on any shape.
+std::optional<Duration> time_of(const PipelineFunction& function, const Lane& lane,
+                                const SliceShape& shape);
+
+// The same, but components that were not measured are taken to be as long as the others are on
+// average, or kAssumedTime if none was: a function has to run before it can be measured.
+constexpr Duration kAssumedTime = milliseconds(100);
+Duration expected_time(const PipelineFunction& function, const Lane& lane, const SliceShape& shape);
+
+struct Timing {
+  Duration latency{};     // of one request alone, hand-overs included
+  Duration bottleneck{};  // of the lane that is busy longest for one request, its copies included
+};
+// With one shape for each lane (hand_over.h says in which order). A value is copied to the host by
+// the lane that made it and from there by the one that needs it, once for each that needs it: they
+// are taken not to overlap with each other or with work, as they need not.
+Timing timing_of(const PipelineFunction& function, const Partition& partition,
+                 std::span<const SliceShape* const> shapes, const TransferCosts& costs);
+
+// Until all weights are on their slices. Slices of one GPU share its link.
+Duration load_time(const PipelineFunction& function, const Partition& partition,
+                   std::span<const Slice* const> slices, const TransferCosts& costs);
+
+}  // namespace lambent::pipeline
