@@ -1,4 +1,5 @@
 // The Placer that stands on the planner.
+#include "pipeline/placing.h"
 #include "slice_scheduling/placer.h"
 
 namespace lambent::slice_scheduling {
