@@ -1,0 +1,146 @@
+#include "pipeline/isolation.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstdio>
+
+#include "pipeline/placing.h"
+
+namespace lambent::pipeline {
+namespace {
+
+std::string ms(Duration duration) {
+  char text[48];
+  std::snprintf(text, sizeof text, "%.1f ms", to_milliseconds(duration));
+  return text;
+}
+std::string per_cent(double share) { return std::to_string(std::lround(share * 100)) + " %"; }
+
+Lane whole_of(const Dag& dag) {
+  Lane lane;
+  for (size_t i = 0; i < dag.components.size(); ++i) lane.components.push_back(i);
+  return lane;
+}
+
+class Chooser {
+ public:
+  Chooser(const PipelineFunction& function, const IsolationWish& wish, const TransferCosts& costs)
+      : function_(function), wish_(wish), costs_(costs) {}
+
+  // Which slices, and how long it takes there; else a reason is added.
+  std::optional<Placement> on_slices(std::span<const Slice> free) {
+    if (!wish_.may_have_slices) return no("the function may not be cut into slices");
+    std::vector<Slice> good;
+    for (const Slice& slice : free) {
+      const bool isolated = (slice.memory_isolated || !wish_.needs_memory_isolation) &&
+                            (slice.fault_isolated || !wish_.needs_fault_isolation);
+      if (isolated) good.push_back(slice);
+    }
+    auto placement = best_that_fits(function_, good, costs_);
+    if (placement) return placement;
+    const std::string needed = what_would_fit(function_);
+    return no("no free slices" +
+              std::string(good.size() < free.size() ? " that are isolated as it needs" : "") +
+              " hold it: it needs " + (needed.empty() ? "a plan first" : needed));
+  }
+
+  // How long it takes in the shared runtime; else a reason is added.
+  std::optional<Duration> shared(const std::optional<SharedDevice>& device) {
+    if (!wish_.may_share) return no("the function does not share a runtime");
+    if (wish_.needs_fault_isolation) {
+      return no("a fault in a shared runtime ends all who share it");
+    }
+    if (!device) return no("no whole device has a shared runtime");
+    if (wish_.needs_memory_isolation && !device->memory_isolated) {
+      return no("the shared runtime does not keep its clients' memory apart");
+    }
+    const Lane whole = whole_of(function_.dag);
+    const Bytes needed = memory_of(function_, whole);
+    if (needed > device->free) {
+      return no("the shared runtime's device has " + to_string(device->free) +
+                " free, the function needs " + to_string(needed));
+    }
+    // Streams share the multiprocessors: branches side by side take as long as one after the other,
+    // and neighbours take their part.
+    const double rest = 1 - std::clamp(device->utilisation, 0.0, 1.0);
+    if (rest < 0.01) return no("the shared runtime's device has no time left");
+    const Duration alone = expected_time(function_, whole, device->shape);
+    return from_seconds(to_seconds(alone) / rest);
+  }
+
+  std::vector<std::string> reasons;
+
+ private:
+  std::nullopt_t no(std::string why) {
+    reasons.push_back(std::move(why));
+    return std::nullopt;
+  }
+
+  const PipelineFunction& function_;
+  const IsolationWish& wish_;
+  const TransferCosts& costs_;
+};
+
+// Where both are possible: which, and why.
+std::pair<Isolation, std::string> decide(const PipelineFunction& function,
+                                         const IsolationWish& wish, const Placement& placement,
+                                         Duration shared) {
+  const std::string both =
+      "slices take " + ms(placement.latency) + ", the shared runtime " + ms(shared);
+  if (function.slo > Duration{}) {
+    const bool slices_keep = placement.latency <= function.slo,
+               shared_keeps = shared <= function.slo;
+    if (slices_keep != shared_keeps) {
+      return {slices_keep ? Isolation::kSlices : Isolation::kSharedRuntime,
+              both + ": only one keeps the SLO of " + ms(function.slo)};
+    }
+    if (!slices_keep) {
+      return {shared < placement.latency ? Isolation::kSharedRuntime : Isolation::kSlices,
+              both + ": neither keeps the SLO of " + ms(function.slo) + ", this one is nearer"};
+    }
+  }
+  if (wish.arrivals_per_s <= 0) {
+    return {Isolation::kSlices,
+            both + "; how much is asked of it is not known, and on slices no neighbour matters"};
+  }
+  const double busy = wish.arrivals_per_s * to_seconds(placement.bottleneck);
+  if (busy >= kBusyShare) {
+    return {Isolation::kSlices, "it would keep its slices busy for " +
+                                    per_cent(std::min(busy, 1.0)) +
+                                    " of the time, and there no neighbour matters"};
+  }
+  return {Isolation::kSharedRuntime,
+          "slices of its own would be busy for " + per_cent(busy) +
+              " of the time only; in the shared runtime others use the rest"};
+}
+
+}  // namespace
+
+std::string_view name_of(Isolation isolation) {
+  return isolation == Isolation::kSlices ? "slices" : "shared runtime";
+}
+
+Result<IsolationChoice> choose_isolation(const PipelineFunction& function,
+                                         const IsolationWish& wish, std::span<const Slice> free,
+                                         const std::optional<SharedDevice>& device,
+                                         const TransferCosts& costs) {
+  Chooser chooser(function, wish, costs);
+  IsolationChoice choice{.placement = chooser.on_slices(free)};
+  const std::optional<Duration> shared = chooser.shared(device);
+  choice.reasons = std::move(chooser.reasons);
+  if (!choice.placement && !shared) {
+    return Error{ErrorCode::kResourceExhausted, choice.reasons[0] + "; " + choice.reasons[1]};
+  }
+  if (choice.placement && shared) {
+    auto [isolation, why] = decide(function, wish, *choice.placement, *shared);
+    choice.isolation = isolation;
+    choice.reasons.push_back(std::move(why));
+  } else {
+    choice.isolation = choice.placement ? Isolation::kSlices : Isolation::kSharedRuntime;
+  }
+  if (choice.isolation == Isolation::kSharedRuntime) choice.placement.reset();
+  choice.latency = choice.placement ? choice.placement->latency : *shared;
+  return choice;
+}
+
+}  // namespace lambent::pipeline
