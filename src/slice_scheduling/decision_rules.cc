@@ -105,6 +105,7 @@ Result<void> check(const SliceWorld& world, const ChangeTenure& change) {
     if (instance->is_pipeline()) return broken("a pipeline cannot share its slices");
     return check_only_sharing_one(world, instance->function);
   }
+  if (!instance->is_open()) return broken(name(change.instance) + " is not loaded");
   if (world.slices.at(instance->placement.slices.front()).sharing.size() > 1) {
     return broken("others share the slice of " + name(change.instance));
   }

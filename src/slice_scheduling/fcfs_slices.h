@@ -24,7 +24,7 @@ class FcfsSlicesPolicy final : public SlicePolicy {
  private:
   bool start_one(const SliceWorld& world, Instant now, std::vector<Decision>& decisions);
 
-  FreePlacer placer_;
+  WorldPlacer placer_;
   const FcfsSlicesOptions options_;
 };
 

@@ -6,7 +6,7 @@
 namespace lambent::slice_scheduling {
 namespace {
 
-constexpr std::array<std::string_view, 3> kNames = {"esg", "fcfs", "infless"};
+constexpr std::array<std::string_view, 4> kNames = {"esg", "fcfs", "fluidfaas", "infless"};
 
 }  // namespace
 
@@ -19,6 +19,7 @@ Result<std::unique_ptr<SlicePolicy>> make_slice_policy(std::string_view name,
   if (name == "fcfs") policy = std::make_unique<FcfsSlicesPolicy>(placer, options.fcfs);
   if (name == "esg") policy = std::make_unique<EsgPolicy>(placer, options.esg);
   if (name == "infless") policy = std::make_unique<InflessPolicy>(placer, options.infless);
+  if (name == "fluidfaas") policy = std::make_unique<FluidFaasPolicy>(placer, options.fluid_faas);
   if (policy != nullptr) return policy;
   std::string known;
   for (const std::string_view each : kNames) {

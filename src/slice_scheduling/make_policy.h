@@ -9,6 +9,7 @@
 #include "pipeline/planner.h"
 #include "slice_scheduling/esg.h"
 #include "slice_scheduling/fcfs_slices.h"
+#include "slice_scheduling/fluid_faas.h"
 #include "slice_scheduling/infless.h"
 #include "slice_scheduling/policy.h"
 
@@ -19,8 +20,10 @@ struct SlicePolicyOptions {
   FcfsSlicesOptions fcfs;
   EsgOptions esg;
   InflessOptions infless;
+  FluidFaasOptions fluid_faas;
 };
 
+// "esg", "fcfs", "fluidfaas", "infless".
 std::span<const std::string_view> slice_policy_names();
 
 // INVALID_ARGUMENT, listing the names, for any other.

@@ -1,12 +1,13 @@
 #include "slice_scheduling/placer.h"
 
+#include <algorithm>
 #include <string>
 #include <vector>
 
 namespace lambent::slice_scheduling {
 
-std::optional<pipeline::Placement> FreePlacer::place(const SliceWorld& world,
-                                                     const FunctionState& function) {
+std::optional<pipeline::Placement> WorldPlacer::place(const SliceWorld& world,
+                                                      const FunctionState& function) {
   Known& known = known_[function.function->id];
   if (known.does_not_fit.is_for(world, function)) return std::nullopt;
   auto placement = placer_(*function.function, world.free_slices());
@@ -14,7 +15,48 @@ std::optional<pipeline::Placement> FreePlacer::place(const SliceWorld& world,
   return placement;
 }
 
-bool FreePlacer::fits_empty(const SliceWorld& world, const FunctionState& function) {
+const pipeline::PipelineFunction& WorldPlacer::alone(const FunctionState& function) {
+  Known& known = known_[function.function->id];
+  if (known.alone_version != function.version) {
+    known.alone = *function.function;
+    std::erase_if(known.alone.ranked, [](const auto& partition) { return partition.lanes() > 1; });
+    known.alone_version = function.version;
+  }
+  return known.alone;
+}
+
+std::optional<pipeline::Placement> WorldPlacer::place_alone(const SliceWorld& world,
+                                                            const FunctionState& function) {
+  Known& known = known_[function.function->id];
+  if (known.does_not_fit_alone.is_for(world, function)) return std::nullopt;
+  if (known.does_not_fit.is_for(world, function)) return std::nullopt;
+  auto placement = placer_(alone(function), world.free_slices());
+  if (!placement) known.does_not_fit_alone = {world.slices_version, function.version};
+  return placement;
+}
+
+std::optional<pipeline::Placement> WorldPlacer::place_beside(const SliceWorld& world,
+                                                             const FunctionState& function,
+                                                             const SliceState& slice) {
+  if (slice.lost || slice.exclusive || slice.sharing.empty()) return std::nullopt;
+  Bytes contexts = function.function->profile.context;
+  for (const InstanceId id : slice.sharing) {
+    const FunctionState* other = world.find(world.instances.at(id).function);
+    if (other == nullptr) return std::nullopt;
+    contexts += other->function->profile.context;
+  }
+  const auto beside = [&](const FunctionState& each) {
+    Slice left = slice.slice;
+    left.shape.memory -= contexts - each.function->profile.context;
+    return placer_(alone(each), std::span(&left, 1));
+  };
+  for (const InstanceId id : slice.sharing) {
+    if (!beside(*world.find(world.instances.at(id).function))) return std::nullopt;
+  }
+  return beside(function);
+}
+
+bool WorldPlacer::fits_empty(const SliceWorld& world, const FunctionState& function) {
   Known& known = known_[function.function->id];
   if (known.asked_empty.is_for(world, function)) return known.fits_empty;
   std::vector<Slice> all;

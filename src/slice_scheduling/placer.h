@@ -20,18 +20,31 @@ using Placer = std::function<std::optional<pipeline::Placement>(const pipeline::
 // The first of the function's ranked partitions that fits: pipeline::first_that_fits.
 Placer planner_placer(const pipeline::TransferCosts& costs);
 
-// Asks a Placer about the slices that are free, once for each change of them or of the function.
-class FreePlacer {
+// Asks a Placer about slices of a world, and does not ask again what cannot have changed.
+class WorldPlacer {
  public:
-  explicit FreePlacer(Placer placer) : placer_(std::move(placer)) {}
+  explicit WorldPlacer(Placer placer) : placer_(std::move(placer)) {}
 
   // On free slices. None: it does not fit now.
   std::optional<pipeline::Placement> place(const SliceWorld& world, const FunctionState& function);
+  // On one free slice, in one piece.
+  std::optional<pipeline::Placement> place_alone(const SliceWorld& world,
+                                                 const FunctionState& function);
+  // In one piece on a slice that others take turns on: what is unloaded leaves its context there,
+  // so it must fit beside theirs, and they beside its own. None: it does not, or is no such slice.
+  std::optional<pipeline::Placement> place_beside(const SliceWorld& world,
+                                                  const FunctionState& function,
+                                                  const SliceState& slice);
   // Whether it would fit if nobody had any slice.
   bool fits_empty(const SliceWorld& world, const FunctionState& function);
+  // On some of these, as the Placer has it.
+  std::optional<pipeline::Placement> place_on(const FunctionState& function,
+                                              std::span<const Slice> slices) const {
+    return placer_(*function.function, slices);
+  }
 
  private:
-  struct Answer {
+  struct Asked {
     uint64_t slices_version = 0;
     uint64_t function_version = 0;
     bool is_for(const SliceWorld& world, const FunctionState& function) const {
@@ -39,10 +52,15 @@ class FreePlacer {
     }
   };
   struct Known {
-    Answer does_not_fit;
-    Answer asked_empty;
+    Asked does_not_fit;
+    Asked does_not_fit_alone;
+    Asked asked_empty;
     bool fits_empty = false;
+    // The function with those of its partitions alone that are one lane.
+    uint64_t alone_version = 0;
+    pipeline::PipelineFunction alone;
   };
+  const pipeline::PipelineFunction& alone(const FunctionState& function);
 
   Placer placer_;
   std::map<FunctionId, Known> known_;

@@ -28,7 +28,7 @@ struct Start {
 struct Retire {
   InstanceId instance;
 };
-// From one tenure to the other; to exclusive only if nobody else shares its slice.
+// From one tenure to the other; to exclusive only if it is loaded and nobody else shares its slice.
 struct ChangeTenure {
   InstanceId instance;
   Tenure tenure = Tenure::kExclusive;

@@ -67,7 +67,8 @@ class RandomWorld {
     const size_t before = host_.events();
     host_.run_for(std::chrono::hours(2));
     EXPECT_LT(host_.events() - before, 200'000U) << "there is no end to it";
-    EXPECT_EQ(host_.world().queued.size(), 0U) << "something waits for ever";
+    EXPECT_EQ(host_.world().queued.size(), 0U) << "something waits for ever:\n"
+                                               << describe(host_.world());
     EXPECT_EQ(host_.outcomes().size(), host_.submitted().size());
   }
   // The worker goes away in the middle of it.

@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include "slice_scheduling/fcfs_slices.h"
+#include "slice_scheduling/fluid_faas.h"
 #include "slice_scheduling/random_world.h"
 
 namespace lambent::slice_scheduling::testing {
@@ -10,6 +11,12 @@ namespace {
 TEST(RandomWorlds, FcfsKeepsEveryPromise) {
   expect_survives_random_worlds(
       [] { return std::make_unique<FcfsSlicesPolicy>(simple_placer(), FcfsSlicesOptions{}); }, 1,
+      1000);
+}
+
+TEST(RandomWorlds, FluidFaasKeepsEveryPromise) {
+  expect_survives_random_worlds(
+      [] { return std::make_unique<FluidFaasPolicy>(simple_placer(), FluidFaasOptions{}); }, 1,
       1000);
 }
 

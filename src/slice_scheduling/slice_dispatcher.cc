@@ -75,6 +75,7 @@ void SliceDispatcher::State::roll_window() {
     if (function.arrivals_per_s > 0) window_moves = true;
   }
   arrivals.clear();
+  ++world.windows;
   window_start = now;
 }
 

@@ -129,6 +129,31 @@ inline Placer simple_placer() {
   };
 }
 
+// For who looks for the reason of a failure.
+inline std::string describe(const SliceWorld& world) {
+  constexpr const char* kResidences[] = {"starting", "loaded",  "unloading",
+                                         "unloaded", "loading", "stopping"};
+  std::string text;
+  for (const auto& [id, slice] : world.slices) {
+    text += "slice " + std::to_string(id.value) + " " + slice.slice.shape.name + " of node " +
+            std::to_string(slice.slice.node) + (slice.lost ? " lost\n" : "\n");
+  }
+  for (const auto& [id, function] : world.functions) {
+    text += "function " + std::to_string(id.value) + ": " + std::to_string(function.queue.size()) +
+            " queued, " + std::to_string(function.failed_starts) + " failed starts\n";
+  }
+  for (const auto& [id, instance] : world.instances) {
+    text += "instance " + std::to_string(id.value) + " of function " +
+            std::to_string(instance.function.value) + " on";
+    for (const DeviceId slice : instance.placement.slices)
+      text += " " + std::to_string(slice.value);
+    text += std::string(instance.tenure == Tenure::kExclusive ? ", exclusive, " : ", sharing, ") +
+            kResidences[static_cast<int>(instance.residence)] +
+            (instance.retiring ? ", retiring, " : ", ") + std::to_string(instance.jobs) + " jobs\n";
+  }
+  return text;
+}
+
 // What holds of the dispatcher's books after every event.
 inline void expect_sound(const SliceWorld& world, size_t most_queued) {
   for (const auto& [id, slice] : world.slices) {

@@ -22,6 +22,22 @@ const Instance* SliceWorld::find(InstanceId id) const {
   return found == instances.end() ? nullptr : &found->second;
 }
 
+const Instance* SliceWorld::sharing_instance(const FunctionState& function) const {
+  for (const InstanceId id : function.instances) {
+    const Instance& instance = instances.at(id);
+    if (instance.tenure == Tenure::kTimeSharing && !instance.retiring) return &instance;
+  }
+  return nullptr;
+}
+
+const Instance* SliceWorld::occupant(const SliceState& slice) const {
+  for (const InstanceId id : slice.sharing) {
+    const Instance& instance = instances.at(id);
+    if (instance.on_slices) return &instance;
+  }
+  return nullptr;
+}
+
 const FunctionState* SliceWorld::find(FunctionId id) const {
   const auto found = functions.find(id);
   return found == functions.end() ? nullptr : &found->second;

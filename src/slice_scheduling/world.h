@@ -111,7 +111,8 @@ struct QueuePlace {
 };
 
 struct SliceWorld {
-  Duration window{};  // that utilisation and arrivals are of
+  Duration window{};     // that utilisation and arrivals are of
+  uint64_t windows = 0;  // that are over: with each, utilisation and arrivals are new
   std::map<DeviceId, SliceState> slices;
   std::map<FunctionId, FunctionState> functions;
   std::map<InstanceId, Instance> instances;
@@ -121,6 +122,10 @@ struct SliceWorld {
   // need not be tried again before.
   uint64_t slices_version = 0;
 
+  // The time-sharing instance of a function that stays, if it has one: there is one at most.
+  const Instance* sharing_instance(const FunctionState& function) const;
+  // Who is on a time-shared slice, or comes to it or leaves it; none if all are unloaded.
+  const Instance* occupant(const SliceState& slice) const;
   const Instance* find(InstanceId id) const;
   const FunctionState* find(FunctionId id) const;
   std::vector<Slice> free_slices() const;  // ascending by id
