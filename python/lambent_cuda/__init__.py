@@ -7,6 +7,7 @@
     c = device.buffer(4 * count)                     # uninitialised
     add(grid=blocks, block=256, args=[a, a, c, cuda.uint32(count)])
     result = c.array("f")                            # waits, copies back
+    image = device.tensor("float32", (480, 640), values)  # with a type and a shape; an argument like a buffer
 
 One device and one context; not for several threads at once. Every failed call raises a CudaError.
 """
@@ -106,6 +107,23 @@ class Device:
         created.write(view)
         return created
 
+    def tensor(self, datatype, shape, content=None):
+        """A Tensor of this type and shape, uninitialised or with a copy of a bytes-like object of its size."""
+        created = Tensor(self, datatype, shape)
+        if content is not None:
+            view = memoryview(content).cast("B")
+            if view.nbytes != created.nbytes:
+                raise ValueError("%d bytes are no %s of shape %s, which has %d" %
+                                 (view.nbytes, datatype, created.shape, created.nbytes))
+            created.buffer.write(view)
+        return created
+
+    @property
+    def multiprocessors(self):
+        value = c_int()
+        self.driver.call("cuDeviceGetAttribute", byref(value), c_int(16), self._handle)
+        return value.value
+
     def load(self, folder):
         """The kernels of a bundle."""
         return Module(self, folder)
@@ -117,10 +135,15 @@ class Device:
 class DeviceBuffer:
     """Device memory; freed with the object, or earlier by free()."""
 
+    # Of all buffers of the process, and the most that it has been since somebody set it; bytes.
+    allocated_bytes = peak_bytes = 0
+
     def __init__(self, device, size):
         self._device, self.size = device, size
         self.pointer = c_uint64(0)
         device.driver.call("cuMemAlloc_v2", byref(self.pointer), c_size_t(size))
+        DeviceBuffer.allocated_bytes += size
+        DeviceBuffer.peak_bytes = max(DeviceBuffer.peak_bytes, DeviceBuffer.allocated_bytes)
 
     def write(self, content, offset=0):
         view = memoryview(content).cast("B")
@@ -156,6 +179,7 @@ class DeviceBuffer:
     def free(self):
         if self.pointer.value:
             pointer, self.pointer = self.pointer, c_uint64(0)
+            DeviceBuffer.allocated_bytes -= self.size
             self._device.driver.call("cuMemFree_v2", pointer)
 
     def __del__(self):
@@ -163,6 +187,88 @@ class DeviceBuffer:
             self.free()
         except Exception:  # the driver may be gone when the interpreter ends
             pass
+
+
+# Bytes of an element, and what the module array calls it, where it can.
+DATATYPES = {
+    "bool": (1, "B"), "uint8": (1, "B"), "int8": (1, "b"), "uint16": (2, "H"), "int16": (2, "h"),
+    "uint32": (4, "I"), "int32": (4, "i"), "uint64": (8, "Q"), "int64": (8, "q"), "float16": (2, None),
+    "bfloat16": (2, None), "float32": (4, "f"), "float64": (8, "d"), "complex64": (8, None),
+    "complex128": (16, None),
+}
+
+
+class Tensor:
+    """Device memory with a datatype and a shape; contiguous, the last dimension's elements side by side."""
+
+    def __init__(self, device, datatype, shape):
+        if datatype not in DATATYPES:
+            raise ValueError("%r is no datatype; one of %s" % (datatype, ", ".join(DATATYPES)))
+        self.device, self.datatype, self.shape = device, datatype, tuple(shape)
+        self.count = 1
+        for size in self.shape:
+            if not isinstance(size, int) or size < 0:
+                raise ValueError("%r is no shape" % (self.shape,))
+            self.count *= size
+        self.nbytes = self.count * DATATYPES[datatype][0]
+        # No device allocates nothing.
+        self.buffer = DeviceBuffer(device, max(1, self.nbytes))
+
+    @property
+    def pointer(self):
+        return self.buffer.pointer
+
+    def bytes(self):
+        target = bytearray(self.nbytes)
+        if target:
+            self.buffer.read_into(target)
+        return bytes(target)
+
+    def array(self):
+        """A copy on the host, as array.array, in one dimension."""
+        typecode = DATATYPES[self.datatype][1]
+        if typecode is None:
+            raise TypeError("array has no type for %s; use bytes()" % self.datatype)
+        values = array.array(typecode)
+        values.frombytes(self.bytes())
+        return values
+
+    def tolist(self):
+        """Nested lists, as deep as the shape."""
+        values = self.array().tolist()
+        for size in reversed(self.shape[1:]):
+            values = [values[i:i + size] for i in range(0, len(values), size)] if size else []
+        if not self.shape:
+            return values[0]
+        return values if self.count else []
+
+    def rows(self, begin, end):
+        """A copy of rows begin to end, without the last, along the first dimension."""
+        part = Tensor(self.device, self.datatype, (end - begin,) + self.shape[1:])
+        step = self.nbytes // self.shape[0] if self.shape[0] else 0
+        part._copy(0, self, begin * step, part.nbytes)
+        return part
+
+    def _copy(self, offset, source, source_offset, size):
+        if size:
+            self.device.driver.call("cuMemcpyDtoD_v2", c_uint64(self.pointer.value + offset),
+                                    c_uint64(source.pointer.value + source_offset), c_size_t(size))
+
+    def __repr__(self):
+        return "lambent_cuda.Tensor(%s %s)" % (self.datatype, list(self.shape))
+
+
+def concatenate(tensors):
+    """Tensors of one type, and of one shape but for the first dimension, one after the other along that."""
+    first = tensors[0]
+    if any(t.datatype != first.datatype or t.shape[1:] != first.shape[1:] or not t.shape for t in tensors):
+        raise ValueError("tensors of different types or rows: %s" % ", ".join(map(repr, tensors)))
+    joined = Tensor(first.device, first.datatype, (sum(t.shape[0] for t in tensors),) + first.shape[1:])
+    offset = 0
+    for tensor in tensors:
+        joined._copy(offset, tensor, 0, tensor.nbytes)
+        offset += tensor.nbytes
+    return joined
 
 
 class Module:
@@ -238,7 +344,7 @@ class Kernel:
                                  c_uint(shared_bytes), c_void_p(0), pointers, c_void_p(0))
 
     def _value(self, argument, position):
-        if isinstance(argument, DeviceBuffer):
+        if isinstance(argument, (DeviceBuffer, Tensor)):
             return argument.pointer
         if isinstance(argument, (ctypes._SimpleCData, ctypes.Structure, ctypes.Array)):
             return argument

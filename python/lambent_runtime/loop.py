@@ -16,7 +16,7 @@ def serve(address, handler_name):
     try:
         api = RuntimeApi(address)
         try:
-            handler = load(handler_name, os.environ.get("LAMBDA_TASK_ROOT", os.getcwd()))
+            handler = _handler(handler_name, os.environ.get("LAMBDA_TASK_ROOT", os.getcwd()))
         except InitError as error:
             _report(error.error_type, str(error), error.trace)
             api.fail(None, error.error_type, _error_body(error.error_type, str(error), error.trace))
@@ -26,6 +26,26 @@ def serve(address, handler_name):
     except (ApiError, OSError) as error:
         sys.stderr.write("lambent_runtime: %s\n" % error)
         return 24
+
+
+def _handler(name, folder):
+    """The function that `name` names; of a pipeline's class, one that serves this process's lane of it."""
+    if os.environ.get("LAMBENT_STAGE"):
+        from lambent.pipeline import stage
+
+        try:
+            name = stage.load(os.environ["LAMBENT_STAGE"])[1]
+        except (OSError, stage.StageError) as error:
+            raise InitError("Runtime.BadStage", str(error)) from None
+    found = load(name, folder)
+    if not (isinstance(found, type) and hasattr(found, "define_dag")):
+        return found
+    from lambent.pipeline import stage
+
+    try:
+        return stage.handler_of(found)
+    except Exception as error:
+        raise InitError(type(error).__name__, str(error), trace_of(error)) from None
 
 
 def _serve_one(api, handler):

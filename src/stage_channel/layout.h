@@ -15,7 +15,7 @@ constexpr uint32_t kMostSlots = 64;
 constexpr uint64_t kMostSlotBytes = uint64_t{64} << 30;
 // Of one job: a request has one entry for each of its value's tensors, and may have one for the
 // rest of it.
-constexpr uint32_t kMostEntries = 256;
+constexpr uint32_t kMostEntries = 1024;
 constexpr uint32_t kMostDimensions = 8;
 constexpr size_t kMostErrorBytes = 480;
 

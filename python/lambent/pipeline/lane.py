@@ -1,0 +1,36 @@
+"""python3 -m lambent.pipeline.lane: one lane without a worker. Jobs come as lines of JSON on the standard input, answers go to what
+was the standard output, where the components' own prints do not go."""
+import json
+import os
+import sys
+
+from .lanes import load_app
+from .stage import Stage, load
+
+
+def main():
+    answers = os.fdopen(os.dup(1), "w", encoding="utf-8")
+    os.dup2(2, 1)
+
+    def answer(document):
+        answers.write(json.dumps(document) + "\n")
+        answers.flush()
+
+    try:
+        description, handler = load(os.environ["LAMBENT_STAGE"])
+        stage = Stage(description, load_app(handler, os.environ["LAMBDA_TASK_ROOT"])()).open()
+    except Exception as error:
+        answer({"error": "%s: %s" % (type(error).__name__, error)})
+        return 1
+    answer({"ready": description["lane"]})
+    for line in sys.stdin:
+        try:
+            answer(stage.serve(json.loads(line)))
+        except Exception as error:
+            answer({"error": "%s: %s" % (type(error).__name__, error)})
+    stage.close()
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

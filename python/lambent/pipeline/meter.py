@@ -1,0 +1,91 @@
+"""DeviceMeter: what components take of the device's memory, and when their work on it is done. Without a device all is zero."""
+import sys
+
+
+class DeviceMeter:
+    """Looks at torch and at lambent_cuda, whichever the process has imported; imports neither."""
+
+    def __init__(self):
+        self._torch_before = self._buffers_before = 0
+
+    def used_bytes(self):
+        """Of the whole slice, by cuMemGetInfo; None without a device. Makes the context if there is none."""
+        free_and_total = self._memory_info()
+        return None if free_and_total is None else free_and_total[1] - free_and_total[0]
+
+    def _memory_info(self):
+        torch = _torch()
+        if torch is not None:
+            return torch.cuda.mem_get_info()
+        cuda = sys.modules.get("lambent_cuda")
+        if cuda is None:
+            return None
+        try:
+            return _device().memory_info()
+        except cuda.NoDevice:  # imported, perhaps not needed
+            return None
+
+    def synchronize(self):
+        torch = _torch()
+        if torch is not None:
+            torch.cuda.synchronize()
+        if "lambent_cuda" in sys.modules and _device_is_there():
+            _device().synchronize()
+
+    def start(self):
+        """Begins to watch what is allocated on top of what is."""
+        torch = _torch()
+        if torch is not None:
+            torch.cuda.reset_peak_memory_stats()
+            self._torch_before = torch.cuda.memory_allocated()
+        buffers = _buffers()
+        if buffers is not None:
+            buffers.peak_bytes = self._buffers_before = buffers.allocated_bytes
+
+    def extra_bytes(self):
+        """The most that was allocated since start(), on top of what was there then."""
+        extra = 0
+        torch = _torch()
+        if torch is not None:
+            extra += max(0, torch.cuda.max_memory_allocated() - self._torch_before)
+        buffers = _buffers()
+        if buffers is not None:
+            extra += max(0, buffers.peak_bytes - self._buffers_before)
+        return extra
+
+    def shape(self):
+        """{"name", "multiprocessors", "memory_mb"} of the slice; None without a device. A MIG device is called as its profile
+        is ("2g.20gb"), a whole one by its own name."""
+        torch = _torch()
+        if torch is not None:
+            properties = torch.cuda.get_device_properties(0)
+            name, multiprocessors = properties.name, properties.multi_processor_count
+        elif self._memory_info() is not None:
+            name, multiprocessors = _device().name, _device().multiprocessors
+        else:
+            return None
+        _, total = self._memory_info()
+        return {"name": name.partition(" MIG ")[2] or name, "multiprocessors": multiprocessors,
+                "memory_mb": total / (1 << 20)}
+
+
+def _torch():
+    torch = sys.modules.get("torch")
+    return torch if torch is not None and torch.cuda.is_available() else None
+
+
+def _buffers():
+    cuda = sys.modules.get("lambent_cuda")
+    return cuda.DeviceBuffer if cuda is not None else None
+
+
+def _device():
+    from .module import shared_device
+
+    return shared_device()
+
+
+def _device_is_there():
+    from . import module
+
+    return module._device is not None

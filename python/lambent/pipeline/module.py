@@ -1,0 +1,81 @@
+"""What a component of a pipeline is: Component, and KernelModule, whose forward launches kernels of bundles."""
+import os
+
+from .app import snake_case
+
+
+class Component:
+    """The plain one, without torch. setup() loads what forward() needs, once; forward(*inputs) gets the values of one request
+    and returns one: a tensor (torch, numpy, lambent_cuda.Tensor), bytes, what JSON can say, or dicts, lists and tuples of these."""
+
+    # Whether forward can be given several requests at once: their tensors one after the other along the first dimension.
+    # What it returns must have as many rows as it was given, and is split again.
+    batches = False
+
+    def setup(self):
+        pass
+
+    def forward(self, *inputs):
+        raise NotImplementedError("%s has no forward" % type(self).__name__)
+
+    def __call__(self, *inputs):
+        return self.forward(*inputs)
+
+    @classmethod
+    def reg(cls, pipeline, *inputs, name=None, when=None, **arguments):
+        """Deblur.reg(self, image): as self.register("deblur", Deblur, image)."""
+        return pipeline.register(name or snake_case(cls.__name__), cls, *inputs, when=when, **arguments)
+
+
+class KernelModule(Component):
+    """A component of CUDA kernels: inputs on the device are lambent_cuda.Tensor, and so is what forward returns.
+
+        class Blur(KernelModule):
+            bundle = "bundles/image"            # a folder of the package, made by lambent-bundle
+
+            def setup(self):
+                self.blur = self.kernel("blur")
+
+            def forward(self, image):
+                blurred = self.device.tensor("float32", image.shape)
+                self.blur(grid=..., block=256, args=[image, blurred, cuda.uint32(image.count)])
+                return blurred
+    """
+
+    bundle = None
+
+    @property
+    def device(self):
+        """The device of this process: lambent_cuda.Device."""
+        return shared_device()
+
+    def kernel(self, name, bundle=None):
+        """A kernel of the component's bundle, or of another folder of the package."""
+        return self.load(bundle).kernel(name)
+
+    def load(self, bundle=None):
+        folder = bundle or self.bundle
+        if folder is None:
+            raise ValueError("%s: no bundle is given" % type(self).__name__)
+        loaded = self.__dict__.setdefault("_bundles", {})
+        if folder not in loaded:
+            loaded[folder] = self.device.load(os.path.join(task_root(), folder))
+        return loaded[folder]
+
+
+def task_root():
+    """Where the package lies."""
+    return os.environ.get("LAMBDA_TASK_ROOT", ".")
+
+
+_device = None
+
+
+def shared_device():
+    """One lambent_cuda.Device for all components of the process."""
+    global _device
+    if _device is None:
+        import lambent_cuda
+
+        _device = lambent_cuda.Device()
+    return _device

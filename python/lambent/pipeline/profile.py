@@ -1,0 +1,81 @@
+"""Measures a pipeline's components on the slice that this process sees, and merges that into profile.json
+(docs/decisions/0016-slices-and-pipelines.md; the worker reads it with src/pipeline/profile_json.cc)."""
+import os
+import statistics
+import time
+
+from .dag import PipelineError
+from .runner import Runner
+from .values import Failed
+
+_MIB = 1 << 20
+
+
+def measure(app, events, repeat, progress=lambda text: None):
+    """A profile of this slice alone, as a dict. Each event is decoded and run `repeat` times after a first time that does not count;
+    times are medians over all runs. An optional component ran with the probability with which its condition held."""
+    runner = Runner(app.dag.nodes.values())
+    started_ms = _age_ms()
+    idle = runner.meter.used_bytes()
+    started_ms = _age_ms() if idle is not None else started_ms
+    runner.setup()
+    shape = runner.meter.shape()
+    if shape is None:
+        raise PipelineError("this process sees no device: a profile is of a slice")
+    times, ran, asked = {}, {}, {}
+    for position, event in enumerate(events):
+        for turn in range(repeat + 1):
+            progress("event %d of %d, run %d of %d" % (position + 1, len(events), turn, repeat))
+            _run_once(app, runner, event, None if turn == 0 else times, ran, asked)
+    components = {}
+    for name, node in app.dag.nodes.items():
+        measured = runner.measured[name]
+        component = {"weights_mb": round(measured.weights / _MIB, 3), "memory_mb": round(measured.memory / _MIB, 3),
+                     "output_bytes": measured.output, "probability": 1.0, "ms": {}}
+        if node.optional:
+            component["probability"] = round(ran.get(name, 0) / asked[name], 4)
+        if times.get(name):
+            component["ms"][shape["name"]] = round(statistics.median(times[name]), 4)
+        components[name] = component
+    return {"profile": 1, "context_mb": round((idle or 0) / _MIB, 1), "start_ms": round(started_ms, 1),
+            "shapes": {shape["name"]: {"multiprocessors": shape["multiprocessors"],
+                                       "memory_mb": round(shape["memory_mb"], 1)}},
+            "components": components}
+
+
+def _run_once(app, runner, event, times, ran, asked):
+    values = {"$" + name: [value] for name, value in app.decode(event).items()}
+    for name, node in runner.nodes.items():
+        values[name] = runner.run(name, list(zip(*[values[source] for source in node.inputs])))
+        if isinstance(values[name][0], Failed):
+            raise PipelineError("component '%s' fails on the event: %s" % (name, values[name][0].message))
+        if times is not None:
+            asked[name] = asked.get(name, 0) + 1
+            if runner.measured[name].ran:
+                ran[name] = ran.get(name, 0) + 1
+                times.setdefault(name, []).append(runner.measured[name].ms)
+
+
+def merge(old, new):
+    """`new` with what only `old` knows: other slices' shapes and times; the larger of their memories."""
+    if old is None:
+        return new
+    if not isinstance(old, dict) or old.get("profile") != 1:
+        raise PipelineError("the profile to merge into is none of version 1")
+    merged = dict(new, shapes=dict(old.get("shapes", {}), **new["shapes"]), components={})
+    for key in ("context_mb", "start_ms"):
+        merged[key] = max(old.get(key, 0), new[key])
+    for name, component in new["components"].items():
+        known = old.get("components", {}).get(name, {})
+        both = dict(component, ms=dict(known.get("ms", {}), **component["ms"]))
+        for key in ("weights_mb", "memory_mb", "output_bytes"):
+            both[key] = max(known.get(key, 0), component[key])
+        merged["components"][name] = both
+    return merged
+
+
+def _age_ms():
+    """Since this process was started."""
+    with open("/proc/self/stat", encoding="ascii", errors="replace") as file:
+        started = int(file.read().rpartition(")")[2].split()[19]) / os.sysconf("SC_CLK_TCK")
+    return (time.clock_gettime(time.CLOCK_BOOTTIME) - started) * 1e3

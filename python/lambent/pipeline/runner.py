@@ -1,0 +1,147 @@
+"""Runner: runs components on the requests of a job, one after the other or as a batch, and measures them. For one thread; used by
+Pipeline.run, by stages and by the profiler."""
+import os
+import sys
+import time
+import traceback
+
+from .dag import PipelineError
+from .meter import DeviceMeter
+from .values import Failed, failed_by, joined, parted, rows_of, size_of
+
+
+def _is_ours(path):
+    return os.path.dirname(path) == os.path.dirname(__file__)
+
+
+class Measured:
+    """Of one component: `ms` of its last job, all requests together; requests that it `ran` for in it; bytes of device memory while
+    it runs, of its weights, of its output (the largest so far, of one request)."""
+
+    def __init__(self):
+        self.ms, self.ran = 0.0, 0
+        self.memory = self.weights = self.output = 0
+
+    def to_json(self):
+        return {"ms": round(self.ms, 3), "ran": self.ran, "memory": self.memory, "weights": self.weights,
+                "output": self.output}
+
+
+class Runner:
+    def __init__(self, nodes):
+        self.nodes = {node.name: node for node in nodes}
+        self.measured = {name: Measured() for name in self.nodes}
+        self._modules = {}
+        self.meter = DeviceMeter()
+
+    def setup(self):
+        """Makes the modules and loads their weights. What goes wrong in a module's own code is raised as it is."""
+        for name, node in self.nodes.items():
+            before = self.meter.used_bytes()
+            module = node.make
+            if isinstance(module, type) or not hasattr(module, "forward"):
+                module = node.make()
+            if not hasattr(module, "forward"):
+                raise PipelineError("component %r: %r is no module: it has no forward()" % (name, module))
+            if before is None:
+                before = self.meter.used_bytes()  # making it imported what it runs on
+            if hasattr(module, "setup"):
+                module.setup()
+            if hasattr(module, "after_setup"):
+                module.after_setup()
+            after = self.meter.used_bytes()
+            if after is not None:
+                self.meter.synchronize()
+                self.measured[name].weights = max(0, after - (before or 0)) if before is not None else 0
+                self.measured[name].memory = self.measured[name].weights
+            self._modules[name] = module
+
+    def run(self, name, inputs):
+        """The component's values for each request, from a list of its inputs' values for each. A request with an input that Failed
+        fails with the same error, and one whose own code raises fails with that; the others are not touched by it."""
+        node, measured = self.nodes[name], self.measured[name]
+        measured.ms, measured.ran = 0.0, 0
+        outputs = [next((value for value in values if isinstance(value, Failed)), None) for values in inputs]
+        alive = []
+        for request, values in enumerate(inputs):
+            if outputs[request] is not None:
+                continue
+            try:
+                if node.when is None or node.when(*values):
+                    alive.append(request)
+                else:
+                    outputs[request] = values[0]
+            except Exception as error:
+                outputs[request] = self._failed(name, error)
+        if alive:
+            self.meter.synchronize()
+            begin = time.perf_counter()
+            self._run_all(name, inputs, alive, outputs)
+            measured.ms = (time.perf_counter() - begin) * 1e3
+            measured.ran = len(alive)
+        return outputs
+
+    def run_alone(self, app, event):
+        """The answer to one event, if all components are here; what fails is raised as it was."""
+        values = {"$" + name: value for name, value in app.decode(event).items()}
+        for name, node in self.nodes.items():
+            inputs = [values[source] for source in node.inputs]
+            if node.when is not None and not node.when(*inputs):
+                values[name] = inputs[0]
+            else:
+                values[name] = self._call(name, inputs)
+        return app.encode_result({name: values[name] for name in app.dag.outputs}, event)
+
+    def _call(self, name, inputs):
+        module = self._modules[name]
+        return module.lambent_run(*inputs) if hasattr(module, "lambent_run") else module(*inputs)
+
+    def _run_all(self, name, inputs, alive, outputs):
+        measured = self.measured[name]
+        if len(alive) > 1 and getattr(self._modules[name], "batches", False):
+            if self._run_batch(name, inputs, alive, outputs):
+                return
+        for request in alive:
+            self.meter.start()
+            try:
+                output = self._call(name, inputs[request])
+                self.meter.synchronize()
+                output_bytes, _ = size_of(output)
+                input_bytes = sum(size_of(value)[1] for value in inputs[request])
+            except Exception as error:
+                outputs[request] = self._failed(name, error)
+                continue
+            outputs[request] = output
+            measured.output = max(measured.output, output_bytes)
+            measured.memory = max(measured.memory, measured.weights + input_bytes + self.meter.extra_bytes())
+
+    def _run_batch(self, name, inputs, alive, outputs):
+        """Whether all ran as one. If not, because they do not fit together or one of them makes the batch fail, each runs alone:
+        the one that fails is found, and the others do not fail with it."""
+        measured = self.measured[name]
+        columns = list(zip(*[inputs[request] for request in alive]))
+        rows = [rows_of(value) for value in columns[0]]
+        if None in rows or any([rows_of(value) for value in column] != rows for column in columns):
+            return False
+        self.meter.start()
+        try:
+            parts = parted(self._call(name, [joined(list(column)) for column in columns]), rows)
+            self.meter.synchronize()
+            sizes = [size_of(part)[0] for part in parts]
+        except Exception as error:
+            sys.stderr.write("[WARN] component '%s' failed on a batch of %d, its requests run alone: %s: %s\n" %
+                             (name, len(alive), type(error).__name__, error))
+            return False
+        for request, part in zip(alive, parts):
+            outputs[request] = part
+        measured.output = max(measured.output, *sizes)
+        measured.memory = max(measured.memory, measured.weights + self.meter.extra_bytes() // len(alive))
+        return True
+
+    def _failed(self, name, error):
+        # Without our own frames at the top.
+        frames = [frame for frame in traceback.extract_tb(error.__traceback__) if not _is_ours(frame.filename)]
+        sys.stderr.write("[ERROR] component '%s': %s: %s\n%s" % (name, type(error).__name__, error,
+                                                                 "".join(traceback.format_list(frames))))
+        sys.stderr.flush()
+        return failed_by(error, "component '%s': " % name)

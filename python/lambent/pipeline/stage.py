@@ -1,0 +1,243 @@
+"""Stage: one lane of a pipeline instance, in a process of its own: its components, and the channels to and from other lanes
+(docs/decisions/0016-slices-and-pipelines.md). lambent_runtime serves it where LAMBENT_STAGE is set; lanes.py does without a worker.
+
+A lane never leaves another one waiting: whatever fails, every job takes one value from each channel and puts one into each."""
+import json
+import os
+import time
+
+from .channel import FAILED, ChannelError, ReceivingEnd, SendingEnd
+from .dag import PipelineError
+from .runner import Runner
+from .values import Failed, failed_by
+
+
+class StageError(PipelineError):
+    """The description of a lane, or a job for it, that makes no sense."""
+
+
+class Stage:
+    """`description`: what LAMBENT_STAGE's file holds; `app`: the Pipeline."""
+
+    def __init__(self, description, app):
+        self.app, self.dag = app, app.dag
+        self.components = [self._known(name) for name in _texts(description, "components")]
+        self.outputs = [self._known(name) for name in _texts(description, "outputs", [])]
+        self._runner = Runner([node for name, node in self.dag.nodes.items() if name in self.components])
+        # In the order of the DAG, so that two lanes never wait for each other.
+        self.components = list(self._runner.nodes)
+        self._receives = {self._value_name(entry): entry["channel"] for entry in _entries(description, "receives")}
+        self._sends = {}
+        for entry in _entries(description, "sends"):
+            self._sends.setdefault(self._value_name(entry), []).append(entry["channel"])
+        self._receivers, self._senders = {}, {}
+        self._check_sources()
+
+    def open(self):
+        """Opens the channels, then loads the components: if that ends the process, other lanes find out."""
+        for value, path in self._receives.items():
+            self._receivers[value] = ReceivingEnd(path)
+        for value, paths in self._sends.items():
+            self._senders[value] = [SendingEnd(path) for path in paths]
+        self._runner.setup()
+        return self
+
+    def close(self):
+        for end in self._receivers.values():
+            end.close()
+        for ends in self._senders.values():
+            for end in ends:
+                end.close()
+
+    def serve(self, job, remaining_ms=None):
+        """The answer to a job, as 0016 has it. `remaining_ms`: how long the lane may wait for others; None: as long as they live."""
+        return _Job(self, job, remaining_ms).serve()
+
+    def _known(self, name):
+        if name not in self.dag.nodes:
+            raise StageError("LAMBENT_STAGE: the pipeline has no component '%s'" % name)
+        return name
+
+    def _value_name(self, entry):
+        name = entry["value"]
+        if name.startswith("$") and name[1:] in self.dag.inputs:
+            return name
+        return self._known(name)
+
+    def _check_sources(self):
+        """Every value that the lane needs or sends is made, decoded or received here."""
+        made = set(self.components) | set(self._receives) | {"$" + name for name in self.dag.inputs}
+        needed = [source for name in self.components for source in self.dag.nodes[name].inputs]
+        for name in needed + list(self._sends) + self.outputs:
+            if name not in made:
+                raise StageError("LAMBENT_STAGE: the lane needs '%s', which it neither makes nor receives" % name)
+
+
+class _Job:
+    """One job on its way through the lane."""
+
+    def __init__(self, stage, job, remaining_ms):
+        self.stage = stage
+        self.number, self.requests, self.events = _checked_job(job)
+        self.deadline = None if remaining_ms is None else time.monotonic() + remaining_ms / 1e3
+        self.values = {}
+        self.wait_ms = self.receive_ms = self.send_ms = 0.0
+        self.broken = None
+
+    def serve(self):
+        stage = self.stage
+        for name in stage.components:
+            sources = [self._value(source) for source in stage.dag.nodes[name].inputs]
+            try:
+                self.values[name] = stage._runner.run(name, list(zip(*sources)))
+            except Exception as error:  # not the component's own, such as of a device that is lost
+                self.values[name] = self._all_failed(type(error).__name__, "component '%s': %s" % (name, error))
+            self._send(name)
+        for name in stage._receivers:
+            self._value(name)
+        for name in stage._senders:
+            if name not in stage.components:
+                self._send(name)
+        answer = {"components": {name: stage._runner.measured[name].to_json() for name in stage.components},
+                  "wait_ms": round(self.wait_ms, 3), "receive_ms": round(self.receive_ms, 3),
+                  "send_ms": round(self.send_ms, 3)}
+        if stage.outputs:
+            outputs = {name: self._value(name) for name in stage.outputs}
+            answer["results"] = [self._result(outputs, request) for request in range(self.requests)]
+        if self.broken is not None:
+            answer["broken"] = self.broken
+        return answer
+
+    def _value(self, name):
+        """The values of all requests; waits for another lane's."""
+        if name not in self.values:
+            if name in self.stage._receivers:
+                self.values[name] = self._receive(self.stage._receivers[name])
+            else:
+                self._decode()
+        return self.values[name]
+
+    def _decode(self):
+        names = self.stage.dag.inputs
+        decoded = []
+        for request in range(self.requests):
+            try:
+                if self.events is None:
+                    raise StageError("job %d has no events, and this lane needs them" % self.number)
+                inputs = self.stage.app.decode(self.events[request])
+                decoded.append([inputs[name] for name in names])
+            except KeyError as error:
+                decoded.append([failed_by(error, "decode() returned nothing for input ")] * len(names))
+            except Exception as error:
+                decoded.append([failed_by(error)] * len(names))
+        for position, name in enumerate(names):
+            # An input that is received as well is not overwritten.
+            self.values.setdefault("$" + name, [inputs[position] for inputs in decoded])
+
+    def _receive(self, end):
+        try:
+            begin = time.perf_counter()
+            job, requests = end.wait(self._remaining_ms())
+            # Of jobs that this lane gave up on.
+            while job < self.number:
+                end.drop()
+                job, requests = end.wait(self._remaining_ms())
+            arrived = time.perf_counter()
+            self.wait_ms += (arrived - begin) * 1e3
+            if job > self.number:
+                return self._all_failed("Channel.Skipped", "the lane before sent nothing for job %d" % self.number)
+            if requests != self.requests:
+                end.drop()
+                return self._all_failed("Channel.Malformed", "job %d has %d requests here and %d in the lane before" %
+                                        (self.number, self.requests, requests))
+            values = end.take(requests, self._remaining_ms())
+            self.receive_ms += (time.perf_counter() - arrived) * 1e3
+            return values
+        except ChannelError as error:
+            if error.status != FAILED:
+                self.broken = str(error)
+            return self._all_failed(error.error_type, str(error))
+        except Exception as error:  # such as no memory for what has come
+            return self._all_failed(type(error).__name__, str(error))
+
+    def _send(self, name):
+        begin = time.perf_counter()
+        values = self._value(name)
+        for end in self.stage._senders.get(name, []):
+            try:
+                # A value that this channel cannot carry has failed for who receives it alone.
+                end.send(self.number, values, self._remaining_ms())
+            except ChannelError as error:
+                self.broken = str(error)
+        self.send_ms += (time.perf_counter() - begin) * 1e3
+
+    def _result(self, outputs, request):
+        of_request = {name: values[request] for name, values in outputs.items()}
+        failed = next((value for value in of_request.values() if isinstance(value, Failed)), None)
+        if failed is None:
+            try:
+                event = self.events[request] if self.events is not None else None
+                result = self.stage.app.encode_result(of_request, event)
+                json.dumps(result, allow_nan=False)
+                return {"value": result}
+            except Exception as error:
+                failed = failed_by(error)
+        return {"error": failed.to_json()}
+
+    def _all_failed(self, error_type, message):
+        return [Failed(error_type, message)] * self.requests
+
+    def _remaining_ms(self):
+        return None if self.deadline is None else max(0, (self.deadline - time.monotonic()) * 1e3)
+
+
+def load(path):
+    """(description, handler) of the file that LAMBENT_STAGE names."""
+    with open(path, encoding="utf-8") as file:
+        try:
+            description = json.load(file)
+        except ValueError as error:
+            raise StageError("LAMBENT_STAGE: %s is no JSON: %s" % (path, error)) from None
+    if not isinstance(description, dict) or not isinstance(description.get("handler"), str):
+        raise StageError("LAMBENT_STAGE: %s names no handler" % path)
+    return description, description["handler"]
+
+
+def handler_of(app_class):
+    """A handler(event, context) for lambent_runtime: a lane's where LAMBENT_STAGE is set, else the whole pipeline's."""
+    app = app_class()
+    path = os.environ.get("LAMBENT_STAGE")
+    if not path:
+        app.prepare()
+        return lambda event, context: app.run(event)
+    stage = Stage(load(path)[0], app).open()
+    # Nothing left, or no deadline at all: either way the worker decides when it is over.
+    return lambda event, context: stage.serve(event, context.get_remaining_time_in_millis() or None)
+
+
+def _checked_job(job):
+    if not isinstance(job, dict):
+        raise StageError("the job is no object")
+    number, requests, events = job.get("job"), job.get("requests"), job.get("events")
+    for name, value in (("job", number), ("requests", requests)):
+        if isinstance(value, bool) or not isinstance(value, int) or value < 0:
+            raise StageError("the job's '%s' is %r: a number is expected" % (name, value))
+    if events is not None and (not isinstance(events, list) or len(events) != requests):
+        raise StageError("job %d has %d requests and other than as many events" % (number, requests))
+    return number, requests, events
+
+
+def _texts(description, key, default=None):
+    texts = description.get(key, default)
+    if not isinstance(texts, list) or not all(isinstance(text, str) for text in texts):
+        raise StageError("LAMBENT_STAGE: '%s' is no list of names" % key)
+    return texts
+
+
+def _entries(description, key):
+    entries = description.get(key, [])
+    if not isinstance(entries, list) or not all(
+            isinstance(entry, dict) and isinstance(entry.get("channel"), str) and isinstance(entry.get("value"), str)
+            for entry in entries):
+        raise StageError("LAMBENT_STAGE: '%s' is no list of channels and values" % key)
+    return entries
