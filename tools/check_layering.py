@@ -11,7 +11,7 @@ import sys
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 SOURCE = ROOT / "src"
-PURE = {"scheduling", "slice_scheduling", "dispatch", "journal", "protocol", "workload", "simulator", "slice_simulator", "pipeline"}
+PURE = {"scheduling", "slice_scheduling", "dispatch", "journal", "protocol", "workload", "simulator", "slice_simulator", "pipeline", "mig"}
 # Preloaded libraries have no main; each reads its environment in one file.
 MAY_READ_ENVIRONMENT = {"bin", "shim", "forwarded_cuda", "emulated_node", "runtime_client"}
 IMPURE = re.compile(

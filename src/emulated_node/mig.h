@@ -6,9 +6,18 @@
 #include <vector>
 
 #include "emulated_node/machine.h"
-#include "emulated_node/mig_layouts.h"
+#include "mig/layouts.h"
 
 namespace lambent::emulated_node {
+
+using mig::find_mig_family;
+using mig::kComputeSlices;
+using mig::kMaxInstances;
+using mig::kMemorySlices;
+using mig::kMigProfiles;
+using mig::MigFamily;
+using mig::MigProfile;
+using mig::Placement;
 
 // A part of a node on which contexts run and memory is counted: a whole device, whose index it has,
 // or a MIG device, which is a compute instance in a slot of its device.

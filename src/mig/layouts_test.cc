@@ -1,10 +1,10 @@
-#include "emulated_node/mig_layouts.h"
+#include "mig/layouts.h"
 
 #include <gtest/gtest.h>
 
 #include <set>
 
-namespace lambent::emulated_node {
+namespace lambent::mig {
 namespace {
 
 const char* const kFamilyNames[] = {"a100-40gb", "a100-80gb", "h100-80gb", "h200"};
@@ -87,4 +87,4 @@ TEST(MigLayouts, APlacementIsAProfileAndPerhapsAStart) {
 }
 
 }  // namespace
-}  // namespace lambent::emulated_node
+}  // namespace lambent::mig

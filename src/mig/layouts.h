@@ -10,7 +10,7 @@
 #include <string_view>
 #include <vector>
 
-namespace lambent::emulated_node {
+namespace lambent::mig {
 
 constexpr int kComputeSlices = 7;
 constexpr int kMemorySlices = 8;
@@ -67,4 +67,4 @@ std::vector<std::vector<Placement>> all_layouts(const MigFamily& family);
 // "3g.40gb@4": the profile and its start; without "@4" the start is -1.
 bool parse_placement(const MigFamily& family, std::string_view text, Placement* placement);
 
-}  // namespace lambent::emulated_node
+}  // namespace lambent::mig

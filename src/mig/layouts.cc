@@ -1,9 +1,9 @@
-#include "emulated_node/mig_layouts.h"
+#include "mig/layouts.h"
 
 #include <algorithm>
 #include <cstdlib>
 
-namespace lambent::emulated_node {
+namespace lambent::mig {
 
 namespace {
 
@@ -170,4 +170,4 @@ bool parse_placement(const MigFamily& family, std::string_view text, Placement* 
   return placement->profile != nullptr && (placement->profile->starts & (1u << placement->start));
 }
 
-}  // namespace lambent::emulated_node
+}  // namespace lambent::mig
