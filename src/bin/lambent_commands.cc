@@ -17,6 +17,7 @@
 #include "cli/load.h"
 #include "cli/logs.h"
 #include "cli/objects.h"
+#include "cli/plan.h"
 #include "cli/remove.h"
 #include "cli/replay.h"
 #include "cli/report.h"
@@ -364,6 +365,50 @@ void add_report(Shell& shell) {
   });
 }
 
+void add_plan(Shell& shell) {
+  struct Flags {
+    cli::PlanOptions options;
+    double handover_ms = 0;
+  };
+  auto flags = std::make_shared<Flags>();
+  cli::PlanOptions& options = flags->options;
+  CLI::App* verb = add_verb(
+      shell, "plan", "how a pipeline function would be cut and placed on free slices, and why",
+      "lambent plan --pipeline app/pipeline.json --profile profile.json --slices "
+      "4g.40gb,2g.20gb,1g.10gb");
+  verb->add_option("--pipeline", options.pipeline, "its pipeline.json, or the folder with it")
+      ->required();
+  verb->add_option("--profile", options.profile,
+                   "its profile.json; without one all components count as equally long");
+  verb->add_option("--slices", options.slices,
+                   "that are free on each GPU, such as 4g.40gb,3*1g.10gb");
+  verb->add_option("--family", options.family, "of the devices that these are slices of")
+      ->check(CLI::IsMember({"a100-40gb", "a100-80gb", "h100-80gb", "h200"}))
+      ->capture_default_str();
+  verb->add_option("--gpus", options.gpus, "so many with these slices, of one node")
+      ->check(CLI::Range(1u, 64u));
+  verb->add_option("--memory", options.memory,
+                   "what the manifest declares (8G): needed where nothing was measured");
+  verb->add_option("--rank", options.rank, "instead of what pipeline.json says (default: balance)")
+      ->check(CLI::IsMember({"balance", "throughput"}));
+  verb->add_option("--copies-gb-s", options.costs.copies_gb_per_s,
+                   "of a copy between device and host")
+      ->check(within(0.001, 1e6))
+      ->capture_default_str();
+  verb->add_option("--load-gb-s", options.costs.load_gb_per_s, "of weights onto a device")
+      ->check(within(0.001, 1e6))
+      ->capture_default_str();
+  verb->add_option("--handover-ms", flags->handover_ms, "of a hand-over beside its copies")
+      ->check(within(0.0, 1e6));
+  verb->add_option("--most", options.most_shown, "ways to cut it that are shown (default 20)");
+  verb->callback([&shell, flags] {
+    flags->options.costs.handover = from_seconds(flags->handover_ms / 1e3);
+    shell.verb = [&shell, flags](Transport&, const http::Endpoint&) {
+      return cli::run_plan(shell.console, flags->options);
+    };
+  });
+}
+
 }  // namespace
 
 int run_client_command(int argc, char** argv) {
@@ -373,7 +418,7 @@ int run_client_command(int argc, char** argv) {
   shell.app.add_option("--endpoint", shell.endpoint,
                        "the worker: http://HOST:PORT or unix:PATH (or LAMBENT_ENDPOINT)");
   for (const auto add : {add_deploy, add_invoke, add_result, add_listing, add_logs, add_rm,
-                         add_objects, add_replay, add_load, add_calibrate, add_report}) {
+                         add_objects, add_replay, add_load, add_calibrate, add_report, add_plan}) {
     add(shell);
   }
   try {

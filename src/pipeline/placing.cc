@@ -1,6 +1,7 @@
 #include "pipeline/placing.h"
 
 #include <algorithm>
+#include <functional>
 #include <map>
 #include <numeric>
 #include <tuple>
@@ -255,6 +256,35 @@ std::optional<Placement> best_that_fits(const PipelineFunction& function,
     best_cost = cost;
   }
   return best;
+}
+
+std::string why_not(const PipelineFunction& function, const Partition& partition,
+                    std::span<const Slice> free) {
+  std::vector<Bytes> needs;
+  for (const Lane* lane : lanes_of(partition)) needs.push_back(memory_of(function, *lane));
+  std::sort(needs.begin(), needs.end(), std::greater());
+  std::map<uint32_t, std::vector<Bytes>> by_node;
+  for (const Slice& slice : free) by_node[slice.node].push_back(slice.shape.memory);
+  // Of the node that comes nearest: with the most slices that are large enough.
+  std::vector<Bytes> nearest;
+  size_t most = 0;
+  for (auto& [node, memory] : by_node) {
+    std::sort(memory.begin(), memory.end(), std::greater());
+    size_t good = 0;
+    while (good < std::min(memory.size(), needs.size()) && memory[good] >= needs[good]) ++good;
+    if (good == needs.size()) return "";
+    if (good > most || nearest.empty()) nearest = memory;
+    most = std::max(most, good);
+  }
+  const auto slices = [](size_t count) {
+    return std::to_string(count) + (count == 1 ? " slice" : " slices");
+  };
+  if (nearest.size() < needs.size()) {
+    return "needs " + slices(needs.size()) + (needs.size() > 1 ? " of one node, " : ", ") +
+           std::to_string(nearest.size()) + (nearest.size() == 1 ? " is free" : " are free");
+  }
+  return "needs " + slices(most + 1) + " with at least " + to_string(needs[most]) + ", " +
+         (most == 0 ? "the largest has " : "the next largest has ") + to_string(nearest[most]);
 }
 
 std::string what_would_fit(const PipelineFunction& function) {

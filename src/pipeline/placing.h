@@ -38,8 +38,12 @@ constexpr size_t kPlaced = 256;
 std::optional<Placement> best_that_fits(const PipelineFunction& function,
                                         std::span<const Slice> free, const TransferCosts& costs);
 
-// What would have to be free, for the error of a request that cannot be served: "a slice of 18 GiB
-// (2g.20gb), or 2 slices of one node of 9.2 GiB and 7 GiB (1g.10gb, 1g.10gb)".
+// Why it has no place there: "needs 3 slices of one node, 2 are free"; empty if it has one.
+std::string why_not(const PipelineFunction& function, const Partition& partition,
+                    std::span<const Slice> free);
+
+// What would have to be free, for the error of a request that cannot be served: "a slice with 18
+// GiB (2g.20gb), or 2 slices of one node with 9.2 GiB + 7 GiB (1g.10gb + 1g.10gb)".
 std::string what_would_fit(const PipelineFunction& function);
 
 }  // namespace lambent::pipeline

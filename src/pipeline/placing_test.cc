@@ -168,6 +168,20 @@ TEST(BestThatFits, PrefersWhatKeepsItsPromise) {
   EXPECT_EQ(ids(best_that_fits(function, free, {})), (Ids{2}));
 }
 
+TEST(WhyNot, SaysWhatIsMissing) {
+  const auto function = function_of(chain_of(3), {10, 10, 10}, {9, 15, 9});
+  const Partition cut = chain_cut({{0}, {1}, {2}});
+  EXPECT_EQ(why_not(function, cut, slices_of({k1g, k1g, k2g})), "");
+  EXPECT_EQ(why_not(function, cut, slices_of({k1g, k2g})),
+            "needs 3 slices of one node, 2 are free");
+  EXPECT_EQ(why_not(function, cut, slices_of({k1g, k1g, k1g})),
+            "needs 1 slice with at least 15 GiB, the largest has 10 GiB");
+  EXPECT_EQ(why_not(function, chain_cut({{0, 1}, {2}}), {}),
+            "needs 2 slices of one node, 0 are free");
+  EXPECT_EQ(why_not(function, chain_cut({{0, 1}, {1, 2}}), slices_of({k4g, k2g})),
+            "needs 2 slices with at least 24 GiB, the next largest has 20 GiB");
+}
+
 TEST(WhatWouldFit, SaysWhatWouldHaveToBeFree) {
   auto function = function_of(chain_of(3), {10, 10, 10}, {9, 9, 9});
   function.ranked = rank_partitions(function, {}).value();

@@ -1,0 +1,140 @@
+// lambent plan, from files, and slices as people name them.
+#include "cli/plan.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <nlohmann/json.hpp>
+#include <sstream>
+
+#include "base/fd.h"
+#include "base/testing.h"
+#include "cli/slice_names.h"
+
+namespace lambent::cli {
+namespace {
+
+using testing::AllOf;
+using testing::HasSubstr;
+using testing::Not;
+using Json = nlohmann::json;
+
+constexpr const char* kPipeline = R"({"pipeline": 1, "handler": "app.App", "inputs": ["image"],
+  "components": [{"name": "deblur", "inputs": ["$image"]}, {"name": "classify", "inputs": ["deblur"]}],
+  "outputs": ["classify"], "slo": {"scale": 1.5}})";
+constexpr const char* kProfile = R"({"profile": 1, "context_mb": 512, "start_ms": 300,
+  "shapes": {"1g.10gb": {"multiprocessors": 14, "memory_mb": 9728},
+             "2g.20gb": {"multiprocessors": 28, "memory_mb": 19968}},
+  "components": {
+    "deblur": {"weights_mb": 6144, "memory_mb": 7168, "output_bytes": 0,
+               "ms": {"1g.10gb": 20, "2g.20gb": 10}},
+    "classify": {"weights_mb": 6144, "memory_mb": 7168, "output_bytes": 0,
+                 "ms": {"1g.10gb": 20, "2g.20gb": 10}}}})";
+
+class PlanVerb : public testing::Test {
+ protected:
+  PlanVerb() {
+    EXPECT_TRUE(write_file_atomically(folder_.path() + "/pipeline.json", kPipeline, false).ok());
+    EXPECT_TRUE(write_file_atomically(folder_.path() + "/profile.json", kProfile, false).ok());
+    options_.pipeline = folder_.path();
+    options_.profile = folder_.path() + "/profile.json";
+  }
+
+  int run() {
+    out_.str("");
+    err_.str("");
+    Console console{out_, err_, json_};
+    return run_plan(console, options_);
+  }
+  std::string out() const { return out_.str(); }
+
+  TemporaryFolder folder_;
+  PlanOptions options_;
+  bool json_ = false;
+  std::ostringstream out_, err_;
+};
+
+TEST_F(PlanVerb, TellsWhichWayIsTakenAndWhyNotThoseBeforeIt) {
+  options_.slices = "2*1g.10gb";
+  ASSERT_EQ(run(), 0) << err_.str();
+  EXPECT_THAT(out(), AllOf(HasSubstr("app.App: 2 components, ranked by balance, SLO 30.0 ms"),
+                           HasSubstr("First that fits (2): deblur | classify\n"
+                                     "  on 1g.10gb + 1g.10gb: latency 40.0 ms, longer than the "
+                                     "SLO; 50.0 results/s; weights are there after 1073.7 ms\n"
+                                     "  not 1: needs 1 slice with at least 13.5 GiB, the largest "
+                                     "has 9.5 GiB\n")));
+}
+
+TEST_F(PlanVerb, InOnePieceWhereASliceIsLargeEnough) {
+  options_.slices = "1g.10gb,2g.20gb";
+  ASSERT_EQ(run(), 0) << err_.str();
+  EXPECT_THAT(out(), AllOf(HasSubstr("First that fits (1): deblur classify\n  on 2g.20gb: latency "
+                                     "20.0 ms; 50.0 results/s"),
+                           Not(HasSubstr("not 1"))));
+}
+
+TEST_F(PlanVerb, SaysWhatWouldHaveToBeFree) {
+  options_.slices = "1g.10gb";
+  ASSERT_EQ(run(), 0) << err_.str();
+  EXPECT_THAT(out(),
+              HasSubstr("None fits these slices. It needs a slice with 13.5 GiB (2g.20gb), "
+                        "or 2 slices of one node with 7.5 GiB + 7.5 GiB (1g.10gb + 1g.10gb)."));
+}
+
+TEST_F(PlanVerb, AsJsonItIsTheSame) {
+  options_.slices = "1g.10gb";
+  options_.gpus = 2;
+  json_ = true;
+  ASSERT_EQ(run(), 0) << err_.str();
+  const Json plan = Json::parse(out());
+  EXPECT_EQ(plan["first_that_fits"], 1);
+  EXPECT_EQ(plan["slo_ms"], 30);
+  const Json& cut = plan["partitions"][1];
+  EXPECT_EQ(cut["stages"], Json::parse(R"([[["deblur"]], [["classify"]]])"));
+  EXPECT_EQ(cut["stage_ms"], Json::parse("[20.0, 20.0]"));
+  EXPECT_EQ(cut["variation"], 0);
+  EXPECT_EQ(cut["placement"]["slices"],
+            Json::parse(R"([{"gpu": 0, "shape": "1g.10gb"}, {"gpu": 1, "shape": "1g.10gb"}])"));
+  EXPECT_EQ(plan["partitions"][0]["placement"], nullptr);
+  EXPECT_THAT(plan["partitions"][0]["why_not"], HasSubstr("needs 1 slice"));
+}
+
+TEST_F(PlanVerb, WithoutMeasurementsTheDeclaredMemoryDecides) {
+  options_.profile.clear();
+  options_.memory = "12G";
+  options_.slices = "1g.10gb,2g.20gb";
+  ASSERT_EQ(run(), 0) << err_.str();
+  EXPECT_THAT(out(), AllOf(HasSubstr("Nothing was measured"), HasSubstr("on 2g.20gb"),
+                           Not(HasSubstr("SLO"))));
+}
+
+TEST_F(PlanVerb, ErrorsNameTheFile) {
+  options_.pipeline = folder_.path() + "/profile.json";
+  EXPECT_NE(run(), 0);
+  EXPECT_THAT(err_.str(), AllOf(HasSubstr("profile.json"), HasSubstr("'pipeline' is missing")));
+  options_.pipeline = folder_.path() + "/nothing.json";
+  EXPECT_NE(run(), 0);
+  EXPECT_THAT(err_.str(), HasSubstr("nothing.json"));
+}
+
+TEST(SliceNames, ReadsNamesAndNumbers) {
+  const mig::MigFamily* family = mig::find_mig_family("a100-80gb");
+  const auto names = [&](std::string_view text) {
+    std::string found;
+    const auto profiles = parse_profiles(text, *family);
+    if (!profiles.ok()) return profiles.error().message;
+    for (const mig::MigProfile* each : *profiles) found += std::string(each->name) + " ";
+    return found;
+  };
+  EXPECT_EQ(names("4g.40gb,2*1g.10gb"), "4g.40gb 1g.10gb 1g.10gb ");
+  EXPECT_EQ(names("1g.10gb+me+2g.20gb"), "1g.10gb+me 2g.20gb ");
+  EXPECT_EQ(names("4g.41gb"), "a a100-80gb has no slices '4g.41gb'; did you mean '4g.40gb'?");
+  EXPECT_EQ(names("x*1g.10gb"), "'x*1g.10gb': a number is expected before '*'");
+  EXPECT_EQ(names("65*1g.10gb"), "more than 64 slices");
+  EXPECT_THAT(names(""), HasSubstr("has no slices ''"));
+  EXPECT_THAT(parse_family("a100-80g").error().message, HasSubstr("did you mean 'a100-80gb'?"));
+  EXPECT_THAT(parse_family("v").error().message, HasSubstr("there are a100-40gb, a100-80gb"));
+}
+
+}  // namespace
+}  // namespace lambent::cli
