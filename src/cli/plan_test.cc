@@ -128,10 +128,11 @@ TEST(SliceNames, ReadsNamesAndNumbers) {
   };
   EXPECT_EQ(names("4g.40gb,2*1g.10gb"), "4g.40gb 1g.10gb 1g.10gb ");
   EXPECT_EQ(names("1g.10gb+me+2g.20gb"), "1g.10gb+me 2g.20gb ");
-  EXPECT_EQ(names("4g.41gb"), "a a100-80gb has no slices '4g.41gb'; did you mean '4g.40gb'?");
+  EXPECT_EQ(names("4g.41gb"),
+            "no slices of a100-80gb are called '4g.41gb'; did you mean '4g.40gb'?");
   EXPECT_EQ(names("x*1g.10gb"), "'x*1g.10gb': a number is expected before '*'");
   EXPECT_EQ(names("65*1g.10gb"), "more than 64 slices");
-  EXPECT_THAT(names(""), HasSubstr("has no slices ''"));
+  EXPECT_THAT(names(""), HasSubstr("are called ''"));
   EXPECT_THAT(parse_family("a100-80g").error().message, HasSubstr("did you mean 'a100-80gb'?"));
   EXPECT_THAT(parse_family("v").error().message, HasSubstr("there are a100-40gb, a100-80gb"));
 }

@@ -50,8 +50,8 @@ Result<std::vector<const mig::MigProfile*>> parse_profiles(std::string_view text
     }
     const mig::MigProfile* profile = mig::find_profile(family, word);
     if (!profile) {
-      return Error{ErrorCode::kInvalidArgument, "a " + std::string(family.name) +
-                                                    " has no slices '" + std::string(word) + "'" +
+      return Error{ErrorCode::kInvalidArgument, "no slices of " + std::string(family.name) +
+                                                    " are called '" + std::string(word) + "'" +
                                                     did_you_mean(word, names)};
     }
     if (times > kMostSlices || profiles.size() + times > kMostSlices) {
