@@ -6,7 +6,7 @@
 namespace lambent::slice_scheduling {
 namespace {
 
-constexpr std::array<std::string_view, 4> kNames = {"esg", "fcfs", "fluidfaas", "infless"};
+constexpr std::array<std::string_view, 5> kNames = {"esg", "fcfs", "fluidfaas", "infless", "slo"};
 
 }  // namespace
 
@@ -20,6 +20,9 @@ Result<std::unique_ptr<SlicePolicy>> make_slice_policy(std::string_view name,
   if (name == "esg") policy = std::make_unique<EsgPolicy>(placer, options.esg);
   if (name == "infless") policy = std::make_unique<InflessPolicy>(placer, options.infless);
   if (name == "fluidfaas") policy = std::make_unique<FluidFaasPolicy>(placer, options.fluid_faas);
+  if (name == "slo") {
+    policy = std::make_unique<SloPolicy>(best_placer(options.costs), options.slo);
+  }
   if (policy != nullptr) return policy;
   std::string known;
   for (const std::string_view each : kNames) {

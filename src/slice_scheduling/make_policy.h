@@ -12,6 +12,7 @@
 #include "slice_scheduling/fluid_faas.h"
 #include "slice_scheduling/infless.h"
 #include "slice_scheduling/policy.h"
+#include "slice_scheduling/slo_policy.h"
 
 namespace lambent::slice_scheduling {
 
@@ -21,9 +22,10 @@ struct SlicePolicyOptions {
   EsgOptions esg;
   InflessOptions infless;
   FluidFaasOptions fluid_faas;
+  SloPolicyOptions slo;
 };
 
-// "esg", "fcfs", "fluidfaas", "infless".
+// "esg", "fcfs", "fluidfaas", "infless", "slo".
 std::span<const std::string_view> slice_policy_names();
 
 // INVALID_ARGUMENT, listing the names, for any other.

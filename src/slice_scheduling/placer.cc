@@ -38,11 +38,14 @@ std::optional<pipeline::Placement> WorldPlacer::place_alone(const SliceWorld& wo
 std::optional<pipeline::Placement> WorldPlacer::place_beside(const SliceWorld& world,
                                                              const FunctionState& function,
                                                              const SliceState& slice) {
-  if (slice.lost || slice.exclusive || slice.sharing.empty()) return std::nullopt;
+  std::vector<InstanceId> others = slice.sharing;
+  if (slice.exclusive) others.push_back(*slice.exclusive);
+  if (slice.lost || others.empty()) return std::nullopt;
   Bytes contexts = function.function->profile.context;
-  for (const InstanceId id : slice.sharing) {
-    const FunctionState* other = world.find(world.instances.at(id).function);
-    if (other == nullptr) return std::nullopt;
+  for (const InstanceId id : others) {
+    const Instance& instance = world.instances.at(id);
+    const FunctionState* other = world.find(instance.function);
+    if (other == nullptr || instance.is_pipeline()) return std::nullopt;
     contexts += other->function->profile.context;
   }
   const auto beside = [&](const FunctionState& each) {
@@ -50,7 +53,7 @@ std::optional<pipeline::Placement> WorldPlacer::place_beside(const SliceWorld& w
     left.shape.memory -= contexts - each.function->profile.context;
     return placer_(alone(each), std::span(&left, 1));
   };
-  for (const InstanceId id : slice.sharing) {
+  for (const InstanceId id : others) {
     if (!beside(*world.find(world.instances.at(id).function))) return std::nullopt;
   }
   return beside(function);

@@ -20,6 +20,9 @@ using Placer = std::function<std::optional<pipeline::Placement>(const pipeline::
 // The first of the function's ranked partitions that fits: pipeline::first_that_fits.
 Placer planner_placer(const pipeline::TransferCosts& costs);
 
+// The most efficient that keeps the SLO alone: pipeline::best_that_fits.
+Placer best_placer(const pipeline::TransferCosts& costs);
+
 // Asks a Placer about slices of a world, and does not ask again what cannot have changed.
 class WorldPlacer {
  public:
@@ -30,8 +33,9 @@ class WorldPlacer {
   // On one free slice, in one piece.
   std::optional<pipeline::Placement> place_alone(const SliceWorld& world,
                                                  const FunctionState& function);
-  // In one piece on a slice that others take turns on: what is unloaded leaves its context there,
-  // so it must fit beside theirs, and they beside its own. None: it does not, or is no such slice.
+  // In one piece on a slice that others take turns on, or one has to itself: what is unloaded
+  // leaves its context there, so it must fit beside theirs, and they beside its own. None: it does
+  // not, or the slice is free or a pipeline's.
   std::optional<pipeline::Placement> place_beside(const SliceWorld& world,
                                                   const FunctionState& function,
                                                   const SliceState& slice);

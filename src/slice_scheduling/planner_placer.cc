@@ -1,4 +1,4 @@
-// The Placer that stands on the planner.
+// The Placers that stand on the planner.
 #include "pipeline/placing.h"
 #include "slice_scheduling/placer.h"
 
@@ -7,6 +7,12 @@ namespace lambent::slice_scheduling {
 Placer planner_placer(const pipeline::TransferCosts& costs) {
   return [costs](const pipeline::PipelineFunction& function, std::span<const Slice> slices) {
     return pipeline::first_that_fits(function, slices, costs);
+  };
+}
+
+Placer best_placer(const pipeline::TransferCosts& costs) {
+  return [costs](const pipeline::PipelineFunction& function, std::span<const Slice> slices) {
+    return pipeline::best_that_fits(function, slices, costs);
   };
 }
 

@@ -4,6 +4,7 @@
 #include "slice_scheduling/fcfs_slices.h"
 #include "slice_scheduling/fluid_faas.h"
 #include "slice_scheduling/random_world.h"
+#include "slice_scheduling/slo_policy.h"
 
 namespace lambent::slice_scheduling::testing {
 namespace {
@@ -18,6 +19,11 @@ TEST(RandomWorlds, FluidFaasKeepsEveryPromise) {
   expect_survives_random_worlds(
       [] { return std::make_unique<FluidFaasPolicy>(simple_placer(), FluidFaasOptions{}); }, 1,
       1000);
+}
+
+TEST(RandomWorlds, SloKeepsEveryPromise) {
+  expect_survives_random_worlds(
+      [] { return std::make_unique<SloPolicy>(simple_placer(), SloPolicyOptions{}); }, 1, 1000);
 }
 
 }  // namespace

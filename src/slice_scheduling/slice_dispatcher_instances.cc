@@ -142,6 +142,7 @@ void SliceDispatcher::State::on(const InstanceReady& event) {
     return;
   }
   instance->residence = Residence::kLoaded;
+  instance->loaded = now;
   instance->last_used = now;
   stop_if_idle(*instance);
 }

@@ -45,6 +45,7 @@ struct Instance {
   size_t requests = 0;    // in them
   Instant started{};
   Instant ready{};      // when it was first loaded; the epoch before that
+  Instant loaded{};     // when it came to its slices last
   Instant last_used{};  // when its last job was given or finished
   // How long its jobs take over what the placement says: 1 as profiled, 2 if that lies by half.
   // Learnt from the jobs of this instance.

@@ -1,0 +1,110 @@
+// SloPolicy: our own way to share slices: instances are made and moved by how long requests are
+// expected to wait, held against what their SLOs allow; the mechanism is FluidFaaS's. README.md has
+// the reasons.
+#pragma once
+
+#include <limits>
+#include <map>
+#include <set>
+#include <vector>
+
+#include "slice_scheduling/placer.h"
+#include "slice_scheduling/policy.h"
+
+namespace lambent::slice_scheduling {
+
+struct SloPolicyOptions {
+  // Without a request for so long, an instance is stopped; sooner if somebody waits for its slices.
+  Duration cold_after = std::chrono::minutes(10);
+  // Instances that were busy for more than this share of the window are too few.
+  double most_busy = 0.85;
+  // A function without an SLO may wait for so many times its latency.
+  double waits_without_slo = 5;
+  // Of the jobs that an instance is given while requests that are late already wait beside others
+  // that are not: one of so many is for the late.
+  unsigned late_turn = 4;
+  // Slices that are in use change hands if one function waits so many times as long, for what it
+  // may, as the other then would.
+  double spare_ratio = 2;
+  // An instance in use stays for so many times what it took to start; at least a second.
+  double stay_starts = 5;
+  // Who takes turns on a slice stays for so many times what the change takes, if another waits.
+  double turn_moves = 4;
+};
+
+class SloPolicy final : public SlicePolicy {
+ public:
+  SloPolicy(Placer placer, SloPolicyOptions options)
+      : placer_(std::move(placer)), options_(options) {}
+
+  std::string_view name() const override { return "slo"; }
+  void decide(const SliceWorld& world, Instant now, std::vector<Decision>& decisions) override;
+
+ private:
+  // What a function needs, and what it has.
+  struct Demand {
+    const FunctionState* function = nullptr;
+    double capacity_per_s = 0;  // of all that stay, those on their way included
+    size_t staying = 0;
+    size_t coming = 0;
+    Duration latency{};  // of its quickest instance, or zero
+    Duration allowed{};  // how long a request may wait without missing its SLO
+    // How long the last in its queue is expected to wait, by `allowed`; or how busy its instances
+    // are, by options.most_busy: more than 1 is too much.
+    double pressure = 0;
+  };
+  // Slices that are being cleared for a function.
+  struct Claim {
+    pipeline::Placement placement;
+    Tenure tenure = Tenure::kExclusive;
+    Instant made{};
+  };
+
+  // slo_policy_routing.cc: who serves which request.
+  void route(const SliceWorld& world, Instant now, std::vector<Decision>& decisions);
+  void route(const SliceWorld& world, const FunctionState& function, Instant now,
+             std::vector<Decision>& decisions);
+  bool must_yield(const SliceWorld& world, const Instance& instance, Instant now) const;
+  void take_turns(const SliceWorld& world, Instant now, std::vector<Decision>& decisions) const;
+
+  // slo_policy_scaling.cc: which instances there are.
+  Demand demand_of(const SliceWorld& world, const FunctionState& function, Instant now) const;
+  double pressure_with(const Demand& demand, double capacity_per_s) const;
+  double share_of(const SliceWorld& world, const Instance& instance, Instant now) const;
+  void scale(const SliceWorld& world, Instant now, std::vector<Decision>& decisions);
+  bool start_on_free(const SliceWorld& world, const Demand& demand,
+                     std::vector<Decision>& decisions);
+  bool claim_beside(const SliceWorld& world, const Demand& demand, Instant now,
+                    std::vector<Decision>& decisions);
+  bool claim_from_others(const SliceWorld& world, const std::vector<Demand>& demands,
+                         const Demand& needy, Instant now, std::vector<Decision>& decisions);
+  void settle_claims(const SliceWorld& world, Instant now, std::vector<Decision>& decisions);
+  bool settle(const SliceWorld& world, FunctionId function, const Claim& claim, bool& done,
+              std::vector<Decision>& decisions);
+  std::vector<Slice> unclaimed(const SliceWorld& world) const;
+  bool is_claimed(DeviceId slice) const { return claimed_.contains(slice); }
+  void add_claim(FunctionId function, Claim claim);
+  void tidy(const SliceWorld& world, Instant now, std::vector<Decision>& decisions);
+  void migrate(const SliceWorld& world, Instant now, std::vector<Decision>& decisions);
+
+  WorldPlacer placer_;
+  const SloPolicyOptions options_;
+  std::map<FunctionId, Claim> claims_;
+  std::set<DeviceId> claimed_;
+  struct Migration {
+    InstanceId from;
+    DeviceId to;
+  };
+  std::map<FunctionId, Migration> migrations_;
+  std::map<FunctionId, unsigned> jobs_given_;  // while late ones waited, since the last of them
+  // What was asked for in vain, and need not be again before the slices have changed.
+  struct Vain {
+    uint64_t slices_version = 0;
+    uint64_t function_version = 0;
+    uint64_t window = 0;
+  };
+  std::map<FunctionId, Vain> no_free_;
+  std::map<FunctionId, Vain> no_donor_;
+};
+
+}  // namespace lambent::slice_scheduling

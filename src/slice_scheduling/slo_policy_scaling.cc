@@ -1,0 +1,321 @@
+// The part of SloPolicy that decides which instances there are: more where requests wait longer
+// than their SLOs allow, on slices that are free, or that others need less.
+#include <algorithm>
+
+#include "slice_scheduling/slo_policy.h"
+
+namespace lambent::slice_scheduling {
+namespace {
+
+constexpr double kWaitsForever = 1e9;
+// A claim that cannot be settled by then is given up; what it needs may have changed.
+constexpr Duration kLongestClaim = seconds(30);
+constexpr Duration kLeastStay = seconds(1);
+// A slice that others share is another's for so long after its last request.
+constexpr Duration kActive = seconds(10);
+
+double per_second(Duration each) { return 1 / std::max(1e-6, to_seconds(each)); }
+
+bool is_idle(const SliceWorld& world, const Instance& instance) {
+  return instance.jobs == 0 && world.functions.at(instance.function).queue.empty();
+}
+
+Duration start_time(const SliceWorld& world, const Instance& instance) {
+  return instance.placement.load + world.functions.at(instance.function).function->profile.start;
+}
+
+}  // namespace
+
+// How much of its slice it can count on.
+double SloPolicy::share_of(const SliceWorld& world, const Instance& instance, Instant now) const {
+  if (instance.tenure == Tenure::kExclusive) return 1;
+  size_t active = 1;
+  for (const InstanceId id : world.slices.at(instance.placement.slices.front()).sharing) {
+    const Instance& other = world.instances.at(id);
+    if (id == instance.id || other.retiring) continue;
+    const FunctionState& function = world.functions.at(other.function);
+    if (!function.queue.empty() || now - other.last_used < kActive) ++active;
+  }
+  return 1 / static_cast<double>(active);
+}
+
+double SloPolicy::pressure_with(const Demand& demand, double capacity_per_s) const {
+  const FunctionState& function = *demand.function;
+  const auto queued = static_cast<double>(function.queue.size());
+  if (capacity_per_s <= 0) {
+    return queued > 0 || function.arrivals_per_s > 0 ? kWaitsForever : 0;
+  }
+  const double wait = queued / capacity_per_s / std::max(1e-6, to_seconds(demand.allowed));
+  const double busy = function.arrivals_per_s / capacity_per_s / options_.most_busy;
+  return std::max(wait, busy);
+}
+
+SloPolicy::Demand SloPolicy::demand_of(const SliceWorld& world, const FunctionState& function,
+                                       Instant now) const {
+  Demand demand{.function = &function};
+  Duration coming_back{};  // of one that has to be loaded first
+  bool any_here = false;
+  for (const InstanceId id : function.instances) {
+    const Instance& instance = world.instances.at(id);
+    if (instance.retiring) continue;
+    ++demand.staying;
+    if (instance.residence == Residence::kStarting) ++demand.coming;
+    demand.capacity_per_s += per_second(instance.bottleneck()) * share_of(world, instance, now);
+    if (demand.latency == Duration{} || instance.latency() < demand.latency) {
+      demand.latency = instance.latency();
+    }
+    if (instance.on_slices) any_here = true;
+    if (!instance.on_slices) coming_back = instance.placement.load;
+  }
+  const Duration slo = function.function->slo;
+  demand.allowed = slo > Duration{}
+                       ? std::max(slo - demand.latency, slo / 4)
+                       : from_seconds(to_seconds(demand.latency) * options_.waits_without_slo);
+  demand.allowed = std::max(demand.allowed, Duration(milliseconds(1)));
+  demand.pressure = pressure_with(demand, demand.capacity_per_s);
+  if (!any_here && demand.staying > 0 && !function.queue.empty()) {
+    // It has no slice now: its request waits for a turn.
+    demand.pressure =
+        std::max(demand.pressure, to_seconds(coming_back * 2) / to_seconds(demand.allowed) + 1);
+  }
+  return demand;
+}
+
+std::vector<Slice> SloPolicy::unclaimed(const SliceWorld& world) const {
+  std::vector<Slice> free;
+  for (const auto& [id, state] : world.slices) {
+    if (state.is_free() && !is_claimed(id)) free.push_back(state.slice);
+  }
+  return free;
+}
+
+void SloPolicy::add_claim(FunctionId function, Claim claim) {
+  for (const DeviceId id : claim.placement.slices) claimed_.insert(id);
+  claims_.insert_or_assign(function, std::move(claim));
+}
+
+void SloPolicy::scale(const SliceWorld& world, Instant now, std::vector<Decision>& decisions) {
+  bool any_queued = false;
+  for (const auto& [id, function] : world.functions) any_queued |= !function.queue.empty();
+  if (!any_queued) return;
+  std::vector<Demand> demands;
+  for (const auto& [id, function] : world.functions) {
+    demands.push_back(demand_of(world, function, now));
+  }
+  std::stable_sort(demands.begin(), demands.end(),
+                   [](const Demand& a, const Demand& b) { return a.pressure > b.pressure; });
+  for (const Demand& demand : demands) {
+    const FunctionState& function = *demand.function;
+    if (demand.pressure <= 1) break;
+    if (function.queue.empty() || claims_.contains(function.function->id)) continue;
+    if (function.start_again_at > now) {
+      decisions.push_back(AskAgain{function.start_again_at});
+      continue;
+    }
+    if (start_on_free(world, demand, decisions)) return;
+    if (demand.staying == 0 && !placer_.fits_empty(world, function)) {
+      const Error error = fits_nowhere(world, *function.function);
+      for (const QueuedRequest& request : function.queue) {
+        decisions.push_back(Refuse{request.id, error});
+      }
+      return;
+    }
+    if (demand.staying == 0 && claim_beside(world, demand, now, decisions)) return;
+    if (claim_from_others(world, demands, demand, now, decisions)) return;
+    if (demand.staying == 0) decisions.push_back(AskAgain{now + world.window / 4});
+  }
+}
+
+bool SloPolicy::start_on_free(const SliceWorld& world, const Demand& demand,
+                              std::vector<Decision>& decisions) {
+  const FunctionState& function = *demand.function;
+  Vain& vain = no_free_[function.function->id];
+  // Claims only take slices away.
+  if (vain.slices_version == world.slices_version && vain.function_version == function.version) {
+    return false;
+  }
+  // What serves nothing in time is for those that have nothing.
+  auto placement = placer_.place_on(function, unclaimed(world));
+  if (!placement) {
+    vain = {world.slices_version, function.version, world.windows};
+    return false;
+  }
+  decisions.push_back(Start{function.function->id, std::move(*placement), Tenure::kExclusive});
+  return true;
+}
+
+// Beside an instance that is idle, the longest; or, when the oldest request has waited for longer
+// than it may, beside one whose turn is over.
+bool SloPolicy::claim_beside(const SliceWorld& world, const Demand& demand, Instant now,
+                             std::vector<Decision>& decisions) {
+  const FunctionState& function = *demand.function;
+  const bool late = now - function.queue.front().submitted > demand.allowed;
+  const SliceState* best = nullptr;
+  Instant best_used = kNever;
+  for (const auto& [id, slice] : world.slices) {
+    if (slice.lost || slice.is_free() || is_claimed(id)) continue;
+    const Instance* holder = slice.exclusive ? world.find(*slice.exclusive) : world.occupant(slice);
+    Instant used{};
+    if (holder != nullptr) {
+      if (!holder->is_open() || holder->is_pipeline()) continue;
+      const FunctionState& other = world.functions.at(holder->function);
+      if (slice.exclusive && world.sharing_instance(other) != nullptr) continue;
+      const bool idle = is_idle(world, *holder);
+      const Duration turn =
+          from_seconds(to_seconds(holder->placement.load) * 2 * options_.turn_moves);
+      if (!idle && (!late || now - holder->loaded < turn)) continue;
+      used = idle ? holder->last_used : now + (holder->loaded - Instant{});
+    }
+    if (best != nullptr && used >= best_used) continue;
+    if (!placer_.place_beside(world, function, slice)) continue;
+    best = &slice;
+    best_used = used;
+  }
+  if (best == nullptr) return false;
+  auto placement = placer_.place_beside(world, function, *best);
+  if (best->exclusive) {
+    decisions.push_back(ChangeTenure{*best->exclusive, Tenure::kTimeSharing});
+  }
+  add_claim(function.function->id, {std::move(*placement), Tenure::kTimeSharing, now});
+  if (decisions.empty()) decisions.push_back(AskAgain{now});
+  return true;
+}
+
+// Slices of those who need them least, so many as the function needs beside what is free.
+bool SloPolicy::claim_from_others(const SliceWorld& world, const std::vector<Demand>& demands,
+                                  const Demand& needy, Instant now,
+                                  std::vector<Decision>& decisions) {
+  const FunctionState& function = *needy.function;
+  const FunctionId id = function.function->id;
+  Vain& vain = no_donor_[id];
+  // Pressures change all the time; who may give is looked at once in a while.
+  if (vain.window == world.windows + 1 && vain.function_version == function.version &&
+      (needy.staying > 0 || vain.slices_version == world.slices_version)) {
+    return false;
+  }
+  vain = {world.slices_version, function.version, world.windows + 1};
+  if (needy.coming > 0) return false;
+  struct Donor {
+    const Instance* instance;
+    double pressure;  // of its function without it
+    Instant used;
+  };
+  std::vector<Donor> donors;
+  const bool late = now - function.queue.front().submitted > needy.allowed;
+  for (const Demand& demand : demands) {
+    if (demand.function == needy.function) continue;
+    double left_per_s = demand.capacity_per_s;
+    std::vector<const Instance*> mine;
+    for (const InstanceId each : demand.function->instances) {
+      const Instance& instance = world.instances.at(each);
+      if (!instance.is_open()) continue;
+      const bool claimed =
+          std::any_of(instance.placement.slices.begin(), instance.placement.slices.end(),
+                      [&](DeviceId slice) { return is_claimed(slice); });
+      if (!claimed) mine.push_back(&instance);
+    }
+    std::sort(mine.begin(), mine.end(), [](const Instance* a, const Instance* b) {
+      return a->utilisation != b->utilisation ? a->utilisation < b->utilisation : a->id < b->id;
+    });
+    size_t left = demand.staying;
+    for (const Instance* instance : mine) {
+      const double with = per_second(instance->bottleneck()) * share_of(world, *instance, now);
+      double pressure = pressure_with(demand, left_per_s - with);
+      const bool last = --left == 0;
+      if (last && is_idle(world, *instance) && now - instance->last_used > kLeastStay) {
+        pressure = 0.5;  // cold, not starving
+      }
+      const Duration stay =
+          std::max(kLeastStay,
+                   from_seconds(to_seconds(start_time(world, *instance)) * options_.stay_starts));
+      const bool stayed = is_idle(world, *instance) || now - instance->ready >= stay;
+      // Who has nothing at all gets a turn from those who have something.
+      const bool turn = needy.staying == 0 && late && now - instance->ready >= stay;
+      if (!stayed || (pressure * options_.spare_ratio > needy.pressure && !turn)) {
+        ++left;
+        continue;
+      }
+      left_per_s -= with;
+      donors.push_back({instance, pressure, instance->last_used});
+    }
+  }
+  std::sort(donors.begin(), donors.end(), [](const Donor& a, const Donor& b) {
+    if (a.pressure != b.pressure) return a.pressure < b.pressure;
+    return a.used != b.used ? a.used < b.used : a.instance->id < b.instance->id;
+  });
+  std::vector<Slice> pool = unclaimed(world);
+  for (size_t count = 0; count < donors.size(); ++count) {
+    for (const DeviceId slice : donors[count].instance->placement.slices) {
+      const SliceState& state = world.slices.at(slice);
+      if (!state.lost && state.sharing.size() <= 1) pool.push_back(state.slice);
+    }
+    auto placement = placer_.place_on(function, pool);
+    if (!placement) continue;
+    for (size_t at = 0; at <= count; ++at) {
+      const auto& theirs = donors[at].instance->placement.slices;
+      const bool needed = std::any_of(theirs.begin(), theirs.end(), [&](DeviceId slice) {
+        const auto& mine = placement->slices;
+        return std::find(mine.begin(), mine.end(), slice) != mine.end();
+      });
+      if (needed) decisions.push_back(Retire{donors[at].instance->id});
+    }
+    add_claim(id, {std::move(*placement), Tenure::kExclusive, now});
+    if (decisions.empty()) decisions.push_back(AskAgain{now});
+    return true;
+  }
+  return false;
+}
+
+void SloPolicy::settle_claims(const SliceWorld& world, Instant now,
+                              std::vector<Decision>& decisions) {
+  for (auto each = claims_.begin(); each != claims_.end();) {
+    const Claim& claim = each->second;
+    const FunctionState* function = world.find(each->first);
+    bool done = function == nullptr || function->queue.empty() || function->start_again_at > now ||
+                now - claim.made > kLongestClaim;
+    for (const DeviceId id : claim.placement.slices) {
+      const auto slice = world.slices.find(id);
+      done = done || slice == world.slices.end() || slice->second.lost;
+    }
+    if (!done) settle(world, each->first, claim, done, decisions);
+    if (!done) {
+      ++each;
+      continue;
+    }
+    for (const DeviceId id : claim.placement.slices) claimed_.erase(id);
+    each = claims_.erase(each);
+  }
+}
+
+// Starts it if its slices are clear; `done` if that is so, or never will be.
+bool SloPolicy::settle(const SliceWorld& world, FunctionId function, const Claim& claim, bool& done,
+                       std::vector<Decision>& decisions) {
+  if (claim.tenure == Tenure::kExclusive) {
+    for (const DeviceId id : claim.placement.slices) {
+      const SliceState& slice = world.slices.at(id);
+      if (slice.is_free()) continue;
+      std::vector<InstanceId> holders = slice.sharing;
+      if (slice.exclusive) holders.push_back(*slice.exclusive);
+      for (const InstanceId holder : holders) done |= !world.instances.at(holder).retiring;
+      return false;
+    }
+  } else {
+    const FunctionState& state = *world.find(function);
+    const SliceState& slice = world.slices.at(claim.placement.slices.front());
+    if (slice.exclusive || slice.sharing.empty() || world.sharing_instance(state) != nullptr ||
+        !placer_.place_beside(world, state, slice)) {
+      done = true;
+      return false;
+    }
+    if (const Instance* occupant = world.occupant(slice)) {
+      // Who is not done with its turn keeps it: route() holds back what comes after.
+      if (occupant->is_open() && occupant->jobs == 0) decisions.push_back(Unload{occupant->id});
+      return false;
+    }
+  }
+  decisions.push_back(Start{function, claim.placement, claim.tenure});
+  done = true;
+  return true;
+}
+
+}  // namespace lambent::slice_scheduling
