@@ -29,6 +29,7 @@
 #include "objects/object_socket.h"
 #include "objects/object_store.h"
 #include "sandbox/launcher.h"
+#include "slice_scheduling/make_policy.h"
 #include "worker/file_thread.h"
 #include "worker/slice_choice.h"
 #include "worker/worker.h"
@@ -40,6 +41,7 @@ namespace {
 
 constexpr Duration kInventoryWait = seconds(15);
 constexpr size_t kPeerThreads = 4;
+constexpr std::string_view kSlicePolicy = "fcfs";
 
 // Runs a program of ours and waits for it; for set-up, before the loop runs.
 Result<void> run_program(std::vector<std::string> arguments) {
@@ -201,6 +203,27 @@ Result<SchedulerSettings> scheduler_settings(
 Bytes context_memory(const WorkerConfig& config, Bytes device_memory) {
   if (config.context_memory) return std::min(*config.context_memory, device_memory);
   return std::min(Bytes::mib(512), Bytes(device_memory.count / 48));
+}
+
+Result<std::unique_ptr<slice_scheduling::SliceDispatcher>> slice_dispatcher(
+    const WorkerConfig& config, const pipeline::TransferCosts& costs) {
+  slice_scheduling::SlicePolicyOptions options;
+  options.costs = costs;
+  const std::string_view name =
+      config.slice_policy.empty() ? kSlicePolicy : std::string_view(config.slice_policy);
+  ASSIGN_OR_RETURN(auto policy, slice_scheduling::make_slice_policy(name, options));
+  return std::make_unique<slice_scheduling::SliceDispatcher>(
+      std::move(policy), slice_scheduling::SliceDispatcherOptions{});
+}
+
+// What goes from stage to stage lies in memory, where there is a place for that; a folder of this
+// run alone, whose lock keeps others out of it.
+std::string channel_folder(const WorkerConfig& config) {
+  const std::string run = std::filesystem::absolute(config.run_folder);
+  std::error_code error;
+  if (!std::filesystem::is_directory("/dev/shm", error)) return run + "/channels";
+  return "/dev/shm/lambent-" + std::to_string(getuid()) + "-" +
+         std::to_string(std::hash<std::string>()(run));
 }
 
 frontend::WorkerFacts facts_of(const WorkerConfig& config,
@@ -410,6 +433,13 @@ Result<void> run(const WorkerConfig& config) {
     };
     options.forget_link = [&](SandboxId sandbox) { monitor->forget_sandbox(sandbox); };
   }
+  options.pipelines.slices = shares.slices;
+  options.pipelines.channel_folder = channel_folder(config);
+  for (const Slice& slice : shares.slices) {
+    options.pipelines.context_memory =
+        std::max(options.pipelines.context_memory, context_memory(config, slice.shape.memory));
+  }
+  ASSIGN_OR_RETURN(auto slices, slice_dispatcher(config, options.pipelines.planner.costs));
   options.on_object = [&](TenantId tenant, http::Request request, std::string_view path,
                           http::Responder responder) {
     objects_frontend.handle({.tenant = tenant}, std::move(request), path, std::move(responder));
@@ -417,7 +447,8 @@ Result<void> run(const WorkerConfig& config) {
   ASSIGN_OR_RETURN(const WorkerJournal journal, open_journal(config, settings, clock, random, log));
   worker::Worker the_worker(
       {loop, log, random, *launcher, *catalog, metrics, journal.recorder.get(), &objects}, options,
-      std::make_unique<dispatch::Dispatcher>(settings.dispatch, std::move(policy)));
+      std::make_unique<dispatch::Dispatcher>(settings.dispatch, std::move(policy)),
+      std::move(slices));
   worker = &the_worker;
   RETURN_IF_ERROR(the_worker.recover());
 
@@ -433,7 +464,9 @@ Result<void> run(const WorkerConfig& config) {
        .ready = [&] { return !the_worker.draining(); },
        .about = facts_of(config, devices),
        .workflow_trace = [&](TenantId tenant,
-                             InvocationId run) { return the_worker.workflow_trace(tenant, run); }});
+                             InvocationId run) { return the_worker.workflow_trace(tenant, run); },
+       .slices = [&](TenantId tenant) { return the_worker.slices_json(tenant); },
+       .pipeline = [&](const FunctionName& name) { return the_worker.describe_pipeline(name); }});
   http::ServerOptions server_options;
   server_options.error_response = frontend::server_error;
   http::Server server(loop, server_options, router.handler());

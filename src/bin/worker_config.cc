@@ -146,6 +146,8 @@ std::optional<int> parse_worker_config(int argc, char** argv, WorkerConfig& conf
                  "devices that serve pipelines, and nothing else: none, all, mig (every MIG "
                  "instance), or some, such as 0,1:2,MIG-4f")
       ->capture_default_str();
+  app.add_option("--slice-policy", config.slice_policy,
+                 "who gets which of these; see docs/pipelines.md");
   app.add_option("--python", config.python, "interpreter of Python functions")
       ->capture_default_str();
   app.add_option("--log-format", config.log_format, "text or json")

@@ -48,6 +48,7 @@ struct WorkerConfig {
   std::optional<Bytes> object_quota;
   std::vector<std::string> peers;  // other nodes, where objects that are unknown here are sought
   std::string pipeline_slices = "none";  // devices that serve pipelines: worker/slice_choice.h
+  std::string slice_policy;              // who gets which of them; empty: the default
   std::string python = "/usr/bin/python3";
   LogFormat log_format = LogFormat::kText;
   LogLevel log_level = LogLevel::kInfo;

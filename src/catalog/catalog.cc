@@ -106,6 +106,7 @@ Result<Snapshot> Catalog::load_all() {
   RETURN_IF_ERROR(state_->writer->run_and_wait([&](Database& database) -> Result<void> {
     ASSIGN_OR_RETURN(snapshot.functions, load_functions(database));
     ASSIGN_OR_RETURN(snapshot.statistics, load_statistics(database));
+    ASSIGN_OR_RETURN(snapshot.profiles, load_profiles(database));
     ASSIGN_OR_RETURN(snapshot.pending, count_pending(database));
     return {};
   }));
@@ -185,6 +186,13 @@ void Catalog::save_statistics(std::vector<FunctionStatistics> statistics, Done<v
   const size_t bytes = statistics.size() * sizeof(FunctionStatistics);
   state_->change(bytes, std::move(done), [statistics = std::move(statistics)](Database& database) {
     return catalog::save_statistics(database, statistics);
+  });
+}
+
+void Catalog::save_profile(PipelineProfileRecord record, Done<void> done) {
+  const size_t bytes = record.profile.size();
+  state_->change(bytes, std::move(done), [record = std::move(record)](Database& database) {
+    return catalog::save_profile(database, record);
   });
 }
 

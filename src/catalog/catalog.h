@@ -82,6 +82,8 @@ class Catalog {
 
   // Keeps statistics of functions, replacing older ones; those of removed functions are skipped.
   void save_statistics(std::vector<FunctionStatistics> statistics, Done<void> done);
+  // Keeps what was measured of a pipeline function, replacing what was before.
+  void save_profile(PipelineProfileRecord record, Done<void> done);
 
  private:
   struct State;

@@ -241,6 +241,22 @@ TEST_F(CatalogTest, StatisticsReplaceOlderOnesAndSkipFunctionsThatAreGone) {
   EXPECT_EQ(catalog_->load_all()->statistics, std::vector<FunctionStatistics>{newer});
 }
 
+TEST_F(CatalogTest, KeepsTheNewestProfileOfEachPipeline) {
+  const FunctionSpec kept = *put(sample_function("kept"));
+  const FunctionSpec gone = *put(sample_function("gone"));
+  const auto save = [&](const PipelineProfileRecord& record) {
+    return loop_.await<void>([&](auto done) { catalog_->save_profile(record, done); });
+  };
+  const PipelineProfileRecord newer{kept.name.tenant, kept.id, 2, "{\"profile\": 1}"};
+  ASSERT_TRUE(save({kept.name.tenant, kept.id, 1, "{}"}).ok());
+  ASSERT_TRUE(save(newer).ok());
+  ASSERT_TRUE(save({gone.name.tenant, gone.id, 1, "{}"}).ok());
+  ASSERT_TRUE(remove(gone.name).ok());
+  EXPECT_TRUE(save({gone.name.tenant, gone.id, 1, "{}"}).ok()) << "it is skipped";
+  reopen();
+  EXPECT_EQ(catalog_->load_all()->profiles, std::vector<PipelineProfileRecord>{newer});
+}
+
 TEST_F(CatalogTest, AFailedChangeTakesNoOtherOfItsBatchWithIt) {
   std::vector<Result<InvocationId>> outcomes;
   for (const uint64_t number : {1, 1, 2, 2, 3}) {

@@ -246,4 +246,32 @@ Result<std::vector<FunctionStatistics>> load_statistics(Database& database) {
   }
 }
 
+Result<void> save_profile(Database& database, const PipelineProfileRecord& record) {
+  ASSIGN_OR_RETURN(
+      Statement put,
+      database.prepare("INSERT OR REPLACE INTO pipeline_profiles (tenant, function, revision, "
+                       "profile) SELECT ?1, ?2, ?3, ?4 WHERE "
+                       "EXISTS (SELECT 1 FROM functions WHERE tenant = ?1 AND id = ?2)"));
+  put.bind(1, uint64_t{record.tenant.value}).bind(2, uint64_t{record.function.value});
+  put.bind(3, record.revision).bind_text(4, record.profile);
+  return put.run();
+}
+
+Result<std::vector<PipelineProfileRecord>> load_profiles(Database& database) {
+  std::vector<PipelineProfileRecord> records;
+  ASSIGN_OR_RETURN(
+      Statement rows,
+      database.prepare("SELECT tenant, function, revision, profile FROM pipeline_profiles"));
+  for (;;) {
+    ASSIGN_OR_RETURN(const bool more, rows.next());
+    if (!more) return records;
+    PipelineProfileRecord record;
+    record.tenant = TenantId(static_cast<uint32_t>(rows.column_uint(0)));
+    record.function = FunctionId(static_cast<uint32_t>(rows.column_uint(1)));
+    record.revision = rows.column_uint(2);
+    record.profile = rows.column_text(3);
+    records.push_back(std::move(record));
+  }
+}
+
 }  // namespace lambent::catalog

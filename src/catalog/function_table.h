@@ -18,4 +18,8 @@ Result<std::vector<FunctionSpec>> load_functions(Database& database);
 Result<void> save_statistics(Database& database, const std::vector<FunctionStatistics>& statistics);
 Result<std::vector<FunctionStatistics>> load_statistics(Database& database);
 
+// Replaces the function's older one; that of a removed function is skipped.
+Result<void> save_profile(Database& database, const PipelineProfileRecord& record);
+Result<std::vector<PipelineProfileRecord>> load_profiles(Database& database);
+
 }  // namespace lambent::catalog

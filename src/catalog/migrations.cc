@@ -127,6 +127,18 @@ ALTER TABLE functions ADD COLUMN gpu_domain TEXT NOT NULL DEFAULT '';
 ALTER TABLE functions ADD COLUMN gpu_share INTEGER NOT NULL DEFAULT 100;
 )sql";
 
+// What was measured of a pipeline function's revision, as profile.json.
+constexpr const char* kPipelineProfiles = R"sql(
+CREATE TABLE pipeline_profiles (
+  tenant   INTEGER NOT NULL,
+  function INTEGER NOT NULL,
+  revision INTEGER NOT NULL,
+  profile  TEXT    NOT NULL,
+  PRIMARY KEY (tenant, function),
+  FOREIGN KEY (tenant, function) REFERENCES functions (tenant, id) ON DELETE CASCADE
+) WITHOUT ROWID;
+)sql";
+
 Result<void> apply_step(Database& database, size_t version) {
   RETURN_IF_ERROR(database.run("BEGIN IMMEDIATE"));
   auto applied = database.run(migrations()[version - 1]);
@@ -143,9 +155,9 @@ Result<void> apply_step(Database& database, size_t version) {
 }  // namespace
 
 const std::vector<std::string>& migrations() {
-  static const std::vector<std::string> steps = {kFunctions,    kAsyncInvocations, kStatistics,
-                                                 kAsyncRepeats, kMemoryModes,      kMemoryPhase,
-                                                 kNeeds,        kSharedRuntimes};
+  static const std::vector<std::string> steps = {
+      kFunctions, kAsyncInvocations, kStatistics,      kAsyncRepeats, kMemoryModes, kMemoryPhase,
+      kNeeds,     kSharedRuntimes,   kPipelineProfiles};
   return steps;
 }
 

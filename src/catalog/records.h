@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <string>
 #include <vector>
 
 #include "domain/function.h"
@@ -35,10 +36,21 @@ struct FunctionStatistics {
   bool operator==(const FunctionStatistics&) const = default;
 };
 
+// What was measured of a pipeline function.
+struct PipelineProfileRecord {
+  TenantId tenant;
+  FunctionId function;
+  uint64_t revision = 0;  // that it is of
+  std::string profile;    // profile.json
+
+  bool operator==(const PipelineProfileRecord&) const = default;
+};
+
 // What a worker reads when it starts.
 struct Snapshot {
   std::vector<FunctionSpec> functions;  // in order of id
   std::vector<FunctionStatistics> statistics;
+  std::vector<PipelineProfileRecord> profiles;
   uint64_t pending = 0;  // asynchronous invocations without a result
 };
 

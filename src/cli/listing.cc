@@ -73,8 +73,9 @@ int run_ls(Transport& transport, Console& console) {
   TextTable table({"NAME", "RUNTIME", ">GPU MEMORY", ">REVISION", ">QUEUED", ">RUNNING",
                    ">COMPLETED", ">SANDBOXES"});
   for (const Json& row : list_in(*json, "functions")) {
-    const bool is_kernel = cell(row, "kind") == "kernel";  // and has no runtime
-    table.add({cell(row, "name"), is_kernel ? "kernel" : cell(row, "runtime"),
+    const std::string kind = cell(row, "kind");
+    const bool has_runtime = kind != "kernel" && kind != "workflow" && kind != "pipeline";
+    table.add({cell(row, "name"), has_runtime ? cell(row, "runtime") : kind,
                bytes_cell(row, "gpu_memory_bytes"), cell(row, "revision"), cell(row, "queued"),
                cell(row, "running"), cell(row, "completed"), cell(row, "sandboxes")});
   }

@@ -171,6 +171,20 @@ Result<Runtime> runtime_of(const std::string& name, const std::string& file) {
                    "'; it can be 'provided.al2023' (an executable named bootstrap) or 'python3'"};
 }
 
+std::string graph_file_of(FunctionKind kind) {
+  switch (kind) {
+    case FunctionKind::kHandler:
+      break;
+    case FunctionKind::kKernel:
+      return "graph.json";
+    case FunctionKind::kWorkflow:
+      return "workflow.json";
+    case FunctionKind::kPipeline:
+      return "pipeline.json";
+  }
+  return "";
+}
+
 // Keys that say something about functions of other kinds alone.
 Result<void> check_kind_keys(const toml::table& table, FunctionKind kind, const std::string& file) {
   static constexpr std::string_view kNotOfHandlers[] = {"graph", "component", "output"};
@@ -178,9 +192,11 @@ Result<void> check_kind_keys(const toml::table& table, FunctionKind kind, const 
                                                        "component", "output"};
   static constexpr std::string_view kNotOfWorkflows[] = {"runtime", "handler", "environment",
                                                          "gpu",     "bundles", "sources"};
+  static constexpr std::string_view kNotOfPipelines[] = {"handler", "component", "output"};
   std::span<const std::string_view> foreign = kNotOfHandlers;
   if (kind == FunctionKind::kKernel) foreign = kNotOfKernels;
   if (kind == FunctionKind::kWorkflow) foreign = kNotOfWorkflows;
+  if (kind == FunctionKind::kPipeline) foreign = kNotOfPipelines;
   for (const std::string_view key : foreign) {
     if (const toml::node* node = table.get(key)) {
       return Error{ErrorCode::kInvalidArgument,
@@ -250,8 +266,9 @@ Result<Manifest> parse_manifest(std::string_view text, const std::string& file) 
   if (gpu != nullptr) RETURN_IF_ERROR(read_gpu(*gpu, file, manifest));
   const auto known = function_kind_from(kind);
   if (!known) {
-    return Error{ErrorCode::kInvalidArgument,
-                 file + ": kind is '" + kind + "'; it can be 'handler', 'kernel' or 'workflow'"};
+    return Error{
+        ErrorCode::kInvalidArgument,
+        file + ": kind is '" + kind + "'; it can be 'handler', 'kernel', 'workflow' or 'pipeline'"};
   }
   spec.kind = *known;
   RETURN_IF_ERROR(check_kind_keys(parsed.table(), spec.kind, file));
@@ -259,9 +276,12 @@ Result<Manifest> parse_manifest(std::string_view text, const std::string& file) 
     RETURN_IF_ERROR(read_workflow(parsed.table(), file, manifest));
   }
   if (spec.kind != FunctionKind::kHandler) {
-    spec.handler = spec.kind == FunctionKind::kKernel ? "graph.json" : "workflow.json";
+    spec.handler = graph_file_of(spec.kind);
     reader.text("graph", spec.handler);
     RETURN_IF_ERROR(reader.verdict());
+  }
+  if (spec.kind == FunctionKind::kPipeline && parsed.table().get("runtime") == nullptr) {
+    spec.runtime_name = "python3";
   }
   ASSIGN_OR_RETURN(spec.runtime, runtime_of(spec.runtime_name, file));
   return manifest;

@@ -86,6 +86,21 @@ class Answering {
     responder_.send(json_response(200, std::move(*trace)));
   }
 
+  void operator()(ListSlices& call) {
+    responder_.send(json_response(
+        200, options_.slices ? options_.slices(call.tenant) : std::string("{\"slices\":[]}")));
+  }
+
+  void operator()(DescribePipeline& call) {
+    if (!options_.pipeline) {
+      return responder_.send(
+          error_response(Error{ErrorCode::kUnimplemented, "there are no pipelines here"}));
+    }
+    auto text = options_.pipeline(call.function);
+    if (!text.ok()) return responder_.send(error_response(text.error()));
+    responder_.send(json_response(200, std::move(*text)));
+  }
+
   void operator()(SubmitInvocation& call) {
     const InvocationId id = call.request.id;
     const uint32_t outputs = call.request.outputs;

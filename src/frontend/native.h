@@ -36,6 +36,9 @@ struct NativeOptions {
   WorkerFacts about;
   // What the run of a workflow did, as JSON; may be empty.
   std::function<Result<std::string>(TenantId, InvocationId)> workflow_trace;
+  // The devices that serve pipelines; a pipeline function. JSON; either may be empty.
+  std::function<std::string(TenantId)> slices;
+  std::function<Result<std::string>(const FunctionName&)> pipeline;
 };
 
 class NativeFrontend {

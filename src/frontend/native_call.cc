@@ -108,6 +108,7 @@ NativeCall decode_path(const http::Request& request, const Caller& caller) {
   const std::string& kind = parts->at(1);
   if (parts->size() == 2 && kind == "functions") return ListFunctionStatus{caller.tenant};
   if (parts->size() == 2 && kind == "sandboxes") return ListSandboxStatus{caller.tenant};
+  if (parts->size() == 2 && kind == "slices") return ListSlices{caller.tenant};
   if (parts->size() == 2 && kind == "version") return GetVersion();
   if (parts->size() == 3 && kind == "invocations") {
     return decode_invocation<ReadResult>(parts->at(2), caller);
@@ -117,6 +118,9 @@ NativeCall decode_path(const http::Request& request, const Caller& caller) {
   }
   if (parts->size() == 4 && kind == "functions" && parts->at(3) == "log") {
     return decode_log(parts->at(2), query, caller);
+  }
+  if (parts->size() == 4 && kind == "functions" && parts->at(3) == "pipeline") {
+    return DescribePipeline{{caller.tenant, parts->at(2)}};
   }
   if (parts->size() == 4 && kind == "functions" && parts->at(3) == "invocations") {
     if (request.method != "POST") return method_not_allowed(request.method, "POST");

@@ -32,6 +32,14 @@ struct ReadTrace {
   TenantId tenant;
   InvocationId invocation;
 };
+// The devices that serve pipelines, and who has them.
+struct ListSlices {
+  TenantId tenant;
+};
+// A pipeline function: its definition, profile and instances.
+struct DescribePipeline {
+  FunctionName function;
+};
 // Runs a function; what it makes are objects, named at once.
 struct SubmitInvocation {
   InvocationRequest request;  // without an id; the payload stays in the HTTP request
@@ -42,9 +50,9 @@ struct Readyz {};
 struct GetMetrics {};
 
 // A request that is no good call is the response that answers it.
-using NativeCall =
-    std::variant<http::Response, ListFunctionStatus, ListSandboxStatus, ReadLog, ReadResult,
-                 ReadTrace, SubmitInvocation, GetVersion, Livez, Readyz, GetMetrics>;
+using NativeCall = std::variant<http::Response, ListFunctionStatus, ListSandboxStatus, ReadLog,
+                                ReadResult, ReadTrace, ListSlices, DescribePipeline,
+                                SubmitInvocation, GetVersion, Livez, Readyz, GetMetrics>;
 
 NativeCall decode_native_call(const http::Request& request, const Caller& caller);
 

@@ -6,6 +6,7 @@
 #include <prometheus/registry.h>
 #include <prometheus/text_serializer.h>
 
+#include <algorithm>
 #include <array>
 
 #include "domain/slice.h"
@@ -95,6 +96,14 @@ struct WorkerMetrics::State {
       family(prometheus::BuildGauge(), "lambent_object_bytes", "Bytes of objects by place.");
   Family<Counter>& object_events = family(prometheus::BuildCounter(), "lambent_object_events_total",
                                           "What befell objects and those who asked for them.");
+  Family<Counter>& slo_requests =
+      family(prometheus::BuildCounter(), "lambent_slo_requests_total",
+             "Requests of functions with an SLO: in time, or late (failed ones too).");
+  Family<Counter>& slice_busy =
+      family(prometheus::BuildCounter(), "lambent_slice_busy_seconds_total",
+             "Time in which a pipeline's component ran on the slice.");
+  Family<Gauge>& slice_held = family(prometheus::BuildGauge(), "lambent_slice_held",
+                                     "1 while an instance of a pipeline has the slice.");
   struct Moves {
     Counter& bytes;
     Histogram& seconds;
@@ -117,6 +126,7 @@ struct WorkerMetrics::State {
     Gauge* pending = nullptr;
     Gauge* running = nullptr;
     Gauge* virtual_time = nullptr;
+    std::array<Counter*, 2> slo{};  // late, in time
   };
   std::map<FunctionName, Series> functions;
 
@@ -171,6 +181,23 @@ void WorkerMetrics::sandbox_started(Duration sandbox_time, Duration init_time) {
   state_->runtime_seconds.Observe(to_seconds(init_time));
 }
 
+void WorkerMetrics::slo(const FunctionName& function, bool in_time) {
+  Counter*& counter = state_->series_of(function).slo[in_time ? 1 : 0];
+  if (counter == nullptr) {
+    Labels labels = labels_of(function);
+    labels["outcome"] = in_time ? "in_time" : "late";
+    counter = &state_->slo_requests.Add(labels);
+  }
+  counter->Increment();
+}
+
+void WorkerMetrics::set_slice(DeviceId slice, const std::string& shape, Duration busy, bool held) {
+  const Labels labels = {{"gpu", place_name(slice)}, {"shape", shape}};
+  Counter& counter = state_->slice_busy.Add(labels);
+  counter.Increment(std::max(0.0, to_seconds(busy) - counter.Value()));
+  state_->slice_held.Add(labels).Set(held ? 1 : 0);
+}
+
 void WorkerMetrics::forget(const FunctionName& function) {
   const auto found = state_->functions.find(function);
   if (found == state_->functions.end()) return;
@@ -179,6 +206,9 @@ void WorkerMetrics::forget(const FunctionName& function) {
     for (Counter* counter : by_start) {
       if (counter != nullptr) state_->invocations.Remove(counter);
     }
+  }
+  for (Counter* counter : series.slo) {
+    if (counter != nullptr) state_->slo_requests.Remove(counter);
   }
   state_->durations.Remove(series.duration);
   state_->queues.Remove(series.queue);

@@ -23,6 +23,8 @@ class WorkerMetrics {
   void sandbox_started(Duration sandbox_time, Duration init_time);
   // Device memory of a sandbox was moved, off its device or back.
   void memory_moved(bool out, Bytes moved, Duration duration);
+  // A request of a function with an SLO ended, in time or not.
+  void slo(const FunctionName& function, bool in_time);
   // The function is gone, and its series with it: the number of series is bounded by that of
   // functions.
   void forget(const FunctionName& function);
@@ -45,6 +47,9 @@ class WorkerMetrics {
     bool healthy = true;
   };
   void set_device(DeviceId device, const DeviceGauges& gauges);
+  // A slice of a pipeline worker: what it is, how long components ran on it since the worker began
+  // (never less than the last time), and whether somebody has it.
+  void set_slice(DeviceId slice, const std::string& shape, Duration busy, bool held);
   // How many sandboxes are in each state.
   void set_sandboxes(const std::map<std::string, uint64_t>& by_state);
   void set_queued(uint64_t queued);

@@ -108,7 +108,7 @@ SandboxHost::~SandboxHost() {
 }
 
 void SandboxHost::start(SandboxId id, const FunctionSpec& spec, const std::string& code_folder,
-                        DeviceId device) {
+                        DeviceId device, LaneExtras extras) {
   auto owned = std::make_unique<Sandbox>();
   Sandbox& sandbox = *owned;
   sandbox.id = id;
@@ -118,6 +118,7 @@ void SandboxHost::start(SandboxId id, const FunctionSpec& spec, const std::strin
   sandboxes_[id] = std::move(owned);
 
   SandboxRequest request{id, device, code_folder, ""};
+  request.extras = std::move(extras);
   if (spec.gpu.memory > Bytes(0)) {
     const auto connected = connect_memory(sandbox, request);
     if (!connected.ok()) {

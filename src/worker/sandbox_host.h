@@ -86,7 +86,7 @@ class SandboxHost {
 
   // Answered by on_ready or on_end.
   void start(SandboxId sandbox, const FunctionSpec& spec, const std::string& code_folder,
-             DeviceId device);
+             DeviceId device, LaneExtras extras = {});
   // To an idle sandbox; answered by on_answer or on_end. Takes the payload out of `request`.
   void give(SandboxId sandbox, InvocationRequest& request, Duration timeout);
   // Moves its device memory; answered by on_memory_moved, or by on_end.

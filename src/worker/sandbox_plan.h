@@ -38,6 +38,12 @@ struct SandboxSetting {
   unsigned most_processes = limits::kSandboxProcesses;
 };
 
+// What a stage of a pipeline has beside what all sandboxes have.
+struct LaneExtras {
+  std::vector<sandbox::Bind> binds = {};
+  std::map<std::string, std::string> environment = {};
+};
+
 struct SandboxRequest {
   SandboxId sandbox;
   DeviceId device;
@@ -48,6 +54,7 @@ struct SandboxRequest {
   std::string link_path = {};
   // Socket of the GPU runtime that it shares; empty: it has a driver of its own.
   std::string runtime_path = {};
+  LaneExtras extras = {};
 };
 
 // Where things lie inside a sandbox.

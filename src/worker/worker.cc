@@ -18,7 +18,8 @@ Error too_large(Bytes size, Bytes limit, std::string_view what) {
 }  // namespace
 
 Worker::Worker(Foundations foundations, WorkerOptions options,
-               std::unique_ptr<dispatch::Dispatcher> dispatcher)
+               std::unique_ptr<dispatch::Dispatcher> dispatcher,
+               std::unique_ptr<slice_scheduling::SliceDispatcher> slices)
     : loop_(foundations.loop),
       log_(foundations.log),
       random_(foundations.random),
@@ -35,6 +36,8 @@ Worker::Worker(Foundations foundations, WorkerOptions options,
            [this](auto work, auto then) { return files_.run(std::move(work), std::move(then)); }},
           options_.executors, options_.run_folder, host_events()),
       workflows_(foundations.loop, foundations.random, foundations.objects, workflow_events()),
+      pipelines_(foundations.loop, foundations.log, lane_sandboxes(), options_.pipelines,
+                 std::move(slices), pipeline_events()),
       objects_(foundations.objects) {
   if (objects_ != nullptr) {
     ObjectWaits::Events events;
@@ -129,7 +132,10 @@ void Worker::submit_asynchronous(InvocationRequest request, const FunctionSpec& 
         Error{ErrorCode::kResourceExhausted, "too many workflows wait already; try again later"});
   }
   const scheduling::Flow* flow = flow_of(spec.id);
-  const size_t pending = flow != nullptr ? flow->pending : 0;
+  const bool is_pipeline = spec.kind == FunctionKind::kPipeline;
+  const size_t pending = is_pipeline       ? pipelines_.counts(spec.id).queued
+                         : flow != nullptr ? flow->pending
+                                           : 0;
   if (dispatcher_->queued() + async_arriving_ >= most.queued_invocations ||
       pending + async_arriving_ >= most.queued_per_function) {
     return done(Error{ErrorCode::kResourceExhausted, "too many invocations wait already (" +
@@ -172,6 +178,7 @@ void Worker::accept(InvocationRequest request, FunctionId function,
 void Worker::queue(Live& live) {
   const FunctionSpec* spec = functions_.find(live.function);
   if (spec != nullptr && spec->kind == FunctionKind::kWorkflow) return begin_workflow(live, *spec);
+  if (spec != nullptr && spec->kind == FunctionKind::kPipeline) return begin_pipeline(live, *spec);
   handle(dispatch::InvocationSubmitted{live.request.id, live.function,
                                        live.request.kind == InvocationKind::kAsynchronous});
 }
@@ -189,6 +196,7 @@ void Worker::forget(InvocationId id) {
   if (workflows_.has(id)) {
     return workflows_.cancel(id, {ErrorCode::kCancelled, "the client went away"});
   }
+  if (pipelines_.has(id)) return pipelines_.cancel(id);
   handle(dispatch::InvocationCancelled{id});
 }
 

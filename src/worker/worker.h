@@ -26,6 +26,7 @@
 #include "worker/idempotency.h"
 #include "worker/log_store.h"
 #include "worker/object_waits.h"
+#include "worker/pipeline_host.h"
 #include "worker/sandbox_host.h"
 #include "worker/workflow_host.h"
 
@@ -36,6 +37,7 @@ struct WorkerOptions {
   std::string run_folder;    // ledgers; emptied at start
   SandboxSetting sandboxes;
   ExecutorSetting executors;
+  PipelineSetting pipelines;
   Bytes device_memory;  // of the largest device; functions that ask for more are refused
   // What a CUDA context takes of the device beside what its function allocates.
   Bytes context_memory;
@@ -68,7 +70,8 @@ class Worker final : public InvocationService {
   };
 
   Worker(Foundations foundations, WorkerOptions options,
-         std::unique_ptr<dispatch::Dispatcher> dispatcher);
+         std::unique_ptr<dispatch::Dispatcher> dispatcher,
+         std::unique_ptr<slice_scheduling::SliceDispatcher> slices);
   ~Worker() override;
 
   // Reads the catalog: functions, statistics, and the asynchronous invocations that an earlier
@@ -82,6 +85,12 @@ class Worker final : public InvocationService {
   bool draining() const { return draining_; }
   // Brings the gauges up to date; called before metrics are shown.
   void update_gauges();
+
+  // The devices that serve pipelines, and who has them, as JSON.
+  std::string slices_json(TenantId tenant) const { return pipelines_.slices_json(tenant); }
+  // A pipeline function's definition, profile and instances, as JSON. NOT_FOUND,
+  // FAILED_PRECONDITION: it is of another kind.
+  Result<std::string> describe_pipeline(const FunctionName& name) const;
 
   // What a run of a workflow did and where its time went, as JSON (workflow_trace.h). NOT_FOUND.
   Result<std::string> workflow_trace(TenantId tenant, InvocationId run) const;
@@ -170,12 +179,22 @@ class Worker final : public InvocationService {
   void begin_workflow(Live& live, const FunctionSpec& spec);
   void workflow_ended(WorkflowEnd end);
 
+  // Pipelines (worker_pipelines.cc).
+  LaneSandboxes lane_sandboxes();
+  PipelineHost::Events pipeline_events();
+  void begin_pipeline(Live& live, const FunctionSpec& spec);
+  void pipeline_ended(PipelineEnd end);
+
   // Functions (worker_functions.cc).
   Result<void> check_change(const FunctionSpec& spec) const;
   void store_function(FunctionChange change, Callback<FunctionSpec> done);
-  // `graph`: of a workflow.
-  void put_function(FunctionSpec spec, std::shared_ptr<const workflow::Workflow> graph,
-                    Callback<FunctionSpec> done);
+  // What a function's package describes, where it describes something.
+  struct Packaged {
+    std::shared_ptr<const workflow::Workflow> graph;
+    std::shared_ptr<const PipelinePackage> pipeline;
+  };
+  void put_function(FunctionSpec spec, Packaged packaged, Callback<FunctionSpec> done);
+
   dispatch::FunctionProfile profile_of(const FunctionSpec& spec) const;
   std::string code_folder(const FunctionSpec& spec) const;
   void collect_code();
@@ -200,6 +219,8 @@ class Worker final : public InvocationService {
   SandboxHost host_;
   ExecutorHost executors_;
   WorkflowHost workflows_;
+  PipelineHost pipelines_;
+  uint64_t lanes_started_ = 0;
   objects::ObjectStore* objects_;       // none: there are no objects
   std::unique_ptr<ObjectWaits> waits_;  // none: neither
 

@@ -71,10 +71,13 @@ void Worker::perform(const dispatch::StartSandbox& action) {
         action.sandbox, {ErrorCode::kNotFound, "the function was removed"}, "Sandbox.Failure"});
     return;
   }
-  if (spec->kind == FunctionKind::kWorkflow) {  // since its invocation was queued
-    handle(dispatch::SandboxExited{action.sandbox,
-                                   {ErrorCode::kAborted, "the function became a workflow"},
-                                   "Sandbox.Failure"});
+  const bool has_sandboxes =
+      spec->kind == FunctionKind::kHandler || spec->kind == FunctionKind::kKernel;
+  if (!has_sandboxes) {  // since its invocation was queued
+    handle(dispatch::SandboxExited{
+        action.sandbox,
+        {ErrorCode::kAborted, "the function became a " + std::string(name_of(spec->kind))},
+        "Sandbox.Failure"});
     return;
   }
   log_.debug("sandbox_start", {{"sandbox", static_cast<int64_t>(action.sandbox.value)},
@@ -150,6 +153,7 @@ void Worker::memory_moved(SandboxId sandbox, const MemoryMove& move) {
                               {"out", move.out},
                               {"done", move.done},
                               {"bytes", static_cast<int64_t>(move.moved.count)}});
+  if (pipelines_.has_sandbox(sandbox)) return pipelines_.memory_moved(sandbox, move);
   handle(moved);
 }
 
@@ -157,12 +161,18 @@ SandboxHost::Events Worker::host_events() {
   SandboxHost::Events events;
   events.on_ready = [this](SandboxId sandbox, Duration sandbox_time, Duration init_time) {
     metrics_.sandbox_started(sandbox_time, init_time);
+    if (pipelines_.has_sandbox(sandbox)) return pipelines_.lane_ready(sandbox);
     handle(dispatch::SandboxReady{sandbox, sandbox_time, init_time});
   };
   events.on_answer = [this](SandboxId sandbox, HandlerAnswer answer) {
+    if (pipelines_.has_sandbox(sandbox))
+      return pipelines_.lane_answered(sandbox, std::move(answer));
     sandbox_answered(sandbox, std::move(answer));
   };
-  events.on_end = [this](SandboxEnd end) { sandbox_ended(std::move(end)); };
+  events.on_end = [this](SandboxEnd end) {
+    if (pipelines_.has_sandbox(end.sandbox)) return pipelines_.lane_ended(std::move(end));
+    sandbox_ended(std::move(end));
+  };
   events.on_memory_moved = [this](SandboxId sandbox, const MemoryMove& move) {
     memory_moved(sandbox, move);
   };
@@ -226,6 +236,7 @@ void Worker::sandbox_ended(SandboxEnd end) {
 
 void Worker::device_reading(const dispatch::DeviceReading& reading) {
   device_memory_used_[reading.device] = reading.memory_used;
+  pipelines_.device_reading(reading.device, reading.lost);
   const auto index = dispatcher_->fleet().device_index(reading.device);
   const auto healthy = [&] { return index && dispatcher_->fleet().devices()[*index].healthy; };
   const bool was_healthy = healthy();
@@ -247,12 +258,14 @@ void Worker::drain(std::function<void()> drained) {
       waits_->fail_all({ErrorCode::kUnavailable, "the worker is stopping; try again elsewhere"});
     }
     handle(dispatch::DrainStarted{});
+    pipelines_.drain();
   }
   check_drained();
 }
 
 void Worker::check_drained() {
   if (!drained_ || !dispatcher_->drained() || workflows_.live() > 0) return;
+  if (pipelines_.live() > 0) return;
   // The caller may be deep in the handling of an event.
   loop_.call_after(Duration(0), std::exchange(drained_, nullptr));
 }

@@ -44,6 +44,16 @@ Result<void> Worker::check_change(const FunctionSpec& spec) const {
     return Error{ErrorCode::kUnimplemented,
                  "this installation has no driver for shared GPU runtimes (lib/forward)"};
   }
+  if (spec.kind == FunctionKind::kPipeline) {
+    if (spec.runtime != Runtime::kPython) {
+      return Error{ErrorCode::kInvalidArgument, "a pipeline is a Python function"};
+    }
+    if (options_.pipelines.slices.empty()) {
+      return Error{ErrorCode::kFailedPrecondition,
+                   "this worker gives no devices to pipelines; start it with --pipeline-slices"};
+    }
+    return {};  // PipelineHost::check knows whether its memory is there
+  }
   const bool wants_gpu = spec.gpu.memory > Bytes(0) || spec.kind == FunctionKind::kKernel;
   if (wants_gpu && options_.device_memory == Bytes(0)) {
     return Error{ErrorCode::kFailedPrecondition,
@@ -105,14 +115,14 @@ void Worker::store_function(FunctionChange change, Callback<FunctionSpec> done) 
   };
   const FunctionKind kind = change.spec.kind;
   if (change.zip_base64.empty() && kind == FunctionKind::kHandler) {
-    return put_function(std::move(change.spec), nullptr, finish);
+    return put_function(std::move(change.spec), {}, finish);
   }
 
   // Shared with the file thread, which fills it in while this thread goes on.
   struct Unpacking {
     FunctionChange change;
     std::string folder;
-    std::shared_ptr<const workflow::Workflow> graph;
+    Packaged packaged;
     Result<void> result;
   };
   auto unpacking = std::make_shared<Unpacking>();
@@ -140,7 +150,11 @@ void Worker::store_function(FunctionChange change, Callback<FunctionSpec> done) 
     } else if (kind == FunctionKind::kWorkflow) {
       auto graph = read_workflow(code_folder(spec), spec.handler);
       if (!graph.ok()) unpacking->result = graph.error();
-      if (graph.ok()) unpacking->graph = std::move(graph).value();
+      if (graph.ok()) unpacking->packaged.graph = std::move(graph).value();
+    } else if (kind == FunctionKind::kPipeline) {
+      auto pipeline = read_pipeline(code_folder(spec), spec.handler);
+      if (!pipeline.ok()) unpacking->result = pipeline.error();
+      if (pipeline.ok()) unpacking->packaged.pipeline = std::move(pipeline).value();
     }
   };
   const bool queued = files_.run(work, [this, unpacking, finish] {
@@ -148,22 +162,29 @@ void Worker::store_function(FunctionChange change, Callback<FunctionSpec> done) 
     if (const auto good = check_change(unpacking->change.spec); !good.ok()) {
       return finish(good.error());
     }
-    put_function(std::move(unpacking->change.spec), std::move(unpacking->graph), finish);
+    const FunctionSpec& spec = unpacking->change.spec;
+    if (const auto& pipeline = unpacking->packaged.pipeline) {
+      if (const auto fits = pipelines_.check(spec, *pipeline); !fits.ok()) {
+        return finish(fits.error());
+      }
+    }
+    put_function(std::move(unpacking->change.spec), std::move(unpacking->packaged), finish);
   });
   if (!queued) {
     finish(Error{ErrorCode::kResourceExhausted, "too many deployments at once; try again later"});
   }
 }
 
-void Worker::put_function(FunctionSpec spec, std::shared_ptr<const workflow::Workflow> graph,
-                          Callback<FunctionSpec> done) {
+void Worker::put_function(FunctionSpec spec, Packaged packaged, Callback<FunctionSpec> done) {
   spec.last_modified = loop_.clock().wall_now();
-  catalog_.put_function(std::move(spec), [this, done, graph](Result<FunctionSpec> stored) {
+  catalog_.put_function(std::move(spec), [this, done, packaged](Result<FunctionSpec> stored) {
     if (!stored.ok()) return done(stored.error());
     const FunctionSpec* before = functions_.find(stored->name);
     const std::optional<FunctionSpec> old = before ? std::optional(*before) : std::nullopt;
     functions_.put(*stored);
-    workflows_.put(stored->id, graph);
+    workflows_.put(stored->id, packaged.graph);
+    if (packaged.pipeline == nullptr) pipelines_.remove(stored->id);
+    if (packaged.pipeline != nullptr) pipelines_.put(*stored, packaged.pipeline, "");
     log_.info("function_deployed", {{"tenant", int64_t{stored->name.tenant.value}},
                                     {"function", stored->name.name},
                                     {"revision", static_cast<int64_t>(stored->revision)}});
@@ -189,6 +210,7 @@ void Worker::remove_function(FunctionName name, Callback<FunctionSpec> done) {
     drop_executors(spec);
     learnt_.erase(spec.id);
     workflows_.remove(spec.id);
+    pipelines_.remove(spec.id);
     handle(dispatch::FunctionRemoved{spec.id});
     if (journal_ != nullptr) journal_->forget(spec.id);
     logs_.remove(spec.id);
@@ -270,6 +292,19 @@ Result<void> Worker::recover() {
       } else {
         log_.error("workflow_not_read",
                    {{"function", spec.name.name}, {"error", to_string(graph.error())}});
+      }
+    } else if (spec.kind == FunctionKind::kPipeline) {
+      auto pipeline = read_pipeline(code_folder(spec), spec.handler);
+      if (pipeline.ok()) {
+        const auto learnt = std::find_if(
+            snapshot.profiles.begin(), snapshot.profiles.end(), [&](const auto& profile) {
+              return profile.function == spec.id && profile.revision == spec.revision;
+            });
+        pipelines_.put(spec, std::move(pipeline).value(),
+                       learnt != snapshot.profiles.end() ? learnt->profile : "");
+      } else {
+        log_.error("pipeline_not_read",
+                   {{"function", spec.name.name}, {"error", to_string(pipeline.error())}});
       }
     }
     functions_.put(std::move(spec));

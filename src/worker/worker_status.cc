@@ -70,6 +70,12 @@ std::vector<FunctionStatus> Worker::function_status(TenantId tenant) const {
       status.running = counts.running;
       status.completed = counts.completed;
     }
+    if (spec.kind == FunctionKind::kPipeline) {
+      const PipelineHost::Counts counts = pipelines_.counts(spec.id);
+      status.queued = counts.queued;
+      status.running = counts.running;
+      status.completed = counts.completed;
+    }
     if (const auto found = sandboxes.find(spec.name.name); found != sandboxes.end()) {
       status.sandboxes = found->second;
     }
@@ -115,6 +121,9 @@ void Worker::update_gauges() {
       gauges.memory_used = used->second;
     }
     metrics_.set_device(device.options.id, gauges);
+  }
+  for (const SliceStatus& slice : pipelines_.status()) {
+    metrics_.set_slice(slice.slice.id, slice.slice.shape.name, slice.busy, !slice.holders.empty());
   }
   std::map<std::string, uint64_t> by_state = {
       {"starting", 0}, {"idle", 0}, {"busy", 0}, {"stopping", 0}};

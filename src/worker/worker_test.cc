@@ -9,6 +9,7 @@
 #include "base/base64.h"
 #include "base/sealed_memory.h"
 #include "scheduling/make_policy.h"
+#include "slice_scheduling/make_policy.h"
 #include "worker/testing.h"
 
 namespace lambent::worker {
@@ -18,6 +19,12 @@ using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::IsEmpty;
 using Event = FakeRuntime::Event;
+
+std::unique_ptr<slice_scheduling::SliceDispatcher> no_slices() {
+  return std::make_unique<slice_scheduling::SliceDispatcher>(
+      slice_scheduling::make_slice_policy("fcfs").value(),
+      slice_scheduling::SliceDispatcherOptions{});
+}
 
 // Notes which events were written.
 class EventNames final : public LogSink {
@@ -66,7 +73,7 @@ class WorkerTest : public testing::Test {
     options.most_payloads = most_payloads;
     worker = std::make_unique<Worker>(
         Worker::Foundations{loop, log, random, launcher, *store, counts, nullptr, &objects},
-        options, std::make_unique<dispatch::Dispatcher>(most, std::move(*policy)));
+        options, std::make_unique<dispatch::Dispatcher>(most, std::move(*policy)), no_slices());
     ASSERT_TRUE(worker->recover().ok());
   }
 

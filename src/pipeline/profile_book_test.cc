@@ -1,0 +1,70 @@
+#include "pipeline/profile_book.h"
+
+#include <gtest/gtest.h>
+
+namespace lambent::pipeline {
+namespace {
+
+const SliceShape kSmall{"1g.10gb", 14, Bytes::gib(10)};
+const SliceShape kLarge{"2g.20gb", 28, Bytes::gib(20)};
+
+ComponentRun run_of(Duration time, unsigned ran = 1, unsigned requests = 1) {
+  return {.component = 0, .requests = requests, .ran = ran, .time = time, .output = Bytes(100)};
+}
+
+TEST(ProfileBook, LearnsFromNothing) {
+  ProfileBook book({}, 2);
+  EXPECT_FALSE(book.is_news());
+  book.add(run_of(milliseconds(20)), kLarge);
+  book.add(run_of(milliseconds(40)), kSmall);
+  const auto& component = book.measured().profile.components[0];
+  EXPECT_EQ(component.time_by_shape.at("2g.20gb"), milliseconds(20)) << "the first counts whole";
+  EXPECT_EQ(component.output, Bytes(100));
+  EXPECT_EQ(book.measured().shapes, (std::vector<SliceShape>{kSmall, kLarge}));
+  EXPECT_TRUE(book.is_news());
+  EXPECT_FALSE(book.is_news()) << "it was told";
+}
+
+TEST(ProfileBook, TimesAreOfOneRequest) {
+  ProfileBook book({}, 1);
+  book.add(run_of(milliseconds(60), 3, 4), kSmall);
+  EXPECT_EQ(book.measured().profile.components[0].time_by_shape.at("1g.10gb"), milliseconds(20));
+  EXPECT_DOUBLE_EQ(book.measured().profile.components[0].probability, 0.75);
+  book.add(run_of(Duration(0), 0, 4), kSmall);
+  EXPECT_DOUBLE_EQ(book.measured().profile.components[0].probability, 0.375);
+  EXPECT_EQ(book.measured().profile.components[0].time_by_shape.at("1g.10gb"), milliseconds(20))
+      << "what did not run says nothing of its time";
+}
+
+// A profile that lies by a factor of two is found out, but not by one slow run.
+TEST(ProfileBook, FollowsWhatIsMeasured) {
+  MeasuredProfile lie;
+  lie.profile.components.resize(1);
+  lie.profile.components[0].time_by_shape["1g.10gb"] = milliseconds(10);
+  lie.profile.components[0].output = Bytes(100);
+  lie.shapes = {kSmall};
+  ProfileBook book(lie, 1);
+  book.add(run_of(milliseconds(20)), kSmall);
+  EXPECT_FALSE(book.is_news());
+  for (int i = 0; i < 100; ++i) book.add(run_of(milliseconds(20)), kSmall);
+  EXPECT_TRUE(book.is_news());
+  EXPECT_NEAR(to_milliseconds(book.measured().profile.components[0].time_by_shape.at("1g.10gb")),
+              20, 0.5);
+}
+
+TEST(ProfileBook, IgnoresWhatTheFunctionHasNot) {
+  ProfileBook book({}, 1);
+  book.add({.component = 7}, kSmall);
+  EXPECT_FALSE(book.is_news());
+  EXPECT_TRUE(book.measured().shapes.empty());
+}
+
+TEST(ProfileBook, KnowsHowLongStartsTake) {
+  ProfileBook book({}, 1);
+  book.add_start(milliseconds(300));
+  book.add_start(milliseconds(500));
+  EXPECT_EQ(book.measured().profile.start, milliseconds(400));
+}
+
+}  // namespace
+}  // namespace lambent::pipeline

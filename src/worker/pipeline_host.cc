@@ -1,0 +1,399 @@
+#include "worker/pipeline_host.h"
+
+#include <algorithm>
+#include <filesystem>
+#include <utility>
+
+#include "runtime_api/error_type.h"
+
+namespace lambent::worker {
+
+using pipeline::PipelineFunction;
+using slice_scheduling::InstanceId;
+using slice_scheduling::JobId;
+
+PipelineHost::PipelineHost(loop::EventLoop& loop, LogSink& log, LaneSandboxes sandboxes,
+                           PipelineSetting setting,
+                           std::unique_ptr<slice_scheduling::SliceDispatcher> dispatcher,
+                           Events events)
+    : loop_(loop),
+      log_(log),
+      sandboxes_(std::move(sandboxes)),
+      setting_(std::move(setting)),
+      dispatcher_(std::move(dispatcher)),
+      events_(std::move(events)) {
+  std::error_code ignored;
+  if (!setting_.channel_folder.empty()) {
+    std::filesystem::remove_all(setting_.channel_folder, ignored);
+  }
+  for (const Slice& slice : setting_.slices) handle(slice_scheduling::SliceAdded{slice});
+}
+
+PipelineHost::~PipelineHost() {
+  loop_.cancel(wake_timer_);
+  instances_.clear();
+  std::error_code ignored;
+  if (!setting_.channel_folder.empty()) {
+    std::filesystem::remove_all(setting_.channel_folder, ignored);
+  }
+}
+
+// Events and actions.
+
+void PipelineHost::handle(slice_scheduling::Event event) {
+  waiting_.push_back(std::move(event));
+  if (handling_) return;
+  handling_ = true;
+  while (!waiting_.empty()) {
+    const slice_scheduling::Event next = std::move(waiting_.front());
+    waiting_.pop_front();
+    std::vector<slice_scheduling::Action> actions;
+    dispatcher_->handle(next, loop_.clock().now(), actions);
+    // An action may bring up events, but those wait.
+    for (const slice_scheduling::Action& action : actions) perform(action);
+  }
+  handling_ = false;
+}
+
+void PipelineHost::perform(const slice_scheduling::Action& action) {
+  std::visit([this](const auto& each) { perform(each); }, action);
+}
+
+void PipelineHost::perform(const slice_scheduling::StartInstance& action) {
+  const InstanceId id = action.instance;
+  const auto found = functions_.find(action.function);
+  if (found == functions_.end()) {
+    return handle(
+        slice_scheduling::InstanceEnded{id, {ErrorCode::kNotFound, "the function was removed"}});
+  }
+  Function& function = found->second;
+  PipelineInstance::Request request;
+  request.package = function.package;
+  request.spec = function.spec;
+  request.placement = action.placement;
+  for (const DeviceId device : action.placement.slices) {
+    const Bytes memory = slice_of(device)->shape.memory;
+    request.device_memory.push_back(memory - std::min(memory, setting_.context_memory));
+  }
+  request.folder = setting_.channel_folder + "/" + std::to_string(id.value);
+  request.slot = setting_.largest_value;
+  PipelineInstance::Events events;
+  events.on_ready = [this, id] {
+    LiveInstance& live = instances_.at(id);
+    live.ready = loop_.clock().now();
+    if (live.how == StartClass::kCold) {
+      if (const auto owner = functions_.find(live.function); owner != functions_.end()) {
+        owner->second.book.add_start(*live.ready - live.asked);
+      }
+    }
+    handle(slice_scheduling::InstanceReady{id});
+  };
+  events.on_unloaded = [this, id] { handle(slice_scheduling::InstanceUnloaded{id}); };
+  events.on_job = [this, id](JobEnd end) { job_ended(id, std::move(end)); };
+  events.on_end = [this, id](InstanceEnd end) { instance_ended(id, std::move(end)); };
+  LiveInstance live;
+  live.function = action.function;
+  live.package = function.package;
+  live.asked = loop_.clock().now();
+  live.instance =
+      std::make_unique<PipelineInstance>(loop_, sandboxes_, std::move(request), std::move(events));
+  log_.debug("pipeline_start",
+             {{"function", function.spec.name.name},
+              {"instance", static_cast<int64_t>(id.value)},
+              {"stages", static_cast<int64_t>(action.placement.partition.stages.size())}});
+  for (const SandboxId sandbox : live.instance->sandboxes()) lanes_[sandbox] = id;
+  PipelineInstance& instance = *live.instance;
+  instances_[id] = std::move(live);
+  instance.start();
+}
+
+void PipelineHost::perform(const slice_scheduling::StopInstance& action) {
+  const auto found = instances_.find(action.instance);
+  if (found == instances_.end()) return;  // its end is on the way
+  found->second.instance->stop({ErrorCode::kCancelled, "the instance was stopped"},
+                               "Sandbox.Stopped");
+}
+
+void PipelineHost::perform(const slice_scheduling::UnloadInstance& action) {
+  const auto found = instances_.find(action.instance);
+  if (found != instances_.end()) found->second.instance->unload();
+}
+
+void PipelineHost::perform(const slice_scheduling::LoadInstance& action) {
+  const auto found = instances_.find(action.instance);
+  if (found == instances_.end()) return;
+  found->second.asked = loop_.clock().now();
+  found->second.how = StartClass::kGpuCold;
+  found->second.ready.reset();
+  found->second.instance->load();
+}
+
+void PipelineHost::perform(const slice_scheduling::GiveJob& action) {
+  const auto found = instances_.find(action.instance);
+  if (found == instances_.end()) return;  // its end is on the way, and gives the job back
+  const LiveInstance& instance = found->second;
+  const Instant now = loop_.clock().now();
+  std::vector<JobRequest> requests;
+  for (const InvocationId id : action.requests) {
+    Live& live = requests_.at(id);
+    // A copy: it is needed once more if the instance ends under it.
+    requests.push_back({id, live.payload});
+    live.begun = now;
+    live.device = instance.instance->placement().slices.front();
+    const bool waited = instance.ready && *instance.ready > live.submitted;
+    live.start = waited ? instance.how : StartClass::kWarm;
+    if (events_.on_begin) events_.on_begin(id);
+  }
+  jobs_[action.job] = {action.instance, action.requests};
+  found->second.instance->give(action.job, std::move(requests));
+}
+
+void PipelineHost::perform(const slice_scheduling::WakeAt& action) {
+  loop_.cancel(wake_timer_);
+  wake_timer_ = {};
+  if (action.when == kNever) return;
+  wake_timer_ = loop_.call_at(action.when, [this] { handle(slice_scheduling::TimerFired{}); });
+}
+
+void PipelineHost::perform(const slice_scheduling::CompleteRequest& action) {
+  const auto found = requests_.find(action.request);
+  CHECK(found != requests_.end(), "every request is completed once");
+  Live live = std::move(found->second);
+  requests_.erase(found);
+  const Instant now = loop_.clock().now();
+  PipelineEnd end;
+  if (live.end && !action.error) end = std::move(*live.end);
+  end.invocation = action.request;
+  end.start = live.start;
+  end.device = live.device;
+  end.revision = live.revision;
+  end.queue = live.begun.value_or(now) - live.submitted;
+  if (live.begun) end.execution = now - *live.begun;
+  const auto owner = functions_.find(live.function);
+  if (action.error) {
+    end.outcome = Outcome::kRejected;
+    end.error = action.error;
+    // An instance ended under it, or none came up: the client gets that sandbox's own words.
+    if (owner != functions_.end() && !owner->second.last_end.payload.empty() &&
+        owner->second.last_end.error == *action.error) {
+      const InstanceEnd& last = owner->second.last_end;
+      end.outcome = Outcome::kFunctionError;
+      end.payload = last.payload;
+      end.error_type = last.error_type;
+      end.log_tail = last.log_tail;
+    }
+  }
+  if (owner != functions_.end()) {
+    Function& function = owner->second;
+    const Duration slo = function.planned->slo;
+    if (slo > Duration(0)) {
+      end.in_time = end.outcome == Outcome::kSucceeded && now - live.submitted <= slo;
+      ++(*end.in_time ? function.counts.in_time : function.counts.late);
+    }
+    if (end.outcome != Outcome::kRejected) ++function.counts.completed;
+  }
+  events_.on_end(std::move(end));
+}
+
+// Instances.
+
+void PipelineHost::job_ended(InstanceId id, JobEnd end) {
+  const auto job = jobs_.find(end.job);
+  CHECK(job != jobs_.end(), "a job ends once");
+  const std::vector<InvocationId> requests = std::move(job->second.requests);
+  jobs_.erase(job);
+  LiveInstance& live = instances_.at(id);
+  for (size_t i = 0; i < requests.size(); ++i) {
+    RequestAnswer& answer = end.results[i];
+    PipelineEnd result;
+    result.outcome = answer.succeeded ? Outcome::kSucceeded : Outcome::kFunctionError;
+    result.payload = std::move(answer.payload);
+    result.error_type = std::move(answer.error_type);
+    result.device_memory_peak = end.device_memory_peak;
+    result.log_tail = end.log_tail;
+    requests_.at(requests[i]).end = std::move(result);
+  }
+  if (const auto owner = functions_.find(live.function); owner != functions_.end()) {
+    learn(owner->second, *live.package, end);
+  }
+  handle(slice_scheduling::JobFinished{end.job, end.execution});
+}
+
+void PipelineHost::instance_ended(InstanceId id, InstanceEnd end) {
+  const auto found = instances_.find(id);
+  const LiveInstance live = std::move(found->second);
+  instances_.erase(found);
+  for (const SandboxId sandbox : live.instance->sandboxes()) lanes_.erase(sandbox);
+  std::erase_if(jobs_, [&](const auto& job) { return job.second.instance == id; });
+  log_.debug("pipeline_end",
+             {{"instance", static_cast<int64_t>(id.value)}, {"error", to_string(end.error)}});
+  if (const auto owner = functions_.find(live.function); owner != functions_.end()) {
+    owner->second.last_end = end;
+  }
+  handle(slice_scheduling::InstanceEnded{id, end.error});
+}
+
+PipelineInstance* PipelineHost::instance_of(SandboxId sandbox) {
+  const auto found = lanes_.find(sandbox);
+  return found != lanes_.end() ? instances_.at(found->second).instance.get() : nullptr;
+}
+
+void PipelineHost::lane_ready(SandboxId sandbox) {
+  if (PipelineInstance* instance = instance_of(sandbox)) instance->lane_ready(sandbox);
+}
+
+void PipelineHost::lane_answered(SandboxId sandbox, HandlerAnswer answer) {
+  if (PipelineInstance* instance = instance_of(sandbox)) {
+    instance->lane_answered(sandbox, std::move(answer));
+  }
+}
+
+void PipelineHost::lane_ended(SandboxEnd end) {
+  if (PipelineInstance* instance = instance_of(end.sandbox)) instance->lane_ended(std::move(end));
+}
+
+void PipelineHost::memory_moved(SandboxId sandbox, const MemoryMove& move) {
+  if (PipelineInstance* instance = instance_of(sandbox)) instance->memory_moved(sandbox, move);
+}
+
+void PipelineHost::device_reading(DeviceId device, bool lost) {
+  if (slice_of(device) == nullptr || lost_[device] == lost) return;
+  lost_[device] = lost;
+  if (!lost) return handle(slice_scheduling::SliceAdded{*slice_of(device)});
+  log_.warning("slice_lost", {{"gpu", place_name(device)}});
+  std::vector<InstanceId> ending;
+  for (const auto& [id, live] : instances_) {
+    const auto& slices = live.instance->placement().slices;
+    if (std::find(slices.begin(), slices.end(), device) != slices.end()) ending.push_back(id);
+  }
+  handle(slice_scheduling::SliceLost{device});
+  for (const InstanceId id : ending) {
+    const auto found = instances_.find(id);
+    if (found == instances_.end()) continue;
+    found->second.instance->stop(
+        {ErrorCode::kUnavailable, "the GPU " + place_name(device) + " was lost"},
+        "Sandbox.Failure");
+  }
+}
+
+// Functions.
+
+const Slice* PipelineHost::slice_of(DeviceId device) const {
+  const auto found = std::find_if(setting_.slices.begin(), setting_.slices.end(),
+                                  [&](const Slice& slice) { return slice.id == device; });
+  return found != setting_.slices.end() ? &*found : nullptr;
+}
+
+Result<std::shared_ptr<const PipelineFunction>> PipelineHost::planned(
+    const FunctionSpec& spec, const PipelinePackage& package,
+    const pipeline::MeasuredProfile& measured) const {
+  pipeline::MeasuredProfile known = measured;
+  known.profile.context = std::max(known.profile.context, setting_.context_memory);
+  pipeline::PlannerOptions options = setting_.planner;
+  for (const Slice& slice : setting_.slices) {
+    const auto same = [&](const SliceShape& shape) { return shape.name == slice.shape.name; };
+    if (std::none_of(options.shapes.begin(), options.shapes.end(), same)) {
+      options.shapes.push_back(slice.shape);
+    }
+  }
+  ASSIGN_OR_RETURN(PipelineFunction function,
+                   pipeline::plan_function(spec.id, package.definition, known, spec.gpu.memory,
+                                           std::move(options)));
+  return {std::make_shared<const PipelineFunction>(std::move(function))};
+}
+
+Result<void> PipelineHost::check(const FunctionSpec& spec, const PipelinePackage& package) const {
+  if (setting_.slices.empty()) {
+    return Error{ErrorCode::kFailedPrecondition,
+                 "this worker gives no devices to pipelines; start it with --pipeline-slices"};
+  }
+  const auto made = planned(spec, package, package.profile.value_or(pipeline::MeasuredProfile{}));
+  if (!made.ok()) return made.error();
+  return {};
+}
+
+void PipelineHost::put(const FunctionSpec& spec, std::shared_ptr<const PipelinePackage> package,
+                       const std::string& learnt) {
+  pipeline::MeasuredProfile measured;
+  if (package->profile) measured = *package->profile;
+  if (!learnt.empty()) {
+    auto profile = pipeline::parse_profile(learnt, package->definition.dag);
+    if (profile.ok()) measured = std::move(profile).value();
+  }
+  const size_t components = package->definition.dag.components.size();
+  Counts counts;
+  if (const auto old = functions_.find(spec.id); old != functions_.end()) {
+    counts = old->second.counts;
+  }
+  functions_.erase(spec.id);
+  const auto [place, added] = functions_.emplace(
+      spec.id,
+      Function{spec, std::move(package), {std::move(measured), components}, {}, {}, counts});
+  plan(place->second, true);
+}
+
+void PipelineHost::plan(Function& function, bool replaced) {
+  auto made = planned(function.spec, *function.package, function.book.measured());
+  if (!made.ok()) {
+    // It was measured to need more than there is: it goes on as it was planned before.
+    log_.warning("pipeline_not_planned",
+                 {{"function", function.spec.name.name}, {"error", to_string(made.error())}});
+    if (function.planned != nullptr) return;
+    auto unplanned = std::make_shared<PipelineFunction>();
+    unplanned->id = function.spec.id;
+    unplanned->dag = function.package->definition.dag;
+    made = {std::shared_ptr<const PipelineFunction>(std::move(unplanned))};
+  }
+  function.planned = std::move(made).value();
+  handle(slice_scheduling::FunctionPut{function.planned, replaced});
+}
+
+void PipelineHost::remove(FunctionId function) {
+  if (functions_.erase(function) == 0) return;
+  handle(slice_scheduling::FunctionRemoved{function});
+}
+
+void PipelineHost::learn(Function& function, const PipelinePackage& package, const JobEnd& end) {
+  for (const JobEnd::LaneTime& lane : end.lanes) {
+    busy_[lane.slice] += lane.busy;
+    function.counts.mig_time += lane.busy;
+  }
+  if (&package != function.package.get()) return;  // of an older revision
+  for (const auto& [device, reading] : end.readings) {
+    function.book.add({.component = reading.component,
+                       .requests = static_cast<unsigned>(end.results.size()),
+                       .ran = reading.ran,
+                       .time = reading.time,
+                       .memory = reading.memory,
+                       .weights = reading.weights,
+                       .output = reading.output},
+                      slice_of(device)->shape);
+  }
+  if (!function.book.is_news()) return;
+  plan(function, false);
+  if (events_.on_profile) {
+    events_.on_profile(function.spec.id, pipeline::to_json(function.book.measured(),
+                                                           function.package->definition.dag));
+  }
+}
+
+// Requests.
+
+Result<void> PipelineHost::submit(InvocationRequest& request, const FunctionSpec& spec) {
+  RETURN_IF_ERROR(check_event(request.payload));
+  Live& live = requests_[request.id];
+  live.function = spec.id;
+  live.revision = spec.revision;
+  live.payload = std::exchange(request.payload, {});
+  live.submitted = loop_.clock().now();
+  handle(slice_scheduling::RequestSubmitted{request.id, spec.id});
+  return {};
+}
+
+void PipelineHost::cancel(InvocationId request) {
+  if (has(request)) handle(slice_scheduling::RequestCancelled{request});
+}
+
+void PipelineHost::drain() { handle(slice_scheduling::DrainStarted{}); }
+
+}  // namespace lambent::worker

@@ -1,0 +1,203 @@
+// PipelineHost: pipeline functions on this worker's slices: feeds SliceDispatcher with events and
+// performs its actions on instances, whose lanes are sandboxes. Used on the loop thread.
+#pragma once
+
+#include <deque>
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "base/log.h"
+#include "domain/function.h"
+#include "domain/invocation.h"
+#include "domain/slice.h"
+#include "loop/event_loop.h"
+#include "pipeline/planner.h"
+#include "pipeline/profile_book.h"
+#include "slice_scheduling/slice_dispatcher.h"
+#include "worker/pipeline_instance.h"
+#include "worker/pipeline_package.h"
+
+namespace lambent::worker {
+
+struct PipelineSetting {
+  std::vector<Slice> slices;
+  // What a process has of a slice beside what its function allocates.
+  Bytes context_memory;
+  std::string channel_folder;  // in memory, if it can be; emptied at start
+  pipeline::PlannerOptions planner;
+  // The largest value of a job that goes from one stage to the next.
+  Bytes largest_value = Bytes::gib(1);
+};
+
+// How a request ended; what a handler's answer is to other functions.
+struct PipelineEnd {
+  InvocationId invocation;
+  Outcome outcome = Outcome::kSucceeded;
+  std::string payload;
+  std::string error_type;
+  std::optional<Error> error;
+  StartClass start = StartClass::kWarm;
+  Duration queue{};
+  Duration execution{};
+  DeviceId device;  // of its first stage
+  uint64_t revision = 0;
+  Bytes device_memory_peak;
+  std::string log_tail;
+  // Whether it ended within its SLO; none: it has none.
+  std::optional<bool> in_time;
+};
+
+// A slice, and who has it.
+struct SliceStatus {
+  Slice slice;
+  bool lost = false;
+  struct Holder {
+    FunctionId function;
+    uint64_t instance = 0;
+    size_t stage = 0;
+    size_t stages = 1;
+    std::string tenure;     // "exclusive", "time_sharing"
+    std::string residence;  // "starting", "loaded", "unloaded", ...
+    double utilisation = 0;
+  };
+  std::vector<Holder> holders;
+  Duration busy{};  // since the worker started: time in which components ran on it
+};
+
+class PipelineHost {
+ public:
+  struct Events {
+    std::function<void(PipelineEnd)> on_end;
+    // It was given to an instance: the first time, or once more after one ended under it.
+    std::function<void(InvocationId)> on_begin;
+    // Its profile was found to be another; for the catalog. May be empty.
+    std::function<void(FunctionId, std::string profile_json)> on_profile;
+  };
+
+  // All outlive it.
+  PipelineHost(loop::EventLoop& loop, LogSink& log, LaneSandboxes sandboxes,
+               PipelineSetting setting,
+               std::unique_ptr<slice_scheduling::SliceDispatcher> dispatcher, Events events);
+  ~PipelineHost();
+  PipelineHost(const PipelineHost&) = delete;
+  PipelineHost& operator=(const PipelineHost&) = delete;
+
+  // Whether a function with this package could be served here at all: FAILED_PRECONDITION if there
+  // are no slices, RESOURCE_EXHAUSTED saying what would have to be there if none is large enough.
+  Result<void> check(const FunctionSpec& spec, const PipelinePackage& package) const;
+  // A function, from now on. `learnt`: profile.json, as on_profile gave it for this revision.
+  void put(const FunctionSpec& spec, std::shared_ptr<const PipelinePackage> package,
+           const std::string& learnt);
+  void remove(FunctionId function);
+
+  // Takes the payload out of `request`; on_end tells how it went. INVALID_ARGUMENT: its payload is
+  // no event.
+  Result<void> submit(InvocationRequest& request, const FunctionSpec& spec);
+  bool has(InvocationId request) const { return requests_.contains(request); }
+  // Nobody waits for it any more.
+  void cancel(InvocationId request);
+  void drain();
+  size_t live() const { return requests_.size(); }
+
+  // A device is gone, or is well again.
+  void device_reading(DeviceId device, bool lost);
+
+  // Its sandboxes, and what became of them.
+  bool has_sandbox(SandboxId sandbox) const { return lanes_.contains(sandbox); }
+  void lane_ready(SandboxId sandbox);
+  void lane_answered(SandboxId sandbox, HandlerAnswer answer);
+  void lane_ended(SandboxEnd end);
+  void memory_moved(SandboxId sandbox, const MemoryMove& move);
+
+  std::vector<SliceStatus> status() const;
+  // The same for one tenant, as JSON: functions of others have no names there.
+  std::string slices_json(TenantId tenant) const;
+  struct Counts {
+    uint64_t queued = 0;
+    uint64_t running = 0;
+    uint64_t completed = 0;  // since the worker began
+    uint64_t in_time = 0;    // of those with an SLO
+    uint64_t late = 0;
+    Duration mig_time{};  // in which slices were at work for it, added up
+  };
+  Counts counts(FunctionId function) const;
+  // Its definition, profile and instances, as JSON. NOT_FOUND.
+  Result<std::string> describe(FunctionId function) const;
+
+ private:
+  struct Function {
+    FunctionSpec spec;
+    std::shared_ptr<const PipelinePackage> package;
+    pipeline::ProfileBook book;
+    std::shared_ptr<const pipeline::PipelineFunction> planned;
+    InstanceEnd last_end;  // of an instance; its words are for clients
+    Counts counts;
+  };
+  struct Live {
+    FunctionId function;
+    uint64_t revision = 0;
+    std::string payload;
+    Instant submitted{};
+    std::optional<Instant> begun;
+    StartClass start = StartClass::kWarm;
+    DeviceId device;
+    std::optional<PipelineEnd> end;  // its job is over
+  };
+  struct LiveInstance {
+    FunctionId function;
+    std::shared_ptr<const PipelinePackage> package;
+    std::unique_ptr<PipelineInstance> instance;
+    Instant asked{};  // when it was last started or loaded
+    StartClass how = StartClass::kCold;
+    std::optional<Instant> ready;
+  };
+
+  void handle(slice_scheduling::Event event);
+  void perform(const slice_scheduling::Action& action);
+  void perform(const slice_scheduling::StartInstance& action);
+  void perform(const slice_scheduling::StopInstance& action);
+  void perform(const slice_scheduling::UnloadInstance& action);
+  void perform(const slice_scheduling::LoadInstance& action);
+  void perform(const slice_scheduling::GiveJob& action);
+  void perform(const slice_scheduling::CompleteRequest& action);
+  void perform(const slice_scheduling::WakeAt& action);
+
+  void job_ended(slice_scheduling::InstanceId id, JobEnd end);
+  void instance_ended(slice_scheduling::InstanceId id, InstanceEnd end);
+  void learn(Function& function, const PipelinePackage& package, const JobEnd& end);
+  // Plans it anew and tells the dispatcher.
+  void plan(Function& function, bool replaced);
+  Result<std::shared_ptr<const pipeline::PipelineFunction>> planned(
+      const FunctionSpec& spec, const PipelinePackage& package,
+      const pipeline::MeasuredProfile& measured) const;
+  const Slice* slice_of(DeviceId device) const;
+  PipelineInstance* instance_of(SandboxId sandbox);
+
+  loop::EventLoop& loop_;
+  LogSink& log_;
+  const LaneSandboxes sandboxes_;
+  const PipelineSetting setting_;
+  std::unique_ptr<slice_scheduling::SliceDispatcher> dispatcher_;
+  const Events events_;
+  std::unordered_map<FunctionId, Function> functions_;
+  std::unordered_map<InvocationId, Live> requests_;
+  std::map<slice_scheduling::InstanceId, LiveInstance> instances_;
+  std::unordered_map<SandboxId, slice_scheduling::InstanceId> lanes_;
+  struct LiveJob {
+    slice_scheduling::InstanceId instance;
+    std::vector<InvocationId> requests;
+  };
+  std::map<slice_scheduling::JobId, LiveJob> jobs_;
+  std::map<DeviceId, Duration> busy_;
+  std::map<DeviceId, bool> lost_;
+  std::deque<slice_scheduling::Event> waiting_;
+  bool handling_ = false;
+  loop::TimerId wake_timer_;
+};
+
+}  // namespace lambent::worker

@@ -1,0 +1,368 @@
+#include "worker/pipeline_host.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <nlohmann/json.hpp>
+
+#include "base/testing.h"
+#include "pipeline/pipeline_json.h"
+#include "slice_scheduling/make_policy.h"
+
+namespace lambent::worker {
+namespace {
+
+using nlohmann::json;
+using testing::ElementsAre;
+using testing::HasSubstr;
+
+constexpr Bytes kLarge = Bytes::gib(20);
+constexpr Bytes kSmall = Bytes::gib(10);
+
+Slice slice(uint32_t place, const char* name, unsigned multiprocessors, Bytes memory) {
+  Slice made;
+  made.id = mig_instance(0, place);
+  made.uuid = "MIG-" + std::to_string(place);
+  made.shape = {name, multiprocessors, memory};
+  return made;
+}
+
+// A chain of two models, each of which nearly fills a small slice.
+std::shared_ptr<const PipelinePackage> two_models(const std::string& slo = R"({"ms": 100})") {
+  auto package = std::make_shared<PipelinePackage>();
+  auto definition = pipeline::parse_pipeline(R"({"pipeline": 1, "handler": "app.App",
+      "inputs": ["image"], "outputs": ["classify"], "slo": )" +
+                                             slo + R"(,
+      "components": [{"name": "blur", "inputs": ["$image"]},
+                     {"name": "classify", "inputs": ["blur"]}]})");
+  package->definition = std::move(definition).value();
+  auto profile = pipeline::parse_profile(R"({"profile": 1, "context_mb": 400, "start_ms": 300,
+      "shapes": {"1g.10gb": {"multiprocessors": 14, "memory_mb": 10240},
+                 "2g.20gb": {"multiprocessors": 28, "memory_mb": 20480}},
+      "components": {
+        "blur": {"weights_mb": 7000, "memory_mb": 8000, "output_bytes": 1000, "probability": 1,
+                 "ms": {"1g.10gb": 20, "2g.20gb": 10}},
+        "classify": {"weights_mb": 7000, "memory_mb": 8000, "output_bytes": 10, "probability": 1,
+                     "ms": {"1g.10gb": 20, "2g.20gb": 10}}}})",
+                                         package->definition.dag);
+  package->profile = std::move(profile).value();
+  return package;
+}
+
+// Sandboxes that are only notes of what was asked of them.
+struct FakeLanes {
+  struct Lane {
+    FunctionSpec spec;
+    DeviceId device;
+    LaneExtras extras;
+    std::vector<json> given;
+    InvocationId current;
+    bool stopped = false;
+    int moved_out = 0;
+    int moved_in = 0;
+  };
+  std::map<SandboxId, Lane> lanes;
+  std::vector<SandboxId> order;
+  std::vector<std::string> channels;
+  std::vector<std::string> ended_channels;
+  bool refuses_channels = false;
+
+  LaneSandboxes calls() {
+    LaneSandboxes made;
+    made.next_id = [this] { return SandboxId(100 + order.size() + reserved++); };
+    made.start = [this](SandboxId id, const FunctionSpec& spec, DeviceId device,
+                        const LaneExtras& extras) {
+      order.push_back(id);
+      --reserved;
+      lanes[id] = {spec, device, extras};
+    };
+    made.give = [this](SandboxId id, InvocationRequest& request, Duration) {
+      lanes.at(id).given.push_back(json::parse(request.payload));
+      lanes.at(id).current = request.id;
+    };
+    made.stop = [this](SandboxId id, Error, std::string) { lanes.at(id).stopped = true; };
+    made.move_memory_out = [this](SandboxId id) { ++lanes.at(id).moved_out; };
+    made.move_memory_in = [this](SandboxId id) { ++lanes.at(id).moved_in; };
+    made.make_channel = [this](const std::string& path, Bytes) -> Result<void> {
+      if (refuses_channels) return Error{ErrorCode::kResourceExhausted, "no memory"};
+      channels.push_back(path);
+      return {};
+    };
+    made.end_channel = [this](const std::string& path) { ended_channels.push_back(path); };
+    return made;
+  }
+
+ private:
+  size_t reserved = 0;
+};
+
+class PipelineHostTest : public testing::Test {
+ protected:
+  void begin(std::vector<Slice> slices) {
+    PipelineSetting setting;
+    setting.slices = std::move(slices);
+    setting.context_memory = Bytes::mib(400);
+    setting.channel_folder = folder.path() + "/channels";
+    PipelineHost::Events events;
+    events.on_end = [this](PipelineEnd end) { ends[end.invocation] = std::move(end); };
+    events.on_profile = [this](FunctionId, std::string profile) { profiles.push_back(profile); };
+    host = std::make_unique<PipelineHost>(loop, log, lanes.calls(), setting,
+                                          std::make_unique<slice_scheduling::SliceDispatcher>(
+                                              slice_scheduling::make_slice_policy("fcfs").value(),
+                                              slice_scheduling::SliceDispatcherOptions{}),
+                                          std::move(events));
+    spec.id = FunctionId(1);
+    spec.name = {kDefaultTenant, "app"};
+    spec.kind = FunctionKind::kPipeline;
+    spec.timeout = seconds(5);
+  }
+  InvocationId submit(uint64_t number, const std::string& payload = R"({"n": 1})") {
+    InvocationRequest request;
+    request.id = {1, number};
+    request.payload = payload;
+    const auto begun = host->submit(request, spec);
+    EXPECT_TRUE(begun.ok());
+    return {1, number};
+  }
+  // The sandbox of a lane of the newest instance of so many lanes.
+  SandboxId newest(size_t lane, size_t of) const {
+    return lanes.order[lanes.order.size() - of + lane];
+  }
+  void all_ready(size_t of) {
+    clock.advance(milliseconds(1));
+    for (size_t lane = 0; lane < of; ++lane) host->lane_ready(newest(lane, of));
+  }
+  void answer(SandboxId lane, const std::string& payload, bool succeeded = true) {
+    HandlerAnswer made;
+    made.invocation = lanes.lanes.at(lane).current;
+    made.succeeded = succeeded;
+    made.payload = payload;
+    if (!succeeded) made.error_type = "Runtime.Bad";
+    host->lane_answered(lane, std::move(made));
+  }
+  void end_lane(SandboxId lane, const std::string& why = "Runtime exited with error: signal: 9") {
+    SandboxEnd end;
+    end.sandbox = lane;
+    end.error = {ErrorCode::kInternal, why};
+    end.error_type = "Runtime.ExitError";
+    end.payload = R"({"errorType": "Runtime.ExitError"})";
+    host->lane_ended(std::move(end));
+  }
+
+  const std::string first_answer =
+      R"({"components": {"blur": {"ms": 20, "ran": 1}}, "send_ms": 1})";
+  const std::string last_answer =
+      R"({"components": {"classify": {"ms": 20, "ran": 1}}, "results": [{"value": "cat"}]})";
+
+  TemporaryFolder folder;
+  NullLogSink log;
+  FakeClock clock;
+  loop::EventLoop loop{clock};
+  FakeLanes lanes;
+  FunctionSpec spec;
+  std::map<InvocationId, PipelineEnd> ends;
+  std::vector<std::string> profiles;
+  std::unique_ptr<PipelineHost> host;
+};
+
+TEST_F(PipelineHostTest, CutsAFunctionOverTwoSmallSlicesAndHandsItsJobsThrough) {
+  begin({slice(0, "1g.10gb", 14, kSmall), slice(1, "1g.10gb", 14, kSmall)});
+  ASSERT_TRUE(host->check(spec, *two_models()).ok());
+  host->put(spec, two_models(), "");
+  const InvocationId id = submit(1);
+  ASSERT_EQ(lanes.order.size(), 2u) << "one sandbox for each stage";
+  EXPECT_EQ(lanes.channels.size(), 1u);
+  const FakeLanes::Lane& first = lanes.lanes.at(newest(0, 2));
+  EXPECT_EQ(first.spec.gpu.memory, kSmall - Bytes::mib(400));
+  EXPECT_EQ(first.extras.environment.at("LAMBENT_STAGE"), "/opt/lambent/stage.json");
+  EXPECT_NE(first.device, lanes.lanes.at(newest(1, 2)).device);
+  clock.advance(milliseconds(1));
+  host->lane_ready(newest(0, 2));
+  EXPECT_TRUE(first.given.empty()) << "not before all are ready";
+  host->lane_ready(newest(1, 2));
+  ASSERT_EQ(first.given.size(), 1u);
+  EXPECT_EQ(first.given[0]["events"], json::parse(R"([{"n": 1}])"));
+  ASSERT_EQ(lanes.lanes.at(newest(1, 2)).given.size(), 1u) << "ahead of its data";
+  EXPECT_EQ(lanes.lanes.at(newest(1, 2)).given[0]["job"], first.given[0]["job"]);
+
+  answer(newest(0, 2), first_answer);
+  EXPECT_TRUE(ends.empty());
+  answer(newest(1, 2), last_answer);
+  ASSERT_TRUE(ends.contains(id));
+  EXPECT_EQ(ends[id].outcome, Outcome::kSucceeded);
+  EXPECT_EQ(ends[id].payload, "\"cat\"");
+  EXPECT_EQ(ends[id].start, StartClass::kCold);
+  EXPECT_EQ(ends[id].in_time, true);
+  EXPECT_EQ(host->counts(spec.id).completed, 1u);
+  EXPECT_EQ(host->counts(spec.id).mig_time, milliseconds(40));
+}
+
+TEST_F(PipelineHostTest, ManyJobsAreUnderWayAtATimeInTheOrderTheyCame) {
+  begin({slice(0, "1g.10gb", 14, kSmall), slice(1, "1g.10gb", 14, kSmall)});
+  host->put(spec, two_models(), "");
+  submit(1);
+  all_ready(2);
+  submit(2);
+  submit(3);
+  FakeLanes::Lane& first = lanes.lanes.at(newest(0, 2));
+  EXPECT_EQ(first.given.size(), 1u) << "one at a time in each stage";
+  answer(newest(0, 2), first_answer);
+  ASSERT_EQ(first.given.size(), 2u) << "while the first is in the second stage";
+  EXPECT_EQ(lanes.lanes.at(newest(1, 2)).given.size(), 1u);
+  answer(newest(1, 2), last_answer);
+  EXPECT_EQ(ends.size(), 1u);
+  for (int i = 0; i < 2; ++i) {
+    answer(newest(0, 2), first_answer);
+    answer(newest(1, 2), last_answer);
+  }
+  EXPECT_EQ(ends.size(), 3u);
+}
+
+TEST_F(PipelineHostTest, NothingIsLostWhenAStageDies) {
+  begin({slice(0, "1g.10gb", 14, kSmall), slice(1, "1g.10gb", 14, kSmall)});
+  host->put(spec, two_models(), "");
+  const InvocationId one = submit(1);
+  all_ready(2);
+  const InvocationId two = submit(2);
+  const SandboxId first = newest(0, 2), last = newest(1, 2);
+  answer(first, first_answer);
+  end_lane(last);
+  EXPECT_TRUE(lanes.lanes.at(first).stopped) << "the others go with it";
+  EXPECT_EQ(lanes.ended_channels.size(), 1u) << "nobody waits there for ever";
+  EXPECT_TRUE(ends.empty());
+  end_lane(first, "stopped");
+  clock.advance(seconds(60));  // whatever it waits before it tries again
+  ASSERT_TRUE([&] {
+    for (int i = 0; i < 100 && lanes.order.size() < 4; ++i) loop.run_once(milliseconds(0));
+    return lanes.order.size() == 4;
+  }());
+  all_ready(2);
+  for (int i = 0; i < 2; ++i) {
+    answer(newest(0, 2), first_answer);
+    answer(newest(1, 2), last_answer);
+  }
+  EXPECT_EQ(ends.at(one).outcome, Outcome::kSucceeded);
+  EXPECT_EQ(ends.at(two).outcome, Outcome::kSucceeded);
+}
+
+TEST_F(PipelineHostTest, AFunctionThatCannotStartFailsWithItsOwnWords) {
+  begin({slice(0, "2g.20gb", 28, kLarge)});
+  host->put(spec, two_models(), "");
+  const InvocationId id = submit(1);
+  for (int i = 0; i < 20 && ends.empty(); ++i) {
+    const size_t before = lanes.order.size();
+    end_lane(lanes.order.back(), "Unable to import module 'app'");
+    clock.advance(seconds(60));
+    for (int turn = 0; turn < 100 && lanes.order.size() == before; ++turn) {
+      loop.run_once(milliseconds(0));
+      if (!ends.empty()) break;
+    }
+  }
+  ASSERT_TRUE(ends.contains(id));
+  EXPECT_EQ(ends[id].outcome, Outcome::kFunctionError);
+  EXPECT_EQ(ends[id].error_type, "Runtime.ExitError");
+  EXPECT_EQ(ends[id].in_time, false);
+}
+
+TEST_F(PipelineHostTest, AJobThatTakesTooLongEndsItsInstanceAndAnswers) {
+  begin({slice(0, "2g.20gb", 28, kLarge)});
+  host->put(spec, two_models(), "");
+  const InvocationId id = submit(1);
+  all_ready(1);
+  clock.advance(seconds(6));
+  for (int i = 0; i < 100 && ends.empty(); ++i) loop.run_once(milliseconds(0));
+  ASSERT_TRUE(ends.contains(id));
+  EXPECT_EQ(ends[id].outcome, Outcome::kFunctionError);
+  EXPECT_EQ(ends[id].error_type, "Sandbox.Timeout");
+  EXPECT_TRUE(lanes.lanes.at(lanes.order.back()).stopped);
+}
+
+TEST_F(PipelineHostTest, ErrorsOfTheFunctionAndOfItsStagesAreAnswers) {
+  begin({slice(0, "2g.20gb", 28, kLarge)});
+  host->put(spec, two_models(), "");
+  const InvocationId one = submit(1);
+  all_ready(1);
+  answer(newest(0, 1),
+         R"({"components": {}, "results": [{"error": {"errorType": "ValueError"}}]})");
+  EXPECT_EQ(ends.at(one).outcome, Outcome::kFunctionError);
+  EXPECT_EQ(ends.at(one).error_type, "ValueError");
+  const InvocationId two = submit(2);
+  answer(newest(0, 1), R"({"errorType": "Runtime.Bad"})", false);
+  EXPECT_EQ(ends.at(two).error_type, "Runtime.Bad");
+  const InvocationId three = submit(3);
+  answer(newest(0, 1), "what?");
+  EXPECT_EQ(ends.at(three).error_type, "Runtime.InvalidResponse");
+}
+
+TEST_F(PipelineHostTest, SaysWhatWouldHaveToBeThere) {
+  begin({});
+  EXPECT_EQ(host->check(spec, *two_models()).error().code, ErrorCode::kFailedPrecondition);
+  begin({slice(0, "1g.5gb", 14, Bytes::gib(5))});
+  const auto refused = host->check(spec, *two_models());
+  ASSERT_FALSE(refused.ok());
+  EXPECT_EQ(refused.error().code, ErrorCode::kResourceExhausted);
+  EXPECT_THAT(refused.error().message, HasSubstr("blur"));
+}
+
+TEST_F(PipelineHostTest, LearnsHowLongComponentsReallyTake) {
+  begin({slice(0, "2g.20gb", 28, kLarge)});
+  host->put(spec, two_models(R"({"scale": 2})"), "");
+  const auto slo = [&] { return json::parse(*host->describe(spec.id))["slo"]["ms"].get<double>(); };
+  const double before = slo();
+  submit(1);
+  all_ready(1);
+  for (uint64_t i = 2; i < 40; ++i) {
+    submit(i);
+    answer(newest(0, 1), R"({"components": {"blur": {"ms": 30, "ran": 1}, "classify": {"ms": 30,
+        "ran": 1}}, "results": [{"value": 1}]})");
+  }
+  EXPECT_FALSE(profiles.empty()) << "they are kept over a restart";
+  EXPECT_GT(slo(), before * 1.5);
+  const auto told = json::parse(*host->describe(spec.id));
+  EXPECT_EQ(told["instances"][0]["stages"][0][0]["components"], json({"blur", "classify"}));
+  EXPECT_EQ(told["instances"][0]["state"], "loaded");
+}
+
+TEST_F(PipelineHostTest, ASliceThatIsLostTakesItsInstanceAlong) {
+  begin({slice(0, "1g.10gb", 14, kSmall), slice(1, "1g.10gb", 14, kSmall)});
+  host->put(spec, two_models(), "");
+  submit(1);
+  all_ready(2);
+  const SandboxId first = newest(0, 2), last = newest(1, 2);
+  host->device_reading(mig_instance(0, 1), true);
+  EXPECT_TRUE(lanes.lanes.at(first).stopped);
+  EXPECT_TRUE(lanes.lanes.at(last).stopped);
+  end_lane(first);
+  end_lane(last);
+  EXPECT_TRUE(host->status()[1].lost);
+  EXPECT_TRUE(ends.empty() || ends.begin()->second.outcome != Outcome::kSucceeded);
+  host->device_reading(mig_instance(0, 1), false);
+  EXPECT_FALSE(host->status()[1].lost);
+}
+
+TEST_F(PipelineHostTest, ChannelsThatCannotBeMadeFailTheStart) {
+  begin({slice(0, "1g.10gb", 14, kSmall), slice(1, "1g.10gb", 14, kSmall)});
+  lanes.refuses_channels = true;
+  host->put(spec, two_models(), "");
+  const InvocationId id = submit(1);
+  for (int i = 0; i < 2'000 && ends.empty(); ++i) {
+    clock.advance(seconds(1));
+    loop.run_once(milliseconds(0));
+  }
+  ASSERT_TRUE(ends.contains(id));
+  EXPECT_EQ(ends[id].error->message, "no memory");
+  EXPECT_TRUE(lanes.order.empty());
+}
+
+TEST_F(PipelineHostTest, WhatIsRemovedOrDrainedIsAnswered) {
+  begin({slice(0, "2g.20gb", 28, kLarge)});
+  host->put(spec, two_models(), "");
+  const InvocationId one = submit(1);
+  host->remove(spec.id);
+  EXPECT_EQ(ends.at(one).error->code, ErrorCode::kNotFound);
+  EXPECT_FALSE(host->describe(spec.id).ok());
+  EXPECT_EQ(host->live(), 0u);
+}
+
+}  // namespace
+}  // namespace lambent::worker

@@ -1,0 +1,263 @@
+#include "worker/pipeline_instance.h"
+
+#include <algorithm>
+#include <filesystem>
+#include <utility>
+
+#include "base/fd.h"
+#include "runtime_api/error_type.h"
+
+namespace lambent::worker {
+namespace {
+
+using slice_scheduling::JobId;
+
+// Models are large, and a start reads them from the disk.
+constexpr Duration kStartTimeout = seconds(120);
+
+RequestAnswer failure_of(const std::string& type, const std::string& message) {
+  return {false, runtime_api::error_json(type, message), type};
+}
+
+}  // namespace
+
+PipelineInstance::PipelineInstance(loop::EventLoop& loop, const LaneSandboxes& sandboxes,
+                                   Request request, Events events)
+    : loop_(loop),
+      sandboxes_(sandboxes),
+      request_(std::move(request)),
+      events_(std::move(events)),
+      plans_(plan_lanes(request_.package->definition.dag, request_.placement.partition)),
+      lanes_(plans_.lanes.size()) {
+  const auto& stages = request_.placement.partition.stages;
+  for (size_t stage = 0; stage < stages.size(); ++stage) {
+    stage_of_.insert(stage_of_.end(), stages[stage].lanes.size(), stage);
+  }
+  for (Lane& lane : lanes_) lane.sandbox = sandboxes_.next_id();
+}
+
+PipelineInstance::~PipelineInstance() {
+  for (Lane& lane : lanes_) loop_.cancel(lane.timer);
+  loop_.cancel(start_timer_);
+  std::error_code ignored;
+  std::filesystem::remove_all(request_.folder, ignored);
+}
+
+std::vector<SandboxId> PipelineInstance::sandboxes() const {
+  std::vector<SandboxId> all;
+  for (const Lane& lane : lanes_) all.push_back(lane.sandbox);
+  return all;
+}
+
+size_t PipelineInstance::index_of(SandboxId sandbox) const {
+  const auto found = std::find_if(lanes_.begin(), lanes_.end(),
+                                  [&](const Lane& lane) { return lane.sandbox == sandbox; });
+  CHECK(found != lanes_.end(), "a lane's sandbox belongs to its instance");
+  return static_cast<size_t>(found - lanes_.begin());
+}
+
+Result<void> PipelineInstance::make_channels() {
+  std::error_code error;
+  std::filesystem::create_directories(request_.folder, error);
+  if (error)
+    return Error{ErrorCode::kInternal, "create " + request_.folder + ": " + error.message()};
+  for (size_t channel = 0; channel < plans_.channels.size(); ++channel) {
+    RETURN_IF_ERROR(
+        sandboxes_.make_channel(request_.folder + "/" + std::to_string(channel), request_.slot));
+  }
+  for (size_t lane = 0; lane < lanes_.size(); ++lane) {
+    const auto& definition = request_.package->definition;
+    RETURN_IF_ERROR(
+        write_file_atomically(request_.folder + "/stage-" + std::to_string(lane) + ".json",
+                              stage_json(plans_, lane, definition.dag, definition.handler), false));
+  }
+  return {};
+}
+
+LaneExtras PipelineInstance::extras_of(size_t lane) const {
+  LaneExtras extras;
+  extras.environment["LAMBENT_STAGE"] = kStageFile;
+  extras.binds.push_back(
+      {request_.folder + "/stage-" + std::to_string(lane) + ".json", kStageFile});
+  for (const auto* channels : {&plans_.lanes[lane].receives, &plans_.lanes[lane].sends}) {
+    for (const size_t channel : *channels) {
+      extras.binds.push_back(
+          {request_.folder + "/" + std::to_string(channel), channel_path(channel), true});
+    }
+  }
+  return extras;
+}
+
+void PipelineInstance::start() {
+  if (const auto made = make_channels(); !made.ok()) {
+    for (Lane& lane : lanes_) lane.gone = true;
+    end_ = {made.error(), "Sandbox.Failure", "", ""};
+    // The caller is in the middle of handling an event: the answer comes in the next turn.
+    start_timer_ = loop_.call_after(Duration(0), [this] { end_if_gone(); });
+    return;
+  }
+  start_timer_ = loop_.call_after(kStartTimeout, [this] {
+    stop({ErrorCode::kDeadlineExceeded, "a stage was not ready " +
+                                            std::to_string(kStartTimeout / seconds(1)) +
+                                            " s after its start"},
+         "Sandbox.Timeout");
+  });
+  for (size_t lane = 0; lane < lanes_.size(); ++lane) {
+    FunctionSpec spec = request_.spec;
+    spec.gpu.memory = request_.device_memory[lane];
+    sandboxes_.start(lanes_[lane].sandbox, spec, request_.placement.slices[lane], extras_of(lane));
+  }
+}
+
+void PipelineInstance::lane_ready(SandboxId sandbox) {
+  lanes_[index_of(sandbox)].ready = true;
+  const bool all =
+      std::all_of(lanes_.begin(), lanes_.end(), [](const Lane& lane) { return lane.ready; });
+  if (!all || end_ || std::exchange(started_, true)) return;
+  loop_.cancel(start_timer_);
+  events_.on_ready();
+}
+
+void PipelineInstance::give(JobId id, std::vector<JobRequest> requests) {
+  Job& job = jobs_[id];
+  job.requests = std::move(requests);
+  job.given = loop_.clock().now();
+  job.lanes_left = lanes_.size();
+  job.end.job = id;
+  for (size_t lane = 0; lane < lanes_.size(); ++lane) {
+    job.end.lanes.push_back({request_.placement.slices[lane]});
+    lanes_[lane].waiting.push_back(id);
+  }
+  for (size_t lane = 0; lane < lanes_.size(); ++lane) begin_next(lane);
+}
+
+void PipelineInstance::begin_next(size_t index) {
+  Lane& lane = lanes_[index];
+  if (lane.current || lane.waiting.empty() || end_) return;
+  lane.current = lane.waiting.front();
+  lane.waiting.pop_front();
+  const Job& job = jobs_.at(*lane.current);
+  std::vector<std::string_view> events;
+  if (plans_.lanes[index].needs_events) {
+    for (const JobRequest& request : job.requests) events.push_back(request.payload);
+  }
+  InvocationRequest request;
+  request.id = job.requests.front().id;
+  request.payload = lane_payload(*lane.current, job.requests.size(), events);
+  // It may wait for all lanes before it, each of which may take that long.
+  const Duration timeout = request_.spec.timeout * static_cast<int64_t>(stage_of_[index] + 1) *
+                           static_cast<int64_t>(job.requests.size());
+  lane.timer = loop_.call_after(timeout, [this, index] { time_out(index); });
+  sandboxes_.give(lane.sandbox, request, timeout);
+}
+
+void PipelineInstance::time_out(size_t index) {
+  const JobId job = *lanes_[index].current;
+  const std::string message = "Task timed out after " +
+                              std::to_string(request_.spec.timeout / milliseconds(1)) +
+                              " ms in stage " + std::to_string(stage_of_[index]);
+  const Error error{ErrorCode::kDeadlineExceeded, message};
+  // It is told first: the others that are in it start again elsewhere, this one does not.
+  fail(job, failure_of("Sandbox.Timeout", message));
+  stop(error, "Sandbox.Timeout");
+}
+
+void PipelineInstance::lane_answered(SandboxId sandbox, HandlerAnswer answer) {
+  const size_t index = index_of(sandbox);
+  Lane& lane = lanes_[index];
+  if (!lane.current) return;
+  const JobId id = *std::exchange(lane.current, std::nullopt);
+  loop_.cancel(lane.timer);
+  const auto found = jobs_.find(id);
+  if (found != jobs_.end()) {
+    Job& job = found->second;
+    const LanePlan& plan = plans_.lanes[index];
+    auto read = answer.succeeded
+                    ? parse_lane_answer(answer.payload, request_.package->definition.dag,
+                                        plan.components, job.requests.size(), plan.gathers)
+                    : Result<LaneAnswer>(Error{ErrorCode::kInternal, "the stage failed"});
+    if (!answer.succeeded) {
+      job.failure = {false, std::move(answer.payload), std::move(answer.error_type)};
+    } else if (!read.ok()) {
+      job.failure = failure_of("Runtime.InvalidResponse", read.error().message);
+    } else {
+      JobEnd::LaneTime& time = job.end.lanes[index];
+      time.transfer = read->receive + read->send;
+      for (const ComponentReading& reading : read->components) {
+        time.busy += reading.time;
+        job.end.readings.emplace_back(time.slice, reading);
+      }
+      if (plan.gathers) job.end.results = std::move(read->results);
+    }
+    if (plan.gathers) job.end.log_tail = std::move(answer.log_tail);
+    job.end.device_memory_peak = std::max(job.end.device_memory_peak, answer.device_memory_peak);
+    if (--job.lanes_left == 0) finish(id);
+  }
+  begin_next(index);
+}
+
+void PipelineInstance::fail(JobId id, RequestAnswer failure) {
+  const auto found = jobs_.find(id);
+  if (found == jobs_.end()) return;
+  found->second.failure = std::move(failure);
+  finish(id);
+}
+
+void PipelineInstance::finish(JobId id) {
+  Job job = std::move(jobs_.at(id));
+  jobs_.erase(id);
+  if (job.failure) job.end.results.assign(job.requests.size(), *job.failure);
+  job.end.execution = loop_.clock().now() - job.given;
+  events_.on_job(std::move(job.end));
+}
+
+void PipelineInstance::unload() { sandboxes_.move_memory_out(lanes_.front().sandbox); }
+
+void PipelineInstance::load() { sandboxes_.move_memory_in(lanes_.front().sandbox); }
+
+void PipelineInstance::memory_moved(SandboxId, const MemoryMove& move) {
+  if (end_) return;
+  if (!move.done) {
+    // Its slice is promised to others: it goes altogether, and starts again when it is wanted.
+    return stop({ErrorCode::kAborted,
+                 std::string("its device memory could not be moved ") + (move.out ? "out" : "in")},
+                "Sandbox.Stopped");
+  }
+  if (move.out) {
+    events_.on_unloaded();
+  } else {
+    events_.on_ready();
+  }
+}
+
+void PipelineInstance::stop(Error error, std::string error_type) {
+  if (end_) return;
+  loop_.cancel(start_timer_);
+  end_ = {error, error_type, "", ""};
+  for (size_t channel = 0; channel < plans_.channels.size(); ++channel) {
+    sandboxes_.end_channel(request_.folder + "/" + std::to_string(channel));
+  }
+  for (Lane& lane : lanes_) {
+    loop_.cancel(lane.timer);
+    if (!lane.gone) sandboxes_.stop(lane.sandbox, error, error_type);
+  }
+}
+
+void PipelineInstance::lane_ended(SandboxEnd end) {
+  Lane& lane = lanes_[index_of(end.sandbox)];
+  lane.gone = true;
+  if (!end_) {
+    stop(end.error, end.error_type);
+    end_->payload = std::move(end.payload);
+    end_->log_tail = std::move(end.log_tail);
+  }
+  end_if_gone();
+}
+
+void PipelineInstance::end_if_gone() {
+  const bool all =
+      std::all_of(lanes_.begin(), lanes_.end(), [](const Lane& lane) { return lane.gone; });
+  if (all) events_.on_end(std::move(*end_));
+}
+
+}  // namespace lambent::worker

@@ -1,0 +1,145 @@
+// PipelineInstance: one pipeline function on one placement: a sandbox for each lane, channels
+// between them, and the jobs on their way through. Used by PipelineHost on the loop thread.
+#pragma once
+
+#include <deque>
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "domain/function.h"
+#include "domain/invocation.h"
+#include "loop/event_loop.h"
+#include "pipeline/partition.h"
+#include "slice_scheduling/events.h"
+#include "worker/lane_answer.h"
+#include "worker/lane_plan.h"
+#include "worker/pipeline_package.h"
+#include "worker/sandbox_host.h"
+
+namespace lambent::worker {
+
+// Sandboxes as lanes need them: SandboxHost's, or a test's.
+struct LaneSandboxes {
+  std::function<SandboxId()> next_id;
+  std::function<void(SandboxId, const FunctionSpec&, DeviceId, const LaneExtras&)> start;
+  std::function<void(SandboxId, InvocationRequest&, Duration timeout)> give;
+  std::function<void(SandboxId, Error, std::string error_type)> stop;
+  std::function<void(SandboxId)> move_memory_out;
+  std::function<void(SandboxId)> move_memory_in;
+  std::function<Result<void>(const std::string& path, Bytes slot)> make_channel;
+  std::function<void(const std::string& path)> end_channel;
+};
+
+struct JobRequest {
+  InvocationId id;
+  std::string payload;
+};
+
+// How a job ended, and where its time went.
+struct JobEnd {
+  slice_scheduling::JobId job;
+  std::vector<RequestAnswer> results;  // one for each request
+  Duration execution{};                // since it was given
+  struct LaneTime {
+    DeviceId slice;
+    Duration busy{};  // of its components
+    Duration transfer{};
+  };
+  std::vector<LaneTime> lanes;
+  std::vector<std::pair<DeviceId, ComponentReading>> readings;
+  std::string log_tail;  // of the lane that gathers
+  Bytes device_memory_peak;
+};
+
+struct InstanceEnd {
+  Error error;
+  std::string error_type;
+  std::string payload;  // Lambda's error JSON
+  std::string log_tail;
+};
+
+class PipelineInstance {
+ public:
+  struct Request {
+    std::shared_ptr<const PipelinePackage> package;
+    FunctionSpec spec;  // of its lanes, but for their memory
+    pipeline::Placement placement;
+    std::vector<Bytes> device_memory;  // limit of each lane
+    std::string folder;                // for its channels; made here, removed with it
+    Bytes slot;                        // the largest job's value that a channel takes
+  };
+  // Any of them may come before the call that led to it returns, none after on_end.
+  struct Events {
+    std::function<void()> on_ready;  // it has started, or is loaded again
+    std::function<void()> on_unloaded;
+    std::function<void(JobEnd)> on_job;
+    std::function<void(InstanceEnd)> on_end;  // all its sandboxes are gone
+  };
+
+  PipelineInstance(loop::EventLoop& loop, const LaneSandboxes& sandboxes, Request request,
+                   Events events);
+  ~PipelineInstance();
+  PipelineInstance(const PipelineInstance&) = delete;
+  PipelineInstance& operator=(const PipelineInstance&) = delete;
+
+  void start();
+  void give(slice_scheduling::JobId job, std::vector<JobRequest> requests);
+  // Only while no job is in it.
+  void unload();
+  void load();
+  // Ends it; jobs that are in it end with it, untold.
+  void stop(Error error, std::string error_type);
+
+  const pipeline::Placement& placement() const { return request_.placement; }
+  std::vector<SandboxId> sandboxes() const;
+
+  // What became of its sandboxes; the instance may be gone after these.
+  void lane_ready(SandboxId sandbox);
+  void lane_answered(SandboxId sandbox, HandlerAnswer answer);
+  void lane_ended(SandboxEnd end);
+  void memory_moved(SandboxId sandbox, const MemoryMove& move);
+
+ private:
+  struct Lane {
+    SandboxId sandbox;
+    bool ready = false;
+    bool gone = false;
+    std::deque<slice_scheduling::JobId> waiting;
+    std::optional<slice_scheduling::JobId> current;
+    loop::TimerId timer;
+  };
+  struct Job {
+    std::vector<JobRequest> requests;
+    Instant given{};
+    size_t lanes_left = 0;
+    std::optional<RequestAnswer> failure;  // of a lane, and so of all its requests
+    JobEnd end;
+  };
+
+  Result<void> make_channels();
+  LaneExtras extras_of(size_t lane) const;
+  size_t index_of(SandboxId sandbox) const;
+  void begin_next(size_t lane);
+  void time_out(size_t lane);
+  void finish(slice_scheduling::JobId job);
+  void fail(slice_scheduling::JobId job, RequestAnswer failure);
+  void end_if_gone();
+
+  loop::EventLoop& loop_;
+  const LaneSandboxes& sandboxes_;
+  const Request request_;
+  const Events events_;
+  LanePlans plans_;
+  std::vector<Lane> lanes_;
+  std::vector<size_t> stage_of_;  // each lane's
+  std::map<slice_scheduling::JobId, Job> jobs_;
+  std::optional<InstanceEnd> end_;  // it is being ended, with these words
+  loop::TimerId start_timer_;
+  bool started_ = false;  // all lanes were ready once
+};
+
+}  // namespace lambent::worker

@@ -1,0 +1,175 @@
+// What PipelineHost tells of itself: slices and who has them, functions and how they do.
+#include <nlohmann/json.hpp>
+
+#include "pipeline/pipeline_json.h"
+#include "worker/pipeline_host.h"
+
+namespace lambent::worker {
+namespace {
+
+using nlohmann::json;
+using slice_scheduling::Instance;
+using slice_scheduling::Residence;
+using slice_scheduling::SliceWorld;
+using slice_scheduling::Tenure;
+
+const char* word_for(Tenure tenure) {
+  return tenure == Tenure::kExclusive ? "exclusive" : "time_sharing";
+}
+
+const char* word_for(Residence residence) {
+  switch (residence) {
+    case Residence::kStarting:
+      return "starting";
+    case Residence::kLoaded:
+      return "loaded";
+    case Residence::kUnloading:
+      return "unloading";
+    case Residence::kUnloaded:
+      return "unloaded";
+    case Residence::kLoading:
+      return "loading";
+    case Residence::kStopping:
+      break;
+  }
+  return "stopping";
+}
+
+// The stage that each slice of a placement serves.
+std::vector<size_t> stages_of(const pipeline::Placement& placement) {
+  std::vector<size_t> stages;
+  for (size_t stage = 0; stage < placement.partition.stages.size(); ++stage) {
+    stages.insert(stages.end(), placement.partition.stages[stage].lanes.size(), stage);
+  }
+  return stages;
+}
+
+json stages_json(const Instance& instance, const pipeline::Dag& dag) {
+  json stages = json::array();
+  size_t lane = 0;
+  for (const pipeline::Stage& stage : instance.placement.partition.stages) {
+    json lanes = json::array();
+    for (const pipeline::Lane& each : stage.lanes) {
+      json names = json::array();
+      for (const size_t component : each.components)
+        names.push_back(dag.components[component].name);
+      lanes.push_back(
+          {{"components", names}, {"slice", place_name(instance.placement.slices[lane++])}});
+    }
+    stages.push_back(lanes);
+  }
+  return stages;
+}
+
+}  // namespace
+
+std::vector<SliceStatus> PipelineHost::status() const {
+  const SliceWorld& world = dispatcher_->world();
+  std::vector<SliceStatus> all;
+  for (const Slice& slice : setting_.slices) {
+    SliceStatus status;
+    status.slice = slice;
+    const auto known = world.slices.find(slice.id);
+    status.lost = known == world.slices.end() || known->second.lost;
+    if (const auto busy = busy_.find(slice.id); busy != busy_.end()) status.busy = busy->second;
+    for (const auto& [id, instance] : world.instances) {
+      const std::vector<size_t> stages = stages_of(instance.placement);
+      for (size_t lane = 0; lane < stages.size(); ++lane) {
+        if (instance.placement.slices[lane] != slice.id) continue;
+        status.holders.push_back(
+            {instance.function, id.value, stages[lane], instance.placement.partition.stages.size(),
+             word_for(instance.tenure), word_for(instance.residence), instance.utilisation});
+      }
+    }
+    all.push_back(std::move(status));
+  }
+  return all;
+}
+
+std::string PipelineHost::slices_json(TenantId tenant) const {
+  json slices = json::array();
+  for (const SliceStatus& each : status()) {
+    json holders = json::array();
+    for (const SliceStatus::Holder& holder : each.holders) {
+      const auto owner = functions_.find(holder.function);
+      const bool is_theirs = owner != functions_.end() && owner->second.spec.name.tenant == tenant;
+      holders.push_back({{"function", is_theirs ? json(owner->second.spec.name.name) : json()},
+                         {"instance", holder.instance},
+                         {"stage", holder.stage},
+                         {"stages", holder.stages},
+                         {"tenure", holder.tenure},
+                         {"state", holder.residence},
+                         {"utilisation", holder.utilisation}});
+    }
+    slices.push_back({{"slice", place_name(each.slice.id)},
+                      {"uuid", each.slice.uuid},
+                      {"shape", each.slice.shape.name},
+                      {"multiprocessors", each.slice.shape.multiprocessors},
+                      {"memory_mb", each.slice.shape.memory.count >> 20},
+                      {"lost", each.lost},
+                      {"busy_s", to_seconds(each.busy)},
+                      {"holders", holders}});
+  }
+  return json{{"policy", dispatcher_->policy_name()}, {"slices", slices}}.dump();
+}
+
+PipelineHost::Counts PipelineHost::counts(FunctionId function) const {
+  const auto found = functions_.find(function);
+  if (found == functions_.end()) return {};
+  Counts counts = found->second.counts;
+  const SliceWorld& world = dispatcher_->world();
+  if (const auto state = world.functions.find(function); state != world.functions.end()) {
+    counts.queued = state->second.queue.size();
+    for (const slice_scheduling::InstanceId id : state->second.instances) {
+      counts.running += world.instances.at(id).requests;
+    }
+  }
+  return counts;
+}
+
+Result<std::string> PipelineHost::describe(FunctionId id) const {
+  const auto found = functions_.find(id);
+  if (found == functions_.end()) {
+    return Error{ErrorCode::kNotFound, "there is no such pipeline function"};
+  }
+  const Function& function = found->second;
+  const pipeline::Dag& dag = function.package->definition.dag;
+  const Counts counts = this->counts(id);
+  json text = {{"pipeline", json::parse(pipeline::to_json(function.package->definition))},
+               {"profile", json::parse(pipeline::to_json(function.book.measured(), dag))},
+               {"queued", counts.queued},
+               {"running", counts.running},
+               {"completed", counts.completed},
+               {"mig_time_s", to_seconds(counts.mig_time)},
+               {"instances", json::array()},
+               {"slices", json::array()}};
+  if (function.planned->slo > Duration(0)) {
+    text["slo"] = {{"ms", to_milliseconds(function.planned->slo)},
+                   {"in_time", counts.in_time},
+                   {"late", counts.late}};
+  }
+  const SliceWorld& world = dispatcher_->world();
+  for (const auto& [instance_id, instance] : world.instances) {
+    if (instance.function != id) continue;
+    text["instances"].push_back({{"instance", instance_id.value},
+                                 {"tenure", word_for(instance.tenure)},
+                                 {"state", word_for(instance.residence)},
+                                 {"stages", stages_json(instance, dag)},
+                                 {"latency_ms", to_milliseconds(instance.placement.latency)},
+                                 {"bottleneck_ms", to_milliseconds(instance.placement.bottleneck)},
+                                 {"requests", instance.requests},
+                                 {"utilisation", instance.utilisation}});
+  }
+  for (const Slice& slice : setting_.slices) {
+    const auto state = world.slices.find(slice.id);
+    text["slices"].push_back({{"slice", place_name(slice.id)},
+                              {"uuid", slice.uuid},
+                              {"shape", slice.shape.name},
+                              {"multiprocessors", slice.shape.multiprocessors},
+                              {"memory_mb", slice.shape.memory.count >> 20},
+                              {"free", state != world.slices.end() && state->second.is_free()}});
+  }
+  return text.dump();
+}
+
+}  // namespace lambent::worker

@@ -1,0 +1,121 @@
+// The part of Worker that gives pipelines their sandboxes and their requests, and takes the ends.
+#include <sys/stat.h>
+
+#include <utility>
+
+#include "stage_channel/channel_file.h"
+#include "worker/worker.h"
+
+namespace lambent::worker {
+namespace {
+
+// Lanes of pipelines have ids of their own among sandboxes.
+constexpr uint64_t kFirstLane = uint64_t{1} << 41;
+// Jobs that one stage may be ahead of the next.
+constexpr uint32_t kChannelSlots = 3;
+
+Result<void> make_channel(const std::string& path, Bytes slot) {
+  stage_channel::ErrorText error;
+  const auto status =
+      stage_channel::create_channel(path.c_str(), kChannelSlots, slot.count, 0666, error);
+  if (status != stage_channel::Status::kDone) {
+    return Error{ErrorCode::kInternal, "make a stage's channel: " + std::string(error.text)};
+  }
+  // The function runs as another user than the worker.
+  if (chmod(path.c_str(), 0666) != 0) return error_from_errno("chmod " + path, errno);
+  return {};
+}
+
+}  // namespace
+
+LaneSandboxes Worker::lane_sandboxes() {
+  LaneSandboxes lanes;
+  lanes.next_id = [this] { return SandboxId(kFirstLane + ++lanes_started_); };
+  lanes.start = [this](SandboxId id, const FunctionSpec& spec, DeviceId device,
+                       const LaneExtras& extras) {
+    host_.start(id, spec, code_folder(spec), device, extras);
+  };
+  lanes.give = [this](SandboxId id, InvocationRequest& request, Duration timeout) {
+    host_.give(id, request, timeout);
+  };
+  lanes.stop = [this](SandboxId id, Error error, std::string error_type) {
+    host_.stop(id, std::move(error), std::move(error_type));
+  };
+  lanes.move_memory_out = [this](SandboxId id) {
+    host_.move_memory_out(id, protocol::MemoryMoveDepth::kMemory);
+  };
+  lanes.move_memory_in = [this](SandboxId id) { host_.move_memory_in(id); };
+  lanes.make_channel = make_channel;
+  lanes.end_channel = [](const std::string& path) {
+    // Where this fails the channel is gone, and with it who waited there.
+    stage_channel::ErrorText ignored;
+    (void)stage_channel::end_channel(path.c_str(), ignored);
+  };
+  return lanes;
+}
+
+PipelineHost::Events Worker::pipeline_events() {
+  PipelineHost::Events events;
+  events.on_begin = [this](InvocationId id) {
+    const InvocationRequest& request = live_.at(id).request;
+    if (request.kind != InvocationKind::kAsynchronous) return;
+    catalog_.begin_async(request.function.tenant, id, [](Result<void>) {});
+  };
+  events.on_end = [this](PipelineEnd end) { pipeline_ended(std::move(end)); };
+  events.on_profile = [this](FunctionId function, std::string profile) {
+    const FunctionSpec* spec = functions_.find(function);
+    if (spec == nullptr) return;
+    catalog_.save_profile({spec->name.tenant, function, spec->revision, std::move(profile)},
+                          [this, name = spec->name.name](Result<void> saved) {
+                            if (saved.ok()) return;
+                            log_.warning("profile_not_saved",
+                                         {{"function", name}, {"error", to_string(saved.error())}});
+                          });
+  };
+  return events;
+}
+
+void Worker::begin_pipeline(Live& live, const FunctionSpec& spec) {
+  live.revision = spec.revision;
+  const InvocationId id = live.request.id;
+  const auto begun = pipelines_.submit(live.request, spec);
+  if (!begun.ok()) reject(id, begun.error());
+}
+
+void Worker::pipeline_ended(PipelineEnd end) {
+  const auto found = live_.find(end.invocation);
+  CHECK(found != live_.end(), "a request of a pipeline ends once");
+  if (end.in_time) metrics_.slo(found->second.request.function, *end.in_time);
+  dispatch::CompleteInvocation completion;
+  completion.invocation = end.invocation;
+  completion.outcome = end.outcome;
+  completion.error = std::move(end.error);
+  completion.error_type = end.error_type;
+  completion.start = end.start;
+  completion.phases.queue = end.queue;
+  completion.phases.run = end.execution;
+  completion.device = end.device;
+  if (end.outcome != Outcome::kRejected) {
+    HandlerAnswer answer;
+    answer.invocation = end.invocation;
+    answer.succeeded = end.outcome == Outcome::kSucceeded;
+    answer.payload = std::move(end.payload);
+    answer.error_type = std::move(end.error_type);
+    answer.device_memory_peak = end.device_memory_peak;
+    answer.log_tail = std::move(end.log_tail);
+    found->second.answer = std::move(answer);
+  }
+  complete(completion);
+}
+
+Result<std::string> Worker::describe_pipeline(const FunctionName& name) const {
+  ASSIGN_OR_RETURN(const FunctionSpec* spec, functions_.get(name));
+  if (spec->kind != FunctionKind::kPipeline) {
+    return Error{
+        ErrorCode::kFailedPrecondition,
+        "function '" + name.name + "' is a " + std::string(name_of(spec->kind)) + ", no pipeline"};
+  }
+  return pipelines_.describe(spec->id);
+}
+
+}  // namespace lambent::worker
