@@ -111,6 +111,38 @@ class ExamplesTest(unittest.TestCase):
         self.assertTrue(path.endswith("/init/error"))
         self.assertIn("CUDA_ERROR_OUT_OF_MEMORY", error["errorMessage"])
 
+    def pipeline(self, *arguments):
+        """lambent.pipeline over the pipeline example, with a new node of MIG devices."""
+        code = os.path.join(BUILD, "examples", "17_pipeline_image", "code")
+        with tempfile.TemporaryDirectory() as node:
+            variables = dict(os.environ, PYTHONPATH=os.path.join(BUILD, "share/lambent/python"), PYTHONDONTWRITEBYTECODE="1",
+                             EMULATED_CUDA_NODE=os.path.join(node, "node"), EMULATED_CUDA_CONFIG="a100-80gb-mig",
+                             LD_LIBRARY_PATH=os.path.join(BUILD, "lib", "emulated"))
+            events = []
+            for number, event in enumerate(({"size": 12}, {"size": 9, "noise": 0.5}, {"pixels": [[0, 1, 0.25]]})):
+                path = os.path.join(node, "event%d.json" % number)
+                with open(path, "w", encoding="utf-8") as file:
+                    json.dump(dict(event, check=True), file)
+                events += ["--event", path]
+            run = subprocess.run([sys.executable, "-m", "lambent.pipeline", *arguments] +
+                                 (events if arguments[0] == "run" else []), cwd=code, env=variables, capture_output=True,
+                                 text=True, timeout=100, check=False)
+        self.assertEqual(run.returncode, 0, run.stderr)
+        return run.stdout
+
+    def test_the_pipeline_agrees_with_the_cpu_however_it_is_cut(self):
+        whole = self.pipeline("run", "app.App")
+        answers = [json.loads(line)["value"] for line in whole.splitlines()]
+        self.assertEqual([answer["correct"] for answer in answers], [True] * 3)
+        self.assertEqual([answer["height"] for answer in answers], [24, 18, 2])
+        self.assertTrue(0 < answers[0]["bright"] < 24 * 24)
+        for cut in ("blur;enlarge,brightness,threshold", "blur;enlarge;brightness;threshold", "blur,brightness;enlarge,threshold"):
+            self.assertEqual(self.pipeline("run", "app.App", "--lanes", cut, "--batch"), whole, cut)
+
+    def test_the_pipeline_is_described_as_it_is_built(self):
+        with open(os.path.join(ROOT, "examples/17_pipeline_image/code/pipeline.json"), encoding="utf-8") as file:
+            self.assertEqual(self.pipeline("build", "app.App"), file.read())
+
 
 if __name__ == "__main__":
     unittest.main()

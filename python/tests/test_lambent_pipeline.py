@@ -230,7 +230,7 @@ class RunTest(Folder):
 DEVICE_APP = """
     import array
     import lambent_cuda as cuda
-    from lambent.pipeline import KernelModule, Pipeline
+    from lambent.pipeline import KernelModule, Pipeline, device
 
     class Double(KernelModule):
         bundle = "vector_add"
@@ -251,10 +251,9 @@ DEVICE_APP = """
             return self.register("more", Double, twice, when=lambda x: x.shape[1] > 2)
 
         def decode(self, event):
-            from lambent.pipeline.module import shared_device
             rows = event["x"]
             flat = array.array("f", [number for row in rows for number in row])
-            return {"x": shared_device().tensor("float32", (len(rows), len(rows[0])), flat)}
+            return {"x": device().tensor("float32", (len(rows), len(rows[0])), flat)}
 """
 
 

@@ -30,9 +30,10 @@ docs/pipelines.md says more. `Module` is made when it is first asked for: only t
 """
 from .dag import PipelineError
 from .module import Component, KernelModule
+from .module import shared_device as device
 from .app import Pipeline
 
-__all__ = ["Component", "KernelModule", "Module", "Pipeline", "PipelineError"]
+__all__ = ["Component", "KernelModule", "Module", "Pipeline", "PipelineError", "device"]
 
 
 def __getattr__(name):

@@ -72,7 +72,7 @@ _device = None
 
 
 def shared_device():
-    """One lambent_cuda.Device for all components of the process."""
+    """The lambent_cuda.Device of the process, one for all its components and for decode(): lambent.pipeline.device()."""
     global _device
     if _device is None:
         import lambent_cuda
