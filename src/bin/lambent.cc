@@ -1,5 +1,6 @@
 // lambent: the client's command. Parses flags, reads the environment, and hands over to room cli;
-// 'serve', 'simulate', 'sweep', 'why', 'shim', 'bundle' and 'demo' are programs of their own.
+// 'serve', 'simulate', 'sweep', 'why', 'shim', 'slices', 'bundle' and 'demo' are programs of their
+// own.
 #include <unistd.h>
 
 #include <cerrno>
@@ -51,6 +52,7 @@ int main(int argc, char** argv) {
   if (first == "sweep") return exec_sibling("lambent-sweep", argc, argv);
   if (first == "why") return exec_sibling("lambent-why", argc, argv);
   if (first == "shim") return exec_sibling("lambent-shim", argc, argv);
+  if (first == "slices") return exec_sibling("lambent-slices", argc, argv);
   if (first == "bundle") return exec_sibling("lambent-bundle", argc, argv);
   if (first == "demo") return exec_demo(argc, argv);
   return bin::run_client_command(argc, argv);

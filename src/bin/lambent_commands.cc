@@ -44,6 +44,7 @@ struct Shell {
       "  lambent sweep                    simulations over a grid (see 'lambent sweep --help')\n"
       "  lambent why                      what was behind an invocation (see 'lambent why "
       "--help')\n"
+      "  lambent slices                   how GPUs are cut (see 'lambent slices --help')\n"
       "  lambent bundle                   compile kernels (see 'lambent bundle --help')\n"
       "  lambent demo                     the tour, on an emulated GPU"};
   std::string endpoint = default_endpoint();
