@@ -107,6 +107,7 @@ Result<LaneAnswer> parse_lane_answer(std::string_view text, const pipeline::Dag&
   ASSIGN_OR_RETURN(answer.wait, milliseconds_of(*parsed, "wait_ms"));
   ASSIGN_OR_RETURN(answer.receive, milliseconds_of(*parsed, "receive_ms"));
   ASSIGN_OR_RETURN(answer.send, milliseconds_of(*parsed, "send_ms"));
+  answer.is_broken = parsed->contains("broken");
   const auto told = parsed->find("components");
   if (told == parsed->end() || !told->is_object()) return malformed("it has no components");
   for (const size_t component : components) {

@@ -45,6 +45,7 @@ struct LaneAnswer {
   Duration receive{};
   Duration send{};
   std::vector<RequestAnswer> results;  // of the lane that gathers: one for each request
+  bool is_broken = false;  // a channel is of no more use: the instance is to be replaced
 
   bool operator==(const LaneAnswer&) const = default;
 };

@@ -49,6 +49,11 @@ TEST(LaneAnswer, NeedsResultsOfWhoGathersAlone) {
   EXPECT_FALSE(parse(R"({"components": {}, "results": [{"value": 1}]})", 2).ok());
 }
 
+TEST(LaneAnswer, SaysWhenAChannelIsBroken) {
+  EXPECT_FALSE(parse(R"({"components": {}})", 1, false)->is_broken);
+  EXPECT_TRUE(parse(R"({"components": {}, "broken": "malformed"})", 1, false)->is_broken);
+}
+
 TEST(LaneAnswer, RefusesWhatIsNone) {
   for (const char* bad :
        {"", "[]", "{}", R"({"components": [], "results": [{"value": 1}]})",

@@ -169,6 +169,7 @@ void PipelineInstance::lane_answered(SandboxId sandbox, HandlerAnswer answer) {
   const JobId id = *std::exchange(lane.current, std::nullopt);
   loop_.cancel(lane.timer);
   const auto found = jobs_.find(id);
+  bool is_broken = false;
   if (found != jobs_.end()) {
     Job& job = found->second;
     const LanePlan& plan = plans_.lanes[index];
@@ -188,10 +189,15 @@ void PipelineInstance::lane_answered(SandboxId sandbox, HandlerAnswer answer) {
         job.end.readings.emplace_back(time.slice, reading);
       }
       if (plan.gathers) job.end.results = std::move(read->results);
+      is_broken = read->is_broken;
     }
     if (plan.gathers) job.end.log_tail = std::move(answer.log_tail);
     job.end.device_memory_peak = std::max(job.end.device_memory_peak, answer.device_memory_peak);
     if (--job.lanes_left == 0) finish(id);
+  }
+  if (is_broken) {
+    // What is still in it begins anew in another one.
+    stop({ErrorCode::kInternal, "a channel between two stages broke"}, "Sandbox.Failure");
   }
   begin_next(index);
 }

@@ -57,7 +57,10 @@ Result<void> Worker::check_change(const FunctionSpec& spec) const {
   const bool wants_gpu = spec.gpu.memory > Bytes(0) || spec.kind == FunctionKind::kKernel;
   if (wants_gpu && options_.device_memory == Bytes(0)) {
     return Error{ErrorCode::kFailedPrecondition,
-                 "the function asks for a GPU, but this worker has none; start it with --gpu"};
+                 options_.pipelines.slices.empty()
+                     ? "the function asks for a GPU, but this worker has none; start it with --gpu"
+                     : "the function asks for a GPU, but this worker keeps all of its own for "
+                       "pipelines; give it fewer with --pipeline-slices"};
   }
   const Bytes most = options_.device_memory - options_.context_memory;
   if (spec.gpu.memory > most) {

@@ -1,0 +1,235 @@
+"""Pipelines through the whole worker: functions cut over MIG instances of an emulated A100, values between their stages, errors,
+deaths of stages, restarts, and what the worker tells of all this."""
+import base64
+import json
+import os
+import signal
+import threading
+
+from harness import Worker, WorkerTest, make_zip
+
+# Three components, of which the second is optional; each does what the event tells it.
+APP = """
+import os
+import time
+from lambent.pipeline import Component, Pipeline
+
+class Step(Component):
+    def __init__(self, label, factor=1):
+        self.name, self.factor = label, factor
+
+    def setup(self):
+        if os.path.exists("/var/task/broken"):
+            raise RuntimeError("no weights here")
+
+    def forward(self, value):
+        time.sleep(value.get("seconds", 0))
+        if value.get("fail") == self.name:
+            raise ValueError("told to fail in " + self.name)
+        if value.get("die") == self.name:
+            os._exit(7)
+        return {**value, "n": value["n"] * self.factor, "path": value["path"] + [self.name]}
+
+class App(Pipeline):
+    def define_dag(self, value):
+        a = self.register("first", Step, value, label="first", factor=2)
+        b = self.register("second", Step, a, when=lambda value: not value.get("skip"), label="second", factor=3)
+        return self.register("third", Step, b, label="third", factor=5)
+
+    def decode(self, event):
+        return {"value": {"path": [], **event}}
+
+    def encode(self, outputs):
+        return outputs["third"]
+"""
+
+
+def pipeline(slo=None, **more):
+    made = {"pipeline": 1, "handler": "app.App", "inputs": ["value"], "outputs": ["third"], **more,
+            "components": [{"name": "first", "inputs": ["$value"]},
+                           {"name": "second", "inputs": ["first"], "optional": True},
+                           {"name": "third", "inputs": ["second"]}]}
+    if slo:
+        made["slo"] = slo
+    return made
+
+
+def profile(memory_mb):
+    """Components of so many MB each."""
+    each = {"weights_mb": memory_mb - 1000, "memory_mb": memory_mb, "output_bytes": 1000, "probability": 1,
+            "ms": {"2g.20gb": 20, "3g.40gb": 14}}
+    return {"profile": 1, "context_mb": 500, "start_ms": 300,
+            "shapes": {"2g.20gb": {"multiprocessors": 28, "memory_mb": 19968},
+                       "3g.40gb": {"multiprocessors": 42, "memory_mb": 40192}},
+            "components": {name: each for name in ("first", "second", "third")}}
+
+
+class Pipelines(WorkerTest):
+    gpu = "emulated:a100-80gb-mig"  # 3g.40gb, 2g.20gb, 2g.20gb
+    flags = ("--pipeline-slices", "all")
+
+    def package(self, memory_mb=15000, files=None, **more):
+        content = {"app.py": APP, "pipeline.json": json.dumps(pipeline(**more)), **(files or {})}
+        if memory_mb:
+            content["profile.json"] = json.dumps(profile(memory_mb))
+        return make_zip(content)
+
+    def create(self, name, timeout=20, worker=None, **more):
+        return (worker or self.worker).create(name, self.package(**more), handler="pipeline.json", timeout=timeout,
+                                              tags={"lambent:kind": "pipeline"})
+
+    def ask(self, name, event, worker=None):
+        reply = (worker or self.worker).invoke(name, event)
+        self.assertNotIn("x-amz-function-error", reply.headers, reply.body)
+        return reply.json
+
+    def failure(self, name, event):
+        reply = self.worker.invoke(name, event)
+        self.assertIn("x-amz-function-error", reply.headers, reply.body)
+        return reply.json
+
+    def describe(self, name, worker=None):
+        return (worker or self.worker).request("GET", f"/v1/functions/{name}/pipeline").json
+
+    def remove(self, name):
+        self.worker.delete(name)
+        self.worker.wait_for(lambda: not any(each["holders"] for each in self.slices()), what="free slices")
+
+    def slices(self):
+        return self.worker.request("GET", "/v1/slices").json["slices"]
+
+
+class Cut(Pipelines):
+    def test_a_function_that_no_slice_holds_runs_on_several(self):
+        self.create("large", memory_mb=15000, slo={"ms": 60000})
+        answer = self.ask("large", {"n": 1})
+        self.assertEqual((answer["n"], answer["path"]), (30, ["first", "second", "third"]))
+        told = self.describe("large")
+        stages = told["instances"][0]["stages"]
+        self.assertGreater(len(stages), 1)
+        names = [name for stage in stages for lane in stage for name in lane["components"]]
+        self.assertEqual(names, ["first", "second", "third"])
+        used = {lane["slice"] for stage in stages for lane in stage}
+        self.assertEqual(len(used), len(stages))
+        holders = {each["slice"]: each["holders"] for each in self.slices()}
+        for place in used:
+            self.assertEqual(holders[place][0]["function"], "large")
+        self.assertEqual(told["slo"], {"ms": 60000, "in_time": 1, "late": 0})
+        self.assertIn('lambent_slo_requests_total{function="large",outcome="in_time",tenant="1"} 1', self.worker.metrics())
+        self.remove("large")
+
+    def test_one_that_fits_is_not_cut(self):
+        self.create("small", memory_mb=3000)
+        self.assertEqual(self.ask("small", {"n": 2})["n"], 60)
+        self.assertEqual(len(self.describe("small")["instances"][0]["stages"]), 1)
+        self.remove("small")
+
+    def test_what_was_not_measured_is_served_and_learnt(self):
+        self.create("unknown", memory_mb=None)
+        self.assertEqual(self.ask("unknown", {"n": 1, "skip": True})["path"], ["first", "third"])
+        measured = self.describe("unknown")["profile"]["components"]
+        self.assertEqual(measured["second"]["probability"], 0)
+        self.assertTrue(measured["first"]["ms"])
+        self.remove("unknown")
+
+    def test_what_fits_nowhere_is_refused_with_what_it_needs(self):
+        error = self.error_of(self.create, "huge", memory_mb=60000)
+        self.assertEqual(error.status, 429, error)
+        self.assertIn("first", error.json["message"] if "message" in error.json else error.json["Message"])
+
+    def test_a_package_without_description_is_refused(self):
+        error = self.error_of(self.worker.create, "bare", make_zip({"app.py": APP}), handler="pipeline.json",
+                              tags={"lambent:kind": "pipeline"})
+        self.assertIn("lambent.pipeline build", str(error))
+        error = self.error_of(self.create, "odd", outputs=["fourth"])
+        self.assertEqual(error.status, 400)
+        self.assertIn("fourth", str(error))
+
+    def test_an_ordinary_function_finds_no_device_here(self):
+        error = self.error_of(self.worker.create, "plain", make_zip({"app.py": APP}), tags={"lambent:gpu-memory": "64M"})
+        self.assertIn("pipeline", str(error))
+
+
+class Failures(Pipelines):
+    def test_errors_of_one_request_are_its_own(self):
+        self.create("failing")
+        for name in ("first", "second", "third"):
+            error = self.failure("failing", {"n": 1, "fail": name})
+            self.assertEqual(error["errorType"], "ValueError")
+            self.assertIn("told to fail in " + name, error["errorMessage"])
+        self.assertEqual(self.ask("failing", {"n": 1})["n"], 30)
+        error = self.error_of(self.worker.invoke, "failing", b"{")
+        self.assertEqual(error.status, 400)
+        self.remove("failing")
+
+    def test_nothing_is_lost_when_a_stage_is_killed(self):
+        self.create("killed")
+        self.ask("killed", {"n": 1})
+        answers, threads = [], []
+
+        def ask(n):
+            answers.append(self.ask("killed", {"n": n, "seconds": 0.2})["n"])
+
+        for n in range(6):
+            threads.append(threading.Thread(target=ask, args=(n,)))
+            threads[-1].start()
+        victims = [each for each in self.worker.sandboxes() if each["function"] == "killed"]
+        os.kill(victims[-1]["pid"], signal.SIGKILL)
+        for thread in threads:
+            thread.join(60)
+        self.assertEqual(sorted(answers), [30 * n for n in range(6)])
+        self.remove("killed")
+
+    def test_a_request_that_kills_its_stage_fails_in_the_end(self):
+        self.create("deadly")
+        error = self.failure("deadly", {"n": 1, "die": "second"})
+        self.assertIn("exit status 7", error["errorMessage"])
+        self.assertEqual(self.ask("deadly", {"n": 1})["n"], 30)
+        self.remove("deadly")
+
+    def test_one_that_cannot_start_says_why(self):
+        self.create("unstartable", files={"broken": "yes"})
+        error = self.failure("unstartable", {"n": 1})
+        self.assertIn("no weights here", error["errorMessage"])
+        self.remove("unstartable")
+
+    def test_one_that_takes_too_long_is_stopped(self):
+        self.create("slow", timeout=1)
+        error = self.failure("slow", {"n": 1, "seconds": 30})
+        self.assertIn("timed out", error["errorMessage"])
+        self.assertEqual(self.ask("slow", {"n": 1})["n"], 30)
+        self.remove("slow")
+
+    def test_a_new_revision_replaces_the_old_one(self):
+        self.create("changed", memory_mb=3000)
+        self.assertEqual(self.ask("changed", {"n": 1})["n"], 30)
+        code = make_zip({"app.py": APP.replace("factor=5", "factor=7"), "pipeline.json": json.dumps(pipeline())})
+        self.worker.request("PUT", "/2015-03-31/functions/changed/code",
+                            json.dumps({"ZipFile": base64.b64encode(code).decode()}))
+        self.assertEqual(self.ask("changed", {"n": 1})["n"], 42)
+        self.remove("changed")
+
+
+class Restarts(Pipelines):
+    def test_what_was_learnt_and_accepted_survives_kill_9(self):
+        worker = Worker(*self.flags, gpu=self.gpu)
+        try:
+            self.create("kept", worker=worker, memory_mb=3000)
+            for _ in range(30):
+                self.ask("kept", {"n": 1, "seconds": 0.01}, worker=worker)
+            learnt = self.describe("kept", worker=worker)["profile"]["components"]["first"]["ms"]
+            reply = worker.invoke("kept", {"n": 1, "seconds": 1}, kind="Event")
+            worker.kill()
+            worker.start()
+            invocation = reply.headers["x-amzn-requestid"]
+
+            def result():
+                found = worker.request("GET", f"/v1/invocations/{invocation}").json
+                return None if found.get("state") == "pending" else found
+
+            self.assertEqual(worker.wait_for(result, 60, "the result")["n"], 30)
+            again = self.describe("kept", worker=worker)["profile"]["components"]["first"]["ms"]
+            shape = next(iter(learnt))
+            self.assertAlmostEqual(again[shape], learnt[shape], delta=0.5 * learnt[shape])
+        finally:
+            worker.close()
