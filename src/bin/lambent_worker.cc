@@ -41,7 +41,7 @@ namespace {
 
 constexpr Duration kInventoryWait = seconds(15);
 constexpr size_t kPeerThreads = 4;
-constexpr std::string_view kSlicePolicy = "fcfs";
+constexpr std::string_view kSlicePolicy = "slo";
 
 // Runs a program of ours and waits for it; for set-up, before the loop runs.
 Result<void> run_program(std::vector<std::string> arguments) {

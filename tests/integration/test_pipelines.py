@@ -23,7 +23,8 @@ class Step(Component):
             raise RuntimeError("no weights here")
 
     def forward(self, value):
-        time.sleep(value.get("seconds", 0))
+        if value.get("slow", self.name) == self.name:
+            time.sleep(value.get("seconds", 0))
         if value.get("fail") == self.name:
             raise ValueError("told to fail in " + self.name)
         if value.get("die") == self.name:
@@ -210,6 +211,27 @@ class Failures(Pipelines):
         self.remove("changed")
 
 
+class Sharing(Pipelines):
+    """More functions than slices: they take turns, and what was loaded once comes back from the host."""
+    flags = ("--pipeline-slices", "0:1", "--slice-policy", "fluidfaas")
+
+    def test_functions_take_turns_on_one_slice(self):
+        names = ["turns%d" % i for i in range(3)]
+        for name in names:
+            self.create(name, memory_mb=3000)
+        for round_number in range(4):
+            for name in names:
+                self.assertEqual(self.ask(name, {"n": round_number})["n"], 30 * round_number)
+        held = [(each["function"], each["tenure"], each["state"]) for each in self.slices()[0]["holders"]]
+        self.assertEqual(sorted(name for name, _, _ in held), names)
+        self.assertEqual({tenure for _, tenure, _ in held}, {"time_sharing"})
+        self.assertEqual(sorted(state for _, _, state in held), ["loaded", "unloaded", "unloaded"])
+        starts = self.worker.metrics()
+        self.assertIn('start="gpu_cold"', starts)
+        for name in names:
+            self.worker.delete(name)
+
+
 class Restarts(Pipelines):
     def test_what_was_learnt_and_accepted_survives_kill_9(self):
         worker = Worker(*self.flags, gpu=self.gpu)
@@ -218,7 +240,7 @@ class Restarts(Pipelines):
             for _ in range(30):
                 self.ask("kept", {"n": 1, "seconds": 0.01}, worker=worker)
             learnt = self.describe("kept", worker=worker)["profile"]["components"]["first"]["ms"]
-            reply = worker.invoke("kept", {"n": 1, "seconds": 1}, kind="Event")
+            reply = worker.invoke("kept", {"n": 1, "seconds": 1, "slow": "third"}, kind="Event")
             worker.kill()
             worker.start()
             invocation = reply.headers["x-amzn-requestid"]
