@@ -95,6 +95,28 @@ class KeysTest(unittest.TestCase):
             self.assertEqual(set(one), {"name", "value", "source", "guess", "halved", "doubled", "illustrative"})
         self.assertEqual(len(result["cells"]), 9)
 
+    def test_paper_fluidfaas(self):
+        result = last_line(str(BUILD / "bin" / "paper_fluidfaas_bench"), "--quick")
+        self.assertTrue(result["simulated"])
+        self.assertIsNone(result["simulator_error_pct"])
+        for load in ("light", "medium", "heavy"):
+            for baseline in ("esg", "infless", "fluidfaas"):
+                row = result["layouts"]["P1"][load][baseline]
+                for key in ("throughput_ratio", "bound", "share_of_bound", "mig_time", "gpu_time"):
+                    self.assertGreater(row[key], 0, f"{load} {baseline} {key}")
+                for key in ("slo_hit_gain_pct", "p95_reduction_pct"):
+                    self.assertIsInstance(row[key], (int, float), f"{load} {baseline} {key}")
+                self.assertEqual(set(row["breakdown"]), {"ours", "baseline"})
+        # No more than can be, and nothing that no machine can do.
+        for cell in result["cells"]:
+            self.assertLessEqual(cell["figures"]["throughput_per_s"], 1.05 * cell["figures"]["bound_per_s"], cell)
+            self.assertEqual(cell["figures"]["impossible"], 0, cell)
+        self.assertIn("throughput_ratio", result["layouts"]["P1"]["heavy"]["paper"])
+        for one in result["inputs"]:
+            self.assertEqual(set(one), {"name", "value", "source", "guess", "halved", "doubled", "illustrative"})
+        self.assertTrue(result["surface"])
+        self.assertTrue(result["ablations"])
+
     def test_shim(self):
         result = last_line(str(BUILD / "bin/shim_bench"), "--quick")
         for key in ("forward_ns", "bare_ns", "gated_ns", "bare_gated_ns", "look_up_ns", "alloc_us", "bare_alloc_us"):

@@ -31,6 +31,15 @@ std::vector<EsgStep> esg_search(const std::vector<Instant>& deadlines,
   const auto left = [&](size_t served) {
     return least_cost * static_cast<double>(deadlines.size() - served);
   };
+  // Of those that cost the same only the one that is free first: others cannot be better.
+  const auto is_next_of_its_kind = [&](const Path& path, size_t i) {
+    for (size_t other = 0; other < resources.size(); ++other) {
+      if (resources[other].cost_per_s != resources[i].cost_per_s) continue;
+      if (path.free[other] < path.free[i]) return false;
+      if (path.free[other] == path.free[i] && other < i) return false;
+    }
+    return true;
+  };
   std::priority_queue<Path, std::vector<Path>, std::greater<>> open;
   Path first{left(0), 0, 0, {}, {}};
   for (const EsgResource& resource : resources) first.free.push_back(resource.free);
@@ -41,6 +50,7 @@ std::vector<EsgStep> esg_search(const std::vector<Instant>& deadlines,
     open.pop();
     if (path.served == deadlines.size()) return path.steps;
     for (size_t i = 0; i < resources.size(); ++i) {
+      if (!is_next_of_its_kind(path, i)) continue;
       for (size_t batch = 1; batch <= most_batch && path.served + batch <= deadlines.size();
            ++batch) {
         const Duration time = resources[i].latency * static_cast<int64_t>(batch);
@@ -64,13 +74,18 @@ std::vector<EsgStep> esg_search(const std::vector<Instant>& deadlines,
 }
 
 void EsgPolicy::decide(const SliceWorld& world, Instant now, std::vector<Decision>& decisions) {
+  functions_.watch(world, now);
+  const auto is_change = [&] {
+    return !decisions.empty() && !std::holds_alternative<AskAgain>(decisions.back());
+  };
   for (const FunctionState* function : WholeFunctions::by_deadline(world)) {
-    if (functions_.refuse_what_cannot_be(world, *function, decisions)) continue;
+    if (functions_.refuse_what_cannot_be(world, *function, decisions)) return;
     serve(world, *function, now, decisions);
-    // What was decided has to happen before the next search.
-    if (!decisions.empty() && !std::holds_alternative<AskAgain>(decisions.back())) return;
+    if (is_change()) return;  // what was decided has to happen before the next search
+  }
+  for (const FunctionState* function : functions_.by_need(world)) {
     scale_out(world, *function, now, decisions);
-    if (!decisions.empty() && !std::holds_alternative<AskAgain>(decisions.back())) return;
+    if (is_change()) return;
   }
   functions_.retire_idle(world, now, decisions);
 }
@@ -128,8 +143,14 @@ void EsgPolicy::scale_out(const SliceWorld& world, const FunctionState& function
   Duration quickest = options.front().latency;
   for (const auto& option : options) quickest = std::min(quickest, option.latency);
   const double spare_s = slo > quickest ? options_.slack * to_seconds(slo - quickest) : 0;
-  const double wait = WholeFunctions::wait_s(world, function);
-  if (wait != WholeFunctions::kLong && wait <= spare_s) return;
+  const Duration until_ready = options.front().until_ready;
+  const double capacity = WholeFunctions::capacity_per_s(world, function);
+  const double rate =
+      std::max(functions_.arrivals_per_s(function.function->id), function.arrivals_per_s);
+  const bool is_short = capacity < options_.headroom * rate;
+  if (!is_short && functions_.left_over(world, function, until_ready, from_seconds(spare_s)) <= 0) {
+    return;
+  }
   // The cheapest that keeps the SLO alone, else any.
   for (const bool in_time : {true, false}) {
     for (const auto& option : options) {

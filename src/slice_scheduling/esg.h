@@ -14,9 +14,12 @@ struct EsgOptions {
   WholeFunctionsOptions whole;
   size_t depth = 4;          // requests that one search is about
   size_t most_states = 512;  // that it looks at
-  // Another instance is started when the queue would wait longer than this share of what the SLO
-  // leaves beside the execution.
-  double slack = 0.5;
+  // Another instance is started if the queue would wait longer than this share of what the SLO
+  // leaves beside the execution when the new one is ready.
+  double slack = 0.25;
+  // And if all have less capacity than this many times the rate of arrivals: queues are short only
+  // where there is some to spare. 0: never for that.
+  double headroom = 2;
 };
 
 // How one search would serve the oldest requests: each step the next `requests` of the queue.

@@ -13,13 +13,13 @@ bool changes_anything(const std::vector<Decision>& decisions) {
 }  // namespace
 
 void InflessPolicy::decide(const SliceWorld& world, Instant now, std::vector<Decision>& decisions) {
-  const auto waiting = WholeFunctions::by_deadline(world);
-  for (const FunctionState* function : waiting) {
+  functions_.watch(world, now);
+  for (const FunctionState* function : WholeFunctions::by_deadline(world)) {
     if (functions_.refuse_what_cannot_be(world, *function, decisions)) continue;
     serve(world, *function, now, decisions);
   }
   if (changes_anything(decisions)) return;
-  for (const FunctionState* function : waiting) {
+  for (const FunctionState* function : functions_.by_need(world)) {
     scale_out(world, *function, now, decisions);
     if (changes_anything(decisions)) return;
   }
@@ -71,15 +71,18 @@ void InflessPolicy::scale_out(const SliceWorld& world, const FunctionState& func
     decisions.push_back(AskAgain{function.start_again_at});
     return;
   }
-  // What waits beyond what a window brings is to be worked off within the SLO's time.
+  // What the rate asks for, and what is queued worked off by when a new one would be ready.
+  const auto& options = functions_.options_of(world, function);
   const double capacity = WholeFunctions::capacity_per_s(world, function);
-  const double slo_s = std::max(0.01, to_seconds(function.function->slo));
-  const double wanted = std::max(options_.headroom * function.arrivals_per_s,
-                                 static_cast<double>(function.queue.size()) / slo_s);
+  const double rate =
+      std::max(functions_.arrivals_per_s(function.function->id), function.arrivals_per_s);
+  const double until_ready_s = std::max(0.1, to_seconds(options.front().until_ready));
+  const double queued = static_cast<double>(function.queue.size());
+  const double wanted = std::max(options_.headroom * rate, rate + queued / until_ready_s);
   if (capacity > 0 && capacity >= wanted) return;
   const Duration slo = function.function->slo;
   for (const bool in_time : {true, false}) {
-    for (const auto& option : functions_.options_of(world, function)) {
+    for (const auto& option : options) {
       if (in_time != (slo == Duration::zero() || option.latency <= slo)) continue;
       if (auto placement = functions_.place(world, function, option.shape)) {
         decisions.push_back(Start{function.function->id, std::move(*placement)});

@@ -14,7 +14,7 @@ namespace lambent::slice_scheduling {
 struct InflessOptions {
   WholeFunctionsOptions whole;
   // Instances are kept for this many times the rate of arrivals.
-  double headroom = 1.25;
+  double headroom = 2;
   // A batch may wait for this share of what the SLO leaves beside the execution.
   double batch_wait = 0.5;
 };

@@ -1,6 +1,7 @@
 #include "slice_scheduling/whole_functions.h"
 
 #include <algorithm>
+#include <cmath>
 #include <set>
 #include <tuple>
 
@@ -66,17 +67,44 @@ double WholeFunctions::capacity_per_s(const SliceWorld& world, const FunctionSta
   return sum;
 }
 
-double WholeFunctions::wait_s(const SliceWorld& world, const FunctionState& function) {
-  if (function.queue.empty()) return 0;
+void WholeFunctions::watch(const SliceWorld& world, Instant now) {
+  const Duration passed = now - watched_;
+  if (passed < world.window / 2) return;
+  watched_ = now;
+  const double weight = 1 - std::exp(-to_seconds(passed) / to_seconds(options_.memory));
+  for (const auto& [id, function] : world.functions) {
+    double& average = arrivals_per_s_[id];
+    average += weight * (function.arrivals_per_s - average);
+  }
+}
+
+double WholeFunctions::arrivals_per_s(FunctionId function) const {
+  const auto found = arrivals_per_s_.find(function);
+  return found == arrivals_per_s_.end() ? 0 : found->second;
+}
+
+double WholeFunctions::left_over(const SliceWorld& world, const FunctionState& function,
+                                 Duration until_ready, Duration spare) const {
   const double capacity = capacity_per_s(world, function);
-  return capacity > 0 ? static_cast<double>(function.queue.size()) / capacity : kLong;
+  const double rate = std::max(arrivals_per_s(function.function->id), function.arrivals_per_s);
+  const double queued = static_cast<double>(function.queue.size());
+  if (capacity <= 0) return queued;
+  return queued + (rate - capacity) * to_seconds(until_ready) - capacity * to_seconds(spare);
+}
+
+double WholeFunctions::load_without(const SliceWorld& world, const FunctionState& function,
+                                    double less) const {
+  constexpr double kEndless = 1e9;
+  const double capacity = capacity_per_s(world, function) - less;
+  return capacity > 1e-9 ? arrivals_per_s(function.function->id) / capacity : kEndless;
 }
 
 bool WholeFunctions::make_room(const SliceWorld& world, const FunctionState& function, Instant now,
                                std::vector<Decision>& decisions) {
-  const double wait = wait_s(world, function);
+  const double mine = load_without(world, function, 0);
+  const bool has_none = capacity_per_s(world, function) <= 0;
   const Instance *idle = nullptr, *busy = nullptr;
-  double least_wait = 0;
+  double least = 0;
   Instant ask = kNever;
   for (const auto& [id, instance] : world.instances) {
     if (!option_on(world, function, shape_of(world, instance).name)) continue;
@@ -86,23 +114,21 @@ bool WholeFunctions::make_room(const SliceWorld& world, const FunctionState& fun
       continue;
     }
     const FunctionState& other = world.functions.at(instance.function);
-    if (instance.jobs == 0 && other.queue.empty()) {
-      const Instant from = instance.last_used + options_.least_idle;
-      if (options_.least_idle > options_.keep_alive) continue;
+    const double theirs =
+        load_without(world, other, 1 / std::max(1e-6, to_seconds(instance.latency())));
+    const bool is_idle = instance.jobs == 0 && other.queue.empty();
+    const Instant from = instance.last_used + options_.least_idle;
+    if (is_idle && options_.least_idle <= options_.keep_alive && (has_none || theirs < mine)) {
       if (from > now) {
         ask = std::min(ask, from);
       } else if (!idle || instance.last_used < idle->last_used) {
         idle = &instance;
       }
-    } else if (other.instances.size() > 1) {
-      const double other_wait = wait_s(world, other);
-      const double mine = to_seconds(instance.latency());
-      const bool may =
-          wait == kLong || (options_.envy > 0 && wait > options_.envy * (other_wait + mine));
-      if (may && (!busy || other_wait < least_wait)) {
-        busy = &instance;
-        least_wait = other_wait;
-      }
+    }
+    const bool envied = options_.envy > 0 && mine > 1 && mine > options_.envy * theirs;
+    if ((has_none || envied) && other.instances.size() > 1 && (!busy || theirs < least)) {
+      busy = &instance;
+      least = theirs;
     }
   }
   const Instance* victim = idle ? idle : busy;
@@ -113,6 +139,7 @@ bool WholeFunctions::make_room(const SliceWorld& world, const FunctionState& fun
 
 void WholeFunctions::retire_idle(const SliceWorld& world, Instant now,
                                  std::vector<Decision>& decisions) const {
+  Instant next = kNever;
   for (const auto& [id, instance] : world.instances) {
     if (!instance.is_open() || instance.jobs > 0) continue;
     if (!world.functions.at(instance.function).queue.empty()) continue;
@@ -120,9 +147,10 @@ void WholeFunctions::retire_idle(const SliceWorld& world, Instant now,
     if (until <= now) {
       decisions.push_back(Retire{id});
     } else {
-      decisions.push_back(AskAgain{until});
+      next = std::min(next, until);
     }
   }
+  if (next != kNever) decisions.push_back(AskAgain{next});
 }
 
 bool WholeFunctions::refuse_what_cannot_be(const SliceWorld& world, const FunctionState& function,
@@ -146,6 +174,18 @@ std::vector<const FunctionState*> WholeFunctions::by_deadline(const SliceWorld& 
   std::ranges::sort(waiting, [](const FunctionState* a, const FunctionState* b) {
     const QueuedRequest &first = a->queue.front(), &second = b->queue.front();
     return std::tie(first.deadline, first.sequence) < std::tie(second.deadline, second.sequence);
+  });
+  return waiting;
+}
+
+std::vector<const FunctionState*> WholeFunctions::by_need(const SliceWorld& world) const {
+  std::vector<const FunctionState*> waiting = by_deadline(world);
+  std::map<const FunctionState*, double> need;
+  for (const FunctionState* function : waiting) {
+    need[function] = load_without(world, *function, 0);
+  }
+  std::ranges::stable_sort(waiting, [&](const FunctionState* a, const FunctionState* b) {
+    return need.at(a) > need.at(b);
   });
   return waiting;
 }

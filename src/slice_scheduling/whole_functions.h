@@ -18,10 +18,12 @@ struct WholeFunctionsOptions {
   Duration keep_alive = std::chrono::minutes(10);
   // ... for functions that find no free slice: they may have that of an instance which was idle for
   // so long, longest first. More than keep_alive: never.
-  Duration least_idle = seconds(1);
-  // ... and, if their queue waits this many times as long, that of a function which has several.
-  // 0: never, but for functions that have none.
-  double envy = 2;
+  Duration least_idle = seconds(10);
+  // ... and, if they are asked for so many times as much of what they have, that of a function
+  // which has several, without it. 0: never, but for functions that have none.
+  double envy = 0;
+  // Over which the rate of arrivals is averaged.
+  Duration memory = seconds(10);
 };
 
 class WholeFunctions {
@@ -49,10 +51,13 @@ class WholeFunctions {
 
   // Requests a second of all its instances that stay, those that are still starting included.
   static double capacity_per_s(const SliceWorld& world, const FunctionState& function);
-  // Until the last request in its queue would be given to an instance; 0 with an empty queue, and
-  // kLong if it has no instance.
-  static double wait_s(const SliceWorld& world, const FunctionState& function);
-  static constexpr double kLong = 1e9;
+  // Averages the rates of arrivals; to be called first in each decide().
+  void watch(const SliceWorld& world, Instant now);
+  double arrivals_per_s(FunctionId function) const;
+  // Requests that would still be queued when an instance that is started now is ready, less those
+  // that may wait for `spare` without harm; more than 0: it is worth starting one.
+  double left_over(const SliceWorld& world, const FunctionState& function, Duration until_ready,
+                   Duration spare) const;
 
   // For a function that finds no free slice of its options: retires an instance of another function
   // whose slice it can use and may have, or says when to ask again. True if it retired one, or one
@@ -68,15 +73,23 @@ class WholeFunctions {
   static const SliceShape& shape_of(const SliceWorld& world, const Instance& instance);
   // Those with something queued, by the deadlines of their oldest requests.
   static std::vector<const FunctionState*> by_deadline(const SliceWorld& world);
+  // Those with something queued, the one first of which most is asked for what it has: who gets a
+  // slice that became free has to be who wanted it most, or they take it from each other for ever.
+  std::vector<const FunctionState*> by_need(const SliceWorld& world) const;
 
  private:
   struct Known {
     uint64_t version = 0, slices_version = 0;
     std::vector<Option> options;
   };
+  // How much is asked for of what it has, with so much capacity less.
+  double load_without(const SliceWorld& world, const FunctionState& function, double less) const;
+
   Placer placer_;
   const WholeFunctionsOptions options_;
   std::map<FunctionId, Known> known_;
+  std::map<FunctionId, double> arrivals_per_s_;
+  Instant watched_{};
 };
 
 }  // namespace lambent::slice_scheduling

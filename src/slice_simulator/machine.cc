@@ -145,11 +145,13 @@ void Machine::move_weights(InstanceId id, bool in, Instant now) {
     const RunningLane& lane = running.wiring.lanes[i];
     const Place& place = places_.at(lane.slice);
     const bool free = !in && !scene_.machine.unload_copies;
+    const double share = free ? 0 : scene_.machine.moved_share;
+    const Bytes bytes(static_cast<uint64_t>(static_cast<double>(lane.weights.count) * share));
     const auto copy = links_.start(
-        free ? Bytes(0) : lane.weights, scene_.machine.copy_gb_per_s,
+        bytes, scene_.machine.copy_gb_per_s,
         in ? std::vector{place.gpu_in, place.node_in} : std::vector{place.gpu_out, place.node_out},
         now);
-    if (!free) copied_ += lane.weights;
+    copied_ += bytes;
     running.weights[copy] = i;
     copies_[copy] = {id, 0, in ? Copying::What::kWeightsIn : Copying::What::kWeightsOut};
   }

@@ -45,6 +45,9 @@ struct MachineModel {
   // Memory that leaves a device is copied to the host (docs/decisions/0010); otherwise it is only
   // given back, as weights could be of which the host has a copy.
   bool unload_copies = true;
+  // Of what a profile calls weights, the share that has to be copied: the rest are buffers that
+  // stay allocated while it is on the device.
+  double moved_share = 1;
   // How many times as long as profiled a function really takes; those not named: 1.
   std::map<FunctionId, double> slowdown;
 

@@ -20,8 +20,10 @@ while [ $# -gt 0 ]; do
   case "$1" in
     --out) out="${2:?--out needs a file}"; shift 2 ;;
     --traces)
-      # Two read traces; the others take their usual work.
-      [[ "$name" != replay && "$name" != fidelity ]] || flags+=(--traces "$(realpath "${2:?--traces needs a folder}")")
+      # These read traces; the others take their usual work.
+      case "$name" in
+        replay | fidelity | paper-streambox | paper-fluidfaas) flags+=(--traces "$(realpath "${2:?--traces needs a folder}")") ;;
+      esac
       shift 2 ;;
     *) flags+=("$1"); shift ;;
   esac

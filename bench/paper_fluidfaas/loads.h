@@ -1,0 +1,40 @@
+// When requests of the four applications come: the traces' arrivals, our own, and both scaled.
+// Values; deterministic.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "base/result.h"
+#include "bench/paper_fluidfaas/applications.h"
+#include "slice_simulator/model.h"
+
+namespace lambent::paper_fluidfaas {
+
+struct Load {
+  std::string name;
+  std::vector<slice_simulator::Arrival> arrivals;  // of functions 1 to 4, ascending
+};
+
+// DIR/fluidfaas_arrivals/{light,medium,heavy}.csv.gz: t_ms,app.
+Result<Load> read_load(const std::string& folder, Size size);
+// DIR/azure2019_8h/invocations.csv.gz: the `which`-th four functions that are busy in many minutes,
+// a minute taken for a second, in equal shares at the same rate as the paper's load of that size.
+Result<Load> read_azure_load(const std::string& folder, Size size, size_t which, uint64_t seed);
+// Two bursty applications and two steady ones at that rate.
+Load generated_load(Size size, uint64_t seed, double length_s = 300);
+// Poisson, all four at `rates_per_s`.
+Load steady_load(const std::vector<double>& rates_per_s, double length_s, uint64_t seed);
+
+// All four together, a second: 1000/53.6, twice, four times as many.
+double rate_of(Size size);
+
+// The same after `ramp_s` in which the rate grows evenly from nothing: the first arrivals again,
+// thinned out.
+Load ramped(const Load& load, double ramp_s, uint64_t seed);
+
+// `factor` times as many: each arrival so many times (a fraction by chance), the copies up to half
+// a second before or after it; up to `length_s`; of these applications alone.
+Load scaled(const Load& load, double factor, double length_s, size_t applications, uint64_t seed);
+
+}  // namespace lambent::paper_fluidfaas

@@ -1,0 +1,118 @@
+// The model of FluidFaaS's evaluation: what its inputs must come to.
+#include <gtest/gtest.h>
+
+#include "bench/paper_fluidfaas/experiments.h"
+#include "bench/paper_fluidfaas/inputs.h"
+
+namespace lambent::paper_fluidfaas {
+namespace {
+
+// The smallest slice of the paper's default layout, or "none".
+std::string smallest_for(Bytes needed) {
+  for (const char* name : {"1g.10gb", "2g.20gb", "4g.40gb"}) {
+    if (needed <= shape_of(name).memory) return name;
+  }
+  return "none";
+}
+
+std::string whole_minimum(size_t app, Size size) {
+  const auto function = application(app, size, Constants{}, pipeline::RankRule::kBalance);
+  if (!function.ok()) return "none";
+  return smallest_for(pipeline::memory_of(**function, whole(**function)));
+}
+
+// The smallest slices that its largest component needs.
+std::string pipeline_minimum(size_t app, Size size) {
+  const auto function = application(app, size, Constants{}, pipeline::RankRule::kBalance);
+  if (!function.ok()) return "none";
+  Bytes most;
+  for (size_t i = 0; i < (*function)->dag.components.size(); ++i) {
+    most = std::max(most, pipeline::memory_of(**function, {{i}}));
+  }
+  return smallest_for(most);
+}
+
+TEST(PaperFluidFaas, ApplicationsNeedTheSlicesOfTheirTable5) {
+  for (const size_t app : {0u, 1u, 2u}) {
+    EXPECT_EQ(whole_minimum(app, Size::kSmall), "1g.10gb") << app;
+    EXPECT_EQ(whole_minimum(app, Size::kMedium), "2g.20gb") << app;
+    // The table says 3g.40gb, of which the default layout has none: memory as of a 4g.40gb.
+    EXPECT_EQ(whole_minimum(app, Size::kLarge), "4g.40gb") << app;
+    EXPECT_EQ(pipeline_minimum(app, Size::kSmall), "1g.10gb") << app;
+    EXPECT_EQ(pipeline_minimum(app, Size::kMedium), "1g.10gb") << app;
+    EXPECT_EQ(pipeline_minimum(app, Size::kLarge), "2g.20gb") << app;
+  }
+  EXPECT_EQ(whole_minimum(3, Size::kSmall), "2g.20gb");
+  EXPECT_EQ(whole_minimum(3, Size::kMedium), "4g.40gb");
+  EXPECT_EQ(whole_minimum(3, Size::kLarge), "none");
+  EXPECT_EQ(pipeline_minimum(3, Size::kSmall), "1g.10gb");
+  EXPECT_EQ(pipeline_minimum(3, Size::kMedium), "1g.10gb");
+}
+
+TEST(PaperFluidFaas, LayoutsAreThoseOfTable7) {
+  EXPECT_EQ(slices_of(layout_named("P1")).size(), 48u);
+  EXPECT_EQ(slices_of(layout_named("P2")).size(), 48u);
+  EXPECT_EQ(slices_of(layout_named("Hybrid")).size(), 2u * (7 + 2 * 4 + 4 * 2 + 3));
+  for (const Layout& layout : layouts()) {
+    for (const auto& gpu : layout.gpus) {
+      unsigned compute = 0;
+      for (const std::string& slice : gpu) compute += static_cast<unsigned>(slice[0] - '0');
+      EXPECT_LE(compute, 7u) << layout.name;
+    }
+  }
+}
+
+TEST(PaperFluidFaas, TheBoundIsThatOfHandWhereOneShapeHoldsAll) {
+  Setting setting;
+  const Layout four{"four", {{"4g.40gb"}}};
+  setting.layout = &four;
+  const auto functions =
+      applications(Size::kLarge, setting.constants, pipeline::RankRule::kBalance);
+  const auto time = pipeline::time_of(*functions[0], whole(*functions[0]), shape_of("4g.40gb"));
+  // One such slice on each of two nodes.
+  EXPECT_NEAR(bound_of(setting, {1, 0, 0}, true), 2 / to_seconds(*time), 1e-6);
+  EXPECT_NEAR(bound_of(setting, {1, 0, 0}, false), 2 / to_seconds(*time), 1e-6);
+}
+
+TEST(PaperFluidFaas, PiecesCanUseSlicesThatAreTooSmallForTheWhole) {
+  Setting setting;
+  setting.layout = &layout_named("P1");
+  const std::vector<double> mix = {1, 1, 1};
+  EXPECT_GT(bound_of(setting, mix, false), 1.4 * bound_of(setting, mix, true));
+}
+
+TEST(PaperFluidFaas, ScaledLoadsHaveThatManyArrivals) {
+  const Load load = generated_load(Size::kLarge, 3, 100);
+  const Load three = scaled(load, 2.5, 100, 4, 1);
+  EXPECT_NEAR(
+      static_cast<double>(three.arrivals.size()) / static_cast<double>(load.arrivals.size()), 2.5,
+      0.1);
+  EXPECT_NEAR(static_cast<double>(load.arrivals.size()) / 100, rate_of(Size::kLarge), 3);
+  for (const auto& arrival : scaled(load, 1, 100, 3, 1).arrivals)
+    EXPECT_LE(arrival.function.value, 3u);
+}
+
+TEST(PaperFluidFaas, EverySystemServesALightLoadAndBreaksNoRule) {
+  Setting setting;
+  setting.layout = &layout_named("P1");
+  setting.size = Size::kSmall;
+  const Load load = scaled(generated_load(Size::kSmall, 3, 40), 1, 40, 4, 1);
+  for (const System& system : systems()) {
+    const Figures figures = measure(system, setting, load);
+    EXPECT_EQ(figures.impossible, 0) << system.name;
+    EXPECT_EQ(figures.unanswered, 0) << system.name;
+    EXPECT_GT(figures.hit_pct, 30) << system.name;
+    EXPECT_LE(figures.share_of_bound(), 1) << system.name;
+  }
+}
+
+TEST(PaperFluidFaas, EveryInputHasASource) {
+  const Constants constants;
+  for (const Input& input : inputs()) {
+    EXPECT_GT(constants.*input.value, 0) << input.name;
+    EXPECT_NE(std::string(input.source), "") << input.name;
+  }
+}
+
+}  // namespace
+}  // namespace lambent::paper_fluidfaas
