@@ -59,6 +59,17 @@ class KeysTest(unittest.TestCase):
             self.assertIsNone(result[key]["executor"])
         self.assertGreater(result["bare"]["descriptor_us"], 0)
 
+    def test_stages(self):
+        result = last_line(sys.executable, "-B", str(BENCH / "stages.py"), "--quick", "--repeats", "1")
+        self.assertTrue(result["emulated"])
+        self.assertEqual(result["notes"], [])
+        for where in ("device", "slowed", "host"):
+            for key in ("handover_ms", "two_copies_ms", "ratio_to_two_copies", "first_handover_ms"):
+                self.assertEqual(set(result[where][key]), {"1", "16", "64"})
+                for figure in result[where][key].values():
+                    self.assertGreater(figure, 0, f"{where} {key}")
+            self.assertGreaterEqual(result["worst_ratio"][where], result[where]["ratio_to_two_copies"]["16"])
+
     def test_swap(self):
         result = last_line(str(BUILD / "bin" / "swap_bench"), "--quick")
         self.assertTrue(result["emulated"])

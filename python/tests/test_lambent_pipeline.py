@@ -414,6 +414,14 @@ class DeviceTest(Folder):
                 self.assertEqual(code, 0, error)
                 self.assertEqual([json.loads(line) for line in out.splitlines()], [self.expected(n) for n in range(3)])
 
+    def test_memory_that_cannot_be_page_locked_is_noted_once_and_values_arrive(self):
+        faults = {"EMULATED_CUDA_FAULTS": "fail cuMemHostRegister from 1 with CUDA_ERROR_NOT_SUPPORTED"}
+        code, out, error = self.program("run", "app.App", *self.events(1, 2), "--lanes", "twice;more",
+                                        environment=dict(self.environment, **faults))
+        self.assertEqual([json.loads(line) for line in out.splitlines()], [self.expected(1), self.expected(2)])
+        self.assertEqual(error.count("is not page-locked"), 2)  # at each end
+        self.assertEqual(code, 0)
+
     def slices(self):
         gpu = os.path.join(PREFIX, "bin/emulated-gpu")
         node = self.environment["EMULATED_CUDA_NODE"]

@@ -54,7 +54,7 @@ Status wait_for(const ChannelFile& file, SleepFlag& flag, forwarding::SpinBudget
 // How much of a value is copied at a time: several pieces of it, so that they overlap, and none so
 // small that its own costs count.
 constexpr uint64_t piece_bytes(uint64_t value_bytes) {
-  constexpr uint64_t kLeast = uint64_t{256} << 10;
+  constexpr uint64_t kLeast = uint64_t{512} << 10;
   const uint64_t eighth = rounded_up(value_bytes / 8 + 1, kLeast);
   return eighth > kBlockBytes ? kBlockBytes : eighth;
 }

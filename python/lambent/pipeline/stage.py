@@ -4,6 +4,7 @@
 A lane never leaves another one waiting: whatever fails, every job takes one value from each channel and puts one into each."""
 import json
 import os
+import sys
 import time
 
 from .channel import FAILED, ChannelError, ReceivingEnd, SendingEnd
@@ -30,7 +31,7 @@ class Stage:
         self._sends = {}
         for entry in _entries(description, "sends"):
             self._sends.setdefault(self._value_name(entry), []).append(entry["channel"])
-        self._receivers, self._senders = {}, {}
+        self._receivers, self._senders, self._noted = {}, {}, set()
         self._check_sources()
 
     def open(self):
@@ -52,6 +53,13 @@ class Stage:
     def serve(self, job, remaining_ms=None):
         """The answer to a job, as 0016 has it. `remaining_ms`: how long the lane may wait for others; None: as long as they live."""
         return _Job(self, job, remaining_ms).serve()
+
+    def say_notes(self):
+        """Writes to the log, once, why copies through a channel are slower than they could be."""
+        for end in list(self._receivers.values()) + [end for ends in self._senders.values() for end in ends]:
+            if end.note and end.path not in self._noted:
+                self._noted.add(end.path)
+                sys.stderr.write("[WARN] memory of channel %s is not page-locked, copies take longer: %s\n" % (end.path, end.note))
 
     def _known(self, name):
         if name not in self.dag.nodes:
@@ -106,6 +114,7 @@ class _Job:
             answer["results"] = [self._result(outputs, request) for request in range(self.requests)]
         if self.broken is not None:
             answer["broken"] = self.broken
+        stage.say_notes()
         return answer
 
     def _value(self, name):
