@@ -230,32 +230,67 @@ double efficiency_of(const PipelineFunction& function, const Placement& placemen
   return 1 / (std::max(to_seconds(placement.bottleneck), 1e-9) * ideal_per_s);
 }
 
+namespace {
+
+// Results a second for each request of the mix a second that the slices would give otherwise; 0 if
+// that is not known. Slices that nobody else needs cost next to nothing.
+double worth_of(const Placed& placed, const SlicePrices* prices) {
+  if (!prices) return 0;
+  double price = 0;
+  for (const Slice* slice : placed.slices) {
+    const auto known = prices->by_shape.find(slice->shape.name);
+    if (known != prices->by_shape.end()) price += known->second;
+  }
+  price = std::max(price, prices->requests_per_s * 1e-6);
+  return 1 / (std::max(to_seconds(placed.timing.bottleneck), 1e-9) * std::max(price, 1e-12));
+}
+
+struct Candidate {
+  Placement placement;
+  bool late = false;
+  double worth = 0;
+  double efficiency = 0;
+  uint64_t multiprocessors = 0;
+};
+
+bool better(const Candidate& a, const Candidate& b) {
+  if (a.late != b.late) return b.late;
+  if (a.worth > b.worth * (1 + kAsGood)) return true;
+  if (b.worth > a.worth * (1 + kAsGood)) return false;
+  return std::tuple(-a.efficiency, a.multiprocessors) <
+         std::tuple(-b.efficiency, b.multiprocessors);
+}
+
+}  // namespace
+
 std::optional<Placement> best_that_fits(const PipelineFunction& function,
-                                        std::span<const Slice> free, const TransferCosts& costs) {
-  std::optional<Placement> best;
-  std::tuple<bool, double, uint64_t> best_cost;
+                                        std::span<const Slice> free, const TransferCosts& costs,
+                                        const SlicePrices* prices) {
+  std::optional<Candidate> best;
+  const auto is_late = [&](const Placed& each) {
+    return function.slo > Duration{} && each.timing.latency > function.slo;
+  };
   const size_t count = std::min(function.ranked.size(), kPlaced);
   for (size_t i = 0; i < count; ++i) {
     const Assignment assignment(function, function.ranked[i], costs);
-    auto placed = place_on_any(assignment, free, Prefer::kSmall);
-    if (!placed) continue;
-    const auto late = [&](const Placed& each) {
-      return function.slo > Duration{} && each.timing.latency > function.slo;
+    const auto smallest = place_on_any(assignment, free, Prefer::kSmall);
+    if (!smallest) continue;
+    const auto consider = [&](const Placed& placed) {
+      Candidate candidate{.placement = assignment.placement(placed.slices),
+                          .late = is_late(placed),
+                          .worth = worth_of(placed, prices),
+                          .multiprocessors = placed.multiprocessors()};
+      std::vector<const SliceShape*> shapes;
+      for (const Slice* slice : placed.slices) shapes.push_back(&slice->shape);
+      candidate.efficiency = efficiency_of(function, candidate.placement, shapes);
+      if (!best || better(candidate, *best)) best = std::move(candidate);
     };
-    if (late(*placed)) {
-      auto larger = place_on_any(assignment, free, Prefer::kLarge);
-      if (larger && !late(*larger)) placed = std::move(larger);
-    }
-    Placement placement = assignment.placement(placed->slices);
-    std::vector<const SliceShape*> shapes;
-    for (const Slice* slice : placed->slices) shapes.push_back(&slice->shape);
-    const std::tuple cost(late(*placed), -efficiency_of(function, placement, shapes),
-                          placed->multiprocessors());
-    if (best && !(cost < best_cost)) continue;
-    best = std::move(placement);
-    best_cost = cost;
+    consider(*smallest);
+    if (!prices && !is_late(*smallest)) continue;
+    if (const auto largest = place_on_any(assignment, free, Prefer::kLarge)) consider(*largest);
   }
-  return best;
+  if (!best) return std::nullopt;
+  return std::move(best->placement);
 }
 
 std::string why_not(const PipelineFunction& function, const Partition& partition,

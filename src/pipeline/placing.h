@@ -9,6 +9,7 @@
 #include "domain/slice.h"
 #include "pipeline/function.h"
 #include "pipeline/lane_cost.h"
+#include "pipeline/slice_prices.h"
 
 namespace lambent::pipeline {
 
@@ -33,10 +34,14 @@ double efficiency_of(const PipelineFunction& function, const Placement& placemen
                      std::span<const SliceShape* const> shapes);
 
 // Ours: of the placements of the first kPlaced of function.ranked, those that keep the SLO alone
-// first, then the most efficient, then the one on the fewest multiprocessors.
+// first, then those that give most for what their slices are worth to all (if that is known, and
+// not within kAsGood of each other), then the most efficient, then the one on the fewest
+// multiprocessors.
 constexpr size_t kPlaced = 256;
+constexpr double kAsGood = 0.02;
 std::optional<Placement> best_that_fits(const PipelineFunction& function,
-                                        std::span<const Slice> free, const TransferCosts& costs);
+                                        std::span<const Slice> free, const TransferCosts& costs,
+                                        const SlicePrices* prices = nullptr);
 
 // Why it has no place there: "needs 3 slices of one node, 2 are free"; empty if it has one.
 std::string why_not(const PipelineFunction& function, const Partition& partition,
