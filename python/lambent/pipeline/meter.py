@@ -69,9 +69,17 @@ class DeviceMeter:
                 "memory_mb": total / (1 << 20)}
 
 
+_torch_has_device = None  # asked once, as it takes long
+
+
 def _torch():
+    global _torch_has_device
     torch = sys.modules.get("torch")
-    return torch if torch is not None and torch.cuda.is_available() else None
+    if torch is None or not hasattr(torch, "cuda"):  # not imported, or about to be
+        return None
+    if _torch_has_device is None:
+        _torch_has_device = torch.cuda.is_available()
+    return torch if _torch_has_device else None
 
 
 def _buffers():

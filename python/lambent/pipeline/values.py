@@ -68,7 +68,7 @@ def leaf_of(value):
 
 
 def _torch_leaf(torch, value):
-    held = value.detach().contiguous()
+    held = value.detach().resolve_conj().resolve_neg().contiguous()  # bytes as they are meant
     name = str(held.dtype).replace("torch.", "")
     if name not in NUMBERS:
         raise ValueRefused("a tensor of %s cannot be handed on" % held.dtype)
