@@ -1,0 +1,120 @@
+"""One lane of a pipeline against channels whose other ends are in the test, and served by lambent_runtime."""
+import json
+import os
+import subprocess
+import sys
+import unittest
+
+from pipeline_apps import APP, PYTHON, Folder, answer_to
+from test_lambent_runtime import FakeRuntimeApi
+
+from lambent.pipeline import channel, lanes
+from lambent.pipeline.stage import Stage, StageError
+
+
+class StageTest(Folder):
+    """A lane against channels whose other ends are here."""
+
+    def setUp(self):
+        super().setUp()
+        self.write(APP)
+        self.import_anew()
+        self.path = os.path.join(self.folder, "channel")
+        channel.create(self.path, 4, 1 << 20)
+        self.description = {"handler": "app.App", "lane": 1, "components": ["pair", "minus", "plus"], "sends": [],
+                            "receives": [{"channel": self.path, "value": "double"}], "outputs": ["pair"]}
+
+    def stage(self):
+        stage = Stage(self.description, lanes.load_app("app.App", self.folder)()).open()
+        self.addCleanup(stage.close)
+        return stage
+
+    def job(self, number, *numbers):
+        return {"job": number, "requests": len(numbers), "events": [{"n": n} for n in numbers]}
+
+    def test_values_of_jobs_that_were_given_up_are_passed_over(self):
+        stage, before = self.stage(), channel.SendingEnd(self.path)
+        for number in range(3):
+            before.send(number, [2 * number])
+        self.assertEqual(stage.serve(self.job(2, 2))["results"], [{"value": answer_to(2)}])
+
+    def test_a_job_that_the_lane_before_never_had_fails_and_the_next_does_not(self):
+        stage, before = self.stage(), channel.SendingEnd(self.path)
+        before.send(5, [2 * 5])
+        result, = stage.serve(self.job(4, 4))["results"]
+        self.assertEqual(result["error"]["errorType"], "Channel.Skipped")
+        self.assertEqual(stage.serve(self.job(5, 5))["results"], [{"value": answer_to(5)}])
+
+    def test_jobs_of_different_sizes_are_an_error(self):
+        stage, before = self.stage(), channel.SendingEnd(self.path)
+        before.send(0, [2, 4])
+        result, = stage.serve(self.job(0, 1))["results"]
+        self.assertEqual(result["error"]["errorType"], "Channel.Malformed")
+
+    def test_a_lane_waits_no_longer_than_its_job_may_take(self):
+        stage, before = self.stage(), channel.SendingEnd(self.path)
+        answer = stage.serve(self.job(0, 1), remaining_ms=1)
+        self.assertEqual(answer["results"][0]["error"]["errorType"], "Channel.TimedOut")
+        before.send(0, [2])
+        before.send(1, [4])
+        self.assertEqual(stage.serve(self.job(1, 2))["results"], [{"value": answer_to(2)}])
+
+    def test_what_was_sent_before_the_lane_before_went_is_still_served(self):
+        stage, before = self.stage(), channel.SendingEnd(self.path)
+        before.send(0, [2])
+        before.close()
+        self.assertEqual(stage.serve(self.job(0, 1))["results"], [{"value": answer_to(1)}])
+        answer = stage.serve(self.job(1, 2))
+        self.assertEqual(answer["results"][0]["error"]["errorType"], "Channel.PeerGone")
+        self.assertIn("gone", answer["broken"])
+
+    def test_jobs_and_descriptions_that_make_no_sense_are_refused(self):
+        stage = self.stage()
+        for job in (None, {}, {"job": 1}, {"job": "1", "requests": 1}, {"job": 1, "requests": -1},
+                    {"job": 1, "requests": 1, "events": []}):
+            with self.assertRaises(StageError):
+                stage.serve(job)
+        app = lanes.load_app("app.App", self.folder)()
+        for change, words in (({"components": ["x"]}, "no component 'x'"), ({"components": 5}, "no list of names"),
+                              ({"receives": []}, "needs 'double'"), ({"receives": [{"value": 1}]}, "no list of channels"),
+                              ({"outputs": ["double2"]}, "no component 'double2'"),
+                              ({"sends": [{"channel": "c", "value": "$m"}]}, "no component")):
+            with self.assertRaisesRegex(StageError, words):
+                Stage(dict(self.description, **change), app)
+
+    def test_the_runtime_serves_the_lane_that_its_environment_names(self):
+        before = channel.SendingEnd(self.path)
+        before.send(3, [2 * 7, 2 * 8])
+        with open(os.path.join(self.folder, "stage.json"), "w", encoding="utf-8") as file:
+            json.dump(self.description, file)
+        posts = self.serve("not.used", [self.job(3, 7, 8)], LAMBENT_STAGE=os.path.join(self.folder, "stage.json"))
+        (path, _, body), = posts
+        self.assertTrue(path.endswith("/response"), body)
+        answer = json.loads(body)
+        self.assertEqual(answer["results"], [{"value": answer_to(7)}, {"value": answer_to(8)}])
+        self.assertEqual(set(answer["components"]), {"plus", "minus", "pair"})
+        self.assertEqual(set(answer["components"]["plus"]), {"ms", "ran", "memory", "weights", "output"})
+
+    def test_without_a_stage_the_runtime_serves_the_whole_pipeline(self):
+        posts = self.serve("app.App", [{"n": 6}, {"n": 13}])
+        self.assertEqual(json.loads(posts[0][2]), answer_to(6))
+        self.assertTrue(posts[1][0].endswith("/error"))
+
+    def test_a_stage_that_cannot_start_is_an_error_of_init(self):
+        for environment, words in (({"LAMBENT_STAGE": "/nowhere"}, "/nowhere"), ({"FAIL_SETUP": "1"}, "no weights")):
+            (path, _, body), = self.serve("app.App", [], **environment)
+            self.assertTrue(path.endswith("/init/error"))
+            self.assertIn(words, json.loads(body)["errorMessage"])
+
+    def serve(self, handler, events, **environment):
+        api = FakeRuntimeApi([("application/json", json.dumps(event).encode()) for event in events])
+        run = subprocess.run([sys.executable, "-m", "lambent_runtime", handler], cwd=self.folder, timeout=60, check=False,
+                             env=dict(os.environ, AWS_LAMBDA_RUNTIME_API=api.address, PYTHONPATH=PYTHON,
+                                      LAMBDA_TASK_ROOT=self.folder, **environment), capture_output=True)
+        api.close()
+        self.assertTrue(api.posts, run.stderr.decode())
+        return api.posts
+
+
+if __name__ == "__main__":
+    unittest.main()
