@@ -55,9 +55,21 @@ class StageTest(Folder):
         stage, before = self.stage(), channel.SendingEnd(self.path)
         answer = stage.serve(self.job(0, 1), remaining_ms=1)
         self.assertEqual(answer["results"][0]["error"]["errorType"], "Channel.TimedOut")
+        self.assertNotIn("broken", answer)
         before.send(0, [2])
         before.send(1, [4])
         self.assertEqual(stage.serve(self.job(1, 2))["results"], [{"value": answer_to(2)}])
+
+    def test_a_value_for_which_no_slot_comes_free_in_time_is_lost_alone(self):
+        self.description.update(components=["double"], receives=[], outputs=[], sends=[{"channel": self.path, "value": "double", "to": 1}])
+        stage, after = self.stage(), channel.ReceivingEnd(self.path)
+        for number in range(5):  # of which four have a slot
+            self.assertNotIn("broken", stage.serve(self.job(number, number), remaining_ms=1 if number == 4 else None))
+        for number in range(4):
+            self.assertEqual(after.wait(), (number, 1))
+            self.assertEqual(after.take(1), [2 * number])
+        stage.serve(self.job(5, 5))
+        self.assertEqual(after.wait(), (5, 1))
 
     def test_what_was_sent_before_the_lane_before_went_is_still_served(self):
         stage, before = self.stage(), channel.SendingEnd(self.path)

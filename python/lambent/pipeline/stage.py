@@ -7,10 +7,14 @@ import os
 import sys
 import time
 
-from .channel import FAILED, ChannelError, ReceivingEnd, SendingEnd
+from .channel import DEVICE, ENDED, MALFORMED, PEER_GONE, SYSTEM, ChannelError, ReceivingEnd, SendingEnd
 from .dag import PipelineError
 from .runner import Runner
 from .values import Failed, failed_by
+
+
+# After these nothing goes through a channel any more.
+BREAKING = (PEER_GONE, ENDED, MALFORMED, DEVICE, SYSTEM)
 
 
 class StageError(PipelineError):
@@ -163,8 +167,7 @@ class _Job:
             self.receive_ms += (time.perf_counter() - arrived) * 1e3
             return values
         except ChannelError as error:
-            if error.status != FAILED:
-                self.broken = str(error)
+            self._note(error)
             return self._all_failed(error.error_type, str(error))
         except Exception as error:  # such as no memory for what has come
             return self._all_failed(type(error).__name__, str(error))
@@ -177,7 +180,7 @@ class _Job:
                 # A value that this channel cannot carry has failed for who receives it alone.
                 end.send(self.number, values, self._remaining_ms())
             except ChannelError as error:
-                self.broken = str(error)
+                self._note(error)
         self.send_ms += (time.perf_counter() - begin) * 1e3
 
     def _result(self, outputs, request):
@@ -192,6 +195,11 @@ class _Job:
             except Exception as error:
                 failed = failed_by(error)
         return {"error": failed.to_json()}
+
+    def _note(self, error):
+        """Other errors are of this job alone: the lanes find each other again at the next one."""
+        if error.status in BREAKING:
+            self.broken = str(error)
 
     def _all_failed(self, error_type, message):
         return [Failed(error_type, message)] * self.requests
