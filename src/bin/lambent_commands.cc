@@ -377,12 +377,14 @@ void add_plan(Shell& shell) {
       shell, "plan", "how a pipeline function would be cut and placed on free slices, and why",
       "lambent plan --pipeline app/pipeline.json --profile profile.json --slices "
       "4g.40gb,2g.20gb,1g.10gb");
-  verb->add_option("--pipeline", options.pipeline, "its pipeline.json, or the folder with it")
-      ->required();
+  auto* name = verb->add_option("FUNCTION", options.function, "of the worker");
+  verb->add_option("--pipeline", options.pipeline,
+                   "without a worker: its pipeline.json, or the folder with it")
+      ->excludes(name);
   verb->add_option("--profile", options.profile,
                    "its profile.json; without one all components count as equally long");
   verb->add_option("--slices", options.slices,
-                   "that are free on each GPU, such as 4g.40gb,3*1g.10gb");
+                   "that are free on each GPU, such as 4g.40gb,3*1g.10gb (default: the worker's)");
   verb->add_option("--family", options.family, "of the devices that these are slices of")
       ->check(CLI::IsMember({"a100-40gb", "a100-80gb", "h100-80gb", "h200"}))
       ->capture_default_str();
@@ -403,9 +405,12 @@ void add_plan(Shell& shell) {
       ->check(within(0.0, 1e6));
   verb->add_option("--most", options.most_shown, "ways to cut it that are shown (default 20)");
   verb->callback([&shell, flags] {
+    if (flags->options.function.empty() == flags->options.pipeline.empty()) {
+      throw CLI::RequiredError("FUNCTION or --pipeline");
+    }
     flags->options.costs.handover = from_seconds(flags->handover_ms / 1e3);
-    shell.verb = [&shell, flags](Transport&, const http::Endpoint&) {
-      return cli::run_plan(shell.console, flags->options);
+    shell.verb = [&shell, flags](Transport& transport, const http::Endpoint&) {
+      return cli::run_plan(transport, shell.console, flags->options);
     };
   });
 }

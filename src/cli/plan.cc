@@ -2,15 +2,10 @@
 
 #include <algorithm>
 #include <cstdio>
-#include <filesystem>
 #include <nlohmann/json.hpp>
 
-#include "base/fd.h"
-#include "cli/slice_names.h"
 #include "cli/text_table.h"
 #include "pipeline/hand_over.h"
-#include "pipeline/limits.h"
-#include "pipeline/pipeline_json.h"
 #include "pipeline/placing.h"
 
 namespace lambent::cli {
@@ -22,11 +17,9 @@ using pipeline::RankedPartition;
 
 // All that the verb tells.
 struct Plan {
-  pipeline::PipelineDefinition definition;
+  PlanInputs inputs;
   pipeline::PipelineFunction function;
   pipeline::RankRule rule = pipeline::RankRule::kBalance;
-  bool measured = false;
-  std::vector<Slice> free;
   std::vector<RankedPartition> ranked;
   std::vector<std::optional<Placement>> placements;  // of ranked
   std::optional<size_t> first;                       // that fits
@@ -65,69 +58,30 @@ std::string words_of(const Plan& plan, const pipeline::Partition& partition) {
 
 std::string slice_names(const Plan& plan, const Placement& placement) {
   std::vector<std::string> names;
-  for (const DeviceId id : placement.slices) names.push_back(plan.free[id.value - 1].shape.name);
+  for (const DeviceId id : placement.slices)
+    names.push_back(plan.inputs.free[id.value - 1].shape.name);
   return joined(names, " + ");
 }
 
-Result<std::string> read_from(std::string path, const char* file) {
-  if (std::filesystem::is_directory(path)) path += std::string("/") + file;
-  return read_file(path, pipeline::limits::kJson.count + 1);
-}
-
-Error in_file(const std::string& file, const Error& error) { return error.with_context(file); }
-
-Result<void> read_slices(const PlanOptions& options, Plan& plan) {
-  if (options.slices.empty()) return {};
-  ASSIGN_OR_RETURN(const mig::MigFamily* family, parse_family(options.family));
-  ASSIGN_OR_RETURN(const auto profiles, parse_profiles(options.slices, *family));
-  for (uint32_t gpu = 0; gpu < options.gpus; ++gpu) {
-    for (const mig::MigProfile* profile : profiles) {
-      const auto id = static_cast<uint32_t>(plan.free.size() + 1);
-      plan.free.push_back({.id = DeviceId(id), .gpu = gpu, .shape = shape_of(*profile)});
-    }
-  }
-  return {};
-}
-
-Result<Plan> make_plan(const PlanOptions& options) {
+Result<Plan> make_plan(Transport& transport, const PlanOptions& options) {
   Plan plan;
-  ASSIGN_OR_RETURN(const std::string text, read_from(options.pipeline, "pipeline.json"));
-  auto definition = pipeline::parse_pipeline(text);
-  if (!definition.ok()) return in_file(options.pipeline, definition.error());
-  plan.definition = *std::move(definition);
-  pipeline::MeasuredProfile measured;
-  if (!options.profile.empty()) {
-    ASSIGN_OR_RETURN(const std::string profile, read_from(options.profile, "profile.json"));
-    auto read = pipeline::parse_profile(profile, plan.definition.dag);
-    if (!read.ok()) return in_file(options.profile, read.error());
-    measured = *std::move(read);
-    plan.measured = true;
-  }
-  RETURN_IF_ERROR(read_slices(options, plan));
-  if (!options.rank.empty()) plan.definition.rank = pipeline::rank_rule_from(options.rank);
-  plan.rule = plan.definition.rank.value_or(plan.rule);
-  Bytes declared;
-  if (!options.memory.empty()) {
-    ASSIGN_OR_RETURN(declared, parse_bytes(options.memory));
-  }
-  // Judged by all shapes that are known, so that what the free slices lack is told as well.
-  pipeline::PlannerOptions planner{
-      .rule = plan.rule, .costs = options.costs, .shapes = measured.shapes};
-  for (const Slice& slice : plan.free) {
-    const auto same = [&](const SliceShape& each) { return each.name == slice.shape.name; };
-    if (std::none_of(planner.shapes.begin(), planner.shapes.end(), same)) {
-      planner.shapes.push_back(slice.shape);
-    }
-  }
-  ASSIGN_OR_RETURN(plan.function, pipeline::plan_function(FunctionId(1), plan.definition, measured,
-                                                          declared, planner));
+  ASSIGN_OR_RETURN(plan.inputs, plan_inputs(transport, options));
+  pipeline::PipelineDefinition& definition = plan.inputs.definition;
+  if (!options.rank.empty()) definition.rank = pipeline::rank_rule_from(options.rank);
+  plan.rule = definition.rank.value_or(plan.rule);
+  const pipeline::PlannerOptions planner{
+      .rule = plan.rule, .costs = options.costs, .shapes = plan.inputs.shapes};
+  ASSIGN_OR_RETURN(plan.function,
+                   pipeline::plan_function(FunctionId(1), definition, plan.inputs.measured,
+                                           plan.inputs.declared_memory, planner));
   ASSIGN_OR_RETURN(plan.ranked, pipeline::judge_partitions(plan.function, planner));
+  const std::vector<Slice>& free = plan.inputs.free;
   for (size_t i = 0; i < plan.ranked.size(); ++i) {
     plan.placements.push_back(
-        pipeline::place(plan.function, plan.ranked[i].partition, plan.free, options.costs));
+        pipeline::place(plan.function, plan.ranked[i].partition, free, options.costs));
     if (plan.placements.back() && !plan.first) plan.first = i;
   }
-  plan.best = pipeline::best_that_fits(plan.function, plan.free, options.costs);
+  plan.best = pipeline::best_that_fits(plan.function, free, options.costs);
   return plan;
 }
 
@@ -150,8 +104,8 @@ std::string table(const Plan& plan, size_t shown) {
     std::string here;
     if (plan.placements[i]) {
       here = slice_names(plan, *plan.placements[i]);
-    } else if (!plan.free.empty()) {
-      here = pipeline::why_not(plan.function, each.partition, plan.free);
+    } else if (plan.inputs.knows_slices) {
+      here = pipeline::why_not(plan.function, each.partition, plan.inputs.free);
     }
     table.add({std::to_string(i + 1), words_of(plan, each.partition), joined(memory, " + "),
                joined(shape_names(each), " + "), joined(times, " + "),
@@ -170,18 +124,18 @@ std::string sentence(const Plan& plan, const Placement& placement) {
 }
 
 void tell(const Plan& plan, const PlanOptions& options, std::ostream& out) {
-  out << plan.definition.handler << ": " << plan.function.dag.components.size()
+  out << plan.inputs.definition.handler << ": " << plan.function.dag.components.size()
       << " components, ranked by " << name_of(plan.rule);
   if (plan.function.slo > Duration{}) out << ", SLO " << ms(plan.function.slo) << " ms";
   out << "\n";
-  if (!plan.measured) {
+  if (!plan.inputs.is_measured) {
     out << "Nothing was measured: all components count as equally long ("
         << ms(pipeline::kAssumedTime) << " ms).\n";
   }
   const size_t shown = std::min(options.most_shown, plan.ranked.size());
   out << "\n" << table(plan, shown);
   if (shown < plan.ranked.size()) out << "and " << plan.ranked.size() - shown << " more\n";
-  if (plan.free.empty()) return;
+  if (!plan.inputs.knows_slices) return;
   out << "\n";
   if (!plan.first) {
     out << "None fits these slices. It needs " << pipeline::what_would_fit(plan.function) << ".\n";
@@ -191,7 +145,7 @@ void tell(const Plan& plan, const PlanOptions& options, std::ostream& out) {
       << "): " << sentence(plan, *plan.placements[*plan.first]);
   for (size_t i = 0; i < std::min(*plan.first, shown); ++i) {
     out << "  not " << i + 1 << ": "
-        << pipeline::why_not(plan.function, plan.ranked[i].partition, plan.free) << "\n";
+        << pipeline::why_not(plan.function, plan.ranked[i].partition, plan.inputs.free) << "\n";
   }
   if (plan.best) out << "Makes most of these slices: " << sentence(plan, *plan.best);
 }
@@ -216,7 +170,7 @@ Json json_of(const Plan& plan, const std::optional<Placement>& placement) {
   if (!placement) return nullptr;
   Json slices = Json::array();
   for (const DeviceId id : placement->slices) {
-    const Slice& slice = plan.free[id.value - 1];
+    const Slice& slice = plan.inputs.free[id.value - 1];
     slices.push_back({{"gpu", slice.gpu}, {"shape", slice.shape.name}});
   }
   return {{"stages", json_of(plan, placement->partition)},
@@ -245,13 +199,13 @@ Json json_of(const Plan& plan) {
          {"bottleneck_ms", to_milliseconds(each.timing.bottleneck)},
          {"results_per_s_per_multiprocessor", each.results_per_s_per_multiprocessor},
          {"placement", json_of(plan, plan.placements[i])},
-         {"why_not", plan.placements[i] || plan.free.empty()
+         {"why_not", plan.placements[i] || !plan.inputs.knows_slices
                          ? ""
-                         : pipeline::why_not(plan.function, each.partition, plan.free)}});
+                         : pipeline::why_not(plan.function, each.partition, plan.inputs.free)}});
   }
-  Json root = {{"handler", plan.definition.handler},
+  Json root = {{"handler", plan.inputs.definition.handler},
                {"rank", name_of(plan.rule)},
-               {"measured", plan.measured},
+               {"measured", plan.inputs.is_measured},
                {"slo_ms", to_milliseconds(plan.function.slo)},
                {"partitions", list},
                {"first_that_fits", nullptr},
@@ -263,8 +217,8 @@ Json json_of(const Plan& plan) {
 
 }  // namespace
 
-int run_plan(Console& console, const PlanOptions& options) {
-  const auto plan = make_plan(options);
+int run_plan(Transport& transport, Console& console, const PlanOptions& options) {
+  const auto plan = make_plan(transport, options);
   if (!plan.ok()) return fail(console, plan.error());
   if (console.json) {
     console.out << json_of(*plan).dump(-1, ' ', false, Json::error_handler_t::replace) << "\n";

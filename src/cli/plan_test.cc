@@ -31,6 +31,38 @@ constexpr const char* kProfile = R"({"profile": 1, "context_mb": 512, "start_ms"
     "classify": {"weights_mb": 6144, "memory_mb": 7168, "output_bytes": 0,
                  "ms": {"1g.10gb": 20, "2g.20gb": 10}}}})";
 
+// A worker that has one pipeline function and answers what it is given.
+class OneFunction final : public Transport {
+ public:
+  Result<http::Response> send(const http::Request& request, Duration) override {
+    http::Response response{.status = 200};
+    if (request.target == "/v1/functions/app/pipeline") {
+      response.body = std::string(R"({"pipeline": )") + kPipeline + R"(, "profile": )" + kProfile +
+                      R"(, "queued": 0})";
+    } else if (request.target == "/v1/slices") {
+      response.body = slices;
+    } else {
+      response = {.status = 404,
+                  .body = R"({"error": {"code": "NOT_FOUND", "message": "no such function"}})"};
+    }
+    return response;
+  }
+  Result<http::Response> stream(const http::Request& request, Duration timeout,
+                                const Sink&) override {
+    return send(request, timeout);
+  }
+
+  std::string slices = R"({"policy": "slo", "slices": [
+    {"slice": "0:0", "uuid": "MIG-1", "shape": "2g.20gb", "multiprocessors": 28, "memory_mb": 19968,
+     "lost": false, "busy_s": 1.5, "holders": [{"function": "other"}]},
+    {"slice": "0:1", "uuid": "MIG-2", "shape": "1g.10gb", "multiprocessors": 14, "memory_mb": 9728,
+     "lost": false, "busy_s": 0, "holders": []},
+    {"slice": "1:0", "uuid": "MIG-3", "shape": "1g.10gb", "multiprocessors": 14, "memory_mb": 9728,
+     "lost": false, "busy_s": 0, "holders": []},
+    {"slice": "1:1", "uuid": "MIG-4", "shape": "1g.10gb", "multiprocessors": 14, "memory_mb": 9728,
+     "lost": true, "busy_s": 0, "holders": []}]})";
+};
+
 class PlanVerb : public testing::Test {
  protected:
   PlanVerb() {
@@ -44,12 +76,13 @@ class PlanVerb : public testing::Test {
     out_.str("");
     err_.str("");
     Console console{out_, err_, json_};
-    return run_plan(console, options_);
+    return run_plan(worker_, console, options_);
   }
   std::string out() const { return out_.str(); }
 
   TemporaryFolder folder_;
   PlanOptions options_;
+  OneFunction worker_;
   bool json_ = false;
   std::ostringstream out_, err_;
 };
@@ -97,6 +130,42 @@ TEST_F(PlanVerb, AsJsonItIsTheSame) {
             Json::parse(R"([{"gpu": 0, "shape": "1g.10gb"}, {"gpu": 1, "shape": "1g.10gb"}])"));
   EXPECT_EQ(plan["partitions"][0]["placement"], nullptr);
   EXPECT_THAT(plan["partitions"][0]["why_not"], HasSubstr("needs 1 slice"));
+}
+
+TEST_F(PlanVerb, OfAWorkersFunctionItIsForTheSlicesThatAreFreeThere) {
+  options_ = {.function = "app"};
+  json_ = true;
+  ASSERT_EQ(run(), 0) << err_.str();
+  const Json plan = Json::parse(out());
+  EXPECT_EQ(plan["measured"], true);
+  EXPECT_EQ(plan["first_that_fits"], 1);
+  EXPECT_EQ(plan["partitions"][1]["placement"]["slices"],
+            Json::parse(R"([{"gpu": 0, "shape": "1g.10gb"}, {"gpu": 1, "shape": "1g.10gb"}])"));
+  EXPECT_EQ(plan["partitions"][0]["why_not"],
+            "needs 1 slice with at least 13.5 GiB, the largest has 9.5 GiB");
+  // What would be if others were free.
+  options_.slices = "2g.20gb";
+  ASSERT_EQ(run(), 0) << err_.str();
+  EXPECT_EQ(Json::parse(out())["first_that_fits"], 0);
+}
+
+TEST_F(PlanVerb, NoSliceIsFreeIsAnAnswerToo) {
+  options_ = {.function = "app"};
+  worker_.slices = R"({"slices": []})";
+  ASSERT_EQ(run(), 0) << err_.str();
+  EXPECT_THAT(out(), HasSubstr("None fits these slices. It needs a slice with 13.5 GiB"));
+}
+
+TEST_F(PlanVerb, WhatAWorkerSaysIsNotTakenOnTrust) {
+  options_ = {.function = "nobody"};
+  EXPECT_EQ(run(), exit_code_of(ErrorCode::kNotFound));
+  EXPECT_THAT(err_.str(), HasSubstr("no such function"));
+  options_.function = "app";
+  for (const char* slices :
+       {"[]", "{}", R"({"slices": [1]})", R"({"slices": [{"slice": "0:0"}]})", "{"}) {
+    worker_.slices = slices;
+    EXPECT_EQ(run(), exit_code_of(ErrorCode::kInternal)) << slices;
+  }
 }
 
 TEST_F(PlanVerb, WithoutMeasurementsTheDeclaredMemoryDecides) {
