@@ -20,9 +20,6 @@ using Placer = std::function<std::optional<pipeline::Placement>(const pipeline::
 // The first of the function's ranked partitions that fits: pipeline::first_that_fits.
 Placer planner_placer(const pipeline::TransferCosts& costs);
 
-// The most efficient that keeps the SLO alone: pipeline::best_that_fits.
-Placer best_placer(const pipeline::TransferCosts& costs);
-
 // Asks a Placer about slices of a world, and does not ask again what cannot have changed.
 class WorldPlacer {
  public:

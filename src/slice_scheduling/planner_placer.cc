@@ -10,10 +10,4 @@ Placer planner_placer(const pipeline::TransferCosts& costs) {
   };
 }
 
-Placer best_placer(const pipeline::TransferCosts& costs) {
-  return [costs](const pipeline::PipelineFunction& function, std::span<const Slice> slices) {
-    return pipeline::best_that_fits(function, slices, costs);
-  };
-}
-
 }  // namespace lambent::slice_scheduling

@@ -23,7 +23,7 @@ TEST(RandomWorlds, FluidFaasKeepsEveryPromise) {
 
 TEST(RandomWorlds, SloKeepsEveryPromise) {
   expect_survives_random_worlds(
-      [] { return std::make_unique<SloPolicy>(simple_placer(), SloPolicyOptions{}); }, 1, 1000);
+      [] { return std::make_unique<SloPolicy>(place_simply, SloPolicyOptions{}); }, 1, 1000);
 }
 
 }  // namespace

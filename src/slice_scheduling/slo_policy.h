@@ -10,6 +10,7 @@
 
 #include "slice_scheduling/placer.h"
 #include "slice_scheduling/policy.h"
+#include "slice_scheduling/worth.h"
 
 namespace lambent::slice_scheduling {
 
@@ -23,10 +24,10 @@ struct SloPolicyOptions {
   // Of the jobs that an instance is given while requests that are late already wait beside others
   // that are not: one of so many is for the late.
   unsigned late_turn = 4;
-  // Slices that are in use change hands if one function waits so many times as long, for what it
-  // may, as the other then would.
-  double spare_ratio = 2;
-  // An instance in use stays for so many times what it took to start; at least a second.
+  // Slices of a function that would wait too long without them change hands only if the other
+  // waits so many times as long, for what it may.
+  double spare_ratio = 3;
+  // Such an instance stays for so many times what it took to start; at least a second.
   double stay_starts = 5;
   // Who takes turns on a slice stays for so many times what the change takes, if another waits.
   double turn_moves = 4;
@@ -34,8 +35,8 @@ struct SloPolicyOptions {
 
 class SloPolicy final : public SlicePolicy {
  public:
-  SloPolicy(Placer placer, SloPolicyOptions options)
-      : placer_(std::move(placer)), options_(options) {}
+  SloPolicy(const PartitionPlacer& placer, SloPolicyOptions options)
+      : placer_(first_fit(placer)), worth_(placer), options_(options) {}
 
   std::string_view name() const override { return "slo"; }
   void decide(const SliceWorld& world, Instant now, std::vector<Decision>& decisions) override;
@@ -46,15 +47,17 @@ class SloPolicy final : public SlicePolicy {
     const FunctionState* function = nullptr;
     double capacity_per_s = 0;  // of all that stay, those on their way included
     size_t staying = 0;
-    size_t coming = 0;
     Duration latency{};  // of its quickest instance, or zero
     Duration allowed{};  // how long a request may wait without missing its SLO
     // How long the last in its queue is expected to wait, by `allowed`; or how busy its instances
     // are, by options.most_busy: more than 1 is too much.
     double pressure = 0;
   };
+  // What came in a second, in the windows of late; the newest count most.
+  void remember_rates(const SliceWorld& world);
   // Slices that are being cleared for a function.
   struct Claim {
+    FunctionId function;
     pipeline::Placement placement;
     Tenure tenure = Tenure::kExclusive;
     Instant made{};
@@ -79,17 +82,17 @@ class SloPolicy final : public SlicePolicy {
   bool claim_from_others(const SliceWorld& world, const std::vector<Demand>& demands,
                          const Demand& needy, Instant now, std::vector<Decision>& decisions);
   void settle_claims(const SliceWorld& world, Instant now, std::vector<Decision>& decisions);
-  bool settle(const SliceWorld& world, FunctionId function, const Claim& claim, bool& done,
-              std::vector<Decision>& decisions);
+  bool settle(const SliceWorld& world, const Claim& claim, std::vector<Decision>& decisions);
   std::vector<Slice> unclaimed(const SliceWorld& world) const;
   bool is_claimed(DeviceId slice) const { return claimed_.contains(slice); }
-  void add_claim(FunctionId function, Claim claim);
+  void add_claim(Claim claim);
   void tidy(const SliceWorld& world, Instant now, std::vector<Decision>& decisions);
   void migrate(const SliceWorld& world, Instant now, std::vector<Decision>& decisions);
 
   WorldPlacer placer_;
+  Worth worth_;
   const SloPolicyOptions options_;
-  std::map<FunctionId, Claim> claims_;
+  std::vector<Claim> claims_;
   std::set<DeviceId> claimed_;
   struct Migration {
     InstanceId from;
@@ -103,6 +106,12 @@ class SloPolicy final : public SlicePolicy {
     uint64_t function_version = 0;
     uint64_t window = 0;
   };
+  struct Rate {
+    double usual_per_s = 0;  // of the last few windows
+    double peak_per_s = 0;   // of the last minute
+  };
+  std::map<FunctionId, Rate> rates_;
+  uint64_t windows_seen_ = 0;
   std::map<FunctionId, Vain> no_free_;
   std::map<FunctionId, Vain> no_donor_;
 };

@@ -48,7 +48,7 @@ void SloPolicy::route(const SliceWorld& world, const FunctionState& function, In
   for (const InstanceId id : function.instances) {
     const Instance& instance = world.instances.at(id);
     if (!instance.is_open()) continue;
-    if (instance.jobs >= instance.most_jobs() + (backlogged ? 1 : 0)) continue;
+    if (instance.jobs >= instance.most_jobs()) continue;
     if (instance.tenure == Tenure::kTimeSharing && must_yield(world, instance, now)) continue;
     if (best == nullptr || instance.finish_of(1, now) < best->finish_of(1, now)) best = &instance;
   }

@@ -59,13 +59,18 @@ SloPolicy::Demand SloPolicy::demand_of(const SliceWorld& world, const FunctionSt
     const Instance& instance = world.instances.at(id);
     if (instance.retiring) continue;
     ++demand.staying;
-    if (instance.residence == Residence::kStarting) ++demand.coming;
     demand.capacity_per_s += per_second(instance.bottleneck()) * share_of(world, instance, now);
     if (demand.latency == Duration{} || instance.latency() < demand.latency) {
       demand.latency = instance.latency();
     }
     if (instance.on_slices) any_here = true;
     if (!instance.on_slices) coming_back = instance.placement.load;
+  }
+  for (const Claim& claim : claims_) {
+    if (claim.function != function.function->id) continue;
+    ++demand.staying;
+    demand.capacity_per_s += per_second(claim.placement.bottleneck);
+    if (demand.latency == Duration{}) demand.latency = claim.placement.latency;
   }
   const Duration slo = function.function->slo;
   demand.allowed = slo > Duration{}
@@ -89,12 +94,24 @@ std::vector<Slice> SloPolicy::unclaimed(const SliceWorld& world) const {
   return free;
 }
 
-void SloPolicy::add_claim(FunctionId function, Claim claim) {
+void SloPolicy::add_claim(Claim claim) {
   for (const DeviceId id : claim.placement.slices) claimed_.insert(id);
-  claims_.insert_or_assign(function, std::move(claim));
+  claims_.push_back(std::move(claim));
+}
+
+void SloPolicy::remember_rates(const SliceWorld& world) {
+  constexpr double kKept = 0.8, kPeakKept = 0.98;
+  if (windows_seen_ == world.windows) return;
+  windows_seen_ = world.windows;
+  for (const auto& [id, function] : world.functions) {
+    Rate& rate = rates_[id];
+    rate.usual_per_s = kKept * rate.usual_per_s + (1 - kKept) * function.arrivals_per_s;
+    rate.peak_per_s = std::max(kPeakKept * rate.peak_per_s, function.arrivals_per_s);
+  }
 }
 
 void SloPolicy::scale(const SliceWorld& world, Instant now, std::vector<Decision>& decisions) {
+  remember_rates(world);
   bool any_queued = false;
   for (const auto& [id, function] : world.functions) any_queued |= !function.queue.empty();
   if (!any_queued) return;
@@ -107,7 +124,7 @@ void SloPolicy::scale(const SliceWorld& world, Instant now, std::vector<Decision
   for (const Demand& demand : demands) {
     const FunctionState& function = *demand.function;
     if (demand.pressure <= 1) break;
-    if (function.queue.empty() || claims_.contains(function.function->id)) continue;
+    if (function.queue.empty()) continue;
     if (function.start_again_at > now) {
       decisions.push_back(AskAgain{function.start_again_at});
       continue;
@@ -134,8 +151,7 @@ bool SloPolicy::start_on_free(const SliceWorld& world, const Demand& demand,
   if (vain.slices_version == world.slices_version && vain.function_version == function.version) {
     return false;
   }
-  // What serves nothing in time is for those that have nothing.
-  auto placement = placer_.place_on(function, unclaimed(world));
+  auto placement = worth_.choose(world, function, unclaimed(world));
   if (!placement) {
     vain = {world.slices_version, function.version, world.windows};
     return false;
@@ -176,7 +192,7 @@ bool SloPolicy::claim_beside(const SliceWorld& world, const Demand& demand, Inst
   if (best->exclusive) {
     decisions.push_back(ChangeTenure{*best->exclusive, Tenure::kTimeSharing});
   }
-  add_claim(function.function->id, {std::move(*placement), Tenure::kTimeSharing, now});
+  add_claim({function.function->id, std::move(*placement), Tenure::kTimeSharing, now});
   if (decisions.empty()) decisions.push_back(AskAgain{now});
   return true;
 }
@@ -188,13 +204,19 @@ bool SloPolicy::claim_from_others(const SliceWorld& world, const std::vector<Dem
   const FunctionState& function = *needy.function;
   const FunctionId id = function.function->id;
   Vain& vain = no_donor_[id];
-  // Pressures change all the time; who may give is looked at once in a while.
+  // Pressures change all the time; after one look in vain the next is in the next window.
   if (vain.window == world.windows + 1 && vain.function_version == function.version &&
       (needy.staying > 0 || vain.slices_version == world.slices_version)) {
     return false;
   }
-  vain = {world.slices_version, function.version, world.windows + 1};
-  if (needy.coming > 0) return false;
+  // So much capacity that what usually comes is served, and what waits in twice the time of a
+  // start: less than that is over before it helps.
+  const double start_s = std::max(0.5, to_seconds(function.function->profile.start));
+  const double wanted_per_s = rates_[id].usual_per_s / options_.most_busy +
+                              static_cast<double>(function.queue.size()) / (2 * start_s);
+  if (needy.staying > 0 && needy.capacity_per_s >= wanted_per_s) return false;
+  const double wait_s =
+      static_cast<double>(function.queue.size()) / std::max(1e-6, needy.capacity_per_s);
   struct Donor {
     const Instance* instance;
     double pressure;  // of its function without it
@@ -221,17 +243,26 @@ bool SloPolicy::claim_from_others(const SliceWorld& world, const std::vector<Dem
     for (const Instance* instance : mine) {
       const double with = per_second(instance->bottleneck()) * share_of(world, *instance, now);
       double pressure = pressure_with(demand, left_per_s - with);
+      if (left_per_s > with) {
+        pressure = std::max(pressure, rates_[demand.function->function->id].peak_per_s /
+                                          (left_per_s - with) / options_.most_busy);
+      }
       const bool last = --left == 0;
       if (last && is_idle(world, *instance) && now - instance->last_used > kLeastStay) {
         pressure = 0.5;  // cold, not starving
       }
+      // Who can do without it gives it soon; who cannot, only to those who wait much longer, and
+      // after a while. Who has nothing at all gets a turn from those who have something.
+      const double starts = pressure <= 1 ? 1 : options_.stay_starts;
       const Duration stay =
-          std::max(kLeastStay,
-                   from_seconds(to_seconds(start_time(world, *instance)) * options_.stay_starts));
+          std::max(kLeastStay, from_seconds(to_seconds(start_time(world, *instance)) * starts));
       const bool stayed = is_idle(world, *instance) || now - instance->ready >= stay;
-      // Who has nothing at all gets a turn from those who have something.
-      const bool turn = needy.staying == 0 && late && now - instance->ready >= stay;
-      if (!stayed || (pressure * options_.spare_ratio > needy.pressure && !turn)) {
+      const bool turn = needy.staying == 0 && late;
+      const double others_wait_s =
+          static_cast<double>(demand.function->queue.size()) / std::max(1e-6, left_per_s - with);
+      const bool spared =
+          pressure <= 1 || (wait_s > options_.spare_ratio * std::max(start_s, others_wait_s));
+      if (!stayed || (!spared && !turn)) {
         ++left;
         continue;
       }
@@ -249,7 +280,8 @@ bool SloPolicy::claim_from_others(const SliceWorld& world, const std::vector<Dem
       const SliceState& state = world.slices.at(slice);
       if (!state.lost && state.sharing.size() <= 1) pool.push_back(state.slice);
     }
-    auto placement = placer_.place_on(function, pool);
+    if (!placer_.place_on(function, pool)) continue;
+    auto placement = worth_.choose(world, function, pool);
     if (!placement) continue;
     for (size_t at = 0; at <= count; ++at) {
       const auto& theirs = donors[at].instance->placement.slices;
@@ -259,36 +291,35 @@ bool SloPolicy::claim_from_others(const SliceWorld& world, const std::vector<Dem
       });
       if (needed) decisions.push_back(Retire{donors[at].instance->id});
     }
-    add_claim(id, {std::move(*placement), Tenure::kExclusive, now});
+    add_claim({id, std::move(*placement), Tenure::kExclusive, now});
     if (decisions.empty()) decisions.push_back(AskAgain{now});
     return true;
   }
+  vain = {world.slices_version, function.version, world.windows + 1};
   return false;
 }
 
 void SloPolicy::settle_claims(const SliceWorld& world, Instant now,
                               std::vector<Decision>& decisions) {
-  for (auto each = claims_.begin(); each != claims_.end();) {
-    const Claim& claim = each->second;
-    const FunctionState* function = world.find(each->first);
+  for (auto claim = claims_.begin(); claim != claims_.end();) {
+    const FunctionState* function = world.find(claim->function);
     bool done = function == nullptr || function->queue.empty() || function->start_again_at > now ||
-                now - claim.made > kLongestClaim;
-    for (const DeviceId id : claim.placement.slices) {
+                now - claim->made > kLongestClaim;
+    for (const DeviceId id : claim->placement.slices) {
       const auto slice = world.slices.find(id);
       done = done || slice == world.slices.end() || slice->second.lost;
     }
-    if (!done) settle(world, each->first, claim, done, decisions);
-    if (!done) {
-      ++each;
+    if (!done && !settle(world, *claim, decisions)) {
+      ++claim;
       continue;
     }
-    for (const DeviceId id : claim.placement.slices) claimed_.erase(id);
-    each = claims_.erase(each);
+    for (const DeviceId id : claim->placement.slices) claimed_.erase(id);
+    claim = claims_.erase(claim);
   }
 }
 
-// Starts it if its slices are clear; `done` if that is so, or never will be.
-bool SloPolicy::settle(const SliceWorld& world, FunctionId function, const Claim& claim, bool& done,
+// Starts it if its slices are clear. Whether that was so, or never will be.
+bool SloPolicy::settle(const SliceWorld& world, const Claim& claim,
                        std::vector<Decision>& decisions) {
   if (claim.tenure == Tenure::kExclusive) {
     for (const DeviceId id : claim.placement.slices) {
@@ -296,16 +327,15 @@ bool SloPolicy::settle(const SliceWorld& world, FunctionId function, const Claim
       if (slice.is_free()) continue;
       std::vector<InstanceId> holders = slice.sharing;
       if (slice.exclusive) holders.push_back(*slice.exclusive);
-      for (const InstanceId holder : holders) done |= !world.instances.at(holder).retiring;
-      return false;
+      return std::any_of(holders.begin(), holders.end(),
+                         [&](InstanceId holder) { return !world.instances.at(holder).retiring; });
     }
   } else {
-    const FunctionState& state = *world.find(function);
+    const FunctionState& state = *world.find(claim.function);
     const SliceState& slice = world.slices.at(claim.placement.slices.front());
     if (slice.exclusive || slice.sharing.empty() || world.sharing_instance(state) != nullptr ||
         !placer_.place_beside(world, state, slice)) {
-      done = true;
-      return false;
+      return true;
     }
     if (const Instance* occupant = world.occupant(slice)) {
       // Who is not done with its turn keeps it: route() holds back what comes after.
@@ -313,8 +343,7 @@ bool SloPolicy::settle(const SliceWorld& world, FunctionId function, const Claim
       return false;
     }
   }
-  decisions.push_back(Start{function, claim.placement, claim.tenure});
-  done = true;
+  decisions.push_back(Start{claim.function, claim.placement, claim.tenure});
   return true;
 }
 
