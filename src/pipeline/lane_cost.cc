@@ -5,6 +5,7 @@
 #include <map>
 
 #include "pipeline/hand_over.h"
+#include "pipeline/limits.h"
 
 namespace lambent::pipeline {
 namespace {
@@ -21,7 +22,8 @@ Duration scaled(Duration duration, double factor) {
 
 Duration transfer_time(Bytes bytes, double gb_per_s) {
   if (!(gb_per_s > 0)) return Duration{};
-  return Duration(std::llround(static_cast<double>(bytes.count) / gb_per_s));
+  const double most = static_cast<double>(limits::kTime.count());
+  return Duration(std::llround(std::min(static_cast<double>(bytes.count) / gb_per_s, most)));
 }
 
 std::optional<Duration> component_time(const PipelineFunction& function, size_t component,

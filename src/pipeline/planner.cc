@@ -153,6 +153,9 @@ Result<std::vector<RankedPartition>> judge_partitions(const PipelineFunction& fu
                  "a pipeline function has 1 to " + std::to_string(limits::kComponents) +
                      " components; this one has " + std::to_string(count)};
   }
+  if (options.most_stages == 0 || options.most_partitions == 0) {
+    return Error{ErrorCode::kInvalidArgument, "there is at least one stage, and one partition"};
+  }
   const Judge judge(function, options);
   std::vector<RankedPartition> ranked;
   for (Partition& partition :
@@ -222,7 +225,8 @@ Result<PipelineFunction> plan_function(FunctionId id, const PipelineDefinition& 
     function.slo = *time;
   } else if (const auto* scale = std::get_if<SloScale>(&definition.slo)) {
     const Duration alone = time_alone(function, options.costs).value_or(Duration{});
-    function.slo = from_seconds(to_seconds(alone) * scale->factor);
+    function.slo =
+        from_seconds(std::min(to_seconds(alone) * scale->factor, to_seconds(limits::kTime)));
   }
   options.rule = definition.rank.value_or(options.rule);
   ASSIGN_OR_RETURN(function.ranked, rank_partitions(function, options));

@@ -1,5 +1,6 @@
 #include "pipeline/planner.h"
 
+#include "pipeline/limits.h"
 #include "pipeline/testing.h"
 
 namespace lambent::pipeline {
@@ -126,6 +127,36 @@ TEST(Ranking, AsManyComponentsAsTheLimitAndNoMore) {
   const auto refused = rank_partitions(PipelineFunction{.dag = chain_of(65)}, {});
   ASSERT_FALSE(refused.ok());
   EXPECT_EQ(refused.error().code, ErrorCode::kInvalidArgument);
+}
+
+TEST(Ranking, FiguresAtTheEndsOfTheirRangesDoNotOverflow) {
+  const SliceShape tiny{"tiny", 1, limits::kMemory}, huge{"huge", 65'536, limits::kMemory};
+  PipelineDefinition definition{.handler = "a.B", .dag = chain_of(64), .slo = SloScale{1'000}};
+  definition.most_batch = limits::kBatch;
+  MeasuredProfile measured{.shapes = {huge}};
+  for (size_t i = 0; i < 64; ++i) {
+    ComponentProfile component{.weights = Bytes::gib(1), .memory = Bytes::gib(2)};
+    component.output = limits::kMemory;
+    component.time_by_shape["huge"] = limits::kTime;
+    measured.profile.components.push_back(component);
+  }
+  const auto function = plan_function(FunctionId(1), definition, measured, Bytes(),
+                                      {.costs = {.copies_gb_per_s = 0.001}, .shapes = {tiny}});
+  ASSERT_TRUE(function.ok()) << function.error().message;
+  EXPECT_EQ(function->slo, limits::kTime);
+  const auto all = judge_partitions(*function, {.costs = {.copies_gb_per_s = 0.001}});
+  for (const RankedPartition& each : *all) {
+    ASSERT_GE(each.timing.latency, 64 * limits::kTime);
+    ASSERT_GE(each.timing.bottleneck, limits::kTime);
+  }
+}
+
+TEST(Ranking, ThereIsAtLeastOneStage) {
+  const PipelineFunction function{.dag = chain_of(2)};
+  EXPECT_EQ(rank_partitions(function, {.most_stages = 0}).error().code,
+            ErrorCode::kInvalidArgument);
+  EXPECT_EQ(rank_partitions(function, {.most_partitions = 0}).error().code,
+            ErrorCode::kInvalidArgument);
 }
 
 TEST(Memory, ALaneHasItsContextAllWeightsAndTheWorstMoment) {

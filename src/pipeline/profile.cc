@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "pipeline/limits.h"
+
 namespace lambent::pipeline {
 
 std::optional<Duration> time_on(const ComponentProfile& profile, const SliceShape& shape,
@@ -25,7 +27,8 @@ std::optional<Duration> time_on(const ComponentProfile& profile, const SliceShap
   if (!nearest || shape.multiprocessors == 0) return std::nullopt;
   const double scale = static_cast<double>(nearest->multiprocessors) / shape.multiprocessors;
   const Duration time = profile.time_by_shape.at(nearest->name);
-  return Duration(std::llround(static_cast<double>(time.count()) * scale));
+  const double most = static_cast<double>(limits::kTime.count());
+  return Duration(std::llround(std::min(static_cast<double>(time.count()) * scale, most)));
 }
 
 }  // namespace lambent::pipeline

@@ -36,8 +36,8 @@ struct PipelineProfile {
 };
 
 // The measured time; where that shape was not measured, that of the measured shape whose number of
-// multiprocessors is nearest, in inverse proportion to their numbers. None if nothing was measured
-// or `shapes` does not know those that were.
+// multiprocessors is nearest, in inverse proportion to their numbers, limits::kTime at most. None
+// if nothing was measured or `shapes` does not know those that were.
 std::optional<Duration> time_on(const ComponentProfile& profile, const SliceShape& shape,
                                 const std::vector<SliceShape>& shapes);
 

@@ -4,8 +4,6 @@
 #include <cmath>
 #include <vector>
 
-#include "base/check.h"
-
 #include "pipeline/hand_over.h"
 #include "pipeline/linear_program.h"
 
@@ -146,9 +144,12 @@ Result<SlicePrices> price_slices(std::span<const MixedFunction> mix, std::span<c
     }
     program.rows[row_of[column.function]].weights[1 + i] = -column.results_per_s;
   }
-  // Every function needs slices to give anything, so that there is an end.
+  // Every function needs slices to give anything, so that there is an end; but for shares so small
+  // beside what instances give that they are lost in rounding.
   const auto solution = maximise(program);
-  CHECK(solution.has_value(), "results take slices");
+  if (!solution) {
+    return Error{ErrorCode::kFailedPrecondition, "the functions of the mix are too unlike"};
+  }
   SlicePrices prices{.requests_per_s = solution->gain};
   for (size_t i = 0; i < shapes.size(); ++i) {
     prices.by_shape[shapes[i].shape.name] = std::max(0.0, solution->prices[i]);
