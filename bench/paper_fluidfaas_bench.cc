@@ -392,7 +392,7 @@ int main(int count, char** arguments) {
     } else {
       std::fprintf(stderr,
                    "usage: paper_fluidfaas_bench [--quick] [--out FILE] [--traces DIR] [--sweep "
-                   "esg|infless]\n");
+                   "esg|infless|ours]\n");
       return 2;
     }
   }

@@ -24,10 +24,6 @@ Functions functions_for(const System& system, const Setting& setting) {
 
 std::unique_ptr<slice_scheduling::SlicePolicy> policy_of(
     const System& system, const slice_scheduling::SlicePolicyOptions& options) {
-  if (system.first_that_fits) {
-    return std::make_unique<slice_scheduling::SloPolicy>(
-        slice_scheduling::planner_placer(options.costs), options.slo);
-  }
   auto policy = slice_scheduling::make_slice_policy(system.policy, options);
   CHECK(policy.ok(), "no such policy");
   return std::move(*policy);

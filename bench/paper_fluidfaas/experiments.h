@@ -20,7 +20,6 @@ struct System {
   pipeline::RankRule rule = pipeline::RankRule::kBalance;
   bool pipelines = true;  // otherwise functions have no partition but the whole
   slice_scheduling::SlicePolicyOptions options;
-  bool first_that_fits = false;  // ours: places as published, not the best of all that fit
 };
 
 // At their best settings, as the sweep found them: ESG, INFless, FluidFaaS as published, ours.

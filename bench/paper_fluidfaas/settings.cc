@@ -3,6 +3,7 @@
 
 #include "base/check.h"
 #include "bench/paper_fluidfaas/experiments.h"
+#include "bench/paper_fluidfaas/plan.h"
 
 namespace lambent::paper_fluidfaas {
 
@@ -21,6 +22,48 @@ System ours() {
   System system{"ours", "slo"};
   system.rule = pipeline::RankRule::kThroughput;
   return system;
+}
+
+std::vector<Candidate> candidates_of_baseline(const System& base) {
+  std::vector<Candidate> candidates;
+  for (const double least_idle_s : {0.1, 10.0, 1e6}) {
+    for (const double envy : {0.0, 1.5}) {
+      for (const double headroom : {1.5, 2.0, 3.0, 5.0}) {
+        Candidate candidate;
+        candidate.system = base;
+        const WholeFunctionsOptions whole{.least_idle = from_seconds(least_idle_s), .envy = envy};
+        candidate.system.options.esg = EsgOptions{.whole = whole, .headroom = headroom};
+        candidate.system.options.infless = InflessOptions{.whole = whole, .headroom = headroom};
+        char text[128];
+        std::snprintf(text, sizeof(text), "least_idle %g s, envy %g, headroom %g", least_idle_s,
+                      envy, headroom);
+        candidate.name = text;
+        candidates.push_back(candidate);
+      }
+    }
+  }
+  return candidates;
+}
+
+std::vector<Candidate> candidates_of_ours(const System& base) {
+  std::vector<Candidate> candidates;
+  for (const double spare_ratio : {2.0, 4.0, 8.0}) {
+    for (const double stay_starts : {5.0, 20.0}) {
+      for (const double most_busy : {0.7, 0.85}) {
+        Candidate candidate;
+        candidate.system = base;
+        candidate.system.options.slo.spare_ratio = spare_ratio;
+        candidate.system.options.slo.stay_starts = stay_starts;
+        candidate.system.options.slo.most_busy = most_busy;
+        char text[128];
+        std::snprintf(text, sizeof(text), "spare_ratio %g, stay_starts %g, most_busy %g",
+                      spare_ratio, stay_starts, most_busy);
+        candidate.name = text;
+        candidates.push_back(candidate);
+      }
+    }
+  }
+  return candidates;
 }
 
 }  // namespace
@@ -63,14 +106,9 @@ std::vector<System> ablations() {
   changed = named(best, "ours, no pipelines");
   changed.pipelines = false;
   all.push_back(changed);
-  for (const pipeline::RankRule rule :
-       {pipeline::RankRule::kBalance, pipeline::RankRule::kThroughput}) {
-    changed = named(best, "");
-    changed.name = "ours, first that fits, " + std::string(pipeline::name_of(rule));
-    changed.rule = rule;
-    changed.first_that_fits = true;
-    all.push_back(changed);
-  }
+  changed = named(best, "ours, rank balance");
+  changed.rule = pipeline::RankRule::kBalance;
+  all.push_back(changed);
   return all;
 }
 
@@ -85,22 +123,8 @@ System system_named(const std::string& name) {
 std::vector<Candidate> sweep(const std::string& name, bool quick) {
   std::vector<Candidate> candidates;
   const System base = system_named(name);
-  for (const double least_idle_s : {0.1, 10.0, 1e6}) {
-    for (const double envy : {0.0, 1.5}) {
-      for (const double headroom : {1.5, 2.0, 3.0, 5.0}) {
-        Candidate candidate;
-        candidate.system = base;
-        const WholeFunctionsOptions whole{.least_idle = from_seconds(least_idle_s), .envy = envy};
-        candidate.system.options.esg = EsgOptions{.whole = whole, .headroom = headroom};
-        candidate.system.options.infless = InflessOptions{.whole = whole, .headroom = headroom};
-        char text[128];
-        std::snprintf(text, sizeof(text), "least_idle %g s, envy %g, headroom %g", least_idle_s,
-                      envy, headroom);
-        candidate.name = text;
-        candidates.push_back(candidate);
-      }
-    }
-  }
+  if (name == kOurs) candidates = candidates_of_ours(base);
+  if (name == "esg" || name == "infless") candidates = candidates_of_baseline(base);
   if (quick)
     std::erase_if(candidates, [](const Candidate& one) {
       const WholeFunctionsOptions& whole = one.system.options.esg.whole;
