@@ -7,6 +7,7 @@
 #include <optional>
 
 #include "bin/installation.h"
+#include "bin/slices_advise.h"
 #include "cli/console.h"
 #include "cli/slice_names.h"
 #include "cli/slices.h"
@@ -181,11 +182,34 @@ int main(int argc, char** argv) {
   sub->add_option("--gpu", options.gpu, "the device")->required();
   sub->add_flag("--off", options.off, "destroy all slices and turn MIG mode off");
   sub->add_flag("--yes", options.yes, "do it; without, it is only told");
+  SlicesAdviseOptions advise;
+  bool is_advice = false;
+  sub = app.add_subcommand("advise", "which layouts would serve pipelines best, by simulation");
+  sub->add_option("--pipeline", advise.pipelines, "[NAME=]pipeline.json; NAME as the trace has it")
+      ->required();
+  sub->add_option("--profile", advise.profiles, "profile.json of each, in the same order")
+      ->required();
+  auto* trace =
+      sub->add_option("--trace", advise.trace, "when requests come (simulator.md, Traces)");
+  sub->add_option("--rate", advise.rates, "of each pipeline, requests a second, without a trace")
+      ->excludes(trace);
+  sub->add_option("--rate-scale", advise.rate_scale, "so many times as fast")
+      ->capture_default_str();
+  sub->add_option("--family", advise.family, "of devices")->capture_default_str();
+  sub->add_option("--gpus", advise.gpus, "how many devices, of one node")->capture_default_str();
+  sub->add_option("--shown", advise.shown, "how many layouts are shown")
+      ->capture_default_str();
+  sub->add_option("--change-minutes", advise.change_minutes, "how long a change of layout takes")
+      ->capture_default_str();
+  sub->add_option("--policy", advise.policy, "of slices")->capture_default_str();
+  sub->add_option("--seed", advise.seed, "of chance")->capture_default_str();
+  sub->add_flag("--json", console.json, "results as JSON");
+  sub->callback([&is_advice] { is_advice = true; });
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
     return app.exit(error) == 0 ? 0 : 2;
   }
-  const auto done = verb(options, console);
+  const auto done = is_advice ? advise_slices(advise, console) : verb(options, console);
   return done.ok() ? 0 : cli::fail(console, done.error());
 }

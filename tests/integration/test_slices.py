@@ -42,6 +42,27 @@ class SlicesTest(unittest.TestCase):
         gpu, = json.loads(self.run_cli("list", "--emulated", node, "--json").stdout)
         return gpu["mig"], [slice["shape"] for slice in gpu["slices"]]
 
+    def test_advice_prefers_layouts_that_hold_the_function(self):
+        component = {"weights_mb": 2000, "memory_mb": 9000, "output_bytes": 4096}
+        (self.folder / "pipeline.json").write_text(json.dumps({
+            "pipeline": 1, "handler": "app.App", "inputs": ["image"], "outputs": ["classify"], "slo": {"ms": 120},
+            "components": [{"name": "deblur", "inputs": ["$image"]}, {"name": "classify", "inputs": ["deblur"]}]}))
+        (self.folder / "profile.json").write_text(json.dumps({
+            "profile": 1, "context_mb": 420, "start_ms": 300, "shapes": {"1g.10gb": {"multiprocessors": 14, "memory_mb": 9728}},
+            "components": {"deblur": {**component, "ms": {"1g.10gb": 80}}, "classify": {**component, "ms": {"1g.10gb": 60}}}}))
+        given = ["advise", "--pipeline", self.folder, "--profile", self.folder / "profile.json"]
+        advice = json.loads(self.run_cli(*given, "--rate", 10, "--json").stdout)
+        self.assertTrue(advice["simulated"])
+        layouts = advice["whole"]["layouts"]
+        self.assertEqual(layouts, sorted(layouts, key=lambda one: -round(one["within_slo"], 3)))
+        # In pieces over 1g slices alone it is too slow; on one larger slice it is not.
+        self.assertNotEqual(layouts[0]["gpus"], [["1g.10gb"] * 7])
+        self.assertGreater(layouts[0]["within_slo"], 0.8)
+        self.assertIn("MOST LOAD", self.run_cli(*given, "--rate", 10, "--shown", 1).stdout)
+        self.run_cli(*given, expect=INVALID)
+        self.run_cli(*given, "--trace", self.folder / "none.csv", expect=NOT_FOUND)
+        self.run_cli(*given, "--rate", 10, "--family", "v100", expect=INVALID)
+
     def test_a_device_is_cut_cut_anew_and_whole_again(self):
         node = self.node("a100-80gb")
         self.assertEqual(self.shapes(node), ("off", []))

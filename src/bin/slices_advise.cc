@@ -1,0 +1,246 @@
+#include "bin/slices_advise.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstdio>
+#include <filesystem>
+#include <set>
+
+#include "base/fd.h"
+#include "base/log.h"
+#include "base/random.h"
+#include "cli/slice_names.h"
+#include "cli/text_table.h"
+#include "pipeline/limits.h"
+#include "pipeline/pipeline_json.h"
+#include "pipeline/planner.h"
+#include "slice_simulator/layout_advice.h"
+#include "workload/trace_reader.h"
+
+namespace lambent {
+namespace {
+
+using slice_simulator::Advice;
+using slice_simulator::AdvisedPart;
+using slice_simulator::JudgedLayout;
+
+Error invalid(std::string message) { return {ErrorCode::kInvalidArgument, std::move(message)}; }
+
+std::string number(const char* format, double value) {
+  char text[48];
+  std::snprintf(text, sizeof(text), format, value);
+  return text;
+}
+
+Result<std::string> read_json(std::string path, const char* file) {
+  if (std::filesystem::is_directory(path)) path += std::string("/") + file;
+  return read_file(path, pipeline::limits::kJson.count + 1);
+}
+
+// Every full set of slices that a device of the family can have, wherever they lie.
+std::vector<slice_simulator::GpuLayout> layouts_of(const mig::MigFamily& family) {
+  std::set<std::vector<std::string>> known;
+  std::vector<slice_simulator::GpuLayout> layouts;
+  for (const auto& placements : mig::full_layouts(family, true)) {
+    slice_simulator::GpuLayout layout;
+    for (const mig::Placement& one : placements) layout.push_back(cli::shape_of(*one.profile));
+    std::ranges::stable_sort(layout, [](const SliceShape& a, const SliceShape& b) {
+      return a.multiprocessors > b.multiprocessors;
+    });
+    std::vector<std::string> names;
+    for (const SliceShape& shape : layout) names.push_back(shape.name);
+    if (known.insert(names).second) layouts.push_back(std::move(layout));
+  }
+  return layouts;
+}
+
+struct Named {
+  std::string name;  // as the trace has it; empty: everything in it
+  std::shared_ptr<const pipeline::PipelineFunction> function;
+};
+
+Result<Named> read_function(const std::string& argument, const std::string& profile_file,
+                            uint32_t number, const mig::MigFamily& family,
+                            const pipeline::TransferCosts& costs) {
+  const size_t equals = argument.find('=');
+  const std::string file = equals == std::string::npos ? argument : argument.substr(equals + 1);
+  ASSIGN_OR_RETURN(const std::string text, read_json(file, "pipeline.json"));
+  const auto definition = pipeline::parse_pipeline(text);
+  if (!definition.ok()) return definition.error().with_context(file);
+  ASSIGN_OR_RETURN(const std::string profile_text, read_json(profile_file, "profile.json"));
+  const auto measured = pipeline::parse_profile(profile_text, definition->dag);
+  if (!measured.ok()) return measured.error().with_context(profile_file);
+  pipeline::PlannerOptions planner{
+      .rule = pipeline::RankRule::kThroughput, .costs = costs, .shapes = measured->shapes};
+  for (const mig::MigProfile& profile : family.profiles) {
+    const SliceShape shape = cli::shape_of(profile);
+    if (std::ranges::find(planner.shapes, shape.name, &SliceShape::name) == planner.shapes.end()) {
+      planner.shapes.push_back(shape);
+    }
+  }
+  auto function =
+      pipeline::plan_function(FunctionId(number), *definition, *measured, Bytes(), planner);
+  if (!function.ok()) return function.error().with_context(file);
+  return Named{equals == std::string::npos ? "" : argument.substr(0, equals),
+               std::make_shared<const pipeline::PipelineFunction>(*std::move(function))};
+}
+
+Result<std::vector<slice_simulator::Arrival>> arrivals_of(const SlicesAdviseOptions& options,
+                                                          const std::vector<Named>& functions) {
+  std::vector<slice_simulator::Arrival> arrivals;
+  if (options.trace.empty()) {
+    if (options.rates.size() != functions.size()) {
+      return invalid("a --trace is expected, or as many --rate as --pipeline");
+    }
+    SeededRandom random(options.seed);
+    for (size_t i = 0; i < functions.size(); ++i) {
+      const double rate = options.rates[i] * options.rate_scale;
+      if (!(rate > 0) || rate > 10'000) return invalid("a --rate is above 0 and at most 10000");
+      for (double at_s = 0;;) {
+        at_s -= std::log(1 - random.uniform()) / rate;
+        if (at_s >= 60) break;
+        arrivals.push_back({Instant(from_seconds(at_s)), functions[i].function->id});
+      }
+    }
+    std::ranges::sort(arrivals, {}, &slice_simulator::Arrival::at);
+    return arrivals;
+  }
+  if (!options.rates.empty()) return invalid("either --trace or --rate");
+  workload::TraceOptions trace_options;
+  trace_options.rate_scale = options.rate_scale;
+  trace_options.seed = options.seed;
+  for (const Named& one : functions) {
+    if (!one.name.empty()) trace_options.only.push_back(one.name);
+    if (one.name.empty() && functions.size() > 1) {
+      return invalid("of several pipelines each has a name that the trace knows: NAME=FILE");
+    }
+  }
+  ASSIGN_OR_RETURN(auto trace, workload::open_trace(options.trace, trace_options));
+  std::vector<FunctionId> ids;
+  for (const workload::TraceFunction& one : trace.functions) {
+    const auto found = std::ranges::find_if(functions, [&](const Named& named) {
+      return named.name.empty() || named.name == one.name;
+    });
+    ids.push_back(found->function->id);
+  }
+  constexpr size_t kMostArrivals = 5'000'000;
+  while (const auto arrival = trace.arrivals->next()) {
+    if (arrivals.size() == kMostArrivals) {
+      return Error{ErrorCode::kResourceExhausted,
+                   "the trace has more than " + std::to_string(kMostArrivals) + " arrivals"};
+    }
+    arrivals.push_back({Instant(arrival->at), ids[arrival->function]});
+  }
+  if (const auto failure = trace.arrivals->failure()) return *failure;
+  if (arrivals.empty()) return invalid("the trace has no arrival of these functions");
+  return arrivals;
+}
+
+std::string text_of(const AdvisedPart& part) {
+  cli::TextTable table({"LAYOUT", ">WITHIN SLO", ">ANSWERED", ">MEAN", ">P95", ">MOST LOAD"});
+  for (const JudgedLayout& one : part.layouts) {
+    table.add({one.name(), number("%.1f %%", 100 * one.hit_share),
+               number("%.1f %%", 100 * one.answered_share), number("%.0f ms", 1e3 * one.mean_s),
+               number("%.0f ms", 1e3 * one.p95_s), number("x%.2f", one.most_times)});
+  }
+  return table.str();
+}
+
+std::string json_of(const AdvisedPart& part) {
+  std::string layouts;
+  for (const JudgedLayout& one : part.layouts) {
+    std::string gpus;
+    for (const auto& gpu : one.gpus) {
+      std::string slices;
+      for (const SliceShape& shape : gpu) {
+        slices += std::string(slices.empty() ? "\"" : ",\"") + json_escape(shape.name) + "\"";
+      }
+      gpus += (gpus.empty() ? "[" : ",[") + slices + "]";
+    }
+    layouts += (layouts.empty() ? "" : ",") + std::string("{\"gpus\":[") + gpus +
+               "],\"within_slo\":" + number("%.4f", one.hit_share) +
+               ",\"answered\":" + number("%.4f", one.answered_share) +
+               ",\"mean_ms\":" + number("%.2f", 1e3 * one.mean_s) +
+               ",\"p95_ms\":" + number("%.2f", 1e3 * one.p95_s) +
+               ",\"most_load\":" + number("%.4f", one.most_times) + "}";
+  }
+  return "{\"from_s\":" + number("%.3f", to_seconds(part.from.time_since_epoch())) +
+         ",\"to_s\":" + number("%.3f", to_seconds(part.to.time_since_epoch())) + ",\"layouts\":[" +
+         layouts + "]}";
+}
+
+void show_json(const Advice& advice, cli::Console& console) {
+  std::string idle, parts;
+  for (const auto& one : advice.idle) {
+    idle += (idle.empty() ? "" : ",") + std::string("{\"from_s\":") +
+            number("%.3f", to_seconds(one.from.time_since_epoch())) +
+            ",\"to_s\":" + number("%.3f", to_seconds(one.to.time_since_epoch())) + "}";
+  }
+  for (const AdvisedPart& part : advice.parts) parts += (parts.empty() ? "" : ",") + json_of(part);
+  console.out << "{\"simulated\":true,\"whole\":" << json_of(advice.whole) << ",\"idle\":[" << idle
+              << "],\"parts\":[" << parts << "]}\n";
+}
+
+void show_text(const Advice& advice, double change_minutes, cli::Console& console) {
+  console.out << "Simulated, best first (MOST LOAD: the rate that no scheduler could exceed, times "
+                 "this one):\n"
+              << text_of(advice.whole);
+  if (advice.idle.empty()) {
+    console.out << "\nNobody is ever idle for " << number("%g", change_minutes)
+                << " minutes: the layout cannot be changed on the way.\n";
+    return;
+  }
+  const std::string& always = advice.whole.layouts.front().name();
+  console.out << "\nThe layout could be changed in " << advice.idle.size()
+              << " idle times; the best between them:\n";
+  cli::TextTable table({">FROM", ">TO", "LAYOUT", ">WITHIN SLO", ">MEAN", ">WITHOUT A CHANGE"});
+  for (const AdvisedPart& part : advice.parts) {
+    const JudgedLayout& best = part.layouts.front();
+    const auto same = std::ranges::find_if(
+        part.layouts, [&](const JudgedLayout& one) { return one.name() == always; });
+    table.add({number("%.0f s", to_seconds(part.from.time_since_epoch())),
+               number("%.0f s", to_seconds(part.to.time_since_epoch())), best.name(),
+               number("%.1f %%", 100 * best.hit_share), number("%.0f ms", 1e3 * best.mean_s),
+               same == part.layouts.end() ? "-" : number("%.1f %%", 100 * same->hit_share)});
+  }
+  console.out << table.str();
+}
+
+}  // namespace
+
+Result<void> advise_slices(const SlicesAdviseOptions& options, cli::Console& console) {
+  if (options.pipelines.empty()) return invalid("a --pipeline is expected");
+  if (options.pipelines.size() != options.profiles.size()) {
+    return invalid("each --pipeline needs its --profile, in the same order");
+  }
+  if (options.gpus < 1 || options.gpus > 16) return invalid("--gpus is 1 to 16");
+  if (!(options.rate_scale > 0)) return invalid("--rate-scale is above 0");
+  if (!(options.change_minutes > 0)) return invalid("--change-minutes is above 0");
+  ASSIGN_OR_RETURN(const mig::MigFamily* family, cli::parse_family(options.family));
+  slice_simulator::AdviceOptions advice_options;
+  advice_options.layouts = layouts_of(*family);
+  advice_options.gpus = options.gpus;
+  advice_options.policy = options.policy;
+  advice_options.seed = options.seed;
+  advice_options.change_takes = from_seconds(60 * options.change_minutes);
+  std::vector<Named> functions;
+  for (size_t i = 0; i < options.pipelines.size(); ++i) {
+    ASSIGN_OR_RETURN(Named one,
+                     read_function(options.pipelines[i], options.profiles[i],
+                                   static_cast<uint32_t>(i) + 1, *family, advice_options.costs));
+    advice_options.functions.push_back(one.function);
+    functions.push_back(std::move(one));
+  }
+  ASSIGN_OR_RETURN(advice_options.arrivals, arrivals_of(options, functions));
+  ASSIGN_OR_RETURN(Advice advice, slice_simulator::advise(advice_options));
+  auto& layouts = advice.whole.layouts;
+  if (layouts.size() > options.shown) layouts.resize(std::max(1U, options.shown));
+  if (console.json) {
+    show_json(advice, console);
+  } else {
+    show_text(advice, options.change_minutes, console);
+  }
+  return {};
+}
+
+}  // namespace lambent

@@ -1,0 +1,31 @@
+// lambent slices advise: reads pipelines, profiles and a trace, asks the simulator which layout
+// serves them best, and shows it. Used by lambent-slices.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "base/result.h"
+#include "cli/console.h"
+
+namespace lambent {
+
+struct SlicesAdviseOptions {
+  // "NAME=FILE" or "FILE", and the profile of each; a folder stands for its pipeline.json.
+  std::vector<std::string> pipelines;
+  std::vector<std::string> profiles;
+  std::string trace;
+  // Without a trace: so many requests a second of each function for a minute.
+  std::vector<double> rates;
+  double rate_scale = 1;
+  std::string family = "a100-80gb";
+  unsigned gpus = 1;
+  unsigned shown = 8;
+  double change_minutes = 5;
+  std::string policy = "slo";
+  uint64_t seed = 1;
+};
+
+Result<void> advise_slices(const SlicesAdviseOptions& options, cli::Console& console);
+
+}  // namespace lambent
