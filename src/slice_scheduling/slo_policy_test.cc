@@ -1,0 +1,237 @@
+// Our own policy, in small stories: bursts, saturation, turns, slices that change hands, faults.
+#include "slice_scheduling/slo_policy.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "slice_scheduling/testing.h"
+
+namespace lambent::slice_scheduling::testing {
+namespace {
+
+using ::testing::HasSubstr;
+
+constexpr FunctionId kBlur{1};
+constexpr FunctionId kSharpen{2};
+
+class Slo : public ::testing::Test {
+ protected:
+  Slo() : host_(std::make_unique<SloPolicy>(place_simply, SloPolicyOptions{})) {}
+
+  void put(uint32_t id, const std::vector<ComponentOf>& components, Duration slo = seconds(2)) {
+    host_.give(FunctionPut{function_of(id, components, slo)});
+  }
+  void submit_every(FunctionId function, Duration pause, int count) {
+    for (int at = 0; at < count; ++at) {
+      submit(function);
+      host_.run_for(pause);
+    }
+  }
+  InvocationId submit(FunctionId function) {
+    const InvocationId request = host_.submit(function);
+    submitted_[request] = host_.now();
+    return request;
+  }
+  // How many were answered in time of those that were submitted from then on.
+  double share_in_time(Duration slo, Instant from = Instant{}) {
+    double in_time = 0, all = 0;
+    for (const auto& [request, when] : submitted_) {
+      if (when < from) continue;
+      ++all;
+      const auto outcome = host_.outcomes().find(request);
+      if (outcome != host_.outcomes().end() && outcome->second.when <= when + slo) ++in_time;
+    }
+    return in_time / all;
+  }
+  void expect_all_served() {
+    EXPECT_EQ(host_.outcomes().size(), host_.submitted().size()) << describe(host_.world());
+    for (const auto& [id, outcome] : host_.outcomes()) EXPECT_FALSE(outcome.error);
+  }
+  size_t free_slices() { return host_.world().free_slices().size(); }
+
+  VirtualHost host_;
+  std::map<InvocationId, Instant> submitted_;
+};
+
+TEST_F(Slo, TenTimesTheLoadIsMetAtOnceAndInTimeAgainAfterOneStart) {
+  host_.add_slices(std::vector<unsigned>(12, 1));
+  put(1, {{100, 2000}}, milliseconds(500));
+  submit_every(kBlur, milliseconds(150), 40);
+  EXPECT_EQ(host_.instances_of(kBlur).size(), 1U);
+  const Instant burst = host_.now();
+  submit_every(kBlur, milliseconds(15), 400);
+  EXPECT_GE(host_.instances_of(kBlur).size(), 8U);
+  host_.run_for(seconds(5));
+  expect_all_served();
+  EXPECT_GT(share_in_time(milliseconds(500), burst + seconds(1)), 0.97);
+}
+
+TEST_F(Slo, FunctionsWithMoreThanTheyCanDoKeepAllSlicesBusyAndWaitAlike) {
+  host_.add_slices({4, 2, 1, 4, 2, 1, 4, 2, 1, 4, 2, 1});
+  put(1, {{60, 3000}, {60, 3000}, {60, 3000}});
+  put(2, {{40, 5000}, {80, 5000}, {40, 5000}});
+  put(3, {{100, 7000}, {50, 7000}});
+  for (int at = 0; at < 1500; ++at) {
+    for (uint32_t id = 1; id <= 3; ++id) submit(FunctionId{id});
+    host_.run_for(milliseconds(12));
+  }
+  EXPECT_EQ(free_slices(), 0U);
+  size_t busy = 0;
+  for (const auto& [id, instance] : host_.world().instances) {
+    if (instance.utilisation > 0.95) ++busy;
+  }
+  EXPECT_GE(busy + 1, host_.world().instances.size()) << describe(host_.world());
+  size_t least = 10'000, most = 0;
+  for (uint32_t id = 1; id <= 3; ++id) {
+    least = std::min(least, host_.served(FunctionId{id}).size());
+    most = std::max(most, host_.served(FunctionId{id}).size());
+  }
+  EXPECT_GT(least, 300U);
+  EXPECT_LT(static_cast<double>(most), 2 * static_cast<double>(least));
+  host_.run_for(seconds(300));
+  expect_all_served();
+}
+
+TEST_F(Slo, WhatIsLateAlreadyMakesOthersLateOnlyNowAndThen) {
+  host_.add_slices({1});
+  put(1, {{100, 2000}}, milliseconds(300));
+  for (int at = 0; at < 30; ++at) submit(kBlur);
+  host_.run_for(seconds(1));
+  const Instant then = host_.now();
+  submit_every(kBlur, milliseconds(160), 60);
+  EXPECT_GT(share_in_time(milliseconds(300), then), 0.9);
+  host_.run_for(seconds(10));
+  expect_all_served();
+}
+
+TEST_F(Slo, TwoFunctionsTakeTurnsOnTheOnlySlice) {
+  host_.add_slices({1});
+  put(1, {{50, 2000}});
+  put(2, {{50, 2000}});
+  for (int at = 0; at < 20; ++at) {
+    submit_every(kBlur, milliseconds(700), 1);
+    submit_every(kSharpen, milliseconds(700), 1);
+  }
+  host_.run_for(seconds(2));
+  expect_all_served();
+  EXPECT_THAT(host_.story(), ::testing::Contains("unload 1"));
+  EXPECT_GT(share_in_time(seconds(2)), 0.95);
+}
+
+TEST_F(Slo, WhoIsBusyAllTheTimeDoesNotStarveWhoSharesItsSlice) {
+  host_.add_slices({1});
+  put(1, {{100, 2000}});
+  put(2, {{100, 2000}});
+  for (int at = 0; at < 100; ++at) submit(kBlur);
+  host_.run_for(seconds(2));
+  const InvocationId other = submit(kSharpen);
+  host_.run_for(seconds(7));
+  EXPECT_TRUE(host_.outcomes().contains(other)) << describe(host_.world());
+  EXPECT_LT(host_.outcomes().size(), 101U);
+  host_.run_for(seconds(30));
+  expect_all_served();
+}
+
+TEST_F(Slo, SlicesOfWhoIsIdleGoToWhoWaits) {
+  host_.add_slices({1, 1, 1});
+  put(1, {{100, 2000}}, milliseconds(300));
+  put(2, {{50, 6000}, {50, 6000}, {50, 6000}});
+  submit_every(kBlur, milliseconds(35), 100);
+  EXPECT_EQ(free_slices(), 0U);
+  host_.run_for(seconds(3));
+  submit_every(kSharpen, seconds(5), 1);
+  expect_all_served();
+  EXPECT_EQ(host_.instances_of(kSharpen).size(), 1U);
+}
+
+TEST_F(Slo, WhoHasNothingGetsATurnFromWhoIsBusy) {
+  host_.add_slices({1, 1});
+  put(1, {{100, 6000}, {100, 6000}});
+  put(2, {{100, 6000}, {100, 6000}});
+  for (int at = 0; at < 300; ++at) submit(kBlur);
+  host_.run_for(seconds(1));
+  submit(kSharpen);
+  host_.run_for(seconds(15));
+  EXPECT_EQ(host_.served(kSharpen).size(), 1U) << describe(host_.world());
+  host_.run_for(seconds(100));
+  expect_all_served();
+}
+
+TEST_F(Slo, ASmallSliceThatHoldsNothingAloneHelpsALargeOne) {
+  host_.add_slices({4, 1, 4, 1});
+  put(1, {{300, 14'000}, {60, 5000}});
+  for (int at = 0; at < 300; ++at) submit(kBlur);
+  host_.run_for(seconds(3));
+  EXPECT_EQ(free_slices(), 0U) << describe(host_.world());
+  host_.run_for(seconds(60));
+  expect_all_served();
+}
+
+TEST_F(Slo, AProfileThatPromisesHalfTheTimeCostsNoSloForLong) {
+  host_.add_slices({1, 1, 1, 1});
+  host_.chances().least_pace = host_.chances().most_pace = 2;
+  put(1, {{100, 2000}}, milliseconds(600));
+  submit_every(kBlur, milliseconds(90), 200);
+  EXPECT_GT(share_in_time(milliseconds(600), Instant(seconds(8))), 0.95);
+  host_.run_for(seconds(10));
+  expect_all_served();
+}
+
+TEST_F(Slo, AStageThatDiesCostsNoRequest) {
+  host_.add_slices({1, 1, 1, 1});
+  put(1, {{50, 6000}, {50, 6000}});
+  for (int life = 0; life < 5; ++life) {
+    submit_every(kBlur, milliseconds(60), 30);
+    host_.kill(host_.instances_of(kBlur).at(0)->id);
+  }
+  host_.run_for(seconds(10));
+  expect_all_served();
+}
+
+TEST_F(Slo, ASliceThatDisappearsCostsNoRequest) {
+  host_.add_slices({1, 1, 1});
+  put(1, {{50, 6000}, {50, 6000}});
+  submit_every(kBlur, milliseconds(60), 20);
+  host_.give(SliceLost{host_.instances_of(kBlur).at(0)->placement.slices.front()});
+  submit_every(kBlur, milliseconds(60), 50);
+  host_.run_for(seconds(10));
+  expect_all_served();
+}
+
+TEST_F(Slo, APipelineMigratesWhenASliceForAllOfItIsThere) {
+  host_.add_slices({1, 1});
+  put(1, {{40, 6000}, {40, 6000}});
+  submit_every(kBlur, milliseconds(100), 30);
+  EXPECT_TRUE(host_.instances_of(kBlur).at(0)->is_pipeline());
+  host_.give(SliceAdded{slice_of(9, 2)});
+  submit_every(kBlur, milliseconds(100), 30);
+  ASSERT_EQ(host_.instances_of(kBlur).size(), 1U);
+  EXPECT_FALSE(host_.instances_of(kBlur).at(0)->is_pipeline());
+  host_.run_for(seconds(2));
+  expect_all_served();
+  const auto& served = host_.served(kBlur);
+  EXPECT_TRUE(std::is_sorted(served.begin(), served.end()));
+}
+
+TEST_F(Slo, WhatFitsNowhereIsToldWhatItNeeds) {
+  host_.add_slices({1, 2});
+  put(1, {{40, 25'000}});
+  const InvocationId request = submit(kBlur);
+  ASSERT_TRUE(host_.outcomes().contains(request));
+  EXPECT_EQ(host_.outcomes().at(request).error->code, ErrorCode::kResourceExhausted);
+  EXPECT_THAT(host_.outcomes().at(request).error->message, HasSubstr("needs a slice of 24.8 GiB"));
+}
+
+TEST_F(Slo, AfterTenQuietMinutesNothingIsHeld) {
+  host_.add_slices({1, 1, 1});
+  put(1, {{40, 2000}});
+  put(2, {{40, 6000}, {40, 6000}});
+  submit(kBlur);
+  submit(kSharpen);
+  host_.run_for(seconds(620));
+  EXPECT_EQ(free_slices(), 3U) << describe(host_.world());
+  expect_all_served();
+}
+
+}  // namespace
+}  // namespace lambent::slice_scheduling::testing
