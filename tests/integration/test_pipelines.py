@@ -4,9 +4,10 @@ import base64
 import json
 import os
 import signal
+import subprocess
 import threading
 
-from harness import Worker, WorkerTest, make_zip
+from harness import PREFIX, Worker, WorkerTest, make_zip
 
 # Three components, of which the second is optional; each does what the event tells it.
 APP = """
@@ -230,6 +231,26 @@ class Sharing(Pipelines):
         self.assertIn('start="gpu_cold"', starts)
         for name in names:
             self.worker.delete(name)
+
+
+class Plans(Pipelines):
+    def plan(self, *arguments):
+        done = subprocess.run([str(PREFIX / "bin/lambent"), "plan", *arguments, "--json", "--endpoint", self.worker.endpoint],
+                              capture_output=True, text=True, timeout=60)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        return json.loads(done.stdout)
+
+    def test_lambent_plan_tells_how_a_workers_function_would_be_cut(self):
+        self.create("planned", memory_mb=15000, slo={"ms": 5000})
+        plan = self.plan("planned")
+        self.assertEqual((plan["handler"], plan["measured"], plan["slo_ms"]), ("app.App", True, 5000))
+        self.assertEqual({len(each["stages"]) for each in plan["partitions"]}, {2, 3})  # no slice holds all of it
+        taken = plan["partitions"][plan["first_that_fits"]]["placement"]["slices"]
+        self.assertIn(sorted(slice["shape"] for slice in taken), (["2g.20gb", "2g.20gb", "3g.40gb"], ["2g.20gb", "3g.40gb"]))
+        # Its own instance leaves too little for another.
+        self.ask("planned", {"n": 1})
+        self.assertIsNone(self.plan("planned")["first_that_fits"])
+        self.assertEqual(self.plan("planned", "--slices", "3*2g.20gb")["first_that_fits"], 0)
 
 
 class Restarts(Pipelines):
