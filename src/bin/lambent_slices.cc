@@ -197,8 +197,7 @@ int main(int argc, char** argv) {
       ->capture_default_str();
   sub->add_option("--family", advise.family, "of devices")->capture_default_str();
   sub->add_option("--gpus", advise.gpus, "how many devices, of one node")->capture_default_str();
-  sub->add_option("--shown", advise.shown, "how many layouts are shown")
-      ->capture_default_str();
+  sub->add_option("--shown", advise.shown, "how many layouts are shown")->capture_default_str();
   sub->add_option("--change-minutes", advise.change_minutes, "how long a change of layout takes")
       ->capture_default_str();
   sub->add_option("--policy", advise.policy, "of slices")->capture_default_str();
