@@ -4,6 +4,8 @@
 #include <string>
 #include <vector>
 
+#include "pipeline/placing.h"
+
 namespace lambent::slice_scheduling {
 
 std::optional<pipeline::Placement> WorldPlacer::place(const SliceWorld& world,
@@ -38,6 +40,17 @@ std::optional<pipeline::Placement> WorldPlacer::place_alone(const SliceWorld& wo
 std::optional<pipeline::Placement> WorldPlacer::place_beside(const SliceWorld& world,
                                                              const FunctionState& function,
                                                              const SliceState& slice) {
+  auto& [asked, placement] = known_[function.function->id].beside[slice.slice.id];
+  if (!asked.is_for(world, function)) {
+    asked = {world.slices_version, function.version};
+    placement = find_beside(world, function, slice);
+  }
+  return placement;
+}
+
+std::optional<pipeline::Placement> WorldPlacer::find_beside(const SliceWorld& world,
+                                                            const FunctionState& function,
+                                                            const SliceState& slice) {
   std::vector<InstanceId> others = slice.sharing;
   if (slice.exclusive) others.push_back(*slice.exclusive);
   if (slice.lost || others.empty()) return std::nullopt;
@@ -84,19 +97,11 @@ Error fits_nowhere(const SliceWorld& world, const pipeline::PipelineFunction& fu
     there += (there.empty() ? "" : ", ") + std::to_string(shape.first) + " x " + name + " (" +
              to_string(shape.second) + ")";
   }
-  size_t fewest = 0;
-  Bytes largest_component;
-  for (const pipeline::Partition& partition : function.ranked) {
-    if (fewest == 0 || partition.lanes() < fewest) fewest = partition.lanes();
-  }
-  for (const pipeline::ComponentProfile& component : function.profile.components) {
-    largest_component = std::max(largest_component, component.memory + function.profile.context);
-  }
+  std::string needs = pipeline::what_would_fit(function);
+  if (needs.empty()) needs = "what no slice has: no way to cut it fits any shape";
   return {ErrorCode::kResourceExhausted,
-          "no slices here can hold this function, even if all were free: its largest component "
-          "needs a slice of " +
-              to_string(largest_component) + ", and the function " + std::to_string(fewest) +
-              " slices at least; there are " + (there.empty() ? "none" : there)};
+          "no slices here can hold this function, even if all were free: it needs " + needs +
+              "; there are " + (there.empty() ? "none" : there)};
 }
 
 }  // namespace lambent::slice_scheduling

@@ -57,11 +57,19 @@ class WorldPlacer {
     Asked does_not_fit_alone;
     Asked asked_empty;
     bool fits_empty = false;
+    struct Beside {
+      Asked asked;
+      std::optional<pipeline::Placement> placement;
+    };
+    std::map<DeviceId, Beside> beside;
     // The function with those of its partitions alone that are one lane.
     uint64_t alone_version = 0;
     pipeline::PipelineFunction alone;
   };
   const pipeline::PipelineFunction& alone(const FunctionState& function);
+  std::optional<pipeline::Placement> find_beside(const SliceWorld& world,
+                                                 const FunctionState& function,
+                                                 const SliceState& slice);
 
   Placer placer_;
   std::map<FunctionId, Known> known_;

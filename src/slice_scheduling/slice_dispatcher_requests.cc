@@ -39,6 +39,7 @@ void SliceDispatcher::State::on(const FunctionPut& event) {
   }
   state.function = event.function;
   state.version = ++last_version;
+  ++world.slices_version;
   for (QueuedRequest& request : state.queue) {
     const Duration slo = event.function->slo;
     request.deadline = slo > Duration::zero() ? request.submitted + slo : kNever;

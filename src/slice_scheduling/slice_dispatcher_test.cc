@@ -333,7 +333,7 @@ TEST(FcfsSlices, SaysWhatAFunctionNeedsThatFitsNowhere) {
   const InvocationId request = host.submit(FunctionId{1});
   const Error& error = *host.outcomes().at(request).error;
   EXPECT_EQ(error.code, ErrorCode::kResourceExhausted);
-  EXPECT_THAT(error.message, HasSubstr("needs a slice of 12.1 GiB"));
+  EXPECT_THAT(error.message, HasSubstr("needs a slice with 12.1 GiB"));
   EXPECT_THAT(error.message, HasSubstr("2 x 1g.10gb"));
 }
 

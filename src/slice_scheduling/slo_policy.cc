@@ -26,6 +26,13 @@ void SloPolicy::decide(const SliceWorld& world, Instant now, std::vector<Decisio
 // Who is alone on a shared slice has it to itself; what was not used for long goes; what shares and
 // has slices of its own besides is not needed any more.
 void SloPolicy::tidy(const SliceWorld& world, Instant now, std::vector<Decision>& decisions) {
+  // What it looks at changes with slices and time.
+  const bool again = tidied_.slices_version != world.slices_version ||
+                     tidied_.window != world.windows || now >= tidy_at_;
+  if (!again) {
+    if (tidy_at_ != kNever) decisions.push_back(AskAgain{tidy_at_});
+    return;
+  }
   Instant next = kNever;
   for (const auto& [id, instance] : world.instances) {
     if (instance.retiring || instance.jobs > 0) continue;
@@ -57,6 +64,10 @@ void SloPolicy::tidy(const SliceWorld& world, Instant now, std::vector<Decision>
     } else {
       next = std::min(next, cold);
     }
+  }
+  if (decisions.empty() || std::holds_alternative<AskAgain>(decisions.back())) {
+    tidied_ = {world.slices_version, 0, world.windows};
+    tidy_at_ = next;
   }
   if (next != kNever) decisions.push_back(AskAgain{next});
 }

@@ -112,6 +112,8 @@ class SloPolicy final : public SlicePolicy {
   };
   std::map<FunctionId, Rate> rates_;
   uint64_t windows_seen_ = 0;
+  Vain tidied_;  // when tidy() looked last
+  Instant tidy_at_{};
   std::map<FunctionId, Vain> no_free_;
   std::map<FunctionId, Vain> no_donor_;
 };

@@ -119,6 +119,7 @@ bool SloPolicy::must_yield(const SliceWorld& world, const Instance& instance, In
 
 void SloPolicy::take_turns(const SliceWorld& world, Instant now,
                            std::vector<Decision>& decisions) const {
+  if (world.queued.empty()) return;
   for (const auto& [id, slice] : world.slices) {
     if (slice.sharing.empty() || slice.lost || is_claimed(id)) continue;
     const Instance* occupant = world.occupant(slice);

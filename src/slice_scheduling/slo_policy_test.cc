@@ -219,7 +219,8 @@ TEST_F(Slo, WhatFitsNowhereIsToldWhatItNeeds) {
   const InvocationId request = submit(kBlur);
   ASSERT_TRUE(host_.outcomes().contains(request));
   EXPECT_EQ(host_.outcomes().at(request).error->code, ErrorCode::kResourceExhausted);
-  EXPECT_THAT(host_.outcomes().at(request).error->message, HasSubstr("needs a slice of 24.8 GiB"));
+  EXPECT_THAT(host_.outcomes().at(request).error->message,
+              HasSubstr("needs a slice with 24.8 GiB"));
 }
 
 TEST_F(Slo, AfterTenQuietMinutesNothingIsHeld) {

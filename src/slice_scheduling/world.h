@@ -119,8 +119,8 @@ struct SliceWorld {
   std::map<InstanceId, Instance> instances;
   std::unordered_map<InvocationId, QueuePlace> queued;  // all that is in the functions' queues
   bool draining = false;
-  // Another number whenever a slice came, went, or passed to somebody else: a plan that did not fit
-  // need not be tried again before.
+  // Another number whenever a slice came, went, or passed to somebody else, or a function was put:
+  // a plan that did not fit need not be tried again before.
   uint64_t slices_version = 0;
 
   // The time-sharing instance of a function that stays, if it has one: there is one at most.
