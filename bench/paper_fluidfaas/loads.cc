@@ -76,43 +76,6 @@ Result<Load> read_load(const std::string& folder, Size size) {
   return load;
 }
 
-Result<Load> read_azure_load(const std::string& folder, Size size, size_t which, uint64_t seed) {
-  const std::string path = folder + "/azure2019_8h/invocations.csv.gz";
-  ASSIGN_OR_RETURN(auto lines, workload::open_lines(path));
-  ASSIGN_OR_RETURN(auto rows, workload::RowReader::start(*lines, path));
-  ASSIGN_OR_RETURN(const size_t trigger, rows.required_column("Trigger"));
-  workload::BadRows bad(path);
-  std::vector<std::string_view> fields;
-  std::vector<std::vector<double>> busy;
-  while (busy.size() < 4 * (which + 1)) {
-    ASSIGN_OR_RETURN(const bool more, rows.next(fields, bad));
-    if (!more) break;
-    std::vector<double> minutes;
-    size_t active = 0;
-    double sum = 0;
-    for (size_t i = trigger + 1; i < fields.size() && minutes.size() < 300; ++i) {
-      const auto count = workload::number_of(fields[i]);
-      minutes.push_back(count && *count > 0 ? std::min(*count, 1e6) : 0);
-      active += minutes.back() > 0 ? 1 : 0;
-      sum += minutes.back();
-    }
-    if (2 * active > minutes.size() && sum > 1000) busy.push_back(std::move(minutes));
-  }
-  RETURN_IF_ERROR(bad.verdict());
-  if (busy.size() < 4 * (which + 1)) {
-    return Error{ErrorCode::kInvalidArgument, path + ": too few functions that are busy"};
-  }
-  SeededRandom random(seed);
-  Load load{"azure" + std::to_string(which), {}};
-  for (size_t i = 0; i < kApplications; ++i) {
-    std::vector<double>& counts = busy[4 * which + i];
-    scale_to(counts, rate_of(size) / kApplications);
-    spread(counts, i, random, load);
-  }
-  sort(load);
-  return load;
-}
-
 Load generated_load(Size size, uint64_t seed, double length_s) {
   SeededRandom random(seed);
   Load load{"generated", {}};
@@ -127,21 +90,6 @@ Load generated_load(Size size, uint64_t seed, double length_s) {
     }
     scale_to(counts, rate_of(size) / kApplications);
     spread(counts, i, random, load);
-  }
-  sort(load);
-  return load;
-}
-
-Load steady_load(const std::vector<double>& rates_per_s, double length_s, uint64_t seed) {
-  Load load{"steady", {}};
-  SeededRandom random(seed);
-  for (size_t i = 0; i < rates_per_s.size(); ++i) {
-    if (rates_per_s[i] <= 0) continue;
-    for (double at_s = 0;;) {
-      at_s -= std::log(1 - random.uniform()) / rates_per_s[i];
-      if (at_s >= length_s) break;
-      load.arrivals.push_back({Instant(from_seconds(at_s)), function_of(i)});
-    }
   }
   sort(load);
   return load;

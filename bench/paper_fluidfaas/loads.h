@@ -18,14 +18,8 @@ struct Load {
 
 // DIR/fluidfaas_arrivals/{light,medium,heavy}.csv.gz: t_ms,app.
 Result<Load> read_load(const std::string& folder, Size size);
-// DIR/azure2019_8h/invocations.csv.gz: the `which`-th four functions that are busy in many minutes,
-// a minute taken for a second, in equal shares at the same rate as the paper's load of that size.
-Result<Load> read_azure_load(const std::string& folder, Size size, size_t which, uint64_t seed);
 // Two bursty applications and two steady ones at that rate.
 Load generated_load(Size size, uint64_t seed, double length_s = 300);
-// Poisson, all four at `rates_per_s`.
-Load steady_load(const std::vector<double>& rates_per_s, double length_s, uint64_t seed);
-
 // All four together, a second: 1000/53.6, twice, four times as many.
 double rate_of(Size size);
 
