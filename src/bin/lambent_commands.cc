@@ -18,6 +18,7 @@
 #include "cli/logs.h"
 #include "cli/objects.h"
 #include "cli/plan.h"
+#include "cli/profile.h"
 #include "cli/remove.h"
 #include "cli/replay.h"
 #include "cli/report.h"
@@ -366,6 +367,25 @@ void add_report(Shell& shell) {
   });
 }
 
+void add_profile(Shell& shell) {
+  auto options = std::make_shared<cli::ProfileOptions>();
+  CLI::App* verb = add_verb(shell, "profile",
+                            "measure a pipeline function on a slice of each shape that is free",
+                            "lambent profile app --file event.json --repeat 20 --out profile.json");
+  verb->add_option("NAME", options->name, "the function")->required();
+  auto* data = verb->add_option("-d,--data", options->event, "the event, JSON (default {})");
+  verb->add_option("--file", options->file, "the event from a file; - is stdin")->excludes(data);
+  verb->add_option("--repeat", options->repeat, "runs on each shape, after a first one")
+      ->check(CLI::Range(1u, 1000u))
+      ->capture_default_str();
+  verb->add_option("--out", options->output, "write profile.json to this file");
+  verb->callback([&shell, options] {
+    shell.verb = [&shell, options](Transport& transport, const http::Endpoint&) {
+      return cli::run_profile(transport, shell.console, *options);
+    };
+  });
+}
+
 void add_plan(Shell& shell) {
   struct Flags {
     cli::PlanOptions options;
@@ -423,8 +443,9 @@ int run_client_command(int argc, char** argv) {
   shell.app.set_version_flag("--version", "lambent " LAMBENT_VERSION);
   shell.app.add_option("--endpoint", shell.endpoint,
                        "the worker: http://HOST:PORT or unix:PATH (or LAMBENT_ENDPOINT)");
-  for (const auto add : {add_deploy, add_invoke, add_result, add_listing, add_logs, add_rm,
-                         add_objects, add_replay, add_load, add_calibrate, add_report, add_plan}) {
+  for (const auto add :
+       {add_deploy, add_invoke, add_result, add_listing, add_logs, add_rm, add_objects, add_replay,
+        add_load, add_calibrate, add_report, add_profile, add_plan}) {
     add(shell);
   }
   try {

@@ -466,7 +466,11 @@ Result<void> run(const WorkerConfig& config) {
        .workflow_trace = [&](TenantId tenant,
                              InvocationId run) { return the_worker.workflow_trace(tenant, run); },
        .slices = [&](TenantId tenant) { return the_worker.slices_json(tenant); },
-       .pipeline = [&](const FunctionName& name) { return the_worker.describe_pipeline(name); }});
+       .pipeline = [&](const FunctionName& name) { return the_worker.describe_pipeline(name); },
+       .measure =
+           [&](const FunctionName& name, std::string event, unsigned repeat, auto done) {
+             the_worker.measure_pipeline(name, std::move(event), repeat, std::move(done));
+           }});
   http::ServerOptions server_options;
   server_options.error_response = frontend::server_error;
   http::Server server(loop, server_options, router.handler());

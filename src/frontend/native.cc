@@ -101,6 +101,20 @@ class Answering {
     responder_.send(json_response(200, std::move(*text)));
   }
 
+  void operator()(MeasurePipeline& call) {
+    if (!options_.measure) {
+      return responder_.send(
+          error_response(Error{ErrorCode::kUnimplemented, "there are no pipelines here"}));
+    }
+    // Shared because a callback must be copyable and a responder is not.
+    auto answer = std::make_shared<http::Responder>(std::move(responder_));
+    options_.measure(call.function, std::move(call.event), call.repeat,
+                     [answer](Result<std::string> measured) {
+                       answer->send(measured.ok() ? json_response(200, std::move(*measured))
+                                                  : error_response(measured.error()));
+                     });
+  }
+
   void operator()(SubmitInvocation& call) {
     const InvocationId id = call.request.id;
     const uint32_t outputs = call.request.outputs;
@@ -172,6 +186,7 @@ void NativeFrontend::handle(http::Request request, http::Responder responder) {
     submit->request.payload = request.body.empty() && is_json ? "{}" : std::move(request.body);
     submit->request.id = new_invocation_id(random_);
   }
+  if (auto* measure = std::get_if<MeasurePipeline>(&call)) measure->event = std::move(request.body);
   std::visit(Answering(service_, options_, followers_, responder), call);
 }
 

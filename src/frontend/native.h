@@ -39,6 +39,10 @@ struct NativeOptions {
   // The devices that serve pipelines; a pipeline function. JSON; either may be empty.
   std::function<std::string(TenantId)> slices;
   std::function<Result<std::string>(const FunctionName&)> pipeline;
+  // Measures one; JSON; may be empty.
+  std::function<void(const FunctionName&, std::string event, unsigned repeat,
+                     std::function<void(Result<std::string>)>)>
+      measure;
 };
 
 class NativeFrontend {

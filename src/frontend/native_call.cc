@@ -12,6 +12,8 @@
 namespace lambent::frontend {
 namespace {
 
+constexpr uint64_t kMostRepeats = 1'000;  // of a measurement
+
 http::Response no_such_path(std::string_view path) {
   std::string shown;
   for (const char c : path.substr(0, 200)) shown += c >= ' ' && c < 127 ? c : '?';
@@ -73,6 +75,19 @@ NativeCall decode_submit(const http::Request& request, std::string name, const C
   return submit;
 }
 
+NativeCall decode_measure(std::string name, std::string_view query, const Caller& caller) {
+  MeasurePipeline call{.function = {caller.tenant, std::move(name)}};
+  const std::string repeat = http::query_value(query, "repeat");
+  if (repeat.empty()) return call;
+  const auto number = parse_number(repeat);
+  if (!number || *number < 1 || *number > kMostRepeats) {
+    return error_response(
+        Error{ErrorCode::kInvalidArgument, "repeat must be 1 to " + std::to_string(kMostRepeats)});
+  }
+  call.repeat = static_cast<unsigned>(*number);
+  return call;
+}
+
 template <typename Call>
 NativeCall decode_invocation(std::string_view id, const Caller& caller) {
   const auto invocation = invocation_id_from_string(id);
@@ -122,6 +137,10 @@ NativeCall decode_path(const http::Request& request, const Caller& caller) {
   if (parts->size() == 4 && kind == "functions" && parts->at(3) == "pipeline") {
     return DescribePipeline{{caller.tenant, parts->at(2)}};
   }
+  if (parts->size() == 4 && kind == "functions" && parts->at(3) == "profile") {
+    if (request.method != "POST") return method_not_allowed(request.method, "POST");
+    return decode_measure(parts->at(2), query, caller);
+  }
   if (parts->size() == 4 && kind == "functions" && parts->at(3) == "invocations") {
     if (request.method != "POST") return method_not_allowed(request.method, "POST");
     return decode_submit(request, parts->at(2), caller);
@@ -134,7 +153,8 @@ NativeCall decode_path(const http::Request& request, const Caller& caller) {
 NativeCall decode_native_call(const http::Request& request, const Caller& caller) {
   NativeCall call = decode_path(request, caller);
   const bool reads = !std::holds_alternative<http::Response>(call) &&
-                     !std::holds_alternative<SubmitInvocation>(call);
+                     !std::holds_alternative<SubmitInvocation>(call) &&
+                     !std::holds_alternative<MeasurePipeline>(call);
   if (reads && request.method != "GET") return method_not_allowed(request.method, "GET");
   return call;
 }

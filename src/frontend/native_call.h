@@ -40,6 +40,12 @@ struct ListSlices {
 struct DescribePipeline {
   FunctionName function;
 };
+// Measures a pipeline function with the request's body as its event.
+struct MeasurePipeline {
+  FunctionName function;
+  unsigned repeat = 10;
+  std::string event = {};  // stays in the HTTP request at first
+};
 // Runs a function; what it makes are objects, named at once.
 struct SubmitInvocation {
   InvocationRequest request;  // without an id; the payload stays in the HTTP request
@@ -50,9 +56,10 @@ struct Readyz {};
 struct GetMetrics {};
 
 // A request that is no good call is the response that answers it.
-using NativeCall = std::variant<http::Response, ListFunctionStatus, ListSandboxStatus, ReadLog,
-                                ReadResult, ReadTrace, ListSlices, DescribePipeline,
-                                SubmitInvocation, GetVersion, Livez, Readyz, GetMetrics>;
+using NativeCall =
+    std::variant<http::Response, ListFunctionStatus, ListSandboxStatus, ReadLog, ReadResult,
+                 ReadTrace, ListSlices, DescribePipeline, MeasurePipeline, SubmitInvocation,
+                 GetVersion, Livez, Readyz, GetMetrics>;
 
 NativeCall decode_native_call(const http::Request& request, const Caller& caller);
 

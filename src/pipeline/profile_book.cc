@@ -73,14 +73,27 @@ void ProfileBook::add(const ComponentRun& run, const SliceShape& shape) {
   const double weight = times_[{run.component, shape.name}].next();
   Duration& time = component.time_by_shape[shape.name];
   time = mixed(time, run.time / run.ran, weight);
-  const bool is_known =
-      std::any_of(measured_.shapes.begin(), measured_.shapes.end(),
-                  [&](const SliceShape& each) { return each.name == shape.name; });
-  if (!is_known) {
-    const auto place = std::find_if(measured_.shapes.begin(), measured_.shapes.end(),
-                                    [&](const SliceShape& each) { return each.name > shape.name; });
-    measured_.shapes.insert(place, shape);
-  }
+  know(shape);
+}
+
+void ProfileBook::replace(const ComponentRun& run, const SliceShape& shape) {
+  if (run.component >= measured_.profile.components.size() || run.ran == 0) return;
+  ComponentProfile& component = measured_.profile.components[run.component];
+  component.weights = run.weights;
+  component.memory = run.memory;
+  component.output = run.output;
+  component.time_by_shape[shape.name] = run.time / run.ran;
+  times_[{run.component, shape.name}].runs = kTrusted;
+  outputs_[run.component].runs = kTrusted;
+  know(shape);
+}
+
+void ProfileBook::know(const SliceShape& shape) {
+  const auto same = [&](const SliceShape& each) { return each.name == shape.name; };
+  if (std::any_of(measured_.shapes.begin(), measured_.shapes.end(), same)) return;
+  const auto place = std::find_if(measured_.shapes.begin(), measured_.shapes.end(),
+                                  [&](const SliceShape& each) { return each.name > shape.name; });
+  measured_.shapes.insert(place, shape);
 }
 
 void ProfileBook::add_start(Duration start) {

@@ -31,6 +31,8 @@ class ProfileBook {
   static constexpr unsigned kTrusted = 20;
 
   void add(const ComponentRun& run, const SliceShape& shape);
+  // What a measurement made on purpose found: it takes the place of what was known.
+  void replace(const ComponentRun& run, const SliceShape& shape);
   // Of a process of the function, from its start until it took work.
   void add_start(Duration start);
 
@@ -45,6 +47,8 @@ class ProfileBook {
     // Of the newest: as in a mean over all at first, and never too small to follow a change.
     double next();
   };
+
+  void know(const SliceShape& shape);
 
   MeasuredProfile measured_;
   MeasuredProfile told_;

@@ -52,6 +52,18 @@ TEST(ProfileBook, FollowsWhatIsMeasured) {
               20, 0.5);
 }
 
+TEST(ProfileBook, TakesWhatWasMeasuredOnPurposeAsItIs) {
+  ProfileBook book({}, 1);
+  for (int i = 0; i < 100; ++i) book.add(run_of(milliseconds(20)), kSmall);
+  book.replace(run_of(milliseconds(40)), kSmall);
+  const auto time = [&] {
+    return book.measured().profile.components[0].time_by_shape.at("1g.10gb");
+  };
+  EXPECT_EQ(time(), milliseconds(40));
+  book.add(run_of(milliseconds(20)), kSmall);
+  EXPECT_NEAR(to_milliseconds(time()), 39, 0.1) << "what production tells goes on from there";
+}
+
 TEST(ProfileBook, IgnoresWhatTheFunctionHasNot) {
   ProfileBook book({}, 1);
   book.add({.component = 7}, kSmall);

@@ -4,7 +4,7 @@
 #include <filesystem>
 #include <utility>
 
-#include "runtime_api/error_type.h"
+#include "worker/pipeline_measurement.h"
 
 namespace lambent::worker {
 
@@ -31,6 +31,7 @@ PipelineHost::PipelineHost(loop::EventLoop& loop, LogSink& log, LaneSandboxes sa
 
 PipelineHost::~PipelineHost() {
   loop_.cancel(wake_timer_);
+  measurement_.reset();
   instances_.clear();
   std::error_code ignored;
   if (!setting_.channel_folder.empty()) {
@@ -66,17 +67,6 @@ void PipelineHost::perform(const slice_scheduling::StartInstance& action) {
     return handle(
         slice_scheduling::InstanceEnded{id, {ErrorCode::kNotFound, "the function was removed"}});
   }
-  Function& function = found->second;
-  PipelineInstance::Request request;
-  request.package = function.package;
-  request.spec = function.spec;
-  request.placement = action.placement;
-  for (const DeviceId device : action.placement.slices) {
-    const Bytes memory = slice_of(device)->shape.memory;
-    request.device_memory.push_back(memory - std::min(memory, setting_.context_memory));
-  }
-  request.folder = setting_.channel_folder + "/" + std::to_string(id.value);
-  request.slot = setting_.largest_value;
   PipelineInstance::Events events;
   events.on_ready = [this, id] {
     LiveInstance& live = instances_.at(id);
@@ -93,18 +83,41 @@ void PipelineHost::perform(const slice_scheduling::StartInstance& action) {
   events.on_end = [this, id](InstanceEnd end) { instance_ended(id, std::move(end)); };
   LiveInstance live;
   live.function = action.function;
-  live.package = function.package;
+  live.package = found->second.package;
   live.asked = loop_.clock().now();
   live.instance =
-      std::make_unique<PipelineInstance>(loop_, sandboxes_, std::move(request), std::move(events));
+      make_instance(found->second, action.placement, std::to_string(id.value), std::move(events));
   log_.debug("pipeline_start",
-             {{"function", function.spec.name.name},
+             {{"function", found->second.spec.name.name},
               {"instance", static_cast<int64_t>(id.value)},
               {"stages", static_cast<int64_t>(action.placement.partition.stages.size())}});
-  for (const SandboxId sandbox : live.instance->sandboxes()) lanes_[sandbox] = id;
   PipelineInstance& instance = *live.instance;
   instances_[id] = std::move(live);
   instance.start();
+}
+
+std::unique_ptr<PipelineInstance> PipelineHost::make_instance(const Function& function,
+                                                              const pipeline::Placement& placement,
+                                                              const std::string& name,
+                                                              PipelineInstance::Events events) {
+  PipelineInstance::Request request;
+  request.package = function.package;
+  request.spec = function.spec;
+  request.placement = placement;
+  for (const DeviceId device : placement.slices) {
+    const Bytes memory = slice_of(device)->shape.memory;
+    request.device_memory.push_back(memory - std::min(memory, setting_.context_memory));
+  }
+  request.folder = setting_.channel_folder + "/" + name;
+  request.slot = setting_.largest_value;
+  auto instance =
+      std::make_unique<PipelineInstance>(loop_, sandboxes_, std::move(request), std::move(events));
+  for (const SandboxId sandbox : instance->sandboxes()) lanes_[sandbox] = instance.get();
+  return instance;
+}
+
+void PipelineHost::forget_lanes(const PipelineInstance& instance) {
+  for (const SandboxId sandbox : instance.sandboxes()) lanes_.erase(sandbox);
 }
 
 void PipelineHost::perform(const slice_scheduling::StopInstance& action) {
@@ -223,7 +236,7 @@ void PipelineHost::instance_ended(InstanceId id, InstanceEnd end) {
   const auto found = instances_.find(id);
   const LiveInstance live = std::move(found->second);
   instances_.erase(found);
-  for (const SandboxId sandbox : live.instance->sandboxes()) lanes_.erase(sandbox);
+  forget_lanes(*live.instance);
   std::erase_if(jobs_, [&](const auto& job) { return job.second.instance == id; });
   log_.debug("pipeline_end",
              {{"instance", static_cast<int64_t>(id.value)}, {"error", to_string(end.error)}});
@@ -235,7 +248,7 @@ void PipelineHost::instance_ended(InstanceId id, InstanceEnd end) {
 
 PipelineInstance* PipelineHost::instance_of(SandboxId sandbox) {
   const auto found = lanes_.find(sandbox);
-  return found != lanes_.end() ? instances_.at(found->second).instance.get() : nullptr;
+  return found != lanes_.end() ? found->second : nullptr;
 }
 
 void PipelineHost::lane_ready(SandboxId sandbox) {
@@ -371,10 +384,13 @@ void PipelineHost::learn(Function& function, const PipelinePackage& package, con
   }
   if (!function.book.is_news()) return;
   plan(function, false);
-  if (events_.on_profile) {
-    events_.on_profile(function.spec.id, pipeline::to_json(function.book.measured(),
-                                                           function.package->definition.dag));
-  }
+  tell_profile(function);
+}
+
+void PipelineHost::tell_profile(const Function& function) {
+  if (!events_.on_profile) return;
+  events_.on_profile(function.spec.id,
+                     pipeline::to_json(function.book.measured(), function.package->definition.dag));
 }
 
 // Requests.

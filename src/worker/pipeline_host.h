@@ -69,6 +69,8 @@ struct SliceStatus {
   Duration busy{};  // since the worker started: time in which components ran on it
 };
 
+class PipelineMeasurement;
+
 class PipelineHost {
  public:
   struct Events {
@@ -114,6 +116,14 @@ class PipelineHost {
   void lane_ended(SandboxEnd end);
   void memory_moved(SandboxId sandbox, const MemoryMove& move);
 
+  // Runs the function with this event on one slice of each shape that nobody has just now, one
+  // after the other, `repeat` times each after a first one, and makes the medians its profile.
+  // `done` gets {"profile": ..., "measured": [shapes], "skipped": [{"shape", "why"}]}, or
+  // INVALID_ARGUMENT (the event), NOT_FOUND, RESOURCE_EXHAUSTED (one is measured already),
+  // FAILED_PRECONDITION (it could be measured nowhere, and why).
+  void measure(FunctionId function, std::string event, unsigned repeat,
+               std::function<void(Result<std::string>)> done);
+
   std::vector<SliceStatus> status() const;
   // The same for one tenant, as JSON: functions of others have no names there.
   std::string slices_json(TenantId tenant) const;
@@ -130,6 +140,7 @@ class PipelineHost {
   Result<std::string> describe(FunctionId function) const;
 
  private:
+  friend class PipelineMeasurement;
   struct Function {
     FunctionSpec spec;
     std::shared_ptr<const PipelinePackage> package;
@@ -167,9 +178,16 @@ class PipelineHost {
   void perform(const slice_scheduling::CompleteRequest& action);
   void perform(const slice_scheduling::WakeAt& action);
 
+  // On these slices; its lanes' sandboxes are known from now on.
+  std::unique_ptr<PipelineInstance> make_instance(const Function& function,
+                                                  const pipeline::Placement& placement,
+                                                  const std::string& name,
+                                                  PipelineInstance::Events events);
+  void forget_lanes(const PipelineInstance& instance);
   void job_ended(slice_scheduling::InstanceId id, JobEnd end);
   void instance_ended(slice_scheduling::InstanceId id, InstanceEnd end);
   void learn(Function& function, const PipelinePackage& package, const JobEnd& end);
+  void tell_profile(const Function& function);
   // Plans it anew and tells the dispatcher.
   void plan(Function& function, bool replaced);
   Result<std::shared_ptr<const pipeline::PipelineFunction>> planned(
@@ -187,7 +205,8 @@ class PipelineHost {
   std::unordered_map<FunctionId, Function> functions_;
   std::unordered_map<InvocationId, Live> requests_;
   std::map<slice_scheduling::InstanceId, LiveInstance> instances_;
-  std::unordered_map<SandboxId, slice_scheduling::InstanceId> lanes_;
+  std::unordered_map<SandboxId, PipelineInstance*> lanes_;
+  std::unique_ptr<PipelineMeasurement> measurement_;  // one that is under way
   struct LiveJob {
     slice_scheduling::InstanceId instance;
     std::vector<InvocationId> requests;

@@ -323,6 +323,61 @@ TEST_F(PipelineHostTest, LearnsHowLongComponentsReallyTake) {
   EXPECT_EQ(told["instances"][0]["state"], "loaded");
 }
 
+TEST_F(PipelineHostTest, MeasuresAFunctionOnASliceOfEachShape) {
+  begin({slice(0, "1g.10gb", 14, kSmall), slice(1, "2g.20gb", 28, kLarge),
+         slice(2, "2g.20gb", 28, kLarge)});
+  host->put(spec, two_models(), "");
+  std::optional<Result<std::string>> told;
+  host->measure(spec.id, R"({"n": 1})", 3, [&](Result<std::string> result) { told = result; });
+  ASSERT_EQ(lanes.order.size(), 1u) << "it does not fit the small slice in one piece";
+  EXPECT_FALSE(json::parse(*host->describe(spec.id))["slices"][1]["free"].get<bool>());
+  std::optional<Error> second;
+  host->measure(spec.id, "{}", 3, [&](Result<std::string> result) { second = result.error(); });
+  EXPECT_EQ(second->code, ErrorCode::kResourceExhausted);
+  all_ready(1);
+  for (const int ms : {500, 30, 40, 50}) {  // the first one warms up
+    answer(newest(0, 1), R"({"components": {"blur": {"ms": )" + std::to_string(ms) +
+                             R"(, "ran": 1, "memory": 8388608, "weights": 1048576, "output": 64}},
+                             "results": [{"value": 1}]})");
+  }
+  EXPECT_TRUE(lanes.lanes.at(newest(0, 1)).stopped);
+  end_lane(newest(0, 1), "stopped");
+  for (int i = 0; i < 100 && !told; ++i) loop.run_once(milliseconds(0));
+  ASSERT_TRUE(told.has_value());
+  ASSERT_TRUE(told->ok()) << told->error().message;
+  const auto answer = json::parse(**told);
+  EXPECT_EQ(answer["measured"], json({"2g.20gb"}));
+  EXPECT_THAT(answer["skipped"][0]["why"], HasSubstr("in one piece"));
+  EXPECT_EQ(answer["profile"]["components"]["blur"]["ms"]["2g.20gb"], 40);
+  EXPECT_EQ(answer["profile"]["components"]["blur"]["memory_mb"], 8);
+  EXPECT_TRUE(json::parse(*host->describe(spec.id))["slices"][1]["free"].get<bool>());
+  EXPECT_EQ(profiles.size(), 1u);
+}
+
+TEST_F(PipelineHostTest, WhatCouldNotBeMeasuredSaysWhy) {
+  begin({slice(0, "2g.20gb", 28, kLarge)});
+  host->put(spec, two_models(), "");
+  std::optional<Result<std::string>> told;
+  const auto note = [&](Result<std::string> result) { told = result; };
+  host->measure(spec.id, "no event", 3, note);
+  EXPECT_EQ(told->error().code, ErrorCode::kInvalidArgument);
+  host->measure(FunctionId(9), "{}", 3, note);
+  EXPECT_EQ(told->error().code, ErrorCode::kNotFound);
+  told.reset();
+  host->measure(spec.id, "{}", 3, note);
+  all_ready(1);
+  answer(newest(0, 1), R"({"components": {}, "results": [{"error": {"errorType": "KeyError"}}]})");
+  end_lane(newest(0, 1), "stopped");
+  for (int i = 0; i < 100 && !told; ++i) loop.run_once(milliseconds(0));
+  ASSERT_TRUE(told.has_value());
+  EXPECT_EQ(told->error().code, ErrorCode::kFailedPrecondition);
+  EXPECT_THAT(told->error().message, HasSubstr("KeyError"));
+  submit(1);
+  told.reset();
+  host->measure(spec.id, "{}", 3, note);
+  EXPECT_THAT(told->error().message, HasSubstr("in use"));
+}
+
 TEST_F(PipelineHostTest, ASliceThatIsLostTakesItsInstanceAlong) {
   begin({slice(0, "1g.10gb", 14, kSmall), slice(1, "1g.10gb", 14, kSmall)});
   host->put(spec, two_models(), "");

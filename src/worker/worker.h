@@ -91,6 +91,9 @@ class Worker final : public InvocationService {
   // A pipeline function's definition, profile and instances, as JSON. NOT_FOUND,
   // FAILED_PRECONDITION: it is of another kind.
   Result<std::string> describe_pipeline(const FunctionName& name) const;
+  // As PipelineHost::measure.
+  void measure_pipeline(const FunctionName& name, std::string event, unsigned repeat,
+                        Callback<std::string> done);
 
   // What a run of a workflow did and where its time went, as JSON (workflow_trace.h). NOT_FOUND.
   Result<std::string> workflow_trace(TenantId tenant, InvocationId run) const;
@@ -182,6 +185,8 @@ class Worker final : public InvocationService {
   // Pipelines (worker_pipelines.cc).
   LaneSandboxes lane_sandboxes();
   PipelineHost::Events pipeline_events();
+  // NOT_FOUND, FAILED_PRECONDITION: it is of another kind.
+  Result<FunctionId> pipeline_called(const FunctionName& name) const;
   void begin_pipeline(Live& live, const FunctionSpec& spec);
   void pipeline_ended(PipelineEnd end);
 

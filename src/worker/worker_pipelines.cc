@@ -1,6 +1,4 @@
 // The part of Worker that gives pipelines their sandboxes and their requests, and takes the ends.
-#include <sys/stat.h>
-
 #include <utility>
 
 #include "stage_channel/channel_file.h"
@@ -21,8 +19,6 @@ Result<void> make_channel(const std::string& path, Bytes slot) {
   if (status != stage_channel::Status::kDone) {
     return Error{ErrorCode::kInternal, "make a stage's channel: " + std::string(error.text)};
   }
-  // The function runs as another user than the worker.
-  if (chmod(path.c_str(), 0666) != 0) return error_from_errno("chmod " + path, errno);
   return {};
 }
 
@@ -108,14 +104,25 @@ void Worker::pipeline_ended(PipelineEnd end) {
   complete(completion);
 }
 
-Result<std::string> Worker::describe_pipeline(const FunctionName& name) const {
+Result<FunctionId> Worker::pipeline_called(const FunctionName& name) const {
   ASSIGN_OR_RETURN(const FunctionSpec* spec, functions_.get(name));
-  if (spec->kind != FunctionKind::kPipeline) {
-    return Error{
-        ErrorCode::kFailedPrecondition,
-        "function '" + name.name + "' is a " + std::string(name_of(spec->kind)) + ", no pipeline"};
-  }
-  return pipelines_.describe(spec->id);
+  if (spec->kind == FunctionKind::kPipeline) return spec->id;
+  return Error{
+      ErrorCode::kFailedPrecondition,
+      "function '" + name.name + "' is a " + std::string(name_of(spec->kind)) + ", no pipeline"};
+}
+
+Result<std::string> Worker::describe_pipeline(const FunctionName& name) const {
+  ASSIGN_OR_RETURN(const FunctionId function, pipeline_called(name));
+  return pipelines_.describe(function);
+}
+
+void Worker::measure_pipeline(const FunctionName& name, std::string event, unsigned repeat,
+                              Callback<std::string> done) {
+  const auto function = pipeline_called(name);
+  if (!function.ok()) return done(function.error());
+  if (draining_) return done(Error{ErrorCode::kUnavailable, "the worker is stopping"});
+  pipelines_.measure(*function, std::move(event), repeat, std::move(done));
 }
 
 }  // namespace lambent::worker

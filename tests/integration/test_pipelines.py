@@ -5,6 +5,7 @@ import json
 import os
 import signal
 import subprocess
+import tempfile
 import threading
 
 from harness import PREFIX, Worker, WorkerTest, make_zip
@@ -150,6 +151,29 @@ class Cut(Pipelines):
     def test_an_ordinary_function_finds_no_device_here(self):
         error = self.error_of(self.worker.create, "plain", make_zip({"app.py": APP}), tags={"lambent:gpu-memory": "64M"})
         self.assertIn("pipeline", str(error))
+
+
+class Measured(Pipelines):
+    def test_a_command_measures_each_shape(self):
+        self.create("measured", memory_mb=None)
+        with tempfile.TemporaryDirectory() as folder:
+            ran = subprocess.run([str(PREFIX / "bin/lambent"), "--endpoint", self.worker.endpoint, "profile", "measured",
+                                  "-d", json.dumps({"n": 1, "seconds": 0.02}), "--repeat", "3", "--out", folder + "/p.json"],
+                                 capture_output=True, text=True)
+            self.assertEqual(ran.returncode, 0, ran.stderr)
+            self.assertIn("second", ran.stdout)
+            with open(folder + "/p.json") as file:
+                measured = json.load(file)
+        for name in ("first", "second", "third"):
+            times = measured["components"][name]["ms"]
+            self.assertEqual(set(times), {"2g.20gb", "3g.40gb"})
+            for each in times.values():
+                self.assertGreaterEqual(each, 19)
+        self.assertEqual(self.describe("measured")["profile"], measured)
+        self.assertEqual(self.ask("measured", {"n": 1})["n"], 30, "its slices are free again")
+        error = self.error_of(self.worker.request, "POST", "/v1/functions/measured/profile?repeat=0", "{}")
+        self.assertEqual(error.status, 400)
+        self.remove("measured")
 
 
 class Failures(Pipelines):

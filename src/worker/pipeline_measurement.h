@@ -1,0 +1,56 @@
+// PipelineMeasurement: a pipeline function measured on purpose, on a slice of each shape that
+// nobody has. Part of PipelineHost, on the loop thread.
+#pragma once
+
+#include <deque>
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "worker/pipeline_host.h"
+
+namespace lambent::worker {
+
+class PipelineMeasurement {
+ public:
+  using Done = std::function<void(Result<std::string>)>;
+
+  PipelineMeasurement(PipelineHost& host, FunctionId function, std::string event, unsigned repeat,
+                      Done done);
+  ~PipelineMeasurement();
+  PipelineMeasurement(const PipelineMeasurement&) = delete;
+  PipelineMeasurement& operator=(const PipelineMeasurement&) = delete;
+
+  void begin();
+
+ private:
+  void next_shape();
+  // False: it cannot be measured on slice_, and why was noted.
+  bool measure_here();
+  void skip(const std::string& why) { skipped_.emplace_back(slice_->shape.name, why); }
+  void give();
+  void job_ended(const JobEnd& end);
+  void instance_ended(const InstanceEnd& end);
+  void keep_medians();
+  void finish();
+
+  PipelineHost& host_;
+  const FunctionId function_;
+  const std::string event_;
+  const unsigned repeat_;
+  Done done_;
+  std::deque<const Slice*> shapes_;  // a slice of each shape that is to be measured
+  const Slice* slice_ = nullptr;     // the one at work
+  std::unique_ptr<PipelineInstance> instance_;
+  loop::TimerId next_;  // the instance goes, and the next shape has its turn
+  unsigned given_ = 0;
+  std::string failure_;                                       // of a job on this slice
+  std::map<size_t, std::vector<ComponentReading>> readings_;  // by component
+  std::vector<std::string> measured_;
+  std::vector<std::pair<std::string, std::string>> skipped_;  // shapes, and why
+};
+
+}  // namespace lambent::worker
