@@ -68,7 +68,12 @@ std::vector<FluidFaasPolicy::Waiting> FluidFaasPolicy::waiting(const SliceWorld&
 
 void FluidFaasPolicy::take_turns(const SliceWorld& world, const std::vector<Waiting>& waiting,
                                  std::vector<Decision>& decisions) {
-  std::erase_if(owed_, [&](InstanceId id) { return world.find(id) == nullptr; });
+  // What it came for may have been cancelled, or gone elsewhere.
+  std::erase_if(owed_, [&](InstanceId id) {
+    const Instance* instance = world.find(id);
+    const FunctionState* function = instance ? world.find(instance->function) : nullptr;
+    return function == nullptr || function->queue.empty();
+  });
   std::set<DeviceId> taken;  // for those that are more urgent
   for (const auto& [function, sharing, owed, key] : waiting) {
     if (sharing == nullptr) continue;

@@ -104,6 +104,22 @@ TEST_F(FluidFaas, WhatIsLoadedServesWhatItCameForBeforeItLeaves) {
   expect_all_served();
 }
 
+TEST_F(FluidFaas, WhatCameForARequestThatWasCancelledGivesItsSliceUp) {
+  host_.add_slices({1});
+  put(1, {{20, 8000}});
+  put(2, {{20, 8000}});
+  submit_every(kBlur, seconds(3), 1);
+  submit_every(kSharpen, seconds(3), 1);
+  submit_every(kBlur, seconds(3), 1);
+  const InvocationId cancelled = host_.submit(kSharpen);
+  host_.run_for(milliseconds(400));
+  EXPECT_EQ(host_.story().back(), "load 2");
+  host_.give(RequestCancelled{cancelled});
+  host_.submit(kBlur);
+  host_.run_for(seconds(5));
+  EXPECT_EQ(host_.served(kBlur).size(), 3U) << describe(host_.world());
+}
+
 TEST_F(FluidFaas, TenMinutesWithoutARequestMakeItCold) {
   host_.add_slices({1});
   put(1, {{20, 2000}});

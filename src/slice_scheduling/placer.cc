@@ -8,17 +8,25 @@
 
 namespace lambent::slice_scheduling {
 
+WorldPlacer::Known& WorldPlacer::known_of(const SliceWorld& world, const FunctionState& function) {
+  if (known_.size() > world.functions.size()) {
+    std::erase_if(known_, [&](const auto& each) { return !world.functions.contains(each.first); });
+  }
+  return known_[function.function->id];
+}
+
 std::optional<pipeline::Placement> WorldPlacer::place(const SliceWorld& world,
                                                       const FunctionState& function) {
-  Known& known = known_[function.function->id];
+  Known& known = known_of(world, function);
   if (known.does_not_fit.is_for(world, function)) return std::nullopt;
   auto placement = placer_(*function.function, world.free_slices());
   if (!placement) known.does_not_fit = {world.slices_version, function.version};
   return placement;
 }
 
-const pipeline::PipelineFunction& WorldPlacer::alone(const FunctionState& function) {
-  Known& known = known_[function.function->id];
+const pipeline::PipelineFunction& WorldPlacer::alone(const SliceWorld& world,
+                                                     const FunctionState& function) {
+  Known& known = known_of(world, function);
   if (known.alone_version != function.version) {
     known.alone = *function.function;
     std::erase_if(known.alone.ranked, [](const auto& partition) { return partition.lanes() > 1; });
@@ -29,10 +37,10 @@ const pipeline::PipelineFunction& WorldPlacer::alone(const FunctionState& functi
 
 std::optional<pipeline::Placement> WorldPlacer::place_alone(const SliceWorld& world,
                                                             const FunctionState& function) {
-  Known& known = known_[function.function->id];
+  Known& known = known_of(world, function);
   if (known.does_not_fit_alone.is_for(world, function)) return std::nullopt;
   if (known.does_not_fit.is_for(world, function)) return std::nullopt;
-  auto placement = placer_(alone(function), world.free_slices());
+  auto placement = placer_(alone(world, function), world.free_slices());
   if (!placement) known.does_not_fit_alone = {world.slices_version, function.version};
   return placement;
 }
@@ -40,7 +48,7 @@ std::optional<pipeline::Placement> WorldPlacer::place_alone(const SliceWorld& wo
 std::optional<pipeline::Placement> WorldPlacer::place_beside(const SliceWorld& world,
                                                              const FunctionState& function,
                                                              const SliceState& slice) {
-  auto& [asked, placement] = known_[function.function->id].beside[slice.slice.id];
+  auto& [asked, placement] = known_of(world, function).beside[slice.slice.id];
   if (!asked.is_for(world, function)) {
     asked = {world.slices_version, function.version};
     placement = find_beside(world, function, slice);
@@ -64,7 +72,7 @@ std::optional<pipeline::Placement> WorldPlacer::find_beside(const SliceWorld& wo
   const auto beside = [&](const FunctionState& each) {
     Slice left = slice.slice;
     left.shape.memory -= contexts - each.function->profile.context;
-    return placer_(alone(each), std::span(&left, 1));
+    return placer_(alone(world, each), std::span(&left, 1));
   };
   for (const InstanceId id : others) {
     if (!beside(*world.find(world.instances.at(id).function))) return std::nullopt;
@@ -73,7 +81,7 @@ std::optional<pipeline::Placement> WorldPlacer::find_beside(const SliceWorld& wo
 }
 
 bool WorldPlacer::fits_empty(const SliceWorld& world, const FunctionState& function) {
-  Known& known = known_[function.function->id];
+  Known& known = known_of(world, function);
   if (known.asked_empty.is_for(world, function)) return known.fits_empty;
   std::vector<Slice> all;
   for (const auto& [id, state] : world.slices) {

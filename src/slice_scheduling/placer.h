@@ -66,7 +66,9 @@ class WorldPlacer {
     uint64_t alone_version = 0;
     pipeline::PipelineFunction alone;
   };
-  const pipeline::PipelineFunction& alone(const FunctionState& function);
+  // Forgets functions that are gone.
+  Known& known_of(const SliceWorld& world, const FunctionState& function);
+  const pipeline::PipelineFunction& alone(const SliceWorld& world, const FunctionState& function);
   std::optional<pipeline::Placement> find_beside(const SliceWorld& world,
                                                  const FunctionState& function,
                                                  const SliceState& slice);

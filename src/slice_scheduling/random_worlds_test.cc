@@ -3,6 +3,7 @@
 
 #include "slice_scheduling/fcfs_slices.h"
 #include "slice_scheduling/fluid_faas.h"
+#include "slice_scheduling/make_policy.h"
 #include "slice_scheduling/random_world.h"
 #include "slice_scheduling/slo_policy.h"
 
@@ -24,6 +25,24 @@ TEST(RandomWorlds, FluidFaasKeepsEveryPromise) {
 TEST(RandomWorlds, SloKeepsEveryPromise) {
   expect_survives_random_worlds(
       [] { return std::make_unique<SloPolicy>(place_simply, SloPolicyOptions{}); }, 1, 1000);
+}
+
+TEST(RandomWorlds, EveryPolicyKeepsEveryPromiseWithThePlanner) {
+  for (const std::string_view name : slice_policy_names()) {
+    SCOPED_TRACE(name);
+    expect_survives_random_worlds([&] { return make_slice_policy(name).value(); }, 5000, 100);
+  }
+}
+
+TEST(MakePolicy, NamesThoseThereAreForAnyOther) {
+  for (const std::string_view name : slice_policy_names()) {
+    EXPECT_EQ(make_slice_policy(name).value()->name(), name);
+  }
+  const auto unknown = make_slice_policy("best");
+  ASSERT_FALSE(unknown.ok());
+  EXPECT_EQ(unknown.error().code, ErrorCode::kInvalidArgument);
+  EXPECT_EQ(unknown.error().message,
+            "no slice policy 'best'; there are: esg, fcfs, fluidfaas, infless, slo");
 }
 
 }  // namespace

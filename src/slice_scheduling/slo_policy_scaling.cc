@@ -103,6 +103,11 @@ void SloPolicy::remember_rates(const SliceWorld& world) {
   constexpr double kKept = 0.8, kPeakKept = 0.98;
   if (windows_seen_ == world.windows) return;
   windows_seen_ = world.windows;
+  const auto is_gone = [&](const auto& each) { return !world.functions.contains(each.first); };
+  std::erase_if(rates_, is_gone);
+  std::erase_if(jobs_given_, is_gone);
+  std::erase_if(no_free_, is_gone);
+  std::erase_if(no_donor_, is_gone);
   for (const auto& [id, function] : world.functions) {
     Rate& rate = rates_[id];
     rate.usual_per_s = kKept * rate.usual_per_s + (1 - kKept) * function.arrivals_per_s;
@@ -315,6 +320,7 @@ void SloPolicy::settle_claims(const SliceWorld& world, Instant now,
     }
     for (const DeviceId id : claim->placement.slices) claimed_.erase(id);
     claim = claims_.erase(claim);
+    no_free_.clear();  // its slices may be had again
   }
 }
 
