@@ -360,9 +360,9 @@ int run(const Plan& plan, const char* out) {
 }
 
 int run_sweep(const std::string& name, bool quick) {
-  const auto all = systems();
-  if (std::ranges::find(all, name, &System::name) == all.end()) {
-    std::fprintf(stderr, "paper_fluidfaas_bench: no system is called '%s'\n", name.c_str());
+  if (name != "esg" && name != "infless" && name != kOurs) {
+    std::fprintf(stderr, "paper_fluidfaas_bench: '%s' has no sweep; esg, infless and ours have\n",
+                 name.c_str());
     return 2;
   }
   for (const Candidate& candidate : sweep(name, quick)) {

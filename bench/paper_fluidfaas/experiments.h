@@ -73,10 +73,11 @@ std::vector<double> mix_of(const Load& load, size_t applications);
 struct Candidate {
   std::string name;
   System system;
-  double score = 0;  // see sweep.cc
+  double score = 0;  // see settings.cc
   double hit_pct = 0, throughput_share = 0;
 };
-// All settings of a baseline on loads that the comparison does not use, the best first.
+// All settings of esg, infless or ours on loads that the comparison does not use, the best first.
+// Quick: fewer of them.
 std::vector<Candidate> sweep(const std::string& system, bool quick);
 
 }  // namespace lambent::paper_fluidfaas

@@ -1,5 +1,6 @@
 // The systems at their best settings, and the sweep that found them.
 #include <algorithm>
+#include <cstdio>
 
 #include "base/check.h"
 #include "bench/paper_fluidfaas/experiments.h"
@@ -66,6 +67,36 @@ std::vector<Candidate> candidates_of_ours(const System& base) {
   return candidates;
 }
 
+// The medium load and the heavy one, at a tenth, at half and at one and a half times what whole
+// functions can take; answers in time count half, and so do answers over that bound.
+void judge(Candidate& candidate) {
+  size_t runs = 0;
+  for (const Size size : {Size::kMedium, Size::kLarge}) {
+    Setting setting;
+    setting.layout = &layout_named("P1");
+    setting.size = size;
+    setting.warm_s = 30;
+    setting.drain_s = 20;
+    const size_t count = applications(size, setting.constants, pipeline::RankRule::kBalance).size();
+    const Load load = generated_load(size, 7, 30);
+    const auto mix = mix_of(load, count);
+    double rate = 0;
+    for (const double one : mix) rate += one;
+    const double bound = bound_of(setting, mix, true);
+    for (const double utilisation : {0.1, 0.5, 1.5}) {
+      const Load offered = scaled(load, utilisation * bound / rate, 30, count, 7);
+      const Figures figures = measure(candidate.system, setting, offered);
+      candidate.hit_pct += figures.hit_pct;
+      candidate.throughput_share +=
+          figures.throughput_per_s / std::min(bound, figures.offered_per_s);
+      ++runs;
+    }
+  }
+  candidate.hit_pct /= static_cast<double>(runs);
+  candidate.throughput_share /= static_cast<double>(runs);
+  candidate.score = candidate.hit_pct / 200 + candidate.throughput_share / 2;
+}
+
 }  // namespace
 
 std::vector<System> systems() {
@@ -125,41 +156,13 @@ std::vector<Candidate> sweep(const std::string& name, bool quick) {
   const System base = system_named(name);
   if (name == kOurs) candidates = candidates_of_ours(base);
   if (name == "esg" || name == "infless") candidates = candidates_of_baseline(base);
-  if (quick)
+  if (quick) {
     std::erase_if(candidates, [](const Candidate& one) {
       const WholeFunctionsOptions& whole = one.system.options.esg.whole;
       return whole.envy > 0 || whole.least_idle > seconds(10);
     });
-  // The medium load and the heavy one, at a tenth, at half and at one and a half times what whole
-  // functions can take; answers in time count half, and so do answers over that bound.
-  for (Candidate& candidate : candidates) {
-    size_t runs = 0;
-    for (const Size size : {Size::kMedium, Size::kLarge}) {
-      Setting setting;
-      setting.layout = &layout_named("P1");
-      setting.size = size;
-      setting.warm_s = 30;
-      setting.drain_s = 20;
-      const size_t count =
-          applications(size, setting.constants, pipeline::RankRule::kBalance).size();
-      const Load load = generated_load(size, 7, 30);
-      const auto mix = mix_of(load, count);
-      double rate = 0;
-      for (const double one : mix) rate += one;
-      const double bound = bound_of(setting, mix, true);
-      for (const double utilisation : {0.1, 0.5, 1.5}) {
-        const Load offered = scaled(load, utilisation * bound / rate, 30, count, 7);
-        const Figures figures = measure(candidate.system, setting, offered);
-        candidate.hit_pct += figures.hit_pct;
-        candidate.throughput_share +=
-            figures.throughput_per_s / std::min(bound, figures.offered_per_s);
-        ++runs;
-      }
-    }
-    candidate.hit_pct /= static_cast<double>(runs);
-    candidate.throughput_share /= static_cast<double>(runs);
-    candidate.score = candidate.hit_pct / 200 + candidate.throughput_share / 2;
   }
+  for (Candidate& candidate : candidates) judge(candidate);
   std::ranges::stable_sort(
       candidates, [](const Candidate& a, const Candidate& b) { return a.score > b.score; });
   return candidates;
