@@ -297,13 +297,14 @@ const Slice* PipelineHost::slice_of(DeviceId device) const {
   return found != setting_.slices.end() ? &*found : nullptr;
 }
 
-Result<std::shared_ptr<const PipelineFunction>> PipelineHost::planned(
-    const FunctionSpec& spec, const PipelinePackage& package,
-    const pipeline::MeasuredProfile& measured) const {
+Result<PipelineHost::Planned> PipelineHost::plan(const PipelineSetting& setting,
+                                                 const FunctionSpec& spec,
+                                                 const PipelinePackage& package,
+                                                 const pipeline::MeasuredProfile& measured) {
   pipeline::MeasuredProfile known = measured;
-  known.profile.context = std::max(known.profile.context, setting_.context_memory);
-  pipeline::PlannerOptions options = setting_.planner;
-  for (const Slice& slice : setting_.slices) {
+  known.profile.context = std::max(known.profile.context, setting.context_memory);
+  pipeline::PlannerOptions options = setting.planner;
+  for (const Slice& slice : setting.slices) {
     const auto same = [&](const SliceShape& shape) { return shape.name == slice.shape.name; };
     if (std::none_of(options.shapes.begin(), options.shapes.end(), same)) {
       options.shapes.push_back(slice.shape);
@@ -315,50 +316,86 @@ Result<std::shared_ptr<const PipelineFunction>> PipelineHost::planned(
   return {std::make_shared<const PipelineFunction>(std::move(function))};
 }
 
-Result<void> PipelineHost::check(const FunctionSpec& spec, const PipelinePackage& package) const {
-  if (setting_.slices.empty()) {
+Result<PipelineHost::Planned> PipelineHost::check(const PipelineSetting& setting,
+                                                  const FunctionSpec& spec,
+                                                  const PipelinePackage& package) {
+  if (setting.slices.empty()) {
     return Error{ErrorCode::kFailedPrecondition,
                  "this worker gives no devices to pipelines; start it with --pipeline-slices"};
   }
-  const auto made = planned(spec, package, package.profile.value_or(pipeline::MeasuredProfile{}));
-  if (!made.ok()) return made.error();
-  return {};
+  return plan(setting, spec, package, package.profile.value_or(pipeline::MeasuredProfile{}));
 }
 
 void PipelineHost::put(const FunctionSpec& spec, std::shared_ptr<const PipelinePackage> package,
-                       const std::string& learnt) {
+                       Planned planned, const std::string& learnt) {
   pipeline::MeasuredProfile measured;
   if (package->profile) measured = *package->profile;
   if (!learnt.empty()) {
     auto profile = pipeline::parse_profile(learnt, package->definition.dag);
     if (profile.ok()) measured = std::move(profile).value();
   }
+  PipelineFunction function;
+  if (planned != nullptr) {
+    function = *planned;
+  } else if (auto made = plan(setting_, spec, *package, measured); made.ok()) {
+    function = **made;
+  } else {
+    // It was there before the worker's slices became others: its requests are refused.
+    log_.warning("pipeline_not_planned",
+                 {{"function", spec.name.name}, {"error", to_string(made.error())}});
+    function.dag = package->definition.dag;
+  }
+  function.id = spec.id;
   const size_t components = package->definition.dag.components.size();
   Counts counts;
   if (const auto old = functions_.find(spec.id); old != functions_.end()) {
     counts = old->second.counts;
   }
   functions_.erase(spec.id);
-  const auto [place, added] = functions_.emplace(
-      spec.id,
-      Function{spec, std::move(package), {std::move(measured), components}, {}, {}, counts});
-  plan(place->second, true);
+  functions_.emplace(
+      spec.id, Function{.spec = spec,
+                        .package = std::move(package),
+                        .book = {std::move(measured), components},
+                        .planned = std::make_shared<const PipelineFunction>(std::move(function)),
+                        .last_end = {},
+                        .counts = counts});
+  handle(slice_scheduling::FunctionPut{functions_.at(spec.id).planned, true});
 }
 
-void PipelineHost::plan(Function& function, bool replaced) {
-  auto made = planned(function.spec, *function.package, function.book.measured());
-  if (!made.ok()) {
+void PipelineHost::plan_again(Function& function) {
+  function.is_stale = true;
+  if (std::exchange(function.planning, true)) return;
+  function.is_stale = false;
+  auto made = std::make_shared<Result<Planned>>(Planned());
+  // What it needs is its own: this may be gone before it is done.
+  const auto work = [made, setting = setting_, spec = function.spec, package = function.package,
+                     measured = function.book.measured()] {
+    *made = plan(setting, spec, *package, measured);
+  };
+  const auto completion = [this, alive = std::weak_ptr<const bool>(alive_), made,
+                           id = function.spec.id, package = function.package] {
+    if (!alive.expired()) planned_again(id, package.get(), std::move(*made));
+  };
+  if (setting_.background && setting_.background(work, completion)) return;
+  work();
+  completion();
+}
+
+void PipelineHost::planned_again(FunctionId id, const PipelinePackage* package,
+                                 Result<Planned> made) {
+  const auto found = functions_.find(id);
+  if (found == functions_.end() || found->second.package.get() != package) return;
+  Function& function = found->second;
+  function.planning = false;
+  if (made.ok()) {
+    function.planned = std::move(made).value();
+    handle(slice_scheduling::FunctionPut{function.planned, false});
+  } else {
     // It was measured to need more than there is: it goes on as it was planned before.
     log_.warning("pipeline_not_planned",
                  {{"function", function.spec.name.name}, {"error", to_string(made.error())}});
-    if (function.planned != nullptr) return;
-    auto unplanned = std::make_shared<PipelineFunction>();
-    unplanned->id = function.spec.id;
-    unplanned->dag = function.package->definition.dag;
-    made = {std::shared_ptr<const PipelineFunction>(std::move(unplanned))};
   }
-  function.planned = std::move(made).value();
-  handle(slice_scheduling::FunctionPut{function.planned, replaced});
+  if (function.is_stale) plan_again(function);
 }
 
 void PipelineHost::remove(FunctionId function) {
@@ -383,7 +420,7 @@ void PipelineHost::learn(Function& function, const PipelinePackage& package, con
                       slice_of(device)->shape);
   }
   if (!function.book.is_news()) return;
-  plan(function, false);
+  plan_again(function);
   tell_profile(function);
 }
 

@@ -32,6 +32,9 @@ struct PipelineSetting {
   pipeline::PlannerOptions planner;
   // The largest value of a job that goes from one stage to the next.
   Bytes largest_value = Bytes::gib(1);
+  // Runs work elsewhere, and then the completion on the loop thread; false: not now. Planning a
+  // large function takes long. Empty: it is done at once.
+  std::function<bool(std::function<void()> work, std::function<void()> completion)> background;
 };
 
 // How a request ended; what a handler's answer is to other functions.
@@ -89,12 +92,16 @@ class PipelineHost {
   PipelineHost(const PipelineHost&) = delete;
   PipelineHost& operator=(const PipelineHost&) = delete;
 
-  // Whether a function with this package could be served here at all: FAILED_PRECONDITION if there
-  // are no slices, RESOURCE_EXHAUSTED saying what would have to be there if none is large enough.
-  Result<void> check(const FunctionSpec& spec, const PipelinePackage& package) const;
-  // A function, from now on. `learnt`: profile.json, as on_profile gave it for this revision.
+  using Planned = std::shared_ptr<const pipeline::PipelineFunction>;
+  // A function with this package as it would be planned here; off the loop thread, if need be.
+  // FAILED_PRECONDITION if there are no slices, RESOURCE_EXHAUSTED saying what would have to be
+  // there if none is large enough.
+  static Result<Planned> check(const PipelineSetting& setting, const FunctionSpec& spec,
+                               const PipelinePackage& package);
+  // A function, from now on. `planned`: as check() made it; none: it is planned here. `learnt`:
+  // profile.json, as on_profile gave it for this revision.
   void put(const FunctionSpec& spec, std::shared_ptr<const PipelinePackage> package,
-           const std::string& learnt);
+           Planned planned, const std::string& learnt);
   void remove(FunctionId function);
 
   // Takes the payload out of `request`; on_end tells how it went. INVALID_ARGUMENT: its payload is
@@ -145,8 +152,10 @@ class PipelineHost {
     FunctionSpec spec;
     std::shared_ptr<const PipelinePackage> package;
     pipeline::ProfileBook book;
-    std::shared_ptr<const pipeline::PipelineFunction> planned;
-    InstanceEnd last_end;  // of an instance; its words are for clients
+    Planned planned;
+    bool planning = false;  // anew, in the background
+    bool is_stale = false;  // and meanwhile more was learnt
+    InstanceEnd last_end;   // of an instance; its words are for clients
     Counts counts;
   };
   struct Live {
@@ -188,11 +197,12 @@ class PipelineHost {
   void instance_ended(slice_scheduling::InstanceId id, InstanceEnd end);
   void learn(Function& function, const PipelinePackage& package, const JobEnd& end);
   void tell_profile(const Function& function);
-  // Plans it anew and tells the dispatcher.
-  void plan(Function& function, bool replaced);
-  Result<std::shared_ptr<const pipeline::PipelineFunction>> planned(
-      const FunctionSpec& spec, const PipelinePackage& package,
-      const pipeline::MeasuredProfile& measured) const;
+  // Plans it anew, in the background, and then tells the dispatcher.
+  void plan_again(Function& function);
+  void planned_again(FunctionId id, const PipelinePackage* package, Result<Planned> made);
+  static Result<Planned> plan(const PipelineSetting& setting, const FunctionSpec& spec,
+                              const PipelinePackage& package,
+                              const pipeline::MeasuredProfile& measured);
   const Slice* slice_of(DeviceId device) const;
   PipelineInstance* instance_of(SandboxId sandbox);
 
@@ -217,6 +227,7 @@ class PipelineHost {
   std::deque<slice_scheduling::Event> waiting_;
   bool handling_ = false;
   loop::TimerId wake_timer_;
+  std::shared_ptr<const bool> alive_ = std::make_shared<const bool>(true);
 };
 
 }  // namespace lambent::worker

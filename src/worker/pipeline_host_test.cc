@@ -99,7 +99,6 @@ struct FakeLanes {
 class PipelineHostTest : public testing::Test {
  protected:
   void begin(std::vector<Slice> slices) {
-    PipelineSetting setting;
     setting.slices = std::move(slices);
     setting.context_memory = Bytes::mib(400);
     setting.channel_folder = folder.path() + "/channels";
@@ -154,6 +153,7 @@ class PipelineHostTest : public testing::Test {
   const std::string last_answer =
       R"({"components": {"classify": {"ms": 20, "ran": 1}}, "results": [{"value": "cat"}]})";
 
+  PipelineSetting setting;
   TemporaryFolder folder;
   NullLogSink log;
   FakeClock clock;
@@ -167,8 +167,8 @@ class PipelineHostTest : public testing::Test {
 
 TEST_F(PipelineHostTest, CutsAFunctionOverTwoSmallSlicesAndHandsItsJobsThrough) {
   begin({slice(0, "1g.10gb", 14, kSmall), slice(1, "1g.10gb", 14, kSmall)});
-  ASSERT_TRUE(host->check(spec, *two_models()).ok());
-  host->put(spec, two_models(), "");
+  ASSERT_TRUE(PipelineHost::check(setting, spec, *two_models()).ok());
+  host->put(spec, two_models(), nullptr, "");
   const InvocationId id = submit(1);
   ASSERT_EQ(lanes.order.size(), 2u) << "one sandbox for each stage";
   EXPECT_EQ(lanes.channels.size(), 1u);
@@ -199,7 +199,7 @@ TEST_F(PipelineHostTest, CutsAFunctionOverTwoSmallSlicesAndHandsItsJobsThrough) 
 
 TEST_F(PipelineHostTest, ManyJobsAreUnderWayAtATimeInTheOrderTheyCame) {
   begin({slice(0, "1g.10gb", 14, kSmall), slice(1, "1g.10gb", 14, kSmall)});
-  host->put(spec, two_models(), "");
+  host->put(spec, two_models(), nullptr, "");
   submit(1);
   all_ready(2);
   submit(2);
@@ -220,7 +220,7 @@ TEST_F(PipelineHostTest, ManyJobsAreUnderWayAtATimeInTheOrderTheyCame) {
 
 TEST_F(PipelineHostTest, NothingIsLostWhenAStageDies) {
   begin({slice(0, "1g.10gb", 14, kSmall), slice(1, "1g.10gb", 14, kSmall)});
-  host->put(spec, two_models(), "");
+  host->put(spec, two_models(), nullptr, "");
   const InvocationId one = submit(1);
   all_ready(2);
   const InvocationId two = submit(2);
@@ -247,7 +247,7 @@ TEST_F(PipelineHostTest, NothingIsLostWhenAStageDies) {
 
 TEST_F(PipelineHostTest, AFunctionThatCannotStartFailsWithItsOwnWords) {
   begin({slice(0, "2g.20gb", 28, kLarge)});
-  host->put(spec, two_models(), "");
+  host->put(spec, two_models(), nullptr, "");
   const InvocationId id = submit(1);
   for (int i = 0; i < 20 && ends.empty(); ++i) {
     const size_t before = lanes.order.size();
@@ -266,7 +266,7 @@ TEST_F(PipelineHostTest, AFunctionThatCannotStartFailsWithItsOwnWords) {
 
 TEST_F(PipelineHostTest, AJobThatTakesTooLongEndsItsInstanceAndAnswers) {
   begin({slice(0, "2g.20gb", 28, kLarge)});
-  host->put(spec, two_models(), "");
+  host->put(spec, two_models(), nullptr, "");
   const InvocationId id = submit(1);
   all_ready(1);
   clock.advance(seconds(6));
@@ -279,7 +279,7 @@ TEST_F(PipelineHostTest, AJobThatTakesTooLongEndsItsInstanceAndAnswers) {
 
 TEST_F(PipelineHostTest, ErrorsOfTheFunctionAndOfItsStagesAreAnswers) {
   begin({slice(0, "2g.20gb", 28, kLarge)});
-  host->put(spec, two_models(), "");
+  host->put(spec, two_models(), nullptr, "");
   const InvocationId one = submit(1);
   all_ready(1);
   answer(newest(0, 1),
@@ -296,9 +296,10 @@ TEST_F(PipelineHostTest, ErrorsOfTheFunctionAndOfItsStagesAreAnswers) {
 
 TEST_F(PipelineHostTest, SaysWhatWouldHaveToBeThere) {
   begin({});
-  EXPECT_EQ(host->check(spec, *two_models()).error().code, ErrorCode::kFailedPrecondition);
+  EXPECT_EQ(PipelineHost::check(setting, spec, *two_models()).error().code,
+            ErrorCode::kFailedPrecondition);
   begin({slice(0, "1g.5gb", 14, Bytes::gib(5))});
-  const auto refused = host->check(spec, *two_models());
+  const auto refused = PipelineHost::check(setting, spec, *two_models());
   ASSERT_FALSE(refused.ok());
   EXPECT_EQ(refused.error().code, ErrorCode::kResourceExhausted);
   EXPECT_THAT(refused.error().message, HasSubstr("blur"));
@@ -306,7 +307,7 @@ TEST_F(PipelineHostTest, SaysWhatWouldHaveToBeThere) {
 
 TEST_F(PipelineHostTest, LearnsHowLongComponentsReallyTake) {
   begin({slice(0, "2g.20gb", 28, kLarge)});
-  host->put(spec, two_models(R"({"scale": 2})"), "");
+  host->put(spec, two_models(R"({"scale": 2})"), nullptr, "");
   const auto slo = [&] { return json::parse(*host->describe(spec.id))["slo"]["ms"].get<double>(); };
   const double before = slo();
   submit(1);
@@ -326,7 +327,7 @@ TEST_F(PipelineHostTest, LearnsHowLongComponentsReallyTake) {
 TEST_F(PipelineHostTest, MeasuresAFunctionOnASliceOfEachShape) {
   begin({slice(0, "1g.10gb", 14, kSmall), slice(1, "2g.20gb", 28, kLarge),
          slice(2, "2g.20gb", 28, kLarge)});
-  host->put(spec, two_models(), "");
+  host->put(spec, two_models(), nullptr, "");
   std::optional<Result<std::string>> told;
   host->measure(spec.id, R"({"n": 1})", 3, [&](Result<std::string> result) { told = result; });
   ASSERT_EQ(lanes.order.size(), 1u) << "it does not fit the small slice in one piece";
@@ -356,7 +357,7 @@ TEST_F(PipelineHostTest, MeasuresAFunctionOnASliceOfEachShape) {
 
 TEST_F(PipelineHostTest, WhatCouldNotBeMeasuredSaysWhy) {
   begin({slice(0, "2g.20gb", 28, kLarge)});
-  host->put(spec, two_models(), "");
+  host->put(spec, two_models(), nullptr, "");
   std::optional<Result<std::string>> told;
   const auto note = [&](Result<std::string> result) { told = result; };
   host->measure(spec.id, "no event", 3, note);
@@ -380,7 +381,7 @@ TEST_F(PipelineHostTest, WhatCouldNotBeMeasuredSaysWhy) {
 
 TEST_F(PipelineHostTest, ASliceThatIsLostTakesItsInstanceAlong) {
   begin({slice(0, "1g.10gb", 14, kSmall), slice(1, "1g.10gb", 14, kSmall)});
-  host->put(spec, two_models(), "");
+  host->put(spec, two_models(), nullptr, "");
   submit(1);
   all_ready(2);
   const SandboxId first = newest(0, 2), last = newest(1, 2);
@@ -398,7 +399,7 @@ TEST_F(PipelineHostTest, ASliceThatIsLostTakesItsInstanceAlong) {
 TEST_F(PipelineHostTest, ChannelsThatCannotBeMadeFailTheStart) {
   begin({slice(0, "1g.10gb", 14, kSmall), slice(1, "1g.10gb", 14, kSmall)});
   lanes.refuses_channels = true;
-  host->put(spec, two_models(), "");
+  host->put(spec, two_models(), nullptr, "");
   const InvocationId id = submit(1);
   for (int i = 0; i < 2'000 && ends.empty(); ++i) {
     clock.advance(seconds(1));
@@ -411,7 +412,7 @@ TEST_F(PipelineHostTest, ChannelsThatCannotBeMadeFailTheStart) {
 
 TEST_F(PipelineHostTest, WhatIsRemovedOrDrainedIsAnswered) {
   begin({slice(0, "2g.20gb", 28, kLarge)});
-  host->put(spec, two_models(), "");
+  host->put(spec, two_models(), nullptr, "");
   const InvocationId one = submit(1);
   host->remove(spec.id);
   EXPECT_EQ(ends.at(one).error->code, ErrorCode::kNotFound);

@@ -167,7 +167,7 @@ void PipelineMeasurement::finish() {
   if (owner != host_.functions_.end() && !measured_.empty()) {
     PipelineHost::Function& function = owner->second;
     (void)function.book.is_news();  // it is told here
-    host_.plan(function, false);
+    host_.plan_again(function);
     host_.tell_profile(function);
     answer["profile"] =
         json::parse(pipeline::to_json(function.book.measured(), function.package->definition.dag));

@@ -36,7 +36,7 @@ Worker::Worker(Foundations foundations, WorkerOptions options,
            [this](auto work, auto then) { return files_.run(std::move(work), std::move(then)); }},
           options_.executors, options_.run_folder, host_events()),
       workflows_(foundations.loop, foundations.random, foundations.objects, workflow_events()),
-      pipelines_(foundations.loop, foundations.log, lane_sandboxes(), options_.pipelines,
+      pipelines_(foundations.loop, foundations.log, lane_sandboxes(), pipeline_setting(),
                  std::move(slices), pipeline_events()),
       objects_(foundations.objects) {
   if (objects_ != nullptr) {

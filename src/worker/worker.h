@@ -183,6 +183,7 @@ class Worker final : public InvocationService {
   void workflow_ended(WorkflowEnd end);
 
   // Pipelines (worker_pipelines.cc).
+  PipelineSetting pipeline_setting();
   LaneSandboxes lane_sandboxes();
   PipelineHost::Events pipeline_events();
   // NOT_FOUND, FAILED_PRECONDITION: it is of another kind.
@@ -197,6 +198,7 @@ class Worker final : public InvocationService {
   struct Packaged {
     std::shared_ptr<const workflow::Workflow> graph;
     std::shared_ptr<const PipelinePackage> pipeline;
+    PipelineHost::Planned planned;
   };
   void put_function(FunctionSpec spec, Packaged packaged, Callback<FunctionSpec> done);
 

@@ -156,20 +156,19 @@ void Worker::store_function(FunctionChange change, Callback<FunctionSpec> done) 
       if (graph.ok()) unpacking->packaged.graph = std::move(graph).value();
     } else if (kind == FunctionKind::kPipeline) {
       auto pipeline = read_pipeline(code_folder(spec), spec.handler);
-      if (!pipeline.ok()) unpacking->result = pipeline.error();
-      if (pipeline.ok()) unpacking->packaged.pipeline = std::move(pipeline).value();
+      if (!pipeline.ok()) {
+        unpacking->result = pipeline.error();
+        return;
+      }
+      auto planned = PipelineHost::check(options_.pipelines, spec, **pipeline);
+      if (!planned.ok()) unpacking->result = planned.error();
+      if (planned.ok()) unpacking->packaged = {nullptr, std::move(*pipeline), std::move(*planned)};
     }
   };
   const bool queued = files_.run(work, [this, unpacking, finish] {
     if (!unpacking->result.ok()) return finish(unpacking->result.error());
     if (const auto good = check_change(unpacking->change.spec); !good.ok()) {
       return finish(good.error());
-    }
-    const FunctionSpec& spec = unpacking->change.spec;
-    if (const auto& pipeline = unpacking->packaged.pipeline) {
-      if (const auto fits = pipelines_.check(spec, *pipeline); !fits.ok()) {
-        return finish(fits.error());
-      }
     }
     put_function(std::move(unpacking->change.spec), std::move(unpacking->packaged), finish);
   });
@@ -187,7 +186,8 @@ void Worker::put_function(FunctionSpec spec, Packaged packaged, Callback<Functio
     functions_.put(*stored);
     workflows_.put(stored->id, packaged.graph);
     if (packaged.pipeline == nullptr) pipelines_.remove(stored->id);
-    if (packaged.pipeline != nullptr) pipelines_.put(*stored, packaged.pipeline, "");
+    if (packaged.pipeline != nullptr)
+      pipelines_.put(*stored, packaged.pipeline, packaged.planned, "");
     log_.info("function_deployed", {{"tenant", int64_t{stored->name.tenant.value}},
                                     {"function", stored->name.name},
                                     {"revision", static_cast<int64_t>(stored->revision)}});
@@ -303,7 +303,7 @@ Result<void> Worker::recover() {
             snapshot.profiles.begin(), snapshot.profiles.end(), [&](const auto& profile) {
               return profile.function == spec.id && profile.revision == spec.revision;
             });
-        pipelines_.put(spec, std::move(pipeline).value(),
+        pipelines_.put(spec, std::move(pipeline).value(), nullptr,
                        learnt != snapshot.profiles.end() ? learnt->profile : "");
       } else {
         log_.error("pipeline_not_read",

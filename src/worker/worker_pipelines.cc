@@ -24,6 +24,14 @@ Result<void> make_channel(const std::string& path, Bytes slot) {
 
 }  // namespace
 
+PipelineSetting Worker::pipeline_setting() {
+  PipelineSetting setting = options_.pipelines;
+  setting.background = [this](auto work, auto completion) {
+    return files_.run(std::move(work), std::move(completion));
+  };
+  return setting;
+}
+
 LaneSandboxes Worker::lane_sandboxes() {
   LaneSandboxes lanes;
   lanes.next_id = [this] { return SandboxId(kFirstLane + ++lanes_started_); };
