@@ -4,7 +4,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "slice_scheduling/testing.h"
+#include "slice_scheduling/virtual_host.h"
 
 namespace lambent::slice_scheduling::testing {
 namespace {

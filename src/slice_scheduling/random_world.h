@@ -5,7 +5,7 @@
 
 #include <functional>
 
-#include "slice_scheduling/testing.h"
+#include "slice_scheduling/virtual_host.h"
 
 namespace lambent::slice_scheduling::testing {
 

@@ -6,7 +6,7 @@
 
 #include "slice_scheduling/decision_rules.h"
 #include "slice_scheduling/fcfs_slices.h"
-#include "slice_scheduling/testing.h"
+#include "slice_scheduling/virtual_host.h"
 
 namespace lambent::slice_scheduling::testing {
 namespace {

@@ -24,8 +24,8 @@ struct SloPolicyOptions {
   // Of the jobs that an instance is given while requests that are late already wait beside others
   // that are not: one of so many is for the late.
   unsigned late_turn = 4;
-  // Slices of a function that would wait too long without them change hands only if the other
-  // waits so many times as long, for what it may.
+  // Slices of a function that would wait too long without them change hands only if the other waits
+  // so many times as long as it would, and as a start takes.
   double spare_ratio = 3;
   // Such an instance stays for so many times what it took to start; at least a second.
   double stay_starts = 5;
@@ -53,8 +53,6 @@ class SloPolicy final : public SlicePolicy {
     // are, by options.most_busy: more than 1 is too much.
     double pressure = 0;
   };
-  // What came in a second, in the windows of late; the newest count most.
-  void remember_rates(const SliceWorld& world);
   // Slices that are being cleared for a function.
   struct Claim {
     FunctionId function;
@@ -71,6 +69,7 @@ class SloPolicy final : public SlicePolicy {
   void take_turns(const SliceWorld& world, Instant now, std::vector<Decision>& decisions) const;
 
   // slo_policy_scaling.cc: which instances there are.
+  void remember_rates(const SliceWorld& world);  // of the window that is over
   Demand demand_of(const SliceWorld& world, const FunctionState& function, Instant now) const;
   double pressure_with(const Demand& demand, double capacity_per_s) const;
   double share_of(const SliceWorld& world, const Instance& instance, Instant now) const;
