@@ -26,8 +26,11 @@ struct SliceAdded {
   Slice slice;
 };
 // It is gone or may not be used any more. The host ends what runs on it: InstanceEnded follows.
+// If it `returns` it is only out for a while (a measurement, a GPU that may come back): nobody gets
+// it before the next SliceAdded, but requests that fit it alone wait instead of being refused.
 struct SliceLost {
   DeviceId slice;
+  bool returns = false;
 };
 // A function was deployed, changed, or measured anew. If `replaced`, its instances run other code:
 // they get no more jobs and are stopped when they are idle.
@@ -55,6 +58,11 @@ struct InstanceReady {
 struct InstanceUnloaded {
   InstanceId instance;
 };
+// It is about to end by itself (crashed, lost a slice, could not be started): it gets no more jobs
+// and is not stopped; those it has stay with it until InstanceEnded, or finish before.
+struct InstanceEnding {
+  InstanceId instance;
+};
 // It is gone: it could not be started, crashed, was stopped, lost a slice. Jobs that it had and
 // did not finish are queued again, in front.
 struct InstanceEnded {
@@ -71,8 +79,8 @@ struct TimerFired {};
 struct DrainStarted {};
 
 using Event = std::variant<SliceAdded, SliceLost, FunctionPut, FunctionRemoved, RequestSubmitted,
-                           RequestCancelled, InstanceReady, InstanceUnloaded, InstanceEnded,
-                           JobFinished, TimerFired, DrainStarted>;
+                           RequestCancelled, InstanceReady, InstanceUnloaded, InstanceEnding,
+                           InstanceEnded, JobFinished, TimerFired, DrainStarted>;
 
 // Actions.
 

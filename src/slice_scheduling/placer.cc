@@ -85,7 +85,7 @@ bool WorldPlacer::fits_empty(const SliceWorld& world, const FunctionState& funct
   if (known.asked_empty.is_for(world, function)) return known.fits_empty;
   std::vector<Slice> all;
   for (const auto& [id, state] : world.slices) {
-    if (!state.lost) all.push_back(state.slice);
+    if (state.stays()) all.push_back(state.slice);
   }
   known.fits_empty = placer_(*function.function, all).has_value();
   known.asked_empty = {world.slices_version, function.version};
@@ -95,7 +95,7 @@ bool WorldPlacer::fits_empty(const SliceWorld& world, const FunctionState& funct
 Error fits_nowhere(const SliceWorld& world, const pipeline::PipelineFunction& function) {
   std::map<std::string, std::pair<size_t, Bytes>> shapes;
   for (const auto& [id, state] : world.slices) {
-    if (state.lost) continue;
+    if (!state.stays()) continue;
     auto& [count, memory] = shapes[state.slice.shape.name];
     ++count;
     memory = state.slice.shape.memory;

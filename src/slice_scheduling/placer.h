@@ -36,7 +36,7 @@ class WorldPlacer {
   std::optional<pipeline::Placement> place_beside(const SliceWorld& world,
                                                   const FunctionState& function,
                                                   const SliceState& slice);
-  // Whether it would fit if nobody had any slice.
+  // Whether it would fit if nobody had any slice, and those that return were back.
   bool fits_empty(const SliceWorld& world, const FunctionState& function);
   // On some of these, as the Placer has it.
   std::optional<pipeline::Placement> place_on(const FunctionState& function,

@@ -63,6 +63,10 @@ class RandomWorld {
     host_.chances().least_pace = 0.8;
     host_.chances().most_pace = 1.2;
     if (fails > 0) host_.run_for(seconds(30));
+    const auto slices = host_.world().slices;
+    for (const auto& [id, state] : slices) {
+      if (state.returns) host_.give(SliceAdded{state.slice});
+    }
     for (const unsigned compute : {1U, 2U, 4U}) host_.give(SliceAdded{next_slice(compute)});
     const size_t before = host_.events();
     host_.run_for(std::chrono::hours(2));
@@ -109,7 +113,7 @@ class RandomWorld {
     auto one = slices.begin();
     std::advance(one, static_cast<ptrdiff_t>(random_.below(slices.size())));
     gone_.push_back(one->second.slice);
-    host_.give(SliceLost{one->first});
+    host_.give(SliceLost{.slice = one->first, .returns = random_.below(2) == 0});
   }
   void put(FunctionId id, bool replaced) {
     std::vector<ComponentOf> components;
@@ -138,6 +142,7 @@ class RandomWorld {
     if (instances.empty()) return;
     auto one = instances.begin();
     std::advance(one, static_cast<ptrdiff_t>(random_.below(instances.size())));
+    if (random_.below(2) == 0) return host_.kill_slowly(one->first);
     host_.kill(one->first);
   }
   void give_nonsense() {

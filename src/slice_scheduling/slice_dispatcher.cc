@@ -104,7 +104,7 @@ void SliceDispatcher::State::on(const DrainStarted&) {
 void SliceDispatcher::State::on(const SliceAdded& event) {
   SliceState& state = world.slices[event.slice.id];
   state.slice = event.slice;
-  state.lost = false;
+  state.lost = state.returns = false;
   ++world.slices_version;
 }
 
@@ -113,10 +113,11 @@ void SliceDispatcher::State::on(const SliceLost& event) {
   if (found == world.slices.end()) return;
   SliceState& state = found->second;
   state.lost = true;
+  state.returns = event.returns;
   ++world.slices_version;
   std::vector<InstanceId> here = state.sharing;
   if (state.exclusive) here.push_back(*state.exclusive);
-  if (here.empty()) world.slices.erase(found);
+  if (here.empty() && !state.stays()) world.slices.erase(found);
   // The host ends them; until then they get no more jobs.
   for (const InstanceId id : here) world.instances.at(id).retiring = true;
 }

@@ -155,6 +155,15 @@ void SliceDispatcher::State::on(const InstanceUnloaded& event) {
   stop_if_idle(*instance);
 }
 
+void SliceDispatcher::State::on(const InstanceEnding& event) {
+  Instance* instance = find(event.instance);
+  if (instance == nullptr) return;
+  Record& record = records.at(event.instance);
+  if (!instance->retiring) record.ends_unasked = true;
+  record.ending = true;
+  instance->retiring = true;
+}
+
 void SliceDispatcher::State::on(const InstanceEnded& event) {
   const auto found = world.instances.find(event.instance);
   if (found == world.instances.end()) return;
@@ -173,7 +182,7 @@ void SliceDispatcher::State::on(const InstanceEnded& event) {
       put_back(request, ended.function, event.error);
     }
   }
-  const bool wanted = !ended.retiring && !world.draining;
+  const bool wanted = (!ended.retiring || record.ends_unasked) && !world.draining;
   if (function != nullptr && wanted && ended.residence == Residence::kStarting) {
     count_failed_start(*function, event.error);
   }
@@ -186,13 +195,14 @@ void SliceDispatcher::State::leave_slices(const Instance& instance) {
     SliceState& state = found->second;
     if (state.exclusive == instance.id) state.exclusive.reset();
     std::erase(state.sharing, instance.id);
-    if (state.lost && !state.exclusive && state.sharing.empty()) world.slices.erase(found);
+    if (!state.stays() && !state.exclusive && state.sharing.empty()) world.slices.erase(found);
   }
   ++world.slices_version;
 }
 
 void SliceDispatcher::State::retire(Instance& instance) {
   instance.retiring = true;
+  records.at(instance.id).ends_unasked = false;
   stop_if_idle(instance);
 }
 
@@ -201,7 +211,7 @@ void SliceDispatcher::State::retire_all(FunctionState& function) {
 }
 
 void SliceDispatcher::State::stop_if_idle(Instance& instance) {
-  if (!instance.retiring || instance.jobs > 0) return;
+  if (!instance.retiring || instance.jobs > 0 || records.at(instance.id).ending) return;
   if (instance.residence != Residence::kLoaded && instance.residence != Residence::kUnloaded) {
     return;  // what it was asked for is answered first
   }

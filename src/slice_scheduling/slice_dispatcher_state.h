@@ -26,7 +26,9 @@ struct SliceDispatcher::State {
   // What only the dispatcher knows of an instance.
   struct Record {
     Duration busy_at_window_start{};
-    std::vector<JobId> jobs;  // in the order in which they were given
+    std::vector<JobId> jobs;    // in the order in which they were given
+    bool ending = false;        // by itself: it need not be stopped
+    bool ends_unasked = false;  // ... and nobody had decided so
   };
 
   // Events: one function each, in the file that their subject names.
@@ -38,6 +40,7 @@ struct SliceDispatcher::State {
   void on(const RequestCancelled& event);
   void on(const InstanceReady& event);
   void on(const InstanceUnloaded& event);
+  void on(const InstanceEnding& event);
   void on(const InstanceEnded& event);
   void on(const JobFinished& event);
   void on(const TimerFired& event);

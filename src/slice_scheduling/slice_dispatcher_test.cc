@@ -203,6 +203,35 @@ TEST_F(Story, ASliceThatDisappearsTakesItsInstanceAlongButNotItsRequests) {
   EXPECT_FALSE(host_.outcomes().at(request).error);
 }
 
+TEST_F(Story, WhatAnEndingInstanceHasFinishesOrIsQueuedAgainAndNothingStopsIt) {
+  host_.add_slices({1});
+  host_.give(FunctionPut{function_of(1, {{30, 2000}})});
+  const InstanceId instance = started(kBlur, 1);
+  const InvocationId first = host_.submit(kBlur);
+  decide(Assign{{first}, instance});
+  const InvocationId second = host_.submit(kBlur);
+  decide(Assign{{second}, instance});
+  host_.kill_slowly(instance);
+  EXPECT_TRUE(host_.world().instances.at(instance).retiring);
+  EXPECT_FALSE(validate(host_.world(), Retire{instance}).ok());
+  host_.run_for(milliseconds(40));
+  EXPECT_TRUE(host_.outcomes().contains(first));
+  EXPECT_TRUE(host_.world().queued.empty());
+  host_.run_for(milliseconds(40));
+  EXPECT_TRUE(host_.world().instances.empty());
+  EXPECT_TRUE(host_.world().queued.contains(second));
+  EXPECT_THAT(host_.story(), ElementsAre("start 1 of 1"));
+}
+
+TEST_F(Story, AStartThatSaysThatItEndsIsAFailedStart) {
+  host_.add_slices({1});
+  host_.give(FunctionPut{function_of(1, {{20, 2000}})});
+  decide(Start{kBlur, on(kBlur, {slice_of(1, 1)})});
+  host_.kill_slowly(InstanceId{1});
+  host_.run_for(milliseconds(60));
+  EXPECT_EQ(host_.world().find(kBlur)->failed_starts, 1U);
+}
+
 TEST_F(Story, WhoDrainsFinishesWhatRunsAndTurnsTheRestAway) {
   host_.add_slices({1});
   host_.give(FunctionPut{function_of(1, {{20, 2000}})});

@@ -134,7 +134,10 @@ inline std::string describe(const SliceWorld& world) {
   std::string text;
   for (const auto& [id, slice] : world.slices) {
     text += "slice " + std::to_string(id.value) + " " + slice.slice.shape.name + " of node " +
-            std::to_string(slice.slice.node) + (slice.lost ? " lost\n" : "\n");
+            std::to_string(slice.slice.node) +
+            (slice.returns ? " out\n"
+             : slice.lost  ? " lost\n"
+                           : "\n");
   }
   for (const auto& [id, function] : world.functions) {
     text += "function " + std::to_string(id.value) + ": " + std::to_string(function.queue.size()) +

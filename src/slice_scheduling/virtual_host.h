@@ -79,6 +79,13 @@ class VirtualHost {
     end(id);
     give(InstanceEnded{id, {ErrorCode::kUnavailable, "it crashed"}});
   }
+  // The instance says that it ends, and does so a little later.
+  void kill_slowly(InstanceId id) {
+    if (!is_there(id)) return;
+    instances_.at(id).ended = instances_.at(id).ending = true;
+    later(milliseconds(50), InstanceEnded{id, {ErrorCode::kUnavailable, "it crashed"}});
+    give(InstanceEnding{id});
+  }
 
   Instant now() const { return now_; }
   const SliceWorld& world() const { return dispatcher_.world(); }
@@ -105,6 +112,7 @@ class VirtualHost {
     bool loaded = false;
     bool on_slice = true;  // all but an unloaded one
     bool ended = false;    // of which the dispatcher is yet to be told
+    bool ending = false;   // ... but knows that it will come
     Instant busy_until{};
     Instant last_finish{};
     std::map<JobId, std::vector<InvocationId>> jobs;
@@ -183,6 +191,7 @@ class VirtualHost {
     story_.push_back("stop " + std::to_string(action.instance.value));
     if (!instances_.contains(action.instance)) return;
     EXPECT_TRUE(instances_.at(action.instance).jobs.empty());
+    EXPECT_FALSE(instances_.at(action.instance).ending) << "it ends by itself";
     instances_.at(action.instance).loaded = false;
     later(milliseconds(20), InstanceEnded{action.instance, {ErrorCode::kCancelled, "stopped"}});
   }
@@ -215,6 +224,9 @@ class VirtualHost {
   }
   void perform(const GiveJob& action) {
     EXPECT_FALSE(action.requests.empty());
+    if (const auto there = instances_.find(action.instance); there != instances_.end()) {
+      EXPECT_FALSE(there->second.ending) << "a job for an instance that ends";
+    }
     if (!is_there(action.instance)) return;
     Running& running = instances_.at(action.instance);
     EXPECT_TRUE(running.loaded) << "a job for an instance that is not loaded";

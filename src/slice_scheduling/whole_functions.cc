@@ -19,7 +19,7 @@ const std::vector<Option>& WholeFunctions::options_of(const SliceWorld& world,
   std::set<std::string> seen;
   for (const auto& [id, state] : world.slices) {
     const SliceShape& shape = state.slice.shape;
-    if (state.lost || !seen.insert(shape.name).second) continue;
+    if (!state.stays() || !seen.insert(shape.name).second) continue;
     if (const auto placement = placer_(*function.function, {&state.slice, 1})) {
       known.options.push_back({shape.name, shape.multiprocessors, placement->latency,
                                function.function->profile.start + placement->load});

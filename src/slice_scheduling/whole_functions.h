@@ -40,7 +40,8 @@ class WholeFunctions {
     // What one request takes of it: multiprocessors times seconds.
     double cost() const { return multiprocessors * to_seconds(latency); }
   };
-  // Of the shapes that there are now and that hold the function, by shape; the cheapest first.
+  // Of the shapes that there are, or will be again, and that hold the function, by shape; the
+  // cheapest first.
   const std::vector<Option>& options_of(const SliceWorld& world, const FunctionState& function);
   const Option* option_on(const SliceWorld& world, const FunctionState& function,
                           const std::string& shape);

@@ -96,6 +96,7 @@ struct FunctionState {
 struct SliceState {
   Slice slice;
   bool lost = false;
+  bool returns = false;  // lost for a while: it counts where the question is what could ever fit
   // Who has it to itself, or none.
   std::optional<InstanceId> exclusive;
   // Who takes turns on it; at most one of them is on it.
@@ -103,6 +104,8 @@ struct SliceState {
 
   // Nobody has it. Time-shared slices are not free even while all their instances are unloaded.
   bool is_free() const { return !lost && !exclusive && sharing.empty(); }
+  // It is there, or will be again.
+  bool stays() const { return !lost || returns; }
 };
 
 // Where a queued request is to be found.
