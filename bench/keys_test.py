@@ -128,6 +128,19 @@ class KeysTest(unittest.TestCase):
         self.assertTrue(result["surface"])
         self.assertTrue(result["ablations"])
 
+    def test_paper_fluidfaas_worker(self):
+        result = last_line(sys.executable, "-B", str(BENCH / "paper_fluidfaas_worker.py"), "--quick")
+        self.assertTrue(result["emulated"])
+        for key in ("start_ms", "move_ms", "copy_gb_per_s", "around_ms"):
+            self.assertGreater(result["calibration"][key], 0, key)
+        for row in result["rows"]:
+            self.assertEqual(row["worker"]["failed"], 0, row["first_errors"])
+            self.assertEqual(row["worker"]["requests"], row["simulator"]["requests"])
+            for key in ("mean_ms", "p95_ms", "throughput_per_s", "mig_time_s"):
+                self.assertGreater(row["worker"][key], 0, key)
+                self.assertGreater(row["simulator"][key], 0, key)
+            self.assertEqual(set(row["simulator_error"]), set(result["simulator_error_pct"]))
+
     def test_shim(self):
         result = last_line(str(BUILD / "bin/shim_bench"), "--quick")
         for key in ("forward_ns", "bare_ns", "gated_ns", "bare_gated_ns", "look_up_ns", "alloc_us", "bare_alloc_us"):

@@ -64,6 +64,9 @@ void Machine::happen(const Timer& timer) {
   switch (timer.what) {
     case Happening::kStarted:
       if (found->second.presence != Presence::kStarting) return;
+      if (timer.at < found->second.started_at) {  // others came to start beside it
+        return at(found->second.started_at, Happening::kStarted, timer.instance, 0);
+      }
       found->second.presence = Presence::kLoading;
       return move_weights(timer.instance, true, timer.at);
     case Happening::kStopped:
@@ -131,12 +134,34 @@ void Machine::start(const slice_scheduling::StartInstance& wanted, Instant now) 
     place.contexts[wanted.instance] = function.profile.context;
   }
   hold(running, wanted.instance, true, now);
+  running.start = function.profile.start + start_beside_others(wanted.instance, now);
+  running.started_at = now + running.start;
   const double luck = chance(scene_.seed, wanted.instance.value, 0);
   if (luck < scene_.machine.failed_starts) {
-    at(now + function.profile.start / 2, Happening::kStopped, wanted.instance, 0);
+    at(now + running.start / 2, Happening::kStopped, wanted.instance, 0);
   } else {
-    at(now + function.profile.start, Happening::kStarted, wanted.instance, 0);
+    at(running.started_at, Happening::kStarted, wanted.instance, 0);
   }
+}
+
+// What those that are starting add to the start of `id`, which adds to theirs.
+Duration Machine::start_beside_others(InstanceId id, Instant now) {
+  const Duration each = scene_.machine.start_beside;
+  const auto lanes = [](const Running& one) {
+    return static_cast<double>(one.wiring.lanes.size());
+  };
+  const double mine = lanes(instances_.at(id));
+  double added_s = to_seconds(each) * (mine - 1);
+  for (auto& [other_id, other] : instances_) {
+    if (other_id == id || other.presence != Presence::kStarting || other.started_at <= now)
+      continue;
+    const double share = to_seconds(other.started_at - now) / to_seconds(other.start);
+    added_s += to_seconds(each) * lanes(other) * share;
+    const Duration longer = from_seconds(to_seconds(each) * mine * share);
+    other.start += longer;
+    other.started_at += longer;
+  }
+  return from_seconds(added_s);
 }
 
 void Machine::move_weights(InstanceId id, bool in, Instant now) {

@@ -86,6 +86,8 @@ class Machine {
     std::map<Links::CopyId, size_t> weights;  // copies of weights on their way
     std::map<JobId, Job> jobs;
     Coming coming;
+    Duration start{};      // how long it takes, alone and beside those that have come until now
+    Instant started_at{};  // when it is over, beside those
   };
   struct Counter {  // of lanes, on a slice or a GPU
     unsigned busy = 0, held = 0;
@@ -109,6 +111,7 @@ class Machine {
   };
 
   void start(const slice_scheduling::StartInstance& wanted, Instant now);
+  Duration start_beside_others(InstanceId id, Instant now);
   void move_weights(InstanceId id, bool in, Instant now);
   void give(const slice_scheduling::GiveJob& wanted, Instant now);
   void step(InstanceId id, size_t lane, Instant now);

@@ -109,6 +109,33 @@ TEST(Machine, StartsAProcessAndThenLoadsItsWeights) {
   EXPECT_TRUE(recorded.machine.impossible().empty());
 }
 
+TEST(Machine, StartsProcessesSlowerBesideOthersThatStart) {
+  Scene scene = scene_of_two_slices();
+  scene.machine.start_beside = milliseconds(60);
+  Recorded recorded(scene);
+  pipeline::Placement second = on_slices({{0, 1}});
+  second.slices = {DeviceId(2)};
+  recorded.machine.perform(StartInstance{kInstance, kFunction, on_slices({{0, 1}})}, Instant{});
+  // The first has half of its 300 ms left: each is slowed by half of what all of it would add.
+  recorded.machine.run_until(Instant(milliseconds(150)));
+  recorded.machine.perform(StartInstance{InstanceId(2), kFunction, second},
+                           Instant(milliseconds(150)));
+  recorded.machine.run_until(Instant(seconds(1)));
+  // 24 ms for the weights of both components.
+  EXPECT_EQ(recorded.machine.coming_of(kInstance)->there, Instant(milliseconds(300 + 30 + 24)));
+  EXPECT_EQ(recorded.machine.coming_of(InstanceId(2))->there,
+            Instant(milliseconds(150 + 300 + 30 + 24)));
+}
+
+TEST(Machine, StartsTheLanesOfAnInstanceBesideEachOther) {
+  Scene scene = scene_of_two_slices();
+  scene.machine.start_beside = milliseconds(60);
+  Recorded recorded(scene);
+  recorded.machine.perform(StartInstance{kInstance, kFunction, on_slices({{0}, {1}})}, Instant{});
+  recorded.machine.run_until(Instant(seconds(1)));
+  EXPECT_EQ(recorded.machine.coming_of(kInstance)->there, Instant(milliseconds(300 + 60 + 12)));
+}
+
 TEST(Machine, GivesCopiesToOneGpuEqualSharesOfItsLink) {
   Scene scene = scene_of_two_slices();
   scene.machine.gpu_gb_per_s = 10;

@@ -38,6 +38,9 @@ struct MachineModel {
   Duration handover = microseconds(200);  // of each value that is handed over, beside its copies
   Duration edge = milliseconds(2);        // of each job: its input to the device and its result
   Duration stop = milliseconds(100);      // from StopInstance to its end
+  // What every other process that starts all the while adds to a process's start: host processors
+  // are shared. One that starts for part of that time adds that part.
+  Duration start_beside{};
   // Executions take up to this share more or less than their profile says, evenly; drawn anew for
   // each request and component, the same under every policy.
   double spread = 0;
