@@ -399,7 +399,7 @@ void add_plan(Shell& shell) {
       "4g.40gb,2g.20gb,1g.10gb");
   auto* name = verb->add_option("FUNCTION", options.function, "of the worker");
   verb->add_option("--pipeline", options.pipeline,
-                   "without a worker: its pipeline.json, or the folder with it")
+                   "without a worker: its pipeline.json, or the folder with it or its lambent.toml")
       ->excludes(name);
   verb->add_option("--profile", options.profile,
                    "its profile.json; without one all components count as equally long");

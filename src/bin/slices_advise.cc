@@ -139,9 +139,12 @@ Result<std::vector<slice_simulator::Arrival>> arrivals_of(const SlicesAdviseOpti
 std::string text_of(const AdvisedPart& part) {
   cli::TextTable table({"LAYOUT", ">WITHIN SLO", ">ANSWERED", ">MEAN", ">P95", ">MOST LOAD"});
   for (const JudgedLayout& one : part.layouts) {
+    const bool any = one.answered_share > 0;  // else there are times of refusals alone
     table.add({one.name(), number("%.1f %%", 100 * one.hit_share),
-               number("%.1f %%", 100 * one.answered_share), number("%.0f ms", 1e3 * one.mean_s),
-               number("%.0f ms", 1e3 * one.p95_s), number("x%.2f", one.most_times)});
+               number("%.1f %%", 100 * one.answered_share),
+               any ? number("%.0f ms", 1e3 * one.mean_s) : "-",
+               any ? number("%.0f ms", 1e3 * one.p95_s) : "-",
+               any ? number("x%.2f", one.most_times) : "-"});
   }
   return table.str();
 }
@@ -157,12 +160,13 @@ std::string json_of(const AdvisedPart& part) {
       }
       gpus += (gpus.empty() ? "[" : ",[") + slices + "]";
     }
+    const bool any = one.answered_share > 0;
     layouts += (layouts.empty() ? "" : ",") + std::string("{\"gpus\":[") + gpus +
                "],\"within_slo\":" + number("%.4f", one.hit_share) +
                ",\"answered\":" + number("%.4f", one.answered_share) +
-               ",\"mean_ms\":" + number("%.2f", 1e3 * one.mean_s) +
-               ",\"p95_ms\":" + number("%.2f", 1e3 * one.p95_s) +
-               ",\"most_load\":" + number("%.4f", one.most_times) + "}";
+               ",\"mean_ms\":" + (any ? number("%.2f", 1e3 * one.mean_s) : "null") +
+               ",\"p95_ms\":" + (any ? number("%.2f", 1e3 * one.p95_s) : "null") +
+               ",\"most_load\":" + (any ? number("%.4f", one.most_times) : "null") + "}";
   }
   return "{\"from_s\":" + number("%.3f", to_seconds(part.from.time_since_epoch())) +
          ",\"to_s\":" + number("%.3f", to_seconds(part.to.time_since_epoch())) + ",\"layouts\":[" +
@@ -200,7 +204,8 @@ void show_text(const Advice& advice, double change_minutes, cli::Console& consol
         part.layouts, [&](const JudgedLayout& one) { return one.name() == always; });
     table.add({number("%.0f s", to_seconds(part.from.time_since_epoch())),
                number("%.0f s", to_seconds(part.to.time_since_epoch())), best.name(),
-               number("%.1f %%", 100 * best.hit_share), number("%.0f ms", 1e3 * best.mean_s),
+               number("%.1f %%", 100 * best.hit_share),
+               best.answered_share > 0 ? number("%.0f ms", 1e3 * best.mean_s) : "-",
                same == part.layouts.end() ? "-" : number("%.1f %%", 100 * same->hit_share)});
   }
   console.out << table.str();

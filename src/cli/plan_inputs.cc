@@ -7,6 +7,7 @@
 
 #include "base/fd.h"
 #include "cli/api_error.h"
+#include "cli/manifest.h"
 #include "cli/slice_names.h"
 #include "http/message.h"
 #include "pipeline/limits.h"
@@ -17,6 +18,7 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
+constexpr size_t kManifestSize = 1 << 20;
 constexpr Duration kTimeout = seconds(30);
 
 Result<Json> get_json(Transport& transport, const std::string& target) {
@@ -48,8 +50,17 @@ Result<void> take_profile(const std::string& text, const std::string& where, Pla
   return {};
 }
 
+// In a folder the file, or that of the folder's code, where the folder is what is deployed.
 Result<std::string> read_from(std::string path, const char* file) {
-  if (std::filesystem::is_directory(path)) path += std::string("/") + file;
+  if (std::filesystem::is_directory(path)) {
+    const std::string manifest_file = path + "/lambent.toml";
+    if (!std::filesystem::exists(path + "/" + file) && std::filesystem::exists(manifest_file)) {
+      ASSIGN_OR_RETURN(const std::string text, read_file(manifest_file, kManifestSize));
+      ASSIGN_OR_RETURN(const Manifest manifest, parse_manifest(text, manifest_file));
+      path = std::filesystem::path(path) / manifest.code;
+    }
+    path += std::string("/") + file;
+  }
   return read_file(path, pipeline::limits::kJson.count + 1);
 }
 
@@ -67,6 +78,13 @@ Result<void> read_function(Transport& transport, const PlanOptions& options, Pla
     };
     RETURN_IF_ERROR(take_definition(part("pipeline"), "the worker's " + target, inputs));
     RETURN_IF_ERROR(take_profile(part("profile"), "the worker's " + target, inputs));
+    if (const auto memory = json.find("gpu_memory_mb"); memory != json.end()) {
+      if (!memory->is_number_unsigned() ||
+          memory->get<uint64_t>() > pipeline::limits::kMemory.count >> 20) {
+        return Error{ErrorCode::kInternal, "the worker's " + target + " is not as it should be"};
+      }
+      inputs.declared_memory = Bytes::mib(memory->get<uint64_t>());
+    }
   }
   if (options.profile.empty()) return {};
   ASSIGN_OR_RETURN(const std::string text, read_from(options.profile, "profile.json"));

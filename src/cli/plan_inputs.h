@@ -14,13 +14,13 @@ namespace lambent::cli {
 
 struct PlanOptions {
   std::string function;  // of the worker; or
-  std::string pipeline;  // the file pipeline.json, or a folder with it
+  std::string pipeline;  // the file pipeline.json, or a folder with it or with its lambent.toml
   std::string profile;   // the file profile.json; empty: what the worker has, or nothing
   // That are free on each GPU: "4g.40gb,2*1g.10gb"; empty: those that are free at the worker.
   std::string slices;
   std::string family = "a100-80gb";  // of the devices that these are slices of
   unsigned gpus = 1;
-  std::string memory;  // what the manifest declares: "8G"; for what was not measured
+  std::string memory;  // instead of what the manifest declares: "8G"; for what was not measured
   std::string rank;    // instead of the function's
   pipeline::TransferCosts costs;
   size_t most_shown = 20;

@@ -4,6 +4,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <filesystem>
 #include <nlohmann/json.hpp>
 #include <sstream>
 
@@ -37,8 +38,8 @@ class OneFunction final : public Transport {
   Result<http::Response> send(const http::Request& request, Duration) override {
     http::Response response{.status = 200};
     if (request.target == "/v1/functions/app/pipeline") {
-      response.body = std::string(R"({"pipeline": )") + kPipeline + R"(, "profile": )" + kProfile +
-                      R"(, "queued": 0})";
+      response.body = std::string(R"({"pipeline": )") + kPipeline + R"(, "profile": )" + profile +
+                      R"(, "gpu_memory_mb": )" + memory_mb + R"(, "queued": 0})";
     } else if (request.target == "/v1/slices") {
       response.body = slices;
     } else {
@@ -52,6 +53,8 @@ class OneFunction final : public Transport {
     return send(request, timeout);
   }
 
+  std::string profile = kProfile;
+  std::string memory_mb = "12288";
   std::string slices = R"({"policy": "slo", "slices": [
     {"slice": "0:0", "uuid": "MIG-1", "shape": "2g.20gb", "multiprocessors": 28, "memory_mb": 19968,
      "lost": false, "busy_s": 1.5, "holders": [{"function": "other"}]},
@@ -166,6 +169,32 @@ TEST_F(PlanVerb, WhatAWorkerSaysIsNotTakenOnTrust) {
     worker_.slices = slices;
     EXPECT_EQ(run(), exit_code_of(ErrorCode::kInternal)) << slices;
   }
+}
+
+TEST_F(PlanVerb, OfAWorkersFunctionTheDeclaredMemoryIsThatOfItsManifest) {
+  options_ = {.function = "app", .slices = "1g.10gb,2g.20gb"};
+  worker_.profile = R"({"profile": 1, "context_mb": 0, "start_ms": 0, "shapes": {},
+                        "components": {}})";
+  ASSERT_EQ(run(), 0) << err_.str();
+  EXPECT_THAT(out(), AllOf(HasSubstr("Nothing was measured"), HasSubstr("12 GiB"),
+                           HasSubstr("on 2g.20gb")));
+  options_.memory = "8G";  // as if it declared that
+  ASSERT_EQ(run(), 0) << err_.str();
+  EXPECT_THAT(out(), Not(HasSubstr("12 GiB")));
+  worker_.memory_mb = "-1";
+  EXPECT_EQ(run(), exit_code_of(ErrorCode::kInternal));
+}
+
+TEST_F(PlanVerb, AFolderThatIsDeployedStandsForItsCode) {
+  TemporaryFolder app;
+  std::filesystem::create_directory(app.path() + "/src");
+  EXPECT_TRUE(write_file_atomically(app.path() + "/src/pipeline.json", kPipeline, false).ok());
+  const std::string manifest = "name = \"app\"\nkind = \"pipeline\"\ncode = \"src\"\n";
+  EXPECT_TRUE(write_file_atomically(app.path() + "/lambent.toml", manifest, false).ok());
+  options_.pipeline = app.path();
+  options_.slices = "2g.20gb";
+  ASSERT_EQ(run(), 0) << err_.str();
+  EXPECT_THAT(out(), HasSubstr("First that fits (1): deblur classify"));
 }
 
 TEST_F(PlanVerb, WithoutMeasurementsTheDeclaredMemoryDecides) {

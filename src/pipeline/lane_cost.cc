@@ -29,12 +29,20 @@ Duration transfer_time(Bytes bytes, double gb_per_s) {
 std::optional<Duration> component_time(const PipelineFunction& function, size_t component,
                                        const SliceShape& shape) {
   const ComponentProfile& profile = profile_of(function, component);
+  const double probability = function.dag.components[component].optional ? profile.probability : 1;
+  if (probability == 0) return Duration{};  // it never ran, so that nothing was timed
   const auto time = time_on(profile, shape, function.shapes);
   if (!time) return std::nullopt;
-  return scaled(*time, profile.probability);
+  return scaled(*time, probability);
 }
 
-// For each component the last one of the lane that needs its output; itself, if none does.
+bool has(const Lane& lane, size_t component) {
+  return std::find(lane.components.begin(), lane.components.end(), component) !=
+         lane.components.end();
+}
+
+// For each component the last one of the lane that needs its output; itself, if none does; beyond
+// all of them, if the lane makes it for the function's answer and so keeps it to the end.
 std::vector<size_t> last_needs(const Dag& dag, const Lane& lane) {
   std::vector<size_t> last(dag.components.size());
   for (size_t i = 0; i < last.size(); ++i) last[i] = i;
@@ -42,6 +50,9 @@ std::vector<size_t> last_needs(const Dag& dag, const Lane& lane) {
     for (const Source& source : dag.components[component].inputs) {
       if (source.kind == Source::Kind::kComponent) last[source.index] = component;
     }
+  }
+  for (const size_t output : dag.outputs) {
+    if (has(lane, output)) last[output] = last.size();
   }
   return last;
 }
@@ -63,6 +74,16 @@ Bytes memory_of(const PipelineFunction& function, const Lane& lane) {
     }
     most = std::max(most, profile.memory - profile.weights + waiting);
   }
+  // In the end the gathering lane, which makes one of the outputs, has those of other lanes as
+  // well. Which it is depends on the partition, so that each that may be it is judged as if it
+  // were.
+  Bytes gathered;
+  size_t made = 0;
+  for (const size_t output : function.dag.outputs) {
+    made += has(lane, output);
+    gathered += profile_of(function, output).output;
+  }
+  if (made > 0 && made < function.dag.outputs.size()) most = std::max(most, gathered);
   const Bytes needed = function.profile.context + weights + most * function.most_batch;
   return measured ? needed : std::max(needed, function.declared_memory);
 }

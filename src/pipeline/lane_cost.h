@@ -19,12 +19,13 @@ struct TransferCosts {
 };
 
 // What a lane needs on its slice's device: the process's context, all weights, and at the worst
-// moment what a component works with and the values that wait for later ones, for a full batch.
+// moment what a component works with and the values that wait for later ones or for the answer, for
+// a full batch.
 // With a component that was not measured, at least what the function declares.
 Bytes memory_of(const PipelineFunction& function, const Lane& lane);
 
 // How long a lane works on one request on a slice of this shape; optional components by their
-// probability. None if a component of it was not measured on any shape.
+// probability. None if a component of it that ever runs was not measured on any shape.
 std::optional<Duration> time_of(const PipelineFunction& function, const Lane& lane,
                                 const SliceShape& shape);
 

@@ -59,6 +59,15 @@ TEST(Balance, OptionalComponentsWeighAsOftenAsTheyRun) {
   EXPECT_EQ(time_of(function, Lane{{0, 1}}, k1g), milliseconds(40));
 }
 
+TEST(Balance, AComponentThatNeverRanTakesNoTime) {
+  auto function = function_of(chain_of(2), {20, 40});
+  function.dag.components[1].optional = true;
+  function.profile.components[1].probability = 0;
+  function.profile.components[1].time_by_shape.clear();
+  EXPECT_EQ(time_of(function, Lane{{0, 1}}, k1g), milliseconds(20));
+  EXPECT_EQ(expected_time(function, Lane{{1}}, k1g), Duration{});
+}
+
 TEST(Balance, OfEqualOnesThoseWithFewerStagesComeFirst) {
   EXPECT_EQ(ranked(function_of(chain_of(4), {10, 10, 10, 10}))[0], "0 1 2 3");
   EXPECT_EQ(ranked(function_of(chain_of(4), {10, 10, 10, 10}))[1], "0 1 | 2 3");
@@ -174,6 +183,18 @@ TEST(Memory, ValuesThatWaitForLaterComponentsAreThereAsWell) {
   function.profile.components[0].output = Bytes::gib(2);
   EXPECT_EQ(memory_of(function, Lane{{1, 2}}), Bytes::gib(2 + 2));
   EXPECT_EQ(memory_of(function, Lane{{0, 1}}), Bytes::gib(2));
+}
+
+TEST(Memory, OutputsOfTheFunctionStayUntilItIsAnswered) {
+  auto function = function_of(chain_of(3), {1, 1, 1}, {0, 0, 0});
+  function.dag.outputs = {0, 2};
+  function.profile.components[0].output = function.profile.components[0].memory = Bytes::gib(4);
+  function.profile.components[2].memory = Bytes::gib(5);
+  EXPECT_EQ(memory_of(function, Lane{{0, 1, 2}}), Bytes::gib(4 + 5));
+  // The lane that gathers has what others made beside what it makes itself.
+  function.profile.components[2].output = Bytes::gib(3);
+  EXPECT_EQ(memory_of(function, Lane{{2}}), Bytes::gib(4 + 3));
+  EXPECT_EQ(memory_of(function, Lane{{1}}), Bytes::gib(0));
 }
 
 TEST(Memory, WhatWasNotMeasuredNeedsWhatIsDeclared) {

@@ -50,8 +50,8 @@ ProfileBook::ProfileBook(MeasuredProfile measured, size_t components)
   for (size_t i = 0; i < components; ++i) {
     const ComponentProfile& known = measured_.profile.components[i];
     for (const auto& [shape, time] : known.time_by_shape) times_[{i, shape}].runs = kTrusted;
-    if (known.time_by_shape.empty()) continue;
-    chances_[i].runs = outputs_[i].runs = kTrusted;
+    if (!(known == ComponentProfile())) chances_[i].runs = kTrusted;
+    if (!known.time_by_shape.empty()) outputs_[i].runs = kTrusted;
   }
   if (measured_.profile.start > Duration(0)) starts_.runs = kTrusted;
   told_ = measured_;
@@ -77,9 +77,15 @@ void ProfileBook::add(const ComponentRun& run, const SliceShape& shape) {
 }
 
 void ProfileBook::replace(const ComponentRun& run, const SliceShape& shape) {
-  if (run.component >= measured_.profile.components.size() || run.ran == 0) return;
+  if (run.component >= measured_.profile.components.size() || run.requests == 0) return;
   ComponentProfile& component = measured_.profile.components[run.component];
+  component.probability = static_cast<double>(run.ran) / run.requests;
+  chances_[run.component].runs = kTrusted;
   component.weights = run.weights;
+  if (run.ran == 0) {  // its working memory, output and time are as far as they were known
+    component.memory = std::max(component.memory, std::max(run.memory, run.weights));
+    return;
+  }
   component.memory = run.memory;
   component.output = run.output;
   component.time_by_shape[shape.name] = run.time / run.ran;

@@ -64,6 +64,23 @@ TEST(ProfileBook, TakesWhatWasMeasuredOnPurposeAsItIs) {
   EXPECT_NEAR(to_milliseconds(time()), 39, 0.1) << "what production tells goes on from there";
 }
 
+TEST(ProfileBook, TellsOfWhatNeverRan) {
+  const Dag dag{.inputs = {"x"}, .components = {{"rare", {{Source::Kind::kInput, 0}}, true}}};
+  ProfileBook book({}, 1);
+  book.replace({.requests = 1, .ran = 0, .memory = Bytes::mib(3), .weights = Bytes::mib(3)},
+               kSmall);
+  const auto& rare = book.measured().profile.components[0];
+  EXPECT_EQ(rare.probability, 0);
+  EXPECT_EQ(rare.weights, Bytes::mib(3));
+  EXPECT_TRUE(rare.time_by_shape.empty());
+  EXPECT_NE(to_json(book.measured(), dag).find("\"rare\""), std::string::npos);
+  // When it runs after all, what is known of it counts for so many runs.
+  ProfileBook next(book.measured(), 1);
+  next.add(run_of(milliseconds(20)), kSmall);
+  EXPECT_LT(next.measured().profile.components[0].probability, 0.1);
+  EXPECT_EQ(next.measured().profile.components[0].time_by_shape.at("1g.10gb"), milliseconds(20));
+}
+
 TEST(ProfileBook, IgnoresWhatTheFunctionHasNot) {
   ProfileBook book({}, 1);
   book.add({.component = 7}, kSmall);

@@ -130,12 +130,14 @@ std::string to_json(const MeasuredProfile& measured, const Dag& dag) {
   for (size_t i = 0; i < measured.profile.components.size(); ++i) {
     const ComponentProfile& profile = measured.profile.components[i];
     if (profile == ComponentProfile()) continue;
+    // Requests that failed before they came to it say nothing of one that is not optional.
+    const bool optional = dag.components[i].optional;
     Json times = Json::object();
     for (const auto& [shape, time] : profile.time_by_shape) times[shape] = milliseconds_json(time);
     components[dag.components[i].name] = {{"weights_mb", megabytes_json(profile.weights)},
                                           {"memory_mb", megabytes_json(profile.memory)},
                                           {"output_bytes", profile.output.count},
-                                          {"probability", profile.probability},
+                                          {"probability", optional ? profile.probability : 1},
                                           {"ms", times}};
   }
   const Json root = {{"profile", 1},

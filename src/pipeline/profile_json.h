@@ -31,7 +31,8 @@ struct MeasuredProfile {
 // components, shapes that are not described, numbers out of range, limits exceeded.
 Result<MeasuredProfile> parse_profile(std::string_view json, const Dag& dag);
 
-// What parse_profile() reads back as the same value. Components without any figures are left out.
+// What parse_profile() reads back as the same value. Components without any figures, of
+// probability 1, are left out.
 std::string to_json(const MeasuredProfile& measured, const Dag& dag);
 
 }  // namespace lambent::pipeline

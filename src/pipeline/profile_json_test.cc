@@ -65,6 +65,16 @@ TEST(ProfileJson, WhatWasNotMeasuredIsLeftOut) {
   EXPECT_EQ(parse_profile(text, kDag).value(), nothing);
 }
 
+TEST(ProfileJson, WhatIsNotOptionalAlwaysRuns) {
+  auto measured = parse_profile(kMeasured, kDag);
+  measured->profile.components[0].probability = 0.5;
+  measured->profile.components[1].probability = 0;
+  const auto again = parse_profile(to_json(*measured, kDag), kDag);
+  ASSERT_TRUE(again.ok()) << again.error().message;
+  EXPECT_EQ(again->profile.components[0].probability, 1);
+  EXPECT_EQ(again->profile.components[1].probability, 0);
+}
+
 TEST(ProfileJson, WhatIsNoProfileOfThisFunctionIsRefusedWithItsPlace) {
   expect_refused_with("\"enlarge\"", "\"enlarg\"",
                       "components: the function has no 'enlarg'; did you mean 'enlarge'?");

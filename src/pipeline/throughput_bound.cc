@@ -1,6 +1,7 @@
 #include "pipeline/throughput_bound.h"
 
 #include <cmath>
+#include <string>
 #include <vector>
 
 #include "pipeline/lane_cost.h"
@@ -46,6 +47,23 @@ std::vector<Shape> shapes_of(std::span<const Slice> slices) {
   return shapes;
 }
 
+std::string unmeasured(std::span<const MixedFunction> mix) {
+  std::string names;
+  for (const MixedFunction& each : mix) {
+    const PipelineFunction& function = *each.function;
+    for (size_t i = 0; i < function.dag.components.size() && each.share > 0; ++i) {
+      bool is_measured = true;
+      for (const SliceShape& shape : function.shapes) {
+        is_measured = is_measured && time_of(function, Lane{{i}}, shape);
+      }
+      if (is_measured && !function.shapes.empty()) continue;
+      names += (names.empty() ? "'" : ", '") + function.dag.components[i].name + "'";
+    }
+  }
+  return "not all components of the functions were measured" +
+         (names.empty() ? "" : ": there are no times of " + names);
+}
+
 }  // namespace
 
 Result<double> throughput_bound(std::span<const MixedFunction> mix, std::span<const Slice> slices,
@@ -77,8 +95,7 @@ Result<double> throughput_bound(std::span<const MixedFunction> mix, std::span<co
       if (shapes[shape].shape.memory < memory) continue;
       const auto time = time_of(function, all[work].lane, shapes[shape].shape);
       if (!time) {
-        return Error{ErrorCode::kFailedPrecondition,
-                     "not all components of the functions were measured"};
+        return Error{ErrorCode::kFailedPrecondition, unmeasured(mix)};
       }
       pairs.push_back({work, shape, to_seconds(*time)});
       fits = true;

@@ -111,6 +111,13 @@ TEST(ThroughputBound, WhatWasNotMeasuredHasNone) {
   const std::vector<MixedFunction> mix{{&unknown}};
   EXPECT_EQ(throughput_bound(mix, slices_of({k1g}), BoundKind::kCut).error().code,
             ErrorCode::kFailedPrecondition);
+  auto function = function_of(chain_of(3), {1, 1, 1});
+  function.profile.components[1].time_by_shape.clear();
+  EXPECT_EQ(
+      throughput_bound(std::vector<MixedFunction>{{&function}}, slices_of({k1g}), BoundKind::kCut)
+          .error()
+          .message,
+      "not all components of the functions were measured: there are no times of 'c1'");
   for (const double share : {-1.0, 0.0, std::nan(""), std::numeric_limits<double>::infinity()}) {
     const std::vector<MixedFunction> wrong{{&unknown, share}};
     EXPECT_EQ(throughput_bound(wrong, slices_of({k1g}), BoundKind::kCut).error().code,

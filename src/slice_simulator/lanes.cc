@@ -3,6 +3,7 @@
 #include <set>
 
 #include "base/check.h"
+#include "pipeline/lane_cost.h"
 
 namespace lambent::slice_simulator {
 
@@ -16,14 +17,12 @@ Wiring wire(const pipeline::PipelineFunction& function, const pipeline::Placemen
       running.components = lane.components;
       running.slice = placement.slices.at(wiring.lanes.size());
       running.stage = stage;
-      Bytes most_working;
       for (const size_t component : lane.components) {
         const pipeline::ComponentProfile& profile = function.profile.components.at(component);
         lane_of.at(component) = wiring.lanes.size();
         running.weights += profile.weights;
-        most_working = std::max(most_working, profile.memory - profile.weights);
       }
-      running.memory = function.profile.context + running.weights + most_working;
+      running.memory = pipeline::memory_of(function, lane);
       wiring.lanes.push_back(std::move(running));
     }
   }

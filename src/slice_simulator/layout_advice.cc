@@ -147,10 +147,15 @@ Result<AdvisedPart> advise_part(const AdviceOptions& options, Instant from, Inst
     ASSIGN_OR_RETURN(JudgedLayout judged, judge(options, gpus, arrivals));
     part.layouts.push_back(std::move(judged));
   }
-  // Hits that differ by less than a thousandth are alike.
+  // Shares that differ by less than a thousandth are alike.
   std::ranges::stable_sort(part.layouts, [](const JudgedLayout& a, const JudgedLayout& b) {
     const auto hits = [](const JudgedLayout& one) { return std::llround(1000 * one.hit_share); };
-    return hits(a) != hits(b) ? hits(a) > hits(b) : a.mean_s < b.mean_s;
+    const auto answered = [](const JudgedLayout& one) {
+      return std::llround(1000 * one.answered_share);
+    };
+    if (hits(a) != hits(b)) return hits(a) > hits(b);
+    // Refusals are quick: latencies compare where as much is answered.
+    return answered(a) != answered(b) ? answered(a) > answered(b) : a.mean_s < b.mean_s;
   });
   return part;
 }

@@ -45,6 +45,20 @@ TEST(LayoutAdvice, PrefersSlicesThatKeepTheSlo) {
   EXPECT_TRUE(advice->idle.empty());
 }
 
+TEST(LayoutAdvice, PrefersLateAnswersToRefusals) {
+  AdviceOptions options = options_for(every(milliseconds(100), at_s(0), at_s(20), 1));
+  // Nobody keeps this promise. On 1g slices each component fits, but six stages are too many.
+  options.layouts = {layout_of({1, 1, 1, 1, 1, 1, 1}), layout_of({7})};
+  options.functions = {function_of(
+      1, std::vector<slice_scheduling::testing::ComponentOf>(6, {20, 7'000}), Duration(1))};
+  const auto advice = advise(options);
+  ASSERT_TRUE(advice.ok()) << advice.error().message;
+  ASSERT_EQ(advice->whole.layouts.size(), 2u);
+  EXPECT_EQ(advice->whole.layouts[0].answered_share, 1);
+  EXPECT_EQ(advice->whole.layouts[1].answered_share, 0);
+  EXPECT_EQ(advice->whole.layouts[0].hit_share, advice->whole.layouts[1].hit_share);
+}
+
 TEST(LayoutAdvice, FindsTheTimesInWhichALayoutCouldBeChanged) {
   auto arrivals = every(milliseconds(100), at_s(0), at_s(20), 1);
   for (const Arrival& arrival : every(milliseconds(100), at_s(1000), at_s(1020), 1)) {
