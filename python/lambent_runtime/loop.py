@@ -45,7 +45,9 @@ def _handler(name, folder):
     try:
         return stage.handler_of(found)
     except Exception as error:
-        raise InitError(type(error).__name__, str(error), trace_of(error)) from None
+        component = getattr(error, "lambent_component", None)
+        message = "component '%s': %s" % (component, error) if component else str(error)
+        raise InitError(type(error).__name__, message, trace_of(error)) from None
 
 
 def _serve_one(api, handler):
@@ -54,7 +56,7 @@ def _serve_one(api, handler):
     if "lambda-runtime-trace-id" in headers:
         os.environ["_X_AMZN_TRACE_ID"] = headers["lambda-runtime-trace-id"]
     try:
-        answer = handler(decode(headers.get("content-type", ""), body), Context(headers))
+        answer = _answer(handler, headers, body)
     except Exception as error:
         return _fail(api, request_id, type(error).__name__, str(error), trace_of(error))
     try:
@@ -66,6 +68,16 @@ def _serve_one(api, handler):
     if status >= 300:
         sys.stderr.write("lambent_runtime: response of %s refused with %d: %s\n" %
                          (request_id, status, text[:500].decode("utf-8", "replace")))
+
+
+def _answer(handler, headers, body):
+    try:
+        event = decode(headers.get("content-type", ""), body)
+    except (ValueError, RecursionError) as error:
+        if not hasattr(handler, "unparsed"):
+            raise
+        return handler.unparsed(body, error, Context(headers))
+    return handler(event, Context(headers))
 
 
 def decode(content_type, body):

@@ -112,7 +112,7 @@ class LanesTest(Folder):
 
     def test_a_lane_without_weights_says_so(self):
         with unittest.mock.patch.dict(os.environ, FAIL_SETUP="1"):
-            with self.assertRaisesRegex(PipelineError, "lane 1 could not start: RuntimeError: no weights"):
+            with self.assertRaisesRegex(PipelineError, "lane 1 could not start: component 'plus': RuntimeError: no weights"):
                 self.lanes(LANES[1])
 
     def test_lanes_that_are_no_cut_are_refused(self):

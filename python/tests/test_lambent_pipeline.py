@@ -65,6 +65,8 @@ class DagTest(Folder):
         self.refused(lambda self, x: self.register("a", Identity, 5), "input 0 is 5")
         self.refused(lambda self, x: self.register("a", Identity, x, when=True), "when= is True")
         self.refused(lambda self, x: self.register("a", 5, x), "5 is no module")
+        self.refused(lambda self, x: self.register("a", int, x), "int is no class of a component")
+        self.refused(lambda self, x: self.register("a", type("Bare", (Component,), {}), x, k=1), "Bare .*no forward")
         self.refused(lambda self, x: [one(self, x), one(self, x)], "two of that name")
         self.refused(lambda self, x: [one(self, x), x], "the input \\$x")
         self.refused(lambda self, x: [one(self, x)] * 2, "returned a twice")
@@ -82,6 +84,22 @@ class DagTest(Folder):
             code, _, error = self.program("build", name)
             self.assertEqual(code, 1)
             self.assertIn(words, error)
+
+
+    def test_the_program_tells_what_user_code_raises_without_our_frames(self):
+        self.write(json.dumps({"n": 13}), "event.json")
+        for source, verb, words in (
+                (APP, "run", "component 'double': ValueError: 13 is unlucky"),
+                (APP.replace("13 is unlucky\")", "\" + nothing)"), "run", "component 'double': NameError"),
+                (APP.replace("doubled = self", "doubled = nothing"), "build", "lambent.pipeline: NameError: name 'nothing'"),
+                (APP.replace("n == 13", "False").replace('"n": event["n"]', '"n": {1}'), "run", "is no JSON")):
+            self.write(source)
+            event = () if verb == "build" else ("--event", "event.json")
+            code, _, error = self.program(verb, "app.App", *event)
+            self.assertEqual(code, 1)
+            self.assertIn(words, error)
+            self.assertNotIn("Traceback", error)
+            self.assertNotIn("lambent/pipeline", error)
 
 
 class RunTest(Folder):

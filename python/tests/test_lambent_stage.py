@@ -9,7 +9,7 @@ from pipeline_apps import APP, PYTHON, Folder, answer_to
 from test_lambent_runtime import FakeRuntimeApi
 
 from lambent.pipeline import channel, lanes
-from lambent.pipeline.stage import Stage, StageError
+from lambent.pipeline.stage import Stage, StageError, job_of_unparsed
 
 
 class StageTest(Folder):
@@ -80,14 +80,66 @@ class StageTest(Folder):
         self.assertEqual(answer["results"][0]["error"]["errorType"], "Channel.PeerGone")
         self.assertIn("gone", answer["broken"])
 
+    def first_lane(self):
+        self.description.update(components=["double"], receives=[], outputs=[], sends=[{"channel": self.path, "value": "double", "to": 1}])
+        return self.stage(), channel.ReceivingEnd(self.path)
+
+    def test_who_waits_for_a_job_that_cannot_be_read_gets_its_failure(self):
+        stage, after = self.first_lane()
+        body = b'{"job":4,"requests":2,"events":[{"n":%s},{"n":1}]}' % (b"1" * 5000)
+        with self.assertRaises(ValueError) as raised:
+            json.loads(body)
+        for number, job in ((3, {"job": 3, "requests": 1, "events": []}), (4, job_of_unparsed(body, raised.exception))):
+            stage.serve(job)
+            found, requests = after.wait(1000)
+            self.assertEqual((found, requests), (number, job["requests"]))
+            self.assertEqual([value.error_type for value in after.take(requests)], ["StageError"] * requests)
+        with self.assertRaises(ValueError):
+            job_of_unparsed(b"nothing", raised.exception)
+
+    def test_the_runtime_answers_a_job_that_it_cannot_read(self):
+        self.description.update(components=["double"], receives=[], outputs=["double"])
+        self.write(APP.replace('pair = outputs["pair"]', 'return outputs'))
+        with open(os.path.join(self.folder, "stage.json"), "w", encoding="utf-8") as file:
+            json.dump(self.description, file)
+        body = b'{"job":4,"requests":1,"events":[%s]}' % (b"1" * 5000)
+        (path, _, answer), = self.serve("not.used", [body], LAMBENT_STAGE=os.path.join(self.folder, "stage.json"))
+        self.assertTrue(path.endswith("/response"), answer)
+        self.assertIn("cannot be read", json.loads(answer)["results"][0]["error"]["errorMessage"])
+
+    def test_texts_that_are_no_utf_8_spoil_their_own_request_alone(self):
+        self.write("""
+            from lambent.pipeline import Component, Pipeline
+            class Say(Component):
+                def forward(self, n):
+                    if n == 1:
+                        raise ValueError("\\ud800")
+                    return "fine" if n == 0 else "bad"
+            class App(Pipeline):
+                def define_dag(self, n):
+                    return self.register("say", Say, n)
+                def encode(self, outputs):
+                    return {"say": outputs["say"] if outputs["say"] == "fine" else "\\ud800"}
+                def decode(self, event):
+                    return {"n": event["n"]["deep"]} if event["n"] == 3 or event["n"] == {} else {"n": event["n"]}
+            """)
+        self.description.update(components=["say"], receives=[], outputs=["say"])
+        answer = self.stage().serve({"job": 0, "requests": 4, "events": [{"n": n} for n in (0, 1, 2, {})]})
+        json.dumps(answer, ensure_ascii=False).encode()
+        fine, raised, returned, key = answer["results"]
+        self.assertEqual(fine, {"value": {"say": "fine"}})
+        self.assertEqual(raised["error"]["errorMessage"], "component 'say': ?")
+        self.assertEqual(returned["error"]["errorType"], "UnicodeEncodeError")
+        # What decode() itself raises is told as it is.
+        self.assertEqual(key["error"], {"errorType": "KeyError", "errorMessage": "'deep'"})
+
     def test_jobs_and_descriptions_that_make_no_sense_are_refused(self):
         stage = self.stage()
-        for job in (None, {}, {"job": 1}, {"job": "1", "requests": 1}, {"job": 1, "requests": -1},
-                    {"job": 1, "requests": 1, "events": []}):
+        for job in (None, {}, {"job": 1}, {"job": "1", "requests": 1}, {"job": 1, "requests": -1}):
             with self.assertRaises(StageError):
                 stage.serve(job)
         app = lanes.load_app("app.App", self.folder)()
-        for change, words in (({"components": ["x"]}, "no component 'x'"), ({"components": 5}, "no list of names"),
+        for change, words in (({"components": ["x"]}, "no component 'x': pipeline.json does not match the code"), ({"components": 5}, "no list of names"),
                               ({"receives": []}, "needs 'double'"), ({"receives": [{"value": 1}]}, "no list of channels"),
                               ({"outputs": ["double2"]}, "no component 'double2'"),
                               ({"sends": [{"channel": "c", "value": "$m"}]}, "no component")):
@@ -113,13 +165,13 @@ class StageTest(Folder):
         self.assertTrue(posts[1][0].endswith("/error"))
 
     def test_a_stage_that_cannot_start_is_an_error_of_init(self):
-        for environment, words in (({"LAMBENT_STAGE": "/nowhere"}, "/nowhere"), ({"FAIL_SETUP": "1"}, "no weights")):
+        for environment, words in (({"LAMBENT_STAGE": "/nowhere"}, "/nowhere"), ({"FAIL_SETUP": "1"}, "component 'plus': no weights")):
             (path, _, body), = self.serve("app.App", [], **environment)
             self.assertTrue(path.endswith("/init/error"))
             self.assertIn(words, json.loads(body)["errorMessage"])
 
     def serve(self, handler, events, **environment):
-        api = FakeRuntimeApi([("application/json", json.dumps(event).encode()) for event in events])
+        api = FakeRuntimeApi([("application/json", event if isinstance(event, bytes) else json.dumps(event).encode()) for event in events])
         run = subprocess.run([sys.executable, "-m", "lambent_runtime", handler], cwd=self.folder, timeout=60, check=False,
                              env=dict(os.environ, AWS_LAMBDA_RUNTIME_API=api.address, PYTHONPATH=PYTHON,
                                       LAMBDA_TASK_ROOT=self.folder, **environment), capture_output=True)

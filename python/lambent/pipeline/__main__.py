@@ -9,6 +9,7 @@ from .channel import ChannelError
 from .dag import PipelineError
 from .lanes import LocalLanes, load_app, parse_lanes
 from .profile import measure, merge
+from .runner import own_frames
 
 
 def build(options):
@@ -56,7 +57,12 @@ def run(options):
         os.environ.setdefault("LAMBDA_TASK_ROOT", os.path.abspath(options.code))
         app = load_app(options.app, options.code)()
         for event in events:
-            print(json.dumps({"value": app.run(event)}))
+            value = app.run(event)
+            try:
+                text = json.dumps({"value": value}, allow_nan=False)
+            except (TypeError, ValueError) as error:
+                raise PipelineError("what encode() returned is no JSON: %s" % error) from None
+            print(text)
         return 0
     devices = options.devices.split(";") if options.devices else None
     lanes = parse_lanes(options.lanes)
@@ -115,6 +121,11 @@ def main():
         return options.function(options) or 0
     except (PipelineError, ChannelError, OSError) as error:
         sys.stderr.write("lambent.pipeline: %s\n" % error)
+        return 1
+    except Exception as error:  # of the user's own code
+        component = getattr(error, "lambent_component", None)
+        sys.stderr.write("lambent.pipeline: %s%s: %s\n%s" % ("component '%s': " % component if component else "",
+                                                              type(error).__name__, error, own_frames(error)))
         return 1
 
 

@@ -3,7 +3,7 @@ called in each, setup() of a component only where that runs."""
 import inspect
 import re
 
-from .dag import Dag, PipelineError, Reference
+from .dag import Dag, PipelineError, Reference, check_class
 from .values import as_json
 
 
@@ -49,6 +49,7 @@ class Pipeline:
         if arguments:
             if not callable(module):
                 raise PipelineError("component %r: arguments are for a class, not for a module" % (name,))
+            check_class("component %r" % (name,), module)
             made = module
             return dag.add(name, lambda: made(**arguments), inputs, when)
         return dag.add(name, module, inputs, when)

@@ -45,6 +45,17 @@ def check_name(name, what):
     return name
 
 
+def check_class(place, module):
+    """That a class of components has a forward of its own."""
+    from .module import Component
+
+    if not isinstance(module, type):
+        return
+    forward = getattr(module, "forward", None)
+    if not callable(forward) or forward is Component.forward or getattr(forward, "__name__", "") == "_forward_unimplemented":
+        raise PipelineError("%s: %s is no class of a component: it has no forward()" % (place, module.__name__))
+
+
 class Dag:
     """`nodes`: name -> Node, each after all that it needs. `outputs`: names of nodes."""
 
@@ -79,6 +90,7 @@ class Dag:
             raise PipelineError("%s: when= is %r: give it a function of the inputs" % (place, when))
         if not callable(make) and not hasattr(make, "forward"):
             raise PipelineError("%s: %r is no module: it has no forward()" % (place, make))
+        check_class(place, make)
         self.nodes[name] = Node(name, make, [source.name for source in inputs], when)
         return Reference(self, name)
 

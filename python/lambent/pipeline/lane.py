@@ -20,7 +20,8 @@ def main():
         description, handler = load(os.environ["LAMBENT_STAGE"])
         stage = Stage(description, load_app(handler, os.environ["LAMBDA_TASK_ROOT"])()).open()
     except Exception as error:
-        answer({"error": "%s: %s" % (type(error).__name__, error)})
+        component = getattr(error, "lambent_component", None)
+        answer({"error": "%s%s: %s" % ("component '%s': " % component if component else "", type(error).__name__, error)})
         return 1
     answer({"ready": description["lane"]})
     for line in sys.stdin:

@@ -20,8 +20,12 @@ def measure(app, events, repeat, progress=lambda text: None):
     started_ms = _age_ms() if idle is not None else started_ms
     runner.setup()
     shape = runner.meter.shape()
+    if shape is None:  # plain components use none, but are on a slice all the same
+        idle = _used_by_a_context(runner.meter)
+        shape = runner.meter.shape()
     if shape is None:
-        raise PipelineError("this process sees no device: a profile is of a slice")
+        raise PipelineError("this process sees no device, and a profile is of a slice: run it where there is one, or let "
+                            "`lambent profile` measure the function on a worker's slices")
     times, ran, asked = {}, {}, {}
     for position, event in enumerate(events):
         for turn in range(repeat + 1):
@@ -41,6 +45,16 @@ def measure(app, events, repeat, progress=lambda text: None):
             "shapes": {shape["name"]: {"multiprocessors": shape["multiprocessors"],
                                        "memory_mb": round(shape["memory_mb"], 1)}},
             "components": components}
+
+
+def _used_by_a_context(meter):
+    from .module import shared_device
+
+    try:
+        shared_device()
+    except Exception:  # there is no device, or no driver
+        return None
+    return meter.used_bytes()
 
 
 def _run_once(app, runner, event, times, ran, asked):

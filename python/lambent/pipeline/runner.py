@@ -1,5 +1,6 @@
 """Runner: runs components on the requests of a job, one after the other or as a batch, and measures them. For one thread; used by
 Pipeline.run, by stages and by the profiler."""
+import contextlib
 import os
 import sys
 import time
@@ -12,6 +13,24 @@ from .values import Failed, failed_by, joined, parted, rows_of, size_of
 
 def _is_ours(path):
     return os.path.dirname(path) == os.path.dirname(__file__)
+
+
+@contextlib.contextmanager
+def _known_as(component):
+    """What is raised within tells of which component it is."""
+    try:
+        yield
+    except Exception as error:
+        with contextlib.suppress(Exception):  # one that takes no attributes
+            error.lambent_component = component
+        raise
+
+
+def own_frames(error):
+    """The lines of an exception's traceback without our own frames."""
+    frames = [frame for frame in traceback.extract_tb(error.__traceback__)
+              if not _is_ours(frame.filename) and os.path.basename(frame.filename) != "contextlib.py"]
+    return "".join(traceback.format_list(frames))
 
 
 class Measured:
@@ -35,26 +54,31 @@ class Runner:
         self.meter = DeviceMeter()
 
     def setup(self):
-        """Makes the modules and loads their weights. What goes wrong in a module's own code is raised as it is."""
-        for name, node in self.nodes.items():
-            before = self.meter.used_bytes()
-            module = node.make
-            if isinstance(module, type) or not hasattr(module, "forward"):
-                module = node.make()
-            if not hasattr(module, "forward"):
-                raise PipelineError("component %r: %r is no module: it has no forward()" % (name, module))
-            if before is None:
-                before = self.meter.used_bytes()  # making it imported what it runs on
-            if hasattr(module, "setup"):
-                module.setup()
-            if hasattr(module, "after_setup"):
-                module.after_setup()
-            after = self.meter.used_bytes()
-            if after is not None:
-                self.meter.synchronize()
-                self.measured[name].weights = max(0, after - (before or 0)) if before is not None else 0
-                self.measured[name].memory = self.measured[name].weights
-            self._modules[name] = module
+        """Makes the modules and loads their weights. What goes wrong in a module's own code is raised as it is, and knows the name of
+        its component."""
+        for name in self.nodes:
+            with _known_as(name):
+                self._setup_one(name, self.nodes[name])
+
+    def _setup_one(self, name, node):
+        before = self.meter.used_bytes()
+        module = node.make
+        if isinstance(module, type) or not hasattr(module, "forward"):
+            module = node.make()
+        if not hasattr(module, "forward"):
+            raise PipelineError("component %r: %r is no module: it has no forward()" % (name, module))
+        if before is None:
+            before = self.meter.used_bytes()  # making it imported what it runs on
+        if hasattr(module, "setup"):
+            module.setup()
+        if hasattr(module, "after_setup"):
+            module.after_setup()
+        after = self.meter.used_bytes()
+        if after is not None:
+            self.meter.synchronize()
+            self.measured[name].weights = max(0, after - (before or 0)) if before is not None else 0
+            self.measured[name].memory = self.measured[name].weights
+        self._modules[name] = module
 
     def run(self, name, inputs):
         """The component's values for each request, from a list of its inputs' values for each. A request with an input that Failed
@@ -86,10 +110,11 @@ class Runner:
         values = {"$" + name: value for name, value in app.decode(event).items()}
         for name, node in self.nodes.items():
             inputs = [values[source] for source in node.inputs]
-            if node.when is not None and not node.when(*inputs):
-                values[name] = inputs[0]
-            else:
-                values[name] = self._call(name, inputs)
+            with _known_as(name):
+                if node.when is not None and not node.when(*inputs):
+                    values[name] = inputs[0]
+                else:
+                    values[name] = self._call(name, inputs)
         return app.encode_result({name: values[name] for name in app.dag.outputs}, event)
 
     def _call(self, name, inputs):
@@ -139,9 +164,6 @@ class Runner:
         return True
 
     def _failed(self, name, error):
-        # Without our own frames at the top.
-        frames = [frame for frame in traceback.extract_tb(error.__traceback__) if not _is_ours(frame.filename)]
-        sys.stderr.write("[ERROR] component '%s': %s: %s\n%s" % (name, type(error).__name__, error,
-                                                                 "".join(traceback.format_list(frames))))
+        sys.stderr.write("[ERROR] component '%s': %s: %s\n%s" % (name, type(error).__name__, error, own_frames(error)))
         sys.stderr.flush()
         return failed_by(error, "component '%s': " % name)

@@ -4,6 +4,7 @@
 A lane never leaves another one waiting: whatever fails, every job takes one value from each channel and puts one into each."""
 import json
 import os
+import re
 import sys
 import time
 
@@ -67,7 +68,8 @@ class Stage:
 
     def _known(self, name):
         if name not in self.dag.nodes:
-            raise StageError("LAMBENT_STAGE: the pipeline has no component '%s'" % name)
+            raise StageError("LAMBENT_STAGE: the pipeline has no component '%s': pipeline.json does not match the code: run "
+                             "python3 -m lambent.pipeline build again" % name)
         return name
 
     def _value_name(self, entry):
@@ -90,7 +92,7 @@ class _Job:
 
     def __init__(self, stage, job, remaining_ms):
         self.stage = stage
-        self.number, self.requests, self.events = _checked_job(job)
+        self.number, self.requests, self.events, self.fault = _checked_job(job)
         self.deadline = None if remaining_ms is None else time.monotonic() + remaining_ms / 1e3
         self.values = {}
         self.wait_ms = self.receive_ms = self.send_ms = 0.0
@@ -135,12 +137,15 @@ class _Job:
         decoded = []
         for request in range(self.requests):
             try:
+                if self.fault is not None:
+                    raise StageError(self.fault)
                 if self.events is None:
                     raise StageError("job %d has no events, and this lane needs them" % self.number)
                 inputs = self.stage.app.decode(self.events[request])
+                missing = [name for name in names if name not in inputs]
+                if missing:
+                    raise ValueError("decode() returned nothing for input '%s'" % missing[0])
                 decoded.append([inputs[name] for name in names])
-            except KeyError as error:
-                decoded.append([failed_by(error, "decode() returned nothing for input ")] * len(names))
             except Exception as error:
                 decoded.append([failed_by(error)] * len(names))
         for position, name in enumerate(names):
@@ -186,11 +191,13 @@ class _Job:
     def _result(self, outputs, request):
         of_request = {name: values[request] for name, values in outputs.items()}
         failed = next((value for value in of_request.values() if isinstance(value, Failed)), None)
+        if failed is None and self.fault is not None:
+            failed = Failed("StageError", self.fault)
         if failed is None:
             try:
                 event = self.events[request] if self.events is not None else None
                 result = self.stage.app.encode_result(of_request, event)
-                json.dumps(result, allow_nan=False)
+                json.dumps(result, ensure_ascii=False, allow_nan=False).encode()  # as lambent_runtime sends it
                 return {"value": result}
             except Exception as error:
                 failed = failed_by(error)
@@ -206,6 +213,15 @@ class _Job:
 
     def _remaining_ms(self):
         return None if self.deadline is None else max(0, (self.deadline - time.monotonic()) * 1e3)
+
+
+def job_of_unparsed(body, error):
+    """The job whose text is no JSON for this process, such as for a number of too many digits: all its requests fail, and what
+    other lanes wait for is sent to them. Raises `error` if not even its number is to be seen."""
+    found = re.match(rb'\s*\{\s*"job"\s*:\s*(\d{1,19})\s*,\s*"requests"\s*:\s*(\d{1,9})\s*[,}]', body)
+    if found is None:
+        raise error
+    return {"job": int(found[1]), "requests": int(found[2]), "fault": "the events cannot be read: %s" % error}
 
 
 def load(path):
@@ -229,7 +245,11 @@ def handler_of(app_class):
         return lambda event, context: app.run(event)
     stage = Stage(load(path)[0], app).open()
     # Nothing left, or no deadline at all: either way the worker decides when it is over.
-    return lambda event, context: stage.serve(event, context.get_remaining_time_in_millis() or None)
+    def serve(event, context):
+        return stage.serve(event, context.get_remaining_time_in_millis() or None)
+
+    serve.unparsed = lambda body, error, context: serve(job_of_unparsed(body, error), context)
+    return serve
 
 
 def _checked_job(job):
@@ -239,9 +259,11 @@ def _checked_job(job):
     for name, value in (("job", number), ("requests", requests)):
         if isinstance(value, bool) or not isinstance(value, int) or value < 0:
             raise StageError("the job's '%s' is %r: a number is expected" % (name, value))
+    fault = job.get("fault")
     if events is not None and (not isinstance(events, list) or len(events) != requests):
-        raise StageError("job %d has %d requests and other than as many events" % (number, requests))
-    return number, requests, events
+        # Others have the job as well, and wait for what this lane makes of it.
+        events, fault = None, "job %d has %d requests and other than as many events" % (number, requests)
+    return number, requests, events, fault
 
 
 def _texts(description, key, default=None):

@@ -23,13 +23,18 @@ class Failed:
     """The value of a request that failed: who needs it fails with the same error."""
 
     def __init__(self, error_type, message):
-        self.error_type, self.message = error_type, message
+        # As UTF-8 can say it: a lone surrogate in the text of one request's error must not spoil the answer of all.
+        self.error_type, self.message = _sayable(error_type), _sayable(message)
 
     def to_json(self):
         return {"errorType": self.error_type, "errorMessage": self.message}
 
     def __repr__(self):
         return "Failed(%s: %s)" % (self.error_type, self.message)
+
+
+def _sayable(text):
+    return str(text).encode("utf-8", "replace").decode()
 
 
 def failed_by(error, where=""):
