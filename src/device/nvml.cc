@@ -163,6 +163,9 @@ DeviceReading Nvml::State::read(size_t place) const {
   const nvmlReturn_t status = call.device_get_memory_info(handles[place], &memory);
   if (status != NVML_SUCCESS) {
     reading.health = health_of(status);
+    // The instance was destroyed: what its handle says is not known any more.
+    const bool is_gone = status == NVML_ERROR_NOT_FOUND || status == NVML_ERROR_INVALID_ARGUMENT;
+    if (is_gone && !devices[place].profile.empty()) reading.health = DeviceHealth::kLost;
     return reading;
   }
   reading.memory_used = Bytes(memory.used);

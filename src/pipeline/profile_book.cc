@@ -16,11 +16,6 @@ Duration mixed(Duration old, Duration now, double weight) {
       mixed(static_cast<double>(old.count()), static_cast<double>(now.count()), weight)));
 }
 
-Bytes mixed(Bytes old, Bytes now, double weight) {
-  return Bytes(static_cast<uint64_t>(
-      mixed(static_cast<double>(old.count), static_cast<double>(now.count), weight)));
-}
-
 bool differ(double one, double other) {
   return std::abs(one - other) > kNews * std::max(std::abs(one), std::abs(other));
 }
@@ -45,13 +40,12 @@ bool differ(const ComponentProfile& one, const ComponentProfile& other) {
 }  // namespace
 
 ProfileBook::ProfileBook(MeasuredProfile measured, size_t components)
-    : measured_(std::move(measured)), chances_(components), outputs_(components) {
+    : measured_(std::move(measured)), chances_(components) {
   measured_.profile.components.resize(components);
   for (size_t i = 0; i < components; ++i) {
     const ComponentProfile& known = measured_.profile.components[i];
     for (const auto& [shape, time] : known.time_by_shape) times_[{i, shape}].runs = kTrusted;
     if (!(known == ComponentProfile())) chances_[i].runs = kTrusted;
-    if (!known.time_by_shape.empty()) outputs_[i].runs = kTrusted;
   }
   if (measured_.profile.start > Duration(0)) starts_.runs = kTrusted;
   told_ = measured_;
@@ -62,14 +56,16 @@ double ProfileBook::Weight::next() {
 }
 
 void ProfileBook::add(const ComponentRun& run, const SliceShape& shape) {
-  if (run.component >= measured_.profile.components.size() || run.requests == 0) return;
+  if (run.component >= measured_.profile.components.size()) return;
   ComponentProfile& component = measured_.profile.components[run.component];
-  const double chance = static_cast<double>(run.ran) / run.requests;
-  component.probability = mixed(component.probability, chance, chances_[run.component].next());
+  if (run.requests > 0) {
+    const double chance = static_cast<double>(run.ran) / run.requests;
+    component.probability = mixed(component.probability, chance, chances_[run.component].next());
+  }
   component.weights = std::max(component.weights, run.weights);
   component.memory = std::max(component.memory, run.memory);
   if (run.ran == 0) return;
-  component.output = mixed(component.output, run.output, outputs_[run.component].next());
+  component.output = std::max(component.output, run.output);
   const double weight = times_[{run.component, shape.name}].next();
   Duration& time = component.time_by_shape[shape.name];
   time = mixed(time, run.time / run.ran, weight);
@@ -90,7 +86,6 @@ void ProfileBook::replace(const ComponentRun& run, const SliceShape& shape) {
   component.output = run.output;
   component.time_by_shape[shape.name] = run.time / run.ran;
   times_[{run.component, shape.name}].runs = kTrusted;
-  outputs_[run.component].runs = kTrusted;
   know(shape);
 }
 
@@ -112,7 +107,9 @@ bool ProfileBook::is_news() {
   const bool same =
       std::equal(now.begin(), now.end(), then.begin(), then.end(),
                  [](const auto& one, const auto& other) { return !differ(one, other); });
-  if (same) return false;
+  const bool starts_alike =
+      !differ(to_seconds(measured_.profile.start), to_seconds(told_.profile.start));
+  if (same && starts_alike) return false;
   told_ = measured_;
   return true;
 }

@@ -15,12 +15,13 @@ namespace lambent::pipeline {
 // What one job told of one component.
 struct ComponentRun {
   size_t component = 0;
-  unsigned requests = 1;  // of the job
-  unsigned ran = 1;       // for so many of them; the rest passed through
-  Duration time{};        // for all that ran together
-  Bytes memory;           // with nothing of other components; zero: not known
+  // Of the job; zero: it says nothing of how often the component runs.
+  unsigned requests = 1;
+  unsigned ran = 1;  // for so many of them; the rest passed through
+  Duration time{};   // for all that ran together
+  Bytes memory;      // with nothing of other components; zero: not known
   Bytes weights;
-  Bytes output;  // of one request
+  Bytes output;  // of one request: the largest is kept
 };
 
 class ProfileBook {
@@ -54,7 +55,6 @@ class ProfileBook {
   MeasuredProfile told_;
   std::map<std::pair<size_t, std::string>, Weight> times_;
   std::vector<Weight> chances_;
-  std::vector<Weight> outputs_;
   Weight starts_;
 };
 

@@ -20,6 +20,11 @@ TEST(ProfileBook, LearnsFromNothing) {
   const auto& component = book.measured().profile.components[0];
   EXPECT_EQ(component.time_by_shape.at("2g.20gb"), milliseconds(20)) << "the first counts whole";
   EXPECT_EQ(component.output, Bytes(100));
+  ComponentRun larger = run_of(milliseconds(20));
+  larger.output = Bytes(1'000);
+  book.add(larger, kLarge);
+  book.add(run_of(milliseconds(20)), kLarge);
+  EXPECT_EQ(component.output, Bytes(1'000)) << "the largest: channels and memory are made for it";
   EXPECT_EQ(book.measured().shapes, (std::vector<SliceShape>{kSmall, kLarge}));
   EXPECT_TRUE(book.is_news());
   EXPECT_FALSE(book.is_news()) << "it was told";
@@ -79,6 +84,12 @@ TEST(ProfileBook, TellsOfWhatNeverRan) {
   next.add(run_of(milliseconds(20)), kSmall);
   EXPECT_LT(next.measured().profile.components[0].probability, 0.1);
   EXPECT_EQ(next.measured().profile.components[0].time_by_shape.at("1g.10gb"), milliseconds(20));
+}
+
+TEST(ProfileBook, LearnsNoChanceFromJobsThatDoNotTellIt) {
+  ProfileBook book({}, 1);
+  book.add(run_of(Duration(0), 0, 0), kSmall);
+  EXPECT_DOUBLE_EQ(book.measured().profile.components[0].probability, 1);
 }
 
 TEST(ProfileBook, IgnoresWhatTheFunctionHasNot) {

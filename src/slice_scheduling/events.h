@@ -68,6 +68,9 @@ struct InstanceEnding {
 struct InstanceEnded {
   InstanceId instance;
   Error error;
+  // The jobs that were at work where it died: they alone count an attempt. Unknown: all of its jobs
+  // do.
+  std::optional<std::vector<JobId>> blamed = {};
 };
 struct JobFinished {
   JobId job;

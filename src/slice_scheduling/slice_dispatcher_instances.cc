@@ -177,9 +177,11 @@ void SliceDispatcher::State::on(const InstanceEnded& event) {
   for (const JobId id : record.jobs) {
     const Job job = std::move(jobs.at(id));
     jobs.erase(id);
+    const auto& blamed = event.blamed;
+    const bool counts = !blamed || std::find(blamed->begin(), blamed->end(), id) != blamed->end();
     for (const QueuedRequest& request : job.requests) {
       running.erase(request.id);
-      put_back(request, ended.function, event.error);
+      put_back(request, ended.function, event.error, counts);
     }
   }
   const bool wanted = (!ended.retiring || record.ends_unasked) && !world.draining;

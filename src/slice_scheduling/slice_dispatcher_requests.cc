@@ -126,14 +126,16 @@ void SliceDispatcher::State::complete_all_queued(FunctionState& function, const 
   function.queue.clear();
 }
 
-void SliceDispatcher::State::put_back(QueuedRequest request, FunctionId id, const Error& error) {
+void SliceDispatcher::State::put_back(QueuedRequest request, FunctionId id, const Error& error,
+                                      bool counts) {
   FunctionState* function = find(id);
   if (function == nullptr) {
     return complete(request.id, Error{ErrorCode::kNotFound, "the function was deleted"});
   }
-  if (world.draining || ++request.attempts >= options.most_attempts) {
-    return complete(request.id, error);
-  }
+  if (counts && ++request.attempts >= options.most_attempts) return complete(request.id, error);
+  if (world.draining)
+    return complete(request.id, Error{ErrorCode::kUnavailable,
+                                      "this worker is shutting down; try again elsewhere"});
   enqueue(*function, request);
 }
 

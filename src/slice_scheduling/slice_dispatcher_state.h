@@ -70,7 +70,8 @@ struct SliceDispatcher::State {
   void complete(InvocationId request, std::optional<Error> error);
   void complete_all_queued(FunctionState& function, const Error& error);
   // Back into its queue, or completed where it has no attempt or no function left.
-  void put_back(QueuedRequest request, FunctionId function, const Error& error);
+  // `counts`: as one more attempt.
+  void put_back(QueuedRequest request, FunctionId function, const Error& error, bool counts);
 
   void retire(Instance& instance);
   void retire_all(FunctionState& function);

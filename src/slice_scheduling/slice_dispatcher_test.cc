@@ -117,6 +117,21 @@ TEST_F(Story, WhatAnInstanceHadWhenItDiedIsQueuedInFrontOfWhatCameLater) {
   EXPECT_EQ(queue[2].attempts, 0U);
 }
 
+TEST_F(Story, WhoWasNotAtWorkWhereAnInstanceDiedIsNotBlamed) {
+  host_.add_slices({1});
+  host_.give(FunctionPut{function_of(1, {{20, 2000}})});
+  const InstanceId instance = started(kBlur, 1);
+  const InvocationId guilty = host_.submit(kBlur);
+  const InvocationId bystander = host_.submit(kBlur);
+  decide(Assign{{guilty}, instance});
+  decide(Assign{{bystander}, instance});
+  host_.give(InstanceEnded{instance, {ErrorCode::kInternal, "it died"}, {{JobId(1)}}});
+  const auto& queue = host_.world().find(kBlur)->queue;
+  ASSERT_EQ(queue.size(), 2U);
+  EXPECT_EQ(queue[0].attempts, 1U);
+  EXPECT_EQ(queue[1].attempts, 0U);
+}
+
 TEST_F(Story, ARequestUnderWhichInstancesKeepDyingFailsWithTheirError) {
   host_.add_slices({1});
   host_.give(FunctionPut{function_of(1, {{20, 2000}})});

@@ -124,6 +124,14 @@ Result<LaneAnswer> parse_lane_answer(std::string_view text, const pipeline::Dag&
   for (const json& result : *results) {
     if (!result.is_object()) return malformed("a result is no object");
     ASSIGN_OR_RETURN(RequestAnswer one, read_result(result));
+    if (one.payload.size() > limits::kResponsePayload.count) {
+      one.succeeded = false;
+      one.error_type = "Function.ResponseSizeTooLarge";
+      one.payload = runtime_api::error_json(
+          one.error_type, "the response has " + std::to_string(one.payload.size()) +
+                              " bytes; at most " + std::to_string(limits::kResponsePayload.count) +
+                              " are taken");
+    }
     answer.results.push_back(std::move(one));
   }
   return answer;
@@ -131,6 +139,11 @@ Result<LaneAnswer> parse_lane_answer(std::string_view text, const pipeline::Dag&
 
 Result<void> check_event(std::string_view payload) {
   if (payload.empty()) return {};
+  // The parser would take the one for an end and skip the other; both would go on to the stages.
+  if (payload.find('\0') != std::string_view::npos || payload.starts_with("\xef\xbb\xbf")) {
+    return Error{ErrorCode::kInvalidArgument,
+                 "a pipeline takes JSON events: no NUL, and no byte order mark"};
+  }
   const auto parsed = parse(payload);
   if (parsed.ok()) return {};
   return Error{ErrorCode::kInvalidArgument,

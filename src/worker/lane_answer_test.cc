@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include "domain/limits.h"
+
 namespace lambent::worker {
 namespace {
 
@@ -49,6 +51,15 @@ TEST(LaneAnswer, NeedsResultsOfWhoGathersAlone) {
   EXPECT_FALSE(parse(R"({"components": {}, "results": [{"value": 1}]})", 2).ok());
 }
 
+TEST(LaneAnswer, AResultThatIsTooLargeFailsAlone) {
+  const std::string large(limits::kResponsePayload.count, 'x');
+  const auto answer =
+      parse(R"({"components": {}, "results": [{"value": ")" + large + R"("}, {"value": 1}]})", 2);
+  ASSERT_TRUE(answer.ok());
+  EXPECT_EQ(answer->results[0].error_type, "Function.ResponseSizeTooLarge");
+  EXPECT_TRUE(answer->results[1].succeeded);
+}
+
 TEST(LaneAnswer, SaysWhenAChannelIsBroken) {
   EXPECT_FALSE(parse(R"({"components": {}})", 1, false)->is_broken);
   EXPECT_TRUE(parse(R"({"components": {}, "broken": "malformed"})", 1, false)->is_broken);
@@ -72,6 +83,8 @@ TEST(LaneAnswer, EventsAreJson) {
   EXPECT_TRUE(check_event("").ok());
   EXPECT_TRUE(check_event(R"({"image": [1, 2]})").ok());
   EXPECT_EQ(check_event("image").error().code, ErrorCode::kInvalidArgument);
+  EXPECT_FALSE(check_event(std::string_view("{}\0x", 4)).ok());
+  EXPECT_FALSE(check_event("\xef\xbb\xbf{}").ok());
   EXPECT_FALSE(check_event(std::string(40, '[') + std::string(40, ']')).ok());
 }
 

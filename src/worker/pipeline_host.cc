@@ -80,6 +80,7 @@ void PipelineHost::perform(const slice_scheduling::StartInstance& action) {
   };
   events.on_unloaded = [this, id] { handle(slice_scheduling::InstanceUnloaded{id}); };
   events.on_job = [this, id](JobEnd end) { job_ended(id, std::move(end)); };
+  events.on_ending = [this, id] { handle(slice_scheduling::InstanceEnding{id}); };
   events.on_end = [this, id](InstanceEnd end) { instance_ended(id, std::move(end)); };
   LiveInstance live;
   live.function = action.function;
@@ -151,11 +152,12 @@ void PipelineHost::perform(const slice_scheduling::GiveJob& action) {
     Live& live = requests_.at(id);
     // A copy: it is needed once more if the instance ends under it.
     requests.push_back({id, live.payload});
+    const bool is_first = !live.begun;
     live.begun = now;
     live.device = instance.instance->placement().slices.front();
     const bool waited = instance.ready && *instance.ready > live.submitted;
     live.start = waited ? instance.how : StartClass::kWarm;
-    if (events_.on_begin) events_.on_begin(id);
+    if (is_first && events_.on_begin) events_.on_begin(id);
   }
   jobs_[action.job] = {action.instance, action.requests};
   found->second.instance->give(action.job, std::move(requests));
@@ -184,6 +186,7 @@ void PipelineHost::perform(const slice_scheduling::CompleteRequest& action) {
   if (live.begun) end.execution = now - *live.begun;
   const auto owner = functions_.find(live.function);
   if (action.error) {
+    if (!live.begun) end.start = StartClass::kCold;  // none came up for it
     end.outcome = Outcome::kRejected;
     end.error = action.error;
     // An instance ended under it, or none came up: the client gets that sandbox's own words.
@@ -234,16 +237,24 @@ void PipelineHost::job_ended(InstanceId id, JobEnd end) {
 
 void PipelineHost::instance_ended(InstanceId id, InstanceEnd end) {
   const auto found = instances_.find(id);
-  const LiveInstance live = std::move(found->second);
+  LiveInstance live = std::move(found->second);
   instances_.erase(found);
   forget_lanes(*live.instance);
+  // It is the instance itself that calls: it goes in the next turn.
+  loop_.call_after(Duration(0),
+                   [gone = std::shared_ptr<PipelineInstance>(std::move(live.instance))] {});
   std::erase_if(jobs_, [&](const auto& job) { return job.second.instance == id; });
   log_.debug("pipeline_end",
              {{"instance", static_cast<int64_t>(id.value)}, {"error", to_string(end.error)}});
   if (const auto owner = functions_.find(live.function); owner != functions_.end()) {
     owner->second.last_end = end;
+    if (end.error_type != "Sandbox.Stopped") {
+      log_.warning("pipeline_instance_ended", {{"function", owner->second.spec.name.name},
+                                               {"instance", static_cast<int64_t>(id.value)},
+                                               {"error", to_string(end.error)}});
+    }
   }
-  handle(slice_scheduling::InstanceEnded{id, end.error});
+  handle(slice_scheduling::InstanceEnded{id, end.error, std::move(end.blamed)});
 }
 
 PipelineInstance* PipelineHost::instance_of(SandboxId sandbox) {
@@ -272,21 +283,34 @@ void PipelineHost::memory_moved(SandboxId sandbox, const MemoryMove& move) {
 void PipelineHost::device_reading(DeviceId device, bool lost) {
   if (slice_of(device) == nullptr || lost_[device] == lost) return;
   lost_[device] = lost;
-  if (!lost) return handle(slice_scheduling::SliceAdded{*slice_of(device)});
+  if (!lost) return offer_slice(device);
   log_.warning("slice_lost", {{"gpu", place_name(device)}});
+  const Error why{ErrorCode::kUnavailable, "the GPU " + place_name(device) + " was lost"};
+  if (measurement_ != nullptr && measurement_->has(device)) return measurement_->cancel(why);
+  take_slice(device, why);
+}
+
+void PipelineHost::offer_slice(DeviceId device) {
+  const bool is_measured = measurement_ != nullptr && measurement_->has(device);
+  if (!lost_[device] && !is_measured) handle(slice_scheduling::SliceAdded{*slice_of(device)});
+}
+
+void PipelineHost::take_slice(DeviceId device, const Error& why) {
   std::vector<InstanceId> ending;
   for (const auto& [id, live] : instances_) {
-    const auto& slices = live.instance->placement().slices;
-    if (std::find(slices.begin(), slices.end(), device) != slices.end()) ending.push_back(id);
+    if (is_on(*live.instance, device)) ending.push_back(id);
   }
-  handle(slice_scheduling::SliceLost{device});
+  // Whoever needs it waits: it comes back, if it can.
+  handle(slice_scheduling::SliceLost{.slice = device, .returns = true});
   for (const InstanceId id : ending) {
     const auto found = instances_.find(id);
-    if (found == instances_.end()) continue;
-    found->second.instance->stop(
-        {ErrorCode::kUnavailable, "the GPU " + place_name(device) + " was lost"},
-        "Sandbox.Failure");
+    if (found != instances_.end()) found->second.instance->abandon(why, "Sandbox.Failure");
   }
+}
+
+bool PipelineHost::is_on(const PipelineInstance& instance, DeviceId device) {
+  const auto& slices = instance.placement().slices;
+  return std::find(slices.begin(), slices.end(), device) != slices.end();
 }
 
 // Functions.
@@ -332,7 +356,11 @@ void PipelineHost::put(const FunctionSpec& spec, std::shared_ptr<const PipelineP
   if (package->profile) measured = *package->profile;
   if (!learnt.empty()) {
     auto profile = pipeline::parse_profile(learnt, package->definition.dag);
-    if (profile.ok()) measured = std::move(profile).value();
+    if (profile.ok() && plan(setting_, spec, *package, *profile).ok()) {
+      measured = std::move(profile).value();
+    } else {
+      log_.warning("profile_not_taken", {{"function", spec.name.name}});
+    }
   }
   PipelineFunction function;
   if (planned != nullptr) {
@@ -340,7 +368,7 @@ void PipelineHost::put(const FunctionSpec& spec, std::shared_ptr<const PipelineP
   } else if (auto made = plan(setting_, spec, *package, measured); made.ok()) {
     function = **made;
   } else {
-    // It was there before the worker's slices became others: its requests are refused.
+    // It was deployed before the worker's slices became others: its requests are refused.
     log_.warning("pipeline_not_planned",
                  {{"function", spec.name.name}, {"error", to_string(made.error())}});
     function.dag = package->definition.dag;
@@ -351,6 +379,7 @@ void PipelineHost::put(const FunctionSpec& spec, std::shared_ptr<const PipelineP
   if (const auto old = functions_.find(spec.id); old != functions_.end()) {
     counts = old->second.counts;
   }
+  end_measurement(spec.id, {ErrorCode::kAborted, "the function was deployed anew"});
   functions_.erase(spec.id);
   functions_.emplace(
       spec.id, Function{.spec = spec,
@@ -389,6 +418,7 @@ void PipelineHost::planned_again(FunctionId id, const PipelinePackage* package,
   function.planning = false;
   if (made.ok()) {
     function.planned = std::move(made).value();
+    tell_profile(function);
     handle(slice_scheduling::FunctionPut{function.planned, false});
   } else {
     // It was measured to need more than there is: it goes on as it was planned before.
@@ -400,6 +430,7 @@ void PipelineHost::planned_again(FunctionId id, const PipelinePackage* package,
 
 void PipelineHost::remove(FunctionId function) {
   if (functions_.erase(function) == 0) return;
+  end_measurement(function, {ErrorCode::kNotFound, "the function was removed"});
   handle(slice_scheduling::FunctionRemoved{function});
 }
 
@@ -409,9 +440,14 @@ void PipelineHost::learn(Function& function, const PipelinePackage& package, con
     function.counts.mig_time += lane.busy;
   }
   if (&package != function.package.get()) return;  // of an older revision
+  const bool all_succeeded = std::all_of(end.results.begin(), end.results.end(),
+                                         [](const RequestAnswer& each) { return each.succeeded; });
   for (const auto& [device, reading] : end.readings) {
+    // What failed before an optional component says nothing of how often that runs.
+    const bool tells =
+        package.definition.dag.components[reading.component].optional && all_succeeded;
     function.book.add({.component = reading.component,
-                       .requests = static_cast<unsigned>(end.results.size()),
+                       .requests = tells ? static_cast<unsigned>(end.results.size()) : 0,
                        .ran = reading.ran,
                        .time = reading.time,
                        .memory = reading.memory,
@@ -421,7 +457,6 @@ void PipelineHost::learn(Function& function, const PipelinePackage& package, con
   }
   if (!function.book.is_news()) return;
   plan_again(function);
-  tell_profile(function);
 }
 
 void PipelineHost::tell_profile(const Function& function) {
@@ -447,6 +482,17 @@ void PipelineHost::cancel(InvocationId request) {
   if (has(request)) handle(slice_scheduling::RequestCancelled{request});
 }
 
-void PipelineHost::drain() { handle(slice_scheduling::DrainStarted{}); }
+void PipelineHost::drain() {
+  if (measurement_ != nullptr) {
+    measurement_->cancel({ErrorCode::kUnavailable, "the worker is stopping; try again elsewhere"});
+  }
+  handle(slice_scheduling::DrainStarted{});
+}
+
+void PipelineHost::end_measurement(FunctionId function, Error why) {
+  if (measurement_ != nullptr && measurement_->function() == function) {
+    measurement_->cancel(std::move(why));
+  }
+}
 
 }  // namespace lambent::worker

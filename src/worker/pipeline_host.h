@@ -78,7 +78,7 @@ class PipelineHost {
  public:
   struct Events {
     std::function<void(PipelineEnd)> on_end;
-    // It was given to an instance: the first time, or once more after one ended under it.
+    // It was given to an instance for the first time.
     std::function<void(InvocationId)> on_begin;
     // Its profile was found to be another; for the catalog. May be empty.
     std::function<void(FunctionId, std::string profile_json)> on_profile;
@@ -193,6 +193,12 @@ class PipelineHost {
                                                   const std::string& name,
                                                   PipelineInstance::Events events);
   void forget_lanes(const PipelineInstance& instance);
+  // From the dispatcher, and from the instances that are on it.
+  void take_slice(DeviceId device, const Error& why);
+  // To the dispatcher again, unless it is lost or being measured on.
+  void offer_slice(DeviceId device);
+  void end_measurement(FunctionId function, Error why);
+  static bool is_on(const PipelineInstance& instance, DeviceId device);
   void job_ended(slice_scheduling::InstanceId id, JobEnd end);
   void instance_ended(slice_scheduling::InstanceId id, InstanceEnd end);
   void learn(Function& function, const PipelinePackage& package, const JobEnd& end);

@@ -14,6 +14,10 @@ using slice_scheduling::JobId;
 
 // Models are large, and a start reads them from the disk.
 constexpr Duration kStartTimeout = seconds(120);
+// How long the end of a stage may take to be heard of, once others have seen its channel break.
+constexpr Duration kEndIsHeard = milliseconds(500);
+// A process that does not move its memory must not keep others from its slice.
+constexpr Duration kMoveTimeout = seconds(30);
 
 RequestAnswer failure_of(const std::string& type, const std::string& message) {
   return {false, runtime_api::error_json(type, message), type};
@@ -39,6 +43,8 @@ PipelineInstance::PipelineInstance(loop::EventLoop& loop, const LaneSandboxes& s
 PipelineInstance::~PipelineInstance() {
   for (Lane& lane : lanes_) loop_.cancel(lane.timer);
   loop_.cancel(start_timer_);
+  loop_.cancel(broken_timer_);
+  loop_.cancel(move_timer_);
   std::error_code ignored;
   std::filesystem::remove_all(request_.folder, ignored);
 }
@@ -76,6 +82,7 @@ Result<void> PipelineInstance::make_channels() {
 
 LaneExtras PipelineInstance::extras_of(size_t lane) const {
   LaneExtras extras;
+  extras.most_response = limits::kResponsePayload * (request_.package->definition.most_batch + 1);
   extras.environment["LAMBENT_STAGE"] = kStageFile;
   extras.binds.push_back(
       {request_.folder + "/stage-" + std::to_string(lane) + ".json", kStageFile});
@@ -133,7 +140,7 @@ void PipelineInstance::give(JobId id, std::vector<JobRequest> requests) {
 
 void PipelineInstance::begin_next(size_t index) {
   Lane& lane = lanes_[index];
-  if (lane.current || lane.waiting.empty() || end_) return;
+  if (lane.current || lane.waiting.empty() || end_ || is_broken_) return;
   lane.current = lane.waiting.front();
   lane.waiting.pop_front();
   const Job& job = jobs_.at(*lane.current);
@@ -157,9 +164,10 @@ void PipelineInstance::time_out(size_t index) {
                               std::to_string(request_.spec.timeout / milliseconds(1)) +
                               " ms in stage " + std::to_string(stage_of_[index]);
   const Error error{ErrorCode::kDeadlineExceeded, message};
+  events_.on_ending();
   // It is told first: the others that are in it start again elsewhere, this one does not.
   fail(job, failure_of("Sandbox.Timeout", message));
-  stop(error, "Sandbox.Timeout");
+  abandon(error, "Sandbox.Timeout");
 }
 
 void PipelineInstance::lane_answered(SandboxId sandbox, HandlerAnswer answer) {
@@ -169,37 +177,53 @@ void PipelineInstance::lane_answered(SandboxId sandbox, HandlerAnswer answer) {
   const JobId id = *std::exchange(lane.current, std::nullopt);
   loop_.cancel(lane.timer);
   const auto found = jobs_.find(id);
-  bool is_broken = false;
-  if (found != jobs_.end()) {
-    Job& job = found->second;
-    const LanePlan& plan = plans_.lanes[index];
-    auto read = answer.succeeded
-                    ? parse_lane_answer(answer.payload, request_.package->definition.dag,
-                                        plan.components, job.requests.size(), plan.gathers)
-                    : Result<LaneAnswer>(Error{ErrorCode::kInternal, "the stage failed"});
-    if (!answer.succeeded) {
-      job.failure = {false, std::move(answer.payload), std::move(answer.error_type)};
-    } else if (!read.ok()) {
-      job.failure = failure_of("Runtime.InvalidResponse", read.error().message);
-    } else {
-      JobEnd::LaneTime& time = job.end.lanes[index];
-      time.transfer = read->receive + read->send;
-      for (const ComponentReading& reading : read->components) {
-        time.busy += reading.time;
-        job.end.readings.emplace_back(time.slice, reading);
-      }
-      if (plan.gathers) job.end.results = std::move(read->results);
-      is_broken = read->is_broken;
+  if (found == jobs_.end()) return begin_next(index);
+  Job& job = found->second;
+  const LanePlan& plan = plans_.lanes[index];
+  auto read = answer.succeeded
+                  ? parse_lane_answer(answer.payload, request_.package->definition.dag,
+                                      plan.components, job.requests.size(), plan.gathers)
+                  : Result<LaneAnswer>(Error{ErrorCode::kInternal, "the stage failed"});
+  // Then the job has no answer: it is still in here when this ends, and begins anew elsewhere.
+  if (read.ok() && read->is_broken) return channel_broke(name_of(index));
+  if (!answer.succeeded) {
+    job.failure = {false, std::move(answer.payload), std::move(answer.error_type)};
+  } else if (!read.ok()) {
+    job.failure = failure_of("Runtime.InvalidResponse", read.error().message);
+  } else {
+    JobEnd::LaneTime& time = job.end.lanes[index];
+    time.transfer = read->receive + read->send;
+    // What a lane says took no longer than the job did.
+    const Duration most = loop_.clock().now() - job.given;
+    time.transfer = std::min(time.transfer, most);
+    for (ComponentReading& reading : read->components) {
+      reading.time = std::min(reading.time, most);
+      time.busy = std::min(time.busy + reading.time, most);
+      job.end.readings.emplace_back(time.slice, reading);
     }
-    if (plan.gathers) job.end.log_tail = std::move(answer.log_tail);
-    job.end.device_memory_peak = std::max(job.end.device_memory_peak, answer.device_memory_peak);
-    if (--job.lanes_left == 0) finish(id);
+    if (plan.gathers) job.end.results = std::move(read->results);
   }
-  if (is_broken) {
-    // What is still in it begins anew in another one.
-    stop({ErrorCode::kInternal, "a channel between two stages broke"}, "Sandbox.Failure");
-  }
+  job.end.log_tail += answer.log_tail;
+  job.end.device_memory_peak = std::max(job.end.device_memory_peak, answer.device_memory_peak);
+  if (--job.lanes_left == 0) finish(id);
   begin_next(index);
+}
+
+std::string PipelineInstance::name_of(size_t lane) const {
+  std::string names;
+  for (const size_t component : plans_.lanes[lane].components) {
+    names +=
+        (names.empty() ? "" : ", ") + request_.package->definition.dag.components[component].name;
+  }
+  return "stage " + std::to_string(stage_of_[lane]) + " (" + names + ")";
+}
+
+void PipelineInstance::channel_broke(const std::string& what) {
+  if (end_ || std::exchange(is_broken_, true)) return;
+  events_.on_ending();
+  broken_timer_ = loop_.call_after(kEndIsHeard, [this, what] {
+    stop({ErrorCode::kInternal, "a channel of " + what + " broke"}, "Sandbox.Failure");
+  });
 }
 
 void PipelineInstance::fail(JobId id, RequestAnswer failure) {
@@ -213,16 +237,35 @@ void PipelineInstance::finish(JobId id) {
   Job job = std::move(jobs_.at(id));
   jobs_.erase(id);
   if (job.failure) job.end.results.assign(job.requests.size(), *job.failure);
+  if (job.end.log_tail.size() > limits::kLogTail.count) {
+    job.end.log_tail.erase(0, job.end.log_tail.size() - limits::kLogTail.count);
+  }
   job.end.execution = loop_.clock().now() - job.given;
   events_.on_job(std::move(job.end));
 }
 
-void PipelineInstance::unload() { sandboxes_.move_memory_out(lanes_.front().sandbox); }
+void PipelineInstance::unload() {
+  limit_move();
+  sandboxes_.move_memory_out(lanes_.front().sandbox);
+}
 
-void PipelineInstance::load() { sandboxes_.move_memory_in(lanes_.front().sandbox); }
+void PipelineInstance::load() {
+  limit_move();
+  sandboxes_.move_memory_in(lanes_.front().sandbox);
+}
+
+void PipelineInstance::limit_move() {
+  loop_.cancel(move_timer_);
+  move_timer_ = loop_.call_after(kMoveTimeout, [this] {
+    stop({ErrorCode::kDeadlineExceeded, "its device memory was not moved within " +
+                                            std::to_string(kMoveTimeout / seconds(1)) + " s"},
+         "Sandbox.Timeout");
+  });
+}
 
 void PipelineInstance::memory_moved(SandboxId, const MemoryMove& move) {
   if (end_) return;
+  loop_.cancel(move_timer_);
   if (!move.done) {
     // Its slice is promised to others: it goes altogether, and starts again when it is wanted.
     return stop({ErrorCode::kAborted,
@@ -239,7 +282,10 @@ void PipelineInstance::memory_moved(SandboxId, const MemoryMove& move) {
 void PipelineInstance::stop(Error error, std::string error_type) {
   if (end_) return;
   loop_.cancel(start_timer_);
-  end_ = {error, error_type, "", ""};
+  loop_.cancel(broken_timer_);
+  loop_.cancel(move_timer_);
+  events_.on_ending();
+  end_ = {error, error_type, runtime_api::error_json(error_type, error.message), ""};
   for (size_t channel = 0; channel < plans_.channels.size(); ++channel) {
     sandboxes_.end_channel(request_.folder + "/" + std::to_string(channel));
   }
@@ -249,13 +295,24 @@ void PipelineInstance::stop(Error error, std::string error_type) {
   }
 }
 
+void PipelineInstance::abandon(Error error, std::string error_type) {
+  stop(std::move(error), std::move(error_type));
+  end_->blamed.emplace();
+}
+
 void PipelineInstance::lane_ended(SandboxEnd end) {
-  Lane& lane = lanes_[index_of(end.sandbox)];
+  const size_t index = index_of(end.sandbox);
+  Lane& lane = lanes_[index];
   lane.gone = true;
   if (!end_) {
+    // A runtime that could not load the function says why itself.
+    const bool is_told = end.error.code == ErrorCode::kFailedPrecondition;
+    if (!is_told) end.error.message += " in " + name_of(index);
     stop(end.error, end.error_type);
-    end_->payload = std::move(end.payload);
+    if (is_told) end_->payload = std::move(end.payload);
     end_->log_tail = std::move(end.log_tail);
+    end_->blamed.emplace();
+    if (lane.current) end_->blamed->push_back(*lane.current);
   }
   end_if_gone();
 }

@@ -60,6 +60,8 @@ struct InstanceEnd {
   std::string error_type;
   std::string payload;  // Lambda's error JSON
   std::string log_tail;
+  // Jobs that a stage was at work on when it ended by itself; unknown: it was ended otherwise.
+  std::optional<std::vector<slice_scheduling::JobId>> blamed = {};
 };
 
 class PipelineInstance {
@@ -77,6 +79,8 @@ class PipelineInstance {
     std::function<void()> on_ready;  // it has started, or is loaded again
     std::function<void()> on_unloaded;
     std::function<void(JobEnd)> on_job;
+    // It comes to an end, and takes no more jobs; before on_end.
+    std::function<void()> on_ending;
     std::function<void(InstanceEnd)> on_end;  // all its sandboxes are gone
   };
 
@@ -93,6 +97,8 @@ class PipelineInstance {
   void load();
   // Ends it; jobs that are in it end with it, untold.
   void stop(Error error, std::string error_type);
+  // The same, where no job is to blame.
+  void abandon(Error error, std::string error_type);
 
   const pipeline::Placement& placement() const { return request_.placement; }
   std::vector<SandboxId> sandboxes() const;
@@ -123,11 +129,17 @@ class PipelineInstance {
   Result<void> make_channels();
   LaneExtras extras_of(size_t lane) const;
   size_t index_of(SandboxId sandbox) const;
+  // "stage 1 (blur, classify)".
+  std::string name_of(size_t lane) const;
   void begin_next(size_t lane);
+  // A channel is of no more use. Most often it is because a stage has died, of which is heard soon.
+  void channel_broke(const std::string& what);
   void time_out(size_t lane);
   void finish(slice_scheduling::JobId job);
   void fail(slice_scheduling::JobId job, RequestAnswer failure);
   void end_if_gone();
+  // Ends it if the move of its memory is not over in time.
+  void limit_move();
 
   loop::EventLoop& loop_;
   const LaneSandboxes& sandboxes_;
@@ -139,7 +151,10 @@ class PipelineInstance {
   std::map<slice_scheduling::JobId, Job> jobs_;
   std::optional<InstanceEnd> end_;  // it is being ended, with these words
   loop::TimerId start_timer_;
-  bool started_ = false;  // all lanes were ready once
+  loop::TimerId broken_timer_;
+  loop::TimerId move_timer_;  // while its memory is moved
+  bool is_broken_ = false;    // it takes no more jobs
+  bool started_ = false;      // all lanes were ready once
 };
 
 }  // namespace lambent::worker

@@ -63,6 +63,7 @@ struct SandboxHost::Sandbox {
   Instant executed_at{};
   bool executed = false;
   bool initialised = false;
+  Bytes most_response;
   uint64_t invocations = 0;
 
   std::unique_ptr<runtime_api::Session> session;
@@ -115,6 +116,7 @@ void SandboxHost::start(SandboxId id, const FunctionSpec& spec, const std::strin
   sandbox.spec = spec;
   sandbox.device = device;
   sandbox.requested_at = loop_.clock().now();
+  sandbox.most_response = extras.most_response;
   sandboxes_[id] = std::move(owned);
 
   SandboxRequest request{id, device, code_folder, ""};
@@ -218,7 +220,8 @@ void SandboxHost::started(SandboxId id, Result<sandbox::Started> result) {
   sandbox.session = std::make_unique<runtime_api::Session>(
       loop_, std::move(result->runtime_api_listener),
       runtime_api::SessionOptions{.function_name = sandbox.spec.name.name,
-                                  .handler = sandbox.spec.handler},
+                                  .handler = sandbox.spec.handler,
+                                  .max_response = sandbox.most_response},
       std::move(callbacks));
 }
 

@@ -42,6 +42,7 @@ struct SandboxSetting {
 struct LaneExtras {
   std::vector<sandbox::Bind> binds = {};
   std::map<std::string, std::string> environment = {};
+  Bytes most_response = limits::kResponsePayload;  // it answers for all requests of a job
 };
 
 struct SandboxRequest {

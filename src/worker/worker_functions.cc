@@ -45,6 +45,17 @@ Result<void> Worker::check_change(const FunctionSpec& spec) const {
                  "this installation has no driver for shared GPU runtimes (lib/forward)"};
   }
   if (spec.kind == FunctionKind::kPipeline) {
+    if (spec.gpu.runtime == GpuRuntime::kShared || spec.gpu.share != 100) {
+      return Error{
+          ErrorCode::kInvalidArgument,
+          "the stages of a pipeline have slices of their own: no shared GPU runtime and no "
+          "share"};
+    }
+    if (spec.max_concurrency != 1 || spec.weight != 1) {
+      return Error{ErrorCode::kInvalidArgument,
+                   "a pipeline has neither max_concurrency nor weight: its SLO says how much of it "
+                   "there is to be"};
+    }
     if (spec.runtime != Runtime::kPython) {
       return Error{ErrorCode::kInvalidArgument, "a pipeline is a Python function"};
     }

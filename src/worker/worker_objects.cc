@@ -34,6 +34,10 @@ Result<void> Worker::check_objects(const InvocationRequest& request) const {
     return Error{ErrorCode::kInvalidArgument,
                  "an invocation makes at most " + std::to_string(limits::kOutputs) + " objects"};
   }
+  const FunctionSpec* spec = functions_.find(request.function);
+  if (request.outputs > 1 && spec != nullptr && spec->kind == FunctionKind::kPipeline) {
+    return Error{ErrorCode::kInvalidArgument, "a pipeline makes one object: what it answers"};
+  }
   for (const ObjectId object : request.needs) {
     if (auto wanted = objects_->want(request.function.tenant, object); !wanted.ok()) {
       return wanted.error().with_context("needs " + to_string(object));
