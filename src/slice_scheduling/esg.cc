@@ -151,15 +151,9 @@ void EsgPolicy::scale_out(const SliceWorld& world, const FunctionState& function
   if (!is_short && functions_.left_over(world, function, until_ready, from_seconds(spare_s)) <= 0) {
     return;
   }
-  // The cheapest that keeps the SLO alone, else any.
-  for (const bool in_time : {true, false}) {
-    for (const auto& option : options) {
-      if (in_time != (slo == Duration::zero() || option.latency <= slo)) continue;
-      if (auto placement = functions_.place(world, function, option.shape)) {
-        decisions.push_back(Start{function.function->id, std::move(*placement)});
-        return;
-      }
-    }
+  if (auto placement = functions_.place(world, function)) {
+    decisions.push_back(Start{function.function->id, std::move(*placement)});
+    return;
   }
   functions_.make_room(world, function, now, decisions);
 }

@@ -16,6 +16,11 @@ void FluidFaasPolicy::decide(const SliceWorld& world, Instant now,
   if (!decisions.empty()) return;
   grow(world, now, waiting, decisions);
   if (waiting.empty()) migrate(world, decisions);
+  // What that retired must not be retired again.
+  if (std::any_of(decisions.begin(), decisions.end(),
+                  [](const Decision& each) { return !std::holds_alternative<AskAgain>(each); })) {
+    return;
+  }
   let_go_cold(world, now, decisions);
 }
 

@@ -202,5 +202,24 @@ TEST_F(FluidFaas, AnIdlePipelineMakesRoomForWhoWaits) {
   expect_all_served();
 }
 
+TEST_F(FluidFaas, APipelineThatIsColdAndInTheWayIsRetiredOnce) {
+  host_.add_slices({1, 1});
+  for (uint32_t id : {1U, 2U}) {
+    host_.give(FunctionPut{function_of(id, {{40, 6000}, {40, 6000}})});
+  }
+  host_.submit(FunctionId{1});
+  host_.run_for(seconds(1));
+  ASSERT_EQ(host_.served(FunctionId{1}).size(), 1U);
+  host_.submit(FunctionId{2});
+  // Timers can be late: both reasons hold at once.
+  FluidFaasPolicy policy(simple_placer(), FluidFaasOptions{});
+  std::vector<Decision> decisions;
+  policy.decide(host_.world(), host_.now() + std::chrono::minutes(11), decisions);
+  EXPECT_EQ(
+      std::count_if(decisions.begin(), decisions.end(),
+                    [](const Decision& each) { return std::holds_alternative<Retire>(each); }),
+      1);
+}
+
 }  // namespace
 }  // namespace lambent::slice_scheduling::testing

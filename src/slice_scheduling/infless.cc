@@ -80,15 +80,9 @@ void InflessPolicy::scale_out(const SliceWorld& world, const FunctionState& func
   const double queued = static_cast<double>(function.queue.size());
   const double wanted = std::max(options_.headroom * rate, rate + queued / until_ready_s);
   if (capacity > 0 && capacity >= wanted) return;
-  const Duration slo = function.function->slo;
-  for (const bool in_time : {true, false}) {
-    for (const auto& option : options) {
-      if (in_time != (slo == Duration::zero() || option.latency <= slo)) continue;
-      if (auto placement = functions_.place(world, function, option.shape)) {
-        decisions.push_back(Start{function.function->id, std::move(*placement)});
-        return;
-      }
-    }
+  if (auto placement = functions_.place(world, function)) {
+    decisions.push_back(Start{function.function->id, std::move(*placement)});
+    return;
   }
   functions_.make_room(world, function, now, decisions);
 }

@@ -15,11 +15,20 @@ WorldPlacer::Known& WorldPlacer::known_of(const SliceWorld& world, const Functio
   return known_[function.function->id];
 }
 
+std::optional<pipeline::Placement> WorldPlacer::place_rested(
+    const SliceWorld& world, const pipeline::PipelineFunction& function) const {
+  const std::vector<Slice> free = world.free_slices();
+  const std::vector<Slice> rested = world.rested(free);
+  auto placement = placer_(function, rested);
+  if (!placement && rested.size() < free.size()) placement = placer_(function, free);
+  return placement;
+}
+
 std::optional<pipeline::Placement> WorldPlacer::place(const SliceWorld& world,
                                                       const FunctionState& function) {
   Known& known = known_of(world, function);
   if (known.does_not_fit.is_for(world, function)) return std::nullopt;
-  auto placement = placer_(*function.function, world.free_slices());
+  auto placement = place_rested(world, *function.function);
   if (!placement) known.does_not_fit = {world.slices_version, function.version};
   return placement;
 }
@@ -40,7 +49,7 @@ std::optional<pipeline::Placement> WorldPlacer::place_alone(const SliceWorld& wo
   Known& known = known_of(world, function);
   if (known.does_not_fit_alone.is_for(world, function)) return std::nullopt;
   if (known.does_not_fit.is_for(world, function)) return std::nullopt;
-  auto placement = placer_(alone(world, function), world.free_slices());
+  auto placement = place_rested(world, alone(world, function));
   if (!placement) known.does_not_fit_alone = {world.slices_version, function.version};
   return placement;
 }
@@ -48,6 +57,7 @@ std::optional<pipeline::Placement> WorldPlacer::place_alone(const SliceWorld& wo
 std::optional<pipeline::Placement> WorldPlacer::place_beside(const SliceWorld& world,
                                                              const FunctionState& function,
                                                              const SliceState& slice) {
+  if (world.rests(slice.slice.id)) return std::nullopt;
   auto& [asked, placement] = known_of(world, function).beside[slice.slice.id];
   if (!asked.is_for(world, function)) {
     asked = {world.slices_version, function.version};

@@ -32,7 +32,7 @@ class WorldPlacer {
                                                  const FunctionState& function);
   // In one piece on a slice that others take turns on, or one has to itself: what is unloaded
   // leaves its context there, so it must fit beside theirs, and they beside its own. None: it does
-  // not, or the slice is free or a pipeline's.
+  // not, or the slice is free or a pipeline's, or it rests.
   std::optional<pipeline::Placement> place_beside(const SliceWorld& world,
                                                   const FunctionState& function,
                                                   const SliceState& slice);
@@ -66,6 +66,9 @@ class WorldPlacer {
     uint64_t alone_version = 0;
     pipeline::PipelineFunction alone;
   };
+  // On free slices, those on which no start failed lately first.
+  std::optional<pipeline::Placement> place_rested(const SliceWorld& world,
+                                                  const pipeline::PipelineFunction& function) const;
   // Forgets functions that are gone.
   Known& known_of(const SliceWorld& world, const FunctionState& function);
   const pipeline::PipelineFunction& alone(const SliceWorld& world, const FunctionState& function);

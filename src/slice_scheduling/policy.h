@@ -56,7 +56,8 @@ class SlicePolicy {
  public:
   virtual ~SlicePolicy() = default;
   virtual std::string_view name() const = 0;
-  // What is to be done now; each must be possible after those before it. Asked after each event,
+  // What is to be done now; each must be possible after those before it
+  // (one that is not is passed over). Asked after each event,
   // again until nothing comes but AskAgain.
   virtual void decide(const SliceWorld& world, Instant now, std::vector<Decision>& decisions) = 0;
   // A job of this instance took so long; for policies that learn.

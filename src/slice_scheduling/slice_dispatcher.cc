@@ -25,10 +25,14 @@ const SliceWorld& SliceDispatcher::world() const { return state_->world; }
 
 std::string_view SliceDispatcher::policy_name() const { return state_->policy->name(); }
 
+uint64_t SliceDispatcher::policy_errors() const { return state_->policy_errors; }
+
+const std::string& SliceDispatcher::last_policy_error() const { return state_->last_policy_error; }
+
 void SliceDispatcher::handle(const Event& event, Instant now, std::vector<Action>& actions) {
   State& state = *state_;
   CHECK(now >= state.now, "time ran backwards");
-  state.now = now;
+  state.now = state.world.now = now;
   state.actions = &actions;
   state.roll_window();
   std::visit([&](const auto& each) { state.on(each); }, event);
@@ -38,22 +42,32 @@ void SliceDispatcher::handle(const Event& event, Instant now, std::vector<Action
 
 void SliceDispatcher::State::decide() {
   bool again = true;
+  bool erred = false;
+  const auto err = [&](std::string what) {
+    erred = true;
+    ++policy_errors;
+    last_policy_error = std::string(policy->name()) + " " + std::move(what);
+  };
   for (int round = 0; again; ++round) {
-    CHECK(round < kMostRounds, "the policy does not come to an end");
     again = false;
     ask_again.reset();
+    if (round == kMostRounds) {
+      err("does not come to an end");
+      break;
+    }
     decisions.clear();
     policy->decide(world, now, decisions);
     for (const Decision& decision : decisions) {
       if (const auto possible = validate(world, decision); !possible.ok()) {
-        const std::string why = std::string(policy->name()) + " decided to " + to_string(decision) +
-                                ": " + possible.error().message;
-        CHECK(possible.ok(), why.c_str());
+        err("decided to " + to_string(decision) + ": " + possible.error().message);
+        continue;
       }
       again = again || !std::holds_alternative<AskAgain>(decision);
       std::visit([&](const auto& each) { apply(each); }, decision);
     }
   }
+  // It may be wiser when time has passed.
+  if (erred) apply(AskAgain{now + options.window});
 }
 
 void SliceDispatcher::State::roll_window() {

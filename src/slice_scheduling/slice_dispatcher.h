@@ -4,6 +4,7 @@
 #pragma once
 
 #include <memory>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -31,6 +32,10 @@ class SliceDispatcher {
 
   const SliceWorld& world() const;
   std::string_view policy_name() const;
+  // Decisions that were impossible, and events after which the policy came to no end: bugs of the
+  // policy, which are passed over. What was wrong the last time; empty if nothing ever was.
+  uint64_t policy_errors() const;
+  const std::string& last_policy_error() const;
 
  private:
   struct State;

@@ -13,6 +13,9 @@ namespace {
 constexpr double kPaceWeight = 0.2;
 constexpr double kLeastPace = 0.1;
 constexpr double kMostPace = 20;
+// Of slices on which a start failed: after the first; doubled by each that follows.
+constexpr Duration kFirstRest = seconds(5);
+constexpr Duration kLongestRest = std::chrono::minutes(5);
 
 }  // namespace
 
@@ -137,6 +140,11 @@ void SliceDispatcher::State::on(const InstanceReady& event) {
       function->failed_starts = 0;
       function->start_again_at = Instant{};
     }
+    for (const DeviceId id : instance->placement.slices) {
+      SliceState& slice = world.slices.at(id);
+      slice.failed_starts = 0;
+      slice.start_again_at = Instant{};
+    }
     instance->ready = now;
   } else if (instance->residence != Residence::kLoading) {
     return;
@@ -186,7 +194,18 @@ void SliceDispatcher::State::on(const InstanceEnded& event) {
   }
   const bool wanted = (!ended.retiring || record.ends_unasked) && !world.draining;
   if (function != nullptr && wanted && ended.residence == Residence::kStarting) {
+    rest(ended.placement.slices);
     count_failed_start(*function, event.error);
+  }
+}
+
+void SliceDispatcher::State::rest(const std::vector<DeviceId>& slices) {
+  for (const DeviceId id : slices) {
+    const auto found = world.slices.find(id);
+    if (found == world.slices.end()) continue;
+    SliceState& slice = found->second;
+    const unsigned doublings = std::min(slice.failed_starts++, 16U);
+    slice.start_again_at = now + std::min(kLongestRest, kFirstRest * (1 << doublings));
   }
 }
 

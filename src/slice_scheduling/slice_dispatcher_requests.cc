@@ -143,6 +143,10 @@ void SliceDispatcher::State::count_failed_start(FunctionState& function, const E
   const unsigned doublings = std::min(function.failed_starts, 16U);
   ++function.failed_starts;
   function.start_again_at = now + std::min(kLongestPause, kFirstPause * (1 << doublings));
+  // Who has an instance, or another on its way, is served by that.
+  for (const InstanceId id : function.instances) {
+    if (!world.instances.at(id).retiring) return;
+  }
   std::vector<InvocationId> given_up;
   for (QueuedRequest& request : function.queue) {
     if (++request.attempts >= options.most_attempts) given_up.push_back(request.id);

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <optional>
+#include <string>
 #include <unordered_map>
 #include <vector>
 
@@ -76,6 +77,7 @@ struct SliceDispatcher::State {
   void retire(Instance& instance);
   void retire_all(FunctionState& function);
   void stop_if_idle(Instance& instance);
+  void rest(const std::vector<DeviceId>& slices);  // a start failed on them
   void leave_slices(const Instance& instance);
   void count_failed_start(FunctionState& function, const Error& error);
   void learn_pace(Instance& instance, const Job& job, Duration execution);
@@ -99,6 +101,8 @@ struct SliceDispatcher::State {
   std::optional<Instant> wake_at;    // asked for and not come yet
   std::optional<Instant> ask_again;  // what the policy asked for when it was asked last
   std::vector<Decision> decisions;
+  uint64_t policy_errors = 0;
+  std::string last_policy_error;
 
   // Of the event that is being handled.
   Instant now{};

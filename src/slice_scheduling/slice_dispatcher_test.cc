@@ -319,10 +319,46 @@ TEST_F(Story, EveryImpossibleDecisionIsToldApart) {
   EXPECT_THAT(why_not(Start{kBlur, on(kBlur, {slice_of(2, 1)})}), HasSubstr("belongs to"));
 }
 
-using Death = Story;
-TEST_F(Death, APolicyThatDecidesTheImpossibleEndsTheProgram) {
-  script_->next = {Retire{InstanceId{5}}};
-  EXPECT_DEATH(host_.give(TimerFired{}), "scripted decided to retire instance 5");
+TEST_F(Story, AnImpossibleDecisionIsPassedOverAndCounted) {
+  host_.add_slices({1});
+  host_.give(FunctionPut{function_of(1, {{20, 2000}})});
+  const InstanceId instance = started(kBlur, 1);
+  const InvocationId request = host_.submit(kBlur);
+  host_.policy_may_err = true;
+  script_->next = {Retire{InstanceId{5}}, Assign{{request}, instance}};
+  host_.give(TimerFired{});
+  EXPECT_EQ(host_.dispatcher().policy_errors(), 1U);
+  EXPECT_EQ(host_.dispatcher().last_policy_error(),
+            "scripted decided to retire instance 5: instance 5 does not exist");
+  host_.run_for(seconds(1));
+  EXPECT_FALSE(host_.outcomes().at(request).error);
+}
+
+// Always wants the same two things, of which one can be.
+class Endless final : public SlicePolicy {
+ public:
+  std::string_view name() const override { return "endless"; }
+  void decide(const SliceWorld& world, Instant, std::vector<Decision>& decisions) override {
+    for (const auto& [id, instance] : world.instances) {
+      decisions.push_back(ChangeTenure{
+          id, instance.tenure == Tenure::kExclusive ? Tenure::kTimeSharing : Tenure::kExclusive});
+    }
+    if (world.functions.empty() || !world.instances.empty()) return;
+    const FunctionState& function = world.functions.begin()->second;
+    if (auto placement = simple_placer()(*function.function, world.free_slices())) {
+      decisions.push_back(Start{function.function->id, *placement});
+    }
+  }
+};
+
+TEST(SliceDispatcher, APolicyThatComesToNoEndIsStoppedAndCounted) {
+  VirtualHost host(std::make_unique<Endless>());
+  host.policy_may_err = true;
+  host.add_slices({1});
+  host.give(FunctionPut{function_of(1, {{20, 2000}})});
+  host.run_for(milliseconds(900));
+  EXPECT_GE(host.dispatcher().policy_errors(), 1U);
+  EXPECT_EQ(host.dispatcher().last_policy_error(), "endless does not come to an end");
 }
 
 TEST_F(Story, UtilisationIsTheShareOfTheWindowThatTheBottleneckWasBusy) {

@@ -80,5 +80,42 @@ TEST_P(EveryPolicy, AnInstanceThatIsEndingGetsNoMoreJobs) {
   EXPECT_THAT(host_.story(), ::testing::Not(::testing::Contains("stop 1")));
 }
 
+TEST_P(EveryPolicy, AStartMoreThatFailsCostsNothingWhileAnInstanceServes) {
+  host_.add_slices({1, 1});
+  host_.give(FunctionPut{function_of(1, {{100, 2000}}, milliseconds(500))});
+  host_.submit(kBlur);
+  host_.run_for(seconds(3));
+  ASSERT_EQ(answered(), 1U);
+  host_.chances().start_fails = 1;
+  for (int at = 0; at < 100; ++at) host_.submit(kBlur);
+  host_.run_for(seconds(30));
+  EXPECT_EQ(answered(), 101U);
+  EXPECT_EQ(failed(), 0U);
+}
+
+TEST_P(EveryPolicy, ASliceOnWhichNothingStartsIsLeftAloneWhileOthersAreThere) {
+  host_.add_slices({1, 1, 1, 1});
+  host_.bad = DeviceId{1};
+  host_.give(FunctionPut{function_of(1, {{20, 2000}}, seconds(2))});
+  for (int at = 0; at < 20; ++at) {
+    host_.submit(kBlur);
+    host_.run_for(seconds(5));
+  }
+  EXPECT_EQ(answered(), 20U) << describe(host_.world());
+  EXPECT_EQ(failed(), 0U);
+}
+
+TEST_P(EveryPolicy, TheOnlySliceIsTriedAgainAfterAFailedStart) {
+  host_.add_slices({1});
+  host_.give(FunctionPut{function_of(1, {{20, 2000}}, seconds(2))});
+  host_.chances().start_fails = 1;
+  host_.submit(kBlur);
+  host_.run_for(milliseconds(600));
+  host_.chances().start_fails = 0;
+  host_.run_for(seconds(2));
+  EXPECT_EQ(answered(), 1U) << describe(host_.world());
+  EXPECT_EQ(host_.world().slices.at(DeviceId{1}).failed_starts, 0U);
+}
+
 }  // namespace
 }  // namespace lambent::slice_scheduling::testing

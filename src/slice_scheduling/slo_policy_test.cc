@@ -213,6 +213,30 @@ TEST_F(Slo, APipelineMigratesWhenASliceForAllOfItIsThere) {
   EXPECT_TRUE(std::is_sorted(served.begin(), served.end()));
 }
 
+TEST_F(Slo, ALongPipelineIsPlacedOnManyAlikeSlices) {
+  host_.add_slices(std::vector<unsigned>(7, 1));
+  host_.give(FunctionPut{function_of(1, std::vector<ComponentOf>(7, {20, 9000}), seconds(2), 8)});
+  submit(kBlur);
+  host_.run_for(seconds(10));
+  EXPECT_EQ(host_.served(kBlur).size(), 1U);
+}
+
+TEST_F(Slo, WhatAClaimHeldIsHadByOthersWhenItIsGivenUp) {
+  host_.add_slices({1, 1});
+  put(1, {{600'000, 2000}}, seconds(3600));
+  put(2, {{20, 6000}, {20, 6000}});
+  put(3, {{20, 2000}});
+  submit(kBlur);
+  host_.run_for(seconds(30));
+  const InvocationId pipeline = submit(kSharpen);
+  host_.run_for(seconds(10));
+  const InvocationId other = submit(FunctionId{3});
+  host_.run_for(seconds(5));
+  host_.give(RequestCancelled{pipeline});
+  host_.run_for(seconds(5));
+  EXPECT_TRUE(host_.outcomes().contains(other)) << describe(host_.world());
+}
+
 TEST_F(Slo, WhatFitsNowhereIsToldWhatItNeeds) {
   host_.add_slices({1, 2});
   put(1, {{40, 25'000}});

@@ -48,6 +48,9 @@ class VirtualHost {
     for (const Action& action : std::vector<Action>(actions_)) {
       std::visit([this](const auto& each) { perform(each); }, action);
     }
+    if (!policy_may_err) {
+      EXPECT_EQ(dispatcher_.policy_errors(), 0U) << dispatcher_.last_policy_error();
+    }
     // What comes back from instances that ended is queued beyond the limit.
     expect_sound(world(), options_.most_queued + most_running_);
   }
@@ -87,6 +90,9 @@ class VirtualHost {
     give(InstanceEnding{id});
   }
 
+  std::optional<DeviceId> bad;  // nothing starts on that slice
+  bool policy_may_err = false;
+  const SliceDispatcher& dispatcher() const { return dispatcher_; }
   Instant now() const { return now_; }
   const SliceWorld& world() const { return dispatcher_.world(); }
   size_t events() const { return events_; }
@@ -181,7 +187,9 @@ class VirtualHost {
     expect_slices_free(action.instance, action.placement.slices);
     instances_[action.instance] = {.placement = action.placement, .function = action.function};
     const Duration takes = milliseconds(300) + action.placement.load;
-    if (random_.uniform() < chances_.start_fails) {
+    const auto& slices = action.placement.slices;
+    const bool fails = bad && std::find(slices.begin(), slices.end(), *bad) != slices.end();
+    if (fails || random_.uniform() < chances_.start_fails) {
       later(takes, InstanceEnded{action.instance, {ErrorCode::kUnknown, "it does not start"}});
     } else {
       later(takes, InstanceReady{action.instance});

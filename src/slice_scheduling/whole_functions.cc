@@ -41,7 +41,8 @@ const Option* WholeFunctions::option_on(const SliceWorld& world, const FunctionS
 
 std::optional<pipeline::Placement> WholeFunctions::place(const SliceWorld& world,
                                                          const FunctionState& function,
-                                                         const std::string& shape) const {
+                                                         const std::string& shape,
+                                                         bool rested) const {
   std::map<std::pair<uint32_t, uint32_t>, size_t> free_on_gpu;
   for (const auto& [id, state] : world.slices) {
     if (state.is_free()) ++free_on_gpu[{state.slice.node, state.slice.gpu}];
@@ -52,10 +53,25 @@ std::optional<pipeline::Placement> WholeFunctions::place(const SliceWorld& world
   };
   for (const auto& [id, state] : world.slices) {
     if (!state.is_free() || state.slice.shape.name != shape) continue;
+    if (rested && world.rests(id)) continue;
     if (!best || free_beside(state.slice) < free_beside(*best)) best = &state.slice;
   }
   if (!best) return std::nullopt;
   return placer_(*function.function, {best, 1});
+}
+
+std::optional<pipeline::Placement> WholeFunctions::place(const SliceWorld& world,
+                                                         const FunctionState& function) {
+  const Duration slo = function.function->slo;
+  for (const bool rested : {true, false}) {
+    for (const bool in_time : {true, false}) {
+      for (const Option& option : options_of(world, function)) {
+        if (in_time != (slo == Duration::zero() || option.latency <= slo)) continue;
+        if (auto placement = place(world, function, option.shape, rested)) return placement;
+      }
+    }
+  }
+  return std::nullopt;
 }
 
 double WholeFunctions::capacity_per_s(const SliceWorld& world, const FunctionState& function) {

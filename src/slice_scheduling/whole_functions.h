@@ -46,9 +46,11 @@ class WholeFunctions {
   const Option* option_on(const SliceWorld& world, const FunctionState& function,
                           const std::string& shape);
   // A placement on a slice that is free, has that shape, and is on a GPU with as few free slices as
-  // can be; none: there is no such slice.
+  // can be; none: there is no such slice. Only `rested` ones: on which no start failed lately.
   std::optional<pipeline::Placement> place(const SliceWorld& world, const FunctionState& function,
-                                           const std::string& shape) const;
+                                           const std::string& shape, bool rested = false) const;
+  // On the cheapest that is free and keeps the SLO alone, else on any; rested ones first.
+  std::optional<pipeline::Placement> place(const SliceWorld& world, const FunctionState& function);
 
   // Requests a second of all its instances that stay, those that are still starting included.
   static double capacity_per_s(const SliceWorld& world, const FunctionState& function);

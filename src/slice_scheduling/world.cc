@@ -51,4 +51,20 @@ std::vector<Slice> SliceWorld::free_slices() const {
   return free;
 }
 
+bool SliceWorld::rests(DeviceId slice) const {
+  const auto found = slices.find(slice);
+  if (found == slices.end() || found->second.start_again_at <= now) return false;
+  return std::any_of(slices.begin(), slices.end(), [&](const auto& each) {
+    return !each.second.lost && each.second.start_again_at <= now;
+  });
+}
+
+std::vector<Slice> SliceWorld::rested(std::span<const Slice> some) const {
+  std::vector<Slice> rested;
+  for (const Slice& slice : some) {
+    if (!rests(slice.id)) rested.push_back(slice);
+  }
+  return rested;
+}
+
 }  // namespace lambent::slice_scheduling

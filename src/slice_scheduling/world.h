@@ -6,6 +6,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <span>
 #include <unordered_map>
 #include <vector>
 
@@ -99,6 +100,10 @@ struct SliceState {
   bool returns = false;  // lost for a while: it counts where the question is what could ever fit
   // Who has it to itself, or none.
   std::optional<InstanceId> exclusive;
+  // Starts that failed on it one after the other. Until `start_again_at` others come before it,
+  // where there are others: which of all the slices of a start was at fault is not known.
+  unsigned failed_starts = 0;
+  Instant start_again_at{};
   // Who takes turns on it; at most one of them is on it.
   std::vector<InstanceId> sharing;
 
@@ -115,6 +120,7 @@ struct QueuePlace {
 };
 
 struct SliceWorld {
+  Instant now{};         // of the event that is being handled
   Duration window{};     // that utilisation and arrivals are of
   uint64_t windows = 0;  // that are over: with each, utilisation and arrivals are new
   std::map<DeviceId, SliceState> slices;
@@ -133,6 +139,10 @@ struct SliceWorld {
   const Instance* find(InstanceId id) const;
   const FunctionState* find(FunctionId id) const;
   std::vector<Slice> free_slices() const;  // ascending by id
+  // Whether a start failed on it lately, and there are slices of which that cannot be said.
+  bool rests(DeviceId slice) const;
+  // Those of `slices` that do not rest.
+  std::vector<Slice> rested(std::span<const Slice> slices) const;
 };
 
 }  // namespace lambent::slice_scheduling

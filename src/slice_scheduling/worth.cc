@@ -100,6 +100,20 @@ void Worth::learn(const SliceWorld& world, std::span<const Slice> slices) {
 std::optional<pipeline::Placement> Worth::choose(const SliceWorld& world,
                                                  const FunctionState& function,
                                                  std::span<const Slice> slices) {
+  const Placer any = first_fit(placer_);
+  const std::vector<Slice> rested = world.rested(slices);
+  for (const std::span<const Slice> some : {std::span<const Slice>(rested), slices}) {
+    auto placement = best_of(world, function, some);
+    // What is left out for the sake of time: long pipelines, cuts that are ranked low.
+    if (!placement) placement = any(*function.function, some);
+    if (placement || rested.size() == slices.size()) return placement;
+  }
+  return std::nullopt;
+}
+
+std::optional<pipeline::Placement> Worth::best_of(const SliceWorld& world,
+                                                  const FunctionState& function,
+                                                  std::span<const Slice> slices) {
   learn(world, slices);
   std::vector<uint32_t> nodes;
   for (const Slice& slice : slices) {

@@ -31,11 +31,14 @@ class Worth {
   explicit Worth(PartitionPlacer placer) : placer_(std::move(placer)) {}
 
   // Of all placements on these slices: one that keeps the SLO alone before one that does not, then
-  // most results a second for what its slices are worth, then the quickest. None: it does not fit.
+  // most results a second for what its slices are worth, then the quickest; slices on which a start
+  // failed lately only if it does not fit without them. None: it does not fit.
   std::optional<pipeline::Placement> choose(const SliceWorld& world, const FunctionState& function,
                                             std::span<const Slice> slices);
 
  private:
+  std::optional<pipeline::Placement> best_of(const SliceWorld& world, const FunctionState& function,
+                                             std::span<const Slice> slices);
   // What slices are worth to the functions there are; these among them.
   void learn(const SliceWorld& world, std::span<const Slice> slices);
 
