@@ -73,6 +73,9 @@ struct Nvml::State {
   // How many instances a device in MIG mode has, places that are empty included; 0: it is whole.
   unsigned places(nvmlDevice_t handle) const;
   void add_instances(nvmlDevice_t handle, uint32_t gpu, unsigned places);
+  // Whether the handle is that of an instance which was made in the place of one that was
+  // destroyed.
+  bool is_another_instance(size_t place) const;
   DeviceReading read(size_t place) const;
 };
 
@@ -155,6 +158,13 @@ void Nvml::State::add(nvmlDevice_t handle, DeviceInventory device) {
   devices.push_back(std::move(device));
 }
 
+bool Nvml::State::is_another_instance(size_t place) const {
+  if (devices[place].profile.empty()) return false;
+  char uuid[NVML_DEVICE_UUID_V2_BUFFER_SIZE] = {};
+  return call.device_get_uuid(handles[place], uuid, sizeof(uuid)) == NVML_SUCCESS &&
+         devices[place].uuid != uuid;
+}
+
 DeviceReading Nvml::State::read(size_t place) const {
   DeviceReading reading;
   reading.index = devices[place].index;
@@ -166,6 +176,10 @@ DeviceReading Nvml::State::read(size_t place) const {
     // The instance was destroyed: what its handle says is not known any more.
     const bool is_gone = status == NVML_ERROR_NOT_FOUND || status == NVML_ERROR_INVALID_ARGUMENT;
     if (is_gone && !devices[place].profile.empty()) reading.health = DeviceHealth::kLost;
+    return reading;
+  }
+  if (is_another_instance(place)) {
+    reading.health = DeviceHealth::kLost;
     return reading;
   }
   reading.memory_used = Bytes(memory.used);

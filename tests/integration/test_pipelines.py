@@ -277,6 +277,19 @@ class Plans(Pipelines):
         self.assertEqual(self.plan("planned", "--slices", "3*2g.20gb")["first_that_fits"], 0)
 
 
+class CutAnew(Pipelines):
+    def test_slices_that_are_gone_are_known_to_be(self):
+        worker = Worker(*self.flags, gpu=self.gpu)
+        try:
+            ran = subprocess.run([str(PREFIX / "bin/lambent-slices"), "apply", "7g.80gb", "--gpu", "0", "--yes", "--emulated",
+                                  str(worker.folder / "run/gpu-node")], capture_output=True, text=True)
+            self.assertEqual(ran.returncode, 0, ran.stderr)
+            worker.wait_for(lambda: all(each["lost"] for each in worker.request("GET", "/v1/slices").json["slices"]),
+                            what="the loss of all slices")
+        finally:
+            worker.close()
+
+
 class Restarts(Pipelines):
     def test_what_was_learnt_and_accepted_survives_kill_9(self):
         worker = Worker(*self.flags, gpu=self.gpu)
