@@ -1,7 +1,7 @@
-// paper_fluidfaas_bench [--quick] [--out FILE] [--traces DIR] [--sweep SYSTEM]: FluidFaaS's
-// comparison in a model of its two nodes: four applications in three sizes on three MIG layouts,
-// under ESG, INFless, FluidFaaS as published, and ours, each by its production policy. Prints
-// tables and, as its last line, one JSON object. All of it is simulated.
+// paper_fluidfaas_bench [--quick] [--out FILE] [--traces DIR] [--sweep SYSTEM [--scene SCENE]]:
+// FluidFaaS's comparison in a model of its two nodes: four applications in three sizes on three MIG
+// layouts, under ESG, INFless, FluidFaaS as published, and ours, each by its production policy.
+// Prints tables and, as its last line, one JSON object. All of it is simulated.
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
@@ -9,9 +9,10 @@
 #include <fstream>
 
 #include "bench/paper_fluidfaas/experiments.h"
-#include "bench/paper_fluidfaas/inputs.h"
 #include "bench/paper_fluidfaas/json.h"
+#include "bench/paper_fluidfaas/metrics.h"
 #include "bench/paper_fluidfaas/plan.h"
+#include "bench/paper_fluidfaas/sensitivity.h"
 
 namespace lambent::paper_fluidfaas {
 namespace {
@@ -24,6 +25,7 @@ std::string json_of(const Figures& f) {
       .add("throughput_per_s", f.throughput_per_s)
       .add("bound_per_s", f.bound_per_s)
       .add("share_of_bound", f.share_of_bound())
+      .add("share_of_placed", f.share_of_placed())
       .add("slo_hit_pct", f.hit_pct)
       .add("slo_hit_pct_by_application", hits.list())
       .add("p50_ms", 1e3 * f.p50_s)
@@ -43,6 +45,7 @@ std::string json_of(const Figures& f) {
       .add("pipeline_pct", f.pipeline_pct)
       .add("starts", f.starts)
       .add("loads", f.loads)
+      .add("copied_gb", f.copied_gb)
       .add("unanswered", f.unanswered)
       .add("impossible", f.impossible)
       .object();
@@ -64,27 +67,19 @@ void print_head(const char* title) {
               "%", "ms", "ms", "ms", "ms", "ms", "ms", "line %", "wered");
 }
 
-// Ours over a baseline at one point, seed by seed.
-struct Ratio {
-  std::vector<double> throughput, hit_gain, p95_reduction, mig, gpu;
-};
-
-void add(Ratio& ratio, const Figures& ours, const Figures& baseline) {
-  ratio.throughput.push_back(ours.throughput_per_s / std::max(1e-9, baseline.throughput_per_s));
-  ratio.hit_gain.push_back(ours.hit_pct - baseline.hit_pct);
-  ratio.p95_reduction.push_back(100 * (1 - ours.p95_s / std::max(1e-9, baseline.p95_s)));
-  ratio.mig.push_back(baseline.mig_time_s / std::max(1e-9, ours.mig_time_s));
-  ratio.gpu.push_back(baseline.gpu_time_s / std::max(1e-9, ours.gpu_time_s));
-}
-
-double mean(const std::vector<double>& values) {
-  double sum = 0;
-  for (const double value : values) sum += value;
-  return values.empty() ? 0 : sum / static_cast<double>(values.size());
-}
-
-std::string with_interval(const std::vector<double>& values) {
-  return Joined().add("mean", mean(values)).add("half_width", half_width(values)).object();
+// Half the widths of their 95 % confidence intervals.
+std::string intervals_of(const std::vector<Figures>& figures) {
+  std::vector<double> hits, p95s, answers;
+  for (const Figures& one : figures) {
+    hits.push_back(one.hit_pct);
+    p95s.push_back(1e3 * one.p95_s);
+    answers.push_back(one.throughput_per_s);
+  }
+  return Joined()
+      .add("slo_hit_pct", half_width(hits))
+      .add("p95_ms", half_width(p95s))
+      .add("throughput_per_s", half_width(answers))
+      .object();
 }
 
 struct Comparison {
@@ -117,20 +112,25 @@ Comparison compare(const Plan& plan) {
   for (const std::string& layout : plan.layouts) {
     Joined by_load;
     for (const Size size : plan.sizes) {
-      std::map<std::string, std::map<std::string, std::vector<Figures>>> all;  // point, system
-      Bounds bounds;
+      Measured all;
+      std::vector<double> whole, cut, placed;
       for (uint64_t seed = 1; seed <= plan.seeds; ++seed) {
         for (const Point& point : kPoints) {
           const auto [setting, load, found] = prepare(plan, layout, size, point, seed);
-          bounds = found;
-          for (const System& system : systems()) {
+          if (std::strcmp(point.name, "trace") == 0) {
+            whole.push_back(found.whole);
+            cut.push_back(found.cut);
+            placed.push_back(found.placed);
+          }
+          for (const System& system : systems(scene_of(size))) {
             all[point.name][system.name].push_back(measure(system, setting, load));
           }
         }
       }
       char title[160];
-      std::snprintf(title, sizeof(title), "%s, %s (%s): whole functions %.1f/s, pieces %.1f/s",
-                    layout.c_str(), load_of(size), name_of(size), bounds.whole, bounds.cut);
+      std::snprintf(title, sizeof(title),
+                    "%s, %s (%s): whole functions %.1f/s, placed %.1f, pieces %.1f", layout.c_str(),
+                    load_of(size), name_of(size), mean(whole), mean(placed), mean(cut));
       print_head(title);
       Joined baselines;
       for (const Point& point : kPoints) {
@@ -143,6 +143,7 @@ Comparison compare(const Plan& plan) {
                         .add("point", std::string("\"") + point.name + "\"")
                         .add("system", "\"" + system + "\"")
                         .add("figures", json_of(average))
+                        .add("intervals", intervals_of(figures))
                         .object());
         }
       }
@@ -150,46 +151,42 @@ Comparison compare(const Plan& plan) {
       std::vector<double> shares;
       for (const Figures& one : saturated) shares.push_back(one.share_of_bound());
       comparison.shares.push_back(mean(shares));
-      for (const System& system : systems()) {
+      for (const System& system : systems(scene_of(size))) {
         if (system.name == kOurs) continue;
-        std::map<std::string, Ratio> ratios;
-        for (const Point& point : kPoints) {
-          for (size_t i = 0; i < plan.seeds; ++i) {
-            add(ratios[point.name], all[point.name][kOurs][i], all[point.name][system.name][i]);
-          }
+        std::map<std::string, Joined> by_point;
+        std::map<std::string, std::vector<double>> value;  // by point and name
+        for (const Metric& metric : metrics()) {
+          const auto values = values_of(metric, all, system.name);
+          value[metric.point + " " + metric.name] = values;
+          by_point[metric.point].add(metric.name, with_interval(values));
         }
         const Figures ours = mean_of(all["full"][kOurs]),
                       theirs = mean_of(all["full"][system.name]);
         baselines.add(
             system.name,
             Joined()
-                .add("throughput_ratio", mean(ratios["saturated"].throughput))
-                .add("throughput_ratio_half_width", half_width(ratios["saturated"].throughput))
+                .add("throughput_ratio", mean(value["saturated throughput_ratio"]))
                 .add("bound", mean_of(saturated).bound_per_s)
                 .add("share_of_bound", mean(shares))
                 .add("baseline_share_of_bound",
                      mean_of(all["saturated"][system.name]).share_of_bound())
-                .add("slo_hit_gain_pct", mean(ratios["full"].hit_gain))
-                .add("slo_hit_gain_pct_half_width", half_width(ratios["full"].hit_gain))
-                .add("p95_reduction_pct", mean(ratios["full"].p95_reduction))
-                .add("mig_time", mean(ratios["full"].mig))
-                .add("gpu_time", mean(ratios["full"].gpu))
-                .add("at_trace_rate",
-                     Joined()
-                         .add("slo_hit_gain_pct", with_interval(ratios["trace"].hit_gain))
-                         .add("p95_reduction_pct", with_interval(ratios["trace"].p95_reduction))
-                         .add("mig_time", mean(ratios["trace"].mig))
-                         .add("gpu_time", mean(ratios["trace"].gpu))
-                         .object())
+                .add("slo_hit_gain_pct", mean(value["full slo_hit_gain_pct"]))
+                .add("p95_reduction_pct", mean(value["full p95_reduction_pct"]))
+                .add("mig_time", mean(value["full mig_time"]))
+                .add("gpu_time", mean(value["full gpu_time"]))
+                .add("saturated", by_point["saturated"].object())
+                .add("full", by_point["full"].object())
+                .add("trace", by_point["trace"].object())
                 .add("breakdown",
                      Joined().add("ours", json_of(ours)).add("baseline", json_of(theirs)).object())
                 .add("simulator_error_pct", std::string("null"))
                 .object());
         std::printf("  ours over %-20s throughput %.2f, SLO hits %+.1f points, p95 %+.0f %%\n",
-                    system.name.c_str(), mean(ratios["saturated"].throughput),
-                    mean(ratios["full"].hit_gain), -mean(ratios["full"].p95_reduction));
+                    system.name.c_str(), mean(value["saturated throughput_ratio"]),
+                    mean(value["full slo_hit_gain_pct"]), -mean(value["full p95_reduction_pct"]));
       }
-      baselines.add("whole_bound_per_s", bounds.whole).add("cut_bound_per_s", bounds.cut);
+      baselines.add("whole_bound_per_s", mean(whole)).add("cut_bound_per_s", mean(cut));
+      baselines.add("placed_bound_per_s", mean(placed));
       baselines.add("paper", paper_says(layout, size));
       by_load.add(load_of(size), baselines.object());
     }
@@ -210,7 +207,7 @@ std::string surface(const Plan& plan) {
     for (const double factor : plan.factors) {
       const Point point{"surface", Point::Of::kWhole, factor};
       const auto [setting, load, bounds] = prepare(plan, "P1", size, point, 1);
-      for (const System& system : systems()) {
+      for (const System& system : systems(scene_of(size))) {
         const Figures figures = measure(system, setting, load);
         char name[64];
         std::snprintf(name, sizeof(name), "x%g %s", factor, system.name.c_str());
@@ -236,7 +233,7 @@ std::string ablation(const Plan& plan) {
       if (std::strcmp(point.name, "trace") == 0) continue;
       print_head((std::string("ablations, P1, ") + load_of(size) + ", " + point.name).c_str());
       const auto [setting, load, bounds] = prepare(plan, "P1", size, point, 1);
-      for (const System& system : ablations()) {
+      for (const System& system : ablations(scene_of(size))) {
         const Figures figures = measure(system, setting, load);
         print_row(system.name, figures);
         rows.add(Joined()
@@ -251,73 +248,34 @@ std::string ablation(const Plan& plan) {
   return rows.list();
 }
 
-// Throughput and hits of ours over ESG on P1 in the heavy load, with an input changed.
-struct Effect {
-  double throughput_ratio = 0, hit_gain = NAN, share = 0;
-};
-Effect effect(const Plan& plan, const Constants& constants) {
-  Plan changed = plan;
-  changed.constants = constants;
-  changed.seconds_of_large = plan.quick ? 8 : 20;
-  changed.warm_s = plan.quick ? 15 : 25;
-  Effect effect;
-  for (const Point& point : kPoints) {
-    const bool saturated = std::strcmp(point.name, "saturated") == 0;
-    if (!saturated && (plan.quick || std::strcmp(point.name, "full") != 0)) continue;
-    auto [setting, load, bounds] = prepare(changed, "P1", Size::kLarge, point, 1);
-    if (bounds.whole <= 0) return {NAN, NAN, NAN};
-    setting.drain_s = 5;
-    const Figures ours = measure(system_named(kOurs), setting, load);
-    const Figures esg = measure(system_named("esg"), setting, load);
-    if (saturated) {
-      effect.throughput_ratio = ours.throughput_per_s / std::max(1e-9, esg.throughput_per_s);
-      effect.share = ours.share_of_bound();
-    } else {
-      effect.hit_gain = ours.hit_pct - esg.hit_pct;
-    }
-  }
-  return effect;
-}
-
-std::string json_of(const Effect& one) {
-  return Joined()
-      .add("throughput_ratio", one.throughput_ratio)
-      .add("slo_hit_gain_pct", one.hit_gain)
-      .add("share_of_bound", one.share)
-      .object();
-}
-
-std::string sensitivity(const Plan& plan, std::string& as_it_is) {
-  const Effect base = effect(plan, plan.constants);
-  as_it_is = json_of(base);
-  std::printf("\nours over esg, P1, heavy: throughput when saturated, halved, as it is, doubled\n");
+// More functions than slices: who has no slice has to wait for one, or take turns.
+std::string crowded(const Plan& plan) {
   Joined rows;
-  for (const Input& input : inputs()) {
-    Effect changed[2];
-    for (const int doubled : {0, 1}) {
-      Constants constants = plan.constants;
-      constants.*input.value =
-          std::min(input.most, constants.*input.value * (doubled == 1 ? 2 : 0.5));
-      changed[doubled] = effect(plan, constants);
+  CrowdedPlan crowd;
+  if (plan.quick) crowd = {120, {120}};
+  std::vector<System> all = ablations(Scene::kCrowded);
+  std::erase_if(all, [](const System& system) {
+    return system.name.find("pipelines") != std::string::npos ||
+           system.name.find("rank") != std::string::npos;
+  });
+  for (const double gap_s : crowd.gaps_s) {
+    char title[160];
+    std::snprintf(title, sizeof(title), "24 functions on 6 slices, each visited every %g s", gap_s);
+    print_head(title);
+    for (const System& system : all) {
+      std::vector<Figures> figures;
+      for (uint64_t seed = 1; seed <= plan.seeds; ++seed) {
+        const Load load = visits(CrowdedPlan::kFunctions, gap_s, crowd.length_s, seed);
+        figures.push_back(measure(system, crowded_setting(plan, seed), load));
+      }
+      print_row(system.name, mean_of(figures));
+      rows.add(Joined()
+                   .add("gap_s", gap_s)
+                   .add("system", "\"" + system.name + "\"")
+                   .add("figures", json_of(mean_of(figures)))
+                   .add("intervals", intervals_of(figures))
+                   .object());
     }
-    bool moved = false;
-    for (const Effect& one : changed) {
-      moved = moved || !(std::abs(one.throughput_ratio / base.throughput_ratio - 1) <= 0.2);
-    }
-    const bool illustrative = moved && input.guess;
-    std::printf("  %-26s %6.2f %6.2f %6.2f   %s%s\n", input.name, changed[0].throughput_ratio,
-                base.throughput_ratio, changed[1].throughput_ratio, input.guess ? "guess" : "",
-                illustrative ? ", illustrative" : "");
-    std::fflush(stdout);
-    rows.add(Joined()
-                 .add("name", std::string("\"") + input.name + "\"")
-                 .add("value", plan.constants.*input.value / input.unit)
-                 .add("source", std::string("\"") + input.source + "\"")
-                 .add("guess", std::string(input.guess ? "true" : "false"))
-                 .add("halved", json_of(changed[0]))
-                 .add("doubled", json_of(changed[1]))
-                 .add("illustrative", std::string(illustrative ? "true" : "false"))
-                 .object());
   }
   return rows.list();
 }
@@ -330,8 +288,8 @@ int run(const Plan& plan, const char* out) {
   const Comparison comparison = compare(plan);
   const std::string points = surface(plan);
   const std::string variants = ablation(plan);
-  std::string as_it_is;
-  const std::string changed = sensitivity(plan, as_it_is);
+  const std::string crowd = crowded(plan);
+  const Sensitivity inputs = sensitivity_of(plan);
   const double least = *std::ranges::min_element(comparison.shares);
   std::printf("\nshare of the bound, ours, saturated: least %.3f, mean %.3f (goal 0.85 in each)\n",
               least, mean(comparison.shares));
@@ -347,8 +305,10 @@ int run(const Plan& plan, const char* out) {
           .add("layouts", comparison.json)
           .add("surface", points)
           .add("ablations", variants)
-          .add("inputs", changed)
-          .add("inputs_as_they_are", as_it_is)
+          .add("crowded", crowd)
+          .add("verdicts", inputs.verdicts)
+          .add("inputs", inputs.rows)
+          .add("most_queued", 1e6)
           .add("cells", comparison.cells)
           .object();
   std::printf("%s\n", json.c_str());
@@ -359,17 +319,26 @@ int run(const Plan& plan, const char* out) {
   return 0;
 }
 
-int run_sweep(const std::string& name, bool quick) {
-  if (name != "esg" && name != "infless" && name != kOurs) {
-    std::fprintf(stderr, "paper_fluidfaas_bench: '%s' has no sweep; esg, infless and ours have\n",
-                 name.c_str());
+int run_sweep(const std::string& name, const std::string& only, bool quick) {
+  if (std::ranges::none_of(systems(Scene::kLight),
+                           [&](const System& system) { return system.name == name; })) {
+    std::fprintf(stderr, "paper_fluidfaas_bench: '%s' has no sweep; %s\n", name.c_str(),
+                 "esg, infless, fluidfaas and ours have");
     return 2;
   }
-  for (const Candidate& candidate : sweep(name, quick)) {
-    std::printf("%.4f  SLO hits %5.1f %%, throughput %5.3f  %s\n", candidate.score,
-                candidate.hit_pct, candidate.throughput_share, candidate.name.c_str());
+  bool any = false;
+  for (const Scene scene : {Scene::kLight, Scene::kMedium, Scene::kHeavy, Scene::kCrowded}) {
+    any = any || only.empty() || only == name_of(scene);
+    if (!only.empty() && only != name_of(scene)) continue;
+    for (const Candidate& candidate : sweep(name, scene, quick)) {
+      std::printf("%s  %.4f  SLO hits %5.1f %%, answers %5.3f of what can be  %s\n", name_of(scene),
+                  candidate.score, candidate.hit_pct, candidate.throughput_share,
+                  candidate.name.c_str());
+    }
+    std::fflush(stdout);
   }
-  return 0;
+  if (!any) std::fprintf(stderr, "paper_fluidfaas_bench: no scene '%s'\n", only.c_str());
+  return any ? 0 : 2;
 }
 
 }  // namespace
@@ -378,7 +347,7 @@ int run_sweep(const std::string& name, bool quick) {
 int main(int count, char** arguments) {
   using namespace lambent::paper_fluidfaas;
   bool quick = false;
-  const char *out = nullptr, *swept = nullptr, *traces = nullptr;
+  const char *out = nullptr, *swept = nullptr, *traces = nullptr, *scene = "";
   for (int i = 1; i < count; ++i) {
     const bool more = i + 1 < count;
     if (std::strcmp(arguments[i], "--quick") == 0) {
@@ -389,14 +358,16 @@ int main(int count, char** arguments) {
       traces = arguments[++i];
     } else if (std::strcmp(arguments[i], "--sweep") == 0 && more) {
       swept = arguments[++i];
+    } else if (std::strcmp(arguments[i], "--scene") == 0 && more) {
+      scene = arguments[++i];
     } else {
       std::fprintf(stderr,
                    "usage: paper_fluidfaas_bench [--quick] [--out FILE] [--traces DIR] [--sweep "
-                   "esg|infless|ours]\n");
+                   "esg|infless|fluidfaas|ours [--scene light|medium|heavy|crowded]]\n");
       return 2;
     }
   }
-  if (swept != nullptr) return run_sweep(swept, quick);
+  if (swept != nullptr) return run_sweep(swept, scene, quick);
   const auto plan = plan_for(quick, traces == nullptr ? "" : traces);
   if (!plan.ok()) {
     std::fprintf(stderr, "paper_fluidfaas_bench: %s\n", plan.error().message.c_str());

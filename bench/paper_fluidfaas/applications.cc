@@ -109,7 +109,8 @@ SliceShape shape_of(const std::string& name) {
   return *found;
 }
 
-// Of what networks keep, the share that is weights: the rest are buffers, which nobody copies.
+// Of what networks keep, the share that is weights: what is copied after a start. Moves out and in
+// take buffers too, as the worker does.
 double weights_share(Size size, const Constants& constants) {
   double weights = 0, kept = 0;
   for (const NetworkId id :
@@ -124,7 +125,9 @@ pipeline::TransferCosts costs_of(Size size, const Constants& constants) {
   pipeline::TransferCosts costs;
   costs.copies_gb_per_s = constants.copy_bytes_per_s / 1e9;
   costs.handover = from_seconds(constants.handover_s);
-  costs.load_gb_per_s = constants.copy_bytes_per_s / 1e9 / weights_share(size, constants);
+  // Policies reckon with moves, which take all memory; of starts the copy is the least part.
+  const double kept = 3 * kept_gib(size);
+  costs.load_gb_per_s = constants.copy_bytes_per_s / 1e9 * kept / (kept + working_gib(size));
   return costs;
 }
 
@@ -138,6 +141,7 @@ slice_simulator::MachineModel machine_of(Size size, const Constants& constants) 
   machine.stop = from_seconds(constants.stop_s);
   machine.spread = constants.spread;
   machine.moved_share = weights_share(size, constants);
+  machine.moves_take_all = true;
   return machine;
 }
 
@@ -151,6 +155,7 @@ Result<std::shared_ptr<pipeline::PipelineFunction>> application(size_t applicati
                                                                 const Constants& constants,
                                                                 pipeline::RankRule rule) {
   auto function = std::make_shared<pipeline::PipelineFunction>();
+  CHECK(application < kApplications, "the paper has four applications");
   function->id = FunctionId(static_cast<uint32_t>(application) + 1);
   function->shapes = shapes();
   function->dag.inputs = {"pictures"};

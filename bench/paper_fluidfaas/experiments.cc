@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "base/check.h"
+#include "pipeline/linear_program.h"
 #include "pipeline/throughput_bound.h"
 
 namespace lambent::paper_fluidfaas {
@@ -11,8 +12,21 @@ namespace {
 
 using Functions = std::vector<std::shared_ptr<const pipeline::PipelineFunction>>;
 
+Functions functions_of(const Setting& setting, pipeline::RankRule rule) {
+  const Functions applications =
+      paper_fluidfaas::applications(setting.size, setting.constants, rule);
+  if (setting.functions == 0) return applications;
+  Functions functions;
+  for (size_t i = 0; i < setting.functions; ++i) {
+    auto copy = std::make_shared<pipeline::PipelineFunction>(*applications[i % 3]);
+    copy->id = FunctionId(static_cast<uint32_t>(i) + 1);
+    functions.push_back(std::move(copy));
+  }
+  return functions;
+}
+
 Functions functions_for(const System& system, const Setting& setting) {
-  Functions functions = applications(setting.size, setting.constants, system.rule);
+  Functions functions = functions_of(setting, system.rule);
   if (system.pipelines) return functions;
   for (auto& function : functions) {
     auto changed = std::make_shared<pipeline::PipelineFunction>(*function);
@@ -79,15 +93,79 @@ void latencies(const slice_simulator::RunResult& run, Instant warm, Figures& fig
 }  // namespace
 
 double bound_of(const Setting& setting, const std::vector<double>& mix, bool whole) {
-  const Functions functions =
-      applications(setting.size, setting.constants, pipeline::RankRule::kBalance);
+  const Functions functions = functions_of(setting, pipeline::RankRule::kBalance);
   std::vector<pipeline::MixedFunction> mixed;
   for (size_t i = 0; i < functions.size(); ++i) mixed.push_back({functions[i].get(), mix[i]});
   const auto bound =
-      pipeline::throughput_bound(mixed, slices_of(*setting.layout),
+      pipeline::throughput_bound(mixed, slices_of(*setting.layout, setting.nodes),
                                  whole ? pipeline::BoundKind::kWhole : pipeline::BoundKind::kCut);
   CHECK(bound.ok(), "a bound that cannot be computed");
   return *bound;
+}
+
+double placed_bound_of(const Setting& setting, const std::vector<double>& mix) {
+  const Functions functions = functions_of(setting, pipeline::RankRule::kBalance);
+  std::map<std::string, double> there;  // slices of each shape
+  for (const Slice& slice : slices_of(*setting.layout, setting.nodes)) ++there[slice.shape.name];
+  std::vector<std::string> names;
+  for (const auto& [name, count] : there) names.push_back(name);
+  // Of a function on so many slices of each shape, the most that one instance gives a second.
+  struct Kind {
+    size_t function = 0;
+    std::vector<double> slices;
+    double per_s = 0;
+  };
+  std::vector<Kind> kinds;
+  for (size_t i = 0; i < functions.size(); ++i) {
+    std::map<std::vector<double>, double> best;
+    for (const pipeline::Partition& partition : functions[i]->ranked) {
+      std::vector<std::pair<std::vector<double>, double>> open = {
+          {std::vector<double>(names.size(), 0), 0}};  // slices, the slowest lane's seconds
+      for (const pipeline::Stage& stage : partition.stages) {
+        for (const pipeline::Lane& lane : stage.lanes) {
+          std::vector<std::pair<std::vector<double>, double>> next;
+          const Bytes memory = pipeline::memory_of(*functions[i], lane);
+          for (const auto& [used, slowest] : open) {
+            for (size_t shape = 0; shape < names.size(); ++shape) {
+              if (shape_of(names[shape]).memory < memory) continue;
+              const auto time = pipeline::time_of(*functions[i], lane, shape_of(names[shape]));
+              auto more = used;
+              ++more[shape];
+              next.emplace_back(std::move(more), std::max(slowest, to_seconds(*time)));
+            }
+          }
+          open = std::move(next);
+        }
+      }
+      for (const auto& [used, slowest] : open) {
+        double& rate = best[used];
+        rate = std::max(rate, 1 / slowest);
+      }
+    }
+    for (const auto& [used, rate] : best) kinds.push_back({i, used, rate});
+  }
+  double sum = 0;
+  for (const double one : mix) sum += one;
+  // First the requests a second of the mix, then how many instances there are of each kind.
+  pipeline::LinearProgram program;
+  program.gains.assign(1 + kinds.size(), 0);
+  program.gains[0] = 1;
+  for (const std::string& name : names) {
+    program.rows.push_back({std::vector<double>(1 + kinds.size()), there[name]});
+  }
+  for (size_t i = 0; i < functions.size(); ++i) {
+    program.rows.push_back({std::vector<double>(1 + kinds.size()), 0});
+    program.rows.back().weights[0] = mix[i] / sum;
+  }
+  for (size_t k = 0; k < kinds.size(); ++k) {
+    for (size_t shape = 0; shape < names.size(); ++shape) {
+      program.rows[shape].weights[1 + k] = kinds[k].slices[shape];
+    }
+    program.rows[names.size() + kinds[k].function].weights[1 + k] = -kinds[k].per_s;
+  }
+  const auto solution = pipeline::maximise(program);
+  CHECK(solution.has_value(), "a bound that cannot be computed");
+  return solution->gain;
 }
 
 std::vector<double> mix_of(const Load& load, size_t applications) {
@@ -102,7 +180,7 @@ std::vector<double> mix_of(const Load& load, size_t applications) {
 
 Figures measure(const System& system, const Setting& setting, const Load& load) {
   slice_simulator::Scene scene;
-  scene.slices = slices_of(*setting.layout);
+  scene.slices = slices_of(*setting.layout, setting.nodes);
   scene.functions = functions_for(system, setting);
   scene.arrivals = ramped(load, setting.warm_s, setting.seed).arrivals;
   scene.machine = machine_of(setting.size, setting.constants);
@@ -131,7 +209,10 @@ Figures measure(const System& system, const Setting& setting, const Load& load) 
   }
   figures.offered_per_s = static_cast<double>(load.arrivals.size()) / length_s;
   figures.throughput_per_s = count / length_s;
-  if (count > 0) figures.bound_per_s = bound_of(setting, answered, false);
+  if (count > 0) {
+    figures.bound_per_s = bound_of(setting, answered, false);
+    figures.placed_per_s = placed_bound_of(setting, answered);
+  }
   figures.makespan_s = to_seconds(run.ended - warm);
   for (const auto& [id, use] : run.slices) {
     figures.mig_time_s += to_seconds(use.busy);
@@ -145,6 +226,7 @@ Figures measure(const System& system, const Setting& setting, const Load& load) 
                          std::max<double>(1, static_cast<double>(run.jobs));
   figures.starts = static_cast<double>(run.starts);
   figures.loads = static_cast<double>(run.loads);
+  figures.copied_gb = static_cast<double>(run.copied.count) / 1e9;
   figures.impossible = static_cast<double>(run.impossible.size());
   return figures;
 }
@@ -154,7 +236,8 @@ Figures mean_of(const std::vector<Figures>& all) {
   const double count = static_cast<double>(all.size());
   static constexpr double Figures::*kMembers[] = {
       &Figures::offered_per_s, &Figures::throughput_per_s,
-      &Figures::bound_per_s,   &Figures::hit_pct,
+      &Figures::bound_per_s,   &Figures::placed_per_s,
+      &Figures::copied_gb,     &Figures::hit_pct,
       &Figures::p50_s,         &Figures::p95_s,
       &Figures::p99_s,         &Figures::mean_s,
       &Figures::queue_s,       &Figures::load_s,

@@ -95,6 +95,23 @@ Load generated_load(Size size, uint64_t seed, double length_s) {
   return load;
 }
 
+Load visits(size_t functions, double gap_s, double length_s, uint64_t seed) {
+  SeededRandom random(seed);
+  Load load{"visits", {}};
+  for (size_t i = 0; i < functions; ++i) {
+    const auto gap = [&] { return -gap_s * std::log(1 - random.uniform()); };
+    for (double visit_s = gap(); visit_s < length_s; visit_s += gap()) {
+      double at_s = visit_s;
+      for (uint64_t left = 1 + random.below(5); left > 0 && at_s < length_s; --left) {
+        load.arrivals.push_back({Instant(from_seconds(at_s)), function_of(i)});
+        at_s += 0.2 + 0.4 * random.uniform();
+      }
+    }
+  }
+  sort(load);
+  return load;
+}
+
 Load ramped(const Load& load, double ramp_s, uint64_t seed) {
   SeededRandom random(seed);
   Load longer{load.name, {}};

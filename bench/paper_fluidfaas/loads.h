@@ -20,6 +20,9 @@ struct Load {
 Result<Load> read_load(const std::string& folder, Size size);
 // Two bursty applications and two steady ones at that rate.
 Load generated_load(Size size, uint64_t seed, double length_s = 300);
+// So many functions that come in visits: each of 1 to 5 requests within 0.2 to 0.6 s of each other,
+// visits of a function `gap_s` apart in the mean, by chance.
+Load visits(size_t functions, double gap_s, double length_s, uint64_t seed);
 // All four together, a second: 1000/53.6, twice, four times as many.
 double rate_of(Size size);
 

@@ -3,6 +3,8 @@
 
 #include "bench/paper_fluidfaas/experiments.h"
 #include "bench/paper_fluidfaas/inputs.h"
+#include "bench/paper_fluidfaas/plan.h"
+#include "pipeline/lane_cost.h"
 
 namespace lambent::paper_fluidfaas {
 namespace {
@@ -97,12 +99,67 @@ TEST(PaperFluidFaas, EverySystemServesALightLoadAndBreaksNoRule) {
   setting.layout = &layout_named("P1");
   setting.size = Size::kSmall;
   const Load load = scaled(generated_load(Size::kSmall, 3, 40), 1, 40, 4, 1);
-  for (const System& system : systems()) {
+  for (const System& system : systems(Scene::kLight)) {
     const Figures figures = measure(system, setting, load);
     EXPECT_EQ(figures.impossible, 0) << system.name;
     EXPECT_EQ(figures.unanswered, 0) << system.name;
     EXPECT_GT(figures.hit_pct, 30) << system.name;
     EXPECT_LE(figures.share_of_bound(), 1) << system.name;
+  }
+}
+
+TEST(PaperFluidFaas, RealPlacementsGiveNoLessThanWholesAndNoMoreThanPieces) {
+  for (const Layout& layout : layouts()) {
+    Setting setting;
+    setting.layout = &layout;
+    const std::vector<double> mix = {1, 2, 1};
+    const double placed = placed_bound_of(setting, mix);
+    EXPECT_GE(placed, bound_of(setting, mix, true) * (1 - 1e-9)) << layout.name;
+    EXPECT_LE(placed, bound_of(setting, mix, false) * (1 + 1e-9)) << layout.name;
+  }
+}
+
+TEST(PaperFluidFaas, ARealPlacementIsAsSlowAsItsSlowestLane) {
+  // On three slices of one kind, by hand: the partition that gives most for the slices it takes.
+  Setting setting;
+  const Layout three{"three", {{"2g.20gb", "2g.20gb", "2g.20gb"}}};
+  setting.layout = &three;
+  setting.nodes = 1;
+  const auto functions =
+      applications(Size::kLarge, setting.constants, pipeline::RankRule::kBalance);
+  const SliceShape shape = shape_of("2g.20gb");
+  double best = 0;
+  for (const pipeline::Partition& partition : functions[0]->ranked) {
+    double slowest = 0;
+    for (const auto& stage : partition.stages) {
+      const pipeline::Lane& lane = stage.lanes[0];
+      if (pipeline::memory_of(*functions[0], lane) > shape.memory) slowest = 1e9;
+      slowest = std::max(slowest, to_seconds(*pipeline::time_of(*functions[0], lane, shape)));
+    }
+    best = std::max(best, 3 / (static_cast<double>(partition.lanes()) * slowest));
+  }
+  ASSERT_GT(best, 0.1);
+  EXPECT_NEAR(placed_bound_of(setting, {1, 0, 0}), best, 1e-6);
+}
+
+TEST(PaperFluidFaas, FunctionsTakeTurnsWhereThereAreMoreThanSlices) {
+  const Setting setting = crowded_setting(Plan{}, 1);
+  const Load load = visits(CrowdedPlan::kFunctions, 60, 120, 1);
+  const Figures ours = measure(system_named(kOurs, Scene::kCrowded), setting, load);
+  EXPECT_EQ(ours.impossible, 0);
+  EXPECT_EQ(ours.unanswered, 0);
+  EXPECT_GT(ours.loads, 0);
+  // Each turn moves gigabytes, not the few hundred megabytes of weights.
+  EXPECT_GT(ours.copied_gb, 4 * ours.loads);
+  EXPECT_EQ(measure(system_named("esg", Scene::kCrowded), setting, load).loads, 0);
+}
+
+TEST(PaperFluidFaas, EverySystemHasASweep) {
+  for (const System& system : systems(Scene::kCrowded)) {
+    const auto candidates = sweep(system.name, Scene::kCrowded, true);
+    ASSERT_GE(candidates.size(), 3u) << system.name;
+    EXPECT_GE(candidates.front().score, candidates.back().score) << system.name;
+    EXPECT_GT(candidates.back().throughput_share, 0) << system.name;
   }
 }
 

@@ -28,6 +28,20 @@ Result<Plan> plan_for(bool quick, const std::string& traces) {
   return plan;
 }
 
+Setting crowded_setting(const Plan& plan, uint64_t seed) {
+  static const Layout kTwo{"2 x P1", {2, layout_named("P1").gpus.front()}};
+  Setting setting;
+  setting.layout = &kTwo;
+  setting.nodes = 1;
+  setting.size = Size::kSmall;
+  setting.functions = CrowdedPlan::kFunctions;
+  setting.constants = plan.constants;
+  setting.seed = seed;
+  setting.warm_s = 60;
+  setting.drain_s = 60;
+  return setting;
+}
+
 Prepared prepare(const Plan& plan, const std::string& layout, Size size, const Point& point,
                  uint64_t seed) {
   Prepared prepared;
@@ -62,6 +76,7 @@ Prepared prepare(const Plan& plan, const std::string& layout, Size size, const P
   for (const double one : mix) rate += one;
   if (rate <= 0) return prepared;
   prepared.bounds.whole = bound_of(setting, mix, true);
+  prepared.bounds.placed = prepared.bounds.whole > 0 ? placed_bound_of(setting, mix) : 0;
   prepared.bounds.cut = bound_of(setting, mix, false);
   const double of = point.of == Point::Of::kTrace   ? rate
                     : point.of == Point::Of::kWhole ? prepared.bounds.whole

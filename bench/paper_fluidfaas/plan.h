@@ -30,7 +30,7 @@ struct Plan {
   std::vector<std::string> layouts;
   std::vector<Size> sizes;
   std::vector<double> factors;  // of the surface
-  double seconds_of_small = 12, seconds_of_medium = 40, seconds_of_large = 60;
+  double seconds_of_small = 12, seconds_of_medium = 60, seconds_of_large = 60;
   double warm_s = 30;
   Constants constants;
   std::map<Size, Load> loads;  // of the traces; generated for each seed where there is none
@@ -39,14 +39,21 @@ struct Plan {
 Result<Plan> plan_for(bool quick, const std::string& traces);
 
 struct Bounds {
-  double whole = 0, cut = 0;  // requests a second of the load's mix
-  double times_trace = 0;     // what is offered, over the trace's own rate
+  double whole = 0, placed = 0, cut = 0;  // requests a second of the load's mix
+  double times_trace = 0;                 // what is offered, over the trace's own rate
 };
 struct Prepared {
   Setting setting;
   Load load;
   Bounds bounds;
 };
+// 24 functions of App 0 to 2, small, on the six slices of two GPUs of P1.
+struct CrowdedPlan {
+  static constexpr size_t kFunctions = 24;
+  double length_s = 300;
+  std::vector<double> gaps_s = {240, 120, 60, 30};
+};
+Setting crowded_setting(const Plan& plan, uint64_t seed);
 Prepared prepare(const Plan& plan, const std::string& layout, Size size, const Point& point,
                  uint64_t seed);
 

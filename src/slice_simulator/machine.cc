@@ -68,7 +68,7 @@ void Machine::happen(const Timer& timer) {
         return at(found->second.started_at, Happening::kStarted, timer.instance, 0);
       }
       found->second.presence = Presence::kLoading;
-      return move_weights(timer.instance, true, timer.at);
+      return move_weights(timer.instance, Move::kFirst, timer.at);
     case Happening::kStopped:
       return end(timer.instance, "it was stopped", timer.at);
     case Happening::kExecuted: {
@@ -106,7 +106,7 @@ void Machine::perform(const Action& action, Instant now) {
       complain("an instance was unloaded that is not loaded and idle", now);
     }
     found->second.presence = Presence::kUnloading;
-    move_weights(unload->instance, false, now);
+    move_weights(unload->instance, Move::kOut, now);
   } else if (const auto* load = std::get_if<slice_scheduling::LoadInstance>(&action)) {
     const auto found = instances_.find(load->instance);
     if (found == instances_.end()) return;
@@ -116,7 +116,7 @@ void Machine::perform(const Action& action, Instant now) {
     found->second.presence = Presence::kLoading;
     found->second.coming = {now, kNever};
     hold(found->second, load->instance, true, now);
-    move_weights(load->instance, true, now);
+    move_weights(load->instance, Move::kIn, now);
   } else if (const auto* given = std::get_if<slice_scheduling::GiveJob>(&action)) {
     give(*given, now);
   }
@@ -164,14 +164,18 @@ Duration Machine::start_beside_others(InstanceId id, Instant now) {
   return from_seconds(added_s);
 }
 
-void Machine::move_weights(InstanceId id, bool in, Instant now) {
+void Machine::move_weights(InstanceId id, Move move, Instant now) {
   Running& running = instances_.at(id);
+  const bool in = move != Move::kOut;
+  const bool takes_all = move != Move::kFirst && scene_.machine.moves_take_all;
+  const Bytes context = functions_.at(running.function)->profile.context;
   for (size_t i = 0; i < running.wiring.lanes.size(); ++i) {
     const RunningLane& lane = running.wiring.lanes[i];
     const Place& place = places_.at(lane.slice);
     const bool free = !in && !scene_.machine.unload_copies;
-    const double share = free ? 0 : scene_.machine.moved_share;
-    const Bytes bytes(static_cast<uint64_t>(static_cast<double>(lane.weights.count) * share));
+    const double share = free ? 0 : takes_all ? 1 : scene_.machine.moved_share;
+    const Bytes moved = takes_all ? lane.memory - context : lane.weights;
+    const Bytes bytes(static_cast<uint64_t>(static_cast<double>(moved.count) * share));
     const auto copy = links_.start(
         bytes, scene_.machine.copy_gb_per_s,
         in ? std::vector{place.gpu_in, place.node_in} : std::vector{place.gpu_out, place.node_out},

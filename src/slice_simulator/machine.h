@@ -112,7 +112,8 @@ class Machine {
 
   void start(const slice_scheduling::StartInstance& wanted, Instant now);
   Duration start_beside_others(InstanceId id, Instant now);
-  void move_weights(InstanceId id, bool in, Instant now);
+  enum class Move { kFirst, kIn, kOut };  // kFirst: of a process that has just started
+  void move_weights(InstanceId id, Move move, Instant now);
   void give(const slice_scheduling::GiveJob& wanted, Instant now);
   void step(InstanceId id, size_t lane, Instant now);
   void receive(InstanceId id, size_t lane, Instant now);

@@ -263,6 +263,20 @@ TEST(Machine, UnloadsAndLoadsWeights) {
   EXPECT_EQ(recorded.machine.copied(), Bytes(3 * 240'000'000));
 }
 
+TEST(Machine, MovesAllMemoryButTheContextWhereThatIsWhatMovesTake) {
+  Scene scene = scene_of_two_slices();
+  scene.machine.moved_share = 0.5;
+  scene.machine.moves_take_all = true;
+  Recorded recorded(scene);
+  recorded.machine.perform(StartInstance{kInstance, kFunction, on_slices({{0, 1}})}, at_ms(0));
+  recorded.machine.run_until(at_ms(1000));
+  // Half of 240 MB after the start; later 240 MB and the 80 MB that one of them works with.
+  EXPECT_NEAR(recorded.times_of<slice_scheduling::InstanceReady>().at(0), 312, 1e-3);
+  recorded.machine.perform(slice_scheduling::UnloadInstance{kInstance}, at_ms(1000));
+  recorded.machine.run_until(at_ms(1500));
+  EXPECT_NEAR(recorded.times_of<slice_scheduling::InstanceUnloaded>().at(0), 1032, 1e-3);
+}
+
 TEST(Machine, EndsInstancesOfALostSliceAndBringsTheSliceBack) {
   Scene scene = scene_of_two_slices();
   scene.faults = {{at_ms(1050), Fault::Kind::kSliceLost, DeviceId(2)},
