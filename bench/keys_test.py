@@ -124,9 +124,10 @@ class KeysTest(unittest.TestCase):
             self.assertEqual(cell["figures"]["impossible"], 0, cell)
         self.assertIn("throughput_ratio", result["layouts"]["P1"]["heavy"]["paper"])
         for one in result["inputs"]:
-            self.assertEqual(set(one), {"name", "value", "source", "guess", "halved", "doubled", "illustrative"})
+            self.assertEqual(set(one), {"name", "value", "source", "guess", "halved", "doubled", "load", "moved"})
         self.assertTrue(result["surface"])
         self.assertTrue(result["ablations"])
+        self.assertTrue(result["verdicts"])
 
     def test_paper_fluidfaas_worker(self):
         result = last_line(sys.executable, "-B", str(BENCH / "paper_fluidfaas_worker.py"), "--quick")
