@@ -26,11 +26,19 @@ struct FunctionProfile {
   // then what that leaves behind (MoveDepth::kContext).
   bool memory_moves = true;
   bool checkpoints = false;
+  // It can also run on the host's processors. How many times as long a run takes there as on the
+  // GPU, as its owner says; zero: to be learnt.
+  bool has_cpu_variant = false;
+  double gpu_speedup = 0;
   // Learnt statistics; zero where nothing was learnt yet.
   Duration mean_execution{};
   Duration mean_interarrival{};
   Duration mean_cold_start{};
   uint64_t completed = 0;
+  // The same of its runs on the host.
+  Duration mean_host_execution{};
+  Duration mean_host_cold_start{};
+  uint64_t completed_on_host = 0;
 };
 
 // A function was deployed, changed (same id, higher revision: its sandboxes are retired) or removed

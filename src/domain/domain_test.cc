@@ -51,5 +51,27 @@ TEST(FunctionSpec, EachBrokenLimitIsNamed) {
             std::string::npos);
 }
 
+TEST(FunctionSpec, OnlyAHandlerThatUsesAGpuHasACpuVariant) {
+  const auto message_after = [](auto change) {
+    FunctionSpec spec = good_spec();
+    spec.gpu.memory = Bytes::gib(1);
+    spec.cpu_variant = CpuVariant{.handler = "app.on_cpu", .gpu_speedup = 7.5};
+    change(spec);
+    const auto result = validate(spec);
+    return result.ok() ? std::string() : result.error().message;
+  };
+  EXPECT_EQ(message_after([](auto&) {}), "");
+  EXPECT_EQ(message_after([](auto& s) { s.cpu_variant = CpuVariant{}; }), "");
+  EXPECT_NE(message_after([](auto& s) { s.gpu = {}; }).find("without GPU"), std::string::npos);
+  EXPECT_NE(message_after([](auto& s) { s.gpu.runtime = GpuRuntime::kShared; }).find("shared"),
+            std::string::npos);
+  EXPECT_NE(message_after([](auto& s) { s.kind = FunctionKind::kKernel; }).find("kernel"),
+            std::string::npos);
+  EXPECT_NE(message_after([](auto& s) { s.cpu_variant->gpu_speedup = -1; }).find("gpu_speedup"),
+            std::string::npos);
+  EXPECT_NE(message_after([](auto& s) { s.cpu_variant->handler = "app"; }).find("module.function"),
+            std::string::npos);
+}
+
 }  // namespace
 }  // namespace lambent

@@ -69,6 +69,34 @@ Result<void> validate_gpu(const GpuNeeds& gpu) {
   return {};
 }
 
+bool is_python_handler(const std::string& handler) {
+  const size_t dot = handler.rfind('.');
+  return dot != std::string::npos && dot > 0 && dot + 1 < handler.size();
+}
+
+Result<void> validate_cpu_variant(const FunctionSpec& spec) {
+  const CpuVariant& variant = *spec.cpu_variant;
+  if (spec.kind != FunctionKind::kHandler) {
+    return invalid("only a handler can have a CPU variant; this is a " +
+                   std::string(name_of(spec.kind)) + " function");
+  }
+  if (spec.gpu.memory == Bytes(0)) {
+    return invalid("a function without GPU runs on the CPU anyway: it can have no CPU variant");
+  }
+  if (spec.gpu.runtime == GpuRuntime::kShared) {
+    return invalid("a function with the gpu runtime 'shared' can have no CPU variant");
+  }
+  if (!(variant.gpu_speedup >= 0 && variant.gpu_speedup <= limits::kMostGpuSpeedup)) {
+    return invalid("the gpu_speedup must be above 0 and at most 1000000, or 0 to have it learnt");
+  }
+  if (variant.handler.empty()) return {};
+  if (spec.runtime == Runtime::kPython && !is_python_handler(variant.handler)) {
+    return invalid("the handler of a Python function is written module.function, not '" +
+                   variant.handler + "'");
+  }
+  return {};
+}
+
 // A kernel function's file is looked for below its package, and nowhere else.
 bool is_path_inside(const std::string& path) {
   if (path.empty() || path.front() == '/' || path.find('\0') != std::string::npos) return false;
@@ -97,9 +125,8 @@ std::string_view name_of(FunctionKind kind) {
 }
 
 std::optional<FunctionKind> function_kind_from(std::string_view name) {
-  for (const FunctionKind kind :
-       {FunctionKind::kHandler, FunctionKind::kKernel, FunctionKind::kWorkflow,
-        FunctionKind::kPipeline}) {
+  for (const FunctionKind kind : {FunctionKind::kHandler, FunctionKind::kKernel,
+                                  FunctionKind::kWorkflow, FunctionKind::kPipeline}) {
     if (name_of(kind) == name) return kind;
   }
   return std::nullopt;
@@ -149,6 +176,7 @@ Result<void> validate(const FunctionSpec& spec) {
     return invalid("the weight must be 0.01 to 1000");
   }
   RETURN_IF_ERROR(validate_gpu(spec.gpu));
+  if (spec.cpu_variant) RETURN_IF_ERROR(validate_cpu_variant(spec));
   if (spec.max_concurrency == 0) return invalid("max_concurrency must be at least 1");
   if (spec.kind != FunctionKind::kHandler) {
     if (!is_path_inside(spec.handler)) {
@@ -159,12 +187,9 @@ Result<void> validate(const FunctionSpec& spec) {
     }
     return {};
   }
-  if (spec.runtime == Runtime::kPython) {
-    const size_t dot = spec.handler.rfind('.');
-    if (dot == std::string::npos || dot == 0 || dot + 1 == spec.handler.size()) {
-      return invalid("the handler of a Python function is written module.function, not '" +
-                     spec.handler + "'");
-    }
+  if (spec.runtime == Runtime::kPython && !is_python_handler(spec.handler)) {
+    return invalid("the handler of a Python function is written module.function, not '" +
+                   spec.handler + "'");
   }
   return {};
 }

@@ -71,6 +71,17 @@ struct GpuNeeds {
   bool operator==(const GpuNeeds&) const = default;
 };
 
+// A function that uses a GPU may also run without one, on the host's processors, in a sandbox that
+// sees no GPU: the same package, perhaps by another handler. Where an invocation runs is decided
+// when its turn comes (scheduling/hybrid.h).
+struct CpuVariant {
+  std::string handler;  // empty: the function's own
+  // How many times as long a run takes there as on the GPU; zero: not known, it is learnt.
+  double gpu_speedup = 0;
+
+  bool operator==(const CpuVariant&) const = default;
+};
+
 struct FunctionSpec {
   FunctionId id;
   FunctionName name;
@@ -92,6 +103,7 @@ struct FunctionSpec {
   Duration timeout = limits::kDefaultTimeout;
   Bytes memory = limits::kDefaultMemory;  // host memory limit of one sandbox
   GpuNeeds gpu;
+  std::optional<CpuVariant> cpu_variant;
   double weight = 1;
   // How many sandboxes the function may have at work at once; above 1 it declares that it wants
   // concurrency.

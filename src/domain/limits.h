@@ -35,6 +35,7 @@ constexpr Bytes kMostMemory = Bytes::mib(32768);
 constexpr Bytes kDefaultMemory = Bytes::mib(512);
 constexpr double kLeastWeight = 0.01;
 constexpr double kMostWeight = 1000;
+constexpr double kMostGpuSpeedup = 1e6;  // of a CPU variant
 
 // A sandbox must ask for its first invocation within this time after it was started.
 constexpr Duration kInitTimeout = seconds(10);

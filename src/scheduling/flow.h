@@ -58,14 +58,21 @@ struct Flow {
   Duration timeout{};
   bool memory_moves = true;  // its sandboxes' memory can be moved off the device and back
   bool checkpoints = false;  // and what is left then too
+  // It can also run on the host's processors, and then takes so many times as long there as on the
+  // GPU by its owner's word; zero: not known.
+  bool has_cpu_variant = false;
+  double gpu_speedup = 0;
 
   uint32_t pending = 0;    // waiting in its queue
   uint32_t in_flight = 0;  // dispatched and not over: their sandbox starts or they run
+  uint32_t on_host = 0;    // dispatched to the host as CPU variants and not over; not in_flight
   uint64_t oldest = 0;     // arrival number of the first in its queue; meaningless if none waits
 
-  RunningMean execution;     // of the handler alone, never with cold time in it
-  RunningMean interarrival;  // between two arrivals
-  RunningMean cold_start;    // until a new sandbox asked for work
+  RunningMean execution;       // of the handler alone, never with cold time in it
+  RunningMean interarrival;    // between two arrivals
+  RunningMean cold_start;      // until a new sandbox asked for work
+  RunningMean host_execution;  // the same of its runs on the host as a CPU variant
+  RunningMean host_cold_start;
   Instant last_arrival = kNever;
   Instant last_activity{};  // last arrival, dispatch or finish
 
