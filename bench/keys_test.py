@@ -129,6 +129,22 @@ class KeysTest(unittest.TestCase):
         self.assertTrue(result["ablations"])
         self.assertTrue(result["verdicts"])
 
+    def test_paper_mqfq(self):
+        result = last_line(str(BUILD / "bin" / "paper_mqfq_bench"), "--quick")
+        self.assertTrue(result["simulated"])
+        self.assertEqual(len(result["table3"]["traces"]), 9)
+        for name, trace in result["table3"]["traces"].items():
+            for system in ("fcfs", "batch", "naive", "uniform", "ours"):
+                self.assertGreater(trace["over_mqfq"][system]["mean"], 0, f"{name} {system}")
+                self.assertEqual(trace["systems"][system]["failed"]["mean"], 0, f"{name} {system}")
+                self.assertLessEqual(trace["systems"][system]["cold_ratio"]["mean"], 1)
+        for key in ("mean_s", "p99_s", "variance", "slowdown"):
+            self.assertGreater(result["table3"]["geo"]["nine"]["ours"][key]["mean"], 0, key)
+        # A container for every invocation is slower than a pool of them, whatever the constants.
+        self.assertGreater(result["table3"]["geo"]["nine"]["naive"]["mean_s"]["mean"], 10)
+        for goal in result["goals"]:
+            self.assertEqual(set(goal), {"goal", "wanted", "is", "met", "decided_by"})
+
     def test_paper_fluidfaas_worker(self):
         result = last_line(sys.executable, "-B", str(BENCH / "paper_fluidfaas_worker.py"), "--quick")
         self.assertTrue(result["emulated"])

@@ -8,13 +8,17 @@
 #include <cstring>
 #include <fstream>
 
+#include "bench/json.h"
 #include "bench/paper_fluidfaas/experiments.h"
-#include "bench/paper_fluidfaas/json.h"
 #include "bench/paper_fluidfaas/metrics.h"
 #include "bench/paper_fluidfaas/plan.h"
 #include "bench/paper_fluidfaas/sensitivity.h"
 
 namespace lambent::paper_fluidfaas {
+
+using bench::Joined;
+using bench::number;
+
 namespace {
 
 std::string json_of(const Figures& f) {

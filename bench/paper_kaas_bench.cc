@@ -11,9 +11,13 @@
 #include <fstream>
 #include <map>
 
+#include "bench/json.h"
 #include "bench/paper_kaas/run.h"
 
 namespace lambent::paper_kaas {
+
+using bench::number;
+
 namespace {
 
 struct Plan {
@@ -96,12 +100,6 @@ const Workload& find(const std::vector<Workload>& workloads, std::string_view na
   std::fprintf(stderr, "paper_kaas_bench: the catalogue has no workload %s\n",
                std::string(name).c_str());
   std::exit(1);
-}
-
-std::string number(double value) {
-  char text[32];
-  std::snprintf(text, sizeof(text), "%.4g", value);
-  return text;
 }
 
 std::string json_of(const Point& point) {

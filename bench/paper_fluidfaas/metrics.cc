@@ -2,10 +2,14 @@
 
 #include <algorithm>
 
-#include "bench/paper_fluidfaas/json.h"
+#include "bench/json.h"
 #include "bench/paper_fluidfaas/plan.h"
 
 namespace lambent::paper_fluidfaas {
+
+using bench::Joined;
+using bench::number;
+
 namespace {
 
 double ratio(double a, double b) { return a / std::max(1e-9, b); }

@@ -3,11 +3,15 @@
 #include <cmath>
 #include <cstdio>
 
+#include "bench/json.h"
 #include "bench/paper_fluidfaas/inputs.h"
-#include "bench/paper_fluidfaas/json.h"
 #include "bench/paper_fluidfaas/metrics.h"
 
 namespace lambent::paper_fluidfaas {
+
+using bench::Joined;
+using bench::number;
+
 namespace {
 
 // By "point figure"; NAN where nothing can run at all.

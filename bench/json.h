@@ -1,11 +1,12 @@
-// The bench's last line: numbers, and members or elements joined. Values.
+// The last line of a bench: numbers, text, and members or elements joined. Values; used by the
+// benches of papers.
 #pragma once
 
 #include <cmath>
 #include <cstdio>
 #include <string>
 
-namespace lambent::paper_fluidfaas {
+namespace lambent::bench {
 
 inline std::string number(double value) {
   if (!std::isfinite(value)) return "null";  // a ratio to nothing
@@ -13,6 +14,11 @@ inline std::string number(double value) {
   std::snprintf(text, sizeof(text), "%.4g", value);
   return text;
 }
+
+// What we write ourselves: nothing in it needs an escape.
+inline std::string quoted(const std::string& text) { return "\"" + text + "\""; }
+
+inline std::string truth(bool value) { return value ? "true" : "false"; }
 
 // Members of a JSON object or elements of a list.
 class Joined {
@@ -32,4 +38,4 @@ class Joined {
   std::string text_;
 };
 
-}  // namespace lambent::paper_fluidfaas
+}  // namespace lambent::bench

@@ -1,0 +1,47 @@
+// What the bench paper-mqfq takes the paper's world to be: one V100 and what its memory, link and
+// containers cost, each with its source, and the place that policies share. Values.
+#pragma once
+
+#include <optional>
+#include <span>
+#include <string>
+
+#include "base/units.h"
+#include "scheduling/device_concurrency.h"
+
+namespace lambent::paper_mqfq {
+
+// What a ratio rests on beside Table 1's times. The sources are in inputs().
+struct Constants {
+  double memory_scale = 1;           // on the catalogue's memory of each function
+  double cold_scale = 1;             // on what a cold start adds to a warm one, by Table 1
+  double link_gb_per_s = 12;         // onto the device, and as fast off it
+  double slowdown = 0.2;             // two at once take 1.2 times as long each
+  double context_mib = 307;          // of a container, beside its function's memory; never moves
+  double device_memory_mib = 16160;  // of a V100-16GB
+  double sandbox_ms = 5;             // of a cold start, before what Table 1 has
+  double stop_ms = 10;               // until a stopped container is gone
+  double spread = 0.05;              // execution times vary uniformly by this share, up and down
+  double fault_share = 0.3;          // of the link, what page faults reach (Figure 4)
+};
+
+struct Input {
+  const char* name;
+  double Constants::*value;
+  const char* source;
+  bool guess;
+};
+std::span<const Input> inputs();
+
+// What all policies of a comparison have alike.
+struct Site {
+  unsigned gpus = 1;
+  unsigned tokens = 2;  // D of each
+  unsigned pool = 16;   // containers on all of them together
+  // D by utilisation instead.
+  std::optional<scheduling::UtilisationOptions> by_utilisation;
+};
+// "1 GPU, D 2, pool 16".
+std::string name_of(const Site& site);
+
+}  // namespace lambent::paper_mqfq

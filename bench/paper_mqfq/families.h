@@ -1,0 +1,20 @@
+// Workloads from public traces beside mqfq24: functions as they were recorded, some of them drawn,
+// become functions of the catalogue, and their arrivals are scaled to a load. Values;
+// deterministic; what each trace needed is said in mappings().
+#pragma once
+
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "bench/paper_mqfq/workloads.h"
+
+namespace lambent::paper_mqfq {
+
+// All that can be made from DIR. Errors name the file.
+Result<std::vector<Workload>> open_families(const std::string& folder,
+                                            const workload::Catalogue& catalogue, bool quick);
+// By family: how its functions became the catalogue's, and its arrivals ours.
+const std::vector<std::pair<std::string, std::string>>& mappings();
+
+}  // namespace lambent::paper_mqfq

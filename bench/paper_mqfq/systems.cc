@@ -1,0 +1,171 @@
+#include "bench/paper_mqfq/systems.h"
+
+#include "base/check.h"
+#include "bench/json.h"
+#include "workload/lines.h"
+
+namespace lambent::paper_mqfq {
+
+using scheduling::CandidateOrder;
+using scheduling::EvictionRule;
+using scheduling::MqfqOptions;
+
+namespace {
+
+System faithful(const std::string& name) {
+  System system{.name = name, .policy = "mqfq-sticky", .second_containers = true};
+  system.options.mqfq = MqfqOptions::strict_paper();
+  return system;
+}
+
+System fcfs(const std::string& name, bool moves_off) {
+  System system{.name = name, .policy = "fcfs"};
+  system.options.fcfs_moves_off_after_run = moves_off;
+  return system;
+}
+
+System with_our_eviction(System system, const std::string& name) {
+  system.name = name;
+  system.eviction = EvictionRule::kCostAware;
+  return system;
+}
+
+std::vector<System> make_systems() {
+  std::vector<System> all = {faithful("mqfq"), faithful("mqfq-nodup"), fcfs("fcfs", true),
+                             fcfs("fcfs-stays", false), fcfs("fcfs-holds", true)};
+  all[1].second_containers = false;
+  all[4].move_off_holds_token = true;
+  all.push_back({.name = "batch", .policy = "batch"});
+  System uniform = faithful("uniform");
+  uniform.policy = "mqfq-uniform";
+  uniform.options.mqfq.uniform_cost = seconds(1);
+  all.push_back(uniform);
+  // Each invocation has a container of its own.
+  all.push_back({.name = "naive", .policy = "fcfs-naive", .second_containers = true});
+  all.push_back(with_our_eviction(all[1], "mqfq+"));
+  all.push_back(with_our_eviction(all[2], "fcfs+"));
+  all.push_back(with_our_eviction(all[5], "batch+"));
+  System ours{.name = "ours", .policy = "mqfq-sticky", .eviction = EvictionRule::kCostAware};
+  ours.options.mqfq.memory_first = true;
+  all.push_back(ours);
+  return all;
+}
+
+std::vector<System> mqfq_candidates(const System& base) {
+  std::vector<System> all;
+  const bool uniform = base.policy == "mqfq-uniform";
+  for (const double over_run_s : {2.0, 5.0, 10.0, 20.0, 40.0}) {
+    for (const bool second : {false, true}) {
+      // Of the faithful one alpha and the order too; of uniform cost what it charges.
+      for (const double one : uniform ? std::vector{0.5, 1.0, 2.0} : std::vector{0.0, 1.5, 3.0}) {
+        for (const auto order : {CandidateOrder::kInFlightFirst, CandidateOrder::kLengthFirst}) {
+          if (uniform && order == CandidateOrder::kLengthFirst) continue;
+          System system = base;
+          MqfqOptions& mqfq = system.options.mqfq;
+          mqfq.over_run = from_seconds(over_run_s);
+          system.second_containers = second;
+          if (uniform) {
+            mqfq.uniform_cost = from_seconds(one);
+          } else {
+            mqfq.anticipation = one;
+          }
+          mqfq.order = order;
+          all.push_back(system);
+        }
+      }
+    }
+  }
+  return all;
+}
+
+}  // namespace
+
+std::string settings_of(const System& system) {
+  std::string text;
+  const auto add = [&](const std::string& part) { text += (text.empty() ? "" : ", ") + part; };
+  const MqfqOptions& mqfq = system.options.mqfq;
+  if (system.policy.starts_with("mqfq")) {
+    add("T " + bench::number(to_seconds(mqfq.over_run)) + " s");
+    add("alpha " + bench::number(mqfq.anticipation));
+    if (mqfq.longest_anticipation != MqfqOptions().longest_anticipation) {
+      add("at most " + bench::number(to_seconds(mqfq.longest_anticipation)) + " s");
+    }
+    add(mqfq.order == CandidateOrder::kInFlightFirst ? "in-flight first" : "length first");
+    if (mqfq.uniform_cost) add("cost " + bench::number(to_seconds(*mqfq.uniform_cost)) + " s");
+    if (mqfq.memory_first) add("memory first");
+  }
+  if (system.policy == "fcfs") {
+    add(!system.options.fcfs_moves_off_after_run ? "memory stays"
+        : system.move_off_holds_token            ? "memory off with the token held"
+                                                 : "memory off in the background");
+  }
+  add(system.second_containers ? "second containers" : "no second containers");
+  add(system.eviction == EvictionRule::kCostAware ? "cost-aware eviction" : "LRU eviction");
+  return text;
+}
+
+const std::vector<System>& systems() {
+  static const std::vector<System> kSystems = make_systems();
+  return kSystems;
+}
+
+const System& system_named(const std::string& name) {
+  for (const System& system : systems()) {
+    if (system.name == name) return system;
+  }
+  CHECK(false, "systems() has that name");
+  return systems().front();
+}
+
+const std::vector<std::string>& swept() {
+  static const std::vector<std::string> kSwept = {"mqfq", "fcfs", "fcfs-stays", "batch", "uniform"};
+  return kSwept;
+}
+
+std::vector<System> candidates_of(const std::string& name) {
+  const System& base = system_named(name);
+  std::vector<System> all;
+  if (base.policy.starts_with("mqfq")) {
+    all = mqfq_candidates(base);
+  } else {
+    // A batch has one container whatever it may have.
+    for (const bool second : {false, true}) {
+      if (second && name == "batch") continue;
+      all.push_back(base);
+      all.back().second_containers = second;
+    }
+  }
+  for (System& system : all) system.name = name + "-best";
+  return all;
+}
+
+Result<std::vector<System>> open_best(const std::string& path) {
+  ASSIGN_OR_RETURN(const auto lines, workload::open_lines(path));
+  std::vector<System> best;
+  for (;;) {
+    ASSIGN_OR_RETURN(const auto line, lines->next());
+    if (!line) break;
+    if (line->empty() || line->starts_with("#")) continue;
+    const size_t cut = line->find(';');
+    bool found = false;
+    for (const std::string& name : swept()) {
+      if (line->substr(0, cut) != name || cut == std::string_view::npos) continue;
+      for (const System& candidate : candidates_of(name)) {
+        if (settings_of(candidate) != line->substr(cut + 1)) continue;
+        best.push_back(candidate);
+        found = true;
+      }
+    }
+    if (!found) {
+      return Error{ErrorCode::kInvalidArgument,
+                   path + ": no candidate is '" + std::string(*line) + "'"};
+    }
+  }
+  if (best.size() != swept().size()) {
+    return Error{ErrorCode::kInvalidArgument,
+                 path + " has not one row for each system that is swept"};
+  }
+  return best;
+}
+
+}  // namespace lambent::paper_mqfq

@@ -1,0 +1,48 @@
+// The policies that are compared, each with what is its own: options, eviction rule, and what it
+// does with memory. Values.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "base/result.h"
+#include "scheduling/fleet.h"
+#include "scheduling/make_policy.h"
+
+namespace lambent::paper_mqfq {
+
+struct System {
+  std::string name;
+  std::string policy;  // as make_policy() calls it
+  scheduling::PolicyOptions options;
+  scheduling::EvictionRule eviction = scheduling::EvictionRule::kLeastRecentlyUsed;
+  // Whether a function that runs may get a second container beside it, up to D at once.
+  bool second_containers = false;
+  // FCFS: the memory's way off the device after a run holds the token.
+  bool move_off_holds_token = false;
+};
+// All that distinguishes it, as text: "T 10 s, alpha 1.5, ...".
+std::string settings_of(const System& system);
+
+// The paper's systems as it has them, their stronger variants, and ours:
+//   mqfq         the faithful MQFQ-Sticky: T 10 s, alpha 1.5, least recently used goes first, in
+//                flight before length, second containers allowed; mqfq-nodup: without those
+//   fcfs         memory moves off after each run in the background; fcfs-stays: it stays;
+//                fcfs-holds: the token is held until it is off
+//   batch, naive, uniform (faithful, but each invocation is charged one second)
+//   mqfq+, fcfs+, batch+   with our eviction rule
+//   ours         what `lambent serve` does if nobody says anything
+const std::vector<System>& systems();
+// One of systems(), by its name. CHECKed.
+const System& system_named(const std::string& name);
+
+// What the sweep tries for that system; of ours nothing, for its settings are the product's.
+std::vector<System> candidates_of(const std::string& name);
+// The systems that have a sweep.
+const std::vector<std::string>& swept();
+
+// For each of swept() its best candidate on the training workloads, named "NAME-best", as a file
+// of rows `system;settings` has it. INVALID_ARGUMENT if a row is of no candidate.
+Result<std::vector<System>> open_best(const std::string& path);
+
+}  // namespace lambent::paper_mqfq
