@@ -16,7 +16,7 @@ BUILD = os.path.abspath(sys.argv.pop(1))
 
 
 class ExamplesTest(unittest.TestCase):
-    def serve(self, name, events, environment=None, driver=True):
+    def serve(self, name, events, environment=None, driver=True, handler=None):
         """The posts that an example's handler makes for these events: [(path, body)]."""
         folder = os.path.join(BUILD, "examples", name)
         with open(os.path.join(folder, "lambent.toml"), "rb") as file:
@@ -39,7 +39,7 @@ class ExamplesTest(unittest.TestCase):
             if driver:
                 variables["LD_LIBRARY_PATH"] = os.path.join(BUILD, "lib", "emulated")
             if manifest["runtime"].startswith("python"):
-                command = [sys.executable, "-m", "lambent_runtime", manifest["handler"]]
+                command = [sys.executable, "-m", "lambent_runtime", handler or manifest["handler"]]
             else:
                 command = [os.path.join(package, "bootstrap")]
             run = subprocess.run(command, cwd=package, env=variables, capture_output=True,
@@ -55,6 +55,13 @@ class ExamplesTest(unittest.TestCase):
             self.assertTrue(path.endswith("/response"), answer)
             self.assertIs(answer["correct"], True, answer)
         return [answer for _, answer in posts]
+
+    def test_both_variants_of_a_function_agree_with_plain_python(self):
+        on_gpu = self.check("18_python_cpu_variant", {"count": 1000})
+        posts = self.serve("18_python_cpu_variant", [{"count": 1000, "check": True}], driver=False,
+                           environment={"LAMBENT_DEVICE": "cpu"}, handler="on_cpu.handler")
+        self.assertEqual(posts[0][1], {**on_gpu[0], "on": "cpu"})
+        self.assertIs(posts[0][1]["correct"], True)
 
     def test_python_vector_add_agrees_with_the_cpu(self):
         answers = self.check("01_python_vector_add", {}, {"count": 1000},

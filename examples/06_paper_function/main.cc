@@ -2,7 +2,8 @@
 // start, and occupies the device for a stated time in every invocation, or, asked with
 // {"copy_mib": N}, copies so much to the device and back and tells how fast. All times are
 // modelled: divided by LAMBENT_TIME_SCALE where they are slept through, left to the driver where
-// they are not.
+// they are not. Run without a GPU (LAMBENT_DEVICE=cpu) it sleeps through the time that a processor
+// of the paper's machine would take: it uses none of ours.
 #include <cmath>
 #include <cstdlib>
 #include <ctime>
@@ -86,6 +87,16 @@ struct PaperFunction {
   }
 };
 
+Result<Handler> make_handler_without_gpu(double time_scale) {
+  ASSIGN_OR_RETURN(const double init_ms, number_from("LAMBENT_PAPER_CPU_INIT_MS", 0));
+  ASSIGN_OR_RETURN(const double warm_ms, number_from("LAMBENT_PAPER_CPU_WARM_MS", 1000));
+  sleep_ms(init_ms / time_scale);
+  return Handler([warm_ms, time_scale](const Invocation&) -> Outcome {
+    sleep_ms(warm_ms / time_scale);
+    return Response{"{\"modelled_ms\":" + std::to_string(warm_ms) + "}"};
+  });
+}
+
 Result<Handler> make_handler() {
   const double begin_ms = now_ms();
   ASSIGN_OR_RETURN(const double memory_mib, number_from("LAMBENT_PAPER_MEMORY_MIB", 0));
@@ -93,6 +104,10 @@ Result<Handler> make_handler() {
   ASSIGN_OR_RETURN(const double warm_ms, number_from("LAMBENT_PAPER_WARM_MS", 100));
   ASSIGN_OR_RETURN(const double time_scale, number_from("LAMBENT_TIME_SCALE", 1));
   if (time_scale == 0) return Error{ErrorCode::kInvalidArgument, "LAMBENT_TIME_SCALE is 0"};
+  const char* device = std::getenv("LAMBENT_DEVICE");
+  if (device != nullptr && std::string_view(device) == "cpu") {
+    return make_handler_without_gpu(time_scale);
+  }
   const char* root = std::getenv("LAMBDA_TASK_ROOT");
   ASSIGN_OR_RETURN(auto gpu, Gpu::open(std::string(root == nullptr ? "." : root) + "/bundles"));
   ASSIGN_OR_RETURN(const CUfunction occupy, gpu->kernel("occupy", "occupy"));

@@ -261,6 +261,8 @@ void add_replay(Shell& shell) {
   verb->add_option("--label", options.label, "name of the run (default: the worker's policy)");
   verb->add_flag("--deploy", options.deploy, "deploy a paper function for each function first");
   verb->add_option("--paper-function", options.paper_function, "the folder of its package");
+  verb->add_flag("--cpu-variants", options.cpu_variants,
+                 "deploy them with a CPU variant, as slow as the catalogue says");
   verb->add_option("--prefix", options.prefix, "of the names of the deployed functions");
   verb->add_option("--give-up", options.give_up_s,
                    "modelled seconds to wait for answers after the last arrival")

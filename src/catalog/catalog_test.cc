@@ -232,7 +232,9 @@ TEST_F(CatalogTest, ResultsExpireAndPendingOnesDoNot) {
 
 TEST_F(CatalogTest, StatisticsReplaceOlderOnesAndSkipFunctionsThatAreGone) {
   const FunctionId id = put(sample_function("f"))->id;
-  const FunctionStatistics older{kDefaultTenant, id, seconds(1), seconds(2), seconds(3), 4, 5, 6};
+  const FunctionStatistics older{kDefaultTenant, id,         seconds(1), seconds(2),
+                                 seconds(3),     4,          5,          6,
+                                 seconds(7),     seconds(8), 9,          10};
   FunctionStatistics newer = older;
   newer.executions = 7;
   ASSERT_TRUE(save({older}).ok());

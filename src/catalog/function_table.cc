@@ -35,9 +35,10 @@ constexpr std::string_view kColumns =
     "tenant, name, revision, kind, runtime, runtime_name, handler, description, role, timeout_ns, "
     "memory_bytes, gpu_memory_bytes, gpu_launch_mode, weight, max_concurrency, code_sha256, "
     "code_bytes, last_modified_ns, gpu_memory_mode, gpu_checkpoint, gpu_runtime, gpu_domain, "
-    "gpu_share";
+    "gpu_share, cpu_variant, cpu_handler, gpu_speedup";
 
 void bind_columns(Statement& statement, const FunctionSpec& spec) {
+  const CpuVariant cpu = spec.cpu_variant.value_or(CpuVariant{});
   statement.bind(1, uint64_t{spec.name.tenant.value})
       .bind_text(2, spec.name.name)
       .bind(3, spec.revision)
@@ -60,7 +61,10 @@ void bind_columns(Statement& statement, const FunctionSpec& spec) {
       .bind(20, uint64_t{spec.gpu.checkpoint})
       .bind_text(21, name_of(spec.gpu.runtime))
       .bind_text(22, spec.gpu.domain)
-      .bind(23, uint64_t{spec.gpu.share});
+      .bind(23, uint64_t{spec.gpu.share})
+      .bind(24, uint64_t{spec.cpu_variant.has_value()})
+      .bind_text(25, cpu.handler)
+      .bind(26, cpu.gpu_speedup);
 }
 
 // Columns as in kColumns, then the id.
@@ -95,7 +99,10 @@ Result<FunctionSpec> read_row(const Statement& row) {
   spec.gpu.runtime = *runtime;
   spec.gpu.domain = row.column_text(21);
   spec.gpu.share = static_cast<unsigned>(row.column_uint(22));
-  spec.id = FunctionId(static_cast<uint32_t>(row.column_uint(23)));
+  if (row.column_uint(23) != 0) {
+    spec.cpu_variant = CpuVariant{row.column_text(24), row.column_double(25)};
+  }
+  spec.id = FunctionId(static_cast<uint32_t>(row.column_uint(26)));
   return spec;
 }
 
@@ -126,7 +133,8 @@ Result<void> insert_function(Database& database, FunctionSpec& spec) {
   ASSIGN_OR_RETURN(Statement insert,
                    database.prepare("INSERT INTO functions (" + std::string(kColumns) +
                                     ") VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, "
-                                    "?13, ?14, ?15, ?16, ?17, ?18, ?19, ?20, ?21, ?22, ?23)"));
+                                    "?13, ?14, ?15, ?16, ?17, ?18, ?19, ?20, ?21, ?22, ?23, ?24, "
+                                    "?25, ?26)"));
   bind_columns(insert, spec);
   const auto inserted = insert.run();
   if (!inserted.ok() && inserted.error().code == ErrorCode::kAlreadyExists) {
@@ -142,10 +150,10 @@ Result<void> update_function(Database& database, const FunctionSpec& spec) {
       Statement update,
       database.prepare("UPDATE functions SET (" + std::string(kColumns) +
                        ") = (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, "
-                       "?16, ?17, ?18, ?19, ?20, ?21, ?22, ?23) WHERE tenant = ?1 AND name = ?2 "
-                       "AND id = ?24"));
+                       "?16, ?17, ?18, ?19, ?20, ?21, ?22, ?23, ?24, ?25, ?26) WHERE tenant = ?1 "
+                       "AND name = ?2 AND id = ?27"));
   bind_columns(update, spec);
-  update.bind(24, uint64_t{spec.id.value});
+  update.bind(27, uint64_t{spec.id.value});
   RETURN_IF_ERROR(update.run());
   if (database.changes() == 0) {
     return Error{ErrorCode::kNotFound, "function '" + spec.name.name + "' does not exist"};
@@ -213,12 +221,16 @@ Result<void> save_statistics(Database& database,
         Statement put,
         database.prepare("INSERT OR REPLACE INTO function_statistics (tenant, function, "
                          "mean_execution_ns, mean_interarrival_ns, mean_cold_start_ns, executions, "
-                         "arrivals, cold_starts) SELECT ?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8 WHERE "
+                         "arrivals, cold_starts, mean_host_execution_ns, "
+                         "mean_host_cold_start_ns, host_executions, host_cold_starts) "
+                         "SELECT ?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12 WHERE "
                          "EXISTS (SELECT 1 FROM functions WHERE tenant = ?1 AND id = ?2)"));
     put.bind(1, uint64_t{one.tenant.value}).bind(2, uint64_t{one.function.value});
     put.bind(3, one.mean_execution.count()).bind(4, one.mean_interarrival.count());
     put.bind(5, one.mean_cold_start.count()).bind(6, one.executions);
     put.bind(7, one.arrivals).bind(8, one.cold_starts);
+    put.bind(9, one.mean_host_execution.count()).bind(10, one.mean_host_cold_start.count());
+    put.bind(11, one.host_executions).bind(12, one.host_cold_starts);
     RETURN_IF_ERROR(put.run());
   }
   return {};
@@ -229,7 +241,9 @@ Result<std::vector<FunctionStatistics>> load_statistics(Database& database) {
   ASSIGN_OR_RETURN(Statement rows,
                    database.prepare("SELECT tenant, function, mean_execution_ns, "
                                     "mean_interarrival_ns, mean_cold_start_ns, executions, "
-                                    "arrivals, cold_starts FROM function_statistics"));
+                                    "arrivals, cold_starts, mean_host_execution_ns, "
+                                    "mean_host_cold_start_ns, host_executions, host_cold_starts "
+                                    "FROM function_statistics"));
   for (;;) {
     ASSIGN_OR_RETURN(const bool more, rows.next());
     if (!more) return statistics;
@@ -242,6 +256,10 @@ Result<std::vector<FunctionStatistics>> load_statistics(Database& database) {
     one.executions = rows.column_uint(5);
     one.arrivals = rows.column_uint(6);
     one.cold_starts = rows.column_uint(7);
+    one.mean_host_execution = Duration(rows.column_int(8));
+    one.mean_host_cold_start = Duration(rows.column_int(9));
+    one.host_executions = rows.column_uint(10);
+    one.host_cold_starts = rows.column_uint(11);
     statistics.push_back(one);
   }
 }

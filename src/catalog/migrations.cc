@@ -139,6 +139,17 @@ CREATE TABLE pipeline_profiles (
 ) WITHOUT ROWID;
 )sql";
 
+// Functions that also run without a GPU, and what was learnt of them there.
+constexpr const char* kCpuVariants = R"sql(
+ALTER TABLE functions ADD COLUMN cpu_variant INTEGER NOT NULL DEFAULT 0;
+ALTER TABLE functions ADD COLUMN cpu_handler TEXT NOT NULL DEFAULT '';
+ALTER TABLE functions ADD COLUMN gpu_speedup REAL NOT NULL DEFAULT 0;
+ALTER TABLE function_statistics ADD COLUMN mean_host_execution_ns INTEGER NOT NULL DEFAULT 0;
+ALTER TABLE function_statistics ADD COLUMN mean_host_cold_start_ns INTEGER NOT NULL DEFAULT 0;
+ALTER TABLE function_statistics ADD COLUMN host_executions INTEGER NOT NULL DEFAULT 0;
+ALTER TABLE function_statistics ADD COLUMN host_cold_starts INTEGER NOT NULL DEFAULT 0;
+)sql";
+
 Result<void> apply_step(Database& database, size_t version) {
   RETURN_IF_ERROR(database.run("BEGIN IMMEDIATE"));
   auto applied = database.run(migrations()[version - 1]);
@@ -156,8 +167,8 @@ Result<void> apply_step(Database& database, size_t version) {
 
 const std::vector<std::string>& migrations() {
   static const std::vector<std::string> steps = {
-      kFunctions, kAsyncInvocations, kStatistics,      kAsyncRepeats, kMemoryModes, kMemoryPhase,
-      kNeeds,     kSharedRuntimes,   kPipelineProfiles};
+      kFunctions, kAsyncInvocations, kStatistics,       kAsyncRepeats, kMemoryModes, kMemoryPhase,
+      kNeeds,     kSharedRuntimes,   kPipelineProfiles, kCpuVariants};
   return steps;
 }
 

@@ -32,6 +32,11 @@ struct FunctionStatistics {
   uint64_t executions = 0;
   uint64_t arrivals = 0;
   uint64_t cold_starts = 0;
+  // The same of its CPU variant.
+  Duration mean_host_execution{};
+  Duration mean_host_cold_start{};
+  uint64_t host_executions = 0;
+  uint64_t host_cold_starts = 0;
 
   bool operator==(const FunctionStatistics&) const = default;
 };

@@ -80,6 +80,7 @@ inline FunctionSpec sample_function(const std::string& name, TenantId tenant = k
               .runtime = GpuRuntime::kShared,
               .domain = "vision",
               .share = 40};
+  spec.cpu_variant = CpuVariant{"app.on_cpu", 7.5};
   spec.weight = 2.5;
   spec.max_concurrency = 3;
   spec.code_sha256 = "c2hhMjU2";

@@ -74,6 +74,7 @@ Answer answer_of(const http::Response& response) {
   for (const StartClass start : {StartClass::kCold, StartClass::kGpuCold, StartClass::kWarm}) {
     if (headers.get("x-lambent-start") == name_of(start)) answer.start = start;
   }
+  answer.device = headers.get("x-lambent-device");
   answer.wait_reason = headers.get("x-lambent-wait-reason");
   const auto peak = number_in(headers, "x-lambent-device-memory-peak-bytes");
   if (peak && *peak > 0) answer.device_memory_peak = Bytes(static_cast<uint64_t>(*peak));
@@ -92,6 +93,8 @@ std::string phases_line(const Answer& answer) {
     line += " | run " + short_milliseconds(phases.run) + "   ";
   }
   if (answer.start) line += std::string(name_of(*answer.start)) + "   ";
+  if (!answer.device.empty())
+    line += (answer.device == "cpu" ? "" : "gpu ") + answer.device + "   ";
   if (answer.device_memory_peak.count > 0) {
     line += "gpu memory " + to_string(answer.device_memory_peak) + "   ";
   }

@@ -16,6 +16,7 @@ struct Answer {
   // What the worker says about where the time went; nothing if it does not.
   std::optional<Phases> phases;
   std::optional<StartClass> start;
+  std::string device;       // where it ran: "0", "0:2" (a MIG instance) or "cpu"
   std::string wait_reason;  // what held it back in the queue, in the worker's word
   Bytes device_memory_peak;
   std::string payload;
@@ -25,7 +26,7 @@ struct Answer {
 Answer answer_of(const http::Response& response);
 
 // "312 ms  queue 4 (every GPU ran as many as it may at once) | sandbox 2 | init 80 | run 226   cold
-// id 4f2c..."
+// gpu 0   id 4f2c..."
 std::string phases_line(const Answer& answer);
 
 }  // namespace lambent::cli

@@ -37,6 +37,10 @@ Json tags_of(const FunctionSpec& spec) {
   tags["lambent:gpu-runtime"] = name_of(spec.gpu.runtime);
   tags["lambent:gpu-domain"] = spec.gpu.domain;
   tags["lambent:gpu-share"] = std::to_string(spec.gpu.share);
+  const CpuVariant cpu = spec.cpu_variant.value_or(CpuVariant{});
+  tags["lambent:cpu-variant"] = spec.cpu_variant ? "true" : "false";
+  tags["lambent:cpu-handler"] = cpu.handler;
+  tags["lambent:gpu-speedup"] = shortest(cpu.gpu_speedup);
   tags["lambent:weight"] = shortest(spec.weight);
   tags["lambent:max-concurrency"] = std::to_string(spec.max_concurrency);
   return tags;

@@ -11,11 +11,12 @@ namespace lambent::cli {
 namespace {
 
 constexpr std::string_view kKeys[] = {
-    "name",      "kind",        "runtime", "handler",   "graph",           "code",    "description",
-    "timeout_s", "memory",      "weight",  "role",      "max_concurrency", "bundles", "sources",
-    "gpu",       "environment", "tags",    "component", "output"};
+    "name",      "kind",   "runtime",     "handler", "graph",           "code",    "description",
+    "timeout_s", "memory", "weight",      "role",    "max_concurrency", "bundles", "sources",
+    "gpu",       "cpu",    "environment", "tags",    "component",       "output"};
 constexpr std::string_view kGpuKeys[] = {"memory",  "launch_mode", "memory_mode", "checkpoint",
                                          "runtime", "domain",      "share"};
+constexpr std::string_view kCpuKeys[] = {"handler", "gpu_speedup"};
 
 // Reads the keys of one table, remembering the first thing that is wrong.
 class TableReader {
@@ -163,6 +164,17 @@ Result<void> read_gpu(const toml::table& table, const std::string& file, Manifes
   return reader.verdict();
 }
 
+// That the table is there at all says that the function also runs without a GPU.
+Result<void> read_cpu(const toml::table& table, const std::string& file, Manifest& manifest) {
+  TableReader reader(table, "cpu.", file);
+  reader.warn_of_unknown(kCpuKeys, manifest.warnings);
+  CpuVariant variant;
+  reader.text("handler", variant.handler);
+  if (const auto speedup = reader.number("gpu_speedup")) variant.gpu_speedup = *speedup;
+  manifest.spec.cpu_variant = std::move(variant);
+  return reader.verdict();
+}
+
 Result<Runtime> runtime_of(const std::string& name, const std::string& file) {
   if (name == "provided" || name.starts_with("provided.")) return Runtime::kProvided;
   if (name == "python" || name.starts_with("python3")) return Runtime::kPython;
@@ -188,11 +200,11 @@ std::string graph_file_of(FunctionKind kind) {
 // Keys that say something about functions of other kinds alone.
 Result<void> check_kind_keys(const toml::table& table, FunctionKind kind, const std::string& file) {
   static constexpr std::string_view kNotOfHandlers[] = {"graph", "component", "output"};
-  static constexpr std::string_view kNotOfKernels[] = {"runtime", "handler", "environment",
-                                                       "component", "output"};
-  static constexpr std::string_view kNotOfWorkflows[] = {"runtime", "handler", "environment",
-                                                         "gpu",     "bundles", "sources"};
-  static constexpr std::string_view kNotOfPipelines[] = {"handler", "component", "output"};
+  static constexpr std::string_view kNotOfKernels[] = {"runtime", "handler",   "environment",
+                                                       "cpu",     "component", "output"};
+  static constexpr std::string_view kNotOfWorkflows[] = {"runtime", "handler", "environment", "gpu",
+                                                         "cpu",     "bundles", "sources"};
+  static constexpr std::string_view kNotOfPipelines[] = {"handler", "cpu", "component", "output"};
   std::span<const std::string_view> foreign = kNotOfHandlers;
   if (kind == FunctionKind::kKernel) foreign = kNotOfKernels;
   if (kind == FunctionKind::kWorkflow) foreign = kNotOfWorkflows;
@@ -262,8 +274,10 @@ Result<Manifest> parse_manifest(std::string_view text, const std::string& file) 
     spec.timeout = from_seconds(std::isfinite(*timeout) ? std::clamp(*timeout, -1.0, 1e6) : -1.0);
   }
   const toml::table* gpu = reader.table("gpu");
+  const toml::table* cpu = reader.table("cpu");
   RETURN_IF_ERROR(reader.verdict());
   if (gpu != nullptr) RETURN_IF_ERROR(read_gpu(*gpu, file, manifest));
+  if (cpu != nullptr) RETURN_IF_ERROR(read_cpu(*cpu, file, manifest));
   const auto known = function_kind_from(kind);
   if (!known) {
     return Error{

@@ -33,8 +33,12 @@ TEST(ReplayPlan, GeneratesAWorkloadWhenThereIsNoTrace) {
   ASSERT_TRUE(plan.ok()) << plan.error().message;
   EXPECT_EQ(plan->trace.functions.size(), 24u);
   EXPECT_EQ(plan->deployed_names[3], "replay-f0003");
+  ReplayOptions options = plan_options();
+  options.time_scale = 10;
   for (size_t i = 0; i < plan->entries.size(); ++i) {
-    const FunctionSpec spec = paper_function_spec(*plan, i, 10);
+    options.cpu_variants = i % 2 == 1;
+    const FunctionSpec spec = paper_function_spec(*plan, i, options);
+    EXPECT_EQ(spec.cpu_variant.has_value(), i % 2 == 1);
     EXPECT_TRUE(validate(spec).ok()) << validate(spec).error().message;
     EXPECT_EQ(spec.gpu.memory, plan->entries[i].device_memory);
     EXPECT_EQ(spec.environment.at("LAMBENT_TIME_SCALE"), "10");

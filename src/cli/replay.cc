@@ -70,7 +70,7 @@ Result<void> deploy_all(Transport& transport, Console& console, const ReplayPlan
     return package.error().with_context("packing the paper function in " + options.paper_function);
   }
   for (size_t i = 0; i < plan.entries.size(); ++i) {
-    const FunctionSpec spec = paper_function_spec(plan, i, options.time_scale);
+    const FunctionSpec spec = paper_function_spec(plan, i, options);
     const auto deployed = deploy_function(transport, spec, package->zip);
     if (!deployed.ok()) return deployed.error().with_context("deploying " + spec.name.name);
   }

@@ -25,6 +25,7 @@ struct ReplayOptions {
   std::string label;               // names the run; empty: the worker's policy
   bool deploy = false;
   std::string paper_function;  // the folder of the paper function's package, for `deploy`
+  bool cpu_variants = false;   // what is deployed also runs without a GPU, for as long as there
   std::string prefix = "replay-";
   // After the last arrival the run waits so long (modelled) for the answers that are missing.
   double give_up_s = 600;

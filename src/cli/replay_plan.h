@@ -28,7 +28,8 @@ Result<ReplayPlan> make_plan(const ReplayOptions& options);
 std::string deployed_name(const std::string& prefix, const std::string& function);
 
 // What is deployed for function `index`: the native paper function with this entry's memory and
-// times.
-FunctionSpec paper_function_spec(const ReplayPlan& plan, size_t index, double time_scale);
+// times, of the options those that matter.
+FunctionSpec paper_function_spec(const ReplayPlan& plan, size_t index,
+                                 const ReplayOptions& options);
 
 }  // namespace lambent::cli

@@ -64,6 +64,7 @@ http::Response invoked(std::string body) {
                    {"x-lambent-init-us", "80000"},
                    {"x-lambent-run-us", "226000"},
                    {"x-lambent-start", "cold"},
+                   {"x-lambent-device", "0"},
                    {"x-lambent-device-memory-peak-bytes", "1048576"}});
 }
 
@@ -79,9 +80,10 @@ TEST_F(Verbs, InvokePrintsThePayloadAndOneLineOfPhases) {
   transport.answer(invoked("{\"sum\":3}"));
   EXPECT_EQ(run_invoke(transport, console, {.name = "a b", .payload = "{\"x\":1}"}), 0);
   EXPECT_EQ(out.str(), "{\"sum\":3}\n");
-  EXPECT_EQ(err.str(),
-            "312 ms  queue 4.0 | sandbox 2.0 | init 80 | run 226   cold   gpu memory 1 MiB   id "
-            "4f2c\n");
+  EXPECT_EQ(
+      err.str(),
+      "312 ms  queue 4.0 | sandbox 2.0 | init 80 | run 226   cold   gpu 0   gpu memory 1 MiB   id "
+      "4f2c\n");
   ASSERT_EQ(transport.requests.size(), 1u);
   EXPECT_EQ(transport.requests[0].target, "/2015-03-31/functions/a%20b/invocations");
   EXPECT_EQ(transport.requests[0].headers.get("x-amz-invocation-type"), "RequestResponse");
@@ -259,7 +261,8 @@ TEST_F(Deploy, CreatesAFunctionFromItsManifest) {
         "memory = \"256M\"\ntimeout_s = 12\nweight = 2.5\nmax_concurency = 3\n"
         "bundles = [\"out/add.bundle\"]\n"
         "[gpu]\nmemory = \"1.5G\"\nlaunch_mode = \"model\"\nmemory_mode = \"vmm\"\ncheckpoint = "
-        "true\nruntime = \"own\"\ndomain = \"vision\"\nshare = 40\n[environment]\nA = \"b\"\n");
+        "true\nruntime = \"own\"\ndomain = \"vision\"\nshare = 40\n[cpu]\nhandler = "
+        "\"app.on_cpu\"\ngpu_speedup = 7.5\n[environment]\nA = \"b\"\n");
   write("code/app.py", "def handler(event, context): return event\n");
   write("out/add.bundle", "bundle");
   transport.answer(response(201, "{\"FunctionName\":\"hello\"}"));
@@ -280,6 +283,9 @@ TEST_F(Deploy, CreatesAFunctionFromItsManifest) {
   EXPECT_EQ(sent["Tags"]["lambent:gpu-runtime"], "own");
   EXPECT_EQ(sent["Tags"]["lambent:gpu-domain"], "vision");
   EXPECT_EQ(sent["Tags"]["lambent:gpu-share"], "40");
+  EXPECT_EQ(sent["Tags"]["lambent:cpu-variant"], "true");
+  EXPECT_EQ(sent["Tags"]["lambent:cpu-handler"], "app.on_cpu");
+  EXPECT_EQ(sent["Tags"]["lambent:gpu-speedup"], "7.5");
   EXPECT_EQ(sent["Tags"]["lambent:weight"], "2.5");
   const auto zip = base64_decode(sent["Code"]["ZipFile"].get<std::string>());
   ASSERT_TRUE(zip.has_value());

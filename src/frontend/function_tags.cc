@@ -20,7 +20,14 @@ bool parse_number(std::string_view text, Number& number) {
   return code == std::errc() && end == text.data() + text.size();
 }
 
-Result<void> apply_tag(FunctionSpec& spec, std::string_view key, const std::string& value) {
+// What tags say of a CPU variant; whether there is one is a tag of its own.
+struct CpuTags {
+  bool has_variant = false;
+  CpuVariant variant;
+};
+
+Result<void> apply_tag(FunctionSpec& spec, CpuTags& cpu, std::string_view key,
+                       const std::string& value) {
   const std::string_view setting = key.substr(kPrefix.size());
   if (setting == "kind") {
     const auto kind = function_kind_from(value);
@@ -52,6 +59,15 @@ Result<void> apply_tag(FunctionSpec& spec, std::string_view key, const std::stri
     if (!read || spec.gpu.share == 0 || spec.gpu.share > 100) {
       return bad_value(key, value, "a whole number of 1 to 100");
     }
+  } else if (setting == "cpu-variant") {
+    if (value != "true" && value != "false") return bad_value(key, value, "true or false");
+    cpu.has_variant = value == "true";
+  } else if (setting == "cpu-handler") {
+    cpu.variant.handler = value;
+  } else if (setting == "gpu-speedup") {
+    if (!parse_number(value, cpu.variant.gpu_speedup) || !(cpu.variant.gpu_speedup >= 0)) {
+      return bad_value(key, value, "a number such as 7.5, or 0");
+    }
   } else if (setting == "weight") {
     const bool read = parse_number(value, spec.weight);
     if (!read || !(spec.weight >= limits::kLeastWeight && spec.weight <= limits::kMostWeight)) {
@@ -67,7 +83,9 @@ Result<void> apply_tag(FunctionSpec& spec, std::string_view key, const std::stri
         ErrorCode::kInvalidArgument,
         "there is no setting '" + std::string(key) +
             "'; tags that begin with lambent: are kind, gpu-memory, launch-mode, memory-mode, "
-            "checkpoint, gpu-runtime, gpu-domain, gpu-share, weight and max-concurrency"};
+            "checkpoint, gpu-runtime, gpu-domain, gpu-share, cpu-variant, cpu-handler, "
+            "gpu-speedup, "
+            "weight and max-concurrency"};
   }
   return {};
 }
@@ -78,19 +96,28 @@ Result<void> apply_tags(FunctionSpec& spec) {
   const FunctionSpec defaults;
   spec.kind = defaults.kind;
   spec.gpu = defaults.gpu;
+  spec.cpu_variant.reset();
   spec.weight = defaults.weight;
   spec.max_concurrency = defaults.max_concurrency;
   if (spec.tags.size() > limits::kTags) {
     return Error{ErrorCode::kInvalidArgument,
                  "a function has at most " + std::to_string(limits::kTags) + " tags"};
   }
+  CpuTags cpu;
   for (const auto& [key, value] : spec.tags) {
     if (key.empty() || key.size() > limits::kTagKeyLength ||
         value.size() > limits::kTagValueLength) {
       return Error{ErrorCode::kInvalidArgument,
                    "a tag's key has 1 to 128 bytes and its value at most 256"};
     }
-    if (key.starts_with(kPrefix)) RETURN_IF_ERROR(apply_tag(spec, key, value));
+    if (key.starts_with(kPrefix)) RETURN_IF_ERROR(apply_tag(spec, cpu, key, value));
+  }
+  if (cpu.has_variant) {
+    spec.cpu_variant = std::move(cpu.variant);
+  } else if (cpu.variant != CpuVariant{}) {
+    return Error{ErrorCode::kInvalidArgument,
+                 "the tags lambent:cpu-handler and lambent:gpu-speedup are of a CPU variant: they "
+                 "need lambent:cpu-variant = true"};
   }
   return {};
 }

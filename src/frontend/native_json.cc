@@ -12,6 +12,11 @@ using nlohmann::json;
 // Divided, so that whole seconds read as such.
 double seconds_of(Duration duration) { return static_cast<double>(duration.count()) / 1e9; }
 
+json to_json(const std::optional<CpuVariant>& variant) {
+  if (!variant) return nullptr;
+  return {{"handler", variant->handler}, {"gpu_speedup", variant->gpu_speedup}};
+}
+
 json to_json(const FunctionStatus& status) {
   const FunctionSpec& spec = status.spec;
   const bool models = spec.gpu.launch_mode == GpuNeeds::LaunchMode::kModel;
@@ -30,6 +35,7 @@ json to_json(const FunctionStatus& status) {
       {"gpu_runtime", name_of(spec.gpu.runtime)},
       {"gpu_domain", spec.gpu.domain},
       {"gpu_share", spec.gpu.share},
+      {"cpu_variant", to_json(spec.cpu_variant)},
       {"weight", spec.weight},
       {"max_concurrency", spec.max_concurrency},
       {"code_sha256", spec.code_sha256},

@@ -94,6 +94,9 @@ TEST(FunctionTags, GiveTheGpuSettings) {
                                  {"lambent:gpu-runtime", "shared"},
                                  {"lambent:gpu-domain", "vision"},
                                  {"lambent:gpu-share", "40"},
+                                 {"lambent:cpu-variant", "true"},
+                                 {"lambent:cpu-handler", "app.on_cpu"},
+                                 {"lambent:gpu-speedup", "7.5"},
                                  {"lambent:weight", "2.5"},
                                  {"lambent:max-concurrency", "4"},
                                  {"team", "vision"}});
@@ -105,6 +108,7 @@ TEST(FunctionTags, GiveTheGpuSettings) {
   EXPECT_EQ(spec.gpu.runtime, GpuRuntime::kShared);
   EXPECT_EQ(spec.gpu.domain, "vision");
   EXPECT_EQ(spec.gpu.share, 40u);
+  EXPECT_EQ(spec.cpu_variant, (CpuVariant{"app.on_cpu", 7.5}));
   EXPECT_EQ(spec.weight, 2.5);
   EXPECT_EQ(spec.max_concurrency, 4u);
 }
@@ -112,9 +116,11 @@ TEST(FunctionTags, GiveTheGpuSettings) {
 TEST(FunctionTags, ATagThatIsGoneGivesBackTheDefault) {
   FunctionSpec spec = with_tags({});
   spec.gpu.memory = Bytes::mib(5);
+  spec.cpu_variant = CpuVariant{};
   spec.weight = 7;
   ASSERT_TRUE(apply_tags(spec).ok());
   EXPECT_EQ(spec.gpu, GpuNeeds());
+  EXPECT_FALSE(spec.cpu_variant.has_value());
   EXPECT_EQ(spec.weight, 1);
 }
 
@@ -126,6 +132,8 @@ TEST(FunctionTags, BadOnesAreNamed) {
       {"lambent:max-concurrency", "0"},  {"lambent:gpu", "1"},
       {"lambent:max-concurrency ", "1"}, {"lambent:gpu-runtime", "mine"},
       {"lambent:gpu-share", "101"},      {"lambent:gpu-share ", "0"},
+      {"lambent:cpu-variant", "yes"},    {"lambent:cpu-handler", "app.on_cpu"},
+      {"lambent:gpu-speedup", "7"},      {"lambent:gpu-speedup ", "nan"},
   };
   for (const auto& [key, value] : bad) {
     FunctionSpec spec = with_tags({{key, value}});

@@ -113,6 +113,16 @@ std::string add_driver(const GpuDriver& gpu, DeviceId device, bool modelled,
   return driver;
 }
 
+FunctionSpec cpu_variant_of(const FunctionSpec& spec) {
+  FunctionSpec variant = spec;
+  if (!spec.cpu_variant->handler.empty()) variant.handler = spec.cpu_variant->handler;
+  variant.gpu = {};
+  variant.cpu_variant.reset();
+  // Libraries that look for GPUs by themselves find none.
+  variant.environment["CUDA_VISIBLE_DEVICES"] = "";
+  return variant;
+}
+
 sandbox::LaunchPlan plan_sandbox(const SandboxSetting& setting, const FunctionSpec& spec,
                                  const SandboxRequest& request) {
   sandbox::LaunchPlan plan;
@@ -124,6 +134,7 @@ sandbox::LaunchPlan plan_sandbox(const SandboxSetting& setting, const FunctionSp
   // The user's variables first: ours win.
   plan.environment = spec.environment;
   add_lambda_variables(spec, request.sandbox, plan.environment);
+  plan.environment["LAMBENT_DEVICE"] = uses_gpu(spec) ? "gpu" : "cpu";
   if (spec.runtime == Runtime::kPython) add_python(setting, plan);
   if (uses_gpu(spec) && spec.gpu.runtime == GpuRuntime::kShared) {
     add_shared_gpu(setting, request, plan);

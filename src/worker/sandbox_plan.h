@@ -75,6 +75,9 @@ inline constexpr char kForwardSocket[] = "/opt/lambent/runtime";
 std::string add_driver(const GpuDriver& gpu, DeviceId device, bool modelled,
                        sandbox::LaunchPlan& plan);
 
+// The function as it runs without a GPU: by the handler of its CPU variant, which it must have.
+FunctionSpec cpu_variant_of(const FunctionSpec& spec);
+
 sandbox::LaunchPlan plan_sandbox(const SandboxSetting& setting, const FunctionSpec& spec,
                                  const SandboxRequest& request);
 

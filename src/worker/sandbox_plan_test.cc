@@ -55,6 +55,24 @@ TEST(SandboxPlan, OnlyAFunctionThatAsksForAGpuGetsTheShimAndTheDriver) {
       << "an emulated device's memory is a file";
 }
 
+TEST(SandboxPlan, ACpuVariantSeesNoGpu) {
+  auto spec = python_function();
+  spec.gpu.memory = Bytes::mib(64);
+  spec.environment["CUDA_VISIBLE_DEVICES"] = "1";
+  EXPECT_EQ(plan_sandbox(setting(), spec, request()).environment.at("LAMBENT_DEVICE"), "gpu");
+  spec.cpu_variant = CpuVariant{};
+  EXPECT_EQ(cpu_variant_of(spec).handler, "app.handler") << "unless it has one of its own";
+  spec.cpu_variant->handler = "app.on_cpu";
+  const auto plan = plan_sandbox(setting(), cpu_variant_of(spec), request());
+  EXPECT_EQ(plan.argv.back(), "app.on_cpu");
+  EXPECT_EQ(plan.environment.at("_HANDLER"), "app.on_cpu");
+  EXPECT_EQ(plan.environment.at("LAMBENT_DEVICE"), "cpu");
+  EXPECT_EQ(plan.environment.at("CUDA_VISIBLE_DEVICES"), "");
+  EXPECT_FALSE(plan.environment.contains("LD_PRELOAD"));
+  EXPECT_TRUE(plan.devices.empty());
+  EXPECT_TRUE(sandbox::validate(plan).ok()) << sandbox::validate(plan).error().message;
+}
+
 TEST(SandboxPlan, AFunctionWhoseMemoryMovesGetsItsSockets) {
   auto spec = python_function();
   spec.gpu.memory = Bytes::mib(64);

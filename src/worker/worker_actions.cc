@@ -87,7 +87,9 @@ void Worker::perform(const dispatch::StartSandbox& action) {
   if (spec->kind == FunctionKind::kKernel) {
     executors_.start(action.sandbox, *spec, code_folder(*spec), action.device);
   } else {
-    host_.start(action.sandbox, *spec, code_folder(*spec), action.device);
+    const bool as_variant = action.device == scheduling::kHostDevice && spec->cpu_variant;
+    host_.start(action.sandbox, as_variant ? cpu_variant_of(*spec) : *spec, code_folder(*spec),
+                action.device);
   }
 }
 

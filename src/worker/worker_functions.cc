@@ -278,11 +278,16 @@ dispatch::FunctionProfile Worker::profile_of(const FunctionSpec& spec) const {
   // What a client holds is its own: nobody else knows which of it could move.
   profile.memory_moves = spec.gpu.memory_mode != MemoryMode::kOff && !is_client;
   profile.checkpoints = spec.gpu.checkpoint;
+  profile.has_cpu_variant = spec.cpu_variant.has_value();
+  if (spec.cpu_variant) profile.gpu_speedup = spec.cpu_variant->gpu_speedup;
   if (const auto learnt = learnt_.find(spec.id); learnt != learnt_.end()) {
     profile.mean_execution = learnt->second.mean_execution;
     profile.mean_interarrival = learnt->second.mean_interarrival;
     profile.mean_cold_start = learnt->second.mean_cold_start;
     profile.completed = learnt->second.executions;
+    profile.mean_host_execution = learnt->second.mean_host_execution;
+    profile.mean_host_cold_start = learnt->second.mean_host_cold_start;
+    profile.completed_on_host = learnt->second.host_executions;
   }
   return profile;
 }

@@ -21,6 +21,10 @@ catalog::FunctionStatistics statistics_of(FunctionId id, const scheduling::Flow&
   statistics.executions = flow.execution.samples();
   statistics.arrivals = flow.interarrival.samples();
   statistics.cold_starts = flow.cold_start.samples();
+  statistics.mean_host_execution = flow.host_execution.mean();
+  statistics.mean_host_cold_start = flow.host_cold_start.mean();
+  statistics.host_executions = flow.host_execution.samples();
+  statistics.host_cold_starts = flow.host_cold_start.samples();
   return statistics;
 }
 
@@ -61,8 +65,8 @@ std::vector<FunctionStatus> Worker::function_status(TenantId tenant) const {
     FunctionStatus status;
     if (const scheduling::Flow* flow = flow_of(spec.id)) {
       status.queued = flow->pending;
-      status.running = flow->in_flight;
-      status.completed = flow->execution.samples();
+      status.running = flow->in_flight + flow->on_host;
+      status.completed = flow->execution.samples() + flow->host_execution.samples();
     }
     if (spec.kind == FunctionKind::kWorkflow) {
       const WorkflowHost::Counts counts = workflows_.counts(spec.id);
@@ -104,7 +108,7 @@ void Worker::update_gauges() {
     if (flow == nullptr) continue;
     metrics_.set_flow(spec.name,
                       {.pending = flow->pending,
-                       .running = flow->in_flight,
+                       .running = flow->in_flight + flow->on_host,
                        .virtual_time = dispatcher_->standing(spec.id, now).virtual_time});
   }
   for (const scheduling::Device& device : dispatcher_->fleet().devices()) {

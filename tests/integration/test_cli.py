@@ -71,7 +71,8 @@ class VerbsTest(CommandTest):
         events = {"01_python_vector_add": [("vector_add", {"count": 500})], "02_python_matmul": [("matmul", {"size": 20})],
                   "03_python_fft": [("fft", {"points": 32})], "04_python_jacobi": [("jacobi", {"size": 12})],
                   "05_native_handler": [("native", {"kernel": kernel})
-                                        for kernel in ("vector_add", "matmul", "fft", "jacobi")]}
+                                        for kernel in ("vector_add", "matmul", "fft", "jacobi")],
+                  "18_python_cpu_variant": [("vector_add_anywhere", {"count": 500})]}
         for folder, invocations in events.items():
             self.run_cli("deploy", PREFIX / "examples" / folder)
             for name, event in invocations:
