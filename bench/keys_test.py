@@ -143,7 +143,12 @@ class KeysTest(unittest.TestCase):
         # A container for every invocation is slower than a pool of them, whatever the constants.
         self.assertGreater(result["table3"]["geo"]["nine"]["naive"]["mean_s"]["mean"], 10)
         for goal in result["goals"]:
-            self.assertEqual(set(goal), {"goal", "wanted", "is", "met", "decided_by"})
+            self.assertEqual(set(goal), {"goal", "wanted", "is", "met", "verdict", "decided_by", "moved_by"})
+            self.assertTrue(not goal["met"] or not goal["moved_by"], goal)
+        for point in result["surface"]["points"]:
+            self.assertGreater(point["geo_mean_s"]["mean"], 0, point)
+        for one in result["sensitivity"]["inputs"]:
+            self.assertEqual(set(one), {"name", "value", "source", "guess", "halved", "doubled", "moved"})
 
     def test_paper_fluidfaas_worker(self):
         result = last_line(sys.executable, "-B", str(BENCH / "paper_fluidfaas_worker.py"), "--quick")

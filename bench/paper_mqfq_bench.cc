@@ -8,6 +8,8 @@
 
 #include "bench/json.h"
 #include "bench/paper_mqfq/families.h"
+#include "bench/paper_mqfq/sensitivity.h"
+#include "bench/paper_mqfq/surface.h"
 #include "bench/paper_mqfq/sweep.h"
 #include "bench/paper_mqfq/table3.h"
 
@@ -24,18 +26,32 @@ int fail(const std::string& message) {
   return 1;
 }
 
+// "met", "MISSED", or "illustrative", for what a guess moves by more than a fifth meets no goal.
+std::string verdict_of(const Goal& goal) {
+  if (!goal.met) return "MISSED";
+  return goal.moved_by.empty() ? "met" : "illustrative";
+}
+
 std::string json_of(const Goals& goals) {
   Joined rows;
-  std::printf("\n%-66s %14s %9s  %s\n", "goal", "wanted", "is", "");
+  std::printf("\n%-78s %14s %9s  %-12s  decided by\n", "goal", "wanted", "is", "verdict");
   for (const Goal& goal : goals) {
-    std::printf("%-66s %14s %9.3f  %-6s  decided by: %s\n", goal.name.c_str(), goal.wanted.c_str(),
-                goal.value, goal.met ? "met" : "MISSED", goal.decided_by.c_str());
+    std::string decided_by = goal.decided_by;
+    Joined moved_by;
+    for (const std::string& name : goal.moved_by) {
+      moved_by.add(quoted(name));
+      decided_by += (name == goal.moved_by.front() ? "; moved by " : ", ") + name;
+    }
+    std::printf("%-78s %14s %9.3f  %-12s  %s\n", goal.name.c_str(), goal.wanted.c_str(), goal.value,
+                verdict_of(goal).c_str(), decided_by.c_str());
     rows.add(Joined()
                  .add("goal", quoted(goal.name))
                  .add("wanted", quoted(goal.wanted))
                  .add("is", goal.value)
-                 .add("met", truth(goal.met))
+                 .add("met", truth(goal.met && goal.moved_by.empty()))
+                 .add("verdict", quoted(verdict_of(goal)))
                  .add("decided_by", quoted(goal.decided_by))
+                 .add("moved_by", moved_by.list())
                  .object());
   }
   return rows.list();
@@ -57,6 +73,7 @@ int run(const Plan& plan, bool sweeps, const char* out) {
               .workloads = std::move(*workloads),
               .best = {},
               .runs = Runs(plan.seeds),
+              .wide_runs = Runs(plan.wide_seeds),
               .goals = {}};
   if (sweeps) {
     std::printf("%s", sweep_of_all(bench).c_str());
@@ -70,6 +87,8 @@ int run(const Plan& plan, bool sweeps, const char* out) {
               plan.traces.empty() ? "generated, so that no row is the paper's" : "the traces'",
               static_cast<unsigned long long>(plan.seeds));
   const std::string table = table3(bench);
+  const std::string points = surface(bench);
+  const std::string decided = sensitivity(bench);
   const std::string goals = json_of(bench.goals);
   const std::string json =
       Joined()
@@ -81,6 +100,8 @@ int run(const Plan& plan, bool sweeps, const char* out) {
           .add("site", quoted(name_of(plan.site)))
           .add("goals", goals)
           .add("table3", table)
+          .add("surface", points)
+          .add("sensitivity", decided)
           .add("mappings", json_of_mappings())
           .add("runs", static_cast<double>(bench.runs.count()))
           .object();
@@ -102,7 +123,7 @@ int main(int count, char** arguments) {
     const bool more = i + 1 < count;
     if (std::strcmp(arguments[i], "--quick") == 0) {
       plan.quick = true;
-      plan.seeds = 2;
+      plan.seeds = plan.wide_seeds = 2;
     } else if (std::strcmp(arguments[i], "--out") == 0 && more) {
       out = arguments[++i];
     } else if (std::strcmp(arguments[i], "--traces") == 0 && more) {

@@ -14,6 +14,7 @@ namespace lambent::paper_mqfq {
 // What a ratio rests on beside Table 1's times. The sources are in inputs().
 struct Constants {
   double memory_scale = 1;           // on the catalogue's memory of each function
+  double memory_each_mib = 0;        // of every function, instead of the catalogue's; 0: those
   double cold_scale = 1;             // on what a cold start adds to a warm one, by Table 1
   double link_gb_per_s = 12;         // onto the device, and as fast off it
   double slowdown = 0.2;             // two at once take 1.2 times as long each

@@ -11,9 +11,10 @@ namespace lambent::paper_mqfq {
 struct Plan {
   bool quick = false;
   uint64_t seeds = 10;
-  std::string traces;  // the folder; empty: generated
-  std::string plots;   // the folder; empty: none
-  Site site;           // where Table 3 is judged
+  uint64_t wide_seeds = 5;  // of surfaces and figures
+  std::string traces;       // the folder; empty: generated
+  std::string plots;        // the folder; empty: none
+  Site site;                // where Table 3 is judged
 };
 
 // What is asked of a result and what came of it.
@@ -23,6 +24,10 @@ struct Goal {
   double value = 0;
   bool met = false;
   std::string decided_by;
+  // Which of the claims it rests on (sensitivity.h); empty: none.
+  std::string claim = {};
+  // The guesses that move that claim by more than a fifth: it is illustrative then, and not met.
+  std::vector<std::string> moved_by = {};
 };
 using Goals = std::vector<Goal>;
 
@@ -32,6 +37,7 @@ struct Bench {
   Workloads workloads;
   std::vector<System> best;  // of systems with a sweep, see open_best()
   Runs runs;
+  Runs wide_runs;  // of surfaces and figures: fewer seeds
   Goals goals;
 };
 

@@ -77,6 +77,9 @@ Figures run_once(const Workload& workload, const System& system, const Site& sit
   CHECK(policy.ok(), "a system names a policy that there is");
   std::vector<workload::CatalogueEntry> entries = workload.entries;
   for (workload::CatalogueEntry& entry : entries) {
+    if (constants.memory_each_mib > 0) {
+      entry.device_memory = Bytes(static_cast<uint64_t>(constants.memory_each_mib * (1 << 20)));
+    }
     entry.device_memory = Bytes(static_cast<uint64_t>(
         static_cast<double>(entry.device_memory.count) * constants.memory_scale));
     entry.gpu_cold_s = entry.gpu_warm_s + constants.cold_scale * entry.init_s();
