@@ -39,7 +39,7 @@ def shared(path):
     return packaged if packaged.exists() else ROOT / "share" / path
 
 
-def run_replay(worker, trace, policy, scale, deadline_s, seed=SEED, load=LOAD):
+def run_replay(worker, trace, policy, scale, deadline_s, seed=SEED, load=LOAD, more=()):
     """`lambent replay` against a worker; its JSON, or why there is none."""
     naive = policy == "fcfs-naive"
     command = [str(PROGRAMS / "lambent"), "replay", *([str(trace)] if trace else ["--seed", str(seed), "--load", str(load)]),
@@ -47,7 +47,7 @@ def run_replay(worker, trace, policy, scale, deadline_s, seed=SEED, load=LOAD):
                "--paper-function", str(PREFIX / "examples/06_paper_function"), "--endpoint", worker.endpoint,
                "--label", policy, "--time-scale", str(scale.time_scale),
                "--duration", str(scale.naive_window if naive else scale.window),
-               "--give-up", str(scale.naive_give_up if naive else scale.give_up)]
+               "--give-up", str(scale.naive_give_up if naive else scale.give_up), *more]
     process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     try:
         out, err = process.communicate(timeout=deadline_s)

@@ -1,0 +1,138 @@
+#!/usr/bin/env python3
+"""bench paper-mqfq-worker: points of the MQFQ-Sticky paper's evaluation through a real worker on an emulated GPU.
+
+Each point is a trace under a policy: the worker's figures (real sandboxes, real messages, the emulated device's clock) beside those of the simulator, which
+knows the node from a calibration made before. Times are modelled seconds. What `paper-mqfq` says of many settings is simulated; this says how far to trust it.
+Usage: paper_mqfq_worker.py [--quick] [--traces DIR] [--only table3,figure7,table4] [--trace t3]
+"""
+import argparse
+import json
+import pathlib
+import subprocess
+import tempfile
+
+from fidelity import KEEP_ALIVE_S, LONGEST_WAIT_S, calibrate
+from replay import PRESET, run_replay, shared
+from worker_under_test import PROGRAMS, Worker, machine
+
+FAITHFUL = ("--policy", "mqfq-sticky", "--set", "over_run_s=10", "--set", "eviction=lru")
+# What each system is started with; "ours" with nothing but what the place is.
+SYSTEMS = {
+    "mqfq": FAITHFUL,
+    "fcfs": ("--policy", "fcfs", "--set", "fcfs_moves_off=true", "--set", "eviction=lru"),
+    "batch": ("--policy", "batch", "--set", "eviction=lru"),
+    "uniform": ("--policy", "mqfq-uniform", "--set", "over_run_s=10", "--set", "eviction=lru"),
+    "ours": (),
+}
+# Of Table 4: 48 processors take the catalogue's time on a CPU, asleep: they are modelled.
+HYBRID = {
+    "cpu-only": (*FAITHFUL, "--set", "hybrid=top-share", "--set", "gpu_share=0"),
+    "1 gpu": FAITHFUL,
+    "cpu+gpu, top half": (*FAITHFUL, "--set", "hybrid=top-share", "--set", "gpu_share=0.5"),
+    "cpu+gpu, queueing": (*FAITHFUL, "--set", "hybrid=queueing"),
+    "ours, queueing": ("--set", "hybrid=queueing"),
+}
+HOST = ("--set", "host_concurrency=48", "--set", "host_sandboxes=96")
+CONCURRENCY, POOL = 2, 16
+SEED, LOAD = 3, 0.5
+KEYS = ("mean_s", "p50_s", "p99_s", "cold_ratio", "gpu_cold_ratio", "utilisation")
+
+
+class Scale:
+    """How long a run is, in modelled seconds, and how much faster than real time the model goes."""
+
+    def __init__(self, quick):
+        self.time_scale = 20 if quick else 10
+        self.window = 60 if quick else 600
+        self.give_up = 100 if quick else 600
+        self.repeats = 3 if quick else 9
+        self.naive_window = self.naive_give_up = 0  # of bench replay, whose function we use
+
+
+def points(quick):
+    """(figure, name, pool, flags, whether functions have CPU variants)."""
+    for name, flags in SYSTEMS.items():
+        if not quick or name in ("mqfq", "ours"):
+            yield "table3", name, POOL, flags, False
+    for name in ("mqfq", "fcfs"):
+        if not quick:
+            yield "figure7", name, 4, SYSTEMS[name], False
+    for name, flags in HYBRID.items():
+        if not quick or name == "ours, queueing":
+            yield "table4", name, POOL, (*flags, *HOST), True
+
+
+def measured(trace, pool, flags, variants, scale):
+    """The worker's figures, or None and why."""
+    with Worker("--gpu", f"emulated:{PRESET}", "--time-scale", str(scale.time_scale), "--pool", str(pool), "--concurrency", str(CONCURRENCY),
+                "--drain", "1", *flags) as node:
+        figures, note = run_replay(node, trace, "measured", scale, 120 + 2 * (scale.window + scale.give_up) / scale.time_scale,
+                                   seed=SEED, load=LOAD, more=("--cpu-variants",) if variants else ())
+    if figures is None or not figures["valid"] or figures["failed"]:
+        return None, note if figures is None else figures.get("invalid_because") or f"{figures['failed']} failed: {note}"
+    return figures, note
+
+
+def simulated(trace, pool, flags, variants, scale, profile):
+    command = [str(PROGRAMS / "lambent"), "simulate", *([str(trace)] if trace else ["--seed", str(SEED), "--load", str(LOAD)]),
+               "--profile", str(profile), "--concurrency", str(CONCURRENCY), "--pool", str(pool), "--duration", str(scale.window),
+               # The worker's own patience is in real seconds.
+               "--keep-alive", str(KEEP_ALIVE_S * scale.time_scale), "--longest-wait", str(LONGEST_WAIT_S * scale.time_scale),
+               "--functions", str(shared("catalogue/mqfq_table1.csv")), "--json", "--quiet", *flags,
+               *(("--cpu-variants",) if variants else ())]
+    return json.loads(subprocess.run(command, capture_output=True, text=True, check=True, timeout=120).stdout)[0]
+
+
+def ratios(rows, figure, base):
+    """Each system's mean over that of `base`, of the worker and of the simulator."""
+    of = {row["system"]: row for row in rows if row["figure"] == figure}
+    def over(kind, name):
+        if base not in of or any(of[each][kind] is None or not of[each][kind]["mean_s"] for each in (base, name)):
+            return None
+        return round(of[name][kind]["mean_s"] / of[base][kind]["mean_s"], 3)
+    return {name: {kind: over(kind, name) for kind in ("worker", "simulator")} for name in of if name != base}
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--quick", action="store_true", help="at most 45 s: a short window, three points")
+    parser.add_argument("--traces", type=pathlib.Path, help="a folder with mqfq24/t*.csv; without it the workload is generated")
+    parser.add_argument("--trace", default="t3", help="which of them (default t3, the paper's 25.7)")
+    parser.add_argument("--only", help="these figures, such as table3,table4")
+    arguments = parser.parse_args()
+    scale = Scale(arguments.quick)
+    trace = arguments.traces / "mqfq24" / f"{arguments.trace}.csv" if arguments.traces else None
+    if trace and not trace.exists():
+        raise SystemExit(f"there is no {trace}")
+    figures = arguments.only.split(",") if arguments.only else None
+
+    about, rows = machine(), []
+    with tempfile.TemporaryDirectory(prefix="lambent-mqfq-") as folder:
+        profile = pathlib.Path(folder) / "node.toml"
+        node = calibrate(scale, profile)
+        print(f"emulated {PRESET}, D {CONCURRENCY}, {scale.window} modelled seconds at {scale.time_scale} x real time")
+        print(f"{'point':28}{'pool':>5}{'worker mean':>13}{'simulator':>11}{'p99':>9}{'simulator':>11}{'cold':>7}{'simulator':>11}")
+        for figure, name, pool, flags, variants in points(arguments.quick):
+            if figures and figure not in figures:
+                continue
+            real, note = measured(trace, pool, flags, variants, scale)
+            model = simulated(trace, pool, flags, variants, scale, profile)
+            row = {"figure": figure, "system": name, "pool": pool, "flags": list(flags),
+                   "worker": real and {key: real.get(key) for key in KEYS}, "simulator": {key: model.get(key) for key in KEYS},
+                   "mean_error_pct": real and round(100 * (model["mean_s"] / real["mean_s"] - 1), 1)}
+            if real is None:
+                row["invalid_because"] = note
+                print(f"{figure + ' ' + name:28}{pool:5}  INVALID: {note}", flush=True)
+            else:
+                print(f"{figure + ' ' + name:28}{pool:5}{real['mean_s']:13.3f}{model['mean_s']:11.3f}{real['p99_s']:9.2f}{model['p99_s']:11.2f}"
+                      f"{real['cold_ratio']:7.3f}{model['cold_ratio']:11.3f}", flush=True)
+            rows.append(row)
+    print(json.dumps({"bench": "paper-mqfq-worker", "quick": arguments.quick, "time": "emulated", "device": f"emulated:{PRESET}",
+                      "trace": arguments.trace if trace else {"generator_seed": SEED, "offered_load": LOAD},
+                      "time_scale": scale.time_scale, "window_s": scale.window, "concurrency": CONCURRENCY, "calibration": node,
+                      "machine": about, "points": rows, "over_mqfq": ratios(rows, "table3", "mqfq"),
+                      "over_1_gpu": ratios(rows, "table4", "1 gpu")}))
+
+
+if __name__ == "__main__":
+    main()
