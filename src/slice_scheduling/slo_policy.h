@@ -22,7 +22,8 @@ struct SloPolicyOptions {
   // A function without an SLO may wait for so many times its latency.
   double waits_without_slo = 5;
   // Of the jobs that an instance is given while requests that are late already wait beside others
-  // that are not: one of so many is for the late.
+  // that are not: one of so many is for the late. Of the changes on a slice that several share, one
+  // of so many is for whoever was away longest.
   unsigned late_turn = 4;
   // Slices of a function that would wait too long without them change hands only if the other waits
   // so many times as long as it would, and as a start takes.
@@ -66,7 +67,9 @@ class SloPolicy final : public SlicePolicy {
   void route(const SliceWorld& world, const FunctionState& function, Instant now,
              std::vector<Decision>& decisions);
   bool must_yield(const SliceWorld& world, const Instance& instance, Instant now) const;
-  void take_turns(const SliceWorld& world, Instant now, std::vector<Decision>& decisions) const;
+  void take_turns(const SliceWorld& world, Instant now, std::vector<Decision>& decisions);
+  const Instance* next_on(const SliceWorld& world, const SliceState& slice, Instant now) const;
+  Instant start_by(const Instance& instance, const FunctionState& function, Instant now) const;
 
   // slo_policy_scaling.cc: which instances there are.
   void remember_rates(const SliceWorld& world);  // of the window that is over
@@ -98,6 +101,12 @@ class SloPolicy final : public SlicePolicy {
     DeviceId to;
   };
   std::map<FunctionId, Migration> migrations_;
+  // Of a slice that several share.
+  struct Turns {
+    InstanceId promised_to;  // for whom it was cleared
+    unsigned changes = 0;
+  };
+  std::map<DeviceId, Turns> turns_;
   std::map<FunctionId, unsigned> jobs_given_;  // while late ones waited, since the last of them
   // What was asked for in vain, and need not be again before the slices have changed.
   struct Vain {

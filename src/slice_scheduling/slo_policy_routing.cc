@@ -106,7 +106,9 @@ bool SloPolicy::must_yield(const SliceWorld& world, const Instance& instance, In
     if (function.queue.empty()) continue;
     const Duration change = change_time(instance, other);
     if (turn >= from_seconds(to_seconds(change) * options_.turn_moves)) return true;
-    // One more job here and the other is late; but not if it is late already.
+    // One more job here and the other is late; but not if it is late already, nor before the turn
+    // was worth the change.
+    if (turn < change) continue;
     const Instant finish = now + change + other.latency();
     const size_t first = first_in_time(function, finish);
     if (first == function.queue.size()) continue;
@@ -117,37 +119,66 @@ bool SloPolicy::must_yield(const SliceWorld& world, const Instance& instance, In
   return false;
 }
 
-void SloPolicy::take_turns(const SliceWorld& world, Instant now,
-                           std::vector<Decision>& decisions) const {
+// Who comes to a shared slice next, of those that wait for it. Mostly the one whose oldest request
+// that can be in time has least time left, then those that are late; but one change of so many goes
+// to whoever was away longest, or who is late would stay so beside others that never are.
+const Instance* SloPolicy::next_on(const SliceWorld& world, const SliceState& slice,
+                                   Instant now) const {
+  const auto turns = turns_.find(slice.slice.id);
+  const unsigned changes = turns == turns_.end() ? 0 : turns->second.changes;
+  const bool longest_away = (changes + 1) % options_.late_turn == 0;
+  const Instance* next = nullptr;
+  Instant least = kNever;
+  for (const InstanceId each : slice.sharing) {
+    const Instance& instance = world.instances.at(each);
+    if (instance.retiring || instance.residence != Residence::kUnloaded) continue;
+    const FunctionState& function = world.functions.at(instance.function);
+    if (function.queue.empty()) continue;
+    const Instant rank = longest_away ? instance.loaded : start_by(instance, function, now);
+    if (next != nullptr && rank >= least) continue;
+    next = &instance;
+    least = rank;
+  }
+  return next;
+}
+
+// When this instance should be on its slice: so that its oldest request that can be in time is, or
+// does not wait longer than one without SLO may; those that are late come after.
+Instant SloPolicy::start_by(const Instance& instance, const FunctionState& function,
+                            Instant now) const {
+  const Duration latency = instance.latency();
+  const size_t first = first_in_time(function, now + instance.placement.load + latency);
+  if (first == function.queue.size()) {
+    return function.queue.front().submitted + std::chrono::hours(1);
+  }
+  const QueuedRequest& request = function.queue[first];
+  if (request.deadline != kNever) return request.deadline - latency;
+  return request.submitted + from_seconds(to_seconds(latency) * options_.waits_without_slo);
+}
+
+void SloPolicy::take_turns(const SliceWorld& world, Instant now, std::vector<Decision>& decisions) {
   if (world.queued.empty()) return;
   for (const auto& [id, slice] : world.slices) {
     if (slice.sharing.empty() || slice.lost || is_claimed(id)) continue;
     const Instance* occupant = world.occupant(slice);
     if (occupant != nullptr && (!occupant->is_open() || occupant->jobs > 0)) continue;
-    const Instance* next = nullptr;
-    Instant least = kNever;
-    for (const InstanceId each : slice.sharing) {
-      const Instance& instance = world.instances.at(each);
-      if (instance.retiring || instance.residence != Residence::kUnloaded) continue;
-      const FunctionState& function = world.functions.at(instance.function);
-      if (function.queue.empty()) continue;
-      // The oldest that can be in time; of those that are late, who has waited longest.
-      const size_t first =
-          first_in_time(function, now + instance.placement.load + instance.latency());
-      const bool late = first == function.queue.size();
-      const Instant deadline = late ? function.queue.front().submitted + std::chrono::hours(1)
-                                    : function.queue[first].deadline - instance.latency();
-      if (next != nullptr && deadline >= least) continue;
-      next = &instance;
-      least = deadline;
-    }
+    Turns& turns = turns_[id];
+    const Instance* next = occupant == nullptr ? world.find(turns.promised_to) : nullptr;
+    // For whom it was cleared, if that one still waits.
+    const bool waits =
+        next != nullptr && !next->retiring && next->residence == Residence::kUnloaded &&
+        next->placement.slices.front() == id && !world.functions.at(next->function).queue.empty();
+    if (!waits) next = next_on(world, slice, now);
     if (next == nullptr) continue;
     if (occupant == nullptr) {
+      turns.promised_to = {};
+      ++turns.changes;
       decisions.push_back(Load{next->id});
       continue;
     }
     const FunctionState& own = world.functions.at(occupant->function);
     if (own.queue.empty() || must_yield(world, *occupant, now)) {
+      turns.promised_to = next->id;
       decisions.push_back(Unload{occupant->id});
     }
   }

@@ -132,6 +132,36 @@ TEST_F(Slo, WhoIsBusyAllTheTimeDoesNotStarveWhoSharesItsSlice) {
   expect_all_served();
 }
 
+TEST_F(Slo, TwoThatAreAlwaysBusyHaveTurnsAlike) {
+  for (const Duration slo : {Duration{}, Duration(seconds(1)), Duration(seconds(5))}) {
+    VirtualHost host(std::make_unique<SloPolicy>(place_simply, SloPolicyOptions{}));
+    host.add_slices({1});
+    host.give(FunctionPut{function_of(1, {{50, 4000}}, slo)});
+    host.give(FunctionPut{function_of(2, {{30, 4000}}, slo)});
+    for (int at = 0; at < 3000; ++at) {
+      host.submit(kBlur);
+      host.submit(kSharpen);
+      host.run_for(milliseconds(10));
+    }
+    const auto least = std::min(host.served(kBlur).size(), host.served(kSharpen).size());
+    const auto most = std::max(host.served(kBlur).size(), host.served(kSharpen).size());
+    EXPECT_GT(least, 100U) << to_seconds(slo);
+    EXPECT_LT(static_cast<double>(most), 3 * static_cast<double>(least)) << to_seconds(slo);
+  }
+}
+
+TEST_F(Slo, WhoIsLateHasATurnBesideTwoThatNeverAre) {
+  host_.add_slices({1});
+  put(1, {{20, 2000}}, seconds(20));
+  put(2, {{20, 2000}}, seconds(20));
+  put(3, {{20, 2000}}, milliseconds(50));
+  for (int at = 0; at < 600; ++at) {
+    for (uint32_t id = 1; id <= 3; ++id) submit(FunctionId{id});
+    host_.run_for(milliseconds(40));
+  }
+  EXPECT_GT(host_.served(FunctionId{3}).size(), host_.served(kBlur).size() / 8);
+}
+
 TEST_F(Slo, SlicesOfWhoIsIdleGoToWhoWaits) {
   host_.add_slices({1, 1, 1});
   put(1, {{100, 2000}}, milliseconds(300));
