@@ -34,6 +34,16 @@ Apply number(double least, std::function<void(SchedulerSettings&, double)> set) 
   };
 }
 
+// A number from 0 to 1.
+Apply share(std::function<void(SchedulerSettings&, double)> set) {
+  return [set](const std::string& text, SchedulerSettings& settings) {
+    double amount = 0;
+    if (!read_number(text, 0, amount) || amount > 1) return false;
+    set(settings, amount);
+    return true;
+  };
+}
+
 // A setting with one of two words; `set` is told whether it is the first.
 Apply choice(std::string first, std::string second,
              std::function<void(SchedulerSettings&, bool)> set) {
@@ -93,6 +103,14 @@ const std::map<std::string, Apply>& table() {
               [](auto& s, double n) { s.dispatch.host_concurrency = static_cast<unsigned>(n); })},
       {"host_sandboxes",
        number(1, [](auto& s, double n) { s.dispatch.host_sandboxes = static_cast<unsigned>(n); })},
+      {"hybrid",
+       [](const std::string& text, SchedulerSettings& s) {
+         const auto rule = scheduling::hybrid_rule_from(text);
+         if (rule) s.dispatch.hybrid.rule = *rule;
+         return rule.has_value();
+       }},
+      {"gpu_share", share([](auto& s, double n) { s.dispatch.hybrid.gpu_share = n; })},
+      {"hybrid_others", number(0, [](auto& s, double n) { s.dispatch.hybrid.others = n; })},
       {"longest_wait_s", duration([](auto& s, Duration d) { s.dispatch.longest_wait = d; })},
       {"init_timeout_s", duration([](auto& s, Duration d) { s.dispatch.init_timeout = d; })},
       {"stop_timeout_s", duration([](auto& s, Duration d) { s.dispatch.stop_timeout = d; })},

@@ -80,6 +80,14 @@ void add_simulate_flags(CLI::App& app, SimulateOptions& options) {
   app.add_option("--host-share", options.run.device.host_share,
                  "of an execution, what needs no device yet and overlaps with its memory's move")
       ->check(within(0.0, 1.0));
+  app.add_flag("--cpu-variants", options.run.cpu_variants,
+               "each function may run on the host's processors too, and takes the catalogue's "
+               "CPU time there; --set hybrid= says when");
+  app.add_flag("--learn-speedups{false}", options.run.declares_speedup,
+               "CPU variants do not declare their speed-up, it has to be learnt");
+  app.add_option("--cpu-start-saving", options.cpu_start_saving_s,
+                 "seconds that a CPU variant's own start is shorter than one with a GPU")
+      ->check(within(0.0, 1e6));
   app.add_option("--execution-spread", options.run.spread,
                  "execution times vary uniformly by this share")
       ->check(within(0.0, 1.0));
@@ -117,6 +125,7 @@ Result<void> finish_simulate_flags(const CLI::App& app, SimulateOptions& options
   options.workload.read.spreading = *workload::spreading_from_name(options.spread);
   options.run.seed = options.workload.read.seed;
   options.run.sandbox_time = from_seconds(options.sandbox_ms * 1e-3);
+  options.run.host_init_saving = from_seconds(options.cpu_start_saving_s);
   options.run.device.link_bytes_per_second = options.link_gb_per_s * 1e9;
   options.run.device.link_out_bytes_per_second = options.link_gb_per_s * 1e9;
   if (!options.profile.empty()) RETURN_IF_ERROR(apply_profile(app, options));

@@ -21,7 +21,7 @@ struct SimulateOptions {
   std::vector<std::string> settings;
   unsigned gpus = 1, concurrency = 2, pool = 64;
   double memory_gib = 16, keep_alive_s = 600, longest_wait_s = 300;
-  double sandbox_ms = 5, reading_s = 1, link_gb_per_s = 10;
+  double sandbox_ms = 5, reading_s = 1, link_gb_per_s = 10, cpu_start_saving_s = 3;
   std::string profile;
   simulator::WorkloadRunOptions run;
   std::string out, csv;

@@ -15,7 +15,8 @@
 namespace lambent::dispatch {
 
 // Start a sandbox for a function on a device; answered by SandboxReady or SandboxExited. Devices
-// count from 1; device 0 (scheduling::kHostDevice) means that the function uses no GPU.
+// count from 1; device 0 (scheduling::kHostDevice) is the host's processors: for a function without
+// GPU, or for the CPU variant of one that uses a GPU, in a sandbox that sees none.
 struct StartSandbox {
   SandboxId sandbox;
   FunctionId function;

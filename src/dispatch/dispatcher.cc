@@ -35,6 +35,7 @@ Dispatcher::Dispatcher(DispatchOptions options, std::unique_ptr<scheduling::Poli
   policy->adapt(options_.fleet);
   gpu_ = std::make_unique<Lane>(options_.fleet, std::move(policy));
   host_ = std::make_unique<Lane>(host_fleet_options(options_), std::move(host_policy));
+  note_health();
 }
 
 Dispatcher::~Dispatcher() = default;
@@ -45,12 +46,14 @@ void Dispatcher::handle(const Event& event, Instant now, std::vector<Action>& ou
   out_ = &out;
   hash_.add(event, now);
   std::visit([this](const auto& e) { on(e); }, event);
+  if (ranks_stale_ && queued_ > 0) rank_functions();
   for (Lane* lane : {gpu_.get(), host_.get()}) {
     if (!lane->wanting.empty()) move_in_wanting(*lane);
     if (!lane->planned.empty()) start_planned(*lane);
     if (!lane->ready.empty()) run_ready(*lane);
     if (lane->pending > 0) decide(*lane);
   }
+  if (!waiting_variants_.empty()) send_to_host();
   if (gpu_->fleet.moves_idle()) {
     make_room(*gpu_);
     prefetch(*gpu_);
@@ -71,7 +74,7 @@ std::optional<Error> Dispatcher::refusal_of(const InvocationSubmitted& event) co
   if (draining_ && !event.asynchronous) {
     return Error{ErrorCode::kUnavailable, "the worker is stopping; send this to another one"};
   }
-  if (!lane_of(event.function).fleet.could_ever_fit(flow.device_memory)) {
+  if (!may_wait(flow)) {
     return too_large(flow.device_memory);
   }
   if (flow.pending >= options_.queued_per_function) {
@@ -121,6 +124,7 @@ void Dispatcher::on(const InvocationSubmitted& event) {
   ++queued_;
   Lane& lane = lane_of(event.function);
   ++lane.pending;
+  note_waiting(event.function);
   lane.policy->enqueued(view_of(lane), event.function, now_);
 }
 
@@ -144,9 +148,9 @@ void Dispatcher::on(const InvocationFinished& event) {
   const FunctionId function = invocation.function;
   // A run whose memory never came says nothing about what it takes on the device.
   if (!invocation.awaits_memory) {
-    flows_[function.value].execution.learn(
-        std::max(Duration(0), event.execution - invocation.memory_time));
+    learn_run(invocation, std::max(Duration(0), event.execution - invocation.memory_time));
   }
+  if (invocation.is_cpu_variant()) flows_[function.value].host_failures = 0;
   Lane& lane = invocation.on_host ? *host_ : *gpu_;
   complete(*slot, event.succeeded ? Outcome::kSucceeded : Outcome::kFunctionError, std::nullopt,
            "");
@@ -174,6 +178,9 @@ void Dispatcher::dispatch(Lane& lane, const scheduling::Decision& decision) {
   Flow& flow = flows_[decision.function.value];
   ++flow.in_flight;
   flow.last_activity = now_;
+  if (&lane == gpu_.get()) {
+    begin_gpu_time(slot, decision.place.warm != scheduling::kNoSandbox);
+  }
   if (decision.place.warm == scheduling::kNoSandbox) {
     start_in_new_sandbox(lane, slot, decision.place);
   } else {
@@ -186,7 +193,8 @@ void Dispatcher::start_in_new_sandbox(Lane& lane, InvocationSlot slot,
                                       const scheduling::Place& place) {
   PendingInvocation& invocation = invocations_[slot];
   const Flow& flow = flows_[invocation.function.value];
-  for (const SandboxSlot victim : lane.fleet.victims_for(place, flow.device_memory, flows_, now_)) {
+  const Bytes memory = lane.fleet.memory_of(flow, place.device);
+  for (const SandboxSlot victim : lane.fleet.victims_for(place, memory, flows_, now_)) {
     ++counters_.evictions;
     stop_sandbox(lane, victim, StopReason::kEvicted);
   }
@@ -242,6 +250,7 @@ void Dispatcher::run(Lane& lane, SandboxSlot sandbox, InvocationSlot slot) {
     invocation.start = memory_is_in ? StartClass::kWarm : StartClass::kGpuCold;
   }
   ++start_counter(invocation.start);
+  if (invocation.is_cpu_variant()) ++counters_.host_runs;
   invocation.state = InvocationState::kRunning;
   invocation.started = now_;
   invocation.sandbox = sandbox;
@@ -273,9 +282,8 @@ void Dispatcher::note_wait_reasons() {
   for (const FunctionId function : new_heads_) {
     const InvocationSlot head = invocations_.front(function);
     if (head == kNoInvocation) continue;
-    const Lane& lane = lane_of(function);
-    invocations_[head].wait_reason = draining_ ? scheduling::WaitReason::kDraining
-                                               : lane.policy->why_waiting(view_of(lane), function);
+    invocations_[head].wait_reason =
+        draining_ ? scheduling::WaitReason::kDraining : why_waiting(function);
   }
   new_heads_.clear();
 }
@@ -289,7 +297,11 @@ void Dispatcher::on(const DeviceReading& event) {
     return;
   }
   const bool was_lost = gpu_->fleet.devices()[*device].lost;
+  const bool was_healthy = gpu_->fleet.devices()[*device].healthy;
   gpu_->fleet.set_reading(*device, event.utilisation, event.healthy && !event.lost, event.lost);
+  if (was_healthy != gpu_->fleet.devices()[*device].healthy || was_lost != event.lost) {
+    note_health();
+  }
   if (event.lost && !was_lost) lose_device(*device);
   if (gpu_->fleet.devices()[*device].healthy) return;
   drop_planned(*gpu_, [&](const Sandbox& sandbox) { return sandbox.device == *device; });

@@ -17,6 +17,8 @@
 #include "dispatch/log_hash.h"
 #include "dispatch/options.h"
 #include "scheduling/fleet.h"
+#include "scheduling/flow_set.h"
+#include "scheduling/hybrid.h"
 #include "scheduling/indexed_heap.h"
 #include "scheduling/memory_victims.h"
 #include "scheduling/policy.h"
@@ -25,7 +27,7 @@ namespace lambent::dispatch {
 
 // Raised whenever what `Dispatcher::archive` writes changes, or what the log hash makes of events
 // and actions: a journal is replayed by programs with the same number alone.
-constexpr uint32_t kStateVersion = 4;
+constexpr uint32_t kStateVersion = 5;
 
 // What happened since the start.
 struct Counters {
@@ -36,6 +38,8 @@ struct Counters {
   uint64_t cold_starts = 0;  // invocations by start class
   uint64_t gpu_cold_starts = 0;
   uint64_t warm_starts = 0;
+  uint64_t host_runs = 0;    // of these, as CPU variants on the host
+  uint64_t host_trials = 0;  // of these, to learn how long they take there
   uint64_t sandboxes_started = 0;
   uint64_t evictions = 0;
   uint64_t timeouts = 0;
@@ -55,6 +59,11 @@ struct Explanation {
   FunctionId function;
   Duration waited{};  // for its turn
   scheduling::WaitReason reason = scheduling::WaitReason::kNone;
+  // Why it runs on the host although its function uses a GPU, and how long it was expected to take
+  // when that was decided; zero where nothing was known.
+  scheduling::HostReason host_reason = scheduling::HostReason::kNone;
+  Duration expected_with_gpu{};
+  Duration expected_with_host{};
 };
 
 class Dispatcher {
@@ -83,7 +92,7 @@ class Dispatcher {
   scheduling::FlowStanding standing(FunctionId function, Instant now) const;
   const scheduling::Policy& policy() const;
   const scheduling::Fleet& fleet() const;       // the GPUs and the sandboxes on them
-  const scheduling::Fleet& host_fleet() const;  // the sandboxes of functions without GPU
+  const scheduling::Fleet& host_fleet() const;  // the sandboxes without GPU, of CPU variants too
   bool draining() const { return draining_; }
   // Draining, and nothing runs or lives any more. Asynchronous invocations may still be queued.
   bool drained() const;
@@ -125,6 +134,20 @@ class Dispatcher {
   void time_run(InvocationSlot invocation);
   uint64_t& start_counter(StartClass start);
   void note_wait_reasons();
+
+  // Functions that run on either processor.
+  void send_to_host();
+  void dispatch_on_host(const scheduling::HostChoice& choice);
+  void begin_gpu_time(InvocationSlot invocation, bool warm);
+  void leave_processor(PendingInvocation& invocation);
+  void learn_run(const PendingInvocation& invocation, Duration execution);
+  void note_host_failure(const PendingInvocation& invocation);
+  unsigned gpu_concurrency_of(const scheduling::Flow& flow, bool outside_top_share) const;
+  void rank_functions();
+  void note_health();
+  void note_waiting(FunctionId function);
+  bool may_wait(const scheduling::Flow& flow) const;
+  scheduling::WaitReason why_waiting(FunctionId function) const;
 
   // Ends.
   std::optional<Error> refusal_of(const InvocationSubmitted& event) const;
@@ -178,6 +201,7 @@ class Dispatcher {
   scheduling::View view_of(const Lane& lane) const;
   void archive(StateArchive& archive);
   void archive(StateArchive& archive, Lane& lane);
+  void find_again();
   template <typename Kind>
   void emit(Kind action) {
     hash_.add(action);
@@ -195,6 +219,16 @@ class Dispatcher {
   std::unique_ptr<Lane> host_;
   // When a queued invocation has waited, or a running one has run, too long; by slot.
   scheduling::IndexedHeap<Instant> invocation_deadlines_;
+  // Flows with something waiting in the GPUs' lane, and those of them with a CPU variant.
+  scheduling::FlowSet waiting_;
+  scheduling::FlowSet waiting_variants_;
+  bool ranks_stale_ = false;            // HybridRule::kTopShare: a speed-up may have changed
+  unsigned functions_without_gpu_ = 0;  // that are registered
+  uint64_t gpu_runs_ = 0;               // dispatched to a GPU and not over
+  uint64_t gpu_ends_ = 0;               // their expected ends added up, modulo 2^64
+  Instant health_changed_{};            // when the memory of the largest healthy GPU last changed
+  Bytes largest_healthy_;               // of the GPUs' memories
+  Bytes largest_present_;               // of those that are not lost
   std::vector<FunctionId> new_heads_;
   std::vector<FunctionId> foreseen_;  // while memory is fetched ahead
   Instant armed_ = kNever;

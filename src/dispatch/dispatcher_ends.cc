@@ -45,6 +45,7 @@ void Dispatcher::leave_queue(InvocationSlot slot) {
   --flow.pending;
   --queued_;
   --lane_of(function).pending;
+  note_waiting(function);
   const InvocationSlot head = invocations_.front(function);
   if (head == kNoInvocation || invocations_[head].arrival == flow.oldest) return;
   flow.oldest = invocations_[head].arrival;
@@ -77,11 +78,14 @@ void Dispatcher::complete(InvocationSlot slot, Outcome outcome, std::optional<Er
                           .device = invocation.device,
                           .wait_reason = invocation.wait_reason});
   const FunctionId function = invocation.function;
+  const bool was_cpu_variant = invocation.is_cpu_variant();
+  leave_processor(invocations_[slot]);
   invocation_deadlines_.erase(slot);
   invocations_.remove(slot);
   Flow& flow = flows_[function.value];
-  --flow.in_flight;
   flow.last_activity = now_;
+  // The policy let it go when it left the queue.
+  if (was_cpu_variant) return;
   Lane& lane = lane_of(function);
   if (!flow.has_work()) flow.active_until = now_ + lane.policy->grace(view_of(lane), function);
   lane.policy->finished(view_of(lane), function, now_);
@@ -122,7 +126,8 @@ void Dispatcher::expire_invocation(InvocationSlot slot) {
   const SandboxSlot sandbox = invocation.sandbox;
   Lane& lane = invocation.on_host ? *host_ : *gpu_;
   // A function that hangs must pay for the time that it took.
-  flows_[invocation.function.value].execution.learn(timeout);
+  learn_run(invocation, timeout);
+  note_host_failure(invocation);
   complete(slot, Outcome::kFunctionError, Error{ErrorCode::kDeadlineExceeded, text},
            "Sandbox.Timeout");
   lane.fleet.unassign(sandbox);

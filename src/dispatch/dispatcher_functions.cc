@@ -24,12 +24,16 @@ void Dispatcher::on(const FunctionRegistered& event) {
   for (Lane* lane : {gpu_.get(), host_.get()}) {
     drop_planned(*lane, [&](const Sandbox& sandbox) {
       return sandbox.function == profile.id &&
-             (sandbox.revision != profile.revision || sandbox.memory != profile.device_memory);
+             (sandbox.revision != profile.revision ||
+              sandbox.memory != (lane == host_.get() ? Bytes(0) : profile.device_memory) ||
+              invocations_[sandbox.invocation].is_cpu_variant() !=
+                  (lane == host_.get() && profile.device_memory.count > 0));
     });
   }
   // If it now runs elsewhere (with or without GPU) it leaves its old lane with all that it has.
   const bool moves = (flow.device_memory.count > 0) != (profile.device_memory.count > 0);
   const uint32_t pending = flow.pending;
+  if (flow.registered && flow.device_memory.count == 0) --functions_without_gpu_;
   if (moves && flow.has_work()) {
     Lane& old_lane = lane_of(profile.id);
     const uint32_t in_flight = std::exchange(flow.in_flight, 0);
@@ -45,11 +49,16 @@ void Dispatcher::on(const FunctionRegistered& event) {
     flow.interarrival = RunningMean(profile.mean_interarrival, profile.completed);
     flow.cold_start =
         RunningMean(profile.mean_cold_start, profile.mean_cold_start.count() > 0 ? 1 : 0);
+    flow.host_execution = RunningMean(profile.mean_host_execution, profile.completed_on_host);
+    flow.host_cold_start =
+        RunningMean(profile.mean_host_cold_start, profile.mean_host_cold_start.count() > 0 ? 1 : 0);
+    flow.last_host_run = now_;
     // Invocations of a function of the same id that was removed may still run: they count.
     for (const Lane* lane : {gpu_.get(), host_.get()}) {
       for (const SandboxSlot slot : lane->fleet.all()) {
         const Sandbox& sandbox = lane->fleet.sandbox(slot);
-        if (sandbox.function == profile.id && sandbox.has_invocation) ++flow.in_flight;
+        if (sandbox.function != profile.id || !sandbox.has_invocation) continue;
+        ++(invocations_[sandbox.invocation].is_cpu_variant() ? flow.on_host : flow.in_flight);
       }
     }
   }
@@ -57,17 +66,24 @@ void Dispatcher::on(const FunctionRegistered& event) {
   flow.tenant = profile.tenant;
   flow.revision = profile.revision;
   flow.weight = profile.weight;
-  flow.max_concurrency = std::max(1U, profile.max_concurrency);
+  flow.declared_concurrency = std::max(1U, profile.max_concurrency);
   flow.device_memory = profile.device_memory;
   flow.timeout = profile.timeout;
   flow.memory_moves = profile.memory_moves;
   flow.checkpoints = profile.checkpoints;
+  flow.has_cpu_variant = profile.has_cpu_variant && profile.device_memory.count > 0;
+  flow.gpu_speedup = profile.gpu_speedup;
+  flow.host_failures = 0;
+  flow.max_concurrency = gpu_concurrency_of(flow, false);
+  ranks_stale_ = options_.hybrid.rule == scheduling::HybridRule::kTopShare;
+  if (flow.device_memory.count == 0) ++functions_without_gpu_;
 
   Lane& lane = lane_of(profile.id);
   flow.pending = pending;
   lane.pending += pending;
+  note_waiting(profile.id);
   lane.policy->flow_changed(view_of(lane), profile.id, now_);
-  if (!lane.fleet.could_ever_fit(flow.device_memory)) {
+  if (!may_wait(flow)) {
     reject_queue(profile.id, too_large(flow.device_memory));
   }
   for (Lane* each : {gpu_.get(), host_.get()}) {
@@ -91,7 +107,10 @@ void Dispatcher::on(const FunctionRemoved& event) {
   reject_queue(event.function,
                {ErrorCode::kNotFound, "the function was removed while this waited"});
   stop_idle(event.function, StopReason::kRetired);
-  flows_[event.function.value].registered = false;
+  Flow& flow = flows_[event.function.value];
+  flow.registered = false;
+  if (flow.device_memory.count == 0) --functions_without_gpu_;
+  ranks_stale_ = options_.hybrid.rule == scheduling::HybridRule::kTopShare;
 }
 
 }  // namespace lambent::dispatch

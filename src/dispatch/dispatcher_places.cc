@@ -29,6 +29,7 @@ void Dispatcher::return_to_queue(Lane& lane, SandboxSlot sandbox) {
   invocation.init_time = {};
   invocation.awaits_memory = false;
   invocation.memory_time = {};
+  leave_processor(invocation);
   invocations_.put_back(function, slot);
   if (invocation.asynchronous) {
     invocation_deadlines_.erase(slot);
@@ -37,17 +38,17 @@ void Dispatcher::return_to_queue(Lane& lane, SandboxSlot sandbox) {
     invocation_deadlines_.put(slot, now_ + options_.longest_wait);
   }
   scheduling::Flow& flow = flows_[function.value];
-  --flow.in_flight;
   ++flow.pending;
   flow.oldest = invocations_[invocations_.front(function)].arrival;
   new_heads_.push_back(function);
   ++queued_;
   Lane& queue_lane = lane_of(function);
   ++queue_lane.pending;
+  note_waiting(function);
   queue_lane.policy->flow_changed(view_of(queue_lane), function, now_);
   if (!flow.registered) {
     reject_queued(slot, {ErrorCode::kNotFound, "the function was removed while this waited"});
-  } else if (!queue_lane.fleet.could_ever_fit(flow.device_memory)) {
+  } else if (!may_wait(flow)) {
     reject_queued(slot, too_large(flow.device_memory));
   } else if (draining_ && !invocation.asynchronous) {
     reject_queued(slot, {ErrorCode::kUnavailable, "the worker is stopping"});
@@ -75,7 +76,8 @@ bool Dispatcher::place_stands(const Lane& lane, const Sandbox& sandbox) const {
   if (outside && sandbox.holds != Sandbox::Holds::kStartSlot) return false;
   // A new process needs all of its memory at once.
   if (sandbox.residency != scheduling::Residency::kIn) return false;
-  return flow.revision == sandbox.revision && flow.device_memory == sandbox.memory &&
+  return flow.revision == sandbox.revision &&
+         lane.fleet.memory_of(flow, sandbox.device) == sandbox.memory &&
          lane.fleet.devices()[sandbox.device].healthy;
 }
 

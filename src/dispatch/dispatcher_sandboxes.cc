@@ -31,7 +31,9 @@ void Dispatcher::on(const SandboxReady& event) {
   // first try and waiting for the room of others included.
   invocation.init_time = std::min(event.init_time, now_ - sandbox.since);
   invocation.sandbox_time = now_ - invocation.dispatched - invocation.init_time;
-  flows_[sandbox.function.value].cold_start.learn(now_ - sandbox.since);
+  scheduling::Flow& flow = flows_[sandbox.function.value];
+  (invocation.is_cpu_variant() ? flow.host_cold_start : flow.cold_start)
+      .learn(now_ - sandbox.since);
   if (lane.fleet.may_run(found->slot)) {
     run(lane, found->slot, sandbox.invocation);
   } else {
@@ -60,8 +62,9 @@ void Dispatcher::on(const SandboxExited& event) {
   const InvocationSlot invocation = sandbox.invocation;
   const PendingInvocation& run = invocations_[invocation];
   if (!run.awaits_memory) {
-    flows_[sandbox.function.value].execution.learn(now_ - run.started - run.memory_time);
+    learn_run(run, now_ - run.started - run.memory_time);
   }
+  note_host_failure(run);
   complete(invocation, Outcome::kFunctionError, event.error, event.error_type);
   remove_sandbox(lane, found->slot);
 }
@@ -74,6 +77,7 @@ bool Dispatcher::restart(Lane& lane, SandboxSlot slot) {
   if (invocation.restarts >= options_.restarts || !knows(function) || draining_) return false;
   ++invocation.restarts;
   --start_counter(invocation.start);
+  if (invocation.is_cpu_variant()) --counters_.host_runs;
   if (!place_stands(lane, lane.fleet.sandbox(slot))) {
     return_to_queue(lane, slot);
     remove_sandbox(lane, slot);
@@ -92,6 +96,7 @@ bool Dispatcher::restart(Lane& lane, SandboxSlot slot) {
 void Dispatcher::start_failed(Lane& lane, SandboxSlot slot, const SandboxExited& event) {
   const InvocationSlot invocation = lane.fleet.sandbox(slot).invocation;
   if (event.error_type != kPlatformFailure) {
+    note_host_failure(invocations_[invocation]);
     complete(invocation, Outcome::kFunctionError, event.error, event.error_type);
     remove_sandbox(lane, slot);
     return;
@@ -109,6 +114,7 @@ void Dispatcher::start_failed(Lane& lane, SandboxSlot slot, const SandboxExited&
     start_sandbox(lane, slot);
     return;
   }
+  note_host_failure(invocations_[invocation]);
   complete(invocation, Outcome::kRejected,
            Error{ErrorCode::kUnavailable, "starting a sandbox failed: " + event.error.message},
            event.error_type);
@@ -130,6 +136,7 @@ void Dispatcher::expire_sandbox(Lane& lane, SandboxSlot slot) {
   char text[64];
   std::snprintf(text, sizeof(text), "Init timed out after %.2f seconds",
                 to_seconds(now_ - sandbox.since));
+  note_host_failure(invocations_[sandbox.invocation]);
   complete(sandbox.invocation, Outcome::kFunctionError, Error{ErrorCode::kDeadlineExceeded, text},
            "Sandbox.InitTimeout");
   lane.fleet.unassign(slot);

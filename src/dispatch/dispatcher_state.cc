@@ -10,11 +10,13 @@ namespace {
 
 void archive_counters(StateArchive& archive, Counters& counters) {
   for (uint64_t* each :
-       {&counters.submitted, &counters.succeeded, &counters.function_errors, &counters.rejected,
-        &counters.cold_starts, &counters.gpu_cold_starts, &counters.warm_starts,
-        &counters.sandboxes_started, &counters.evictions, &counters.timeouts, &counters.returned,
-        &counters.moves_in, &counters.moves_out, &counters.failed_moves, &counters.moved_bytes,
-        &counters.prefetches, &counters.prefetch_hits, &counters.ignored_events}) {
+       {&counters.submitted,         &counters.succeeded,     &counters.function_errors,
+        &counters.rejected,          &counters.cold_starts,   &counters.gpu_cold_starts,
+        &counters.warm_starts,       &counters.host_runs,     &counters.host_trials,
+        &counters.sandboxes_started, &counters.evictions,     &counters.timeouts,
+        &counters.returned,          &counters.moves_in,      &counters.moves_out,
+        &counters.failed_moves,      &counters.moved_bytes,   &counters.prefetches,
+        &counters.prefetch_hits,     &counters.ignored_events}) {
     archive.field(*each);
   }
 }
@@ -34,6 +36,7 @@ void archive(StateArchive& archive, DispatchOptions& options) {
   archive.field(options.start_retries);
   archive.field(options.restarts);
   archive.field(options.move_timeout);
+  scheduling::archive(archive, options.hybrid);
 }
 
 std::string Dispatcher::snapshot() const {
@@ -62,8 +65,24 @@ void Dispatcher::archive(StateArchive& archive) {
   invocation_deadlines_.archive(archive);
   archive.field(armed_);
   archive.field(draining_);
+  archive.field(ranks_stale_);
+  archive.field(functions_without_gpu_);
+  archive.field(gpu_runs_);
+  archive.field(gpu_ends_);
+  archive.field(health_changed_);
   archive_counters(archive, counters_);
   hash_.archive(archive);
+  if (archive.reading() && archive.ok()) find_again();
+}
+
+// What is not written because it follows from the rest.
+void Dispatcher::find_again() {
+  const Instant changed = health_changed_;
+  note_health();
+  health_changed_ = changed;
+  waiting_.clear();
+  waiting_variants_.clear();
+  for (uint32_t id = 0; id < flows_.size(); ++id) note_waiting(FunctionId{id});
 }
 
 void Dispatcher::archive(StateArchive& archive, Lane& lane) {

@@ -25,7 +25,10 @@ std::optional<Explanation> Dispatcher::explain(InvocationId id, Instant now) con
   Explanation explanation{.state = invocation.state,
                           .function = invocation.function,
                           .waited = invocation.dispatched - invocation.submitted,
-                          .reason = invocation.wait_reason};
+                          .reason = invocation.wait_reason,
+                          .host_reason = invocation.host_reason,
+                          .expected_with_gpu = invocation.expected_with_gpu,
+                          .expected_with_host = invocation.expected_with_host};
   if (invocation.state != InvocationState::kQueued) {
     if (waits_for_moves(invocation)) explanation.reason = scheduling::WaitReason::kMemoryMoving;
     return explanation;
@@ -34,8 +37,7 @@ std::optional<Explanation> Dispatcher::explain(InvocationId id, Instant now) con
   if (draining_) {
     explanation.reason = scheduling::WaitReason::kDraining;
   } else if (invocations_.front(invocation.function) == *slot) {
-    const Lane& lane = lane_of(invocation.function);
-    explanation.reason = lane.policy->why_waiting(view_of(lane), invocation.function);
+    explanation.reason = why_waiting(invocation.function);
   }
   return explanation;
 }

@@ -11,6 +11,7 @@
 #include "base/time.h"
 #include "domain/invocation.h"
 #include "scheduling/fleet.h"
+#include "scheduling/hybrid.h"
 #include "scheduling/wait_reason.h"
 
 namespace lambent::dispatch {
@@ -31,6 +32,12 @@ struct PendingInvocation {
   scheduling::WaitReason wait_reason = scheduling::WaitReason::kNone;
   scheduling::SandboxSlot sandbox = scheduling::kNoSandbox;
   bool on_host = false;  // its sandbox is in the lane of functions without GPU
+  // It was taken out of the GPUs' queue to run there as a CPU variant: why, and how long it was
+  // expected to take with a GPU and there.
+  scheduling::HostReason host_reason = scheduling::HostReason::kNone;
+  Duration expected_with_gpu{};
+  Duration expected_with_host{};
+  Instant expected_end = kNever;  // of one that was dispatched to a GPU
   DeviceId device;
   uint64_t arrival = 0;  // counts submissions: the order of arrival
   Instant submitted{};
@@ -45,6 +52,8 @@ struct PendingInvocation {
   // Neighbours in its function's queue.
   InvocationSlot earlier = kNoInvocation;
   InvocationSlot later = kNoInvocation;
+
+  bool is_cpu_variant() const { return host_reason != scheduling::HostReason::kNone; }
 };
 
 class InvocationTable {

@@ -13,9 +13,13 @@ void archive_invocation(StateArchive& archive, PendingInvocation& invocation) {
   archive.choice(invocation.start, StartClass::kWarm);
   archive.field(invocation.failed_starts);
   archive.field(invocation.restarts);
-  archive.choice(invocation.wait_reason, scheduling::WaitReason::kPoolHandover);
+  archive.choice(invocation.wait_reason, scheduling::WaitReason::kHostBusy);
   archive.field(invocation.sandbox);
   archive.field(invocation.on_host);
+  archive.choice(invocation.host_reason, scheduling::HostReason::kTrial);
+  archive.field(invocation.expected_with_gpu);
+  archive.field(invocation.expected_with_host);
+  archive.field(invocation.expected_end);
   archive.field(invocation.device);
   archive.field(invocation.arrival);
   archive.field(invocation.submitted);

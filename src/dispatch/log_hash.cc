@@ -34,8 +34,13 @@ void LogHash::add(const Event& event, Instant now) {
             const FunctionProfile& p = e.profile;
             mix(kind, at, p.id.value, p.tenant.value, p.revision, std::bit_cast<uint64_t>(p.weight),
                 p.max_concurrency, p.device_memory.count, p.timeout.count(),
-                uint64_t{p.memory_moves} | uint64_t{p.checkpoints} << 1, p.mean_execution.count(),
-                p.mean_interarrival.count(), p.mean_cold_start.count(), p.completed);
+                uint64_t{p.memory_moves} | uint64_t{p.checkpoints} << 1 |
+                    uint64_t{p.has_cpu_variant} << 2,
+                p.mean_execution.count(), p.mean_interarrival.count(), p.mean_cold_start.count(),
+                p.completed);
+            if (!p.has_cpu_variant) return;
+            mix(kind, std::bit_cast<uint64_t>(p.gpu_speedup), p.mean_host_execution.count(),
+                p.mean_host_cold_start.count(), p.completed_on_host);
           },
           [&](const FunctionRemoved& e) { mix(kind, at, e.function.value); },
           [&](const InvocationSubmitted& e) {

@@ -4,16 +4,21 @@
 
 #include "domain/limits.h"
 #include "scheduling/fleet.h"
+#include "scheduling/hybrid.h"
 
 namespace lambent::dispatch {
 
 struct DispatchOptions {
   // The GPUs; their ids count from 1. Functions that use a GPU share them.
   scheduling::FleetOptions fleet;
-  // Functions without GPU: how many of them may be at work at once on the host's processors, and
-  // how many sandboxes they may have.
+  // Functions without GPU: how many invocations may be at work at once on the host's processors,
+  // and how many sandboxes there may be for them.
   unsigned host_concurrency = 16;
   unsigned host_sandboxes = 64;
+  // Which invocations of functions that use a GPU run there too, as CPU variants, and count against
+  // both. Functions without GPU go first: as long as there are any, variants leave them a quarter
+  // of host_concurrency.
+  scheduling::HybridOptions hybrid;
 
   size_t queued_per_function = limits::kQueuedPerFunction;
   size_t queued_invocations = limits::kQueuedInvocations;

@@ -87,6 +87,10 @@ class Chaos {
     options.fleet.memory_rule =
         seed % 2 == 0 ? scheduling::MemoryRule::kMoveIdle : scheduling::MemoryRule::kEverySandbox;
     options.fleet.host_memory = Bytes::gib(seed % 5 == 0 ? 6 : 100);
+    constexpr scheduling::HybridRule kRules[] = {scheduling::HybridRule::kOff,
+                                                 scheduling::HybridRule::kTopShare,
+                                                 scheduling::HybridRule::kQueueing};
+    options.hybrid.rule = kRules[seed / 2 % 3];
     options.host_concurrency = 2;
     options.host_sandboxes = 3;
     options.queued_per_function = 10;
@@ -104,7 +108,9 @@ class Chaos {
                              .device_memory = Bytes::gib(random_.below(7)),
                              .timeout = seconds(3),
                              .memory_moves = random_.below(4) != 0,
-                             .checkpoints = random_.below(2) == 0}});
+                             .checkpoints = random_.below(2) == 0,
+                             .has_cpu_variant = random_.below(2) == 0,
+                             .gpu_speedup = static_cast<double>(random_.below(4))}});
   }
 
   void submit() {
@@ -178,6 +184,7 @@ class Chaos {
       EXPECT_LE(device.resident, device.options.memory);
       EXPECT_LE(device.tokens_held, device.options.tokens);
     }
+    EXPECT_LE(dispatcher_.host_fleet().devices()[0].tokens_held, 2u);
     EXPECT_LE(dispatcher_.fleet().all().size(), 5u + 3u) << "at most three are planned";
     EXPECT_LE(dispatcher_.queued(), 30u);
   }
@@ -197,6 +204,7 @@ class Chaos {
 class RandomEvents : public testing::TestWithParam<std::string_view> {};
 
 TEST_P(RandomEvents, LeaveEveryInvocationWithOneOutcomeAndNothingHeld) {
+  uint64_t host_runs = 0;
   for (uint64_t seed = 1; seed <= 200; ++seed) {
     SCOPED_TRACE("seed " + std::to_string(seed));
     Chaos chaos(seed, GetParam());
@@ -221,9 +229,12 @@ TEST_P(RandomEvents, LeaveEveryInvocationWithOneOutcomeAndNothingHeld) {
     for (const scheduling::Flow& flow : chaos.dispatcher().flows()) {
       EXPECT_EQ(flow.pending, 0u);
       EXPECT_EQ(flow.in_flight, 0u);
+      EXPECT_EQ(flow.on_host, 0u);
     }
+    host_runs += chaos.dispatcher().counters().host_runs;
     if (HasFailure()) return;
   }
+  EXPECT_GT(host_runs, 100u);
 }
 
 INSTANTIATE_TEST_SUITE_P(Policies, RandomEvents,

@@ -35,10 +35,15 @@ std::vector<Event> one_of_each() {
                           .timeout = seconds(30),
                           .memory_moves = false,
                           .checkpoints = true,
+                          .has_cpu_variant = true,
+                          .gpu_speedup = 12.5,
                           .mean_execution = milliseconds(120),
                           .mean_interarrival = seconds(2),
                           .mean_cold_start = seconds(4),
-                          .completed = 99};
+                          .completed = 99,
+                          .mean_host_execution = milliseconds(1500),
+                          .mean_host_cold_start = seconds(2),
+                          .completed_on_host = 7};
   return {FunctionRegistered{profile},
           FunctionRemoved{FunctionId{9}},
           InvocationSubmitted{{1, 2}, FunctionId{7}, true},

@@ -68,11 +68,17 @@ struct Pen {
     number(e.profile.max_concurrency);
     number(e.profile.device_memory.count);
     duration(e.profile.timeout);
-    number(uint64_t{e.profile.memory_moves} | uint64_t{e.profile.checkpoints} << 1);
+    number(uint64_t{e.profile.memory_moves} | uint64_t{e.profile.checkpoints} << 1 |
+           uint64_t{e.profile.has_cpu_variant} << 2);
     duration(e.profile.mean_execution);
     duration(e.profile.mean_interarrival);
     duration(e.profile.mean_cold_start);
     number(e.profile.completed);
+    if (!e.profile.has_cpu_variant) return;
+    fixed(std::bit_cast<uint64_t>(e.profile.gpu_speedup));
+    duration(e.profile.mean_host_execution);
+    duration(e.profile.mean_host_cold_start);
+    number(e.profile.completed_on_host);
   }
   void put(const FunctionRemoved& e) { number(e.function.value); }
   void put(const InvocationSubmitted& e) {
@@ -229,15 +235,23 @@ void Glass::take(FunctionRegistered& e) {
   e.profile.max_concurrency = static_cast<unsigned>(concurrency);
   number(e.profile.device_memory.count);
   duration(e.profile.timeout);
-  uint64_t moves = 0;
-  number(moves);
-  ok = ok && moves <= 3;
-  e.profile.memory_moves = (moves & 1) != 0;
-  e.profile.checkpoints = (moves & 2) != 0;
+  uint64_t may = 0;
+  number(may);
+  ok = ok && may <= 7;
+  e.profile.memory_moves = (may & 1) != 0;
+  e.profile.checkpoints = (may & 2) != 0;
+  e.profile.has_cpu_variant = (may & 4) != 0;
   duration(e.profile.mean_execution);
   duration(e.profile.mean_interarrival);
   duration(e.profile.mean_cold_start);
   number(e.profile.completed);
+  if (!e.profile.has_cpu_variant) return;
+  fixed(bits);
+  e.profile.gpu_speedup = std::bit_cast<double>(bits);
+  ok = ok && e.profile.gpu_speedup >= 0 && e.profile.gpu_speedup <= limits::kMostGpuSpeedup;
+  duration(e.profile.mean_host_execution);
+  duration(e.profile.mean_host_cold_start);
+  number(e.profile.completed_on_host);
 }
 
 template <size_t Index = 0>

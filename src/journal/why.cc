@@ -39,6 +39,8 @@ std::string_view sentence_of(WaitReason reason) {
       return "because the devices of its function were at work, and no function had more of them";
     case WaitReason::kPoolHandover:
       return "because another function had to finish on the device that it was given";
+    case WaitReason::kHostBusy:
+      return "because the host's processors ran as many as they may";
   }
   return "";
 }

@@ -72,7 +72,7 @@ void BatchPolicy::archive(StateArchive& archive) {
 void BatchPolicy::index(const View& view, FunctionId function) {
   const Flow& flow = view.flow(function);
   const Batch& batch = batches_[function.value];
-  const bool may_run = flow.pending > 0 && flow.in_flight == 0;
+  const bool may_run = flow.pending > 0 && flow.in_flight == 0 && flow.max_concurrency > 0;
   if (may_run && batch.left > 0) {
     continuing_.put(function.value, batch.number);
   } else {

@@ -119,7 +119,7 @@ SandboxSlot Fleet::plan(SandboxId id, FunctionId function, const Flow& flow, uin
                              .function = function,
                              .revision = flow.revision,
                              .device = device,
-                             .memory = flow.device_memory,
+                             .memory = memory_of(flow, device),
                              .since = now,
                              .last_used = now,
                              .memory_moves = flow.memory_moves,
@@ -129,7 +129,7 @@ SandboxSlot Fleet::plan(SandboxId id, FunctionId function, const Flow& flow, uin
   all_.push_back(slot);
   ++sandboxes_total_;
   ++devices_[device].sandboxes;
-  commit(slot, flow.device_memory);
+  commit(slot, sandboxes_[slot].memory);
   recount(slot);
   hold(slot,
        options_.starts_outside_tokens > 0 ? Sandbox::Holds::kStartSlot : Sandbox::Holds::kToken);

@@ -173,6 +173,10 @@ class Fleet {
   bool has_room() const { return open_devices_ > 0; }
   // Whether some healthy device has nothing to do.
   bool any_device_idle() const { return idle_devices_ > 0; }
+  // The device memory that a sandbox of this flow takes there: none on the host.
+  Bytes memory_of(const Flow& flow, uint32_t device) const {
+    return devices_[device].options.id == kHostDevice ? Bytes(0) : flow.device_memory;
+  }
   // Whether a sandbox of this memory could ever be placed.
   bool could_ever_fit(Bytes memory) const;
 

@@ -53,7 +53,10 @@ struct Flow {
   TenantId tenant;
   uint64_t revision = 0;
   double weight = 1;
+  // How many of its invocations may be at work on GPUs at once; zero: it may not use one now and is
+  // served by the host (hybrid.h). And what it was declared with.
   unsigned max_concurrency = 1;
+  unsigned declared_concurrency = 1;
   Bytes device_memory;  // of each of its sandboxes; zero: it uses no GPU
   Duration timeout{};
   bool memory_moves = true;  // its sandboxes' memory can be moved off the device and back
@@ -73,6 +76,8 @@ struct Flow {
   RunningMean cold_start;      // until a new sandbox asked for work
   RunningMean host_execution;  // the same of its runs on the host as a CPU variant
   RunningMean host_cold_start;
+  Instant last_host_run{};     // when the last of these ended
+  uint32_t host_failures = 0;  // of its sandboxes there, one after the other
   Instant last_arrival = kNever;
   Instant last_activity{};  // last arrival, dispatch or finish
 
@@ -80,7 +85,8 @@ struct Flow {
 
   // Whether it has something to do or is expected to, soon.
   bool is_active(Instant now) const { return has_work() || now < active_until; }
-  bool has_work() const { return pending > 0 || in_flight > 0; }
+  // For the processors that it shares with others; what waits for the host alone holds nobody back.
+  bool has_work() const { return (pending > 0 && max_concurrency > 0) || in_flight > 0; }
 
   void archive(StateArchive& archive);
 };

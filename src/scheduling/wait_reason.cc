@@ -30,6 +30,8 @@ std::string_view name_of(WaitReason reason) {
       return "own_pool";
     case WaitReason::kPoolHandover:
       return "pool_handover";
+    case WaitReason::kHostBusy:
+      return "host_busy";
   }
   return "none";
 }

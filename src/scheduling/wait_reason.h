@@ -20,6 +20,7 @@ enum class WaitReason {
   kDraining,          // the worker takes no more work
   kOwnPool,           // the devices of its function are at work, and no other function has more
   kPoolHandover,      // a device that was taken from another function is yet at work for that one
+  kHostBusy,          // it runs on the host's processors, which run as many as they may
 };
 std::string_view name_of(WaitReason reason);
 

@@ -51,6 +51,10 @@ void draw_profile(Random& random, dispatch::FunctionProfile& profile) {
   profile.timeout = milliseconds(between(random, 1000, 20'000));
   profile.memory_moves = random.below(8) != 0;
   profile.checkpoints = random.below(3) == 0;
+  // Of the others drawn before, so that worlds without variants stay what they were.
+  const int64_t drawn = profile.timeout / milliseconds(1);
+  profile.has_cpu_variant = profile.device_memory > Bytes(0) && drawn % 3 == 0;
+  profile.gpu_speedup = profile.has_cpu_variant ? static_cast<double>(drawn / 3 % 4) : 0;
 }
 
 FaultyScene make_faulty_scene(uint64_t seed) {
@@ -68,6 +72,11 @@ FaultyScene make_faulty_scene(uint64_t seed) {
   dispatch.stop_timeout = seconds(between(random, 1, 40));
   dispatch.move_timeout = seconds(between(random, 1, 20));
   dispatch.start_retries = static_cast<unsigned>(random.below(3));
+  // Half of all worlds leave the GPUs their whole load.
+  constexpr scheduling::HybridRule kRules[] = {
+      scheduling::HybridRule::kQueueing, scheduling::HybridRule::kOff,
+      scheduling::HybridRule::kTopShare, scheduling::HybridRule::kOff};
+  dispatch.hybrid = {.rule = kRules[seed / 2 % 4], .others = static_cast<double>(seed % 3)};
 
   const auto policies = scheduling::policy_names();
   // Half of all worlds have the policy that people use.

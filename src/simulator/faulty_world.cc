@@ -230,6 +230,7 @@ class World {
     if (occurs(Fault::kHang)) return;
     Duration took = function(process.function).execution;
     took = up_to(random_, took) + took / 2;
+    if (process.device == 0) took *= 2;
     // Most handlers need the device to get anywhere.
     if (!process.memory_in && random_.below(4) != 0) {
       process.awaits_memory = [this, id, run, took] {

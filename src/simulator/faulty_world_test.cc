@@ -7,7 +7,8 @@ namespace {
 
 TEST(FaultyWorld, HoldsEveryInvariantAndHasEveryKindOfFault) {
   FaultCounts faults{};
-  uint64_t returned = 0, gpu_cold = 0, moves_in = 0, moves_out = 0, prefetch_hits = 0;
+  uint64_t returned = 0, gpu_cold = 0, moves_in = 0, moves_out = 0, prefetch_hits = 0,
+           host_runs = 0;
   for (uint64_t seed = 1; seed <= 500; ++seed) {
     const FaultyWorldResult result = run_faulty_world({.seed = seed, .trace_length = 5});
     ASSERT_FALSE(result.violation) << "seed " << seed << ": " << result.violation->what
@@ -18,6 +19,7 @@ TEST(FaultyWorld, HoldsEveryInvariantAndHasEveryKindOfFault) {
     moves_in += result.counters.moves_in;
     moves_out += result.counters.moves_out;
     prefetch_hits += result.counters.prefetch_hits;
+    host_runs += result.counters.host_runs;
   }
   for (size_t i = 0; i < kFaults; ++i) {
     EXPECT_GT(faults[i], 0u) << name_of(static_cast<Fault>(i)) << " never happened";
@@ -27,6 +29,7 @@ TEST(FaultyWorld, HoldsEveryInvariantAndHasEveryKindOfFault) {
   EXPECT_GT(moves_in, 100u);
   EXPECT_GT(moves_out, moves_in);
   EXPECT_GT(prefetch_hits, 0u);
+  EXPECT_GT(host_runs, 500u);
 }
 
 TEST(FaultyWorld, IsTheSameForTheSameSeed) {

@@ -157,14 +157,16 @@ void Invariants::see(const dispatch::StartSandbox& action) {
     return wrong("on a device that does not exist");
   }
   if (!devices_[action.device.value].healthy) wrong("on a device that is not healthy");
-  if ((known.profile.device_memory.count > 0) != (action.device.value > 0)) {
-    wrong("on the wrong kind of device");
-  }
+  const bool uses_gpu = known.profile.device_memory.count > 0;
+  const bool cpu_variant = uses_gpu && action.device.value == 0 && known.profile.has_cpu_variant &&
+                           options_.limits.hybrid.rule != scheduling::HybridRule::kOff;
+  if (uses_gpu != (action.device.value > 0) && !cpu_variant) wrong("on the wrong kind of device");
   Process process{
       .function = action.function,
       .revision = action.revision,
       .device = action.device.value,
-      .memory = known.profile.device_memory,
+      .memory = cpu_variant ? Bytes(0) : known.profile.device_memory,
+      .cpu_variant = cpu_variant,
       .movable = known.profile.memory_moves && devices_[action.device.value].options.memory_moves,
       .checkpoints = known.profile.checkpoints,
       .start_limit = std::max(options_.limits.init_timeout, known.profile.timeout),
@@ -415,6 +417,8 @@ void Invariants::count(const Process& process, int by) {
   Function& owner = function(process.function);
   add(owner.starting, process.state == State::kStarting || process.state == State::kReady);
   add(owner.busy, process.state == State::kBusy);
+  add(owner.as_cpu_variant,
+      process.cpu_variant && process.state != State::kIdle && process.state != State::kStopping);
 }
 
 // Which of a function's invocations a starting sandbox is for is dispatch's affair: when one is

@@ -85,6 +85,7 @@ class Invariants {
     uint32_t device = 0;
     Bytes memory;
     State state = State::kStarting;
+    bool cpu_variant = false;  // of a function that uses a GPU, on the host
     bool holds_token = false, holds_slot = false;
     Bytes held;  // of its memory, what counts on its device
     // Under MemoryRule::kMoveIdle.
@@ -114,6 +115,7 @@ class Invariants {
     dispatch::FunctionProfile profile;
     unsigned waiting = 0;             // invocations that do not run
     unsigned starting = 0, busy = 0;  // processes
+    unsigned as_cpu_variant = 0;      // of these, on the host although it uses a GPU
     Duration lost_patience{};         // see check_patience
   };
   struct Device {
@@ -166,6 +168,7 @@ class Invariants {
   void check_patience();
   void check_deadlines(bool after_timer);
   void check_accounts();
+  void check_places(const std::vector<unsigned>& planned);
 
   const dispatch::Dispatcher& dispatcher_;
   InvariantOptions options_;

@@ -58,7 +58,7 @@ void Invariants::check_conservation() {
   if (draining_ || options_.may_idle || !dispatcher_.fleet().any_device_idle()) return;
   for (uint32_t f = 0; f < dispatcher_.flows().size(); ++f) {
     const scheduling::Flow& flow = dispatcher_.flows()[f];
-    if (flow.pending == 0 || flow.device_memory.count == 0) continue;
+    if (flow.pending == 0 || flow.device_memory.count == 0 || flow.max_concurrency == 0) continue;
     if (flow.in_flight >= (options_.one_batch_per_function ? 1 : flow.max_concurrency)) continue;
     if (!dispatcher_.fleet().find_place(FunctionId{f}, flow, true).place) continue;
     violate(Invariant::kWorkConservation,
@@ -82,10 +82,12 @@ void Invariants::check_patience() {
   }
   for (uint32_t f = 0; f < functions_.size(); ++f) {
     Function& known = functions_[f];
-    const unsigned at_work = known.starting + known.busy;
+    const unsigned at_work = known.starting + known.busy - known.as_cpu_variant;
+    const bool has_gpus =
+        f >= dispatcher_.flows().size() || dispatcher_.flows()[f].max_concurrency > 0;
     const bool one_at_a_time = options_.one_batch_per_function || options_.may_idle;
     const unsigned limit = one_at_a_time ? 1 : std::max(1U, known.profile.max_concurrency);
-    const bool could_start = known.registered && known.waiting > known.starting &&
+    const bool could_start = known.registered && has_gpus && known.waiting > known.starting &&
                              at_work < limit && known.profile.device_memory.count > 0 &&
                              known.profile.device_memory <= most;
     if (!could_start) {
@@ -145,6 +147,7 @@ void Invariants::check_deadlines(bool after_timer) {
 
 void Invariants::check_accounts() {
   std::vector<unsigned> tokens(devices_.size());  // of planned sandboxes
+  std::vector<unsigned> on_host(dispatcher_.flows().size());
   size_t planned = 0;
   const scheduling::Fleet* fleets[] = {&dispatcher_.fleet(), &dispatcher_.host_fleet()};
   size_t all = 0;
@@ -156,8 +159,10 @@ void Invariants::check_accounts() {
       ++planned;
       const uint32_t device = fleet->devices()[sandbox.device].options.id.value;
       if (sandbox.holds == scheduling::Sandbox::Holds::kToken) ++tokens[device];
+      if (device == 0) ++on_host[sandbox.function.value];
     }
   }
+  check_places(on_host);
   if (all != processes_.size() + planned) {
     violate(Invariant::kAccounts, std::to_string(processes_.size()) + " sandboxes exist and " +
                                       std::to_string(planned) + " are planned, the fleet has " +
@@ -181,6 +186,26 @@ void Invariants::check_accounts() {
       compare("tokens held", theirs.tokens_held, ours.tokens + tokens[theirs.options.id.value]);
     }
   }
+}
+
+// Everything that was dispatched and is not over is counted once, on a GPU or on the host.
+// `planned` counts the sandboxes of each function that are planned on the host.
+void Invariants::check_places(const std::vector<unsigned>& planned) {
+  uint64_t dispatched = 0;
+  for (uint32_t f = 0; f < dispatcher_.flows().size(); ++f) {
+    const scheduling::Flow& flow = dispatcher_.flows()[f];
+    dispatched += flow.in_flight + flow.on_host;
+    const unsigned on_host =
+        function(FunctionId{f}).as_cpu_variant + (flow.device_memory.count > 0 ? planned[f] : 0);
+    if (!flow.registered || flow.on_host == on_host) continue;
+    violate(Invariant::kAccounts,
+            "function " + std::to_string(f) + " has " + std::to_string(flow.on_host) +
+                " on the host as its CPU variant, we have " + std::to_string(on_host));
+  }
+  if (dispatched == dispatcher_.in_flight()) return;
+  violate(Invariant::kAccounts, "flows have " + std::to_string(dispatched) +
+                                    " dispatched in all, dispatch has " +
+                                    std::to_string(dispatcher_.in_flight()));
 }
 
 void Invariants::check_at_rest() {
@@ -207,7 +232,7 @@ void Invariants::check_at_rest() {
     }
   }
   for (const scheduling::Flow& flow : dispatcher_.flows()) {
-    if (flow.in_flight > 0) left("a flow has something in flight");
+    if (flow.in_flight + flow.on_host > 0) left("a flow has something in flight");
   }
 }
 

@@ -17,6 +17,9 @@ struct FunctionModel {
   double spread = 0;                  // execution varies uniformly by this share, up and down
   Duration sandbox_time{};            // a cold start is sandbox_time + init_time
   Duration init_time{};
+  // The same of its CPU variant, where the profile has one: on a core of its own.
+  Duration host_execution{};
+  Duration host_init_time{};
   // What every start brings onto the device over its link, after that: its constants.
   Bytes constants;
   // A kernel function: what it has on the device besides constants is worth nothing between two

@@ -49,6 +49,10 @@ inline RandomWorld make_random_world(uint64_t seed, bool with_faults) {
   dispatch.host_concurrency = static_cast<unsigned>(between(1, 4));
   dispatch.host_sandboxes = static_cast<unsigned>(between(4, 8));
   dispatch.keep_alive = seconds(between(5, 100));
+  constexpr scheduling::HybridRule kRules[] = {
+      scheduling::HybridRule::kQueueing, scheduling::HybridRule::kTopShare,
+      scheduling::HybridRule::kQueueing, scheduling::HybridRule::kOff};
+  dispatch.hybrid.rule = kRules[seed % 4];
   dispatch.longest_wait = seconds(with_faults ? between(20, 200) : 100'000);
   if (with_faults) {
     dispatch.queued_per_function = between(3, 50);
@@ -76,6 +80,13 @@ inline RandomWorld make_random_world(uint64_t seed, bool with_faults) {
     function.spread = random.uniform() / 2;
     function.sandbox_time = milliseconds(between(5, 500));
     function.init_time = milliseconds(between(5, 4000));
+    if (function.profile.device_memory > Bytes(0) && i % 3 == 0) {
+      const double speedup = 1.5 + static_cast<double>(i);
+      function.profile.has_cpu_variant = true;
+      function.profile.gpu_speedup = i % 2 == 0 ? speedup : 0;
+      function.host_execution = from_seconds(to_seconds(function.execution) * speedup);
+      function.host_init_time = function.init_time / 2;
+    }
     world.options.functions.push_back(function);
   }
   const uint64_t arrivals = between(50, 300);

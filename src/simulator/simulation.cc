@@ -148,6 +148,7 @@ void Simulation::give(const Event& event) {
 void Simulation::perform(const dispatch::StartSandbox& action) {
   const FunctionModel& model = model_of(action.function);
   const uint32_t device = device_of(action.device);
+  const Duration init_time = is_cpu_variant(model, device) ? model.host_init_time : model.init_time;
   sandboxes_.add(action.sandbox.value,
                  Run{.device = device,
                      .memory = model.profile.device_memory,
@@ -164,13 +165,13 @@ void Simulation::perform(const dispatch::StartSandbox& action) {
     return;
   }
   if (chance(options_.faults.init_crashes)) {
-    after(model.sandbox_time + model.init_time,
+    after(model.sandbox_time + init_time,
           dispatch::SandboxExited{
               action.sandbox, {ErrorCode::kUnknown, "exit status 1"}, "Runtime.ExitError"});
     return;
   }
-  after(model.sandbox_time + model.init_time,
-        dispatch::SandboxReady{action.sandbox, model.sandbox_time, model.init_time});
+  after(model.sandbox_time + init_time,
+        dispatch::SandboxReady{action.sandbox, model.sandbox_time, init_time});
 }
 
 void Simulation::perform(const dispatch::StartInvocation& action) {
@@ -179,13 +180,21 @@ void Simulation::perform(const dispatch::StartInvocation& action) {
   run.invocation = action.invocation;
   run.fails = chance(options_.faults.handler_errors);
   run.crashes = chance(options_.faults.crashes);
-  Duration work = model.execution;
+  const bool on_host = is_cpu_variant(model, run.device);
+  Duration work = on_host ? model.host_execution : model.execution;
   if (model.spread > 0) {
     work = from_seconds(to_seconds(work) * (1 + model.spread * (2 * random_.uniform() - 1)));
   }
   // One that starts again takes as long again.
-  if (const Duration* own = executions_.find(action.invocation.low)) work = *own;
-  if (options_.device.move_off_holds_token && dispatcher_.policy().moves_off_after_run()) {
+  if (const Duration* own = executions_.find(action.invocation.low)) {
+    work = *own;
+    if (on_host) {
+      work = from_seconds(to_seconds(work) * to_seconds(model.host_execution) /
+                          to_seconds(model.execution));
+    }
+  }
+  if (!on_host && options_.device.move_off_holds_token &&
+      dispatcher_.policy().moves_off_after_run()) {
     work += from_seconds(static_cast<double>(model.profile.device_memory.count) /
                          options_.device.link_out_bytes_per_second);
   }
@@ -370,6 +379,10 @@ bool Simulation::chance(double probability) {
 uint32_t Simulation::device_of(DeviceId id) const {
   if (id == scheduling::kHostDevice) return static_cast<uint32_t>(devices_.size() - 1);
   return *dispatcher_.fleet().device_index(id);
+}
+
+bool Simulation::is_cpu_variant(const FunctionModel& model, uint32_t device) const {
+  return device + 1 == devices_.size() && model.profile.device_memory > Bytes(0);
 }
 
 const FunctionModel& Simulation::model_of(FunctionId id) const { return models_[id.value]; }

@@ -124,6 +124,8 @@ class Simulation {
   void read_devices();
   bool chance(double probability);
   uint32_t device_of(DeviceId id) const;
+  // Whether the function, which uses a GPU, runs on the host there.
+  bool is_cpu_variant(const FunctionModel& model, uint32_t device) const;
   const FunctionModel& model_of(FunctionId id) const;
 
   SimulationOptions options_;

@@ -10,6 +10,17 @@ namespace {
 constexpr uint64_t kOutcomesBetweenProgress = 16'384;
 constexpr Duration kNeverEnds = std::chrono::hours(24 * 365);
 
+void add_cpu_variant(const workload::CatalogueEntry& entry, const WorkloadRunOptions& options,
+                     FunctionModel& model) {
+  model.profile.has_cpu_variant = true;
+  model.host_execution = from_seconds(entry.cpu_warm_s) + options.run_overhead;
+  model.host_init_time = std::max(model.init_time - options.host_init_saving,
+                                  std::min(model.init_time, options.least_host_init));
+  if (options.declares_speedup && entry.gpu_warm_s > 0) {
+    model.profile.gpu_speedup = entry.cpu_warm_s / entry.gpu_warm_s;
+  }
+}
+
 std::vector<FunctionModel> models_of(const std::vector<workload::CatalogueEntry>& entries,
                                      const WorkloadRunOptions& options) {
   std::vector<FunctionModel> models;
@@ -25,6 +36,7 @@ std::vector<FunctionModel> models_of(const std::vector<workload::CatalogueEntry>
     model.sandbox_time = options.sandbox_time;
     model.init_time =
         std::max(from_seconds(entry.init_s()), options.init_floor) + options.init_overhead;
+    if (options.cpu_variants) add_cpu_variant(entry, options, model);
     models.push_back(model);
   }
   return models;
@@ -150,6 +162,7 @@ Result<WorkloadRunTotals> run_workload(workload::Trace& trace,
   totals.moved = Bytes(counters.moved_bytes);
   totals.prefetches = counters.prefetches;
   totals.prefetch_hits = counters.prefetch_hits;
+  totals.host_runs = counters.host_runs;
   totals.summary = statistics.summary(totals.elapsed_s, std::max(1u, devices));
   return totals;
 }

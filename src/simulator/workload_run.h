@@ -27,7 +27,15 @@ struct WorkloadRunOptions {
   Bytes context_memory;          // of each sandbox beside the function's own
   double spread = 0;             // of execution times, see FunctionModel
   unsigned max_concurrency = 1;  // of each function
-  Duration timeout{};            // of each invocation; zero: never
+  // Whether each function has a CPU variant, which takes the catalogue's time on a core; and
+  // whether it declares its speed-up or that has to be learnt.
+  bool cpu_variants = false;
+  bool declares_speedup = true;
+  // By how much the runtime's own start is shorter on the host than with a GPU, and what it takes
+  // at least (if it takes as long with a GPU). Guesses: the paper has some 3 s for TensorFlow.
+  Duration host_init_saving = seconds(3);
+  Duration least_host_init = milliseconds(250);
+  Duration timeout{};  // of each invocation; zero: never
   uint64_t seed = 1;
   // Utilisation is read this often for `reading`; zero: never.
   Duration reading_period{};
@@ -49,6 +57,7 @@ struct WorkloadRunTotals {
   uint64_t moves_in = 0, moves_out = 0;
   Bytes moved;
   uint64_t prefetches = 0, prefetch_hits = 0;
+  uint64_t host_runs = 0;  // of functions that use a GPU, as CPU variants
   workload::Summary summary;
   double elapsed_s = 0;    // simulated, to the last outcome
   double utilisation = 0;  // mean of the devices over that time

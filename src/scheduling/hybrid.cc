@@ -1,0 +1,275 @@
+#include "scheduling/hybrid.h"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <tuple>
+
+namespace lambent::scheduling {
+namespace {
+
+// What nothing is known of is taken to be.
+constexpr Duration kUnknownStart = seconds(1);
+constexpr Duration kUnknownRun = seconds(1);
+// A guess, for memory that has to come back before a run: PCIe 3 with pinned memory.
+constexpr double kLinkBytesPerSecond = 10e9;
+// A variant whose expected time is so much of its function's timeout is not begun.
+constexpr double kMostOfTimeout = 0.8;
+// A time on the host that was learnt so many times itself ago is doubted: half of it is believed.
+constexpr int64_t kDoubtAfter = 100;
+// After a failure on the host a function is not sent there for so long; twice as long after each
+// further one, up to the limit.
+constexpr Duration kFirstPause = seconds(10);
+constexpr unsigned kMostDoublings = 6;
+
+// Nothing is expected to take longer; what was learnt in other times may be any number.
+constexpr double kLongestSeconds = 1e9;
+
+Duration bounded(double seconds) { return from_seconds(std::clamp(seconds, 0.0, kLongestSeconds)); }
+Duration scaled(Duration duration, double factor) { return bounded(to_seconds(duration) * factor); }
+
+// Where it would run first on a GPU: nothing to do if it is warm or about to be.
+Duration gpu_setup(const View& gpu, FunctionId function, const Flow& flow) {
+  if (flow.in_flight > 0) return {};
+  bool outside = false;
+  for (SandboxSlot slot = gpu.fleet.newest_idle_of(function); slot != kNoSandbox;
+       slot = gpu.fleet.sandbox(slot).older) {
+    const Sandbox& sandbox = gpu.fleet.sandbox(slot);
+    if (!gpu.fleet.devices()[sandbox.device].healthy) continue;
+    if (sandbox.residency == Residency::kIn || sandbox.residency == Residency::kMovingIn) return {};
+    outside = true;
+  }
+  if (outside) return bounded(static_cast<double>(flow.device_memory.count) / kLinkBytesPerSecond);
+  return flow.cold_start.mean_or(kUnknownStart);
+}
+
+Duration host_setup(const Fleet& host, FunctionId function, const Flow& flow) {
+  if (host.newest_idle_of(function) != kNoSandbox) return {};
+  return flow.host_cold_start.mean_or(flow.cold_start.mean_or(kUnknownStart));
+}
+
+bool is_paused(const Flow& flow, Instant now) {
+  if (flow.host_failures == 0) return false;
+  const unsigned doublings = std::min(flow.host_failures - 1, kMostDoublings);
+  return now < flow.last_host_run + kFirstPause * (int64_t{1} << doublings);
+}
+
+// What is believed of it now: a time that nobody has checked for long may have become shorter.
+Duration believed_host_time(const Flow& flow, Duration expected, Instant now) {
+  if (!flow.host_execution.known() || expected <= Duration(0)) return expected;
+  return (now - flow.last_host_run) / kDoubtAfter > expected ? expected / 2 : expected;
+}
+
+struct Backlog {
+  double work_s = 0;  // on the GPUs, of all that waits and runs
+  double waiting = 0;
+  double capacity = 0;  // of the healthy GPUs, in tokens
+};
+
+Backlog backlog_of(const HybridView& view) {
+  Backlog backlog;
+  for (const Device& device : view.gpu.fleet.devices()) {
+    if (device.healthy) backlog.capacity += device.tokens();
+  }
+  backlog.work_s = to_seconds(view.under_way);
+  view.waiting.for_each([&](FunctionId function) {
+    const Flow& flow = view.gpu.flow(function);
+    if (flow.max_concurrency == 0) return;
+    backlog.waiting += flow.pending;
+    backlog.work_s += flow.pending * to_seconds(expected_gpu_time(flow).value_or(kUnknownRun)) +
+                      to_seconds(gpu_setup(view.gpu, function, flow));
+  });
+  return backlog;
+}
+
+struct Offer {
+  HostChoice choice;
+  double gain_s = 0;
+};
+
+// What it gains to send the first of this flow to the host, and nothing if it must not go.
+std::optional<Offer> offer_of(const HybridOptions& options, const HybridView& view,
+                              const Backlog& backlog, FunctionId function, Instant now) {
+  const Flow& flow = view.gpu.flow(function);
+  if (!host_is_in_time(flow) || is_paused(flow, now)) return std::nullopt;
+  const double gpu_run_s = to_seconds(expected_gpu_time(flow).value_or(kUnknownRun));
+  const double gpu_setup_s = to_seconds(gpu_setup(view.gpu, function, flow));
+  const double capacity = std::max(1.0, backlog.capacity);
+  // All of the backlog but itself, and where it may not run beside itself, its own run.
+  const double own_s = gpu_run_s + gpu_setup_s;
+  double wait_s = std::max(0.0, backlog.work_s - own_s) / capacity;
+  if (flow.in_flight >= flow.max_concurrency) wait_s = std::max(wait_s, gpu_run_s / 2);
+  Offer offer{.choice = {.function = function, .reason = HostReason::kQueue}};
+  const double with_gpu_s = wait_s + own_s;
+  offer.choice.with_gpu = bounded(with_gpu_s);
+
+  const std::optional<Duration> host_time = expected_host_time(flow);
+  if (!host_time) {
+    // One at a time, where the wait is longer than the run and the host has much room.
+    const Device& host = view.host.devices()[0];
+    const bool room = 2 * host.tokens_held < host.tokens();
+    if (flow.on_host > 0 || !room || wait_s < gpu_run_s) return std::nullopt;
+    offer.choice.reason = HostReason::kTrial;
+    offer.gain_s = 0;
+    return offer;
+  }
+  const double with_host_s = to_seconds(host_setup(view.host, function, flow)) +
+                             to_seconds(believed_host_time(flow, *host_time, now));
+  offer.choice.with_host = bounded(with_host_s);
+  const double freed_s = gpu_run_s + (flow.pending == 1 ? gpu_setup_s : 0);
+  const double others_s = options.others * (backlog.waiting - 1) * freed_s / capacity;
+  offer.gain_s = with_gpu_s + others_s - with_host_s;
+  if (offer.gain_s <= 0) return std::nullopt;
+  return offer;
+}
+
+// No GPU that could take it is healthy: at once if they are lost; else when they have been away for
+// as long as the host would take, for what has been away that long is expected to stay so.
+std::optional<HostChoice> without_device(const HybridView& view, FunctionId function, Instant now) {
+  const Flow& flow = view.gpu.flow(function);
+  if (flow.device_memory <= view.largest_healthy || is_paused(flow, now)) return std::nullopt;
+  if (!host_is_in_time(flow)) return std::nullopt;
+  const Duration with_host =
+      expected_host_time(flow).value_or(kUnknownRun) + host_setup(view.host, function, flow);
+  const Duration away = now - view.health_changed;
+  if (flow.device_memory <= view.largest_present && away < with_host) return std::nullopt;
+  return HostChoice{.function = function,
+                    .reason = HostReason::kNoDevice,
+                    .with_gpu = away,
+                    .with_host = with_host};
+}
+
+// Of those that the host alone serves or that no GPU can, the one that has waited longest.
+std::optional<HostChoice> choose_without_gpu(const HybridView& view, Instant now) {
+  std::optional<HostChoice> first;
+  view.waiting_variants.for_each([&](FunctionId function) {
+    const Flow& flow = view.gpu.flow(function);
+    if (first && view.gpu.flow(first->function).oldest < flow.oldest) return;
+    if (flow.max_concurrency > 0) {
+      if (auto choice = without_device(view, function, now)) first = choice;
+      return;
+    }
+    const bool fits = view.gpu.fleet.could_ever_fit(flow.device_memory);
+    first = HostChoice{.function = function,
+                       .reason = fits ? HostReason::kSmallSpeedup : HostReason::kTooLarge,
+                       .with_host = expected_host_time(flow).value_or(Duration(0))};
+  });
+  return first;
+}
+
+std::optional<HostChoice> choose_by_queue(const HybridOptions& options, const HybridView& view,
+                                          Instant now) {
+  const Backlog backlog = backlog_of(view);
+  std::optional<Offer> best;
+  view.waiting_variants.for_each([&](FunctionId function) {
+    if (view.gpu.flow(function).max_concurrency == 0) return;
+    auto offer = offer_of(options, view, backlog, function, now);
+    if (offer && (!best || offer->gain_s > best->gain_s)) best = std::move(offer);
+  });
+  if (!best) return std::nullopt;
+  return best->choice;
+}
+
+}  // namespace
+
+std::string_view name_of(HybridRule rule) {
+  switch (rule) {
+    case HybridRule::kOff:
+      return "off";
+    case HybridRule::kTopShare:
+      return "top-share";
+    case HybridRule::kQueueing:
+      return "queueing";
+  }
+  return "off";
+}
+
+std::optional<HybridRule> hybrid_rule_from(std::string_view name) {
+  for (const HybridRule rule : {HybridRule::kOff, HybridRule::kTopShare, HybridRule::kQueueing}) {
+    if (name == name_of(rule)) return rule;
+  }
+  return std::nullopt;
+}
+
+std::string_view name_of(HostReason reason) {
+  switch (reason) {
+    case HostReason::kNone:
+      return "none";
+    case HostReason::kTooLarge:
+      return "too_large";
+    case HostReason::kNoDevice:
+      return "no_device";
+    case HostReason::kSmallSpeedup:
+      return "small_speedup";
+    case HostReason::kQueue:
+      return "queue";
+    case HostReason::kTrial:
+      return "trial";
+  }
+  return "none";
+}
+
+void archive(StateArchive& archive, HybridOptions& options) {
+  archive.choice(options.rule, HybridRule::kQueueing);
+  archive.field(options.gpu_share);
+  archive.field(options.others);
+}
+
+std::optional<Duration> expected_gpu_time(const Flow& flow) {
+  if (flow.execution.known()) return flow.execution.mean();
+  if (!flow.host_execution.known() || flow.gpu_speedup <= 0) return std::nullopt;
+  return scaled(flow.host_execution.mean(), 1 / flow.gpu_speedup);
+}
+
+std::optional<Duration> expected_host_time(const Flow& flow) {
+  if (flow.host_execution.known()) return flow.host_execution.mean();
+  if (!flow.execution.known() || flow.gpu_speedup <= 0) return std::nullopt;
+  return scaled(flow.execution.mean(), flow.gpu_speedup);
+}
+
+std::optional<double> speedup_of(const Flow& flow) {
+  if (flow.execution.known() && flow.host_execution.known() &&
+      flow.execution.mean() > Duration(0)) {
+    return to_seconds(flow.host_execution.mean()) / to_seconds(flow.execution.mean());
+  }
+  return flow.gpu_speedup > 0 ? std::optional(flow.gpu_speedup) : std::nullopt;
+}
+
+bool host_is_in_time(const Flow& flow) {
+  if (flow.timeout <= Duration(0)) return true;
+  const std::optional<Duration> expected = expected_host_time(flow);
+  return !expected || *expected <= scaled(flow.timeout, kMostOfTimeout);
+}
+
+std::vector<bool> outside_top_share(const Flows& flows, double gpu_share) {
+  std::vector<std::pair<double, uint32_t>> ranked;
+  for (uint32_t id = 0; id < flows.size(); ++id) {
+    const Flow& flow = flows[id];
+    if (!flow.registered || !flow.has_cpu_variant || !host_is_in_time(flow)) continue;
+    if (const auto speedup = speedup_of(flow)) ranked.emplace_back(-*speedup, id);
+  }
+  std::sort(ranked.begin(), ranked.end());
+  const double share = std::clamp(gpu_share, 0.0, 1.0);
+  const auto kept = static_cast<size_t>(std::lround(share * static_cast<double>(ranked.size())));
+  std::vector<bool> outside(flows.size(), false);
+  for (size_t i = kept; i < ranked.size(); ++i) outside[ranked[i].second] = true;
+  return outside;
+}
+
+std::optional<HostChoice> choose_for_host(const HybridOptions& options, const HybridView& view,
+                                          Instant now) {
+  if (options.rule == HybridRule::kOff || view.waiting_variants.empty()) return std::nullopt;
+  const Device& host = view.host.devices()[0];
+  if (host.tokens_held + view.reserved >= host.tokens()) return std::nullopt;
+  std::optional<HostChoice> choice = choose_without_gpu(view, now);
+  if (!choice && options.rule == HybridRule::kQueueing) {
+    choice = choose_by_queue(options, view, now);
+  }
+  if (!choice) return std::nullopt;
+  const PlaceOrReason found = view.host.find_place(choice->function, Flow{}, false);
+  if (!found.place) return std::nullopt;
+  choice->place = *found.place;
+  return choice;
+}
+
+}  // namespace lambent::scheduling
