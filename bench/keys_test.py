@@ -145,6 +145,9 @@ class KeysTest(unittest.TestCase):
         for goal in result["goals"]:
             self.assertEqual(set(goal), {"goal", "wanted", "is", "met", "verdict", "decided_by", "moved_by"})
             self.assertTrue(not goal["met"] or not goal["moved_by"], goal)
+        self.assertEqual(set(result["figures"]), {"figure4", "figure6", "figure7", "figure8", "figure9a", "figure9bc"})
+        for name, figure in result["figures"].items():
+            self.assertTrue(figure["rows"], name)
         for point in result["surface"]["points"]:
             self.assertGreater(point["geo_mean_s"]["mean"], 0, point)
         for one in result["sensitivity"]["inputs"]:

@@ -18,6 +18,7 @@ struct Constants {
   double cold_scale = 1;             // on what a cold start adds to a warm one, by Table 1
   double link_gb_per_s = 12;         // onto the device, and as fast off it
   double slowdown = 0.2;             // two at once take 1.2 times as long each
+  bool starts_contend = false;       // whether a container that starts counts among those at work
   double context_mib = 307;          // of a container, beside its function's memory; never moves
   double device_memory_mib = 16160;  // of a V100-16GB
   double sandbox_ms = 5;             // of a cold start, before what Table 1 has

@@ -27,6 +27,7 @@ simulator::WorkloadRunOptions options_of(const System& system, const Site& site,
       site.gpus * (site.by_utilisation ? site.by_utilisation->most : site.tokens);
   run.max_concurrency = system.second_containers ? at_once : 1;
   run.device.slowdown = constants.slowdown;
+  run.device.starts_contend = constants.starts_contend;
   run.device.link_bytes_per_second = constants.link_gb_per_s * 1e9;
   run.device.link_out_bytes_per_second = constants.link_gb_per_s * 1e9;
   run.device.stays = run.context_memory;

@@ -114,7 +114,7 @@ std::string sensitivity(Bench& bench) {
                  .object());
   }
   // Other choices where the paper says nothing: its one printed footprint for all functions, and
-  // the same without contexts and with a slower link.
+  // the same without contexts and with a slower link, and starts that keep the device busy.
   Joined worlds;
   const auto add_world = [&](const std::string& name, const Constants& constants) {
     const Values values = values_with(bench, constants);
@@ -127,6 +127,9 @@ std::string sensitivity(Bench& bench) {
   alike.context_mib = 0;
   alike.link_gb_per_s = 10;
   add_world("1.5 GiB each, no contexts, 10 GB/s", alike);
+  Constants contending;
+  contending.starts_contend = true;
+  add_world("starts contend with runs", contending);
   Joined claims;
   for (const Claim& claim : kClaims) {
     Joined names;
