@@ -148,6 +148,7 @@ class KeysTest(unittest.TestCase):
         self.assertEqual(set(result["figures"]), {"figure4", "figure6", "figure7", "figure8", "figure9a", "figure9bc"})
         for name, figure in result["figures"].items():
             self.assertTrue(figure["rows"], name)
+        self.assertEqual(len(result["table4"]["rows"]), 5)
         for point in result["surface"]["points"]:
             self.assertGreater(point["geo_mean_s"]["mean"], 0, point)
         for one in result["sensitivity"]["inputs"]:

@@ -13,6 +13,7 @@
 #include "bench/paper_mqfq/surface.h"
 #include "bench/paper_mqfq/sweep.h"
 #include "bench/paper_mqfq/table3.h"
+#include "bench/paper_mqfq/table4.h"
 
 namespace lambent::paper_mqfq {
 
@@ -93,6 +94,7 @@ int run(const Plan& plan, bool sweeps, const char* out) {
   pictures.add("figure4", figure4(bench)).add("figure6", figure6(bench));
   pictures.add("figure7", figure7(bench)).add("figure8", figure8(bench));
   pictures.add("figure9a", figure9a(bench)).add("figure9bc", figure9bc(bench));
+  const std::string both = table4(bench);
   const std::string decided = sensitivity(bench);
   const std::string goals = json_of(bench.goals);
   const std::string json =
@@ -107,6 +109,7 @@ int run(const Plan& plan, bool sweeps, const char* out) {
           .add("table3", table)
           .add("surface", points)
           .add("figures", pictures.object())
+          .add("table4", both)
           .add("sensitivity", decided)
           .add("mappings", json_of_mappings())
           .add("runs", static_cast<double>(bench.runs.count() + bench.wide_runs.count()))

@@ -8,6 +8,7 @@
 
 #include "base/units.h"
 #include "scheduling/device_concurrency.h"
+#include "scheduling/hybrid.h"
 
 namespace lambent::paper_mqfq {
 
@@ -42,7 +43,10 @@ struct Site {
   unsigned pool = 16;   // containers on all of them together
   // D by utilisation instead.
   std::optional<scheduling::UtilisationOptions> by_utilisation;
+  // Every function may run on the host's kHostCores too, by this rule.
+  std::optional<scheduling::HybridOptions> host;
 };
+constexpr unsigned kHostCores = 48;  // of the paper's machine; modelled
 // "1 GPU, D 2, pool 16".
 std::string name_of(const Site& site);
 

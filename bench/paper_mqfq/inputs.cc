@@ -31,7 +31,12 @@ std::string name_of(const Site& site) {
   } else {
     name += "D " + std::to_string(site.tokens);
   }
-  return name + ", pool " + std::to_string(site.pool);
+  name += ", pool " + std::to_string(site.pool);
+  if (site.host) {
+    name += ", host " + std::string(scheduling::name_of(site.host->rule)) + " " +
+            bench::number(site.host->gpu_share);
+  }
+  return name;
 }
 
 }  // namespace lambent::paper_mqfq

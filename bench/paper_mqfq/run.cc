@@ -42,6 +42,12 @@ simulator::WorkloadRunOptions options_of(const System& system, const Site& site,
          .contexts = site.pool,
          .by_utilisation = site.by_utilisation});
   }
+  if (site.host) {
+    run.cpu_variants = true;
+    dispatch.hybrid = *site.host;
+    dispatch.host_concurrency = kHostCores;
+    dispatch.host_sandboxes = 2 * kHostCores;
+  }
   dispatch.fleet.most_sandboxes = site.pool;
   dispatch.fleet.memory_rule = scheduling::MemoryRule::kMoveIdle;
   dispatch.fleet.eviction = system.eviction;
@@ -65,6 +71,7 @@ const std::vector<Figure>& figures() {
                                                {"service_gap_s", &Figures::service_gap_s},
                                                {"cold_ratio", &Figures::cold},
                                                {"gpu_cold_ratio", &Figures::gpu_cold},
+                                               {"on_host", &Figures::on_host},
                                                {"utilisation", &Figures::utilisation},
                                                {"execution_over_warm", &Figures::execution},
                                                {"run_s", &Figures::run_s},
@@ -109,6 +116,8 @@ Figures run_once(const Workload& workload, const System& system, const Site& sit
                   .service_gap_s = service_gap(std::move(spans), entries.size()),
                   .cold = summary.cold_ratio,
                   .gpu_cold = summary.gpu_cold_ratio,
+                  .on_host = static_cast<double>(ran->host_runs) /
+                             std::max<double>(1, static_cast<double>(summary.count)),
                   .utilisation = ran->utilisation,
                   .execution = executions / std::max<double>(1, static_cast<double>(summary.count)),
                   .run_s = summary.run_mean_s,

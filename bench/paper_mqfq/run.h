@@ -23,6 +23,7 @@ struct Figures {
   // one got: the most in each window, and the mean over windows. 0 if there is no such window.
   double service_gap_s = 0;
   double cold = 0, gpu_cold = 0;  // shares of the invocations
+  double on_host = 0;             // share of the invocations that ran as CPU variants
   double utilisation = 0;
   double execution = 0;  // time after the queue over warm time, mean over invocations
   double run_s = 0;      // mean time at work on the device

@@ -142,7 +142,8 @@ std::string json_of_geo(Bench& bench, const Chosen& chosen) {
     members.add("settings", quoted(settings_of(*system)));
     for (const Figure& figure : figures()) {
       if (figure.of == &Figures::failed || figure.of == &Figures::service_gap_s ||
-          figure.of == &Figures::cold || figure.of == &Figures::gpu_cold) {
+          figure.of == &Figures::on_host || figure.of == &Figures::cold ||
+          figure.of == &Figures::gpu_cold) {
         continue;  // may be zero: no geometric mean
       }
       members.add(figure.name, json_of(geo(bench, chosen, *system, figure.of)));
