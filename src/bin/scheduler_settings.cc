@@ -97,6 +97,8 @@ const std::map<std::string, Apply>& table() {
       {"move_timeout_s", duration([](auto& s, Duration d) { s.dispatch.move_timeout = d; })},
       {"fcfs_moves_off",
        choice("true", "false", [](auto& s, bool yes) { s.policy.fcfs_moves_off_after_run = yes; })},
+      {"patience_s", duration([](auto& s, Duration d) { s.policy.density.patience = d; })},
+      {"first_start_s", duration([](auto& s, Duration d) { s.policy.density.first_start = d; })},
       {"cfs_penalty", number(0, [](auto& s, double n) { s.policy.cfs.penalty = n; })},
       {"host_concurrency",
        number(1,
@@ -152,6 +154,9 @@ void scale_time(double time_scale, SchedulerSettings& settings) {
   scale(settings.policy.mqfq.longest_anticipation);
   if (settings.policy.mqfq.first_estimate) scale(*settings.policy.mqfq.first_estimate);
   if (settings.policy.mqfq.uniform_cost) scale(*settings.policy.mqfq.uniform_cost);
+  scale(settings.policy.density.patience);
+  scale(settings.policy.density.first_start);
+  settings.policy.density.link_bytes_per_second *= time_scale;
 }
 
 }  // namespace lambent

@@ -46,8 +46,8 @@ void add_simulate_flags(CLI::App& app, SimulateOptions& options) {
       "a workload is generated from --seed");
   app.add_option("--functions", options.workload.catalogue, "the catalogue: what functions take");
   app.add_option("--policy", options.policies,
-                 "one or several of mqfq-sticky, mqfq-uniform, fcfs, fcfs-naive, batch, "
-                 "cfs-affinity, exclusive")
+                 "one or several of density, mqfq-sticky, mqfq-uniform, fcfs, fcfs-naive, "
+                 "batch, cfs-affinity, exclusive")
       ->delimiter(',')
       ->allow_extra_args(false);
   app.add_option("--set", options.settings, "KEY=VALUE for the scheduler; see docs/scheduling.md")

@@ -99,7 +99,8 @@ std::optional<int> parse_worker_config(int argc, char** argv, WorkerConfig& conf
                  "host memory for device memory that is moved off a GPU while its function rests, "
                  "such as 64G; 0: it stays (default: half of what is available)");
   app.add_option("--policy", config.policy,
-                 "mqfq-sticky, mqfq-uniform, fcfs, fcfs-naive, batch, cfs-affinity or exclusive")
+                 "density, mqfq-sticky, mqfq-uniform, fcfs, fcfs-naive, batch, cfs-affinity or "
+                 "exclusive")
       ->capture_default_str();
   app.add_option("--concurrency", config.concurrency, "D: invocations at once on a GPU")
       ->check(CLI::Range(1, 1024))

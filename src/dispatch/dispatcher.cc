@@ -118,6 +118,7 @@ void Dispatcher::on(const InvocationSubmitted& event) {
 
   if (flow.pending == 0) {
     flow.oldest = invocation.arrival;
+    flow.oldest_since = now_;
     new_heads_.push_back(event.function);
   }
   ++flow.pending;

@@ -49,6 +49,7 @@ void Dispatcher::leave_queue(InvocationSlot slot) {
   const InvocationSlot head = invocations_.front(function);
   if (head == kNoInvocation || invocations_[head].arrival == flow.oldest) return;
   flow.oldest = invocations_[head].arrival;
+  flow.oldest_since = invocations_[head].submitted;
   new_heads_.push_back(function);
 }
 

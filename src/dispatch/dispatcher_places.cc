@@ -39,7 +39,9 @@ void Dispatcher::return_to_queue(Lane& lane, SandboxSlot sandbox) {
   }
   scheduling::Flow& flow = flows_[function.value];
   ++flow.pending;
-  flow.oldest = invocations_[invocations_.front(function)].arrival;
+  const PendingInvocation& head = invocations_[invocations_.front(function)];
+  flow.oldest = head.arrival;
+  flow.oldest_since = head.submitted;
   new_heads_.push_back(function);
   ++queued_;
   Lane& queue_lane = lane_of(function);

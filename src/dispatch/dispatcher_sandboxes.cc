@@ -34,6 +34,7 @@ void Dispatcher::on(const SandboxReady& event) {
   scheduling::Flow& flow = flows_[sandbox.function.value];
   (invocation.is_cpu_variant() ? flow.host_cold_start : flow.cold_start)
       .learn(now_ - sandbox.since);
+  lane.policy->places_changed(view_of(lane), sandbox.function, now_);
   if (lane.fleet.may_run(found->slot)) {
     run(lane, found->slot, sandbox.invocation);
   } else {

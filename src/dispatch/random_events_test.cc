@@ -238,7 +238,7 @@ TEST_P(RandomEvents, LeaveEveryInvocationWithOneOutcomeAndNothingHeld) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Policies, RandomEvents,
-                         testing::Values("mqfq-sticky", "fcfs", "fcfs-naive", "batch",
+                         testing::Values("density", "mqfq-sticky", "fcfs", "fcfs-naive", "batch",
                                          "cfs-affinity", "exclusive"),
                          [](const auto& info) {
                            std::string name(info.param);

@@ -67,7 +67,7 @@ const scheduling::Sandbox* find_sandbox(const Dispatcher& dispatcher, SandboxId 
 
 void Why::restored(const SegmentHeader& header, const Dispatcher& dispatcher, const Names&) {
   over_run_ = header.facts.policy_options.mqfq.over_run;
-  has_virtual_times_ = header.facts.policy.starts_with("mqfq");
+  has_virtual_times_ = header.facts.policy.starts_with("mqfq") || header.facts.policy == "density";
   if (outcome_ || (found_ && dispatcher.explain(invocation_, header.now))) return;
   if (found_) {
     say(header.now, "the journal has a gap here; what became of it is not in it");

@@ -106,6 +106,7 @@ void Flow::archive(StateArchive& archive) {
   archive.field(in_flight);
   archive.field(on_host);
   archive.field(oldest);
+  archive.field(oldest_since);
   execution.archive(archive);
   interarrival.archive(archive);
   cold_start.archive(archive);

@@ -70,6 +70,7 @@ struct Flow {
   uint32_t in_flight = 0;  // dispatched and not over: their sandbox starts or they run
   uint32_t on_host = 0;    // dispatched to the host as CPU variants and not over; not in_flight
   uint64_t oldest = 0;     // arrival number of the first in its queue; meaningless if none waits
+  Instant oldest_since{};  // and when it came
 
   RunningMean execution;       // of the handler alone, never with cold time in it
   RunningMean interarrival;    // between two arrivals

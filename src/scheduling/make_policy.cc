@@ -9,10 +9,14 @@
 namespace lambent::scheduling {
 namespace {
 
-constexpr std::array<std::string_view, 7> kNames = {
-    "mqfq-sticky", "mqfq-uniform", "fcfs", "fcfs-naive", "batch", "cfs-affinity", "exclusive"};
+constexpr std::array<std::string_view, 8> kNames = {"density",      "mqfq-sticky", "mqfq-uniform",
+                                                    "fcfs",         "fcfs-naive",  "batch",
+                                                    "cfs-affinity", "exclusive"};
 
 std::unique_ptr<Policy> make_known(std::string_view name, const PolicyOptions& options) {
+  if (name == "density") {
+    return std::make_unique<DensityPolicy>(options.mqfq.fair_queuing(), options.density);
+  }
   if (name == "mqfq-sticky") return std::make_unique<MqfqStickyPolicy>(options.mqfq);
   if (name == "mqfq-uniform") {
     MqfqOptions uniform = options.mqfq;
@@ -44,6 +48,9 @@ void archive(StateArchive& archive, PolicyOptions& options) {
   archive.field(mqfq.uniform_cost);
   archive.field(options.fcfs_moves_off_after_run);
   archive.field(options.cfs.penalty);
+  archive.field(options.density.patience);
+  archive.field(options.density.first_start);
+  archive.field(options.density.link_bytes_per_second);
 }
 
 std::span<const std::string_view> policy_names() { return kNames; }

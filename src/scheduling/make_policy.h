@@ -7,6 +7,7 @@
 
 #include "base/result.h"
 #include "scheduling/cfs_affinity.h"
+#include "scheduling/density.h"
 #include "scheduling/fcfs.h"
 #include "scheduling/mqfq_sticky.h"
 #include "scheduling/policy.h"
@@ -18,13 +19,15 @@ struct PolicyOptions {
   // FCFS: whether a function's memory is moved off the device after each invocation.
   bool fcfs_moves_off_after_run = true;
   CfsOptions cfs;
+  // Its fair queuing has the options of `mqfq`.
+  DensityOptions density;
 };
 
 // So that a journal can say under which options it was recorded.
 void archive(StateArchive& archive, PolicyOptions& options);
 
-// "mqfq-sticky", "mqfq-uniform" (each invocation is charged one second), "fcfs", "fcfs-naive",
-// "batch", "cfs-affinity", "exclusive".
+// "density", "mqfq-sticky", "mqfq-uniform" (each invocation is charged one second), "fcfs",
+// "fcfs-naive", "batch", "cfs-affinity", "exclusive".
 std::span<const std::string_view> policy_names();
 
 // INVALID_ARGUMENT, listing the names, for any other.

@@ -66,8 +66,8 @@ class Policy {
   // An invocation is over, however it ended; its execution time has been learnt.
   virtual void finished(const View& view, FunctionId function, Instant now) = 0;
 
-  // A sandbox of the flow came to rest, was stopped or is gone, or memory of an idle one was moved:
-  // for policies that keep track of where a flow could go.
+  // A sandbox of the flow is ready, came to rest, was stopped or is gone, or memory of an idle one
+  // was moved: for policies that keep track of where a flow could go and what that takes.
   virtual void places_changed(const View&, FunctionId, Instant) {}
 
   virtual Decision decide(const View& view, Instant now) = 0;

@@ -105,7 +105,7 @@ class World {
   InvariantOptions invariant_options() const {
     InvariantOptions invariants{.limits = scene_.dispatch};
     make_policy()->adapt(invariants.limits.fleet);
-    if (scene_.policy.starts_with("mqfq")) {
+    if (scene_.policy.starts_with("mqfq") || scene_.policy == "density") {
       invariants.over_run = scene_.policy_options.mqfq.over_run;
     }
     invariants.one_batch_per_function = scene_.policy == "batch";

@@ -9,6 +9,7 @@
 #include "simulator/invariants.h"
 #include "simulator/random_world.h"
 #include "simulator/scan_cfs.h"
+#include "simulator/scan_density.h"
 #include "simulator/scan_mqfq.h"
 
 namespace lambent::simulator {
@@ -31,7 +32,12 @@ scheduling::PolicyOptions some_options(uint64_t seed) {
                                      : scheduling::CandidateOrder::kLengthFirst;
   options.mqfq.duplicates_last = seed % 5 != 0;
   options.mqfq.memory_first = seed % 7 == 0;
+  options.density.patience = seconds(seed % 4 == 0 ? 1 : 20);
   return options;
+}
+
+bool is_fair_queuing(std::string_view policy) {
+  return policy.starts_with("mqfq") || policy == "density";
 }
 
 // Memory, tokens and sandboxes, as the fleet holds them now.
@@ -93,7 +99,7 @@ TEST_P(EveryPolicy, GivesOneOutcomeToEachInvocationAndExceedsNoLimitWhateverGoes
     InvariantOptions limits{.limits = world.options.dispatch};
     simulation.dispatcher().policy().adapt(limits.limits.fleet);
     limits.may_idle = GetParam() == "exclusive";
-    if (GetParam().starts_with("mqfq")) limits.over_run = some_options(seed).mqfq.over_run;
+    if (is_fair_queuing(GetParam())) limits.over_run = some_options(seed).mqfq.over_run;
     limits.one_batch_per_function = GetParam() == "batch";
     Invariants invariants(simulation.dispatcher(), limits);
     for (const FunctionModel& function : world.options.functions) {
@@ -156,22 +162,28 @@ TEST_P(EveryPolicy, DecidesTheSameForTheSameSeed) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Policies, EveryPolicy,
-                         testing::Values("mqfq-sticky", "mqfq-uniform", "fcfs", "fcfs-naive",
-                                         "batch", "cfs-affinity", "exclusive"),
+                         testing::Values("density", "mqfq-sticky", "mqfq-uniform", "fcfs",
+                                         "fcfs-naive", "batch", "cfs-affinity", "exclusive"),
                          [](const auto& info) {
                            std::string name(info.param);
                            std::replace(name.begin(), name.end(), '-', '_');
                            return name;
                          });
 
-TEST(MqfqSticky, NeverTakesGlobalVirtualTimeBackAndDispatchesThrottledFlowsOnlyAsCounted) {
+class EveryFairQueuing : public testing::TestWithParam<std::string_view> {};
+INSTANTIATE_TEST_SUITE_P(Policies, EveryFairQueuing, testing::Values("density", "mqfq-sticky"),
+                         [](const auto& info) {
+                           return std::string(info.param == "density" ? "density" : "mqfq_sticky");
+                         });
+
+TEST_P(EveryFairQueuing, NeverTakesGlobalVirtualTimeBackAndDispatchesThrottledFlowsOnlyAsCounted) {
   uint64_t dispatched_within = 0;
   uint64_t dispatched_beyond = 0;
   for (uint64_t seed = 1; seed <= kSeeds; ++seed) {
     SCOPED_TRACE("seed " + std::to_string(seed));
     const RandomWorld world = make_random_world(seed, false);
     const scheduling::PolicyOptions options = some_options(seed);
-    Simulation simulation(world.options, policy("mqfq-sticky", options), nullptr);
+    Simulation simulation(world.options, policy(GetParam(), options), nullptr);
     Duration global{};
     std::map<uint32_t, Duration> before;  // virtual times before the event
     uint64_t conserving = 0;
@@ -205,7 +217,7 @@ TEST(MqfqSticky, NeverTakesGlobalVirtualTimeBackAndDispatchesThrottledFlowsOnlyA
 // Two flows that always have work, in between others that come and go. What holds for any D while
 // work conservation is not needed: the virtual service charged to them in any interval differs by
 // at most 2T and one charge of each.
-TEST(MqfqSticky, ChargesTwoBackloggedFlowsTheSameWithinTwiceTheOverRunAndOneChargeEach) {
+TEST_P(EveryFairQueuing, ChargesTwoBackloggedFlowsTheSameWithinTwiceTheOverRunAndOneChargeEach) {
   uint64_t checked = 0;
   uint64_t checked_concurrent = 0;
   uint64_t put_to_the_test = 0;
@@ -234,7 +246,7 @@ TEST(MqfqSticky, ChargesTwoBackloggedFlowsTheSameWithinTwiceTheOverRunAndOneChar
     arrivals.insert(arrivals.end(), world.arrivals.begin(), world.arrivals.end());
 
     const scheduling::PolicyOptions options = some_options(seed);
-    Simulation simulation(world.options, policy("mqfq-sticky", options), nullptr);
+    Simulation simulation(world.options, policy(GetParam(), options), nullptr);
     Duration most_ahead = Duration::min();
     Duration least_ahead = Duration::max();
     Duration largest_charge[2] = {};
@@ -296,6 +308,20 @@ TEST(MqfqSticky, DecidesExactlyAsThePlainScanDoes) {
     const scheduling::MqfqOptions options = some_options(seed).mqfq;
     EXPECT_EQ(decisions_in(world, std::make_unique<scheduling::MqfqStickyPolicy>(options)),
               decisions_in(world, std::make_unique<ScanMqfq>(options)));
+    if (HasFailure()) return;
+  }
+}
+
+TEST(Density, DecidesExactlyAsThePlainScanDoes) {
+  for (uint64_t seed = 1; seed <= 2 * kSeeds; ++seed) {
+    SCOPED_TRACE("seed " + std::to_string(seed));
+    const RandomWorld world = make_random_world(seed, seed % 2 == 0);
+    scheduling::MqfqOptions fair_queuing = some_options(seed).mqfq;
+    fair_queuing.memory_first = false;
+    const scheduling::DensityOptions options = some_options(seed).density;
+    EXPECT_EQ(decisions_in(world, std::make_unique<scheduling::DensityPolicy>(
+                                      fair_queuing.fair_queuing(), options)),
+              decisions_in(world, std::make_unique<ScanDensity>(fair_queuing, options)));
     if (HasFailure()) return;
   }
 }

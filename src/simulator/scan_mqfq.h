@@ -10,7 +10,7 @@
 
 namespace lambent::simulator {
 
-class ScanMqfq final : public scheduling::Policy {
+class ScanMqfq : public scheduling::Policy {
  public:
   using View = scheduling::View;
 
@@ -70,9 +70,8 @@ class ScanMqfq final : public scheduling::Policy {
       if (flow.pending == 0 || flow.in_flight >= flow.max_concurrency) continue;
       (times_[f] - global_ > options_.over_run ? throttled : candidates).push_back(f);
     }
-    std::sort(candidates.begin(), candidates.end(), [&](uint32_t a, uint32_t b) {
-      return order_of(view.flows[a], a) < order_of(view.flows[b], b);
-    });
+    std::sort(candidates.begin(), candidates.end(),
+              [&](uint32_t a, uint32_t b) { return order_of(view, a) < order_of(view, b); });
     std::sort(throttled.begin(), throttled.end(), [&](uint32_t a, uint32_t b) {
       return std::tuple(times_[a], a) < std::tuple(times_[b], b);
     });
@@ -102,6 +101,18 @@ class ScanMqfq final : public scheduling::Policy {
     archive.list(times_);
   }
 
+ protected:
+  using Order = std::tuple<bool, int64_t, int64_t, Duration, uint32_t>;
+  virtual Order order_of(const View& view, uint32_t f) const {
+    const scheduling::Flow& flow = view.flows[f];
+    const int64_t length = flow.pending;
+    const int64_t in_flight = flow.in_flight;
+    if (options_.order == scheduling::CandidateOrder::kInFlightFirst) {
+      return {false, in_flight, -length, times_[f], f};
+    }
+    return {options_.duplicates_last && in_flight > 0, -length, in_flight, times_[f], f};
+  }
+
  private:
   // Functions without GPU are ordered by another policy.
   static bool is_elsewhere(const scheduling::Flow& flow) { return flow.device_memory.count == 0; }
@@ -115,15 +126,6 @@ class ScanMqfq final : public scheduling::Policy {
         least = std::min(least, times_[f]);
     }
     if (least != Duration::max()) global_ = std::max(global_, least);
-  }
-  std::tuple<bool, int64_t, int64_t, Duration, uint32_t> order_of(const scheduling::Flow& flow,
-                                                                  uint32_t f) const {
-    const int64_t length = flow.pending;
-    const int64_t in_flight = flow.in_flight;
-    if (options_.order == scheduling::CandidateOrder::kInFlightFirst) {
-      return {false, in_flight, -length, times_[f], f};
-    }
-    return {options_.duplicates_last && in_flight > 0, -length, in_flight, times_[f], f};
   }
   // The worlds of the tests have fewer flows than the indexed policy looks ahead.
   std::optional<scheduling::Decision> first_that_fits(const View& view,

@@ -1,0 +1,188 @@
+#include "scheduling/fair_queuing.h"
+
+#include <algorithm>
+
+#include "scheduling/first_that_fits.h"
+
+namespace lambent::scheduling {
+
+void FairQueuing::flow_changed(const View& view, FunctionId function, Instant) {
+  if (function.value >= virtual_times_.size()) virtual_times_.resize(function.value + 1);
+  // A flow with work is never behind; one that was registered anew may have been.
+  Duration& virtual_time = virtual_times_[function.value];
+  if (view.flow(function).has_work()) virtual_time = std::max(virtual_time, global_);
+  index(view, function);
+  advance_global(view);
+}
+
+void FairQueuing::enqueued(const View& view, FunctionId function, Instant) {
+  const Flow& flow = view.flow(function);
+  if (flow.pending == 1 && flow.in_flight == 0) {
+    // Idle time banks no credit.
+    Duration& virtual_time = virtual_times_[function.value];
+    virtual_time = std::max(virtual_time, global_);
+    index(view, function);
+    advance_global(view);
+    return;
+  }
+  index(view, function);
+}
+
+void FairQueuing::dispatched(const View& view, FunctionId function, Instant) {
+  Duration& virtual_time = virtual_times_[function.value];
+  if (is_throttled(virtual_time)) ++conserving_;
+  virtual_time += charge_of(view.flow(function));
+  index(view, function);
+  advance_global(view);
+}
+
+void FairQueuing::finished(const View& view, FunctionId function, Instant) {
+  index(view, function);
+  advance_global(view);
+}
+
+Decision FairQueuing::decide(const View& view, Instant) {
+  WaitReason reason = WaitReason::kConcurrencyLimit;
+  const bool had_candidates = !candidates_.empty();
+  if (const auto decision = decide_among_candidates(view, reason)) return *decision;
+  // Work conservation. Flows within T that do not fit now must not be overtaken on the devices that
+  // they wait for, or a large one would starve; on a device with nothing to do they would fit if
+  // they ever did.
+  if (const auto decision = decide_among_throttled(view, had_candidates)) return *decision;
+  if (!had_candidates && !throttled_.empty()) reason = WaitReason::kThrottled;
+  return Decision::nothing(reason);
+}
+
+void FairQueuing::foresee(const View&, size_t most, std::vector<FunctionId>& out) {
+  take_first(candidates_, most, out);
+}
+
+std::optional<Decision> FairQueuing::decide_among_candidates(const View& view, WaitReason& reason) {
+  std::optional<Decision> decision;
+  passed_over_.clear();
+  while (!candidates_.empty()) {
+    const FunctionId function{candidates_.top()};
+    const PlaceOrReason found = view.fleet.find_place(function, view.flow(function), false);
+    if (found.place) {
+      const bool good_enough = is_good_enough(view, *found.place);
+      if (good_enough || !decision) decision = Decision::to(function, *found.place);
+      if (good_enough || passed_over_.size() >= kGoodEnoughLookAhead) break;
+    } else {
+      if (passed_over_.empty()) reason = found.reason;
+      if (passed_over_.size() >= kLookAhead && (decision || !view.fleet.any_device_idle())) break;
+    }
+    passed_over_.push_back(candidates_.pop());
+  }
+  for (const uint32_t function : passed_over_) {
+    candidates_.put(function, rank_of(view, FunctionId{function}, virtual_times_[function]));
+  }
+  return decision;
+}
+
+std::optional<Decision> FairQueuing::decide_among_throttled(const View& view,
+                                                            bool idle_devices_only) {
+  if (idle_devices_only && !view.fleet.any_device_idle()) return std::nullopt;
+  std::optional<Decision> decision;
+  passed_over_.clear();
+  while (!throttled_.empty()) {
+    const FunctionId function{throttled_.top()};
+    const PlaceOrReason found =
+        view.fleet.find_place(function, view.flow(function), idle_devices_only);
+    if (found.place) {
+      decision = Decision::to(function, *found.place);
+      break;
+    }
+    if (passed_over_.size() >= kLookAhead && !view.fleet.any_device_idle()) break;
+    // From here on the others only overtake it where it could not run anyway.
+    idle_devices_only = true;
+    passed_over_.push_back(throttled_.pop());
+  }
+  for (const uint32_t function : passed_over_) {
+    throttled_.put(function, virtual_times_[function]);
+  }
+  return decision;
+}
+
+WaitReason FairQueuing::why_waiting(const View& view, FunctionId function) const {
+  const Flow& flow = view.flow(function);
+  if (flow.in_flight >= flow.max_concurrency) return WaitReason::kConcurrencyLimit;
+  const PlaceOrReason found = view.fleet.find_place(function, flow, false);
+  if (!found.place) return found.reason;
+  return is_throttled(virtual_time_of(function)) ? WaitReason::kThrottled
+                                                 : WaitReason::kBehindOthers;
+}
+
+FlowStanding FairQueuing::standing(const View& view, FunctionId function, Instant now) const {
+  const Flow& flow = view.flow(function);
+  const Duration virtual_time = virtual_time_of(function);
+  if (!flow.has_work()) {
+    return {now < flow.active_until ? FlowState::kActive : FlowState::kInactive, virtual_time};
+  }
+  return {is_throttled(virtual_time) ? FlowState::kThrottled : FlowState::kActive, virtual_time};
+}
+
+Duration FairQueuing::grace(const View& view, FunctionId function) const {
+  const Flow& flow = view.flow(function);
+  const double expected = to_seconds(flow.interarrival.mean()) * window_.anticipation;
+  return expected < to_seconds(window_.longest_anticipation) ? from_seconds(expected)
+                                                             : window_.longest_anticipation;
+}
+
+void FairQueuing::archive(StateArchive& archive) {
+  archive.field(global_);
+  archive.field(conserving_);
+  archive.list(virtual_times_);
+  working_.archive(archive);
+  candidates_.archive(archive, [&](Rank& rank) {
+    archive.field(rank.rule);
+    archive.field(rank.time);
+  });
+  throttled_.archive(archive);
+}
+
+Duration FairQueuing::virtual_time_of(FunctionId function) const {
+  return function.value < virtual_times_.size() ? virtual_times_[function.value] : Duration(0);
+}
+
+Duration FairQueuing::charge_of(const Flow& flow) const {
+  const Duration cost = window_.uniform_cost.value_or(estimate_of(flow));
+  return flow.weight == 1 ? cost : from_seconds(to_seconds(cost) / flow.weight);
+}
+
+void FairQueuing::index(const View& view, FunctionId function) {
+  const Flow& flow = view.flow(function);
+  const Duration virtual_time = virtual_times_[function.value];
+  if (flow.has_work()) {
+    working_.put(function.value, virtual_time);
+  } else {
+    working_.erase(function.value);
+  }
+  const bool may_start = flow.pending > 0 && flow.in_flight < flow.max_concurrency;
+  const bool throttled = is_throttled(virtual_time);
+  if (may_start && !throttled) {
+    candidates_.put(function.value, rank_of(view, function, virtual_time));
+  } else {
+    candidates_.erase(function.value);
+  }
+  if (may_start && throttled) {
+    throttled_.put(function.value, virtual_time);
+  } else {
+    throttled_.erase(function.value);
+  }
+}
+
+void FairQueuing::rank_again(const View& view, FunctionId function) {
+  if (!candidates_.contains(function.value)) return;
+  candidates_.put(function.value, rank_of(view, function, virtual_times_[function.value]));
+}
+
+void FairQueuing::advance_global(const View& view) {
+  if (working_.empty() || working_.top_key() <= global_) return;
+  global_ = working_.top_key();
+  while (!throttled_.empty() && !is_throttled(throttled_.top_key())) {
+    const uint32_t function = throttled_.pop();
+    candidates_.put(function, rank_of(view, FunctionId{function}, virtual_times_[function]));
+  }
+}
+
+}  // namespace lambent::scheduling
