@@ -188,7 +188,11 @@ std::string json_of(const sweep::Estimate& estimate) {
 std::string json_of(const std::vector<Figures>& all) {
   Joined members;
   for (const Figure& figure : figures()) {
-    members.add(figure.name, json_of(estimate(all, figure.of)));
+    const sweep::Estimate is = estimate(all, figure.of);
+    members.add(figure.name, Joined()
+                                 .add(bench::number(is.mean))
+                                 .add(is.half_width ? bench::number(*is.half_width) : "null")
+                                 .list());
   }
   return members.object();
 }

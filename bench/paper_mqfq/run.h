@@ -67,6 +67,7 @@ std::vector<double> geometric_means(const std::vector<std::vector<double>>& by_t
 
 // {"mean":..,"half_width":..}: of the 95 % confidence interval; half_width null for one sample.
 std::string json_of(const sweep::Estimate& estimate);
+// The same of every figure, by name, as [mean, half_width].
 std::string json_of(const std::vector<Figures>& figures);
 
 }  // namespace lambent::paper_mqfq
