@@ -25,7 +25,9 @@ struct Point {
   std::vector<std::vector<Figures>> by_trace;
 };
 
-bool has_over_run(const System& system) { return system.policy.starts_with("mqfq"); }
+bool has_over_run(const System& system) {
+  return system.policy.starts_with("mqfq") || system.policy == "density";
+}
 
 System at(const System& system, double over_run_s) {
   System other = system;

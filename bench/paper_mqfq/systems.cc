@@ -45,9 +45,7 @@ std::vector<System> make_systems() {
   all.push_back(with_our_eviction(all[1], "mqfq+"));
   all.push_back(with_our_eviction(all[2], "fcfs+"));
   all.push_back(with_our_eviction(all[5], "batch+"));
-  System ours{.name = "ours", .policy = "mqfq-sticky", .eviction = EvictionRule::kCostAware};
-  ours.options.mqfq.memory_first = true;
-  all.push_back(ours);
+  all.push_back({.name = "ours", .policy = "density", .eviction = EvictionRule::kCostAware});
   return all;
 }
 
@@ -84,13 +82,17 @@ std::string settings_of(const System& system) {
   std::string text;
   const auto add = [&](const std::string& part) { text += (text.empty() ? "" : ", ") + part; };
   const MqfqOptions& mqfq = system.options.mqfq;
-  if (system.policy.starts_with("mqfq")) {
+  if (system.policy.starts_with("mqfq") || system.policy == "density") {
     add("T " + bench::number(to_seconds(mqfq.over_run)) + " s");
     add("alpha " + bench::number(mqfq.anticipation));
     if (mqfq.longest_anticipation != MqfqOptions().longest_anticipation) {
       add("at most " + bench::number(to_seconds(mqfq.longest_anticipation)) + " s");
     }
-    add(mqfq.order == CandidateOrder::kInFlightFirst ? "in-flight first" : "length first");
+    if (system.policy == "density") {
+      add("density, patience " + bench::number(to_seconds(system.options.density.patience)) + " s");
+    } else {
+      add(mqfq.order == CandidateOrder::kInFlightFirst ? "in-flight first" : "length first");
+    }
     if (mqfq.uniform_cost) add("cost " + bench::number(to_seconds(*mqfq.uniform_cost)) + " s");
     if (mqfq.memory_first) add("memory first");
   }

@@ -5,6 +5,7 @@
 #include <cstdio>
 
 #include "bench/json.h"
+#include "bench/paper_mqfq/plots.h"
 
 namespace lambent::paper_mqfq {
 
@@ -202,6 +203,21 @@ void judge(Bench& bench, const Chosen& nine, const Chosen& other) {
   }
 }
 
+void plot(Bench& bench, const Chosen& nine) {
+  if (bench.plan.plots.empty()) return;
+  BarChart chart{.title = "Table 3: mean latency on the nine traces, " + name_of(bench.plan.site),
+                 .up = "s"};
+  for (const Workload* workload : nine) chart.groups.push_back(workload->name);
+  for (const char* name : {"mqfq", "fcfs", "batch", "uniform", "batch+", "ours"}) {
+    chart.series.push_back({name, {}});
+    for (const Workload* workload : nine) {
+      const auto& all = bench.runs.of(*workload, system_named(name), bench.plan.site);
+      chart.series.back().values.push_back(estimate(all, &Figures::mean_s).mean);
+    }
+  }
+  save_plot(bench.plan.plots, "table3", bar_chart(chart));
+}
+
 }  // namespace
 
 std::string table3(Bench& bench) {
@@ -214,6 +230,7 @@ std::string table3(Bench& bench) {
   print_figures(bench, judged(bench.workloads.nine), "the judged six of the nine");
   if (!others.empty()) print_figures(bench, others, "traces of other families, all judged");
   judge(bench, nine, others);
+  plot(bench, nine);
   Joined traces;
   for (const Workload* workload : all) traces.add(workload->name, json_of_trace(bench, *workload));
   Joined geo;
