@@ -45,6 +45,31 @@ std::string_view sentence_of(WaitReason reason) {
   return "";
 }
 
+// Why it runs on the host although its function uses a GPU.
+std::string host_reason_in_words(const Explanation& here) {
+  using scheduling::HostReason;
+  switch (here.host_reason) {
+    case HostReason::kNone:
+      break;
+    case HostReason::kTooLarge:
+      return "because no GPU here has the memory that its function asks for";
+    case HostReason::kNoDevice:
+      return "because no GPU that is large enough is healthy";
+    case HostReason::kSmallSpeedup:
+      return "because others gain more from a GPU (hybrid=top-share)";
+    case HostReason::kTrial:
+      return "to learn how long its function takes there";
+    case HostReason::kQueue:
+      return "because " +
+             std::string(here.expected_with_host < here.expected_with_gpu
+                             ? "it would end sooner"
+                             : "those behind it save more than it loses") +
+             ": with a GPU in " + duration_in_words(here.expected_with_gpu) + ", there in " +
+             duration_in_words(here.expected_with_host) + ", as far as is known";
+  }
+  return "";
+}
+
 std::string tokens_in_words(const Dispatcher& dispatcher) {
   std::string text;
   for (const scheduling::Device& device : dispatcher.fleet().devices()) {
@@ -160,13 +185,18 @@ void Why::follow(const ReplayStep& step) {
 
 // What was dispatched at this event while it waited.
 void Why::note_others(const ReplayStep& step) {
+  const bool uses_gpu = step.dispatcher.flows()[function_.value].device_memory.count > 0;
+  const auto elsewhere = [&](DeviceId device) {
+    return uses_gpu && device == scheduling::kHostDevice;
+  };
   for (const Action& action : step.actions) {
     FunctionId function;
     if (const auto* start = std::get_if<StartSandbox>(&action)) {
+      if (elsewhere(start->device)) continue;
       function = start->function;
     } else if (const auto* run = std::get_if<StartInvocation>(&action);
                run != nullptr && run->start != StartClass::kCold) {
-      if (run->invocation == invocation_) continue;
+      if (run->invocation == invocation_ || elsewhere(run->device)) continue;
       const auto other = step.dispatcher.explain(run->invocation, step.recorded.now);
       if (!other) continue;
       function = other->function;
@@ -197,8 +227,10 @@ void Why::leave_queue(const ReplayStep& step) {
   const Instant now = step.recorded.now;
   const auto here = step.dispatcher.explain(invocation_, now);
   if (!here) return;
-  if (std::string standing = standing_in_words(step.dispatcher, now);
-      !standing.empty() && now != arrived_) {
+  if (here->host_reason != scheduling::HostReason::kNone) {
+    say(now, "goes to the host's processors " + host_reason_in_words(*here));
+  } else if (std::string standing = standing_in_words(step.dispatcher, now);
+             !standing.empty() && now != arrived_) {
     say(now, "was dispatched; with the charge for it " + standing);
   } else if (now != arrived_) {
     say(now, "was dispatched");

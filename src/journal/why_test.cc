@@ -149,6 +149,32 @@ TEST(Why, SaysWhoWentFirst) {
   EXPECT_NE(why.text().find("the journal ends before"), std::string::npos);
 }
 
+TEST(Why, TellsWhyItWentToTheHost) {
+  Scene scene;
+  scene.at(seconds(0), FunctionRegistered{{.id = FunctionId{3},
+                                           .tenant = TenantId{7},
+                                           .device_memory = Bytes::gib(10),
+                                           .timeout = seconds(100),
+                                           .has_cpu_variant = true,
+                                           .mean_execution = seconds(1),
+                                           .mean_cold_start = seconds(2),
+                                           .completed = 1,
+                                           .mean_host_execution = seconds(4),
+                                           .mean_host_cold_start = seconds(1),
+                                           .completed_on_host = 1}});
+  scene.at(seconds(1), InvocationSubmitted{{0, 1}, FunctionId{1}});
+  scene.at(seconds(2), InvocationSubmitted{{0, 2}, FunctionId{3}});
+  for (uint64_t i = 3; i <= 8; ++i) {
+    scene.at(seconds(3), InvocationSubmitted{{0, i}, FunctionId{3}});
+  }
+  const Why why = scene.story_of({0, 2});
+  EXPECT_NE(why.text().find("goes to the host's processors because "), std::string::npos)
+      << why.text();
+  EXPECT_NE(why.text().find(", there in 5 s"), std::string::npos) << why.text();
+  EXPECT_NE(why.text().find(" is started for it on the host"), std::string::npos) << why.text();
+  EXPECT_TRUE(why.went_first().empty()) << why.text();
+}
+
 TEST(Why, DoesNotFindWhatIsNotThere) {
   Scene scene;
   one_after_the_other(scene);

@@ -84,7 +84,7 @@ Backlog backlog_of(const HybridView& view) {
 
 struct Offer {
   HostChoice choice;
-  double gain_s = 0;
+  double gain = 0;  // seconds saved for each second that it takes a core
 };
 
 // What it gains to send the first of this flow to the host, and nothing if it must not go.
@@ -110,7 +110,6 @@ std::optional<Offer> offer_of(const HybridOptions& options, const HybridView& vi
     const bool room = 2 * host.tokens_held < host.tokens();
     if (flow.on_host > 0 || !room || wait_s < gpu_run_s) return std::nullopt;
     offer.choice.reason = HostReason::kTrial;
-    offer.gain_s = 0;
     return offer;
   }
   const double with_host_s = to_seconds(host_setup(view.host, function, flow)) +
@@ -118,8 +117,9 @@ std::optional<Offer> offer_of(const HybridOptions& options, const HybridView& vi
   offer.choice.with_host = bounded(with_host_s);
   const double freed_s = gpu_run_s + (flow.pending == 1 ? gpu_setup_s : 0);
   const double others_s = options.others * (backlog.waiting - 1) * freed_s / capacity;
-  offer.gain_s = with_gpu_s + others_s - with_host_s;
-  if (offer.gain_s <= 0) return std::nullopt;
+  const double saved_s = with_gpu_s + others_s - with_host_s;
+  if (saved_s <= 0) return std::nullopt;
+  offer.gain = saved_s / std::max(with_host_s, 1e-3);
   return offer;
 }
 
@@ -164,7 +164,7 @@ std::optional<HostChoice> choose_by_queue(const HybridOptions& options, const Hy
   view.waiting_variants.for_each([&](FunctionId function) {
     if (view.gpu.flow(function).max_concurrency == 0) return;
     auto offer = offer_of(options, view, backlog, function, now);
-    if (offer && (!best || offer->gain_s > best->gain_s)) best = std::move(offer);
+    if (offer && (!best || offer->gain > best->gain)) best = std::move(offer);
   });
   if (!best) return std::nullopt;
   return best->choice;

@@ -87,6 +87,10 @@ struct HostChoice {
 
 // The flow whose first invocation goes to the host now, if any does. Costs a look at each flow that
 // waits, and nothing where none of them has a variant.
+//
+// kQueueing takes whoever saves most time for each second that it has a core of the host. Expected
+// waits are those of all that waits and runs, whatever the policy's order: a head's place in the
+// order by virtual time foretells no more (measured), and this is right for every policy.
 std::optional<HostChoice> choose_for_host(const HybridOptions& options, const HybridView& view,
                                           Instant now);
 

@@ -81,6 +81,13 @@ void Given::read_function(Words& words) {
       profile.weight = words.number();
     } else if (words.take("concurrency")) {
       profile.max_concurrency = static_cast<unsigned>(words.count());
+    } else if (words.take("cpu-variant")) {
+      profile.has_cpu_variant = true;
+    } else if (words.take("speedup")) {
+      profile.gpu_speedup = words.number();
+    } else if (words.take("host-takes")) {
+      profile.mean_host_execution = words.duration();
+      profile.completed_on_host = 1;
     } else if (words.take("takes")) {
       profile.mean_execution = words.duration();
       profile.completed = 1;
@@ -114,6 +121,11 @@ bool Given::read_option(Words& words) {
     options_.move_timeout = words.duration();
   } else if (words.take("starts-outside-tokens")) {
     options_.fleet.starts_outside_tokens = static_cast<unsigned>(words.count());
+  } else if (words.take("hybrid")) {
+    const auto rule = scheduling::hybrid_rule_from(words.take_any());
+    if (!rule) throw Failure("hybrid is off, top-share or queueing");
+    options_.hybrid.rule = *rule;
+    if (words.take("share")) options_.hybrid.gpu_share = words.number();
   } else if (words.take("host-concurrency")) {
     options_.host_concurrency = static_cast<unsigned>(words.count());
   } else if (words.take("queue-per-function")) {

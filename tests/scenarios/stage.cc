@@ -46,6 +46,7 @@ void Stage::play(Words& words) {
     dispatch::FunctionProfile& profile = function(words.take_any());
     ++profile.revision;
     if (words.take("without-gpu")) profile.device_memory = Bytes(0);
+    if (words.take("without-cpu-variant")) profile.has_cpu_variant = false;
     if (words.take("memory")) profile.device_memory = words.bytes();
     give(dispatch::FunctionRegistered{profile});
   } else if (verb == "remove") {
