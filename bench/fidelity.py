@@ -34,7 +34,7 @@ class Scale:
 
 
 def worker(policy, scale):
-    return Worker("--gpu", f"emulated:{PRESET}", "--time-scale", str(scale.time_scale), "--policy", policy,
+    return Worker("--gpu", f"emulated:{PRESET}", "--time-scale", str(scale.time_scale), "--memory-scale", "16", "--policy", policy,
                   "--pool", str(POOL), "--concurrency", str(CONCURRENCY), "--drain", "1")
 
 

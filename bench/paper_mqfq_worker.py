@@ -43,8 +43,8 @@ class Scale:
 
     def __init__(self, quick):
         self.time_scale = 20 if quick else 10
-        self.window = 60 if quick else 600
-        self.give_up = 100 if quick else 600
+        self.window = 30 if quick else 600
+        self.give_up = 250 if quick else 600
         self.repeats = 3 if quick else 9
         self.naive_window = self.naive_give_up = 0  # of bench replay, whose function we use
 
@@ -52,7 +52,7 @@ class Scale:
 def points(quick):
     """(figure, name, pool, flags, whether functions have CPU variants)."""
     for name, flags in SYSTEMS.items():
-        if not quick or name in ("mqfq", "ours"):
+        if not quick or name == "ours":
             yield "table3", name, POOL, flags, False
     for name in ("mqfq", "fcfs"):
         if not quick:
@@ -64,7 +64,7 @@ def points(quick):
 
 def measured(trace, pool, flags, variants, scale):
     """The worker's figures, or None and why."""
-    with Worker("--gpu", f"emulated:{PRESET}", "--time-scale", str(scale.time_scale), "--pool", str(pool), "--concurrency", str(CONCURRENCY),
+    with Worker("--gpu", f"emulated:{PRESET}", "--time-scale", str(scale.time_scale), "--memory-scale", "16", "--pool", str(pool), "--concurrency", str(CONCURRENCY),
                 "--drain", "1", *flags) as node:
         figures, note = run_replay(node, trace, "measured", scale, 120 + 2 * (scale.window + scale.give_up) / scale.time_scale,
                                    seed=SEED, load=LOAD, more=("--cpu-variants",) if variants else ())
@@ -95,7 +95,7 @@ def ratios(rows, figure, base):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--quick", action="store_true", help="at most 45 s: a short window, three points")
+    parser.add_argument("--quick", action="store_true", help="at most 45 s: a short window, two points")
     parser.add_argument("--traces", type=pathlib.Path, help="a folder with mqfq24/t*.csv; without it the workload is generated")
     parser.add_argument("--trace", default="t3", help="which of them (default t3, the paper's 25.7)")
     parser.add_argument("--only", help="these figures, such as table3,table4")

@@ -72,8 +72,10 @@ void add_gpu(const SandboxSetting& setting, const FunctionSpec& spec, const Sand
   }
   if (setting.gpu.emulated_node.empty()) return;
   // What an emulated device holds for the function is a file of the function's processes, with
-  // holes where memory was given back.
+  // holes where memory was given back; its pages, and at a memory scale those of what was moved to
+  // the host, count for them as well.
   plan.limits.file_size = std::max(plan.limits.file_size, spec.gpu.memory * 2);
+  plan.limits.memory += spec.gpu.memory * 2;
   // More managed memory than the device has is a risk on a real one alone.
   environment["LAMBENT_SHIM_OVERSUBSCRIBE"] = "1";
 }

@@ -50,6 +50,11 @@ TEST(SandboxPlan, OnlyAFunctionThatAsksForAGpuGetsTheShimAndTheDriver) {
   EXPECT_NE(plan.environment.at("LD_PRELOAD").find("liblambent_shim.so"), std::string::npos);
   EXPECT_TRUE(sandbox::validate(plan).ok()) << sandbox::validate(plan).error().message;
   EXPECT_EQ(plan.limits.file_size, limits::kSandboxFileSize);
+  EXPECT_EQ(plan.limits.memory, spec.memory + spec.gpu.memory * 2)
+      << "an emulated device's memory counts for the processes that use it";
+  auto real = setting();
+  real.gpu.emulated_node.clear();
+  EXPECT_EQ(plan_sandbox(real, spec, request()).limits.memory, spec.memory);
   spec.gpu.memory = Bytes::gib(12);
   EXPECT_EQ(plan_sandbox(setting(), spec, request()).limits.file_size, Bytes::gib(24))
       << "an emulated device's memory is a file";
