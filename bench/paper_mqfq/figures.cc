@@ -63,7 +63,8 @@ std::string figure6(Bench& bench) {
                   .logarithmic_up = true};
   for (const char* name : {"mqfq", "ours"}) {
     for (const auto& [gpus, pool] : {std::pair(1U, 16U), std::pair(2U, 16U), std::pair(2U, 32U)}) {
-      LineChart::Line line{.name = std::string(name) + ", " + std::to_string(gpus) + " GPU, pool " +
+      LineChart::Line line{.name = std::string(name) + ", " + std::to_string(gpus) +
+                                   (gpus == 1 ? " GPU, pool " : " GPUs, pool ") +
                                    std::to_string(pool)};
       std::printf("%-24s", line.name.c_str());
       for (const unsigned tokens : {1U, 2U, 3U, 4U}) {

@@ -21,8 +21,8 @@ namespace {
 constexpr double kWidth = 760;
 constexpr double kHeight = 340;
 constexpr double kLeft = 66;
-constexpr double kRight = kWidth - 150;  // the legend is beside it
-constexpr double kTop = 40;
+constexpr double kRight = kWidth - 190;  // the legend is beside it
+constexpr double kTop = 50;
 constexpr double kBottom = kHeight - 46;
 
 constexpr const char* kStyle =
@@ -154,7 +154,7 @@ std::string bar_chart(const BarChart& chart) {
   }
   Drawing drawing = started(kWidth, kHeight, chart.title);
   const Scale scale(up.least * 0.7, up.most * 1.1, kBottom, kTop, true);
-  draw_up(drawing, scale, chart.up);
+  draw_up(drawing, scale, chart.up + " (logarithmic)");
   drawing.line(kLeft, kBottom, kRight, kBottom, "axis");
   const double group = (kRight - kLeft) / static_cast<double>(chart.groups.size());
   const double bar = group * 0.8 / static_cast<double>(chart.series.size());

@@ -27,8 +27,8 @@ std::vector<Case> cases() {
       {"CPU alone", 2.03, with_host({.rule = HybridRule::kTopShare, .gpu_share = 0})},
       {"1 GPU", 3.43, {}},
       {"2 GPUs", 1.08, {.gpus = 2, .pool = 32}},
-      {"CPU and GPU, top half", 1.00, with_host({.rule = HybridRule::kTopShare, .gpu_share = 0.5})},
-      {"CPU and GPU, queueing", 0, with_host({.rule = HybridRule::kQueueing})},
+      {"both, top half", 1.00, with_host({.rule = HybridRule::kTopShare, .gpu_share = 0.5})},
+      {"both, queueing", 0, with_host({.rule = HybridRule::kQueueing})},
   };
 }
 
