@@ -12,6 +12,7 @@
 #include "bundle/builder.h"
 #include "cli/calibrate.h"
 #include "cli/deploy.h"
+#include "cli/devices.h"
 #include "cli/invoke.h"
 #include "cli/listing.h"
 #include "cli/load.h"
@@ -145,6 +146,38 @@ void add_listing(Shell& shell) {
           return cli::run_version(transport, shell.console, LAMBENT_VERSION);
         };
       });
+}
+
+void add_devices(Shell& shell) {
+  add_verb(shell, "devices", "list the GPUs, how they are and why they get no work",
+           "lambent devices")
+      ->callback([&shell] {
+        shell.verb = [&shell](Transport& transport, const http::Endpoint&) {
+          return cli::run_devices(transport, shell.console);
+        };
+      });
+  const auto add_change = [&shell](const char* name, const char* what, const char* example) {
+    auto options = std::make_shared<cli::DrainOptions>();
+    CLI::App* verb = add_verb(shell, name, what, example);
+    verb->add_option(
+            "GPU", options->gpu,
+            "as 'lambent devices' shows it, or how its UUID begins; a GPU that is cut: all "
+            "of its instances")
+        ->required();
+    verb->callback([&shell, options] {
+      shell.verb = [&shell, options](Transport& transport, const http::Endpoint&) {
+        return cli::run_drain(transport, shell.console, *options);
+      };
+    });
+    return std::pair(verb, options);
+  };
+  const auto [drain, why] =
+      add_change("drain", "give a GPU no more work: what runs there ends, what is idle is stopped",
+                 "lambent drain 0 --reason 'new firmware'");
+  drain->add_option("--reason", why->reason, "shown wherever devices are listed");
+  add_change("undrain", "give a GPU work again: it is well, whatever was known against it",
+             "lambent undrain 0")
+      .second->drain = false;
 }
 
 void add_logs(Shell& shell) {
@@ -446,8 +479,8 @@ int run_client_command(int argc, char** argv) {
   shell.app.add_option("--endpoint", shell.endpoint,
                        "the worker: http://HOST:PORT or unix:PATH (or LAMBENT_ENDPOINT)");
   for (const auto add :
-       {add_deploy, add_invoke, add_result, add_listing, add_logs, add_rm, add_objects, add_replay,
-        add_load, add_calibrate, add_report, add_profile, add_plan}) {
+       {add_deploy, add_invoke, add_result, add_listing, add_devices, add_logs, add_rm, add_objects,
+        add_replay, add_load, add_calibrate, add_report, add_profile, add_plan}) {
     add(shell);
   }
   try {

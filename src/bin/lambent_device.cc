@@ -18,13 +18,37 @@ namespace {
 
 using namespace lambent;
 
-// False if the worker is gone. A message that finds the socket full is dropped: the worker is busy,
-// and the next reading is better than this one.
-bool send_message(int socket, const protocol::DeviceMessage& message) {
+constexpr size_t kMostFaultsARound = 64;
+
+enum class Sent { kYes, kSocketFull, kWorkerGone };
+
+Sent send_message(int socket, const protocol::DeviceMessage& message) {
   const std::string bytes = protocol::encode(message);
   const ssize_t sent = send(socket, bytes.data(), bytes.size(), MSG_NOSIGNAL | MSG_DONTWAIT);
-  return sent >= 0 || errno == EAGAIN || errno == EINTR;
+  if (sent >= 0) return Sent::kYes;
+  return errno == EAGAIN || errno == EINTR ? Sent::kSocketFull : Sent::kWorkerGone;
 }
+
+// Xids are told once, so those that find the socket full wait for the next round. NVML keeps what
+// is not fetched meanwhile.
+class FaultReport {
+ public:
+  FaultReport(device::Nvml& nvml, int socket) : nvml_(nvml), socket_(socket) {}
+
+  // False if the worker is gone.
+  bool send() {
+    if (untold_.faults.empty()) untold_.faults = nvml_.take_faults(kMostFaultsARound);
+    if (untold_.faults.empty()) return true;
+    const Sent sent = send_message(socket_, untold_);
+    if (sent == Sent::kYes) untold_.faults.clear();
+    return sent != Sent::kWorkerGone;
+  }
+
+ private:
+  device::Nvml& nvml_;
+  int socket_;
+  protocol::DevicesFaulted untold_;
+};
 
 // Waits for the next period; false if the worker hung up meanwhile.
 bool wait_until(int socket, Instant next, const Clock& clock) {
@@ -37,12 +61,15 @@ bool wait_until(int socket, Instant next, const Clock& clock) {
   }
 }
 
-int report(const device::Nvml& nvml, int socket, Duration period) {
+// A reading that finds the socket full is dropped: the worker is busy, and the next is better.
+int report(device::Nvml& nvml, int socket, Duration period) {
   const SystemClock clock;
-  if (!send_message(socket, protocol::DevicesFound{nvml.devices()})) return 0;
+  FaultReport faults(nvml, socket);
+  if (send_message(socket, protocol::DevicesFound{nvml.devices()}) == Sent::kWorkerGone) return 0;
   Instant next = clock.now();
   for (uint64_t sequence = 1; wait_until(socket, next, clock); ++sequence) {
-    if (!send_message(socket, protocol::DevicesRead{sequence, nvml.read()})) return 0;
+    const protocol::DevicesRead read{sequence, nvml.read()};
+    if (!faults.send() || send_message(socket, read) == Sent::kWorkerGone) return 0;
     // After a slow reading go on from now; do not catch up.
     next = std::max(next + period, clock.now());
   }
@@ -82,6 +109,8 @@ int main(int count, char** words) {
   bool sparse_leases = false;
   app.add_option("--nvml", nvml_path, "The NVML library, by path or by name")
       ->capture_default_str();
+  std::string sysfs = "/sys";
+  app.add_option("--sysfs", sysfs, "Where the kernel describes devices")->capture_default_str();
   app.add_option("--socket-fd", socket, "A connected SOCK_SEQPACKET socket")
       ->required()
       ->check(CLI::NonNegativeNumber);
@@ -103,7 +132,7 @@ int main(int count, char** words) {
         OwnedFd(memory_socket),
         device::MemoryServiceOptions{.budget = Bytes(host_memory), .sparse = sparse_leases});
   }
-  const auto nvml = device::Nvml::open(nvml_path);
+  auto nvml = device::Nvml::open(nvml_path, sysfs);
   if (!nvml.ok()) {
     std::fprintf(stderr, "lambent-device: %s\n", to_string(nvml.error()).c_str());
     send_message(socket, protocol::DevicesUnavailable{nvml.error().message});

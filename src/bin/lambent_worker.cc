@@ -30,6 +30,7 @@
 #include "objects/object_store.h"
 #include "sandbox/launcher.h"
 #include "slice_scheduling/make_policy.h"
+#include "worker/cpu_list.h"
 #include "worker/file_thread.h"
 #include "worker/slice_choice.h"
 #include "worker/worker.h"
@@ -140,16 +141,6 @@ device::DeviceMonitorOptions monitor_options(const WorkerConfig& config,
   return options;
 }
 
-dispatch::DeviceReading to_event(const protocol::DeviceReading& reading) {
-  dispatch::DeviceReading event;
-  event.device = DeviceId(reading.index + 1);
-  event.utilisation = reading.busy_percent / 100.0;
-  event.memory_used = reading.memory_used;
-  event.healthy = reading.health == protocol::DeviceHealth::kHealthy;
-  event.lost = reading.health == protocol::DeviceHealth::kLost;
-  return event;
-}
-
 // Every client and every sandbox is some descriptors, and the usual soft limit of 1,024 is for
 // programs that call select(). Sandboxes get a limit of their own.
 void allow_many_files(LogSink& log) {
@@ -174,8 +165,9 @@ Result<OwnedFd> open_signals() {
   return fd;
 }
 
-Result<SchedulerSettings> scheduler_settings(
-    const WorkerConfig& config, const std::vector<protocol::DeviceInventory>& devices) {
+Result<SchedulerSettings> scheduler_settings(const WorkerConfig& config,
+                                             const std::vector<protocol::DeviceInventory>& devices,
+                                             LogSink& log) {
   SchedulerSettings settings;
   dispatch::DispatchOptions& options = settings.dispatch;
   settings.policy.fcfs_moves_off_after_run = false;
@@ -189,6 +181,16 @@ Result<SchedulerSettings> scheduler_settings(
     each.memory = device.memory_total;
     each.tokens = config.concurrency;
     each.contexts = config.most_sandboxes;
+    if (device.knows_utilisation) {
+      each.by_utilisation = config.by_utilisation;
+    } else if (config.by_utilisation) {
+      log.warning("gpu_concurrency_fixed",
+                  {{"gpu", place_name(each.id)},
+                   {"concurrency", static_cast<int64_t>(each.tokens)},
+                   {"what",
+                    "NVML does not tell the utilisation of this device (it tells none of MIG "
+                    "instances), so --concurrency auto cannot set D by it"}});
+    }
     options.fleet.devices.push_back(each);
   }
   options.fleet.most_sandboxes = config.most_sandboxes;
@@ -235,7 +237,7 @@ frontend::WorkerFacts facts_of(const WorkerConfig& config,
           .devices = static_cast<unsigned>(devices.size()),
           .emulated = emulated,
           .gpu = devices.empty() ? "" : devices.front().name,
-          .concurrency = config.concurrency,
+          .concurrency = config.by_utilisation ? config.by_utilisation->most : config.concurrency,
           .device_memory = memory,
           .context_memory = context_memory(config, memory),
           .object_socket = std::filesystem::absolute(config.run_folder) / "objects.sock"};
@@ -361,6 +363,7 @@ Result<void> run(const WorkerConfig& config) {
 
   worker::Worker* worker = nullptr;
   std::vector<protocol::DeviceInventory> devices;
+  std::vector<protocol::DeviceFault> early_faults;
   std::unique_ptr<device::DeviceMonitor> monitor;
   if (config.gpu != GpuKind::kNone) {
     device::DeviceMonitorCallbacks callbacks;
@@ -370,8 +373,13 @@ Result<void> run(const WorkerConfig& config) {
     };
     callbacks.devices_read = [&](const auto& readings) {
       for (const auto& reading : readings) {
-        if (worker != nullptr) worker->device_reading(to_event(reading));
+        if (worker != nullptr) worker->device_reading(reading);
       }
+    };
+    callbacks.devices_faulted = [&](const auto& faults) {
+      if (worker != nullptr) return worker->devices_faulted(faults);
+      // Those of the start wait for the worker: they are told once.
+      early_faults.insert(early_faults.end(), faults.begin(), faults.end());
     };
     callbacks.devices_silent = [&](const Error& error) {
       log.warning("devices_silent", {{"error", to_string(error)}});
@@ -383,8 +391,17 @@ Result<void> run(const WorkerConfig& config) {
     while (devices.empty() && clock.now() < deadline) loop.run_once(milliseconds(50));
     if (devices.empty()) return Error{ErrorCode::kUnavailable, "NVML told of no GPU within 15 s"};
   }
+  const std::vector<protocol::DeviceInventory> all_devices = devices;
   for (const auto& device : devices) {
     driver.visible[worker::device_id_of(device)] = worker::visible_name(device);
+    if (!config.near_gpu) continue;
+    const auto near = worker::parse_cpu_list(device.near_cpus);
+    if (near.ok() && !near->empty()) {
+      driver.near[worker::device_id_of(device)] = *near;
+    } else if (!near.ok()) {
+      log.warning("gpu_processors_unknown", {{"gpu", place_name(worker::device_id_of(device))},
+                                             {"error", to_string(near.error())}});
+    }
   }
   ASSIGN_OR_RETURN(const worker::DeviceShares shares,
                    worker::share_devices(devices, config.pipeline_slices));
@@ -393,7 +410,7 @@ Result<void> run(const WorkerConfig& config) {
   ASSIGN_OR_RETURN(auto catalog, catalog::Catalog::open(
                                      config.state_folder + "/catalog.db", {},
                                      [&loop](auto task) { return loop.post(std::move(task)); }));
-  ASSIGN_OR_RETURN(const SchedulerSettings settings, scheduler_settings(config, devices));
+  ASSIGN_OR_RETURN(const SchedulerSettings settings, scheduler_settings(config, devices, log));
   ASSIGN_OR_RETURN(auto policy, scheduling::make_policy(config.policy, settings.policy));
   metrics::WorkerMetrics metrics(LAMBENT_VERSION);
   worker::FileThread object_disk(loop);
@@ -420,6 +437,8 @@ Result<void> run(const WorkerConfig& config) {
   options.executors.program = installation.program("lambent-executor");
   options.executors.built_in = installation.kernels();
   options.executors.gpu = driver;
+  options.devices = all_devices;
+  options.longest_gpu_run = config.longest_gpu_run;
   for (const auto& device : devices) {
     options.device_memory = std::max(options.device_memory, device.memory_total);
   }
@@ -451,6 +470,7 @@ Result<void> run(const WorkerConfig& config) {
       std::move(slices));
   worker = &the_worker;
   RETURN_IF_ERROR(the_worker.recover());
+  the_worker.devices_faulted(early_faults);
 
   frontend::Router router(
       the_worker, objects_frontend, loop, random,
@@ -465,6 +485,14 @@ Result<void> run(const WorkerConfig& config) {
        .about = facts_of(config, devices),
        .workflow_trace = [&](TenantId tenant,
                              InvocationId run) { return the_worker.workflow_trace(tenant, run); },
+       .explain = [&](TenantId tenant,
+                      InvocationId id) { return the_worker.explain_json(tenant, id); },
+       .devices = [&] { return the_worker.devices_json(); },
+       .drain_devices =
+           [&](const std::string& gpu, const std::string& reason) {
+             return the_worker.drain_devices(gpu, reason);
+           },
+       .undrain_devices = [&](const std::string& gpu) { return the_worker.undrain_devices(gpu); },
        .slices = [&](TenantId tenant) { return the_worker.slices_json(tenant); },
        .pipeline = [&](const FunctionName& name) { return the_worker.describe_pipeline(name); },
        .measure =

@@ -50,6 +50,29 @@ Result<void> read_gpu(const std::string& text, WorkerConfig& config) {
   return {};
 }
 
+// `says_how`: there are options for D by utilisation.
+Result<void> read_concurrency(const std::string& text,
+                              const scheduling::UtilisationOptions& utilisation, bool says_how,
+                              WorkerConfig& config) {
+  if (text == "auto") {
+    config.by_utilisation = utilisation;
+    return {};
+  }
+  if (says_how) {
+    return Error{ErrorCode::kInvalidArgument,
+                 "--utilisation-threshold and --most-concurrency are for --concurrency auto"};
+  }
+  char* end = nullptr;
+  const unsigned long number = std::strtoul(text.c_str(), &end, 10);
+  const bool is_number = !text.empty() && text.size() <= 4 && *end == '\0' && text[0] != '-';
+  if (!is_number || number < 1 || number > 1024) {
+    return Error{ErrorCode::kInvalidArgument,
+                 "--concurrency is 1 to 1024, or auto, not '" + text + "'"};
+  }
+  config.concurrency = static_cast<unsigned>(number);
+  return {};
+}
+
 Result<void> read_listen(const std::string& text, WorkerConfig& config) {
   const size_t colon = text.rfind(':');
   char* end = nullptr;
@@ -102,9 +125,32 @@ std::optional<int> parse_worker_config(int argc, char** argv, WorkerConfig& conf
                  "density, mqfq-sticky, mqfq-uniform, fcfs, fcfs-naive, batch, cfs-affinity or "
                  "exclusive")
       ->capture_default_str();
-  app.add_option("--concurrency", config.concurrency, "D: invocations at once on a GPU")
-      ->check(CLI::Range(1, 1024))
+  std::string concurrency = std::to_string(config.concurrency);
+  scheduling::UtilisationOptions utilisation;
+  app.add_option(
+         "--concurrency", concurrency,
+         "D: invocations at once on a GPU; auto: one more while the GPU's utilisation is low")
       ->capture_default_str();
+  auto* threshold =
+      app.add_option(
+             "--utilisation-threshold", utilisation.threshold,
+             "--concurrency auto: no more is begun while the utilisation is at or above this")
+          ->check(bin::within(0.01, 1.0))
+          ->capture_default_str();
+  auto* most = app.add_option("--most-concurrency", utilisation.most,
+                              "--concurrency auto: D at most, whatever the utilisation")
+                   ->check(CLI::Range(1, 1024))
+                   ->capture_default_str();
+  double longest_gpu_run_s = to_seconds(config.longest_gpu_run);
+  app.add_option(
+         "--longest-gpu-run", longest_gpu_run_s,
+         "seconds: the longest timeout of a function that uses a GPU, which is how long it can "
+         "keep the others waiting")
+      ->check(bin::within(to_seconds(limits::kLeastTimeout), to_seconds(limits::kMostTimeout)))
+      ->capture_default_str();
+  bool no_numa = false;
+  app.add_flag("--no-numa", no_numa,
+               "functions may run on all processors, not only on those near their GPU");
   app.add_option("--pool", config.most_sandboxes,
                  "sandboxes kept at most, of GPU functions and of others each")
       ->check(CLI::Range(1, 4096))
@@ -160,7 +206,9 @@ std::optional<int> parse_worker_config(int argc, char** argv, WorkerConfig& conf
   } catch (const CLI::ParseError& error) {
     return app.exit(error) == 0 ? 0 : 2;
   }
-  for (const auto& result : {read_gpu(gpu, config), read_listen(listen, config)}) {
+  const bool says_how = threshold->count() + most->count() > 0;
+  for (const auto& result : {read_gpu(gpu, config), read_listen(listen, config),
+                             read_concurrency(concurrency, utilisation, says_how, config)}) {
     if (result.ok()) continue;
     std::cerr << "lambent serve: " << result.error().message << "\n";
     return 2;
@@ -185,6 +233,8 @@ std::optional<int> parse_worker_config(int argc, char** argv, WorkerConfig& conf
   }
   if (context->count() > 0) config.context_memory = Bytes::mib(context_mib);
   config.journal_size = Bytes::mib(journal_mib);
+  config.longest_gpu_run = from_seconds(longest_gpu_run_s);
+  config.near_gpu = !no_numa;
   config.keep_alive = from_seconds(keep_alive_s);
   config.drain_time = from_seconds(drain_s);
   return std::nullopt;

@@ -36,6 +36,10 @@ struct WorkerConfig {
   std::vector<std::string> settings;  // KEY=VALUE of the scheduler
   unsigned most_sandboxes = 64;
   unsigned concurrency = 2;  // D, per device
+  // D by utilisation instead, where NVML tells it; elsewhere `concurrency` holds.
+  std::optional<scheduling::UtilisationOptions> by_utilisation;
+  Duration longest_gpu_run = limits::kMostTimeout;  // of functions that take turns on a GPU
+  bool near_gpu = true;  // functions stay on the processors near their GPU
   Duration keep_alive = std::chrono::minutes(10);
   Duration drain_time = seconds(30);
   bool require_strong_limits = false;

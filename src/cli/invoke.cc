@@ -85,6 +85,34 @@ int show(Console& console, const Answer& answer, const std::optional<std::string
   return answer.function_failed ? kExitFunctionError : 0;
 }
 
+// "queued or running", or what the worker says of it: "queued for 3.20 s (no_token); GPU 0 is held
+// by f, for 12.50 s at most".
+std::string progress_of(const std::string& body) {
+  const Json json = Json::parse(body, nullptr, false);
+  if (!json.is_object() || !json.contains("phase") || !json["phase"].is_string()) {
+    return "queued or running";
+  }
+  std::string text = json["phase"].get<std::string>();
+  if (text != "queued") return text;
+  const auto seconds_at = [](const Json& row, const char* key) {
+    return row.contains(key) && row[key].is_number() ? human_seconds(row[key].get<double>()) : "";
+  };
+  const auto text_at = [](const Json& row, const char* key) {
+    return row.contains(key) && row[key].is_string() ? row[key].get<std::string>() : "";
+  };
+  text += " for " + seconds_at(json, "waited_seconds") + " (" + text_at(json, "wait_reason") + ")";
+  if (!json.contains("token_holders") || !json["token_holders"].is_array()) return text;
+  for (const Json& holder : json["token_holders"]) {
+    if (!holder.is_object()) continue;
+    const std::string function = text_at(holder, "function");
+    text += "; GPU " + text_at(holder, "gpu") + " is held by " +
+            (function.empty() ? "another tenant" : function);
+    const std::string most = seconds_at(holder, "most_left_seconds");
+    if (!most.empty()) text += ", for " + most + " more at most";
+  }
+  return text;
+}
+
 }  // namespace
 
 int run_invoke(Transport& transport, Console& console, const InvokeOptions& options) {
@@ -120,9 +148,9 @@ int run_result(Transport& transport, Console& console, const ResultOptions& opti
       return show(console, answer, options.output);
     }
     if (!options.wait) {
-      return fail(console,
-                  {ErrorCode::kUnavailable,
-                   "invocation " + options.id + " is queued or running; wait for it with --wait"});
+      return fail(console, {ErrorCode::kUnavailable, "invocation " + options.id + " is " +
+                                                         progress_of(response->body) +
+                                                         "; wait for it with --wait"});
     }
     if (clock.now() >= until) {
       return fail(console, {ErrorCode::kDeadlineExceeded,

@@ -90,11 +90,11 @@ int run_ps(Transport& transport, Console& console) {
     console.out << json->dump(2) << "\n";
     return 0;
   }
-  TextTable table({">ID", "FUNCTION", "STATE", ">PID", ">DEVICE", ">AGE", ">INVOCATIONS",
-                   ">GPU MEMORY", "WHERE", ">MEMORY"});
+  TextTable table({">ID", "FUNCTION", "STATE", ">PID", "GPU", ">AGE", ">INVOCATIONS", ">GPU MEMORY",
+                   "WHERE", ">MEMORY"});
   for (const Json& row : list_in(*json, "sandboxes")) {
     table.add({cell(row, "id"), cell(row, "function"), cell(row, "state"), cell(row, "pid"),
-               cell(row, "device"), human_seconds(number(row, "age_seconds")),
+               cell(row, "gpu"), human_seconds(number(row, "age_seconds")),
                cell(row, "invocations"), bytes_cell(row, "device_memory_bytes"),
                cell(row, "device_memory_place"), bytes_cell(row, "host_memory_bytes")});
   }

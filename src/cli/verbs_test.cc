@@ -13,6 +13,7 @@
 #include "base/fd.h"
 #include "base/testing.h"
 #include "cli/deploy.h"
+#include "cli/devices.h"
 #include "cli/invoke.h"
 #include "cli/listing.h"
 #include "cli/logs.h"
@@ -198,13 +199,58 @@ TEST_F(Verbs, LsAndPsSetTheWorkersListsInColumns) {
             "hello  python3     512 MiB         2       1        2         30          2\n");
   out.str("");
   transport.answer(response(200, R"({"sandboxes":[
-      {"id":7,"function":"hello","state":"idle","pid":123,"device":0,"age_seconds":61.5,
+      {"id":7,"function":"hello","state":"idle","pid":123,"device":1003,"gpu":"0:2","age_seconds":61.5,
        "invocations":3,"device_memory_bytes":2097152,"device_memory_place":"out",
        "host_memory_bytes":1048576}]})"));
   EXPECT_EQ(run_ps(transport, console), 0);
   EXPECT_EQ(out.str(),
-            "ID  FUNCTION  STATE  PID  DEVICE      AGE  INVOCATIONS  GPU MEMORY  WHERE  MEMORY\n"
-            " 7  hello     idle   123       0  61.50 s            3       2 MiB  out     1 MiB\n");
+            "ID  FUNCTION  STATE  PID  GPU      AGE  INVOCATIONS  GPU MEMORY  WHERE  MEMORY\n"
+            " 7  hello     idle   123  0:2  61.50 s            3       2 MiB  out     1 MiB\n");
+}
+
+TEST_F(Verbs, ResultSaysWhatAnInvocationWaitsForAndWhoHasTheGpu) {
+  transport.answer(response(202, R"({"state":"pending","phase":"queued","waited_seconds":3.2,
+      "wait_reason":"no_token","token_holders":[
+      {"gpu":"0","function":"long","held_seconds":4,"most_left_seconds":56.5},
+      {"gpu":"0","function":null,"held_seconds":1,"most_left_seconds":null}]})"));
+  EXPECT_NE(run_result(transport, console, {.id = "x"}), 0);
+  EXPECT_THAT(err.str(), HasSubstr("is queued for 3.20 s (no_token); GPU 0 is held by long, for "
+                                   "56.50 s more at most; GPU 0 is held by another tenant; wait"));
+  transport.answer(response(202, R"({"state":"pending"})"));
+  EXPECT_NE(run_result(transport, console, {.id = "x"}), 0);
+  EXPECT_THAT(err.str(), HasSubstr("is queued or running; wait"));
+}
+
+constexpr const char* kTwoDevices = R"({"devices":[
+    {"gpu":"0","name":"A100","state":"healthy","for_seconds":9,"reason":null,"notice":null,"tokens":2,
+     "tokens_held":1,"utilization":0.425,"memory_used_bytes":1073741824,
+     "memory_total_bytes":17179869184},
+    {"gpu":"1:0","name":"A100 MIG 2g","state":"drained","for_seconds":61.5,
+     "reason":"Xid 48: double-bit ECC error","notice":"a page waits","utilization":null,
+     "memory_used_bytes":0,"memory_total_bytes":1073741824}]})";
+
+TEST_F(Verbs, DevicesSaysHowTheyAreAndWhy) {
+  transport.answer(response(200, kTwoDevices));
+  EXPECT_EQ(run_devices(transport, console), 0);
+  EXPECT_EQ(transport.requests[0].target, "/v1/devices");
+  EXPECT_EQ(out.str(),
+            "GPU  NAME         STATE                RUNNING  BUSY           MEMORY  REASON\n"
+            "0    A100         healthy               1 of 2   43%  1 GiB of 16 GiB  -\n"
+            "1:0  A100 MIG 2g  drained for 61.50 s        -     -     0 B of 1 GiB  "
+            "Xid 48: double-bit ECC error; a page waits\n");
+}
+
+TEST_F(Verbs, DrainAndUndrainNameTheDeviceAndTheReason) {
+  transport.answer(response(200, kTwoDevices));
+  EXPECT_EQ(run_drain(transport, console, {.gpu = "1:0", .reason = "new fan"}), 0);
+  transport.answer(response(200, kTwoDevices));
+  EXPECT_EQ(run_drain(transport, console, {.gpu = "1:0", .drain = false}), 0);
+  ASSERT_EQ(transport.requests.size(), 2u);
+  EXPECT_EQ(transport.requests[0].method, "POST");
+  EXPECT_EQ(transport.requests[0].target, "/v1/devices/1%3A0/drain?reason=new%20fan");
+  EXPECT_EQ(transport.requests[1].target, "/v1/devices/1%3A0/undrain");
+  transport.answer(response(404, R"({"error":{"code":"NOT_FOUND","message":"no GPU '7'"}})"));
+  EXPECT_EQ(run_drain(transport, console, {.gpu = "7"}), 15);
 }
 
 TEST_F(Verbs, ListsPassTheWorkersJsonThrough) {

@@ -16,6 +16,7 @@ namespace lambent::device {
 namespace {
 
 using protocol::DeviceMessage;
+using protocol::DevicesFaulted;
 using protocol::DevicesFound;
 using protocol::DevicesRead;
 using protocol::DevicesUnavailable;
@@ -133,6 +134,8 @@ void DeviceMonitor::State::take(const DeviceMessage& message) {
   } else if (const auto* read = std::get_if<DevicesRead>(&message)) {
     back_off = Duration::zero();
     callbacks.devices_read(read->readings);
+  } else if (const auto* faulted = std::get_if<DevicesFaulted>(&message)) {
+    if (callbacks.devices_faulted) callbacks.devices_faulted(faulted->faults);
   }
 }
 

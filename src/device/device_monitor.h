@@ -36,6 +36,8 @@ struct DeviceMonitorCallbacks {
   // The process ended, fell silent or never came up; it is started again after a while. Readings
   // are stale from here to the next devices_read.
   std::function<void(const Error&)> devices_silent;
+  // Xids were reported; those of a time without a process are never told. May be empty.
+  std::function<void(const std::vector<protocol::DeviceFault>&)> devices_faulted = {};
 };
 
 // No callback may destroy the monitor.

@@ -30,27 +30,31 @@ class Monitor : public testing::Test {
     options_.program = LAMBENT_DEVICE;
     options_.nvml = FAKE_NVML;
     options_.environment = {"FAKE_NVML_HANG=" + folder_ / "hang",
-                            "FAKE_NVML_LOST=" + folder_ / "lost"};
+                            "FAKE_NVML_LOST=" + folder_ / "lost",
+                            "FAKE_NVML_XID=" + folder_ / "xid", "FAKE_NVML_ECC=" + folder_ / "ecc"};
     options_.period = milliseconds(10);
     options_.most_silence = milliseconds(200);
     options_.first_back_off = milliseconds(10);
   }
 
   std::unique_ptr<DeviceMonitor> started() {
-    auto monitor =
-        std::make_unique<DeviceMonitor>(loop_, log_, options_,
-                                        DeviceMonitorCallbacks{[this](const auto& devices) {
-                                                                 ++found_;
-                                                                 devices_ = devices;
-                                                               },
-                                                               [this](const auto& readings) {
-                                                                 ++read_;
-                                                                 readings_ = readings;
-                                                               },
-                                                               [this](const Error& error) {
-                                                                 ++silent_;
-                                                                 error_ = error;
-                                                               }});
+    auto monitor = std::make_unique<DeviceMonitor>(
+        loop_, log_, options_,
+        DeviceMonitorCallbacks{[this](const auto& devices) {
+                                 ++found_;
+                                 devices_ = devices;
+                               },
+                               [this](const auto& readings) {
+                                 ++read_;
+                                 readings_ = readings;
+                               },
+                               [this](const Error& error) {
+                                 ++silent_;
+                                 error_ = error;
+                               },
+                               [this](const auto& faults) {
+                                 faults_.insert(faults_.end(), faults.begin(), faults.end());
+                               }});
     monitor->start();
     return monitor;
   }
@@ -75,6 +79,7 @@ class Monitor : public testing::Test {
   std::vector<protocol::DeviceInventory> devices_;
   std::vector<protocol::DeviceReading> readings_;
   Error error_;
+  std::vector<protocol::DeviceFault> faults_;
 };
 
 TEST_F(Monitor, TellsWhatThereIsOnceAndHowItIsAgainAndAgain) {
@@ -100,6 +105,34 @@ TEST_F(Monitor, TellsThatADeviceIsLostAndThatItIsBack) {
   remove("lost");
   EXPECT_TRUE(run_until([this] { return readings_[0].health == DeviceHealth::kHealthy; }));
   EXPECT_EQ(silent_, 0);
+}
+
+TEST_F(Monitor, TellsOfXidsOnceWithWhatTheyAre) {
+  const auto monitor = started();
+  ASSERT_TRUE(run_until([this] { return read_ >= 1; }));
+  EXPECT_TRUE(faults_.empty());
+  std::ofstream(folder_ / "new") << "31 79 9999";
+  std::filesystem::rename(folder_ / "new", folder_ / "xid");
+  ASSERT_TRUE(run_until([this] { return faults_.size() >= 3; }));
+  EXPECT_EQ(faults_[0], (protocol::DeviceFault{0, 31, protocol::FaultGravity::kApplication,
+                                               "GPU memory page fault"}));
+  EXPECT_EQ(faults_[1].xid, 79u);
+  EXPECT_EQ(faults_[1].gravity, protocol::FaultGravity::kDevice);
+  EXPECT_EQ(faults_[2].gravity, protocol::FaultGravity::kNotice);
+  const int read_before = read_;
+  ASSERT_TRUE(run_until([&] { return read_ >= read_before + 3; }));
+  EXPECT_EQ(faults_.size(), 3u);
+}
+
+TEST_F(Monitor, TellsOfErrorsOfMemoryAndOfRepairsThatFailed) {
+  const auto monitor = started();
+  ASSERT_TRUE(run_until([this] { return read_ >= 1; }));
+  EXPECT_EQ(readings_[0].uncorrected_errors, 0u);
+  EXPECT_EQ(readings_[0].repair, protocol::MemoryRepair::kNone);
+  touch("ecc");
+  ASSERT_TRUE(run_until([this] { return readings_[0].uncorrected_errors == 3; }));
+  EXPECT_EQ(readings_[0].repair, protocol::MemoryRepair::kFailed);
+  EXPECT_EQ(readings_[0].health, DeviceHealth::kHealthy);
 }
 
 TEST_F(Monitor, NoticesThatNvmlHangsAndStartsAfresh) {

@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <array>
 
-#include "cuda_abi/nvml.h"
+#include "device/nvml_functions.h"
 
 namespace lambent::device {
 namespace {
@@ -16,20 +16,7 @@ using mig::Placement;
 
 constexpr size_t kMostProcesses = 1'024;
 
-struct Functions {
-#define NVML_FUNCTION(name, symbol, parameters) nvmlReturn_t(*name) parameters = nullptr;
-#include "cuda_abi/nvml_table.inc"
-#undef NVML_FUNCTION
-};
-
-void load(void* library, Functions& functions) {
-#define NVML_FUNCTION(name, symbol, parameters) \
-  functions.name = reinterpret_cast<decltype(functions.name)>(dlsym(library, #symbol));
-#include "cuda_abi/nvml_table.inc"
-#undef NVML_FUNCTION
-}
-
-bool has_what_is_needed(const Functions& call) {
+bool has_what_is_needed(const NvmlFunctions& call) {
   return call.init && call.shutdown && call.device_get_count && call.device_get_handle_by_index &&
          call.device_get_uuid && call.device_get_name && call.device_get_memory_info &&
          call.device_get_compute_running_processes && call.device_set_mig_mode &&
@@ -65,7 +52,7 @@ Error error_of(nvmlReturn_t status, const std::string& doing) {
 struct MigLayout::State {
   void* library = nullptr;
   bool initialised = false;
-  Functions call;
+  NvmlFunctions call;
 
   ~State() {
     if (initialised) call.shutdown();
@@ -91,7 +78,7 @@ Result<std::unique_ptr<MigLayout>> MigLayout::open(const std::string& path) {
     const char* why = dlerror();
     return Error{ErrorCode::kUnavailable, "load NVML: " + std::string(why ? why : path)};
   }
-  load(state->library, state->call);
+  state->call.load(state->library);
   if (!has_what_is_needed(state->call)) {
     return Error{ErrorCode::kUnavailable, "load NVML: " + path + " is too old for MIG"};
   }

@@ -3,31 +3,26 @@
 #include <dlfcn.h>
 
 #include <algorithm>
+#include <array>
 
-#include "cuda_abi/nvml.h"
+#include "device/near_cpus.h"
+#include "device/nvml_functions.h"
+#include "device/xid.h"
 #include "domain/slice.h"
 
 namespace lambent::device {
 namespace {
 
+using protocol::DeviceFault;
 using protocol::DeviceHealth;
 using protocol::DeviceInventory;
 using protocol::DeviceReading;
+using protocol::MemoryRepair;
 
-struct Functions {
-#define NVML_FUNCTION(name, symbol, parameters) nvmlReturn_t(*name) parameters = nullptr;
-#include "cuda_abi/nvml_table.inc"
-#undef NVML_FUNCTION
-};
+constexpr size_t kMostNearCpus = 1024;  // of which NVML is asked
+constexpr unsigned kNoInstance = 0xFFFFFFFFu;
 
-void load(void* library, Functions& functions) {
-#define NVML_FUNCTION(name, symbol, parameters) \
-  functions.name = reinterpret_cast<decltype(functions.name)>(dlsym(library, #symbol));
-#include "cuda_abi/nvml_table.inc"
-#undef NVML_FUNCTION
-}
-
-bool has_what_is_needed(const Functions& functions) {
+bool has_what_is_needed(const NvmlFunctions& functions) {
   return functions.init != nullptr && functions.shutdown != nullptr &&
          functions.device_get_count != nullptr && functions.device_get_handle_by_index != nullptr &&
          functions.device_get_uuid != nullptr && functions.device_get_memory_info != nullptr;
@@ -60,16 +55,26 @@ DeviceHealth health_of(nvmlReturn_t status) {
 struct Nvml::State {
   void* library = nullptr;
   bool initialised = false;
-  Functions call;
-  std::vector<nvmlDevice_t> handles;
+  NvmlFunctions call;
+  // A device of the inventory: its own handle, and that of the whole device that it is or is of.
+  struct Handle {
+    nvmlDevice_t own = nullptr;
+    nvmlDevice_t whole = nullptr;
+    unsigned gpu_instance = kNoInstance;
+  };
+  std::vector<Handle> handles;
+  nvmlEventSet_t events = nullptr;
+  std::string sysfs;
   std::vector<DeviceInventory> devices;
 
   ~State() {
+    if (events != nullptr) call.event_set_free(events);
     if (initialised) call.shutdown();
     if (library != nullptr) dlclose(library);
   }
   void add_device(uint32_t index);
-  void add(nvmlDevice_t handle, DeviceInventory device);
+  void add(const Handle& handle, DeviceInventory device);
+  std::string near_cpus(nvmlDevice_t whole) const;
   // How many instances a device in MIG mode has, places that are empty included; 0: it is whole.
   unsigned places(nvmlDevice_t handle) const;
   void add_instances(nvmlDevice_t handle, uint32_t gpu, unsigned places);
@@ -77,16 +82,19 @@ struct Nvml::State {
   // destroyed.
   bool is_another_instance(size_t place) const;
   DeviceReading read(size_t place) const;
+  void read_memory_errors(nvmlDevice_t whole, DeviceReading& reading) const;
+  void watch_events();
 };
 
-Result<std::unique_ptr<Nvml>> Nvml::open(const std::string& path) {
+Result<std::unique_ptr<Nvml>> Nvml::open(const std::string& path, const std::string& sysfs) {
   auto state = std::make_unique<State>();
+  state->sysfs = sysfs;
   state->library = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
   if (state->library == nullptr) {
     const char* why = dlerror();
     return unavailable("load NVML: " + std::string(why == nullptr ? path : why));
   }
-  load(state->library, state->call);
+  state->call.load(state->library);
   if (!has_what_is_needed(state->call)) return unavailable("load NVML: " + path + " is too old");
   const nvmlReturn_t started = state->call.init();
   if (started != NVML_SUCCESS) return unavailable("start NVML: " + status_text(started));
@@ -100,6 +108,7 @@ Result<std::unique_ptr<Nvml>> Nvml::open(const std::string& path) {
     state->devices.resize(protocol::kMostDevices);
     state->handles.resize(protocol::kMostDevices);
   }
+  state->watch_events();
   return std::unique_ptr<Nvml>(new Nvml(std::move(state)));
 }
 
@@ -111,7 +120,7 @@ void Nvml::State::add_device(uint32_t index) {
   if (const unsigned count = places(handle); count > 0) return add_instances(handle, index, count);
   DeviceInventory device;
   device.index = index;
-  add(handle, std::move(device));
+  add({handle, handle}, std::move(device));
 }
 
 unsigned Nvml::State::places(nvmlDevice_t handle) const {
@@ -138,11 +147,17 @@ void Nvml::State::add_instances(nvmlDevice_t handle, uint32_t gpu, unsigned plac
         call.device_get_attributes(instance, &attributes) == NVML_SUCCESS) {
       device.multiprocessors = attributes.multiprocessorCount;
     }
-    add(instance, std::move(device));
+    Handle both{instance, handle};
+    if (call.device_get_gpu_instance_id == nullptr ||
+        call.device_get_gpu_instance_id(instance, &both.gpu_instance) != NVML_SUCCESS) {
+      both.gpu_instance = kNoInstance;
+    }
+    add(both, std::move(device));
   }
 }
 
-void Nvml::State::add(nvmlDevice_t handle, DeviceInventory device) {
+void Nvml::State::add(const Handle& both, DeviceInventory device) {
+  const nvmlDevice_t handle = both.own;
   char text[NVML_DEVICE_UUID_V2_BUFFER_SIZE] = {};
   if (call.device_get_uuid(handle, text, sizeof(text)) == NVML_SUCCESS) device.uuid = text;
   char name[NVML_DEVICE_NAME_V2_BUFFER_SIZE] = {};
@@ -154,14 +169,35 @@ void Nvml::State::add(nvmlDevice_t handle, DeviceInventory device) {
   nvmlMemory_t memory = {};
   const nvmlReturn_t status = call.device_get_memory_info(handle, &memory);
   if (status == NVML_SUCCESS) device.memory_total = Bytes(memory.total);
-  handles.push_back(handle);
+  nvmlUtilization_t utilization = {};
+  device.knows_utilisation =
+      call.device_get_utilization_rates != nullptr &&
+      call.device_get_utilization_rates(handle, &utilization) != NVML_ERROR_NOT_SUPPORTED;
+  device.near_cpus = near_cpus(both.whole);
+  handles.push_back(both);
   devices.push_back(std::move(device));
+}
+
+std::string Nvml::State::near_cpus(nvmlDevice_t whole) const {
+  std::array<unsigned long, kMostNearCpus / (8 * sizeof(unsigned long))> set{};
+  if (call.device_get_cpu_affinity != nullptr &&
+      call.device_get_cpu_affinity(whole, static_cast<unsigned>(set.size()), set.data()) ==
+          NVML_SUCCESS) {
+    return cpu_list_of(set);
+  }
+  nvmlPciInfo_t bus = {};
+  if (call.device_get_pci_info == nullptr ||
+      call.device_get_pci_info(whole, &bus) != NVML_SUCCESS) {
+    return "";
+  }
+  bus.busId[sizeof(bus.busId) - 1] = '\0';
+  return near_cpus_by_sysfs(sysfs, bus.busId);
 }
 
 bool Nvml::State::is_another_instance(size_t place) const {
   if (devices[place].profile.empty()) return false;
   char uuid[NVML_DEVICE_UUID_V2_BUFFER_SIZE] = {};
-  return call.device_get_uuid(handles[place], uuid, sizeof(uuid)) == NVML_SUCCESS &&
+  return call.device_get_uuid(handles[place].own, uuid, sizeof(uuid)) == NVML_SUCCESS &&
          devices[place].uuid != uuid;
 }
 
@@ -170,7 +206,7 @@ DeviceReading Nvml::State::read(size_t place) const {
   reading.index = devices[place].index;
   reading.memory_total = devices[place].memory_total;
   nvmlMemory_t memory = {};
-  const nvmlReturn_t status = call.device_get_memory_info(handles[place], &memory);
+  const nvmlReturn_t status = call.device_get_memory_info(handles[place].own, &memory);
   if (status != NVML_SUCCESS) {
     reading.health = health_of(status);
     // The instance was destroyed: what its handle says is not known any more.
@@ -186,12 +222,54 @@ DeviceReading Nvml::State::read(size_t place) const {
   reading.memory_total = Bytes(memory.total);
   // Some devices (MIG instances among them) have no utilisation to tell: that is no bad health.
   nvmlUtilization_t utilization = {};
-  if (call.device_get_utilization_rates != nullptr &&
-      call.device_get_utilization_rates(handles[place], &utilization) == NVML_SUCCESS) {
+  reading.knows_utilisation =
+      call.device_get_utilization_rates != nullptr &&
+      call.device_get_utilization_rates(handles[place].own, &utilization) == NVML_SUCCESS;
+  if (reading.knows_utilisation) {
     reading.busy_percent = static_cast<uint8_t>(std::min(utilization.gpu, 100u));
     reading.memory_busy_percent = static_cast<uint8_t>(std::min(utilization.memory, 100u));
   }
+  read_memory_errors(handles[place].whole, reading);
   return reading;
+}
+
+// Devices without ECC have nothing to tell of it. Since Ampere they replace rows of their memory,
+// those before retire pages.
+void Nvml::State::read_memory_errors(nvmlDevice_t whole, DeviceReading& reading) const {
+  unsigned long long errors = 0;
+  if (call.device_get_total_ecc_errors != nullptr &&
+      call.device_get_total_ecc_errors(whole, NVML_MEMORY_ERROR_TYPE_UNCORRECTED, NVML_VOLATILE_ECC,
+                                       &errors) == NVML_SUCCESS) {
+    reading.uncorrected_errors = errors;
+  }
+  unsigned corrected = 0, uncorrected = 0, pending = 0, failed = 0;
+  nvmlEnableState_t pages = NVML_FEATURE_DISABLED;
+  if (call.device_get_remapped_rows != nullptr &&
+      call.device_get_remapped_rows(whole, &corrected, &uncorrected, &pending, &failed) ==
+          NVML_SUCCESS) {
+    reading.repair = failed > 0    ? MemoryRepair::kFailed
+                     : pending > 0 ? MemoryRepair::kPending
+                                   : MemoryRepair::kNone;
+  } else if (call.device_get_retired_pages_pending_status != nullptr &&
+             call.device_get_retired_pages_pending_status(whole, &pages) == NVML_SUCCESS) {
+    reading.repair = pages == NVML_FEATURE_ENABLED ? MemoryRepair::kPending : MemoryRepair::kNone;
+  }
+}
+
+// Without events (an old driver) errors of memory and losses show in the readings all the same.
+void Nvml::State::watch_events() {
+  if (call.event_set_create == nullptr || call.device_register_events == nullptr ||
+      call.event_set_wait == nullptr || call.event_set_free == nullptr ||
+      call.event_set_create(&events) != NVML_SUCCESS) {
+    events = nullptr;
+    return;
+  }
+  nvmlDevice_t before = nullptr;
+  for (const Handle& handle : handles) {
+    if (handle.whole == before) continue;
+    before = handle.whole;
+    call.device_register_events(handle.whole, nvmlEventTypeXidCriticalError, events);
+  }
 }
 
 Nvml::Nvml(std::unique_ptr<State> state) : state_(std::move(state)) {}
@@ -205,6 +283,26 @@ std::vector<DeviceReading> Nvml::read() const {
     readings.push_back(state_->read(place));
   }
   return readings;
+}
+
+std::vector<DeviceFault> Nvml::take_faults(size_t most) {
+  std::vector<DeviceFault> faults;
+  nvmlEventData_t event = {};
+  while (state_->events != nullptr && faults.size() < most &&
+         state_->call.event_set_wait(state_->events, &event, 0) == NVML_SUCCESS) {
+    if (event.eventType != nvmlEventTypeXidCriticalError) continue;
+    const Xid xid = xid_of(event.eventData);
+    for (size_t place = 0; place < state_->handles.size(); ++place) {
+      const State::Handle& handle = state_->handles[place];
+      const bool elsewhere = event.gpuInstanceId != kNoInstance &&
+                             handle.gpu_instance != kNoInstance &&
+                             event.gpuInstanceId != handle.gpu_instance;
+      if (handle.whole != event.device || elsewhere) continue;
+      faults.push_back(
+          {state_->devices[place].index, xid.number, xid.gravity, std::string(xid.what)});
+    }
+  }
+  return faults;
 }
 
 }  // namespace lambent::device

@@ -14,7 +14,9 @@ namespace lambent::device {
 class Nvml {
  public:
   // UNAVAILABLE if the library cannot be loaded or says that there is no driver.
-  static Result<std::unique_ptr<Nvml>> open(const std::string& path);
+  // `sysfs` is where the kernel describes devices, for what NVML does not tell.
+  static Result<std::unique_ptr<Nvml>> open(const std::string& path,
+                                            const std::string& sysfs = "/sys");
   ~Nvml();
   Nvml(const Nvml&) = delete;
   Nvml& operator=(const Nvml&) = delete;
@@ -23,6 +25,10 @@ class Nvml {
   const std::vector<protocol::DeviceInventory>& devices() const;
   // How each is now; a device that does not answer is in the list as unreadable or lost.
   std::vector<protocol::DeviceReading> read() const;
+  // The Xids that were reported since the last call (since opening), at most so many; the rest
+  // comes with the next call. Does not wait. One of a device that is cut into instances is one of
+  // each, unless NVML says which it was. None where the driver has no events.
+  std::vector<protocol::DeviceFault> take_faults(size_t most);
 
  private:
   struct State;

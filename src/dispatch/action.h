@@ -40,7 +40,7 @@ enum class StopReason {
   kTimedOut,      // its invocation ran past the function's timeout
   kInitTimedOut,  // it did not ask for work in time
   kDrained,       // the worker stops
-  kDeviceLost,    // its device was lost, and with it all that the sandbox had there
+  kDeviceLost,    // its device was lost or drained, and with it all that the sandbox had there
   kMoveFailed,    // its memory could not be moved as it had to be
 };
 std::string_view name_of(StopReason reason);

@@ -66,6 +66,16 @@ struct Explanation {
   Duration expected_with_host{};
 };
 
+// A run that holds a token of a GPU: what waits for the token waits for its end.
+struct TokenHolder {
+  DeviceId device;
+  FunctionId function;
+  InvocationId invocation;  // zero: it has its outcome, and its sandbox is not gone yet
+  InvocationState state = InvocationState::kRunning;  // kStarting: of its sandbox
+  Duration held{};                                    // since it was dispatched
+  std::optional<Duration> most_left;  // until its timeout ends it; none: it has no timeout
+};
+
 class Dispatcher {
  public:
   // `policy` orders the functions that use a GPU; those without take turns by `host_policy` (null:
@@ -97,6 +107,8 @@ class Dispatcher {
   // Draining, and nothing runs or lives any more. Asynchronous invocations may still be queued.
   bool drained() const;
   std::optional<Explanation> explain(InvocationId id, Instant now) const;
+  // By device, the longest run first.
+  std::vector<TokenHolder> token_holders(Instant now) const;
 
   // Its whole state. A dispatcher with the same options and policies that was restored from it does
   // from then on what this one does, bit for bit. Not while an event is handled.
@@ -193,6 +205,7 @@ class Dispatcher {
   void stop_hangs(Lane& lane, scheduling::SandboxSlot sandbox);
   void lose_device(uint32_t device);
 
+  std::optional<Duration> most_left(scheduling::SandboxSlot sandbox, Instant now) const;
   bool waits_for_moves(const PendingInvocation& invocation) const;
   bool knows(FunctionId function) const;
   Lane& lane_of(FunctionId function);

@@ -131,7 +131,8 @@ void Dispatcher::lose_device(uint32_t device) {
         return_to_queue(lane, slot);
       } else {
         complete(sandbox.invocation, Outcome::kRejected,
-                 Error{ErrorCode::kUnavailable, "the GPU was lost while a sandbox started on it"},
+                 Error{ErrorCode::kUnavailable,
+                       "the GPU was lost or drained while a sandbox started on it"},
                  std::string(kPlatformFailure));
         lane.fleet.unassign(slot);
       }

@@ -1,8 +1,23 @@
 // The part of Dispatcher that answers questions and changes nothing.
+#include <algorithm>
+#include <tuple>
+
 #include "dispatch/dispatcher.h"
 #include "dispatch/lane.h"
 
 namespace lambent::dispatch {
+
+std::string_view name_of(InvocationState state) {
+  switch (state) {
+    case InvocationState::kQueued:
+      return "queued";
+    case InvocationState::kStarting:
+      return "starting";
+    case InvocationState::kRunning:
+      return "running";
+  }
+  return "";
+}
 
 const scheduling::Policy& Dispatcher::policy() const { return *gpu_->policy; }
 const scheduling::Fleet& Dispatcher::fleet() const { return gpu_->fleet; }
@@ -40,6 +55,48 @@ std::optional<Explanation> Dispatcher::explain(InvocationId id, Instant now) con
     explanation.reason = why_waiting(invocation.function);
   }
   return explanation;
+}
+
+std::vector<TokenHolder> Dispatcher::token_holders(Instant now) const {
+  const scheduling::Fleet& fleet = gpu_->fleet;
+  std::vector<TokenHolder> holders;
+  for (const scheduling::SandboxSlot slot : fleet.all()) {
+    const scheduling::Sandbox& sandbox = fleet.sandbox(slot);
+    if (sandbox.holds != scheduling::Sandbox::Holds::kToken) continue;
+    TokenHolder holder{.device = fleet.devices()[sandbox.device].options.id,
+                       .function = sandbox.function,
+                       .held = now - sandbox.since};
+    if (sandbox.has_invocation) {
+      const PendingInvocation& invocation = invocations_[sandbox.invocation];
+      holder.invocation = invocation.id;
+      holder.state = invocation.state;
+      holder.held = now - invocation.dispatched;
+      holder.most_left = most_left(slot, now);
+    }
+    holders.push_back(holder);
+  }
+  std::sort(holders.begin(), holders.end(), [](const TokenHolder& one, const TokenHolder& other) {
+    return std::tuple(one.device, other.held, one.function) <
+           std::tuple(other.device, one.held, other.function);
+  });
+  return holders;
+}
+
+// What is not begun yet has its whole timeout before it, after the rest of its start or of the way
+// of its memory, each of which has a limit of its own.
+std::optional<Duration> Dispatcher::most_left(scheduling::SandboxSlot slot, Instant now) const {
+  const scheduling::Sandbox& sandbox = gpu_->fleet.sandbox(slot);
+  const PendingInvocation& invocation = invocations_[sandbox.invocation];
+  const Duration timeout = flows_[invocation.function.value].timeout;
+  if (timeout.count() <= 0) return std::nullopt;
+  if (invocation.state == InvocationState::kRunning && !invocation.awaits_memory) {
+    return invocation_deadlines_.contains(sandbox.invocation)
+               ? std::optional(invocation_deadlines_.key_of(sandbox.invocation) - now)
+               : std::nullopt;
+  }
+  Duration before = invocation.awaits_memory ? options_.move_timeout : Duration(0);
+  if (gpu_->deadlines.contains(slot)) before += gpu_->deadlines.key_of(slot) - now;
+  return before + timeout;
 }
 
 // Whether it was dispatched and waits for its memory, or for that of others to leave it room.

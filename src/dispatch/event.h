@@ -90,7 +90,8 @@ struct DeviceReading {
   double utilisation = 0;  // 0..1 over the last period
   Bytes memory_used;
   bool healthy = true;  // false: it gets no new work until it is again
-  bool lost = false;    // it fell off the bus: what its sandboxes had on it is gone for good
+  // It fell off the bus, or is taken out of service: what its sandboxes had on it is given up.
+  bool lost = false;
 };
 
 // The answer to MoveMemoryIn and MoveMemoryOut, one to each and none without: how the move ended. A

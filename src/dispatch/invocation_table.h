@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <string_view>
 #include <vector>
 
 #include "base/ids.h"
@@ -20,6 +21,7 @@ using InvocationSlot = uint32_t;
 constexpr InvocationSlot kNoInvocation = ~InvocationSlot{0};
 
 enum class InvocationState { kQueued, kStarting, kRunning };
+std::string_view name_of(InvocationState state);
 
 struct PendingInvocation {
   InvocationId id;

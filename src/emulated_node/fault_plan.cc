@@ -110,6 +110,7 @@ int64_t read_duration(Words& words) {
 std::optional<FaultAction> device_action(const std::string& word) {
   for (auto [name, action] : {std::pair{"lose", FaultAction::kLose},
                               {"corrupt", FaultAction::kCorrupt},
+                              {"report", FaultAction::kReport},
                               {"stick", FaultAction::kStick},
                               {"slow", FaultAction::kSlow},
                               {"reset", FaultAction::kReset}}) {
@@ -133,6 +134,10 @@ void read_device_fault(Words& words, FaultAction action, Fault* fault) {
     fault->factor = std::strtod(factor.c_str(), &end);
     bool good = end != factor.c_str() && *end == '\0' && fault->factor > 0 && fault->factor <= 1e6;
     if (!good) words.fail("'" + factor + "' is no factor");
+  }
+  if (action == FaultAction::kReport) {
+    words.expect("xid");
+    fault->xid = words.count("the number of an Xid");
   }
   if (words.empty()) return;
   words.expect("on");

@@ -7,6 +7,7 @@
 //   delay cuMemcpyHtoD from 5 by 200us
 //   lose device 0 on cuLaunchKernel call 7
 //   corrupt device 1
+//   report device 0 xid 31
 //   stick device 0
 //   slow device 0 by 4
 //   reset device 0
@@ -24,7 +25,7 @@ namespace lambent::emulated_node {
 constexpr size_t kMaxFaults = 64;
 constexpr size_t kMaxFaultPlanBytes = 4096;
 
-enum class FaultAction { kFail, kDelay, kLose, kCorrupt, kStick, kSlow, kReset };
+enum class FaultAction { kFail, kDelay, kLose, kCorrupt, kReport, kStick, kSlow, kReset };
 enum class FaultWhen { kCall, kEvery, kFrom };  // the n-th call, each n-th, the n-th and all later
 
 struct Fault {
@@ -37,6 +38,7 @@ struct Fault {
   int64_t delay_ns = 0;  // kDelay
   int device = -1;       // of all that strike devices
   double factor = 1;     // kSlow: of the time that transfers take
+  uint64_t xid = 0;      // kReport
 
   bool operator==(const Fault&) const = default;
 };

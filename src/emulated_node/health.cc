@@ -46,6 +46,10 @@ void corrupt(DeviceHealth& health, NodeEvents& events, int device) {
   add_event(events, device, nvmlEventTypeXidCriticalError, kXidDoubleBitError);
 }
 
+void report(NodeEvents& events, int device, uint64_t xid) {
+  add_event(events, device, nvmlEventTypeXidCriticalError, xid);
+}
+
 void reset(DeviceHealth& health) {
   health.lost = health.stuck = 0;
   health.slowdown = 0;

@@ -40,6 +40,8 @@ const NodeEvent* event_after(const NodeEvents& events, uint64_t number);
 void lose(DeviceHealth& health, NodeEvents& events, int device);
 // An error that its ECC cannot correct: the contexts of the moment die, a page is retired.
 void corrupt(DeviceHealth& health, NodeEvents& events, int device);
+// The driver says an Xid, and nothing else comes of it.
+void report(NodeEvents& events, int device, uint64_t xid);
 // Ends what was: the device is as new, but contexts from before stay dead.
 void reset(DeviceHealth& health);
 

@@ -43,6 +43,15 @@ TEST_F(Health, AnUncorrectableErrorIsCountedAndTold) {
   EXPECT_EQ(health.uncorrected_volatile, 0u);
 }
 
+TEST_F(Health, AReportedXidIsAnEventAndNothingElse) {
+  report(events, 2, 31);
+  const NodeEvent* event = event_after(events, 0);
+  ASSERT_NE(event, nullptr);
+  EXPECT_EQ(event->device, 2);
+  EXPECT_EQ(event->data, 31u);
+  EXPECT_EQ(health.epoch, 0u);
+}
+
 TEST_F(Health, OldEventsAreForgotten) {
   for (int i = 0; i < 2 * kMaxNodeEvents; i++) add_event(events, 0, 1, static_cast<uint64_t>(i));
   EXPECT_EQ(event_after(events, 0)->data, uint64_t{kMaxNodeEvents});

@@ -204,8 +204,33 @@ void read_costs(Fields cost, DeviceSpec* spec) {
   cost.refuse_unknown();
 }
 
+// "0-3,8" as bits; 0 for what is no such list.
+uint64_t processor_bits(const std::string& text) {
+  uint64_t bits = 0;
+  std::istringstream ranges(text);
+  for (std::string range; std::getline(ranges, range, ',');) {
+    unsigned first = 0, last = 0;
+    char rest = 0;
+    int read = std::sscanf(range.c_str(), "%2u-%2u%c", &first, &last, &rest);
+    if (read == 1 && range.find_first_not_of("0123456789") == range.npos) last = first, read = 2;
+    if (read != 2 || first > last || last > 63) return 0;
+    for (unsigned processor = first; processor <= last; processor++) bits |= 1ull << processor;
+  }
+  return bits;
+}
+
 void read_topology(Fields fields, NodeSpec* spec) {
   Topology& topology = spec->topology;
+  std::vector<std::string> processors = fields.texts("processors");
+  bool one_each =
+      processors.empty() || processors.size() == static_cast<size_t>(spec->device_count);
+  if (!one_each) fields.fail("processors needs one list for each device");
+  for (size_t i = 0; one_each && i < processors.size(); i++) {
+    topology.processors[i] = processor_bits(processors[i]);
+    if (!topology.processors[i]) {
+      fields.fail("processors has '" + processors[i] + "', which is no list such as 0-3,8");
+    }
+  }
   topology.pcie_peers = fields.flag("pcie_peers");
   if (fields.has("nvlink")) {
     topology.nvlink_bytes_per_s = fields.number("nvlink_gb_per_s") * 1e9;

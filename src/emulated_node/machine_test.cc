@@ -66,6 +66,26 @@ TEST(Machine, AMigLayoutMustFit) {
   EXPECT_EQ(mistake("family = \"h200\"\nenabled = 3"), "[mig] enabled must be true or false");
 }
 
+TEST(Machine, DevicesAreNearTheProcessorsOfTheTopology) {
+  NodeSpec spec;
+  std::string error;
+  auto with = [&](const std::string& topology) {
+    std::ifstream file(std::string(LAMBENT_SOURCE_DIR) + "/src/emulated_node/presets/tiny.toml");
+    std::stringstream text;
+    text << file.rdbuf();
+    std::string toml = text.str();
+    toml.replace(toml.find("devices = 1"), 11, "devices = 2");
+    return parse_node_spec(toml + "\n[topology]\n" + topology, &spec, &error);
+  };
+  ASSERT_TRUE(with("processors = [\"0-1,5\", \"63\"]")) << error;
+  EXPECT_EQ(spec.topology.processors[0], 0b100011u);
+  EXPECT_EQ(spec.topology.processors[1], 1ull << 63);
+  EXPECT_FALSE(with("processors = [\"0\"]"));
+  for (const char* bad : {"", "1-", "3-1", "64", "a", "0-1x", "-1"}) {
+    EXPECT_FALSE(with("processors = [\"0\", \"" + std::string(bad) + "\"]")) << bad;
+  }
+}
+
 TEST(Machine, ATopologyJoinsAllDevicesOrPairs) {
   NodeSpec spec;
   std::string error;

@@ -22,6 +22,9 @@ bool Node::Guard::strike(const Fault& fault) {
     case FaultAction::kCorrupt:
       corrupt(health, state.events, fault.device);
       break;
+    case FaultAction::kReport:
+      report(state.events, fault.device, fault.xid);
+      break;
     case FaultAction::kStick:
       health.stuck = 1;
       break;

@@ -167,6 +167,34 @@ nvmlReturn_t nvmlDeviceGetRetiredPages(nvmlDevice_t handle, nvmlPageRetirementCa
   });
 }
 
+nvmlReturn_t nvmlDeviceGetCpuAffinity(nvmlDevice_t handle, unsigned int words, unsigned long* set) {
+  if (!set || words == 0) return NVML_ERROR_INVALID_ARGUMENT;
+  return read_health(handle, [&](Node& node, Node::Guard&, int device) {
+    const uint64_t processors = node.spec().topology.processors[device];
+    if (!processors) return NVML_ERROR_NOT_SUPPORTED;
+    std::fill(set, set + words, 0);
+    set[0] = processors;
+    return NVML_SUCCESS;
+  });
+}
+
+// A page that was retired since the last reset is still in use.
+nvmlReturn_t nvmlDeviceGetRetiredPagesPendingStatus(nvmlDevice_t handle,
+                                                    nvmlEnableState_t* pending) {
+  if (!pending) return NVML_ERROR_INVALID_ARGUMENT;
+  return read_health(handle, [&](Node&, Node::Guard& guard, int device) {
+    const bool waits = guard->devices[device].health.uncorrected_volatile > 0;
+    *pending = waits ? NVML_FEATURE_ENABLED : NVML_FEATURE_DISABLED;
+    return NVML_SUCCESS;
+  });
+}
+
+// Pages are retired here, on every device; none remaps rows.
+nvmlReturn_t nvmlDeviceGetRemappedRows(nvmlDevice_t handle, unsigned int*, unsigned int*,
+                                       unsigned int*, unsigned int*) {
+  return read_health(handle, [](Node&, Node::Guard&, int) { return NVML_ERROR_NOT_SUPPORTED; });
+}
+
 nvmlReturn_t nvmlDeviceGetTemperature(nvmlDevice_t handle, nvmlTemperatureSensors_t sensor,
                                       unsigned int* degrees) {
   if (!degrees || sensor != NVML_TEMPERATURE_GPU) return NVML_ERROR_INVALID_ARGUMENT;

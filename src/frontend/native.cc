@@ -70,8 +70,14 @@ class Answering {
   void operator()(ReadResult& call) {
     // Shared because a callback must be copyable and a responder is not.
     auto answer = std::make_shared<http::Responder>(std::move(responder_));
+    // One that somebody waits for has no stored result, but may be explained all the same.
+    Result<std::string> explained = Error{ErrorCode::kNotFound, ""};
+    if (options_.explain) explained = options_.explain(call.tenant, call.invocation);
     service_.async_result(call.tenant, call.invocation,
-                          [answer](Result<std::optional<InvocationResult>> found) {
+                          [answer, explained](Result<std::optional<InvocationResult>> found) {
+                            const bool has_outcome = found.ok() && found->has_value();
+                            if (!has_outcome && explained.ok())
+                              return answer->send(json_response(202, *explained));
                             answer->send(result_response(std::move(found)));
                           });
   }
@@ -89,6 +95,22 @@ class Answering {
   void operator()(ListSlices& call) {
     responder_.send(json_response(
         200, options_.slices ? options_.slices(call.tenant) : std::string("{\"slices\":[]}")));
+  }
+
+  void operator()(ListDevices&) {
+    responder_.send(json_response(
+        200, options_.devices ? options_.devices() : std::string("{\"devices\":[]}")));
+  }
+
+  void operator()(ChangeDevice& call) {
+    const bool has_devices = options_.drain_devices && options_.undrain_devices;
+    const Result<void> done = !has_devices
+                                  ? Error{ErrorCode::kUnimplemented, "there are no GPUs here"}
+                              : call.drain ? options_.drain_devices(call.gpu, call.reason)
+                                           : options_.undrain_devices(call.gpu);
+    if (!done.ok()) return responder_.send(error_response(done.error()));
+    ListDevices list;
+    (*this)(list);
   }
 
   void operator()(DescribePipeline& call) {

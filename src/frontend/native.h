@@ -36,6 +36,12 @@ struct NativeOptions {
   WorkerFacts about;
   // What the run of a workflow did, as JSON; may be empty.
   std::function<Result<std::string>(TenantId, InvocationId)> workflow_trace;
+  // What an invocation that has no outcome waits for, as JSON; NOT_FOUND; may be empty.
+  std::function<Result<std::string>(TenantId, InvocationId)> explain;
+  // All devices, as JSON; takes one that is named out of service, and back. Any may be empty.
+  std::function<std::string()> devices;
+  std::function<Result<void>(const std::string& gpu, const std::string& reason)> drain_devices;
+  std::function<Result<void>(const std::string& gpu)> undrain_devices;
   // The devices that serve pipelines; a pipeline function. JSON; either may be empty.
   std::function<std::string(TenantId)> slices;
   std::function<Result<std::string>(const FunctionName&)> pipeline;

@@ -1,5 +1,6 @@
 #include "frontend/native_call.h"
 
+#include <algorithm>
 #include <charconv>
 #include <optional>
 #include <vector>
@@ -13,6 +14,7 @@ namespace lambent::frontend {
 namespace {
 
 constexpr uint64_t kMostRepeats = 1'000;  // of a measurement
+constexpr size_t kMostReason = 256;       // bytes of why a device is drained
 
 http::Response no_such_path(std::string_view path) {
   std::string shown;
@@ -88,6 +90,18 @@ NativeCall decode_measure(std::string name, std::string_view query, const Caller
   return call;
 }
 
+NativeCall decode_device_change(std::string gpu, bool drain, std::string_view query) {
+  ChangeDevice call{std::move(gpu), drain, http::query_value(query, "reason")};
+  const bool is_text = std::all_of(call.reason.begin(), call.reason.end(),
+                                   [](unsigned char c) { return c >= ' ' && c != 127; });
+  if (call.reason.size() > kMostReason || !is_text) {
+    return error_response(Error{
+        ErrorCode::kInvalidArgument,
+        "reason must be at most " + std::to_string(kMostReason) + " bytes of text in one line"});
+  }
+  return call;
+}
+
 template <typename Call>
 NativeCall decode_invocation(std::string_view id, const Caller& caller) {
   const auto invocation = invocation_id_from_string(id);
@@ -124,6 +138,12 @@ NativeCall decode_path(const http::Request& request, const Caller& caller) {
   if (parts->size() == 2 && kind == "functions") return ListFunctionStatus{caller.tenant};
   if (parts->size() == 2 && kind == "sandboxes") return ListSandboxStatus{caller.tenant};
   if (parts->size() == 2 && kind == "slices") return ListSlices{caller.tenant};
+  if (parts->size() == 2 && kind == "devices") return ListDevices{};
+  if (parts->size() == 4 && kind == "devices" &&
+      (parts->at(3) == "drain" || parts->at(3) == "undrain")) {
+    if (request.method != "POST") return method_not_allowed(request.method, "POST");
+    return decode_device_change(parts->at(2), parts->at(3) == "drain", query);
+  }
   if (parts->size() == 2 && kind == "version") return GetVersion();
   if (parts->size() == 3 && kind == "invocations") {
     return decode_invocation<ReadResult>(parts->at(2), caller);
@@ -154,6 +174,7 @@ NativeCall decode_native_call(const http::Request& request, const Caller& caller
   NativeCall call = decode_path(request, caller);
   const bool reads = !std::holds_alternative<http::Response>(call) &&
                      !std::holds_alternative<SubmitInvocation>(call) &&
+                     !std::holds_alternative<ChangeDevice>(call) &&
                      !std::holds_alternative<MeasurePipeline>(call);
   if (reads && request.method != "GET") return method_not_allowed(request.method, "GET");
   return call;

@@ -36,6 +36,14 @@ struct ReadTrace {
 struct ListSlices {
   TenantId tenant;
 };
+// All devices, and how they are.
+struct ListDevices {};
+// Takes a device out of service, or back.
+struct ChangeDevice {
+  std::string gpu;
+  bool drain = true;
+  std::string reason;  // of a drain, in the operator's words
+};
 // A pipeline function: its definition, profile and instances.
 struct DescribePipeline {
   FunctionName function;
@@ -58,8 +66,8 @@ struct GetMetrics {};
 // A request that is no good call is the response that answers it.
 using NativeCall =
     std::variant<http::Response, ListFunctionStatus, ListSandboxStatus, ReadLog, ReadResult,
-                 ReadTrace, ListSlices, DescribePipeline, MeasurePipeline, SubmitInvocation,
-                 GetVersion, Livez, Readyz, GetMetrics>;
+                 ReadTrace, ListSlices, ListDevices, ChangeDevice, DescribePipeline,
+                 MeasurePipeline, SubmitInvocation, GetVersion, Livez, Readyz, GetMetrics>;
 
 NativeCall decode_native_call(const http::Request& request, const Caller& caller);
 

@@ -2,6 +2,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "domain/slice.h"
 #include "frontend/json_text.h"
 
 namespace lambent::frontend {
@@ -55,6 +56,7 @@ json to_json(const SandboxStatus& status) {
       {"state", status.state},
       {"pid", status.pid},
       {"device", status.device.value},
+      {"gpu", status.device == DeviceId(0) ? json() : json(place_name(status.device))},
       {"age_seconds", seconds_of(status.age)},
       {"invocations", status.invocations},
       {"device_memory_bytes", status.device_memory.count},

@@ -43,7 +43,9 @@ class NativeTest : public testing::Test {
   FakeService service_;
   SeededRandom random_{1};
   bool ready_ = true;
-  std::string trace_;  // of every run; empty: there is none
+  std::vector<std::string> drains_;
+  std::string progress_;  // of every invocation; empty: none waits
+  std::string trace_;     // of every run; empty: there is none
   NullLogSink log_;
   objects::ObjectStore store_{loop_, log_, [](auto, auto) { return false; }, {}};
   ObjectsFrontend objects_{store_, [](auto, auto) { return false; }, loop_, random_};
@@ -59,8 +61,40 @@ class NativeTest : public testing::Test {
        .workflow_trace = [this](TenantId, InvocationId) -> Result<std::string> {
          if (trace_.empty()) return Error{ErrorCode::kNotFound, "no such run"};
          return trace_;
+       },
+       .explain = [this](TenantId, InvocationId) -> Result<std::string> {
+         if (progress_.empty()) return Error{ErrorCode::kNotFound, "no such invocation"};
+         return progress_;
+       },
+       .devices = [] { return std::string("{\"devices\":[{\"gpu\":\"0\"}]}"); },
+       .drain_devices = [this](const std::string& gpu, const std::string& reason) -> Result<void> {
+         if (gpu != "0:2") return Error{ErrorCode::kNotFound, "no such GPU"};
+         drains_.push_back("drain " + gpu + " " + reason);
+         return {};
+       },
+       .undrain_devices = [this](const std::string& gpu) -> Result<void> {
+         drains_.push_back("undrain " + gpu);
+         return {};
        }}};
 };
+
+TEST_F(NativeTest, DevicesAreListedDrainedAndTakenBack) {
+  EXPECT_EQ(json::parse(get("/v1/devices").body)["devices"][0]["gpu"], "0");
+  const auto drained = start("POST", "/v1/devices/0%3A2/drain?reason=new%20fan");
+  ASSERT_TRUE(drained->response.has_value());
+  EXPECT_EQ(drained->response->status, 200);
+  EXPECT_EQ(json::parse(drained->response->body)["devices"].size(), 1u);
+  start("POST", "/v1/devices/0:2/undrain");
+  EXPECT_EQ(drains_, (std::vector<std::string>{"drain 0:2 new fan", "undrain 0:2"}));
+  expect_error(*start("POST", "/v1/devices/9/drain")->response, 404, "NOT_FOUND");
+  EXPECT_EQ(get("/v1/devices/0/drain").status, 405);
+  EXPECT_EQ(start("POST", "/v1/devices")->response->status, 405);
+  expect_error(*start("POST", "/v1/devices/0/drain?reason=a%0Ab")->response, 400,
+               "INVALID_ARGUMENT");
+  const std::string long_reason(257, 'x');
+  expect_error(*start("POST", "/v1/devices/0/drain?reason=" + long_reason)->response, 400,
+               "INVALID_ARGUMENT");
+}
 
 TEST_F(NativeTest, FunctionsAreListedWithWhatTheyDo) {
   FunctionSpec spec;
@@ -180,6 +214,16 @@ TEST_F(NativeTest, AResultIsPendingThenThere) {
   expect_error(get(target), 200, "NOT_FOUND");
   EXPECT_EQ(get(target).headers.get("x-lambent-outcome"), "rejected");
   expect_error(get("/v1/invocations/7"), 400, "INVALID_ARGUMENT");
+}
+
+TEST_F(NativeTest, AnInvocationThatWaitsIsExplainedAndOneWithAnOutcomeIsNot) {
+  const std::string target = "/v1/invocations/" + to_string(InvocationId{1, 2});
+  progress_ = R"({"state":"pending","phase":"queued"})";
+  const auto waits = get(target);
+  EXPECT_EQ(waits.status, 202);
+  EXPECT_EQ(json::parse(waits.body)["phase"], "queued");
+  progress_.clear();
+  EXPECT_EQ(json::parse(get(target).body).contains("phase"), false);
 }
 
 TEST_F(NativeTest, ATraceIsWhatTheWorkerSaysOfARun) {

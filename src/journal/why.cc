@@ -81,6 +81,28 @@ std::string tokens_in_words(const Dispatcher& dispatcher) {
   return text;
 }
 
+// Who has the tokens, since when, and until when at most.
+std::vector<std::string> holders_in_words(const Dispatcher& dispatcher, const Names& names,
+                                          Instant now) {
+  constexpr size_t kMostShown = 8;
+  std::vector<std::string> sentences;
+  for (const TokenHolder& holder : dispatcher.token_holders(now)) {
+    if (sentences.size() == kMostShown) {
+      sentences.push_back("and others");
+      break;
+    }
+    std::string sentence = device_in_words(holder.device) + " was held by " +
+                           name_in(names, holder.function) + ", for " +
+                           duration_in_words(holder.held) + " so far";
+    if (holder.state == InvocationState::kStarting) sentence += ", starting";
+    if (holder.most_left) {
+      sentence += ", for " + duration_in_words(*holder.most_left) + " more at most (its timeout)";
+    }
+    sentences.push_back(std::move(sentence));
+  }
+  return sentences;
+}
+
 const scheduling::Sandbox* find_sandbox(const Dispatcher& dispatcher, SandboxId id) {
   for (const scheduling::Fleet* fleet : {&dispatcher.fleet(), &dispatcher.host_fleet()}) {
     if (const auto slot = fleet->find(id)) return &fleet->sandbox(*slot);
@@ -159,6 +181,12 @@ void Why::arrive(const ReplayStep& step, const InvocationSubmitted& event) {
   if (!known) return;
   if (std::string standing = standing_in_words(dispatcher, arrived_); !standing.empty()) {
     say(arrived_, std::move(standing));
+  }
+  const bool wants_gpu = dispatcher.flows()[function_.value].device_memory.count > 0;
+  if (queued_ && wants_gpu) {
+    for (std::string& sentence : holders_in_words(dispatcher, step.names, arrived_)) {
+      say(arrived_, std::move(sentence));
+    }
   }
   // Not taken up by follow(): it was not queued before.
   if (!queued_) leave_queue(step);

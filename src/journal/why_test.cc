@@ -129,6 +129,16 @@ TEST(Why, TellsOfOneThatIsDispatchedAtOnce) {
   EXPECT_NE(why.text().find("cold: sandbox 1 is started for it"), std::string::npos) << why.text();
 }
 
+TEST(Why, NamesWhoHoldsTheTokensAndForHowLongAtMost) {
+  Scene scene;
+  one_after_the_other(scene);
+  const std::string text = scene.story_of(kSecond).text();
+  // resnet was dispatched at 1 s, runs since 2 s and may run for 100 s.
+  EXPECT_NE(text.find("GPU 1 was held by resnet, for 2 s so far, for 99 s more at most"),
+            std::string::npos)
+      << text;
+}
+
 TEST(Why, SaysWhoWentFirst) {
   Scene scene;
   scene.at(seconds(1), InvocationSubmitted{kFirst, FunctionId{1}});

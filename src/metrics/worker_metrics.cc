@@ -73,8 +73,10 @@ struct WorkerMetrics::State {
              "Share of time in which the GPU had a kernel, as NVML tells it.");
   Family<Gauge>& tokens = family(prometheus::BuildGauge(), "lambent_gpu_tokens",
                                  "Dispatch tokens of a GPU: all, and those held.");
-  Family<Gauge>& healthy =
-      family(prometheus::BuildGauge(), "lambent_gpu_healthy", "1 while the GPU answers.");
+  Family<Gauge>& healthy = family(prometheus::BuildGauge(), "lambent_gpu_healthy",
+                                  "1 while the GPU is given work; 0: silent, drained or lost.");
+  Family<Counter>& xid_errors = family(prometheus::BuildCounter(), "lambent_gpu_xid_errors_total",
+                                       "Xid errors that the driver reported, by number.");
   Family<Gauge>& sandboxes =
       family(prometheus::BuildGauge(), "lambent_pool_containers", "Sandboxes by state.");
   Gauge& memory_on_host =
@@ -238,6 +240,14 @@ void WorkerMetrics::set_device(DeviceId device, const DeviceGauges& gauges) {
   state_->tokens.Add({{"gpu", gpu}, {"kind", "all"}}).Set(gauges.tokens);
   state_->tokens.Add({{"gpu", gpu}, {"kind", "held"}}).Set(gauges.tokens_held);
   state_->healthy.Add({{"gpu", gpu}}).Set(gauges.healthy ? 1 : 0);
+}
+
+void WorkerMetrics::set_xids(DeviceId device, const std::map<uint32_t, uint64_t>& xids) {
+  for (const auto& [xid, count] : xids) {
+    Counter& counter =
+        state_->xid_errors.Add({{"gpu", place_name(device)}, {"xid", std::to_string(xid)}});
+    counter.Increment(static_cast<double>(count) - counter.Value());
+  }
 }
 
 void WorkerMetrics::set_sandboxes(const std::map<std::string, uint64_t>& by_state) {

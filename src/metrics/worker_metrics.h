@@ -47,6 +47,8 @@ class WorkerMetrics {
     bool healthy = true;
   };
   void set_device(DeviceId device, const DeviceGauges& gauges);
+  // How often each Xid was reported; never less than the last time.
+  void set_xids(DeviceId device, const std::map<uint32_t, uint64_t>& xids);
   // A slice of a pipeline worker: what it is, how long components ran on it since the worker began
   // (never less than the last time), and whether somebody has it.
   void set_slice(DeviceId slice, const std::string& shape, Duration busy, bool held);

@@ -9,7 +9,7 @@ namespace {
 
 // A message: version, kind, then its fields, all numbers little-endian; a text is its length and
 // its bytes, a list its length and its elements.
-enum class MessageKind : uint32_t { kFound = 1, kRead = 2, kUnavailable = 3 };
+enum class MessageKind : uint32_t { kFound = 1, kRead = 2, kUnavailable = 3, kFaulted = 4 };
 
 class Writer {
  public:
@@ -19,8 +19,8 @@ class Writer {
       bytes_.push_back(static_cast<char>(static_cast<uint64_t>(number) >> (8 * i)));
     }
   }
-  void put_text(const std::string& text) {
-    const size_t length = std::min(text.size(), kMostDeviceText);
+  void put_text(const std::string& text, size_t most = kMostDeviceText) {
+    const size_t length = std::min(text.size(), most);
     put(static_cast<uint32_t>(length));
     bytes_.append(text, 0, length);
   }
@@ -45,26 +45,31 @@ class Reader {
     bytes_ = bytes_.subspan(sizeof(Number));
     return static_cast<Number>(number);
   }
-  std::string take_text() {
+  std::string take_text(size_t most = kMostDeviceText) {
     const uint32_t length = take<uint32_t>();
-    if (length > kMostDeviceText || length > bytes_.size()) return fail<std::string>();
+    if (length > most || length > bytes_.size()) return fail<std::string>();
     std::string text(reinterpret_cast<const char*>(bytes_.data()), length);
     bytes_ = bytes_.subspan(length);
     return text;
   }
-  // The length of a list of devices.
-  uint32_t take_count() {
+  // The length of a list.
+  uint32_t take_count(size_t most) {
     const uint32_t count = take<uint32_t>();
-    return count > kMostDevices ? fail<uint32_t>() : count;
+    return count > most ? fail<uint32_t>() : count;
   }
   uint8_t take_percent() {
     const uint8_t percent = take<uint8_t>();
     return percent > 100 ? fail<uint8_t>() : percent;
   }
-  DeviceHealth take_health() {
-    const uint8_t health = take<uint8_t>();
-    if (health > static_cast<uint8_t>(DeviceHealth::kLost)) fail<uint8_t>();
-    return failed_ ? DeviceHealth::kUnreadable : static_cast<DeviceHealth>(health);
+  bool take_flag() {
+    const uint8_t flag = take<uint8_t>();
+    return flag > 1 ? fail<bool>() : flag == 1;
+  }
+  // One of those from 0 to `last`.
+  template <typename Choice>
+  Choice take_choice(Choice last) {
+    const uint8_t choice = take<uint8_t>();
+    return choice > static_cast<uint8_t>(last) ? fail<Choice>() : static_cast<Choice>(choice);
   }
   bool ended_well() const { return !failed_ && bytes_.empty(); }
 
@@ -92,6 +97,10 @@ void put_message(Writer& out, const DevicesFound& found) {
     out.put(device.memory_total.count);
     out.put_text(device.profile);
     out.put(device.multiprocessors);
+    out.put(static_cast<uint8_t>(device.knows_utilisation));
+    // Cut it would name others.
+    const bool fits = device.near_cpus.size() <= kMostCpuList;
+    out.put_text(fits ? device.near_cpus : std::string(), kMostCpuList);
   }
 }
 
@@ -104,10 +113,26 @@ void put_message(Writer& out, const DevicesRead& read) {
     const DeviceReading& reading = read.readings[i];
     out.put(reading.index);
     out.put(reading.health);
+    out.put(static_cast<uint8_t>(reading.knows_utilisation));
     out.put(std::min<uint8_t>(reading.busy_percent, 100));
     out.put(std::min<uint8_t>(reading.memory_busy_percent, 100));
     out.put(reading.memory_used.count);
     out.put(reading.memory_total.count);
+    out.put(reading.uncorrected_errors);
+    out.put(reading.repair);
+  }
+}
+
+void put_message(Writer& out, const DevicesFaulted& faulted) {
+  const size_t count = std::min(faulted.faults.size(), kMostDeviceFaults);
+  out.put(MessageKind::kFaulted);
+  out.put(static_cast<uint32_t>(count));
+  for (size_t i = 0; i < count; ++i) {
+    const DeviceFault& fault = faulted.faults[i];
+    out.put(fault.index);
+    out.put(fault.xid);
+    out.put(fault.gravity);
+    out.put_text(fault.what);
   }
 }
 
@@ -118,7 +143,7 @@ void put_message(Writer& out, const DevicesUnavailable& unavailable) {
 
 DevicesFound take_found(Reader& in) {
   DevicesFound found;
-  const uint32_t count = in.take_count();
+  const uint32_t count = in.take_count(kMostDevices);
   for (uint32_t i = 0; i < count; ++i) {
     DeviceInventory device;
     device.index = in.take<uint32_t>();
@@ -127,6 +152,8 @@ DevicesFound take_found(Reader& in) {
     device.memory_total = Bytes(in.take<uint64_t>());
     device.profile = in.take_text();
     device.multiprocessors = in.take<uint32_t>();
+    device.knows_utilisation = in.take_flag();
+    device.near_cpus = in.take_text(kMostCpuList);
     found.devices.push_back(std::move(device));
   }
   return found;
@@ -135,18 +162,35 @@ DevicesFound take_found(Reader& in) {
 DevicesRead take_read(Reader& in) {
   DevicesRead read;
   read.sequence = in.take<uint64_t>();
-  const uint32_t count = in.take_count();
+  const uint32_t count = in.take_count(kMostDevices);
   for (uint32_t i = 0; i < count; ++i) {
     DeviceReading reading;
     reading.index = in.take<uint32_t>();
-    reading.health = in.take_health();
+    reading.health = in.take_choice(DeviceHealth::kLost);
+    reading.knows_utilisation = in.take_flag();
     reading.busy_percent = in.take_percent();
     reading.memory_busy_percent = in.take_percent();
     reading.memory_used = Bytes(in.take<uint64_t>());
     reading.memory_total = Bytes(in.take<uint64_t>());
+    reading.uncorrected_errors = in.take<uint64_t>();
+    reading.repair = in.take_choice(MemoryRepair::kFailed);
     read.readings.push_back(reading);
   }
   return read;
+}
+
+DevicesFaulted take_faulted(Reader& in) {
+  DevicesFaulted faulted;
+  const uint32_t count = in.take_count(kMostDeviceFaults);
+  for (uint32_t i = 0; i < count; ++i) {
+    DeviceFault fault;
+    fault.index = in.take<uint32_t>();
+    fault.xid = in.take<uint32_t>();
+    fault.gravity = in.take_choice(FaultGravity::kDevice);
+    fault.what = in.take_text();
+    faulted.faults.push_back(std::move(fault));
+  }
+  return faulted;
 }
 
 }  // namespace
@@ -172,6 +216,9 @@ Result<DeviceMessage> decode_device_message(std::span<const std::byte> bytes) {
       break;
     case MessageKind::kRead:
       message = take_read(in);
+      break;
+    case MessageKind::kFaulted:
+      message = take_faulted(in);
       break;
     case MessageKind::kUnavailable:
       message = DevicesUnavailable{in.take_text()};

@@ -15,10 +15,12 @@
 
 namespace lambent::protocol {
 
-constexpr uint32_t kDeviceProtocolVersion = 2;
+constexpr uint32_t kDeviceProtocolVersion = 4;
 constexpr size_t kMostDevices = 128;     // whole ones and MIG instances
 constexpr size_t kMostDeviceText = 128;  // bytes of a uuid, a name or a reason
-constexpr size_t kMostDeviceMessage = 64 * 1024;
+constexpr size_t kMostCpuList = 1024;    // bytes of a list of processors; a longer one is left out
+constexpr size_t kMostDeviceFaults = 256;  // in one message
+constexpr size_t kMostDeviceMessage = 256 * 1024;
 
 // A whole device, or a MIG instance; a device in MIG mode is told of by its instances alone.
 struct DeviceInventory {
@@ -26,8 +28,12 @@ struct DeviceInventory {
   std::string uuid;
   std::string name;
   Bytes memory_total;
-  std::string profile;           // of an instance: "2g.20gb"; empty: a whole device
-  uint32_t multiprocessors = 0;  // of an instance; 0 of a whole device: NVML does not tell
+  std::string profile;            // of an instance: "2g.20gb"; empty: a whole device
+  uint32_t multiprocessors = 0;   // of an instance; 0 of a whole device: NVML does not tell
+  bool knows_utilisation = true;  // false: NVML does not tell it, as of MIG instances
+  // The host's processors that are near it, as the kernel lists them: "0-15,64-79"; empty: nobody
+  // knows, or all are.
+  std::string near_cpus;
 
   bool operator==(const DeviceInventory&) const = default;
 };
@@ -38,15 +44,38 @@ enum class DeviceHealth : uint8_t {
   kLost = 2,        // it fell off the bus or needs a reset
 };
 
+// Whether memory that failed waits for a reset to be replaced, or could not be.
+enum class MemoryRepair : uint8_t { kNone = 0, kPending = 1, kFailed = 2 };
+
 struct DeviceReading {
   uint32_t index = 0;
   DeviceHealth health = DeviceHealth::kHealthy;
+  bool knows_utilisation = true;    // NVML does not tell it of a MIG instance: it is 0 then
   uint8_t busy_percent = 0;         // of the time some kernel ran
   uint8_t memory_busy_percent = 0;  // of the time memory was read or written
   Bytes memory_used;
   Bytes memory_total;
+  // Of the whole device: errors of memory that ECC could not correct, since it was reset.
+  uint64_t uncorrected_errors = 0;
+  MemoryRepair repair = MemoryRepair::kNone;
 
   bool operator==(const DeviceReading&) const = default;
+};
+
+// What an Xid says of the device that it was reported for.
+enum class FaultGravity : uint8_t {
+  kApplication = 0,  // what ran there did wrong; the device is well
+  kNotice = 1,       // to be known, no more
+  kDevice = 2,       // the device should get no more work before it was reset
+};
+
+struct DeviceFault {
+  uint32_t index = 0;
+  uint32_t xid = 0;
+  FaultGravity gravity = FaultGravity::kNotice;
+  std::string what;
+
+  bool operator==(const DeviceFault&) const = default;
 };
 
 // The first message: what there is.
@@ -62,15 +91,21 @@ struct DevicesRead {
   bool operator==(const DevicesRead&) const = default;
 };
 
+// When Xids were reported; none is told twice.
+struct DevicesFaulted {
+  std::vector<DeviceFault> faults;
+  bool operator==(const DevicesFaulted&) const = default;
+};
+
 // The last message of a process that cannot do its work.
 struct DevicesUnavailable {
   std::string reason;
   bool operator==(const DevicesUnavailable&) const = default;
 };
 
-using DeviceMessage = std::variant<DevicesFound, DevicesRead, DevicesUnavailable>;
+using DeviceMessage = std::variant<DevicesFound, DevicesRead, DevicesFaulted, DevicesUnavailable>;
 
-// Texts above the limit are cut; more devices than the limit are left out.
+// Texts above the limit are cut; more devices or faults than the limit are left out.
 std::string encode(const DeviceMessage& message);
 // INVALID_ARGUMENT if the bytes are no whole message of this version.
 Result<DeviceMessage> decode_device_message(std::span<const std::byte> bytes);

@@ -11,16 +11,30 @@ std::span<const std::byte> bytes_of(const std::string& text) {
 
 DevicesRead two_readings() {
   return {7,
-          {{0, DeviceHealth::kHealthy, 93, 12, Bytes::gib(3), Bytes::gib(16)},
-           {1, DeviceHealth::kLost, 0, 0, Bytes(0), Bytes::gib(16)}}};
+          {{.index = 0,
+            .busy_percent = 93,
+            .memory_busy_percent = 12,
+            .memory_used = Bytes::gib(3),
+            .memory_total = Bytes::gib(16),
+            .uncorrected_errors = 2,
+            .repair = MemoryRepair::kPending},
+           {.index = 1,
+            .health = DeviceHealth::kLost,
+            .knows_utilisation = false,
+            .memory_total = Bytes::gib(16)}}};
+}
+
+DevicesFaulted two_faults() {
+  return {{{0, 31, FaultGravity::kApplication, "GPU memory page fault"},
+           {1016, 79, FaultGravity::kDevice, ""}}};
 }
 
 TEST(DeviceMessage, ComesBackAsItWas) {
   const DeviceMessage messages[] = {
       DevicesFound{{{0, "GPU-1", "Tiny", Bytes::gib(1)},
                     {1, "GPU-2", "", Bytes::gib(2)},
-                    {1016, "MIG-3", "Cut", Bytes::gib(10), "1g.10gb", 14}}},
-      two_readings(), DevicesUnavailable{"no driver"}};
+                    {1016, "MIG-3", "Cut", Bytes::gib(10), "1g.10gb", 14, false, "0-15,64-79"}}},
+      two_readings(), two_faults(), DevicesUnavailable{"no driver"}};
   for (const DeviceMessage& message : messages) {
     const auto decoded = decode_device_message(bytes_of(encode(message)));
     ASSERT_TRUE(decoded.ok());
@@ -29,11 +43,12 @@ TEST(DeviceMessage, ComesBackAsItWas) {
 }
 
 TEST(DeviceMessage, IsRefusedWhenCutAnywhereOrLonger) {
-  const std::string whole = encode(two_readings());
-  for (size_t length = 0; length < whole.size(); ++length) {
-    EXPECT_FALSE(decode_device_message(bytes_of(whole.substr(0, length))).ok()) << length;
+  for (const std::string& whole : {encode(two_readings()), encode(two_faults())}) {
+    for (size_t length = 0; length < whole.size(); ++length) {
+      EXPECT_FALSE(decode_device_message(bytes_of(whole.substr(0, length))).ok()) << length;
+    }
+    EXPECT_FALSE(decode_device_message(bytes_of(whole + "x")).ok());
   }
-  EXPECT_FALSE(decode_device_message(bytes_of(whole + "x")).ok());
 }
 
 TEST(DeviceMessage, IsRefusedInAnotherVersionOrOfAnUnknownKind) {
@@ -45,11 +60,35 @@ TEST(DeviceMessage, IsRefusedInAnotherVersionOrOfAnUnknownKind) {
   EXPECT_FALSE(decode_device_message(bytes_of(message)).ok());
 }
 
+TEST(DeviceMessage, IsRefusedWithAHealthAFlagOrAGravityThatThereIsNot) {
+  const std::string read = encode(two_readings());
+  constexpr size_t kFirstReading = 4 + 4 + 8 + 4;  // version, kind, sequence, count
+  for (const size_t offset : {size_t{4}, size_t{5}, size_t{5 + 1 + 2 + 24}}) {
+    std::string changed = read;
+    changed[kFirstReading + offset] = 7;
+    EXPECT_FALSE(decode_device_message(bytes_of(changed)).ok()) << offset;
+  }
+  std::string faulted = encode(two_faults());
+  faulted[4 + 4 + 4 + 4 + 4] = 3;
+  EXPECT_FALSE(decode_device_message(bytes_of(faulted)).ok());
+}
+
+TEST(DeviceMessage, AsManyFaultsAsTheLimitFitAndMoreAreCut) {
+  DevicesFaulted faulted;
+  faulted.faults.assign(kMostDeviceFaults + 1,
+                        {1, 48, FaultGravity::kDevice, std::string(1000, 'w')});
+  const std::string message = encode(faulted);
+  EXPECT_LE(message.size(), kMostDeviceMessage);
+  const auto decoded = decode_device_message(bytes_of(message));
+  ASSERT_TRUE(decoded.ok());
+  EXPECT_EQ(std::get<DevicesFaulted>(*decoded).faults.size(), kMostDeviceFaults);
+}
+
 TEST(DeviceMessage, AllMessagesOfTheLimitsFitAndMoreIsCut) {
   DevicesFound found;
   for (uint32_t i = 0; i < kMostDevices + 1; ++i) {
-    found.devices.push_back(
-        {i, std::string(1000, 'u'), std::string(1000, 'n'), Bytes(1), std::string(1000, 'p'), 1});
+    found.devices.push_back({i, std::string(1000, 'u'), std::string(1000, 'n'), Bytes(1),
+                             std::string(1000, 'p'), 1, true, std::string(kMostCpuList, '1')});
   }
   const std::string message = encode(found);
   EXPECT_LE(message.size(), kMostDeviceMessage);
@@ -57,6 +96,13 @@ TEST(DeviceMessage, AllMessagesOfTheLimitsFitAndMoreIsCut) {
   ASSERT_TRUE(decoded.ok());
   EXPECT_EQ(std::get<DevicesFound>(*decoded).devices.size(), kMostDevices);
   EXPECT_EQ(std::get<DevicesFound>(*decoded).devices[0].uuid.size(), kMostDeviceText);
+  EXPECT_EQ(std::get<DevicesFound>(*decoded).devices[0].near_cpus.size(), kMostCpuList);
+
+  found.devices.resize(1);
+  found.devices[0].near_cpus.push_back('2');
+  const auto longer = decode_device_message(bytes_of(encode(found)));
+  ASSERT_TRUE(longer.ok());
+  EXPECT_EQ(std::get<DevicesFound>(*longer).devices[0].near_cpus, "");
 }
 
 }  // namespace

@@ -1,6 +1,7 @@
 // What a program inside may use, and that its neighbours do not notice when it wants more.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sched.h>
 
 #include "sandbox/sandbox_test_support.h"
 
@@ -89,6 +90,35 @@ TEST_F(LimitsTest, ACpuQuotaSlowsDown) {
   plan.limits.cpus = 0.1;
   const Outcome outcome = harness_.run(plan);
   EXPECT_LT(outcome.exit->cpu, milliseconds(400));
+}
+
+// The processors that this test may use.
+std::vector<uint32_t> own_processors() {
+  cpu_set_t set;
+  CPU_ZERO(&set);
+  EXPECT_EQ(sched_getaffinity(0, sizeof(set), &set), 0);
+  std::vector<uint32_t> all;
+  for (uint32_t processor = 0; processor < CPU_SETSIZE; ++processor) {
+    if (CPU_ISSET(processor, &set)) all.push_back(processor);
+  }
+  return all;
+}
+
+constexpr const char* kShowProcessors = "grep Cpus_allowed_list /proc/self/status | cut -f2";
+
+TEST_F(LimitsTest, ASandboxStaysOnItsProcessorsAsFarAsItMay) {
+  const std::vector<uint32_t> own = own_processors();
+  LaunchPlan plan = shell_plan(kShowProcessors);
+  plan.processors = {own.back(), kMostProcessors - 1};
+  EXPECT_EQ(harness_.run(plan).output, std::to_string(own.back()) + "\n");
+}
+
+TEST_F(LimitsTest, OneThatMayUseNoneOfItsProcessorsUsesAllThatItMay) {
+  const std::string all = run(kShowProcessors).output;
+  LaunchPlan plan = shell_plan(kShowProcessors);
+  plan.processors = {kMostProcessors - 1};
+  EXPECT_EQ(harness_.run(plan).output, all);
+  EXPECT_NE(all, "");
 }
 
 TEST_F(LimitsTest, AHundredMegabytesOfOutputWaitForTheReaderAndDisturbNobody) {

@@ -7,7 +7,7 @@
 namespace lambent::sandbox {
 namespace {
 
-constexpr uint8_t kVersion = 1;
+constexpr uint8_t kVersion = 2;
 
 // One list of fields per type serves both directions: a Writer appends what a Reader takes.
 class Writer {
@@ -121,6 +121,8 @@ void enumeration(Coder& coder, T& value, uint8_t most) {
   }
 }
 
+void fields(Writer& coder, const uint32_t& number) { coder.field(number); }
+void fields(Reader& coder, uint32_t& number) { coder.field(number); }
 void fields(Writer& coder, const std::string& text) { coder.field(text); }
 void fields(Reader& coder, std::string& text) { coder.field(text); }
 
@@ -188,6 +190,7 @@ void message_fields(Coder& coder, T& message) {
     coder.list(plan.devices);
     coder.field(plan.hostname);
     enumeration(coder, plan.network, 0);
+    coder.list(plan.processors);
     fields(coder, plan.limits);
   } else if constexpr (std::is_same_v<Kind, Hello>) {
     fields(coder, message.capabilities);

@@ -16,6 +16,7 @@ LaunchPlan full_plan() {
   plan.code = "/srv/code";
   plan.binds = {{"/srv/layer", "/opt", false}, {"/srv/node", "/run/node", true}};
   plan.devices = {"/dev/nvidia0", "/dev/nvidiactl"};
+  plan.processors = {0, 3, 8191};
   plan.limits.cpus = 0.25;
   plan.limits.memory = Bytes::mib(300);
   return plan;

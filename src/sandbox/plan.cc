@@ -126,6 +126,18 @@ Result<void> check_limits(const SandboxLimits& limits) {
   return {};
 }
 
+Result<void> check_processors(const LaunchPlan& plan) {
+  if (plan.processors.size() > kMostProcessors) {
+    return invalid("processors", "has more than " + std::to_string(kMostProcessors) + " entries");
+  }
+  for (const uint32_t processor : plan.processors) {
+    if (processor >= kMostProcessors) {
+      return invalid("processors", "has number " + std::to_string(processor));
+    }
+  }
+  return {};
+}
+
 // A plan travels as one message: its texts, with room for their lengths, must fit.
 Result<void> check_size(const LaunchPlan& plan) {
   constexpr size_t kPerText = 8;
@@ -138,6 +150,7 @@ Result<void> check_size(const LaunchPlan& plan) {
     size += bind.host_path.size() + bind.sandbox_path.size() + 2 * kPerText;
   }
   for (const std::string& device : plan.devices) size += device.size() + kPerText;
+  size += plan.processors.size() * sizeof(uint32_t);
   if (size + 1024 > limits::kLauncherMessage.count) {
     return invalid("argv, environment and paths",
                    "are together larger than " + to_string(limits::kLauncherMessage));
@@ -165,6 +178,7 @@ Result<void> validate(const LaunchPlan& plan) {
   if (!plan.code.empty()) RETURN_IF_ERROR(check_path("code", plan.code));
   RETURN_IF_ERROR(check_binds(plan));
   RETURN_IF_ERROR(check_devices(plan));
+  RETURN_IF_ERROR(check_processors(plan));
   RETURN_IF_ERROR(check_hostname(plan.hostname));
   RETURN_IF_ERROR(check_size(plan));
   return check_limits(plan.limits);

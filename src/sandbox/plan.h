@@ -18,6 +18,7 @@ namespace lambent::sandbox {
 constexpr char kRuntimeApiAddress[] = "127.0.0.1:9001";
 constexpr uint16_t kRuntimeApiPort = 9001;
 constexpr char kCodeFolder[] = "/var/task";
+constexpr uint32_t kMostProcessors = 8192;  // of a host
 
 // A file or folder of the host, shown inside the sandbox. Read-only binds are read-only for every
 // mount below them; set-user-id bits and device files below a bind never work.
@@ -63,6 +64,9 @@ struct LaunchPlan {
   std::vector<std::string> devices;
   std::string hostname = "sandbox";
   Network network = Network::kIsolated;
+  // The host's processors that it is kept on, as far as the launcher may use them; if it may use
+  // none of them, or the list is empty, all that it may use. Numbers from 0, each once.
+  std::vector<uint32_t> processors;
   SandboxLimits limits;
 
   bool operator==(const LaunchPlan&) const = default;

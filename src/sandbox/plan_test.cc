@@ -131,6 +131,16 @@ TEST(PlanTest, EveryLimitIsReached) {
   expect_refused(plan, "together larger");
 }
 
+TEST(PlanTest, ProcessorsThatNoHostHasAreRefused) {
+  LaunchPlan plan = good_plan();
+  plan.processors = {0, kMostProcessors - 1};
+  EXPECT_TRUE(validate(plan).ok());
+  plan.processors.push_back(kMostProcessors);
+  expect_refused(plan, "processors");
+  plan.processors.assign(kMostProcessors + 1, 0);
+  expect_refused(plan, "processors");
+}
+
 TEST(PlanTest, LimitsOfNothingAreRefused) {
   LaunchPlan plan = good_plan();
   plan.limits.memory = Bytes();

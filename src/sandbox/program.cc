@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <grp.h>
 #include <linux/close_range.h>
+#include <sched.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <unistd.h>
@@ -10,6 +11,7 @@
 #include <cerrno>
 #include <csignal>
 #include <sstream>
+#include <vector>
 
 #include "sandbox/syscalls.h"
 
@@ -32,6 +34,22 @@ Result<void> set_limits(const SandboxLimits& limits) {
   RETURN_IF_ERROR(set_limit(RLIMIT_CORE, 0));
   RETURN_IF_ERROR(set_limit(RLIMIT_NOFILE, limits.open_files));
   return set_limit(RLIMIT_FSIZE, limits.file_size.count);
+}
+
+// Nearness is a wish: whatever is wrong with it, the program starts.
+void stay_near(const std::vector<uint32_t>& processors) {
+  if (processors.empty()) return;
+  // The kernel's sets are as long as the host is large; ours are as long as any may be.
+  const size_t size = CPU_ALLOC_SIZE(kMostProcessors);
+  std::vector<unsigned long> allowed(size / sizeof(unsigned long));
+  std::vector<unsigned long> near(allowed.size());
+  auto* const may = reinterpret_cast<cpu_set_t*>(allowed.data());
+  auto* const wants = reinterpret_cast<cpu_set_t*>(near.data());
+  if (sched_getaffinity(0, size, may) != 0) return;
+  for (const uint32_t processor : processors) {
+    if (CPU_ISSET_S(processor, size, may)) CPU_SET_S(processor, size, wants);
+  }
+  if (CPU_COUNT_S(size, wants) > 0) (void)sched_setaffinity(0, size, wants);
 }
 
 Result<void> become_nobody() {
@@ -115,6 +133,7 @@ Error become_program(const LaunchPlan& plan, const Confinement& confinement, int
     setsid();
     if (dup2(output, 1) < 0 || dup2(output, 2) < 0) return error_from_errno("dup2", errno);
     RETURN_IF_ERROR(set_limits(plan.limits));
+    stay_near(plan.processors);
     RETURN_IF_ERROR(give_up_rights(plan, confinement));
     if (chdir(plan.working_directory.c_str()) != 0) {
       return error_from_errno("enter " + plan.working_directory, errno);

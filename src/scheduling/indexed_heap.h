@@ -25,6 +25,8 @@ class IndexedHeap {
 
   uint32_t top() const { return nodes_.front().item; }
   const Key& top_key() const { return nodes_.front().key; }
+  // Of an item that is contained.
+  const Key& key_of(uint32_t item) const { return nodes_[position_[item]].key; }
   // The items in no useful order; for looking at all of them.
   uint32_t item_at(size_t index) const { return nodes_[index].item; }
 

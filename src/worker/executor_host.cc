@@ -128,6 +128,12 @@ void ExecutorHost::keep(const FunctionSpec& spec, DeviceId device) {
   supervisor_.keep(executor_key(spec, device));
 }
 
+void ExecutorHost::leave(DeviceId device) {
+  for (const Key& key : supervisor_.kept()) {
+    if (key.device == device) supervisor_.drop(key);
+  }
+}
+
 void ExecutorHost::drop(const FunctionSpec& spec) {
   for (const Key& key : supervisor_.kept()) {
     if (key == executor_key(spec, key.device)) supervisor_.drop(key);

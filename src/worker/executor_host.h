@@ -57,6 +57,9 @@ class ExecutorHost {
   // No more, on any device: they end with their last seats.
   void drop(const FunctionSpec& spec);
 
+  // Keeps none on that device from now on; those there end, once nothing uses them.
+  void leave(DeviceId device);
+
   bool has(SandboxId seat) const { return seats_.contains(seat); }
   // Answered by on_ready or on_end.
   void start(SandboxId seat, const FunctionSpec& spec, const std::string& code_folder,

@@ -284,7 +284,8 @@ void PipelineHost::device_reading(DeviceId device, bool lost) {
   lost_[device] = lost;
   if (!lost) return offer_slice(device);
   log_.warning("slice_lost", {{"gpu", place_name(device)}});
-  const Error why{ErrorCode::kUnavailable, "the GPU " + place_name(device) + " was lost"};
+  const Error why{ErrorCode::kUnavailable,
+                  "the GPU " + place_name(device) + " was lost or drained"};
   if (measurement_ != nullptr && measurement_->has(device)) return measurement_->cancel(why);
   take_slice(device, why);
 }

@@ -105,6 +105,9 @@ std::string add_driver(const GpuDriver& gpu, DeviceId device, bool modelled,
   const auto visible = gpu.visible.find(device);
   environment["CUDA_VISIBLE_DEVICES"] =
       visible != gpu.visible.end() ? visible->second : std::to_string(device.value - 1);
+  if (const auto near = gpu.near.find(device); near != gpu.near.end()) {
+    plan.processors = near->second;
+  }
   if (gpu.emulated_node.empty()) {
     plan.devices = gpu.device_files;
     return driver;

@@ -22,6 +22,9 @@ struct GpuDriver {
   std::vector<std::string> device_files;
   // What CUDA_VISIBLE_DEVICES calls each device; one that is not here is called by its index.
   std::map<DeviceId, std::string> visible = {};
+  // The host's processors near each device, where what uses it is kept; one that is not here is
+  // near all.
+  std::map<DeviceId, std::vector<uint32_t>> near = {};
 };
 
 // What all sandboxes of a node have in common.

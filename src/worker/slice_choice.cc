@@ -23,11 +23,6 @@ Slice slice_of(const DeviceInventory& device) {
 // A UUID starts with "GPU-" or "MIG-"; so few letters alone name nothing.
 constexpr size_t kLeastOfUuid = 8;
 
-bool is_called(const DeviceInventory& device, const std::string& name) {
-  return place_name(device_id_of(device)) == name ||
-         (name.size() >= kLeastOfUuid && device.uuid.starts_with(name));
-}
-
 Result<std::set<uint32_t>> chosen(const std::vector<DeviceInventory>& devices,
                                   const std::string& list) {
   std::set<uint32_t> indices;
@@ -58,6 +53,11 @@ Result<std::set<uint32_t>> chosen(const std::vector<DeviceInventory>& devices,
 }
 
 }  // namespace
+
+bool is_called(const DeviceInventory& device, const std::string& name) {
+  return place_name(device_id_of(device)) == name ||
+         (name.size() >= kLeastOfUuid && device.uuid.starts_with(name));
+}
 
 Result<DeviceShares> share_devices(const std::vector<DeviceInventory>& devices,
                                    const std::string& choice) {

@@ -23,6 +23,9 @@ struct DeviceShares {
 Result<DeviceShares> share_devices(const std::vector<protocol::DeviceInventory>& devices,
                                    const std::string& choice);
 
+// Whether the name is the device's place ("0", "0:2") or how its UUID begins (8 letters at least).
+bool is_called(const protocol::DeviceInventory& device, const std::string& name);
+
 constexpr DeviceId device_id_of(const protocol::DeviceInventory& device) {
   return DeviceId(device.index + 1);
 }

@@ -20,6 +20,7 @@
 #include "loop/event_loop.h"
 #include "metrics/worker_metrics.h"
 #include "sandbox/launcher.h"
+#include "worker/device_care.h"
 #include "worker/executor_host.h"
 #include "worker/file_thread.h"
 #include "worker/function_registry.h"
@@ -38,6 +39,7 @@ struct WorkerOptions {
   SandboxSetting sandboxes;
   ExecutorSetting executors;
   PipelineSetting pipelines;
+  std::vector<protocol::DeviceInventory> devices;  // all, those of pipelines too
   Bytes device_memory;  // of the largest device; functions that ask for more are refused
   // What a CUDA context takes of the device beside what its function allocates.
   Bytes context_memory;
@@ -47,6 +49,9 @@ struct WorkerOptions {
   std::function<void(SandboxId)> forget_link;
   // Handlers' calls on objects (SandboxHost::Events); may be empty.
   std::function<void(TenantId, http::Request, std::string_view path, http::Responder)> on_object;
+  // A function that takes turns on a GPU may have no longer timeout: nothing takes a run off a GPU,
+  // so that is how long it can keep the others waiting.
+  Duration longest_gpu_run = limits::kMostTimeout;
   // How long the results of asynchronous invocations can be read.
   Duration result_window = std::chrono::hours(24);
   // Invocations whose payloads would make all live ones hold more than this are refused.
@@ -78,8 +83,15 @@ class Worker final : public InvocationService {
   // worker left. Blocks; before the loop runs.
   Result<void> recover();
 
-  // A reading of a device came in.
-  void device_reading(const dispatch::DeviceReading& reading);
+  // What lambent-device tells (worker_devices.cc): a reading of a device, Xids that were reported.
+  void device_reading(const protocol::DeviceReading& reading);
+  void devices_faulted(const std::vector<protocol::DeviceFault>& faults);
+  // All devices and how they are, as JSON.
+  std::string devices_json() const;
+  // Gives a device no more work, and work again. `name` is its place ("0", "0:2"; "0" are also all
+  // instances of that GPU) or how its UUID begins. NOT_FOUND; FAILED_PRECONDITION: it is lost.
+  Result<void> drain_devices(const std::string& name, const std::string& reason);
+  Result<void> undrain_devices(const std::string& name);
   // Takes no more work; `drained` is called when nothing runs any more.
   void drain(std::function<void()> drained);
   bool draining() const { return draining_; }
@@ -95,6 +107,9 @@ class Worker final : public InvocationService {
   void measure_pipeline(const FunctionName& name, std::string event, unsigned repeat,
                         Callback<std::string> done);
 
+  // What an invocation that has no outcome yet waits for, and who has the GPUs meanwhile, as JSON
+  // (worker_status.cc). NOT_FOUND.
+  Result<std::string> explain_json(TenantId tenant, InvocationId id) const;
   // What a run of a workflow did and where its time went, as JSON (workflow_trace.h). NOT_FOUND.
   Result<std::string> workflow_trace(TenantId tenant, InvocationId run) const;
 
@@ -163,12 +178,18 @@ class Worker final : public InvocationService {
   SandboxHost::Events host_events();
   void keep_executors(const FunctionSpec& spec);
   void drop_executors(const FunctionSpec& spec);
+  void keep_all_executors();
   void sandbox_answered(SandboxId sandbox, HandlerAnswer answer);
   void sandbox_ended(SandboxEnd end);
   void memory_moved(SandboxId sandbox, const MemoryMove& move);
   void check_drained();
   void time_journal();
   void flush_journal();
+
+  // Devices (worker_devices.cc).
+  // To dispatch and to pipelines, after something was learnt of it, and before that it was so.
+  void tell_of_device(DeviceId device, DeviceState before);
+  Result<std::vector<DeviceId>> devices_called(const std::string& name) const;
 
   std::vector<SandboxStatus> all_sandboxes() const;
 
@@ -202,6 +223,8 @@ class Worker final : public InvocationService {
   };
   void put_function(FunctionSpec spec, Packaged packaged, Callback<FunctionSpec> done);
 
+  // No longer than this worker lets it be, for one that was deployed when it was let.
+  void cap_timeout(FunctionSpec& spec) const;
   dispatch::FunctionProfile profile_of(const FunctionSpec& spec) const;
   std::string code_folder(const FunctionSpec& spec) const;
   void collect_code();
@@ -231,7 +254,7 @@ class Worker final : public InvocationService {
   objects::ObjectStore* objects_;       // none: there are no objects
   std::unique_ptr<ObjectWaits> waits_;  // none: neither
 
-  std::unordered_map<DeviceId, Bytes> device_memory_used_;  // by NVML
+  DeviceCare care_;
   std::unordered_map<InvocationId, Live> live_;
   Bytes payloads_;  // of all live invocations
   // Asynchronous invocations on their way into the catalog: they count against the queue's limit.

@@ -201,8 +201,14 @@ SandboxHost::Events Worker::host_events() {
 void Worker::keep_executors(const FunctionSpec& spec) {
   if (!uses_executor(spec)) return;
   for (const scheduling::Device& device : dispatcher_->fleet().devices()) {
+    const DeviceState state = care_.standing(device.options.id).state;
+    if (state == DeviceState::kDrained || state == DeviceState::kLost) continue;
     executors_.keep(spec, device.options.id);
   }
+}
+
+void Worker::keep_all_executors() {
+  for (const FunctionSpec& spec : functions_.all()) keep_executors(spec);
 }
 
 // Unless another function of the tenant uses the same.
@@ -234,23 +240,6 @@ void Worker::sandbox_ended(SandboxEnd end) {
   handle(exited);
   ending_ = nullptr;
   if (draining_) check_drained();
-}
-
-void Worker::device_reading(const dispatch::DeviceReading& reading) {
-  device_memory_used_[reading.device] = reading.memory_used;
-  pipelines_.device_reading(reading.device, reading.lost);
-  const auto index = dispatcher_->fleet().device_index(reading.device);
-  const auto healthy = [&] { return index && dispatcher_->fleet().devices()[*index].healthy; };
-  const bool was_healthy = healthy();
-  handle(reading);
-  if (!index || healthy() == was_healthy) return;
-  // GPUs are numbered from 0 outside, as NVML does.
-  const LogField gpu{"gpu", static_cast<int64_t>(reading.device.value) - 1};
-  if (was_healthy) {
-    log_.warning("gpu_sick", {gpu, {"state", std::string(reading.lost ? "lost" : "silent")}});
-  } else {
-    log_.info("gpu_well", {gpu});
-  }
 }
 
 void Worker::drain(std::function<void()> drained) {

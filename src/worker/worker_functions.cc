@@ -1,5 +1,6 @@
 // The part of Worker that keeps functions: deploying, changing and removing them, their code, what
 // was learnt of them, and what an earlier worker left.
+#include <cstdio>
 #include <filesystem>
 #include <set>
 #include <utility>
@@ -14,6 +15,18 @@ namespace {
 
 // How many asynchronous invocations are read from the catalog at once.
 constexpr size_t kRecoveryPage = 1000;
+
+// Whole seconds are what timeouts mostly are.
+std::string seconds_in_words(Duration duration) {
+  char text[32];
+  std::snprintf(text, sizeof(text), "%g s", to_seconds(duration));
+  return text;
+}
+
+bool takes_turns_on_a_gpu(const FunctionSpec& spec) {
+  if (spec.kind == FunctionKind::kPipeline || spec.kind == FunctionKind::kWorkflow) return false;
+  return spec.gpu.memory > Bytes(0) || spec.kind == FunctionKind::kKernel;
+}
 
 // Checks a kernel function's package; the memory that its requests take is what it asks for, unless
 // it asks for more. Blocks.
@@ -65,13 +78,20 @@ Result<void> Worker::check_change(const FunctionSpec& spec) const {
     }
     return {};  // PipelineHost::check knows whether its memory is there
   }
-  const bool wants_gpu = spec.gpu.memory > Bytes(0) || spec.kind == FunctionKind::kKernel;
+  const bool wants_gpu = takes_turns_on_a_gpu(spec);
   if (wants_gpu && options_.device_memory == Bytes(0)) {
     return Error{ErrorCode::kFailedPrecondition,
                  options_.pipelines.slices.empty()
                      ? "the function asks for a GPU, but this worker has none; start it with --gpu"
                      : "the function asks for a GPU, but this worker keeps all of its own for "
                        "pipelines; give it fewer with --pipeline-slices"};
+  }
+  if (wants_gpu && spec.timeout > options_.longest_gpu_run) {
+    return Error{ErrorCode::kInvalidArgument,
+                 "the timeout is " + seconds_in_words(spec.timeout) +
+                     ", but a function that uses a GPU may run for " +
+                     seconds_in_words(options_.longest_gpu_run) +
+                     " at most here (lambent serve --longest-gpu-run)"};
   }
   const Bytes most = options_.device_memory - options_.context_memory;
   if (spec.gpu.memory > most) {
@@ -292,6 +312,16 @@ dispatch::FunctionProfile Worker::profile_of(const FunctionSpec& spec) const {
   return profile;
 }
 
+void Worker::cap_timeout(FunctionSpec& spec) const {
+  if (!takes_turns_on_a_gpu(spec) || spec.timeout <= options_.longest_gpu_run) return;
+  log_.warning("function_timeout_capped",
+               {{"function", spec.name.name},
+                {"tenant", int64_t{spec.name.tenant.value}},
+                {"timeout_s", to_seconds(spec.timeout)},
+                {"longest_gpu_run_s", to_seconds(options_.longest_gpu_run)}});
+  spec.timeout = options_.longest_gpu_run;
+}
+
 Result<void> Worker::recover() {
   std::error_code error;
   std::filesystem::create_directories(options_.state_folder + "/code", error);
@@ -301,6 +331,7 @@ Result<void> Worker::recover() {
   ASSIGN_OR_RETURN(catalog::Snapshot snapshot, catalog_.load_all());
   for (const auto& statistics : snapshot.statistics) learnt_[statistics.function] = statistics;
   for (FunctionSpec& spec : snapshot.functions) {
+    cap_timeout(spec);
     const auto profile = profile_of(spec);
     if (journal_ != nullptr) journal_->name(spec.id, spec.name.name);
     keep_executors(spec);

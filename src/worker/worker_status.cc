@@ -2,8 +2,10 @@
 // statistics.
 #include <algorithm>
 #include <map>
+#include <nlohmann/json.hpp>
 #include <utility>
 
+#include "domain/slice.h"
 #include "worker/worker.h"
 
 namespace lambent::worker {
@@ -101,6 +103,40 @@ std::vector<SandboxStatus> Worker::sandbox_status(TenantId tenant) const {
   return all;
 }
 
+// Others' functions are nobody's business; that somebody runs, and for how long at most, is.
+Result<std::string> Worker::explain_json(TenantId tenant, InvocationId id) const {
+  using nlohmann::json;
+  const Instant now = loop_.clock().now();
+  const auto live = live_.find(id);
+  const auto explained = dispatcher_->explain(id, now);
+  if (live == live_.end() || live->second.request.function.tenant != tenant || !explained) {
+    return Error{ErrorCode::kNotFound, "no such invocation waits or runs"};
+  }
+  json holders = json::array();
+  const FunctionSpec* own = functions_.find(explained->function);
+  const bool wants_gpu =
+      own != nullptr && dispatcher_->flows()[own->id.value].device_memory > Bytes(0);
+  for (const dispatch::TokenHolder& holder : dispatcher_->token_holders(now)) {
+    if (!wants_gpu || explained->state != dispatch::InvocationState::kQueued) break;
+    const FunctionSpec* spec = functions_.find(holder.function);
+    const bool is_theirs = spec != nullptr && spec->name.tenant == tenant;
+    holders.push_back(
+        {{"gpu", place_name(holder.device)},
+         {"function", is_theirs ? json(spec->name.name) : json()},
+         {"invocation", is_theirs && holder.invocation != InvocationId{}
+                            ? json(to_string(holder.invocation))
+                            : json()},
+         {"held_seconds", to_seconds(holder.held)},
+         {"most_left_seconds", holder.most_left ? json(to_seconds(*holder.most_left)) : json()}});
+  }
+  json text = {{"state", "pending"},
+               {"phase", name_of(explained->state)},
+               {"waited_seconds", to_seconds(explained->waited)},
+               {"wait_reason", scheduling::name_of(explained->reason)},
+               {"token_holders", holders}};
+  return text.dump(-1, ' ', false, json::error_handler_t::replace);
+}
+
 void Worker::update_gauges() {
   const Instant now = loop_.clock().now();
   for (const FunctionSpec& spec : functions_.all()) {
@@ -120,11 +156,12 @@ void Worker::update_gauges() {
     gauges.tokens = device.tokens();
     gauges.tokens_held = device.tokens_held;
     gauges.healthy = device.healthy;
-    if (const auto used = device_memory_used_.find(device.options.id);
-        used != device_memory_used_.end()) {
-      gauges.memory_used = used->second;
-    }
+    gauges.memory_used = care_.standing(device.options.id).reading.memory_used;
     metrics_.set_device(device.options.id, gauges);
+  }
+  for (const protocol::DeviceInventory& device : options_.devices) {
+    const DeviceId id(device.index + 1);
+    metrics_.set_xids(id, care_.standing(id).xids);
   }
   for (const SliceStatus& slice : pipelines_.status()) {
     metrics_.set_slice(slice.slice.id, slice.slice.shape.name, slice.busy, !slice.holders.empty());

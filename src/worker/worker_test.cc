@@ -63,14 +63,17 @@ class WorkerTest : public testing::Test {
     settle();  // its sandboxes end
     dispatch::DispatchOptions most;
     most.host_concurrency = 4;
-    most.fleet.devices.push_back({.id = DeviceId(1), .memory = Bytes::mib(1000)});
+    most.fleet.devices.push_back(
+        {.id = DeviceId(1), .memory = Bytes::mib(1000), .by_utilisation = by_utilisation});
     auto policy = scheduling::make_policy("mqfq-sticky");
     ASSERT_TRUE(policy.ok());
     WorkerOptions options;
     options.state_folder = folder.path() + "/state";
     options.run_folder = folder.path() + "/run";
     options.device_memory = Bytes::mib(1000);
+    options.devices = {{.index = 0, .uuid = "GPU-12345678", .name = "Fake"}};
     options.most_payloads = most_payloads;
+    options.longest_gpu_run = longest_gpu_run;
     worker = std::make_unique<Worker>(
         Worker::Foundations{loop, log, random, launcher, *store, counts, nullptr, &objects},
         options, std::make_unique<dispatch::Dispatcher>(most, std::move(*policy)), no_slices());
@@ -146,6 +149,8 @@ class WorkerTest : public testing::Test {
     held[index].first->answer(held[index].second, payload);
   }
 
+  std::optional<scheduling::UtilisationOptions> by_utilisation;
+  Duration longest_gpu_run = limits::kMostTimeout;
   TemporaryFolder folder;
   FakeClock clock;
   loop::EventLoop loop{clock};
@@ -619,7 +624,7 @@ TEST_F(WorkerTest, ALostDeviceLosesItsSandboxesAndServesAgainOnceItIsBack) {
   invoke("g", "{}");
   EXPECT_EQ(launcher.running.size(), 1u);
 
-  worker->device_reading({.device = DeviceId(1), .healthy = false, .lost = true});
+  worker->device_reading({.index = 0, .health = protocol::DeviceHealth::kLost});
   EXPECT_TRUE(until([&] { return launcher.running.empty(); }));
   const auto waiting = submit("g", "{}");
   settle();
@@ -628,12 +633,158 @@ TEST_F(WorkerTest, ALostDeviceLosesItsSandboxesAndServesAgainOnceItIsBack) {
   EXPECT_NE(counts.text().find("lambent_gpu_healthy{gpu=\"0\"} 0"), std::string::npos)
       << counts.text();
 
-  worker->device_reading({.device = DeviceId(1)});
+  worker->device_reading({.index = 0});
   const InvocationResult result = await(waiting);
   EXPECT_EQ(result.start, StartClass::kCold);
   EXPECT_EQ(result.wait_reason, "no_device");
   EXPECT_TRUE(log.names.contains("gpu_sick"));
   EXPECT_TRUE(log.names.contains("gpu_well"));
+}
+
+TEST_F(WorkerTest, ASickDeviceLetsWhatRunsEndAndStopsWhatIsIdle) {
+  FunctionSpec spec = spec_of("g");
+  spec.gpu.memory = Bytes::mib(300);
+  deploy(spec);
+  spec.name.name = "idle";
+  deploy(spec);
+  invoke("idle", "{}");
+  const auto answers = launcher.script;
+  hold_events();
+  const auto running = submit("g", "{}");
+  ASSERT_TRUE(until([&] { return held.size() == 1; }));
+  ASSERT_EQ(launcher.running.size(), 2u);
+
+  worker->devices_faulted({{0, 31, protocol::FaultGravity::kApplication, "page fault"}});
+  settle();
+  EXPECT_EQ(launcher.running.size(), 2u) << "what a function did wrong drains nothing";
+  worker->devices_faulted({{0, 48, protocol::FaultGravity::kDevice, "double-bit ECC error"}});
+  EXPECT_TRUE(until([&] { return launcher.running.size() == 1; })) << "the idle one goes";
+  const auto waiting = submit("idle", "{}");
+  answer_held(0, "done");
+  EXPECT_EQ(await(running).payload, "done");
+  EXPECT_TRUE(until([&] { return launcher.running.empty(); })) << "and the other after its run";
+  settle();
+  EXPECT_EQ(waiting->answers, 0);
+
+  const std::string devices = worker->devices_json();
+  EXPECT_THAT(devices, HasSubstr("\"state\":\"drained\""));
+  EXPECT_THAT(devices, HasSubstr("\"reason\":\"Xid 48: double-bit ECC error\""));
+  worker->update_gauges();
+  EXPECT_THAT(counts.text(), HasSubstr("lambent_gpu_healthy{gpu=\"0\"} 0"));
+  EXPECT_THAT(counts.text(), HasSubstr("lambent_gpu_xid_errors_total{gpu=\"0\",xid=\"31\"} 1"));
+  EXPECT_TRUE(log.names.contains("gpu_application_error"));
+  EXPECT_TRUE(log.names.contains("gpu_sick"));
+
+  launcher.script = answers;
+  EXPECT_TRUE(worker->undrain_devices("0").ok());
+  EXPECT_EQ(await(waiting).start, StartClass::kCold);
+  EXPECT_THAT(worker->devices_json(), HasSubstr("\"state\":\"healthy\""));
+}
+
+TEST_F(WorkerTest, TheOperatorDrainsDevicesByNameAndAWrongNameSaysWhichThereAre) {
+  EXPECT_TRUE(worker->drain_devices("GPU-12345678", "new fan").ok());
+  EXPECT_THAT(worker->devices_json(), HasSubstr("by the operator: new fan"));
+  EXPECT_TRUE(worker->undrain_devices("0").ok());
+  const auto unknown = worker->drain_devices("7", "");
+  ASSERT_FALSE(unknown.ok());
+  EXPECT_EQ(unknown.error().code, ErrorCode::kNotFound);
+  EXPECT_THAT(unknown.error().message, HasSubstr("there are 0"));
+  worker->device_reading({.index = 0, .health = protocol::DeviceHealth::kLost});
+  EXPECT_EQ(worker->undrain_devices("0").error().code, ErrorCode::kFailedPrecondition);
+}
+
+TEST_F(WorkerTest, ADeviceTakesMoreWhileItsUtilisationIsLowAndNoMoreWhenItIsHigh) {
+  by_utilisation = scheduling::UtilisationOptions{.threshold = 0.9, .most = 3};
+  start_worker();
+  for (const char* name : {"a", "b", "c", "d"}) {
+    FunctionSpec spec = spec_of(name);
+    spec.gpu.memory = Bytes::mib(100);
+    deploy(spec);
+  }
+  hold_events();
+  const auto reads = [&](uint8_t busy) { worker->device_reading({.busy_percent = busy}); };
+  reads(95);
+  std::vector<std::shared_ptr<Submission>> all;
+  for (const char* name : {"a", "b", "c", "d"}) all.push_back(submit(name, "{}"));
+  settle();
+  EXPECT_TRUE(until([&] { return held.size() == 1; }));
+  settle();
+  EXPECT_EQ(held.size(), 1u) << "one may always run";
+  EXPECT_THAT(worker->devices_json(), HasSubstr("\"tokens\":1"));
+  EXPECT_THAT(worker->devices_json(), HasSubstr("\"tokens_by\":\"utilization\""));
+
+  reads(60);
+  EXPECT_TRUE(until([&] { return held.size() == 2; }));
+  settle();
+  EXPECT_EQ(held.size(), 2u) << "60 % and a third for the one that was begun are over 90 %";
+  reads(10);
+  EXPECT_TRUE(until([&] { return held.size() == 3; }));
+  reads(0);
+  settle();
+  EXPECT_EQ(held.size(), 3u) << "never more than the most";
+  worker->update_gauges();
+  EXPECT_THAT(counts.text(), HasSubstr("lambent_gpu_tokens{gpu=\"0\",kind=\"all\"} 3"));
+
+  answer_held(0, "1");
+  EXPECT_TRUE(until([&] { return held.size() == 4; }));
+  for (size_t i = 1; i < 4; ++i) answer_held(i, "1");
+  for (const auto& each : all) await(each);
+}
+
+TEST_F(WorkerTest, AFunctionThatTakesTurnsOnAGpuMayRunNoLongerThanTheWorkerLetsIt) {
+  longest_gpu_run = seconds(60);
+  start_worker();
+  FunctionSpec spec = spec_of("long");
+  spec.timeout = seconds(61);
+  deploy(spec);  // without a GPU it may
+  spec.name.name = "gpu";
+  spec.gpu.memory = Bytes::mib(100);
+  const auto refused = await_change([&](auto done) {
+    worker->create_function({spec, zip_base64}, std::move(done));
+  });
+  ASSERT_FALSE(refused.ok());
+  EXPECT_EQ(refused.error().code, ErrorCode::kInvalidArgument);
+  EXPECT_THAT(refused.error().message, HasSubstr("61 s"));
+  EXPECT_THAT(refused.error().message, HasSubstr("60 s"));
+  spec.timeout = seconds(60);
+  deploy(spec);
+
+  longest_gpu_run = seconds(20);
+  start_worker();
+  EXPECT_EQ(worker->find_function(spec.name)->timeout, seconds(20)) << "it was deployed before";
+  EXPECT_EQ(worker->find_function({kDefaultTenant, "long"})->timeout, seconds(61));
+  EXPECT_TRUE(log.names.contains("function_timeout_capped"));
+}
+
+TEST_F(WorkerTest, AnInvocationThatWaitsIsExplainedWithWhoHasTheGpu) {
+  by_utilisation = scheduling::UtilisationOptions{.threshold = 0.9, .most = 1};
+  start_worker();
+  for (const char* name : {"long", "short"}) {
+    FunctionSpec spec = spec_of(name);
+    spec.gpu.memory = Bytes::mib(100);
+    deploy(spec);
+  }
+  hold_events();
+  const auto running = submit("long", "{}");
+  ASSERT_TRUE(until([&] { return held.size() == 1; }));
+  InvocationRequest request = request_for("short", "{}");
+  const InvocationId id = request.id;
+  const auto waiting = submit(std::move(request));
+  settle();
+  const auto text = worker->explain_json(kDefaultTenant, id);
+  ASSERT_TRUE(text.ok());
+  EXPECT_THAT(*text, HasSubstr("\"phase\":\"queued\""));
+  EXPECT_THAT(*text, HasSubstr("\"wait_reason\":\"no_token\""));
+  EXPECT_THAT(*text, HasSubstr("\"function\":\"long\""));
+  EXPECT_THAT(*text, HasSubstr("\"most_left_seconds\":3.0"));
+  EXPECT_EQ(worker->explain_json(TenantId{9}, id).error().code, ErrorCode::kNotFound);
+  answer_held(0, "1");
+  await(running);
+  ASSERT_TRUE(until([&] { return held.size() == 2; }));
+  EXPECT_THAT(*worker->explain_json(kDefaultTenant, id), HasSubstr("\"phase\":\"running\""));
+  answer_held(1, "1");
+  await(waiting);
+  EXPECT_EQ(worker->explain_json(kDefaultTenant, id).error().code, ErrorCode::kNotFound);
 }
 
 // An object that exists.

@@ -1,9 +1,13 @@
 // A libnvidia-ml.so.1 for tests: one device of 16 GiB, of which 1 GiB is used. While the file named
 // by FAKE_NVML_HANG exists its readings hang, while that of FAKE_NVML_LOST exists the device is
-// lost.
+// lost; while that of FAKE_NVML_ECC exists it has errors of memory and could not replace a row. The
+// numbers in the file of FAKE_NVML_XID are Xids that it reports; the file goes when they are read.
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
+
+#include <vector>
 
 #include "cuda_abi/nvml.h"
 
@@ -22,6 +26,21 @@ bool is_there(const char* variable) {
 nvmlReturn_t state() {
   while (is_there("FAKE_NVML_HANG")) usleep(10000);
   return is_there("FAKE_NVML_LOST") ? NVML_ERROR_GPU_IS_LOST : NVML_SUCCESS;
+}
+
+// Xids that were read and not told yet.
+std::vector<unsigned long long>& xids() {
+  static std::vector<unsigned long long> waiting;
+  return waiting;
+}
+
+void read_xids() {
+  const char* path = getenv("FAKE_NVML_XID");
+  FILE* file = path != nullptr ? fopen(path, "r") : nullptr;
+  if (file == nullptr) return;
+  for (unsigned long long xid = 0; fscanf(file, "%llu", &xid) == 1;) xids().push_back(xid);
+  fclose(file);
+  unlink(path);
 }
 
 nvmlReturn_t answer(const char* text, char* out, unsigned length) {
@@ -67,6 +86,33 @@ nvmlReturn_t nvmlDeviceGetComputeRunningProcesses_v3(nvmlDevice_t, unsigned* cou
 nvmlReturn_t nvmlDeviceGetUtilizationRates(nvmlDevice_t, nvmlUtilization_t* utilization) {
   *utilization = {42, 7};
   return state();
+}
+nvmlReturn_t nvmlEventSetCreate(nvmlEventSet_t* set) {
+  *set = reinterpret_cast<nvmlEventSet_t>(1);
+  return NVML_SUCCESS;
+}
+nvmlReturn_t nvmlDeviceRegisterEvents(nvmlDevice_t, unsigned long long, nvmlEventSet_t) {
+  return NVML_SUCCESS;
+}
+nvmlReturn_t nvmlEventSetWait_v2(nvmlEventSet_t, nvmlEventData_t* event, unsigned) {
+  if (xids().empty()) read_xids();
+  if (xids().empty()) return NVML_ERROR_TIMEOUT;
+  *event = {reinterpret_cast<nvmlDevice_t>(1), nvmlEventTypeXidCriticalError, xids().front(),
+            0xFFFFFFFFu, 0xFFFFFFFFu};
+  xids().erase(xids().begin());
+  return NVML_SUCCESS;
+}
+nvmlReturn_t nvmlEventSetFree(nvmlEventSet_t) { return NVML_SUCCESS; }
+nvmlReturn_t nvmlDeviceGetTotalEccErrors(nvmlDevice_t, nvmlMemoryErrorType_t, nvmlEccCounterType_t,
+                                         unsigned long long* count) {
+  *count = is_there("FAKE_NVML_ECC") ? 3 : 0;
+  return NVML_SUCCESS;
+}
+nvmlReturn_t nvmlDeviceGetRemappedRows(nvmlDevice_t, unsigned* corrected, unsigned* uncorrected,
+                                       unsigned* pending, unsigned* failed) {
+  *corrected = 0;
+  *uncorrected = *failed = *pending = is_there("FAKE_NVML_ECC") ? 1 : 0;
+  return NVML_SUCCESS;
 }
 
 }  // extern "C"
