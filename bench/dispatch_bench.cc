@@ -234,9 +234,11 @@ int run(bool quick) {
   std::printf("%sone core; nanoseconds, medians\n", quick ? "QUICK RUN; " : "");
   std::printf("%-12s %8s %10s %10s %12s\n", "policy", "flows", "decision", "cycle", "invocation");
   std::vector<std::pair<uint32_t, Costs>> sticky;
-  for (const std::string_view policy : {"mqfq-sticky", "fcfs", "batch", "cfs-affinity"}) {
+  for (const std::string_view policy :
+       {"mqfq-sticky", "density", "fcfs", "batch", "cfs-affinity"}) {
     for (const uint32_t count : {10U, 100U, 1000U, 4000U, 10000U}) {
-      if (policy != "mqfq-sticky" && count != 4000) continue;
+      const bool ours = policy == "mqfq-sticky" || policy == "density";
+      if (!ours && count != 4000) continue;
       const Costs costs = measure(policy, count, scheduling::MemoryRule::kEverySandbox, quick);
       print_row(std::string(policy), count, costs);
       if (policy == "mqfq-sticky") sticky.emplace_back(count, costs);
@@ -246,6 +248,8 @@ int run(bool quick) {
   for (const uint32_t count : {10U, 4000U}) {
     print_row("mqfq, moves", count,
               measure("mqfq-sticky", count, scheduling::MemoryRule::kMoveIdle, quick));
+    print_row("density, moves", count,
+              measure("density", count, scheduling::MemoryRule::kMoveIdle, quick));
   }
   std::printf(
       "{\"bench\":\"dispatch\",\"quick\":%s,\"policy\":\"mqfq-sticky\","

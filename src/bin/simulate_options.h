@@ -17,7 +17,7 @@ struct SimulateOptions {
   cli::ReplayOptions workload;
   double start_s = 0, duration_s = 0;
   std::string spread = "uniform";
-  std::vector<std::string> policies{"mqfq-sticky"};
+  std::vector<std::string> policies{std::string(scheduling::kDefaultPolicy)};
   std::vector<std::string> settings;
   unsigned gpus = 1, concurrency = 2, pool = 64;
   double memory_gib = 16, keep_alive_s = 600, longest_wait_s = 300;

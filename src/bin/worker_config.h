@@ -11,6 +11,7 @@
 #include "base/time.h"
 #include "base/units.h"
 #include "dispatch/options.h"
+#include "scheduling/make_policy.h"
 
 namespace lambent {
 
@@ -32,7 +33,7 @@ struct WorkerConfig {
   // does not.
   std::optional<Bytes> host_memory;
   unsigned sandbox_pool = 4;  // sandboxes kept ready to start
-  std::string policy = "mqfq-sticky";
+  std::string policy{scheduling::kDefaultPolicy};
   std::vector<std::string> settings;  // KEY=VALUE of the scheduler
   unsigned most_sandboxes = 64;
   unsigned concurrency = 2;  // D, per device

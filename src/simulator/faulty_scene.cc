@@ -80,7 +80,8 @@ FaultyScene make_faulty_scene(uint64_t seed) {
 
   const auto policies = scheduling::policy_names();
   // Half of all worlds have the policy that people use.
-  scene.policy = random.below(2) == 0 ? "mqfq-sticky" : policies[random.below(policies.size())];
+  scene.policy =
+      random.below(2) == 0 ? scheduling::kDefaultPolicy : policies[random.below(policies.size())];
   scheduling::MqfqOptions& mqfq = scene.policy_options.mqfq;
   mqfq.over_run = seconds(between(random, 1, 20));
   mqfq.order = random.below(2) == 0 ? scheduling::CandidateOrder::kInFlightFirst

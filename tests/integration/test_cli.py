@@ -155,10 +155,10 @@ while True:
             follower.stdout.close()
 
     def test_version_tells_of_the_worker(self):
-        self.assertRegex(self.run_cli("version").stdout, r"lambent [\d.]+\nworker  [\d.]+   policy mqfq-sticky, 1 GPU \(.*emulated")
+        self.assertRegex(self.run_cli("version").stdout, r"lambent [\d.]+\nworker  [\d.]+   policy density, 1 GPU \(.*emulated")
         worker = self.json_of("version")["worker"]
         self.assertEqual((worker["policy"], worker["devices"], worker["emulated"], worker["time_scale"]),
-                         ("mqfq-sticky", 1, True, 1))
+                         ("density", 1, True, 1))
 
     def test_every_verb_has_help_with_an_example(self):
         for verb in ("deploy", "invoke", "result", "ls", "ps", "logs", "rm", "replay", "report", "version"):
