@@ -81,6 +81,8 @@ const std::map<std::string, Apply>& table() {
                                          s.dispatch.fleet.starts_outside_tokens =
                                              static_cast<unsigned>(n);
                                        })},
+      {"move_patience",
+       number(0, [](auto& s, double n) { s.dispatch.fleet.move_patience = n; })},
       {"memory_rule", choice("every-sandbox", "move-idle",
                              [](auto& s, bool first) {
                                s.dispatch.fleet.memory_rule =

@@ -55,6 +55,7 @@ std::string reason_in_words(const Answer& answer) {
       {"memory_moving", "GPU memory was on its way"},
       {"own_pool", "its function's GPUs were at work, and no function had more"},
       {"pool_handover", "another function had to finish on the GPU that it was given"},
+      {"warm_elsewhere", "its sandbox is on a busy GPU, and a cold start would take longer"},
       {"host_busy", "it runs on the host's processors, which run as many as they may"},
   };
   if (answer.phases->queue < milliseconds(1)) return "";

@@ -45,6 +45,8 @@ void Dispatcher::handle(const Event& event, Instant now, std::vector<Action>& ou
   now_ = now;
   out_ = &out;
   hash_.add(event, now);
+  gpu_->fleet.tell_time(now);
+  host_->fleet.tell_time(now);
   std::visit([this](const auto& e) { on(e); }, event);
   if (ranks_stale_ && queued_ > 0) rank_functions();
   for (Lane* lane : {gpu_.get(), host_.get()}) {
@@ -345,6 +347,8 @@ void Dispatcher::arm_timer() {
        {&invocation_deadlines_, &gpu_->deadlines, &gpu_->moves, &host_->deadlines}) {
     if (!deadlines->empty()) earliest = std::min(earliest, deadlines->top_key());
   }
+  // Time alone sends a function elsewhere that waits for a busy device.
+  earliest = std::min(earliest, gpu_->fleet.next_move());
   // A wish that has become too early is left alone: it fires, finds nothing, and is made anew.
   if (earliest >= armed_) return;
   armed_ = earliest;

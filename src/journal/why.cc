@@ -41,6 +41,9 @@ std::string_view sentence_of(WaitReason reason) {
       return "because another function had to finish on the device that it was given";
     case WaitReason::kHostBusy:
       return "because the host's processors ran as many as they may";
+    case WaitReason::kWarmElsewhere:
+      return "because it was warm on a busy device, and a cold start on an idle one not worth it "
+             "yet";
   }
   return "";
 }

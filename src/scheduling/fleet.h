@@ -55,6 +55,9 @@ struct FleetOptions {
   bool prefetch = true;
   // How much host memory may hold what was moved off all devices; by default as much as there is.
   Bytes host_memory = Bytes(~uint64_t{0});
+  // A function that is warm on a busy device goes cold to one with nothing to do when the first of
+  // its queue has waited for so many times what its cold start takes; 0: at once.
+  double move_patience = 1;
 };
 
 // So that a journal can say under which options it was recorded.
@@ -180,9 +183,16 @@ class Fleet {
   // Whether a sandbox of this memory could ever be placed.
   bool could_ever_fit(Bytes memory) const;
 
+  // The present, before anything is asked.
+  void tell_time(Instant now);
+  // When time alone gives a place to a flow that was asked about since then and refused one as
+  // kWarmElsewhere; the earliest, or kNever.
+  Instant next_move() const { return next_move_; }
+
   // Late binding: the warm sandbox if its device has a token. A flow whose warm sandboxes are all
-  // on busy devices waits for them unless another device has nothing to do: a second cold start is
-  // worth less than a short wait, but no device idles while work that fits is waiting.
+  // on busy devices waits for them unless another device has nothing to do, and the first of its
+  // queue has waited for as long as its cold start takes (FleetOptions::move_patience): whenever
+  // the warm one would have come free, that is at most twice the least that this had to take.
   PlaceOrReason find_place(FunctionId function, const Flow& flow, bool idle_devices_only) const;
   // The same on one device. A new sandbox beside warm ones elsewhere only if it has nothing to do.
   PlaceOrReason find_place_on(uint32_t device, FunctionId function, const Flow& flow) const;
@@ -258,6 +268,7 @@ class Fleet {
   }
   bool has_cold_room(const Device& device) const;
   bool memory_fits(const Device& device, Bytes memory) const;
+  bool is_worth_a_start_elsewhere(const Flow& flow) const;
   WaitReason warm_obstacle(const Sandbox& sandbox) const;
   WaitReason cold_obstacle(const Device& device, Bytes memory) const;
   bool context_fits(const Device& device) const;
@@ -322,6 +333,8 @@ class Fleet {
   mutable std::vector<uint32_t> changed_;
   mutable std::vector<uint8_t> has_changed_;  // bytes, for they are asked at every turn
   mutable FailedSearch failed_searches_[2];   // on any device, and on idle ones only
+  Instant now_{};
+  mutable Instant next_move_ = kNever;
   std::vector<Sandbox> sandboxes_;
   std::vector<SandboxSlot> free_slots_;
   std::vector<SandboxSlot> all_;

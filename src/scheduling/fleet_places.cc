@@ -28,12 +28,27 @@ PlaceOrReason Fleet::find_place(FunctionId function, const Flow& flow,
   }
   if (outside) return {outside};
   if (waits_for_warm) {
-    // Its warm sandboxes are on busy devices: only an idle one is worth a cold start.
+    // Its warm sandboxes are on busy devices: only an idle one is worth a cold start, and that not
+    // at once.
     PlaceOrReason elsewhere = find_cold_place(flow.device_memory, true);
-    if (!elsewhere.place) elsewhere.reason = reason;
+    if (!elsewhere.place) return {std::nullopt, reason};
+    if (!is_worth_a_start_elsewhere(flow)) return {std::nullopt, WaitReason::kWarmElsewhere};
     return elsewhere;
   }
   return find_cold_place(flow.device_memory, idle_devices_only);
+}
+
+void Fleet::tell_time(Instant now) {
+  now_ = now;
+  next_move_ = kNever;
+}
+
+bool Fleet::is_worth_a_start_elsewhere(const Flow& flow) const {
+  const Duration start = flow.cold_start.mean();
+  const Instant then = flow.oldest_since + from_seconds(to_seconds(start) * options_.move_patience);
+  if (now_ >= then) return true;
+  next_move_ = std::min(next_move_, then);
+  return false;
 }
 
 PlaceOrReason Fleet::find_place_on(uint32_t index, FunctionId function, const Flow& flow) const {

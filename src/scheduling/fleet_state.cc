@@ -87,6 +87,7 @@ void archive(StateArchive& archive, FleetOptions& options) {
   archive.field(options.host_memory);
   archive.choice(options.eviction, EvictionRule::kCostAware);
   archive.field(options.starts_outside_tokens);
+  archive.field(options.move_patience);
 }
 
 void Flow::archive(StateArchive& archive) {

@@ -32,6 +32,8 @@ std::string_view name_of(WaitReason reason) {
       return "pool_handover";
     case WaitReason::kHostBusy:
       return "host_busy";
+    case WaitReason::kWarmElsewhere:
+      return "warm_elsewhere";
   }
   return "none";
 }

@@ -21,6 +21,7 @@ enum class WaitReason {
   kOwnPool,           // the devices of its function are at work, and no other function has more
   kPoolHandover,      // a device that was taken from another function is yet at work for that one
   kHostBusy,          // it runs on the host's processors, which run as many as they may
+  kWarmElsewhere,  // it is warm on a busy device; a cold start on an idle one is not worth it yet
 };
 std::string_view name_of(WaitReason reason);
 

@@ -98,8 +98,12 @@ void Invariants::check_patience() {
     const Duration moves = options_.limits.fleet.memory_rule == scheduling::MemoryRule::kMoveIdle
                                ? options_.limits.move_timeout * (1 + gpu_idle_)
                                : Duration(0);
+    // It may be warm on a busy device, and not worth a start elsewhere yet.
+    const Duration start =
+        f < dispatcher_.flows().size() ? dispatcher_.flows()[f].cold_start.mean() : Duration(0);
+    const Duration stays = from_seconds(to_seconds(start) * options_.limits.fleet.move_patience);
     const Duration stops = options_.limits.stop_timeout * (1 + gpu_stopping_);
-    if (known.lost_patience > moves + stops + seconds(30)) {
+    if (known.lost_patience > moves + stays + stops + seconds(30)) {
       violate(Invariant::kEndlessWait,
               "function " + std::to_string(f) + " waits beside a device with nothing to do");
     }

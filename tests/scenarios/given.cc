@@ -111,6 +111,8 @@ bool Given::read_option(Words& words) {
     if (rule != "lru" && rule != "cost-aware") throw Failure("eviction is lru or cost-aware");
     options_.fleet.eviction = rule == "lru" ? scheduling::EvictionRule::kLeastRecentlyUsed
                                             : scheduling::EvictionRule::kCostAware;
+  } else if (words.take("move-patience")) {
+    options_.fleet.move_patience = words.number();
   } else if (words.take("memory-moves")) {
     options_.fleet.memory_rule = scheduling::MemoryRule::kMoveIdle;
   } else if (words.take("no-prefetch")) {
