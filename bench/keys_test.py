@@ -154,6 +154,16 @@ class KeysTest(unittest.TestCase):
         for one in result["sensitivity"]["inputs"]:
             self.assertEqual(set(one), {"name", "value", "source", "guess", "halved", "doubled", "moved"})
 
+    def test_paper_mqfq_worker(self):
+        result = last_line(sys.executable, "-B", str(BENCH / "paper_mqfq_worker.py"), "--quick")
+        self.assertEqual(result["time"], "emulated")
+        self.assertEqual([row["figure"] for row in result["points"]], ["table3", "table4"])
+        for row in result["points"]:
+            self.assertIsNotNone(row["worker"], row.get("invalid_because"))
+            for side in ("worker", "simulator"):
+                for key in ("mean_s", "p50_s", "p99_s"):
+                    self.assertGreater(row[side][key], 0, f"{row['system']} {side} {key}")
+
     def test_paper_fluidfaas_worker(self):
         result = last_line(sys.executable, "-B", str(BENCH / "paper_fluidfaas_worker.py"), "--quick")
         self.assertTrue(result["emulated"])
