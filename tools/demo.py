@@ -180,7 +180,7 @@ class Demo:
     def replay(self, name, policy, label, *flags):
         out = self.work / f"{name}.jsonl"
         screen = self.screen
-        with self.serve(name, "--gpu", PRESET, "--time-scale", str(TIME_SCALE), "--policy", policy, "--pool", str(POOL),
+        with self.serve(name, "--gpu", PRESET, "--time-scale", str(TIME_SCALE), "--memory-scale", "16", "--policy", policy, "--pool", str(POOL),
                         "--concurrency", str(CONCURRENCY)):
             arguments = ["replay", "--deploy", "--time-scale", str(TIME_SCALE), "--busiest", str(FUNCTIONS), "--load",
                          str(LOAD), *flags, "--label", label, "--out", f"{name}.jsonl"]
@@ -202,7 +202,7 @@ class Demo:
         window = 60 if self.quick else 400
         sample = 40 if self.quick else 100
         screen = self.screen
-        screen.heading(f"{FUNCTIONS} functions on one GPU under four schedulers: {window} s of modelled time, "
+        screen.heading(f"{FUNCTIONS} functions on one GPU under five schedulers: {window} s of modelled time, "
                        f"{TIME_SCALE} times as fast")
         screen.note(f"open loop: arrivals come when they come, for {LOAD:.0%} of the GPU; sandboxes kept: {POOL}; at once on the GPU: "
                     f"{CONCURRENCY}")
@@ -214,11 +214,12 @@ class Demo:
             self.replay("fcfs", "fcfs", "FCFS", *window_flags),
             self.replay("batch", "batch", "Batch", *window_flags),
             self.replay("mqfq-sticky", "mqfq-sticky", "MQFQ-Sticky", *window_flags),
+            self.replay("density", "density", "Density, what ships", *window_flags),
         ]
         screen.heading("The comparison (times of an emulated V100, modelled; nothing here was measured on a GPU)")
         self.report.parent.mkdir(parents=True, exist_ok=True)
         done = subprocess.run([str(self.prefix / "bin/lambent"), "report", *results, "-o", str(self.report), "--title",
-                               f"One workload of {FUNCTIONS} functions, four schedulers"], capture_output=True, text=True)
+                               f"One workload of {FUNCTIONS} functions, five schedulers"], capture_output=True, text=True)
         if done.returncode != 0:
             raise DemoError("'lambent report' failed: " + done.stderr)
         print(done.stdout, end="", flush=True)

@@ -24,7 +24,7 @@ class DemoTest(unittest.TestCase):
         done = subprocess.run([*COMMAND, "--report", str(page)], env=self.environment, capture_output=True, text=True,
                               timeout=240)
         self.assertEqual(done.returncode, 0, done.stdout[-3000:] + done.stderr[-3000:])
-        for text in ("did you mean 'vector_add'?", '"correct": true', "FCFS naive", "Batch", "MQFQ-Sticky", "emulated"):
+        for text in ("did you mean 'vector_add'?", '"correct": true', "FCFS naive", "Batch", "MQFQ-Sticky", "Density", "emulated"):
             self.assertIn(text, done.stdout)
         self.assertIn("emulated", page.read_text())
         self.assertEqual(list((self.folder / "tmp").iterdir()), [])

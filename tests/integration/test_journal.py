@@ -89,7 +89,7 @@ class JournalTest(unittest.TestCase):
         self.assertIn("another worker writes its journal to", done.stderr)
 
     def test_a_simulation_replays_under_every_policy(self):
-        policies = ["mqfq-sticky", "mqfq-uniform", "fcfs", "fcfs-naive", "batch"]
+        policies = ["density", "mqfq-sticky", "mqfq-uniform", "fcfs", "fcfs-naive", "batch"]
         self.simulate("--policy", ",".join(policies), "--journal-size", "1")
         for policy in policies:
             result = json.loads(self.run_cli("simulate", "--replay", f"{self.journal}-{policy}", "--json").stdout)

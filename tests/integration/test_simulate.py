@@ -50,7 +50,7 @@ class SimulateTest(unittest.TestCase):
         unfetched = json.loads(self.run_cli(*moves, "--set", "prefetch=false").stdout)[0]
         self.assertEqual(unfetched["moves"]["prefetches"], 0)
         table = self.run_cli(*[word for word in moves if word != "--json"]).stdout
-        self.assertIn("moves of mqfq-sticky: ", table)
+        self.assertIn("moves of density: ", table)
 
     def test_result_files_make_a_report_that_says_simulated(self):
         self.run_cli("simulate", "t.csv", "--policy", "fcfs,batch", "--out", "run.jsonl", "--csv", "run.csv")
