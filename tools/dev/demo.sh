@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # ./dev demo [--quick] [--report FILE]: builds what a user runs, then shows it: functions deployed and invoked on an emulated GPU, and
-# one workload under four schedulers.
+# one workload under five schedulers.
 source "$(dirname "$0")/common.sh"
 build release product
 mkdir -p build
