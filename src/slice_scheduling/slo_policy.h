@@ -22,9 +22,10 @@ struct SloPolicyOptions {
   // A function without an SLO may wait for so many times its latency.
   double waits_without_slo = 5;
   // Of the jobs that an instance is given while requests that are late already wait beside others
-  // that are not: one of so many is for the late. Of the changes on a slice that several share, one
-  // of so many is for whoever was away longest.
+  // that are not: one of so many is for the late.
   unsigned late_turn = 4;
+  // Of the changes on a slice that several share, one of so many is for whoever was away longest.
+  unsigned turn_of_longest_away = 4;
   // Slices of a function that would wait too long without them change hands only if the other waits
   // so many times as long as it would, and as a start takes.
   double spare_ratio = 3;

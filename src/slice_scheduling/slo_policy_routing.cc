@@ -126,7 +126,7 @@ const Instance* SloPolicy::next_on(const SliceWorld& world, const SliceState& sl
                                    Instant now) const {
   const auto turns = turns_.find(slice.slice.id);
   const unsigned changes = turns == turns_.end() ? 0 : turns->second.changes;
-  const bool longest_away = (changes + 1) % options_.late_turn == 0;
+  const bool longest_away = (changes + 1) % std::max(1U, options_.turn_of_longest_away) == 0;
   const Instance* next = nullptr;
   Instant least = kNever;
   for (const InstanceId each : slice.sharing) {

@@ -162,6 +162,29 @@ TEST_F(Slo, WhoIsLateHasATurnBesideTwoThatNeverAre) {
   EXPECT_GT(host_.served(FunctionId{3}).size(), host_.served(kBlur).size() / 8);
 }
 
+// How often one that is late whatever it does is served beside two that never are, on one slice.
+size_t served_of_who_is_late(SloPolicyOptions options) {
+  VirtualHost host(std::make_unique<SloPolicy>(place_simply, options));
+  host.add_slices({1});
+  host.give(FunctionPut{function_of(1, {{20, 2000}}, seconds(20))});
+  host.give(FunctionPut{function_of(2, {{20, 2000}}, seconds(20))});
+  host.give(FunctionPut{function_of(3, {{20, 2000}}, milliseconds(50))});
+  for (int at = 0; at < 600; ++at) {
+    for (uint32_t id = 1; id <= 3; ++id) host.submit(FunctionId{id});
+    host.run_for(milliseconds(40));
+  }
+  return host.served(FunctionId{3}).size();
+}
+
+TEST(SloOptions, TurnsOnASharedSliceAreTheirOwnOption) {
+  const size_t usual = served_of_who_is_late({});
+  EXPECT_EQ(served_of_who_is_late({.late_turn = 1'000'000}), usual);
+  EXPECT_LT(served_of_who_is_late({.turn_of_longest_away = 1'000'000}), usual / 2);
+  // Each change, as 1 says.
+  EXPECT_EQ(served_of_who_is_late({.turn_of_longest_away = 0}),
+            served_of_who_is_late({.turn_of_longest_away = 1}));
+}
+
 TEST_F(Slo, SlicesOfWhoIsIdleGoToWhoWaits) {
   host_.add_slices({1, 1, 1});
   put(1, {{100, 2000}}, milliseconds(300));
