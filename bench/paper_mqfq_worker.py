@@ -43,7 +43,7 @@ class Scale:
     """How long a run is, in modelled seconds, and how much faster than real time the model goes."""
 
     def __init__(self, quick):
-        self.time_scale = 20 if quick else 10
+        self.time_scale = 20
         self.window = 30 if quick else 600
         self.give_up = 250 if quick else 600
         self.repeats = 3 if quick else 9
