@@ -60,11 +60,17 @@ World make_world(uint64_t seed) {
   return world;
 }
 
+class LongRuns : public testing::TestWithParam<std::string_view> {};
+INSTANTIATE_TEST_SUITE_P(Policies, LongRuns, testing::Values("density", "mqfq-sticky"),
+                         [](const auto& info) {
+                           return std::string(info.param == "density" ? "density" : "mqfq_sticky");
+                         });
+
 // An invocation whose function has nothing else, and whose function's virtual time is `lead` (at
 // most T) above the global one. While it waits global virtual time cannot pass its function's, so
 // each other function is charged `lead` + T and one charge more at most; all D tokens are busy, and
 // what they ran when it came is over after the longest run.
-TEST(LongRuns, KeepOthersWaitingForTheLongestRunBeyondTheirShareAtMost) {
+TEST_P(LongRuns, KeepOthersWaitingForTheLongestRunBeyondTheirShareAtMost) {
   uint64_t checked = 0;
   uint64_t waited_for_a_long_one = 0;
   for (uint64_t seed = 1; seed <= 200; ++seed) {
@@ -74,7 +80,7 @@ TEST(LongRuns, KeepOthersWaitingForTheLongestRunBeyondTheirShareAtMost) {
     options.mqfq.over_run = kOverRun;
     std::map<InvocationId, Duration> bounds;
     Simulation simulation(world.options,
-                          std::move(scheduling::make_policy("mqfq-sticky", options)).value(),
+                          std::move(scheduling::make_policy(GetParam(), options)).value(),
                           [&](const SimulatedInvocation& invocation) {
                             const auto bound = bounds.find(invocation.outcome.invocation);
                             if (bound == bounds.end()) return;
@@ -111,7 +117,7 @@ TEST(LongRuns, KeepOthersWaitingForTheLongestRunBeyondTheirShareAtMost) {
 
 // The dispatcher says beforehand how long that can be: nobody who holds a token holds it for
 // longer.
-TEST(LongRuns, WhoHoldsATokenIsGoneWhenTheDispatcherSaidAtTheLatest) {
+TEST_P(LongRuns, WhoHoldsATokenIsGoneWhenTheDispatcherSaidAtTheLatest) {
   uint64_t checked = 0;
   for (uint64_t seed = 1; seed <= 50; ++seed) {
     SCOPED_TRACE("seed " + std::to_string(seed));
@@ -119,7 +125,7 @@ TEST(LongRuns, WhoHoldsATokenIsGoneWhenTheDispatcherSaidAtTheLatest) {
     // Some of the long ones end by their timeout.
     world.options.functions[0].profile.timeout = seconds(30);
     std::map<InvocationId, Instant> latest;
-    Simulation simulation(world.options, std::move(scheduling::make_policy("mqfq-sticky")).value(),
+    Simulation simulation(world.options, std::move(scheduling::make_policy(GetParam())).value(),
                           [&](const SimulatedInvocation& invocation) {
                             const auto told = latest.find(invocation.outcome.invocation);
                             if (told == latest.end()) return;
