@@ -57,8 +57,14 @@ void Dispatcher::handle(const Event& event, Instant now, std::vector<Action>& ou
   }
   if (!waiting_variants_.empty()) send_to_host();
   if (gpu_->fleet.moves_idle()) {
-    make_room(*gpu_);
-    prefetch(*gpu_);
+    for (;;) {
+      const size_t idle = gpu_->fleet.idle_sandboxes();
+      make_room(*gpu_);
+      prefetch(*gpu_);
+      if (gpu_->fleet.idle_sandboxes() == idle || gpu_->pending == 0) break;
+      // Who waited for a sandbox that had to make way may have a place elsewhere now.
+      decide(*gpu_);
+    }
     gpu_->fleet.settled();
   }
   if (!new_heads_.empty()) note_wait_reasons();
@@ -304,6 +310,7 @@ void Dispatcher::on(const DeviceReading& event) {
   gpu_->fleet.set_reading(*device, event.utilisation, event.healthy && !event.lost, event.lost);
   if (was_healthy != gpu_->fleet.devices()[*device].healthy || was_lost != event.lost) {
     note_health();
+    gpu_->policy->health_changed(view_of(*gpu_), now_);
   }
   if (event.lost && !was_lost) lose_device(*device);
   if (gpu_->fleet.devices()[*device].healthy) return;

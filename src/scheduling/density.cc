@@ -31,15 +31,18 @@ void DensityPolicy::places_changed(const View& view, FunctionId function, Instan
 }
 
 Duration DensityPolicy::set_up_of(const View& view, FunctionId function) const {
-  const SandboxSlot newest = view.fleet.newest_idle_of(function);
-  if (newest == kNoSandbox) {
-    return view.flow(function).cold_start.mean_or(options_.first_start);
+  SandboxSlot outside = kNoSandbox;
+  for (SandboxSlot slot = view.fleet.newest_idle_of(function); slot != kNoSandbox;
+       slot = view.fleet.sandbox(slot).older) {
+    const Sandbox& sandbox = view.fleet.sandbox(slot);
+    if (!view.fleet.devices()[sandbox.device].healthy) continue;
+    if (sandbox.residency == Residency::kIn || sandbox.residency == Residency::kMovingIn) {
+      return Duration(0);
+    }
+    if (outside == kNoSandbox) outside = slot;
   }
-  for (SandboxSlot slot = newest; slot != kNoSandbox; slot = view.fleet.sandbox(slot).older) {
-    const Residency residency = view.fleet.sandbox(slot).residency;
-    if (residency == Residency::kIn || residency == Residency::kMovingIn) return Duration(0);
-  }
-  const auto bytes = static_cast<double>(view.fleet.sandbox(newest).memory.count);
+  if (outside == kNoSandbox) return view.flow(function).cold_start.mean_or(options_.first_start);
+  const auto bytes = static_cast<double>(view.fleet.sandbox(outside).memory.count);
   return from_seconds(bytes / options_.link_bytes_per_second);
 }
 

@@ -23,10 +23,11 @@ struct DensityOptions {
 //   cost = (execution + set-up / pending) / weight
 //
 // where the set-up is nothing if an idle sandbox has its memory on the device, the time to bring
-// that if it is on the host, and a cold start if there is no idle sandbox; all but the speed of
-// the link are learnt. To serve the least cost first keeps the mean wait down: short functions and
-// those that are warm do not wait for long or cold ones, and a cold start is made when there is
-// enough for it to do. So that nobody waits for ever, each flow has a due time,
+// that if it is on the host, and a cold start if there is no idle sandbox (those on a device that
+// is not healthy count for nothing); all but the speed of the link are learnt. To serve the least
+// cost first keeps the mean wait down: short functions and those that are warm do not wait for long
+// or cold ones, and a cold start is made when there is enough for it to do. So that nobody waits
+// for ever, each flow has a due time,
 //
 //   due = when the first of its queue came + patience x log2(cost),
 //

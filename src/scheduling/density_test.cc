@@ -88,6 +88,24 @@ TEST_F(Density, AWarmSandboxThatIsStoppedCountsNoMore) {
   EXPECT_EQ(first(), 1u);
 }
 
+TEST_F(Density, MemoryOnADeviceThatIsSilentCountsNoMore) {
+  FleetOptions options = fleet_->options();
+  options.devices.push_back({.id = DeviceId{2}, .memory = Bytes::gib(16), .tokens = 1});
+  fleet_.emplace(options);
+  takes(2, milliseconds(900), seconds(16));
+  warm(2);
+  submit(1);
+  submit(2);
+  ASSERT_EQ(first(), 2u);
+  fleet_->set_reading(0, 0, false);
+  policy_.health_changed(view(), now_);
+  EXPECT_EQ(policy_.set_up_of(view(), FunctionId{2}), seconds(16));
+  EXPECT_EQ(first(), 1u);
+  fleet_->set_reading(0, 0, true);
+  policy_.health_changed(view(), now_);
+  EXPECT_EQ(first(), 2u);
+}
+
 TEST_F(Density, MemoryOnTheHostCostsItsWayBack) {
   takes(1, milliseconds(1000), seconds(9));
   takes(2, milliseconds(1050), seconds(9));

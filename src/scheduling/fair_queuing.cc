@@ -41,6 +41,18 @@ void FairQueuing::finished(const View& view, FunctionId function, Instant) {
   advance_global(view);
 }
 
+void FairQueuing::health_changed(const View& view, Instant) {
+  const size_t known = std::min(virtual_times_.size(), view.flows.size());
+  for (uint32_t i = 0; i < known; ++i) {
+    const Flow& flow = view.flows[i];
+    // Those without GPU are in other hands.
+    if (flow.device_memory.count == 0) continue;
+    if (flow.has_work()) virtual_times_[i] = std::max(virtual_times_[i], global_);
+    index(view, FunctionId{i});
+  }
+  advance_global(view);
+}
+
 Decision FairQueuing::decide(const View& view, Instant) {
   WaitReason reason = WaitReason::kConcurrencyLimit;
   const bool had_candidates = !candidates_.empty();
@@ -59,6 +71,8 @@ void FairQueuing::foresee(const View&, size_t most, std::vector<FunctionId>& out
 
 std::optional<Decision> FairQueuing::decide_among_candidates(const View& view, WaitReason& reason) {
   std::optional<Decision> decision;
+  size_t without_place = 0;
+  size_t waiting_where_warm = 0;
   passed_over_.clear();
   while (!candidates_.empty()) {
     const FunctionId function{candidates_.top()};
@@ -69,22 +83,23 @@ std::optional<Decision> FairQueuing::decide_among_candidates(const View& view, W
       if (good_enough || passed_over_.size() >= kGoodEnoughLookAhead) break;
     } else {
       if (passed_over_.empty()) reason = found.reason;
-      if (passed_over_.size() >= kLookAhead && (decision || !view.fleet.any_device_idle())) break;
+      // Many may be warm on one busy device, and say nothing about who fits on the others.
+      ++(found.waits_where_warm ? waiting_where_warm : without_place);
+      const bool far = without_place > kLookAhead || waiting_where_warm > kWarmLookAhead;
+      if (far && (decision || !view.fleet.any_device_idle())) break;
     }
-    passed_over_.push_back(candidates_.pop());
+    passed_over_.emplace_back(function.value, candidates_.top_key());
+    candidates_.pop();
   }
-  for (const uint32_t function : passed_over_) {
-    candidates_.put(function, rank_of(view, FunctionId{function}, virtual_times_[function]));
-  }
+  for (const auto& [function, rank] : passed_over_) candidates_.put(function, rank);
   return decision;
 }
 
 std::optional<Decision> FairQueuing::decide_among_throttled(const View& view,
                                                             bool idle_devices_only) {
-  if (idle_devices_only && !view.fleet.any_device_idle()) return std::nullopt;
   std::optional<Decision> decision;
-  passed_over_.clear();
-  while (!throttled_.empty()) {
+  throttled_passed_over_.clear();
+  while (!throttled_.empty() && (!idle_devices_only || view.fleet.any_device_idle())) {
     const FunctionId function{throttled_.top()};
     const PlaceOrReason found =
         view.fleet.find_place(function, view.flow(function), idle_devices_only);
@@ -92,13 +107,13 @@ std::optional<Decision> FairQueuing::decide_among_throttled(const View& view,
       decision = Decision::to(function, *found.place);
       break;
     }
-    if (passed_over_.size() >= kLookAhead && !view.fleet.any_device_idle()) break;
     // From here on the others only overtake it where it could not run anyway.
     idle_devices_only = true;
-    passed_over_.push_back(throttled_.pop());
+    throttled_passed_over_.emplace_back(function.value, throttled_.top_key());
+    throttled_.pop();
   }
-  for (const uint32_t function : passed_over_) {
-    throttled_.put(function, virtual_times_[function]);
+  for (const auto& [function, virtual_time] : throttled_passed_over_) {
+    throttled_.put(function, virtual_time);
   }
   return decision;
 }
@@ -152,12 +167,13 @@ Duration FairQueuing::charge_of(const Flow& flow) const {
 void FairQueuing::index(const View& view, FunctionId function) {
   const Flow& flow = view.flow(function);
   const Duration virtual_time = virtual_times_[function.value];
-  if (flow.has_work()) {
+  const bool could_run = view.fleet.could_hold(flow);
+  if (flow.has_work() && could_run) {
     working_.put(function.value, virtual_time);
   } else {
     working_.erase(function.value);
   }
-  const bool may_start = flow.pending > 0 && flow.in_flight < flow.max_concurrency;
+  const bool may_start = could_run && flow.pending > 0 && flow.in_flight < flow.max_concurrency;
   const bool throttled = is_throttled(virtual_time);
   if (may_start && !throttled) {
     candidates_.put(function.value, rank_of(view, function, virtual_time));

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <optional>
+#include <utility>
 #include <vector>
 
 #include "scheduling/indexed_heap.h"
@@ -32,11 +33,16 @@ struct FairQueuingOptions {
 // throttled flow is dispatched: neither is ever behind the global time, and neither is dispatched
 // when it is more than T ahead of it.
 //
+// A flow for which no healthy device is large enough (Fleet::could_hold) takes no part: what waits
+// for a device to come back holds nobody up. When one does, the flow starts at global virtual time.
+//
 // If a token is free and every flow that could use it is throttled, the one least ahead runs all
 // the same (counted by conserving_dispatches): no device idles for fairness.
 //
 // Cost: a few updates of 4-ary heaps per event, nothing scanned, except that a decision looks past
-// at most kLookAhead candidates that do not fit (past all of them if a device has nothing to do).
+// at most kLookAhead candidates that do not fit, and kWarmLookAhead of those that wait for the
+// token of a device where they are warm (past all of them if a device has nothing to do), and that
+// all flows are looked at when the health of a device changes.
 class FairQueuing : public Policy {
  public:
   explicit FairQueuing(FairQueuingOptions options) : window_(options) {}
@@ -45,6 +51,7 @@ class FairQueuing : public Policy {
   void enqueued(const View& view, FunctionId function, Instant now) override;
   void dispatched(const View& view, FunctionId function, Instant now) override;
   void finished(const View& view, FunctionId function, Instant now) override;
+  void health_changed(const View& view, Instant now) override;
   Decision decide(const View& view, Instant now) override;
   void foresee(const View& view, size_t most, std::vector<FunctionId>& out) override;
   WaitReason why_waiting(const View& view, FunctionId function) const override;
@@ -85,6 +92,7 @@ class FairQueuing : public Policy {
 
  private:
   static constexpr size_t kLookAhead = 16;
+  static constexpr size_t kWarmLookAhead = 256;
   static constexpr size_t kGoodEnoughLookAhead = 64;
 
   Duration virtual_time_of(FunctionId function) const;
@@ -100,12 +108,14 @@ class FairQueuing : public Policy {
   Duration global_{};
   uint64_t conserving_ = 0;
   std::vector<Duration> virtual_times_;  // by FunctionId
-  // Flows with pending or running work.
+  // Flows with pending or running work that some healthy device could hold.
   IndexedHeap<Duration> working_;
   // Flows that may start one more invocation: those within T, and those beyond.
   IndexedHeap<Rank> candidates_;
   IndexedHeap<Duration> throttled_;
-  std::vector<uint32_t> passed_over_;  // while deciding
+  // While deciding.
+  std::vector<std::pair<uint32_t, Rank>> passed_over_;
+  std::vector<std::pair<uint32_t, Duration>> throttled_passed_over_;
 };
 
 }  // namespace lambent::scheduling

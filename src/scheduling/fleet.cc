@@ -34,6 +34,7 @@ Fleet::Fleet(FleetOptions options) : options_(std::move(options)) {
   has_changed_.resize(devices_.size());
   is_unsettled_.resize(devices_.size());
   for (uint32_t i = 0; i < devices_.size(); ++i) note_changed(i);
+  find_largest_healthy();
 }
 
 // ---- Questions
@@ -261,7 +262,15 @@ void Fleet::set_reading(uint32_t device, double utilisation, bool healthy, bool 
     if (d.concurrency) d.concurrency->reading(utilisation);
     d.healthy = healthy;
   });
+  find_largest_healthy();
   if (moves_idle()) unsettle(device);
+}
+
+void Fleet::find_largest_healthy() {
+  largest_healthy_ = Bytes(0);
+  for (const Device& device : devices_) {
+    if (device.healthy) largest_healthy_ = std::max(largest_healthy_, device.options.memory);
+  }
 }
 
 void Fleet::hold(SandboxSlot slot, Sandbox::Holds what) {

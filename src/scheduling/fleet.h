@@ -155,6 +155,8 @@ struct Place {
 struct PlaceOrReason {
   std::optional<Place> place;
   WaitReason reason = WaitReason::kNone;
+  // No place: it has warm sandboxes, all on devices without a token, and waits for these.
+  bool waits_where_warm = false;
 };
 
 class Fleet {
@@ -182,6 +184,9 @@ class Fleet {
   }
   // Whether a sandbox of this memory could ever be placed.
   bool could_ever_fit(Bytes memory) const;
+  // Whether a healthy device is large enough for the flow's sandboxes, whatever is on it now. Its
+  // answers change with the health of devices alone.
+  bool could_hold(const Flow& flow) const { return flow.device_memory <= largest_healthy_; }
 
   // The present, before anything is asked.
   void tell_time(Instant now);
@@ -301,6 +306,7 @@ class Fleet {
   void leave_idle(SandboxSlot slot);
   void list_on_device(SandboxSlot slot);
   void find_again();
+  void find_largest_healthy();
   // Wraps a change of a device's tokens so that open_devices_ and idle_devices_ stay right.
   template <typename Change>
   void change(uint32_t device, Change change_it);
@@ -325,6 +331,7 @@ class Fleet {
   std::vector<Device> devices_;
   unsigned open_devices_ = 0;
   unsigned idle_devices_ = 0;
+  Bytes largest_healthy_;                          // memory; zero if no device is healthy
   std::vector<std::vector<SandboxSlot>> idle_on_;  // the idle sandboxes of each device, unordered
   std::vector<uint32_t> place_in_idle_on_;         // by slot
   // Healthy devices with room for a cold start, in their order, but for those that have changed

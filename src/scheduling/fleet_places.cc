@@ -31,8 +31,11 @@ PlaceOrReason Fleet::find_place(FunctionId function, const Flow& flow,
     // Its warm sandboxes are on busy devices: only an idle one is worth a cold start, and that not
     // at once.
     PlaceOrReason elsewhere = find_cold_place(flow.device_memory, true);
-    if (!elsewhere.place) return {std::nullopt, reason};
-    if (!is_worth_a_start_elsewhere(flow)) return {std::nullopt, WaitReason::kWarmElsewhere};
+    const bool for_token = reason == WaitReason::kNoToken;
+    if (!elsewhere.place) return {std::nullopt, reason, for_token};
+    if (!is_worth_a_start_elsewhere(flow)) {
+      return {std::nullopt, WaitReason::kWarmElsewhere, for_token};
+    }
     return elsewhere;
   }
   return find_cold_place(flow.device_memory, idle_devices_only);

@@ -138,6 +138,7 @@ void Fleet::archive(StateArchive& archive) {
 // What is not written because it follows from the rest.
 void Fleet::find_again() {
   for (uint32_t i = 0; i < devices_.size(); ++i) note_changed(i);
+  find_largest_healthy();
   idle_devices_ = 0;
   for (const Device& device : devices_) {
     if (is_healthy_and_idle(device)) ++idle_devices_;

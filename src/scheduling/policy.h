@@ -70,6 +70,10 @@ class Policy {
   // was moved: for policies that keep track of where a flow could go and what that takes.
   virtual void places_changed(const View&, FunctionId, Instant) {}
 
+  // Devices became healthy or ceased to be: what could run somewhere, and where it is warm, may be
+  // another matter now for all flows that use a GPU.
+  virtual void health_changed(const View&, Instant) {}
+
   virtual Decision decide(const View& view, Instant now) = 0;
   // Appends flows that wait, those first that are likely to be dispatched first, at most so many.
   // Their memory is fetched ahead. Changes no decision.

@@ -43,10 +43,11 @@ scheduling::FleetOptions make_fleet(Random& random) {
 void draw_profile(Random& random, dispatch::FunctionProfile& profile) {
   profile.weight = random.below(3) == 0 ? 0.5 + 2 * random.uniform() : 1;
   profile.max_concurrency = random.below(3) == 0 ? static_cast<unsigned>(between(random, 2, 4)) : 1;
-  // Some use no GPU, a few want more than any has.
+  // Some use no GPU, a few want more than any has, or than most have.
   const uint64_t kind = random.below(20);
   profile.device_memory = kind < 3   ? Bytes(0)
                           : kind < 4 ? Bytes::gib(20)
+                          : kind < 6 ? Bytes::mib(between(random, 8000, 15'000))
                                      : Bytes::mib(between(random, 100, 8000));
   profile.timeout = milliseconds(between(random, 1000, 20'000));
   profile.memory_moves = random.below(8) != 0;

@@ -29,6 +29,11 @@ void Invariants::check_virtual_times() {
   uint64_t beyond = 0;
   Duration least = Duration::max();
   bool some_unknown = false;
+  // Whom no healthy device could hold takes no part.
+  Bytes largest;
+  for (const scheduling::Device& device : dispatcher_.fleet().devices()) {
+    if (device.healthy) largest = std::max(largest, device.options.memory);
+  }
   for (uint32_t f = 0; f < virtual_times_.size(); ++f) {
     const scheduling::Flow& flow = dispatcher_.flows()[f];
     if (flow.device_memory.count == 0) continue;
@@ -37,7 +42,7 @@ void Invariants::check_virtual_times() {
     // time at most, and global time only grows, or it was counted.
     if (time > virtual_times_[f] && virtual_times_[f] > global + *options_.over_run) ++beyond;
     virtual_times_[f] = time;
-    if (!flow.has_work()) continue;
+    if (!flow.has_work() || flow.device_memory > largest) continue;
     some_unknown = some_unknown || !flow.registered;
     if (flow.registered) least = std::min(least, time);
   }

@@ -70,6 +70,9 @@ class Faithless : public scheduling::Policy {
   void finished(const scheduling::View& view, FunctionId function, Instant now) override {
     policy_->finished(view, function, now);
   }
+  void health_changed(const scheduling::View& view, Instant now) override {
+    policy_->health_changed(view, now);
+  }
   scheduling::Decision decide(const scheduling::View& view, Instant now) override {
     return policy_->decide(view, now);
   }

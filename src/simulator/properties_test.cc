@@ -6,6 +6,7 @@
 #include <set>
 
 #include "scheduling/make_policy.h"
+#include "simulator/faulty_world.h"
 #include "simulator/invariants.h"
 #include "simulator/random_world.h"
 #include "simulator/scan_cfs.h"
@@ -324,6 +325,52 @@ TEST(Density, DecidesExactlyAsThePlainScanDoes) {
               decisions_in(world, std::make_unique<ScanDensity>(fair_queuing, options)));
     if (HasFailure()) return;
   }
+}
+
+// What was started and stopped where, in a world whose devices fall silent and are lost.
+std::vector<std::tuple<uint64_t, uint64_t, uint64_t>> acts_in_faulty_world(
+    uint64_t seed, std::function<std::unique_ptr<scheduling::Policy>()> with) {
+  std::vector<std::tuple<uint64_t, uint64_t, uint64_t>> acts;
+  FaultyWorldOptions options{.seed = seed};
+  options.policy = std::move(with);
+  options.tell = [](InvariantOptions& told) { told = {.limits = told.limits, .may_idle = true}; };
+  options.distort = [&](const Event&, std::vector<Action>& actions) {
+    for (const Action& action : actions) {
+      if (const auto* run = std::get_if<dispatch::StartInvocation>(&action)) {
+        acts.emplace_back(run->sandbox.value, run->invocation.high, run->invocation.low);
+      } else if (const auto* start = std::get_if<dispatch::StartSandbox>(&action)) {
+        acts.emplace_back(start->sandbox.value, start->function.value, start->device.value);
+      }
+    }
+  };
+  const FaultyWorldResult result = run_faulty_world(options);
+  EXPECT_FALSE(result.violation) << result.violation->what;
+  return acts;
+}
+
+TEST(EveryScan, DecidesLikeItsPolicyWhenDevicesComeAndGo) {
+  uint64_t acts = 0;
+  for (uint64_t seed = 1; seed <= 2 * kSeeds; ++seed) {
+    SCOPED_TRACE("seed " + std::to_string(seed));
+    const scheduling::MqfqOptions mqfq = some_options(seed).mqfq;
+    const auto indexed = acts_in_faulty_world(
+        seed, [&] { return std::make_unique<scheduling::MqfqStickyPolicy>(mqfq); });
+    EXPECT_EQ(indexed,
+              acts_in_faulty_world(seed, [&] { return std::make_unique<ScanMqfq>(mqfq); }));
+    acts += indexed.size();
+    scheduling::MqfqOptions fair_queuing = mqfq;
+    fair_queuing.memory_first = false;
+    const scheduling::DensityOptions density = some_options(seed).density;
+    EXPECT_EQ(acts_in_faulty_world(seed,
+                                   [&] {
+                                     return std::make_unique<scheduling::DensityPolicy>(
+                                         fair_queuing.fair_queuing(), density);
+                                   }),
+              acts_in_faulty_world(
+                  seed, [&] { return std::make_unique<ScanDensity>(fair_queuing, density); }));
+    if (HasFailure()) return;
+  }
+  EXPECT_GT(acts, 5'000u);
 }
 
 TEST(CfsAffinity, DecidesExactlyAsThePlainScanDoes) {

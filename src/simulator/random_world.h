@@ -23,18 +23,21 @@ inline RandomWorld make_random_world(uint64_t seed, bool with_faults) {
   RandomWorld world;
   world.options.seed = seed;
   dispatch::DispatchOptions& dispatch = world.options.dispatch;
-  const uint64_t devices = between(1, 3);
+  // Some worlds have more functions than a decision looks past, and room for them.
+  const bool is_wide = seed % 4 == 1;
+  const uint64_t devices = is_wide ? between(2, 3) : between(1, 3);
   for (uint64_t i = 0; i < devices; ++i) {
-    dispatch.fleet.devices.push_back({.id = DeviceId{static_cast<uint32_t>(i + 1)},
-                                      .memory = Bytes::gib(between(8, 16)),
-                                      .tokens = static_cast<unsigned>(between(1, 4)),
-                                      .contexts = static_cast<unsigned>(between(4, 12))});
+    dispatch.fleet.devices.push_back(
+        {.id = DeviceId{static_cast<uint32_t>(i + 1)},
+         .memory = Bytes::gib(between(8, 16)),
+         .tokens = static_cast<unsigned>(between(1, 4)),
+         .contexts = static_cast<unsigned>(is_wide ? between(20, 40) : between(4, 12))});
     if (random.below(4) == 0) {
       dispatch.fleet.devices.back().by_utilisation =
           scheduling::UtilisationOptions{0.5 + random.uniform() / 2, 3};
     }
   }
-  dispatch.fleet.most_sandboxes = static_cast<unsigned>(between(4, 16));
+  dispatch.fleet.most_sandboxes = static_cast<unsigned>(is_wide ? between(20, 60) : between(4, 16));
   dispatch.fleet.memory_rule = random.below(2) == 0 ? scheduling::MemoryRule::kEverySandbox
                                                     : scheduling::MemoryRule::kMoveIdle;
   dispatch.fleet.eviction = random.below(2) == 0 ? scheduling::EvictionRule::kCostAware
@@ -64,7 +67,7 @@ inline RandomWorld make_random_world(uint64_t seed, bool with_faults) {
                             .hangs = 0.02,
                             .handler_errors = 0.1};
   }
-  const uint64_t functions = between(1, 20);
+  const uint64_t functions = is_wide ? between(20, 40) : between(1, 20);
   for (uint64_t i = 0; i < functions; ++i) {
     FunctionModel function;
     function.profile.id = FunctionId{static_cast<uint32_t>(i + 1)};

@@ -27,6 +27,7 @@ class ScanDensity final : public ScanMqfq {
       const scheduling::Sandbox& sandbox = view.fleet.sandbox(slot);
       if (sandbox.function.value != f) continue;
       if (sandbox.state != scheduling::SandboxState::kIdle) continue;
+      if (!view.fleet.devices()[sandbox.device].healthy) continue;
       Duration move =
           from_seconds(static_cast<double>(sandbox.memory.count) / options_.link_bytes_per_second);
       if (sandbox.residency == scheduling::Residency::kIn) move = Duration(0);

@@ -35,24 +35,18 @@ class ScanMqfq : public scheduling::Policy {
     update_global(view);
   }
   void finished(const View& view, FunctionId, Instant) override { update_global(view); }
+  void health_changed(const View& view, Instant) override {
+    for (uint32_t f = 0; f < times_.size(); ++f) {
+      if (!is_elsewhere(view.flows[f]) && view.flows[f].has_work()) raise(FunctionId{f});
+    }
+    update_global(view);
+  }
 
   scheduling::Decision decide(const View& view, Instant) override {
     auto [candidates, throttled] = ready_flows(view);
     const bool had_candidates = !candidates.empty();
-    if (options_.memory_first) {
-      for (const uint32_t f : candidates) {
-        const auto found = view.fleet.find_place(FunctionId{f}, view.flows[f], false);
-        if (!found.place || found.place->warm == scheduling::kNoSandbox) continue;
-        const auto residency = view.fleet.sandbox(found.place->warm).residency;
-        if (residency != scheduling::Residency::kIn &&
-            residency != scheduling::Residency::kMovingIn) {
-          continue;
-        }
-        return scheduling::Decision::to(FunctionId{f}, *found.place);
-      }
-    }
-    if (const auto found = first_that_fits(view, candidates, false)) return *found;
-    if (const auto found = first_that_fits(view, throttled, had_candidates, true)) return *found;
+    if (const auto found = among_candidates(view, candidates)) return *found;
+    if (const auto found = among_throttled(view, throttled, had_candidates)) return *found;
     return scheduling::Decision::nothing(scheduling::WaitReason::kNone);
   }
   void foresee(const View& view, size_t most, std::vector<FunctionId>& out) override {
@@ -66,7 +60,7 @@ class ScanMqfq : public scheduling::Policy {
     std::vector<uint32_t> throttled;
     for (uint32_t f = 0; f < view.flows.size() && f < times_.size(); ++f) {
       const scheduling::Flow& flow = view.flows[f];
-      if (is_elsewhere(flow)) continue;
+      if (is_elsewhere(flow) || !some_device_could_hold(view, f)) continue;
       if (flow.pending == 0 || flow.in_flight >= flow.max_concurrency) continue;
       (times_[f] - global_ > options_.over_run ? throttled : candidates).push_back(f);
     }
@@ -116,25 +110,71 @@ class ScanMqfq : public scheduling::Policy {
  private:
   // Functions without GPU are ordered by another policy.
   static bool is_elsewhere(const scheduling::Flow& flow) { return flow.device_memory.count == 0; }
+  static bool some_device_could_hold(const View& view, uint32_t f) {
+    const auto& devices = view.fleet.devices();
+    return std::any_of(devices.begin(), devices.end(), [&](const scheduling::Device& device) {
+      return device.healthy && view.flows[f].device_memory <= device.options.memory;
+    });
+  }
   void raise(FunctionId function) {
     times_[function.value] = std::max(times_[function.value], global_);
   }
   void update_global(const View& view) {
     Duration least = Duration::max();
     for (uint32_t f = 0; f < view.flows.size() && f < times_.size(); ++f) {
-      if (!is_elsewhere(view.flows[f]) && view.flows[f].has_work())
-        least = std::min(least, times_[f]);
+      if (is_elsewhere(view.flows[f]) || !some_device_could_hold(view, f)) continue;
+      if (view.flows[f].has_work()) least = std::min(least, times_[f]);
     }
     if (least != Duration::max()) global_ = std::max(global_, least);
   }
-  // The worlds of the tests have fewer flows than the indexed policy looks ahead.
-  std::optional<scheduling::Decision> first_that_fits(const View& view,
-                                                      const std::vector<uint32_t>& order,
-                                                      bool idle_only, bool then_idle_only = false) {
+  // With memory_first the first whose memory is there; else the first that fits. A decision looks
+  // past so many and no more while every device has something to do, or one that fits was found.
+  static constexpr size_t kLookAhead = 16;
+  static constexpr size_t kWarmLookAhead = 256;
+  std::optional<scheduling::Decision> among_candidates(const View& view,
+                                                       const std::vector<uint32_t>& order) {
+    std::optional<scheduling::Decision> first;
+    size_t without_place = 0;
+    size_t where_warm = 0;
+    for (const uint32_t f : order) {
+      const auto found = view.fleet.find_place(FunctionId{f}, view.flows[f], false);
+      if (found.place) {
+        if (!first) first = scheduling::Decision::to(FunctionId{f}, *found.place);
+        if (!options_.memory_first) return first;
+        if (has_memory(view, *found.place)) {
+          return scheduling::Decision::to(FunctionId{f}, *found.place);
+        }
+        continue;
+      }
+      ++(waits_for_token_where_warm(view, f) ? where_warm : without_place);
+      const bool far = without_place > kLookAhead || where_warm > kWarmLookAhead;
+      if (far && (first || !view.fleet.any_device_idle())) break;
+    }
+    return first;
+  }
+  static bool has_memory(const View& view, const scheduling::Place& place) {
+    if (place.warm == scheduling::kNoSandbox) return false;
+    const auto residency = view.fleet.sandbox(place.warm).residency;
+    return residency == scheduling::Residency::kIn || residency == scheduling::Residency::kMovingIn;
+  }
+  // Of one that has no place now.
+  static bool waits_for_token_where_warm(const View& view, uint32_t f) {
+    bool warm = false;
+    for (const scheduling::SandboxSlot slot : view.fleet.idle_of(FunctionId{f})) {
+      const scheduling::Device& device = view.fleet.devices()[view.fleet.sandbox(slot).device];
+      if (!device.healthy) continue;
+      if (device.has_token()) return false;  // it is memory or a context that it lacks
+      warm = true;
+    }
+    return warm;
+  }
+  static std::optional<scheduling::Decision> among_throttled(const View& view,
+                                                             const std::vector<uint32_t>& order,
+                                                             bool idle_only) {
     for (const uint32_t f : order) {
       const auto found = view.fleet.find_place(FunctionId{f}, view.flows[f], idle_only);
       if (found.place) return scheduling::Decision::to(FunctionId{f}, *found.place);
-      idle_only = idle_only || then_idle_only;
+      idle_only = true;
     }
     return std::nullopt;
   }
