@@ -61,15 +61,25 @@ bool wait_until(int socket, Instant next, const Clock& clock) {
   }
 }
 
+void print_complaints(device::Nvml& nvml) {
+  for (const std::string& complaint : nvml.take_complaints()) {
+    std::fprintf(stderr, "lambent-device: %s\n", complaint.c_str());
+  }
+}
+
 // A reading that finds the socket full is dropped: the worker is busy, and the next is better.
+// Xids go first: what is wrong with the device may make its reading hang.
 int report(device::Nvml& nvml, int socket, Duration period) {
   const SystemClock clock;
   FaultReport faults(nvml, socket);
   if (send_message(socket, protocol::DevicesFound{nvml.devices()}) == Sent::kWorkerGone) return 0;
   Instant next = clock.now();
   for (uint64_t sequence = 1; wait_until(socket, next, clock); ++sequence) {
+    if (!faults.send()) return 0;
     const protocol::DevicesRead read{sequence, nvml.read()};
-    if (!faults.send() || send_message(socket, read) == Sent::kWorkerGone) return 0;
+    if (send_message(socket, read) == Sent::kWorkerGone) return 0;
+    nvml.watch_those_that_answer();
+    print_complaints(nvml);
     // After a slow reading go on from now; do not catch up.
     next = std::max(next + period, clock.now());
   }

@@ -372,9 +372,7 @@ Result<void> run(const WorkerConfig& config) {
       if (worker == nullptr) devices = found;
     };
     callbacks.devices_read = [&](const auto& readings) {
-      for (const auto& reading : readings) {
-        if (worker != nullptr) worker->device_reading(reading);
-      }
+      if (worker != nullptr) worker->devices_read(readings);
     };
     callbacks.devices_faulted = [&](const auto& faults) {
       if (worker != nullptr) return worker->devices_faulted(faults);
@@ -383,6 +381,7 @@ Result<void> run(const WorkerConfig& config) {
     };
     callbacks.devices_silent = [&](const Error& error) {
       log.warning("devices_silent", {{"error", to_string(error)}});
+      if (worker != nullptr) worker->devices_silent();
     };
     monitor = std::make_unique<device::DeviceMonitor>(
         loop, log, monitor_options(config, driver, installation), std::move(callbacks));
@@ -488,11 +487,10 @@ Result<void> run(const WorkerConfig& config) {
        .explain = [&](TenantId tenant,
                       InvocationId id) { return the_worker.explain_json(tenant, id); },
        .devices = [&] { return the_worker.devices_json(); },
-       .drain_devices =
-           [&](const std::string& gpu, const std::string& reason) {
-             return the_worker.drain_devices(gpu, reason);
-           },
-       .undrain_devices = [&](const std::string& gpu) { return the_worker.undrain_devices(gpu); },
+       .drain_devices = [&](const std::string& gpu, const std::string& reason,
+                            auto done) { the_worker.drain_devices(gpu, reason, std::move(done)); },
+       .undrain_devices = [&](const std::string& gpu,
+                              auto done) { the_worker.undrain_devices(gpu, std::move(done)); },
        .slices = [&](TenantId tenant) { return the_worker.slices_json(tenant); },
        .pipeline = [&](const FunctionName& name) { return the_worker.describe_pipeline(name); },
        .measure =

@@ -7,6 +7,7 @@
 
 #include "base/fd.h"
 #include "catalog/async_table.h"
+#include "catalog/device_table.h"
 #include "catalog/function_table.h"
 #include "catalog/group_commit.h"
 #include "catalog/migrations.h"
@@ -107,6 +108,7 @@ Result<Snapshot> Catalog::load_all() {
     ASSIGN_OR_RETURN(snapshot.functions, load_functions(database));
     ASSIGN_OR_RETURN(snapshot.statistics, load_statistics(database));
     ASSIGN_OR_RETURN(snapshot.profiles, load_profiles(database));
+    ASSIGN_OR_RETURN(snapshot.devices, load_devices(database));
     ASSIGN_OR_RETURN(snapshot.pending, count_pending(database));
     return {};
   }));
@@ -193,6 +195,13 @@ void Catalog::save_profile(PipelineProfileRecord record, Done<void> done) {
   const size_t bytes = record.profile.size();
   state_->change(bytes, std::move(done), [record = std::move(record)](Database& database) {
     return catalog::save_profile(database, record);
+  });
+}
+
+void Catalog::save_device(DeviceRecord record, Done<void> done) {
+  const size_t bytes = record.uuid.size() + record.operators_reason.size() + record.sickness.size();
+  state_->change(bytes, std::move(done), [record = std::move(record)](Database& database) {
+    return catalog::save_device(database, record);
   });
 }
 

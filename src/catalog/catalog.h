@@ -1,6 +1,6 @@
 // Catalog: the worker's durable memory (SQLite): functions, asynchronous invocations and their
-// results, learnt statistics. Called from the loop thread; one thread of its own writes, and hands
-// completions to `post`, so that they run on the loop thread.
+// results, learnt statistics, what is held against GPUs. Called from the loop thread; one thread of
+// its own writes, and hands completions to `post`, so that they run on the loop thread.
 #pragma once
 
 #include <functional>
@@ -84,6 +84,8 @@ class Catalog {
   void save_statistics(std::vector<FunctionStatistics> statistics, Done<void> done);
   // Keeps what was measured of a pipeline function, replacing what was before.
   void save_profile(PipelineProfileRecord record, Done<void> done);
+  // Keeps what is to be known of a GPU, replacing what was before.
+  void save_device(DeviceRecord record, Done<void> done);
 
  private:
   struct State;

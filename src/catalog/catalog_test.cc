@@ -259,6 +259,19 @@ TEST_F(CatalogTest, KeepsTheNewestProfileOfEachPipeline) {
   EXPECT_EQ(catalog_->load_all()->profiles, std::vector<PipelineProfileRecord>{newer});
 }
 
+TEST_F(CatalogTest, KeepsWhatIsHeldAgainstEachGpu) {
+  const auto save = [&](const DeviceRecord& record) {
+    return loop_.await<void>([&](auto done) { catalog_->save_device(record, done); });
+  };
+  const DeviceRecord second{"GPU-2", false, "", "Xid 48: \"it\"", uint64_t{1} << 40, 2, true};
+  const DeviceRecord first{"GPU-1", true, "new fan", "", 0, 0, false};
+  ASSERT_TRUE(save({"GPU-2", true, "old", "", 1, 1, false}).ok());
+  ASSERT_TRUE(save(second).ok());
+  ASSERT_TRUE(save(first).ok());
+  reopen();
+  EXPECT_EQ(catalog_->load_all()->devices, (std::vector<DeviceRecord>{first, second}));
+}
+
 TEST_F(CatalogTest, AFailedChangeTakesNoOtherOfItsBatchWithIt) {
   std::vector<Result<InvocationId>> outcomes;
   for (const uint64_t number : {1, 1, 2, 2, 3}) {

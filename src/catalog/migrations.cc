@@ -150,6 +150,20 @@ ALTER TABLE function_statistics ADD COLUMN host_executions INTEGER NOT NULL DEFA
 ALTER TABLE function_statistics ADD COLUMN host_cold_starts INTEGER NOT NULL DEFAULT 0;
 )sql";
 
+// What the worker holds against its GPUs, and what the operator said of them. They are the worker's
+// own, not a tenant's.
+constexpr const char* kDevices = R"sql(
+CREATE TABLE devices (
+  uuid                TEXT    PRIMARY KEY,
+  drained_by_operator INTEGER NOT NULL,
+  operators_reason    TEXT    NOT NULL,
+  sickness            TEXT    NOT NULL,
+  errors              INTEGER NOT NULL,
+  errors_accepted     INTEGER NOT NULL,
+  repair_accepted     INTEGER NOT NULL
+) WITHOUT ROWID;
+)sql";
+
 Result<void> apply_step(Database& database, size_t version) {
   RETURN_IF_ERROR(database.run("BEGIN IMMEDIATE"));
   auto applied = database.run(migrations()[version - 1]);
@@ -168,7 +182,7 @@ Result<void> apply_step(Database& database, size_t version) {
 const std::vector<std::string>& migrations() {
   static const std::vector<std::string> steps = {
       kFunctions, kAsyncInvocations, kStatistics,       kAsyncRepeats, kMemoryModes, kMemoryPhase,
-      kNeeds,     kSharedRuntimes,   kPipelineProfiles, kCpuVariants};
+      kNeeds,     kSharedRuntimes,   kPipelineProfiles, kCpuVariants,  kDevices};
   return steps;
 }
 

@@ -51,12 +51,26 @@ struct PipelineProfileRecord {
   bool operator==(const PipelineProfileRecord&) const = default;
 };
 
+// What is held against a GPU, and what the operator said of it; all else of it is read anew.
+struct DeviceRecord {
+  std::string uuid;
+  bool drained_by_operator = false;
+  std::string operators_reason;
+  std::string sickness;          // empty: nothing is held against it
+  uint64_t errors = 0;           // of memory that ECC could not correct, as NVML told last
+  uint64_t errors_accepted = 0;  // of them: so many the operator knows about
+  bool repair_accepted = false;  // memory that could not be replaced: the operator knows
+
+  bool operator==(const DeviceRecord&) const = default;
+};
+
 // What a worker reads when it starts.
 struct Snapshot {
   std::vector<FunctionSpec> functions;  // in order of id
   std::vector<FunctionStatistics> statistics;
   std::vector<PipelineProfileRecord> profiles;
-  uint64_t pending = 0;  // asynchronous invocations without a result
+  std::vector<DeviceRecord> devices;  // in order of uuid; those of GPUs that went as well
+  uint64_t pending = 0;               // asynchronous invocations without a result
 };
 
 }  // namespace lambent::catalog

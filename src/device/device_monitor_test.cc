@@ -31,7 +31,12 @@ class Monitor : public testing::Test {
     options_.nvml = FAKE_NVML;
     options_.environment = {"FAKE_NVML_HANG=" + folder_ / "hang",
                             "FAKE_NVML_LOST=" + folder_ / "lost",
-                            "FAKE_NVML_XID=" + folder_ / "xid", "FAKE_NVML_ECC=" + folder_ / "ecc"};
+                            "FAKE_NVML_XID=" + folder_ / "xid",
+                            "FAKE_NVML_ECC=" + folder_ / "ecc",
+                            "FAKE_NVML_NO_HANDLE=" + folder_ / "no_handle",
+                            "FAKE_NVML_BREAK_EVENTS=" + folder_ / "break_events",
+                            "FAKE_NVML_XID_HANGS=" + folder_ / "xid_hangs",
+                            "FAKE_NVML_UNTOLD=" + folder_ / "untold"};
     options_.period = milliseconds(10);
     options_.most_silence = milliseconds(200);
     options_.first_back_off = milliseconds(10);
@@ -182,6 +187,63 @@ TEST_F(Monitor, ADeviceThatIsLostFromTheStartIsToldOf) {
   ASSERT_EQ(devices_.size(), 1u);
   EXPECT_EQ(devices_[0].memory_total, Bytes(0));
   EXPECT_EQ(readings_[0].health, DeviceHealth::kLost);
+}
+
+TEST_F(Monitor, ADeviceWithoutAHandleAtTheNextStartIsInNoReading) {
+  const auto monitor = started();
+  ASSERT_TRUE(run_until([this] { return read_ >= 1; }));
+  touch("no_handle");
+  touch("hang");
+  ASSERT_TRUE(run_until([this] { return silent_ >= 1; }));
+  remove("hang");
+  const int read_before = read_;
+  ASSERT_TRUE(run_until([&] { return read_ > read_before && readings_.empty(); }));
+  EXPECT_EQ(silent_, 1);
+}
+
+TEST_F(Monitor, TellsAnXidThatMakesTheReadingHang) {
+  const auto monitor = started();
+  ASSERT_TRUE(run_until([this] { return read_ >= 1; }));
+  // A reading that begins in the same instant may hang first; not three times.
+  for (int attempt = 1; attempt <= 3 && faults_.empty(); ++attempt) {
+    touch("xid_hangs");
+    ASSERT_TRUE(run_until([&] { return silent_ == attempt; }));
+    remove("xid_hangs");
+    const int read_before = read_;
+    ASSERT_TRUE(run_until([&] { return read_ > read_before; }));
+  }
+  ASSERT_EQ(faults_.size(), 1u);
+  EXPECT_EQ(faults_[0].xid, 119u);
+}
+
+TEST_F(Monitor, TellsOfXidsAfterItsEventsBroke) {
+  const auto monitor = started();
+  ASSERT_TRUE(run_until([this] { return read_ >= 1; }));
+  touch("break_events");
+  ASSERT_TRUE(run_until([this] { return !std::filesystem::exists(folder_ / "break_events"); }));
+  std::ofstream(folder_ / "new") << "79";
+  std::filesystem::rename(folder_ / "new", folder_ / "xid");
+  EXPECT_TRUE(run_until([this] { return faults_.size() == 1; }));
+  EXPECT_EQ(silent_, 0);
+}
+
+TEST_F(Monitor, WhatNvmlDoesNotTellIsNotZero) {
+  touch("ecc");
+  const auto monitor = started();
+  ASSERT_TRUE(run_until([this] { return read_ >= 1; }));
+  EXPECT_TRUE(devices_[0].knows_utilisation);
+  touch("untold");
+  ASSERT_TRUE(run_until([this] { return !readings_[0].uncorrected_errors.has_value(); }));
+  ASSERT_TRUE(run_until([this] { return !readings_[0].repair.has_value(); }));
+  EXPECT_EQ(readings_[0].health, DeviceHealth::kHealthy);
+  EXPECT_FALSE(readings_[0].knows_utilisation);
+}
+
+TEST_F(Monitor, ADeviceThatFailsToTellItsUtilisationFirstIsNotOneThatKnowsIt) {
+  touch("untold");
+  const auto monitor = started();
+  ASSERT_TRUE(run_until([this] { return read_ >= 1; }));
+  EXPECT_FALSE(devices_[0].knows_utilisation);
 }
 
 TEST(NvmlDoor, RefusesALibraryThatIsNotThereOrIsNone) {

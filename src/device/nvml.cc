@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <array>
+#include <utility>
 
 #include "device/near_cpus.h"
 #include "device/nvml_functions.h"
@@ -20,6 +21,7 @@ using protocol::DeviceReading;
 using protocol::MemoryRepair;
 
 constexpr size_t kMostNearCpus = 1024;  // of which NVML is asked
+constexpr size_t kMostComplaints = 64;  // that wait to be taken
 constexpr unsigned kNoInstance = 0xFFFFFFFFu;
 
 bool has_what_is_needed(const NvmlFunctions& functions) {
@@ -56,14 +58,19 @@ struct Nvml::State {
   void* library = nullptr;
   bool initialised = false;
   NvmlFunctions call;
+  // Whether NVML tells of a device's Xids; one that refused is not asked again.
+  enum class Watch { kNotYet, kYes, kRefused };
   // A device of the inventory: its own handle, and that of the whole device that it is or is of.
   struct Handle {
     nvmlDevice_t own = nullptr;
     nvmlDevice_t whole = nullptr;
     unsigned gpu_instance = kNoInstance;
+    Watch watch = Watch::kNotYet;  // of the whole device
   };
   std::vector<Handle> handles;
-  nvmlEventSet_t events = nullptr;
+  nvmlEventSet_t events = nullptr;  // null: there are none, or the set could not be made
+  bool events_broke = false;        // at the last wait
+  std::vector<std::string> complaints;
   std::string sysfs;
   std::vector<DeviceInventory> devices;
 
@@ -83,7 +90,9 @@ struct Nvml::State {
   bool is_another_instance(size_t place) const;
   DeviceReading read(size_t place) const;
   void read_memory_errors(nvmlDevice_t whole, DeviceReading& reading) const;
-  void watch_events();
+  void make_event_set();
+  void watch_those_that_answer();
+  void complain(const std::string& what);
 };
 
 Result<std::unique_ptr<Nvml>> Nvml::open(const std::string& path, const std::string& sysfs) {
@@ -108,19 +117,21 @@ Result<std::unique_ptr<Nvml>> Nvml::open(const std::string& path, const std::str
     state->devices.resize(protocol::kMostDevices);
     state->handles.resize(protocol::kMostDevices);
   }
-  state->watch_events();
+  state->make_event_set();
+  state->watch_those_that_answer();
   return std::unique_ptr<Nvml>(new Nvml(std::move(state)));
 }
 
-// A device that cannot be opened (not this user's, perhaps) is left out; its index stays free. One
-// that is lost already is told of, with no memory, so that its readings say what is wrong.
+// A device that cannot be opened (not this user's, or lost so that it has no handle) is left out;
+// its index stays free. One that is lost and has a handle is told of, with no memory, so that its
+// readings say what is wrong.
 void Nvml::State::add_device(uint32_t index) {
   nvmlDevice_t handle = nullptr;
   if (call.device_get_handle_by_index(index, &handle) != NVML_SUCCESS) return;
   if (const unsigned count = places(handle); count > 0) return add_instances(handle, index, count);
   DeviceInventory device;
   device.index = index;
-  add({handle, handle}, std::move(device));
+  add({.own = handle, .whole = handle}, std::move(device));
 }
 
 unsigned Nvml::State::places(nvmlDevice_t handle) const {
@@ -147,7 +158,7 @@ void Nvml::State::add_instances(nvmlDevice_t handle, uint32_t gpu, unsigned plac
         call.device_get_attributes(instance, &attributes) == NVML_SUCCESS) {
       device.multiprocessors = attributes.multiprocessorCount;
     }
-    Handle both{instance, handle};
+    Handle both{.own = instance, .whole = handle};
     if (call.device_get_gpu_instance_id == nullptr ||
         call.device_get_gpu_instance_id(instance, &both.gpu_instance) != NVML_SUCCESS) {
       both.gpu_instance = kNoInstance;
@@ -172,7 +183,7 @@ void Nvml::State::add(const Handle& both, DeviceInventory device) {
   nvmlUtilization_t utilization = {};
   device.knows_utilisation =
       call.device_get_utilization_rates != nullptr &&
-      call.device_get_utilization_rates(handle, &utilization) != NVML_ERROR_NOT_SUPPORTED;
+      call.device_get_utilization_rates(handle, &utilization) == NVML_SUCCESS;
   device.near_cpus = near_cpus(both.whole);
   handles.push_back(both);
   devices.push_back(std::move(device));
@@ -257,19 +268,45 @@ void Nvml::State::read_memory_errors(nvmlDevice_t whole, DeviceReading& reading)
 }
 
 // Without events (an old driver) errors of memory and losses show in the readings all the same.
-void Nvml::State::watch_events() {
+void Nvml::State::make_event_set() {
+  if (events != nullptr) call.event_set_free(events);
+  events = nullptr;
+  for (Handle& handle : handles) handle.watch = Watch::kNotYet;
   if (call.event_set_create == nullptr || call.device_register_events == nullptr ||
-      call.event_set_wait == nullptr || call.event_set_free == nullptr ||
-      call.event_set_create(&events) != NVML_SUCCESS) {
-    events = nullptr;
+      call.event_set_wait == nullptr || call.event_set_free == nullptr) {
     return;
   }
-  nvmlDevice_t before = nullptr;
-  for (const Handle& handle : handles) {
-    if (handle.whole == before) continue;
-    before = handle.whole;
-    call.device_register_events(handle.whole, nvmlEventTypeXidCriticalError, events);
+  const nvmlReturn_t made = call.event_set_create(&events);
+  if (made == NVML_SUCCESS) return;
+  events = nullptr;
+  complain("no Xids are told: make a set of events: " + status_text(made));
+}
+
+// A device that does not answer could spoil the set for all others: it is watched once it does.
+void Nvml::State::watch_those_that_answer() {
+  for (size_t place = 0; events != nullptr && place < handles.size(); ++place) {
+    Handle& handle = handles[place];
+    nvmlMemory_t memory = {};
+    if (handle.watch != Watch::kNotYet ||
+        call.device_get_memory_info(handle.own, &memory) != NVML_SUCCESS) {
+      continue;
+    }
+    const nvmlReturn_t registered =
+        call.device_register_events(handle.whole, nvmlEventTypeXidCriticalError, events);
+    const bool is_down = health_of(registered) == DeviceHealth::kLost;
+    const Watch watch = registered == NVML_SUCCESS ? Watch::kYes
+                        : is_down                  ? Watch::kNotYet
+                                                   : Watch::kRefused;
+    for (Handle& other : handles) {
+      if (other.whole == handle.whole) other.watch = watch;
+    }
+    if (watch != Watch::kRefused) continue;
+    complain("no Xids of " + devices[place].uuid + " are told: " + status_text(registered));
   }
+}
+
+void Nvml::State::complain(const std::string& what) {
+  if (complaints.size() < kMostComplaints) complaints.push_back(what);
 }
 
 Nvml::Nvml(std::unique_ptr<State> state) : state_(std::move(state)) {}
@@ -288,8 +325,10 @@ std::vector<DeviceReading> Nvml::read() const {
 std::vector<DeviceFault> Nvml::take_faults(size_t most) {
   std::vector<DeviceFault> faults;
   nvmlEventData_t event = {};
-  while (state_->events != nullptr && faults.size() < most &&
-         state_->call.event_set_wait(state_->events, &event, 0) == NVML_SUCCESS) {
+  nvmlReturn_t waited = NVML_SUCCESS;
+  while (state_->events != nullptr && faults.size() < most) {
+    waited = state_->call.event_set_wait(state_->events, &event, 0);
+    if (waited != NVML_SUCCESS) break;
     if (event.eventType != nvmlEventTypeXidCriticalError) continue;
     const Xid xid = xid_of(event.eventData);
     for (size_t place = 0; place < state_->handles.size(); ++place) {
@@ -302,7 +341,18 @@ std::vector<DeviceFault> Nvml::take_faults(size_t most) {
           {state_->devices[place].index, xid.number, xid.gravity, std::string(xid.what)});
     }
   }
+  const bool is_broken = waited != NVML_SUCCESS && waited != NVML_ERROR_TIMEOUT;
+  if (is_broken && !std::exchange(state_->events_broke, true)) {
+    state_->complain("Xids may be missed: wait for events: " + status_text(waited));
+  } else if (!is_broken) {
+    state_->events_broke = false;
+  }
+  if (is_broken) state_->make_event_set();
   return faults;
 }
+
+void Nvml::watch_those_that_answer() { state_->watch_those_that_answer(); }
+
+std::vector<std::string> Nvml::take_complaints() { return std::exchange(state_->complaints, {}); }
 
 }  // namespace lambent::device

@@ -103,14 +103,17 @@ class Answering {
   }
 
   void operator()(ChangeDevice& call) {
-    const bool has_devices = options_.drain_devices && options_.undrain_devices;
-    const Result<void> done = !has_devices
-                                  ? Error{ErrorCode::kUnimplemented, "there are no GPUs here"}
-                              : call.drain ? options_.drain_devices(call.gpu, call.reason)
-                                           : options_.undrain_devices(call.gpu);
-    if (!done.ok()) return responder_.send(error_response(done.error()));
-    ListDevices list;
-    (*this)(list);
+    if (!options_.drain_devices || !options_.undrain_devices || !options_.devices) {
+      return responder_.send(
+          error_response(Error{ErrorCode::kUnimplemented, "there are no GPUs here"}));
+    }
+    auto answer = std::make_shared<http::Responder>(std::move(responder_));
+    const auto done = [answer, &options = options_](Result<void> changed) {
+      answer->send(changed.ok() ? json_response(200, options.devices())
+                                : error_response(changed.error()));
+    };
+    if (call.drain) return options_.drain_devices(call.gpu, call.reason, done);
+    options_.undrain_devices(call.gpu, done);
   }
 
   void operator()(DescribePipeline& call) {

@@ -40,8 +40,9 @@ struct NativeOptions {
   std::function<Result<std::string>(TenantId, InvocationId)> explain;
   // All devices, as JSON; takes one that is named out of service, and back. Any may be empty.
   std::function<std::string()> devices;
-  std::function<Result<void>(const std::string& gpu, const std::string& reason)> drain_devices;
-  std::function<Result<void>(const std::string& gpu)> undrain_devices;
+  using Done = std::function<void(Result<void>)>;
+  std::function<void(const std::string& gpu, const std::string& reason, Done)> drain_devices;
+  std::function<void(const std::string& gpu, Done)> undrain_devices;
   // The devices that serve pipelines; a pipeline function. JSON; either may be empty.
   std::function<std::string(TenantId)> slices;
   std::function<Result<std::string>(const FunctionName&)> pipeline;

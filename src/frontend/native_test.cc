@@ -17,9 +17,11 @@ using nlohmann::json;
 
 class NativeTest : public testing::Test {
  protected:
-  std::shared_ptr<Exchanged> start(const std::string& method, const std::string& target) {
+  std::shared_ptr<Exchanged> start(
+      const std::string& method, const std::string& target,
+      const std::vector<std::pair<std::string, std::string>>& headers = {}) {
     auto seen = std::make_shared<Exchanged>();
-    router_.handle(request_of(method, target), responder_to(seen));
+    router_.handle(request_of(method, target, "", headers), responder_to(seen));
     return seen;
   }
   http::Response get(const std::string& target) {
@@ -67,15 +69,17 @@ class NativeTest : public testing::Test {
          return progress_;
        },
        .devices = [] { return std::string("{\"devices\":[{\"gpu\":\"0\"}]}"); },
-       .drain_devices = [this](const std::string& gpu, const std::string& reason) -> Result<void> {
-         if (gpu != "0:2") return Error{ErrorCode::kNotFound, "no such GPU"};
-         drains_.push_back("drain " + gpu + " " + reason);
-         return {};
-       },
-       .undrain_devices = [this](const std::string& gpu) -> Result<void> {
-         drains_.push_back("undrain " + gpu);
-         return {};
-       }}};
+       .drain_devices =
+           [this](const std::string& gpu, const std::string& reason, auto done) {
+             if (gpu != "0:2") return done(Error{ErrorCode::kNotFound, "no such GPU"});
+             drains_.push_back("drain " + gpu + " " + reason);
+             done({});
+           },
+       .undrain_devices =
+           [this](const std::string& gpu, auto done) {
+             drains_.push_back("undrain " + gpu);
+             done({});
+           }}};
 };
 
 TEST_F(NativeTest, DevicesAreListedDrainedAndTakenBack) {
@@ -88,6 +92,13 @@ TEST_F(NativeTest, DevicesAreListedDrainedAndTakenBack) {
   EXPECT_EQ(drains_, (std::vector<std::string>{"drain 0:2 new fan", "undrain 0:2"}));
   expect_error(*start("POST", "/v1/devices/9/drain")->response, 404, "NOT_FOUND");
   EXPECT_EQ(get("/v1/devices/0/drain").status, 405);
+  for (const char* change : {"drain", "undrain"}) {
+    expect_error(*start("POST", std::string("/v1/devices/0:2/") + change,
+                        {{"Origin", "http://pages.example"}})
+                      ->response,
+                 403, "PERMISSION_DENIED");
+  }
+  EXPECT_EQ(drains_.size(), 2u);
   EXPECT_EQ(start("POST", "/v1/devices")->response->status, 405);
   expect_error(*start("POST", "/v1/devices/0/drain?reason=a%0Ab")->response, 400,
                "INVALID_ARGUMENT");

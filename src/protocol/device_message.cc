@@ -19,6 +19,12 @@ class Writer {
       bytes_.push_back(static_cast<char>(static_cast<uint64_t>(number) >> (8 * i)));
     }
   }
+  // Whether there is one, and then it.
+  template <typename Number>
+  void put_optional(const std::optional<Number>& number) {
+    put(static_cast<uint8_t>(number.has_value()));
+    if (number.has_value()) put(*number);
+  }
   void put_text(const std::string& text, size_t most = kMostDeviceText) {
     const size_t length = std::min(text.size(), most);
     put(static_cast<uint32_t>(length));
@@ -118,8 +124,8 @@ void put_message(Writer& out, const DevicesRead& read) {
     out.put(std::min<uint8_t>(reading.memory_busy_percent, 100));
     out.put(reading.memory_used.count);
     out.put(reading.memory_total.count);
-    out.put(reading.uncorrected_errors);
-    out.put(reading.repair);
+    out.put_optional(reading.uncorrected_errors);
+    out.put_optional(reading.repair);
   }
 }
 
@@ -172,8 +178,8 @@ DevicesRead take_read(Reader& in) {
     reading.memory_busy_percent = in.take_percent();
     reading.memory_used = Bytes(in.take<uint64_t>());
     reading.memory_total = Bytes(in.take<uint64_t>());
-    reading.uncorrected_errors = in.take<uint64_t>();
-    reading.repair = in.take_choice(MemoryRepair::kFailed);
+    if (in.take_flag()) reading.uncorrected_errors = in.take<uint64_t>();
+    if (in.take_flag()) reading.repair = in.take_choice(MemoryRepair::kFailed);
     read.readings.push_back(reading);
   }
   return read;

@@ -5,6 +5,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 #include <variant>
@@ -15,7 +16,7 @@
 
 namespace lambent::protocol {
 
-constexpr uint32_t kDeviceProtocolVersion = 4;
+constexpr uint32_t kDeviceProtocolVersion = 5;
 constexpr size_t kMostDevices = 128;     // whole ones and MIG instances
 constexpr size_t kMostDeviceText = 128;  // bytes of a uuid, a name or a reason
 constexpr size_t kMostCpuList = 1024;    // bytes of a list of processors; a longer one is left out
@@ -50,14 +51,15 @@ enum class MemoryRepair : uint8_t { kNone = 0, kPending = 1, kFailed = 2 };
 struct DeviceReading {
   uint32_t index = 0;
   DeviceHealth health = DeviceHealth::kHealthy;
-  bool knows_utilisation = true;    // NVML does not tell it of a MIG instance: it is 0 then
+  bool knows_utilisation = true;    // false: NVML did not tell it this time, and it is 0 here
   uint8_t busy_percent = 0;         // of the time some kernel ran
   uint8_t memory_busy_percent = 0;  // of the time memory was read or written
   Bytes memory_used;
   Bytes memory_total;
-  // Of the whole device: errors of memory that ECC could not correct, since it was reset.
-  uint64_t uncorrected_errors = 0;
-  MemoryRepair repair = MemoryRepair::kNone;
+  // Of the whole device: errors of memory that ECC could not correct, since it was reset; none:
+  // NVML did not tell.
+  std::optional<uint64_t> uncorrected_errors;
+  std::optional<MemoryRepair> repair;  // none: NVML did not tell
 
   bool operator==(const DeviceReading&) const = default;
 };

@@ -63,7 +63,8 @@ TEST(DeviceMessage, IsRefusedInAnotherVersionOrOfAnUnknownKind) {
 TEST(DeviceMessage, IsRefusedWithAHealthAFlagOrAGravityThatThereIsNot) {
   const std::string read = encode(two_readings());
   constexpr size_t kFirstReading = 4 + 4 + 8 + 4;  // version, kind, sequence, count
-  for (const size_t offset : {size_t{4}, size_t{5}, size_t{5 + 1 + 2 + 24}}) {
+  constexpr size_t kErrors = 4 + 1 + 1 + 2 + 16;   // whether they are told, then how many
+  for (const size_t offset : {size_t{4}, size_t{5}, kErrors, kErrors + 9, kErrors + 10}) {
     std::string changed = read;
     changed[kFirstReading + offset] = 7;
     EXPECT_FALSE(decode_device_message(bytes_of(changed)).ok()) << offset;

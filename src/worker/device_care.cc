@@ -8,6 +8,18 @@ namespace {
 // Of different ones; there are far fewer.
 constexpr size_t kMostXids = 256;
 
+// So that the next reading that tells it has something to compare with, and a busy device does not
+// look idle.
+void keep_what_was_not_told(protocol::DeviceReading& reading,
+                            const protocol::DeviceReading& before) {
+  if (!reading.uncorrected_errors) reading.uncorrected_errors = before.uncorrected_errors;
+  if (!reading.repair) reading.repair = before.repair;
+  const bool is_well = reading.health == protocol::DeviceHealth::kHealthy;
+  if (is_well && reading.knows_utilisation) return;
+  reading.busy_percent = before.busy_percent;
+  reading.memory_busy_percent = before.memory_busy_percent;
+}
+
 }  // namespace
 
 using protocol::DeviceHealth;
@@ -31,28 +43,24 @@ std::string_view name_of(DeviceState state) {
 void DeviceCare::read(DeviceId device, const protocol::DeviceReading& reading, Duration now) {
   Record& record = records_[device];
   const protocol::DeviceReading before = std::exchange(record.standing.reading, reading);
+  keep_what_was_not_told(record.standing.reading, before);
   if (reading.health == DeviceHealth::kHealthy) {
-    const bool was_reset = record.standing.state == DeviceState::kLost ||
-                           reading.uncorrected_errors < before.uncorrected_errors;
-    if (was_reset) forgive(record, true);
-    judge_memory(record);
-  } else {
-    // So that the next good reading has something to compare with.
-    record.standing.reading.uncorrected_errors = before.uncorrected_errors;
-    record.standing.reading.repair = before.repair;
+    const bool fewer_errors = reading.uncorrected_errors && before.uncorrected_errors &&
+                              *reading.uncorrected_errors < *before.uncorrected_errors;
+    if (fewer_errors || record.standing.state == DeviceState::kLost) forgive(record, true);
+    judge_memory(record, reading);
   }
   settle(record, now);
 }
 
-void DeviceCare::judge_memory(Record& record) {
-  const protocol::DeviceReading& reading = record.standing.reading;
-  record.standing.notice = reading.repair == MemoryRepair::kPending
+void DeviceCare::judge_memory(Record& record, const protocol::DeviceReading& reading) {
+  record.standing.notice = record.standing.reading.repair == MemoryRepair::kPending
                                ? "memory that failed is replaced when the GPU is reset"
                                : "";
   if (!record.sickness.empty()) return;
-  if (reading.uncorrected_errors > record.errors_accepted) {
-    record.sickness =
-        std::to_string(reading.uncorrected_errors) + " errors of memory that ECC could not correct";
+  if (reading.uncorrected_errors.value_or(0) > record.errors_accepted) {
+    record.sickness = std::to_string(*reading.uncorrected_errors) +
+                      " errors of memory that ECC could not correct";
   } else if (reading.repair == MemoryRepair::kFailed && !record.repair_accepted) {
     record.sickness = "memory that failed could not be replaced";
   }
@@ -89,11 +97,43 @@ Result<void> DeviceCare::undrain(DeviceId device, Duration now) {
   return {};
 }
 
+catalog::DeviceRecord DeviceCare::record(DeviceId device) const {
+  catalog::DeviceRecord kept;
+  const auto found = records_.find(device);
+  if (found == records_.end()) return kept;
+  const Record& record = found->second;
+  kept.drained_by_operator = record.drained_by_operator;
+  kept.operators_reason = record.operators_reason;
+  kept.sickness = record.sickness;
+  kept.errors = record.standing.reading.uncorrected_errors.value_or(0);
+  kept.errors_accepted = record.errors_accepted;
+  kept.repair_accepted = record.repair_accepted;
+  return kept;
+}
+
+void DeviceCare::restore(DeviceId device, const catalog::DeviceRecord& kept, Duration now) {
+  Record& record = records_[device];
+  record.drained_by_operator = kept.drained_by_operator;
+  record.operators_reason = kept.operators_reason;
+  record.sickness = kept.sickness;
+  record.standing.reading.uncorrected_errors = kept.errors;
+  record.errors_accepted = kept.errors_accepted;
+  record.repair_accepted = kept.repair_accepted;
+  settle(record, now);
+}
+
 // What the operator drained stays so over a reset, which may be why.
 void DeviceCare::forgive(Record& record, bool was_reset) {
+  const protocol::DeviceReading& reading = record.standing.reading;
   record.sickness.clear();
-  record.errors_accepted = was_reset ? 0 : record.standing.reading.uncorrected_errors;
-  record.repair_accepted = !was_reset && record.standing.reading.repair == MemoryRepair::kFailed;
+  if (was_reset) {
+    record.errors_accepted = 0;
+    record.repair_accepted = false;
+    return;
+  }
+  // Where NVML told nothing yet, what was accepted before stays so.
+  if (reading.uncorrected_errors) record.errors_accepted = *reading.uncorrected_errors;
+  if (reading.repair) record.repair_accepted = *reading.repair == MemoryRepair::kFailed;
 }
 
 void DeviceCare::settle(Record& record, Duration now) {

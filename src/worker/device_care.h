@@ -10,6 +10,7 @@
 #include "base/ids.h"
 #include "base/result.h"
 #include "base/time.h"
+#include "catalog/records.h"
 #include "dispatch/event.h"
 #include "protocol/device_message.h"
 
@@ -29,7 +30,8 @@ struct DeviceStanding {
   std::string reason;                 // why it gets no work; empty if it does
   std::string notice;                 // what is to be known of it all the same; mostly empty
   std::map<uint32_t, uint64_t> xids;  // how often each was reported since the worker's start
-  protocol::DeviceReading reading;    // the last
+  // The last; what NVML did not tell then is as it was told before.
+  protocol::DeviceReading reading;
 };
 
 // An error that ECC cannot correct, a repair of memory that failed and an Xid that is the device's
@@ -44,6 +46,11 @@ class DeviceCare {
   // The operator says that it is well: what is known against it so far counts no more.
   // FAILED_PRECONDITION: it is lost.
   Result<void> undrain(DeviceId device, Duration now);
+
+  // What is to outlive the worker of it, without its uuid, and taking that up again. What it was
+  // reset of meanwhile shows in its next count of errors, as at any other time.
+  catalog::DeviceRecord record(DeviceId device) const;
+  void restore(DeviceId device, const catalog::DeviceRecord& record, Duration now);
 
   // A device that nothing was heard of is healthy.
   const DeviceStanding& standing(DeviceId device) const;
@@ -62,7 +69,7 @@ class DeviceCare {
     bool repair_accepted = false;
   };
 
-  static void judge_memory(Record& record);
+  static void judge_memory(Record& record, const protocol::DeviceReading& reading);
   static void forgive(Record& record, bool was_reset);
   static void settle(Record& record, Duration now);
 

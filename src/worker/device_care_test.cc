@@ -99,7 +99,7 @@ TEST_F(Care, ErrorsThatEccCannotCorrectDrainUntilTheReset) {
   EXPECT_EQ(state(), DeviceState::kDrained);
   read({.uncorrected_errors = 2});
   EXPECT_EQ(state(), DeviceState::kDrained);
-  read({});
+  read({.uncorrected_errors = 0});
   EXPECT_TRUE(care.serves(kGpu));
   read({.uncorrected_errors = 1});
   EXPECT_EQ(state(), DeviceState::kDrained) << "the next is as bad";
@@ -112,6 +112,34 @@ TEST_F(Care, WhatTheOperatorAcceptedDoesNotDrainAgainAndMoreDoes) {
   EXPECT_TRUE(care.serves(kGpu));
   read({.uncorrected_errors = 3, .repair = MemoryRepair::kFailed});
   EXPECT_EQ(state(), DeviceState::kDrained);
+}
+
+TEST_F(Care, WhatNvmlDidNotTellForgivesNothingAndDrainsNothing) {
+  read({.uncorrected_errors = 2});
+  read({});
+  EXPECT_EQ(state(), DeviceState::kDrained) << "a call that failed is no reset";
+  read({.uncorrected_errors = 2});
+  ASSERT_TRUE(care.undrain(kGpu, ++now).ok());
+  read({});
+  read({.uncorrected_errors = 2});
+  EXPECT_TRUE(care.serves(kGpu)) << "so many were accepted";
+  EXPECT_EQ(care.standing(kGpu).reading.uncorrected_errors, 2u);
+
+  read({.repair = MemoryRepair::kFailed});
+  ASSERT_TRUE(care.undrain(kGpu, ++now).ok());
+  read({});
+  read({.repair = MemoryRepair::kFailed});
+  EXPECT_TRUE(care.serves(kGpu));
+}
+
+TEST_F(Care, ADeviceWhoseUtilisationWasNotToldIsAsBusyAsItWas) {
+  read({.busy_percent = 90});
+  read({.knows_utilisation = false});
+  EXPECT_EQ(care.event(kGpu).utilisation, 0.9);
+  read({.health = DeviceHealth::kUnreadable});
+  EXPECT_EQ(care.event(kGpu).utilisation, 0.9);
+  read({.busy_percent = 10});
+  EXPECT_EQ(care.event(kGpu).utilisation, 0.1);
 }
 
 TEST_F(Care, ARepairThatFailedDrainsAndOneThatIsPendingIsANotice) {

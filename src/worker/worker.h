@@ -5,6 +5,7 @@
 
 #include <deque>
 #include <functional>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -83,15 +84,20 @@ class Worker final : public InvocationService {
   // worker left. Blocks; before the loop runs.
   Result<void> recover();
 
-  // What lambent-device tells (worker_devices.cc): a reading of a device, Xids that were reported.
+  // What lambent-device tells (worker_devices.cc): a reading of a device; a round of readings, in
+  // which a device that is missing is lost; Xids that were reported; nothing, for NVML may hang.
   void device_reading(const protocol::DeviceReading& reading);
+  void devices_read(const std::vector<protocol::DeviceReading>& readings);
+  void devices_silent();
   void devices_faulted(const std::vector<protocol::DeviceFault>& faults);
   // All devices and how they are, as JSON.
   std::string devices_json() const;
   // Gives a device no more work, and work again. `name` is its place ("0", "0:2"; "0" are also all
   // instances of that GPU) or how its UUID begins. NOT_FOUND; FAILED_PRECONDITION: it is lost.
-  Result<void> drain_devices(const std::string& name, const std::string& reason);
-  Result<void> undrain_devices(const std::string& name);
+  // `done` once it is in the catalog; what the catalog fails with otherwise: it holds until the
+  // worker ends.
+  void drain_devices(const std::string& name, const std::string& reason, Callback<void> done);
+  void undrain_devices(const std::string& name, Callback<void> done);
   // Takes no more work; `drained` is called when nothing runs any more.
   void drain(std::function<void()> drained);
   bool draining() const { return draining_; }
@@ -189,6 +195,11 @@ class Worker final : public InvocationService {
   // Devices (worker_devices.cc).
   // To dispatch and to pipelines, after something was learnt of it, and before that it was so.
   void tell_of_device(DeviceId device, DeviceState before);
+  // What outlives the worker of a device; none of one without a uuid.
+  std::optional<catalog::DeviceRecord> record_of(DeviceId device) const;
+  void keep_record(DeviceId device);  // if it changed
+  void save_record(DeviceId device, Callback<void> done);
+  void recover_devices(const std::vector<catalog::DeviceRecord>& records);
   Result<std::vector<DeviceId>> devices_called(const std::string& name) const;
 
   std::vector<SandboxStatus> all_sandboxes() const;
@@ -255,6 +266,7 @@ class Worker final : public InvocationService {
   std::unique_ptr<ObjectWaits> waits_;  // none: neither
 
   DeviceCare care_;
+  std::map<std::string, catalog::DeviceRecord> kept_devices_;  // by uuid, as in the catalog
   std::unordered_map<InvocationId, Live> live_;
   Bytes payloads_;  // of all live invocations
   // Asynchronous invocations on their way into the catalog: they count against the queue's limit.

@@ -79,7 +79,10 @@ Result<void> Worker::check_change(const FunctionSpec& spec) const {
     return {};  // PipelineHost::check knows whether its memory is there
   }
   const bool wants_gpu = takes_turns_on_a_gpu(spec);
-  if (wants_gpu && options_.device_memory == Bytes(0)) {
+  // Where no GPU is large enough, the host serves a function that has a CPU variant.
+  const bool host_serves =
+      spec.cpu_variant && dispatcher_->options().hybrid.rule != scheduling::HybridRule::kOff;
+  if (wants_gpu && !host_serves && options_.device_memory == Bytes(0)) {
     return Error{ErrorCode::kFailedPrecondition,
                  options_.pipelines.slices.empty()
                      ? "the function asks for a GPU, but this worker has none; start it with --gpu"
@@ -94,7 +97,7 @@ Result<void> Worker::check_change(const FunctionSpec& spec) const {
                      " at most here (lambent serve --longest-gpu-run)"};
   }
   const Bytes most = options_.device_memory - options_.context_memory;
-  if (spec.gpu.memory > most) {
+  if (!host_serves && spec.gpu.memory > most) {
     return Error{ErrorCode::kInvalidArgument, "the function asks for " +
                                                   to_string(spec.gpu.memory) +
                                                   " of device memory; the largest GPU here has " +
@@ -330,6 +333,7 @@ Result<void> Worker::recover() {
   }
   ASSIGN_OR_RETURN(catalog::Snapshot snapshot, catalog_.load_all());
   for (const auto& statistics : snapshot.statistics) learnt_[statistics.function] = statistics;
+  recover_devices(snapshot.devices);
   for (FunctionSpec& spec : snapshot.functions) {
     cap_timeout(spec);
     const auto profile = profile_of(spec);

@@ -102,6 +102,18 @@ class WorkerTest : public testing::Test {
     EXPECT_TRUE(until([&] { return answer.has_value(); }));
     return answer.value_or(Error{ErrorCode::kUnknown, "no answer"});
   }
+  Result<void> await_done(const std::function<void(InvocationService::Callback<void>)>& start) {
+    std::optional<Result<void>> answer;
+    start([&](Result<void> result) { answer = std::move(result); });
+    EXPECT_TRUE(until([&] { return answer.has_value(); }));
+    return answer.value_or(Error{ErrorCode::kUnknown, "no answer"});
+  }
+  Result<void> drain(const std::string& gpu, const std::string& reason) {
+    return await_done([&](auto done) { worker->drain_devices(gpu, reason, std::move(done)); });
+  }
+  Result<void> undrain(const std::string& gpu) {
+    return await_done([&](auto done) { worker->undrain_devices(gpu, std::move(done)); });
+  }
   FunctionSpec deploy(FunctionSpec spec) {
     auto deployed = await_change([&](auto done) {
       worker->create_function({std::move(spec), zip_base64}, std::move(done));
@@ -641,6 +653,29 @@ TEST_F(WorkerTest, ALostDeviceLosesItsSandboxesAndServesAgainOnceItIsBack) {
   EXPECT_TRUE(log.names.contains("gpu_well"));
 }
 
+TEST_F(WorkerTest, ASilentMonitorMeansNoNewWorkAndAMissingReadingALostDevice) {
+  FunctionSpec spec = spec_of("g");
+  spec.gpu.memory = Bytes::mib(300);
+  deploy(spec);
+  invoke("g", "{}");
+  worker->devices_silent();
+  EXPECT_THAT(worker->devices_json(), HasSubstr("\"state\":\"silent\""));
+  const auto waiting = submit("g", "{}");
+  settle();
+  EXPECT_EQ(waiting->answers, 0);
+  EXPECT_EQ(launcher.running.size(), 1u) << "what is there stays";
+  worker->devices_read({{.index = 0}});
+  EXPECT_EQ(await(waiting).outcome, Outcome::kSucceeded);
+
+  worker->devices_read({});
+  EXPECT_THAT(worker->devices_json(), HasSubstr("\"state\":\"lost\""));
+  EXPECT_TRUE(until([&] { return launcher.running.empty(); }));
+  worker->devices_silent();
+  EXPECT_THAT(worker->devices_json(), HasSubstr("\"state\":\"lost\""));
+  worker->devices_read({{.index = 0}});
+  EXPECT_THAT(worker->devices_json(), HasSubstr("\"state\":\"healthy\""));
+}
+
 TEST_F(WorkerTest, ASickDeviceLetsWhatRunsEndAndStopsWhatIsIdle) {
   FunctionSpec spec = spec_of("g");
   spec.gpu.memory = Bytes::mib(300);
@@ -676,21 +711,54 @@ TEST_F(WorkerTest, ASickDeviceLetsWhatRunsEndAndStopsWhatIsIdle) {
   EXPECT_TRUE(log.names.contains("gpu_sick"));
 
   launcher.script = answers;
-  EXPECT_TRUE(worker->undrain_devices("0").ok());
+  EXPECT_TRUE(undrain("0").ok());
   EXPECT_EQ(await(waiting).start, StartClass::kCold);
   EXPECT_THAT(worker->devices_json(), HasSubstr("\"state\":\"healthy\""));
 }
 
 TEST_F(WorkerTest, TheOperatorDrainsDevicesByNameAndAWrongNameSaysWhichThereAre) {
-  EXPECT_TRUE(worker->drain_devices("GPU-12345678", "new fan").ok());
+  EXPECT_TRUE(drain("GPU-12345678", "new fan").ok());
   EXPECT_THAT(worker->devices_json(), HasSubstr("by the operator: new fan"));
-  EXPECT_TRUE(worker->undrain_devices("0").ok());
-  const auto unknown = worker->drain_devices("7", "");
+  EXPECT_TRUE(undrain("0").ok());
+  const auto unknown = drain("7", "");
   ASSERT_FALSE(unknown.ok());
   EXPECT_EQ(unknown.error().code, ErrorCode::kNotFound);
   EXPECT_THAT(unknown.error().message, HasSubstr("there are 0"));
   worker->device_reading({.index = 0, .health = protocol::DeviceHealth::kLost});
-  EXPECT_EQ(worker->undrain_devices("0").error().code, ErrorCode::kFailedPrecondition);
+  EXPECT_EQ(undrain("0").error().code, ErrorCode::kFailedPrecondition);
+}
+
+TEST_F(WorkerTest, WhatIsHeldAgainstADeviceAndWhatWasAcceptedOutliveTheWorker) {
+  const auto standing = [&] { return worker->devices_json(); };
+  EXPECT_TRUE(drain("0", "new fan").ok());
+  start_worker();
+  EXPECT_THAT(standing(), HasSubstr("by the operator: new fan"));
+  worker->device_reading({.uncorrected_errors = 2});
+  EXPECT_TRUE(undrain("0").ok());
+  start_worker();
+  EXPECT_THAT(standing(), HasSubstr("\"state\":\"healthy\""));
+  worker->device_reading({.uncorrected_errors = 2});
+  EXPECT_THAT(standing(), HasSubstr("\"state\":\"healthy\"")) << "so many were accepted";
+  worker->devices_faulted({{0, 119, protocol::FaultGravity::kDevice, "no answer"}});
+  start_worker();
+  EXPECT_THAT(standing(), HasSubstr("Xid 119: no answer"));
+  worker->device_reading({.uncorrected_errors = 2});
+  EXPECT_THAT(standing(), HasSubstr("\"state\":\"drained\"")) << "it was not reset";
+  worker->device_reading({.uncorrected_errors = 0});
+  EXPECT_THAT(standing(), HasSubstr("\"state\":\"healthy\"")) << "now it was";
+}
+
+TEST_F(WorkerTest, TheHostServesAFunctionThatNoGpuIsLargeEnoughFor) {
+  FunctionSpec spec = spec_of("large");
+  spec.gpu.memory = Bytes::gib(2);
+  const auto refused = await_change([&](auto done) {
+    worker->create_function({spec, zip_base64}, std::move(done));
+  });
+  ASSERT_FALSE(refused.ok());
+  EXPECT_EQ(refused.error().code, ErrorCode::kInvalidArgument);
+  spec.cpu_variant = CpuVariant{};
+  deploy(spec);
+  EXPECT_EQ(invoke("large", "{}").device, DeviceId{});
 }
 
 TEST_F(WorkerTest, ADeviceTakesMoreWhileItsUtilisationIsLowAndNoMoreWhenItIsHigh) {

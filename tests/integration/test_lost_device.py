@@ -86,6 +86,28 @@ class SickDeviceTest(DeviceTest):
 
 
 class DrainedDeviceTest(DeviceTest):
+    def test_a_drain_outlives_a_worker_that_is_killed(self):
+        self.cli("drain", "0", "--reason", "new fan")
+        self.worker.kill()
+        self.worker.start()
+        device, = self.cli("devices")
+        self.assertEqual((device["state"], device["reason"]), ("drained", "by the operator: new fan"))
+        self.cli("undrain", "0")
+
+        self.strike("fault", "report device 0 xid 119")
+        self.worker.wait_for(lambda: self.state() == "drained", what="that the device is drained")
+        reason = self.cli("devices")[0]["reason"]
+        # The catalog writes in order: once this is kept, so is the drain.
+        self.worker.create("barrier", make_zip({"app.py": HOLDER}), tags={"lambent:gpu-memory": "64MiB"})
+        self.worker.kill()
+        self.worker.start()
+        device, = self.cli("devices")
+        self.assertEqual((device["state"], device["reason"]), ("drained", reason))
+        self.cli("undrain", "0")
+        self.worker.kill()
+        self.worker.start()
+        self.assertEqual(self.state(), "healthy")
+
     def test_the_operator_drains_a_device_and_takes_it_back(self):
         self.worker.create("holder", make_zip({"app.py": HOLDER}), tags={"lambent:gpu-memory": "64MiB"})
         self.assertEqual(self.worker.invoke("holder").json, "done")

@@ -1,7 +1,12 @@
 // A libnvidia-ml.so.1 for tests: one device of 16 GiB, of which 1 GiB is used. While the file named
 // by FAKE_NVML_HANG exists its readings hang, while that of FAKE_NVML_LOST exists the device is
-// lost; while that of FAKE_NVML_ECC exists it has errors of memory and could not replace a row. The
-// numbers in the file of FAKE_NVML_XID are Xids that it reports; the file goes when they are read.
+// lost; while that of FAKE_NVML_NO_HANDLE does, it has no handle either. While that of
+// FAKE_NVML_ECC exists it has errors of memory and could not replace a row. The numbers in the file
+// of FAKE_NVML_XID are Xids that it reports; the file goes when they are read. That of
+// FAKE_NVML_BREAK_EVENTS goes when it is seen and breaks the set of events that there is; while
+// that of FAKE_NVML_UNTOLD exists, errors of memory and utilisation are not told; while that of
+// FAKE_NVML_XID_HANGS exists, Xid 119 is told once and readings hang.
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -24,9 +29,12 @@ bool is_there(const char* variable) {
 }
 
 nvmlReturn_t state() {
-  while (is_there("FAKE_NVML_HANG")) usleep(10000);
+  while (is_there("FAKE_NVML_HANG") || is_there("FAKE_NVML_XID_HANGS")) usleep(10000);
   return is_there("FAKE_NVML_LOST") ? NVML_ERROR_GPU_IS_LOST : NVML_SUCCESS;
 }
+
+// Sets of events that were made, and how many of them are broken: the first ones.
+uintptr_t event_sets = 0, broken_event_sets = 0;
 
 // Xids that were read and not told yet.
 std::vector<unsigned long long>& xids() {
@@ -35,6 +43,11 @@ std::vector<unsigned long long>& xids() {
 }
 
 void read_xids() {
+  static bool told_119 = false;
+  if (is_there("FAKE_NVML_XID_HANGS") && !told_119) {
+    told_119 = true;
+    xids().push_back(119);
+  }
   const char* path = getenv("FAKE_NVML_XID");
   FILE* file = path != nullptr ? fopen(path, "r") : nullptr;
   if (file == nullptr) return;
@@ -58,6 +71,7 @@ nvmlReturn_t nvmlShutdown(void) { return NVML_SUCCESS; }
 nvmlReturn_t nvmlDeviceGetCount_v2(unsigned* count) { return *count = 1, NVML_SUCCESS; }
 nvmlReturn_t nvmlDeviceGetHandleByIndex_v2(unsigned index, nvmlDevice_t* device) {
   *device = reinterpret_cast<nvmlDevice_t>(1);
+  if (is_there("FAKE_NVML_NO_HANDLE")) return NVML_ERROR_GPU_IS_LOST;
   return index == 0 ? NVML_SUCCESS : NVML_ERROR_INVALID_ARGUMENT;
 }
 nvmlReturn_t nvmlDeviceGetName(nvmlDevice_t, char* name, unsigned length) {
@@ -84,17 +98,23 @@ nvmlReturn_t nvmlDeviceGetComputeRunningProcesses_v3(nvmlDevice_t, unsigned* cou
   return NVML_SUCCESS;
 }
 nvmlReturn_t nvmlDeviceGetUtilizationRates(nvmlDevice_t, nvmlUtilization_t* utilization) {
+  if (is_there("FAKE_NVML_UNTOLD")) return NVML_ERROR_UNKNOWN;
   *utilization = {42, 7};
   return state();
 }
 nvmlReturn_t nvmlEventSetCreate(nvmlEventSet_t* set) {
-  *set = reinterpret_cast<nvmlEventSet_t>(1);
+  *set = reinterpret_cast<nvmlEventSet_t>(++event_sets);
   return NVML_SUCCESS;
 }
 nvmlReturn_t nvmlDeviceRegisterEvents(nvmlDevice_t, unsigned long long, nvmlEventSet_t) {
   return NVML_SUCCESS;
 }
-nvmlReturn_t nvmlEventSetWait_v2(nvmlEventSet_t, nvmlEventData_t* event, unsigned) {
+nvmlReturn_t nvmlEventSetWait_v2(nvmlEventSet_t set, nvmlEventData_t* event, unsigned) {
+  if (is_there("FAKE_NVML_BREAK_EVENTS")) {
+    unlink(getenv("FAKE_NVML_BREAK_EVENTS"));
+    broken_event_sets = event_sets;
+  }
+  if (reinterpret_cast<uintptr_t>(set) <= broken_event_sets) return NVML_ERROR_GPU_IS_LOST;
   if (xids().empty()) read_xids();
   if (xids().empty()) return NVML_ERROR_TIMEOUT;
   *event = {reinterpret_cast<nvmlDevice_t>(1), nvmlEventTypeXidCriticalError, xids().front(),
@@ -105,11 +125,13 @@ nvmlReturn_t nvmlEventSetWait_v2(nvmlEventSet_t, nvmlEventData_t* event, unsigne
 nvmlReturn_t nvmlEventSetFree(nvmlEventSet_t) { return NVML_SUCCESS; }
 nvmlReturn_t nvmlDeviceGetTotalEccErrors(nvmlDevice_t, nvmlMemoryErrorType_t, nvmlEccCounterType_t,
                                          unsigned long long* count) {
+  if (is_there("FAKE_NVML_UNTOLD")) return NVML_ERROR_UNKNOWN;
   *count = is_there("FAKE_NVML_ECC") ? 3 : 0;
   return NVML_SUCCESS;
 }
 nvmlReturn_t nvmlDeviceGetRemappedRows(nvmlDevice_t, unsigned* corrected, unsigned* uncorrected,
                                        unsigned* pending, unsigned* failed) {
+  if (is_there("FAKE_NVML_UNTOLD")) return NVML_ERROR_UNKNOWN;
   *corrected = 0;
   *uncorrected = *failed = *pending = is_there("FAKE_NVML_ECC") ? 1 : 0;
   return NVML_SUCCESS;
