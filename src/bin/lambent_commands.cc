@@ -172,7 +172,9 @@ void add_devices(Shell& shell) {
     return std::pair(verb, options);
   };
   const auto [drain, why] =
-      add_change("drain", "give a GPU no more work: what runs there ends, what is idle is stopped",
+      add_change("drain",
+                 "give a GPU no more work: invocations that run there end, what is idle is "
+                 "stopped, and jobs of pipelines that run there begin again elsewhere",
                  "lambent drain 0 --reason 'new firmware'");
   drain->add_option("--reason", why->reason, "shown wherever devices are listed");
   add_change("undrain", "give a GPU work again: it is well, whatever was known against it",

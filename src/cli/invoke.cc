@@ -106,7 +106,7 @@ std::string progress_of(const std::string& body) {
     if (!holder.is_object()) continue;
     const std::string function = text_at(holder, "function");
     text += "; GPU " + text_at(holder, "gpu") + " is held by " +
-            (function.empty() ? "another tenant" : function);
+            (function.empty() ? "a removed function or another tenant" : function);
     const std::string most = seconds_at(holder, "most_left_seconds");
     if (!most.empty()) text += ", for " + most + " more at most";
   }

@@ -214,8 +214,11 @@ TEST_F(Verbs, ResultSaysWhatAnInvocationWaitsForAndWhoHasTheGpu) {
       {"gpu":"0","function":"long","held_seconds":4,"most_left_seconds":56.5},
       {"gpu":"0","function":null,"held_seconds":1,"most_left_seconds":null}]})"));
   EXPECT_NE(run_result(transport, console, {.id = "x"}), 0);
-  EXPECT_THAT(err.str(), HasSubstr("is queued for 3.20 s (no_token); GPU 0 is held by long, for "
-                                   "56.50 s more at most; GPU 0 is held by another tenant; wait"));
+  EXPECT_THAT(
+      err.str(),
+      HasSubstr(
+          "is queued for 3.20 s (no_token); GPU 0 is held by long, for "
+          "56.50 s more at most; GPU 0 is held by a removed function or another tenant; wait"));
   transport.answer(response(202, R"({"state":"pending"})"));
   EXPECT_NE(run_result(transport, console, {.id = "x"}), 0);
   EXPECT_THAT(err.str(), HasSubstr("is queued or running; wait"));

@@ -42,6 +42,8 @@ TEST(FunctionSpec, EachBrokenLimitIsNamed) {
   EXPECT_NE(message_after([](auto& s) { s.weight = 0; }).find("weight"), std::string::npos);
   EXPECT_NE(message_after([](auto& s) { s.handler = "handler"; }).find("module.function"),
             std::string::npos);
+  EXPECT_NE(message_after([](auto& s) { s.handler = std::string("app.h\0", 6); }).find("control"),
+            std::string::npos);
   EXPECT_NE(message_after([](auto& s) { s.environment["A B"] = "1"; }).find("A B"),
             std::string::npos);
   EXPECT_NE(
@@ -68,6 +70,8 @@ TEST(FunctionSpec, OnlyAHandlerThatUsesAGpuHasACpuVariant) {
   EXPECT_NE(message_after([](auto& s) { s.kind = FunctionKind::kKernel; }).find("kernel"),
             std::string::npos);
   EXPECT_NE(message_after([](auto& s) { s.cpu_variant->gpu_speedup = -1; }).find("gpu_speedup"),
+            std::string::npos);
+  EXPECT_NE(message_after([](auto& s) { s.cpu_variant->handler = "app.h\n"; }).find("control"),
             std::string::npos);
   EXPECT_NE(message_after([](auto& s) { s.cpu_variant->handler = "app"; }).find("module.function"),
             std::string::npos);

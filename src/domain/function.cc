@@ -69,6 +69,11 @@ Result<void> validate_gpu(const GpuNeeds& gpu) {
   return {};
 }
 
+// Bytes below the blank would end or forge what shows the handler or hands it on.
+bool has_control_characters(const std::string& text) {
+  return std::any_of(text.begin(), text.end(), [](unsigned char c) { return c < ' ' || c == 127; });
+}
+
 bool is_python_handler(const std::string& handler) {
   const size_t dot = handler.rfind('.');
   return dot != std::string::npos && dot > 0 && dot + 1 < handler.size();
@@ -90,6 +95,9 @@ Result<void> validate_cpu_variant(const FunctionSpec& spec) {
     return invalid("the gpu_speedup must be above 0 and at most 1000000, or 0 to have it learnt");
   }
   if (variant.handler.empty()) return {};
+  if (has_control_characters(variant.handler)) {
+    return invalid("the handler of the CPU variant may have no control characters");
+  }
   if (spec.runtime == Runtime::kPython && !is_python_handler(variant.handler)) {
     return invalid("the handler of a Python function is written module.function, not '" +
                    variant.handler + "'");
@@ -174,6 +182,9 @@ Result<void> validate(const FunctionSpec& spec) {
   }
   if (!(spec.weight >= limits::kLeastWeight && spec.weight <= limits::kMostWeight)) {
     return invalid("the weight must be 0.01 to 1000");
+  }
+  if (has_control_characters(spec.handler)) {
+    return invalid("the handler may have no control characters");
   }
   RETURN_IF_ERROR(validate_gpu(spec.gpu));
   if (spec.cpu_variant) RETURN_IF_ERROR(validate_cpu_variant(spec));

@@ -161,7 +161,8 @@ while True:
                          ("density", 1, True, 1))
 
     def test_every_verb_has_help_with_an_example(self):
-        for verb in ("deploy", "invoke", "result", "ls", "ps", "logs", "rm", "replay", "report", "version"):
+        for verb in ("deploy", "invoke", "result", "ls", "ps", "logs", "rm", "devices", "drain", "undrain", "replay",
+                     "report", "version"):
             self.assertIn("Example", self.run_cli(verb, "--help").stdout, verb)
         self.assertIn("Example", self.run_cli("serve", "--help").stdout)
 
