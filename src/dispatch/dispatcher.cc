@@ -35,7 +35,7 @@ Dispatcher::Dispatcher(DispatchOptions options, std::unique_ptr<scheduling::Poli
   policy->adapt(options_.fleet);
   gpu_ = std::make_unique<Lane>(options_.fleet, std::move(policy));
   host_ = std::make_unique<Lane>(host_fleet_options(options_), std::move(host_policy));
-  note_health();
+  away_since_.resize(gpu_->fleet.devices().size());
 }
 
 Dispatcher::~Dispatcher() = default;
@@ -48,14 +48,14 @@ void Dispatcher::handle(const Event& event, Instant now, std::vector<Action>& ou
   gpu_->fleet.tell_time(now);
   host_->fleet.tell_time(now);
   std::visit([this](const auto& e) { on(e); }, event);
-  if (ranks_stale_ && queued_ > 0) rank_functions();
+  if (ranks_stale_ && !waiting_variants_.empty()) rank_functions();
   for (Lane* lane : {gpu_.get(), host_.get()}) {
     if (!lane->wanting.empty()) move_in_wanting(*lane);
     if (!lane->planned.empty()) start_planned(*lane);
     if (!lane->ready.empty()) run_ready(*lane);
     if (lane->pending > 0) decide(*lane);
   }
-  if (!waiting_variants_.empty()) send_to_host();
+  send_to_host();
   if (gpu_->fleet.moves_idle()) {
     for (;;) {
       const size_t idle = gpu_->fleet.idle_sandboxes();
@@ -156,10 +156,16 @@ void Dispatcher::on(const InvocationFinished& event) {
   const SandboxSlot sandbox = invocation.sandbox;
   const FunctionId function = invocation.function;
   // A run whose memory never came says nothing about what it takes on the device.
-  if (!invocation.awaits_memory) {
+  const bool failed_on_host = invocation.is_cpu_variant() && !event.succeeded;
+  if (!invocation.awaits_memory && !failed_on_host) {
     learn_run(invocation, std::max(Duration(0), event.execution - invocation.memory_time));
   }
-  if (invocation.is_cpu_variant()) flows_[function.value].host_failures = 0;
+  if (event.succeeded) {
+    note_host_success(invocation);
+  } else if (flows_[function.value].max_concurrency > 0) {
+    // Where no GPU could have done better it is the handler's own affair.
+    note_host_failure(invocation);
+  }
   Lane& lane = invocation.on_host ? *host_ : *gpu_;
   complete(*slot, event.succeeded ? Outcome::kSucceeded : Outcome::kFunctionError, std::nullopt,
            "");
@@ -188,7 +194,8 @@ void Dispatcher::dispatch(Lane& lane, const scheduling::Decision& decision) {
   ++flow.in_flight;
   flow.last_activity = now_;
   if (&lane == gpu_.get()) {
-    begin_gpu_time(slot, decision.place.warm != scheduling::kNoSandbox);
+    gpu_runs_.push_back(slot);
+    expect_end(invocation, decision.place.warm != scheduling::kNoSandbox);
   }
   if (decision.place.warm == scheduling::kNoSandbox) {
     start_in_new_sandbox(lane, slot, decision.place);
@@ -308,8 +315,8 @@ void Dispatcher::on(const DeviceReading& event) {
   const bool was_lost = gpu_->fleet.devices()[*device].lost;
   const bool was_healthy = gpu_->fleet.devices()[*device].healthy;
   gpu_->fleet.set_reading(*device, event.utilisation, event.healthy && !event.lost, event.lost);
+  if (was_healthy && !gpu_->fleet.devices()[*device].healthy) away_since_[*device] = now_;
   if (was_healthy != gpu_->fleet.devices()[*device].healthy || was_lost != event.lost) {
-    note_health();
     gpu_->policy->health_changed(view_of(*gpu_), now_);
   }
   if (event.lost && !was_lost) lose_device(*device);
@@ -355,7 +362,7 @@ void Dispatcher::arm_timer() {
     if (!deadlines->empty()) earliest = std::min(earliest, deadlines->top_key());
   }
   // Time alone sends a function elsewhere that waits for a busy device.
-  earliest = std::min(earliest, gpu_->fleet.next_move());
+  earliest = std::min({earliest, gpu_->fleet.next_move(), ask_again_});
   // A wish that has become too early is left alone: it fires, finds nothing, and is made anew.
   if (earliest >= armed_) return;
   armed_ = earliest;

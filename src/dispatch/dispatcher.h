@@ -27,7 +27,7 @@ namespace lambent::dispatch {
 
 // Raised whenever what `Dispatcher::archive` writes changes, or what the log hash makes of events
 // and actions: a journal is replayed by programs with the same number alone.
-constexpr uint32_t kStateVersion = 7;
+constexpr uint32_t kStateVersion = 8;
 
 // What happened since the start.
 struct Counters {
@@ -150,13 +150,15 @@ class Dispatcher {
   // Functions that run on either processor.
   void send_to_host();
   void dispatch_on_host(const scheduling::HostChoice& choice);
-  void begin_gpu_time(InvocationSlot invocation, bool warm);
-  void leave_processor(PendingInvocation& invocation);
+  void expect_end(PendingInvocation& invocation, bool warm);
+  std::vector<scheduling::GpuRun> runs_on_gpus() const;
+  void leave_processor(InvocationSlot invocation);
   void learn_run(const PendingInvocation& invocation, Duration execution);
   void note_host_failure(const PendingInvocation& invocation);
+  void note_host_success(const PendingInvocation& invocation);
   unsigned gpu_concurrency_of(const scheduling::Flow& flow, bool outside_top_share) const;
   void rank_functions();
-  void note_health();
+  unsigned reserved_on_host() const;
   void note_waiting(FunctionId function);
   bool may_wait(const scheduling::Flow& flow) const;
   scheduling::WaitReason why_waiting(FunctionId function) const;
@@ -235,13 +237,11 @@ class Dispatcher {
   // Flows with something waiting in the GPUs' lane, and those of them with a CPU variant.
   scheduling::FlowSet waiting_;
   scheduling::FlowSet waiting_variants_;
-  bool ranks_stale_ = false;            // HybridRule::kTopShare: a speed-up may have changed
-  unsigned functions_without_gpu_ = 0;  // that are registered
-  uint64_t gpu_runs_ = 0;               // dispatched to a GPU and not over
-  uint64_t gpu_ends_ = 0;               // their expected ends added up, modulo 2^64
-  Instant health_changed_{};            // when the memory of the largest healthy GPU last changed
-  Bytes largest_healthy_;               // of the GPUs' memories
-  Bytes largest_present_;               // of those that are not lost
+  bool ranks_stale_ = false;              // HybridRule::kTopShare: a speed-up may have changed
+  unsigned functions_without_gpu_ = 0;    // that are registered
+  std::vector<InvocationSlot> gpu_runs_;  // dispatched to a GPU and not over, in any order
+  std::vector<Instant> away_since_;       // by GPU: when it was last found not to be healthy
+  Instant ask_again_ = kNever;            // when time alone may send something to the host
   std::vector<FunctionId> new_heads_;
   std::vector<FunctionId> foreseen_;  // while memory is fetched ahead
   Instant armed_ = kNever;

@@ -80,7 +80,7 @@ void Dispatcher::complete(InvocationSlot slot, Outcome outcome, std::optional<Er
                           .wait_reason = invocation.wait_reason});
   const FunctionId function = invocation.function;
   const bool was_cpu_variant = invocation.is_cpu_variant();
-  leave_processor(invocations_[slot]);
+  leave_processor(slot);
   invocation_deadlines_.erase(slot);
   invocations_.remove(slot);
   Flow& flow = flows_[function.value];

@@ -12,6 +12,27 @@ using scheduling::RunningMean;
 using scheduling::Sandbox;
 using scheduling::SandboxSlot;
 
+namespace {
+
+// Of a function that gains a GPU, what was learnt so far is of the host; of one that loses its GPU,
+// what was learnt of its CPU variant is all that still holds.
+void move_statistics(Flow& flow, bool to_gpu, Instant now) {
+  const auto take = [](RunningMean& mean) {
+    const RunningMean taken = std::exchange(mean, RunningMean{});
+    return RunningMean(taken.mean(), taken.samples());
+  };
+  if (to_gpu) {
+    flow.host_execution = take(flow.execution);
+    flow.host_cold_start = take(flow.cold_start);
+    flow.last_host_run = now;
+  } else {
+    flow.execution = take(flow.host_execution);
+    flow.cold_start = take(flow.host_cold_start);
+  }
+}
+
+}  // namespace
+
 void Dispatcher::on(const FunctionRegistered& event) {
   const FunctionProfile& profile = event.profile;
   if (profile.id.value >= flows_.size()) flows_.resize(profile.id.value + 1);
@@ -49,9 +70,12 @@ void Dispatcher::on(const FunctionRegistered& event) {
     flow.interarrival = RunningMean(profile.mean_interarrival, profile.completed);
     flow.cold_start =
         RunningMean(profile.mean_cold_start, profile.mean_cold_start.count() > 0 ? 1 : 0);
-    flow.host_execution = RunningMean(profile.mean_host_execution, profile.completed_on_host);
-    flow.host_cold_start =
-        RunningMean(profile.mean_host_cold_start, profile.mean_host_cold_start.count() > 0 ? 1 : 0);
+    // A journal tells the rest of those alone that have a variant.
+    if (profile.has_cpu_variant) {
+      flow.host_execution = RunningMean(profile.mean_host_execution, profile.completed_on_host);
+      flow.host_cold_start = RunningMean(profile.mean_host_cold_start,
+                                         profile.mean_host_cold_start.count() > 0 ? 1 : 0);
+    }
     flow.last_host_run = now_;
     // Invocations of a function of the same id that was removed may still run: they count.
     for (const Lane* lane : {gpu_.get(), host_.get()}) {
@@ -61,6 +85,8 @@ void Dispatcher::on(const FunctionRegistered& event) {
         ++(invocations_[sandbox.invocation].is_cpu_variant() ? flow.on_host : flow.in_flight);
       }
     }
+  } else if (moves) {
+    move_statistics(flow, profile.device_memory.count > 0, now_);
   }
   flow.registered = true;
   flow.tenant = profile.tenant;
@@ -72,8 +98,10 @@ void Dispatcher::on(const FunctionRegistered& event) {
   flow.memory_moves = profile.memory_moves;
   flow.checkpoints = profile.checkpoints;
   flow.has_cpu_variant = profile.has_cpu_variant && profile.device_memory.count > 0;
-  flow.gpu_speedup = profile.gpu_speedup;
+  flow.gpu_speedup = flow.has_cpu_variant ? profile.gpu_speedup : 0;
+  // What runs of an older revision fails for that one.
   flow.host_failures = 0;
+  flow.host_failed = now_;
   flow.max_concurrency = gpu_concurrency_of(flow, false);
   ranks_stale_ = options_.hybrid.rule == scheduling::HybridRule::kTopShare;
   if (flow.device_memory.count == 0) ++functions_without_gpu_;

@@ -15,23 +15,21 @@ using scheduling::HybridRule;
 // After both lanes have decided, so that functions without GPU go first and a GPU that is free is
 // used. One by one: each that leaves makes the queue shorter for those behind it.
 void Dispatcher::send_to_host() {
+  ask_again_ = kNever;
   while (!draining_ && !waiting_variants_.empty()) {
-    const auto left = static_cast<int64_t>(
-        gpu_ends_ - gpu_runs_ * static_cast<uint64_t>(now_.time_since_epoch().count()));
     const scheduling::View gpu = view_of(*gpu_);
-    const scheduling::HybridView view{
-        .gpu = gpu,
-        .host = host_->fleet,
-        .waiting = waiting_,
-        .waiting_variants = waiting_variants_,
-        .under_way = std::max(Duration(0), Duration(left)),
-        .reserved = functions_without_gpu_ > 0 ? options_.host_concurrency / 4 : 0,
-        .largest_healthy = largest_healthy_,
-        .largest_present = largest_present_,
-        .health_changed = health_changed_};
-    const auto choice = scheduling::choose_for_host(options_.hybrid, view, now_);
-    if (!choice) return;
-    dispatch_on_host(*choice);
+    const std::vector<scheduling::GpuRun> runs = runs_on_gpus();
+    const scheduling::HybridView view{.gpu = gpu,
+                                      .host = host_->fleet,
+                                      .waiting = waiting_,
+                                      .waiting_variants = waiting_variants_,
+                                      .runs = runs,
+                                      .reserved = reserved_on_host(),
+                                      .away_since = away_since_};
+    const auto advice = scheduling::choose_for_host(options_.hybrid, view, now_);
+    ask_again_ = advice.ask_again;
+    if (!advice.choice) return;
+    dispatch_on_host(*advice.choice);
     // Without it another flow may be the furthest behind, or fit.
     if (gpu_->pending > 0) decide(*gpu_);
   }
@@ -43,6 +41,10 @@ void Dispatcher::dispatch_on_host(const HostChoice& choice) {
   Flow& flow = flows_[choice.function.value];
   ++flow.on_host;
   flow.last_activity = now_;
+  // Its last one left the GPUs' queue: as after a run there, more is expected for a while.
+  if (flow.max_concurrency > 0 && !flow.has_work()) {
+    flow.active_until = now_ + gpu_->policy->grace(view_of(*gpu_), choice.function);
+  }
   gpu_->policy->flow_changed(view_of(*gpu_), choice.function, now_);
   PendingInvocation& invocation = invocations_[slot];
   invocation.dispatched = now_;
@@ -58,48 +60,70 @@ void Dispatcher::dispatch_on_host(const HostChoice& choice) {
   }
 }
 
+// What variants leave to functions that have no other place: a quarter, and of two or three one.
+unsigned Dispatcher::reserved_on_host() const {
+  if (functions_without_gpu_ == 0 || options_.host_concurrency < 2) return 0;
+  return std::max(1U, options_.host_concurrency / 4);
+}
+
 // It was given a place on a GPU; its end is expected after what was learnt of its function.
-void Dispatcher::begin_gpu_time(InvocationSlot slot, bool warm) {
-  PendingInvocation& invocation = invocations_[slot];
+void Dispatcher::expect_end(PendingInvocation& invocation, bool warm) {
   const Flow& flow = flows_[invocation.function.value];
   const Duration setup = warm ? Duration(0) : flow.cold_start.mean_or(seconds(1));
   invocation.expected_end = now_ + setup + scheduling::expected_gpu_time(flow).value_or(seconds(1));
-  ++gpu_runs_;
-  gpu_ends_ += static_cast<uint64_t>(invocation.expected_end.time_since_epoch().count());
+}
+
+std::vector<scheduling::GpuRun> Dispatcher::runs_on_gpus() const {
+  std::vector<scheduling::GpuRun> runs;
+  for (const InvocationSlot slot : gpu_runs_) {
+    runs.push_back({invocations_[slot].function, invocations_[slot].expected_end});
+  }
+  return runs;
 }
 
 // It is over, or waits again.
-void Dispatcher::leave_processor(PendingInvocation& invocation) {
+void Dispatcher::leave_processor(InvocationSlot slot) {
+  PendingInvocation& invocation = invocations_[slot];
   Flow& flow = flows_[invocation.function.value];
   --(invocation.is_cpu_variant() ? flow.on_host : flow.in_flight);
   invocation.host_reason = HostReason::kNone;
   invocation.expected_with_gpu = {};
   invocation.expected_with_host = {};
   if (invocation.expected_end == kNever) return;
-  --gpu_runs_;
-  gpu_ends_ -= static_cast<uint64_t>(invocation.expected_end.time_since_epoch().count());
+  std::erase(gpu_runs_, slot);
   invocation.expected_end = kNever;
 }
 
 void Dispatcher::learn_run(const PendingInvocation& invocation, Duration execution) {
   Flow& flow = flows_[invocation.function.value];
-  scheduling::RunningMean& mean =
-      invocation.is_cpu_variant() ? flow.host_execution : flow.execution;
-  mean.learn(execution);
-  if (invocation.is_cpu_variant()) flow.last_host_run = now_;
+  scheduling::RunningMean* mean = &flow.execution;
+  if (flow.device_memory.count > 0 && invocation.on_host) {
+    mean = &flow.host_execution;
+    flow.last_host_run = now_;
+  } else if (flow.device_memory.count == 0 && !invocation.on_host) {
+    return;  // it had a GPU, and its function has none any more
+  }
+  mean->learn(execution);
   // Ranks follow what is learnt, less often the more is known.
-  const bool is_news = (mean.samples() & (mean.samples() - 1)) == 0;
+  const bool is_news = (mean->samples() & (mean->samples() - 1)) == 0;
   if (is_news && flow.has_cpu_variant && options_.hybrid.rule == HybridRule::kTopShare) {
     ranks_stale_ = true;
   }
 }
 
-// Its sandbox failed on the host, not its handler: the function keeps away from there for a while.
+// It failed on the host: the function keeps away from there for a while. What was dispatched before
+// the last failure was noted belongs to the same incident.
 void Dispatcher::note_host_failure(const PendingInvocation& invocation) {
-  if (!invocation.is_cpu_variant()) return;
   Flow& flow = flows_[invocation.function.value];
-  flow.last_host_run = now_;
+  if (!invocation.is_cpu_variant() || invocation.dispatched < flow.host_failed) return;
+  flow.host_failed = now_;
   ++flow.host_failures;
+}
+
+void Dispatcher::note_host_success(const PendingInvocation& invocation) {
+  Flow& flow = flows_[invocation.function.value];
+  if (!invocation.is_cpu_variant() || invocation.dispatched < flow.host_failed) return;
+  flow.host_failures = 0;
 }
 
 // What the GPUs' policy may run of it at once: none where the host serves it alone.
@@ -113,7 +137,7 @@ unsigned Dispatcher::gpu_concurrency_of(const Flow& flow, bool outside_top_share
 void Dispatcher::rank_functions() {
   ranks_stale_ = false;
   const std::vector<bool> outside =
-      scheduling::outside_top_share(flows_, options_.hybrid.gpu_share);
+      scheduling::outside_top_share(flows_, options_.hybrid.gpu_share, now_);
   for (uint32_t id = 0; id < flows_.size(); ++id) {
     Flow& flow = flows_[id];
     if (!flow.registered || !flow.has_cpu_variant) continue;
@@ -122,18 +146,6 @@ void Dispatcher::rank_functions() {
     flow.max_concurrency = concurrency;
     gpu_->policy->flow_changed(view_of(*gpu_), FunctionId{id}, now_);
   }
-}
-
-void Dispatcher::note_health() {
-  Bytes healthy;
-  Bytes present;
-  for (const scheduling::Device& device : gpu_->fleet.devices()) {
-    if (device.healthy) healthy = std::max(healthy, device.options.memory);
-    if (!device.lost) present = std::max(present, device.options.memory);
-  }
-  if (healthy != largest_healthy_) health_changed_ = now_;
-  largest_healthy_ = healthy;
-  largest_present_ = present;
 }
 
 void Dispatcher::note_waiting(FunctionId function) {

@@ -29,7 +29,7 @@ void Dispatcher::return_to_queue(Lane& lane, SandboxSlot sandbox) {
   invocation.init_time = {};
   invocation.awaits_memory = false;
   invocation.memory_time = {};
-  leave_processor(invocation);
+  leave_processor(slot);
   invocations_.put_back(function, slot);
   if (invocation.asynchronous) {
     invocation_deadlines_.erase(slot);

@@ -32,8 +32,11 @@ void Dispatcher::on(const SandboxReady& event) {
   invocation.init_time = std::min(event.init_time, now_ - sandbox.since);
   invocation.sandbox_time = now_ - invocation.dispatched - invocation.init_time;
   scheduling::Flow& flow = flows_[sandbox.function.value];
-  (invocation.is_cpu_variant() ? flow.host_cold_start : flow.cold_start)
-      .learn(now_ - sandbox.since);
+  const bool uses_gpu = flow.device_memory.count > 0;
+  if (uses_gpu || &lane == host_.get()) {
+    (uses_gpu && &lane == host_.get() ? flow.host_cold_start : flow.cold_start)
+        .learn(now_ - sandbox.since);
+  }
   lane.policy->places_changed(view_of(lane), sandbox.function, now_);
   if (lane.fleet.may_run(found->slot)) {
     run(lane, found->slot, sandbox.invocation);
@@ -62,7 +65,8 @@ void Dispatcher::on(const SandboxExited& event) {
     return;
   const InvocationSlot invocation = sandbox.invocation;
   const PendingInvocation& run = invocations_[invocation];
-  if (!run.awaits_memory) {
+  // A variant that fails at once is not a fast one.
+  if (!run.awaits_memory && !run.is_cpu_variant()) {
     learn_run(run, now_ - run.started - run.memory_time);
   }
   note_host_failure(run);
@@ -88,6 +92,7 @@ bool Dispatcher::restart(Lane& lane, SandboxSlot slot) {
   invocation.start = StartClass::kCold;
   invocation.state = InvocationState::kStarting;
   invocation.dispatched = now_;
+  if (&lane == gpu_.get()) expect_end(invocation, false);
   invocation_deadlines_.erase(lane.fleet.sandbox(slot).invocation);
   lane.fleet.restart(slot, SandboxId{++sandbox_ids_}, flows_[function.value].revision, now_);
   start_sandbox(lane, slot);
@@ -111,6 +116,7 @@ void Dispatcher::start_failed(Lane& lane, SandboxSlot slot, const SandboxExited&
       remove_sandbox(lane, slot);
       return;
     }
+    if (&lane == gpu_.get()) expect_end(invocations_[invocation], false);
     lane.fleet.replace_id(slot, SandboxId{++sandbox_ids_}, now_);
     start_sandbox(lane, slot);
     return;

@@ -67,9 +67,8 @@ void Dispatcher::archive(StateArchive& archive) {
   archive.field(draining_);
   archive.field(ranks_stale_);
   archive.field(functions_without_gpu_);
-  archive.field(gpu_runs_);
-  archive.field(gpu_ends_);
-  archive.field(health_changed_);
+  archive.list(away_since_);
+  archive.expect(away_since_.size() == gpu_->fleet.devices().size());
   archive_counters(archive, counters_);
   hash_.archive(archive);
   if (archive.reading() && archive.ok()) find_again();
@@ -77,9 +76,11 @@ void Dispatcher::archive(StateArchive& archive) {
 
 // What is not written because it follows from the rest.
 void Dispatcher::find_again() {
-  const Instant changed = health_changed_;
-  note_health();
-  health_changed_ = changed;
+  gpu_runs_.clear();
+  for (const scheduling::SandboxSlot slot : gpu_->fleet.all()) {
+    const scheduling::Sandbox& sandbox = gpu_->fleet.sandbox(slot);
+    if (sandbox.has_invocation) gpu_runs_.push_back(sandbox.invocation);
+  }
   waiting_.clear();
   waiting_variants_.clear();
   for (uint32_t id = 0; id < flows_.size(); ++id) note_waiting(FunctionId{id});

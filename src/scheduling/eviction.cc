@@ -4,6 +4,7 @@
 #include <compare>
 
 #include "base/check.h"
+#include "scheduling/hybrid.h"
 
 namespace lambent::scheduling {
 namespace {
@@ -15,7 +16,8 @@ double expected_loss(const EvictionCandidate& candidate, Instant now) {
   const Duration silence = now - candidate.last_used;
   const Duration gap =
       std::max({flow.interarrival.mean_or(seconds(60)), silence, Duration(milliseconds(1))});
-  const Duration cold_start = flow.cold_start.mean_or(seconds(1));
+  const Duration cold_start =
+      candidate.cpu_variant ? expected_host_cold_start(flow) : flow.cold_start.mean_or(seconds(1));
   return to_seconds(cold_start) / to_seconds(gap);
 }
 

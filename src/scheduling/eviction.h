@@ -20,6 +20,7 @@ struct EvictionCandidate {
   uint32_t slot = 0;
   Instant last_used{};
   const Flow* flow = nullptr;  // never null
+  bool cpu_variant = false;    // it runs on the host although its function uses a GPU
 };
 
 // The slot to evict; `candidates` is not empty. Scans: it is asked once per cold start in a full

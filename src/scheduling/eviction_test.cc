@@ -46,6 +46,15 @@ TEST(Eviction, ByCostARareOrQuicklyStartedFunctionGoesBeforeABusyAndSlowOne) {
   EXPECT_EQ(choose_victim(EvictionRule::kCostAware, by_gap, kNow), 2u);
 }
 
+TEST(Eviction, ByCostACpuVariantCountsAsItStartsOnTheHost) {
+  Flow variant = flow(seconds(20), seconds(10));
+  variant.host_cold_start.learn(milliseconds(100));
+  const Flow plain = flow(seconds(2), seconds(10));
+  const std::vector<EvictionCandidate> candidates = {{1, ago(seconds(9)), &variant, true},
+                                                     {2, ago(seconds(9)), &plain}};
+  EXPECT_EQ(choose_victim(EvictionRule::kCostAware, candidates, kNow), 1u);
+}
+
 TEST(Eviction, ByCostALongSilenceCountsAsTheGap) {
   // Once every second, but silent for 90: it is not believed to come back soon.
   const Flow gone = flow(seconds(2), seconds(1));

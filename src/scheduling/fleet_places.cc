@@ -5,6 +5,14 @@
 #include "scheduling/fleet.h"
 
 namespace lambent::scheduling {
+namespace {
+
+// Whether its function uses a GPU, and it does not.
+bool is_cpu_variant(const Fleet& fleet, const Flow& flow, uint32_t device) {
+  return fleet.memory_of(flow, device) != flow.device_memory;
+}
+
+}  // namespace
 
 PlaceOrReason Fleet::find_place(FunctionId function, const Flow& flow,
                                 bool idle_devices_only) const {
@@ -209,7 +217,8 @@ void Fleet::add_candidates_of_device(uint32_t device, const Flows& flows,
   for (const SandboxSlot slot : idle_on_[device]) {
     if (std::find(except.begin(), except.end(), slot) != except.end()) continue;
     const Sandbox& sandbox = sandboxes_[slot];
-    candidates.push_back({slot, sandbox.last_used, &flows[sandbox.function.value]});
+    const Flow& flow = flows[sandbox.function.value];
+    candidates.push_back({slot, sandbox.last_used, &flow, is_cpu_variant(*this, flow, device)});
   }
 }
 
@@ -225,7 +234,9 @@ void Fleet::add_candidates_of_functions(const Flows& flows, const std::vector<Sa
       const Instant last_used = sandboxes_[slot].last_used;
       if (least && *least != last_used) break;
       least = last_used;
-      candidates.push_back({slot, last_used, &flows[function]});
+      const Flow& flow = flows[function];
+      candidates.push_back(
+          {slot, last_used, &flow, is_cpu_variant(*this, flow, sandboxes_[slot].device)});
     }
   }
 }

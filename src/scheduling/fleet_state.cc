@@ -115,6 +115,7 @@ void Flow::archive(StateArchive& archive) {
   host_cold_start.archive(archive);
   archive.field(last_host_run);
   archive.field(host_failures);
+  archive.field(host_failed);
   archive.field(last_arrival);
   archive.field(last_activity);
   archive.field(active_until);

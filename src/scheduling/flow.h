@@ -77,8 +77,11 @@ struct Flow {
   RunningMean cold_start;      // until a new sandbox asked for work
   RunningMean host_execution;  // the same of its runs on the host as a CPU variant
   RunningMean host_cold_start;
-  Instant last_host_run{};     // when the last of these ended
-  uint32_t host_failures = 0;  // of its sandboxes there, one after the other
+  Instant last_host_run{};  // when the last that was learnt from ended
+  // Incidents there without a success between them, and when the last one was noted: what was
+  // dispatched before belongs to it.
+  uint32_t host_failures = 0;
+  Instant host_failed{};
   Instant last_arrival = kNever;
   Instant last_activity{};  // last arrival, dispatch or finish
 

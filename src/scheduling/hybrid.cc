@@ -21,6 +21,8 @@ constexpr int64_t kDoubtAfter = 100;
 // further one, up to the limit.
 constexpr Duration kFirstPause = seconds(10);
 constexpr unsigned kMostDoublings = 6;
+// Who asks again at an instant that was reckoned finds that it has passed.
+constexpr Duration kTimerGrain = milliseconds(1);
 
 // Nothing is expected to take longer; what was learnt in other times may be any number.
 constexpr double kLongestSeconds = 1e9;
@@ -45,33 +47,57 @@ Duration gpu_setup(const View& gpu, FunctionId function, const Flow& flow) {
 
 Duration host_setup(const Fleet& host, FunctionId function, const Flow& flow) {
   if (host.newest_idle_of(function) != kNoSandbox) return {};
-  return flow.host_cold_start.mean_or(flow.cold_start.mean_or(kUnknownStart));
+  return expected_host_cold_start(flow);
 }
 
-bool is_paused(const Flow& flow, Instant now) {
-  if (flow.host_failures == 0) return false;
+// When it may go to the host again; in the past if it may.
+Instant pause_end(const Flow& flow) {
+  if (flow.host_failures == 0) return {};
   const unsigned doublings = std::min(flow.host_failures - 1, kMostDoublings);
-  return now < flow.last_host_run + kFirstPause * (int64_t{1} << doublings);
+  return flow.host_failed + kFirstPause * (int64_t{1} << doublings);
 }
 
-// What is believed of it now: a time that nobody has checked for long may have become shorter.
-Duration believed_host_time(const Flow& flow, Duration expected, Instant now) {
-  if (!flow.host_execution.known() || expected <= Duration(0)) return expected;
-  return (now - flow.last_host_run) / kDoubtAfter > expected ? expected / 2 : expected;
+// What is believed of it now: a time that nobody has checked for long may have become shorter. One
+// run checks it, so it is doubted only while none is under way.
+std::optional<Duration> believed_host_time(const Flow& flow, Instant now) {
+  const std::optional<Duration> expected = expected_host_time(flow);
+  if (!flow.host_execution.known() || flow.on_host > 0) return expected;
+  return (now - flow.last_host_run) / kDoubtAfter > *expected ? *expected / 2 : *expected;
 }
+
+// When to ask again, of all those that time alone may send to the host.
+class Earliest {
+ public:
+  explicit Earliest(Instant now) : now_(now) {}
+  void note(Instant instant) {
+    if (instant > now_) earliest_ = std::min(earliest_, instant);
+  }
+  Instant instant() const { return earliest_; }
+
+ private:
+  Instant now_;
+  Instant earliest_ = kNever;
+};
 
 struct Backlog {
   double work_s = 0;  // on the GPUs, of all that waits and runs
   double waiting = 0;
-  double capacity = 0;  // of the healthy GPUs, in tokens
+  double capacity = 0;              // of the healthy GPUs, in tokens
+  bool has_token = false;           // one of these is free
+  std::optional<Instant> last_end;  // of what runs there, by expectation
 };
 
-Backlog backlog_of(const HybridView& view) {
+Backlog backlog_of(const HybridView& view, Instant now) {
   Backlog backlog;
   for (const Device& device : view.gpu.fleet.devices()) {
-    if (device.healthy) backlog.capacity += device.tokens();
+    if (!device.healthy) continue;
+    backlog.capacity += device.tokens();
+    backlog.has_token |= device.has_token();
   }
-  backlog.work_s = to_seconds(view.under_way);
+  for (const GpuRun& run : view.runs) {
+    backlog.work_s += to_seconds(std::max(Duration(0), run.end - now));
+    backlog.last_end = std::max(backlog.last_end.value_or(run.end), run.end);
+  }
   view.waiting.for_each([&](FunctionId function) {
     const Flow& flow = view.gpu.flow(function);
     if (flow.max_concurrency == 0) return;
@@ -87,66 +113,117 @@ struct Offer {
   double gain = 0;  // seconds saved for each second that it takes a core
 };
 
+// From when on all that holds up this flow is overdue, the future included: its own runs where it
+// may not have more of them, else all runs if they leave no token.
+std::optional<Instant> overdue_from_of(const HybridView& view, const Backlog& backlog,
+                                       FunctionId function, bool at_limit) {
+  if (!at_limit) return backlog.has_token ? std::nullopt : backlog.last_end;
+  std::optional<Instant> last;
+  for (const GpuRun& run : view.runs) {
+    if (run.function == function) last = std::max(last.value_or(run.end), run.end);
+  }
+  return last;
+}
+
 // What it gains to send the first of this flow to the host, and nothing if it must not go.
 std::optional<Offer> offer_of(const HybridOptions& options, const HybridView& view,
-                              const Backlog& backlog, FunctionId function, Instant now) {
+                              const Backlog& backlog, FunctionId function, Instant now,
+                              Earliest& ask_again) {
   const Flow& flow = view.gpu.flow(function);
-  if (!host_is_in_time(flow) || is_paused(flow, now)) return std::nullopt;
+  if (!host_is_in_time(flow, now)) return std::nullopt;
+  if (now < pause_end(flow)) {
+    ask_again.note(pause_end(flow));
+    return std::nullopt;
+  }
   const double gpu_run_s = to_seconds(expected_gpu_time(flow).value_or(kUnknownRun));
   const double gpu_setup_s = to_seconds(gpu_setup(view.gpu, function, flow));
   const double capacity = std::max(1.0, backlog.capacity);
   // All of the backlog but itself, and where it may not run beside itself, its own run.
   const double own_s = gpu_run_s + gpu_setup_s;
   double wait_s = std::max(0.0, backlog.work_s - own_s) / capacity;
-  if (flow.in_flight >= flow.max_concurrency) wait_s = std::max(wait_s, gpu_run_s / 2);
+  const bool at_limit = flow.in_flight >= flow.max_concurrency;
+  if (at_limit) wait_s = std::max(wait_s, gpu_run_s / 2);
+  const std::optional<Instant> overdue_from = overdue_from_of(view, backlog, function, at_limit);
+  if (overdue_from) wait_s = std::max(wait_s, to_seconds(now - *overdue_from));
+  // It goes, if what it waits for is still not over when it is expected to take so much longer.
+  const auto ask_when_wait_is = [&](double needed_s) {
+    if (overdue_from) ask_again.note(*overdue_from + bounded(needed_s) + kTimerGrain);
+  };
   Offer offer{.choice = {.function = function, .reason = HostReason::kQueue}};
   const double with_gpu_s = wait_s + own_s;
   offer.choice.with_gpu = bounded(with_gpu_s);
 
-  const std::optional<Duration> host_time = expected_host_time(flow);
+  const std::optional<Duration> host_time = believed_host_time(flow, now);
   if (!host_time) {
+    // A run on a GPU will tell, for its owner knows how they compare.
+    if (flow.gpu_speedup > 0) return std::nullopt;
     // One at a time, where the wait is longer than the run and the host has much room.
     const Device& host = view.host.devices()[0];
     const bool room = 2 * host.tokens_held < host.tokens();
-    if (flow.on_host > 0 || !room || wait_s < gpu_run_s) return std::nullopt;
+    if (flow.on_host > 0 || !room) return std::nullopt;
+    if (wait_s < gpu_run_s) {
+      ask_when_wait_is(gpu_run_s);
+      return std::nullopt;
+    }
     offer.choice.reason = HostReason::kTrial;
     return offer;
   }
-  const double with_host_s = to_seconds(host_setup(view.host, function, flow)) +
-                             to_seconds(believed_host_time(flow, *host_time, now));
+  const double with_host_s =
+      to_seconds(host_setup(view.host, function, flow)) + to_seconds(*host_time);
   offer.choice.with_host = bounded(with_host_s);
   const double freed_s = gpu_run_s + (flow.pending == 1 ? gpu_setup_s : 0);
   const double others_s = options.others * (backlog.waiting - 1) * freed_s / capacity;
   const double saved_s = with_gpu_s + others_s - with_host_s;
-  if (saved_s <= 0) return std::nullopt;
+  if (saved_s <= 0) {
+    ask_when_wait_is(with_host_s - own_s - others_s);
+    return std::nullopt;
+  }
   offer.gain = saved_s / std::max(with_host_s, 1e-3);
   return offer;
 }
 
 // No GPU that could take it is healthy: at once if they are lost; else when they have been away for
 // as long as the host would take, for what has been away that long is expected to stay so.
-std::optional<HostChoice> without_device(const HybridView& view, FunctionId function, Instant now) {
+std::optional<HostChoice> without_device(const HybridView& view, FunctionId function, Instant now,
+                                         Earliest& ask_again) {
   const Flow& flow = view.gpu.flow(function);
-  if (flow.device_memory <= view.largest_healthy || is_paused(flow, now)) return std::nullopt;
-  if (!host_is_in_time(flow)) return std::nullopt;
+  bool present = false;
+  Instant away_since{};
+  const std::vector<Device>& devices = view.gpu.fleet.devices();
+  for (size_t i = 0; i < devices.size(); ++i) {
+    if (devices[i].options.memory < flow.device_memory) continue;
+    if (devices[i].healthy) return std::nullopt;
+    present |= !devices[i].lost;
+    away_since = std::max(away_since, view.away_since[i]);
+  }
+  if (!host_is_in_time(flow, now)) return std::nullopt;
+  const Duration host_time = believed_host_time(flow, now).value_or(kUnknownRun);
   const Duration with_host =
-      expected_host_time(flow).value_or(kUnknownRun) + host_setup(view.host, function, flow);
-  const Duration away = now - view.health_changed;
-  if (flow.device_memory <= view.largest_present && away < with_host) return std::nullopt;
+      bounded(to_seconds(host_time) + to_seconds(host_setup(view.host, function, flow)));
+  const Instant earliest = std::max(pause_end(flow), present ? away_since + with_host : away_since);
+  if (now < earliest) {
+    ask_again.note(earliest);
+    return std::nullopt;
+  }
   return HostChoice{.function = function,
                     .reason = HostReason::kNoDevice,
-                    .with_gpu = away,
+                    .with_gpu = now - away_since,
                     .with_host = with_host};
 }
 
 // Of those that the host alone serves or that no GPU can, the one that has waited longest.
-std::optional<HostChoice> choose_without_gpu(const HybridView& view, Instant now) {
+std::optional<HostChoice> choose_without_gpu(const HybridView& view, Instant now,
+                                             Earliest& ask_again) {
   std::optional<HostChoice> first;
   view.waiting_variants.for_each([&](FunctionId function) {
     const Flow& flow = view.gpu.flow(function);
     if (first && view.gpu.flow(first->function).oldest < flow.oldest) return;
     if (flow.max_concurrency > 0) {
-      if (auto choice = without_device(view, function, now)) first = choice;
+      if (auto choice = without_device(view, function, now, ask_again)) first = choice;
+      return;
+    }
+    if (now < pause_end(flow)) {
+      ask_again.note(pause_end(flow));
       return;
     }
     const bool fits = view.gpu.fleet.could_ever_fit(flow.device_memory);
@@ -158,12 +235,12 @@ std::optional<HostChoice> choose_without_gpu(const HybridView& view, Instant now
 }
 
 std::optional<HostChoice> choose_by_queue(const HybridOptions& options, const HybridView& view,
-                                          Instant now) {
-  const Backlog backlog = backlog_of(view);
+                                          Instant now, Earliest& ask_again) {
+  const Backlog backlog = backlog_of(view, now);
   std::optional<Offer> best;
   view.waiting_variants.for_each([&](FunctionId function) {
     if (view.gpu.flow(function).max_concurrency == 0) return;
-    auto offer = offer_of(options, view, backlog, function, now);
+    auto offer = offer_of(options, view, backlog, function, now, ask_again);
     if (offer && (!best || offer->gain > best->gain)) best = std::move(offer);
   });
   if (!best) return std::nullopt;
@@ -235,17 +312,21 @@ std::optional<double> speedup_of(const Flow& flow) {
   return flow.gpu_speedup > 0 ? std::optional(flow.gpu_speedup) : std::nullopt;
 }
 
-bool host_is_in_time(const Flow& flow) {
+Duration expected_host_cold_start(const Flow& flow) {
+  return flow.host_cold_start.mean_or(flow.cold_start.mean_or(kUnknownStart));
+}
+
+bool host_is_in_time(const Flow& flow, Instant now) {
   if (flow.timeout <= Duration(0)) return true;
-  const std::optional<Duration> expected = expected_host_time(flow);
+  const std::optional<Duration> expected = believed_host_time(flow, now);
   return !expected || *expected <= scaled(flow.timeout, kMostOfTimeout);
 }
 
-std::vector<bool> outside_top_share(const Flows& flows, double gpu_share) {
+std::vector<bool> outside_top_share(const Flows& flows, double gpu_share, Instant now) {
   std::vector<std::pair<double, uint32_t>> ranked;
   for (uint32_t id = 0; id < flows.size(); ++id) {
     const Flow& flow = flows[id];
-    if (!flow.registered || !flow.has_cpu_variant || !host_is_in_time(flow)) continue;
+    if (!flow.registered || !flow.has_cpu_variant || !host_is_in_time(flow, now)) continue;
     if (const auto speedup = speedup_of(flow)) ranked.emplace_back(-*speedup, id);
   }
   std::sort(ranked.begin(), ranked.end());
@@ -256,20 +337,20 @@ std::vector<bool> outside_top_share(const Flows& flows, double gpu_share) {
   return outside;
 }
 
-std::optional<HostChoice> choose_for_host(const HybridOptions& options, const HybridView& view,
-                                          Instant now) {
-  if (options.rule == HybridRule::kOff || view.waiting_variants.empty()) return std::nullopt;
+HostAdvice choose_for_host(const HybridOptions& options, const HybridView& view, Instant now) {
+  if (options.rule == HybridRule::kOff || view.waiting_variants.empty()) return {};
   const Device& host = view.host.devices()[0];
-  if (host.tokens_held + view.reserved >= host.tokens()) return std::nullopt;
-  std::optional<HostChoice> choice = choose_without_gpu(view, now);
+  if (host.tokens_held + view.reserved >= host.tokens()) return {};
+  Earliest ask_again(now);
+  std::optional<HostChoice> choice = choose_without_gpu(view, now, ask_again);
   if (!choice && options.rule == HybridRule::kQueueing) {
-    choice = choose_by_queue(options, view, now);
+    choice = choose_by_queue(options, view, now, ask_again);
   }
-  if (!choice) return std::nullopt;
+  if (!choice) return {.choice = std::nullopt, .ask_again = ask_again.instant()};
   const PlaceOrReason found = view.host.find_place(choice->function, Flow{}, false);
-  if (!found.place) return std::nullopt;
+  if (!found.place) return {};
   choice->place = *found.place;
-  return choice;
+  return {.choice = choice};
 }
 
 }  // namespace lambent::scheduling

@@ -51,14 +51,23 @@ std::optional<Duration> expected_host_time(const Flow& flow);
 // Learnt where both times were, else as declared.
 std::optional<double> speedup_of(const Flow& flow);
 
-// Whether its runs are expected to end on the host before its timeout ends them; an unknown time
-// is taken to.
-bool host_is_in_time(const Flow& flow);
+// How long a new sandbox is expected to take there.
+Duration expected_host_cold_start(const Flow& flow);
+
+// Whether its next run is expected to end on the host before its timeout ends it; an unknown time
+// is taken to. A time that nobody has checked for long is doubted, and with it this.
+bool host_is_in_time(const Flow& flow, Instant now);
 
 // kTopShare: of each flow, whether the host serves it. Functions are ranked by speed-up, of equals
 // the smaller id first; those without variant, with an unknown speed-up or too slow a variant for
 // their timeout are not ranked and keep the GPUs.
-std::vector<bool> outside_top_share(const Flows& flows, double gpu_share);
+std::vector<bool> outside_top_share(const Flows& flows, double gpu_share, Instant now);
+
+// What runs or starts on a GPU, and when it is expected to end; that may be past.
+struct GpuRun {
+  FunctionId function;
+  Instant end{};
+};
 
 // What dispatch tells beside the flows and the fleets.
 struct HybridView {
@@ -67,14 +76,11 @@ struct HybridView {
   // The flows with something waiting in the GPUs' lane, and those of them with a variant.
   const FlowSet& waiting;
   const FlowSet& waiting_variants;
-  // What is left, by expectation, of all that runs and starts on the GPUs, added up.
-  Duration under_way{};
+  const std::vector<GpuRun>& runs;
   // Tokens of the host that variants leave to functions without GPU.
   unsigned reserved = 0;
-  // The memory of the largest healthy GPU, since when that is so, and that of the largest which was
-  // not lost.
-  Bytes largest_healthy, largest_present;
-  Instant health_changed{};
+  // Since when each of the GPUs that are not healthy is not; meaningless for the others.
+  const std::vector<Instant>& away_since;
 };
 
 struct HostChoice {
@@ -85,13 +91,19 @@ struct HostChoice {
   Duration with_gpu{}, with_host{};
 };
 
+struct HostAdvice {
+  std::optional<HostChoice> choice;
+  // If there is none: when time alone may have made one, always later than now.
+  Instant ask_again = kNever;
+};
+
 // The flow whose first invocation goes to the host now, if any does. Costs a look at each flow that
 // waits, and nothing where none of them has a variant.
 //
 // kQueueing takes whoever saves most time for each second that it has a core of the host. Expected
 // waits are those of all that waits and runs, whatever the policy's order: a head's place in the
-// order by virtual time foretells no more (measured), and this is right for every policy.
-std::optional<HostChoice> choose_for_host(const HybridOptions& options, const HybridView& view,
-                                          Instant now);
+// order by virtual time foretells no more (measured), and this is right for every policy. What is
+// overdue is expected to take as long again as it is overdue.
+HostAdvice choose_for_host(const HybridOptions& options, const HybridView& view, Instant now);
 
 }  // namespace lambent::scheduling

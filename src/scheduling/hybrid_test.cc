@@ -52,30 +52,28 @@ class Hybrid : public testing::Test {
     return slot;
   }
 
-  std::optional<HostChoice> choose() {
+  HostAdvice ask() {
     const View gpu{flows_, gpus_};
     return choose_for_host(options_,
                            {.gpu = gpu,
                             .host = host_,
                             .waiting = waiting_,
                             .waiting_variants = variants_,
-                            .under_way = under_way_,
+                            .runs = runs_,
                             .reserved = reserved_,
-                            .largest_healthy = largest_healthy_,
-                            .largest_present = largest_present_,
-                            .health_changed = health_changed_},
+                            .away_since = away_since_},
                            now_);
   }
+  std::optional<HostChoice> choose() { return ask().choice; }
 
   HybridOptions options_;
   Flows flows_;
   Fleet gpus_;
   Fleet host_;
   FlowSet waiting_, variants_;
-  Duration under_way_{};
+  std::vector<GpuRun> runs_;
   unsigned reserved_ = 0;
-  Bytes largest_healthy_ = Bytes::gib(16), largest_present_ = Bytes::gib(16);
-  Instant health_changed_{};
+  std::vector<Instant> away_since_{Instant{}};
   Instant now_{seconds(10)};
   uint64_t arrivals_ = 0, sandboxes_ = 0;
 };
@@ -95,10 +93,12 @@ TEST_F(Hybrid, KeepsAShortQueueOnTheGpuAndTakesFromALongOne) {
 TEST_F(Hybrid, CountsWhatRunsOnTheGpusAsWaiting) {
   options_.others = 0;
   wait(1, 1);
-  under_way_ = seconds(4);
+  runs_ = {{FunctionId{3}, now_ + seconds(4)}};
   EXPECT_FALSE(choose());
-  under_way_ = seconds(10);
+  runs_.push_back({FunctionId{4}, now_ + seconds(6)});
   EXPECT_TRUE(choose());
+  runs_[0].end = now_ - seconds(1000);
+  EXPECT_FALSE(choose()) << "what is overdue makes nothing else shorter";
 }
 
 TEST_F(Hybrid, SendsWhoLosesLeastByLeaving) {
@@ -163,6 +163,62 @@ TEST_F(Hybrid, TakesADeclaredSpeedupForATimeThatWasNotLearnt) {
   EXPECT_FALSE(choose());
 }
 
+TEST_F(Hybrid, WaitsForAGpuToTellWhatADeclaredSpeedupIsOf) {
+  flows_[1].execution = {};
+  flows_[1].host_execution = {};
+  flows_[1].gpu_speedup = 5;
+  wait(1, 20);
+  EXPECT_FALSE(choose());
+  away_since_[0] = now_ - seconds(100);
+  gpus_.set_reading(0, 0, false);
+  EXPECT_TRUE(choose()) << "no GPU will tell";
+  gpus_.set_reading(0, 0, true);
+  flows_[1].gpu_speedup = 0;
+  ASSERT_TRUE(choose());
+  EXPECT_EQ(choose()->reason, HostReason::kTrial);
+}
+
+TEST_F(Hybrid, TakesWhatIsOverdueToLastAsLongAgain) {
+  options_.others = 0;
+  gpus_ = Fleet(gpu_options());
+  for (const uint32_t id : {3u, 4u}) {
+    const SandboxSlot slot =
+        gpus_.plan(SandboxId{++sandboxes_}, FunctionId{id}, flows_[id], 0, now_);
+    gpus_.start(slot, now_);
+    gpus_.run(slot, now_);
+    runs_.push_back({FunctionId{id}, now_});
+  }
+  wait(1, 1);  // three seconds on the GPU, six on the host
+  EXPECT_FALSE(choose());
+  EXPECT_EQ(ask().ask_again, now_ + seconds(3) + milliseconds(1));
+  now_ += seconds(3) + milliseconds(1);
+  EXPECT_TRUE(choose());
+  runs_[0].end = now_ + seconds(1);
+  EXPECT_FALSE(choose()) << "a token is expected soon";
+}
+
+TEST_F(Hybrid, TriesAgainWhatOnceTookTooLongForItsTimeout) {
+  flows_[1].timeout = seconds(10);
+  flows_[1].host_execution = RunningMean(seconds(10), 1);
+  flows_[1].last_host_run = now_;
+  wait(1, 30);
+  EXPECT_FALSE(choose());
+  now_ += seconds(1001);
+  EXPECT_TRUE(choose());
+  flows_[1].on_host = 1;
+  EXPECT_FALSE(choose()) << "one of them will tell";
+}
+
+TEST_F(Hybrid, PausesWhereTheHostServesAloneToo) {
+  flows_[1].max_concurrency = 0;
+  wait(1, 1);
+  EXPECT_TRUE(choose());
+  flows_[1].host_failures = 1;
+  flows_[1].host_failed = now_ - seconds(4);
+  EXPECT_FALSE(choose());
+  EXPECT_EQ(ask().ask_again, now_ + seconds(6));
+}
+
 TEST_F(Hybrid, DoubtsATimeThatNobodyHasCheckedForLong) {
   options_.others = 0;
   flows_[1].host_execution = RunningMean(seconds(8), 10);
@@ -175,9 +231,10 @@ TEST_F(Hybrid, DoubtsATimeThatNobodyHasCheckedForLong) {
 
 TEST_F(Hybrid, KeepsAFunctionThatFailsOnTheHostAwayForLongerEachTime) {
   wait(1, 20);
-  flows_[1].last_host_run = now_;
+  flows_[1].host_failed = now_;
   flows_[1].host_failures = 1;
   EXPECT_FALSE(choose());
+  EXPECT_EQ(ask().ask_again, now_ + seconds(10));
   now_ += seconds(10);
   EXPECT_TRUE(choose());
   flows_[1].host_failures = 3;
@@ -190,15 +247,30 @@ TEST_F(Hybrid, ServesWhoHasNoGpuLeftAtOnceIfItIsLostAndElseAfterAWhile) {
   options_.rule = HybridRule::kTopShare;
   wait(1, 1);
   EXPECT_FALSE(choose());
-  health_changed_ = now_;
-  largest_healthy_ = Bytes(0);
+  away_since_[0] = now_;
+  gpus_.set_reading(0, 0, false, false);
   EXPECT_FALSE(choose());
-  largest_present_ = Bytes(0);
+  EXPECT_EQ(ask().ask_again, now_ + seconds(6));
+  gpus_.set_reading(0, 0, false, true);
   ASSERT_TRUE(choose());
   EXPECT_EQ(choose()->reason, HostReason::kNoDevice);
-  largest_present_ = Bytes::gib(16);
+  gpus_.set_reading(0, 0, false, false);
   now_ += seconds(6);
   EXPECT_TRUE(choose()) << "it has been away for as long as the host takes";
+}
+
+TEST_F(Hybrid, CountsHowLongThoseAreAwayThatAreLargeEnough) {
+  FleetOptions options = gpu_options();
+  options.devices.push_back({.id = DeviceId{2}, .memory = Bytes::gib(2), .tokens = 1});
+  gpus_ = Fleet(options);
+  flows_[1].device_memory = Bytes::gib(10);
+  gpus_.set_reading(0, 0, false);
+  gpus_.set_reading(1, 0, false);
+  away_since_ = {now_ - seconds(6), now_};
+  wait(1, 1);
+  EXPECT_TRUE(choose());
+  away_since_[0] = now_ - seconds(5);
+  EXPECT_FALSE(choose());
 }
 
 TEST_F(Hybrid, ServesThoseOutsideTheTopShareInTheOrderOfTheirArrival) {
@@ -232,12 +304,12 @@ TEST(TopShare, RanksTheFunctionsWhoseSpeedupIsKnown) {
   flows[3].gpu_speedup = 1.5;
   flows[4].gpu_speedup = 2;
   const std::vector<bool> half{false, true, false, false, true, false, false};
-  EXPECT_EQ(outside_top_share(flows, 0.5), half) << "5 is unknown, 6 has no variant";
+  EXPECT_EQ(outside_top_share(flows, 0.5, {}), half) << "5 is unknown, 6 has no variant";
   const std::vector<bool> three{false, false, false, false, true, false, false};
-  EXPECT_EQ(outside_top_share(flows, 0.75), three) << "of equals the first";
+  EXPECT_EQ(outside_top_share(flows, 0.75, {}), three) << "of equals the first";
   const std::vector<bool> none{false, true, true, true, true, false, false};
-  EXPECT_EQ(outside_top_share(flows, 0), none);
-  EXPECT_EQ(outside_top_share(flows, 1), std::vector<bool>(7, false));
+  EXPECT_EQ(outside_top_share(flows, 0, {}), none);
+  EXPECT_EQ(outside_top_share(flows, 1, {}), std::vector<bool>(7, false));
 }
 
 TEST(FlowSet, IsWalkedInTheOrderOfIds) {
