@@ -123,12 +123,13 @@ ExclusivePolicy::Pool& ExclusivePolicy::pool(FunctionId function) {
 }
 
 // Devices that do not answer are nobody's until they do, nor is one on which a stopped process does
-// not go.
+// not go, or which its owner has outgrown.
 void ExclusivePolicy::follow(const View& view) {
   const std::vector<Device>& devices = view.fleet.devices();
   if (holdings_.size() < devices.size()) holdings_.resize(devices.size());
   for (uint32_t device = 0; device < devices.size(); ++device) {
-    if (holdings_[device].owned && !devices[device].healthy) release(view, device);
+    const Holding& holding = holdings_[device];
+    if (holding.owned && !could_hold(view, device, holding.owner)) release(view, device);
   }
   for (const SandboxSlot slot : view.fleet.all()) {
     const Sandbox& sandbox = view.fleet.sandbox(slot);
