@@ -18,7 +18,7 @@ if os.environ["LAMBENT_DEVICE"] == "gpu":
 def answer(event, by):
     global calls
     calls += 1
-    time.sleep(event.get("seconds", 0))
+    time.sleep(event.get("seconds", 0))  # the run itself, which holds its place meanwhile
     if event.get("fail"):
         raise ValueError("asked to")
     return {"on": os.environ["LAMBENT_DEVICE"], "by": by, "calls": calls, "visible": os.environ.get("CUDA_VISIBLE_DEVICES"),

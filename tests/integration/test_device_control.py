@@ -25,7 +25,7 @@ def handler(event, context):
     if "busy" in event:
         occupy(grid=1, block=1, args=[cuda.uint64(int(event["busy"] * 1e9))])
         device.synchronize()
-    time.sleep(event.get("rest", 0))
+    time.sleep(event.get("rest", 0))  # the part of a run that leaves the GPU alone
     return "done"
 """
 

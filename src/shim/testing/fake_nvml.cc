@@ -28,6 +28,7 @@ bool is_there(const char* variable) {
   return path != nullptr && access(path, F_OK) == 0;
 }
 
+// The sleep is what is tested: an NVML that does not return until the file is taken away.
 nvmlReturn_t state() {
   while (is_there("FAKE_NVML_HANG") || is_there("FAKE_NVML_XID_HANGS")) usleep(10000);
   return is_there("FAKE_NVML_LOST") ? NVML_ERROR_GPU_IS_LOST : NVML_SUCCESS;
