@@ -1,0 +1,158 @@
+// What the worker promised it keeps: a repeat runs once, an acknowledged call outlives the worker,
+// and stopping loses nothing.
+#include "worker/worker_testing.h"
+
+namespace lambent::worker {
+namespace {
+
+using testing::IsEmpty;
+
+TEST_F(WorkerTest, ARepeatJoinsTheRunningInvocationAndLaterGetsItsSuccess) {
+  deploy("f");
+  hold_events();
+  const auto keyed = [&] {
+    auto request = request_for("f", "{}");
+    request.idempotency_key = "sdk-1";
+    return request;
+  };
+  const auto first = submit(keyed());
+  ASSERT_TRUE(until([&] { return held.size() == 1; }));
+  const auto joined = submit(keyed());
+  answer_held(0, "once");
+  EXPECT_EQ(await(first).payload, "once");
+  EXPECT_EQ(await(joined).payload, "once");
+  const auto replayed = await(submit(keyed()));
+  EXPECT_EQ(replayed.payload, "once");
+  EXPECT_EQ(replayed.id, first->result().id);
+  EXPECT_EQ(held.size(), 1U);
+}
+
+TEST_F(WorkerTest, ARepeatOfAFailureRunsAgain) {
+  deploy("f");
+  int runs = 0;
+  launcher.script = [&](FakeRuntime& runtime, const Event& event) {
+    ++runs == 1 ? runtime.fail(event, "{}", "E") : runtime.answer(event, "better");
+  };
+  auto request = request_for("f", "{}");
+  request.idempotency_key = "sdk-2";
+  auto repeat = request;
+  repeat.id = new_invocation_id(random);
+  EXPECT_EQ(await(submit(request)).outcome, Outcome::kFunctionError);
+  EXPECT_EQ(await(submit(repeat)).payload, "better");
+}
+
+TEST_F(WorkerTest, AForgottenInvocationThatWaitsIsDroppedAndARunningOneGoesOn) {
+  deploy("f");
+  hold_events();
+  const auto running = request_for("f", "1");
+  const auto waiting = request_for("f", "2");
+  const auto first = submit(running);
+  const auto second = submit(waiting);
+  ASSERT_TRUE(until([&] { return held.size() == 1; }));
+  worker->forget(running.id);
+  worker->forget(waiting.id);
+  EXPECT_EQ(await(second).error->code, ErrorCode::kCancelled);
+  answer_held(0, "done");
+  EXPECT_EQ(await(first).payload, "done");
+}
+
+TEST_F(WorkerTest, AnAsynchronousInvocationIsAcknowledgedOnlyWhenItIsDurable) {
+  deploy("f");
+  auto request = request_for("f", "later");
+  request.kind = InvocationKind::kAsynchronous;
+  size_t durable = 0;
+  int acknowledged = 0;
+  worker->submit(request, [&](Result<InvocationResult> result) {
+    ++acknowledged;
+    EXPECT_TRUE(result.ok());
+    const auto pending = store->pending_async(0, 10);
+    durable = pending.ok() ? pending->size() : 0;
+  });
+  EXPECT_EQ(acknowledged, 0);
+  ASSERT_TRUE(until([&] { return acknowledged > 0; }));
+  EXPECT_EQ(acknowledged, 1);
+  EXPECT_EQ(durable, 1U);
+
+  std::optional<InvocationResult> stored;
+  bool asking = false;
+  ASSERT_TRUE(until([&] {
+    if (!stored && !std::exchange(asking, true)) {
+      worker->async_result(kDefaultTenant, request.id, [&](auto result) {
+        asking = false;
+        ASSERT_TRUE(result.ok());
+        stored = *result;
+      });
+    }
+    return stored.has_value();
+  }));
+  EXPECT_EQ(stored->outcome, Outcome::kSucceeded);
+  EXPECT_EQ(stored->payload, "later");
+  EXPECT_THAT(*store->pending_async(0, 10), IsEmpty());
+}
+
+TEST_F(WorkerTest, AnAsynchronousInvocationSurvivesItsWorker) {
+  deploy("f");
+  hold_events();
+  auto request = request_for("f", "survives");
+  request.kind = InvocationKind::kAsynchronous;
+  await(submit(request));
+  ASSERT_TRUE(until([&] { return held.size() == 1; }));
+  held.clear();
+  start_worker();
+  ASSERT_TRUE(until([&] { return held.size() == 1; }));
+  EXPECT_EQ(held[0].second.payload, "survives");
+  EXPECT_EQ(held[0].second.id, to_string(request.id));
+}
+
+TEST_F(WorkerTest, ARepeatOfAnAsynchronousInvocationRunsOnceAlsoAfterARestart) {
+  deploy("f");
+  hold_events();
+  const auto keyed = [&](const std::string& payload) {
+    auto request = request_for("f", payload);
+    request.kind = InvocationKind::kAsynchronous;
+    request.idempotency_key = "sdk-3";
+    return request;
+  };
+  const InvocationId first = await(submit(keyed("once"))).id;
+  EXPECT_EQ(await(submit(keyed("once"))).id, first);
+  ASSERT_TRUE(until([&] { return held.size() == 1; }));
+  held.clear();
+  start_worker();
+  ASSERT_TRUE(until([&] { return held.size() == 1; }));
+  EXPECT_EQ(await(submit(keyed("once"))).id, first);
+  EXPECT_NE(await(submit(keyed("another"))).id, first);
+  answer_held(0, "done");
+  ASSERT_TRUE(until([&] { return held.size() == 2; }));
+  EXPECT_EQ(held[1].second.payload, "another");
+  EXPECT_EQ(await(submit(keyed("once"))).id, first) << "it is over";
+  answer_held(1, "done");
+  settle();
+  EXPECT_EQ(held.size(), 2U);
+}
+
+TEST_F(WorkerTest, DrainingFinishesWhatRunsAndRejectsTheRest) {
+  deploy("f");
+  hold_events();
+  const auto running = submit("f", "1");
+  const auto queued = submit("f", "2");
+  auto durable = request_for("f", "3");
+  durable.kind = InvocationKind::kAsynchronous;
+  await(submit(durable));
+  ASSERT_TRUE(until([&] { return held.size() == 1; }));
+  int drained = 0;
+  worker->drain([&] { ++drained; });
+  EXPECT_EQ(await(queued).error->code, ErrorCode::kUnavailable);
+  EXPECT_EQ(submit("f", "4")->answer->error().code, ErrorCode::kUnavailable);
+  settle();
+  EXPECT_EQ(drained, 0);
+  answer_held(0, "done");
+  EXPECT_EQ(await(running).payload, "done");
+  ASSERT_TRUE(until([&] { return drained > 0; }));
+  EXPECT_TRUE(launcher.running.empty());
+  EXPECT_EQ(drained, 1);
+  // What is durable waits for the next worker.
+  EXPECT_EQ(store->pending_async(0, 10)->size(), 1U);
+}
+
+}  // namespace
+}  // namespace lambent::worker
