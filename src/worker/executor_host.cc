@@ -1,38 +1,17 @@
-#include "worker/executor_host.h"
-
+// The part of ExecutorHost that keeps seats: they start, get requests, move, stop and end with
+// their executors.
 #include <algorithm>
 #include <utility>
 
 #include "base/sealed_memory.h"
-#include "domain/limits.h"
 #include "runtime_api/error_type.h"
+#include "worker/executor_seat.h"
 
 namespace lambent::worker {
 namespace {
 
 // What a seat is given to end what it runs, before its executor is ended.
 constexpr Duration kGrace = milliseconds(250);
-
-std::string_view error_type_of(ErrorCode code) {
-  switch (code) {
-    case ErrorCode::kInvalidArgument:
-    case ErrorCode::kOutOfRange:
-      return "Request.Invalid";
-    case ErrorCode::kNotFound:
-      return "Object.NotFound";
-    case ErrorCode::kDeadlineExceeded:
-      return "Object.NotThere";
-    case ErrorCode::kResourceExhausted:
-      return "Kernel.ResourceExhausted";
-    case ErrorCode::kUnknown:
-    case ErrorCode::kAborted:
-    case ErrorCode::kCancelled:
-    case ErrorCode::kDataLoss:
-      return "Object.Failed";
-    default:
-      return "Kernel.Fault";
-  }
-}
 
 // Why a seat could not be made: "Sandbox.Failure" is tried again.
 std::string start_error_type_of(ErrorCode code) {
@@ -41,49 +20,7 @@ std::string start_error_type_of(ErrorCode code) {
   return is_mistake ? "Runtime.InvalidEntrypoint" : "Sandbox.Failure";
 }
 
-std::string milliseconds_text(Duration duration) {
-  const int64_t hundredths = (duration.count() + 5'000) / 10'000;
-  const std::string fraction = std::to_string(100 + hundredths % 100);
-  return std::to_string(hundredths / 100) + "." + fraction.substr(1) + " ms";
-}
-
-// The content of the sealed memfd that an executor says it sent.
-Result<std::string> read_answer(const OwnedFd& fd) {
-  ASSIGN_OR_RETURN(const Bytes size, check_sealed(fd.get()));
-  if (size > limits::kResponsePayload) {
-    return Error{ErrorCode::kOutOfRange, "the answer has " + std::to_string(size.count) +
-                                             " bytes; at most " +
-                                             std::to_string(limits::kResponsePayload.count) +
-                                             " fit. Ask for large outputs as objects"};
-  }
-  return read_memory(fd.get(), Bytes(0), size);
-}
-
 }  // namespace
-
-struct ExecutorHost::Seat {
-  SandboxId id;
-  Key key;
-  FunctionSpec spec;
-  Instant requested_at{};
-  Instant added_at{};
-  // Until it is added.
-  std::optional<std::vector<PackageFile>> files;
-  bool added = false;
-  bool ready = false;
-  uint64_t invocations = 0;
-  Bytes device_memory;
-  Bytes device_memory_peak;
-  bool out = false;  // its memory is, or will be
-  std::optional<InvocationId> current;
-  Instant given_at{};
-  // What `current` is to run with, until the seat's memory is in.
-  std::optional<protocol::Run> waiting;
-  std::vector<OwnedFd> waiting_fds;
-  LogTail tail;
-  std::optional<EndWords> end_words;  // why it is being stopped
-  loop::TimerId grace;
-};
 
 ExecutorHost::ExecutorHost(Foundations foundations, ExecutorSetting setting, std::string run_folder,
                            Events events)
@@ -188,75 +125,6 @@ void ExecutorHost::add_client(SandboxId sandbox, const FunctionSpec& spec, Devic
                               std::function<void(const Error&)> on_lost) {
   clients_.add({sandbox, executor_key(spec, device), spec.gpu.memory, spec.gpu.share,
                 std::move(listener), std::move(ledger), std::move(on_lost)});
-}
-
-void ExecutorHost::heard(const Key& key, protocol::ExecutorMessage message,
-                         std::vector<OwnedFd> fds) {
-  if (auto* finish = std::get_if<protocol::Finished>(&message)) {
-    finished(key, std::move(*finish), std::move(fds));
-  } else if (const auto* ready = std::get_if<protocol::SeatReady>(&message)) {
-    on(key, *ready);
-  } else if (const auto* failed = std::get_if<protocol::SeatFailed>(&message)) {
-    on(key, *failed);
-  } else if (const auto* moved = std::get_if<protocol::SeatMoved>(&message)) {
-    on(key, *moved);
-  } else if (const auto* open = std::get_if<protocol::OpenObject>(&message)) {
-    on(key, *open);
-  } else if (const auto* lent = std::get_if<protocol::ObjectLent>(&message)) {
-    on(key, *lent, std::move(fds));
-  } else if (const auto* loan = std::get_if<protocol::LoanEnded>(&message)) {
-    loans_.ended(key, loan->object);
-  } else {
-    supervisor_.end_broken(
-        key, {ErrorCode::kInternal, "lambent-executor sent what only the worker says"});
-  }
-}
-
-void ExecutorHost::on(const Key& key, const protocol::OpenObject& message) {
-  // It must be there by now: who waits for one holds no place on a device meanwhile.
-  const SandboxId executor = supervisor_.process_of(key);
-  const auto reply = [this, key, executor, object = message.object, alive = std::weak_ptr(alive_)](
-                         Result<objects::OpenedObject> opened,
-                         std::optional<ObjectLoans::Loan> loan) {
-    if (alive.expired() || supervisor_.process_of(key) != executor) return;
-    protocol::ObjectOpened answer;
-    answer.object = object;
-    std::vector<OwnedFd> fds;
-    if (opened.ok()) {
-      answer.type = opened->type;
-      fds.push_back(std::move(opened->memfd));
-    } else {
-      answer.error = opened.error();
-    }
-    if (loan) {
-      answer.lent = loan->size;
-      fds.push_back(std::move(loan->memory));
-    }
-    supervisor_.send(key, std::move(answer), std::move(fds));
-  };
-  if (objects_ == nullptr) {
-    return reply(Error{ErrorCode::kNotFound, "there is no object " + to_string(message.object)},
-                 std::nullopt);
-  }
-  objects_->open(key.tenant, message.object, loop_.clock().now(),
-                 [this, key, reply, object = message.object,
-                  alive = std::weak_ptr(alive_)](Result<objects::OpenedObject> opened) {
-                   if (alive.expired()) return;
-                   if (!opened.ok()) return reply(std::move(opened), std::nullopt);
-                   auto found = std::make_shared<objects::OpenedObject>(std::move(*opened));
-                   const auto with_loan = [reply, found](std::optional<ObjectLoans::Loan> loan) {
-                     reply(std::move(*found), std::move(loan));
-                   };
-                   if (!loans_.borrow(object, key, with_loan)) with_loan(std::nullopt);
-                 });
-}
-
-void ExecutorHost::on(const Key& key, const protocol::ObjectLent& message,
-                      std::vector<OwnedFd> fds) {
-  const bool is_lent = !message.error && fds.size() == 1;
-  loans_.lent(key, message.object,
-              is_lent ? std::optional(ObjectLoans::Loan{message.lent, std::move(fds.front())})
-                      : std::nullopt);
 }
 
 // --- Seats ---
@@ -395,97 +263,6 @@ void ExecutorHost::send_waiting(const Key& key) {
     supervisor_.send(key, *std::exchange(seat->waiting, std::nullopt),
                      std::exchange(seat->waiting_fds, {}));
   }
-}
-
-void ExecutorHost::finished(const Key& key, protocol::Finished message, std::vector<OwnedFd> fds) {
-  const auto given = running_.find(message.invocation);
-  Seat* seat = given != running_.end() ? seat_of(key, given->second) : nullptr;
-  if (seat == nullptr) return;
-  seat->device_memory = message.device_memory;
-  seat->device_memory_peak = std::max(seat->device_memory, message.device_memory_peak);
-  if (!seat->end_words) {
-    answer(*seat, message, take_results(key, message, fds));
-    return send_waiting(key);
-  }
-  // It was to be stopped, and ended what it ran in time.
-  supervisor_.send(key, protocol::RemoveSeat{seat->id});
-  end(seat->id, *seat->end_words, false);
-}
-
-// Stores what became objects; the payload of the answer, or why it failed.
-Result<std::string> ExecutorHost::take_results(const Key& key, protocol::Finished& message,
-                                               std::vector<OwnedFd>& fds) {
-  if (message.error) return *message.error;
-  const size_t first_object = message.payload_attached ? 1 : 0;
-  if (fds.size() != first_object + message.objects.size()) {
-    return Error{ErrorCode::kInternal, "lambent-executor sent an answer without its objects"};
-  }
-  std::string payload = std::move(message.payload);
-  if (message.payload_attached) {
-    ASSIGN_OR_RETURN(payload, read_answer(fds.front()));
-  }
-  for (size_t i = 0; i < message.objects.size(); ++i) {
-    const protocol::OutputObject& output = message.objects[i];
-    if (output.object.maker != message.invocation || objects_ == nullptr) {
-      return Error{ErrorCode::kInternal, "lambent-executor made an object that is not its own"};
-    }
-    auto stored =
-        objects_->store(key.tenant, output.object, output.type, std::move(fds[first_object + i]));
-    // One that ran twice, because its executor went in between, may have made it before.
-    if (!stored.ok() && stored.error().code != ErrorCode::kAlreadyExists) {
-      return stored.error().with_context("output " + std::to_string(output.object.number));
-    }
-    if (const auto size = byte_size(output.type); size.ok()) {
-      loans_.made(output.object, *size, key);
-    }
-  }
-  return payload;
-}
-
-void ExecutorHost::answer(Seat& seat, const protocol::Finished& message,
-                          Result<std::string> payload) {
-  seat.current.reset();
-  running_.erase(message.invocation);
-  suspects_.erase(message.invocation);
-  ++seat.invocations;
-  HandlerAnswer answer;
-  answer.invocation = message.invocation;
-  answer.succeeded = payload.ok();
-  answer.execution = loop_.clock().now() - seat.given_at;
-  const std::string id = to_string(message.invocation);
-  if (payload.ok()) {
-    answer.payload = std::move(payload).value();
-  } else {
-    answer.error_type = error_type_of(payload.error().code);
-    answer.payload = runtime_api::error_json(answer.error_type, to_string(payload.error()));
-    seat.tail.append("ERROR RequestId: " + id + " " + to_string(payload.error()) + "\n");
-  }
-  seat.tail.append("END RequestId: " + id + "\nREPORT RequestId: " + id +
-                   "\tDuration: " + milliseconds_text(answer.execution) +
-                   "\tObjects: " + milliseconds_text(message.objects_time) +
-                   "\tCopy In: " + milliseconds_text(message.copy_in_time) +
-                   "\tRun: " + milliseconds_text(message.run_time) +
-                   "\tCopy Out: " + milliseconds_text(message.copy_out_time) + "\n");
-  answer.device_memory_now = seat.device_memory;
-  answer.device_memory_peak = seat.device_memory_peak;
-  answer.log_tail = seat.tail.text();
-  events_.on_output(seat.spec.id, answer.log_tail);
-  events_.on_answer(seat.id, std::move(answer));
-}
-
-// What a kernel prints. Whose it is can only be said while one runs alone.
-void ExecutorHost::printed(const Key& key, std::string_view text) {
-  Seat* alone = nullptr;
-  size_t running = 0;
-  for (const SandboxId id : seats_of(key)) {
-    Seat& seat = *seats_.at(id);
-    if (!seat.current) continue;
-    ++running;
-    alone = &seat;
-  }
-  if (running == 1) return alone->tail.append(text);
-  log_.info("executor_printed", {{"gpu", static_cast<int64_t>(key.device.value) - 1},
-                                 {"text", std::string(text.substr(0, limits::kLogTail.count))}});
 }
 
 void ExecutorHost::move_memory(SandboxId id, bool out) {
