@@ -70,6 +70,8 @@ def zip_folder(folder, extra=()):
 class Worker:
     """A lambent-worker of the build under test."""
 
+    log_level = "debug"
+
     def __init__(self, *flags, gpu="emulated:tiny", folder=None, environment=None):
         self.own_folder = folder is None
         self.folder = pathlib.Path(folder or tempfile.mkdtemp(prefix="lambent-test-"))
@@ -85,8 +87,8 @@ class Worker:
         with open(self.log_path, "ab") as log:
             self.process = subprocess.Popen(
                 [str(PREFIX / "bin/lambent-worker"), "--listen", "127.0.0.1:0", "--state", str(self.folder / "state"),
-                 "--run", str(self.folder / "run"), "--gpu", self.gpu, "--log-format", "json", "--log-level", "debug",
-                 *self.flags],
+                 "--run", str(self.folder / "run"), "--gpu", self.gpu, "--log-format", "json", "--log-level",
+                 self.log_level, *self.flags],
                 stdout=log, stderr=log, stdin=subprocess.DEVNULL, start_new_session=True,
                 env={**os.environ, **self.environment})
         deadline = time.monotonic() + 30

@@ -1,0 +1,113 @@
+"""The sceptic must be able to fail: nodes that lie, lose and refuse are found out, and faults depend on the seed alone."""
+import io
+import contextlib
+import os
+import pathlib
+import sys
+import types
+import unittest
+
+ROOT = pathlib.Path(__file__).resolve().parents[3]
+for folder in (ROOT / "bench", ROOT / "tests/integration", pathlib.Path(os.environ["LAMBENT_PREFIX"]) / "share/lambent/python"):
+    sys.path.append(str(folder))
+
+from faults import KINDS, Faults, schedule  # noqa: E402
+from harness import HttpError, Reply  # noqa: E402
+from load import Load  # noqa: E402
+from promises import Promises  # noqa: E402
+
+
+class Node:
+    """Answers what it was told to."""
+
+    def __init__(self):
+        self.replies, self.outcomes = [], {}
+
+    def invoke(self, name, event, kind=None, timeout=None):
+        reply = self.replies.pop(0)
+        if isinstance(reply, Exception):
+            raise reply
+        return reply
+
+    def request(self, method, path):
+        return self.outcomes[path.rpartition("/")[2]]
+
+
+class ScepticTest(unittest.TestCase):
+    def setUp(self):
+        self.promises, self.node = Promises(), Node()
+        world = types.SimpleNamespace(promises=self.promises, nodes={"main": self.node})
+        self.load = Load(world, 1, 1)
+        self.enterContext(contextlib.redirect_stdout(io.StringIO()))
+
+    def call(self, reply, groups=(), kind=None):
+        self.node.replies.append(reply)
+        self.load.call("main", "calm-0", {}, lambda answer: answer == 7, groups, kind)
+        return self.promises.violation_count
+
+    def test_a_right_answer_is_no_violation_and_a_wrong_one_is(self):
+        self.assertEqual(self.call(Reply(200, {}, b"7")), 0)
+        self.assertEqual(self.call(Reply(200, {}, b"8")), 1)
+        self.assertEqual(self.promises.outcomes["calm"], {"right": 1, "wrong": 1})
+
+    def test_a_refusal_is_excused_by_a_fault_that_concerns_it_and_by_no_other(self):
+        refusals = [HttpError(503, {}, b""), ConnectionResetError(), Reply(200, {"x-amz-function-error": "Unhandled"}, b"{}")]
+        for count, refusal in enumerate(refusals, 1):
+            with self.promises.window("gpu", "node:sliced", "function:calm-1"):
+                self.assertEqual(self.call(refusal), count)
+        for refusal in refusals:
+            with self.promises.window("node:main"):
+                self.assertEqual(self.call(refusal), len(refusals))
+        self.assertEqual(self.call(refusals[0]), len(refusals) + 1, "after the fault")
+
+    def test_no_fault_excuses_a_wrong_answer_or_none_at_all(self):
+        with self.promises.window("node:main"):
+            self.assertEqual(self.call(Reply(200, {}, b"8")), 1)
+            self.assertEqual(self.call(TimeoutError()), 2)
+
+    def look(self, invocation):
+        self.load.look_at_outcome(invocation, self.promises.accepted[invocation])
+        return self.promises.violation_count
+
+    def test_an_outcome_that_is_lost_or_changes_is_found(self):
+        for name in ("kept", "changed", "lost", "wrong"):
+            self.call(Reply(202, {"x-amzn-requestid": name}, b""), kind="Event")
+            self.node.outcomes[name] = Reply(200, {"x-lambent-outcome": "succeeded"}, b"7")
+            if name != "wrong":
+                self.assertEqual(self.look(name), 0)
+        self.node.outcomes["changed"] = Reply(200, {"x-lambent-outcome": "function_error"}, b"{}")
+        self.node.outcomes["lost"] = Reply(404, {}, b"{}")
+        self.node.outcomes["wrong"] = Reply(200, {"x-lambent-outcome": "succeeded"}, b"8")
+        self.assertEqual([self.look(name) for name in ("kept", "changed", "lost", "wrong")], [0, 1, 2, 3])
+
+    def test_an_id_that_is_given_twice_is_found(self):
+        for expected in (0, 1):
+            self.assertEqual(self.call(Reply(202, {"x-amzn-requestid": "same"}, b""), kind="Event"), expected)
+
+    def test_another_version_than_the_acknowledged_one_is_found(self):
+        for body, expected in ((b'{"version": 5}', 0), (b'{"version": 4}', 1)):
+            self.node.replies.append(Reply(200, {}, body))
+            self.load.look_at_version("version-0", {5}, 0)
+            self.assertEqual(self.promises.violation_count, expected)
+        self.node.replies.append(HttpError(404, {}, b""))
+        self.load.look_at_version("version-0", {5}, 0)
+        self.assertEqual(self.promises.violation_count, 2)
+
+
+class ScheduleTest(unittest.TestCase):
+    def test_the_same_seed_is_the_same_schedule_and_another_is_not(self):
+        self.assertEqual(schedule(7, 600), schedule(7, 600))
+        self.assertNotEqual(schedule(7, 600), schedule(8, 600))
+        self.assertEqual(schedule(7, 60), [each for each in schedule(7, 600) if each.at < 60])
+
+    def test_every_kind_comes_in_ten_minutes_and_can_be_done(self):
+        self.assertEqual({each.kind for each in schedule(7, 600)}, set(KINDS))
+        for kind in KINDS:
+            self.assertTrue(callable(getattr(Faults, kind.replace("-", "_"))))
+
+    def test_only_some_kinds(self):
+        self.assertEqual({each.kind for each in schedule(7, 600, ("flood", "garbage"))}, {"flood", "garbage"})
+
+
+if __name__ == "__main__":
+    unittest.main()
