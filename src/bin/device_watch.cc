@@ -1,0 +1,58 @@
+#include "bin/device_watch.h"
+
+#include <utility>
+
+namespace lambent {
+namespace {
+
+constexpr Duration kInventoryWait = seconds(15);
+
+}  // namespace
+
+DeviceWatch::DeviceWatch(loop::EventLoop& loop, LogSink& log, device::DeviceMonitorOptions options)
+    : loop_(loop), log_(log), monitor_(loop, log, std::move(options), callbacks()) {
+  monitor_.start();
+}
+
+device::DeviceMonitorCallbacks DeviceWatch::callbacks() {
+  device::DeviceMonitorCallbacks callbacks;
+  callbacks.devices_found = [this](const auto& found) {
+    // What dispatch was told at the start stays; a device that went shows in the readings.
+    if (worker_ == nullptr) devices_ = found;
+  };
+  callbacks.devices_read = [this](const auto& readings) {
+    if (worker_ != nullptr) worker_->devices_read(readings);
+  };
+  callbacks.devices_faulted = [this](const auto& faults) {
+    if (worker_ != nullptr) return worker_->devices_faulted(faults);
+    // Those of the start wait for the worker: they are told once.
+    early_faults_.insert(early_faults_.end(), faults.begin(), faults.end());
+  };
+  callbacks.devices_silent = [this](const Error& error) {
+    log_.warning("devices_silent", {{"error", to_string(error)}});
+    if (worker_ != nullptr) worker_->devices_silent();
+  };
+  return callbacks;
+}
+
+Result<std::vector<protocol::DeviceInventory>> DeviceWatch::find() {
+  const Instant deadline = loop_.clock().now() + kInventoryWait;
+  while (devices_.empty() && loop_.clock().now() < deadline) loop_.run_once(milliseconds(50));
+  if (devices_.empty()) return Error{ErrorCode::kUnavailable, "NVML told of no GPU within 15 s"};
+  return devices_;
+}
+
+void DeviceWatch::tell(worker::Worker& worker) {
+  worker_ = &worker;
+  worker.devices_faulted(std::exchange(early_faults_, {}));
+}
+
+void DeviceWatch::serve_links(worker::WorkerOptions& options) {
+  options.serve_link = [this](SandboxId sandbox, DeviceId device, Bytes most_leased,
+                              OwnedFd listener) {
+    monitor_.serve_sandbox(sandbox, gpu_of(device), most_leased, std::move(listener));
+  };
+  options.forget_link = [this](SandboxId sandbox) { monitor_.forget_sandbox(sandbox); };
+}
+
+}  // namespace lambent

@@ -1,0 +1,40 @@
+// DeviceWatch: the worker's devices as lambent-device tells of them, found before there is a worker
+// and told to it from then on. Used by lambent-worker's main, on the loop thread.
+#pragma once
+
+#include <vector>
+
+#include "base/log.h"
+#include "device/device_monitor.h"
+#include "loop/event_loop.h"
+#include "worker/worker.h"
+
+namespace lambent {
+
+class DeviceWatch {
+ public:
+  // Starts lambent-device. `loop` and `log` outlive it.
+  DeviceWatch(loop::EventLoop& loop, LogSink& log, device::DeviceMonitorOptions options);
+
+  // Turns the loop until the devices are known. UNAVAILABLE after 15 s.
+  Result<std::vector<protocol::DeviceInventory>> find();
+
+  // From now on the worker, which outlives the loop's last turn, hears of its devices: at once of
+  // faults that came before it.
+  void tell(worker::Worker& worker);
+
+  // Lets lambent-device serve the sandboxes of a worker with these options.
+  void serve_links(worker::WorkerOptions& options);
+
+ private:
+  device::DeviceMonitorCallbacks callbacks();
+
+  loop::EventLoop& loop_;
+  LogSink& log_;
+  worker::Worker* worker_ = nullptr;  // null until it is told of
+  std::vector<protocol::DeviceInventory> devices_;
+  std::vector<protocol::DeviceFault> early_faults_;
+  device::DeviceMonitor monitor_;
+};
+
+}  // namespace lambent

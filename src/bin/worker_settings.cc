@@ -1,0 +1,194 @@
+#include "bin/worker_settings.h"
+
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <functional>
+
+#include "bin/host_memory.h"
+#include "slice_scheduling/make_policy.h"
+#include "worker/cpu_list.h"
+
+namespace lambent {
+namespace {
+
+constexpr std::string_view kSlicePolicy = "slo";
+
+// Unless it is told: at most half a GiB, and less on a small device.
+Bytes context_memory(const WorkerConfig& config, Bytes device_memory) {
+  if (config.context_memory) return std::min(*config.context_memory, device_memory);
+  return std::min(Bytes::mib(512), Bytes(device_memory.count / 48));
+}
+
+// What goes from stage to stage lies in memory, where there is a place for that; a folder of this
+// run alone, whose lock keeps others out of it.
+std::string channel_folder(const WorkerConfig& config) {
+  const std::string run = std::filesystem::absolute(config.run_folder);
+  std::error_code error;
+  if (!std::filesystem::is_directory("/dev/shm", error)) return run + "/channels";
+  return "/dev/shm/lambent-" + std::to_string(getuid()) + "-" +
+         std::to_string(std::hash<std::string>()(run));
+}
+
+}  // namespace
+
+Bytes usual_host_memory(const WorkerConfig& config) {
+  const Bytes half(available_host_memory().count / 2);
+  if (config.gpu != GpuKind::kEmulated || config.memory_scale <= 1) return half;
+  return Bytes(static_cast<uint64_t>(static_cast<double>(half.count) * config.memory_scale));
+}
+
+device::DeviceMonitorOptions monitor_options(const WorkerConfig& config,
+                                             const worker::GpuDriver& driver,
+                                             const Installation& installation) {
+  device::DeviceMonitorOptions options;
+  options.program = installation.program("lambent-device");
+  options.nvml = driver.folder + "/libnvidia-ml.so.1";
+  options.host_memory = *config.host_memory;
+  // Of memory at a scale little is ever written: its leases cost what is.
+  options.sparse_leases = config.gpu == GpuKind::kEmulated && config.memory_scale > 1;
+  if (!driver.emulated_node.empty()) {
+    options.environment = {"EMULATED_CUDA_NODE=" + driver.emulated_node};
+  }
+  return options;
+}
+
+void describe_devices(const WorkerConfig& config,
+                      const std::vector<protocol::DeviceInventory>& devices,
+                      worker::GpuDriver& driver, LogSink& log) {
+  for (const auto& device : devices) {
+    driver.visible[worker::device_id_of(device)] = worker::visible_name(device);
+    if (!config.near_gpu) continue;
+    const auto near = worker::parse_cpu_list(device.near_cpus);
+    if (near.ok() && !near->empty()) {
+      driver.near[worker::device_id_of(device)] = *near;
+    } else if (!near.ok()) {
+      log.warning("gpu_processors_unknown", {{"gpu", place_name(worker::device_id_of(device))},
+                                             {"error", to_string(near.error())}});
+    }
+  }
+}
+
+Result<SchedulerSettings> scheduler_settings(const WorkerConfig& config,
+                                             const std::vector<protocol::DeviceInventory>& devices,
+                                             LogSink& log) {
+  SchedulerSettings settings;
+  dispatch::DispatchOptions& options = settings.dispatch;
+  settings.policy.fcfs_moves_off_after_run = false;
+  if (*config.host_memory > Bytes(0)) {
+    options.fleet.memory_rule = scheduling::MemoryRule::kMoveIdle;
+    options.fleet.host_memory = *config.host_memory;
+  }
+  for (const auto& device : devices) {
+    scheduling::DeviceOptions each;
+    each.id = DeviceId(device.index + 1);
+    each.memory = device.memory_total;
+    each.tokens = config.concurrency;
+    each.contexts = config.most_sandboxes;
+    if (device.knows_utilisation) {
+      each.by_utilisation = config.by_utilisation;
+    } else if (config.by_utilisation) {
+      log.warning("gpu_concurrency_fixed",
+                  {{"gpu", place_name(each.id)},
+                   {"concurrency", static_cast<int64_t>(each.tokens)},
+                   {"what",
+                    "NVML does not tell the utilisation of this device (it tells none of MIG "
+                    "instances), so --concurrency auto cannot set D by it"}});
+    }
+    options.fleet.devices.push_back(each);
+  }
+  options.fleet.most_sandboxes = config.most_sandboxes;
+  options.host_sandboxes = config.most_sandboxes;
+  options.keep_alive = config.keep_alive;
+  RETURN_IF_ERROR(apply_settings(config.settings, settings));
+  if (config.gpu == GpuKind::kEmulated) scale_time(config.time_scale, settings);
+  return settings;
+}
+
+Result<std::unique_ptr<slice_scheduling::SliceDispatcher>> slice_dispatcher(
+    const WorkerConfig& config, const pipeline::TransferCosts& costs) {
+  slice_scheduling::SlicePolicyOptions options;
+  options.costs = costs;
+  const std::string_view name =
+      config.slice_policy.empty() ? kSlicePolicy : std::string_view(config.slice_policy);
+  ASSIGN_OR_RETURN(auto policy, slice_scheduling::make_slice_policy(name, options));
+  return std::make_unique<slice_scheduling::SliceDispatcher>(
+      std::move(policy), slice_scheduling::SliceDispatcherOptions{});
+}
+
+objects::ObjectStoreOptions object_options(const WorkerConfig& config) {
+  objects::ObjectStoreOptions options;
+  options.index.memory = config.object_memory;
+  options.index.disk = config.object_disk;
+  options.index.tenant_quota =
+      config.object_quota.value_or(config.object_memory + config.object_disk);
+  if (config.object_disk > Bytes(0)) options.folder = config.state_folder + "/objects";
+  // Each object in memory is an open file; clients and sandboxes need the others.
+  rlimit files{};
+  if (getrlimit(RLIMIT_NOFILE, &files) == 0 && files.rlim_cur != RLIM_INFINITY) {
+    options.index.most_in_memory = std::min<size_t>(limits::kObjects, files.rlim_cur / 2);
+  }
+  return options;
+}
+
+Result<std::vector<http::Endpoint>> peers_of(const WorkerConfig& config) {
+  std::vector<http::Endpoint> peers;
+  for (const std::string& text : config.peers) {
+    ASSIGN_OR_RETURN(http::Endpoint peer, http::parse_endpoint(text));
+    peers.push_back(std::move(peer));
+  }
+  return peers;
+}
+
+worker::WorkerOptions worker_options(const WorkerConfig& config, const Installation& installation,
+                                     const worker::GpuDriver& driver,
+                                     const std::vector<protocol::DeviceInventory>& all_devices,
+                                     const worker::DeviceShares& shares) {
+  worker::WorkerOptions options;
+  options.state_folder = config.state_folder;
+  options.run_folder = config.run_folder + "/sandboxes";
+  options.sandboxes.python_program = config.python;
+  options.sandboxes.python_folder = installation.python();
+  options.sandboxes.shim_folder = installation.shim();
+  if (std::filesystem::exists(installation.forwarded_driver() + "/libcuda.so.1")) {
+    options.sandboxes.forward_folder = installation.forwarded_driver();
+  }
+  options.sandboxes.gpu = driver;
+  options.executors.program = installation.program("lambent-executor");
+  options.executors.built_in = installation.kernels();
+  options.executors.gpu = driver;
+  options.devices = all_devices;
+  options.longest_gpu_run = config.longest_gpu_run;
+  for (const auto& device : shares.dispatched) {
+    options.device_memory = std::max(options.device_memory, device.memory_total);
+  }
+  options.executors.device_memory = options.device_memory;
+  options.context_memory = context_memory(config, options.device_memory);
+  options.sandboxes.memory_moves = *config.host_memory > Bytes(0);
+  options.pipelines.slices = shares.slices;
+  options.pipelines.channel_folder = channel_folder(config);
+  for (const Slice& slice : shares.slices) {
+    options.pipelines.context_memory =
+        std::max(options.pipelines.context_memory, context_memory(config, slice.shape.memory));
+  }
+  return options;
+}
+
+frontend::WorkerFacts facts_of(const WorkerConfig& config,
+                               const std::vector<protocol::DeviceInventory>& devices) {
+  const bool emulated = config.gpu == GpuKind::kEmulated;
+  const Bytes memory = devices.empty() ? Bytes(0) : devices.front().memory_total;
+  return {.policy = config.policy,
+          .time_scale = emulated ? config.time_scale : 1,
+          .devices = static_cast<unsigned>(devices.size()),
+          .emulated = emulated,
+          .gpu = devices.empty() ? "" : devices.front().name,
+          .concurrency = config.by_utilisation ? config.by_utilisation->most : config.concurrency,
+          .device_memory = memory,
+          .context_memory = context_memory(config, memory),
+          .object_socket = std::filesystem::absolute(config.run_folder) / "objects.sock"};
+}
+
+}  // namespace lambent

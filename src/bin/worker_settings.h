@@ -1,0 +1,56 @@
+// From what the command line says and which devices there are to the options of each part of the
+// worker. Values in, values out; what cannot be as it was asked for is logged. Used by its main.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "base/log.h"
+#include "bin/installation.h"
+#include "bin/scheduler_settings.h"
+#include "bin/worker_config.h"
+#include "device/device_monitor.h"
+#include "frontend/native.h"
+#include "http/client.h"
+#include "objects/object_store.h"
+#include "worker/slice_choice.h"
+#include "worker/worker.h"
+
+namespace lambent {
+
+// For device memory that moves to the host, unless the command line says. On an emulated GPU the
+// amounts are scaled ones.
+Bytes usual_host_memory(const WorkerConfig& config);
+
+device::DeviceMonitorOptions monitor_options(const WorkerConfig& config,
+                                             const worker::GpuDriver& driver,
+                                             const Installation& installation);
+
+// What the driver's users need to know of each device: its name for CUDA and, where functions stay
+// near their GPU, the processors near it.
+void describe_devices(const WorkerConfig& config,
+                      const std::vector<protocol::DeviceInventory>& devices,
+                      worker::GpuDriver& driver, LogSink& log);
+
+// Of the policy that the command line names, over the devices that it may use.
+Result<SchedulerSettings> scheduler_settings(const WorkerConfig& config,
+                                             const std::vector<protocol::DeviceInventory>& devices,
+                                             LogSink& log);
+Result<std::unique_ptr<slice_scheduling::SliceDispatcher>> slice_dispatcher(
+    const WorkerConfig& config, const pipeline::TransferCosts& costs);
+
+objects::ObjectStoreOptions object_options(const WorkerConfig& config);
+Result<std::vector<http::Endpoint>> peers_of(const WorkerConfig& config);
+
+// All but what the worker calls back: the link, objects.
+worker::WorkerOptions worker_options(const WorkerConfig& config, const Installation& installation,
+                                     const worker::GpuDriver& driver,
+                                     const std::vector<protocol::DeviceInventory>& all_devices,
+                                     const worker::DeviceShares& shares);
+
+// `devices` are those of dispatch.
+frontend::WorkerFacts facts_of(const WorkerConfig& config,
+                               const std::vector<protocol::DeviceInventory>& devices);
+
+}  // namespace lambent

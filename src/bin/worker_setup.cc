@@ -1,0 +1,116 @@
+#include "bin/worker_setup.h"
+
+#include <fcntl.h>
+#include <signal.h>
+#include <spawn.h>
+#include <sys/file.h>
+#include <sys/resource.h>
+#include <sys/signalfd.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <filesystem>
+
+extern char** environ;
+
+namespace lambent {
+namespace {
+
+// Runs a program of ours and waits for it; for set-up, before the loop runs.
+Result<void> run_program(std::vector<std::string> arguments) {
+  std::vector<char*> argv;
+  for (std::string& argument : arguments) argv.push_back(argument.data());
+  argv.push_back(nullptr);
+  pid_t pid = 0;
+  if (const int error = posix_spawn(&pid, argv[0], nullptr, nullptr, argv.data(), environ)) {
+    return error_from_errno("start " + arguments[0], error);
+  }
+  int status = 0;
+  if (waitpid(pid, &status, 0) != pid || status != 0) {
+    return Error{ErrorCode::kInternal, arguments[0] + " failed; its message is above"};
+  }
+  return {};
+}
+
+std::string find_nvidia_driver() {
+  for (const char* folder :
+       {"/usr/lib/x86_64-linux-gnu", "/usr/lib64", "/usr/lib", "/usr/local/nvidia/lib64"}) {
+    if (std::filesystem::exists(std::string(folder) + "/libcuda.so.1")) return folder;
+  }
+  return "";
+}
+
+}  // namespace
+
+Result<OwnedFd> make_folders(const WorkerConfig& config) {
+  for (const std::string& folder : {config.state_folder, config.run_folder}) {
+    std::error_code error;
+    std::filesystem::create_directories(folder, error);
+    if (error) {
+      return Error{ErrorCode::kPermissionDenied, "create " + folder + ": " + error.message() +
+                                                     "; choose others with --state and --run"};
+    }
+  }
+  const std::string path = config.run_folder + "/worker.lock";
+  OwnedFd lock(open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600));
+  if (!lock.valid()) return error_from_errno("open " + path, errno);
+  if (flock(lock.get(), LOCK_EX | LOCK_NB) != 0) {
+    return Error{ErrorCode::kAlreadyExists, "another worker runs in " + config.run_folder};
+  }
+  return lock;
+}
+
+void allow_many_files(LogSink& log) {
+  rlimit files{};
+  if (getrlimit(RLIMIT_NOFILE, &files) != 0 || files.rlim_cur >= files.rlim_max) return;
+  files.rlim_cur = files.rlim_max;
+  if (setrlimit(RLIMIT_NOFILE, &files) != 0) {
+    log.warning("file_limit", {{"error", to_string(error_from_errno("setrlimit", errno))}});
+  }
+}
+
+Result<OwnedFd> open_signals() {
+  signal(SIGPIPE, SIG_IGN);
+  sigset_t signals;
+  sigemptyset(&signals);
+  sigaddset(&signals, SIGTERM);
+  sigaddset(&signals, SIGINT);
+  sigprocmask(SIG_BLOCK, &signals, nullptr);
+  OwnedFd fd(signalfd(-1, &signals, SFD_CLOEXEC | SFD_NONBLOCK));
+  if (!fd.valid()) return error_from_errno("signalfd", errno);
+  return fd;
+}
+
+Result<worker::GpuDriver> find_driver(const WorkerConfig& config,
+                                      const Installation& installation) {
+  worker::GpuDriver driver;
+  if (config.gpu == GpuKind::kNone) return driver;
+  if (config.gpu == GpuKind::kEmulated) {
+    driver.folder = installation.emulated_driver();
+    driver.emulated_node = config.run_folder + "/gpu-node";
+    std::error_code ignored;
+    std::filesystem::remove(driver.emulated_node, ignored);
+    RETURN_IF_ERROR(run_program({installation.program("emulated-gpu"), "create", "--node",
+                                 driver.emulated_node, "--config", config.gpu_preset,
+                                 "--time-scale", std::to_string(config.time_scale),
+                                 "--memory-scale", std::to_string(config.memory_scale)}));
+    return driver;
+  }
+  driver.folder =
+      config.nvidia_driver_folder.empty() ? find_nvidia_driver() : config.nvidia_driver_folder;
+  if (driver.folder.empty()) {
+    return Error{ErrorCode::kNotFound,
+                 "no libcuda.so.1 was found; name its folder with --nvidia-driver, or use --gpu "
+                 "emulated"};
+  }
+  std::error_code error;
+  for (const auto& entry : std::filesystem::directory_iterator("/dev", error)) {
+    const std::string name = entry.path().filename();
+    if (name.starts_with("nvidia") && entry.is_character_file()) {
+      driver.device_files.push_back(entry.path());
+    }
+  }
+  return driver;
+}
+
+}  // namespace lambent

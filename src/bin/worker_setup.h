@@ -1,0 +1,29 @@
+// What lambent-worker takes of its machine before it builds anything: folders and their lock, open
+// files, signals, the driver of its GPUs. Used by its main, before the loop runs.
+#pragma once
+
+#include "base/fd.h"
+#include "base/log.h"
+#include "base/result.h"
+#include "bin/installation.h"
+#include "bin/worker_config.h"
+#include "worker/sandbox_plan.h"
+
+namespace lambent {
+
+// The folders that the worker needs, and the lock that keeps a second worker out of them.
+// ALREADY_EXISTS if there is one.
+Result<OwnedFd> make_folders(const WorkerConfig& config);
+
+// Every client and every sandbox is some descriptors, and the usual soft limit of 1,024 is for
+// programs that call select(). Sandboxes get a limit of their own.
+void allow_many_files(LogSink& log);
+
+// Readable requests to stop, once SIGTERM and SIGINT are blocked everywhere.
+Result<OwnedFd> open_signals();
+
+// Where libcuda.so.1 lies and which files it needs; an emulated GPU is made anew. NOT_FOUND if
+// there is no driver.
+Result<worker::GpuDriver> find_driver(const WorkerConfig& config, const Installation& installation);
+
+}  // namespace lambent
