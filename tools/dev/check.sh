@@ -9,9 +9,10 @@ install_packages tools/dev/packages.txt
 install_packages tools/dev/check-packages.txt
 say "format"
 git ls-files '*.h' '*.cc' '*.c' '*.cu' | xargs clang-format --dry-run --Werror
-say "layers, dependencies and headers"
+say "layers, dependencies, links and headers"
 python3 tools/check_layering.py
 python3 tools/check_dependencies.py
+python3 tools/check_links.py
 tools/check_headers.sh
 tools/dev/test.sh
 [ "$quick" = yes ] && exit 0
