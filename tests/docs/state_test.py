@@ -1,0 +1,78 @@
+"""Holds docs/state.md: every feature stands there once, and what it names (files, tests) exists. LAMBENT_PREFIX: the build folder."""
+import collections
+import os
+import pathlib
+import re
+import subprocess
+import unittest
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+PAGE = ROOT / "docs" / "state.md"
+HOW_MANY = {"A": 15, "B": 12, "C": 8, "D": 9, "N": 12}
+STATES = {"done", "partly", "model", "missing"}
+
+Row = collections.namedtuple("Row", "feature words state place tests figure")
+
+
+def rows(text):
+    return [Row(*(cell.strip() for cell in line.strip()[1:-1].split("|"))) for line in text.splitlines()
+            if re.match(r"\| [A-Z]\d+ \|", line)]
+
+
+def tests_named(row):
+    """(name of a ctest, name of a function in its file or "") for each test of a row."""
+    return re.findall(r"`([^`]+)`(?: (test_\w+))?", row.tests)
+
+
+class StatePage(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.text = PAGE.read_text()
+        cls.rows = rows(cls.text)
+
+    def test_every_feature_stands_here_once(self):
+        wanted = [f"{letter}{number}" for letter, most in HOW_MANY.items() for number in range(1, most + 1)]
+        self.assertEqual([row.feature for row in self.rows], wanted)
+
+    def test_states_are_of_the_table_and_add_up(self):
+        self.assertEqual({row.state for row in self.rows} - STATES, set())
+        of = collections.Counter(row.state for row in self.rows)
+        sums = re.search(r"Of (\d+) features (\d+) are done, (\d+) partly, (\d+) in a model alone, (\d+) missing", self.text)
+        self.assertEqual([int(number) for number in sums.groups()],
+                         [len(self.rows), of["done"], of["partly"], of["model"], of["missing"]])
+
+    def test_only_what_is_missing_has_no_test_and_all_else_has_a_place(self):
+        for row in self.rows:
+            with self.subTest(row.feature):
+                self.assertEqual(bool(tests_named(row)), row.state != "missing")
+                self.assertEqual(bool(row.place), row.state != "missing")
+
+    def test_every_link_leads_to_a_file_and_to_a_heading_in_it(self):
+        for target in re.findall(r"\]\(([^)]+)\)", self.text):
+            with self.subTest(target):
+                path, _, heading = target.partition("#")
+                file = (PAGE.parent / path).resolve()
+                self.assertTrue(file.is_file(), file)
+                if heading:
+                    titles = re.findall(r"^#+ (.*)$", file.read_text(), re.M)
+                    slugs = {re.sub(r"[^\w\- ]", "", title.lower()).replace(" ", "-") for title in titles}
+                    self.assertIn(heading, slugs)
+
+    def test_every_test_that_is_named_exists(self):
+        listed = subprocess.run(["ctest", "--test-dir", os.environ["LAMBENT_PREFIX"], "-N"], check=True, capture_output=True,
+                                text=True).stdout
+        names = set(re.findall(r"^ *Test +#\d+: (\S+)", listed, re.M))
+        if any(name.endswith("_NOT_BUILT") for name in names):
+            self.skipTest("some test programs are not built, so their tests are not known")
+        families = {name.rsplit("/", 1)[0] for name in names if "/" in name}
+        for row in self.rows:
+            for name, function in tests_named(row):
+                with self.subTest(feature=row.feature, test=name, function=function):
+                    self.assertIn(name, names | families)
+                    if function:
+                        folder, module = name.split(".")
+                        self.assertIn(f"def {function}(", (ROOT / "tests" / folder / f"{module}.py").read_text())
+
+
+if __name__ == "__main__":
+    unittest.main()
