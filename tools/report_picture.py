@@ -1,0 +1,78 @@
+#!/usr/bin/env python3
+"""Makes docs/images/report.svg: parts of the page that `lambent report` writes for a simulated run, as one picture.
+
+    python3 tools/report_picture.py build/release/bin/lambent docs/images/report.svg
+
+The same program makes the same picture: the workload is the generator's, with its default seed, and simulations repeat to the bit.
+"""
+import pathlib
+import re
+import subprocess
+import sys
+import tempfile
+
+POLICIES = ("density", "mqfq-sticky", "batch", "fcfs")
+SIMULATE = ["simulate", "--policy", ",".join(POLICIES), "--pool", "16", "--load", "0.9", "--quiet"]
+WIDTH, MARGIN, TITLE = 800, 20, 46
+
+
+def sections(page):
+    """The drawings of a report by their headings: heading -> (width, height, what is inside the svg element, its keys)."""
+    found = {}
+    for heading, body in re.findall(r"<section><h2>(.*?)</h2>(.*?)</section>", page, re.S):
+        drawing = re.search(r'<svg viewBox="0 0 (\d+) (\d+)"[^>]*>(.*?)</svg>', body, re.S)
+        if drawing:
+            keys = re.findall(r'<span class="key"><i class="([\w ]+)"></i>(.*?)</span>', body)
+            found[heading] = (int(drawing[1]), int(drawing[2]), drawing[3], keys)
+    return found
+
+
+def style(page):
+    """The page's own rules for drawings, in its light colours."""
+    sheet = re.search(r"<style>(.*?)</style>", page, re.S)[1]
+    sheet = re.sub(r"@media\(prefers-color-scheme:dark\)\{.*?\}\}", "", sheet, flags=re.S)
+    colours = dict(re.findall(r"--(\w+):([^;}]+)", sheet))
+    rules = [rule for rule in re.findall(r"[^{}]+\{[^{}]*\}", sheet)
+             if re.match(r"\s*(svg text|\.(grid|axis|mark|curve|bar|frame|queue|cold|memory|run|rest))", rule)]
+    return re.sub(r"var\(--(\w+)\)", lambda name: colours[name[1]], "".join(rules)), colours
+
+
+def picture(page, headings):
+    found, (rules, colours) = sections(page), style(page)
+    parts, top = [], MARGIN + 30
+    for heading, words in headings:
+        width, height, inside, keys = found[heading]
+        parts.append(f'<text x="{MARGIN}" y="{top + 16}" class="heading">{heading}</text>'
+                     f'<text x="{MARGIN}" y="{top + 34}">{words}</text>')
+        x = WIDTH - MARGIN
+        for colour, name in reversed(keys):
+            x -= 24 + 7 * len(name)
+            fill = colours.get(colour, colours["soft"])
+            parts.append(f'<rect x="{x}" y="{top + 6}" width="12" height="12" rx="3" fill="{fill}"/>'
+                         f'<text x="{x + 17}" y="{top + 16}">{name}</text>')
+        parts.append(f'<svg x="{MARGIN}" y="{top + TITLE}" width="{width}" height="{height}" '
+                     f'viewBox="0 0 {width} {height}">{inside}</svg>')
+        top += TITLE + height + 14
+    return (f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {top}" role="img" '
+            f'aria-label="Parts of a report: four policies on one simulated workload">\n'
+            f"<style>{rules}svg .heading{{font-size:16px;font-weight:600;fill:{colours['ink']}}}</style>\n"
+            f'<rect width="{WIDTH}" height="{top}" rx="12" fill="{colours["card"]}" stroke="{colours["rule"]}"/>\n'
+            f'<text x="{MARGIN}" y="{MARGIN + 14}">lambent {" ".join(SIMULATE[:-1])}   (simulated; modelled seconds)</text>\n'
+            + "\n".join(parts) + "\n</svg>\n")
+
+
+def main(lambent, out):
+    with tempfile.TemporaryDirectory() as folder:
+        runs = [f"{folder}/run-{policy}.jsonl" for policy in POLICIES]
+        subprocess.run([lambent, *SIMULATE, "--out", f"{folder}/run.jsonl"], check=True, capture_output=True)
+        subprocess.run([lambent, "report", *runs, "-o", f"{folder}/report.html"], check=True, capture_output=True)
+        page = pathlib.Path(folder, "report.html").read_text()
+    drawn = picture(page, (("Where the time went", "The mean latency, cut into its parts."),
+                           ("Latency", "The share of invocations answered within a time.")))
+    path = pathlib.Path(out)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(drawn)
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:3])
