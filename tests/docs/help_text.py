@@ -1,0 +1,87 @@
+"""What the programs say of themselves: the verbs of lambent, and the options of each by its --help. Used by options.py and the tests
+of this folder.
+"""
+import dataclasses
+import functools
+import os
+import pathlib
+import re
+import subprocess
+
+BIN = pathlib.Path(os.environ.get("LAMBENT_PREFIX", "build/release")).resolve() / "bin"
+PARENTS = ("objects", "slices", "bundle")  # their verbs have options of their own
+
+
+@dataclasses.dataclass
+class Option:
+    """names: -o and --output; value: what follows, empty for a switch; default: empty if none is told."""
+    names: list
+    value: str
+    default: str
+    meaning: str
+    required: bool = False
+
+
+@functools.cache
+def help_of(*words):
+    """What `lambent WORDS --help` prints."""
+    done = subprocess.run([str(BIN / "lambent"), *words, "--help"], capture_output=True, text=True, timeout=60)
+    if done.returncode != 0:
+        raise ValueError(f"lambent {' '.join(words)} --help: {done.stderr}")
+    return done.stdout
+
+
+def subcommands_of(*words):
+    _, _, rest = help_of(*words).partition("Subcommands:\n")
+    return re.findall(r"^  ([a-z]+) ", rest, re.MULTILINE)
+
+
+def verbs():
+    """Every verb of lambent, in the order of its help."""
+    first, _, _ = help_of().partition("Usage:")
+    return re.findall(r"^  lambent ([a-z]+)", first, re.MULTILINE) + subcommands_of()
+
+
+def commands():
+    """Every verb as the words after lambent; of those with verbs of their own, these instead."""
+    return [words for verb in verbs() for words in ([(verb, sub) for sub in subcommands_of(verb)] if verb in PARENTS else [(verb,)])]
+
+
+def options_of(*words):
+    """The options of a command, as its help lists them."""
+    of_python = "\noptions:\n" in help_of(*words)  # argparse's, with other columns than CLI11's
+    _, _, rest = help_of(*words).partition("\noptions:\n" if of_python else "\nOptions:\n")
+    lines = rest.partition("\nSubcommands:")[0].partition("\nExample:")[0].split("\n")
+    options = []
+    for line, below in zip(lines, [*lines[1:], ""]):
+        if line.startswith("  -"):
+            if of_python:
+                left, _, meaning = line.strip().partition("  ")
+            elif below.startswith(30 * " "):
+                left, meaning = line, ""
+            else:
+                left, meaning = line[:30], line[30:]
+            options.append(option_from(left.strip(), meaning.strip()))
+        elif line.strip() and options:
+            options[-1].meaning = (options[-1].meaning + " " + line.strip()).strip()
+    return options
+
+
+def option_from(left, meaning):
+    names, _, value = left.replace(", -", ",-").partition(" ")
+    names = [re.sub(r"\{.*", "", name) for name in names.split(",")]
+    required = "REQUIRED" in value
+    value = re.sub(r" ?(Excludes|Needs): .*| REQUIRED| \.\.\.", "", value)
+    default = ""
+    listed = re.match(r"ENUM:value in \{(.*?)\} OR", value)
+    if listed:
+        value = "|".join(each.partition("->")[0] for each in listed[1].split(","))
+        return Option(names, value, default, meaning, required)
+    found = re.match(r"^([A-Z]+)((?::[^=]*)?)(?:=(.*))?$", value)
+    if found:
+        value, checked, default = found[1], found[2].lstrip(":"), found[3] or ""
+        if checked.startswith("{"):
+            value = checked.strip("{}").replace(",", "|")
+        elif checked:
+            value += " " + re.sub(r"^(INT|UINT) in |[\[\]]", "", checked).replace(" - ", " to ")
+    return Option(names, value, default, meaning, required)

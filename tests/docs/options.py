@@ -1,0 +1,31 @@
+"""Writes docs/options.md from what the programs' --help say: LAMBENT_PREFIX=build/release python3 tests/docs/options.py > docs/options.md.
+test_mentions.py holds the page against them.
+"""
+import help_text
+
+HEAD = """# Every option
+
+What `--help` says of each verb of `lambent`, on one page; [cli.md](cli.md) says what the verbs are for. This page is written by
+`tests/docs/options.py` and held against the programs by a test. Verbs that ask a worker also take `--endpoint http://HOST:PORT` or `unix:PATH`.
+"""
+
+
+def cell(text):
+    return text.replace("|", "\\|")
+
+
+def page():
+    parts = [HEAD]
+    for words in help_text.commands():
+        options = [option for option in help_text.options_of(*words) if not {"--help", "--endpoint"} & set(option.names)]
+        if options:
+            parts.append(f"\n## {' '.join(words)}\n\n| option | default | meaning |\n|---|---|---|\n")
+        for option in options:
+            left = ", ".join(f"`{cell(name)}`" for name in option.names) + (f" {cell(option.value)}" if option.value else "")
+            parts.append(f"| {left} | {f'`{cell(option.default)}`' if option.default else ''} | "
+                         f"{cell(option.meaning)}{' (has to be given)' if option.required else ''} |\n")
+    return "".join(parts)
+
+
+if __name__ == "__main__":
+    print(page(), end="")
