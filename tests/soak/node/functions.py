@@ -17,15 +17,19 @@ def handler(event, context):
 # Has children, some of which outlive the invocation.
 PARENT = """
 import os, time
+grown = []
 def handler(event, context):
+    grown[:] = [pid for pid in grown if os.waitpid(pid, os.WNOHANG)[0] == 0]
     child = os.fork()
     if child == 0:
         time.sleep(0.05)
         os._exit(event["n"] % 100)
-    if event["n"] % 5 == 0 and os.fork() == 0:
-        os.setsid()
-        time.sleep(3)
-        os._exit(0)
+    if event["n"] % 5 == 0:
+        grown.append(os.fork())
+        if grown[-1] == 0:
+            os.setsid()
+            time.sleep(3)
+            os._exit(0)
     _, status = os.waitpid(child, 0)
     return {"n": os.waitstatus_to_exitcode(status), "mark": event["mark"]}
 """

@@ -156,10 +156,11 @@ def main():
         last_kill(world, doer, load, promises)
         say(promises, "all functions are removed")
         after = {name: leftovers.settle(each, before[name]) for name, each in world.nodes.items()}
-        for name, node in world.nodes.items():
+        for node in world.nodes.values():
+            node.intact.acquire()  # for good: nobody starts it again
             status = node.stop()
             if status != 0:
-                promises.violation(f"{name}: asked to stop, it ended with status {status}")
+                promises.violation(f"{node.name}: asked to stop, it ended with status {status}")
         left = {name: leftovers.after_the_end(node, around) for name, node in world.nodes.items()}
     finally:
         world.close(keep_files=options.keep is not None)
