@@ -1,6 +1,7 @@
 // lambent-launcher: makes sandboxes for the worker that started it. Not for use by hand, but for
 // --probe, which tells what this machine allows.
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 
 #include <csignal>
@@ -57,6 +58,14 @@ void leave_signals_to_worker() {
   for (const int signal : {SIGINT, SIGTERM, SIGHUP, SIGPIPE}) ::signal(signal, SIG_IGN);
 }
 
+// Each sandbox is some descriptors of ours, whatever the worker may open when it starts us.
+void allow_many_files() {
+  rlimit files{};
+  if (getrlimit(RLIMIT_NOFILE, &files) != 0) return;
+  files.rlim_cur = files.rlim_max;
+  setrlimit(RLIMIT_NOFILE, &files);
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -71,6 +80,7 @@ int main(int argc, char** argv) {
     return capabilities.impossible.empty() ? 0 : 1;
   }
   leave_signals_to_worker();
+  allow_many_files();
   sandbox::Channel worker{OwnedFd(flags.channel)};
   const SystemClock clock;
   auto server = sandbox::Server::create(clock, flags.server);

@@ -40,9 +40,11 @@ Result<std::optional<Envelope>> Channel::receive() {
   static thread_local std::string buffer(limits::kLauncherMessage.count, '\0');
   ASSIGN_OR_RETURN(std::optional<Packet> packet, receive_packet(fd_.get(), buffer));
   if (!packet) return std::optional<Envelope>();
-  if (packet->truncated) {
+  if (packet->truncated && !packet->lost_fds) {
     return Error{ErrorCode::kInvalidArgument, "launcher message: too long"};
   }
+  // Some may have come; who expects them all could take one for another.
+  if (packet->lost_fds) packet->fds.clear();
   ASSIGN_OR_RETURN(Message message, decode(std::string_view(buffer.data(), packet->size)));
   return std::optional<Envelope>(Envelope{std::move(message), std::move(packet->fds)});
 }

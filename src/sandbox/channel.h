@@ -14,7 +14,9 @@ namespace lambent::sandbox {
 
 struct Envelope {
   Message message;
-  std::vector<OwnedFd> fds;  // at most 2 * limits::kSandboxBinds + 2: what a plan shows, and output
+  // At most 2 * limits::kSandboxBinds + 2: what a plan shows, and output. None if this process
+  // could not open all of them: the message counts without.
+  std::vector<OwnedFd> fds;
 };
 
 class Channel {

@@ -2,8 +2,10 @@
 #include "sandbox/launcher.h"
 
 #include <arpa/inet.h>
+#include <fcntl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 
 #include <csignal>
@@ -114,6 +116,29 @@ TEST_F(LauncherTest, AnIdThatIsInUseIsRefused) {
   harness_.launcher().launch(plan, [&](Result<Started> result) { error = result.error(); });
   ASSERT_TRUE(harness_.wait([&] { return error.has_value(); }));
   EXPECT_EQ(error->code, ErrorCode::kAlreadyExists);
+}
+
+TEST_F(LauncherTest, AWorkerThatMayOpenNoMoreFilesLosesTheNewSandboxAndNoOther) {
+  const LaunchPlan first = shell_plan("sleep 1000");
+  harness_.launch(first);
+  ASSERT_TRUE(harness_.wait([&] { return harness_.started(first.sandbox) != nullptr; }));
+  rlimit before{};
+  ASSERT_EQ(getrlimit(RLIMIT_NOFILE, &before), 0);
+  // The lowest free descriptor is the first that may not be opened.
+  const OwnedFd free(open("/dev/null", O_RDONLY | O_CLOEXEC));
+  rlimit small = before;
+  small.rlim_cur = static_cast<rlim_t>(free.get());
+  ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &small), 0);
+  std::optional<Error> error;
+  harness_.launcher().launch(shell_plan("sleep 1000"), [&](Result<Started> result) {
+    error = result.ok() ? Error{} : result.error();
+  });
+  const bool answered = harness_.wait([&] { return error.has_value(); });
+  ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &before), 0);
+  ASSERT_TRUE(answered);
+  EXPECT_EQ(error->code, ErrorCode::kResourceExhausted) << error->message;
+  EXPECT_EQ(harness_.run(shell_plan("echo hello")).output, "hello\n");
+  EXPECT_FALSE(harness_.outcome(first.sandbox).exit.has_value());
 }
 
 TEST_F(LauncherTest, TheRuntimeApiListensInsideAndIsAnsweredOutside) {
