@@ -1,3 +1,5 @@
+// What becomes of seats when their executor crashes, breaks, hangs or is killed: who did it is
+// told, all others start again.
 #include "worker/executor_testing.h"
 
 namespace lambent::worker {
@@ -7,7 +9,25 @@ using testing::HasSubstr;
 using testing::IsEmpty;
 using testing::SizeIs;
 
-TEST_F(ExecutorHostTest, ACrashFailsWhatRanAloneAndNothingElse) {
+class ExecutorFaultsTest : public ExecutorHostTest {
+ protected:
+  // Seats 1 and 2, each with an invocation.
+  void two_run() {
+    for (const uint64_t id : {1, 2}) seat(SandboxId(id));
+    for (const uint64_t id : {1, 2}) give(SandboxId(id));
+  }
+  // The same invocations in seats 3 and 4 of another executor.
+  void the_two_run_again() {
+    for (const uint64_t id : {3, 4}) seat(SandboxId(id));
+    for (const uint64_t id : {1, 2}) {
+      InvocationRequest request;
+      request.id = {9, id};
+      host->give(SandboxId(id + 2), request);
+    }
+  }
+};
+
+TEST_F(ExecutorFaultsTest, ACrashFailsWhatRanAloneAndNothingElse) {
   seat(SandboxId(1));
   seat(SandboxId(2));
   give(SandboxId(1));
@@ -20,7 +40,7 @@ TEST_F(ExecutorHostTest, ACrashFailsWhatRanAloneAndNothingElse) {
   EXPECT_EQ(ends[1].error_type, "Sandbox.Failure") << "an idle one is started again when needed";
 }
 
-TEST_F(ExecutorHostTest, WhatRanInAnExecutorThatSomebodyKilledStartsAgain) {
+TEST_F(ExecutorFaultsTest, WhatRanInAnExecutorThatSomebodyKilledStartsAgain) {
   seat(SandboxId(1));
   give(SandboxId(1));
   launcher.end(launcher.latest().id, {.signal = 9});
@@ -28,23 +48,14 @@ TEST_F(ExecutorHostTest, WhatRanInAnExecutorThatSomebodyKilledStartsAgain) {
   EXPECT_TRUE(ends[0].undelivered);
 }
 
-TEST_F(ExecutorHostTest, OfSeveralThatRanInACrashAllStartAgain) {
-  seat(SandboxId(1));
-  seat(SandboxId(2));
-  give(SandboxId(1));
-  give(SandboxId(2));
+TEST_F(ExecutorFaultsTest, OfSeveralThatRanInACrashAllStartAgain) {
+  two_run();
   launcher.end(launcher.latest().id, {.signal = 11});
   ASSERT_TRUE(turn_until(loop, [&] { return ends.size() == 2; }));
   EXPECT_TRUE(ends[0].undelivered && ends[1].undelivered);
 
   // Again, each runs alone; and so it shows who it was.
-  seat(SandboxId(3));
-  seat(SandboxId(4));
-  InvocationRequest request;
-  request.id = {9, 1};
-  host->give(SandboxId(3), request);
-  request.id = {9, 2};
-  host->give(SandboxId(4), request);
+  the_two_run_again();
   auto run = hears<protocol::Run>();
   ASSERT_TRUE(run && run->seat == SandboxId(3));
   loop.run_once(Duration(0));
@@ -60,11 +71,8 @@ TEST_F(ExecutorHostTest, OfSeveralThatRanInACrashAllStartAgain) {
   EXPECT_FALSE(ends[3].undelivered);
 }
 
-TEST_F(ExecutorHostTest, OneThatIsBeingStoppedMayHaveBrokenItToo) {
-  seat(SandboxId(1));
-  seat(SandboxId(2));
-  give(SandboxId(1));
-  give(SandboxId(2));
+TEST_F(ExecutorFaultsTest, OneThatIsBeingStoppedMayHaveBrokenItToo) {
+  two_run();
   host->stop(SandboxId(1), Error{ErrorCode::kDeadlineExceeded, "too long"}, "Sandbox.Timeout");
   launcher.latest().say(protocol::Broken{{ErrorCode::kInternal, "an illegal address"}});
   launcher.end(launcher.latest().id, {.exit_code = 1});
@@ -73,41 +81,29 @@ TEST_F(ExecutorHostTest, OneThatIsBeingStoppedMayHaveBrokenItToo) {
   EXPECT_TRUE(ends[1].undelivered);
 }
 
-TEST_F(ExecutorHostTest, OneThatHangsUpIsAsOneThatCrashes) {
-  seat(SandboxId(1));
-  seat(SandboxId(2));
-  give(SandboxId(1));
-  give(SandboxId(2));
+TEST_F(ExecutorFaultsTest, OneThatHangsUpIsAsOneThatCrashes) {
+  two_run();
   launcher.latest().socket.reset();
   for (int i = 0; i < 5; ++i) loop.run_once(Duration(0));
   EXPECT_THAT(ends, IsEmpty()) << "the launcher may say how it ended";
   clock.advance(seconds(1));
   ASSERT_TRUE(turn_until(loop, [&] { return ends.size() == 2; }));
   EXPECT_TRUE(ends[0].undelivered && ends[1].undelivered);
-  seat(SandboxId(3));
-  seat(SandboxId(4));
-  InvocationRequest request;
-  request.id = {9, 1};
-  host->give(SandboxId(3), request);
-  request.id = {9, 2};
-  host->give(SandboxId(4), request);
+  the_two_run_again();
   EXPECT_TRUE(hears<protocol::Run>().has_value());
   loop.run_once(Duration(0));
   EXPECT_FALSE(launcher.latest().hear().has_value()) << "each runs alone now";
 }
 
-TEST_F(ExecutorHostTest, WhenItCannotSayWhoBrokeItAllStartAgain) {
-  seat(SandboxId(1));
-  seat(SandboxId(2));
-  give(SandboxId(1));
-  give(SandboxId(2));
+TEST_F(ExecutorFaultsTest, WhenItCannotSayWhoBrokeItAllStartAgain) {
+  two_run();
   launcher.latest().say(protocol::Broken{{ErrorCode::kInternal, "an illegal address"}});
   launcher.end(launcher.latest().id, {.exit_code = 1});
   ASSERT_TRUE(turn_until(loop, [&] { return ends.size() == 2; }));
   EXPECT_TRUE(ends[0].undelivered && ends[1].undelivered);
 }
 
-TEST_F(ExecutorHostTest, WhoBrokeTheContextIsToldAndTheOthersStartAgain) {
+TEST_F(ExecutorFaultsTest, WhoBrokeTheContextIsToldAndTheOthersStartAgain) {
   seat(SandboxId(1));
   seat(SandboxId(2));
   auto guilty = finished(give(SandboxId(1)));
@@ -123,11 +119,8 @@ TEST_F(ExecutorHostTest, WhoBrokeTheContextIsToldAndTheOthersStartAgain) {
   EXPECT_TRUE(ends[1].undelivered);
 }
 
-TEST_F(ExecutorHostTest, AHungKernelCostsItsExecutorAndTheOthersStartAgain) {
-  seat(SandboxId(1));
-  seat(SandboxId(2));
-  give(SandboxId(1));
-  give(SandboxId(2));
+TEST_F(ExecutorFaultsTest, AHungKernelCostsItsExecutorAndTheOthersStartAgain) {
+  two_run();
   host->stop(SandboxId(1), Error{ErrorCode::kDeadlineExceeded, "too long"}, "Sandbox.Timeout");
   loop.run_once(Duration(0));
   EXPECT_EQ(launcher.kills, 0);
@@ -139,7 +132,7 @@ TEST_F(ExecutorHostTest, AHungKernelCostsItsExecutorAndTheOthersStartAgain) {
   EXPECT_TRUE(ends[1].undelivered);
 }
 
-TEST_F(ExecutorHostTest, StoppingWhatWasNeverSentLeavesTheExecutorAlone) {
+TEST_F(ExecutorFaultsTest, StoppingWhatWasNeverSentLeavesTheExecutorAlone) {
   host->keep(spec, DeviceId(1));
   seat(SandboxId(1));
   host->move_memory(SandboxId(1), true);
@@ -152,7 +145,7 @@ TEST_F(ExecutorHostTest, StoppingWhatWasNeverSentLeavesTheExecutorAlone) {
   EXPECT_EQ(launcher.kills, 0);
 }
 
-TEST_F(ExecutorHostTest, ACrashWhileASeatIsMadeIsNotBlamedOnWhatRuns) {
+TEST_F(ExecutorFaultsTest, ACrashWhileASeatIsMadeIsNotBlamedOnWhatRuns) {
   seat(SandboxId(1));
   give(SandboxId(1));
   ASSERT_TRUE(hears<protocol::Run>().has_value());
@@ -164,7 +157,7 @@ TEST_F(ExecutorHostTest, ACrashWhileASeatIsMadeIsNotBlamedOnWhatRuns) {
   EXPECT_EQ(ends[1].error_type, "Sandbox.Failure");
 }
 
-TEST_F(ExecutorHostTest, WhatEndsInTimeWhenItIsStoppedLeavesTheExecutorAlone) {
+TEST_F(ExecutorFaultsTest, WhatEndsInTimeWhenItIsStoppedLeavesTheExecutorAlone) {
   host->keep(spec, DeviceId(1));
   seat(SandboxId(1));
   const InvocationId id = give(SandboxId(1));
