@@ -36,7 +36,7 @@ room(simulator     DEPENDS base domain scheduling dispatch workload metrics TEST
 room(journal       DEPENDS base domain scheduling dispatch TEST_USES simulator)
 room(journal_store DEPENDS base domain journal TEST_USES dispatch scheduling)
 room(cli           DEPENDS base domain workload workflow pipeline mig loop http archive LINKS http_parser)
-room(worker        DEPENDS base domain workflow pipeline slice_scheduling stage_channel kernel_graph bundle objects ledger protocol metrics scheduling dispatch journal loop catalog archive sandbox http runtime_api)
+room(worker        DEPENDS base domain workflow pipeline slice_scheduling forwarding stage_channel kernel_graph bundle objects ledger protocol metrics scheduling dispatch journal loop catalog archive sandbox http runtime_api)
 room(shim          DEPENDS base cuda_abi ledger protocol device_memory OWN_BUILD)
 room(forwarded_cuda DEPENDS cuda_abi forwarding OWN_BUILD)
 room(emulated_node DEPENDS cuda_abi mig OWN_BUILD)

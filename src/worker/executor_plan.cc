@@ -2,13 +2,9 @@
 
 #include <algorithm>
 
+#include "forwarding/greeting.h"
+
 namespace lambent::worker {
-namespace {
-
-// The processes of clients that an executor serves at a time (kMostServedProcesses of forwarding).
-constexpr unsigned kServedProcesses = 512;
-
-}  // namespace
 
 sandbox::LaunchPlan plan_executor(const ExecutorSetting& setting, const ExecutorRequest& request) {
   sandbox::LaunchPlan plan;
@@ -24,7 +20,7 @@ sandbox::LaunchPlan plan_executor(const ExecutorSetting& setting, const Executor
   }
   plan.limits.memory = setting.host_memory;
   // Threads count: one for each process that is served, beside its own and the driver's.
-  plan.limits.processes += kServedProcesses;
+  plan.limits.processes += forwarding::kMostServedProcesses;
   plan.limits.open_files = limits::kSandboxOpenFiles * 4;
   plan.limits.scratch = limits::kUnzippedCode * 4;
   // An emulated device's memory is a file of the process, with holes where memory was given back.
