@@ -23,7 +23,8 @@ from reader import Reader
 from shell_session import ShellSession
 
 REPOSITORY = pathlib.Path(__file__).resolve().parents[2]
-INSIDE = "LAMBENT_DOCS_NAMESPACES"
+INSIDE = "LAMBENT_DOCS_NAMESPACES"  # in the environment of a page's process: whose it is
+PREPARED = "LAMBENT_DOCS_PREPARED"
 SKIPPED = 77
 UUID = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}(?:\.\d+)?")
 ENDINGS = {"toml": ".toml", "python": ".py", "json": ".json", "cuda": (".cu",), "c": ".c", "csv": ".csv"}
@@ -215,7 +216,7 @@ def play_in_namespaces(pages):
     for flags in ("-nmpf", "-Urnmpf"):
         command = ["unshare", flags, "--mount-proc", "--kill-child"]
         if subprocess.run([*command, "true"], capture_output=True).returncode == 0:
-            environment = {**os.environ, INSIDE: flags}
+            environment = {**os.environ, INSIDE: f"{os.geteuid()}:{os.getegid()}"}
             return max([subprocess.run([*command, sys.executable, "-B", __file__, page], env=environment).returncode for page in pages],
                        default=0)
     print("this machine gives no namespaces: SKIPPED")
@@ -225,9 +226,15 @@ def play_in_namespaces(pages):
 def main():
     if INSIDE not in os.environ:
         return play_in_namespaces([page for page in sys.argv[1:] if is_to_be_played(page)])
-    bring_up_loopback()
-    for folder in ("/run", "/var/lib"):
-        subprocess.run(["mount", "-t", "tmpfs", "none", folder], check=True)
+    user, _, group = os.environ[INSIDE].partition(":")
+    if os.environ.get(PREPARED) is None:
+        bring_up_loopback()
+        for folder in ("/run", "/var/lib"):
+            subprocess.run(["mount", "-t", "tmpfs", "-o", "mode=1777", "none", folder], check=True)
+        if user != "0":
+            # An ordinary user was root of the namespaces for so long only; the page's reader is not.
+            os.execvpe("unshare", ["unshare", "-U", f"--map-user={user}", f"--map-group={group}", sys.executable, "-B", *sys.argv],
+                       {**os.environ, PREPARED: "yes"})
     return report([play_page(page) for page in sys.argv[1:]])
 
 
