@@ -221,5 +221,62 @@ TEST_F(FluidFaas, APipelineThatIsColdAndInTheWayIsRetiredOnce) {
       1);
 }
 
+TEST_F(FluidFaas, TheOldestGoToTheQuickestInstanceThenToTheNextAndTheRestShares) {
+  SliceWorld world;
+  FunctionState& function = world.functions[kBlur];
+  function.function = function_of(1, {{100, 2000}});
+  const auto stands = [&](uint64_t id, Tenure tenure, Duration bottleneck,
+                          std::vector<DeviceId> slices) {
+    Instance& instance = world.instances[InstanceId{id}];
+    instance.id = InstanceId{id};
+    instance.function = kBlur;
+    instance.tenure = tenure;
+    instance.residence = Residence::kLoaded;
+    instance.placement.slices = slices;
+    instance.placement.bottleneck = bottleneck;
+    instance.placement.latency = bottleneck * slices.size();
+    function.instances.push_back(instance.id);
+    for (const DeviceId slice : slices) {
+      SliceState& state = world.slices[slice];
+      state.slice = slice_of(slice.value, 1);
+      if (tenure == Tenure::kExclusive) {
+        state.exclusive = instance.id;
+      } else {
+        state.sharing.push_back(instance.id);
+      }
+    }
+  };
+  // The quick one is a pipeline of two slices: three jobs keep it busy.
+  stands(1, Tenure::kExclusive, milliseconds(100), {DeviceId{1}});
+  stands(2, Tenure::kExclusive, milliseconds(25), {DeviceId{2}, DeviceId{3}});
+  stands(3, Tenure::kTimeSharing, milliseconds(10), {DeviceId{4}});
+  for (uint64_t at = 1; at <= 6; ++at) {
+    const InvocationId id{0, at};
+    function.queue.push_back({.id = id, .sequence = at, .deadline = Instant(seconds(2))});
+    world.queued[id] = {kBlur, at};
+  }
+  FluidFaasPolicy policy(simple_placer(), FluidFaasOptions{});
+  // What is decided, carried out until nothing more is assigned: request and instance.
+  std::vector<std::pair<uint64_t, uint64_t>> assigned;
+  for (bool more = true; more;) {
+    std::vector<Decision> decisions;
+    policy.decide(world, world.now, decisions);
+    more = false;
+    for (const Decision& decision : decisions) {
+      const auto* assign = std::get_if<Assign>(&decision);
+      if (assign == nullptr) continue;
+      more = true;
+      ASSERT_EQ(assign->requests.size(), 1U);
+      ASSERT_EQ(assign->requests[0], function.queue.front().id);
+      assigned.emplace_back(assign->requests[0].low, assign->instance.value);
+      ++world.instances.at(assign->instance).jobs;
+      world.queued.erase(assign->requests[0]);
+      function.queue.pop_front();
+    }
+  }
+  EXPECT_THAT(assigned, ElementsAre(std::pair(1, 2), std::pair(2, 2), std::pair(3, 2),
+                                    std::pair(4, 1), std::pair(5, 3)));
+}
+
 }  // namespace
 }  // namespace lambent::slice_scheduling::testing

@@ -279,6 +279,24 @@ TEST_F(ClientsTest, ManyHostFunctionsWaitAndOnlyThoseHandedOutEnd) {
   expect_to_work(*connect(2));
 }
 
+TEST_F(ClientsTest, WaitingForAllOfAContextIsWaitingForOnesOwnStreamsAlone) {
+  host_.add_client(1, kMemory);
+  host_.add_client(2, kMemory);
+  const auto stuck = connect(1);
+  const auto other = connect(2);
+  stuck->send(kHostFunction, {stuck->stream, 1});
+  ASSERT_EQ(stuck->ask(kNextHostFunction, {}), CUDA_SUCCESS);
+  // Its stream stands while the function has not ended; to the driver both are streams of one
+  // context.
+  ASSERT_EQ(stuck->ask(kQueryStream, {stuck->stream}), CUDA_ERROR_NOT_READY);
+  expect_to_work(*other);
+  EXPECT_EQ(other->ask(kSynchronizeContext, {other->context}), CUDA_SUCCESS);
+  EXPECT_EQ(stuck->ask(kQueryStream, {stuck->stream}), CUDA_ERROR_NOT_READY);
+  stuck->send(kHostFunctionDone, {1});
+  EXPECT_EQ(stuck->ask(kSynchronizeContext, {stuck->context}), CUDA_SUCCESS);
+  EXPECT_EQ(stuck->ask(kQueryStream, {stuck->stream}), CUDA_SUCCESS);
+}
+
 TEST_F(ClientsTest, ManyClientsWorkSideBySide) {
   std::vector<std::unique_ptr<RawClient>> processes;
   for (uint64_t client = 1; client <= 48; ++client) {
