@@ -15,7 +15,7 @@ for program in lambent lambent-worker lambent-launcher lambent-device lambent-ex
 done
 cp -r build/release/lib/emulated build/release/lib/shim build/release/lib/forward "$target/lib/"
 cp -r build/release/share build/release/examples "$target/"
-cp README.md LICENSE "$target/"
+cp -r README.md CHANGELOG.md LICENSE docs "$target/"  # the README shows pages and a picture below docs
 
 say "gathering libraries"
 # Everything that the programs load but what belongs to glibc, which must be the machine's own.
