@@ -7,6 +7,7 @@ import pathlib
 import re
 import shlex
 import subprocess
+import sys
 import unittest
 
 import help_text
@@ -76,6 +77,8 @@ def wrong_with(command):
         return None if (PREFIX / program.removeprefix("build/release/")).exists() else f"there is no {program}"
     if program in ("python3", "python") and rest:
         if rest[0] == "-m":
+            if rest[1].partition(".")[0] in sys.stdlib_module_names:
+                return None
             module = PREFIX / "share/lambent/python" / rest[1].replace(".", "/")
             return None if module.is_dir() or module.with_suffix(".py").is_file() else f"there is no module {rest[1]}"
         return None if "/" not in rest[0] or (REPOSITORY / rest[0]).is_file() else f"there is no {rest[0]}"
@@ -183,6 +186,11 @@ class ReferenceTest(unittest.TestCase):
         self.assertEqual(verbs, set(help_text.verbs()))
         for verb, subs in below.items():
             self.assertEqual(subs, set(help_text.subcommands_of(verb)), verb)
+
+    def test_lambda_md_has_every_tag_that_the_worker_takes_and_no_other(self):
+        taken = re.findall(r'setting == "([a-z-]+)"', (REPOSITORY / "src/frontend/function_tags.cc").read_text())
+        told = re.findall(r"^\| `lambent:([a-z-]+)`", (REPOSITORY / "docs/lambda.md").read_text(), re.MULTILINE)
+        self.assertEqual(sorted(told), sorted(taken))
 
     def test_every_verb_below_another_is_on_some_page(self):
         text = "\n".join((REPOSITORY / page).read_text() for page in pages())
