@@ -89,6 +89,10 @@ class KeysTest(unittest.TestCase):
         for one in result["inputs"]:
             self.assertEqual(set(one), {"name", "value", "source", "halved", "doubled"})
         self.assertEqual(len(result["surface"]), 4 * 5 * 3)
+        self.assertIn("etask batch", result["etask_policies"])
+        for claims in result["etask_policies"].values():
+            self.assertGreater(claims["compute"]["ratios"]["throughput_ratio"], 0)
+            self.assertLessEqual(claims["memory"]["etask"]["cold"], 1)
 
     def test_paper_streambox(self):
         result = last_line(str(BUILD / "bin" / "paper_streambox_bench"), "--quick")
@@ -105,6 +109,24 @@ class KeysTest(unittest.TestCase):
         for one in result["inputs"]:
             self.assertEqual(set(one), {"name", "value", "source", "guess", "halved", "doubled", "illustrative"})
         self.assertEqual(len(result["cells"]), 9)
+
+    def test_paper_streambox_by_parts(self):
+        result = last_line(str(BUILD / "bin" / "paper_streambox_bench"), "--quick", "--parts", "2", "--seed", "3")
+        self.assertEqual(result["seed"], 3)
+        for which in ("ratios", "eager_processes"):
+            for metrics in result["comparison"][which].values():
+                for one in metrics.values():
+                    self.assertEqual(len(one["by_part"]), 2)
+                    # A part without answers in time has no ratio, and one part has no interval.
+                    self.assertEqual(one["half_width"] is None, None in one["by_part"])
+                    self.assertIsInstance(one["mean"], (int, float))
+
+    def test_a_part_of_an_evaluation_alone(self):
+        result = last_line(str(BUILD / "bin" / "paper_mqfq_bench"), "--quick", "--seed", "3", "--only", "table3")
+        self.assertEqual(len(result["table3"]["traces"]), 14)
+        self.assertEqual({trace["use"] for trace in result["table3"]["traces"].values()}, {"judged"})
+        self.assertNotIn("met", {goal["verdict"] for goal in result["goals"]})
+        self.assertIsNone(result["surface"])
 
     def test_paper_fluidfaas(self):
         result = last_line(str(BUILD / "bin" / "paper_fluidfaas_bench"), "--quick")

@@ -13,6 +13,7 @@
 #include "bench/paper_fluidfaas/metrics.h"
 #include "bench/paper_fluidfaas/plan.h"
 #include "bench/paper_fluidfaas/sensitivity.h"
+#include "workload/csv.h"
 
 namespace lambent::paper_fluidfaas {
 
@@ -284,16 +285,20 @@ std::string crowded(const Plan& plan) {
   return rows.list();
 }
 
-int run(const Plan& plan, const char* out) {
+int run(const Plan& plan, bool comparison_alone, uint64_t drawn_by, const char* out) {
   std::printf("%ssimulated: 2 nodes x 8 A100-80GB in MIG slices; arrivals: %s; %llu seeds\n",
               plan.quick ? "QUICK RUN; " : "",
               plan.traces.empty() ? "generated" : "Azure's, sampled",
               static_cast<unsigned long long>(plan.seeds));
   const Comparison comparison = compare(plan);
-  const std::string points = surface(plan);
-  const std::string variants = ablation(plan);
-  const std::string crowd = crowded(plan);
-  const Sensitivity inputs = sensitivity_of(plan);
+  std::string points = "null", variants = "null", crowd = "null";
+  Sensitivity inputs{"null", "null"};
+  if (!comparison_alone) {
+    points = surface(plan);
+    variants = ablation(plan);
+    crowd = crowded(plan);
+    inputs = sensitivity_of(plan);
+  }
   const double least = *std::ranges::min_element(comparison.shares);
   std::printf("\nshare of the bound, ours, saturated: least %.3f, mean %.3f (goal 0.85 in each)\n",
               least, mean(comparison.shares));
@@ -303,6 +308,7 @@ int run(const Plan& plan, const char* out) {
           .add("quick", std::string(plan.quick ? "true" : "false"))
           .add("simulated", std::string("true"))
           .add("arrivals", std::string(plan.traces.empty() ? "\"generated\"" : "\"azure\""))
+          .add("seed", static_cast<double>(drawn_by))
           .add("seeds", static_cast<double>(plan.seeds))
           .add("share_of_bound", least)
           .add("simulator_error_pct", std::string("null"))
@@ -350,7 +356,9 @@ int run_sweep(const std::string& name, const std::string& only, bool quick) {
 
 int main(int count, char** arguments) {
   using namespace lambent::paper_fluidfaas;
-  bool quick = false;
+  bool quick = false, comparison_alone = false;
+  uint64_t seed = 0;
+  std::string layout;
   const char *out = nullptr, *swept = nullptr, *traces = nullptr, *scene = "";
   for (int i = 1; i < count; ++i) {
     const bool more = i + 1 < count;
@@ -364,18 +372,41 @@ int main(int count, char** arguments) {
       swept = arguments[++i];
     } else if (std::strcmp(arguments[i], "--scene") == 0 && more) {
       scene = arguments[++i];
+    } else if (std::strcmp(arguments[i], "--seed") == 0 && more &&
+               lambent::workload::whole_number_of(arguments[i + 1])) {
+      seed = *lambent::workload::whole_number_of(arguments[++i]);
+    } else if (std::strcmp(arguments[i], "--only") == 0 && more &&
+               std::strcmp(arguments[i + 1], "comparison") == 0) {
+      comparison_alone = true;
+      ++i;
+    } else if (std::strcmp(arguments[i], "--layout") == 0 && more) {
+      layout = arguments[++i];
     } else {
       std::fprintf(stderr,
-                   "usage: paper_fluidfaas_bench [--quick] [--out FILE] [--traces DIR] [--sweep "
+                   "usage: paper_fluidfaas_bench [--quick] [--out FILE] [--traces DIR] [--seed N] "
+                   "[--only comparison] [--layout P1|P2|Hybrid] [--sweep "
                    "esg|infless|fluidfaas|ours [--scene light|medium|heavy|crowded]]\n");
       return 2;
     }
   }
   if (swept != nullptr) return run_sweep(swept, scene, quick);
-  const auto plan = plan_for(quick, traces == nullptr ? "" : traces);
+  auto plan = plan_for(quick, traces == nullptr ? "" : traces);
   if (!plan.ok()) {
     std::fprintf(stderr, "paper_fluidfaas_bench: %s\n", plan.error().message.c_str());
     return 1;
   }
-  return run(*plan, out);
+  if (!layout.empty()) {
+    const std::vector<std::string> known = plan_for(false, "").value().layouts;
+    if (std::ranges::find(known, layout) == known.end()) {
+      std::fprintf(stderr, "paper_fluidfaas_bench: no layout '%s'; P1, P2 and Hybrid are\n",
+                   layout.c_str());
+      return 2;
+    }
+    plan->layouts = {layout};
+  }
+  // Without traces, arrivals by another seed; each of the plan's own has a part of them.
+  for (const Size size : plan->sizes) {
+    if (seed != 0 && traces == nullptr) plan->loads[size] = generated_load(size, seed);
+  }
+  return run(*plan, comparison_alone, seed, out);
 }

@@ -1,10 +1,12 @@
-// paper_kaas_bench [--quick] [--out FILE]: the KaaS paper's multitenant experiment in our
-// simulator: 1 to 32 replicas of its four workloads on four GPUs, as kernel functions and as
-// functions that hold a GPU for themselves. Prints tables and, as its last line, one JSON object.
+// paper_kaas_bench [--quick] [--out FILE] [--seed N] [--traces DIR]: the KaaS paper's multitenant
+// experiment in our simulator: 1 to 32 replicas of its four workloads on four GPUs, as kernel
+// functions and as functions that hold a GPU for themselves. Prints tables and, as its last line,
+// one JSON object.
 //
 // *Offline*: every client has some requests under way and sends the next one with the answer;
-// answers a second. *Online*: a Poisson stream at 80 % of what the same system gave offline;
-// latencies. Means over seeds with 95 % confidence intervals. All of it is simulated.
+// answers a second. *Online*: a Poisson stream, or one with the gaps of DIR/kaas/gaps.txt, at 80 %
+// of what the same system gave offline; latencies. Means over seeds with 95 % confidence intervals.
+// All of it is simulated.
 #include <cmath>
 #include <cstdio>
 #include <cstring>
@@ -13,6 +15,7 @@
 
 #include "bench/json.h"
 #include "bench/paper_kaas/run.h"
+#include "workload/csv.h"
 
 namespace lambent::paper_kaas {
 
@@ -23,6 +26,8 @@ namespace {
 struct Plan {
   bool quick = false;
   unsigned seeds = 5;
+  uint64_t first_seed = 1;
+  std::vector<double> gaps;  // empty: Poisson
   double requests = 4000;
   double at_least_s = 60;
   double warm_up_s = 60;
@@ -58,11 +63,12 @@ Point measure(const Plan& plan, const Workload& workload, const Constants& const
               const Setup& setup, double online_rate = 0) {
   Point point;
   std::vector<double> p99s;
-  for (uint64_t seed = 1; seed <= plan.seeds; ++seed) {
+  for (uint64_t seed = plan.first_seed; seed < plan.first_seed + plan.seeds; ++seed) {
     RunOptions options{.seed = seed,
                        .requests = plan.requests,
                        .at_least_s = plan.at_least_s,
-                       .warm_up_s = plan.warm_up_s};
+                       .warm_up_s = plan.warm_up_s,
+                       .gaps = plan.gaps.empty() ? nullptr : &plan.gaps};
     const RunResult offline = run_once(workload, constants, setup, options);
     point.throughputs.push_back(offline.throughput);
     point.cold_share += offline.cold_share / plan.seeds;
@@ -229,6 +235,24 @@ std::vector<Named> variants() {
   return all;
 }
 
+// Processes that hold a GPU each, under other policies than the paper's: which of them is the best
+// eTask there is.
+std::vector<Named> exclusive_variants() {
+  std::vector<Named> all;
+  for (const auto& [name, policy, over_run_s] :
+       {std::tuple("etask exclusive", "exclusive", 0), std::tuple("etask fcfs", "fcfs", 0),
+        std::tuple("etask batch", "batch", 0), std::tuple("etask mqfq T=20", "mqfq-sticky", 20),
+        std::tuple("etask mqfq T=100", "mqfq-sticky", 100),
+        std::tuple("etask density T=20", "density", 20)}) {
+    Setup setup;
+    setup.system = System::kExclusiveTasks;
+    setup.policy = policy;
+    setup.over_run = seconds(over_run_s);
+    all.push_back({name, setup});
+  }
+  return all;
+}
+
 int run(const Plan& plan, const char* out) {
   const auto opened = open_workloads(std::string(LAMBENT_SHARE_DIR) + "/catalogue/kaas_table1.csv");
   if (!opened.ok()) {
@@ -238,8 +262,12 @@ int run(const Plan& plan, const char* out) {
   const std::vector<Workload>& workloads = *opened;
   const Constants constants;
   std::printf(
-      "%ssimulated: %u x V100-16GB, Table 1 of the paper, %u seeds; online at 80 %% of peak\n",
-      plan.quick ? "QUICK RUN; " : "", constants.gpus, plan.seeds);
+      "%ssimulated: %u x V100-16GB, Table 1 of the paper, %u seeds from %llu on; online at 80 %% "
+      "of "
+      "peak, %s\n",
+      plan.quick ? "QUICK RUN; " : "", constants.gpus, plan.seeds,
+      static_cast<unsigned long long>(plan.first_seed),
+      plan.gaps.empty() ? "Poisson" : "with the gaps of the traces");
   print_head();
   std::string rows, knees;
   std::map<std::string, std::map<std::string, std::map<unsigned, Point>>> surface;
@@ -269,6 +297,26 @@ int run(const Plan& plan, const char* out) {
       "\nratios over eTasks, simulated (paper): compute %.1f x answers/s (50), %.1f x lower p50 "
       "(16); memory %.1f x (53), %.1f x (12.6)\n",
       compute.throughput.mean, compute.p50.mean, memory.throughput.mean, memory.p50.mean);
+  // The same over eTasks under other policies; a longer queue a client lets them batch more.
+  std::string others;
+  std::printf("\nover eTasks under other policies: answers/s, p50, p90\n");
+  for (const Named& variant : exclusive_variants()) {
+    std::string claims;
+    for (const auto& [claim, workload, replicas] :
+         {std::tuple("compute", &solver, kSolvers), std::tuple("memory", &model, kModels)}) {
+      Setup kernel = systems()[0].setup, exclusive = variant.setup;
+      kernel.replicas = exclusive.replicas = replicas;
+      const Point theirs = measure(plan, *workload, constants, exclusive);
+      const Ratios ratios = ratios_of(measure(plan, *workload, constants, kernel), theirs);
+      std::printf("  %-20s %-8s %7.2f ±%-6.2g %7.2f %7.2f   its own: %.1f/s\n", variant.name, claim,
+                  ratios.throughput.mean, ratios.throughput.half_width, ratios.p50.mean,
+                  ratios.p90.mean, theirs.throughput.mean);
+      std::fflush(stdout);
+      claims += (claims.empty() ? "\"" : ",\"") + std::string(claim) +
+                "\":{\"ratios\":" + json_of(ratios) + ",\"etask\":" + json_of(theirs) + "}";
+    }
+    others += (others.empty() ? "\"" : ",\"") + std::string(variant.name) + "\":{" + claims + "}";
+  }
   // At the rate that eTasks can take: 80 % of their peak.
   std::string matched;
   for (const Workload& workload : workloads) {
@@ -342,7 +390,9 @@ int run(const Plan& plan, const char* out) {
 
   const std::string json =
       std::string("{\"bench\":\"paper-kaas\",\"quick\":") + (plan.quick ? "true" : "false") +
-      ",\"simulated\":true,\"compute\":" + json_of(compute) + ",\"memory\":" + json_of(memory) +
+      ",\"simulated\":true,\"seed\":" + number(static_cast<double>(plan.first_seed)) +
+      ",\"online\":\"" + (plan.gaps.empty() ? "Poisson" : "gaps") + "\",\"etask_policies\":{" +
+      others + "},\"compute\":" + json_of(compute) + ",\"memory\":" + json_of(memory) +
       ",\"resnet_single_ratio\":null,\"knee_replicas\":{" + knees + "},\"at_equal_rate\":{" +
       matched + "},\"by_etask_start\":[" + starts + "],\"inputs\":[" + sensitivity +
       "],\"surface\":[" + rows + "],\"cgemm\":[" + varied + "]}";
@@ -370,8 +420,19 @@ int main(int count, char** arguments) {
       plan.replicas = {1, 4, 5, 16, 32};
     } else if (std::strcmp(arguments[i], "--out") == 0 && i + 1 < count) {
       out = arguments[++i];
+    } else if (std::strcmp(arguments[i], "--seed") == 0 && i + 1 < count &&
+               lambent::workload::whole_number_of(arguments[i + 1])) {
+      plan.first_seed = *lambent::workload::whole_number_of(arguments[++i]);
+    } else if (std::strcmp(arguments[i], "--traces") == 0 && i + 1 < count) {
+      auto gaps = lambent::paper_kaas::open_gaps(std::string(arguments[++i]) + "/kaas/gaps.txt");
+      if (!gaps.ok()) {
+        std::fprintf(stderr, "paper_kaas_bench: %s\n", gaps.error().message.c_str());
+        return 1;
+      }
+      plan.gaps = std::move(*gaps);
     } else {
-      std::fprintf(stderr, "usage: paper_kaas_bench [--quick] [--out FILE]\n");
+      std::fprintf(stderr,
+                   "usage: paper_kaas_bench [--quick] [--out FILE] [--seed N] [--traces DIR]\n");
       return 2;
     }
   }

@@ -1,7 +1,7 @@
-// paper_mqfq_bench [--quick] [--out FILE] [--traces DIR] [--plots DIR] [--sweep]: the whole
-// evaluation of the MQFQ-Sticky paper in our simulator, its own policy and its baselines beside
-// ours: Table 3, the surface over D, pool and T, Figures 4 and 6 to 9, Table 4. Prints tables and,
-// as its last line, one JSON object. All of it is simulated.
+// paper_mqfq_bench [--quick] [--out FILE] [--traces DIR] [--plots DIR] [--seed N] [--only table3]
+// [--sweep]: the whole evaluation of the MQFQ-Sticky paper in our simulator, its own policy and its
+// baselines beside ours: Table 3, the surface over D, pool and T, Figures 4 and 6 to 9, Table 4.
+// Prints tables and, as its last line, one JSON object. All of it is simulated.
 #include <cstdio>
 #include <cstring>
 #include <fstream>
@@ -9,11 +9,13 @@
 #include "bench/json.h"
 #include "bench/paper_mqfq/families.h"
 #include "bench/paper_mqfq/figures.h"
+#include "bench/paper_mqfq/own_traces.h"
 #include "bench/paper_mqfq/sensitivity.h"
 #include "bench/paper_mqfq/surface.h"
 #include "bench/paper_mqfq/sweep.h"
 #include "bench/paper_mqfq/table3.h"
 #include "bench/paper_mqfq/table4.h"
+#include "workload/csv.h"
 
 namespace lambent::paper_mqfq {
 
@@ -28,13 +30,15 @@ int fail(const std::string& message) {
   return 1;
 }
 
-// "met", "MISSED", or "illustrative", for what a guess moves by more than a fifth meets no goal.
-std::string verdict_of(const Goal& goal) {
+// "met", "MISSED", or "illustrative", for what a guess moves by more than a fifth meets no goal;
+// "untried" where no guess was moved.
+std::string verdict_of(const Goal& goal, bool guesses_tried) {
   if (!goal.met) return "MISSED";
+  if (!guesses_tried) return "untried";
   return goal.moved_by.empty() ? "met" : "illustrative";
 }
 
-std::string json_of(const Goals& goals) {
+std::string json_of(const Goals& goals, bool guesses_tried) {
   Joined rows;
   std::printf("\n%-78s %14s %9s  %-12s  decided by\n", "goal", "wanted", "is", "verdict");
   for (const Goal& goal : goals) {
@@ -45,13 +49,13 @@ std::string json_of(const Goals& goals) {
       decided_by += (name == goal.moved_by.front() ? "; moved by " : ", ") + name;
     }
     std::printf("%-78s %14s %9.3f  %-12s  %s\n", goal.name.c_str(), goal.wanted.c_str(), goal.value,
-                verdict_of(goal).c_str(), decided_by.c_str());
+                verdict_of(goal, guesses_tried).c_str(), decided_by.c_str());
     rows.add(Joined()
                  .add("goal", quoted(goal.name))
                  .add("wanted", quoted(goal.wanted))
                  .add("is", goal.value)
-                 .add("met", truth(goal.met && goal.moved_by.empty()))
-                 .add("verdict", quoted(verdict_of(goal)))
+                 .add("met", truth(verdict_of(goal, guesses_tried) == "met"))
+                 .add("verdict", quoted(verdict_of(goal, guesses_tried)))
                  .add("decided_by", quoted(goal.decided_by))
                  .add("moved_by", moved_by.list())
                  .object());
@@ -65,19 +69,55 @@ std::string json_of_mappings() {
   return all.object();
 }
 
-int run(const Plan& plan, bool sweeps, const char* out) {
+// What main() read beside the plan.
+struct Chosen {
+  bool sweeps = false;
+  bool table3_alone = false;
+  uint64_t seed = 0;  // other than 0: inputs on which nothing was chosen
+  const char* out = nullptr;
+};
+
+// Traces that somebody brought, and, with a seed, five more of the generator; then nothing was
+// chosen on any of the nine either.
+Result<void> add_fresh(Workloads& workloads, const workload::Catalogue& catalogue,
+                       const std::string& traces, uint64_t seed) {
+  if (!traces.empty()) {
+    ASSIGN_OR_RETURN(auto own, open_own_traces(traces, catalogue));
+    for (Workload& one : own) workloads.others.push_back(std::move(one));
+  }
+  if (seed == 0) return {};
+  for (Workload& one : workloads.nine) one.use = Use::kJudged;
+  const double loads[] = {0.5, 0.6, 0.7, 0.8, 0.9};
+  for (uint64_t i = 0; i < std::size(loads); ++i) {
+    const std::string name =
+        "generator-" + std::to_string(seed + i) + "-" + bench::number(loads[i]);
+    workloads.others.push_back(generated(catalogue, name, loads[i], seed + i));
+  }
+  return {};
+}
+
+int run(const Plan& plan, const Chosen& chosen) {
   const auto catalogue =
       workload::open_catalogue(std::string(LAMBENT_SHARE_DIR) + "/catalogue/mqfq_table1.csv");
   if (!catalogue.ok()) return fail(catalogue.error().message);
   auto workloads = open_workloads(*catalogue, {.traces = plan.traces, .quick = plan.quick});
   if (!workloads.ok()) return fail(workloads.error().message);
+  const auto added = add_fresh(*workloads, *catalogue, plan.traces, chosen.seed);
+  if (!added.ok()) return fail(added.error().message);
+  if (chosen.sweeps && chosen.seed != 0) {
+    // What would be best on those inputs themselves: no setting is taken from that.
+    workloads->drawn.clear();
+    for (auto* family : {&workloads->nine, &workloads->others}) {
+      for (Workload& one : *family) one.use = Use::kTraining;
+    }
+  }
   Bench bench{.plan = plan,
               .workloads = std::move(*workloads),
               .best = {},
               .runs = Runs(plan.seeds),
               .wide_runs = Runs(plan.wide_seeds),
               .goals = {}};
-  if (sweeps) {
+  if (chosen.sweeps) {
     std::printf("%s", sweep_of_all(bench).c_str());
     return 0;
   }
@@ -89,34 +129,39 @@ int run(const Plan& plan, bool sweeps, const char* out) {
               plan.traces.empty() ? "generated, so that no row is the paper's" : "the traces'",
               static_cast<unsigned long long>(plan.seeds));
   const std::string table = table3(bench);
-  const std::string points = surface(bench);
-  Joined pictures;
-  pictures.add("figure4", figure4(bench)).add("figure6", figure6(bench));
-  pictures.add("figure7", figure7(bench)).add("figure8", figure8(bench));
-  pictures.add("figure9a", figure9a(bench)).add("figure9bc", figure9bc(bench));
-  const std::string both = table4(bench);
-  const std::string decided = sensitivity(bench);
-  const std::string goals = json_of(bench.goals);
+  std::string points = "null", both = "null", decided = "null", all_figures = "null";
+  if (!chosen.table3_alone) {
+    points = surface(bench);
+    Joined pictures;
+    pictures.add("figure4", figure4(bench)).add("figure6", figure6(bench));
+    pictures.add("figure7", figure7(bench)).add("figure8", figure8(bench));
+    pictures.add("figure9a", figure9a(bench)).add("figure9bc", figure9bc(bench));
+    all_figures = pictures.object();
+    both = table4(bench);
+    decided = sensitivity(bench);
+  }
+  const std::string goals = json_of(bench.goals, !chosen.table3_alone);
   const std::string json =
       Joined()
           .add("bench", quoted("paper-mqfq"))
           .add("quick", truth(plan.quick))
           .add("simulated", truth(true))
           .add("arrivals", quoted(plan.traces.empty() ? "generated" : "traces"))
+          .add("seed", static_cast<double>(chosen.seed))
           .add("seeds", static_cast<double>(plan.seeds))
           .add("site", quoted(name_of(plan.site)))
           .add("goals", goals)
           .add("table3", table)
           .add("surface", points)
-          .add("figures", pictures.object())
+          .add("figures", all_figures)
           .add("table4", both)
           .add("sensitivity", decided)
           .add("mappings", json_of_mappings())
           .add("runs", static_cast<double>(bench.runs.count() + bench.wide_runs.count()))
           .object();
   std::printf("%s\n", json.c_str());
-  if (out != nullptr && !(std::ofstream(out) << json << "\n")) {
-    return fail(std::string(out) + " cannot be written");
+  if (chosen.out != nullptr && !(std::ofstream(chosen.out) << json << "\n")) {
+    return fail(std::string(chosen.out) + " cannot be written");
   }
   return 0;
 }
@@ -126,8 +171,7 @@ int run(const Plan& plan, bool sweeps, const char* out) {
 
 int main(int count, char** arguments) {
   lambent::paper_mqfq::Plan plan;
-  const char* out = nullptr;
-  bool sweeps = false;
+  lambent::paper_mqfq::Chosen chosen;
   for (int i = 1; i < count; ++i) {
     const bool more = i + 1 < count;
     if (std::strcmp(arguments[i], "--quick") == 0) {
@@ -135,19 +179,26 @@ int main(int count, char** arguments) {
       plan.seeds = 2;
       plan.wide_seeds = 1;
     } else if (std::strcmp(arguments[i], "--out") == 0 && more) {
-      out = arguments[++i];
+      chosen.out = arguments[++i];
     } else if (std::strcmp(arguments[i], "--traces") == 0 && more) {
       plan.traces = arguments[++i];
     } else if (std::strcmp(arguments[i], "--plots") == 0 && more) {
       plan.plots = arguments[++i];
     } else if (std::strcmp(arguments[i], "--sweep") == 0) {
-      sweeps = true;
+      chosen.sweeps = true;
+    } else if (std::strcmp(arguments[i], "--only") == 0 && more &&
+               std::strcmp(arguments[i + 1], "table3") == 0) {
+      chosen.table3_alone = true;
+      ++i;
+    } else if (std::strcmp(arguments[i], "--seed") == 0 && more &&
+               lambent::workload::whole_number_of(arguments[i + 1])) {
+      chosen.seed = *lambent::workload::whole_number_of(arguments[++i]);
     } else {
       std::fprintf(stderr,
                    "usage: paper_mqfq_bench [--quick] [--out FILE] [--traces DIR] [--plots DIR] "
-                   "[--sweep]\n");
+                   "[--seed N] [--only table3] [--sweep]\n");
       return 2;
     }
   }
-  return lambent::paper_mqfq::run(plan, sweeps, out);
+  return lambent::paper_mqfq::run(plan, chosen);
 }

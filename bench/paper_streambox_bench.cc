@@ -1,7 +1,8 @@
-// paper_streambox_bench [--quick] [--out FILE] [--traces DIR] [--sweep]: the StreamBox paper's
-// comparison in a model of its node: three workflows of neural networks under INFless, Astraea,
-// Stream-only and ours, whose pool, object store and transfers are decided by the production
-// policies. Prints tables and, as its last line, one JSON object. All of it is simulated.
+// paper_streambox_bench [--quick] [--out FILE] [--traces DIR] [--seed N] [--parts N] [--sweep]: the
+// StreamBox paper's comparison in a model of its node: three workflows of neural networks under
+// INFless, Astraea, Stream-only and ours, whose pool, object store and transfers are decided by the
+// production policies. Prints tables and, as its last line, one JSON object. All of it is
+// simulated.
 #include <cmath>
 #include <cstdio>
 #include <cstring>
@@ -10,6 +11,8 @@
 #include "bench/json.h"
 #include "bench/paper_streambox/experiments.h"
 #include "bench/paper_streambox/inputs.h"
+#include "bench/paper_streambox/parts.h"
+#include "workload/csv.h"
 
 namespace lambent::paper_streambox {
 
@@ -341,6 +344,26 @@ int run(const Plan& plan, const std::vector<Load>& loads, const char* source, co
   return 0;
 }
 
+int run_parts(const Plan& plan, const std::vector<Load>& loads, unsigned parts, const char* out) {
+  const Constants constants;
+  std::printf("simulated: 4 x V100-16GB, %u parts of the loads, chance from seed %llu on\n", parts,
+              static_cast<unsigned long long>(plan.seed));
+  const std::string json =
+      Joined()
+          .add("bench", "\"paper-streambox\"")
+          .add("quick", plan.quick ? "true" : "false")
+          .add("simulated", "true")
+          .add("seed", static_cast<double>(plan.seed))
+          .add("comparison", compare_parts(plan, make_models(constants), constants, loads, parts))
+          .object();
+  std::printf("%s\n", json.c_str());
+  if (out != nullptr && !(std::ofstream(out) << json << "\n")) {
+    std::fprintf(stderr, "paper_streambox_bench: %s cannot be written\n", out);
+    return 1;
+  }
+  return 0;
+}
+
 }  // namespace
 }  // namespace lambent::paper_streambox
 
@@ -349,6 +372,8 @@ int main(int count, char** arguments) {
   Plan plan;
   const char *out = nullptr, *traces = nullptr;
   bool sweeps = false;
+  uint64_t parts = 0;
+  const auto whole = [](const char* text) { return lambent::workload::whole_number_of(text); };
   for (int i = 1; i < count; ++i) {
     if (std::strcmp(arguments[i], "--quick") == 0) {
       plan.quick = true;
@@ -363,18 +388,27 @@ int main(int count, char** arguments) {
       out = arguments[++i];
     } else if (std::strcmp(arguments[i], "--traces") == 0 && i + 1 < count) {
       traces = arguments[++i];
+    } else if (std::strcmp(arguments[i], "--seed") == 0 && i + 1 < count &&
+               whole(arguments[i + 1])) {
+      plan.seed = *whole(arguments[++i]);
+    } else if (std::strcmp(arguments[i], "--parts") == 0 && i + 1 < count &&
+               whole(arguments[i + 1]).value_or(0) > 0 && *whole(arguments[i + 1]) <= 100) {
+      parts = *whole(arguments[++i]);
     } else {
-      std::fprintf(
-          stderr, "usage: paper_streambox_bench [--quick] [--out FILE] [--traces DIR] [--sweep]\n");
+      std::fprintf(stderr,
+                   "usage: paper_streambox_bench [--quick] [--out FILE] [--traces DIR] [--seed N] "
+                   "[--parts 1..100] [--sweep]\n");
       return 2;
     }
   }
   if (sweeps) return run_sweep(plan, make_models(Constants{}), Constants{});
-  if (traces == nullptr) return run(plan, generated_loads(1, 500), "generated", out);
-  const auto loads = read_loads(traces);
+  const auto loads = traces == nullptr
+                         ? lambent::Result<std::vector<Load>>(generated_loads(plan.seed, 500))
+                         : read_loads(traces);
   if (!loads.ok()) {
     std::fprintf(stderr, "paper_streambox_bench: %s\n", loads.error().message.c_str());
     return 1;
   }
-  return run(plan, *loads, "of the paper's repository", out);
+  if (parts > 0) return run_parts(plan, *loads, static_cast<unsigned>(parts), out);
+  return run(plan, *loads, traces == nullptr ? "generated" : "of the traces", out);
 }

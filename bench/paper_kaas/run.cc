@@ -7,6 +7,8 @@
 #include "base/random.h"
 #include "scheduling/make_policy.h"
 #include "simulator/simulation.h"
+#include "workload/csv.h"
+#include "workload/lines.h"
 #include "workload/quantiles.h"
 
 namespace lambent::paper_kaas {
@@ -19,6 +21,9 @@ using simulator::SimulationOptions;
 SimulationOptions simulation_of(const Workload& workload, const Constants& constants,
                                 const Setup& setup, uint64_t seed) {
   const bool kernel = setup.system == System::kKernelTasks;
+  // Policy Exclusive gives a device to one function by itself; for other policies the room for
+  // one process a device does.
+  const bool one_process = !kernel && setup.policy != "exclusive";
   SimulationOptions options;
   options.seed = seed;
   dispatch::DispatchOptions& dispatch = options.dispatch;
@@ -28,7 +33,7 @@ SimulationOptions simulation_of(const Workload& workload, const Constants& const
         {.id = DeviceId{i},
          .memory = kernel ? constants.gpu_memory - constants.context : constants.gpu_memory,
          .tokens = setup.tokens,
-         .contexts = 100'000});
+         .contexts = one_process ? 1U : 100'000U});
   }
   dispatch.fleet.most_sandboxes = 100'000;
   dispatch.fleet.memory_rule = scheduling::MemoryRule::kMoveIdle;
@@ -80,6 +85,26 @@ double counted_seconds(const Workload& workload, const Constants& constants, con
 
 }  // namespace
 
+Result<std::vector<double>> open_gaps(const std::string& path) {
+  ASSIGN_OR_RETURN(const auto lines, workload::open_lines(path));
+  std::vector<double> gaps;
+  double sum = 0;
+  for (;;) {
+    ASSIGN_OR_RETURN(const auto line, lines->next());
+    if (!line) break;
+    const auto gap = workload::number_of(*line);
+    if (!gap || *gap < 0 || *gap > 1e9) {
+      return Error{ErrorCode::kInvalidArgument,
+                   path + ", line " + std::to_string(gaps.size() + 1) + ": no gap"};
+    }
+    gaps.push_back(*gap);
+    sum += *gap;
+  }
+  if (sum <= 0) return Error{ErrorCode::kInvalidArgument, path + " has no gaps longer than zero"};
+  for (double& gap : gaps) gap *= static_cast<double>(gaps.size()) / sum;
+  return gaps;
+}
+
 RunResult run_once(const Workload& workload, const Constants& constants, const Setup& setup,
                    const RunOptions& options) {
   const double counted_s = counted_seconds(workload, constants, setup, options);
@@ -113,12 +138,17 @@ RunResult run_once(const Workload& workload, const Constants& constants, const S
   const uint64_t first_requests = offline ? setup.replicas * constants.outstanding : 0;
   uint64_t sent = 0;
   Instant at{};
+  size_t next_gap = options.gaps == nullptr ? 0 : random.below(options.gaps->size());
+  const auto gap = [&] {
+    if (options.gaps == nullptr) return -std::log(1 - random.uniform());
+    return (*options.gaps)[next_gap++ % options.gaps->size()];
+  };
   simulation.run([&]() -> std::optional<Arrival> {
     if (offline) {
       if (sent == first_requests) return std::nullopt;
       return Arrival{Instant(), FunctionId{1 + static_cast<uint32_t>(sent++ % setup.replicas)}};
     }
-    at += from_seconds(-std::log(1 - random.uniform()) / options.rate);
+    at += from_seconds(gap() / options.rate);
     if (at >= ends) return std::nullopt;
     return Arrival{at, FunctionId{1 + static_cast<uint32_t>(random.below(setup.replicas))}};
   });

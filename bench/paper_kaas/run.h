@@ -1,5 +1,6 @@
-// One simulated run of the paper's experiment: clients as fast as they can (offline), or a Poisson
-// stream at a share of what that gave (online). Pure; used by the bench paper-kaas.
+// One simulated run of the paper's experiment: clients as fast as they can (offline), or a stream
+// of requests at a share of what that gave (online). Pure but for open_gaps(); used by the bench
+// paper-kaas.
 #pragma once
 
 #include "bench/paper_kaas/model.h"
@@ -14,7 +15,13 @@ struct RunOptions {
   double warm_up_s = 60;
   // Requests a second; zero: offline.
   double rate = 0;
+  // Gaps between requests in place of a Poisson stream's, scaled to the rate, each seed from a
+  // place of its own on; none: Poisson. Outlives the run.
+  const std::vector<double>* gaps = nullptr;
 };
+
+// One gap a line, none negative, their mean scaled to 1. Errors name the file.
+Result<std::vector<double>> open_gaps(const std::string& path);
 
 struct RunResult {
   double throughput = 0;  // answers a second

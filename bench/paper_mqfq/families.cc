@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <ctime>
+#include <filesystem>
 #include <map>
 
 #include "bench/json.h"
@@ -381,14 +382,24 @@ Result<std::vector<Recorded>> read_streambox(const std::string& folder, Random& 
 Result<std::vector<Workload>> open_families(const std::string& folder, const Catalogue& catalogue,
                                             bool quick) {
   std::vector<Workload> all;
-  ASSIGN_OR_RETURN(const auto hours, read_azure2019_8h(folder));
-  ASSIGN_OR_RETURN(const auto day, read_azure2019_day(folder));
+  const auto has = [&](const char* family) {
+    return std::filesystem::exists(folder + "/" + family);
+  };
+  std::vector<Recorded> hours, day;
+  if (has("azure2019_8h")) {
+    ASSIGN_OR_RETURN(hours, read_azure2019_8h(folder));
+  }
+  if (has("azure2019_day")) {
+    ASSIGN_OR_RETURN(day, read_azure2019_day(folder));
+  }
   const std::vector<uint64_t> seeds =
       quick ? std::vector<uint64_t>{1} : std::vector<uint64_t>{1, 2, 3};
   for (const uint64_t seed : seeds) {
     for (const double load : {0.5, 0.8}) {
-      all.push_back(drawn_from(hours, "azure2019_8h", load, seed, catalogue));
-      all.push_back(drawn_from(day, "azure2019_day", load, seed, catalogue));
+      for (const auto& [family, recorded] :
+           {std::pair("azure2019_8h", &hours), std::pair("azure2019_day", &day)}) {
+        if (!recorded->empty()) all.push_back(drawn_from(*recorded, family, load, seed, catalogue));
+      }
     }
   }
   SeededRandom random(24);
@@ -400,14 +411,22 @@ Result<std::vector<Workload>> open_families(const std::string& folder, const Cat
                                    functions, entries, load));
     }
   };
-  ASSIGN_OR_RETURN(auto azure2021, read_azure2021(folder));
-  add("azure2021", std::move(azure2021));
-  ASSIGN_OR_RETURN(auto iluvatar, read_iluvatar(folder));
-  add("iluvatar", std::move(iluvatar));
-  ASSIGN_OR_RETURN(auto alibaba, read_alibaba(folder, catalogue));
-  add("alibaba_genai", std::move(alibaba));
-  ASSIGN_OR_RETURN(auto patterns, read_streambox(folder, random));
-  add("streambox", std::move(patterns));
+  if (has("azure2021_sample")) {
+    ASSIGN_OR_RETURN(auto functions, read_azure2021(folder));
+    add("azure2021", std::move(functions));
+  }
+  if (has("iluvatar")) {
+    ASSIGN_OR_RETURN(auto functions, read_iluvatar(folder));
+    add("iluvatar", std::move(functions));
+  }
+  if (has("alibaba_genai_v2026")) {
+    ASSIGN_OR_RETURN(auto functions, read_alibaba(folder, catalogue));
+    add("alibaba_genai", std::move(functions));
+  }
+  if (has("streambox")) {
+    ASSIGN_OR_RETURN(auto functions, read_streambox(folder, random));
+    add("streambox", std::move(functions));
+  }
   return all;
 }
 

@@ -11,7 +11,8 @@
 
 namespace lambent::paper_mqfq {
 
-// All that can be made from DIR. Errors name the file.
+// All that can be made from the folders that DIR has; those it lacks are left out. Errors name the
+// file.
 Result<std::vector<Workload>> open_families(const std::string& folder,
                                             const workload::Catalogue& catalogue, bool quick);
 // By family: how its functions became the catalogue's, and its arrivals ours.

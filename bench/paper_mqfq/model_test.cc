@@ -3,7 +3,11 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <filesystem>
+#include <fstream>
+
 #include "bench/paper_mqfq/fairness.h"
+#include "bench/paper_mqfq/own_traces.h"
 #include "bench/paper_mqfq/run.h"
 
 namespace lambent::paper_mqfq {
@@ -61,6 +65,49 @@ TEST(Runs, find_every_invocation_cold_without_a_pool) {
 TEST(GeometricMeans, are_of_each_seed_over_the_traces) {
   EXPECT_THAT(geometric_means({{1, 4}, {4, 9}}),
               testing::ElementsAre(testing::DoubleEq(2), testing::DoubleEq(6)));
+}
+
+// A folder of traces that somebody brought.
+class OwnTraces : public testing::Test {
+ protected:
+  OwnTraces() { std::filesystem::create_directories(folder_ + "/own"); }
+  ~OwnTraces() override { std::filesystem::remove_all(folder_); }
+  void write(const std::string& name, const std::string& text) {
+    std::ofstream(folder_ + "/own/" + name) << text;
+  }
+  const std::string folder_ = testing::TempDir() + "own_traces";
+};
+
+TEST_F(OwnTraces, are_judged_as_they_are_with_the_entries_that_they_name) {
+  write("mine-0.5.csv", "t_ms,func\n500,a\n1500,b\n");
+  write("mine-0.5_functions.csv", "func,gpu_function\na,FFT\nb,Lud\n");
+  const auto traces = open_own_traces(folder_, catalogue());
+  ASSERT_TRUE(traces.ok()) << traces.error().message;
+  ASSERT_EQ(1u, traces->size());
+  const Workload& mine = traces->front();
+  EXPECT_EQ("mine-0.5", mine.name);
+  EXPECT_EQ(Use::kJudged, mine.use);
+  EXPECT_EQ(2, mine.length_s);
+  EXPECT_EQ(2u, mine.arrivals.size());
+  // Of two seconds FFT's 0.897 s and Lud's 2.050 s.
+  EXPECT_DOUBLE_EQ((0.897 + 2.050) / 2, mine.load());
+}
+
+TEST_F(OwnTraces, that_name_no_entry_of_the_catalogue_are_an_error) {
+  write("mine.csv", "t_ms,func\n500,a\n");
+  write("mine_functions.csv", "func,gpu_function\na,Nothing\n");
+  EXPECT_FALSE(open_own_traces(folder_, catalogue()).ok());
+}
+
+TEST_F(OwnTraces, without_invocations_are_an_error) {
+  write("mine.csv", "t_ms,func\n");
+  EXPECT_FALSE(open_own_traces(folder_, catalogue()).ok());
+}
+
+TEST_F(OwnTraces, are_none_where_there_is_no_such_folder) {
+  const auto traces = open_own_traces(folder_ + "/elsewhere", catalogue());
+  ASSERT_TRUE(traces.ok());
+  EXPECT_TRUE(traces->empty());
 }
 
 }  // namespace

@@ -46,6 +46,9 @@ std::vector<System> make_systems() {
   all.push_back(with_our_eviction(all[2], "fcfs+"));
   all.push_back(with_our_eviction(all[5], "batch+"));
   all.push_back({.name = "ours", .policy = "density", .eviction = EvictionRule::kCostAware});
+  all.push_back(all.back());
+  all.back().name = "ours-second";
+  all.back().second_containers = true;
   return all;
 }
 

@@ -32,12 +32,12 @@ struct Stage {
   std::vector<double> arrivals;
   double length_s;
 };
-// Another stretch of the load for each seed, if it is long enough.
-Stage stage_of(const Plan& plan, const Load& load, double scale, unsigned seed) {
+// One part of the load after the other; from the start again when none is left.
+Stage stage_of(const Plan& plan, const Load& load, double scale, unsigned part) {
   const size_t minutes = std::min(plan.minutes_of(load.name), load.per_minute.size());
   const size_t room = load.per_minute.size() - minutes;
-  const size_t first = room * seed / std::max(1u, plan.seeds);
-  return {&load, arrivals_of(part_of(load, first, minutes), scale, seed + 1),
+  const size_t first = minutes * part % (room + 1);
+  return {&load, arrivals_of(part_of(load, first, minutes), scale, plan.seed + part),
           60.0 * static_cast<double>(minutes)};
 }
 
@@ -74,10 +74,10 @@ RunResult mean_of(const std::vector<RunResult>& runs) {
 RunResult run_seeds(const Plan& plan, const Models& models, const Constants& constants,
                     const Workflow& workflow, const Setup& setup, const Load& load, double scale) {
   std::vector<RunResult> runs;
-  for (unsigned seed = 0; seed < plan.seeds; ++seed) {
-    const Stage stage = stage_of(plan, load, scale, seed);
-    runs.push_back(
-        run_once(constants, models, workflow, setup, stage.arrivals, stage.length_s, seed + 1));
+  for (unsigned part = plan.first_part; part < plan.first_part + plan.seeds; ++part) {
+    const Stage stage = stage_of(plan, load, scale, part);
+    runs.push_back(run_once(constants, models, workflow, setup, stage.arrivals, stage.length_s,
+                            plan.seed + part));
   }
   return mean_of(runs);
 }

@@ -15,6 +15,8 @@ namespace lambent::paper_streambox {
 struct Plan {
   bool quick = false;
   unsigned seeds = 1;
+  unsigned first_part = 0;  // of the loads, which each seed has a part of its own of
+  uint64_t seed = 1;        // of chance, for the first part
   std::vector<double> scales = {0.3, 1, 3, 10};
   bool eager = false;
   std::vector<System> systems = {std::begin(kSystems), std::end(kSystems)};
