@@ -31,15 +31,27 @@ def help_of(*words):
     return done.stdout
 
 
+def sections_of(*words):
+    """The parts of a help by their headings; what stands before the first under an empty one."""
+    sections, heading = {"": []}, ""
+    for line in help_of(*words).split("\n"):
+        if re.fullmatch(r"[A-Za-z][\w ']*:", line):
+            heading = line[:-1]
+        sections.setdefault(heading, []).append(line)
+    return sections
+
+
 def subcommands_of(*words):
-    _, _, rest = help_of(*words).partition("Subcommands:\n")
-    return re.findall(r"^  ([a-z]+) ", rest, re.MULTILINE)
+    """The verbs below one, in the order of its help, whatever groups they stand in."""
+    lines = [line for heading, lines in sections_of(*words).items() if heading.lower() not in ("options", "positionals", "example")
+             for line in lines]
+    return re.findall(r"^  ([a-z]+)(?: {2,}|$)", "\n".join(lines), re.MULTILINE)
 
 
 def verbs():
-    """Every verb of lambent, in the order of its help."""
-    first, _, _ = help_of().partition("Usage:")
-    return re.findall(r"^  lambent ([a-z]+)", first, re.MULTILINE) + subcommands_of()
+    """Every verb of lambent, in the order of its help; some are programs of their own."""
+    own = re.findall(r"^  lambent ([a-z]+)", help_of(), re.MULTILINE)
+    return own + [verb for verb in subcommands_of() if verb not in own]
 
 
 def commands():
@@ -49,9 +61,9 @@ def commands():
 
 def options_of(*words):
     """The options of a command, as its help lists them."""
-    of_python = "\noptions:\n" in help_of(*words)  # argparse's, with other columns than CLI11's
-    _, _, rest = help_of(*words).partition("\noptions:\n" if of_python else "\nOptions:\n")
-    lines = rest.partition("\nSubcommands:")[0].partition("\nExample:")[0].split("\n")
+    sections = sections_of(*words)
+    of_python = "options" in sections  # argparse's, with other columns than CLI11's
+    lines = sections["options" if of_python else "Options"][1:]
     options = []
     for line, below in zip(lines, [*lines[1:], ""]):
         if line.startswith("  -"):
