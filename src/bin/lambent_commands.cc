@@ -289,6 +289,9 @@ void add_replay(Shell& shell) {
   verb->add_option("--busiest", options.read.busiest, "only the N busiest functions");
   verb->add_option("--only", options.read.only, "only these functions")->delimiter(',');
   verb->add_option("--seed", options.read.seed, "of spreading, drawing and generating");
+  verb->add_flag("--resample", options.resamples,
+                 "draw each function's arrivals anew, by --seed, from the gaps that it has in the "
+                 "trace");
   verb->add_option("--load", options.load, "offered load of a generated workload")
       ->check(within(1e-6, 1e6));
   verb->add_flag("--skip-bad-rows", options.read.skip_bad_rows, "instead of refusing the trace");

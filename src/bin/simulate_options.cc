@@ -105,6 +105,9 @@ void add_simulate_flags(CLI::App& app, SimulateOptions& options) {
       ->delimiter(',')
       ->allow_extra_args(false);
   app.add_option("--seed", options.workload.read.seed, "of everything that is drawn");
+  app.add_flag("--resample", options.workload.resamples,
+               "draw each function's arrivals anew, by --seed, from the gaps that it has in the "
+               "trace");
   app.add_option("--load", options.workload.load, "offered load of a generated workload")
       ->check(within(1e-6, 1e6));
   app.add_flag("--skip-bad-rows", options.workload.read.skip_bad_rows,

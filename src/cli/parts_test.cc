@@ -1,6 +1,9 @@
 // The small parts of the command: words, numbers, plans.
 #include <gtest/gtest.h>
 
+#include <fstream>
+
+#include "base/testing.h"
 #include "cli/gauge.h"
 #include "cli/replay_plan.h"
 #include "cli/run_summary.h"
@@ -43,6 +46,27 @@ TEST(ReplayPlan, GeneratesAWorkloadWhenThereIsNoTrace) {
     EXPECT_EQ(spec.gpu.memory, plan->entries[i].device_memory);
     EXPECT_EQ(spec.environment.at("LAMBENT_TIME_SCALE"), "10");
   }
+}
+
+TEST(ReplayPlan, DrawsATracesArrivalsAnewIfAsked) {
+  const TemporaryFolder folder;
+  ReplayOptions options = plan_options();
+  options.trace = folder / "t.csv";
+  std::ofstream file(options.trace);
+  file << "t_ms,function\n";
+  for (int i = 0; i < 100; ++i) file << i * i << ",f\n";
+  file.close();
+  const auto arrivals = [&] { return workload::drain(*make_plan(options)->trace.arrivals); };
+  const auto as_it_is = arrivals();
+  options.resamples = true;
+  const auto anew = arrivals();
+  EXPECT_EQ(make_plan(options)->trace.name, "t-resampled");
+  EXPECT_NE(anew, as_it_is);
+  EXPECT_EQ(anew, arrivals());
+  options.read.seed = 2;
+  EXPECT_NE(anew, arrivals());
+  options.trace.clear();
+  EXPECT_EQ(make_plan(options).error().code, ErrorCode::kInvalidArgument);
 }
 
 TEST(ReplayPlan, SaysWhatToDoWithoutACatalogue) {

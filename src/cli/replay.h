@@ -18,6 +18,8 @@ struct ReplayOptions {
   double load = 0.5;      // of that workload: device seconds asked for per second
   std::string catalogue;  // share/catalogue/mqfq_table1.csv or another like it
   workload::TraceOptions read;
+  bool resamples =
+      false;  // the trace's arrivals are drawn anew, by read.seed (workload/resampled.h)
   // Real time goes this many times slower than modelled time: 10 replays ten minutes in one. Must
   // be that of the worker's device.
   double time_scale = 1;

@@ -8,6 +8,7 @@
 
 #include "base/random.h"
 #include "workload/generator.h"
+#include "workload/resampled.h"
 
 namespace lambent::cli {
 namespace {
@@ -29,7 +30,16 @@ std::string number_text(double number) {
 
 Result<workload::Trace> open_workload(const ReplayOptions& options,
                                       const workload::Catalogue& catalogue) {
-  if (!options.trace.empty()) return workload::open_trace(options.trace, options.read);
+  if (!options.trace.empty()) {
+    ASSIGN_OR_RETURN(workload::Trace trace, workload::open_trace(options.trace, options.read));
+    if (options.resamples) return workload::resample(std::move(trace), options.read.seed);
+    return trace;
+  }
+  if (options.resamples) {
+    return Error{
+        ErrorCode::kInvalidArgument,
+        "--resample draws anew what a trace has; a generated workload changes with --seed"};
+  }
   workload::GeneratorOptions generator{.offered_load = options.load, .seed = options.read.seed};
   if (options.read.busiest > 0) generator.functions = options.read.busiest;
   // A shorter window is a part of the same workload, so that a run over it is a sample.

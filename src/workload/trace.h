@@ -43,7 +43,7 @@ class ArrivalSource {
 
 struct Trace {
   std::string name;    // the file's name without folder and endings
-  std::string format;  // "exact", "minutes", "azure2021" or "generated"
+  std::string format;  // "exact", "minutes", "azure2021", "generated" or "resampled"
   std::vector<TraceFunction> functions;
   std::unique_ptr<ArrivalSource> arrivals;
   Duration length{};        // of the window: no arrival comes later; for showing progress
