@@ -33,7 +33,7 @@ CUresult copy(Process& process, const std::shared_ptr<Context>& context,
   if (CUresult result = enqueue(process, context, stream, copy, &end)) return result;
   if (!end || (!synchronous && !copy.pageable())) return CUDA_SUCCESS;
   end->wait();
-  return context->error();
+  return process.health_of(*context);
 }
 
 Shape line(size_t bytes) { return {bytes, 1, bytes, bytes}; }

@@ -197,7 +197,7 @@ CUresult cuGraphLaunch(CUgraphExec handle, CUstream stream_handle) {
   }
   for (const auto& needed : body->contexts) {
     if (!process->contexts.find(needed.get())) return CUDA_ERROR_INVALID_CONTEXT;
-    if (needed->error()) return needed->error();
+    if (CUresult result = process->health_of(*needed)) return result;
   }
   if (CUresult result = settle_memory(*process, *exec, *body)) return result;
   GraphLaunch launch{prepare_run(*process, *context, *stream, exec, body), exec->last};

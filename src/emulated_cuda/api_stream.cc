@@ -39,7 +39,7 @@ CUresult record(CUevent handle, CUstream stream_handle, unsigned flags) {
 // What went wrong in the context of an event.
 CUresult error_of(Process& process, const Event& event) {
   auto context = process.contexts.find(event.context);
-  return context ? context->error() : CUDA_SUCCESS;
+  return context ? process.health_of(*context) : CUDA_SUCCESS;
 }
 
 CUresult check_readable(Process& process, const Event& event) {
@@ -186,7 +186,8 @@ CUresult cuEventQuery(CUevent handle) {
   auto event = find_event(*process, handle);
   if (!event) return CUDA_ERROR_INVALID_HANDLE;
   if (CUresult result = check_readable(*process, *event)) return result;
-  return is_reached(*process, *event) ? CUDA_SUCCESS : CUDA_ERROR_NOT_READY;
+  if (!is_reached(*process, *event)) return CUDA_ERROR_NOT_READY;
+  return error_of(*process, *event);  // reached, too, because all that was queued was given up
 }
 
 CUresult cuEventSynchronize(CUevent handle) {

@@ -59,7 +59,8 @@ CompletionPtr last_end(Process& process, Context& context, const std::shared_ptr
     const InterprocessEvent& shared = *event->shared;
     if (!shared.reached(number)) {
       ThreadClock::release();
-      look_for(process, shared, number, [&] { return !kept || kept->error() != CUDA_SUCCESS; });
+      look_for(process, shared, number,
+               [&] { return !kept || process.health_of(*kept) != CUDA_SUCCESS; });
     }
     const int64_t end_ns = shared.reached(number) ? shared.reached_ns(number) : begin_ns;
     ThreadClock::hold(std::max(begin_ns, end_ns));

@@ -141,7 +141,7 @@ class Pass : public std::enable_shared_from_this<Pass> {
         pass(value() != 0 ? 0 : 1);
         break;
       case CU_GRAPH_COND_TYPE_WHILE:
-        while (value() != 0 && !context_.error()) {
+        while (value() != 0 && !process_.health_of(context_)) {
           pass(0);
           if (process_.settings.model_mode) break;  // no kernel runs that could end the loop
         }

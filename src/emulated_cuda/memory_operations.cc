@@ -29,7 +29,7 @@ uint64_t read_word(CUdeviceptr address, bool wide) {
 void wait_for(Process& process, const Context& context, const CUstreamMemOpValueParams& wait,
               bool wide) {
   for (int looks = 0; !wait_is_over(wait, read_word(wait.address, wide), wide);) {
-    if (context.error()) return;
+    if (process.health_of(context)) return;
     if (looks < kQuickLooks) {
       looks++;
     } else {

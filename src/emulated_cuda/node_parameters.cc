@@ -15,7 +15,7 @@ CUresult find_context(Process& process, CUcontext handle, std::shared_ptr<Contex
     return current(&same, context);
   }
   *context = process.contexts.find(handle);
-  return *context ? (*context)->error() : CUDA_ERROR_INVALID_CONTEXT;
+  return *context ? process.health_of(**context) : CUDA_ERROR_INVALID_CONTEXT;
 }
 
 CUresult plan_kernel(Process& process, const CUDA_KERNEL_NODE_PARAMS& given, NodePlan* plan) {

@@ -31,7 +31,7 @@ int64_t perform(Process& process, Context&, const HostCall& call, int64_t begin_
 int64_t perform(Process& process, Context& context, const StreamCallback& callback,
                 int64_t begin_ns) {
   return perform_on_host(process, begin_ns, [&] {
-    callback.function(callback.stream, context.error(), callback.user_data);
+    callback.function(callback.stream, process.health_of(context), callback.user_data);
   });
 }
 

@@ -3,6 +3,8 @@
 #include <unistd.h>
 
 #include <fstream>
+#include <future>
+#include <thread>
 
 #include "conformance/own_node.h"
 
@@ -108,9 +110,30 @@ int play_faults(const std::string& role) {
     if (image.empty() || cu.module_load_data(&module, image.data())) return 4;
     if (cu.module_get_function(&busy, module, "busy") || cu.stream_create(&stream, 0)) return 4;
     if (cu.launch_kernel(busy, 1, 1, 1, 32, 1, 1, 0, stream, parameters, nullptr)) return 4;
+    CUresult copied = CUDA_SUCCESS;
+    std::promise<CUresult> told;
+    const CUstreamCallback tell = [](CUstream, CUresult result, void* promise) {
+      static_cast<std::promise<CUresult>*>(promise)->set_value(result);
+    };
+    if (cu.stream_add_callback(stream, tell, &told, 0)) return 4;
+    CUcontext context;
+    CUdeviceptr memory;
+    if (cu.ctx_get_current(&context) || cu.mem_alloc(&memory, 4)) return 4;
+    // Waits for the kernel, in the legacy stream.
+    std::promise<void> begins;
+    std::thread copier([&] {
+      unsigned value = 0;
+      cu.ctx_set_current(context);
+      begins.set_value();
+      copied = cu.memcpy_d_to_h(&value, memory, 4);
+    });
+    begins.get_future().wait();
     note(cu.stream_query(stream));
     cu.profiler_start();  // the plan strikes here
     note(cu.ctx_synchronize());
+    note(told.get_future().get());
+    copier.join();
+    note(copied);
   } else if (role == "faults_launch") {
     std::string why_not;
     auto image = kernel_image(&why_not);
