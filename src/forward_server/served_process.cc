@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "base/check.h"
+#include "cuda_abi/context_errors.h"
 
 namespace lambent::forward_server {
 namespace {
@@ -23,29 +24,6 @@ constexpr int kCallsInARow = 256;
 constexpr int kLongestSleep_ms = 1000;
 // Work that a process left behind may go on for so long; then it counts as one that never ends.
 constexpr Duration kDrainTime = seconds(10);
-
-bool may_tell_of_broken_context(CUresult result) {
-  switch (result) {
-    case CUDA_ERROR_ECC_UNCORRECTABLE:
-    case CUDA_ERROR_NVLINK_UNCORRECTABLE:
-    case CUDA_ERROR_CONTAINED:
-    case CUDA_ERROR_ILLEGAL_ADDRESS:
-    case CUDA_ERROR_LAUNCH_TIMEOUT:
-    case CUDA_ERROR_CONTEXT_IS_DESTROYED:
-    case CUDA_ERROR_ASSERT:
-    case CUDA_ERROR_HARDWARE_STACK_ERROR:
-    case CUDA_ERROR_ILLEGAL_INSTRUCTION:
-    case CUDA_ERROR_MISALIGNED_ADDRESS:
-    case CUDA_ERROR_INVALID_ADDRESS_SPACE:
-    case CUDA_ERROR_INVALID_PC:
-    case CUDA_ERROR_LAUNCH_FAILED:
-    case CUDA_ERROR_EXTERNAL_DEVICE:
-    case CUDA_ERROR_UNKNOWN:
-      return true;
-    default:
-      return false;
-  }
-}
 
 }  // namespace
 

@@ -24,7 +24,9 @@ struct LedgerRow {
   std::atomic<uint64_t> wanted_bytes;  // asked for, not yet granted or denied
   std::atomic<uint64_t> pinned_host_bytes;
   std::atomic<uint32_t> process_id;  // as the process sees itself; for people only
-  uint32_t reserved[9];
+  // The last CUresult that said that a context of the process is broken for good; 0: none is.
+  std::atomic<uint32_t> context_error;
+  uint32_t reserved[8];
 };
 
 struct LedgerHeader {

@@ -80,6 +80,9 @@ LedgerReadings decode_ledger(std::span<const std::byte> bytes, Bytes limit) {
     pinned = saturating_add(
         pinned, word_at(bytes, row_offset(row) + offsetof(LedgerRow, pinned_host_bytes)));
     if (held > 0) ++readings.processes;
+    const uint32_t context_error =
+        half_word_at(bytes, row_offset(row) + offsetof(LedgerRow, context_error));
+    if (context_error != 0) readings.context_error = context_error;
     if (limit.count > 0 && held > limit.count) readings.tampered = true;
   }
   uint64_t peak = word_at(bytes, offsetof(LedgerHeader, peak_bytes));

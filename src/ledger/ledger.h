@@ -24,6 +24,9 @@ struct LedgerReadings {
   uint64_t allocations = 0;
   uint64_t denied = 0;     // allocations answered with out of memory
   uint32_t processes = 0;  // rows that hold memory
+  // A CUresult: a context of a living process is broken, and that process of no use any more. 0:
+  // none.
+  uint32_t context_error = 0;
   // The file does not say what was written at its creation, or says something impossible.
   bool tampered = false;
 

@@ -102,6 +102,23 @@ TEST_F(Ledger, APeakThatIsResetStartsFromWhatIsUsedNow) {
   EXPECT_EQ(reader.read()->peak, Bytes(250));
 }
 
+TEST_F(Ledger, ABrokenContextIsToldWhileItsProcessLivesAndHasIt) {
+  LedgerReader reader = created(1000);
+  LedgerWriter writer;
+  ASSERT_TRUE(writer.attach(path_.c_str()));
+  EXPECT_EQ(reader.read()->context_error, 0u);
+  writer.context_is_broken(700);
+  EXPECT_EQ(reader.read()->context_error, 700u);
+  EXPECT_FALSE(reader.read()->tampered);
+  writer.context_is_whole();
+  EXPECT_EQ(reader.read()->context_error, 0u);
+  in_killed_process([this] {
+    LedgerWriter child;
+    if (child.attach(path_.c_str())) child.context_is_broken(719);
+  });
+  EXPECT_EQ(reader.read()->context_error, 0u) << "of a process that is gone";
+}
+
 TEST_F(Ledger, ProcessesShareOneLimit) {
   LedgerReader reader = created(1000);
   LedgerWriter first;

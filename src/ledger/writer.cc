@@ -26,11 +26,12 @@ void clear_row(LedgerRow& row) {
   row.wanted_bytes.store(0);
   row.pinned_host_bytes.store(0);
   row.process_id.store(0);
+  row.context_error.store(0);
 }
 
 bool is_clear(const LedgerRow& row) {
   return row.held_bytes.load() == 0 && row.wanted_bytes.load() == 0 &&
-         row.pinned_host_bytes.load() == 0;
+         row.pinned_host_bytes.load() == 0 && row.context_error.load() == 0;
 }
 
 template <typename Number>
@@ -156,6 +157,14 @@ void LedgerWriter::add_pinned_host(uint64_t bytes) {
 
 void LedgerWriter::remove_pinned_host(uint64_t bytes) {
   if (is_attached()) subtract_down_to_zero(view_.page()->rows[row_].pinned_host_bytes, bytes);
+}
+
+void LedgerWriter::context_is_broken(uint32_t result) {
+  if (is_attached()) view_.page()->rows[row_].context_error.store(result);
+}
+
+void LedgerWriter::context_is_whole() {
+  if (is_attached()) view_.page()->rows[row_].context_error.store(0);
 }
 
 uint64_t LedgerWriter::own_bytes() const {

@@ -39,6 +39,9 @@ class LedgerWriter {
   // Counts page-locked host memory; not limited.
   void add_pinned_host(uint64_t bytes);
   void remove_pinned_host(uint64_t bytes);
+  // This process got a CUresult that only a broken context gives; until it has ended its contexts.
+  void context_is_broken(uint32_t result);
+  void context_is_whole();
 
   uint64_t limit_bytes() const { return view_.limit_bytes(); }
   uint64_t used_bytes() const { return view_.used_bytes(); }

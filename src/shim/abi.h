@@ -48,6 +48,10 @@ class InsideHook {
 // The calling thread's current context, or null.
 Handle current_context();
 
+// Passes on what the driver answered to the program; what tells of a broken context is written into
+// the ledger, so that the worker does not give the process another invocation.
+Status noted(Status status);
+
 // An allocation of `bytes`: reserves, lets `call` ask the driver, and records under *result.
 template <typename Pointer, typename Call>
 Status counted_allocation(Kind kind, uint64_t bytes, Pointer* result, Call call) {
@@ -57,7 +61,7 @@ Status counted_allocation(Kind kind, uint64_t bytes, Pointer* result, Call call)
   if (accounting == nullptr || result == nullptr || bytes == 0) {
     const Status status = call();
     if (status == kSuccess && inside.outermost()) program_uses_the_driver();
-    return status;
+    return noted(status);
   }
   const uint64_t charge = accounting->charge_of(bytes);
   if (!accounting->try_reserve(charge)) return kOutOfMemory;
@@ -68,7 +72,7 @@ Status counted_allocation(Kind kind, uint64_t bytes, Pointer* result, Call call)
   } else {
     accounting->cancel(charge);
   }
-  return status;
+  return noted(status);
 }
 
 // A free of what counted_allocation recorded, or of something that we never saw.

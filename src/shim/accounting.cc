@@ -132,6 +132,8 @@ void Accounting::context_is_gone(void* context, bool with_pools) {
         return entry.context == context && entry.kind <= Kind::kHost;
       },
       [this](const Entry& gone) { give_back(gone); });
+  // Of two broken ones the other will say so again.
+  ledger_.context_is_whole();
 }
 
 void Accounting::context_is_inherited(void* context, void* heir) {

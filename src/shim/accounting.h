@@ -42,6 +42,8 @@ class Accounting {
   uint64_t next_pooled(void* context, uint64_t after);
   // Everything that went with a context, or with a device's primary context (its pools too).
   void context_is_gone(void* context, bool with_pools);
+  // A call of the program was answered with this; the worker replaces the sandbox.
+  void context_is_broken(uint32_t result) { ledger_.context_is_broken(result); }
   // What was the one context's is the other's from now on.
   void context_is_inherited(void* context, void* heir);
 

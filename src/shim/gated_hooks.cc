@@ -6,10 +6,10 @@
 
 using namespace lambent::shim;
 
-#define GATED(name, parameters, arguments, ...) \
-  SHIM_EXPORT Status name parameters {          \
-    const Passage passage;                      \
-    return REAL(name, __VA_ARGS__) arguments;   \
+#define GATED(name, parameters, arguments, ...)      \
+  SHIM_EXPORT Status name parameters {               \
+    const Passage passage;                           \
+    return noted(REAL(name, __VA_ARGS__) arguments); \
   }
 #include "driver_gated.inc"
 #undef GATED

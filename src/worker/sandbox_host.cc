@@ -77,6 +77,7 @@ struct SandboxHost::Sandbox {
   std::unique_ptr<MemoryChannel> memory;  // null: its device memory does not move
   Bytes device_memory;
   Bytes device_memory_peak;
+  uint32_t context_error = 0;  // a CUresult: its CUDA context is broken
 
   std::optional<InvocationId> current;
   // `current` came when this was being stopped already: its payload, which nobody saw.
@@ -274,8 +275,22 @@ void SandboxHost::answered(Sandbox& sandbox, bool succeeded, std::string payload
   print(sandbox, end_lines(text_id, answer.execution, sandbox.spec.memory));
   answer.device_memory_now = sandbox.device_memory;
   answer.device_memory_peak = sandbox.device_memory_peak;
+  if (sandbox.context_error != 0) replace_broken(sandbox);
   answer.log_tail = sandbox.tail.text();
   events_.on_answer(sandbox.id, std::move(answer));
+}
+
+// Nothing that its process asks of the device would succeed any more. What it is given before its
+// end is known starts again in another one.
+void SandboxHost::replace_broken(Sandbox& sandbox) {
+  const std::string code = std::to_string(sandbox.context_error);
+  log_.info("cuda_context_broken", {{"sandbox", static_cast<int64_t>(sandbox.id.value)},
+                                    {"function", sandbox.spec.name.name},
+                                    {"cuda_error", static_cast<int64_t>(sandbox.context_error)}});
+  print(sandbox, "The CUDA context of this process is broken (CUDA error " + code +
+                     "); the next invocation gets a new process.\n");
+  stop(sandbox.id, {ErrorCode::kInternal, "its CUDA context is broken (CUDA error " + code + ")"},
+       "Sandbox.Stopped");
 }
 
 void SandboxHost::init_failed(Sandbox& sandbox, std::string json, std::string type) {
@@ -403,6 +418,7 @@ void SandboxHost::read_ledger(Sandbox& sandbox) {
   if (!readings.ok()) return;
   sandbox.device_memory = readings->used;
   sandbox.device_memory_peak = readings->peak;
+  sandbox.context_error = readings->context_error;
 }
 
 SandboxHost::Glimpse SandboxHost::glimpse(SandboxId id) {

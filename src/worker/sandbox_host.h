@@ -114,6 +114,7 @@ class SandboxHost {
   void ready(Sandbox& sandbox);
   void answered(Sandbox& sandbox, bool succeeded, std::string payload, std::string error_type);
   void init_failed(Sandbox& sandbox, std::string json, std::string type);
+  void replace_broken(Sandbox& sandbox);
   // Reads what the sandbox printed; at most `most` bytes, so that a noisy one cannot hold the loop.
   void read_output(Sandbox& sandbox, size_t most);
   void print(Sandbox& sandbox, std::string_view text);

@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "ledger/writer.h"
 #include "worker/testing.h"
 
 namespace lambent::worker {
@@ -22,6 +23,7 @@ class SandboxHostTest : public testing::Test {
     events.on_ready = [this](SandboxId, Duration, Duration) { ++readies; };
     events.on_answer = [this](SandboxId, HandlerAnswer answer) {
       answers.push_back(std::move(answer));
+      if (after_answer) after_answer();
     };
     events.on_end = [this](SandboxEnd end) { ends.push_back(std::move(end)); };
     events.on_output = [this](FunctionId function, std::string_view text) {
@@ -61,6 +63,7 @@ class SandboxHostTest : public testing::Test {
   FunctionSpec spec;
   int readies = 0;
   std::vector<HandlerAnswer> answers;
+  std::function<void()> after_answer;  // as dispatch, which may give the next at once
   std::vector<SandboxEnd> ends;
   size_t printed = 0;
   FakeRuntime* runtime = nullptr;
@@ -146,6 +149,28 @@ TEST_F(SandboxHostTest, WhatIsGivenToOneThatIsBeingStoppedComesBack) {
   EXPECT_EQ(ends[0].invocation, kInvocation);
   EXPECT_EQ(ends[0].returned_payload, "unseen");
   EXPECT_EQ(runtime, nullptr);
+}
+
+TEST_F(SandboxHostTest, AProcessWhoseCudaContextBrokeAnswersAndIsReplaced) {
+  spec.gpu.memory = Bytes::mib(16);
+  start_working();
+  ledger::LedgerWriter shim;
+  ASSERT_TRUE(shim.attach((folder.path() + "/run/ledger-7").c_str()));
+  shim.context_is_broken(700);
+  after_answer = [this] {
+    InvocationRequest next;
+    next.id = InvocationId{3, 4};
+    next.payload = "unseen";
+    host->give(kSandbox, next, seconds(3));
+  };
+  runtime->answer(event, "the last answer");
+  ASSERT_TRUE(until([&] { return !ends.empty(); }));
+  ASSERT_EQ(answers.size(), 1u);
+  EXPECT_EQ(answers[0].payload, "the last answer");
+  EXPECT_THAT(answers[0].log_tail, HasSubstr("broken (CUDA error 700)"));
+  EXPECT_TRUE(ends[0].undelivered);
+  EXPECT_EQ(ends[0].returned_payload, "unseen");
+  EXPECT_THAT(ends[0].error.message, HasSubstr("CUDA context is broken"));
 }
 
 TEST_F(SandboxHostTest, OutOfMemoryIsToldWithTheLimitThatWasMet) {

@@ -346,13 +346,27 @@ class HostileKernelTest(GpuTest):
         reply = self.worker.invoke("hostile", {"kernel": "wild"})
         self.assert_function_error(reply, "CudaError", "CUDA_ERROR_ILLEGAL_ADDRESS")
         self.assert_works(self.worker.invoke("neighbour"))
-        # As on a GPU, the context stays broken for as long as its process lives.
+        self.assertIn(b"The CUDA context of this process is broken (CUDA error 700)", self.worker.request(
+            "GET", "/v1/functions/hostile/log").body)
+        # As on a GPU, the context stays broken for as long as its process lives: so nothing more is given to it.
         again = self.worker.invoke("hostile", {"kernel": "tame"})
-        self.assert_function_error(again, "CudaError", "CUDA_ERROR_ILLEGAL_ADDRESS")
-        self.worker.delete("hostile")
-        self.assert_memory_comes_back_to(self.before)
-        self.create_gpu("hostile", LAUNCH, hostile_bundle(), timeout=2)
-        self.assertEqual(self.assert_works(self.worker.invoke("hostile", {"kernel": "tame"})), "done")
+        self.assertEqual(self.assert_works(again), "done")
+        self.assertEqual(again.headers["x-lambent-start"], "cold")
+        self.assertEqual(self.worker.invoke("hostile", {"kernel": "tame"}).headers["x-lambent-start"], "warm")
+
+    def test_what_waited_for_a_process_whose_context_breaks_runs_in_the_next(self):
+        replies = []
+        callers = [threading.Thread(target=lambda kernel=kernel: replies.append((kernel, self.worker.invoke("hostile", {"kernel": kernel}))))
+                   for kernel in ("wild", "tame", "tame", "wild", "tame")]
+        for caller in callers:
+            caller.start()
+        for caller in callers:
+            caller.join()
+        for kernel, reply in replies:
+            if kernel == "tame":
+                self.assertEqual(self.assert_works(reply), "done")
+            else:
+                self.assert_function_error(reply, "CudaError", "CUDA_ERROR_ILLEGAL_ADDRESS")
 
     def test_crashes_with_memory_in_hand_leave_none_behind(self):
         for _ in range(5):
