@@ -35,7 +35,7 @@ def sections_of(*words):
     """The parts of a help by their headings; what stands before the first under an empty one."""
     sections, heading = {"": []}, ""
     for line in help_of(*words).split("\n"):
-        if re.fullmatch(r"[A-Za-z][\w ']*:", line):
+        if re.fullmatch(r"[A-Za-z][\w ',]*:", line):
             heading = line[:-1]
         sections.setdefault(heading, []).append(line)
     return sections

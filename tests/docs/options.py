@@ -9,6 +9,10 @@ What `--help` says of each verb of `lambent`, on one page; [cli.md](cli.md) says
 `tests/docs/options.py` and held against the programs by a test. Verbs that ask a worker also take `--endpoint http://HOST:PORT` or `unix:PATH`.
 """
 
+# What differs from user to user: root's, then that of others.
+DEFAULTS_BY_USER = {("serve", "--state"): "/var/lib/lambent` or `~/.local/share/lambent",
+                    ("serve", "--run"): "/run/lambent` or `$XDG_RUNTIME_DIR/lambent"}
+
 
 def cell(text):
     return text.replace("|", "\\|")
@@ -21,8 +25,9 @@ def page():
         if options:
             parts.append(f"\n## {' '.join(words)}\n\n| option | default | meaning |\n|---|---|---|\n")
         for option in options:
+            default = DEFAULTS_BY_USER.get((*words, option.names[0]), cell(option.default))
             left = ", ".join(f"`{cell(name)}`" for name in option.names) + (f" {cell(option.value)}" if option.value else "")
-            parts.append(f"| {left} | {f'`{cell(option.default)}`' if option.default else ''} | "
+            parts.append(f"| {left} | {f'`{default}`' if default else ''} | "
                          f"{cell(option.meaning)}{' (has to be given)' if option.required else ''} |\n")
     return "".join(parts)
 
