@@ -20,7 +20,7 @@ def cell(text):
 
 def page():
     parts = [HEAD]
-    for words in help_text.commands():
+    for words in sorted(help_text.commands()):
         options = [option for option in help_text.options_of(*words) if not {"--help", "--endpoint"} & set(option.names)]
         if options:
             parts.append(f"\n## {' '.join(words)}\n\n| option | default | meaning |\n|---|---|---|\n")
