@@ -1,6 +1,6 @@
 // lambent: the client's command. Parses flags, reads the environment, and hands over to room cli;
-// 'serve', 'simulate', 'sweep', 'why', 'shim', 'slices', 'bundle' and 'demo' are programs of their
-// own.
+// 'serve', 'simulate', 'sweep', 'why --journal', 'shim', 'slices', 'bundle' and 'demo' are programs
+// of their own.
 #include <unistd.h>
 
 #include <cerrno>
@@ -43,6 +43,15 @@ int exec_demo(int argc, char** argv) {
   return exit_code_of(ErrorCode::kNotFound);
 }
 
+// Its story from a journal; without one the worker is asked.
+bool names_a_journal(int argc, char** argv) {
+  for (int i = 2; i < argc; ++i) {
+    const std::string_view argument = argv[i];
+    if (argument == "--journal" || argument.starts_with("--journal=")) return true;
+  }
+  return false;
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -50,7 +59,9 @@ int main(int argc, char** argv) {
   if (first == "serve") return exec_sibling("lambent-worker", argc, argv);
   if (first == "simulate") return exec_sibling("lambent-simulator", argc, argv);
   if (first == "sweep") return exec_sibling("lambent-sweep", argc, argv);
-  if (first == "why") return exec_sibling("lambent-why", argc, argv);
+  if (first == "why" && names_a_journal(argc, argv)) {
+    return exec_sibling("lambent-why", argc, argv);
+  }
   if (first == "shim") return exec_sibling("lambent-shim", argc, argv);
   if (first == "slices") return exec_sibling("lambent-slices", argc, argv);
   if (first == "bundle") return exec_sibling("lambent-bundle", argc, argv);

@@ -23,6 +23,7 @@
 #include "cli/remove.h"
 #include "cli/replay.h"
 #include "cli/report.h"
+#include "cli/why.h"
 
 #ifndef LAMBENT_VERSION
 #define LAMBENT_VERSION "0.0.0"
@@ -44,8 +45,6 @@ struct Shell {
       "  lambent shim                     a program whose GPU memory is moved (see 'lambent shim "
       "--help')\n"
       "  lambent sweep                    simulations over a grid (see 'lambent sweep --help')\n"
-      "  lambent why                      what was behind an invocation (see 'lambent why "
-      "--help')\n"
       "  lambent slices                   how GPUs are cut (see 'lambent slices --help')\n"
       "  lambent bundle                   compile kernels (see 'lambent bundle --help')\n"
       "  lambent demo                     the tour, on an emulated GPU"};
@@ -125,6 +124,24 @@ void add_result(Shell& shell) {
   verb->callback([&shell, options] {
     shell.verb = [&shell, options](Transport& transport, const http::Endpoint&) {
       return cli::run_result(transport, shell.console, *options);
+    };
+  });
+}
+
+// With --journal it is another program's (lambent.cc).
+void add_why(Shell& shell) {
+  auto invocation = std::make_shared<std::string>();
+  auto journal = std::make_shared<std::string>();
+  CLI::App* verb = add_verb(
+      shell, "why",
+      "where an invocation's time went, and what it waited for: of pipelines and workflows from "
+      "the worker, which remembers the last of them; of all others from its journal",
+      "lambent why 0e6c9d1e-4f2c-4c33-9a52-6f1b1b3f0f7a --journal /var/lib/lambent/journal");
+  verb->add_option("INVOCATION", *invocation, "its id, as 'lambent invoke' prints it")->required();
+  verb->add_option("--journal", *journal, "the journal's folder, or one segment of it");
+  verb->callback([&shell, invocation] {
+    shell.verb = [&shell, invocation](Transport& transport, const http::Endpoint&) {
+      return cli::run_why(transport, shell.console, *invocation);
     };
   });
 }
@@ -485,7 +502,7 @@ int run_client_command(int argc, char** argv) {
                        "the worker: http://HOST:PORT or unix:PATH (or LAMBENT_ENDPOINT)");
   for (const auto add :
        {add_deploy, add_invoke, add_result, add_listing, add_devices, add_logs, add_rm, add_objects,
-        add_replay, add_load, add_calibrate, add_report, add_profile, add_plan}) {
+        add_why, add_replay, add_load, add_calibrate, add_report, add_profile, add_plan}) {
     add(shell);
   }
   try {

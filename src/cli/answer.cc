@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "base/base64.h"
+#include "cli/wait_words.h"
 
 namespace lambent::cli {
 namespace {
@@ -43,26 +44,9 @@ std::string short_milliseconds(Duration duration) {
 
 // " (every GPU was at its limit)"; empty for a wait that nobody would ask about.
 std::string reason_in_words(const Answer& answer) {
-  static constexpr std::pair<std::string_view, std::string_view> kWords[] = {
-      {"own_queue", "behind others of its function"},
-      {"concurrency_limit", "its function ran as many as it may at once"},
-      {"throttled", "its function was ahead of the others' share"},
-      {"behind_others", "other functions came first"},
-      {"no_token", "every GPU ran as many as it may at once"},
-      {"no_memory", "no GPU had the memory free"},
-      {"no_sandbox", "the pool was full of sandboxes at work"},
-      {"no_device", "no GPU was healthy"},
-      {"memory_moving", "GPU memory was on its way"},
-      {"own_pool", "its function's GPUs were at work, and no function had more"},
-      {"pool_handover", "another function had to finish on the GPU that it was given"},
-      {"warm_elsewhere", "its sandbox is on a busy GPU, and a cold start would take longer"},
-      {"host_busy", "it runs on the host's processors, which run as many as they may"},
-  };
   if (answer.phases->queue < milliseconds(1)) return "";
-  for (const auto& [reason, words] : kWords) {
-    if (answer.wait_reason == reason) return " (" + std::string(words) + ")";
-  }
-  return "";
+  const std::string_view words = wait_in_words(answer.wait_reason);
+  return words.empty() ? "" : " (" + std::string(words) + ")";
 }
 
 }  // namespace

@@ -19,6 +19,7 @@
 #include "cli/logs.h"
 #include "cli/objects.h"
 #include "cli/remove.h"
+#include "cli/why.h"
 
 namespace lambent::cli {
 namespace {
@@ -271,6 +272,47 @@ TEST_F(Verbs, ListsPassTheWorkersJsonThrough) {
 TEST_F(Verbs, VersionNeedsNoWorker) {
   EXPECT_EQ(run_version(transport, console, "0.1.0"), 0);
   EXPECT_EQ(out.str(), "lambent 0.1.0\nworker  none answers\n");
+}
+
+constexpr char kId[] = "0e6c9d1e-4f2c-4c33-9a52-6f1b1b3f0f7a";
+
+TEST_F(Verbs, WhyTellsWhatAPipelinesRequestWaitedForAndWhatItsStagesDid) {
+  transport.answer(response(200, R"({"invocation": "0e6c", "function": "app", "kind": "pipeline",
+      "state": "succeeded", "took_ms": 412.5, "queue_ms": 300, "sandbox_ms": 0, "memory_ms": 12.5,
+      "run_ms": 100, "start": "warm", "instance": 7, "requests_in_job": 2, "lost_ms": 40,
+      "waits": [{"reason": "no_slice", "ms": 260, "other": "blur"},
+                {"reason": "slice_shared", "ms": 40, "other": null}],
+      "stages": [{"stage": 1, "slice": "0:2", "at_ms": 3, "queue_ms": 1, "wait_ms": 2,
+                  "receive_ms": 0.5, "work_ms": 90, "send_ms": 0.2,
+                  "components": [{"component": "classify", "ms": 90, "ran": 2}]}]})"));
+  EXPECT_EQ(run_why(transport, console, kId), 0) << err.str();
+  EXPECT_EQ(transport.requests[0].target, std::string("/v1/invocations/") + kId + "/trace");
+  EXPECT_THAT(out.str(),
+              AllOf(HasSubstr("of 'app': succeeded after 412.5 ms"), HasSubstr("queue 300.0"),
+                    HasSubstr("260.0 ms: no free slice held it; most of them were with 'blur'"),
+                    HasSubstr("another tenant's function"), HasSubstr("lost 40.0 ms"),
+                    HasSubstr("instance 7, warm, in a job of 2 requests"),
+                    HasSubstr("classify 90.0 for 2 requests")));
+}
+
+TEST_F(Verbs, WhyTellsTheCallsOfAWorkflow) {
+  transport.answer(response(200, R"({"invocation": "0e6c", "function": "flow", "state": "running",
+      "took_ms": 30, "calls_ended": 3, "calls": [{"component": "faces[0]", "function": "face",
+      "invocation": "4f2c", "at_ms": 1, "took_ms": 20, "queue_ms": 12, "run_ms": 8,
+      "start": "warm", "wait_reason": "no_token"}]})"));
+  EXPECT_EQ(run_why(transport, console, kId), 0);
+  EXPECT_THAT(out.str(), AllOf(HasSubstr("faces[0]"), HasSubstr("every GPU ran as many"),
+                               HasSubstr("and 2 more calls")));
+}
+
+TEST_F(Verbs, WhySaysWhereStoriesOfOtherFunctionsAre) {
+  EXPECT_EQ(run_why(transport, console, "7"), exit_code_of(ErrorCode::kInvalidArgument));
+  EXPECT_TRUE(transport.requests.empty());
+  transport.answer(response(404, R"({"error": {"code": "NOT_FOUND", "message": "unknown"}})"));
+  EXPECT_EQ(run_why(transport, console, kId), exit_code_of(ErrorCode::kNotFound));
+  EXPECT_THAT(err.str(), HasSubstr("--journal FOLDER"));
+  transport.answer(response(200, "<html>"));
+  EXPECT_EQ(run_why(transport, console, kId), exit_code_of(ErrorCode::kInternal));
 }
 
 TEST_F(Verbs, LogsAskOnFromWhereTheLastAnswerEnded) {

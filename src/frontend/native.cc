@@ -83,11 +83,11 @@ class Answering {
   }
 
   void operator()(ReadTrace& call) {
-    if (!options_.workflow_trace) {
-      return responder_.send(
-          error_response(Error{ErrorCode::kUnimplemented, "there are no workflows here"}));
+    if (!options_.trace) {
+      return responder_.send(error_response(
+          Error{ErrorCode::kUnimplemented, "there are no workflows and pipelines here"}));
     }
-    auto trace = options_.workflow_trace(call.tenant, call.invocation);
+    auto trace = options_.trace(call.tenant, call.invocation);
     if (!trace.ok()) return responder_.send(error_response(trace.error()));
     responder_.send(json_response(200, std::move(*trace)));
   }

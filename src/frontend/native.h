@@ -35,7 +35,7 @@ struct NativeOptions {
   std::function<bool()> ready;
   WorkerFacts about;
   // What the run of a workflow did, as JSON; may be empty.
-  std::function<Result<std::string>(TenantId, InvocationId)> workflow_trace;
+  std::function<Result<std::string>(TenantId, InvocationId)> trace;
   // What an invocation that has no outcome waits for, as JSON; NOT_FOUND; may be empty.
   std::function<Result<std::string>(TenantId, InvocationId)> explain;
   // All devices, as JSON; takes one that is named out of service, and back. Any may be empty.

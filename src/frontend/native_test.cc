@@ -60,7 +60,7 @@ class NativeTest : public testing::Test {
        .metrics = [] { return std::string("lambent_up 1\n"); },
        .ready = [this] { return ready_; },
        .about = {.policy = "fcfs", .time_scale = 20, .devices = 2, .emulated = true, .gpu = "V100"},
-       .workflow_trace = [this](TenantId, InvocationId) -> Result<std::string> {
+       .trace = [this](TenantId, InvocationId) -> Result<std::string> {
          if (trace_.empty()) return Error{ErrorCode::kNotFound, "no such run"};
          return trace_;
        },

@@ -9,7 +9,6 @@
 namespace lambent::worker {
 
 using slice_scheduling::InstanceId;
-using slice_scheduling::JobId;
 
 PipelineHost::PipelineHost(loop::EventLoop& loop, LogSink& log, LaneSandboxes sandboxes,
                            PipelineSetting setting,
@@ -48,7 +47,9 @@ void PipelineHost::handle(slice_scheduling::Event event) {
     const slice_scheduling::Event next = std::move(waiting_.front());
     waiting_.pop_front();
     std::vector<slice_scheduling::Action> actions;
-    dispatcher_->handle(next, loop_.clock().now(), actions);
+    const Instant now = loop_.clock().now();
+    dispatcher_->handle(next, now, actions);
+    waits_.look(dispatcher_->world(), now);
     // An action may bring up events, but those wait.
     for (const slice_scheduling::Action& action : actions) perform(action);
   }
@@ -141,27 +142,6 @@ void PipelineHost::perform(const slice_scheduling::LoadInstance& action) {
   found->second.instance->load();
 }
 
-void PipelineHost::perform(const slice_scheduling::GiveJob& action) {
-  const auto found = instances_.find(action.instance);
-  if (found == instances_.end()) return;  // its end is on the way, and gives the job back
-  const LiveInstance& instance = found->second;
-  const Instant now = loop_.clock().now();
-  std::vector<JobRequest> requests;
-  for (const InvocationId id : action.requests) {
-    Live& live = requests_.at(id);
-    // A copy: it is needed once more if the instance ends under it.
-    requests.push_back({id, live.payload});
-    const bool is_first = !live.begun;
-    live.begun = now;
-    live.device = instance.instance->placement().slices.front();
-    const bool waited = instance.ready && *instance.ready > live.submitted;
-    live.start = waited ? instance.how : StartClass::kWarm;
-    if (is_first && events_.on_begin) events_.on_begin(id);
-  }
-  jobs_[action.job] = {action.instance, action.requests};
-  found->second.instance->give(action.job, std::move(requests));
-}
-
 void PipelineHost::perform(const slice_scheduling::WakeAt& action) {
   loop_.cancel(wake_timer_);
   wake_timer_ = {};
@@ -169,70 +149,7 @@ void PipelineHost::perform(const slice_scheduling::WakeAt& action) {
   wake_timer_ = loop_.call_at(action.when, [this] { handle(slice_scheduling::TimerFired{}); });
 }
 
-void PipelineHost::perform(const slice_scheduling::CompleteRequest& action) {
-  const auto found = requests_.find(action.request);
-  CHECK(found != requests_.end(), "every request is completed once");
-  Live live = std::move(found->second);
-  requests_.erase(found);
-  const Instant now = loop_.clock().now();
-  PipelineEnd end;
-  if (live.end && !action.error) end = std::move(*live.end);
-  end.invocation = action.request;
-  end.start = live.start;
-  end.device = live.device;
-  end.revision = live.revision;
-  end.queue = live.begun.value_or(now) - live.submitted;
-  if (live.begun) end.execution = now - *live.begun;
-  const auto owner = functions_.find(live.function);
-  if (action.error) {
-    if (!live.begun) end.start = StartClass::kCold;  // none came up for it
-    end.outcome = Outcome::kRejected;
-    end.error = action.error;
-    // An instance ended under it, or none came up: the client gets that sandbox's own words.
-    if (owner != functions_.end() && !owner->second.last_end.payload.empty() &&
-        owner->second.last_end.error == *action.error) {
-      const InstanceEnd& last = owner->second.last_end;
-      end.outcome = Outcome::kFunctionError;
-      end.payload = last.payload;
-      end.error_type = last.error_type;
-      end.log_tail = last.log_tail;
-    }
-  }
-  if (owner != functions_.end()) {
-    Function& function = owner->second;
-    const Duration slo = function.planned->slo;
-    if (slo > Duration(0)) {
-      end.in_time = end.outcome == Outcome::kSucceeded && now - live.submitted <= slo;
-      ++(*end.in_time ? function.counts.in_time : function.counts.late);
-    }
-    if (end.outcome != Outcome::kRejected) ++function.counts.completed;
-  }
-  events_.on_end(std::move(end));
-}
-
 // Instances.
-
-void PipelineHost::job_ended(InstanceId id, JobEnd end) {
-  const auto job = jobs_.find(end.job);
-  CHECK(job != jobs_.end(), "a job ends once");
-  const std::vector<InvocationId> requests = std::move(job->second.requests);
-  jobs_.erase(job);
-  LiveInstance& live = instances_.at(id);
-  for (size_t i = 0; i < requests.size(); ++i) {
-    RequestAnswer& answer = end.results[i];
-    PipelineEnd result;
-    result.outcome = answer.succeeded ? Outcome::kSucceeded : Outcome::kFunctionError;
-    result.payload = std::move(answer.payload);
-    result.error_type = std::move(answer.error_type);
-    result.device_memory_peak = end.device_memory_peak;
-    result.log_tail = end.log_tail;
-    requests_.at(requests[i]).end = std::move(result);
-  }
-  if (const auto owner = functions_.find(live.function); owner != functions_.end()) {
-    learn(owner->second, *live.package, end);
-  }
-  handle(slice_scheduling::JobFinished{end.job, end.execution});
-}
 
 void PipelineHost::instance_ended(InstanceId id, InstanceEnd end) {
   const auto found = instances_.find(id);
@@ -242,6 +159,10 @@ void PipelineHost::instance_ended(InstanceId id, InstanceEnd end) {
   // It is the instance itself that calls: it goes in the next turn.
   loop_.call_after(Duration(0),
                    [gone = std::shared_ptr<PipelineInstance>(std::move(live.instance))] {});
+  for (const auto& [job, of] : jobs_) {
+    if (of.instance != id) continue;
+    for (const InvocationId request : of.requests) note_queued(requests_.at(request));
+  }
   std::erase_if(jobs_, [&](const auto& job) { return job.second.instance == id; });
   log_.debug("pipeline_end",
              {{"instance", static_cast<int64_t>(id.value)}, {"error", to_string(end.error)}});
@@ -319,23 +240,6 @@ const Slice* PipelineHost::slice_of(DeviceId device) const {
   const auto found = std::find_if(setting_.slices.begin(), setting_.slices.end(),
                                   [&](const Slice& slice) { return slice.id == device; });
   return found != setting_.slices.end() ? &*found : nullptr;
-}
-
-// Requests.
-
-Result<void> PipelineHost::submit(InvocationRequest& request, const FunctionSpec& spec) {
-  RETURN_IF_ERROR(check_event(request.payload));
-  Live& live = requests_[request.id];
-  live.function = spec.id;
-  live.revision = spec.revision;
-  live.payload = std::exchange(request.payload, {});
-  live.submitted = loop_.clock().now();
-  handle(slice_scheduling::RequestSubmitted{request.id, spec.id});
-  return {};
-}
-
-void PipelineHost::cancel(InvocationId request) {
-  if (has(request)) handle(slice_scheduling::RequestCancelled{request});
 }
 
 void PipelineHost::drain() {

@@ -19,8 +19,10 @@
 #include "pipeline/planner.h"
 #include "pipeline/profile_book.h"
 #include "slice_scheduling/slice_dispatcher.h"
+#include "slice_scheduling/slice_wait.h"
 #include "worker/pipeline_instance.h"
 #include "worker/pipeline_package.h"
+#include "worker/pipeline_trace.h"
 
 namespace lambent::worker {
 
@@ -45,9 +47,9 @@ struct PipelineEnd {
   std::string error_type;
   std::optional<Error> error;
   StartClass start = StartClass::kWarm;
-  Duration queue{};
-  Duration execution{};
-  DeviceId device;  // of its first stage
+  Phases phases;
+  std::string wait_reason;  // in a word of slice_wait.h; empty: it did not wait in the queue
+  DeviceId device;          // of its first stage
   uint64_t revision = 0;
   Bytes device_memory_peak;
   std::string log_tail;
@@ -108,6 +110,11 @@ class PipelineHost {
   // no event.
   Result<void> submit(InvocationRequest& request, const FunctionSpec& spec);
   bool has(InvocationId request) const { return requests_.contains(request); }
+  // Where its time went, of one that is here or among the last that ended, as JSON
+  // (pipeline_trace.h). Functions of other tenants have no names there. NOT_FOUND.
+  Result<std::string> trace(TenantId tenant, InvocationId request) const;
+  // While it is here: whether it waits or runs, and why it waits.
+  std::optional<RequestRecord> explain(InvocationId request) const;
   // Nobody waits for it any more.
   void cancel(InvocationId request);
   void drain();
@@ -160,13 +167,19 @@ class PipelineHost {
   };
   struct Live {
     FunctionId function;
+    FunctionName name;
     uint64_t revision = 0;
     std::string payload;
     Instant submitted{};
-    std::optional<Instant> begun;
+    std::optional<Instant> begun;  // the last time
+    bool is_given = false;         // to an instance; otherwise it is queued
+    // What its function had waited for when it was queued last, and what it waited for before.
+    slice_scheduling::WaitBook::Totals mark;
+    slice_scheduling::Waits waits;
     StartClass start = StartClass::kWarm;
     DeviceId device;
     std::optional<PipelineEnd> end;  // its job is over
+    std::shared_ptr<const JobRecord> job;
   };
   struct LiveInstance {
     FunctionId function;
@@ -209,6 +222,11 @@ class PipelineHost {
   static Result<Planned> plan(const PipelineSetting& setting, const FunctionSpec& spec,
                               const PipelinePackage& package,
                               const pipeline::MeasuredProfile& measured);
+  // pipeline_requests.cc
+  RequestRecord record_of(InvocationId id, const Live& live) const;
+  void note_queued(Live& live);
+  void note_given(Live& live);
+
   const Slice* slice_of(DeviceId device) const;
   PipelineInstance* instance_of(SandboxId sandbox);
 
@@ -220,6 +238,8 @@ class PipelineHost {
   const Events events_;
   std::unordered_map<FunctionId, Function> functions_;
   std::unordered_map<InvocationId, Live> requests_;
+  slice_scheduling::WaitBook waits_;
+  RequestTraces traces_;
   std::map<slice_scheduling::InstanceId, LiveInstance> instances_;
   std::unordered_map<SandboxId, PipelineInstance*> lanes_;
   std::unique_ptr<PipelineMeasurement> measurement_;  // one that is under way

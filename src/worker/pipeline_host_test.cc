@@ -198,6 +198,70 @@ TEST_F(PipelineHostTest, CutsAFunctionOverTwoSmallSlicesAndHandsItsJobsThrough) 
   EXPECT_EQ(host->counts(spec.id).mig_time, milliseconds(40));
 }
 
+TEST_F(PipelineHostTest, TellsWhereTheTimeOfARequestWent) {
+  begin({slice(0, "1g.10gb", 14, kSmall), slice(1, "1g.10gb", 14, kSmall)});
+  host->put(spec, two_models(), nullptr, "");
+  const InvocationId one = submit(1);
+  clock.advance(milliseconds(299));
+  EXPECT_EQ(host->explain(one)->state, "queued");
+  EXPECT_EQ(host->explain(one)->waits_now, slice_scheduling::SliceWait::kStarting);
+  all_ready(2);  // a millisecond later
+  for (uint64_t number = 2; number < 5; ++number) submit(number);
+  const InvocationId two{1, 2}, last = submit(5);
+  EXPECT_EQ(host->explain(two)->state, "running");
+  EXPECT_EQ(host->explain(last)->waits_now, slice_scheduling::SliceWait::kOwnQueue);
+  answer(newest(0, 2), R"({"components": {"blur": {"ms": 38, "ran": 1}}, "send_ms": 2})");
+  answer(newest(1, 2), R"({"components": {"classify": {"ms": 10, "ran": 1}}, "wait_ms": 40,
+      "receive_ms": 3, "results": [{"value": "cat"}]})");
+  EXPECT_EQ(ends.at(one).phases.sandbox, milliseconds(300));
+  EXPECT_EQ(ends.at(one).phases.queue, Duration(0));
+  EXPECT_EQ(ends.at(one).phases.run, milliseconds(80));
+  EXPECT_EQ(ends.at(one).wait_reason, "");
+  const auto told = json::parse(*host->trace(kDefaultTenant, one));
+  EXPECT_EQ(told["state"], "succeeded");
+  EXPECT_EQ(told["took_ms"], 380);
+  EXPECT_EQ(told["start"], "cold");
+  EXPECT_EQ(told["waits"], json::parse(R"([{"reason": "starting", "ms": 300.0}])"));
+  ASSERT_EQ(told["stages"].size(), 2u);
+  EXPECT_EQ(told["stages"][0]["send_ms"], 2);
+  EXPECT_EQ(told["stages"][0]["work_ms"], 38);
+  EXPECT_EQ(told["stages"][1]["slice"], "0:1");
+  EXPECT_EQ(told["stages"][1]["wait_ms"], 40) << "for the stage before";
+  EXPECT_EQ(told["stages"][1]["queue_ms"], 0) << "it had nothing else to do";
+  EXPECT_EQ(told["stages"][1]["receive_ms"], 3);
+  EXPECT_EQ(told["stages"][1]["components"][0]["component"], "classify");
+  for (int i = 0; i < 4; ++i) {
+    answer(newest(0, 2), first_answer);
+    answer(newest(1, 2), last_answer);
+  }
+  EXPECT_EQ(ends.at(two).start, StartClass::kWarm);
+  EXPECT_EQ(ends.at(last).wait_reason, "own_queue");
+  EXPECT_GT(ends.at(last).phases.queue, Duration(0));
+  EXPECT_EQ(ends.at(last).phases.total(), milliseconds(400)) << "the phases are the latency";
+  EXPECT_EQ(host->trace(TenantId(99), one).error().code, ErrorCode::kNotFound)
+      << "it is nobody else's business";
+  EXPECT_EQ(host->trace(kDefaultTenant, {7, 7}).error().code, ErrorCode::kNotFound);
+}
+
+TEST_F(PipelineHostTest, WhatWasLostWithAnInstanceIsToldAsSuch) {
+  begin({slice(0, "2g.20gb", 28, kLarge)});
+  host->put(spec, two_models(), nullptr, "");
+  const InvocationId id = submit(1);
+  all_ready(1);
+  clock.advance(milliseconds(70));
+  end_lane(newest(0, 1));
+  clock.advance(seconds(60));
+  for (int i = 0; i < 100 && lanes.order.size() < 2; ++i) loop.run_once(milliseconds(0));
+  ASSERT_EQ(lanes.order.size(), 2u);
+  all_ready(1);
+  answer(newest(0, 1), R"({"components": {}, "results": [{"value": 1}]})");
+  ASSERT_TRUE(ends.contains(id));
+  const auto told = json::parse(*host->trace(kDefaultTenant, id));
+  EXPECT_EQ(told["lost_ms"], 70);
+  EXPECT_EQ(told["run_ms"], 40);
+  EXPECT_EQ(ends[id].phases.total(), milliseconds(60'000 + 70 + 40 + 2));
+}
+
 TEST_F(PipelineHostTest, ManyJobsAreUnderWayAtATimeInTheOrderTheyCame) {
   begin({slice(0, "1g.10gb", 14, kSmall), slice(1, "1g.10gb", 14, kSmall)});
   host->put(spec, two_models(), nullptr, "");

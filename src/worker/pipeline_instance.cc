@@ -132,7 +132,7 @@ void PipelineInstance::give(JobId id, std::vector<JobRequest> requests) {
   job.lanes_left = lanes_.size();
   job.end.job = id;
   for (size_t lane = 0; lane < lanes_.size(); ++lane) {
-    job.end.lanes.push_back({request_.placement.slices[lane]});
+    job.end.lanes.push_back({request_.placement.slices[lane], stage_of_[lane]});
     lanes_[lane].waiting.push_back(id);
   }
   for (size_t lane = 0; lane < lanes_.size(); ++lane) begin_next(lane);
@@ -143,7 +143,8 @@ void PipelineInstance::begin_next(size_t index) {
   if (lane.current || lane.waiting.empty() || end_ || is_broken_) return;
   lane.current = lane.waiting.front();
   lane.waiting.pop_front();
-  const Job& job = jobs_.at(*lane.current);
+  Job& job = jobs_.at(*lane.current);
+  job.end.lanes[index].began = loop_.clock().now() - job.given;
   std::vector<std::string_view> events;
   if (plans_.lanes[index].needs_events) {
     for (const JobRequest& request : job.requests) events.push_back(request.payload);
@@ -192,10 +193,11 @@ void PipelineInstance::lane_answered(SandboxId sandbox, HandlerAnswer answer) {
     job.failure = failure_of("Runtime.InvalidResponse", read.error().message);
   } else {
     JobEnd::LaneTime& time = job.end.lanes[index];
-    time.transfer = read->receive + read->send;
     // What a lane says took no longer than the job did.
     const Duration most = loop_.clock().now() - job.given;
-    time.transfer = std::min(time.transfer, most);
+    time.wait = std::min(read->wait, most);
+    time.receive = std::min(read->receive, most);
+    time.send = std::min(read->send, most);
     for (ComponentReading& reading : read->components) {
       reading.time = std::min(reading.time, most);
       time.busy = std::min(time.busy + reading.time, most);
@@ -203,6 +205,7 @@ void PipelineInstance::lane_answered(SandboxId sandbox, HandlerAnswer answer) {
     }
     if (plan.gathers) job.end.results = std::move(read->results);
   }
+  job.end.lanes[index].ended = loop_.clock().now() - job.given;
   job.end.log_tail += answer.log_tail;
   job.end.device_memory_peak = std::max(job.end.device_memory_peak, answer.device_memory_peak);
   if (--job.lanes_left == 0) finish(id);

@@ -46,8 +46,13 @@ struct JobEnd {
   Duration execution{};                // since it was given
   struct LaneTime {
     DeviceId slice;
+    size_t stage = 0;
+    Duration began{};  // when the lane had it, after the instance was given it
+    Duration ended{};
     Duration busy{};  // of its components
-    Duration transfer{};
+    Duration wait{};  // for what it received
+    Duration receive{};
+    Duration send{};
   };
   std::vector<LaneTime> lanes;
   std::vector<std::pair<DeviceId, ComponentReading>> readings;

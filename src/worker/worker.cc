@@ -233,6 +233,7 @@ void Worker::log_completion(const Live& live, const InvocationResult& result) {
                                       {"error_type", result.error_type},
                                       {"start", std::string(name_of(result.start))},
                                       {"queue_ms", to_milliseconds(result.phases.queue)},
+                                      {"wait_reason", result.wait_reason},
                                       {"memory_ms", to_milliseconds(result.phases.memory)},
                                       {"run_ms", to_milliseconds(result.phases.run)}});
 }
@@ -247,6 +248,8 @@ InvocationResult Worker::result_of(Live& live, const dispatch::CompleteInvocatio
   result.phases = completion.phases;
   if (completion.wait_reason != scheduling::WaitReason::kNone) {
     result.wait_reason = scheduling::name_of(completion.wait_reason);
+  } else {
+    result.wait_reason = std::move(live.wait_reason);
   }
   result.device = completion.device;
   result.revision = live.revision;

@@ -116,8 +116,9 @@ class Worker final : public InvocationService {
   // What an invocation that has no outcome yet waits for, and who has the GPUs meanwhile, as JSON
   // (worker_status.cc). NOT_FOUND.
   Result<std::string> explain_json(TenantId tenant, InvocationId id) const;
-  // What a run of a workflow did and where its time went, as JSON (workflow_trace.h). NOT_FOUND.
-  Result<std::string> workflow_trace(TenantId tenant, InvocationId run) const;
+  // What a run of a workflow, or a pipeline for a request, did and where its time went, as JSON
+  // (workflow_trace.h, pipeline_trace.h). NOT_FOUND.
+  Result<std::string> trace(TenantId tenant, InvocationId invocation) const;
 
   void submit(InvocationRequest request, Callback<InvocationResult> done) override;
   void forget(InvocationId id) override;
@@ -145,6 +146,7 @@ class Worker final : public InvocationService {
     std::string idempotency_key;
     std::optional<HandlerAnswer> answer;
     SandboxId sandbox;
+    std::string wait_reason;  // of a pipeline, for which dispatch has none
   };
 
   // Invocations (worker.cc).

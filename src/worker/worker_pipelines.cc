@@ -96,8 +96,8 @@ void Worker::pipeline_ended(PipelineEnd end) {
   completion.error = std::move(end.error);
   completion.error_type = end.error_type;
   completion.start = end.start;
-  completion.phases.queue = end.queue;
-  completion.phases.run = end.execution;
+  completion.phases = end.phases;
+  found->second.wait_reason = std::move(end.wait_reason);
   completion.device = end.device;
   if (end.outcome != Outcome::kRejected) {
     HandlerAnswer answer;

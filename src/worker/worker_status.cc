@@ -108,6 +108,14 @@ Result<std::string> Worker::explain_json(TenantId tenant, InvocationId id) const
   using nlohmann::json;
   const Instant now = loop_.clock().now();
   const auto live = live_.find(id);
+  if (const auto record = pipelines_.explain(id); record && record->name.tenant == tenant) {
+    return json{{"state", "pending"},
+                {"phase", record->state},
+                {"waited_seconds", to_seconds(record->took - record->run)},
+                {"wait_reason", slice_scheduling::name_of(record->waits_now)},
+                {"token_holders", json::array()}}
+        .dump();
+  }
   const auto explained = dispatcher_->explain(id, now);
   if (live == live_.end() || live->second.request.function.tenant != tenant || !explained) {
     return Error{ErrorCode::kNotFound, "no such invocation waits or runs"};

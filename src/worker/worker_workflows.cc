@@ -53,9 +53,12 @@ void Worker::workflow_ended(WorkflowEnd end) {
   complete(completion);
 }
 
-Result<std::string> Worker::workflow_trace(TenantId tenant, InvocationId run) const {
-  ASSIGN_OR_RETURN(const RunRecord record, workflows_.trace(tenant, run));
-  return json_of(record);
+Result<std::string> Worker::trace(TenantId tenant, InvocationId invocation) const {
+  auto of_pipeline = pipelines_.trace(tenant, invocation);
+  if (of_pipeline.ok()) return of_pipeline;
+  const auto record = workflows_.trace(tenant, invocation);
+  if (record.ok()) return json_of(*record);
+  return Error{ErrorCode::kNotFound, record.error().message + "; " + of_pipeline.error().message};
 }
 
 }  // namespace lambent::worker

@@ -105,7 +105,8 @@ class Pipelines(WorkerTest):
 class Cut(Pipelines):
     def test_a_function_that_no_slice_holds_runs_on_several(self):
         self.create("large", memory_mb=15000, slo={"ms": 60000})
-        answer = self.ask("large", {"n": 1})
+        reply = self.worker.invoke("large", {"n": 1})
+        answer = reply.json
         self.assertEqual((answer["n"], answer["path"]), (30, ["first", "second", "third"]))
         told = self.describe("large")
         stages = told["instances"][0]["stages"]
@@ -118,8 +119,27 @@ class Cut(Pipelines):
         for place in used:
             self.assertEqual(holders[place][0]["function"], "large")
         self.assertEqual(told["slo"], {"ms": 60000, "in_time": 1, "late": 0})
+        self.explains_itself(reply, stages)
         self.assertIn('lambent_slo_requests_total{function="large",outcome="in_time",tenant="1"} 1', self.worker.metrics())
         self.remove("large")
+
+    def explains_itself(self, reply, stages):
+        """The first request of a function: its time went into the start of an instance, and into the stages."""
+        self.assertGreater(int(reply.headers["x-lambent-sandbox-us"]), 1000)
+        self.assertNotIn("x-lambent-wait-reason", reply.headers)
+        invocation = reply.headers["x-amzn-requestid"]
+        told = self.worker.request("GET", f"/v1/invocations/{invocation}/trace").json
+        self.assertEqual((told["state"], told["start"], len(told["stages"])), ("succeeded", "cold", len(stages)))
+        self.assertEqual(told["waits"][0]["reason"], "starting")
+        for lane, stage in zip(told["stages"], stages):
+            self.assertEqual(lane["slice"], stage[0]["slice"])
+            self.assertEqual([each["component"] for each in lane["components"]], stage[0]["components"])
+        phases = sum(told[key] for key in ("queue_ms", "sandbox_ms", "memory_ms", "run_ms"))
+        self.assertAlmostEqual(phases, told["took_ms"], delta=0.01)
+        done = subprocess.run([str(PREFIX / "bin/lambent"), "why", invocation, "--endpoint", self.worker.endpoint],
+                              capture_output=True, text=True, timeout=60)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertIn("its instance was started", done.stdout)
 
     def test_one_that_fits_is_not_cut(self):
         self.create("small", memory_mb=3000)
