@@ -18,17 +18,17 @@ struct SloPolicyOptions {
   // Without a request for so long, an instance is stopped; sooner if somebody waits for its slices.
   Duration cold_after = std::chrono::minutes(10);
   // Instances that were busy for more than this share of the window are too few.
-  double most_busy = 0.85;
+  double most_busy = 0.7;
   // A function without an SLO may wait for so many times its latency.
   double waits_without_slo = 5;
   // Of the jobs that an instance is given while requests that are late already wait beside others
   // that are not: one of so many is for the late.
-  unsigned late_turn = 4;
+  unsigned late_turn = 16;
   // Of the changes on a slice that several share, one of so many is for whoever was away longest.
   unsigned turn_of_longest_away = 4;
   // Slices of a function that would wait too long without them change hands only if the other waits
   // so many times as long as it would, and as a start takes.
-  double spare_ratio = 3;
+  double spare_ratio = 1.5;
   // Such an instance stays for so many times what it took to start; at least a second.
   double stay_starts = 5;
   // Who takes turns on a slice stays for so many times what the change takes, if another waits.
