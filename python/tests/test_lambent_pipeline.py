@@ -48,10 +48,11 @@ class DagTest(Folder):
             Identity.reg(self, a, y, name="second")
             Identity.reg(self, a, name="third")
 
-        document = pipeline_of(define, slo_scale=1.5, rank="balance").to_json("m.C")
+        document = pipeline_of(define, slo_scale=1.5, rank="balance", isolation="auto").to_json("m.C")
         self.assertEqual([c["name"] for c in document["components"]], ["super_resolution", "second", "third"])
         self.assertEqual(document["outputs"], ["second", "third"])
         self.assertEqual((document["slo"], document["rank"]), ({"scale": 1.5}, "balance"))
+        self.assertEqual(document["isolation"], "auto")
 
     def test_mistakes_are_named(self):
         def one(self, x):
@@ -77,6 +78,7 @@ class DagTest(Folder):
         self.refused(one, "slo_ms is 0", slo_ms=0)
         self.refused(one, "batch is 0", batch=0)
         self.refused(one, "rank is 'best'", rank="best")
+        self.refused(one, "isolation is 'none'", isolation="none")
 
     def test_the_program_says_what_is_wrong_with_the_module(self):
         self.write("class App: pass\nimport nothing_such\n")

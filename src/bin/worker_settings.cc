@@ -173,6 +173,13 @@ worker::WorkerOptions worker_options(const WorkerConfig& config, const Installat
     options.pipelines.context_memory =
         std::max(options.pipelines.context_memory, context_memory(config, slice.shape.memory));
   }
+  options.pipelines.shared.longest_run = config.longest_gpu_run;
+  for (const auto& device : shares.dispatched) {
+    if (device.memory_total < options.device_memory) continue;
+    options.pipelines.shared.shape = {device.profile.empty() ? device.name : device.profile,
+                                      device.multiprocessors, device.memory_total};
+    options.pipelines.shared.context = options.context_memory;
+  }
   return options;
 }
 

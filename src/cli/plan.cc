@@ -132,6 +132,12 @@ void tell(const Plan& plan, const PlanOptions& options, std::ostream& out) {
     out << "Nothing was measured: all components count as equally long ("
         << ms(pipeline::kAssumedTime) << " ms).\n";
   }
+  if (!plan.inputs.isolation.empty()) {
+    out << "isolation " << name_of(plan.inputs.definition.isolation)
+        << ": its next request goes to "
+        << (plan.inputs.isolation == "slices" ? "slices" : "a shared device") << "\n";
+    for (const std::string& reason : plan.inputs.isolation_reasons) out << "  " << reason << "\n";
+  }
   const size_t shown = std::min(options.most_shown, plan.ranked.size());
   out << "\n" << table(plan, shown);
   if (shown < plan.ranked.size()) out << "and " << plan.ranked.size() - shown << " more\n";
@@ -212,6 +218,10 @@ Json json_of(const Plan& plan) {
                {"best_that_fits", json_of(plan, plan.best)},
                {"would_fit", pipeline::what_would_fit(plan.function)}};
   if (plan.first) root["first_that_fits"] = *plan.first;
+  root["isolation"] = {
+      {"rule", name_of(plan.inputs.definition.isolation)},
+      {"chosen", plan.inputs.isolation.empty() ? Json() : Json(plan.inputs.isolation)},
+      {"reasons", plan.inputs.isolation_reasons}};
   return root;
 }
 

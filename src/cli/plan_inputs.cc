@@ -64,6 +64,22 @@ Result<std::string> read_from(std::string path, const char* file) {
   return read_file(path, pipeline::limits::kJson.count + 1);
 }
 
+// Of a function that has no slices alone.
+void take_isolation(const Json& json, PlanInputs& inputs) {
+  const auto isolation = json.find("isolation");
+  if (inputs.definition.isolation == pipeline::IsolationRule::kSlices || isolation == json.end() ||
+      !isolation->is_object()) {
+    return;
+  }
+  const auto chosen = isolation->find("chosen"), reasons = isolation->find("reasons");
+  if (chosen == isolation->end() || !chosen->is_string()) return;
+  inputs.isolation = chosen->get<std::string>();
+  if (reasons == isolation->end() || !reasons->is_array()) return;
+  for (const Json& reason : *reasons) {
+    if (reason.is_string()) inputs.isolation_reasons.push_back(reason.get<std::string>());
+  }
+}
+
 Result<void> read_function(Transport& transport, const PlanOptions& options, PlanInputs& inputs) {
   if (options.function.empty()) {
     ASSIGN_OR_RETURN(const std::string text, read_from(options.pipeline, "pipeline.json"));
@@ -85,6 +101,7 @@ Result<void> read_function(Transport& transport, const PlanOptions& options, Pla
       }
       inputs.declared_memory = Bytes::mib(memory->get<uint64_t>());
     }
+    take_isolation(json, inputs);
   }
   if (options.profile.empty()) return {};
   ASSIGN_OR_RETURN(const std::string text, read_from(options.profile, "profile.json"));

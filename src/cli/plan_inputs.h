@@ -34,6 +34,10 @@ struct PlanInputs {
   std::vector<Slice> free;         // with ids from 1 up
   std::vector<SliceShape> shapes;  // by which partitions are judged
   Bytes declared_memory;
+  // What the worker chose between slices and a shared device, and why; empty: there was no choice,
+  // or no worker was asked.
+  std::string isolation;
+  std::vector<std::string> isolation_reasons;
 };
 
 Result<PlanInputs> plan_inputs(Transport& transport, const PlanOptions& options);

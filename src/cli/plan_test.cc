@@ -38,8 +38,8 @@ class OneFunction final : public Transport {
   Result<http::Response> send(const http::Request& request, Duration) override {
     http::Response response{.status = 200};
     if (request.target == "/v1/functions/app/pipeline") {
-      response.body = std::string(R"({"pipeline": )") + kPipeline + R"(, "profile": )" + profile +
-                      R"(, "gpu_memory_mb": )" + memory_mb + R"(, "queued": 0})";
+      response.body = R"({"pipeline": )" + pipeline + R"(, "profile": )" + profile +
+                      R"(, "gpu_memory_mb": )" + memory_mb + R"(, "queued": 0)" + isolation + "}";
     } else if (request.target == "/v1/slices") {
       response.body = slices;
     } else {
@@ -53,6 +53,8 @@ class OneFunction final : public Transport {
     return send(request, timeout);
   }
 
+  std::string pipeline = kPipeline;
+  std::string isolation;
   std::string profile = kProfile;
   std::string memory_mb = "12288";
   std::string slices = R"({"policy": "slo", "slices": [
@@ -150,6 +152,21 @@ TEST_F(PlanVerb, OfAWorkersFunctionItIsForTheSlicesThatAreFreeThere) {
   options_.slices = "2g.20gb";
   ASSERT_EQ(run(), 0) << err_.str();
   EXPECT_EQ(Json::parse(out())["first_that_fits"], 0);
+}
+
+TEST_F(PlanVerb, TellsWhatTheWorkerChoseBetweenSlicesAndASharedDevice) {
+  options_ = {.function = "app"};
+  ASSERT_EQ(run(), 0) << err_.str();
+  EXPECT_THAT(out(), Not(HasSubstr("isolation"))) << "there is no choice";
+  worker_.pipeline.insert(worker_.pipeline.size() - 1, R"(, "isolation": "auto")");
+  worker_.isolation = R"(, "isolation": {"rule": "auto", "chosen": "shared",
+      "reasons": ["slices of its own would be busy for 2 % of the time only"]})";
+  ASSERT_EQ(run(), 0) << err_.str();
+  EXPECT_THAT(out(), HasSubstr("isolation auto: its next request goes to a shared device\n"
+                               "  slices of its own would be busy for 2 %"));
+  worker_.isolation = R"(, "isolation": {"chosen": 7})";
+  ASSERT_EQ(run(), 0) << err_.str();
+  EXPECT_THAT(out(), Not(HasSubstr("goes to"))) << "what a worker says is not taken on trust";
 }
 
 TEST_F(PlanVerb, NoSliceIsFreeIsAnAnswerToo) {

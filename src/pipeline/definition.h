@@ -8,6 +8,7 @@
 
 #include "base/time.h"
 #include "pipeline/dag.h"
+#include "pipeline/isolation_rule.h"
 #include "pipeline/rank_rule.h"
 
 namespace lambent::pipeline {
@@ -29,6 +30,7 @@ struct PipelineDefinition {
   Slo slo;
   unsigned most_batch = 1;
   std::optional<RankRule> rank;  // none: as the worker does it
+  IsolationRule isolation = IsolationRule::kSlices;
 
   bool operator==(const PipelineDefinition&) const = default;
 };

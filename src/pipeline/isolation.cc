@@ -29,7 +29,7 @@ class Chooser {
 
   // Which slices, and how long it takes there; else a reason is added.
   std::optional<Placement> on_slices(std::span<const Slice> free) {
-    if (!wish_.may_have_slices) return no("the function may not be cut into slices");
+    if (!wish_.why_not_slices.empty()) return no(wish_.why_not_slices);
     std::vector<Slice> good;
     for (const Slice& slice : free) {
       const bool isolated = (slice.memory_isolated || !wish_.needs_memory_isolation) &&
@@ -46,24 +46,23 @@ class Chooser {
 
   // How long it takes in the shared runtime; else a reason is added.
   std::optional<Duration> shared(const std::optional<SharedDevice>& device) {
-    if (!wish_.may_share) return no("the function does not share a runtime");
+    if (!wish_.why_not_shared.empty()) return no(wish_.why_not_shared);
     if (wish_.needs_fault_isolation) {
-      return no("a fault in a shared runtime ends all who share it");
+      return no("a fault of a shared device may end all who share it");
     }
-    if (!device) return no("no whole device has a shared runtime");
+    if (!device) return no("no device is shared here: all of them are slices of pipelines");
     if (wish_.needs_memory_isolation && !device->memory_isolated) {
-      return no("the shared runtime does not keep its clients' memory apart");
+      return no("the shared device does not keep its processes' memory apart");
     }
     const Lane whole = whole_of(function_.dag);
     const Bytes needed = memory_of(function_, whole);
     if (needed > device->free) {
-      return no("the shared runtime's device has " + to_string(device->free) +
-                " free, the function needs " + to_string(needed));
+      return no("the shared device has " + to_string(device->free) +
+                " for a function, the function needs " + to_string(needed));
     }
-    // Streams share the multiprocessors: branches side by side take as long as one after the other,
-    // and neighbours take their part.
+    // One process runs branches one after the other, and neighbours take their part of the time.
     const double rest = 1 - std::clamp(device->utilisation, 0.0, 1.0);
-    if (rest < 0.01) return no("the shared runtime's device has no time left");
+    if (rest < 0.01) return no("the shared device has no time left");
     const Duration alone = expected_time(function_, whole, device->shape);
     return from_seconds(to_seconds(alone) / rest);
   }
@@ -86,16 +85,16 @@ std::pair<Isolation, std::string> decide(const PipelineFunction& function,
                                          const IsolationWish& wish, const Placement& placement,
                                          Duration shared) {
   const std::string both =
-      "slices take " + ms(placement.latency) + ", the shared runtime " + ms(shared);
+      "slices take " + ms(placement.latency) + ", the shared device " + ms(shared);
   if (function.slo > Duration{}) {
     const bool slices_keep = placement.latency <= function.slo,
                shared_keeps = shared <= function.slo;
     if (slices_keep != shared_keeps) {
-      return {slices_keep ? Isolation::kSlices : Isolation::kSharedRuntime,
+      return {slices_keep ? Isolation::kSlices : Isolation::kShared,
               both + ": only one keeps the SLO of " + ms(function.slo)};
     }
     if (!slices_keep) {
-      return {shared < placement.latency ? Isolation::kSharedRuntime : Isolation::kSlices,
+      return {shared < placement.latency ? Isolation::kShared : Isolation::kSlices,
               both + ": neither keeps the SLO of " + ms(function.slo) + ", this one is nearer"};
     }
   }
@@ -104,20 +103,20 @@ std::pair<Isolation, std::string> decide(const PipelineFunction& function,
             both + "; how much is asked of it is not known, and on slices no neighbour matters"};
   }
   const double busy = wish.arrivals_per_s * to_seconds(placement.bottleneck);
-  if (busy >= kBusyShare) {
+  const bool has_slices = wish.current == Isolation::kSlices;
+  if (busy >= (has_slices ? kBusyShare / 2 : kBusyShare)) {
     return {Isolation::kSlices, "it would keep its slices busy for " +
                                     per_cent(std::min(busy, 1.0)) +
                                     " of the time, and there no neighbour matters"};
   }
-  return {Isolation::kSharedRuntime,
-          "slices of its own would be busy for " + per_cent(busy) +
-              " of the time only; in the shared runtime others use the rest"};
+  return {Isolation::kShared, "slices of its own would be busy for " + per_cent(busy) +
+                                  " of the time only; on the shared device others use the rest"};
 }
 
 }  // namespace
 
 std::string_view name_of(Isolation isolation) {
-  return isolation == Isolation::kSlices ? "slices" : "shared runtime";
+  return isolation == Isolation::kSlices ? "slices" : "shared";
 }
 
 Result<IsolationChoice> choose_isolation(const PipelineFunction& function,
@@ -136,9 +135,9 @@ Result<IsolationChoice> choose_isolation(const PipelineFunction& function,
     choice.isolation = isolation;
     choice.reasons.push_back(std::move(why));
   } else {
-    choice.isolation = choice.placement ? Isolation::kSlices : Isolation::kSharedRuntime;
+    choice.isolation = choice.placement ? Isolation::kSlices : Isolation::kShared;
   }
-  if (choice.isolation == Isolation::kSharedRuntime) choice.placement.reset();
+  if (choice.isolation == Isolation::kShared) choice.placement.reset();
   choice.latency = choice.placement ? choice.placement->latency : *shared;
   return choice;
 }

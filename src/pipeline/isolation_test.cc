@@ -33,15 +33,15 @@ TEST(Isolation, AFunctionThatIsBusyHasSlicesOfItsOwn) {
                                            "and there no neighbour matters"));
 }
 
-TEST(Isolation, AFunctionThatHardlyRunsSharesARuntime) {
+TEST(Isolation, AFunctionThatHardlyRunsSharesADevice) {
   const auto choice = choose(function_with({}), {.arrivals_per_s = 1}, {k1g, k1g});
   ASSERT_TRUE(choice.ok());
-  EXPECT_EQ(choice->isolation, Isolation::kSharedRuntime);
+  EXPECT_EQ(choice->isolation, Isolation::kShared);
   EXPECT_EQ(choice->placement, std::nullopt);
   EXPECT_EQ(choice->latency, milliseconds(4));
   EXPECT_THAT(choice->reasons,
-              ElementsAre("slices of its own would be busy for 2 % of the time only; in the shared "
-                          "runtime others use the rest"));
+              ElementsAre("slices of its own would be busy for 2 % of the time only; on the shared "
+                          "device others use the rest"));
 }
 
 TEST(Isolation, WhereNothingIsKnownOfItsLoadNeighboursDoNotMatter) {
@@ -51,7 +51,7 @@ TEST(Isolation, WhereNothingIsKnownOfItsLoadNeighboursDoNotMatter) {
 
 TEST(Isolation, WhatKeepsTheSloIsTaken) {
   const auto shared = choose(function_with(milliseconds(30)), {.arrivals_per_s = 20}, {k1g, k1g});
-  EXPECT_EQ(shared->isolation, Isolation::kSharedRuntime);
+  EXPECT_EQ(shared->isolation, Isolation::kShared);
   EXPECT_THAT(shared->reasons[0], HasSubstr("only one keeps the SLO of 30.0 ms"));
   // Beside neighbours that take nine tenths it takes ten times as long.
   auto busy = kDevice;
@@ -59,18 +59,19 @@ TEST(Isolation, WhatKeepsTheSloIsTaken) {
   const auto slices = choose(function_with(milliseconds(35)), {.arrivals_per_s = 1}, {k2g}, busy);
   EXPECT_EQ(slices->isolation, Isolation::kSlices);
   const auto neither = choose(function_with(milliseconds(3)), {.arrivals_per_s = 20}, {k1g, k1g});
-  EXPECT_EQ(neither->isolation, Isolation::kSharedRuntime);
+  EXPECT_EQ(neither->isolation, Isolation::kShared);
   EXPECT_THAT(neither->reasons[0], HasSubstr("neither keeps the SLO"));
 }
 
 TEST(Isolation, WhatIsNotAllowedOrHasNoRoomIsNotTaken) {
   const auto function = function_with({});
-  EXPECT_EQ(choose(function, {.may_share = false, .arrivals_per_s = 1}, {k2g})->isolation,
-            Isolation::kSlices);
-  EXPECT_EQ(choose(function, {.may_have_slices = false}, {k2g})->isolation,
-            Isolation::kSharedRuntime);
+  EXPECT_EQ(
+      choose(function, {.why_not_shared = "it may not", .arrivals_per_s = 1}, {k2g})->isolation,
+      Isolation::kSlices);
+  EXPECT_EQ(choose(function, {.why_not_slices = "it may not"}, {k2g})->isolation,
+            Isolation::kShared);
   const auto no_slices = choose(function, {.arrivals_per_s = 20}, {k1g});
-  EXPECT_EQ(no_slices->isolation, Isolation::kSharedRuntime);
+  EXPECT_EQ(no_slices->isolation, Isolation::kShared);
   EXPECT_THAT(no_slices->reasons[0], HasSubstr("no free slices hold it: it needs a slice with 18 "
                                                "GiB (2g.20gb)"));
   auto full = kDevice;
@@ -78,12 +79,26 @@ TEST(Isolation, WhatIsNotAllowedOrHasNoRoomIsNotTaken) {
   const auto no_room = choose(function, {.arrivals_per_s = 1}, {k2g}, full);
   EXPECT_EQ(no_room->isolation, Isolation::kSlices);
   EXPECT_THAT(no_room->reasons,
-              ElementsAre("the shared runtime's device has 10 GiB free, the function needs 18 "
+              ElementsAre("the shared device has 10 GiB for a function, the function needs 18 "
                           "GiB"));
   const auto neither = choose(function, {}, {k1g}, std::nullopt);
   ASSERT_FALSE(neither.ok());
   EXPECT_EQ(neither.error().code, ErrorCode::kResourceExhausted);
-  EXPECT_THAT(neither.error().message, HasSubstr("no whole device has a shared runtime"));
+  EXPECT_THAT(neither.error().message, HasSubstr("no device is shared here"));
+}
+
+TEST(Isolation, WhoHasSlicesLeavesThemForMoreThanALittle) {
+  const auto function = function_with({});
+  // Ten a second would keep them busy for 20 % of the time.
+  const auto chosen = [&](std::optional<Isolation> current, double arrivals_per_s) {
+    return choose(function, {.arrivals_per_s = arrivals_per_s, .current = current}, {k1g, k1g})
+        ->isolation;
+  };
+  EXPECT_EQ(chosen(std::nullopt, 10), Isolation::kShared);
+  EXPECT_EQ(chosen(Isolation::kShared, 10), Isolation::kShared);
+  EXPECT_EQ(chosen(Isolation::kSlices, 10), Isolation::kSlices);
+  EXPECT_EQ(chosen(Isolation::kSlices, 5), Isolation::kShared);
+  EXPECT_EQ(chosen(Isolation::kShared, 20), Isolation::kSlices);
 }
 
 TEST(Isolation, WhatIsPromisedDecidesBeforeAllElse) {
@@ -101,7 +116,7 @@ TEST(Isolation, WhatIsPromisedDecidesBeforeAllElse) {
       choose_isolation(function, {.needs_fault_isolation = true}, pretended, kDevice, {});
   ASSERT_FALSE(neither.ok());
   EXPECT_THAT(neither.error().message, HasSubstr("no free slices that are isolated as it needs"));
-  EXPECT_THAT(neither.error().message, HasSubstr("ends all who share it"));
+  EXPECT_THAT(neither.error().message, HasSubstr("may end all who share it"));
 }
 
 }  // namespace

@@ -24,9 +24,9 @@ bool is_handler(std::string_view text) {
 class DefinitionReader {
  public:
   Result<PipelineDefinition> read_all(const Json& root) {
-    RETURN_IF_ERROR(check_keys(
-        root, kSubject,
-        {"pipeline", "handler", "inputs", "components", "outputs", "slo", "batch", "rank"}));
+    RETURN_IF_ERROR(check_keys(root, kSubject,
+                               {"pipeline", "handler", "inputs", "components", "outputs", "slo",
+                                "batch", "rank", "isolation"}));
     ASSIGN_OR_RETURN(const Json* handler, member(root, kSubject, "handler"));
     if (!handler->is_string() || !is_handler(handler->get_ref<const std::string&>())) {
       return invalid("handler", "a module and a class such as 'app.App' are expected");
@@ -198,6 +198,14 @@ class DefinitionReader {
       }
       if (!definition_.rank) return invalid("rank", "'balance' or 'throughput' is expected");
     }
+    if (const auto isolation = root.find("isolation"); isolation != root.end()) {
+      std::optional<IsolationRule> rule;
+      if (isolation->is_string()) {
+        rule = isolation_rule_from(isolation->get_ref<const std::string&>());
+      }
+      if (!rule) return invalid("isolation", "'slices', 'shared' or 'auto' is expected");
+      definition_.isolation = *rule;
+    }
     return {};
   }
 
@@ -243,6 +251,9 @@ std::string to_json(const PipelineDefinition& definition) {
   }
   if (definition.most_batch != 1) root["batch"] = definition.most_batch;
   if (definition.rank) root["rank"] = name_of(*definition.rank);
+  if (definition.isolation != IsolationRule::kSlices) {
+    root["isolation"] = name_of(definition.isolation);
+  }
   return root.dump(1, ' ', false, Json::error_handler_t::replace) + "\n";
 }
 

@@ -12,7 +12,7 @@ constexpr const char* kImages = R"({"pipeline": 1, "handler": "shop.app.App", "i
     {"name": "deblur", "inputs": ["$image"]},
     {"name": "super_resolution", "inputs": ["deblur"], "optional": true},
     {"name": "classify", "inputs": ["super_resolution", "$image"]}],
-  "outputs": ["classify", "deblur"], "slo": {"ms": 200.5}, "batch": 4, "rank": "throughput"})";
+  "outputs": ["classify", "deblur"], "slo": {"ms": 200.5}, "batch": 4, "rank": "throughput", "isolation": "auto"})";
 
 void expect_refused(const std::string& text, const std::string& message) {
   const auto definition = parse_pipeline(text);
@@ -53,6 +53,7 @@ TEST(PipelineJson, SaysWhatTheAuthorWrote) {
   EXPECT_EQ(std::get<Duration>(definition->slo), microseconds(200'500));
   EXPECT_EQ(definition->most_batch, 4u);
   EXPECT_EQ(definition->rank, RankRule::kThroughput);
+  EXPECT_EQ(definition->isolation, IsolationRule::kAuto);
 }
 
 TEST(PipelineJson, WhatIsNotSaidHasItsDefault) {
@@ -61,6 +62,7 @@ TEST(PipelineJson, WhatIsNotSaidHasItsDefault) {
   EXPECT_TRUE(std::holds_alternative<NoSlo>(definition->slo));
   EXPECT_EQ(definition->most_batch, 1u);
   EXPECT_EQ(definition->rank, std::nullopt);
+  EXPECT_EQ(definition->isolation, IsolationRule::kSlices);
 }
 
 TEST(PipelineJson, ComesBackFromItsOwnText) {
@@ -142,6 +144,8 @@ TEST(PipelineJson, ValuesHaveTheirRange) {
   expect_refused_with("\"batch\": 4", "\"batch\": 0",
                       "batch: a whole number from 1 to 1024 is expected");
   expect_refused_with("\"throughput\"", "\"speed\"", "rank: 'balance' or 'throughput' is expected");
+  expect_refused_with("\"auto\"", "\"alone\"",
+                      "isolation: 'slices', 'shared' or 'auto' is expected");
   expect_refused_with("\"name\": \"deblur\"", "\"name\": \"de blur\"",
                       "components[0].name: 1 to 64 letters, digits, '-' and '_' are expected");
 }

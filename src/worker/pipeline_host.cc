@@ -203,6 +203,7 @@ void PipelineHost::memory_moved(SandboxId sandbox, const MemoryMove& move) {
 void PipelineHost::device_reading(DeviceId device, bool lost) {
   if (slice_of(device) == nullptr || lost_[device] == lost) return;
   lost_[device] = lost;
+  for (auto& [id, function] : functions_) function.standing.reset();
   if (!lost) return offer_slice(device);
   log_.warning("slice_lost", {{"gpu", place_name(device)}});
   const Error why{ErrorCode::kUnavailable,

@@ -21,6 +21,7 @@
 #include "slice_scheduling/slice_dispatcher.h"
 #include "slice_scheduling/slice_wait.h"
 #include "worker/pipeline_instance.h"
+#include "worker/pipeline_isolation.h"
 #include "worker/pipeline_package.h"
 #include "worker/pipeline_trace.h"
 
@@ -32,6 +33,7 @@ struct PipelineSetting {
   Bytes context_memory;
   std::string channel_folder;  // in memory, if it can be; emptied at start
   pipeline::PlannerOptions planner;
+  SharedDevices shared;
   // The largest value of a job that goes from one stage to the next.
   Bytes largest_value = Bytes::gib(1);
   // Runs work elsewhere, and then the completion on the loop thread; false: not now. Planning a
@@ -106,6 +108,14 @@ class PipelineHost {
            Planned planned, const std::string& learnt);
   void remove(FunctionId function);
 
+  // Where its next request is to go: shared: as an ordinary invocation of whole(). The choice
+  // stands for half a minute.
+  pipeline::Isolation isolation_of_next(FunctionId function);
+  // The function as a handler with all its components; none where it has slices alone.
+  std::optional<FunctionSpec> whole(FunctionId function) const;
+  // An invocation of whole() has ended; whether in time: none: it has no SLO.
+  std::optional<bool> ended_whole(FunctionId function, Outcome outcome, Duration took);
+
   // Takes the payload out of `request`; on_end tells how it went. INVALID_ARGUMENT: its payload is
   // no event.
   Result<void> submit(InvocationRequest& request, const FunctionSpec& spec);
@@ -164,6 +174,8 @@ class PipelineHost {
     bool is_stale = false;  // and meanwhile more was learnt
     InstanceEnd last_end;   // of an instance; its words are for clients
     Counts counts;
+    ArrivalRate arrivals;                       // where there is a choice
+    std::optional<IsolationStanding> standing;  // none: nothing was chosen yet
   };
   struct Live {
     FunctionId function;
@@ -222,6 +234,9 @@ class PipelineHost {
   static Result<Planned> plan(const PipelineSetting& setting, const FunctionSpec& spec,
                               const PipelinePackage& package,
                               const pipeline::MeasuredProfile& measured);
+  // pipeline_isolation.cc
+  IsolationStanding choose(const Function& function) const;
+  static std::optional<bool> count(Function& function, Outcome outcome, Duration took);
   // pipeline_requests.cc
   RequestRecord record_of(InvocationId id, const Live& live) const;
   void note_queued(Live& live);

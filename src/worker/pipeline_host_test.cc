@@ -28,11 +28,12 @@ Slice slice(uint32_t place, const char* name, unsigned multiprocessors, Bytes me
 }
 
 // A chain of two models, each of which nearly fills a small slice.
-std::shared_ptr<const PipelinePackage> two_models(const std::string& slo = R"({"ms": 100})") {
+std::shared_ptr<const PipelinePackage> two_models(const std::string& slo = R"({"ms": 100})",
+                                                  const std::string& isolation = "slices") {
   auto package = std::make_shared<PipelinePackage>();
   auto definition = pipeline::parse_pipeline(R"({"pipeline": 1, "handler": "app.App",
       "inputs": ["image"], "outputs": ["classify"], "slo": )" +
-                                             slo + R"(,
+                                             slo + R"(, "isolation": ")" + isolation + R"(",
       "components": [{"name": "blur", "inputs": ["$image"]},
                      {"name": "classify", "inputs": ["blur"]}]})");
   package->definition = std::move(definition).value();
@@ -397,6 +398,66 @@ TEST_F(PipelineHostTest, SaysWhatWouldHaveToBeThere) {
   ASSERT_FALSE(refused.ok());
   EXPECT_EQ(refused.error().code, ErrorCode::kResourceExhausted);
   EXPECT_THAT(refused.error().message, HasSubstr("blur"));
+}
+
+TEST_F(PipelineHostTest, ChoosesBetweenSlicesAndASharedDeviceByHowBusyItIs) {
+  setting.shared.shape = {"A100", 98, Bytes::gib(80)};
+  setting.shared.longest_run = seconds(60);
+  spec.gpu.memory = Bytes::gib(18);
+  begin({slice(0, "2g.20gb", 28, kLarge)});
+  using pipeline::Isolation;
+  host->put(spec, two_models(), nullptr, "");
+  EXPECT_EQ(host->isolation_of_next(spec.id), Isolation::kSlices);
+  EXPECT_EQ(host->whole(spec.id), std::nullopt) << "as its author has it";
+
+  host->put(spec, two_models(R"({"ms": 100})", "auto"), nullptr, "");
+  const auto told = [&] { return json::parse(*host->describe(spec.id))["isolation"]; };
+  EXPECT_EQ(told()["rule"], "auto");
+  EXPECT_EQ(host->isolation_of_next(spec.id), Isolation::kSlices) << "nothing is known yet";
+  for (int second = 0; second < 40; ++second) {
+    clock.advance(seconds(1));
+    host->isolation_of_next(spec.id);
+  }
+  // One a second of 20 ms is 2 % of the time.
+  EXPECT_EQ(host->isolation_of_next(spec.id), Isolation::kShared);
+  EXPECT_EQ(told()["chosen"], "shared");
+  EXPECT_THAT(told()["reasons"].back().get<std::string>(), HasSubstr("busy for 2 %"));
+  ASSERT_TRUE(host->whole(spec.id).has_value());
+  EXPECT_EQ(host->whole(spec.id)->handler, "app.App");
+  EXPECT_EQ(host->whole(spec.id)->kind, FunctionKind::kHandler);
+  // Forty a second are 80 %.
+  for (int at = 0; at < 40 * 70; ++at) {
+    clock.advance(milliseconds(25));
+    host->isolation_of_next(spec.id);
+  }
+  EXPECT_EQ(host->isolation_of_next(spec.id), Isolation::kSlices);
+  host->device_reading(mig_instance(0, 0), true);
+  EXPECT_EQ(host->isolation_of_next(spec.id), Isolation::kShared) << "its slice is gone";
+  EXPECT_EQ(host->ended_whole(spec.id, Outcome::kSucceeded, milliseconds(50)), true);
+  EXPECT_EQ(host->ended_whole(spec.id, Outcome::kSucceeded, milliseconds(150)), false);
+  EXPECT_EQ(host->counts(spec.id).completed, 2u);
+}
+
+TEST_F(PipelineHostTest, SharesADeviceAloneIfItsAuthorSaysSo) {
+  setting.shared.shape = {"A100", 98, Bytes::gib(80)};
+  setting.shared.longest_run = seconds(60);
+  begin({});
+  const auto package = two_models(R"({"ms": 100})", "shared");
+  EXPECT_EQ(PipelineHost::check(setting, spec, *package).error().code, ErrorCode::kInvalidArgument)
+      << "it has to say how much memory it needs";
+  spec.gpu.memory = Bytes::gib(100);
+  EXPECT_EQ(PipelineHost::check(setting, spec, *package).error().code, ErrorCode::kInvalidArgument);
+  spec.gpu.memory = Bytes::gib(18);
+  const auto planned = PipelineHost::check(setting, spec, *package);
+  ASSERT_TRUE(planned.ok()) << planned.error().message;
+  host->put(spec, package, *planned, "");
+  EXPECT_EQ(host->isolation_of_next(spec.id), pipeline::Isolation::kShared);
+  spec.timeout = seconds(61);
+  EXPECT_THAT(PipelineHost::check(setting, spec, *package).error().message,
+              HasSubstr("--longest-gpu-run"));
+  setting.shared = {};
+  EXPECT_EQ(PipelineHost::check(setting, spec, *package).error().code,
+            ErrorCode::kFailedPrecondition);
 }
 
 TEST_F(PipelineHostTest, LearnsHowLongComponentsReallyTake) {

@@ -16,11 +16,16 @@ Result<PipelineHost::Planned> PipelineHost::plan(const PipelineSetting& setting,
   pipeline::MeasuredProfile known = measured;
   known.profile.context = std::max(known.profile.context, setting.context_memory);
   pipeline::PlannerOptions options = setting.planner;
-  for (const Slice& slice : setting.slices) {
-    const auto same = [&](const SliceShape& shape) { return shape.name == slice.shape.name; };
+  const auto add_shape = [&](const SliceShape& added) {
+    const auto same = [&](const SliceShape& shape) { return shape.name == added.name; };
     if (std::none_of(options.shapes.begin(), options.shapes.end(), same)) {
-      options.shapes.push_back(slice.shape);
+      options.shapes.push_back(added);
     }
+  };
+  for (const Slice& slice : setting.slices) add_shape(slice.shape);
+  if (package.definition.isolation != pipeline::IsolationRule::kSlices &&
+      setting.shared.shape.memory > Bytes(0)) {
+    add_shape(setting.shared.shape);
   }
   ASSIGN_OR_RETURN(PipelineFunction function,
                    pipeline::plan_function(spec.id, package.definition, known, spec.gpu.memory,
@@ -31,7 +36,11 @@ Result<PipelineHost::Planned> PipelineHost::plan(const PipelineSetting& setting,
 Result<PipelineHost::Planned> PipelineHost::check(const PipelineSetting& setting,
                                                   const FunctionSpec& spec,
                                                   const PipelinePackage& package) {
-  if (setting.slices.empty()) {
+  const pipeline::IsolationRule rule = package.definition.isolation;
+  if (rule == pipeline::IsolationRule::kShared ||
+      (rule == pipeline::IsolationRule::kAuto && setting.slices.empty())) {
+    RETURN_IF_ERROR(check_shared(setting.shared, spec));
+  } else if (setting.slices.empty()) {
     return Error{ErrorCode::kFailedPrecondition,
                  "this worker gives no devices to pipelines; start it with --pipeline-slices"};
   }

@@ -105,15 +105,7 @@ void PipelineHost::perform(const slice_scheduling::CompleteRequest& action) {
       end.log_tail = last.log_tail;
     }
   }
-  if (owner != functions_.end()) {
-    Function& function = owner->second;
-    const Duration slo = function.planned->slo;
-    if (slo > Duration(0)) {
-      end.in_time = end.outcome == Outcome::kSucceeded && record.took <= slo;
-      ++(*end.in_time ? function.counts.in_time : function.counts.late);
-    }
-    if (end.outcome != Outcome::kRejected) ++function.counts.completed;
-  }
+  if (owner != functions_.end()) end.in_time = count(owner->second, end.outcome, record.took);
   record.state = name_of(end.outcome);
   if (end.error) record.error = end.error->message;
   if (record.error.empty()) record.error = end.error_type;

@@ -144,6 +144,11 @@ Result<std::string> PipelineHost::describe(FunctionId id) const {
                {"mig_time_s", to_seconds(counts.mig_time)},
                {"instances", json::array()},
                {"slices", json::array()}};
+  const IsolationStanding standing = function.standing ? *function.standing : choose(function);
+  text["isolation"] = {{"rule", pipeline::name_of(function.package->definition.isolation)},
+                       {"chosen", pipeline::name_of(standing.isolation)},
+                       {"reasons", standing.reasons},
+                       {"arrivals_per_s", standing.arrivals_per_s}};
   if (function.planned->slo > Duration(0)) {
     text["slo"] = {{"ms", to_milliseconds(function.planned->slo)},
                    {"in_time", counts.in_time},

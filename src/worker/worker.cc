@@ -133,9 +133,8 @@ void Worker::submit_asynchronous(InvocationRequest request, const FunctionSpec& 
   }
   const scheduling::Flow* flow = flow_of(spec.id);
   const bool is_pipeline = spec.kind == FunctionKind::kPipeline;
-  const size_t pending = is_pipeline       ? pipelines_.counts(spec.id).queued
-                         : flow != nullptr ? flow->pending
-                                           : 0;
+  const size_t pending =
+      (is_pipeline ? pipelines_.counts(spec.id).queued : 0) + (flow != nullptr ? flow->pending : 0);
   if (dispatcher_->queued() + async_arriving_ >= most.queued_invocations ||
       pending + async_arriving_ >= most.queued_per_function) {
     return done(Error{ErrorCode::kResourceExhausted, "too many invocations wait already (" +
@@ -208,6 +207,11 @@ void Worker::complete(const dispatch::CompleteInvocation& completion) {
   payloads_ -= live.payload;
 
   InvocationResult result = result_of(live, completion);
+  if (live.is_whole_pipeline) {
+    const auto in_time =
+        pipelines_.ended_whole(live.function, result.outcome, result.phases.total());
+    if (in_time) metrics_.slo(live.request.function, *in_time);
+  }
   if (objects_ != nullptr) finish_objects(live, result);
   metrics_.completed(live.request.function, result);
   log_completion(live, result);

@@ -146,7 +146,8 @@ class Worker final : public InvocationService {
     std::string idempotency_key;
     std::optional<HandlerAnswer> answer;
     SandboxId sandbox;
-    std::string wait_reason;  // of a pipeline, for which dispatch has none
+    std::string wait_reason;         // of a pipeline, for which dispatch has none
+    bool is_whole_pipeline = false;  // a pipeline's, that dispatch serves
   };
 
   // Invocations (worker.cc).

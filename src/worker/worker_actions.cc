@@ -71,8 +71,9 @@ void Worker::perform(const dispatch::StartSandbox& action) {
         action.sandbox, {ErrorCode::kNotFound, "the function was removed"}, "Sandbox.Failure"});
     return;
   }
-  const bool has_sandboxes =
-      spec->kind == FunctionKind::kHandler || spec->kind == FunctionKind::kKernel;
+  const std::optional<FunctionSpec> whole = pipelines_.whole(action.function);
+  const bool has_sandboxes = spec->kind == FunctionKind::kHandler ||
+                             spec->kind == FunctionKind::kKernel || whole.has_value();
   if (!has_sandboxes) {  // since its invocation was queued
     handle(dispatch::SandboxExited{
         action.sandbox,
@@ -86,6 +87,8 @@ void Worker::perform(const dispatch::StartSandbox& action) {
                                {"device", int64_t{action.device.value}}});
   if (spec->kind == FunctionKind::kKernel) {
     executors_.start(action.sandbox, *spec, code_folder(*spec), action.device);
+  } else if (whole) {
+    host_.start(action.sandbox, *whole, code_folder(*spec), action.device);
   } else {
     const bool as_variant = action.device == scheduling::kHostDevice && spec->cpu_variant;
     host_.start(action.sandbox, as_variant ? cpu_variant_of(*spec) : *spec, code_folder(*spec),

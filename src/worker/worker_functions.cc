@@ -72,11 +72,7 @@ Result<void> Worker::check_change(const FunctionSpec& spec) const {
     if (spec.runtime != Runtime::kPython) {
       return Error{ErrorCode::kInvalidArgument, "a pipeline is a Python function"};
     }
-    if (options_.pipelines.slices.empty()) {
-      return Error{ErrorCode::kFailedPrecondition,
-                   "this worker gives no devices to pipelines; start it with --pipeline-slices"};
-    }
-    return {};  // PipelineHost::check knows whether its memory is there
+    return {};  // PipelineHost::check knows whether its devices and its memory are there
   }
   const bool wants_gpu = takes_turns_on_a_gpu(spec);
   // Where no GPU is large enough, the host serves a function that has a CPU variant.
@@ -290,8 +286,9 @@ dispatch::FunctionProfile Worker::profile_of(const FunctionSpec& spec) const {
   profile.max_concurrency = spec.max_concurrency;
   profile.device_memory = spec.gpu.memory;
   // Kernel functions and handlers that share a runtime have the context of their executor.
-  const bool has_context =
-      spec.kind == FunctionKind::kHandler && spec.gpu.runtime == GpuRuntime::kOwn;
+  const bool has_process =
+      spec.kind == FunctionKind::kHandler || spec.kind == FunctionKind::kPipeline;
+  const bool has_context = has_process && spec.gpu.runtime == GpuRuntime::kOwn;
   if (spec.gpu.memory > Bytes(0) && has_context) {
     profile.device_memory += options_.context_memory;
   }

@@ -1,4 +1,5 @@
 // The part of Worker that gives pipelines their sandboxes and their requests, and takes the ends.
+#include <algorithm>
 #include <utility>
 
 #include "stage_channel/channel_file.h"
@@ -26,6 +27,13 @@ Result<void> make_channel(const std::string& path, Bytes slot) {
 
 PipelineSetting Worker::pipeline_setting() {
   PipelineSetting setting = options_.pipelines;
+  setting.shared.utilisation = [this] {
+    double least = 1;
+    for (const scheduling::Device& device : dispatcher_->fleet().devices()) {
+      if (device.healthy) least = std::min(least, device.utilisation);
+    }
+    return least;
+  };
   setting.background = [this](auto work, auto completion) {
     return files_.run(std::move(work), std::move(completion));
   };
@@ -82,6 +90,11 @@ PipelineHost::Events Worker::pipeline_events() {
 void Worker::begin_pipeline(Live& live, const FunctionSpec& spec) {
   live.revision = spec.revision;
   const InvocationId id = live.request.id;
+  if (pipelines_.isolation_of_next(spec.id) == pipeline::Isolation::kShared) {
+    live.is_whole_pipeline = true;
+    return handle(dispatch::InvocationSubmitted{
+        id, live.function, live.request.kind == InvocationKind::kAsynchronous});
+  }
   const auto begun = pipelines_.submit(live.request, spec);
   if (!begun.ok()) reject(id, begun.error());
 }

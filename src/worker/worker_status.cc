@@ -78,8 +78,8 @@ std::vector<FunctionStatus> Worker::function_status(TenantId tenant) const {
     }
     if (spec.kind == FunctionKind::kPipeline) {
       const PipelineHost::Counts counts = pipelines_.counts(spec.id);
-      status.queued = counts.queued;
-      status.running = counts.running;
+      status.queued += counts.queued;  // beside those that dispatch serves
+      status.running += counts.running;
       status.completed = counts.completed;
     }
     if (const auto found = sandboxes.find(spec.name.name); found != sandboxes.end()) {

@@ -277,6 +277,46 @@ class Sharing(Pipelines):
             self.worker.delete(name)
 
 
+class Shared(Pipelines):
+    """The first slice is left to all other functions."""
+    flags = ("--pipeline-slices", "0:1,0:2")
+
+    def create(self, name, tags=None, **more):
+        return self.worker.create(name, self.package(memory_mb=3000, **more), handler="pipeline.json", timeout=20,
+                                  tags={"lambent:kind": "pipeline", **(tags or {"lambent:gpu-memory": "9GiB"})})
+
+    def test_a_function_that_shares_a_device_runs_there_in_one_piece(self):
+        self.create("whole", isolation="shared", slo={"ms": 60000})
+        reply = self.worker.invoke("whole", {"n": 1})
+        self.assertEqual((reply.json["n"], reply.json["path"]), (30, ["first", "second", "third"]))
+        self.assertEqual((reply.headers["x-lambent-device"], reply.headers["x-lambent-start"]), ("0:0", "cold"))
+        self.assertEqual(self.worker.invoke("whole", {"n": 2}).headers["x-lambent-start"], "warm")
+        told = self.describe("whole")
+        self.assertEqual((told["isolation"]["rule"], told["isolation"]["chosen"]), ("shared", "shared"))
+        self.assertEqual((told["instances"], told["completed"], told["slo"]["in_time"]), ([], 2, 2))
+        self.assertIn("isolation = shared", told["isolation"]["reasons"][0])
+        done = subprocess.run([str(PREFIX / "bin/lambent"), "plan", "whole", "--endpoint", self.worker.endpoint],
+                              capture_output=True, text=True, timeout=60)
+        self.assertIn("isolation shared: its next request goes to a shared device", done.stdout, done.stderr)
+        self.assertIn("told to fail in second", self.failure("whole", {"n": 1, "fail": "second"})["errorMessage"])
+        self.failure("whole", {"n": 1, "die": "third"})
+        self.assertEqual(self.ask("whole", {"n": 3})["n"], 90)
+        self.worker.delete("whole")
+
+    def test_where_there_is_a_choice_slices_come_first(self):
+        self.create("either", isolation="auto")
+        self.assertIn(self.worker.invoke("either", {"n": 1}).headers["x-lambent-device"], ("0:1", "0:2"))
+        told = self.describe("either")["isolation"]
+        self.assertEqual((told["rule"], told["chosen"]), ("auto", "slices"))
+        self.assertIn("is not known", told["reasons"][-1])
+        self.worker.delete("either")
+
+    def test_what_cannot_share_is_refused(self):
+        error = self.error_of(self.create, "silent", isolation="shared", tags={"x": "y"})
+        self.assertEqual(error.status, 400)
+        self.assertIn("gpu.memory", str(error))
+
+
 class Plans(Pipelines):
     def plan(self, *arguments):
         done = subprocess.run([str(PREFIX / "bin/lambent"), "plan", *arguments, "--json", "--endpoint", self.worker.endpoint],

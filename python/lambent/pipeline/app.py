@@ -17,6 +17,8 @@ class Pipeline:
     batch = 1
     # How partitions are ranked: "balance", "throughput"; None: as the worker does it.
     rank = None
+    # Where it may run: on "slices" of its own, in one process on a "shared" device, or on either as it suits ("auto").
+    isolation = "slices"
 
     def define_dag(self, *inputs):
         """Calls self.register for each component, in an order in which each stands after what it needs. The names of the
@@ -92,6 +94,10 @@ class Pipeline:
             if self.rank not in ("balance", "throughput"):
                 raise PipelineError("rank is %r: it is 'balance' or 'throughput'" % (self.rank,))
             document["rank"] = self.rank
+        if self.isolation not in ("slices", "shared", "auto"):
+            raise PipelineError("isolation is %r: it is 'slices', 'shared' or 'auto'" % (self.isolation,))
+        if self.isolation != "slices":
+            document["isolation"] = self.isolation
         return document
 
     def encode_result(self, outputs, event):
