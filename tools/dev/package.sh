@@ -10,7 +10,8 @@ trap 'rm -rf "$stage"' EXIT
 target="$stage/$name"
 mkdir -p "$target/bin" "$target/lib"
 
-for program in lambent lambent-worker lambent-launcher lambent-device lambent-executor lambent-bundle emulated-gpu; do
+for program in lambent lambent-worker lambent-launcher lambent-device lambent-executor lambent-bundle lambent-simulator \
+  lambent-sweep lambent-why lambent-slices lambent-shim emulated-gpu; do
   install -s "build/release/bin/$program" "$target/bin/"
 done
 cp -r build/release/lib/emulated build/release/lib/shim build/release/lib/forward "$target/lib/"
