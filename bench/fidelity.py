@@ -35,7 +35,8 @@ class Scale:
 
 def worker(policy, scale):
     return Worker("--gpu", f"emulated:{PRESET}", "--time-scale", str(scale.time_scale), "--memory-scale", "16", "--policy", policy,
-                  "--pool", str(POOL), "--concurrency", str(CONCURRENCY), "--drain", "1")
+                  "--pool", str(POOL), "--concurrency", str(CONCURRENCY), "--drain", "1",
+                  "--set", "queue_wait_s=1000000")
 
 
 def calibrate(scale, profile):

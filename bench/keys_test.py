@@ -199,6 +199,31 @@ class KeysTest(unittest.TestCase):
                 self.assertGreater(row["simulator"][key], 0, key)
             self.assertEqual(set(row["simulator_error"]), set(result["simulator_error_pct"]))
 
+    def test_overload(self):
+        result = last_line(sys.executable, "-B", str(BENCH / "overload.py"), "--quick")
+        self.assertTrue(result["emulated"])
+        for label in ("light", "1x", "10x"):
+            row = result["rows"][label]
+            for key in ("offered_per_s", "goodput_share", "jain", "worker_cores"):
+                self.assertGreater(row[key], 0, f"{label} {key}")
+            for who in ("floods", "modest", "all"):
+                self.assertGreater(row[who]["p50_ms"], 0, f"{label} {who}")
+                self.assertGreaterEqual(row[who]["p99_ms"], row[who]["p50_ms"], f"{label} {who}")
+        # Whatever the machine: ten times too much is shed, of the floods alone, and says why.
+        over = result["rows"]["10x"]
+        self.assertEqual(set(over["shed_codes"]), {"429"})
+        self.assertEqual(result["shed_clear"], 1)
+        self.assertGreater(over["shed_share"]["flood"], 0.3)
+        for name in ("steady", "modest", "rare"):
+            self.assertEqual(over["shed_share"][name], 0, name)
+        self.assertGreater(result["recovery_s"], 0)
+        for key in ("deploy_s", "restart_s", "invoke_p50_ratio_to_10", "rss_mb", "metrics_bytes"):
+            self.assertGreater(result["functions_10000"][key], 0, key)
+        idle = result["idle_connections_10000"]
+        self.assertEqual(idle["held"], idle["count"])
+        self.assertGreater(idle["rss_kb_each"], 0)
+        self.assertGreater(idle["p50_ratio"], 0)
+
     def test_shim(self):
         result = last_line(str(BUILD / "bin/shim_bench"), "--quick")
         for key in ("forward_ns", "bare_ns", "gated_ns", "bare_gated_ns", "look_up_ns", "alloc_us", "bare_alloc_us"):

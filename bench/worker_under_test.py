@@ -40,12 +40,16 @@ class Worker:
         self.folder = pathlib.Path(tempfile.mkdtemp(prefix="lambent-bench-"))
         self.socket = self.folder / "api.sock"
         self.log_path = self.folder / "worker.log"
+        self.flags = flags
+        self._start()
+
+    def _start(self):
         endpoint = self.folder / "run/endpoint"
-        with open(self.log_path, "wb") as log:
+        with open(self.log_path, "ab") as log:
             self.process = subprocess.Popen(
                 [str(PROGRAMS / "lambent-worker"), "--listen", "127.0.0.1:0", "--socket", str(self.socket),
                  "--state", str(self.folder / "state"), "--run", str(self.folder / "run"), "--log-format", "json",
-                 *flags],
+                 *self.flags],
                 stdout=log, stderr=log, stdin=subprocess.DEVNULL, start_new_session=True)
         deadline = time.monotonic() + 30
         while not endpoint.exists():
@@ -56,6 +60,16 @@ class Worker:
             time.sleep(0.01)
         self.endpoint = endpoint.read_text().strip()
         self.address = self.endpoint.removeprefix("http://").rpartition(":")[::2]
+
+    def restart(self):
+        """Stops it and starts it over the same state; seconds from its end until it answers."""
+        self.process.send_signal(signal.SIGTERM)
+        self.process.wait(60)
+        (self.folder / "run/endpoint").unlink(missing_ok=True)
+        start = time.monotonic()
+        self._start()
+        self.request("GET", "/healthz")
+        return time.monotonic() - start
 
     def __enter__(self):
         return self

@@ -227,6 +227,7 @@ Result<void> run(const WorkerConfig& config) {
       native_options(worker, metrics, objects, facts_of(config, shares.dispatched)));
   http::ServerOptions server_options;
   server_options.error_response = frontend::server_error;
+  server_options.max_connections = most_connections();
   http::Server server(loop, server_options, router.handler());
   RETURN_IF_ERROR(listen_all(config, server, log));
   run_until_told(config, signals, loop, log, worker, server);

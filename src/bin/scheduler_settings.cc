@@ -34,6 +34,11 @@ Apply number(double least, std::function<void(SchedulerSettings&, double)> set) 
   };
 }
 
+// How many may wait.
+Apply queue(std::function<size_t&(SchedulerSettings&)> bound) {
+  return number(1, [bound](auto& s, double n) { bound(s) = static_cast<size_t>(n); });
+}
+
 // A number from 0 to 1.
 Apply share(std::function<void(SchedulerSettings&, double)> set) {
   return [set](const std::string& text, SchedulerSettings& settings) {
@@ -115,6 +120,10 @@ const std::map<std::string, Apply>& table() {
        }},
       {"gpu_share", share([](auto& s, double n) { s.dispatch.hybrid.gpu_share = n; })},
       {"hybrid_others", number(0, [](auto& s, double n) { s.dispatch.hybrid.others = n; })},
+      {"queued_per_function", queue([](auto& s) -> size_t& { return s.dispatch.queued_per_function; })},
+      {"queued_invocations", queue([](auto& s) -> size_t& { return s.dispatch.queued_invocations; })},
+      {"queued_synchronous", queue([](auto& s) -> size_t& { return s.dispatch.queued_synchronous; })},
+      {"queue_wait_s", duration([](auto& s, Duration d) { s.dispatch.queue_wait = d; })},
       {"longest_wait_s", duration([](auto& s, Duration d) { s.dispatch.longest_wait = d; })},
       {"init_timeout_s", duration([](auto& s, Duration d) { s.dispatch.init_timeout = d; })},
       {"stop_timeout_s", duration([](auto& s, Duration d) { s.dispatch.stop_timeout = d; })},

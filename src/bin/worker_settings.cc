@@ -15,6 +15,12 @@ namespace lambent {
 namespace {
 
 constexpr std::string_view kSlicePolicy = "slo";
+// Connections of clients, and how many of them may wait for an answer in a queue, where the open
+// files allow it: idle ones cost little, and half are left for others.
+constexpr size_t kConnections = 16'384;
+constexpr size_t kQueuedSynchronous = 8'192;
+// Clients give up after a minute as a rule, and what waits when load ends is to be gone soon.
+constexpr Duration kQueueWait = seconds(10);
 
 // Unless it is told: at most half a GiB, and less on a small device.
 Bytes context_memory(const WorkerConfig& config, Bytes device_memory) {
@@ -102,6 +108,9 @@ Result<SchedulerSettings> scheduler_settings(const WorkerConfig& config,
   options.fleet.most_sandboxes = config.most_sandboxes;
   options.host_sandboxes = config.most_sandboxes;
   options.keep_alive = config.keep_alive;
+  // Clients that wait leave half of the connections to others.
+  options.queued_synchronous = std::min(kQueuedSynchronous, most_connections() / 2);
+  options.queue_wait = kQueueWait;
   RETURN_IF_ERROR(apply_settings(config.settings, settings));
   if (config.gpu == GpuKind::kEmulated) scale_time(config.time_scale, settings);
   return settings;
@@ -118,6 +127,14 @@ Result<std::unique_ptr<slice_scheduling::SliceDispatcher>> slice_dispatcher(
       std::move(policy), slice_scheduling::SliceDispatcherOptions{});
 }
 
+size_t most_connections() {
+  rlimit files{};
+  if (getrlimit(RLIMIT_NOFILE, &files) != 0 || files.rlim_cur == RLIM_INFINITY) {
+    return kConnections;
+  }
+  return std::min<size_t>(kConnections, files.rlim_cur / 8 * 5);
+}
+
 objects::ObjectStoreOptions object_options(const WorkerConfig& config) {
   objects::ObjectStoreOptions options;
   options.index.memory = config.object_memory;
@@ -128,7 +145,7 @@ objects::ObjectStoreOptions object_options(const WorkerConfig& config) {
   // Each object in memory is an open file; clients and sandboxes need the others.
   rlimit files{};
   if (getrlimit(RLIMIT_NOFILE, &files) == 0 && files.rlim_cur != RLIM_INFINITY) {
-    options.index.most_in_memory = std::min<size_t>(limits::kObjects, files.rlim_cur / 2);
+    options.index.most_in_memory = std::min<size_t>(limits::kObjects, files.rlim_cur / 4);
   }
   return options;
 }

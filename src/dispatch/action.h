@@ -74,6 +74,7 @@ struct CompleteInvocation {
   InvocationId invocation;
   Outcome outcome = Outcome::kSucceeded;
   std::optional<Error> error;
+  Duration retry_after{};  // of one that was refused because too much waits; else zero
   std::string error_type;
   StartClass start = StartClass::kWarm;
   Phases phases;

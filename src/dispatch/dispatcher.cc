@@ -85,16 +85,6 @@ std::optional<Error> Dispatcher::refusal_of(const InvocationSubmitted& event) co
   if (!may_wait(flow)) {
     return too_large(flow.device_memory);
   }
-  if (flow.pending >= options_.queued_per_function) {
-    return Error{ErrorCode::kResourceExhausted,
-                 "the function has " + std::to_string(flow.pending) +
-                     " invocations waiting, the most allowed (queued_per_function)"};
-  }
-  if (queued_ >= options_.queued_invocations) {
-    return Error{ErrorCode::kResourceExhausted,
-                 "the worker has " + std::to_string(queued_) +
-                     " invocations waiting, the most allowed (queued_invocations)"};
-  }
   return std::nullopt;
 }
 
@@ -109,6 +99,17 @@ void Dispatcher::on(const InvocationSubmitted& event) {
     return;
   }
   Flow& flow = flows_[event.function.value];
+  if (auto refusal = scheduling::refusal_of(flow, event.asynchronous,
+                                            {.all = queued_, .synchronous = queued_synchronous_},
+                                            {.per_function = options_.queued_per_function,
+                                             .all = options_.queued_invocations,
+                                             .synchronous = options_.queued_synchronous,
+                                             .wait = options_.queue_wait})) {
+    note_shedding(event.function);
+    reject_now(event.invocation, {ErrorCode::kResourceExhausted, std::move(refusal->message)},
+               refusal->retry_after);
+    return;
+  }
   if (flow.last_arrival != kNever) flow.interarrival.learn(now_ - flow.last_arrival);
   flow.last_arrival = now_;
   flow.last_activity = now_;
@@ -131,6 +132,7 @@ void Dispatcher::on(const InvocationSubmitted& event) {
   }
   ++flow.pending;
   ++queued_;
+  if (!event.asynchronous) ++queued_synchronous_;
   Lane& lane = lane_of(event.function);
   ++lane.pending;
   note_waiting(event.function);
@@ -186,6 +188,7 @@ void Dispatcher::decide(Lane& lane) {
 void Dispatcher::dispatch(Lane& lane, const scheduling::Decision& decision) {
   const InvocationSlot slot = invocations_.front(decision.function);
   CHECK(slot != kNoInvocation, "a policy dispatches only flows that have work");
+  flows_[decision.function.value].took_turn(now_);
   leave_queue(slot);
   PendingInvocation& invocation = invocations_[slot];
   invocation.dispatched = now_;

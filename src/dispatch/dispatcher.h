@@ -27,7 +27,7 @@ namespace lambent::dispatch {
 
 // Raised whenever what `Dispatcher::archive` writes changes, or what the log hash makes of events
 // and actions: a journal is replayed by programs with the same number alone.
-constexpr uint32_t kStateVersion = 8;
+constexpr uint32_t kStateVersion = 9;
 
 // What happened since the start.
 struct Counters {
@@ -96,6 +96,7 @@ class Dispatcher {
   const Counters& counters() const { return counters_; }
   uint64_t log_hash() const { return hash_.value(); }
   size_t queued() const { return queued_; }
+  size_t queued_synchronous() const { return queued_synchronous_; }
   size_t in_flight() const { return invocations_.size() - queued_; }
   // Indexed by FunctionId; some are not registered.
   const scheduling::Flows& flows() const { return flows_; }
@@ -165,10 +166,11 @@ class Dispatcher {
 
   // Ends.
   std::optional<Error> refusal_of(const InvocationSubmitted& event) const;
-  void reject_now(InvocationId id, Error error);
+  void reject_now(InvocationId id, Error error, Duration retry_after = {});
   void reject_queued(InvocationSlot invocation, Error error);
   void reject_queue(FunctionId function, const Error& error);
   void leave_queue(InvocationSlot invocation);
+  void note_shedding(FunctionId function);
   void complete(InvocationSlot invocation, Outcome outcome, std::optional<Error> error,
                 std::string error_type);
   Duration memory_time_of(const PendingInvocation& invocation) const;
@@ -228,6 +230,7 @@ class Dispatcher {
   scheduling::Flows flows_;
   InvocationTable invocations_;
   size_t queued_ = 0;
+  size_t queued_synchronous_ = 0;  // of these
   uint64_t arrivals_ = 0;
   uint64_t sandbox_ids_ = 0;
   std::unique_ptr<Lane> gpu_;

@@ -10,10 +10,12 @@ namespace lambent::dispatch {
 using scheduling::Flow;
 using scheduling::SandboxSlot;
 
-void Dispatcher::reject_now(InvocationId id, Error error) {
+void Dispatcher::reject_now(InvocationId id, Error error, Duration retry_after) {
   ++counters_.rejected;
-  emit(CompleteInvocation{
-      .invocation = id, .outcome = Outcome::kRejected, .error = std::move(error)});
+  emit(CompleteInvocation{.invocation = id,
+                          .outcome = Outcome::kRejected,
+                          .error = std::move(error),
+                          .retry_after = retry_after});
 }
 
 void Dispatcher::reject_queued(InvocationSlot slot, Error error) {
@@ -43,7 +45,10 @@ void Dispatcher::leave_queue(InvocationSlot slot) {
   Flow& flow = flows_[function.value];
   invocations_.unlink(slot);
   --flow.pending;
+  if (flow.pending == 0) flow.last_turn = kNever;
+  if (flow.pending < scheduling::kCalm) flow.sheds = false;
   --queued_;
+  if (!invocations_[slot].asynchronous) --queued_synchronous_;
   --lane_of(function).pending;
   note_waiting(function);
   const InvocationSlot head = invocations_.front(function);
@@ -51,6 +56,15 @@ void Dispatcher::leave_queue(InvocationSlot slot) {
   flow.oldest = invocations_[head].arrival;
   flow.oldest_since = invocations_[head].submitted;
   new_heads_.push_back(function);
+}
+
+// One of this function was refused since too many of it wait.
+void Dispatcher::note_shedding(FunctionId function) {
+  Flow& flow = flows_[function.value];
+  if (flow.sheds || flow.pending < scheduling::kCalm) return;
+  flow.sheds = true;
+  Lane& lane = lane_of(function);
+  lane.policy->flow_changed(view_of(lane), function, now_);
 }
 
 void Dispatcher::complete(InvocationSlot slot, Outcome outcome, std::optional<Error> error,

@@ -37,6 +37,7 @@ void Dispatcher::send_to_host() {
 
 void Dispatcher::dispatch_on_host(const HostChoice& choice) {
   const InvocationSlot slot = invocations_.front(choice.function);
+  flows_[choice.function.value].took_turn(now_);
   leave_queue(slot);
   Flow& flow = flows_[choice.function.value];
   ++flow.on_host;

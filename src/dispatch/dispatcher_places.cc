@@ -44,6 +44,7 @@ void Dispatcher::return_to_queue(Lane& lane, SandboxSlot sandbox) {
   flow.oldest_since = head.submitted;
   new_heads_.push_back(function);
   ++queued_;
+  if (!invocation.asynchronous) ++queued_synchronous_;
   Lane& queue_lane = lane_of(function);
   ++queue_lane.pending;
   note_waiting(function);

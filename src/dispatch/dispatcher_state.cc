@@ -29,6 +29,8 @@ void archive(StateArchive& archive, DispatchOptions& options) {
   archive.field(options.host_sandboxes);
   archive.field(options.queued_per_function);
   archive.field(options.queued_invocations);
+  archive.field(options.queued_synchronous);
+  archive.field(options.queue_wait);
   archive.field(options.longest_wait);
   archive.field(options.init_timeout);
   archive.field(options.keep_alive);
@@ -58,6 +60,7 @@ void Dispatcher::archive(StateArchive& archive) {
   archive.list(flows_, [&](scheduling::Flow& flow) { flow.archive(archive); });
   invocations_.archive(archive);
   archive.field(queued_);
+  archive.field(queued_synchronous_);
   archive.field(arrivals_);
   archive.field(sandbox_ids_);
   this->archive(archive, *gpu_);

@@ -85,6 +85,7 @@ void LogHash::add(const CompleteInvocation& a) {
   mix(kComplete, a.invocation.high, a.invocation.low, a.outcome, error, a.start,
       a.phases.queue.count(), a.phases.sandbox.count(), a.phases.init.count(),
       a.phases.memory.count(), a.phases.run.count(), a.device.value, a.wait_reason);
+  if (a.retry_after.count() != 0) mix(kComplete, a.retry_after.count());
 }
 
 void LogHash::add(const WakeAt& a) { mix(kWakeAt, a.instant.time_since_epoch().count()); }

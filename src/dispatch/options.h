@@ -3,6 +3,7 @@
 #pragma once
 
 #include "domain/limits.h"
+#include "scheduling/admission.h"
 #include "scheduling/fleet.h"
 #include "scheduling/hybrid.h"
 
@@ -20,8 +21,13 @@ struct DispatchOptions {
   // of host_concurrency.
   scheduling::HybridOptions hybrid;
 
+  // Who may wait (scheduling/admission.h). A worker bounds the last two, for behind each
+  // synchronous invocation stands a client with a connection; comparisons of policies let everybody
+  // wait.
   size_t queued_per_function = limits::kQueuedPerFunction;
   size_t queued_invocations = limits::kQueuedInvocations;
+  size_t queued_synchronous = limits::kQueuedInvocations;
+  Duration queue_wait = scheduling::QueueLimits::kForever;
   // A synchronous invocation that waited this long for its turn is rejected.
   Duration longest_wait = seconds(300);
   // A sandbox must ask for work within this time after it was started, or within its function's

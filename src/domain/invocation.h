@@ -67,6 +67,8 @@ struct InvocationResult {
   std::string payload;         // the response, or Lambda's error JSON for kFunctionError
   std::string error_type;      // "Sandbox.Timeout", "ValueError", ...; empty on success
   std::optional<Error> error;  // for kRejected, and the code behind a kFunctionError
+  // Of one that was refused because too much waits: when trying again is worth it; else zero.
+  Duration retry_after{};
 
   StartClass start = StartClass::kWarm;
   Phases phases;

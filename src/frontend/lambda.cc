@@ -54,7 +54,9 @@ Response invoke_response(Result<InvocationResult> outcome, const Invoke& call) {
   InvocationResult& result = *outcome;
   Response response;
   if (result.outcome == Outcome::kRejected) {
-    response = fault_response(result.error.value_or(Error{ErrorCode::kInternal, "rejected"}));
+    LambdaFault fault = fault_of(result.error.value_or(Error{ErrorCode::kInternal, "rejected"}));
+    fault.retry_after = result.retry_after;
+    response = response_of(fault);
     add_outcome(response.headers, result);
     return response;
   }

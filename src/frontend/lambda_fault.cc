@@ -3,6 +3,7 @@
 #include <nlohmann/json.hpp>
 
 #include "frontend/json_text.h"
+#include "frontend/outcome_headers.h"
 
 namespace lambent::frontend {
 namespace {
@@ -52,7 +53,7 @@ http::Response response_of(const LambdaFault& fault) {
   response.status = fault.status;
   response.headers.add("Content-Type", "application/json");
   response.headers.add("x-amzn-ErrorType", fault.type);
-  if (fault.status == 429) response.headers.add("Retry-After", "1");
+  if (fault.status == 429) add_retry_after(response.headers, fault.retry_after);
   if (!fault.allow.empty()) response.headers.add("Allow", fault.allow);
   response.body = to_text(body);
   return response;

@@ -5,6 +5,7 @@
 #include <string>
 
 #include "base/error.h"
+#include "base/time.h"
 #include "http/message.h"
 
 namespace lambent::frontend {
@@ -15,6 +16,8 @@ struct LambdaFault {
   std::string message;
   std::string reason;  // of TooManyRequestsException only
   std::string allow;   // of 405 only
+  // Of 429 only: when trying again is worth it, rounded up to seconds; at least one.
+  Duration retry_after{};
 };
 
 // The exception that stands for an error of ours.

@@ -227,6 +227,19 @@ TEST_F(LambdaTest, TooManyRequestsSayWhyAndWhenToComeBack) {
   EXPECT_EQ(response.headers.get("Retry-After"), "1");
 }
 
+TEST_F(LambdaTest, ARefusedInvocationSaysWhenThereMayBeRoom) {
+  create("f");
+  service_.behaviour = [](const InvocationRequest& request) {
+    InvocationResult result;
+    result.id = request.id;
+    result.outcome = Outcome::kRejected;
+    result.error = Error{ErrorCode::kResourceExhausted, "full"};
+    result.retry_after = milliseconds(4001);
+    return result;
+  };
+  EXPECT_EQ(invoke("{}").headers.get("Retry-After"), "5");
+}
+
 TEST_F(LambdaTest, AnInvocationCarriesWhatTheClientSentAndAnswersWithItsOutcome) {
   create("f");
   service_.behaviour = [](const InvocationRequest& request) {

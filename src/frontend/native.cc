@@ -145,12 +145,19 @@ class Answering {
     const uint32_t outputs = call.request.outputs;
     // What could not even begin is the answer; what comes of the rest is told by the objects.
     // Shared with the callback, which may outlive this call.
-    auto refused = std::make_shared<std::optional<Error>>();
+    struct Refused {
+      std::optional<Error> error;
+      Duration retry_after{};
+    };
+    auto refused = std::make_shared<Refused>();
     service_.submit(std::move(call.request), [refused](Result<InvocationResult> result) {
-      if (!result.ok()) *refused = result.error();
-      if (result.ok() && result->outcome == Outcome::kRejected) *refused = result->error;
+      if (!result.ok()) refused->error = result.error();
+      if (!result.ok() || result->outcome != Outcome::kRejected) return;
+      *refused = {result->error, result->retry_after};
     });
-    if (*refused) return responder_.send(error_response(**refused));
+    if (refused->error) {
+      return responder_.send(error_response(*refused->error, refused->retry_after));
+    }
     nlohmann::json objects = nlohmann::json::array();
     for (uint32_t i = 0; i < outputs; ++i) objects.push_back(to_string(ObjectId{id, i}));
     Response response =

@@ -3,6 +3,7 @@
 #include <nlohmann/json.hpp>
 
 #include "frontend/json_text.h"
+#include "frontend/outcome_headers.h"
 
 namespace lambent::frontend {
 namespace {
@@ -38,10 +39,11 @@ const char* lambda_type_of(int status) {
 
 std::string error_body(const Error& error) { return to_text({{"error", error_json(error)}}); }
 
-http::Response error_response(const Error& error) {
+http::Response error_response(const Error& error, Duration retry_after) {
   http::Response response;
   response.status = http_status_of(error.code);
   response.headers.add("Content-Type", "application/json");
+  if (response.status == 429) add_retry_after(response.headers, retry_after);
   response.body = error_body(error);
   return response;
 }
@@ -51,6 +53,7 @@ http::Response server_error(int status, std::string_view reason) {
   response.status = status;
   response.headers.add("Content-Type", "application/json");
   response.headers.add("x-amzn-ErrorType", lambda_type_of(status));
+  if (status == 503) add_retry_after(response.headers, {});
   response.body = to_text({{"Type", status < 500 ? "User" : "Service"},
                            {"Message", reason},
                            {"error", error_json(Error{code_of(status), std::string(reason)})}});

@@ -6,11 +6,13 @@
 #include <string_view>
 
 #include "base/error.h"
+#include "base/time.h"
 #include "http/message.h"
 
 namespace lambent::frontend {
 
-http::Response error_response(const Error& error);
+// RESOURCE_EXHAUSTED says when to try again: after so long, and at least a second.
+http::Response error_response(const Error& error, Duration retry_after = {});
 // The JSON alone.
 std::string error_body(const Error& error);
 // Bodies for what the HTTP server refuses by itself (ServerOptions::error_response), made so that

@@ -319,9 +319,12 @@ TEST_F(NativeTest, WhatCannotBeginIsRefusedAtOnce) {
     result.id = request.id;
     result.outcome = Outcome::kRejected;
     result.error = Error{ErrorCode::kResourceExhausted, "the queue is full"};
+    result.retry_after = seconds(7);
     return result;
   };
-  expect_error(post("f", {}), 429, "RESOURCE_EXHAUSTED");
+  const auto refused = post("f", {});
+  expect_error(refused, 429, "RESOURCE_EXHAUSTED");
+  EXPECT_EQ(refused.headers.get("Retry-After"), "7");
   EXPECT_EQ(get("/v1/functions/f/invocations").headers.get("allow"), "POST");
 }
 
@@ -341,6 +344,7 @@ TEST(ServerError, IsUnderstoodByClientsOfEitherApi) {
   EXPECT_EQ(response.headers.get("x-amzn-ErrorType"), "RequestTooLargeException");
   EXPECT_EQ(json::parse(response.body)["error"]["code"], "OUT_OF_RANGE");
   EXPECT_EQ(json::parse(response.body)["Message"], "too large");
+  EXPECT_EQ(server_error(503, "too many connections").headers.get("Retry-After"), "1");
 }
 
 }  // namespace

@@ -1,5 +1,7 @@
 #include "frontend/outcome_headers.h"
 
+#include <algorithm>
+
 #include "domain/slice.h"
 
 namespace lambent::frontend {
@@ -39,6 +41,11 @@ void add_outcome(http::Headers& headers, const InvocationResult& result) {
               std::to_string(result.device_memory_peak.count));
   headers.add("x-lambent-host-memory-peak-bytes", std::to_string(result.host_memory_peak.count));
   headers.add("x-lambent-revision", std::to_string(result.revision));
+}
+
+void add_retry_after(http::Headers& headers, Duration retry_after) {
+  const auto whole = std::chrono::ceil<std::chrono::seconds>(retry_after).count();
+  headers.add("Retry-After", std::to_string(std::max<int64_t>(1, whole)));
 }
 
 }  // namespace lambent::frontend

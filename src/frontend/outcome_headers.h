@@ -12,4 +12,7 @@ namespace lambent::frontend {
 // X-Amz-Function-Error if the function failed; x-amzn-RequestId.
 void add_outcome(http::Headers& headers, const InvocationResult& result);
 
+// When a refused request may be sent again: in whole seconds, at least one.
+void add_retry_after(http::Headers& headers, Duration retry_after);
+
 }  // namespace lambent::frontend

@@ -70,10 +70,13 @@ Connection::~Connection() {
 void Connection::refuse() { fail(503, "too many connections"); }
 
 void Connection::close_if_idle() {
-  if (phase_ == Phase::kReading && parser_.status() == RequestParser::Status::kIdle &&
-      outbox_.empty()) {
-    close(false);
-  }
+  if (idle_since() != kNever) close(false);
+}
+
+Instant Connection::idle_since() const {
+  const bool idle = phase_ == Phase::kReading && waiting_ == Waiting::kIdle &&
+                    parser_.status() == RequestParser::Status::kIdle && outbox_.empty();
+  return idle ? deadline_ - context_.options.idle_timeout : kNever;
 }
 
 void Connection::on_ready(loop::Readiness ready) {

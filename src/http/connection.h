@@ -45,6 +45,8 @@ class Connection {
   void refuse();
   // Closes if no request is being read or answered.
   void close_if_idle();
+  // Since when it has been between requests; kNever if it is not.
+  Instant idle_since() const;
 
  private:
   struct Exchange;

@@ -5,6 +5,7 @@
 #include <netinet/tcp.h>
 #include <sys/socket.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <unordered_map>
 #include <utility>
@@ -19,6 +20,10 @@ constexpr size_t kScratchSize = 64 * 1024;
 constexpr int kAcceptsPerTurn = 64;
 // So many connections beyond the limit are told so; more are closed without a word.
 constexpr size_t kRefusedAtOnce = 64;
+// At the limit: so many idle ones go at once, and how long they must have been idle, which is also
+// how long nobody is looked for again if there were none.
+constexpr size_t kIdleClosedAtOnce = 32;
+constexpr Duration kIdleEnough = seconds(1);
 // Without free descriptors accepting would fail again at once.
 constexpr Duration kAcceptPause = milliseconds(100);
 
@@ -50,6 +55,8 @@ struct Server::State {
 
   void accept_from(Listener& listener);
   void pause_accepting();
+  // Closes those that have been idle longest; false if there are none.
+  bool make_room();
   void retire(Connection& connection);
 
   loop::EventLoop& loop;
@@ -62,6 +69,7 @@ struct Server::State {
   std::vector<std::unique_ptr<Connection>> retired;
   loop::TimerId reaper;
   loop::TimerId accept_pause;
+  Instant look_again{};  // for idle connections
 };
 
 void Server::State::accept_from(Listener& listener) {
@@ -75,7 +83,8 @@ void Server::State::accept_from(Listener& listener) {
       return;
     }
     const size_t count = connections.size();
-    if (count >= options.max_connections + kRefusedAtOnce) continue;
+    const bool refused = count >= options.max_connections && !make_room();
+    if (refused && count >= options.max_connections + kRefusedAtOnce) continue;
     if (listener.tcp) {
       const int on = 1;
       setsockopt(fd.get(), IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
@@ -83,7 +92,7 @@ void Server::State::accept_from(Listener& listener) {
     auto connection = std::make_unique<Connection>(context, std::move(fd));
     Connection& borrowed = *connection;
     connections.emplace(&borrowed, std::move(connection));
-    if (count >= options.max_connections) borrowed.refuse();
+    if (refused) borrowed.refuse();
   }
 }
 
@@ -93,6 +102,22 @@ void Server::State::pause_accepting() {
   accept_pause = loop.call_after(kAcceptPause, [this] {
     for (const auto& listener : listeners) listener->watch.update(true, false);
   });
+}
+
+// Looks at all connections, so it makes room for some.
+bool Server::State::make_room() {
+  const Instant now = loop.now();
+  if (now < look_again) return false;
+  std::vector<std::pair<Instant, Connection*>> idle;
+  for (const auto& [connection, owner] : connections) {
+    const Instant since = connection->idle_since();
+    if (since != kNever && since + kIdleEnough <= now) idle.emplace_back(since, connection);
+  }
+  if (idle.empty()) look_again = now + kIdleEnough;
+  const size_t most = std::min(idle.size(), kIdleClosedAtOnce);
+  std::partial_sort(idle.begin(), idle.begin() + static_cast<ptrdiff_t>(most), idle.end());
+  for (size_t i = 0; i < most; ++i) idle[i].second->close_if_idle();
+  return most > 0;
 }
 
 void Server::State::retire(Connection& connection) {

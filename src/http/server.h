@@ -42,7 +42,7 @@ class Responder {
 };
 
 struct ServerOptions {
-  size_t max_connections = limits::kHttpConnections;
+  size_t max_connections = limits::kHttpConnections;  // one more: the longest idle ones go, or 503
   Bytes max_headers = limits::kHttpHeaders;
   // Larger bodies are answered by `too_large`, without being read.
   Bytes max_body = Bytes::mib(80);

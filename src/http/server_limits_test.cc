@@ -200,5 +200,37 @@ TEST_F(ServerTest, OneConnectionTooManyIs503) {
   wait_for(fourth, "ok");
 }
 
+TEST_F(ServerTest, OneConnectionTooManyTakesThePlaceOfThatWhichWasIdleLongest) {
+  start_echo({.max_connections = 2});
+  RawClient first = connect();
+  turn();
+  clock.advance(milliseconds(500));
+  RawClient second = connect();
+  turn();
+  clock.advance(milliseconds(600));
+  RawClient third = connect();
+  wait_for_end(first);
+  EXPECT_EQ(first.received, "");
+  for (RawClient* client : {&second, &third}) {
+    client->send("POST / HTTP/1.1\r\nHost: h\r\nContent-Length: 2\r\n\r\nok");
+    wait_for(*client, "ok");
+  }
+}
+
+TEST_F(ServerTest, NoPlaceIsTakenFromAConnectionWhoseRequestIsBeingRead) {
+  start_holding({.max_connections = 2});
+  RawClient sends = connect();
+  sends.send("POST / HTTP/1.1\r\n");
+  RawClient waits = connect();
+  waits.send("GET / HTTP/1.1\r\nHost: h\r\n\r\n");
+  turn();
+  clock.advance(seconds(2));
+  RawClient third = connect();
+  wait_for_end(third);
+  EXPECT_THAT(third.received, StartsWith("HTTP/1.1 503 "));
+  held[0].send({.body = "served"});
+  wait_for(waits, "served");
+}
+
 }  // namespace
 }  // namespace lambent::http

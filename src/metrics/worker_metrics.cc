@@ -171,6 +171,8 @@ void WorkerMetrics::completed(const FunctionName& function, const InvocationResu
     counter = &state_->invocations.Add(labels);
   }
   counter->Increment();
+  // A refusal takes no time: under overload it would make latencies look better the worse they are.
+  if (result.retry_after > Duration(0)) return;
   series.duration->Observe(to_seconds(result.phases.total()));
   series.queue->Observe(to_seconds(result.phases.queue));
   if (result.start == StartClass::kGpuCold) {
@@ -221,6 +223,9 @@ void WorkerMetrics::forget(const FunctionName& function) {
 }
 
 void WorkerMetrics::set_flow(const FunctionName& function, const FlowGauges& gauges) {
+  // Of thousands of functions most do nothing: a series begins with the first invocation.
+  const bool idle = gauges.pending == 0 && gauges.running == 0;
+  if (idle && !state_->functions.contains(function)) return;
   State::Series& series = state_->series_of(function);
   series.pending->Set(static_cast<double>(gauges.pending));
   series.running->Set(static_cast<double>(gauges.running));

@@ -18,7 +18,8 @@ class WorkerMetrics {
   WorkerMetrics(const WorkerMetrics&) = delete;
   WorkerMetrics& operator=(const WorkerMetrics&) = delete;
 
-  // An invocation has its outcome.
+  // An invocation has its outcome. One that was refused because too much waits is counted and has
+  // no part in the latencies.
   void completed(const FunctionName& function, const InvocationResult& result);
   void sandbox_started(Duration sandbox_time, Duration init_time);
   // Device memory of a sandbox was moved, off its device or back.
@@ -35,6 +36,7 @@ class WorkerMetrics {
     uint64_t running = 0;
     Duration virtual_time{};
   };
+  // Of a function that was never invoked nothing is told.
   void set_flow(const FunctionName& function, const FlowGauges& gauges);
   struct DeviceGauges {
     Bytes memory_total;

@@ -42,6 +42,27 @@ TEST(Metrics, ARemovedFunctionLeavesNoSeries) {
   metrics.forget(kResize);
 }
 
+TEST(Metrics, AFunctionThatWasNeverInvokedHasNoSeries) {
+  WorkerMetrics metrics("1.2.3");
+  metrics.set_flow(kResize, {});
+  EXPECT_FALSE(has(metrics.text(), "resize"));
+  metrics.set_flow(kResize, {.pending = 1});
+  metrics.set_flow(kResize, {});
+  EXPECT_TRUE(has(metrics.text(), "lambent_flow_pending{function=\"resize\",tenant=\"7\"} 0"));
+}
+
+TEST(Metrics, RefusalsAreCountedAndLeftOutOfLatencies) {
+  WorkerMetrics metrics("1.2.3");
+  InvocationResult refused = result_of(Outcome::kRejected, StartClass::kWarm, Duration{});
+  refused.retry_after = seconds(1);
+  metrics.completed(kResize, refused);
+  const std::string text = metrics.text();
+  EXPECT_TRUE(has(text, "outcome=\"rejected\",start=\"warm\",tenant=\"7\"} 1")) << text;
+  EXPECT_TRUE(
+      has(text, "lambent_invocation_duration_seconds_count{function=\"resize\",tenant=\"7\"} 0"))
+      << text;
+}
+
 TEST(Metrics, GaugesTakeTheNewestValue) {
   WorkerMetrics metrics("1.2.3");
   metrics.set_device(DeviceId(1), {.memory_total = Bytes(100), .utilisation = 0.25});

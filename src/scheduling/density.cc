@@ -61,8 +61,9 @@ Instant DensityPolicy::due_of(const View& view, FunctionId function) const {
 }
 
 FairQueuing::Rank DensityPolicy::rank_of(const View& view, FunctionId function, Duration) const {
-  const uint64_t beside_itself = view.flow(function).in_flight > 0 ? 1 : 0;
-  return {beside_itself, due_of(view, function).time_since_epoch()};
+  const Flow& flow = view.flow(function);
+  const uint64_t beside_itself = flow.in_flight > 0 ? 1 : 0;
+  return {beside_itself << 1 | (flow.sheds ? 1 : 0), due_of(view, function).time_since_epoch()};
 }
 
 }  // namespace lambent::scheduling

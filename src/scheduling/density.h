@@ -35,14 +35,17 @@ struct DensityOptions {
 // time passes, so a heap holds them; its order is that of density x 2^(wait / patience).
 //
 // A flow that has something in flight comes after all that have nothing: a second sandbox of a
-// function that is running is a hidden cold start.
+// function that is running is a hidden cold start. Of those that have nothing in flight, and of
+// those that have, one that sheds (admission.h) comes last: the first of its queue has always
+// waited longest.
 //
 // What is promised, beside the fairness that FairQueuing states:
-// - Of two flows within T with nothing in flight, that both find a place, the one of cost c is not
+// - Of two flows within T with nothing in flight, neither of which sheds, that both find a place,
+//   the one of cost c is not
 //   overtaken by an invocation of cost c' < c that came more than patience x (log2(c / c') + 0.09)
 //   after the first of its queue (0.09: the logarithm is taken by straight lines, which are exact
 //   at the powers of two). Waiting is bounded by the ratio of costs, whatever the load.
-// - With equal costs it is first come, first served.
+// - With equal costs it is first come, first served, as long as none of them sheds.
 class DensityPolicy final : public FairQueuing {
  public:
   DensityPolicy(FairQueuingOptions fair_queuing, DensityOptions options);

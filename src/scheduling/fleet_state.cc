@@ -113,6 +113,9 @@ void Flow::archive(StateArchive& archive) {
   cold_start.archive(archive);
   host_execution.archive(archive);
   host_cold_start.archive(archive);
+  archive.field(sheds);
+  turns.archive(archive);
+  archive.field(last_turn);
   archive.field(last_host_run);
   archive.field(host_failures);
   archive.field(host_failed);

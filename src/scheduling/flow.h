@@ -82,6 +82,11 @@ struct Flow {
   // dispatched before belongs to it.
   uint32_t host_failures = 0;
   Instant host_failed{};
+  // It asks for more than its share: newcomers were refused, and its queue has stood since. Fair
+  // queuing then lets those that ask for less go first, within T.
+  bool sheds = false;
+  RunningMean turns;           // between two that left its queue for a place while more waited
+  Instant last_turn = kNever;  // when the last one left; kNever: nothing waits, or none left yet
   Instant last_arrival = kNever;
   Instant last_activity{};  // last arrival, dispatch or finish
 
@@ -91,6 +96,12 @@ struct Flow {
   bool is_active(Instant now) const { return has_work() || now < active_until; }
   // For the processors that it shares with others; what waits for the host alone holds nobody back.
   bool has_work() const { return (pending > 0 && max_concurrency > 0) || in_flight > 0; }
+
+  // One of its queue has been given a place: how fast that goes is what those behind it wait for.
+  void took_turn(Instant now) {
+    if (last_turn != kNever) turns.learn(now - last_turn);
+    last_turn = now;
+  }
 
   void archive(StateArchive& archive);
 };

@@ -60,6 +60,8 @@ inline RandomWorld make_random_world(uint64_t seed, bool with_faults) {
   if (with_faults) {
     dispatch.queued_per_function = between(3, 50);
     dispatch.queued_invocations = between(20, 200);
+    if (seed % 3 == 0) dispatch.queued_synchronous = dispatch.queued_invocations / 2;
+    if (seed % 2 == 0) dispatch.queue_wait = seconds(2);
     world.options.faults = {.start_fails = 0.05,
                             .init_crashes = 0.05,
                             .start_hangs = 0.02,

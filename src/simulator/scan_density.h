@@ -51,7 +51,8 @@ class ScanDensity final : public ScanMqfq {
     const auto patience = static_cast<__int128>(options_.patience.count());
     const auto later = patience * (static_cast<__int128>(halved) * 65536 + beyond) / 65536;
     const Instant due = flow.oldest_since + Duration(static_cast<int64_t>(later));
-    return {flow.in_flight > 0, due.time_since_epoch().count(), 0, Duration(0), f};
+    return {(flow.in_flight > 0 ? 2 : 0) + (flow.sheds ? 1 : 0), due.time_since_epoch().count(), 0,
+            Duration(0), f};
   }
 
   Duration first_execution_;

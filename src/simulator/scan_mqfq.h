@@ -96,15 +96,15 @@ class ScanMqfq : public scheduling::Policy {
   }
 
  protected:
-  using Order = std::tuple<bool, int64_t, int64_t, Duration, uint32_t>;
+  using Order = std::tuple<int64_t, int64_t, int64_t, Duration, uint32_t>;
   virtual Order order_of(const View& view, uint32_t f) const {
     const scheduling::Flow& flow = view.flows[f];
     const int64_t length = flow.pending;
-    const int64_t in_flight = flow.in_flight;
+    const int64_t in_flight = int64_t{flow.in_flight} * 2 + (flow.sheds ? 1 : 0);
     if (options_.order == scheduling::CandidateOrder::kInFlightFirst) {
-      return {false, in_flight, -length, times_[f], f};
+      return {0, in_flight, -length, times_[f], f};
     }
-    return {options_.duplicates_last && in_flight > 0, -length, in_flight, times_[f], f};
+    return {options_.duplicates_last && flow.in_flight > 0, -length, in_flight, times_[f], f};
   }
 
  private:

@@ -1,5 +1,6 @@
 #include "worker/worker.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "runtime_api/error_type.h"
@@ -13,6 +14,16 @@ Error too_large(Bytes size, Bytes limit, std::string_view what) {
   return Error{ErrorCode::kOutOfRange, std::string(what) + " has " + std::to_string(size.count) +
                                            " bytes; at most " + std::to_string(limit.count) +
                                            " are taken"};
+}
+
+// Of an invocation for which there is no room: it may be sent again.
+InvocationResult refused(InvocationId id, scheduling::Refusal refusal) {
+  InvocationResult result;
+  result.id = id;
+  result.outcome = Outcome::kRejected;
+  result.error = Error{ErrorCode::kResourceExhausted, std::move(refusal.message)};
+  result.retry_after = refusal.retry_after;
+  return result;
 }
 
 }  // namespace
@@ -71,7 +82,9 @@ void Worker::submit(InvocationRequest request, Callback<InvocationResult> done) 
   if (draining_) {
     return done(Error{ErrorCode::kUnavailable, "the worker is stopping; try again elsewhere"});
   }
-  if (payloads_ + Bytes(request.payload.size()) > options_.most_payloads) {
+  const Bytes size(request.payload.size());
+  const Bytes room = options_.most_payloads - std::min(payloads_, options_.most_payloads);
+  if (size > room || payloads_of((*spec)->id) > room) {
     return done(
         Error{ErrorCode::kResourceExhausted, "the payloads of the invocations that wait fill the " +
                                                  to_string(options_.most_payloads) +
@@ -86,6 +99,11 @@ void Worker::submit(InvocationRequest request, Callback<InvocationResult> done) 
   } else {
     submit_asynchronous(std::move(request), **spec, std::move(done));
   }
+}
+
+Bytes& Worker::payloads_of(FunctionId function) {
+  if (payloads_of_.size() <= function.value) payloads_of_.resize(function.value + 1);
+  return payloads_of_[function.value];
 }
 
 bool Worker::join_earlier(const std::string& key, Callback<InvocationResult>& done) {
@@ -135,11 +153,12 @@ void Worker::submit_asynchronous(InvocationRequest request, const FunctionSpec& 
   const bool is_pipeline = spec.kind == FunctionKind::kPipeline;
   const size_t pending =
       (is_pipeline ? pipelines_.counts(spec.id).queued : 0) + (flow != nullptr ? flow->pending : 0);
-  if (dispatcher_->queued() + async_arriving_ >= most.queued_invocations ||
-      pending + async_arriving_ >= most.queued_per_function) {
-    return done(Error{ErrorCode::kResourceExhausted, "too many invocations wait already (" +
-                                                         std::to_string(pending) +
-                                                         " of this function); try again later"});
+  scheduling::Flow queue = flow != nullptr ? *flow : scheduling::Flow();
+  queue.pending = static_cast<uint32_t>(pending + async_arriving_);
+  if (auto refusal = scheduling::refusal_of(
+          queue, true, {.all = dispatcher_->queued() + async_arriving_},
+          {.per_function = most.queued_per_function, .all = most.queued_invocations})) {
+    return done(refused(request.id, std::move(*refusal)));
   }
   ++async_arriving_;
   catalog::AsyncInvocation record;
@@ -167,6 +186,7 @@ void Worker::accept(InvocationRequest request, FunctionId function,
   live.function = function;
   live.payload = Bytes(live.request.payload.size());
   payloads_ += live.payload;
+  payloads_of(function) += live.payload;
   if (waiter) live.waiters.push_back(std::move(waiter));
   const bool has_objects = !live.request.needs.empty() || live.request.outputs > 0;
   if (!has_objects) return queue(live);
@@ -205,6 +225,7 @@ void Worker::complete(const dispatch::CompleteInvocation& completion) {
   Live live = std::move(found->second);
   live_.erase(found);
   payloads_ -= live.payload;
+  payloads_of(live.function) -= live.payload;
 
   InvocationResult result = result_of(live, completion);
   if (live.is_whole_pipeline) {
@@ -247,6 +268,7 @@ InvocationResult Worker::result_of(Live& live, const dispatch::CompleteInvocatio
   result.id = completion.invocation;
   result.outcome = completion.outcome;
   result.error = completion.error;
+  result.retry_after = completion.retry_after;
   result.error_type = completion.error_type;
   result.start = completion.start;
   result.phases = completion.phases;

@@ -55,7 +55,8 @@ struct WorkerOptions {
   Duration longest_gpu_run = limits::kMostTimeout;
   // How long the results of asynchronous invocations can be read.
   Duration result_window = std::chrono::hours(24);
-  // Invocations whose payloads would make all live ones hold more than this are refused.
+  // Invocations whose payloads would make all live ones hold more than this are refused, and of a
+  // function whose live ones hold more than they leave free.
   Bytes most_payloads = Bytes::mib(1024);
   // An asynchronous invocation that a worker was killed under this often is given up.
   unsigned most_attempts = 3;
@@ -153,6 +154,7 @@ class Worker final : public InvocationService {
   // Invocations (worker.cc).
   // A repeat gets what the first got, or waits with it; false if nothing is known of a first, and
   // `done` is as it was.
+  Bytes& payloads_of(FunctionId function);
   bool join_earlier(const std::string& key, Callback<InvocationResult>& done);
   // `error`, unless it repeats what was accepted for later: that is acknowledged again.
   void refuse_unless_repeated(const InvocationRequest& request, Error error,
@@ -271,7 +273,8 @@ class Worker final : public InvocationService {
   DeviceCare care_;
   std::map<std::string, catalog::DeviceRecord> kept_devices_;  // by uuid, as in the catalog
   std::unordered_map<InvocationId, Live> live_;
-  Bytes payloads_;  // of all live invocations
+  Bytes payloads_;                  // of all live invocations
+  std::vector<Bytes> payloads_of_;  // the same by FunctionId
   // Asynchronous invocations on their way into the catalog: they count against the queue's limit.
   size_t async_arriving_ = 0;
   std::unordered_map<FunctionId, catalog::FunctionStatistics> learnt_;

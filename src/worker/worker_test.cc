@@ -49,12 +49,14 @@ TEST_F(WorkerTest, PayloadsOfLiveInvocationsTogetherStayBelowTheirLimit) {
   start_worker();
   deploy("f");
   hold_events();
-  const auto running = submit("f", std::string(600, '1'));
+  const auto running = submit("f", std::string(400, '1'));
   ASSERT_TRUE(until([&] { return held.size() == 1; }));
-  const auto refused = submit("f", std::string(600, '1'));
+  const auto refused = submit("f", std::string(601, '1'));
   ASSERT_EQ(refused->answers, 1);
   EXPECT_EQ(refused->answer->error().code, ErrorCode::kResourceExhausted);
   const auto small = submit("f", std::string(300, '1'));
+  EXPECT_EQ(small->answers, 0);
+  EXPECT_EQ(submit("f", "1")->answers, 1) << "it has more than it leaves to others";
   answer_held(0, "1");
   await(running);
   ASSERT_TRUE(until([&] { return held.size() == 2; }));

@@ -132,6 +132,10 @@ bool Given::read_option(Words& words) {
     options_.host_concurrency = static_cast<unsigned>(words.count());
   } else if (words.take("queue-per-function")) {
     options_.queued_per_function = words.count();
+  } else if (words.take("queue-synchronous")) {
+    options_.queued_synchronous = words.count();
+  } else if (words.take("queue-wait")) {
+    options_.queue_wait = words.duration();
   } else if (words.take("queue")) {
     options_.queued_invocations = words.count();
   } else if (words.take("longest-wait")) {

@@ -207,6 +207,7 @@ std::string Stage::describe(const Action& action) const {
     std::string text = name_of_invocation(a->invocation) + " " + std::string(name_of(a->outcome));
     if (a->error) text += " " + std::string(name_of(a->error->code));
     if (!a->error_type.empty()) text += " " + a->error_type;
+    if (a->retry_after > Duration(0)) text += " retry-after " + in_words(a->retry_after);
     if (a->outcome == Outcome::kSucceeded) {
       text += " queue " + in_words(a->phases.queue) + " sandbox " + in_words(a->phases.sandbox) +
               " init " + in_words(a->phases.init) +

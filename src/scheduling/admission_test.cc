@@ -1,0 +1,129 @@
+#include "scheduling/admission.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <vector>
+
+namespace lambent::scheduling {
+namespace {
+
+constexpr QueueLimits kLimits{
+    .per_function = 10'000, .all = 100'000, .synchronous = 8'000, .wait = seconds(10)};
+
+// A flow with so many waiting, whose turns have come this often so far.
+Flow flow_with(uint32_t pending, Duration turn = {}, uint64_t turns = kTurnsToBelieve) {
+  Flow flow;
+  flow.registered = true;
+  flow.pending = pending;
+  if (turn > Duration(0)) flow.turns = RunningMean(turn, turns);
+  return flow;
+}
+
+bool admits(const Flow& flow, const QueueTotals& waiting = {},
+            const QueueLimits& limits = kLimits) {
+  return !refusal_of(flow, false, waiting, limits).has_value();
+}
+
+TEST(Admission, AQueueIsAsLongAsWhatIsServedInTime) {
+  EXPECT_TRUE(admits(flow_with(200, milliseconds(50))));
+  EXPECT_FALSE(admits(flow_with(201, milliseconds(50))));
+  EXPECT_TRUE(admits(flow_with(50, milliseconds(200))));
+  EXPECT_FALSE(admits(flow_with(51, milliseconds(200))))
+      << "a quarter of the share, a quarter of it";
+}
+
+TEST(Admission, ARefusalSaysWhyAndWhenHalfOfTheQueueIsGone) {
+  const auto refusal = refusal_of(flow_with(300, milliseconds(50)), false, {}, kLimits);
+  ASSERT_TRUE(refusal);
+  EXPECT_EQ(refusal->message,
+            "the function has 300 invocations waiting, which take about 15.0 seconds at its share "
+            "of this worker; one more would wait for longer than 10.0 (queue_wait_s)");
+  EXPECT_EQ(refusal->retry_after, milliseconds(7500));
+}
+
+TEST(Admission, ABurstOfLongRunsWaits) {
+  EXPECT_TRUE(admits(flow_with(kAlwaysAdmitted - 1, seconds(60))));
+  EXPECT_FALSE(admits(flow_with(kAlwaysAdmitted, seconds(60))));
+}
+
+TEST(Admission, BeforeTurnsAreKnownRunsFollowEachOtherAtBest) {
+  Flow flow = flow_with(100);
+  EXPECT_TRUE(admits(flow)) << "nothing is known of it";
+  flow.execution = RunningMean(milliseconds(200), 1);
+  EXPECT_FALSE(admits(flow));
+  flow.max_concurrency = 2;
+  EXPECT_TRUE(admits(flow));
+  flow.max_concurrency = 1;
+  flow.has_cpu_variant = true;
+  EXPECT_TRUE(admits(flow)) << "the host may take any number of them";
+  flow.turns = RunningMean(milliseconds(200), kTurnsToBelieve - 1);
+  EXPECT_TRUE(admits(flow)) << "too few";
+  flow.turns = RunningMean(milliseconds(200), kTurnsToBelieve);
+  EXPECT_FALSE(admits(flow));
+}
+
+TEST(Admission, OnlyTurnsWithOthersWaitingAreMeasured) {
+  Flow flow;
+  Instant now{};
+  const auto serve = [&](uint32_t left) {
+    flow.took_turn(now);
+    flow.pending = left;
+    if (left == 0) flow.last_turn = kNever;  // as dispatch does
+  };
+  serve(0);
+  now += seconds(100);
+  serve(2);
+  EXPECT_FALSE(flow.turns.known());
+  now += seconds(3);
+  serve(1);
+  now += seconds(5);
+  serve(0);
+  EXPECT_EQ(flow.turns.mean(), seconds(4));
+}
+
+TEST(Admission, AsynchronousOnesWaitAsLongAsTheyMust) {
+  EXPECT_FALSE(refusal_of(flow_with(9'000, seconds(60)), true, {.synchronous = 8'000}, kLimits));
+  EXPECT_TRUE(refusal_of(flow_with(10'000), true, {}, kLimits));
+}
+
+TEST(Admission, NoBoundOnTheWaitRefusesNobodyForIt) {
+  QueueLimits limits = kLimits;
+  limits.wait = QueueLimits::kForever;
+  EXPECT_TRUE(admits(flow_with(7'999, std::chrono::hours(10)), {}, limits));
+}
+
+TEST(Admission, RefusalsOfAnEndlessQueueAskForFiveMinutes) {
+  const auto refusal =
+      refusal_of(flow_with(9'999, std::chrono::hours(100'000)), false, {}, kLimits);
+  ASSERT_TRUE(refusal);
+  EXPECT_EQ(refusal->retry_after, kLongestRetryAfter);
+}
+
+// Functions that flood fill queues until each is refused; whoever comes then still finds room, and
+// nobody has more than the others.
+TEST(Admission, FloodsLeaveRoomForOthersAndEqualQueuesToEachOther) {
+  for (const size_t floods : {1, 2, 3, 10, 100}) {
+    std::vector<Flow> flows(floods, flow_with(0));
+    const QueueLimits limits{.per_function = 10'000, .all = 100'000, .synchronous = 1'000};
+    size_t waiting = 0;
+    for (size_t before = 1; before != waiting;) {
+      before = waiting;
+      for (Flow& flow : flows) {
+        if (!admits(flow, {waiting, waiting}, limits)) continue;
+        ++flow.pending;
+        ++waiting;
+      }
+    }
+    const auto [least, most] = std::minmax_element(
+        flows.begin(), flows.end(),
+        [](const Flow& one, const Flow& other) { return one.pending < other.pending; });
+    EXPECT_LE(most->pending - least->pending, 1u) << floods;
+    EXPECT_NEAR(static_cast<double>(most->pending), 1'000.0 / static_cast<double>(floods + 1), 1)
+        << floods;
+    EXPECT_TRUE(admits(flow_with(0), {waiting, waiting}, limits)) << floods;
+  }
+}
+
+}  // namespace
+}  // namespace lambent::scheduling
