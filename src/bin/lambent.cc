@@ -7,6 +7,8 @@
 #include <cstring>
 #include <iostream>
 #include <string>
+#include <string_view>
+#include <utility>
 #include <vector>
 
 #include "base/error.h"
@@ -16,6 +18,18 @@
 namespace {
 
 using namespace lambent;
+
+// The verbs that are programs of their own.
+std::string_view program_of(std::string_view verb) {
+  static constexpr std::pair<std::string_view, std::string_view> kPrograms[] = {
+      {"serve", "lambent-worker"}, {"simulate", "lambent-simulator"}, {"sweep", "lambent-sweep"},
+      {"why", "lambent-why"},      {"shim", "lambent-shim"},          {"slices", "lambent-slices"},
+      {"bundle", "lambent-bundle"}};
+  for (const auto& [name, program] : kPrograms) {
+    if (verb == name) return program;
+  }
+  return "";
+}
 
 // `lambent serve ...` is `lambent-worker ...` from the same folder.
 int exec_sibling(const std::string& program, int argc, char** argv) {
@@ -55,16 +69,19 @@ bool names_a_journal(int argc, char** argv) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  const std::string_view first = argc > 1 ? argv[1] : "";
-  if (first == "serve") return exec_sibling("lambent-worker", argc, argv);
-  if (first == "simulate") return exec_sibling("lambent-simulator", argc, argv);
-  if (first == "sweep") return exec_sibling("lambent-sweep", argc, argv);
-  if (first == "why" && names_a_journal(argc, argv)) {
-    return exec_sibling("lambent-why", argc, argv);
+  std::string_view first = argc > 1 ? argv[1] : "";
+  // `lambent help serve` asks what `lambent serve --help` asks.
+  char help[] = "--help";
+  char* asked[] = {argv[0], argc > 2 ? argv[2] : nullptr, help, nullptr};
+  if (first == "help" && argc == 3 &&
+      (argv[2] == std::string_view("demo") || !program_of(argv[2]).empty())) {
+    first = argv[2];
+    argv = asked;
   }
-  if (first == "shim") return exec_sibling("lambent-shim", argc, argv);
-  if (first == "slices") return exec_sibling("lambent-slices", argc, argv);
-  if (first == "bundle") return exec_sibling("lambent-bundle", argc, argv);
+  if (const std::string_view program = program_of(first);
+      !program.empty() && (first != "why" || names_a_journal(argc, argv))) {
+    return exec_sibling(std::string(program), argc, argv);
+  }
   if (first == "demo") return exec_demo(argc, argv);
   return bin::run_client_command(argc, argv);
 }

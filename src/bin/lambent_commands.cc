@@ -3,16 +3,19 @@
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <functional>
 #include <iostream>
 
 #include "bin/flag_checks.h"
 #include "bin/installation.h"
 #include "bin/lambent_paths.h"
+#include "bin/usage.h"
 #include "bundle/builder.h"
 #include "cli/calibrate.h"
 #include "cli/deploy.h"
 #include "cli/devices.h"
+#include "cli/init.h"
 #include "cli/invoke.h"
 #include "cli/listing.h"
 #include "cli/load.h"
@@ -39,15 +42,11 @@ using cli::Transport;
 struct Shell {
   CLI::App app{
       "Lambent: functions on GPUs.\n\n"
-      "  lambent serve                    run a worker here (see 'lambent serve --help')\n"
-      "  lambent simulate                 a workload on modelled GPUs (see 'lambent simulate "
-      "--help')\n"
-      "  lambent shim                     a program whose GPU memory is moved (see 'lambent shim "
-      "--help')\n"
-      "  lambent sweep                    simulations over a grid (see 'lambent sweep --help')\n"
-      "  lambent slices                   how GPUs are cut (see 'lambent slices --help')\n"
-      "  lambent bundle                   compile kernels (see 'lambent bundle --help')\n"
-      "  lambent demo                     the tour, on an emulated GPU"};
+      "  lambent serve &           a worker on this machine\n"
+      "  lambent init hello        a function to begin with, in the folder hello\n"
+      "  lambent deploy hello\n"
+      "  lambent invoke hello",
+      "lambent"};
   std::string endpoint = default_endpoint();
   Console console{std::cout, std::cerr, false, isatty(STDERR_FILENO) != 0};
   // Runs the chosen verb; the endpoint is parsed already.
@@ -77,15 +76,37 @@ Result<void> build_bundle(const std::string& source, const std::string& folder) 
 
 void add_deploy(Shell& shell) {
   auto options = std::make_shared<cli::DeployOptions>();
-  options->build_bundle = build_bundle;
+  // It takes seconds: whoever waits is told for what.
+  options->build_bundle = [&shell](const std::string& source, const std::string& folder) {
+    if (!shell.console.json) shell.console.err << "compiling " << source << "\n";
+    return build_bundle(source, folder);
+  };
   CLI::App* verb = add_verb(shell, "deploy", "create or update a function from its lambent.toml",
-                            "lambent deploy examples/02_vector_add");
+                            "lambent deploy build/release/examples/01_python_vector_add");
   verb->add_option("PATH", options->path, "a folder with lambent.toml, or such a file");
   verb->add_option("--name", options->name, "instead of the manifest's name");
   verb->add_option("--code", options->code, "a folder or .zip instead of the manifest's code");
   verb->callback([&shell, options] {
     shell.verb = [&shell, options](Transport& transport, const http::Endpoint&) {
       return cli::run_deploy(transport, shell.console, *options);
+    };
+  });
+}
+
+void add_init(Shell& shell) {
+  auto options = std::make_shared<cli::InitOptions>();
+  options->templates = find_shared("init");
+  CLI::App* verb = add_verb(shell, "init", "write the folder of a small function, to begin with",
+                            "lambent init hello --runtime cuda");
+  verb->add_option("NAME", options->folder, "the new folder, and the function's name")
+      ->capture_default_str();
+  verb->add_option("--runtime", options->kind,
+                   "python, cuda (Python with a kernel of its own), native (C++), kernel (a graph "
+                   "of kernels) or workflow (two functions put together)")
+      ->capture_default_str();
+  verb->callback([&shell, options] {
+    shell.verb = [&shell, options](Transport&, const http::Endpoint&) {
+      return cli::run_init(shell.console, *options);
     };
   });
 }
@@ -492,24 +513,67 @@ void add_plan(Shell& shell) {
   });
 }
 
+// The verbs that are programs of their own: main has started those that come first on the line.
+void add_programs(Shell& shell) {
+  for (const auto& [name, what] : std::initializer_list<std::pair<const char*, const char*>>{
+           {"serve", "run a worker here"},
+           {"demo", "the tour, on an emulated GPU"},
+           {"simulate", "a workload on modelled GPUs, faster than time"},
+           {"sweep", "simulations over a grid of parameters"},
+           {"bundle", "compile kernels"},
+           {"slices", "how GPUs are cut into slices, and cutting them anew"},
+           {"shim", "a program whose GPU memory is moved while it runs"}}) {
+    const std::string verb = name;
+    shell.app.add_subcommand(verb, what)->allow_extras()->callback([verb] {
+      throw CLI::ValidationError(verb, "is a program of its own: write 'lambent " + verb +
+                                           " ...', with its options after it");
+    });
+  }
+}
+
+// How the help shows them: what one needs first stands first.
+void group_verbs(CLI::App& app) {
+  const std::pair<const char*, std::vector<const char*>> kGroups[] = {
+      {"Functions", {"init", "deploy", "invoke", "result", "logs", "ls", "rm", "objects"}},
+      {"The worker", {"serve", "demo", "ps", "devices", "drain", "undrain", "version"}},
+      {"Workloads", {"replay", "load", "report", "simulate", "sweep", "calibrate", "why"}},
+      {"Kernels, slices and pipelines", {"bundle", "slices", "profile", "plan", "shim"}}};
+  for (const auto& [group, verbs] : kGroups) {
+    for (const char* verb : verbs) app.get_subcommand(verb)->group(group);
+  }
+}
+
+// `lambent help` and `lambent help invoke`.
+std::vector<std::string> help_for_help(int argc, char** argv) {
+  std::vector<std::string> words(argv + 1, argv + argc);
+  if (words.empty() || words[0] != "help") return words;
+  words.erase(words.begin());
+  words.push_back("--help");
+  return words;
+}
+
 }  // namespace
 
 int run_client_command(int argc, char** argv) {
   Shell shell;
   shell.app.require_subcommand(1);
-  shell.app.set_version_flag("--version", "lambent " LAMBENT_VERSION);
+  shell.app.set_version_flag("-v,--version", "lambent " LAMBENT_VERSION);
   shell.app.add_option("--endpoint", shell.endpoint,
                        "the worker: http://HOST:PORT or unix:PATH (or LAMBENT_ENDPOINT)");
-  for (const auto add :
-       {add_deploy, add_invoke, add_result, add_listing, add_devices, add_logs, add_rm, add_objects,
-        add_why, add_replay, add_load, add_calibrate, add_report, add_profile, add_plan}) {
+  for (const auto add : {add_init, add_deploy, add_invoke, add_result, add_logs, add_listing,
+                         add_rm, add_objects, add_devices, add_why, add_replay, add_load,
+                         add_calibrate, add_report, add_profile, add_plan, add_programs}) {
     add(shell);
   }
+  group_verbs(shell.app);
+  shell.app.footer(
+      "'lambent VERB --help' tells a verb's options; docs/cli.md has an example of each.");
+  std::vector<std::string> words = help_for_help(argc, argv);
+  std::reverse(words.begin(), words.end());  // as CLI11 takes them
   try {
-    shell.app.parse(argc, argv);
+    shell.app.parse(words);
   } catch (const CLI::ParseError& error) {
-    // Asking for help is a success; all else that is wrong with a command line is 2.
-    return shell.app.exit(error) == 0 ? 0 : 2;
+    return exit_of(shell.app, error);
   }
   const auto endpoint = http::parse_endpoint(shell.endpoint);
   if (!endpoint.ok()) return cli::fail(shell.console, endpoint.error());

@@ -3,6 +3,7 @@
 #include <charconv>
 #include <cmath>
 #include <cstdio>
+#include <nlohmann/json.hpp>
 #include <utility>
 
 #include "base/base64.h"
@@ -85,6 +86,27 @@ std::string phases_line(const Answer& answer) {
     line += "gpu memory " + to_string(answer.device_memory_peak) + "   ";
   }
   return line + "id " + answer.id;
+}
+
+std::string readable_failure(const Answer& answer) {
+  if (!answer.function_failed) return "";
+  const auto json = nlohmann::json::parse(answer.payload, nullptr, false);
+  if (!json.is_object() || !json.contains("stackTrace")) return "";
+  const nlohmann::json& trace = json["stackTrace"];
+  if (!trace.is_array() || trace.empty()) return "";
+  const auto text_of = [&json](const char* key) {
+    return json.contains(key) && json[key].is_string() ? json[key].get<std::string>() : "";
+  };
+  std::string said = text_of("errorType") + ": " + text_of("errorMessage") + "\n";
+  for (const nlohmann::json& frame : trace) {
+    if (!frame.is_string()) return "";
+    said += frame.get<std::string>();
+    if (!said.ends_with('\n')) said += '\n';
+  }
+  for (char& c : said) {
+    if ((c >= 0 && c < ' ' && c != '\n' && c != '\t') || c == 127) c = '?';
+  }
+  return said;
 }
 
 }  // namespace lambent::cli

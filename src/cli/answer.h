@@ -29,4 +29,8 @@ Answer answer_of(const http::Response& response);
 // gpu 0   id 4f2c..."
 std::string phases_line(const Answer& answer);
 
+// What a failed function answered, for people: "KeyError: 'a'" and the lines of its stack trace.
+// Nothing where there is no trace: the answer alone can be read then. Without control characters.
+std::string readable_failure(const Answer& answer);
+
 }  // namespace lambent::cli

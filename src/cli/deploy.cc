@@ -1,5 +1,6 @@
 #include "cli/deploy.h"
 
+#include <algorithm>
 #include <filesystem>
 #include <map>
 #include <nlohmann/json.hpp>
@@ -79,7 +80,65 @@ Result<std::string> zip_of(const std::string& folder, const Manifest& manifest,
   return archive::make_zip(staging.path());
 }
 
+// Of a path without a manifest: what is there instead, and what could be done.
+std::string where_manifests_are(const std::string& path) {
+  namespace fs = std::filesystem;
+  std::error_code error;
+  if (!fs::exists(path, error)) return "there is no folder or file '" + path + "'";
+  std::string said = "there is no lambent.toml in " +
+                     (path == "." ? "this folder" : "'" + path + "'") +
+                     ", which would describe a function";
+  constexpr size_t kMostNamed = 5;
+  std::vector<std::string> below;
+  for (const fs::directory_entry& entry : fs::directory_iterator(path, error)) {
+    if (!fs::exists(entry.path() / "lambent.toml", error)) continue;
+    below.push_back(entry.path().lexically_normal().string());
+    if (below.size() == kMostNamed) break;
+  }
+  if (below.empty()) return said + "; 'lambent init NAME' writes one to begin with";
+  std::sort(below.begin(), below.end());
+  said += "; there is one in ";
+  for (size_t i = 0; i < below.size(); ++i) said += (i == 0 ? "" : ", ") + below[i];
+  return said;
+}
+
 Result<Package> make_package_within(const DeployOptions& options, size_t depth);
+
+// Whether `module` of a handler ("app", "kitchen.app") can be there: as a file, a package, or in C.
+bool has_module(const std::string& code, std::string module) {
+  namespace fs = std::filesystem;
+  std::replace(module.begin(), module.end(), '.', '/');
+  const fs::path path = fs::path(code) / module;
+  std::error_code error;
+  if (fs::is_directory(path, error)) return true;
+  const std::string beginning = path.filename().string() + ".";
+  for (const fs::directory_entry& entry : fs::directory_iterator(path.parent_path(), error)) {
+    if (entry.path().filename().string().starts_with(beginning)) return true;
+  }
+  return false;
+}
+
+// What an invocation would fail for is better told now; but a handler may come from elsewhere, such
+// as from Python's own library.
+void warn_of_missing_code(const std::string& code, const std::string& file, Manifest& manifest) {
+  namespace fs = std::filesystem;
+  std::error_code error;
+  const FunctionSpec& spec = manifest.spec;
+  if (spec.kind != FunctionKind::kHandler || !fs::is_directory(code, error)) return;
+  if (spec.runtime == Runtime::kProvided) {
+    const fs::file_status status = fs::status(fs::path(code) / "bootstrap", error);
+    if (!fs::exists(status)) {
+      manifest.warnings.push_back(file + ": there is no program 'bootstrap' in " + code);
+    } else if ((status.permissions() & fs::perms::others_exec) == fs::perms::none) {
+      manifest.warnings.push_back(code + "/bootstrap is not executable: chmod 755 it");
+    }
+    return;
+  }
+  const std::string module = spec.handler.substr(0, spec.handler.rfind('.'));
+  if (has_module(code, module)) return;
+  manifest.warnings.push_back(file + ": the handler '" + spec.handler + "' is a function of " +
+                              module + ".py, which is not in " + code);
+}
 
 // Every function of a deployment, with the manifest it comes from: two that have one name would
 // replace each other.
@@ -132,9 +191,10 @@ Result<Package> make_package_within(const DeployOptions& options, size_t depth) 
   const std::string file =
       options.path.ends_with(".toml") ? options.path : join_path(options.path, "lambent.toml");
   auto text = read_file(file, kMostManifest);
-  if (!text.ok()) {
-    return text.error().with_context("a function is described by a file lambent.toml");
+  if (!text.ok() && text.error().code == ErrorCode::kNotFound) {
+    return Error{ErrorCode::kNotFound, where_manifests_are(options.path)};
   }
+  if (!text.ok()) return text.error();
   Package package;
   package.file = file;
   ASSIGN_OR_RETURN(package.manifest, parse_manifest(*text, file));
@@ -144,12 +204,19 @@ Result<Package> make_package_within(const DeployOptions& options, size_t depth) 
   if (spec.name.name.empty()) {
     return Error{ErrorCode::kInvalidArgument, file + " has no name; add one or give --name"};
   }
-  if (auto valid = validate(spec); !valid.ok()) return valid.error().with_context(file);
+  if (auto valid = validate(spec); !valid.ok()) {
+    // What is missing may be there under a name that is spelt wrong.
+    Error error = valid.error().with_context(file);
+    for (const std::string& warning : package.manifest.warnings) error.message += "\n  " + warning;
+    return error;
+  }
   RETURN_IF_ERROR(add_components(folder, file, options, depth, package));
   if (!package.manifest.workflow.empty()) {
     RETURN_IF_ERROR(check_graph(package.manifest.workflow, file));
   }
   ASSIGN_OR_RETURN(package.zip, zip_of(folder, package.manifest, options));
+  const std::string code = options.code ? *options.code : join_path(folder, package.manifest.code);
+  warn_of_missing_code(code, file, package.manifest);
   return package;
 }
 
@@ -192,6 +259,10 @@ Result<Deployed> deploy_function(Transport& transport, const FunctionSpec& spec,
   if (created.ok()) return Deployed{.created = true, .answer = std::move(created->body)};
   if (created.error().code != ErrorCode::kAlreadyExists) return created.error();
   auto updated = good(transport.send(update_code_request(spec.name.name, zip), kTimeout));
+  // AWS has one word for "it exists" and for "this worker cannot take it": here it was the other.
+  if (!updated.ok() && updated.error().code == ErrorCode::kNotFound) {
+    return Error{ErrorCode::kFailedPrecondition, created.error().message};
+  }
   if (!updated.ok()) return updated.error().with_context("updating the code");
   updated = good(transport.send(update_tags_request(spec), kTimeout));
   if (!updated.ok()) return updated.error().with_context("updating the tags");

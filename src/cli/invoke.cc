@@ -28,7 +28,8 @@ Result<std::string> payload_of(const InvokeOptions& options) {
   }
   if (!options.raw && options.content_type.empty() && !Json::accept(payload)) {
     return Error{ErrorCode::kInvalidArgument,
-                 "the payload is not JSON; quote texts, or send it as it is with --raw"};
+                 "the event is not JSON; a text needs quotes of its own (-d '\"text\"'), or send "
+                 "what is not JSON with --raw"};
   }
   return payload;
 }
@@ -79,6 +80,7 @@ int show(Console& console, const Answer& answer, const std::optional<std::string
     if (!answer.log_tail.empty()) {
       console.err << answer.log_tail << (answer.log_tail.ends_with('\n') ? "" : "\n");
     }
+    console.err << readable_failure(answer);
     console.err << (answer.function_failed ? "function error   " : "") << phases_line(answer)
                 << "\n";
   }

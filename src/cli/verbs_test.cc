@@ -132,6 +132,31 @@ TEST_F(Verbs, InvokeSaysItAllInJson) {
   EXPECT_EQ(err.str(), "");
 }
 
+TEST_F(Verbs, InvokeShowsTheTraceOfAFailedFunctionForPeople) {
+  http::Response failed = invoked(
+      R"({"errorType":"KeyError","errorMessage":"'a\u001b'","stackTrace":["  File \"app.py\", line 2\n    x","end\n"]})");
+  failed.headers.add("X-Amz-Function-Error", "Unhandled");
+  transport.answer(failed);
+  EXPECT_EQ(run_invoke(transport, console, {.name = "f"}), 1);
+  EXPECT_EQ(out.str(), failed.body + "\n");
+  EXPECT_THAT(
+      err.str(),
+      testing::StartsWith(
+          "KeyError: 'a?'\n  File \"app.py\", line 2\n    x\nend\nfunction error   312 ms"));
+}
+
+TEST_F(Verbs, InvokeShowsNoTraceWhereThereIsNone) {
+  for (const char* body : {R"({"errorType":"T","errorMessage":"m"})", R"({"stackTrace":[]})",
+                           R"({"stackTrace":[1]})", "[1]", "no json"}) {
+    err.str("");
+    http::Response failed = invoked(body);
+    failed.headers.add("X-Amz-Function-Error", "Unhandled");
+    transport.answer(failed);
+    EXPECT_EQ(run_invoke(transport, console, {.name = "f"}), 1);
+    EXPECT_THAT(err.str(), testing::StartsWith("function error   312 ms")) << body;
+  }
+}
+
 TEST_F(Verbs, InvokeEndsWithOneWhenTheFunctionFailed) {
   http::Response answer = invoked("{\"errorType\":\"ValueError\"}");
   answer.headers.add("X-Amz-Function-Error", "Unhandled");
@@ -399,6 +424,18 @@ TEST_F(Deploy, UpdatesCodeConfigurationAndTagsOfAFunctionThatExists) {
   EXPECT_EQ(transport.requests[2].target, "/2017-03-31/tags/hello");
   EXPECT_EQ(Json::parse(transport.requests[2].body)["Tags"]["lambent:gpu-memory"], "0MiB");
   EXPECT_EQ(transport.requests[3].target, "/2015-03-31/functions/hello/configuration");
+}
+
+TEST_F(Deploy, SaysWhyAWorkerRefusesAFunctionThatItDoesNotHave) {
+  write("lambent.toml", "name = \"hello\"\n");
+  write("bootstrap", "#!/bin/sh\n");
+  transport.answer(response(409, "{\"Message\":\"no devices for pipelines here\"}",
+                            {{"x-amzn-ErrorType", "ResourceConflictException"}}));
+  transport.answer(response(404, "{\"Message\":\"Function not found\"}",
+                            {{"x-amzn-ErrorType", "ResourceNotFoundException"}}));
+  EXPECT_EQ(run_deploy(transport, console, {.path = folder}),
+            exit_code_of(ErrorCode::kFailedPrecondition));
+  EXPECT_THAT(err.str(), HasSubstr("no devices for pipelines here"));
 }
 
 constexpr const char* kWorkflow =

@@ -106,8 +106,10 @@ template <typename Call>
 NativeCall decode_invocation(std::string_view id, const Caller& caller) {
   const auto invocation = invocation_id_from_string(id);
   if (!invocation.has_value()) {
-    return error_response(Error{ErrorCode::kInvalidArgument,
-                                "the id of an invocation is a UUID, as in x-amzn-RequestId"});
+    return error_response(
+        Error{ErrorCode::kInvalidArgument,
+              "the id of an invocation is a UUID, as 'lambent invoke --async' printed it "
+              "(x-amzn-RequestId)"});
   }
   return Call{caller.tenant, *invocation};
 }

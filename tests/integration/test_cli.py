@@ -4,6 +4,7 @@ import json
 import os
 import pathlib
 import re
+import shlex
 import socket
 import subprocess
 import tempfile
@@ -13,7 +14,7 @@ import unittest
 from harness import PREFIX, WorkerTest
 
 LAMBENT = str(PREFIX / "bin/lambent")
-INVALID, NOT_FOUND, PRECONDITION, UNAVAILABLE = 13, 15, 19, 24
+INVALID, NOT_FOUND, ALREADY_EXISTS, PRECONDITION, UNAVAILABLE = 13, 15, 16, 19, 24
 UUID = r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}"
 PHASES = r"[\d.]+ ms  queue [\d.]+ \| sandbox [\d.]+ \| init [\d.]+ \| run [\d.]+   (cold|gpu_cold|warm)"
 
@@ -66,6 +67,28 @@ class VerbsTest(CommandTest):
         self.run_cli("rm", "hello")
         self.assertNotIn("hello", [each["name"] for each in self.json_of("ls")["functions"]])
         self.run_cli("invoke", "hello", expect=NOT_FOUND)
+
+    def test_what_init_writes_is_deployed_and_answers_as_it_says(self):
+        answers = {"python": {"hello": "Ada"}, "native": {"bytes": 15, "event": {"name": "Ada"}},
+                   "workflow": {"words": ["the", "quick", "fox"], "letters": [3, 5, 3]}}
+        for kind in ("python", "cuda", "native", "kernel", "workflow"):
+            with self.subTest(kind=kind):
+                begun = self.json_of("init", f"my-{kind}", "--runtime", kind)
+                self.assertEqual(begun["name"], f"my-{kind}")
+                for command in begun["next"][:-1]:
+                    subprocess.run(command, shell=True, cwd=self.folder, check=True, capture_output=True, timeout=300,
+                                   env={**os.environ, "LAMBENT_ENDPOINT": self.worker.endpoint,
+                                        "PATH": f"{PREFIX}/bin:{os.environ['PATH']}"})
+                asked = shlex.split(begun["next"][-1])
+                answer = json.loads(self.run_cli(*asked[1:]).stdout)
+                if kind == "cuda":
+                    self.assertEqual(answer["scaled"], [10, 20, 30])
+                elif kind == "kernel":
+                    self.assertEqual(answer["outputs"][0]["data"], [2, 4, 6, 8])
+                else:
+                    self.assertEqual(answer, answers[kind])
+        self.run_cli("init", "my-python", expect=ALREADY_EXISTS)
+        self.assertIn("deploy hello", self.run_cli("init").stdout)
 
     def test_every_example_runs_its_kernels_and_is_right(self):
         events = {"01_python_vector_add": [("vector_add", {"count": 500})], "02_python_matmul": [("matmul", {"size": 20})],
@@ -161,7 +184,7 @@ while True:
                          ("density", 1, True, 1))
 
     def test_every_verb_has_help_with_an_example(self):
-        for verb in ("deploy", "invoke", "result", "ls", "ps", "logs", "rm", "devices", "drain", "undrain", "replay",
+        for verb in ("init", "deploy", "invoke", "result", "ls", "ps", "logs", "rm", "devices", "drain", "undrain", "replay",
                      "report", "version"):
             self.assertIn("Example", self.run_cli(verb, "--help").stdout, verb)
         self.assertIn("Example", self.run_cli("serve", "--help").stdout)
@@ -182,7 +205,8 @@ class BadInputTest(CommandTest):
         self.deploy_python("fails", "def handler(e, c): raise ValueError('no good')")
         done = self.run_cli("invoke", "fails", expect=1)
         self.assertEqual(json.loads(done.stdout)["errorMessage"], "no good")
-        self.assertIn("function error", done.stderr)
+        self.assertRegex(done.stderr, r"^ValueError: no good\n  File \"/var/task/app.py\", line 1, in handler\n")
+        self.assertIn("\nfunction error", done.stderr)
         self.assertEqual(self.json_of("invoke", "fails", expect=1)["outcome"], "function_error")
         invocation = self.run_cli("invoke", "fails", "--async").stdout.strip()
         self.run_cli("result", invocation, "--wait", expect=1)
@@ -227,6 +251,58 @@ class BadInputTest(CommandTest):
     def test_bad_usage_is_status_2(self):
         for arguments in ((), ("no-such-verb",), ("invoke",), ("invoke", "f", "--no-such-flag"), ("replay", "--spread", "odd")):
             self.run_cli(*arguments, expect=2)
+
+    def test_a_word_that_is_misspelt_is_answered_with_the_one_that_was_meant(self):
+        for arguments, said in ((("deply", "x"), "no command 'deply'; did you mean 'deploy'?"),
+                                (("list",), "no command 'list'; did you mean 'ls'?"),
+                                (("objects", "pvt", "x"), "lambent objects: there is no command 'pvt'; did you mean 'put'?"),
+                                (("xyzzyx",), "no command 'xyzzyx'\n"),
+                                (("ls", "--jsno"), "lambent ls: there is no option --jsno; did you mean '--json'?"),
+                                (("invoke", "f", "--payload", "{}"), "no option --payload; did you mean '--data'?"),
+                                (("invoke", "f", "g"), "'g' is one word too many"),
+                                (("invoke",), "NAME is required\nExample:\n  lambent invoke hello"),
+                                (("--endpoint", "unix:x", "serve"), "write 'lambent serve ...'")):
+            with self.subTest(arguments=arguments):
+                stderr = self.run_cli(*arguments, expect=2).stderr
+                self.assertIn(said, stderr)
+                self.assertIn(" --help\n", stderr)
+        error = json.loads(self.run_cli("invoke", "f", "g", "--json", expect=2).stderr)["error"]
+        self.assertEqual((error["code"], error["message"]), ("INVALID_ARGUMENT", "'g' is one word too many"))
+
+    def test_without_a_verb_and_with_help_all_verbs_are_told(self):
+        alone = self.run_cli(expect=2)
+        self.assertEqual(alone.stdout, "")
+        for text in (alone.stderr, self.run_cli("--help").stdout, self.run_cli("help").stdout):
+            for verb in ("init", "deploy", "invoke", "serve", "simulate", "slices", "objects", "shim"):
+                self.assertRegex(text, rf"(?m)^  {verb} ")
+        self.assertIn("--listen", self.run_cli("help", "serve").stdout)
+        self.assertIn("--shape", self.run_cli("help", "objects", "put").stdout)
+        self.assertRegex(self.run_cli("-v").stdout, r"^lambent [\d.]+$")
+
+    def test_a_folder_without_a_function_is_told_with_those_that_have_one(self):
+        self.write("shelf/a/lambent.toml", 'name = "a"')
+        self.write("shelf/empty/notes", "")
+        self.assertIn("there is no folder or file 'nowhere'", self.run_cli("deploy", "nowhere", expect=NOT_FOUND).stderr)
+        self.assertIn("there is one in shelf/a", self.run_cli("deploy", "shelf", expect=NOT_FOUND).stderr)
+        self.assertIn("'lambent init NAME' writes one", self.run_cli("deploy", "shelf/empty", expect=NOT_FOUND).stderr)
+
+    def test_what_an_invocation_would_fail_for_is_warned_of_while_deploying(self):
+        self.write("n/lambent.toml", 'name = "n"\nruntime = "python3"\nhandler = "app.handler"\n')
+        self.assertIn("app.py, which is not in n", self.run_cli("deploy", "n").stderr)
+        self.write("n/app/__init__.py", "def handler(e, c): return 1")
+        self.assertEqual(self.run_cli("deploy", "n").stderr, "")
+        self.write("b/lambent.toml", 'name = "b"\nruntime = "provided.al2023"\nhandler = "x"\n')
+        self.assertIn("no program 'bootstrap' in b", self.run_cli("deploy", "b").stderr)
+        self.write("b/bootstrap", "#!/bin/sh\n")
+        self.assertIn("not executable", self.run_cli("deploy", "b").stderr)
+        # The handler is missing because its key is misspelt.
+        self.write("k/lambent.toml", 'name = "k"\nruntime = "python3"\nhandlr = "app.handler"\n')
+        self.assertIn("did you mean 'handler'?", self.run_cli("deploy", "k", expect=INVALID).stderr)
+
+    def test_a_pipeline_on_a_worker_without_slices_is_refused_with_the_reason(self):
+        self.write("p/pipeline.json", "{}")
+        self.write("p/lambent.toml", 'name = "p"\nkind = "pipeline"\n[gpu]\nmemory = "1G"\n')
+        self.assertIn("--pipeline-slices", self.run_cli("deploy", "p", expect=PRECONDITION).stderr)
 
     def test_bad_rows_of_a_trace_are_named_by_line(self):
         trace = self.write("t.csv", "t_ms,func\n1,a\nnot-a-number,a\n5,b\n")

@@ -1,0 +1,153 @@
+#include "bin/usage.h"
+
+#include <algorithm>
+#include <iostream>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "base/log.h"
+#include "base/spelling.h"
+
+namespace lambent::bin {
+namespace {
+
+constexpr int kBadUsage = 2;
+
+// What people try who know other tools. Said only where the program has what is meant.
+constexpr std::pair<std::string_view, std::string_view> kOtherWords[] = {
+    {"list", "ls"},
+    {"functions", "ls"},
+    {"delete", "rm"},
+    {"remove", "rm"},
+    {"undeploy", "rm"},
+    {"run", "invoke"},
+    {"call", "invoke"},
+    {"exec", "invoke"},
+    {"start", "serve"},
+    {"worker", "serve"},
+    {"up", "serve"},
+    {"new", "init"},
+    {"create", "init"},
+    {"update", "deploy"},
+    {"push", "deploy"},
+    {"status", "ps"},
+    {"sandboxes", "ps"},
+    {"gpus", "devices"},
+    {"explain", "why"},
+    {"get", "result"},
+    {"port", "--listen"},
+    {"host", "--listen"},
+    {"bind", "--listen"},
+    {"address", "--listen"},
+    {"payload", "--data"},
+    {"event", "--data"},
+    {"body", "--data"},
+    {"input", "--data"},
+    {"state-dir", "--state"},
+    {"data-dir", "--state"},
+    {"verbose", "--log-level"},
+    {"out", "--output"},
+    {"function-name", "--name"},
+};
+
+// The command that was being read when the error came.
+const CLI::App& innermost(const CLI::App& app) {
+  const CLI::App* chosen = &app;
+  while (!chosen->get_subcommands().empty()) chosen = chosen->get_subcommands().front();
+  return *chosen;
+}
+
+// "lambent objects put"
+std::string command_of(const CLI::App& app) {
+  const std::string own = app.get_name();
+  return app.get_parent() == nullptr ? own : command_of(*app.get_parent()) + " " + own;
+}
+
+std::vector<std::string> options_of(const CLI::App& app) {
+  std::vector<std::string> names;
+  for (const CLI::Option* option : app.get_options()) {
+    for (const std::string& name : option->get_lnames()) names.push_back(name);
+  }
+  return names;
+}
+
+std::vector<std::string> commands_of(const CLI::App& app) {
+  std::vector<std::string> names;
+  for (const CLI::App* command : app.get_subcommands([](const CLI::App*) { return true; })) {
+    names.push_back(command->get_name());
+  }
+  return names;
+}
+
+// "; did you mean '--json'?", or nothing; `dashes` stand before each known word.
+std::string meant_by(std::string_view word, const std::vector<std::string>& known,
+                     const std::string& dashes) {
+  std::optional<std::string_view> meant;
+  for (const auto& [tried, right] : kOtherWords) {
+    for (const std::string& name : known) {
+      if (word == tried && right == dashes + name) meant = name;
+    }
+  }
+  const std::vector<std::string_view> views(known.begin(), known.end());
+  if (const auto closest = closest_word(word, views); closest && (!meant || *closest == word)) {
+    meant = closest;
+  }
+  return meant ? "; did you mean '" + dashes + std::string(*meant) + "'?" : "";
+}
+
+// Of a word that nothing wanted: the first that looks like an option, else the first.
+std::string about_extra(const CLI::App& command) {
+  const std::vector<std::string> left = command.remaining();
+  if (left.empty()) return "";
+  const auto option = std::find_if(left.begin(), left.end(), [](const std::string& word) {
+    return word.size() > 1 && word.front() == '-';
+  });
+  if (option == left.end()) return "'" + left.front() + "' is one word too many";
+  const std::string spelt = option->substr(0, option->find('='));
+  const std::string bare = spelt.substr(
+      spelt.find_first_not_of('-') == std::string::npos ? 0 : spelt.find_first_not_of('-'));
+  return "there is no option " + spelt + meant_by(bare, options_of(command), "--");
+}
+
+std::string what_is_wrong(const CLI::App& command, const CLI::ParseError& error) {
+  const bool needs_command = command.get_require_subcommand_min() > 0;
+  if (needs_command && command.get_subcommands().empty()) {
+    for (const std::string& word : command.remaining()) {
+      if (word.starts_with('-')) continue;
+      return "there is no command '" + word + "'" + meant_by(word, commands_of(command), "");
+    }
+    if (!command.remaining().empty()) return about_extra(command);
+  }
+  if (dynamic_cast<const CLI::ExtrasError*>(&error) != nullptr) {
+    std::string said = about_extra(command);
+    if (!said.empty()) return said;
+  }
+  return error.what();
+}
+
+}  // namespace
+
+int exit_of(const CLI::App& app, const CLI::ParseError& error) {
+  if (error.get_exit_code() == 0) return app.exit(error);
+  const CLI::App& command = innermost(app);
+  const std::string name = command_of(command);
+  const CLI::Option* json = command.get_option_no_throw("--json");
+  if (json != nullptr && json->count() > 0) {
+    std::cerr << R"({"error":{"code":"INVALID_ARGUMENT","message":")"
+              << json_escape(what_is_wrong(command, error)) << "\"}}\n";
+    return kBadUsage;
+  }
+  if (command.get_require_subcommand_min() > 0 && command.remaining().empty()) {
+    std::cerr << command.help();
+    return kBadUsage;
+  }
+  std::cerr << name << ": " << what_is_wrong(command, error) << "\n";
+  if (!command.get_footer().empty()) std::cerr << command.get_footer() << "\n";
+  std::cerr << "All of it: " << name << " --help\n";
+  return kBadUsage;
+}
+
+}  // namespace lambent::bin
