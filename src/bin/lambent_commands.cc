@@ -160,8 +160,14 @@ void add_why(Shell& shell) {
       "lambent why 0e6c9d1e-4f2c-4c33-9a52-6f1b1b3f0f7a --journal /var/lib/lambent/journal");
   verb->add_option("INVOCATION", *invocation, "its id, as 'lambent invoke' prints it")->required();
   verb->add_option("--journal", *journal, "the journal's folder, or one segment of it");
-  verb->callback([&shell, invocation] {
-    shell.verb = [&shell, invocation](Transport& transport, const http::Endpoint&) {
+  verb->callback([&shell, invocation, journal] {
+    shell.verb = [&shell, invocation, journal](Transport& transport, const http::Endpoint&) {
+      if (!journal->empty()) {
+        return cli::fail(shell.console,
+                         {ErrorCode::kInvalidArgument,
+                          "a journal is read without a worker, by another program: give no option "
+                          "before the verb (lambent why INVOCATION --journal FOLDER)"});
+      }
       return cli::run_why(transport, shell.console, *invocation);
     };
   });

@@ -181,14 +181,16 @@ void Server::hear_box(BoxNumber number) {
 
 void Server::hear_box(BoxNumber number, Envelope envelope) {
   Box& box = boxes_.at(number);
-  if (std::holds_alternative<Ready>(envelope.message) && envelope.fds.size() == 1) {
+  if (std::holds_alternative<Ready>(envelope.message)) {
+    if (envelope.fds.size() != 1) return give_up(box, EMFILE);
     box.listener = std::move(envelope.fds[0]);
     box.stage = Stage::kReady;
     return;
   }
   if (std::holds_alternative<StartedReply>(envelope.message) && box.stage == Stage::kStarting) {
-    box.stage = Stage::kRunning;
     OwnedFd pidfd(fcntl(box.init.pidfd.get(), F_DUPFD_CLOEXEC, 0));
+    if (!pidfd.valid()) return give_up(box, errno);
+    box.stage = Stage::kRunning;
     std::vector<OwnedFd> fds;
     fds.push_back(std::move(pidfd));
     fds.push_back(std::move(box.listener));
@@ -200,6 +202,12 @@ void Server::hear_box(BoxNumber number, Envelope envelope) {
   if (auto* usage = std::get_if<UsageReply>(&envelope.message)) {
     tell(UsageReply{box.sandbox, usage->memory, true});
   }
+}
+
+// For want of descriptors: its end, and with it the answer to who waits for it, follows.
+void Server::give_up(Box& box, int error_number) {
+  box.error = error_from_errno("take the descriptors of a sandbox", error_number);
+  send_kill(box.init.pidfd.get());
 }
 
 // The init is dead, and with it all that was in its pid namespace.

@@ -63,6 +63,7 @@ class Server {
 
   void hear_box(BoxNumber number);
   void hear_box(BoxNumber number, Envelope envelope);
+  static void give_up(Box& box, int error_number);
   void bury(BoxNumber number);
 
   Result<void> make_box();

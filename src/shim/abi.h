@@ -50,7 +50,10 @@ Handle current_context();
 
 // Passes on what the driver answered to the program; what tells of a broken context is written into
 // the ledger, so that the worker does not give the process another invocation.
-Status noted(Status status);
+Status noted_error(Status status);
+inline Status noted(Status status) {
+  return status == kSuccess || status == kNotReady ? status : noted_error(status);
+}
 
 // An allocation of `bytes`: reserves, lets `call` ask the driver, and records under *result.
 template <typename Pointer, typename Call>

@@ -18,7 +18,7 @@ template <typename Call>
 Status recounted(Call call) {
   const Passage passage;
   InsideHook inside;
-  const Status status = call();
+  const Status status = noted(call());
   if (inside.outermost()) recount_graph_memory();
   return status;
 }
