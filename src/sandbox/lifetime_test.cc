@@ -4,6 +4,7 @@
 #include <grp.h>
 #include <gtest/gtest.h>
 #include <poll.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 
 #include <csignal>
@@ -163,6 +164,30 @@ TEST_F(LifetimeTest, FiftySandboxesLeaveNothing) {
     const auto living = pids.ok() ? std::count(pids->begin(), pids->end(), ' ') : 0;
     return living <= 4 && (folder.empty() || entries(folder, true).size() <= 4);
   }));
+}
+
+TEST_F(LifetimeTest, ALauncherThatMayOpenNoMoreFilesAnswersEachLaunchAndRecovers) {
+  const LaunchPlan first = shell_plan("sleep 1000");
+  const pid_t launcher = parent_of(start(first).pid);
+  const size_t open = entries("/proc/" + std::to_string(launcher) + "/fd").size();
+  rlimit before{};
+  ASSERT_EQ(prlimit(launcher, RLIMIT_NOFILE, nullptr, &before), 0);
+  // Each time it gets a little further before it lacks one.
+  for (rlim_t more = 0; more < 12; ++more) {
+    const rlimit small{open + more, before.rlim_max};
+    ASSERT_EQ(prlimit(launcher, RLIMIT_NOFILE, &small, nullptr), 0);
+    std::vector<LaunchPlan> plans;
+    for (int i = 0; i < 6; ++i) {  // more than are kept ready
+      plans.push_back(shell_plan("true"));
+      harness_.launch(plans.back());
+    }
+    for (const LaunchPlan& plan : plans) {
+      ASSERT_TRUE(harness_.wait([&] { return harness_.finished(plan.sandbox); })) << more;
+    }
+    ASSERT_EQ(prlimit(launcher, RLIMIT_NOFILE, &before, nullptr), 0);
+    EXPECT_EQ(harness_.run(shell_plan("echo hello")).output, "hello\n") << more;
+  }
+  EXPECT_FALSE(harness_.finished(first.sandbox)) << "who runs already is not concerned";
 }
 
 TEST_F(LifetimeTest, ALauncherWithNothingToDoSleeps) {
