@@ -88,6 +88,16 @@ std::optional<Error> Dispatcher::refusal_of(const InvocationSubmitted& event) co
   return std::nullopt;
 }
 
+std::optional<scheduling::Refusal> Dispatcher::overload_of(const InvocationSubmitted& event) const {
+  if (event.acknowledged) return std::nullopt;
+  return scheduling::refusal_of(flows_[event.function.value], event.asynchronous,
+                                {.all = queued_, .synchronous = queued_synchronous_},
+                                {.per_function = options_.queued_per_function,
+                                 .all = options_.queued_invocations,
+                                 .synchronous = options_.queued_synchronous,
+                                 .wait = options_.queue_wait});
+}
+
 void Dispatcher::on(const InvocationSubmitted& event) {
   if (invocations_.find(event.invocation)) {
     ++counters_.ignored_events;
@@ -99,12 +109,7 @@ void Dispatcher::on(const InvocationSubmitted& event) {
     return;
   }
   Flow& flow = flows_[event.function.value];
-  if (auto refusal = scheduling::refusal_of(flow, event.asynchronous,
-                                            {.all = queued_, .synchronous = queued_synchronous_},
-                                            {.per_function = options_.queued_per_function,
-                                             .all = options_.queued_invocations,
-                                             .synchronous = options_.queued_synchronous,
-                                             .wait = options_.queue_wait})) {
+  if (auto refusal = overload_of(event)) {
     note_shedding(event.function);
     reject_now(event.invocation, {ErrorCode::kResourceExhausted, std::move(refusal->message)},
                refusal->retry_after);
@@ -128,11 +133,10 @@ void Dispatcher::on(const InvocationSubmitted& event) {
   if (flow.pending == 0) {
     flow.oldest = invocation.arrival;
     flow.oldest_since = now_;
+    flow.begin_queue(now_);
     new_heads_.push_back(event.function);
   }
-  ++flow.pending;
-  ++queued_;
-  if (!event.asynchronous) ++queued_synchronous_;
+  note_queued(invocation);
   Lane& lane = lane_of(event.function);
   ++lane.pending;
   note_waiting(event.function);

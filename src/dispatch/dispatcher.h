@@ -166,9 +166,12 @@ class Dispatcher {
 
   // Ends.
   std::optional<Error> refusal_of(const InvocationSubmitted& event) const;
+  // Why it may not wait beside what waits already.
+  std::optional<scheduling::Refusal> overload_of(const InvocationSubmitted& event) const;
   void reject_now(InvocationId id, Error error, Duration retry_after = {});
   void reject_queued(InvocationSlot invocation, Error error);
   void reject_queue(FunctionId function, const Error& error);
+  void note_queued(const PendingInvocation& invocation);
   void leave_queue(InvocationSlot invocation);
   void note_shedding(FunctionId function);
   void complete(InvocationSlot invocation, Outcome outcome, std::optional<Error> error,

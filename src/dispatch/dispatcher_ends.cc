@@ -40,6 +40,16 @@ void Dispatcher::reject_queue(FunctionId function, const Error& error) {
   }
 }
 
+// It waits: again, or from now on.
+void Dispatcher::note_queued(const PendingInvocation& invocation) {
+  Flow& flow = flows_[invocation.function.value];
+  ++flow.pending;
+  ++queued_;
+  if (invocation.asynchronous) return;
+  ++flow.pending_synchronous;
+  ++queued_synchronous_;
+}
+
 void Dispatcher::leave_queue(InvocationSlot slot) {
   const FunctionId function = invocations_[slot].function;
   Flow& flow = flows_[function.value];
@@ -48,7 +58,10 @@ void Dispatcher::leave_queue(InvocationSlot slot) {
   if (flow.pending == 0) flow.last_turn = kNever;
   if (flow.pending < scheduling::kCalm) flow.sheds = false;
   --queued_;
-  if (!invocations_[slot].asynchronous) --queued_synchronous_;
+  if (!invocations_[slot].asynchronous) {
+    --flow.pending_synchronous;
+    --queued_synchronous_;
+  }
   --lane_of(function).pending;
   note_waiting(function);
   const InvocationSlot head = invocations_.front(function);

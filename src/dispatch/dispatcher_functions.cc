@@ -54,6 +54,7 @@ void Dispatcher::on(const FunctionRegistered& event) {
   // If it now runs elsewhere (with or without GPU) it leaves its old lane with all that it has.
   const bool moves = (flow.device_memory.count > 0) != (profile.device_memory.count > 0);
   const uint32_t pending = flow.pending;
+  const uint32_t pending_synchronous = flow.pending_synchronous;
   if (flow.registered && flow.device_memory.count == 0) --functions_without_gpu_;
   if (moves && flow.has_work()) {
     Lane& old_lane = lane_of(profile.id);
@@ -108,6 +109,7 @@ void Dispatcher::on(const FunctionRegistered& event) {
 
   Lane& lane = lane_of(profile.id);
   flow.pending = pending;
+  flow.pending_synchronous = pending_synchronous;
   lane.pending += pending;
   note_waiting(profile.id);
   lane.policy->flow_changed(view_of(lane), profile.id, now_);

@@ -38,13 +38,13 @@ void Dispatcher::return_to_queue(Lane& lane, SandboxSlot sandbox) {
     invocation_deadlines_.put(slot, now_ + options_.longest_wait);
   }
   scheduling::Flow& flow = flows_[function.value];
-  ++flow.pending;
+  note_queued(invocation);
+  // It took its turn for nothing: the next one's is not measured from there.
+  flow.last_turn = kNever;
   const PendingInvocation& head = invocations_[invocations_.front(function)];
   flow.oldest = head.arrival;
   flow.oldest_since = head.submitted;
   new_heads_.push_back(function);
-  ++queued_;
-  if (!invocation.asynchronous) ++queued_synchronous_;
   Lane& queue_lane = lane_of(function);
   ++queue_lane.pending;
   note_waiting(function);

@@ -114,5 +114,40 @@ TEST(Dispatcher, WhatEndsThroughNoFaultOfItsOwnIsRestartedOftenButNotForEver) {
   EXPECT_EQ(bench.got<CompleteInvocation>()[0].error_type, "Kernel.Fault");
 }
 
+TEST(Dispatcher, WhatWasAcknowledgedBeforeIsRefusedByNoBound) {
+  DispatchOptions options = one_gpu();
+  options.queued_per_function = 2;
+  options.queued_invocations = 2;
+  Bench bench(options);
+  for (uint64_t n = 1; n <= 8; ++n) {
+    bench.at(seconds(1), InvocationSubmitted{id(n), kF, true, true});
+    EXPECT_TRUE(bench.got<CompleteInvocation>().empty()) << n;
+  }
+  EXPECT_EQ(bench.dispatcher().queued(), 7u);
+  EXPECT_EQ(bench.dispatcher().queued_synchronous(), 0u);
+  bench.at(seconds(1), InvocationSubmitted{id(9), kF, true});
+  ASSERT_EQ(bench.got<CompleteInvocation>().size(), 1u);
+  EXPECT_EQ(bench.got<CompleteInvocation>()[0].error->code, ErrorCode::kResourceExhausted);
+}
+
+TEST(Dispatcher, ABurstAfterAPauseIsJudgedByWhatRunsTake) {
+  DispatchOptions options = one_gpu();
+  options.queue_wait = seconds(10);
+  Bench bench(options);
+  // Others have most of the device: what runs for 200 ms comes up every three seconds.
+  for (uint64_t n = 1; n <= 25; ++n) bench.at(seconds(0), InvocationSubmitted{id(n), kF});
+  bench.at(seconds(1), SandboxReady{SandboxId{1}, seconds(1), Duration(0)});
+  for (uint64_t n = 1; n <= 25; ++n) {
+    bench.at(seconds(3 * n), InvocationFinished{id(n), milliseconds(200), true});
+  }
+  EXPECT_EQ(bench.dispatcher().flows()[kF.value].turns.mean(), seconds(3));
+  EXPECT_EQ(bench.dispatcher().queued(), 0u);
+  const Duration later = seconds(3 * 25 + 60);
+  for (uint64_t n = 101; n <= 141; ++n) {
+    bench.at(later, InvocationSubmitted{id(n), kF});
+    EXPECT_TRUE(bench.got<CompleteInvocation>().empty()) << n;
+  }
+}
+
 }  // namespace
 }  // namespace lambent::dispatch

@@ -53,7 +53,10 @@ struct FunctionRemoved {
 struct InvocationSubmitted {
   InvocationId invocation;
   FunctionId function;
-  bool asynchronous = false;  // may wait beyond its timeout; survives a full queue in the catalog
+  bool asynchronous = false;  // may wait as long as it must
+  // Whoever asks was told that it will run, so no bound of a queue refuses it: there may be less
+  // room now than there was then, after a restart with other options.
+  bool acknowledged = false;
 };
 // Nobody wants the outcome any more; a queued one is dropped, a running one goes on.
 struct InvocationCancelled {

@@ -44,7 +44,8 @@ void LogHash::add(const Event& event, Instant now) {
           },
           [&](const FunctionRemoved& e) { mix(kind, at, e.function.value); },
           [&](const InvocationSubmitted& e) {
-            mix(kind, at, e.invocation.high, e.invocation.low, e.function.value, e.asynchronous);
+            mix(kind, at, e.invocation.high, e.invocation.low, e.function.value,
+                uint64_t{e.asynchronous} | uint64_t{e.acknowledged} << 1);
           },
           [&](const InvocationCancelled& e) { mix(kind, at, e.invocation.high, e.invocation.low); },
           [&](const SandboxReady& e) {

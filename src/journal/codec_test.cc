@@ -46,7 +46,7 @@ std::vector<Event> one_of_each() {
                           .completed_on_host = 7};
   return {FunctionRegistered{profile},
           FunctionRemoved{FunctionId{9}},
-          InvocationSubmitted{{1, 2}, FunctionId{7}, true},
+          InvocationSubmitted{{1, 2}, FunctionId{7}, true, true},
           InvocationCancelled{{~uint64_t{0}, 5}},
           SandboxReady{SandboxId{1ull << 40}, milliseconds(3), seconds(1)},
           SandboxExited{SandboxId{4}, {ErrorCode::kUnknown, ""}, "Runtime.ExitError", true},

@@ -32,8 +32,9 @@ enum class Kind : uint8_t {
 static_assert(std::variant_size_v<Event> == 11, "a new event needs a kind here, at the end");
 
 constexpr uint8_t kFlag = 0x10;
-constexpr uint8_t kLost = 0x20;  // of a device
-constexpr uint8_t kOut = 0x20;   // of a move
+constexpr uint8_t kAcknowledged = 0x20;  // of an invocation
+constexpr uint8_t kLost = 0x20;          // of a device
+constexpr uint8_t kOut = 0x20;           // of a move
 
 // Writes at a place that has room.
 struct Pen {
@@ -119,8 +120,10 @@ struct Pen {
 uint8_t flags_of(const Event& event) {
   const auto flag = [](bool set, uint8_t bit) { return set ? bit : uint8_t{0}; };
   switch (static_cast<Kind>(event.index())) {
-    case Kind::kInvocationSubmitted:
-      return flag(std::get_if<InvocationSubmitted>(&event)->asynchronous, kFlag);
+    case Kind::kInvocationSubmitted: {
+      const auto& submitted = *std::get_if<InvocationSubmitted>(&event);
+      return flag(submitted.asynchronous, kFlag) | flag(submitted.acknowledged, kAcknowledged);
+    }
     case Kind::kSandboxExited:
       return flag(std::get_if<SandboxExited>(&event)->undelivered, kFlag);
     case Kind::kInvocationFinished:
@@ -267,7 +270,10 @@ void emplace_kind(Event& event, size_t kind) {
 
 void set_flags(Event& event, uint8_t head) {
   const bool flag = (head & kFlag) != 0;
-  if (auto* e = std::get_if<InvocationSubmitted>(&event)) e->asynchronous = flag;
+  if (auto* e = std::get_if<InvocationSubmitted>(&event)) {
+    e->asynchronous = flag;
+    e->acknowledged = (head & kAcknowledged) != 0;
+  }
   if (auto* e = std::get_if<SandboxExited>(&event)) e->undelivered = flag;
   if (auto* e = std::get_if<InvocationFinished>(&event)) e->succeeded = flag;
   if (auto* e = std::get_if<DeviceReading>(&event)) {

@@ -25,9 +25,9 @@ std::string of_function(const Flow& flow) {
   return "the function has " + std::to_string(flow.pending) + " invocations waiting, ";
 }
 
-std::string of_worker(const Flow& flow, size_t waiting, const char* limit) {
+std::string of_worker(size_t waiting, size_t of_these, const char* limit) {
   return "the worker has " + std::to_string(waiting) + " invocations waiting, " +
-         std::to_string(flow.pending) + " of this function, which leaves no room for more of it (" +
+         std::to_string(of_these) + " of this function, which leaves no room for more of it (" +
          limit + ")";
 }
 
@@ -55,11 +55,12 @@ std::optional<Refusal> refusal_of(const Flow& flow, bool asynchronous, const Que
     return refusal(flow, of_function(flow) + "the most allowed (queued_per_function)");
   }
   if (flow.pending >= left_of(limits.all, waiting.all)) {
-    return refusal(flow, of_worker(flow, waiting.all, "queued_invocations"));
+    return refusal(flow, of_worker(waiting.all, flow.pending, "queued_invocations"));
   }
   if (asynchronous) return std::nullopt;
-  if (flow.pending >= left_of(limits.synchronous, waiting.synchronous)) {
-    return refusal(flow, of_worker(flow, waiting.synchronous, "queued_synchronous"));
+  if (flow.pending_synchronous >= left_of(limits.synchronous, waiting.synchronous)) {
+    return refusal(flow,
+                   of_worker(waiting.synchronous, flow.pending_synchronous, "queued_synchronous"));
   }
   if (flow.pending < kAlwaysAdmitted || limits.wait == QueueLimits::kForever) return std::nullopt;
   const Duration expected = times(turn_estimate(flow), flow.pending);

@@ -41,7 +41,8 @@ struct QueueTotals {
 };
 
 // What one place in the flow's queue takes to come up: measured over its last turns while more
-// waited, which has its share of the devices in it; before that, at best one run after the other.
+// waited, which has its share of the devices in it; before that, and once that is long ago
+// (Flow::begin_queue), at best one run after the other.
 // Zero: nothing is known.
 Duration turn_estimate(const Flow& flow);
 

@@ -16,6 +16,7 @@ Flow flow_with(uint32_t pending, Duration turn = {}, uint64_t turns = kTurnsToBe
   Flow flow;
   flow.registered = true;
   flow.pending = pending;
+  flow.pending_synchronous = pending;
   if (turn > Duration(0)) flow.turns = RunningMean(turn, turns);
   return flow;
 }
@@ -87,6 +88,34 @@ TEST(Admission, AsynchronousOnesWaitAsLongAsTheyMust) {
   EXPECT_TRUE(refusal_of(flow_with(10'000), true, {}, kLimits));
 }
 
+TEST(Admission, AsynchronousOnesTakeNoRoomOfThoseWhoseClientsWait) {
+  Flow flow = flow_with(9'000);
+  flow.pending_synchronous = 1;
+  EXPECT_TRUE(admits(flow, {.all = 9'000, .synchronous = 1}));
+  flow.pending_synchronous = 4'000;
+  const auto refusal = refusal_of(flow, false, {.all = 9'000, .synchronous = 4'000}, kLimits);
+  ASSERT_TRUE(refusal);
+  EXPECT_EQ(refusal->message,
+            "the worker has 4000 invocations waiting, 4000 of this function, which leaves no room "
+            "for more of it (queued_synchronous)");
+}
+
+TEST(Admission, WhatWasMeasuredLongAgoIsForgottenOnceTheQueueBeginsAnew) {
+  Flow flow;
+  Instant now{};
+  for (uint64_t i = 0; i <= kTurnsToBelieve; ++i, now += seconds(3)) flow.took_turn(now);
+  now -= seconds(3);
+  EXPECT_EQ(turn_estimate(flow), seconds(3));
+  flow.last_turn = kNever;  // as dispatch does when nothing waits
+  flow.begin_queue(now + Flow::kTurnsStand);
+  EXPECT_EQ(turn_estimate(flow), seconds(3)) << "just now";
+  // One that comes and is served at once has waited for nobody.
+  flow.took_turn(now + Flow::kTurnsStand);
+  flow.last_turn = kNever;
+  flow.begin_queue(now + Flow::kTurnsStand + seconds(1));
+  EXPECT_EQ(turn_estimate(flow), Duration(0));
+}
+
 TEST(Admission, NoBoundOnTheWaitRefusesNobodyForIt) {
   QueueLimits limits = kLimits;
   limits.wait = QueueLimits::kForever;
@@ -112,6 +141,7 @@ TEST(Admission, FloodsLeaveRoomForOthersAndEqualQueuesToEachOther) {
       for (Flow& flow : flows) {
         if (!admits(flow, {waiting, waiting}, limits)) continue;
         ++flow.pending;
+        ++flow.pending_synchronous;
         ++waiting;
       }
     }

@@ -104,6 +104,7 @@ void Flow::archive(StateArchive& archive) {
   archive.field(has_cpu_variant);
   archive.field(gpu_speedup);
   archive.field(pending);
+  archive.field(pending_synchronous);
   archive.field(in_flight);
   archive.field(on_host);
   archive.field(oldest);
@@ -115,6 +116,7 @@ void Flow::archive(StateArchive& archive) {
   host_cold_start.archive(archive);
   archive.field(sheds);
   turns.archive(archive);
+  archive.field(turns_learnt);
   archive.field(last_turn);
   archive.field(last_host_run);
   archive.field(host_failures);

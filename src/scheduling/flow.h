@@ -66,8 +66,9 @@ struct Flow {
   bool has_cpu_variant = false;
   double gpu_speedup = 0;
 
-  uint32_t pending = 0;    // waiting in its queue
-  uint32_t in_flight = 0;  // dispatched and not over: their sandbox starts or they run
+  uint32_t pending = 0;              // waiting in its queue
+  uint32_t pending_synchronous = 0;  // of these, with a client that waits for the answer
+  uint32_t in_flight = 0;            // dispatched and not over: their sandbox starts or they run
   uint32_t on_host = 0;    // dispatched to the host as CPU variants and not over; not in_flight
   uint64_t oldest = 0;     // arrival number of the first in its queue; meaningless if none waits
   Instant oldest_since{};  // and when it came
@@ -86,6 +87,7 @@ struct Flow {
   // queuing then lets those that ask for less go first, within T.
   bool sheds = false;
   RunningMean turns;           // between two that left its queue for a place while more waited
+  Instant turns_learnt{};      // when that was measured last
   Instant last_turn = kNever;  // when the last one left; kNever: nothing waits, or none left yet
   Instant last_arrival = kNever;
   Instant last_activity{};  // last arrival, dispatch or finish
@@ -97,9 +99,19 @@ struct Flow {
   // For the processors that it shares with others; what waits for the host alone holds nobody back.
   bool has_work() const { return (pending > 0 && max_concurrency > 0) || in_flight > 0; }
 
+  // What its queue took while it was contended for says nothing of it so long after.
+  static constexpr Duration kTurnsStand = seconds(10);
+
+  // The first of its queue has come.
+  void begin_queue(Instant now) {
+    if (now - turns_learnt > kTurnsStand) turns = {};
+  }
   // One of its queue has been given a place: how fast that goes is what those behind it wait for.
   void took_turn(Instant now) {
-    if (last_turn != kNever) turns.learn(now - last_turn);
+    if (last_turn != kNever) {
+      turns.learn(now - last_turn);
+      turns_learnt = now;
+    }
     last_turn = now;
   }
 

@@ -45,6 +45,7 @@ struct FunctionRemoved {
 struct RequestSubmitted {
   InvocationId request;
   FunctionId function;
+  bool acknowledged = false;  // it was promised that it will run: no full queue refuses it
 };
 // Nobody waits for it any more: completed with CANCELLED if it is queued, else it goes on.
 struct RequestCancelled {

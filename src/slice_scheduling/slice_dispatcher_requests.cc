@@ -71,7 +71,7 @@ void SliceDispatcher::State::on(const RequestSubmitted& event) {
   ++arrivals[event.function];
   window_moves = true;
   function->last_arrival = now;
-  if (function->queue.size() >= options.most_queued) {
+  if (!event.acknowledged && function->queue.size() >= options.most_queued) {
     return complete(event.request,
                     Error{ErrorCode::kResourceExhausted,
                           std::to_string(options.most_queued) +

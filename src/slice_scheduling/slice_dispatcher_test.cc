@@ -71,6 +71,8 @@ TEST_F(Story, MoreThanTheQueueHoldsAreRefusedAndTheOthersKept) {
   for (int at = 0; at < 3; ++at) host_.submit(kBlur);
   EXPECT_EQ(error_of(host_.submit(kBlur)).code, ErrorCode::kResourceExhausted);
   EXPECT_EQ(host_.world().find(kBlur)->queue.size(), 3U);
+  host_.give(RequestSubmitted{{2, 1}, kBlur, true});
+  EXPECT_EQ(host_.world().find(kBlur)->queue.size(), 4U) << "it was promised";
 }
 
 TEST_F(Story, DeadlinesAreThePromiseAfterSubmissionAndFollowAChangedPromise) {

@@ -17,7 +17,9 @@ Result<void> PipelineHost::submit(InvocationRequest& request, const FunctionSpec
   live.payload = std::exchange(request.payload, {});
   live.submitted = loop_.clock().now();
   note_queued(live);
-  handle(slice_scheduling::RequestSubmitted{request.id, spec.id});
+  // What is asynchronous was acknowledged before.
+  handle(slice_scheduling::RequestSubmitted{request.id, spec.id,
+                                            request.kind == InvocationKind::kAsynchronous});
   return {};
 }
 

@@ -16,16 +16,6 @@ Error too_large(Bytes size, Bytes limit, std::string_view what) {
                                            " are taken"};
 }
 
-// Of an invocation for which there is no room: it may be sent again.
-InvocationResult refused(InvocationId id, scheduling::Refusal refusal) {
-  InvocationResult result;
-  result.id = id;
-  result.outcome = Outcome::kRejected;
-  result.error = Error{ErrorCode::kResourceExhausted, std::move(refusal.message)};
-  result.retry_after = refusal.retry_after;
-  return result;
-}
-
 }  // namespace
 
 Worker::Worker(Foundations foundations, WorkerOptions options,
@@ -85,10 +75,11 @@ void Worker::submit(InvocationRequest request, Callback<InvocationResult> done) 
   const Bytes size(request.payload.size());
   const Bytes room = options_.most_payloads - std::min(payloads_, options_.most_payloads);
   if (size > room || payloads_of((*spec)->id) > room) {
-    return done(
-        Error{ErrorCode::kResourceExhausted, "the payloads of the invocations that wait fill the " +
-                                                 to_string(options_.most_payloads) +
-                                                 " that there are for them; try again later"});
+    return done(*refuse(request, {"the payloads of the invocations that wait fill the " +
+                                      to_string(options_.most_payloads) +
+                                      " that there are for them; try again later",
+                                  seconds(1)})
+                     .error);
   }
   if (const auto objects = check_objects(request); !objects.ok()) {
     return refuse_unless_repeated(request, objects.error(), std::move(done));
@@ -99,6 +90,16 @@ void Worker::submit(InvocationRequest request, Callback<InvocationResult> done) 
   } else {
     submit_asynchronous(std::move(request), **spec, std::move(done));
   }
+}
+
+InvocationResult Worker::refuse(const InvocationRequest& request, scheduling::Refusal refusal) {
+  InvocationResult result;
+  result.id = request.id;
+  result.outcome = Outcome::kRejected;
+  result.error = Error{ErrorCode::kResourceExhausted, std::move(refusal.message)};
+  result.retry_after = refusal.retry_after;
+  metrics_.completed(request.function, result);
+  return result;
 }
 
 Bytes& Worker::payloads_of(FunctionId function) {
@@ -147,20 +148,22 @@ void Worker::submit_asynchronous(InvocationRequest request, const FunctionSpec& 
   const dispatch::DispatchOptions& most = dispatcher_->options();
   if (spec.kind == FunctionKind::kWorkflow && !workflows_.has_room()) {
     return done(
-        Error{ErrorCode::kResourceExhausted, "too many workflows wait already; try again later"});
+        *refuse(request, {"too many workflows wait already; try again later", seconds(1)}).error);
   }
   const scheduling::Flow* flow = flow_of(spec.id);
   const bool is_pipeline = spec.kind == FunctionKind::kPipeline;
   const size_t pending =
       (is_pipeline ? pipelines_.counts(spec.id).queued : 0) + (flow != nullptr ? flow->pending : 0);
   scheduling::Flow queue = flow != nullptr ? *flow : scheduling::Flow();
-  queue.pending = static_cast<uint32_t>(pending + async_arriving_);
+  if (async_arriving_of_.size() <= spec.id.value) async_arriving_of_.resize(spec.id.value + 1);
+  queue.pending = static_cast<uint32_t>(pending + async_arriving_of_[spec.id.value]);
   if (auto refusal = scheduling::refusal_of(
           queue, true, {.all = dispatcher_->queued() + async_arriving_},
           {.per_function = most.queued_per_function, .all = most.queued_invocations})) {
-    return done(refused(request.id, std::move(*refusal)));
+    return done(refuse(request, std::move(*refusal)));
   }
   ++async_arriving_;
+  ++async_arriving_of_[spec.id.value];
   catalog::AsyncInvocation record;
   record.request = request;
   record.function = spec.id;
@@ -170,6 +173,7 @@ void Worker::submit_asynchronous(InvocationRequest request, const FunctionSpec& 
                      [this, request = std::move(request), function = spec.id,
                       done = std::move(done)](Result<InvocationId> stored) mutable {
                        --async_arriving_;
+                       --async_arriving_of_[function.value];
                        if (!stored.ok()) return done(stored.error());
                        InvocationResult acknowledged;
                        acknowledged.id = *stored;
@@ -198,8 +202,16 @@ void Worker::queue(Live& live) {
   const FunctionSpec* spec = functions_.find(live.function);
   if (spec != nullptr && spec->kind == FunctionKind::kWorkflow) return begin_workflow(live, *spec);
   if (spec != nullptr && spec->kind == FunctionKind::kPipeline) return begin_pipeline(live, *spec);
-  handle(dispatch::InvocationSubmitted{live.request.id, live.function,
-                                       live.request.kind == InvocationKind::kAsynchronous});
+  submit_to_dispatch(live);
+}
+
+void Worker::submit_to_dispatch(const Live& live) {
+  // What is asynchronous was acknowledged before, by this worker or by an earlier one.
+  const bool asynchronous = live.request.kind == InvocationKind::kAsynchronous;
+  handle(dispatch::InvocationSubmitted{.invocation = live.request.id,
+                                       .function = live.function,
+                                       .asynchronous = asynchronous,
+                                       .acknowledged = asynchronous});
 }
 
 void Worker::forget(InvocationId id) {

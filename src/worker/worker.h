@@ -152,9 +152,11 @@ class Worker final : public InvocationService {
   };
 
   // Invocations (worker.cc).
+  // Counts it as rejected.
+  InvocationResult refuse(const InvocationRequest& request, scheduling::Refusal refusal);
+  Bytes& payloads_of(FunctionId function);
   // A repeat gets what the first got, or waits with it; false if nothing is known of a first, and
   // `done` is as it was.
-  Bytes& payloads_of(FunctionId function);
   bool join_earlier(const std::string& key, Callback<InvocationResult>& done);
   // `error`, unless it repeats what was accepted for later: that is acknowledged again.
   void refuse_unless_repeated(const InvocationRequest& request, Error error,
@@ -167,6 +169,7 @@ class Worker final : public InvocationService {
   void accept(InvocationRequest request, FunctionId function, Callback<InvocationResult> waiter);
   // To dispatch, or a workflow to its first calls, now that nothing is missing.
   void queue(Live& live);
+  void submit_to_dispatch(const Live& live);
   void complete(const dispatch::CompleteInvocation& completion);
   // It never ran.
   void reject(InvocationId id, Error error);
@@ -277,6 +280,7 @@ class Worker final : public InvocationService {
   std::vector<Bytes> payloads_of_;  // the same by FunctionId
   // Asynchronous invocations on their way into the catalog: they count against the queue's limit.
   size_t async_arriving_ = 0;
+  std::vector<uint32_t> async_arriving_of_;  // the same by FunctionId
   std::unordered_map<FunctionId, catalog::FunctionStatistics> learnt_;
   // Set while dispatch is told that a sandbox ended, so that an invocation which never reached its
   // handler gets the runtime's own words.

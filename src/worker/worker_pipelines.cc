@@ -92,8 +92,7 @@ void Worker::begin_pipeline(Live& live, const FunctionSpec& spec) {
   const InvocationId id = live.request.id;
   if (pipelines_.isolation_of_next(spec.id) == pipeline::Isolation::kShared) {
     live.is_whole_pipeline = true;
-    return handle(dispatch::InvocationSubmitted{
-        id, live.function, live.request.kind == InvocationKind::kAsynchronous});
+    return submit_to_dispatch(live);
   }
   const auto begun = pipelines_.submit(live.request, spec);
   if (!begun.ok()) reject(id, begun.error());

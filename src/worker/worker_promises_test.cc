@@ -104,6 +104,46 @@ TEST_F(WorkerTest, AnAsynchronousInvocationSurvivesItsWorker) {
   EXPECT_EQ(held[0].second.id, to_string(request.id));
 }
 
+TEST_F(WorkerTest, WhatWasAcknowledgedRunsAlsoWhereFewerMayWaitNow) {
+  deploy("f");
+  hold_events();
+  for (int i = 0; i < 4; ++i) {
+    auto request = request_for("f", std::to_string(i));
+    request.kind = InvocationKind::kAsynchronous;
+    await(submit(request));
+  }
+  ASSERT_TRUE(until([&] { return held.size() == 1; }));
+  held.clear();
+  queued_per_function = 1;
+  start_worker();
+  for (size_t i = 0; i < 4; ++i) {
+    ASSERT_TRUE(until([&] { return held.size() == i + 1; })) << i;
+    EXPECT_EQ(held[i].second.payload, std::to_string(i));
+    answer_held(i, "done");
+  }
+}
+
+TEST_F(WorkerTest, WhatIsOnItsWayIntoTheCatalogTakesRoomOfItsOwnFunction) {
+  queued_per_function = 2;
+  start_worker();
+  deploy("flood");
+  deploy("other");
+  const auto later = [&](const std::string& function) {
+    auto request = request_for(function, "{}");
+    request.kind = InvocationKind::kAsynchronous;
+    return submit(request);
+  };
+  const auto first = later("flood");
+  const auto second = later("flood");
+  const auto third = later("flood");
+  const auto beside = later("other");
+  ASSERT_EQ(third->answers, 1);
+  EXPECT_EQ(third->result().error->code, ErrorCode::kResourceExhausted);
+  EXPECT_EQ(beside->answers, 0) << "nothing is durable yet";
+  for (const auto& each : {first, second, beside}) EXPECT_FALSE(await(each).error);
+  EXPECT_THAT(counts.text(), testing::HasSubstr("outcome=\"rejected\""));
+}
+
 TEST_F(WorkerTest, ARepeatOfAnAsynchronousInvocationRunsOnceAlsoAfterARestart) {
   deploy("f");
   hold_events();

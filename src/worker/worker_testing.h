@@ -61,6 +61,7 @@ class WorkerTest : public ::testing::Test {
     settle();  // its sandboxes end
     dispatch::DispatchOptions most;
     most.host_concurrency = 4;
+    most.queued_per_function = queued_per_function;
     most.fleet.devices.push_back(
         {.id = DeviceId(1), .memory = Bytes::mib(1000), .by_utilisation = by_utilisation});
     auto policy = scheduling::make_policy("mqfq-sticky");
@@ -160,6 +161,7 @@ class WorkerTest : public ::testing::Test {
   }
 
   std::optional<scheduling::UtilisationOptions> by_utilisation;
+  size_t queued_per_function = limits::kQueuedPerFunction;
   Duration longest_gpu_run = limits::kMostTimeout;
   TemporaryFolder folder;
   FakeClock clock;
