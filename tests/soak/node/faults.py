@@ -9,6 +9,7 @@ import random
 import resource
 import signal
 import socket
+import subprocess
 import threading
 import time
 
@@ -188,10 +189,15 @@ class Faults:
         for pid in pids:
             with contextlib.suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGSTOP)
-        time.sleep(seconds)
-        for pid in pids:
-            with contextlib.suppress(ProcessLookupError):
-                os.kill(pid, signal.SIGCONT)
+        self.go_on_after(pids, seconds)
+
+    def go_on_after(self, pids, seconds):
+        try:
+            time.sleep(seconds)
+        finally:  # the sceptic may be told to end meanwhile, and what is stopped cannot be ended in order
+            for pid in pids:
+                with contextlib.suppress(ProcessLookupError):
+                    os.kill(pid, signal.SIGCONT)
 
     def stop_worker(self, dice):
         self.stop([self.main.process.pid], dice.uniform(0.5, 4))
@@ -208,9 +214,7 @@ class Faults:
     def stop_sandbox(self, dice):
         pid = self.strike_sandbox(self.main, dice, signal.SIGSTOP, self.WELL_BEHAVED, 0)
         if pid:
-            time.sleep(dice.uniform(0.5, 3))
-            with contextlib.suppress(ProcessLookupError):
-                os.kill(pid, signal.SIGCONT)
+            self.go_on_after([pid], dice.uniform(0.5, 3))
 
     # Too little of something.
     def fill_disk(self, dice):
@@ -235,18 +239,26 @@ class Faults:
         pid = self.main.process.pid
         with self.promises.window("node:main", linger_seconds=1):
             before = resource.prlimit(pid, resource.RLIMIT_NOFILE)
-            resource.prlimit(pid, resource.RLIMIT_NOFILE, (len(os.listdir(f"/proc/{pid}/fd")) + dice.randrange(4), before[1]))
-            time.sleep(dice.uniform(1, 3))
-            with contextlib.suppress(ProcessLookupError):
-                resource.prlimit(pid, resource.RLIMIT_NOFILE, before)
+            try:
+                resource.prlimit(pid, resource.RLIMIT_NOFILE, (len(os.listdir(f"/proc/{pid}/fd")) + dice.randrange(4), before[1]))
+                time.sleep(dice.uniform(1, 3))
+            finally:
+                with contextlib.suppress(ProcessLookupError):
+                    resource.prlimit(pid, resource.RLIMIT_NOFILE, before)
+
+    # Ends by itself where nobody is left to end it.
+    HOG = "while kill -0 $PPID 2>/dev/null; do :; done"
 
     def starve_processors(self, dice):
-        import subprocess
-        hogs = [subprocess.Popen(["sh", "-c", "while :; do :; done"]) for _ in range(2 * (os.cpu_count() or 1))]
-        time.sleep(dice.uniform(2, 4))
-        for each in hogs:
-            each.kill()
-            each.wait()
+        hogs = []
+        try:
+            for _ in range(2 * (os.cpu_count() or 1)):
+                hogs.append(subprocess.Popen(["sh", "-c", self.HOG]))
+            time.sleep(dice.uniform(2, 4))
+        finally:
+            for each in hogs:
+                each.kill()
+                each.wait()
 
     # Devices.
     @contextlib.contextmanager

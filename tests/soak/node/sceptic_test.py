@@ -3,9 +3,14 @@ import io
 import contextlib
 import os
 import pathlib
+import random
+import resource
+import signal
+import subprocess
 import sys
 import types
 import unittest
+import unittest.mock
 
 ROOT = pathlib.Path(__file__).resolve().parents[3]
 for folder in (ROOT / "bench", ROOT / "tests/integration", pathlib.Path(os.environ["LAMBENT_PREFIX"]) / "share/lambent/python"):
@@ -92,6 +97,51 @@ class ScepticTest(unittest.TestCase):
         self.node.replies.append(HttpError(404, {}, b""))
         self.load.look_at_version("version-0", {5}, 0)
         self.assertEqual(self.promises.violation_count, 2)
+
+
+class AskedToEndTest(unittest.TestCase):
+    """The signal that ends the sceptic strikes while a fault goes on: SystemExit out of its sleep."""
+
+    def setUp(self):
+        self.process = subprocess.Popen(["cat"], stdin=subprocess.PIPE)  # ends with its input
+        self.addCleanup(self.process.wait)
+        self.addCleanup(self.process.kill)
+        self.addCleanup(self.process.stdin.close)
+        node = types.SimpleNamespace(process=self.process)
+        self.faults = Faults(types.SimpleNamespace(promises=Promises(), nodes={"main": node}), None)
+
+    def strike(self, kind, seen):
+        """seen: called in the middle of the fault."""
+        def asked_to_end(seconds):
+            self.in_the_middle = seen()
+            raise SystemExit(143)
+        with unittest.mock.patch("faults.time.sleep", asked_to_end), self.assertRaises(SystemExit):
+            getattr(self.faults, kind)(random.Random(1))
+        return seen()
+
+    def test_who_was_stopped_goes_on(self):
+        def is_stopped():
+            return os.waitid(os.P_PID, self.process.pid, os.WSTOPPED | os.WCONTINUED).si_status == signal.SIGSTOP
+        self.assertFalse(self.strike("stop_worker", is_stopped))
+        self.assertTrue(self.in_the_middle)
+
+    def test_who_may_open_nothing_may_again(self):
+        def limit():
+            return resource.prlimit(self.process.pid, resource.RLIMIT_NOFILE)
+        before = limit()
+        self.assertEqual(self.strike("starve_descriptors", limit), before)
+        self.assertNotEqual(self.in_the_middle, before)
+
+    def test_busy_processes_end(self):
+        started = []
+
+        def start(*arguments, popen=subprocess.Popen):
+            started.append(popen(*arguments))
+            return started[-1]
+        with unittest.mock.patch("faults.subprocess.Popen", start):
+            running = self.strike("starve_processors", lambda: [each for each in started if each.poll() is None])
+        self.assertEqual(running, [])
+        self.assertEqual(len(self.in_the_middle), 2 * os.cpu_count())
 
 
 class ScheduleTest(unittest.TestCase):
