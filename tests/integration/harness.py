@@ -84,6 +84,7 @@ class Worker:
         endpoint = self.folder / "run/endpoint"
         with contextlib.suppress(FileNotFoundError):
             endpoint.unlink()
+        deadline = time.monotonic() + 30
         with open(self.log_path, "ab") as log:
             self.process = subprocess.Popen(
                 [str(PREFIX / "bin/lambent-worker"), "--listen", "127.0.0.1:0", "--state", str(self.folder / "state"),
@@ -91,11 +92,14 @@ class Worker:
                  self.log_level, *self.flags],
                 stdout=log, stderr=log, stdin=subprocess.DEVNULL, start_new_session=True,
                 env={**os.environ, **self.environment})
-        deadline = time.monotonic() + 30
-        while not endpoint.exists():
-            if self.process.poll() is not None or time.monotonic() > deadline:
-                raise AssertionError(f"the worker did not start:\n{self.log()[-4000:]}")
-            time.sleep(0.01)
+        try:
+            while not endpoint.exists():
+                if self.process.poll() is not None or time.monotonic() > deadline:
+                    raise AssertionError(f"the worker did not start:\n{self.log()[-4000:]}")
+                time.sleep(0.01)
+        except BaseException:
+            self.kill()  # nobody else knows of it yet
+            raise
         host, _, port = endpoint.read_text().strip().removeprefix("http://").rpartition(":")
         self.address = (host, int(port))
         self.endpoint = f"http://{host}:{port}"

@@ -1,6 +1,7 @@
 """The sceptic must be able to fail: nodes that lie, lose and refuse are found out, and faults depend on the seed alone."""
 import io
 import contextlib
+import itertools
 import os
 import pathlib
 import random
@@ -8,6 +9,7 @@ import resource
 import signal
 import subprocess
 import sys
+import tempfile
 import types
 import unittest
 import unittest.mock
@@ -17,9 +19,10 @@ for folder in (ROOT / "bench", ROOT / "tests/integration", pathlib.Path(os.envir
     sys.path.append(str(folder))
 
 from faults import KINDS, Faults, schedule  # noqa: E402
-from harness import HttpError, Reply  # noqa: E402
+from harness import HttpError, Reply, Worker  # noqa: E402
 from load import Load  # noqa: E402
 from promises import Promises  # noqa: E402
+import world  # noqa: E402
 
 
 class Node:
@@ -41,8 +44,7 @@ class Node:
 class ScepticTest(unittest.TestCase):
     def setUp(self):
         self.promises, self.node = Promises(), Node()
-        world = types.SimpleNamespace(promises=self.promises, nodes={"main": self.node})
-        self.load = Load(world, 1, 1)
+        self.load = Load(types.SimpleNamespace(promises=self.promises, nodes={"main": self.node}), 1, 1)
         self.enterContext(contextlib.redirect_stdout(io.StringIO()))
 
     def call(self, reply, groups=(), kind=None):
@@ -142,6 +144,41 @@ class AskedToEndTest(unittest.TestCase):
             running = self.strike("starve_processors", lambda: [each for each in started if each.poll() is None])
         self.assertEqual(running, [])
         self.assertEqual(len(self.in_the_middle), 2 * os.cpu_count())
+
+
+class WorldTest(unittest.TestCase):
+    def test_what_was_begun_is_closed_where_the_second_node_does_not_start(self):
+        closed, folders = [], []
+
+        class Started:
+            process = types.SimpleNamespace(poll=lambda: 0)
+
+            def __init__(self, name, promises, flags, gpu, folder):
+                folders.append(folder)
+                if name == "sliced":
+                    raise AssertionError("the worker did not start")
+                self.close = lambda: closed.append(name)
+
+        with unittest.mock.patch("world.Node", Started), self.assertRaisesRegex(AssertionError, "did not start"):
+            world.World(Promises())
+        self.assertEqual(closed, ["main"])
+        self.assertEqual(len(folders), 2)
+        self.assertFalse(folders[0].parent.exists())
+        self.assertNotIn(str(folders[0]), pathlib.Path("/proc/self/mountinfo").read_text())
+
+    def test_a_worker_that_is_not_awaited_any_more_is_no_longer_there(self):
+        started = []
+
+        def start(*arguments, popen=subprocess.Popen, **options):
+            started.append(popen(["cat"], stdin=subprocess.PIPE))
+            return started[-1]
+
+        with tempfile.TemporaryDirectory() as folder, unittest.mock.patch("harness.subprocess.Popen", start), \
+                unittest.mock.patch("harness.time", types.SimpleNamespace(monotonic=itertools.count(step=31).__next__)), \
+                self.assertRaisesRegex(AssertionError, "did not start"):
+            Worker(folder=folder)
+        started[0].stdin.close()
+        self.assertEqual(started[0].returncode, -signal.SIGKILL)
 
 
 class ScheduleTest(unittest.TestCase):

@@ -79,25 +79,30 @@ class World:
     """Two nodes: one with two small whole devices, one with MIG slices for pipelines."""
 
     def __init__(self, promises, folder=None, sliced=True):
-        self.promises = promises
+        self.promises, self.nodes, self.mounted = promises, {}, False
+        self.stopping, self.watcher = threading.Event(), threading.Thread(target=self.watch, daemon=True)
         self.folder = pathlib.Path(folder or tempfile.mkdtemp(prefix="lambent-sceptic-"))
         self.disk = self.folder / "main/state"
+        try:
+            self.begin(sliced)
+        except BaseException:  # the signal that ends the sceptic as well
+            self.close(keep_files=folder is not None)
+            raise
+
+    def begin(self, sliced):
         self.disk.mkdir(parents=True)
         self.mounted = os.geteuid() == 0 and subprocess.run(
             ["mount", "-t", "tmpfs", "-o", f"size={DISK_MIB}m", "lambent-sceptic", str(self.disk)], capture_output=True).returncode == 0
-        self.nodes = {}
         small = self.folder / "small.toml"
         text = (PRESETS / "tiny.toml").read_text()
         small.write_text(text.replace("devices = 1", "devices = 2").replace("memory_mib = 1024", "memory_mib = 512"))
-        self.nodes["main"] = Node("main", promises, ("--context-memory", "16", "--concurrency", "2", "--pool", "12", "--ready-sandboxes", "2",
-                                                     "--host-memory", "2G", "--object-memory", "64M", "--object-disk", "64M"),
+        self.nodes["main"] = Node("main", self.promises, ("--context-memory", "16", "--concurrency", "2", "--pool", "12", "--ready-sandboxes", "2",
+                                                          "--host-memory", "2G", "--object-memory", "64M", "--object-disk", "64M"),
                                   f"emulated:{small}", self.folder / "main")
         if sliced:
             (self.folder / "sliced").mkdir()
-            self.nodes["sliced"] = Node("sliced", promises, ("--pipeline-slices", "all", "--ready-sandboxes", "1", "--pool", "8"),
+            self.nodes["sliced"] = Node("sliced", self.promises, ("--pipeline-slices", "all", "--ready-sandboxes", "1", "--pool", "8"),
                                         "emulated:a100-80gb-mig", self.folder / "sliced")
-        self.stopping = threading.Event()
-        self.watcher = threading.Thread(target=self.watch, daemon=True)
         self.watcher.start()
 
     def watch(self):
@@ -118,7 +123,8 @@ class World:
 
     def close(self, keep_files):
         self.stopping.set()
-        self.watcher.join()
+        if self.watcher.is_alive():
+            self.watcher.join()
         for node in self.nodes.values():
             with contextlib.suppress(subprocess.TimeoutExpired):
                 node.close()
