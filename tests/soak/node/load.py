@@ -150,7 +150,9 @@ class Load:
                     made = answer["outputs"][0]["parameters"]["object"]
                 value = array.array("f", bytes(client.get(made)))[0]
                 if value != 6 * n:
+                    self.promises.count("objects", "wrong")
                     self.promises.violation(f"object {made} holds {value} and not {6 * n}")
+                    return
                 self.world.nodes["main"].request("DELETE", f"/v1/objects/{made}")
                 reference.remove()
                 self.promises.count("objects", "right")

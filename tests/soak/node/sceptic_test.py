@@ -1,6 +1,7 @@
 """The sceptic must be able to fail: nodes that lie, lose and refuse are found out, and faults depend on the seed alone."""
-import io
+import array
 import contextlib
+import io
 import itertools
 import os
 import pathlib
@@ -66,6 +67,18 @@ class ScepticTest(unittest.TestCase):
             with self.promises.window("node:main"):
                 self.assertEqual(self.call(refusal), len(refusals))
         self.assertEqual(self.call(refusals[0]), len(refusals) + 1, "after the fault")
+
+    def test_an_object_with_other_contents_is_wrong_and_not_right(self):
+        client = unittest.mock.MagicMock()
+        client.__enter__.return_value.get.side_effect = lambda made: array.array("f", [self.holds, 1, 2, 3]).tobytes()
+        self.node.endpoint, self.node.request = "", lambda method, path: None
+        self.load.stopping.set()
+        for self.holds, outcomes in ((6 * 3, {"right": 1}), (6 * 3 + 1, {"right": 1, "wrong": 1})):
+            self.node.replies = [Reply(200, {}, b'{"outputs": [{"parameters": {"object": "made"}}]}')] * 2
+            with unittest.mock.patch("load.Client", return_value=client):
+                self.load.objects(types.SimpleNamespace(randrange=lambda end: 3, expovariate=lambda rate: 0), "")
+            self.assertEqual(self.promises.outcomes["objects"], outcomes)
+        self.assertEqual(self.promises.violation_count, 1)
 
     def test_no_fault_excuses_a_wrong_answer_or_none_at_all(self):
         with self.promises.window("node:main"):
