@@ -211,12 +211,19 @@ def bring_up_loopback():
         fcntl.ioctl(one, 0x8914, struct.pack("16sh14x", b"lo", up))  # SIOCSIFFLAGS, IFF_UP
 
 
+def as_ordinary_user(user, group):
+    """In namespaces of whom a user was made root: what runs a command as that user again."""
+    return ["unshare", "-U", f"--map-user={user}", f"--map-group={group}"]
+
+
 def play_in_namespaces(pages):
     """Starts this program again for each page, where it has a loopback, a /run and a /var/lib to itself."""
+    user, group = os.geteuid(), os.getegid()
     for flags in ("-nmpf", "-Urnmpf"):
         command = ["unshare", flags, "--mount-proc", "--kill-child"]
-        if subprocess.run([*command, "true"], capture_output=True).returncode == 0:
-            environment = {**os.environ, INSIDE: f"{os.geteuid()}:{os.getegid()}"}
+        inner = as_ordinary_user(user, group) if user != 0 else []  # as main() will need it
+        if subprocess.run([*command, *inner, "true"], capture_output=True).returncode == 0:
+            environment = {**os.environ, INSIDE: f"{user}:{group}"}
             return max([subprocess.run([*command, sys.executable, "-B", __file__, page], env=environment).returncode for page in pages],
                        default=0)
     print("this machine gives no namespaces: SKIPPED")
@@ -233,8 +240,7 @@ def main():
             subprocess.run(["mount", "-t", "tmpfs", "-o", "mode=1777", "none", folder], check=True)
         if user != "0":
             # An ordinary user was root of the namespaces for so long only; the page's reader is not.
-            os.execvpe("unshare", ["unshare", "-U", f"--map-user={user}", f"--map-group={group}", sys.executable, "-B", *sys.argv],
-                       {**os.environ, PREPARED: "yes"})
+            os.execvpe("unshare", [*as_ordinary_user(user, group), sys.executable, "-B", *sys.argv], {**os.environ, PREPARED: "yes"})
     return report([play_page(page) for page in sys.argv[1:]])
 
 
