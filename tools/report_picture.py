@@ -1,9 +1,10 @@
 #!/usr/bin/env python3
-"""Makes docs/images/report.svg: parts of the page that `lambent report` writes for a simulated run, as one picture.
+"""Makes docs/images/report.svg: a part of the page that `lambent report` writes for a simulated run, as one picture.
 
     python3 tools/report_picture.py build/release/bin/lambent docs/images/report.svg
 
 The same program makes the same picture: the workload is the generator's, with its default seed, and simulations repeat to the bit.
+The workload is that of the comparison of `./dev demo` (POOL, CONCURRENCY, LOAD and the window there), simulated and not replayed.
 """
 import pathlib
 import re
@@ -12,7 +13,8 @@ import sys
 import tempfile
 
 POLICIES = ("density", "mqfq-sticky", "batch", "fcfs")
-SIMULATE = ["simulate", "--policy", ",".join(POLICIES), "--pool", "16", "--load", "0.9", "--quiet"]
+SIMULATE = ["simulate", "--policy", ",".join(POLICIES), "--pool", "16", "--concurrency", "2", "--load", "0.9", "--duration", "400",
+            "--quiet"]
 WIDTH, MARGIN, TITLE = 800, 20, 46
 
 
@@ -54,10 +56,10 @@ def picture(page, headings):
                      f'viewBox="0 0 {width} {height}">{inside}</svg>')
         top += TITLE + height + 14
     return (f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {top}" role="img" '
-            f'aria-label="Parts of a report: four policies on one simulated workload">\n'
+            f'aria-label="Part of a report: four policies on one simulated workload">\n'
             f"<style>{rules}svg .heading{{font-size:16px;font-weight:600;fill:{colours['ink']}}}</style>\n"
             f'<rect width="{WIDTH}" height="{top}" rx="12" fill="{colours["card"]}" stroke="{colours["rule"]}"/>\n'
-            f'<text x="{MARGIN}" y="{MARGIN + 14}">lambent {" ".join(SIMULATE[:-1])}   (simulated; modelled seconds)</text>\n'
+            f'<text x="{MARGIN}" y="{MARGIN + 14}">lambent {" ".join(SIMULATE[:-1])}</text>\n'
             + "\n".join(parts) + "\n</svg>\n")
 
 
@@ -67,8 +69,7 @@ def main(lambent, out):
         subprocess.run([lambent, *SIMULATE, "--out", f"{folder}/run.jsonl"], check=True, capture_output=True)
         subprocess.run([lambent, "report", *runs, "-o", f"{folder}/report.html"], check=True, capture_output=True)
         page = pathlib.Path(folder, "report.html").read_text()
-    drawn = picture(page, (("Where the time went", "The mean latency, cut into its parts."),
-                           ("Latency", "The share of invocations answered within a time.")))
+    drawn = picture(page, (("Where the time went", "The mean latency, cut into its parts. Simulated."),))
     path = pathlib.Path(out)
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(drawn)
