@@ -31,7 +31,8 @@ std::string settings_of(const System& system);
 //                fcfs-holds: the token is held until it is off
 //   batch, naive, uniform (faithful, but each invocation is charged one second)
 //   mqfq+, fcfs+, batch+   with our eviction rule
-//   ours         Density, its defaults, our eviction: what ships; ours-second: second containers too
+//   ours         Density, its defaults, our eviction: what ships; ours-second: second containers
+//   too
 const std::vector<System>& systems();
 // One of systems(), by its name. CHECKed.
 const System& system_named(const std::string& name);
