@@ -1,18 +1,39 @@
 """What a node holds, idle and after its end: processes, descriptors, memory, files, mounts, cgroups, device bytes. Read from /proc by the sceptic."""
+import contextlib
 import json
 import os
 import pathlib
+import re
 import time
 
 from harness import descendants
 from soak import name_of, open_files, resident, shared_memory
-from test_leaks import cgroup_folders, mounts, temporary_files
+from test_leaks import cgroup_folders, mounts
+
+SHARED_FOLDERS = ("/dev/shm", "/tmp")  # other programs write there, too
+GIVEN = re.compile(r"^\S+ \S+ \S+ (?:/dev/shm)?/(lambent-[^/ ]+)", re.MULTILINE)  # a worker's folder, as the root of a mount
 
 
 def device_bytes(node):
     """In use on the emulated devices, whole and slices."""
     shown = json.loads(node.emulated("show", "--json").stdout)
     return sum(each["memory_used_bytes"] for each in shown["devices"])
+
+
+def shared_files_of(pid):
+    """Files and folders of SHARED_FOLDERS, by path, that this process uses: holds open, has mapped, or sees of /dev/shm in its sandbox."""
+    found = set()
+    with contextlib.suppress(OSError):
+        if os.readlink(f"/proc/{pid}/ns/mnt") != os.readlink("/proc/self/ns/mnt"):
+            # Its own /tmp and /dev/shm are nobody else's; what the worker gave it of ours is mounted by its name there.
+            return {f"/dev/shm/{name}" for name in GIVEN.findall(pathlib.Path(f"/proc/{pid}/mountinfo").read_text())}
+        paths = [line.split(None, 5)[5] for line in pathlib.Path(f"/proc/{pid}/maps").read_text().splitlines() if "/" in line]
+        for fd in os.listdir(f"/proc/{pid}/fd"):
+            with contextlib.suppress(OSError):
+                paths.append(os.readlink(f"/proc/{pid}/fd/{fd}"))
+        for folder in SHARED_FOLDERS:
+            found |= {f"{folder}/{path[len(folder) + 1:].split('/')[0]}" for path in paths if path.startswith(folder + "/")}
+    return found
 
 
 def holdings(node):
@@ -60,8 +81,11 @@ def after_the_end(node, before):
     ledgers = [str(each) for each in (node.folder / "run").rglob("ledger-*")]
     if ledgers:
         left["ledgers"] = ledgers
+    files = sorted(each for each in node.shared_files - before["files"] if os.path.lexists(each) and not node.folder.is_relative_to(each))
+    if files:
+        left["shm"] = files
     return left
 
 
 def shared_state():
-    return {"mounts": mounts(), "files": temporary_files()}
+    return {"mounts": mounts(), "files": {f"{folder}/{name}" for folder in SHARED_FOLDERS for name in os.listdir(folder)}}

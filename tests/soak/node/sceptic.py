@@ -106,14 +106,26 @@ def last_kill(world, faults, load, promises):
     every_version(load)
 
 
-def leaks(before, after, left, files):
+def leaks(before, after, left):
     def growth(key):
         return sum(max(0, after[name][key] - before[name][key]) for name in before)
     return {"processes": growth("processes") + sum(len(each.get("processes", ())) for each in left.values()), "fds": growth("fds"),
-            "shm": growth("shm_bytes") + len(files), "device_bytes": growth("device_bytes"), "rss_mb": round(growth("rss_bytes") / 1e6, 1),
+            "shm": growth("shm_bytes") + sum(len(each.get("shm", ())) for each in left.values()),
+            "device_bytes": growth("device_bytes"), "rss_mb": round(growth("rss_bytes") / 1e6, 1),
             "objects": growth("objects"), "run_files": growth("run_files"), "code_files": growth("code_files"),
             "cgroups": sum(len(each.get("cgroups", ())) for each in left.values()), "mounts": sum(len(each.get("mounts", ())) for each in left.values()),
             "ledgers": sum(len(each.get("ledgers", ())) for each in left.values())}
+
+
+# A few MB of resident memory are the allocator's.
+MOST_LEFT = {"processes": 0, "fds": 2, "shm": 0, "device_bytes": 0, "rss_mb": 64, "objects": 0, "run_files": 0, "code_files": 0, "cgroups": 0,
+             "mounts": 0, "ledgers": 0}
+
+
+def judge_leaks(leaked, promises):
+    for what, most in MOST_LEFT.items():
+        if leaked[what] > most:
+            promises.violation(f"left over: {what} {leaked[what]}")
 
 
 def commit():
@@ -175,16 +187,11 @@ def main():
         left = {name: leftovers.after_the_end(node, around) for name, node in world.nodes.items()}
     finally:
         world.close(keep_files=options.keep is not None)
-    files = sorted(leftovers.temporary_files() - around["files"])
     print_table(promises, promises.faults)
     for name in before:
-        print(f"{name}: held before {before[name]}\n{name}: held after  {after[name]}\n{name}: outlived it {left[name]}; new files {files}")
-    leaked = leaks(before, after, left, files)
-    # A few MB of resident memory are the allocator's.
-    for what, most in (("processes", 0), ("fds", 2), ("device_bytes", 0), ("objects", 0), ("cgroups", 0), ("mounts", 0), ("ledgers", 0),
-                       ("code_files", 0), ("rss_mb", 64)):
-        if leaked[what] > most:
-            promises.violation(f"left over: {what} {leaked[what]}")
+        print(f"{name}: held before {before[name]}\n{name}: held after  {after[name]}\n{name}: outlived it {left[name]}")
+    leaked = leaks(before, after, left)
+    judge_leaks(leaked, promises)
     for each in promises.violations:
         print(f"violation at {each['at_seconds']} s (seed {options.seed}): {each['what']}\n  done last: {each['last_faults']}")
     if promises.violation_count:

@@ -19,11 +19,13 @@ ROOT = pathlib.Path(__file__).resolve().parents[3]
 for folder in (ROOT / "bench", ROOT / "tests/integration", pathlib.Path(os.environ["LAMBENT_PREFIX"]) / "share/lambent/python"):
     sys.path.append(str(folder))
 
+import leftovers  # noqa: E402
+import sceptic  # noqa: E402
+import world  # noqa: E402
 from faults import KINDS, Faults, schedule  # noqa: E402
 from harness import HttpError, Reply, Worker  # noqa: E402
 from load import Load  # noqa: E402
 from promises import Promises  # noqa: E402
-import world  # noqa: E402
 
 
 class Node:
@@ -192,6 +194,46 @@ class WorldTest(unittest.TestCase):
             Worker(folder=folder)
         started[0].stdin.close()
         self.assertEqual(started[0].returncode, -signal.SIGKILL)
+
+
+class LeftoversTest(unittest.TestCase):
+    def test_more_of_anything_than_may_be_left_is_a_violation(self):
+        promises = Promises()
+        with contextlib.redirect_stdout(io.StringIO()):
+            sceptic.judge_leaks(dict(sceptic.MOST_LEFT), promises)
+            self.assertEqual(promises.violation_count, 0)
+            for count, what in enumerate(sceptic.MOST_LEFT, 1):
+                sceptic.judge_leaks({**sceptic.MOST_LEFT, what: sceptic.MOST_LEFT[what] + 1}, promises)
+                self.assertEqual(promises.violation_count, count, what)
+
+    def test_each_book_is_compared(self):
+        books = ("processes", "fds", "rss_bytes", "shm_bytes", "device_bytes", "objects", "run_files", "code_files")
+        more = {"rss_bytes": 65_000_000}
+        before, after = {book: 7 for book in books}, {book: 7 + more.get(book, 3) for book in books}
+        left = {"cgroups": ["a"], "mounts": ["b"], "ledgers": ["c"], "processes": [(1, "d")], "shm": ["/dev/shm/e"]}
+        leaked = sceptic.leaks({"main": before}, {"main": after}, {"main": left})
+        self.assertEqual(leaked, {"processes": 4, "fds": 3, "shm": 4, "device_bytes": 3, "rss_mb": 65.0, "objects": 3, "run_files": 3,
+                                  "code_files": 3, "cgroups": 1, "mounts": 1, "ledgers": 1})
+        self.assertEqual(set(leaked), set(sceptic.MOST_LEFT))
+
+    def test_a_shared_file_that_a_node_used_is_left_over_and_anothers_is_not(self):
+        node = types.SimpleNamespace(seen={}, launchers=set(), folder=pathlib.Path("/nowhere"), wait_gone=lambda pids, seconds: [])
+        before = leftovers.shared_state()
+        with tempfile.NamedTemporaryFile(dir="/tmp") as used, tempfile.NamedTemporaryFile(dir="/tmp") as anothers:
+            process = subprocess.Popen(["cat", used.name, "-"], stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, pass_fds=[used.fileno()])
+            try:
+                node.shared_files = leftovers.shared_files_of(process.pid)
+            finally:
+                process.communicate()
+            self.assertTrue(os.path.exists(anothers.name))
+            self.assertEqual(leftovers.after_the_end(node, before), {"shm": [used.name]})
+        self.assertEqual(leftovers.after_the_end(node, before), {})
+
+    def test_what_a_sandbox_was_given_of_the_shared_memory_is_its_nodes(self):
+        given = leftovers.GIVEN.findall("300 290 0:24 /lambent-0-77/a/0 /opt/lambent/channels/0 rw - tmpfs none rw\n"
+                                        "301 290 8:1 /dev/shm/lambent-0-78/b /opt/x rw - ext4 /dev/sda rw\n"
+                                        "302 290 8:1 /var/lambent-1 /dev/shm rw - tmpfs /lambent-2 rw\n")
+        self.assertEqual(given, ["lambent-0-77", "lambent-0-78"])
 
 
 class ScheduleTest(unittest.TestCase):

@@ -10,6 +10,7 @@ import time
 
 import harness
 from harness import descendants
+from leftovers import shared_files_of
 from soak import name_of
 
 PRESETS = harness.PREFIX / "lib/emulated/presets"
@@ -34,11 +35,14 @@ class Node(harness.Worker):
         self.intact = threading.Lock()  # held by a fault that stops the worker, and by who looks whether it runs
         self.seen = {}  # {pid: start time} of all processes that it ever had, as far as they were seen
         self.launchers = set()
+        self.shared_files = set()  # in folders that are not its own, that it was seen to use
         super().__init__(*flags, gpu=gpu, folder=folder)
         self.remember()
 
     def remember(self):
+        self.shared_files |= shared_files_of(self.process.pid)
         for pid in descendants(self.process.pid):
+            self.shared_files |= shared_files_of(pid)
             self.seen[pid] = start_time(pid)
             if name_of(pid).startswith("lambent-launch"):
                 self.launchers.add(pid)
