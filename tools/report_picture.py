@@ -2,6 +2,7 @@
 """Makes docs/images/report.svg: a part of the page that `lambent report` writes for a simulated run, as one picture.
 
     python3 tools/report_picture.py build/release/bin/lambent docs/images/report.svg
+    python3 tools/report_picture.py build/release/bin/lambent OUT docs/images/report.svg    makes OUT, and fails where the other is not the same
 
 The same program makes the same picture: the workload is the generator's, with its default seed, and simulations repeat to the bit.
 The workload is that of the comparison of `./dev demo` (POOL, CONCURRENCY, LOAD and the window there), simulated and not replayed.
@@ -63,7 +64,7 @@ def picture(page, headings):
             + "\n".join(parts) + "\n</svg>\n")
 
 
-def main(lambent, out):
+def main(lambent, out, shown=None):
     with tempfile.TemporaryDirectory() as folder:
         runs = [f"{folder}/run-{policy}.jsonl" for policy in POLICIES]
         subprocess.run([lambent, *SIMULATE, "--out", f"{folder}/run.jsonl"], check=True, capture_output=True)
@@ -73,7 +74,9 @@ def main(lambent, out):
     path = pathlib.Path(out)
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(drawn)
+    if shown and pathlib.Path(shown).read_text() != drawn:
+        sys.exit(f"{shown} is not the picture that {lambent} makes: {out} is; look at it, and at what README.md says of it, and put it there")
 
 
 if __name__ == "__main__":
-    main(*sys.argv[1:3])
+    main(*sys.argv[1:4])
