@@ -38,7 +38,7 @@ class BenchCommandTest(unittest.TestCase):
         show = self.root / "show"
         show.write_text('#!/bin/sh\necho "$@"\necho "{}"\n')
         show.chmod(0o755)
-        rows = [f"{name} : shown | {show}" for name in commands()] + ["fails : shown | /bin/false"]
+        rows = [f"{name} : shown | ./show" for name in commands()] + ["fails : shown | /bin/false"]
         (self.root / "bench/benchmarks.txt").write_text("\n".join(rows) + "\n")
 
     def run_script(self, *arguments):
