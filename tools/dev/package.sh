@@ -16,7 +16,8 @@ for program in lambent lambent-worker lambent-launcher lambent-device lambent-ex
 done
 cp -r build/release/lib/emulated build/release/lib/shim build/release/lib/forward "$target/lib/"
 cp -r build/release/share build/release/examples "$target/"
-cp -r README.md CHANGELOG.md LICENSE docs "$target/"  # the README shows pages and a picture below docs
+# The README shows a picture below docs and leads to the other pages.
+cp -r README.md ARCHITECTURE.md CONTRIBUTING.md STYLE.md CHANGELOG.md LICENSE docs "$target/"
 
 say "gathering libraries"
 # Everything that the programs load but what belongs to glibc, which must be the machine's own.
