@@ -128,7 +128,7 @@ def pages(root):
     listed = subprocess.run(["git", "-C", root, "ls-files", "-z", "*.md"], capture_output=True, text=True)
     if listed.returncode == 0 and listed.stdout:
         return [each for each in listed.stdout.split("\0") if each and (root / each).exists()]
-    skipped = {"build", ".git", ".venv", "shared"}
+    skipped = {"build", ".git", ".venv"}
     return [str(each.relative_to(root)) for each in sorted(root.rglob("*.md"))
             if not skipped & set(each.relative_to(root).parts)]
 
