@@ -38,6 +38,31 @@ class DrawInputsTest(unittest.TestCase):
         for name in ("bursty", "periodic", "sporadic"):
             (self.traces / f"streambox/{name}-load.txt").write_text("10\n20\n30\n")
 
+    def write_what_mqfq_is_drawn_from(self):
+        """60 functions of eight hours, of which every third is named by one of two traces, 400 of fourteen days, durations and requests."""
+        chance = random.Random(2)
+
+        def calls(minutes):
+            return [chance.randrange(1, 4) if chance.random() < 0.1 else 0 for _ in range(minutes)]
+
+        minutes = [str(minute) for minute in range(1, draw_inputs.MINUTES_OF_DAY + 1)]
+        hours = [f"h{index}" for index in range(60)]
+        write_minutes(self.traces / "azure2019_8h/invocations.csv.gz", ["HashFunction", *minutes[:480]], [[name, *calls(480)] for name in hours])
+        write_minutes(self.traces / "azure2019_8h/durations.csv.gz", ["HashFunction", "percentile_Average_25"],
+                      [[name, chance.randrange(50, 2000)] for name in hours])
+        write_minutes(self.traces / "azure2019_day/marginal_durations_ms.csv.gz", ["percentile_Average_25"],
+                      [[chance.randrange(50, 2000)] for _ in range(50)])
+        write_minutes(self.traces / "azure2019_sum14/invocations.csv.gz", ["fid", *minutes],
+                      [[f"s{index}", *(14 * count for count in calls(len(minutes)))] for index in range(400)])
+        for service in ("code", "conv"):
+            write_minutes(self.traces / f"azure_llm_2023/{service}.csv.gz", ["TIMESTAMP", "ContextTokens", "GeneratedTokens"],
+                          [[f"2023-11-16 18:{at_s // 60:02}:{at_s % 60:02}.{chance.randrange(10 ** 7):07}", chance.randrange(4000), chance.randrange(400)]
+                           for at_s in range(1800)])
+        (self.traces / "mqfq24").mkdir()
+        for name, rest in (("t1", 0), ("t9", 3)):
+            (self.traces / f"mqfq24/{name}_functions.csv").write_text("func,gpu_function\n" + "".join(f"{one},FFT\n" for one in hours[rest::6]))
+        return set(hours[::3]), set(hours)
+
     def draw(self, make, seed, name):
         out = pathlib.Path(self.folder.name) / name
         make(self.traces, out, seed)
@@ -49,6 +74,28 @@ class DrawInputsTest(unittest.TestCase):
             self.assertEqual(first, again)
             self.assertEqual(set(first), set(other))
             self.assertNotEqual(first, other)
+
+    def test_what_the_nine_traces_name_is_left_out(self):
+        named, hours = self.write_what_mqfq_is_drawn_from()
+        self.assertEqual({name for name, _, _ in draw_inputs.azure_of_8h(self.traces, draw_inputs.Catalogue())}, hours - named)
+        files = self.draw(draw_inputs.mqfq, 5, "a")
+        drawn = set()
+        for row in range(1, 10):
+            functions = files[f"mqfq24/t{row}_functions.csv"].decode().split()[1:]
+            self.assertEqual(len(functions), draw_inputs.FUNCTIONS)
+            drawn |= {line.partition(",")[0] for line in functions}
+        self.assertTrue(drawn)
+        self.assertEqual(drawn & named, set())
+        self.assertEqual(files, self.draw(draw_inputs.mqfq, 5, "b"))
+
+    def test_the_gaps_of_kaas_are_the_recorded_ones_from_a_place_of_the_seed_on(self):
+        self.write_what_mqfq_is_drawn_from()
+        first, again, other = (self.draw(draw_inputs.kaas, seed, name)["kaas/gaps.txt"].split() for seed, name in ((5, "a"), (5, "b"), (6, "c")))
+        self.assertEqual(len(first), 1799)
+        self.assertEqual(first, again)
+        self.assertNotEqual(first, other)
+        begin = other.index(first[0])
+        self.assertEqual(first, other[begin:] + other[:begin])
 
     def test_the_parts_of_a_load_have_the_mean_of_the_published_one(self):
         self.draw(draw_inputs.streambox, 5, "a")
