@@ -9,6 +9,12 @@
 namespace lambent::pipeline {
 namespace {
 
+// Of a device's time, that is left for one more function however busy it is.
+constexpr double kLeastRest = 0.01;
+// How much of the time another place may take for a change to be worth its start: utilisation, and
+// with it what a shared device is thought to take, is never the same twice.
+constexpr double kClearGain = 0.8;
+
 std::string ms(Duration duration) {
   char text[48];
   std::snprintf(text, sizeof text, "%.1f ms", to_milliseconds(duration));
@@ -60,11 +66,13 @@ class Chooser {
       return no("the shared device has " + to_string(device->free) +
                 " for a function, the function needs " + to_string(needed));
     }
-    // One process runs branches one after the other, and neighbours take their part of the time.
-    const double rest = 1 - std::clamp(device->utilisation, 0.0, 1.0);
-    if (rest < 0.01) return no("the shared device has no time left");
-    const Duration alone = expected_time(function_, whole, device->shape);
-    return from_seconds(to_seconds(alone) / rest);
+    // One process runs branches one after the other, and neighbours take their part of the time. A
+    // device without any left is no reason to refuse: by turns, everybody gets some.
+    const double alone_s = to_seconds(expected_time(function_, whole, device->shape));
+    double others = device->utilisation;
+    if (wish_.current == Isolation::kShared) others -= wish_.arrivals_per_s * alone_s;
+    const double rest = 1 - std::clamp(others, 0.0, 1 - kLeastRest);
+    return from_seconds(alone_s / rest);
   }
 
   std::vector<std::string> reasons;
@@ -86,15 +94,25 @@ std::pair<Isolation, std::string> decide(const PipelineFunction& function,
                                          Duration shared) {
   const std::string both =
       "slices take " + ms(placement.latency) + ", the shared device " + ms(shared);
+  const bool has_slices = wish.current == Isolation::kSlices,
+             has_shared = wish.current == Isolation::kShared;
   if (function.slo > Duration{}) {
-    const bool slices_keep = placement.latency <= function.slo,
-               shared_keeps = shared <= function.slo;
+    const bool slices_keep = placement.latency <= function.slo;
+    const bool leaves_what_keeps = has_slices && slices_keep;
+    const double slo_s = to_seconds(function.slo) * (leaves_what_keeps ? kClearGain : 1);
+    const bool shared_keeps = to_seconds(shared) <= slo_s;
     if (slices_keep != shared_keeps) {
       return {slices_keep ? Isolation::kSlices : Isolation::kShared,
-              both + ": only one keeps the SLO of " + ms(function.slo)};
+              both + ": only one keeps the SLO of " + ms(function.slo) +
+                  (leaves_what_keeps ? ", with a fifth of it to spare for a change" : "")};
     }
     if (!slices_keep) {
-      return {shared < placement.latency ? Isolation::kShared : Isolation::kSlices,
+      const double slices_s = to_seconds(placement.latency);
+      const double shared_s = to_seconds(shared);
+      const bool shared_is_nearer = has_slices   ? shared_s < kClearGain * slices_s
+                                    : has_shared ? shared_s * kClearGain <= slices_s
+                                                 : shared_s < slices_s;
+      return {shared_is_nearer ? Isolation::kShared : Isolation::kSlices,
               both + ": neither keeps the SLO of " + ms(function.slo) + ", this one is nearer"};
     }
   }
@@ -103,7 +121,6 @@ std::pair<Isolation, std::string> decide(const PipelineFunction& function,
             both + "; how much is asked of it is not known, and on slices no neighbour matters"};
   }
   const double busy = wish.arrivals_per_s * to_seconds(placement.bottleneck);
-  const bool has_slices = wish.current == Isolation::kSlices;
   if (busy >= (has_slices ? kBusyShare / 2 : kBusyShare)) {
     return {Isolation::kSlices, "it would keep its slices busy for " +
                                     per_cent(std::min(busy, 1.0)) +

@@ -36,7 +36,7 @@ struct IsolationWish {
 struct SharedDevice {
   SliceShape shape;
   Bytes free;                    // of its memory, for one function and its context
-  double utilisation = 0;        // 0..1, of its multiprocessors by others
+  double utilisation = 0;        // 0..1, of its time; by the function too, if it has it now
   bool memory_isolated = false;  // whether its processes' memory is kept apart
 };
 

@@ -101,6 +101,46 @@ TEST(Isolation, WhoHasSlicesLeavesThemForMoreThanALittle) {
   EXPECT_EQ(chosen(Isolation::kShared, 20), Isolation::kSlices);
 }
 
+TEST(Isolation, ADeviceThatIsBusyIsSlowAndNoReasonToRefuse) {
+  auto busy = kDevice;
+  busy.utilisation = 1;
+  const auto choice = choose(function_with({}), {.arrivals_per_s = 1}, {}, busy);
+  ASSERT_TRUE(choice.ok());
+  EXPECT_EQ(choice->isolation, Isolation::kShared);
+  EXPECT_GT(choice->latency, milliseconds(399));
+}
+
+TEST(Isolation, ItsOwnRunsOnTheSharedDeviceAreNotCountedAgainstIt) {
+  // Two hundred a second of 4 ms are all of the 80 %.
+  auto device = kDevice;
+  device.utilisation = 0.8;
+  const auto chosen = [&](std::optional<Isolation> current) {
+    return choose(function_with(milliseconds(10)), {.arrivals_per_s = 200, .current = current},
+                  {k1g, k1g}, device);
+  };
+  EXPECT_EQ(chosen(Isolation::kShared)->isolation, Isolation::kShared);
+  EXPECT_EQ(chosen(Isolation::kShared)->latency, milliseconds(4));
+  EXPECT_EQ(chosen(Isolation::kSlices)->latency, milliseconds(20)) << "these are others";
+}
+
+TEST(Isolation, WhatItHasIsNotLeftForALittleSlack) {
+  // The slices take 40 ms; the shared device 4 ms alone, and so long as is asked for here.
+  const auto chosen = [&](Duration slo, std::optional<Isolation> current, double shared_ms) {
+    auto device = kDevice;
+    device.utilisation = 1 - 4 / shared_ms;
+    return choose(function_with(slo), {.current = current}, {k1g, k1g}, device)->isolation;
+  };
+  // Neither keeps it.
+  EXPECT_EQ(chosen(milliseconds(3), Isolation::kSlices, 36), Isolation::kSlices);
+  EXPECT_EQ(chosen(milliseconds(3), Isolation::kSlices, 30), Isolation::kShared);
+  EXPECT_EQ(chosen(milliseconds(3), Isolation::kShared, 44), Isolation::kShared);
+  EXPECT_EQ(chosen(milliseconds(3), Isolation::kShared, 60), Isolation::kSlices);
+  EXPECT_EQ(chosen(milliseconds(3), std::nullopt, 36), Isolation::kShared);
+  // What keeps it is taken all the same.
+  EXPECT_EQ(chosen(milliseconds(38), Isolation::kSlices, 36), Isolation::kShared);
+  EXPECT_EQ(chosen(milliseconds(42), Isolation::kShared, 44), Isolation::kSlices);
+}
+
 TEST(Isolation, WhatIsPromisedDecidesBeforeAllElse) {
   const auto function = function_with({});
   EXPECT_EQ(
