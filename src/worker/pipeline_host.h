@@ -111,7 +111,7 @@ class PipelineHost {
   // Where its next request is to go: shared: as an ordinary invocation of whole(). The choice
   // stands for half a minute.
   pipeline::Isolation isolation_of_next(FunctionId function);
-  // The function as a handler with all its components; none where it has slices alone.
+  // As a handler with all components (slices alone: for what still waits); none without gpu.memory.
   std::optional<FunctionSpec> whole(FunctionId function) const;
   // An invocation of whole() has ended; whether in time: none: it has no SLO.
   std::optional<bool> ended_whole(FunctionId function, Outcome outcome, Duration took);

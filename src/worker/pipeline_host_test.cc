@@ -141,8 +141,10 @@ class PipelineHostTest : public testing::Test {
     if (!succeeded) made.error_type = "Runtime.Bad";
     host->lane_answered(lane, std::move(made));
   }
-  void end_lane(SandboxId lane, const std::string& why = "Runtime exited with error: signal: 9") {
+  void end_lane(SandboxId lane, const std::string& why = "Runtime exited with error: signal: 9",
+                bool undelivered = false) {
     SandboxEnd end;
+    end.undelivered = undelivered;
     end.sandbox = lane;
     end.error = {ErrorCode::kInternal, why};
     end.error_type = "Runtime.ExitError";
@@ -340,6 +342,34 @@ TEST_F(PipelineHostTest, WhoWasNotWhereAStageDiedIsNotBlamed) {
   EXPECT_EQ(ends.at(bystander).outcome, Outcome::kSucceeded);
 }
 
+TEST_F(PipelineHostTest, WhoWasGivenToAStageThatWasEndingIsNotBlamed) {
+  begin({slice(0, "1g.10gb", 14, kSmall), slice(1, "1g.10gb", 14, kSmall)});
+  host->put(spec, two_models(), nullptr, "");
+  const InvocationId one = submit(1);
+  all_ready(2);
+  const InvocationId innocent = submit(2);
+  for (int death = 0; death < 4; ++death) {
+    const SandboxId first = newest(0, 2), last = newest(1, 2);
+    const size_t before = lanes.order.size();
+    // With this answer its context is broken: the next job is one that it never sees.
+    answer(first, first_answer);
+    EXPECT_EQ(lanes.lanes.at(first).current, innocent);
+    end_lane(first, "its CUDA context is broken (CUDA error 700)", true);
+    end_lane(last, "stopped");
+    clock.advance(seconds(60));
+    for (int i = 0; i < 100 && lanes.order.size() == before; ++i) loop.run_once(milliseconds(0));
+    ASSERT_EQ(lanes.order.size(), before + 2);
+    all_ready(2);
+  }
+  EXPECT_TRUE(ends.empty());
+  for (const InvocationId each : {one, innocent}) {
+    answer(newest(0, 2), first_answer);
+    answer(newest(1, 2), last_answer);
+    ASSERT_TRUE(ends.contains(each));
+    EXPECT_EQ(ends[each].outcome, Outcome::kSucceeded);
+  }
+}
+
 TEST_F(PipelineHostTest, AFunctionThatCannotStartFailsWithItsOwnWords) {
   begin({slice(0, "2g.20gb", 28, kLarge)});
   host->put(spec, two_models(), nullptr, "");
@@ -407,8 +437,7 @@ TEST_F(PipelineHostTest, ChoosesBetweenSlicesAndASharedDeviceByHowBusyItIs) {
   begin({slice(0, "2g.20gb", 28, kLarge)});
   using pipeline::Isolation;
   host->put(spec, two_models(), nullptr, "");
-  EXPECT_EQ(host->isolation_of_next(spec.id), Isolation::kSlices);
-  EXPECT_EQ(host->whole(spec.id), std::nullopt) << "as its author has it";
+  EXPECT_EQ(host->isolation_of_next(spec.id), Isolation::kSlices) << "as its author has it";
 
   host->put(spec, two_models(R"({"ms": 100})", "auto"), nullptr, "");
   const auto told = [&] { return json::parse(*host->describe(spec.id))["isolation"]; };
@@ -458,6 +487,58 @@ TEST_F(PipelineHostTest, SharesADeviceAloneIfItsAuthorSaysSo) {
   setting.shared = {};
   EXPECT_EQ(PipelineHost::check(setting, spec, *package).error().code,
             ErrorCode::kFailedPrecondition);
+}
+
+TEST_F(PipelineHostTest, ABusyDeviceServesWhoHasNothingElse) {
+  setting.shared.shape = {"A100", 98, Bytes::gib(80)};
+  setting.shared.longest_run = seconds(60);
+  setting.shared.utilisation = [] { return 1.0; };
+  spec.gpu.memory = Bytes::gib(18);
+  begin({});
+  const auto package = two_models(R"({"ms": 100})", "auto");
+  const auto planned = PipelineHost::check(setting, spec, *package);
+  ASSERT_TRUE(planned.ok()) << planned.error().message;
+  host->put(spec, package, *planned, "");
+  EXPECT_EQ(host->isolation_of_next(spec.id), pipeline::Isolation::kShared);
+  // Slices that will never do are none.
+  begin({slice(0, "1g.5gb", 14, Bytes::gib(5))});
+  host->put(spec, package, nullptr, "");
+  EXPECT_EQ(host->isolation_of_next(spec.id), pipeline::Isolation::kShared);
+}
+
+TEST_F(PipelineHostTest, MeasuredToNeedMoreThanItAsksForItKeepsToSlices) {
+  setting.shared.shape = {"A100", 98, Bytes::gib(80)};
+  setting.shared.longest_run = seconds(60);
+  begin({slice(0, "2g.20gb", 28, kLarge)});
+  // 15 GiB and its context are what it was measured to need.
+  const auto after_a_while = [&](Bytes memory) {
+    spec.gpu.memory = memory;
+    host->put(spec, two_models(R"({"ms": 100})", "auto"), nullptr, "");
+    for (int second = 0; second < 80; ++second) {
+      host->isolation_of_next(spec.id);
+      clock.advance(seconds(1));
+    }
+    return host->isolation_of_next(spec.id);
+  };
+  EXPECT_EQ(after_a_while(Bytes::gib(6)), pipeline::Isolation::kSlices);
+  EXPECT_THAT(*host->describe(spec.id), HasSubstr("the shared device has 6.4 GiB"));
+  EXPECT_EQ(after_a_while(Bytes::gib(16)), pipeline::Isolation::kShared);
+}
+
+TEST_F(PipelineHostTest, WhatWaitsForASharedDeviceIsServedThereAfterAChangeToSlices) {
+  setting.shared.shape = {"A100", 98, Bytes::gib(80)};
+  setting.shared.longest_run = seconds(60);
+  spec.gpu.memory = Bytes::gib(18);
+  begin({slice(0, "2g.20gb", 28, kLarge)});
+  for (const char* rule : {"shared", "auto", "slices"}) {
+    host->put(spec, two_models(R"({"ms": 100})", rule), nullptr, "");
+    ASSERT_TRUE(host->whole(spec.id).has_value()) << rule;
+    EXPECT_EQ(host->whole(spec.id)->handler, "app.App");
+  }
+  EXPECT_EQ(host->isolation_of_next(spec.id), pipeline::Isolation::kSlices);
+  spec.gpu.memory = Bytes(0);
+  host->put(spec, two_models(), nullptr, "");
+  EXPECT_EQ(host->whole(spec.id), std::nullopt) << "it could be nowhere but on slices";
 }
 
 TEST_F(PipelineHostTest, LearnsHowLongComponentsReallyTake) {

@@ -315,7 +315,8 @@ void PipelineInstance::lane_ended(SandboxEnd end) {
     if (is_told) end_->payload = std::move(end.payload);
     end_->log_tail = std::move(end.log_tail);
     end_->blamed.emplace();
-    if (lane.current) end_->blamed->push_back(*lane.current);
+    // What it was given when its end was on the way already, it never saw.
+    if (lane.current && !end.undelivered) end_->blamed->push_back(*lane.current);
   }
   end_if_gone();
 }

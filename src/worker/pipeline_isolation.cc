@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "pipeline/placing.h"
 #include "worker/pipeline_host.h"
 
 namespace lambent::worker {
@@ -85,7 +86,10 @@ IsolationStanding PipelineHost::choose(const Function& function) const {
   }
   std::optional<pipeline::SharedDevice> device;
   if (setting_.shared.shape.memory > Bytes(0)) {
-    device = {.shape = setting_.shared.shape, .free = setting_.shared.shape.memory};
+    // Its process there may have what the manifest asks for, and a context, which was measured too.
+    const Bytes context = std::max(setting_.shared.context, function.planned->profile.context);
+    device = {.shape = setting_.shared.shape,
+              .free = std::min(setting_.shared.shape.memory, function.spec.gpu.memory + context)};
     if (setting_.shared.utilisation) device->utilisation = setting_.shared.utilisation();
     // NVML does not tell it of a whole device: no less than the largest slice that is known of.
     for (const SliceShape& shape : function.planned->shapes) {
@@ -100,9 +104,13 @@ IsolationStanding PipelineHost::choose(const Function& function) const {
     standing.isolation = choice->isolation;
     standing.reasons = std::move(choice->reasons);
   } else {
-    // There they wait for what is not free just now, or are told what they need.
-    const bool only_shared = rule == pipeline::IsolationRule::kShared;
-    standing.isolation = only_shared ? pipeline::Isolation::kShared : pipeline::Isolation::kSlices;
+    // On slices they wait for what is not free just now, or are told what they need. Where no slice
+    // will ever do, what was measured may be too much and a try is all that is left.
+    const auto& costs = setting_.planner.costs;
+    const bool tries =
+        may_share.ok() && !pipeline::first_that_fits(*function.planned, setting_.slices, costs);
+    const bool shares = rule == pipeline::IsolationRule::kShared || tries;
+    standing.isolation = shares ? pipeline::Isolation::kShared : pipeline::Isolation::kSlices;
     standing.reasons = {choice.error().message};
   }
   return standing;
@@ -132,10 +140,7 @@ pipeline::Isolation PipelineHost::isolation_of_next(FunctionId id) {
 
 std::optional<FunctionSpec> PipelineHost::whole(FunctionId id) const {
   const auto found = functions_.find(id);
-  if (found == functions_.end()) return std::nullopt;
-  if (found->second.package->definition.isolation == pipeline::IsolationRule::kSlices) {
-    return std::nullopt;
-  }
+  if (found == functions_.end() || found->second.spec.gpu.memory == Bytes(0)) return std::nullopt;
   FunctionSpec spec = found->second.spec;
   spec.kind = FunctionKind::kHandler;
   spec.handler = found->second.package->definition.handler;
