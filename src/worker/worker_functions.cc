@@ -313,7 +313,7 @@ dispatch::FunctionProfile Worker::profile_of(const FunctionSpec& spec) const {
 }
 
 void Worker::cap_timeout(FunctionSpec& spec) const {
-  if (!takes_turns_on_a_gpu(spec) || spec.timeout <= options_.longest_gpu_run) return;
+  if (spec.timeout <= options_.longest_gpu_run) return;
   log_.warning("function_timeout_capped",
                {{"function", spec.name.name},
                 {"tenant", int64_t{spec.name.tenant.value}},
@@ -332,8 +332,7 @@ Result<void> Worker::recover() {
   for (const auto& statistics : snapshot.statistics) learnt_[statistics.function] = statistics;
   recover_devices(snapshot.devices);
   for (FunctionSpec& spec : snapshot.functions) {
-    cap_timeout(spec);
-    const auto profile = profile_of(spec);
+    if (takes_turns_on_a_gpu(spec)) cap_timeout(spec);
     if (journal_ != nullptr) journal_->name(spec.id, spec.name.name);
     keep_executors(spec);
     if (spec.kind == FunctionKind::kWorkflow) {
@@ -347,6 +346,11 @@ Result<void> Worker::recover() {
     } else if (spec.kind == FunctionKind::kPipeline) {
       auto pipeline = read_pipeline(code_folder(spec), spec.handler);
       if (pipeline.ok()) {
+        const pipeline::IsolationRule rule = (*pipeline)->definition.isolation;
+        const bool has_slices =
+            rule == pipeline::IsolationRule::kSlices ||
+            (rule == pipeline::IsolationRule::kAuto && !options_.pipelines.slices.empty());
+        if (!has_slices) cap_timeout(spec);
         const auto learnt = std::find_if(
             snapshot.profiles.begin(), snapshot.profiles.end(), [&](const auto& profile) {
               return profile.function == spec.id && profile.revision == spec.revision;
@@ -358,6 +362,7 @@ Result<void> Worker::recover() {
                    {{"function", spec.name.name}, {"error", to_string(pipeline.error())}});
       }
     }
+    const auto profile = profile_of(spec);
     functions_.put(std::move(spec));
     handle(dispatch::FunctionRegistered{profile});
   }

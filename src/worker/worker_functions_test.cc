@@ -119,5 +119,37 @@ TEST_F(WorkerTest, AFunctionThatTakesTurnsOnAGpuMayRunNoLongerThanTheWorkerLetsI
   EXPECT_TRUE(log.names.contains("function_timeout_capped"));
 }
 
+// A package whose pipeline may run there.
+std::string pipeline_zip(const std::string& folder, const std::string& isolation) {
+  std::filesystem::create_directories(folder);
+  std::ofstream(folder + "/bootstrap") << "#!/bin/sh\n";
+  std::ofstream(folder + "/pipeline.json") << R"({"pipeline": 1, "handler": "app.App",
+      "inputs": ["image"], "outputs": ["blur"], "isolation": ")" +
+                                                  isolation +
+                                                  R"(", "components": [{"name": "blur",
+      "inputs": ["$image"]}]})";
+  return base64_encode(archive::make_zip(folder).value());
+}
+
+TEST_F(WorkerTest, APipelineThatSharesADeviceIsHeldToTheLongestRunAsWell) {
+  FunctionSpec spec = spec_of("app");
+  spec.kind = FunctionKind::kPipeline;
+  spec.runtime = Runtime::kPython;
+  spec.handler = "pipeline.json";
+  spec.gpu.memory = Bytes::mib(100);
+  spec.timeout = seconds(60);
+  for (const char* isolation : {"shared", "auto"}) {
+    zip_base64 = pipeline_zip(folder.path() + "/" + isolation, isolation);
+    spec.name.name = isolation;
+    deploy(spec);
+  }
+  longest_gpu_run = seconds(20);
+  start_worker();
+  EXPECT_EQ(worker->find_function({kDefaultTenant, "shared"})->timeout, seconds(20));
+  EXPECT_EQ(worker->find_function({kDefaultTenant, "auto"})->timeout, seconds(20))
+      << "there are no slices";
+  EXPECT_TRUE(log.names.contains("function_timeout_capped"));
+}
+
 }  // namespace
 }  // namespace lambent::worker

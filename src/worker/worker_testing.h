@@ -73,6 +73,8 @@ class WorkerTest : public ::testing::Test {
     options.devices = {{.index = 0, .uuid = "GPU-12345678", .name = "Fake"}};
     options.most_payloads = most_payloads;
     options.longest_gpu_run = longest_gpu_run;
+    options.pipelines.shared = {.shape = {"Fake", 100, Bytes::mib(1000)},
+                                .longest_run = longest_gpu_run};
     worker = std::make_unique<Worker>(
         Worker::Foundations{loop, log, random, launcher, *store, counts, nullptr, &objects},
         options, std::make_unique<dispatch::Dispatcher>(most, std::move(*policy)), no_slices());
