@@ -87,6 +87,8 @@ def wrong_with(command):
 
 def wrong_with_lambent(words):
     verbs = help_text.verbs()
+    if words[:1] == ["help"]:  # `lambent help VERB` is `lambent VERB --help`
+        words = words[1:]
     if not words or words[0] in ("VERB", "--help", "--version"):
         return None
     if words[0] not in verbs:
