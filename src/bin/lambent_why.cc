@@ -4,6 +4,7 @@
 #include <CLI/CLI.hpp>
 #include <iostream>
 #include <nlohmann/json.hpp>
+#include <thread>
 
 #include "cli/console.h"
 #include "journal/why.h"
@@ -13,6 +14,10 @@
 namespace {
 
 using namespace lambent;
+
+// A worker hands what it recorded to its journal ten times a second: of an invocation that has just
+// been answered the file may know a moment later.
+constexpr Duration kMayStillCome = milliseconds(500);
 
 struct Options {
   std::string invocation, journal;
@@ -108,7 +113,12 @@ int run(const Options& options) {
                                                        "0e6c9d1e-4f2c-4c33-9a52-6f1b1b3f0f7a"});
   }
   journal::Why why(*id);
-  const auto totals = read_story(options, why);
+  auto totals = read_story(options, why);
+  if (totals.ok() && !why.found()) {
+    std::this_thread::sleep_for(kMayStillCome);
+    why = journal::Why(*id);
+    totals = read_story(options, why);
+  }
   if (!totals.ok()) return cli::fail(console, totals.error());
   if (!why.found()) {
     return cli::fail(console,

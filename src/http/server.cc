@@ -83,7 +83,8 @@ void Server::State::accept_from(Listener& listener) {
       return;
     }
     const size_t count = connections.size();
-    const bool refused = count >= options.max_connections && !make_room();
+    const bool refused =
+        count >= options.max_connections && !(options.idle_ones_make_room && make_room());
     if (refused && count >= options.max_connections + kRefusedAtOnce) continue;
     if (listener.tcp) {
       const int on = 1;

@@ -42,7 +42,10 @@ class Responder {
 };
 
 struct ServerOptions {
-  size_t max_connections = limits::kHttpConnections;  // one more: the longest idle ones go, or 503
+  size_t max_connections = limits::kHttpConnections;
+  // What one connection more gets: the place of those that have been idle longest, if there are
+  // any; else, and if false, 503. False where a client counts on the one that it has.
+  bool idle_ones_make_room = true;
   Bytes max_headers = limits::kHttpHeaders;
   // Larger bodies are answered by `too_large`, without being read.
   Bytes max_body = Bytes::mib(80);

@@ -217,6 +217,18 @@ TEST_F(ServerTest, OneConnectionTooManyTakesThePlaceOfThatWhichWasIdleLongest) {
   }
 }
 
+TEST_F(ServerTest, NoPlaceIsTakenFromAnIdleConnectionThatIsCountedOn) {
+  start_echo({.max_connections = 1, .idle_ones_make_room = false});
+  RawClient first = connect();
+  turn();
+  clock.advance(seconds(2));
+  RawClient second = connect();
+  wait_for_end(second);
+  EXPECT_THAT(second.received, StartsWith("HTTP/1.1 503 "));
+  first.send("POST / HTTP/1.1\r\nHost: h\r\nContent-Length: 2\r\n\r\nok");
+  wait_for(first, "ok");
+}
+
 TEST_F(ServerTest, NoPlaceIsTakenFromAConnectionWhoseRequestIsBeingRead) {
   start_holding({.max_connections = 2});
   RawClient sends = connect();

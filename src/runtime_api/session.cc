@@ -64,6 +64,8 @@ Session::Session(loop::EventLoop& loop, OwnedFd listener, SessionOptions options
       self_(std::make_shared<Session*>(this)) {
   http::ServerOptions server;
   server.max_connections = kConnectionsPerSandbox;
+  // That of the runtime is idle while the handler works.
+  server.idle_ones_make_room = false;
   server.max_headers = limits::kRuntimeApiHeaders;
   server.max_body = callbacks_.on_object ? std::max(limits::kHttpObject, options_.max_response)
                                          : options_.max_response;

@@ -300,9 +300,8 @@ class BadInputTest(CommandTest):
         self.assertIn("did you mean 'handler'?", self.run_cli("deploy", "k", expect=INVALID).stderr)
 
     def test_a_pipeline_on_a_worker_without_slices_is_refused_with_the_reason(self):
-        self.write("p/pipeline.json", "{}")
-        self.write("p/lambent.toml", 'name = "p"\nkind = "pipeline"\n[gpu]\nmemory = "1G"\n')
-        self.assertIn("--pipeline-slices", self.run_cli("deploy", "p", expect=PRECONDITION).stderr)
+        refused = self.run_cli("deploy", str(PREFIX / "examples/17_pipeline_image"), expect=PRECONDITION)
+        self.assertIn("--pipeline-slices", refused.stderr)
 
     def test_bad_rows_of_a_trace_are_named_by_line(self):
         trace = self.write("t.csv", "t_ms,func\n1,a\nnot-a-number,a\n5,b\n")
