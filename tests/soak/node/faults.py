@@ -1,5 +1,6 @@
 """What is done to the nodes: a schedule that depends on the seed alone, and the doing of it. One thread; only hostile functions and clients,
-which concern nobody, go on beside the next fault.
+which concern nobody, go on beside the next fault. Every sleep here is how long a fault lasts, the pause until the next one, or the pace at which
+other processes, which nobody can wait on, are looked at.
 """
 import contextlib
 import dataclasses

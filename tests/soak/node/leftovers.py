@@ -56,7 +56,7 @@ def settle(node, expected=None, seconds=90):
         node.request("DELETE", f"/v1/objects/{each['object']}")
     deadline = time.monotonic() + seconds
     while time.monotonic() < deadline and node.sandboxes():
-        time.sleep(0.2)
+        time.sleep(0.2)  # the worker tells nobody when a sandbox is gone
     least = holdings(node)
     for _ in range(20):  # executors rest for a while before they go, and a lambent-device that was killed comes back
         if expected and all(least[key] <= expected[key] for key in least if key != "rss_bytes"):

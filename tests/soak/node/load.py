@@ -45,7 +45,7 @@ class Load:
                 client(dice, f"{threading.current_thread().name}-{threading.get_ident()}-{mark}")
             except Exception as error:  # a client that dies would make everything look well
                 self.promises.violation(f"the sceptic's own client {client.__name__}: {error!r}")
-                time.sleep(1)
+                time.sleep(1)  # else a client that always fails fills the list of violations
 
     def stop(self):
         self.stopping.set()

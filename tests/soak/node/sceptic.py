@@ -79,7 +79,7 @@ def every_outcome(world, load, promises):
     deadline = time.monotonic() + 180
     while time.monotonic() < deadline and any(promises.pending(name) for name in world.nodes):
         load.outcomes(load.dice, "")
-        time.sleep(0.5)
+        time.sleep(0.5)  # outcomes are asked for, not told
     for name in world.nodes:
         for invocation, promise in promises.pending(name):
             promises.violation(f"{promise.function} {invocation}: acknowledged {time.monotonic() - promise.at:.0f} s ago, and has no outcome")

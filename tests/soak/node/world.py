@@ -57,7 +57,7 @@ class Node(harness.Worker):
     def wait_gone(self, pids, seconds):
         deadline = time.monotonic() + seconds
         while self.survivors(pids) and time.monotonic() < deadline:
-            time.sleep(0.02)
+            time.sleep(0.02)  # they are nobody's children here: there is nothing to wait on
         return self.survivors(pids)
 
     def start_again(self):
