@@ -54,19 +54,41 @@ Result<void> compile_device(const lambent::bundle::DeviceCompilation& compilatio
   return {};
 }
 
+// The include folder of the toolkit whose nvcc is found first; empty if there is none.
+std::string toolkit_headers(std::string_view path) {
+  namespace fs = std::filesystem;
+  std::error_code none;
+  std::vector<fs::path> compilers;
+  for (size_t begin = 0; begin <= path.size();) {
+    const size_t end = std::min(path.find(':', begin), path.size());
+    compilers.emplace_back(fs::path(path.substr(begin, end - begin)) / "nvcc");
+    begin = end + 1;
+  }
+  compilers.emplace_back("/usr/local/cuda/bin/nvcc");
+  for (const auto& compiler : compilers) {
+    const fs::path found = fs::canonical(compiler, none);
+    if (none) continue;
+    const fs::path headers = found.parent_path().parent_path() / "include";
+    if (fs::exists(headers / "cuda_runtime.h", none)) return headers.string();
+  }
+  return "";
+}
+
 // The kernels of a CUDA program as one shared object, for the emulated driver to find beside it.
-Result<std::vector<std::string>> build_host(lambent::bundle::HostCompilation compilation) {
+Result<std::vector<std::string>> build_host(lambent::bundle::Program program) {
   namespace fs = std::filesystem;
   std::error_code code;
-  if (!fs::is_regular_file(compilation.source, code)) {
-    return Error{lambent::ErrorCode::kNotFound, "no such source file: " + compilation.source};
+  for (const std::string& file : program.files) {
+    if (fs::is_regular_file(file, code)) continue;
+    return Error{lambent::ErrorCode::kNotFound, "no such source file: " + file};
   }
+  auto& compilation = program.compilation;
   compilation.scratch_folder = compilation.output + ".scratch";
   fs::create_directories(compilation.scratch_folder, code);
   if (code) {
     return lambent::error_from_errno("create " + compilation.scratch_folder, code.value());
   }
-  auto kernels = compile_program_kernels(compilation);
+  auto kernels = compile_program_kernels(program);
   fs::remove_all(compilation.scratch_folder, code);
   return kernels;
 }
@@ -102,15 +124,25 @@ int main(int argc, char** argv) {
   build->footer(
       "Example:\n  lambent-bundle build vector_add.cu -o bundles/vector_add --arch sm_80");
 
-  lambent::bundle::HostCompilation program;
-  program.include_folder = request.include_folder;
+  lambent::bundle::Program program;
+  program.compilation.include_folder = request.include_folder;
+  const char* path = std::getenv("PATH");
+  program.toolkit_headers = toolkit_headers(path != nullptr ? path : "");
   auto* host = app.add_subcommand("host", "Compile the kernels of a CUDA program for the emulator");
-  host->add_option("FILE", program.source, "CUDA source, its host code inside #ifdef __CUDACC__")
+  host->add_option("FILE", program.files, "The program's CUDA sources; compiled as one")
       ->required();
-  host->add_option("-o,--output", program.output, "PROGRAM.kernels.so, beside the program")
+  host->add_option("-o,--output", program.compilation.output,
+                   "PROGRAM.kernels.so, beside the program")
       ->required();
-  host->add_option("--host-compiler", program.compiler, "Default: clang++, else g++");
-  host->add_option("--include", program.include_folder, "Folder that holds lambent/kernel.h");
+  host->add_option("--host-compiler", program.compilation.compiler, "Default: clang++, else g++");
+  host->add_option("--include", program.compilation.include_folder,
+                   "Folder that holds lambent/kernel.h");
+  host->add_option("-I", program.folders, "Where else the program's headers lie; as nvcc's")
+      ->allow_extra_args(false);
+  host->add_option("-D", program.macros, "A macro of the program: NAME or NAME=VALUE; as nvcc's")
+      ->allow_extra_args(false);
+  host->add_option("--toolkit-headers", program.toolkit_headers,
+                   "The include folder of the CUDA toolkit; default: of the nvcc on the PATH");
   host->footer(
       "Example:\n  nvcc -cudart shared vadd.cu -o vadd\n"
       "  lambent-bundle host vadd.cu -o vadd.kernels.so");

@@ -117,16 +117,23 @@ Result<std::vector<std::string>> symbols_with_prefix(std::string_view elf,
   return found;
 }
 
-Result<std::vector<std::string>> protected_functions(std::string_view elf) {
+Result<std::vector<std::string>> functions_in_section(std::string_view elf,
+                                                      std::string_view section) {
   ASSIGN_OR_RETURN(const Sections sections, open_sections(elf));
   std::vector<std::string> found;
-  RETURN_IF_ERROR(for_each_symbol(sections, [&](const Elf64_Sym& symbol, const std::string& name) {
-    if (symbol.st_shndx != SHN_UNDEF && ELF64_ST_TYPE(symbol.st_info) == STT_FUNC &&
-        ELF64_ST_VISIBILITY(symbol.st_other) == STV_PROTECTED) {
-      found.push_back(name);
-    }
-    return Result<void>{};
-  }));
+  if (sections.header.e_shnum == 0) return found;
+  ASSIGN_OR_RETURN(const auto names, sections.at(sections.header.e_shstrndx));
+  RETURN_IF_ERROR(for_each_symbol(
+      sections, [&](const Elf64_Sym& symbol, const std::string& name) -> Result<void> {
+        if (ELF64_ST_TYPE(symbol.st_info) != STT_FUNC || symbol.st_shndx == SHN_UNDEF ||
+            symbol.st_shndx >= SHN_LORESERVE) {
+          return {};
+        }
+        ASSIGN_OR_RETURN(const auto place, sections.at(symbol.st_shndx));
+        ASSIGN_OR_RETURN(const auto of_place, name_at(elf, names, place.sh_name));
+        if (of_place == section) found.push_back(name);
+        return {};
+      }));
   return found;
 }
 

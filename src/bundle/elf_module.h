@@ -26,8 +26,9 @@ Result<void> patch_symbol(std::string& elf, std::string_view name, size_t offset
 // The names of defined data symbols that start with `prefix`, without it.
 Result<std::vector<std::string>> symbols_with_prefix(std::string_view elf, std::string_view prefix);
 
-// The names of defined functions with protected visibility, which is how kernels are marked when
-// they are looked for (program_kernels.cc).
-Result<std::vector<std::string>> protected_functions(std::string_view elf);
+// The names of functions in sections of this name, which is how kernels are marked when they are
+// looked for (program_kernels.cc).
+Result<std::vector<std::string>> functions_in_section(std::string_view elf,
+                                                      std::string_view section);
 
 }  // namespace lambent::bundle

@@ -106,6 +106,7 @@ Result<ChildOutcome> compile_and_link(const HostCompilation& c, const std::strin
   const std::string object = c.scratch_folder + "/host.o";
   auto command = compile_command(c, compiler, source, object);
   command.insert(command.end(), options.begin(), options.end());
+  command.insert(command.end(), c.options.begin(), c.options.end());
   ASSIGN_OR_RETURN(auto compiled, run_child(command, c.limits));
   if (compiled.exit_code != 0 || compiled.timed_out) return compiled;
 
@@ -113,8 +114,8 @@ Result<ChildOutcome> compile_and_link(const HostCompilation& c, const std::strin
   ASSIGN_OR_RETURN(symbols, thread_local_symbols(bytes));
   const std::string buffer = c.scratch_folder + "/shared.s";
   RETURN_IF_ERROR(write_file_atomically(buffer, dynamic_shared_source(symbols), false));
-  return run_child({compiler, "-shared", "-fPIC", "-Wl,-z,defs", "-Wl,-z,noexecstack", object,
-                    buffer, "-o", c.output, "-lm"},
+  return run_child({compiler, "-shared", "-fPIC", "-Wl,-z,defs", "-Wl,-z,noexecstack",
+                    "-Wl,--gc-sections", object, buffer, "-o", c.output, "-lm"},
                    c.limits);
 }
 

@@ -19,6 +19,7 @@ struct HostCompilation {
   std::string compiler;        // empty: clang++, else g++
   // AVX2: without it the compiler has no masked stores and cannot vectorise over threads.
   std::string architecture = "x86-64-v3";
+  std::vector<std::string> options;  // more of them, for the compiler
   ChildLimits limits;
 };
 

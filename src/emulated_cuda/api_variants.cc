@@ -84,6 +84,10 @@ CUresult cuGetProcAddress(const char* name, void** address, int version, cuuint6
 CUresult cuGetExportTable(const void** table, const CUuuid* id) {
   if (!table || !id) return CUDA_ERROR_INVALID_VALUE;
   *table = nullptr;
+  log_refusal("cuGetExportTable",
+              "NVIDIA's own CUDA runtime does not run here, nor do the libraries that embed it "
+              "(PyTorch, CuPy, cuBLAS): link programs with `nvcc -cudart shared` and put "
+              "lib/emulated_runtime on their library path");
   return CUDA_ERROR_NOT_FOUND;
 }
 

@@ -1,5 +1,7 @@
 #include "emulated_runtime/registry.h"
 
+#include "emulated_runtime/device_names.h"
+
 namespace lambent::emulated_runtime {
 
 Registry& Registry::get() {
@@ -33,7 +35,7 @@ void Registry::add_kernel(const Binary* binary, const void* host_function, const
   if (!owner || !name) return;
   auto kernel = std::make_shared<RegisteredKernel>();
   kernel->binary = std::move(owner);
-  kernel->name = name;
+  kernel->name = name_in_host_code(name);
   kernels_[host_function] = std::move(kernel);
 }
 
@@ -41,16 +43,17 @@ void Registry::add_variable(const Binary* binary, const void* host_address, cons
   std::lock_guard lock(mutex_);
   auto owner = owned(binary);
   if (!owner || !name) return;
-  variables_[host_address] =
-      std::make_shared<RegisteredVariable>(RegisteredVariable{std::move(owner), name, false});
+  variables_[host_address] = std::make_shared<RegisteredVariable>(
+      RegisteredVariable{std::move(owner), name_in_host_code(name), false});
 }
 
 void Registry::add_managed(const Binary* binary, void** pointer, const char* name) {
   std::lock_guard lock(mutex_);
   auto owner = owned(binary);
   if (!owner || !name) return;
-  owner->managed.push_back({pointer, name});
-  variables_[pointer] = std::make_shared<RegisteredVariable>(RegisteredVariable{owner, name, true});
+  owner->managed.push_back({pointer, name_in_host_code(name)});
+  variables_[pointer] = std::make_shared<RegisteredVariable>(
+      RegisteredVariable{owner, name_in_host_code(name), true});
 }
 
 cudaError_t Registry::load(const Driver& driver, Binary& binary) {

@@ -52,10 +52,12 @@ bool load_functions(Driver* driver) {
   return missing == nullptr;
 }
 
+// By the UUID, with which no GPU begins: the name is the configuration's.
 bool is_emulated(const Driver& driver) {
-  char name[128] = "";
-  return driver.device_get_name(name, sizeof name, 0) == CUDA_SUCCESS &&
-         std::strstr(name, "Emulated") != nullptr;
+  constexpr unsigned char kBegin[] = {'E', 'm', 'u', 'l', 'a', 't', 0x40, 'd'};
+  CUuuid uuid;
+  return driver.device_get_uuid_v2(&uuid, 0) == CUDA_SUCCESS &&
+         std::memcmp(uuid.bytes, kBegin, sizeof kBegin) == 0;
 }
 
 cudaError_t load() {

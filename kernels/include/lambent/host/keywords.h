@@ -13,6 +13,8 @@
 // One instance per thread that runs blocks, which is one per running block. `extern __shared__`
 // arrays stay undefined here: the bundle tool links one buffer under all of their names.
 #define __shared__ constinit thread_local
+// What lambent-bundle puts for a __shared__ that is not extern: also for arrays of structures.
+#define LAMBENT_SHARED static __thread
 #define __launch_bounds__(...)
 #define __maxnreg__(...)
 #define __forceinline__ inline __attribute__((always_inline))

@@ -122,16 +122,22 @@ class thread_block_tile : public lanes<thread_block_tile<Size, Parent>> {
       : Lanes((Size == 32 ? ~0u : (1u << Size % 32) - 1) << (parent_lane & ~(Size - 1))) {}
 
   template <typename Other>
-  thread_block_tile(const thread_block_tile<Size, Other>&) : thread_block_tile(host::lane()) {}
+  thread_block_tile(const thread_block_tile<Size, Other>& other) : thread_block_tile(host::lane()) {
+    if constexpr (std::is_void_v<Parent>) {
+      place_ = {other.meta_group_rank(), other.meta_group_size()};
+    }
+  }
 
   static constexpr unsigned size() { return Size; }
   static constexpr unsigned num_threads() { return Size; }
   unsigned thread_rank() const { return host::lane() % Size; }
   unsigned meta_group_rank() const {
+    if constexpr (std::is_void_v<Parent>) return place_.rank;
     return std::is_same_v<Parent, thread_block> ? host::linear(threadIdx) / Size
                                                 : host::lane() % parent_size() / Size;
   }
   unsigned meta_group_size() const {
+    if constexpr (std::is_void_v<Parent>) return place_.groups;
     return (std::is_same_v<Parent, thread_block> ? this_thread_block().size() + Size - 1
                                                  : parent_size()) /
            Size;
@@ -154,6 +160,13 @@ class thread_block_tile : public lanes<thread_block_tile<Size, Parent>> {
       return 32;
     }
   }
+
+  // Where it lies in its parent, for a tile whose type does not say what that is.
+  struct Place {
+    unsigned rank = 0, groups = 1;
+  };
+  struct Nothing {};
+  [[no_unique_address]] std::conditional_t<std::is_void_v<Parent>, Place, Nothing> place_;
 };
 
 template <unsigned Size, typename Parent>

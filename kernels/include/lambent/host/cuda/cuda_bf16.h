@@ -42,6 +42,8 @@ using nv_bfloat162 = __nv_bfloat162;
 
 template <>
 inline constexpr bool lambent::host::adds_in_floating_point<__nv_bfloat16> = true;
+template <>
+inline constexpr bool lambent::host::adds_in_floating_point<__nv_bfloat162> = true;
 
 // Bits.
 inline __nv_bfloat16 __ushort_as_bfloat16(unsigned short bits) { return __nv_bfloat16_raw{bits}; }

@@ -43,6 +43,8 @@ using nv_half2 = __half2;
 
 template <>
 inline constexpr bool lambent::host::adds_in_floating_point<__half> = true;
+template <>
+inline constexpr bool lambent::host::adds_in_floating_point<__half2> = true;
 
 // Bits.
 inline __half __ushort_as_half(unsigned short bits) { return __half_raw{bits}; }
