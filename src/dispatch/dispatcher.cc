@@ -90,7 +90,8 @@ std::optional<Error> Dispatcher::refusal_of(const InvocationSubmitted& event) co
 
 std::optional<scheduling::Refusal> Dispatcher::overload_of(const InvocationSubmitted& event) const {
   if (event.acknowledged) return std::nullopt;
-  return scheduling::refusal_of(flows_[event.function.value], event.asynchronous,
+  return scheduling::refusal_of({.asynchronous = event.asynchronous},
+                                scheduling::queue_of(flows_[event.function.value]),
                                 {.all = queued_, .synchronous = queued_synchronous_},
                                 {.per_function = options_.queued_per_function,
                                  .all = options_.queued_invocations,
@@ -128,7 +129,8 @@ void Dispatcher::on(const InvocationSubmitted& event) {
   invocation.wait_reason =
       flow.pending > 0 ? scheduling::WaitReason::kOwnQueue : scheduling::WaitReason::kNone;
   invocations_.push_back(event.function, slot);
-  if (!event.asynchronous) invocation_deadlines_.put(slot, now_ + options_.longest_wait);
+  if (!event.asynchronous && !event.acknowledged)
+    invocation_deadlines_.put(slot, now_ + options_.longest_wait);
 
   if (flow.pending == 0) {
     flow.oldest = invocation.arrival;

@@ -130,6 +130,27 @@ TEST(Dispatcher, WhatWasAcknowledgedBeforeIsRefusedByNoBound) {
   EXPECT_EQ(bench.got<CompleteInvocation>()[0].error->code, ErrorCode::kResourceExhausted);
 }
 
+TEST(Dispatcher, WhatIsPartOfWhatWasAcknowledgedWaitsAsLongAsItMust) {
+  DispatchOptions options = one_gpu();
+  options.longest_wait = seconds(10);
+  FunctionProfile slow;
+  slow.timeout = seconds(60);
+  Bench bench(options, slow);
+  bench.at(seconds(1), InvocationSubmitted{id(1), kF});
+  const SandboxId sandbox = bench.got<StartSandbox>().at(0).sandbox;
+  bench.at(seconds(1), SandboxReady{sandbox, Duration(0), Duration(0)});
+  bench.at(seconds(2), InvocationSubmitted{id(2), kF});
+  bench.at(seconds(2),
+           InvocationSubmitted{.invocation = id(3), .function = kF, .acknowledged = true});
+  bench.at(seconds(12), TimerFired{});
+  const auto ended = bench.got<CompleteInvocation>();
+  ASSERT_EQ(ended.size(), 1u);
+  EXPECT_EQ(ended[0].invocation, id(2));
+  bench.at(seconds(50), InvocationFinished{id(1), seconds(49), true});
+  ASSERT_EQ(bench.got<StartInvocation>().size(), 1u);
+  EXPECT_EQ(bench.got<StartInvocation>()[0].invocation, id(3));
+}
+
 TEST(Dispatcher, ABurstAfterAPauseIsJudgedByWhatRunsTake) {
   DispatchOptions options = one_gpu();
   options.queue_wait = seconds(10);

@@ -54,8 +54,8 @@ struct InvocationSubmitted {
   InvocationId invocation;
   FunctionId function;
   bool asynchronous = false;  // may wait as long as it must
-  // Whoever asks was told that it will run, so no bound of a queue refuses it: there may be less
-  // room now than there was then, after a restart with other options.
+  // Whoever asks was told that it will run, or that what needs it will, so no bound of a queue
+  // refuses it: there may be less room now than there was then, after a restart with other options.
   bool acknowledged = false;
 };
 // Nobody wants the outcome any more; a queued one is dropped, a running one goes on.

@@ -45,6 +45,9 @@ struct InvocationRequest {
   std::string trace_id;        // X-Ray form, may be empty
   // Repeats of one request carry the same key (the SDK's invocation id); empty: none.
   std::string idempotency_key;
+  // Part of what was promised before (a call of a workflow that was acknowledged): no want of room
+  // refuses it.
+  bool acknowledged = false;
   // Objects that it needs: it is queued once all of them exist, and fails if one of them does.
   std::vector<ObjectId> needs;
   // How many objects it makes, <id>.0 and on: futures from its submission on. What the function

@@ -16,13 +16,12 @@ Duration times(Duration one, size_t count) {
 // What `used` of `limit` leaves.
 size_t left_of(size_t limit, size_t used) { return limit > used ? limit - used : 0; }
 
-Refusal refusal(const Flow& flow, std::string message) {
-  return {std::move(message), std::clamp<Duration>(times(turn_estimate(flow), flow.pending) / 2,
-                                                   seconds(1), kLongestRetryAfter)};
+Refusal refusal(const FunctionQueue& queue, std::string message) {
+  return {std::move(message), retry_after(times(queue.turn, queue.waiting) / 2)};
 }
 
-std::string of_function(const Flow& flow) {
-  return "the function has " + std::to_string(flow.pending) + " invocations waiting, ";
+std::string of_function(const FunctionQueue& queue) {
+  return "the function has " + std::to_string(queue.waiting) + " invocations waiting, ";
 }
 
 std::string of_worker(size_t waiting, size_t of_these, const char* limit) {
@@ -31,13 +30,19 @@ std::string of_worker(size_t waiting, size_t of_these, const char* limit) {
          limit + ")";
 }
 
-std::string of_wait(const Flow& flow, Duration expected, Duration most) {
+std::string of_payloads(const FunctionQueue& queue, Bytes all, Bytes most) {
+  return "the payloads of the invocations that the worker has take " + to_string(all) + " of the " +
+         to_string(most) + " that there are for them, " + to_string(queue.payloads) +
+         " of it this function's, which leaves no room for this one";
+}
+
+std::string of_wait(const FunctionQueue& queue, Duration expected, Duration most) {
   char text[160];
   std::snprintf(text, sizeof(text),
                 "which take about %.1f seconds at its share of this worker; one more would wait "
                 "for longer than %.1f (queue_wait_s)",
                 to_seconds(expected), to_seconds(most));
-  return of_function(flow) + text;
+  return of_function(queue) + text;
 }
 
 }  // namespace
@@ -49,23 +54,37 @@ Duration turn_estimate(const Flow& flow) {
   return flow.execution.mean_or(Duration(0)) / static_cast<int64_t>(flow.max_concurrency);
 }
 
-std::optional<Refusal> refusal_of(const Flow& flow, bool asynchronous, const QueueTotals& waiting,
-                                  const QueueLimits& limits) {
-  if (flow.pending >= limits.per_function) {
-    return refusal(flow, of_function(flow) + "the most allowed (queued_per_function)");
+FunctionQueue queue_of(const Flow& flow) {
+  return {.waiting = flow.pending,
+          .synchronous = flow.pending_synchronous,
+          .payloads = {},
+          .turn = turn_estimate(flow)};
+}
+
+Duration retry_after(Duration first) {
+  return std::clamp<Duration>(first, seconds(1), kLongestRetryAfter);
+}
+
+std::optional<Refusal> refusal_of(const Newcomer& newcomer, const FunctionQueue& queue,
+                                  const QueueTotals& waiting, const QueueLimits& limits) {
+  if (queue.waiting >= limits.per_function) {
+    return refusal(queue, of_function(queue) + "the most allowed (queued_per_function)");
   }
-  if (flow.pending >= left_of(limits.all, waiting.all)) {
-    return refusal(flow, of_worker(waiting.all, flow.pending, "queued_invocations"));
+  if (queue.waiting >= left_of(limits.all, waiting.all)) {
+    return refusal(queue, of_worker(waiting.all, queue.waiting, "queued_invocations"));
   }
-  if (asynchronous) return std::nullopt;
-  if (flow.pending_synchronous >= left_of(limits.synchronous, waiting.synchronous)) {
-    return refusal(flow,
-                   of_worker(waiting.synchronous, flow.pending_synchronous, "queued_synchronous"));
+  const Bytes room = limits.payloads - waiting.payloads;
+  if (newcomer.payload > room || queue.payloads > room) {
+    return refusal(queue, of_payloads(queue, waiting.payloads, limits.payloads));
   }
-  if (flow.pending < kAlwaysAdmitted || limits.wait == QueueLimits::kForever) return std::nullopt;
-  const Duration expected = times(turn_estimate(flow), flow.pending);
+  if (newcomer.asynchronous) return std::nullopt;
+  if (queue.synchronous >= left_of(limits.synchronous, waiting.synchronous)) {
+    return refusal(queue, of_worker(waiting.synchronous, queue.synchronous, "queued_synchronous"));
+  }
+  if (queue.waiting < kAlwaysAdmitted || limits.wait == QueueLimits::kForever) return std::nullopt;
+  const Duration expected = times(queue.turn, queue.waiting);
   if (expected <= limits.wait) return std::nullopt;
-  return refusal(flow, of_wait(flow, expected, limits.wait));
+  return refusal(queue, of_wait(queue, expected, limits.wait));
 }
 
 }  // namespace lambent::scheduling

@@ -4,25 +4,31 @@
 #pragma once
 
 #include <cstddef>
+#include <limits>
 #include <optional>
 #include <string>
 
 #include "base/time.h"
+#include "base/units.h"
 #include "scheduling/flow.h"
 
 namespace lambent::scheduling {
 
+// One that is not set does not bound.
 struct QueueLimits {
-  size_t per_function = 0;
+  size_t per_function = kNoLimit;
   // Of all functions together. No queue may be longer than what it leaves free of these, so that
   // there is always room for a function that has nothing waiting: one that floods gets at most a
   // half, two get a third each.
-  size_t all = 0;
-  size_t synchronous = 0;  // the same of those whose client waits for the answer
+  size_t all = kNoLimit;
+  size_t synchronous = kNoLimit;  // the same of those whose client waits for the answer
+  // The same of the payloads of all that waits or runs.
+  Bytes payloads{std::numeric_limits<uint64_t>::max()};
   // A synchronous one that is expected to wait longer than this for its turn is refused, if
   // kAlwaysAdmitted or more of its function wait already.
   Duration wait = kForever;
 
+  static constexpr size_t kNoLimit = std::numeric_limits<size_t>::max();
   static constexpr Duration kForever = Duration::max();
 };
 
@@ -38,6 +44,16 @@ constexpr Duration kLongestRetryAfter = std::chrono::minutes(5);
 struct QueueTotals {
   size_t all = 0;          // waiting, of all functions
   size_t synchronous = 0;  // of these
+  Bytes payloads;          // of what waits or runs
+};
+
+// What waits of one function, wherever that is.
+struct FunctionQueue {
+  size_t waiting = 0;
+  size_t synchronous = 0;  // of these
+  Bytes payloads;          // of what waits or runs
+  // What one place in it takes to come up; zero: that is not known.
+  Duration turn{};
 };
 
 // What one place in the flow's queue takes to come up: measured over its last turns while more
@@ -46,13 +62,24 @@ struct QueueTotals {
 // Zero: nothing is known.
 Duration turn_estimate(const Flow& flow);
 
+// What waits in the flow's queue.
+FunctionQueue queue_of(const Flow& flow);
+
+struct Newcomer {
+  bool asynchronous = false;
+  Bytes payload{};
+};
+
 struct Refusal {
   std::string message;     // names the limit
   Duration retry_after{};  // by then half of what waits is expected to be gone
 };
 
-// Why the next invocation of this flow may not wait; none: it may.
-std::optional<Refusal> refusal_of(const Flow& flow, bool asynchronous, const QueueTotals& waiting,
-                                  const QueueLimits& limits);
+// Why the next invocation of a function with this queue may not wait; none: it may.
+std::optional<Refusal> refusal_of(const Newcomer& newcomer, const FunctionQueue& queue,
+                                  const QueueTotals& waiting, const QueueLimits& limits);
+
+// When it is worth trying again if that is what has to pass first.
+Duration retry_after(Duration first);
 
 }  // namespace lambent::scheduling

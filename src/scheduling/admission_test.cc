@@ -23,7 +23,7 @@ Flow flow_with(uint32_t pending, Duration turn = {}, uint64_t turns = kTurnsToBe
 
 bool admits(const Flow& flow, const QueueTotals& waiting = {},
             const QueueLimits& limits = kLimits) {
-  return !refusal_of(flow, false, waiting, limits).has_value();
+  return !refusal_of({}, queue_of(flow), waiting, limits).has_value();
 }
 
 TEST(Admission, AQueueIsAsLongAsWhatIsServedInTime) {
@@ -35,7 +35,7 @@ TEST(Admission, AQueueIsAsLongAsWhatIsServedInTime) {
 }
 
 TEST(Admission, ARefusalSaysWhyAndWhenHalfOfTheQueueIsGone) {
-  const auto refusal = refusal_of(flow_with(300, milliseconds(50)), false, {}, kLimits);
+  const auto refusal = refusal_of({}, queue_of(flow_with(300, milliseconds(50))), {}, kLimits);
   ASSERT_TRUE(refusal);
   EXPECT_EQ(refusal->message,
             "the function has 300 invocations waiting, which take about 15.0 seconds at its share "
@@ -84,8 +84,10 @@ TEST(Admission, OnlyTurnsWithOthersWaitingAreMeasured) {
 }
 
 TEST(Admission, AsynchronousOnesWaitAsLongAsTheyMust) {
-  EXPECT_FALSE(refusal_of(flow_with(9'000, seconds(60)), true, {.synchronous = 8'000}, kLimits));
-  EXPECT_TRUE(refusal_of(flow_with(10'000), true, {}, kLimits));
+  const Newcomer later{.asynchronous = true};
+  EXPECT_FALSE(
+      refusal_of(later, queue_of(flow_with(9'000, seconds(60))), {.synchronous = 8'000}, kLimits));
+  EXPECT_TRUE(refusal_of(later, queue_of(flow_with(10'000)), {}, kLimits));
 }
 
 TEST(Admission, AsynchronousOnesTakeNoRoomOfThoseWhoseClientsWait) {
@@ -93,7 +95,8 @@ TEST(Admission, AsynchronousOnesTakeNoRoomOfThoseWhoseClientsWait) {
   flow.pending_synchronous = 1;
   EXPECT_TRUE(admits(flow, {.all = 9'000, .synchronous = 1}));
   flow.pending_synchronous = 4'000;
-  const auto refusal = refusal_of(flow, false, {.all = 9'000, .synchronous = 4'000}, kLimits);
+  const auto refusal =
+      refusal_of({}, queue_of(flow), {.all = 9'000, .synchronous = 4'000}, kLimits);
   ASSERT_TRUE(refusal);
   EXPECT_EQ(refusal->message,
             "the worker has 4000 invocations waiting, 4000 of this function, which leaves no room "
@@ -124,9 +127,34 @@ TEST(Admission, NoBoundOnTheWaitRefusesNobodyForIt) {
 
 TEST(Admission, RefusalsOfAnEndlessQueueAskForFiveMinutes) {
   const auto refusal =
-      refusal_of(flow_with(9'999, std::chrono::hours(100'000)), false, {}, kLimits);
+      refusal_of({}, queue_of(flow_with(9'999, std::chrono::hours(100'000))), {}, kLimits);
   ASSERT_TRUE(refusal);
   EXPECT_EQ(refusal->retry_after, kLongestRetryAfter);
+}
+
+TEST(Admission, PayloadsLeaveRoomForOthersAndSayWhenToComeBack) {
+  const QueueLimits limits{.payloads = Bytes(1000)};
+  FunctionQueue queue{.waiting = 10, .payloads = Bytes(400), .turn = seconds(2)};
+  const auto refused = [&](Bytes payload, Bytes all) {
+    return refusal_of({.asynchronous = true, .payload = payload}, queue, {.payloads = all}, limits);
+  };
+  EXPECT_FALSE(refused(Bytes(400), Bytes(600)));
+  EXPECT_TRUE(refused(Bytes(401), Bytes(600))) << "it does not fit";
+  const auto flood = refused(Bytes(1), Bytes(601));
+  ASSERT_TRUE(flood) << "it has more than is left for anybody else";
+  EXPECT_EQ(flood->retry_after, seconds(10));
+  EXPECT_NE(flood->message.find("the 1000 B that there are for them"), std::string::npos)
+      << flood->message;
+  queue = {};
+  EXPECT_FALSE(refused(Bytes(399), Bytes(601)));
+  const auto full = refused(Bytes(1), Bytes(1000));
+  ASSERT_TRUE(full);
+  EXPECT_EQ(full->retry_after, seconds(1)) << "of its own nothing waits";
+}
+
+TEST(Admission, OnlyTheLimitsThatAreSetRefuse) {
+  const FunctionQueue queue{.waiting = 1'000'000, .synchronous = 1'000'000, .turn = seconds(9)};
+  EXPECT_FALSE(refusal_of({}, queue, {.all = 1'000'000, .synchronous = 1'000'000}, {}));
 }
 
 // Functions that flood fill queues until each is refused; whoever comes then still finds room, and

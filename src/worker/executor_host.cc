@@ -356,10 +356,13 @@ std::vector<SandboxId> ExecutorHost::seats_of(const Key& key) const {
   return ids;
 }
 
-SandboxHost::Glimpse ExecutorHost::glimpse(SandboxId id) const {
+RunReport ExecutorHost::glimpse(SandboxId id) const {
   const auto found = seats_.find(id);
   if (found == seats_.end()) return {};
-  return {found->second->tail.text(), found->second->device_memory_peak};
+  RunReport report;
+  report.device_memory_peak = found->second->device_memory_peak;
+  report.log_tail = found->second->tail.text();
+  return report;
 }
 
 std::vector<SandboxStatus> ExecutorHost::status() const {

@@ -71,7 +71,7 @@ class ExecutorHost {
   // The seat goes. If what it runs does not end very soon, its executor does, with all others that
   // run there: they start again.
   void stop(SandboxId seat, Error error, std::string error_type);
-  SandboxHost::Glimpse glimpse(SandboxId seat) const;
+  RunReport glimpse(SandboxId seat) const;
   std::vector<SandboxStatus> status() const;
 
   // A sandbox's CUDA calls will come at this listening socket; its memory is counted in the ledger.

@@ -41,20 +41,10 @@ struct PipelineSetting {
   std::function<bool(std::function<void()> work, std::function<void()> completion)> background;
 };
 
-// How a request ended; what a handler's answer is to other functions.
+// How a request ended. `result.wait_reason` is a word of slice_wait.h, and its device that of its
+// first stage.
 struct PipelineEnd {
-  InvocationId invocation;
-  Outcome outcome = Outcome::kSucceeded;
-  std::string payload;
-  std::string error_type;
-  std::optional<Error> error;
-  StartClass start = StartClass::kWarm;
-  Phases phases;
-  std::string wait_reason;  // in a word of slice_wait.h; empty: it did not wait in the queue
-  DeviceId device;          // of its first stage
-  uint64_t revision = 0;
-  Bytes device_memory_peak;
-  std::string log_tail;
+  InvocationResult result;
   // Whether it ended within its SLO; none: it has none.
   std::optional<bool> in_time;
 };
@@ -190,7 +180,7 @@ class PipelineHost {
     slice_scheduling::Waits waits;
     StartClass start = StartClass::kWarm;
     DeviceId device;
-    std::optional<PipelineEnd> end;  // its job is over
+    std::optional<InvocationResult> end;  // its job is over
     std::shared_ptr<const JobRecord> job;
   };
   struct LiveInstance {

@@ -18,8 +18,8 @@ Result<void> PipelineHost::submit(InvocationRequest& request, const FunctionSpec
   live.submitted = loop_.clock().now();
   note_queued(live);
   // What is asynchronous was acknowledged before.
-  handle(slice_scheduling::RequestSubmitted{request.id, spec.id,
-                                            request.kind == InvocationKind::kAsynchronous});
+  const bool acknowledged = request.acknowledged || request.kind == InvocationKind::kAsynchronous;
+  handle(slice_scheduling::RequestSubmitted{request.id, spec.id, acknowledged});
   return {};
 }
 
@@ -59,7 +59,7 @@ void PipelineHost::job_ended(InstanceId id, JobEnd end) {
       JobRecord{live.package, id, requests.size(), end.lanes, end.readings});
   for (size_t i = 0; i < requests.size(); ++i) {
     RequestAnswer& answer = end.results[i];
-    PipelineEnd result;
+    InvocationResult result;
     result.outcome = answer.succeeded ? Outcome::kSucceeded : Outcome::kFunctionError;
     result.payload = std::move(answer.payload);
     result.error_type = std::move(answer.error_type);
@@ -81,9 +81,9 @@ void PipelineHost::perform(const slice_scheduling::CompleteRequest& action) {
   Live live = std::move(found->second);
   requests_.erase(found);
   RequestRecord record = record_of(action.request, live);
-  PipelineEnd end;
+  InvocationResult end;
   if (live.end && !action.error) end = std::move(*live.end);
-  end.invocation = action.request;
+  end.id = action.request;
   end.start = live.start;
   end.device = live.device;
   end.revision = live.revision;
@@ -107,12 +107,13 @@ void PipelineHost::perform(const slice_scheduling::CompleteRequest& action) {
       end.log_tail = last.log_tail;
     }
   }
-  if (owner != functions_.end()) end.in_time = count(owner->second, end.outcome, record.took);
+  std::optional<bool> in_time;
+  if (owner != functions_.end()) in_time = count(owner->second, end.outcome, record.took);
   record.state = name_of(end.outcome);
   if (end.error) record.error = end.error->message;
   if (record.error.empty()) record.error = end.error_type;
   traces_.keep(std::move(record));
-  events_.on_end(std::move(end));
+  events_.on_end({std::move(end), in_time});
 }
 
 // Where its time went.

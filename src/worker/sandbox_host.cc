@@ -421,13 +421,16 @@ void SandboxHost::read_ledger(Sandbox& sandbox) {
   sandbox.context_error = readings->context_error;
 }
 
-SandboxHost::Glimpse SandboxHost::glimpse(SandboxId id) {
+RunReport SandboxHost::glimpse(SandboxId id) {
   const auto found = sandboxes_.find(id);
   if (found == sandboxes_.end()) return {};
   Sandbox& sandbox = *found->second;
   read_output(sandbox, kOutputAtEnd);
   read_ledger(sandbox);
-  return {sandbox.tail.text(), sandbox.device_memory_peak};
+  RunReport report;
+  report.device_memory_peak = sandbox.device_memory_peak;
+  report.log_tail = sandbox.tail.text();
+  return report;
 }
 
 std::vector<SandboxStatus> SandboxHost::status() const {

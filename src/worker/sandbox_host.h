@@ -24,27 +24,27 @@
 
 namespace lambent::worker {
 
-// What a handler answered, and what the answer cost.
-struct HandlerAnswer {
-  InvocationId invocation;
-  bool succeeded = true;
-  std::string payload;     // the response, or the error's JSON
+// What the place of a run says of it, in the words that its client gets.
+struct RunReport {
+  std::string payload;     // the response, or Lambda's error JSON
   std::string error_type;  // empty on success
-  Duration execution{};    // given until answered
-  Bytes device_memory_now;
   Bytes device_memory_peak;
+  Bytes host_memory_peak;
   std::string log_tail;
 };
 
-// How a sandbox ended, in the words that its invocation's client gets.
-struct SandboxEnd {
+// What a handler answered, and what the answer cost.
+struct HandlerAnswer : RunReport {
+  InvocationId invocation;
+  bool succeeded = true;
+  Duration execution{};  // given until answered
+  Bytes device_memory_now;
+};
+
+// How a sandbox ended, and with it what it ran.
+struct SandboxEnd : RunReport {
   SandboxId sandbox;
   Error error;
-  std::string error_type;
-  std::string payload;  // Lambda's error JSON
-  Bytes host_memory_peak;
-  Bytes device_memory_peak;
-  std::string log_tail;
   bool undelivered = false;  // it was given an invocation that its handler never saw
   // That invocation, with the payload that was taken out of its request.
   InvocationId invocation;
@@ -97,11 +97,7 @@ class SandboxHost {
   void stop(SandboxId sandbox, Error error, std::string error_type);
 
   // What its invocation printed and allocated until now; for one that is completed before it ended.
-  struct Glimpse {
-    std::string log_tail;
-    Bytes device_memory_peak;
-  };
-  Glimpse glimpse(SandboxId sandbox);
+  RunReport glimpse(SandboxId sandbox);
 
   std::vector<SandboxStatus> status() const;
 

@@ -36,7 +36,8 @@ Worker::Worker(Foundations foundations, WorkerOptions options,
           {foundations.loop, foundations.log, foundations.launcher, foundations.objects,
            [this](auto work, auto then) { return files_.run(std::move(work), std::move(then)); }},
           options_.executors, options_.run_folder, host_events()),
-      workflows_(foundations.loop, foundations.random, foundations.objects, workflow_events()),
+      workflows_(foundations.loop, foundations.random, foundations.objects, workflow_events(),
+                 options_.workflows),
       pipelines_(foundations.loop, foundations.log, lane_sandboxes(), pipeline_setting(),
                  std::move(slices), pipeline_events()),
       objects_(foundations.objects) {
@@ -72,14 +73,8 @@ void Worker::submit(InvocationRequest request, Callback<InvocationResult> done) 
   if (draining_) {
     return done(Error{ErrorCode::kUnavailable, "the worker is stopping; try again elsewhere"});
   }
-  const Bytes size(request.payload.size());
-  const Bytes room = options_.most_payloads - std::min(payloads_, options_.most_payloads);
-  if (size > room || payloads_of((*spec)->id) > room) {
-    return done(*refuse(request, {"the payloads of the invocations that wait fill the " +
-                                      to_string(options_.most_payloads) +
-                                      " that there are for them; try again later",
-                                  seconds(1)})
-                     .error);
+  if (auto refusal = refusal_of(request, **spec)) {
+    return done(refuse(request, std::move(*refusal)));
   }
   if (const auto objects = check_objects(request); !objects.ok()) {
     return refuse_unless_repeated(request, objects.error(), std::move(done));
@@ -90,6 +85,39 @@ void Worker::submit(InvocationRequest request, Callback<InvocationResult> done) 
   } else {
     submit_asynchronous(std::move(request), **spec, std::move(done));
   }
+}
+
+scheduling::FunctionQueue Worker::queue_of(const FunctionSpec& spec) {
+  const scheduling::Flow* flow = flow_of(spec.id);
+  scheduling::FunctionQueue queue;
+  if (flow != nullptr) queue = scheduling::queue_of(*flow);
+  if (spec.kind == FunctionKind::kPipeline) queue.waiting += pipelines_.counts(spec.id).queued;
+  if (spec.kind == FunctionKind::kWorkflow) {
+    queue.waiting += workflows_.counts(spec.id).waiting;
+    queue.turn = workflows_.turn();
+  }
+  if (spec.id.value < async_arriving_of_.size()) {
+    queue.waiting += async_arriving_of_[spec.id.value];
+  }
+  queue.payloads = payloads_of(spec.id);
+  return queue;
+}
+
+// Asynchronous ones are refused before they are promised: what is durable will be run.
+std::optional<scheduling::Refusal> Worker::refusal_of(const InvocationRequest& request,
+                                                      const FunctionSpec& spec) {
+  if (request.acknowledged) return std::nullopt;
+  const bool asynchronous = request.kind == InvocationKind::kAsynchronous;
+  scheduling::QueueLimits limits{.payloads = options_.most_payloads};
+  if (asynchronous) {
+    limits.per_function = dispatcher_->options().queued_per_function;
+    limits.all = dispatcher_->options().queued_invocations;
+  }
+  return scheduling::refusal_of(
+      {.asynchronous = asynchronous, .payload = Bytes(request.payload.size())}, queue_of(spec),
+      {.all = dispatcher_->queued() + workflows_.waiting() + async_arriving_,
+       .payloads = payloads_},
+      limits);
 }
 
 InvocationResult Worker::refuse(const InvocationRequest& request, scheduling::Refusal refusal) {
@@ -144,24 +172,7 @@ void Worker::submit_synchronous(InvocationRequest request, std::string key,
 
 void Worker::submit_asynchronous(InvocationRequest request, const FunctionSpec& spec,
                                  Callback<InvocationResult> done) {
-  // Checked before it is promised: what is durable will be run.
-  const dispatch::DispatchOptions& most = dispatcher_->options();
-  if (spec.kind == FunctionKind::kWorkflow && !workflows_.has_room()) {
-    return done(
-        *refuse(request, {"too many workflows wait already; try again later", seconds(1)}).error);
-  }
-  const scheduling::Flow* flow = flow_of(spec.id);
-  const bool is_pipeline = spec.kind == FunctionKind::kPipeline;
-  const size_t pending =
-      (is_pipeline ? pipelines_.counts(spec.id).queued : 0) + (flow != nullptr ? flow->pending : 0);
-  scheduling::Flow queue = flow != nullptr ? *flow : scheduling::Flow();
   if (async_arriving_of_.size() <= spec.id.value) async_arriving_of_.resize(spec.id.value + 1);
-  queue.pending = static_cast<uint32_t>(pending + async_arriving_of_[spec.id.value]);
-  if (auto refusal = scheduling::refusal_of(
-          queue, true, {.all = dispatcher_->queued() + async_arriving_},
-          {.per_function = most.queued_per_function, .all = most.queued_invocations})) {
-    return done(refuse(request, std::move(*refusal)));
-  }
   ++async_arriving_;
   ++async_arriving_of_[spec.id.value];
   catalog::AsyncInvocation record;
@@ -211,7 +222,7 @@ void Worker::submit_to_dispatch(const Live& live) {
   handle(dispatch::InvocationSubmitted{.invocation = live.request.id,
                                        .function = live.function,
                                        .asynchronous = asynchronous,
-                                       .acknowledged = asynchronous});
+                                       .acknowledged = asynchronous || live.request.acknowledged});
 }
 
 void Worker::forget(InvocationId id) {
@@ -231,15 +242,38 @@ void Worker::forget(InvocationId id) {
   handle(dispatch::InvocationCancelled{id});
 }
 
-void Worker::complete(const dispatch::CompleteInvocation& completion) {
-  const auto found = live_.find(completion.invocation);
-  CHECK(found != live_.end(), "every invocation is completed once");
+void Worker::note_begun(const InvocationRequest& request) {
+  if (request.kind != InvocationKind::kAsynchronous) return;
+  catalog_.begin_async(request.function.tenant, request.id, [](Result<void>) {});
+}
+
+Worker::Live Worker::take_live(InvocationId id) {
+  const auto found = live_.find(id);
+  CHECK(found != live_.end(), "every invocation ends once");
   Live live = std::move(found->second);
   live_.erase(found);
   payloads_ -= live.payload;
   payloads_of(live.function) -= live.payload;
+  return live;
+}
 
-  InvocationResult result = result_of(live, completion);
+void Worker::reject(InvocationId id, Error error) {
+  InvocationResult result;
+  result.id = id;
+  result.outcome = Outcome::kRejected;
+  result.error = std::move(error);
+  finish(std::move(result));
+}
+
+void Worker::finish(InvocationResult result) { finish(take_live(result.id), std::move(result)); }
+
+void Worker::finish(Live live, InvocationResult result) {
+  result.revision = live.revision;
+  if (result.outcome == Outcome::kFunctionError && result.payload.empty()) {
+    const std::string message = result.error ? result.error->message : "the function failed";
+    result.payload =
+        runtime_api::error_json(result.error_type, to_string(result.id) + " " + message);
+  }
   if (live.is_whole_pipeline) {
     const auto in_time =
         pipelines_.ended_whole(live.function, result.outcome, result.phases.total());
@@ -286,33 +320,24 @@ InvocationResult Worker::result_of(Live& live, const dispatch::CompleteInvocatio
   result.phases = completion.phases;
   if (completion.wait_reason != scheduling::WaitReason::kNone) {
     result.wait_reason = scheduling::name_of(completion.wait_reason);
-  } else {
-    result.wait_reason = std::move(live.wait_reason);
   }
   result.device = completion.device;
-  result.revision = live.revision;
-  if (live.answer) {
-    result.payload = std::move(live.answer->payload);
-    if (!live.answer->succeeded) result.error_type = std::move(live.answer->error_type);
-    result.device_memory_peak = live.answer->device_memory_peak;
-    result.log_tail = std::move(live.answer->log_tail);
-  } else if (ending_ != nullptr && result.outcome == Outcome::kFunctionError) {
-    result.payload = ending_->payload;
-    result.device_memory_peak = ending_->device_memory_peak;
-    result.host_memory_peak = ending_->host_memory_peak;
-    result.log_tail = ending_->log_tail;
-  } else if (live.sandbox != SandboxId{}) {
-    auto glimpse = executors_.has(live.sandbox) ? executors_.glimpse(live.sandbox)
-                                                : host_.glimpse(live.sandbox);
-    result.device_memory_peak = glimpse.device_memory_peak;
-    result.log_tail = std::move(glimpse.log_tail);
-  }
-  if (result.outcome == Outcome::kFunctionError && result.payload.empty()) {
-    const std::string message = result.error ? result.error->message : "the function failed";
-    result.payload =
-        runtime_api::error_json(result.error_type, to_string(result.id) + " " + message);
-  }
+  const bool failed_itself = live.answer && !live.answer->succeeded;
+  RunReport report = report_of(live, completion.outcome);
+  result.payload = std::move(report.payload);
+  if (failed_itself) result.error_type = std::move(report.error_type);
+  result.device_memory_peak = report.device_memory_peak;
+  result.host_memory_peak = report.host_memory_peak;
+  result.log_tail = std::move(report.log_tail);
   return result;
+}
+
+RunReport Worker::report_of(Live& live, Outcome outcome) {
+  if (live.answer) return std::move(*live.answer);
+  if (ending_ != nullptr && outcome == Outcome::kFunctionError) return *ending_;
+  if (live.sandbox == SandboxId{}) return {};
+  return executors_.has(live.sandbox) ? executors_.glimpse(live.sandbox)
+                                      : host_.glimpse(live.sandbox);
 }
 
 void Worker::store_async_result(TenantId tenant, const InvocationResult& result) {

@@ -39,6 +39,7 @@ struct WorkerOptions {
   std::string run_folder;    // ledgers; emptied at start
   SandboxSetting sandboxes;
   ExecutorSetting executors;
+  WorkflowHost::Limits workflows = {};
   PipelineSetting pipelines;
   std::vector<protocol::DeviceInventory> devices;  // all, those of pipelines too
   Bytes device_memory;  // of the largest device; functions that ask for more are refused
@@ -147,11 +148,15 @@ class Worker final : public InvocationService {
     std::string idempotency_key;
     std::optional<HandlerAnswer> answer;
     SandboxId sandbox;
-    std::string wait_reason;         // of a pipeline, for which dispatch has none
     bool is_whole_pipeline = false;  // a pipeline's, that dispatch serves
   };
 
   // Invocations (worker.cc).
+  // Why there is no room for it; of a synchronous one dispatch knows what waits beside it.
+  std::optional<scheduling::Refusal> refusal_of(const InvocationRequest& request,
+                                                const FunctionSpec& spec);
+  // What waits of it in any of the places where that can be, and on its way into the catalog.
+  scheduling::FunctionQueue queue_of(const FunctionSpec& spec);
   // Counts it as rejected.
   InvocationResult refuse(const InvocationRequest& request, scheduling::Refusal refusal);
   Bytes& payloads_of(FunctionId function);
@@ -170,14 +175,21 @@ class Worker final : public InvocationService {
   // To dispatch, or a workflow to its first calls, now that nothing is missing.
   void queue(Live& live);
   void submit_to_dispatch(const Live& live);
-  void complete(const dispatch::CompleteInvocation& completion);
+  // It has its place and runs: of one that was acknowledged the catalog counts that as an attempt.
+  void note_begun(const InvocationRequest& request);
+  // What every invocation comes to in the end, wherever it was served: its result to whoever waits,
+  // to the catalog and to the counts.
+  void finish(InvocationResult result);
+  void finish(Live live, InvocationResult result);
+  Live take_live(InvocationId id);
   // It never ran.
   void reject(InvocationId id, Error error);
+  // The end of what dispatch served; takes the answer out of `live`.
+  InvocationResult result_of(Live& live, const dispatch::CompleteInvocation& completion);
+  RunReport report_of(Live& live, Outcome outcome);
   void log_completion(const Live& live, const InvocationResult& result);
   void store_async_result(TenantId tenant, const InvocationResult& result);
   void retry_async_result(TenantId tenant, const InvocationResult& result);
-  // Takes the answer out of `live`.
-  InvocationResult result_of(Live& live, const dispatch::CompleteInvocation& completion);
 
   // Dispatch (worker_actions.cc).
   void handle(dispatch::Event event);
@@ -185,7 +197,7 @@ class Worker final : public InvocationService {
   void perform(const dispatch::StartSandbox& action);
   void perform(const dispatch::StartInvocation& action);
   void perform(const dispatch::StopSandbox& action);
-  void perform(const dispatch::CompleteInvocation& action) { complete(action); }
+  void perform(const dispatch::CompleteInvocation& action);
   void perform(const dispatch::WakeAt& action);
   void perform(const dispatch::MoveMemoryIn& action);
   void perform(const dispatch::MoveMemoryOut& action);
@@ -220,7 +232,6 @@ class Worker final : public InvocationService {
   // Workflows (worker_workflows.cc).
   WorkflowHost::Events workflow_events();
   void begin_workflow(Live& live, const FunctionSpec& spec);
-  void workflow_ended(WorkflowEnd end);
 
   // Pipelines (worker_pipelines.cc).
   PipelineSetting pipeline_setting();
@@ -229,7 +240,6 @@ class Worker final : public InvocationService {
   // NOT_FOUND, FAILED_PRECONDITION: it is of another kind.
   Result<FunctionId> pipeline_called(const FunctionName& name) const;
   void begin_pipeline(Live& live, const FunctionSpec& spec);
-  void pipeline_ended(PipelineEnd end);
 
   // Functions (worker_functions.cc).
   Result<void> check_change(const FunctionSpec& spec) const;

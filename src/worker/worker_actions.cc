@@ -104,9 +104,7 @@ void Worker::perform(const dispatch::StartInvocation& action) {
   const FunctionSpec* spec = functions_.find(live.function);
   const Duration timeout = spec != nullptr ? spec->timeout : limits::kDefaultTimeout;
   live.revision = spec != nullptr ? spec->revision : 0;
-  if (live.request.kind == InvocationKind::kAsynchronous) {
-    catalog_.begin_async(live.request.function.tenant, action.invocation, [](Result<void>) {});
-  }
+  note_begun(live.request);
   if (executors_.has(action.sandbox)) return executors_.give(action.sandbox, live.request);
   host_.give(action.sandbox, live.request, timeout);
 }
@@ -121,6 +119,12 @@ void Worker::perform(const dispatch::StopSandbox& action) {
   } else {
     host_.stop(action.sandbox, error, "Sandbox.Stopped");
   }
+}
+
+void Worker::perform(const dispatch::CompleteInvocation& action) {
+  Live live = take_live(action.invocation);
+  InvocationResult result = result_of(live, action);
+  finish(std::move(live), std::move(result));
 }
 
 void Worker::perform(const dispatch::WakeAt& action) {

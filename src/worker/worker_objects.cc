@@ -61,14 +61,6 @@ void Worker::begin_objects(const Live& live) {
   if (!begun.ok()) reject(id, begun.error());
 }
 
-void Worker::reject(InvocationId id, Error error) {
-  dispatch::CompleteInvocation rejected;
-  rejected.invocation = id;
-  rejected.outcome = Outcome::kRejected;
-  rejected.error = std::move(error);
-  complete(rejected);
-}
-
 void Worker::finish_objects(const Live& live, const InvocationResult& result) {
   const TenantId tenant = live.request.function.tenant;
   waits_->end(result.id);

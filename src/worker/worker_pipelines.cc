@@ -68,12 +68,11 @@ LaneSandboxes Worker::lane_sandboxes() {
 
 PipelineHost::Events Worker::pipeline_events() {
   PipelineHost::Events events;
-  events.on_begin = [this](InvocationId id) {
-    const InvocationRequest& request = live_.at(id).request;
-    if (request.kind != InvocationKind::kAsynchronous) return;
-    catalog_.begin_async(request.function.tenant, id, [](Result<void>) {});
+  events.on_begin = [this](InvocationId id) { note_begun(live_.at(id).request); };
+  events.on_end = [this](PipelineEnd end) {
+    if (end.in_time) metrics_.slo(live_.at(end.result.id).request.function, *end.in_time);
+    finish(std::move(end.result));
   };
-  events.on_end = [this](PipelineEnd end) { pipeline_ended(std::move(end)); };
   events.on_profile = [this](FunctionId function, std::string profile) {
     const FunctionSpec* spec = functions_.find(function);
     if (spec == nullptr) return;
@@ -96,32 +95,6 @@ void Worker::begin_pipeline(Live& live, const FunctionSpec& spec) {
   }
   const auto begun = pipelines_.submit(live.request, spec);
   if (!begun.ok()) reject(id, begun.error());
-}
-
-void Worker::pipeline_ended(PipelineEnd end) {
-  const auto found = live_.find(end.invocation);
-  CHECK(found != live_.end(), "a request of a pipeline ends once");
-  if (end.in_time) metrics_.slo(found->second.request.function, *end.in_time);
-  dispatch::CompleteInvocation completion;
-  completion.invocation = end.invocation;
-  completion.outcome = end.outcome;
-  completion.error = std::move(end.error);
-  completion.error_type = end.error_type;
-  completion.start = end.start;
-  completion.phases = end.phases;
-  found->second.wait_reason = std::move(end.wait_reason);
-  completion.device = end.device;
-  if (end.outcome != Outcome::kRejected) {
-    HandlerAnswer answer;
-    answer.invocation = end.invocation;
-    answer.succeeded = end.outcome == Outcome::kSucceeded;
-    answer.payload = std::move(end.payload);
-    answer.error_type = std::move(end.error_type);
-    answer.device_memory_peak = end.device_memory_peak;
-    answer.log_tail = std::move(end.log_tail);
-    found->second.answer = std::move(answer);
-  }
-  complete(completion);
 }
 
 Result<FunctionId> Worker::pipeline_called(const FunctionName& name) const {

@@ -128,20 +128,56 @@ TEST_F(WorkerTest, WhatIsOnItsWayIntoTheCatalogTakesRoomOfItsOwnFunction) {
   start_worker();
   deploy("flood");
   deploy("other");
-  const auto later = [&](const std::string& function) {
-    auto request = request_for(function, "{}");
-    request.kind = InvocationKind::kAsynchronous;
-    return submit(request);
-  };
-  const auto first = later("flood");
-  const auto second = later("flood");
-  const auto third = later("flood");
-  const auto beside = later("other");
+  const auto first = submit(later("flood", "{}"));
+  const auto second = submit(later("flood", "{}"));
+  const auto third = submit(later("flood", "{}"));
+  const auto beside = submit(later("other", "{}"));
   ASSERT_EQ(third->answers, 1);
   EXPECT_EQ(third->result().error->code, ErrorCode::kResourceExhausted);
   EXPECT_EQ(beside->answers, 0) << "nothing is durable yet";
   for (const auto& each : {first, second, beside}) EXPECT_FALSE(await(each).error);
   EXPECT_THAT(counts.text(), testing::HasSubstr("outcome=\"rejected\""));
+}
+
+TEST_F(WorkerTest, CallsOfAWorkflowThatWasAcknowledgedAreNeverRefused) {
+  deploy("f");
+  deploy_workflow("all", R"({"name": "each", "function": "f", "for_each": "$input"})");
+  hold_events();
+  const auto request = later("all", "[1,2,3,4]");
+  await(submit(request));
+  ASSERT_TRUE(until([&] { return held.size() == 1; }));
+  held.clear();
+  queued_per_function = 1;
+  start_worker();
+  for (size_t i = 0; i < 4; ++i) {
+    ASSERT_TRUE(until([&] { return held.size() == i + 1; })) << i;
+    answer_held(i, held[i].second.payload);
+  }
+  ASSERT_TRUE(until([&] { return store->pending_async(0, 10)->empty(); }));
+  const auto unpromised = submit("all", "[1,2,3,4]");
+  ASSERT_TRUE(until([&] { return unpromised->answers > 0; }));
+  EXPECT_EQ(unpromised->result().error_type, "Workflow.CallRejected") << "nobody was told that";
+}
+
+TEST_F(WorkerTest, WorkflowsThatWaitAreSoManyAtMostAndTheRestHearsWhenToComeBack) {
+  queued_per_function = 2;
+  live_workflows = 1;
+  start_worker();
+  deploy("f");
+  deploy_workflow("one", R"({"name": "a", "function": "f"})");
+  hold_events();
+  for (int i = 0; i < 3; ++i) EXPECT_FALSE(await(submit(later("one", "1"))).error);
+  const auto refused = submit(later("one", "1"));
+  ASSERT_EQ(refused->answers, 1);
+  EXPECT_EQ(refused->result().outcome, Outcome::kRejected);
+  EXPECT_EQ(refused->result().error->code, ErrorCode::kResourceExhausted);
+  EXPECT_EQ(refused->result().retry_after, seconds(1)) << "nothing is known of how long they take";
+  ASSERT_TRUE(until([&] { return held.size() == 1; }));
+  clock.advance(seconds(2));
+  answer_held(0, "1");
+  ASSERT_TRUE(until([&] { return held.size() == 2; }));
+  EXPECT_FALSE(await(submit(later("one", "1"))).error) << "there is a place again";
+  EXPECT_EQ(submit(later("one", "1"))->result().retry_after, seconds(2));
 }
 
 TEST_F(WorkerTest, ARepeatOfAnAsynchronousInvocationRunsOnceAlsoAfterARestart) {

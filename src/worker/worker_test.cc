@@ -53,7 +53,9 @@ TEST_F(WorkerTest, PayloadsOfLiveInvocationsTogetherStayBelowTheirLimit) {
   ASSERT_TRUE(until([&] { return held.size() == 1; }));
   const auto refused = submit("f", std::string(601, '1'));
   ASSERT_EQ(refused->answers, 1);
-  EXPECT_EQ(refused->answer->error().code, ErrorCode::kResourceExhausted);
+  EXPECT_EQ(refused->result().outcome, Outcome::kRejected);
+  EXPECT_EQ(refused->result().error->code, ErrorCode::kResourceExhausted);
+  EXPECT_EQ(refused->result().retry_after, seconds(1)) << "nothing of it waits";
   const auto small = submit("f", std::string(300, '1'));
   EXPECT_EQ(small->answers, 0);
   EXPECT_EQ(submit("f", "1")->answers, 1) << "it has more than it leaves to others";

@@ -73,6 +73,7 @@ class WorkerTest : public ::testing::Test {
     options.devices = {{.index = 0, .uuid = "GPU-12345678", .name = "Fake"}};
     options.most_payloads = most_payloads;
     options.longest_gpu_run = longest_gpu_run;
+    options.workflows.live = live_workflows;
     options.pipelines.shared = {.shape = {"Fake", 100, Bytes::mib(1000)},
                                 .longest_run = longest_gpu_run};
     worker = std::make_unique<Worker>(
@@ -123,7 +124,22 @@ class WorkerTest : public ::testing::Test {
     return std::move(*deployed);
   }
   FunctionSpec deploy(const std::string& name) { return deploy(spec_of(name)); }
+  FunctionSpec deploy_workflow(const std::string& name, const std::string& component) {
+    std::ofstream(folder.path() + "/source/graph.json")
+        << R"({"components": [)" << component << "]}";
+    zip_base64 = base64_encode(archive::make_zip(folder.path() + "/source").value());
+    FunctionSpec spec = spec_of(name);
+    spec.kind = FunctionKind::kWorkflow;
+    spec.handler = "graph.json";
+    spec.timeout = seconds(30);
+    return deploy(std::move(spec));
+  }
 
+  InvocationRequest later(const std::string& function, const std::string& payload) {
+    InvocationRequest request = request_for(function, payload);
+    request.kind = InvocationKind::kAsynchronous;
+    return request;
+  }
   InvocationRequest request_for(const std::string& function, const std::string& payload) {
     InvocationRequest request;
     request.id = new_invocation_id(random);
@@ -164,6 +180,7 @@ class WorkerTest : public ::testing::Test {
 
   std::optional<scheduling::UtilisationOptions> by_utilisation;
   size_t queued_per_function = limits::kQueuedPerFunction;
+  size_t live_workflows = workflow::limits::kLiveRuns;
   Duration longest_gpu_run = limits::kMostTimeout;
   TemporaryFolder folder;
   FakeClock clock;

@@ -14,12 +14,8 @@ WorkflowHost::Events Worker::workflow_events() {
   events.forget = [this](InvocationId call) { forget(call); };
   events.find_function = [this](const FunctionName& name) { return functions_.find(name); };
   events.stopping = [this] { return draining_; };
-  events.on_begin = [this](InvocationId id) {
-    const InvocationRequest& request = live_.at(id).request;
-    if (request.kind != InvocationKind::kAsynchronous) return;
-    catalog_.begin_async(request.function.tenant, id, [](Result<void>) {});
-  };
-  events.on_end = [this](WorkflowEnd end) { workflow_ended(std::move(end)); };
+  events.on_begin = [this](InvocationId id) { note_begun(live_.at(id).request); };
+  events.on_end = [this](InvocationResult result) { finish(std::move(result)); };
   events.on_output = [this](FunctionId function, std::string_view text) {
     logs_.append(function, text);
   };
@@ -29,28 +25,6 @@ WorkflowHost::Events Worker::workflow_events() {
 void Worker::begin_workflow(Live& live, const FunctionSpec& spec) {
   live.revision = spec.revision;
   workflows_.start(live.request, spec);
-}
-
-void Worker::workflow_ended(WorkflowEnd end) {
-  const auto found = live_.find(end.invocation);
-  CHECK(found != live_.end(), "a workflow ends once, and before it is forgotten");
-  dispatch::CompleteInvocation completion;
-  completion.invocation = end.invocation;
-  completion.outcome = end.outcome;
-  completion.error = std::move(end.error);
-  completion.error_type = end.error_type;
-  completion.start = end.start;
-  completion.phases.run = end.execution;
-  if (end.outcome != Outcome::kRejected) {
-    HandlerAnswer answer;
-    answer.invocation = end.invocation;
-    answer.succeeded = end.outcome == Outcome::kSucceeded;
-    answer.payload = std::move(end.payload);
-    answer.error_type = std::move(end.error_type);
-    answer.log_tail = std::move(end.log_tail);
-    found->second.answer = std::move(answer);
-  }
-  complete(completion);
 }
 
 Result<std::string> Worker::trace(TenantId tenant, InvocationId invocation) const {

@@ -3,6 +3,7 @@
 #include <cstdio>
 #include <utility>
 
+#include "scheduling/admission.h"
 #include "worker/workflow_live_run.h"
 #include "workflow/kernel_call.h"
 
@@ -55,6 +56,8 @@ void WorkflowHost::start(InvocationRequest& request, const FunctionSpec& spec) {
   run.timeout = spec.timeout;
   run.payload = std::exchange(request.payload, {});
   run.trace_id = request.trace_id;
+  const bool asynchronous = request.kind == InvocationKind::kAsynchronous;
+  run.acknowledged = asynchronous || request.acknowledged;
   if (const auto found = graphs_.find(spec.id); found != graphs_.end()) run.graph = found->second;
   if (const auto call = calls_.find(request.id); call != calls_.end()) {
     const LiveRun* caller = find(call->second.run);
@@ -72,10 +75,16 @@ void WorkflowHost::start(InvocationRequest& request, const FunctionSpec& spec) {
   }
   ++counts_[run.function].waiting;
   waiting_.push_back(run.id);
-  if (request.kind == InvocationKind::kAsynchronous) return;
-  cancel(run.id,
-         {ErrorCode::kResourceExhausted, "this worker runs " + std::to_string(limits_.live) +
-                                             " workflows already; try again later"});
+  if (asynchronous) return;
+  InvocationResult refused =
+      rejected({ErrorCode::kResourceExhausted, "this worker runs " + std::to_string(limits_.live) +
+                                                   " workflows already; try again later"});
+  refused.retry_after = scheduling::retry_after(turn());
+  end(run, std::move(refused), nullptr);
+}
+
+Duration WorkflowHost::turn() const {
+  return took_.mean_or(Duration(0)) / static_cast<int64_t>(std::max<size_t>(limits_.live, 1));
 }
 
 void WorkflowHost::cancel(InvocationId run, Error error) {
@@ -236,6 +245,7 @@ void WorkflowHost::make(LiveRun& run, const workflow::Call& call) {
   request.id = new_invocation_id(random_);
   request.function = {run.name.tenant, component.function};
   request.trace_id = run.trace_id;
+  request.acknowledged = run.acknowledged;
   const FunctionSpec* spec = events_.find_function(request.function);
   CallOf made{run.id, run.name.tenant, call.key, call.attempt};
   // One that is not there is refused when it is submitted.

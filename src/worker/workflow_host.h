@@ -17,24 +17,13 @@
 #include "domain/invocation.h"
 #include "loop/event_loop.h"
 #include "objects/object_store.h"
+#include "scheduling/flow.h"
 #include "worker/log_store.h"
 #include "worker/workflow_call.h"
 #include "worker/workflow_trace.h"
 #include "workflow/run.h"
 
 namespace lambent::worker {
-
-// How a run ended; what a handler's answer is to other functions.
-struct WorkflowEnd {
-  InvocationId invocation;
-  Outcome outcome = Outcome::kSucceeded;
-  std::string payload;  // the output, or the error's JSON
-  std::string error_type;
-  std::optional<Error> error;
-  StartClass start = StartClass::kWarm;  // the coldest of its calls
-  Duration execution{};
-  std::string log_tail;
-};
 
 class WorkflowHost {
  public:
@@ -50,13 +39,13 @@ class WorkflowHost {
     std::function<bool()> stopping;
     // A run makes its first calls; one that waited for a place has it now. May be empty.
     std::function<void(InvocationId)> on_begin;
-    // Comes once for each run that was started, perhaps before start() returns.
-    std::function<void(WorkflowEnd)> on_end;
+    // Comes once for each run that was started, perhaps before start() returns. It began as cold as
+    // the coldest of its calls.
+    std::function<void(InvocationResult)> on_end;
     std::function<void(FunctionId, std::string_view text)> on_output;
   };
   struct Limits {
     size_t live = workflow::limits::kLiveRuns;
-    size_t waiting = workflow::limits::kWaitingRuns;
     size_t depth = workflow::limits::kDepth;
     size_t calls = workflow::limits::kCallsInAll;  // of a run and of those that it called
     Bytes values = workflow::limits::kAllValues;   // that all runs together keep
@@ -78,14 +67,16 @@ class WorkflowHost {
 
   // Begins a run; on_end tells how it went. Takes the payload out of `request`. Beyond the limit of
   // live runs a synchronous one is RESOURCE_EXHAUSTED, and an asynchronous one waits for a place;
-  // what a run calls needs no place of its own.
+  // what a run calls needs no place of its own, and nothing refuses what one calls that was
+  // acknowledged.
   void start(InvocationRequest& request, const FunctionSpec& spec);
-  // Whether another asynchronous one could wait.
-  bool has_room() const { return waiting_.size() < limits_.waiting; }
   bool has(InvocationId run) const { return runs_.contains(run); }
   // Ends a run that has begun or waits, as rejected with this error.
   void cancel(InvocationId run, Error error);
 
+  size_t waiting() const { return waiting_.size(); }
+  // How often a place comes free while none is: zero if that is not known.
+  Duration turn() const;
   // Runs that have begun and not ended.
   size_t live() const { return runs_.size() - waiting_.size(); }
   struct Counts {
@@ -150,7 +141,7 @@ class WorkflowHost {
   void time_out(LiveRun& run);
   void advance(LiveRun& run, const workflow::RunStep& step);
   void end(LiveRun& run, const workflow::RunOutcome& outcome);
-  void end(LiveRun& run, WorkflowEnd how, const workflow::Value* output);
+  void end(LiveRun& run, InvocationResult how, const workflow::Value* output);
   void make(LiveRun& run, const workflow::Call& call);
   void record(LiveRun& run, const CallOf& call, InvocationId id,
               const Result<InvocationResult>& result, const workflow::CallEnd& end);
@@ -182,6 +173,7 @@ class WorkflowHost {
   bool working_ = false;
   std::optional<loop::TimerId> turn_;  // when the work goes on
   size_t called_ = 0;                  // runs that others called, live
+  scheduling::RunningMean took_;       // by runs that had places
 };
 
 }  // namespace lambent::worker

@@ -24,8 +24,8 @@ std::string milliseconds_text(Duration duration) {
   return text;
 }
 
-WorkflowEnd succeeded(const Value& output) {
-  WorkflowEnd end;
+InvocationResult succeeded(const Value& output) {
+  InvocationResult end;
   end.payload = workflow::to_text(output);
   if (end.payload.size() <= limits::kResponsePayload.count) return end;
   return failed({.message = "the output has " + std::to_string(end.payload.size()) +
@@ -50,8 +50,8 @@ std::string log_of(const RunRecord& record, const std::optional<Error>& error) {
 
 }  // namespace
 
-WorkflowEnd failed(const Failure& failure) {
-  WorkflowEnd end;
+InvocationResult failed(const Failure& failure) {
+  InvocationResult end;
   end.outcome = Outcome::kFunctionError;
   end.error_type = failure.type;
   end.error = Error{failure.code, failure.message};
@@ -73,20 +73,21 @@ void WorkflowHost::end(LiveRun& run, const workflow::RunOutcome& outcome) {
   end(run, failed(failure), nullptr);
 }
 
-void WorkflowHost::end(LiveRun& run, WorkflowEnd how, const Value* output) {
+void WorkflowHost::end(LiveRun& run, InvocationResult how, const Value* output) {
   loop_.cancel(run.timer);
   clear_objects(run, how.outcome == Outcome::kSucceeded ? output : nullptr);
   values_ -= run.values;
   if (run.called) --called_;
-  how.invocation = run.id;
+  how.id = run.id;
   how.start = run.start;
   const bool waited = std::erase(waiting_, run.id) > 0;
   Counts& counts = counts_[run.function];
   --(waited ? counts.waiting : counts.running);
   if (run.begun) {
     ++counts.completed;
-    how.execution = loop_.clock().now() - run.began;
-    run.record.took = how.execution;
+    how.phases.run = loop_.clock().now() - run.began;
+    if (!run.called) took_.learn(how.phases.run);
+    run.record.took = how.phases.run;
     run.record.state = name_of(how.outcome);
     const std::string log = log_of(run.record, how.error);
     events_.on_output(run.function, log);
@@ -99,7 +100,7 @@ void WorkflowHost::end(LiveRun& run, WorkflowEnd how, const Value* output) {
   const bool last = counts.waiting + counts.running == 0;
   if (last && !graphs_.contains(run.function)) counts_.erase(run.function);
   const std::set<InvocationId> under_way = std::move(run.calls);
-  runs_.erase(how.invocation);
+  runs_.erase(how.id);
   for (const InvocationId call : under_way) events_.forget(call);
   events_.on_end(std::move(how));
   admit_waiting();

@@ -28,11 +28,11 @@ TEST_F(WorkflowHostTest, CallsAreInvocationsOfTheSameTenantAndTheirEndsTheOutput
   cold.device = DeviceId(1);
   end(0, std::move(cold));
   ASSERT_EQ(ends.size(), 1u);
-  EXPECT_EQ(ends[0].invocation, id);
+  EXPECT_EQ(ends[0].id, id);
   EXPECT_EQ(ends[0].outcome, Outcome::kSucceeded);
   EXPECT_EQ(ends[0].payload, R"(["one","two"])");
   EXPECT_EQ(ends[0].start, StartClass::kCold);
-  EXPECT_EQ(ends[0].execution, milliseconds(5));
+  EXPECT_EQ(ends[0].phases.run, milliseconds(5));
   // Where the time went, for each call.
   EXPECT_THAT(output,
               HasSubstr("faces[0]  at 0.0 ms, took 5.0 ms (queue 0.0, run 0.0)  cold  gpu 0"));
@@ -73,7 +73,7 @@ TEST_F(WorkflowHostTest, ARunTellsWhereItsTimeWent) {
   immediate = true;
   for (size_t i = 0; i < WorkflowHost::kKeptTraces; ++i) start("traffic", R"({"image": []})");
   EXPECT_EQ(host->trace(kDefaultTenant, id).error().code, ErrorCode::kNotFound);
-  EXPECT_TRUE(host->trace(kDefaultTenant, ends.back().invocation).ok());
+  EXPECT_TRUE(host->trace(kDefaultTenant, ends.back().id).ok());
 }
 
 TEST_F(WorkflowHostTest, WhatIsMissingOrNoJsonIsNamed) {
@@ -225,7 +225,7 @@ TEST_F(WorkflowHostTest, CallsThatEndAtOnceAreNoDeepRecursion) {
 }
 
 TEST_F(WorkflowHostTest, BeyondTheLimitEventsWaitAndOthersAreRefused) {
-  make_host({.live = 1, .waiting = 1});
+  make_host({.live = 1});
   function("f");
   workflow("one", R"({"name": "a", "function": "f"})");
   start("one", "1");
@@ -233,18 +233,33 @@ TEST_F(WorkflowHostTest, BeyondTheLimitEventsWaitAndOthersAreRefused) {
   ASSERT_EQ(ends.size(), 1u);
   EXPECT_EQ(ends[0].outcome, Outcome::kRejected);
   EXPECT_EQ(ends[0].error->code, ErrorCode::kResourceExhausted);
-  EXPECT_TRUE(host->has_room());
+  EXPECT_EQ(ends[0].retry_after, seconds(1)) << "nothing is known of how long they take";
   start("one", "3", InvocationKind::kAsynchronous);
-  EXPECT_FALSE(host->has_room());
+  EXPECT_EQ(host->waiting(), 1u);
   EXPECT_EQ(host->counts(specs["one"].id).waiting, 1u);
   EXPECT_EQ(calls.size(), 1u);
+  clock.advance(seconds(7));
   answer(0, "1");
   ASSERT_EQ(calls.size(), 1u);
   EXPECT_EQ(calls[0].request.payload, "3");
+  start("one", "4");
+  EXPECT_EQ(ends.at(2).retry_after, seconds(7)) << "as long as the one before had the place";
   answer(0, "3");
-  EXPECT_EQ(ends.at(2).payload, "3");
+  EXPECT_EQ(ends.at(3).payload, "3");
   EXPECT_EQ(host->counts(specs["one"].id).waiting, 0u);
   EXPECT_EQ(host->counts(specs["one"].id).running, 0u);
+}
+
+TEST_F(WorkflowHostTest, WhatWasAcknowledgedMakesItsCallsAsPartOfIt) {
+  function("f");
+  workflow("inner", R"({"name": "a", "function": "f"})");
+  workflow("outer", R"({"name": "b", "function": "inner"})");
+  start("outer", "1");
+  start("outer", "2", InvocationKind::kAsynchronous);
+  ASSERT_EQ(calls.size(), 2u);
+  EXPECT_FALSE(calls[0].request.acknowledged);
+  EXPECT_TRUE(calls[1].request.acknowledged);
+  EXPECT_EQ(calls[1].request.kind, InvocationKind::kSynchronous);
 }
 
 TEST_F(WorkflowHostTest, AllRunsTogetherKeepOnlySoMuchAndTheLargestFails) {
@@ -257,7 +272,7 @@ TEST_F(WorkflowHostTest, AllRunsTogetherKeepOnlySoMuchAndTheLargestFails) {
   answer(0, "\"" + std::string(600, 'x') + "\"");
   answer(0, "\"" + std::string(400, 'y') + "\"");
   ASSERT_EQ(ends.size(), 1u);
-  EXPECT_EQ(ends[0].invocation, large);
+  EXPECT_EQ(ends[0].id, large);
   EXPECT_EQ(ends[0].error->code, ErrorCode::kResourceExhausted);
   EXPECT_THAT(ends[0].error->message, HasSubstr("the values of all workflows together"));
   // The smaller one, whose answer it was, goes on.
@@ -314,7 +329,7 @@ TEST_F(WorkflowHostTest, ARunAndThoseThatItCallsMakeOnlySoManyCalls) {
 }
 
 TEST_F(WorkflowHostTest, WhatARunCallsNeedsNoPlaceOfItsOwn) {
-  make_host({.live = 1, .waiting = 5});
+  make_host({.live = 1});
   function("f");
   workflow("inner", R"({"name": "a", "function": "f"})");
   workflow("outer", R"({"name": "in", "function": "inner"})");

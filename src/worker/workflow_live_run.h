@@ -20,6 +20,7 @@ struct WorkflowHost::LiveRun {
   std::shared_ptr<const workflow::Workflow> graph;
   size_t depth = 1;
   bool called = false;                 // by another run
+  bool acknowledged = false;           // or part of what was
   std::shared_ptr<size_t> all_calls;   // made by the outermost run and all below it
   bool goes_on = false;                // a GoOn is under way
   std::unique_ptr<workflow::Run> run;  // none: it has not begun
@@ -35,14 +36,14 @@ struct WorkflowHost::LiveRun {
 };
 
 // How a run ends that did nothing of its own.
-inline WorkflowEnd rejected(Error error) {
-  WorkflowEnd end;
+inline InvocationResult rejected(Error error) {
+  InvocationResult end;
   end.outcome = Outcome::kRejected;
   end.error = std::move(error);
   return end;
 }
 
 // And one whose function, or whose calls, failed.
-WorkflowEnd failed(const workflow::Failure& failure);
+InvocationResult failed(const workflow::Failure& failure);
 
 }  // namespace lambent::worker

@@ -43,18 +43,12 @@ class WorkflowHostTest : public ::testing::Test {
       return found != specs.end() ? &found->second : nullptr;
     };
     events.stopping = [this] { return stopping; };
-    events.on_end = [this](WorkflowEnd end) {
-      const auto inner = inner_done.find(end.invocation);
+    events.on_end = [this](InvocationResult end) {
+      const auto inner = inner_done.find(end.id);
       if (inner == inner_done.end()) return ends.push_back(std::move(end));
       const auto done = std::move(inner->second);
       inner_done.erase(inner);
-      InvocationResult result;
-      result.id = end.invocation;
-      result.outcome = end.outcome;
-      result.payload = end.payload;
-      result.error_type = end.error_type;
-      result.error = end.error;
-      done(std::move(result));
+      done(std::move(end));
     };
     events.on_output = [this](FunctionId, std::string_view text) { output += text; };
     host = std::make_unique<WorkflowHost>(loop, random, &objects, std::move(events), limits);
@@ -131,7 +125,7 @@ class WorkflowHostTest : public ::testing::Test {
   std::map<InvocationId, WorkflowHost::Done> inner_done;
   std::vector<Call> calls;
   std::set<InvocationId> forgotten;
-  std::vector<WorkflowEnd> ends;
+  std::vector<InvocationResult> ends;
   std::string output;
   bool immediate = false;
   bool stopping = false;

@@ -24,12 +24,11 @@ constexpr Bytes kValues = Bytes::mib(64);      // all that one run keeps
 constexpr Bytes kAllValues = Bytes::mib(256);  // all runs of a worker together
 
 // Runs.
-constexpr size_t kFanOut = 1'000;        // calls of one component
-constexpr size_t kCallsInFlight = 64;    // of one run
-constexpr size_t kCallsInAll = 10'000;   // of one run, with those of workflows that it calls
-constexpr unsigned kAttempts = 3;        // of one call whose place failed
-constexpr size_t kDepth = 8;             // workflows that call workflows
-constexpr size_t kLiveRuns = 1'000;      // of a worker, without those that others called
-constexpr size_t kWaitingRuns = 10'000;  // asynchronous ones, until there is a place for them
+constexpr size_t kFanOut = 1'000;       // calls of one component
+constexpr size_t kCallsInFlight = 64;   // of one run
+constexpr size_t kCallsInAll = 10'000;  // of one run, with those of workflows that it calls
+constexpr unsigned kAttempts = 3;       // of one call whose place failed
+constexpr size_t kDepth = 8;            // workflows that call workflows
+constexpr size_t kLiveRuns = 1'000;     // of a worker, without those that others called
 
 }  // namespace lambent::workflow::limits
