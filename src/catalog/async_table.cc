@@ -60,6 +60,9 @@ Result<StartClass> start_from(const std::string& word) {
   return Error{ErrorCode::kDataLoss, "the catalog has an unknown start '" + word + "'"};
 }
 
+// Of a result without a device.
+constexpr int64_t kNowhere = -1;
+
 constexpr std::string_view kResultColumns =
     "tenant, id, outcome, payload, error_type, error_code, error_message, start, queue_ns, "
     "sandbox_ns, init_ns, run_ns, device, device_memory_peak_bytes, host_memory_peak_bytes, "
@@ -82,7 +85,8 @@ Result<void> insert_result(Database& database, TenantId tenant, const Invocation
   insert.bind_text(8, name_of(result.start));
   insert.bind(9, result.phases.queue.count()).bind(10, result.phases.sandbox.count());
   insert.bind(11, result.phases.init.count()).bind(12, result.phases.run.count());
-  insert.bind(13, uint64_t{result.device.value}).bind(14, result.device_memory_peak.count);
+  insert.bind(13, result.device ? int64_t{result.device->value} : kNowhere);
+  insert.bind(14, result.device_memory_peak.count);
   insert.bind(15, result.host_memory_peak.count).bind_blob(16, result.log_tail);
   insert.bind(17, result.revision).bind(18, expires_at.count());
   insert.bind(19, result.phases.memory.count());
@@ -105,7 +109,9 @@ Result<InvocationResult> read_result_row(const Statement& row) {
   result.phases.sandbox = Duration(row.column_int(9));
   result.phases.init = Duration(row.column_int(10));
   result.phases.run = Duration(row.column_int(11));
-  result.device = DeviceId(static_cast<uint32_t>(row.column_uint(12)));
+  if (row.column_int(12) != kNowhere) {
+    result.device = DeviceId(static_cast<uint32_t>(row.column_uint(12)));
+  }
   result.device_memory_peak = Bytes(row.column_uint(13));
   result.host_memory_peak = Bytes(row.column_uint(14));
   result.log_tail = row.column_text(15);

@@ -212,6 +212,20 @@ TEST_F(CatalogTest, AResultIsReadableByItsTenantAlone) {
   EXPECT_EQ(kept.revision, meant.revision);
 }
 
+TEST_F(CatalogTest, NowhereIsNoDevice) {
+  for (const auto device : {std::optional<DeviceId>(), std::optional(DeviceId(0))}) {
+    const uint64_t number = device ? 2 : 1;
+    ASSERT_TRUE(put(sample_invocation(number)).ok());
+    InvocationResult meant = sample_result(number);
+    meant.device = device;
+    const auto finished = loop_.await<void>([&](auto done) {
+      catalog_->finish_async(kDefaultTenant, meant, seconds(2'000'000'000), done);
+    });
+    ASSERT_TRUE(finished.ok());
+    EXPECT_EQ((**result(number)).device, device);
+  }
+}
+
 TEST_F(CatalogTest, AnInvocationHasOneResult) {
   ASSERT_TRUE(put(sample_invocation(1)).ok());
   EXPECT_EQ(put(sample_invocation(1)).error().code, ErrorCode::kAlreadyExists);

@@ -82,6 +82,9 @@ Error error_of(const http::Response& response) {
   for (const LambdaError& known : kLambdaErrors) {
     if (type == known.type) error.code = known.code;
   }
+  // Several of our codes share an exception: the worker says which it is.
+  const auto code = error_code_from_name(response.headers.get("x-lambent-code"));
+  error.code = code.value_or(error.code);
   for (const char* key : {"Message", "message"}) {
     if (auto message = text_at(body, key)) error.message = std::move(*message);
   }

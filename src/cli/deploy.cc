@@ -259,7 +259,8 @@ Result<Deployed> deploy_function(Transport& transport, const FunctionSpec& spec,
   if (created.ok()) return Deployed{.created = true, .answer = std::move(created->body)};
   if (created.error().code != ErrorCode::kAlreadyExists) return created.error();
   auto updated = good(transport.send(update_code_request(spec.name.name, zip), kTimeout));
-  // AWS has one word for "it exists" and for "this worker cannot take it": here it was the other.
+  // AWS has one word for "it exists" and for "this worker cannot take it". Who says no more than
+  // that (no x-lambent-code) meant the other.
   if (!updated.ok() && updated.error().code == ErrorCode::kNotFound) {
     return Error{ErrorCode::kFailedPrecondition, created.error().message};
   }

@@ -426,6 +426,19 @@ TEST_F(Deploy, UpdatesCodeConfigurationAndTagsOfAFunctionThatExists) {
   EXPECT_EQ(transport.requests[3].target, "/2015-03-31/functions/hello/configuration");
 }
 
+TEST_F(Deploy, ChangesNothingWhereTheWorkerSaysThatItCannotTakeIt) {
+  write("lambent.toml", "name = \"hello\"\n");
+  write("bootstrap", "#!/bin/sh\n");
+  transport.answer(response(409, "{\"Message\":\"no devices for pipelines here\"}",
+                            {{"x-amzn-ErrorType", "ResourceConflictException"},
+                             {"x-lambent-code", "FAILED_PRECONDITION"}}));
+  EXPECT_EQ(run_deploy(transport, console, {.path = folder}),
+            exit_code_of(ErrorCode::kFailedPrecondition));
+  EXPECT_THAT(err.str(),
+              HasSubstr("FAILED_PRECONDITION: deploying hello: no devices for pipelines here"));
+  EXPECT_EQ(transport.requests.size(), 1u);
+}
+
 TEST_F(Deploy, SaysWhyAWorkerRefusesAFunctionThatItDoesNotHave) {
   write("lambent.toml", "name = \"hello\"\n");
   write("bootstrap", "#!/bin/sh\n");

@@ -1,5 +1,6 @@
 // The part of Dispatcher that brings invocations to their end: refused, rejected in the queue,
 // completed, expired.
+#include <algorithm>
 #include <cstdio>
 
 #include "dispatch/dispatcher.h"
@@ -86,6 +87,12 @@ void Dispatcher::complete(InvocationSlot slot, Outcome outcome, std::optional<Er
   Phases phases;
   phases.sandbox = invocation.sandbox_time;
   phases.init = invocation.init_time;
+  Lane& place = invocation.on_host ? *host_ : *gpu_;
+  const bool starts =
+      invocation.state == InvocationState::kStarting &&
+      std::find(place.ready.begin(), place.ready.end(), invocation.sandbox) == place.ready.end();
+  // A start that came to nothing was a start all the same.
+  if (starts) phases.sandbox = now_ - invocation.dispatched, phases.init = {};
   if (invocation.state == InvocationState::kRunning) {
     phases.memory = memory_time_of(invocation);
     phases.run = now_ - invocation.started - phases.memory;

@@ -130,6 +130,19 @@ TEST(Dispatcher, WhatWasAcknowledgedBeforeIsRefusedByNoBound) {
   EXPECT_EQ(bench.got<CompleteInvocation>()[0].error->code, ErrorCode::kResourceExhausted);
 }
 
+TEST(Dispatcher, AStartThatFailsIsNoWaitInTheQueue) {
+  Bench bench;
+  bench.at(seconds(1), InvocationSubmitted{id(1), kF});
+  const SandboxId sandbox = bench.got<StartSandbox>().at(0).sandbox;
+  bench.at(seconds(4), SandboxExited{sandbox, {ErrorCode::kInternal, "no"}, "Runtime.ExitError"});
+  const auto ended = bench.got<CompleteInvocation>();
+  ASSERT_EQ(ended.size(), 1u);
+  EXPECT_EQ(ended[0].start, StartClass::kCold);
+  EXPECT_EQ(ended[0].phases.queue, Duration(0));
+  EXPECT_EQ(ended[0].phases.sandbox, seconds(3));
+  EXPECT_EQ(ended[0].phases.init, Duration(0));
+}
+
 TEST(Dispatcher, WhatIsPartOfWhatWasAcknowledgedWaitsAsLongAsItMust) {
   DispatchOptions options = one_gpu();
   options.longest_wait = seconds(10);

@@ -24,7 +24,7 @@ std::string_view name_of(StartClass start);
 // Where the time of an invocation went; together they are its latency inside the worker.
 struct Phases {
   Duration queue{};    // submitted until dispatched
-  Duration sandbox{};  // starting the sandbox's processes
+  Duration sandbox{};  // starting the sandbox's processes, also where that came to nothing
   Duration init{};     // the runtime's own start until it asks for work
   Duration memory{};   // of the run, until the sandbox's device memory was there
   Duration run{};      // the rest of the run: handler given the event until it answered
@@ -77,7 +77,9 @@ struct InvocationResult {
   Phases phases;
   // What held it back in the queue, in a word of docs/scheduling.md; empty if nothing did.
   std::string wait_reason;
-  DeviceId device;
+  // Where its place was; none: it had none, for it was refused, or is a workflow, whose calls have
+  // theirs.
+  std::optional<DeviceId> device;
   Bytes device_memory_peak;  // as the shim counted it
   Bytes host_memory_peak;
   std::string log_tail;  // the last limits::kLogTail bytes that it printed

@@ -31,7 +31,7 @@ Result<void> apply_tag(FunctionSpec& spec, CpuTags& cpu, std::string_view key,
   const std::string_view setting = key.substr(kPrefix.size());
   if (setting == "kind") {
     const auto kind = function_kind_from(value);
-    if (!kind) return bad_value(key, value, "handler, kernel or workflow");
+    if (!kind) return bad_value(key, value, "handler, kernel, workflow or pipeline");
     spec.kind = *kind;
   } else if (setting == "gpu-memory") {
     const auto memory = parse_bytes(value);
@@ -84,8 +84,7 @@ Result<void> apply_tag(FunctionSpec& spec, CpuTags& cpu, std::string_view key,
         "there is no setting '" + std::string(key) +
             "'; tags that begin with lambent: are kind, gpu-memory, launch-mode, memory-mode, "
             "checkpoint, gpu-runtime, gpu-domain, gpu-share, cpu-variant, cpu-handler, "
-            "gpu-speedup, "
-            "weight and max-concurrency"};
+            "gpu-speedup, weight and max-concurrency"};
   }
   return {};
 }

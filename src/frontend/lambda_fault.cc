@@ -9,7 +9,9 @@ namespace lambent::frontend {
 namespace {
 
 LambdaFault fault(int status, const char* type, const Error& error) {
-  return LambdaFault{.status = status, .type = type, .message = error.message};
+  LambdaFault made{.status = status, .type = type, .message = error.message};
+  made.code = error.code;
+  return made;
 }
 
 }  // namespace
@@ -53,6 +55,7 @@ http::Response response_of(const LambdaFault& fault) {
   response.status = fault.status;
   response.headers.add("Content-Type", "application/json");
   response.headers.add("x-amzn-ErrorType", fault.type);
+  if (fault.code) response.headers.add("x-lambent-code", std::string(name_of(*fault.code)));
   if (fault.status == 429) add_retry_after(response.headers, fault.retry_after);
   if (!fault.allow.empty()) response.headers.add("Allow", fault.allow);
   response.body = to_text(body);

@@ -2,6 +2,7 @@
 // the Lambda frontend.
 #pragma once
 
+#include <optional>
 #include <string>
 
 #include "base/error.h"
@@ -16,13 +17,16 @@ struct LambdaFault {
   std::string message;
   std::string reason;  // of TooManyRequestsException only
   std::string allow;   // of 405 only
+  // Our own code of it, which says more: several share an exception.
+  std::optional<ErrorCode> code;
   // Of 429 only: when trying again is worth it, rounded up to seconds; at least one.
   Duration retry_after{};
 };
 
 // The exception that stands for an error of ours.
 LambdaFault fault_of(const Error& error);
-// {"Type","Message"} with the header x-amzn-ErrorType, by which SDKs raise the typed exception.
+// {"Type","Message"} with the header x-amzn-ErrorType, by which SDKs raise the typed exception, and
+// x-lambent-code.
 http::Response response_of(const LambdaFault& fault);
 
 }  // namespace lambent::frontend

@@ -202,7 +202,9 @@ TEST_F(LambdaTest, ErrorsOfTheServiceBecomeTypedExceptions) {
   };
   for (const auto& [code, status, type] : table) {
     service_.failure = Error{code, "the reason"};
-    expect_fault(call_json("POST", kFunctions, create_body("g")), status, type, "the reason");
+    const http::Response refused = call_json("POST", kFunctions, create_body("g"));
+    expect_fault(refused, status, type, "the reason");
+    EXPECT_EQ(refused.headers.get("x-lambent-code"), name_of(code));
     service_.behaviour = [code = code](const InvocationRequest& request) {
       InvocationResult result;
       result.id = request.id;
@@ -247,6 +249,7 @@ TEST_F(LambdaTest, AnInvocationCarriesWhatTheClientSentAndAnswersWithItsOutcome)
     result.id = request.id;
     result.payload = "42";
     result.start = StartClass::kGpuCold;
+    result.device = DeviceId(2);
     result.phases = {milliseconds(1), milliseconds(2), milliseconds(3), milliseconds(5),
                      milliseconds(4)};
     result.device_memory_peak = Bytes(5);
@@ -276,6 +279,7 @@ TEST_F(LambdaTest, AnInvocationCarriesWhatTheClientSentAndAnswersWithItsOutcome)
   EXPECT_FALSE(headers.contains("X-Amz-Function-Error"));
   EXPECT_EQ(headers.get("x-lambent-outcome"), "succeeded");
   EXPECT_EQ(headers.get("x-lambent-start"), "gpu_cold");
+  EXPECT_EQ(headers.get("x-lambent-device"), "1");
   EXPECT_EQ(headers.get("x-lambent-queue-us"), "1000");
   EXPECT_EQ(headers.get("x-lambent-sandbox-us"), "2000");
   EXPECT_EQ(headers.get("x-lambent-init-us"), "3000");
@@ -298,6 +302,7 @@ TEST_F(LambdaTest, AFailedFunctionIsA200WithFunctionError) {
   EXPECT_EQ(response.status, 200);
   EXPECT_EQ(response.headers.get("X-Amz-Function-Error"), "Unhandled");
   EXPECT_EQ(response.headers.get("x-lambent-error-type"), "Value??Error");
+  EXPECT_FALSE(response.headers.contains("x-lambent-device")) << "it had a place nowhere";
   EXPECT_EQ(json::parse(response.body)["errorType"], "ValueError");
 }
 
@@ -510,6 +515,8 @@ TEST_F(LambdaTest, TagsChangeTheSettingsTheyStandFor) {
   EXPECT_TRUE(spec("f").tags.empty());
   expect_fault(call_json("POST", tags, json{{"Tags", {{"lambent:weight", "x"}}}}), 400,
                "InvalidParameterValueException", "lambent:weight");
+  expect_fault(call_json("POST", tags, json{{"Tags", {{"lambent:kind", "x"}}}}), 400,
+               "InvalidParameterValueException", "not handler, kernel, workflow or pipeline");
   expect_fault(call_json("POST", tags, json::object()), 400, "InvalidParameterValueException");
   expect_fault(call("DELETE", tags), 400, "InvalidParameterValueException", "tagKeys");
 }

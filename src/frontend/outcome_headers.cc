@@ -30,7 +30,7 @@ void add_outcome(http::Headers& headers, const InvocationResult& result) {
     headers.add("x-lambent-error-type", header_text(result.error_type));
   }
   headers.add("x-lambent-start", std::string(name_of(result.start)));
-  headers.add("x-lambent-device", place_name(result.device));
+  if (result.device) headers.add("x-lambent-device", place_name(*result.device));
   add_microseconds(headers, "x-lambent-queue-us", result.phases.queue);
   if (!result.wait_reason.empty()) headers.add("x-lambent-wait-reason", result.wait_reason);
   add_microseconds(headers, "x-lambent-sandbox-us", result.phases.sandbox);

@@ -85,7 +85,7 @@ void PipelineHost::perform(const slice_scheduling::CompleteRequest& action) {
   if (live.end && !action.error) end = std::move(*live.end);
   end.id = action.request;
   end.start = live.start;
-  end.device = live.device;
+  if (live.begun) end.device = live.device;
   end.revision = live.revision;
   end.phases = phases_of(record);
   const slice_scheduling::WaitCause longest = slice_scheduling::longest_queueing(record.waits);

@@ -374,6 +374,9 @@ void SandboxHost::finish(SandboxId id, Error error, std::string error_type,
     end.returned_payload = std::move(sandbox->session->take_undelivered()->payload);
   }
   end.sandbox = id;
+  if (sandbox->executed && !sandbox->initialised) {
+    end.init = loop_.clock().now() - sandbox->executed_at;
+  }
   end.error = std::move(error);
   end.error_type = std::move(error_type);
   if (!sandbox->end_payload.empty()) {

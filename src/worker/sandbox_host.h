@@ -45,6 +45,7 @@ struct HandlerAnswer : RunReport {
 struct SandboxEnd : RunReport {
   SandboxId sandbox;
   Error error;
+  Duration init{};           // of one that never asked for work: since its processes were there
   bool undelivered = false;  // it was given an invocation that its handler never saw
   // That invocation, with the payload that was taken out of its request.
   InvocationId invocation;

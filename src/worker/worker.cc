@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "domain/slice.h"
 #include "runtime_api/error_type.h"
 
 namespace lambent::worker {
@@ -265,7 +266,10 @@ void Worker::reject(InvocationId id, Error error) {
   finish(std::move(result));
 }
 
-void Worker::finish(InvocationResult result) { finish(take_live(result.id), std::move(result)); }
+void Worker::finish(InvocationResult result) {
+  Live live = take_live(result.id);
+  finish(std::move(live), std::move(result));
+}
 
 void Worker::finish(Live live, InvocationResult result) {
   result.revision = live.revision;
@@ -303,6 +307,7 @@ void Worker::log_completion(const Live& live, const InvocationResult& result) {
                                       {"outcome", std::string(name_of(result.outcome))},
                                       {"error_type", result.error_type},
                                       {"start", std::string(name_of(result.start))},
+                                      {"gpu", result.device ? place_name(*result.device) : ""},
                                       {"queue_ms", to_milliseconds(result.phases.queue)},
                                       {"wait_reason", result.wait_reason},
                                       {"memory_ms", to_milliseconds(result.phases.memory)},
@@ -318,10 +323,16 @@ InvocationResult Worker::result_of(Live& live, const dispatch::CompleteInvocatio
   result.error_type = completion.error_type;
   result.start = completion.start;
   result.phases = completion.phases;
+  // Dispatch knows that its start failed, and the sandbox how far it came.
+  if (ending_ != nullptr) {
+    const Duration init = std::min(ending_->init, result.phases.sandbox);
+    result.phases.sandbox -= init;
+    result.phases.init += init;
+  }
   if (completion.wait_reason != scheduling::WaitReason::kNone) {
     result.wait_reason = scheduling::name_of(completion.wait_reason);
   }
-  result.device = completion.device;
+  if (completion.outcome != Outcome::kRejected) result.device = completion.device;
   const bool failed_itself = live.answer && !live.answer->succeeded;
   RunReport report = report_of(live, completion.outcome);
   result.payload = std::move(report.payload);

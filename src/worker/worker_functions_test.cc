@@ -91,7 +91,7 @@ TEST_F(WorkerTest, TheHostServesAFunctionThatNoGpuIsLargeEnoughFor) {
   EXPECT_EQ(refused.error().code, ErrorCode::kInvalidArgument);
   spec.cpu_variant = CpuVariant{};
   deploy(spec);
-  EXPECT_EQ(invoke("large", "{}").device, DeviceId{});
+  EXPECT_EQ(invoke("large", "{}").device, DeviceId{}) << "the host's processors";
 }
 
 TEST_F(WorkerTest, AFunctionThatTakesTurnsOnAGpuMayRunNoLongerThanTheWorkerLetsIt) {

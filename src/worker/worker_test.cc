@@ -137,9 +137,12 @@ TEST_F(WorkerTest, ARuntimeThatCannotLoadTheFunctionTellsItsClientWhy) {
 TEST_F(WorkerTest, ARuntimeThatDiesBeforeItAsksIsTheFunctionsError) {
   deploy("f");
   launcher.init = [this](FakeRuntime& runtime) {
+    clock.advance(milliseconds(700));
     launcher.end(runtime.sandbox(), {.exit_code = 3});
   };
   const auto result = invoke("f", "{}");
+  EXPECT_EQ(result.phases.queue, Duration(0)) << "its start failed: that was no wait";
+  EXPECT_EQ(result.phases.init, milliseconds(700));
   EXPECT_EQ(result.outcome, Outcome::kFunctionError);
   EXPECT_EQ(result.error_type, "Runtime.ExitError");
   EXPECT_THAT(result.payload, HasSubstr("exit status 3 before it asked for its first event"));

@@ -55,14 +55,15 @@ TEST_F(WorkflowHostTest, ARunTellsWhereItsTimeWent) {
   end(0, std::move(detected));
   const auto running = host->trace(kDefaultTenant, id);
   ASSERT_TRUE(running.ok());
-  EXPECT_EQ(json_of(*running),
-            R"({"calls":[{"at_ms":0.0,"component":"detect","function":"f","gpu":0,"init_ms":0.0,)"
-            R"("invocation":")" +
-                call +
-                R"(","memory_ms":0.0,"queue_ms":1.25,"run_ms":0.75,"sandbox_ms":0.0,)"
-                R"("start":"gpu_cold","took_ms":2.0,"wait_reason":"no_token"}],"calls_ended":1,)"
-                R"("function":"traffic","invocation":")" +
-                to_string(id) + R"(","state":"running","took_ms":2.0})");
+  EXPECT_EQ(
+      json_of(*running),
+      R"({"calls":[{"at_ms":0.0,"component":"detect","device":"0","function":"f","gpu":0,"init_ms":0.0,)"
+      R"("invocation":")" +
+          call +
+          R"(","memory_ms":0.0,"queue_ms":1.25,"run_ms":0.75,"sandbox_ms":0.0,)"
+          R"("start":"gpu_cold","took_ms":2.0,"wait_reason":"no_token"}],"calls_ended":1,)"
+          R"("function":"traffic","invocation":")" +
+          to_string(id) + R"(","state":"running","took_ms":2.0})");
   fail(0, "ValueError", false);
   const auto ended = host->trace(kDefaultTenant, id);
   ASSERT_TRUE(ended.ok());

@@ -36,8 +36,8 @@ Value json_of(const CallRecord& call) {
   json["memory_ms"] = rounded_ms(call.phases.memory);
   json["run_ms"] = rounded_ms(call.phases.run);
   if (!call.wait_reason.empty()) json["wait_reason"] = call.wait_reason;
-  // GPUs are numbered from 0 outside.
-  if (call.device != DeviceId{}) json["gpu"] = call.device.value - 1;
+  if (call.device) json["device"] = place_name(*call.device);
+  if (call.is_on_gpu()) json["gpu"] = gpu_of(*call.device);
   return json;
 }
 
@@ -54,7 +54,7 @@ std::string line_of(const CallRecord& call) {
     if (start > Duration(0)) line += ", start " + milliseconds_text(start);
     if (phases.memory > Duration(0)) line += ", memory " + milliseconds_text(phases.memory);
     line += ", run " + milliseconds_text(phases.run) + ")  " + std::string(name_of(call.start));
-    if (call.device != DeviceId{}) line += "  gpu " + place_name(call.device);
+    if (call.is_on_gpu()) line += "  gpu " + place_name(*call.device);
   }
   line += "  " + to_string(call.invocation);
   if (call.attempt > 1) line += "  attempt " + std::to_string(call.attempt);

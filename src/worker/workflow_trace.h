@@ -2,6 +2,7 @@
 // JSON for those who ask. Values and pure functions; kept by WorkflowHost.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -22,8 +23,10 @@ struct CallRecord {
   StartClass start = StartClass::kWarm;
   Phases phases;
   std::string wait_reason;
-  DeviceId device;
-  std::string failure;  // empty: it succeeded
+  std::optional<DeviceId> device;  // of a workflow none
+  std::string failure;             // empty: it succeeded
+
+  bool is_on_gpu() const { return device && *device != DeviceId{}; }
 };
 
 struct RunRecord {
