@@ -352,7 +352,8 @@ TEST_F(PipelineHostTest, WhoWasGivenToAStageThatWasEndingIsNotBlamed) {
   const InvocationId one = submit(1);
   all_ready(2);
   const InvocationId innocent = submit(2);
-  for (int death = 0; death < 4; ++death) {
+  for (int death = 0; death < 3; ++death) {
+    EXPECT_TRUE(ends.empty());
     const SandboxId first = newest(0, 2), last = newest(1, 2);
     const size_t before = lanes.order.size();
     // With this answer its context is broken: the next job is one that it never sees.
@@ -365,13 +366,33 @@ TEST_F(PipelineHostTest, WhoWasGivenToAStageThatWasEndingIsNotBlamed) {
     ASSERT_EQ(lanes.order.size(), before + 2);
     all_ready(2);
   }
-  EXPECT_TRUE(ends.empty());
-  for (const InvocationId each : {one, innocent}) {
-    answer(newest(0, 2), first_answer);
-    answer(newest(1, 2), last_answer);
-    ASSERT_TRUE(ends.contains(each));
-    EXPECT_EQ(ends[each].outcome, Outcome::kSucceeded);
+  ASSERT_TRUE(ends.contains(one)) << "it broke the stage each time";
+  EXPECT_EQ(ends[one].outcome, Outcome::kFunctionError);
+  EXPECT_THAT(ends[one].payload, HasSubstr("CUDA error 700"));
+  answer(newest(0, 2), first_answer);
+  answer(newest(1, 2), last_answer);
+  ASSERT_TRUE(ends.contains(innocent));
+  EXPECT_EQ(ends[innocent].outcome, Outcome::kSucceeded);
+}
+
+TEST_F(PipelineHostTest, AStageThatEndsAfterItsAnswerIsNotBlamedForWhatIsOver) {
+  begin({slice(0, "2g.20gb", 28, kLarge)});
+  host->put(spec, two_models(), nullptr, "");
+  const InvocationId over = submit(1);
+  all_ready(1);
+  answer(newest(0, 1), R"({"components": {}, "results": [{"value": "cat"}]})");
+  EXPECT_EQ(ends.at(over).outcome, Outcome::kSucceeded);
+  const InvocationId next = submit(2);
+  for (int death = 0; death < 4; ++death) {
+    const size_t before = lanes.order.size();
+    end_lane(newest(0, 1), "its CUDA context is broken (CUDA error 700)", true);
+    clock.advance(seconds(60));
+    for (int i = 0; i < 100 && lanes.order.size() == before; ++i) loop.run_once(milliseconds(0));
+    ASSERT_EQ(lanes.order.size(), before + 1);
+    all_ready(1);
   }
+  answer(newest(0, 1), R"({"components": {}, "results": [{"value": "cat"}]})");
+  EXPECT_EQ(ends.at(next).outcome, Outcome::kSucceeded);
 }
 
 TEST_F(PipelineHostTest, AFunctionThatCannotStartFailsWithItsOwnWords) {

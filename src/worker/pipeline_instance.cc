@@ -187,6 +187,7 @@ void PipelineInstance::lane_answered(SandboxId sandbox, HandlerAnswer answer) {
                   : Result<LaneAnswer>(Error{ErrorCode::kInternal, "the stage failed"});
   // Then the job has no answer: it is still in here when this ends, and begins anew elsewhere.
   if (read.ok() && read->is_broken) return channel_broke(name_of(index));
+  lane.answered = id;
   if (!answer.succeeded) {
     job.failure = {false, std::move(answer.payload), std::move(answer.error_type)};
   } else if (!read.ok()) {
@@ -316,7 +317,13 @@ void PipelineInstance::lane_ended(SandboxEnd end) {
     end_->log_tail = std::move(end.log_tail);
     end_->blamed.emplace();
     // What it was given when its end was on the way already, it never saw.
-    if (lane.current && !end.undelivered) end_->blamed->push_back(*lane.current);
+    if (lane.current && !end.undelivered) {
+      end_->blamed->push_back(*lane.current);
+    } else if (lane.answered && jobs_.contains(*lane.answered)) {
+      // It is not over, and what this stage did for it may have been the end of the stage: a broken
+      // context is found after the answer.
+      end_->blamed->push_back(*lane.answered);
+    }
   }
   end_if_gone();
 }

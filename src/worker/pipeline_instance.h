@@ -121,6 +121,7 @@ class PipelineInstance {
     bool gone = false;
     std::deque<slice_scheduling::JobId> waiting;
     std::optional<slice_scheduling::JobId> current;
+    std::optional<slice_scheduling::JobId> answered;  // the last, if it still is in here
     loop::TimerId timer;
   };
   struct Job {
