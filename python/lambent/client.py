@@ -10,6 +10,7 @@
 import json
 import os
 import time
+from urllib.parse import quote
 
 from .errors import FunctionError, LambentError, error_of
 from .http_objects import HttpObjects, error_from
@@ -129,9 +130,14 @@ class Client:
         return json.loads(self._http.good("GET", "/v1/version")[2])
 
     def kind_of(self, function):
-        for each in json.loads(self._http.good("GET", "/v1/functions")[2])["functions"]:
-            if each["name"] == function:
-                return each.get("kind", "handler")
+        after = ""
+        while after is not None:
+            query = "?after=" + quote(after, safe="") if after else ""
+            page = json.loads(self._http.good("GET", "/v1/functions" + query)[2])
+            for each in page["functions"]:
+                if each["name"] == function:
+                    return each.get("kind", "handler")
+            after = page.get("next")
         raise error_of("NOT_FOUND", "function '%s' does not exist" % function)
 
     def function(self, name):

@@ -5,6 +5,7 @@
 #include "base/units.h"
 #include "cli/api_error.h"
 #include "cli/text_table.h"
+#include "http/message.h"
 
 namespace lambent::cli {
 namespace {
@@ -13,13 +14,13 @@ using Json = nlohmann::ordered_json;
 
 constexpr Duration kTimeout = seconds(30);
 
-Result<Json> get_json(Transport& transport, const char* target) {
+Result<Json> get_json(Transport& transport, const std::string& target) {
   const auto response = good(transport.send({.method = "GET", .target = target}, kTimeout));
   if (!response.ok()) return response.error();
   Json json = Json::parse(response->body, nullptr, false);
   if (json.is_discarded()) {
-    return Error{ErrorCode::kInternal, std::string("the worker's answer to ") + target +
-                                           " is not JSON; is that a Lambent worker?"};
+    return Error{ErrorCode::kInternal,
+                 "the worker's answer to " + target + " is not JSON; is that a Lambent worker?"};
   }
   return json;
 }
@@ -63,8 +64,26 @@ std::string devices_text(const Json& worker) {
 
 }  // namespace
 
+// All pages of the functions as one.
+Result<Json> all_functions(Transport& transport) {
+  Json all;
+  std::string after;
+  do {
+    const std::string query = after.empty() ? "" : "?after=" + http::percent_encode(after);
+    ASSIGN_OR_RETURN(Json page, get_json(transport, "/v1/functions" + query));
+    after = page.is_object() ? page.value("next", "") : "";
+    if (page.is_object()) page.erase("next");
+    if (all.is_null()) {
+      all = std::move(page);
+      continue;
+    }
+    for (Json& each : list_in(page, "functions")) all["functions"].push_back(std::move(each));
+  } while (!after.empty());
+  return all;
+}
+
 int run_ls(Transport& transport, Console& console) {
-  const auto json = get_json(transport, "/v1/functions");
+  const auto json = all_functions(transport);
   if (!json.ok()) return fail(console, json.error());
   if (console.json) {
     console.out << json->dump(2) << "\n";

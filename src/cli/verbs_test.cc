@@ -282,6 +282,17 @@ TEST_F(Verbs, DrainAndUndrainNameTheDeviceAndTheReason) {
   EXPECT_EQ(run_drain(transport, console, {.gpu = "7"}), 15);
 }
 
+TEST_F(Verbs, LsWalksThePages) {
+  console.json = true;
+  transport.answer(response(200, R"({"functions":[{"name":"a"},{"name":"b/1"}],"next":"b/1"})"));
+  transport.answer(response(200, R"({"functions":[{"name":"c"}]})"));
+  EXPECT_EQ(run_ls(transport, console), 0);
+  EXPECT_EQ(Json::parse(out.str()),
+            Json::parse(R"({"functions":[{"name":"a"},{"name":"b/1"},{"name":"c"}]})"));
+  ASSERT_EQ(transport.requests.size(), 2u);
+  EXPECT_EQ(transport.requests[1].target, "/v1/functions?after=b%2F1");
+}
+
 TEST_F(Verbs, ListsPassTheWorkersJsonThrough) {
   console.json = true;
   transport.answer(response(200, "{\"functions\":[]}"));

@@ -44,6 +44,12 @@ struct FunctionStatus {
   uint64_t sandboxes = 0;
 };
 
+// Of all functions of a tenant.
+struct FunctionTotals {
+  uint64_t functions = 0;
+  Bytes code;  // of their zips
+};
+
 class InvocationService {
  public:
   template <typename T>
@@ -72,7 +78,10 @@ class InvocationService {
   // In order of name, after `after` (empty: from the start), at most `limit`.
   virtual std::vector<FunctionSpec> list_functions(TenantId tenant, const std::string& after,
                                                    size_t limit) const = 0;
-  virtual std::vector<FunctionStatus> function_status(TenantId tenant) const = 0;
+  // The same, with what they do.
+  virtual std::vector<FunctionStatus> function_status(TenantId tenant, const std::string& after,
+                                                      size_t limit) const = 0;
+  virtual FunctionTotals function_totals(TenantId tenant) const = 0;
   virtual std::vector<SandboxStatus> sandbox_status(TenantId tenant) const = 0;
 
   // The function's log from byte `offset` on (since the worker's start), at most 1 MiB, and the

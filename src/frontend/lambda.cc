@@ -145,18 +145,13 @@ class Performance {
   }
 
   void operator()(GetAccountSettings& call) {
-    uint64_t functions = 0;
-    Bytes code;
-    for (const FunctionStatus& status : service_.function_status(call.tenant)) {
-      ++functions;
-      code += status.spec.code_size;
-    }
+    const FunctionTotals totals = service_.function_totals(call.tenant);
     const json limit = {{"CodeSizeZipped", limits::kZippedCode.count},
                         {"CodeSizeUnzipped", limits::kUnzippedCode.count},
                         {"TotalCodeSize", limits::kZippedCode.count * limits::kFunctions},
                         {"ConcurrentExecutions", limits::kQueuedInvocations},
                         {"UnreservedConcurrentExecutions", limits::kQueuedInvocations}};
-    const json usage = {{"FunctionCount", functions}, {"TotalCodeSize", code.count}};
+    const json usage = {{"FunctionCount", totals.functions}, {"TotalCodeSize", totals.code.count}};
     send(json_response(200, {{"AccountLimit", limit}, {"AccountUsage", usage}}));
   }
 

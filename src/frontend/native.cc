@@ -47,7 +47,13 @@ class Answering {
   void operator()(Response& response) { responder_.send(std::move(response)); }
 
   void operator()(ListFunctionStatus& call) {
-    responder_.send(json_response(200, function_list(service_.function_status(call.tenant))));
+    auto page = service_.function_status(call.tenant, call.after, call.limit + 1);
+    std::string next;
+    if (page.size() > call.limit) {
+      page.resize(call.limit);
+      next = page.back().spec.name.name;
+    }
+    responder_.send(json_response(200, function_list(page, next)));
   }
 
   void operator()(ListSandboxStatus& call) {

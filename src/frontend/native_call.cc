@@ -37,6 +37,18 @@ std::optional<uint64_t> parse_number(std::string_view text) {
   return number;
 }
 
+NativeCall decode_functions(std::string_view query, const Caller& caller) {
+  ListFunctionStatus call{.tenant = caller.tenant, .after = http::query_value(query, "after")};
+  const std::string limit = http::query_value(query, "limit");
+  if (limit.empty()) return call;
+  const auto number = parse_number(limit);
+  if (!number || *number == 0) {
+    return error_response(Error{ErrorCode::kInvalidArgument, "limit is a number above 0"});
+  }
+  call.limit = std::min<uint64_t>(*number, kFunctionStatusPerPage);
+  return call;
+}
+
 NativeCall decode_log(std::string name, std::string_view query, const Caller& caller) {
   ReadLog call{.function = {caller.tenant, std::move(name)}};
   const std::string offset = http::query_value(query, "offset");
@@ -137,7 +149,7 @@ NativeCall decode_path(const http::Request& request, const Caller& caller) {
   const auto parts = parts_of(path);
   if (!parts.has_value() || parts->size() < 2 || parts->front() != "v1") return no_such_path(path);
   const std::string& kind = parts->at(1);
-  if (parts->size() == 2 && kind == "functions") return ListFunctionStatus{caller.tenant};
+  if (parts->size() == 2 && kind == "functions") return decode_functions(query, caller);
   if (parts->size() == 2 && kind == "sandboxes") return ListSandboxStatus{caller.tenant};
   if (parts->size() == 2 && kind == "slices") return ListSlices{caller.tenant};
   if (parts->size() == 2 && kind == "devices") return ListDevices{};

@@ -12,8 +12,12 @@
 
 namespace lambent::frontend {
 
+constexpr size_t kFunctionStatusPerPage = 250;
+
 struct ListFunctionStatus {
   TenantId tenant;
+  std::string after;  // a name; empty: from the start
+  size_t limit = kFunctionStatusPerPage;
 };
 struct ListSandboxStatus {
   TenantId tenant;

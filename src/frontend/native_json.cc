@@ -66,20 +66,22 @@ json to_json(const SandboxStatus& status) {
 }
 
 template <typename T>
-std::string list(const char* key, const std::vector<T>& values) {
+json list(const char* key, const std::vector<T>& values) {
   json array = json::array();
   for (const T& value : values) array.push_back(to_json(value));
-  return to_text({{key, std::move(array)}});
+  return {{key, std::move(array)}};
 }
 
 }  // namespace
 
-std::string function_list(const std::vector<FunctionStatus>& functions) {
-  return list("functions", functions);
+std::string function_list(const std::vector<FunctionStatus>& functions, const std::string& next) {
+  json body = list("functions", functions);
+  if (!next.empty()) body["next"] = next;
+  return to_text(body);
 }
 
 std::string sandbox_list(const std::vector<SandboxStatus>& sandboxes) {
-  return list("sandboxes", sandboxes);
+  return to_text(list("sandboxes", sandboxes));
 }
 
 }  // namespace lambent::frontend

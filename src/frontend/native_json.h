@@ -10,7 +10,8 @@
 namespace lambent::frontend {
 
 // {"functions": [...]}
-std::string function_list(const std::vector<FunctionStatus>& functions);
+// `next`: what the next page comes after; empty: this is the last.
+std::string function_list(const std::vector<FunctionStatus>& functions, const std::string& next);
 // {"sandboxes": [...]}
 std::string sandbox_list(const std::vector<SandboxStatus>& sandboxes);
 

@@ -127,6 +127,31 @@ TEST_F(NativeTest, FunctionsAreListedWithWhatTheyDo) {
   EXPECT_EQ(list[0]["sandboxes"], 4);
 }
 
+TEST_F(NativeTest, FunctionsAreListedPageByPage) {
+  for (const char* name : {"c", "a/b", "b", "e", "d"}) {
+    service_.functions[{kDefaultTenant, name}].name = {kDefaultTenant, name};
+  }
+  std::string names;
+  std::string after;
+  for (int page = 0; page < 3; ++page) {
+    const json list = json::parse(get("/v1/functions?limit=2&after=" + after).body);
+    for (const json& one : list["functions"]) names += one["name"].get<std::string>() + " ";
+    EXPECT_EQ(list.contains("next"), page < 2);
+    after = http::percent_encode(list.value("next", ""));
+  }
+  EXPECT_EQ(names, "a/b b c d e ");
+  for (size_t i = 0; i < kFunctionStatusPerPage; ++i) {
+    const FunctionName name{kDefaultTenant, "x" + std::to_string(i)};
+    service_.functions[name].name = name;
+  }
+  const json most = json::parse(get("/v1/functions?limit=1000000").body);
+  EXPECT_EQ(most["functions"].size(), kFunctionStatusPerPage);
+  EXPECT_TRUE(most.contains("next"));
+  for (const char* bad : {"0", "x", "-1"}) {
+    expect_error(get("/v1/functions?limit=" + std::string(bad)), 400, "INVALID_ARGUMENT");
+  }
+}
+
 TEST_F(NativeTest, SandboxesAreListed) {
   service_.sandboxes = {{SandboxId(9),
                          {kDefaultTenant, "f"},

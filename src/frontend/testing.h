@@ -90,9 +90,18 @@ class FakeService final : public InvocationService {
     }
     return specs;
   }
-  std::vector<FunctionStatus> function_status(TenantId tenant) const override {
-    std::vector<FunctionStatus> statuses;
+  FunctionTotals function_totals(TenantId tenant) const override {
+    FunctionTotals totals;
     for (const FunctionSpec& spec : list_functions(tenant, "", 1000)) {
+      ++totals.functions;
+      totals.code += spec.code_size;
+    }
+    return totals;
+  }
+  std::vector<FunctionStatus> function_status(TenantId tenant, const std::string& after,
+                                              size_t limit) const override {
+    std::vector<FunctionStatus> statuses;
+    for (const FunctionSpec& spec : list_functions(tenant, after, limit)) {
       statuses.push_back({spec, 1, 2, 3, 4});
     }
     return statuses;

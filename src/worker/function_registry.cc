@@ -62,6 +62,16 @@ std::vector<FunctionSpec> FunctionRegistry::list(TenantId tenant, const std::str
   return specs;
 }
 
+FunctionTotals FunctionRegistry::totals(TenantId tenant) const {
+  FunctionTotals totals;
+  for (auto it = by_name_.lower_bound({tenant, ""});
+       it != by_name_.end() && it->first.tenant == tenant; ++it) {
+    ++totals.functions;
+    totals.code += it->second.code_size;
+  }
+  return totals;
+}
+
 std::vector<FunctionSpec> FunctionRegistry::all() const {
   std::vector<FunctionSpec> specs;
   for (const auto& [name, spec] : by_name_) specs.push_back(spec);

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "domain/function.h"
+#include "domain/invocation_service.h"
 
 namespace lambent::worker {
 
@@ -23,6 +24,7 @@ class FunctionRegistry {
   // NOT_FOUND, as long as there are not too many with the closest existing name as a suggestion.
   Result<const FunctionSpec*> get(const FunctionName& name) const;
   std::vector<FunctionSpec> list(TenantId tenant, const std::string& after, size_t limit) const;
+  FunctionTotals totals(TenantId tenant) const;
   std::vector<FunctionSpec> all() const;
   size_t size() const { return by_name_.size(); }
 

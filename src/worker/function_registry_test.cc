@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <tuple>
+
 namespace lambent::worker {
 namespace {
 
@@ -49,6 +51,19 @@ TEST(FunctionRegistry, ForgetsRemovedFunctions) {
   registry.remove({TenantId(1), "a"});
   EXPECT_TRUE(registry.all().empty());
   EXPECT_EQ(registry.find(FunctionId(1)), nullptr);
+}
+
+TEST(FunctionRegistry, TotalsAreOfOneTenant) {
+  FunctionRegistry registry;
+  for (const auto& [id, tenant, name] :
+       {std::tuple(1, 1, "a"), std::tuple(2, 1, "b"), std::tuple(3, 2, "a")}) {
+    FunctionSpec spec = spec_of(static_cast<uint32_t>(id), static_cast<uint32_t>(tenant), name);
+    spec.code_size = Bytes(static_cast<uint64_t>(10 * id));
+    registry.put(spec);
+  }
+  EXPECT_EQ(registry.totals(TenantId(1)).functions, 2u);
+  EXPECT_EQ(registry.totals(TenantId(1)).code, Bytes(30));
+  EXPECT_EQ(registry.totals(TenantId(3)).functions, 0u);
 }
 
 TEST(FunctionRegistry, OneChangeAtATimePerName) {

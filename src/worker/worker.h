@@ -132,7 +132,9 @@ class Worker final : public InvocationService {
   Result<FunctionSpec> find_function(const FunctionName& name) const override;
   std::vector<FunctionSpec> list_functions(TenantId tenant, const std::string& after,
                                            size_t limit) const override;
-  std::vector<FunctionStatus> function_status(TenantId tenant) const override;
+  std::vector<FunctionStatus> function_status(TenantId tenant, const std::string& after,
+                                              size_t limit) const override;
+  FunctionTotals function_totals(TenantId tenant) const override;
   std::vector<SandboxStatus> sandbox_status(TenantId tenant) const override;
   Result<LogChunk> read_log(const FunctionName& name, uint64_t offset) const override;
 

@@ -57,13 +57,16 @@ std::vector<SandboxStatus> Worker::all_sandboxes() const {
   return all;
 }
 
-std::vector<FunctionStatus> Worker::function_status(TenantId tenant) const {
+FunctionTotals Worker::function_totals(TenantId tenant) const { return functions_.totals(tenant); }
+
+std::vector<FunctionStatus> Worker::function_status(TenantId tenant, const std::string& after,
+                                                    size_t limit) const {
   std::vector<FunctionStatus> all;
   std::unordered_map<std::string, uint64_t> sandboxes;
   for (const SandboxStatus& sandbox : all_sandboxes()) {
     if (sandbox.function.tenant == tenant) ++sandboxes[sandbox.function.name];
   }
-  for (FunctionSpec& spec : functions_.list(tenant, "", limits::kFunctions)) {
+  for (FunctionSpec& spec : functions_.list(tenant, after, limit)) {
     FunctionStatus status;
     if (const scheduling::Flow* flow = flow_of(spec.id)) {
       status.queued = flow->pending;
