@@ -1,6 +1,32 @@
 """Context: what a handler is told about its invocation, under the names that Lambda gives."""
+import json
 import os
 import time
+
+
+class ClientContext:
+    """What the caller gave as ClientContext: `custom` and `env` are dictionaries, `client` has attributes of its own."""
+
+    def __init__(self, text):
+        given = json.loads(text)
+        self.custom = given.get("custom")
+        self.env = given.get("env")
+        client = given.get("client")
+        self.client = None if client is None else Client(client)
+
+
+class Client:
+    def __init__(self, given):
+        for name in ("installation_id", "app_title", "app_version_name", "app_version_code", "app_package_name"):
+            setattr(self, name, given.get(name))
+
+
+def client_context_of(text):
+    """None where there is none, or where it is not what Lambda's clients send."""
+    try:
+        return ClientContext(text) if text else None
+    except (ValueError, AttributeError):
+        return None
 
 
 class Context:
@@ -14,7 +40,7 @@ class Context:
         self.log_group_name = environment.get("AWS_LAMBDA_LOG_GROUP_NAME", "")
         self.log_stream_name = environment.get("AWS_LAMBDA_LOG_STREAM_NAME", "")
         self.identity = None
-        self.client_context = None
+        self.client_context = client_context_of(headers.get("lambda-runtime-client-context", ""))
         deadline = headers.get("lambda-runtime-deadline-ms", "")
         self._deadline_ms = int(deadline) if deadline.isdigit() else 0
 

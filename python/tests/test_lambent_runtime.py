@@ -117,6 +117,18 @@ class RuntimeTest(unittest.TestCase):
             "            context.get_remaining_time_in_millis() > 1000]\n")
         self.assertEqual(json.loads(body), ["id-0", "f", "arn:f", True])
 
+    def test_the_callers_context_has_lambdas_names(self):
+        source = ("from lambent_runtime.context import Context\n"
+                  "def of(text):\n"
+                  "    return Context({'lambda-runtime-aws-request-id': '1', 'lambda-runtime-client-context': text}).client_context\n"
+                  "def handler(event, context):\n"
+                  "    given = of(event)\n"
+                  "    return [given.custom, given.env, given.client.app_title, given.client.app_version_name,\n"
+                  "            context.client_context, of(''), of('[1]'), of('{')]\n")
+        event = json.dumps('{"custom": {"a": 1}, "client": {"app_title": "t"}}').encode()
+        _, _, body = self.serve_one(source, event)
+        self.assertEqual(json.loads(body), [{"a": 1}, None, "t", None, None, None, None, None])
+
     def test_an_exception_is_reported_with_its_trace(self):
         path, headers, body = self.serve_one(
             "def inner():\n    raise KeyError('x')\ndef handler(event, context):\n    inner()\n")

@@ -219,7 +219,10 @@ Result<Invoke> decode_invoke(http::Request request, FunctionName name) {
   ASSIGN_OR_RETURN(invoke.request.needs, read_needs(headers, invoke.request.client_context));
   invoke.request.function = std::move(name);
   invoke.request.kind = asynchronous ? InvocationKind::kAsynchronous : InvocationKind::kSynchronous;
-  invoke.request.content_type = headers.get("Content-Type");
+  // What `curl -d` says of any text; Lambda looks at no type at all.
+  if (headers.get("Content-Type") != "application/x-www-form-urlencoded") {
+    invoke.request.content_type = headers.get("Content-Type");
+  }
   invoke.request.trace_id = trace_id_of(headers);
   invoke.request.idempotency_key = read_idempotency_key(headers);
   // Handlers read JSON unless told otherwise, and nothing is no JSON.

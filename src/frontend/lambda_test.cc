@@ -242,6 +242,11 @@ TEST_F(LambdaTest, ARefusedInvocationSaysWhenThereMayBeRoom) {
   EXPECT_EQ(invoke("{}").headers.get("Retry-After"), "5");
 }
 
+TEST_F(LambdaTest, WhatCurlSendsByItselfIsJson) {
+  invoke("{}", {{"Content-Type", "application/x-www-form-urlencoded"}});
+  EXPECT_EQ(service_.submitted.at(0).content_type, "");
+}
+
 TEST_F(LambdaTest, AnInvocationCarriesWhatTheClientSentAndAnswersWithItsOutcome) {
   create("f");
   service_.behaviour = [](const InvocationRequest& request) {

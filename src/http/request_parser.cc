@@ -11,6 +11,8 @@
 namespace lambent::http {
 namespace {
 
+constexpr char kTlsHandshake = 0x16;
+
 bool same_word(std::string_view a, std::string_view b) {
   return a.size() == b.size() && strncasecmp(a.data(), b.data(), a.size()) == 0;
 }
@@ -48,6 +50,17 @@ std::string_view what_is_wrong_with_lines(std::string_view head) {
     start += length + 1;
   }
   return {};
+}
+
+// Clients send `GET http://host/path` to proxies, and every server has to take it (RFC
+// 9112, 3.2.2). Who is meant by the host does not matter here.
+void take_off_authority(std::string& target) {
+  const size_t scheme = target.find("://");
+  if (target.starts_with('/') || scheme == std::string::npos) return;
+  if (!same_word(std::string_view(target).substr(0, scheme), "http")) return;
+  const size_t path = target.find_first_of("/?#", scheme + 3);
+  target.erase(0, std::min(path, target.size()));
+  if (!target.starts_with('/')) target.insert(0, "/");
 }
 
 // The C parser as Debian builds it lets spaces into names ("Content-Length : 5").
@@ -140,6 +153,8 @@ void RequestParser::feed_head(std::string_view& data) {
   if (partial_head_.empty()) {
     while (data.starts_with("\r\n")) data.remove_prefix(2);
     if (data.empty()) return;
+    // A client that speaks TLS would wait for an answer for as long as we wait for a head.
+    if (data.front() == kTlsHandshake) return fail(400, "only plain HTTP is spoken here, no TLS");
     const size_t end = data.find("\r\n\r\n");
     if (end != std::string_view::npos && end + 4 <= limits_.max_headers) {
       const std::string_view head = data.substr(0, end + 4);
@@ -156,7 +171,10 @@ void RequestParser::feed_head(std::string_view& data) {
   const size_t end = partial_head_.find("\r\n\r\n", known < 3 ? 0 : known - 3);
   if (end == std::string::npos) {
     data.remove_prefix(taken.size());
-    if (partial_head_.size() >= limits_.max_headers) {
+    // So would one that ends its lines with LF alone and has sent its empty line.
+    if (partial_head_.find("\n\n", known < 1 ? 0 : known - 1) != std::string::npos) {
+      fail(400, "lines of the head must end with CR LF");
+    } else if (partial_head_.size() >= limits_.max_headers) {
       fail(431, "the request headers are larger than is allowed here");
     }
     return;
@@ -196,6 +214,7 @@ void RequestParser::check_head() {
   if (method == HTTP_CONNECT) return fail(400, "CONNECT is not offered");
   request_.method = http_method_str(method);
   http_1_0_ = parser.http_minor == 0;
+  take_off_authority(request_.target);
 
   size_t hosts = 0;
   size_t lengths = 0;

@@ -185,5 +185,25 @@ TEST(RequestParser, HeaderValuesLoseTheSpaceAroundThem) {
   EXPECT_EQ(parser.request().headers.get("X"), "a b");
 }
 
+TEST(RequestParser, TheAuthorityOfAnAbsoluteTargetIsTakenOff) {
+  const auto target_of = [](std::string_view line) {
+    const std::string text = "GET " + std::string(line) + " HTTP/1.1\r\nHost: h\r\n\r\n";
+    RequestParser parser(kLimits);
+    std::string_view data = text;
+    EXPECT_EQ(parser.feed(data), Status::kComplete) << line;
+    return parser.request().target;
+  };
+  EXPECT_EQ(target_of("http://h:8980/a/b?c=d://e"), "/a/b?c=d://e");
+  EXPECT_EQ(target_of("HTTP://h/"), "/");
+  EXPECT_EQ(target_of("http://h"), "/");
+  EXPECT_EQ(target_of("http://h?x=1"), "/?x=1");
+  EXPECT_EQ(target_of("/see?http://h/a"), "/see?http://h/a");
+}
+
+TEST(RequestParser, WhoSpeaksSomethingElseIsToldAtOnce) {
+  expect_400("\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03"s);
+  expect_400("GET / HTTP/1.1\nHost: h\n\n");
+}
+
 }  // namespace
 }  // namespace lambent::http

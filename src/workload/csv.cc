@@ -2,6 +2,7 @@
 
 #include <charconv>
 #include <cmath>
+#include <utility>
 
 namespace lambent::workload {
 namespace {
@@ -13,6 +14,25 @@ std::optional<Number> parsed(std::string_view text) {
   const auto [stopped, code] = std::from_chars(text.data(), end, number);
   if (code != std::errc() || stopped != end || text.empty()) return std::nullopt;
   return number;
+}
+
+// What a file is that begins so; empty if it may well be a table.
+std::string_view other_kind_of_file(std::string_view begin) {
+  constexpr std::pair<std::string_view, std::string_view> kKinds[] = {
+      {"\xFD"
+       "7zXZ",
+       "packed with xz"},
+      {"\x28\xB5\x2F\xFD", "packed with zstd"},
+      {"BZh", "packed with bzip2"},
+      {"PK\x03\x04", "a zip archive"},
+      {"PAR1", "Parquet"},
+      {"\xFF\xFE", "in UTF-16"},
+      {"\xFE\xFF", "in UTF-16"},
+  };
+  for (const auto& [mark, kind] : kKinds) {
+    if (begin.starts_with(mark)) return kind;
+  }
+  return {};
 }
 
 }  // namespace
@@ -67,8 +87,16 @@ Result<RowReader> RowReader::start(LineReader& lines, std::string file) {
   auto first = lines.next();
   if (!first.ok()) return first.error().with_context(reader.file_ + " line 1");
   reader.line_ = 1;
+  std::string_view header = first.value().value_or(std::string_view());
+  if (const std::string_view kind = other_kind_of_file(header); !kind.empty()) {
+    return Error{ErrorCode::kInvalidArgument, reader.file_ + " is " + std::string(kind) +
+                                                  ": it has to be CSV in UTF-8, as it is or "
+                                                  "packed with gzip"};
+  }
+  // As spreadsheets begin what they write.
+  if (header.starts_with("\xEF\xBB\xBF")) header.remove_prefix(3);
   std::vector<std::string_view> fields;
-  if (!first.value().has_value() || first.value()->empty() || !split_row(**first, fields)) {
+  if (header.empty() || !split_row(header, fields)) {
     return Error{ErrorCode::kInvalidArgument, reader.file_ + " line 1: there is no header"};
   }
   reader.header_.assign(fields.begin(), fields.end());

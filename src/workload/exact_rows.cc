@@ -12,12 +12,21 @@ Result<ExactRows> ExactRows::start(RowReader rows, const std::string& file) {
   return ExactRows(std::move(rows), time, *function);
 }
 
+// Beyond this it is no clock's time either.
+constexpr double kMostClock = 1e20;
+
 Result<bool> ExactRows::next(ExactRow& row, BadRows& bad) {
   for (;;) {
     ASSIGN_OR_RETURN(const bool more, rows_.next(fields_, bad));
     if (!more) return false;
     const std::string_view time = fields_[time_];
     const auto t_ms = number_of(time);
+    if (t_ms && *t_ms > kMostSeconds * 1e3 && *t_ms < kMostClock) {
+      bad.add(rows_.line(), "t_ms is " + quoted(time) +
+                                ", too long after the start: times count from the trace's begin, "
+                                "in milliseconds");
+      continue;
+    }
     if (!t_ms || *t_ms < 0 || *t_ms > kMostSeconds * 1e3) {
       bad.add(rows_.line(), "t_ms is " + quoted(time) + ", not a time in milliseconds");
     } else if (*t_ms < last_ms_) {

@@ -287,6 +287,36 @@ TEST(TraceReader, RefusesWhatItDoesNotKnow) {
   EXPECT_EQ(read("t_ms,func\n" + std::string(1'100'000, 'x')).error().code, ErrorCode::kOutOfRange);
 }
 
+TEST(TraceReader, SaysWhatAFileIsThatIsNoTable) {
+  EXPECT_THAT(read("\xFD"
+                   "7zXZ...\n")
+                  .error()
+                  .message,
+              HasSubstr("packed with xz"));
+  EXPECT_THAT(read("\x28\xB5\x2F\xFD...").error().message, HasSubstr("packed with zstd"));
+  EXPECT_THAT(read("PK\x03\x04...").error().message, HasSubstr("a zip archive"));
+  EXPECT_THAT(read("\xFF\xFEt").error().message, HasSubstr("in UTF-16"));
+}
+
+TEST(TraceReader, TakesTheMarkOfSpreadsheets) {
+  auto trace = read("\xEF\xBB\xBFt_ms,function\r\n1.5,x\r\n");
+  ASSERT_TRUE(trace.ok()) << trace.error().message;
+  EXPECT_EQ(times_of(*trace), std::vector<double>{0.0015});
+  EXPECT_FALSE(read("\xEF\xBB\xBF").ok());
+}
+
+TEST(ExactTrace, TellsTimesOfTheDayFromTimesSinceTheBegin) {
+  EXPECT_THAT(read("t_ms,function\n1700000000000,x\n").error().message,
+              HasSubstr("times count from the trace's begin"));
+}
+
+TEST_F(TraceFile, IsNoFolder) {
+  const auto folder = open_trace(folder_, {});
+  ASSERT_FALSE(folder.ok());
+  EXPECT_EQ(folder.error().code, ErrorCode::kInvalidArgument);
+  EXPECT_THAT(folder.error().message, HasSubstr("is a folder"));
+}
+
 TEST_F(TraceFile, IsReadPackedAndNoticedWhenDamaged) {
   const std::string path = folder_ / "g.csv.gz";
   gzFile out = gzopen(path.c_str(), "wb");
