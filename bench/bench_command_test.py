@@ -57,6 +57,14 @@ class BenchCommandTest(unittest.TestCase):
             self.assertEqual(run.returncode, 1)
             self.assertIn(says, run.stderr)
 
+    def test_a_sweep_prints_a_table_and_no_object(self):
+        (self.root / "show").write_text("#!/bin/sh\necho a table\n")
+        self.assertEqual(self.run_script("paper-mqfq", "--sweep").returncode, 0)
+        self.assertEqual(self.run_script("paper-mqfq").returncode, 1)
+        kept = self.run_script("paper-mqfq", "--sweep", "--out", "file")
+        self.assertEqual(kept.returncode, 1)
+        self.assertIn("redirect it", kept.stderr)
+
     def test_a_benchmark_that_fails_is_said_to_have_failed(self):
         run = self.run_script("fails")
         self.assertEqual(run.returncode, 1)

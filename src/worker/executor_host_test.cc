@@ -1,3 +1,5 @@
+#include <sys/resource.h>
+
 #include "worker/executor_testing.h"
 
 namespace lambent::worker {
@@ -89,6 +91,28 @@ TEST_F(ExecutorHostTest, AnAnswerThatCouldStillChangeIsNotRead) {
   launcher.latest().say(message, {answer.get()});
   ASSERT_TRUE(turn_until(loop, [&] { return !answers.empty(); }));
   EXPECT_FALSE(answers[0].succeeded);
+}
+
+TEST_F(ExecutorHostTest, AnAnswerThatTheWorkerHasNoDescriptorsForFailsAloneAndTheExecutorStays) {
+  seat(SandboxId(1));
+  auto message = finished(give(SandboxId(1)));
+  message.payload_attached = true;
+  const OwnedFd answer = memfd_with("a", true);
+  launcher.latest().say(message, {answer.get()});
+  rlimit files{};
+  ASSERT_EQ(getrlimit(RLIMIT_NOFILE, &files), 0);
+  rlimit none = files;
+  none.rlim_cur = 0;
+  ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &none), 0);
+  const bool answered = turn_until(loop, [&] { return !answers.empty(); });
+  ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &files), 0);
+  ASSERT_TRUE(answered);
+  EXPECT_FALSE(answers[0].succeeded);
+  EXPECT_THAT(answers[0].payload, HasSubstr("as many files open"));
+  launcher.latest().say(finished(give(SandboxId(1))));
+  ASSERT_TRUE(turn_until(loop, [&] { return answers.size() == 2; }));
+  EXPECT_TRUE(answers[1].succeeded);
+  EXPECT_EQ(launcher.kills, 0);
 }
 
 TEST_F(ExecutorHostTest, OutputsBecomeObjectsOfTheTenantAndInputsAreHandedOut) {

@@ -40,6 +40,17 @@ Error end_of(const sandbox::Exit& exit) {
           "lambent-executor ended: " + sandbox::to_string(exit)};
 }
 
+// What came with a message whose descriptors did not: who waits for them is told. The process is
+// not to blame; it is the worker that has no room for them.
+void without_descriptors(ExecutorMessage& message) {
+  const Error lost{ErrorCode::kResourceExhausted, "the worker cannot have as many files open"};
+  if (auto* finished = std::get_if<protocol::Finished>(&message)) {
+    if (!finished->error) finished->error = lost;
+  } else if (auto* lent = std::get_if<protocol::ObjectLent>(&message)) {
+    lent->error = lost;
+  }
+}
+
 }  // namespace
 
 ExecutorProcess::ExecutorProcess(loop::EventLoop& loop, LogSink& log, sandbox::Launcher& launcher,
@@ -117,9 +128,13 @@ void ExecutorProcess::receive() {
     }
     Packet& got = **packet;
     Result<ExecutorMessage> message =
-        got.truncated
+        got.truncated && !got.lost_fds
             ? Result<ExecutorMessage>(Error{ErrorCode::kInvalidArgument, "too long a message"})
             : protocol::decode_executor_message({buffer.data(), got.size});
+    if (got.lost_fds) {
+      got.fds.clear();  // some may have come, and nobody knows which
+      if (message.ok()) without_descriptors(*message);
+    }
     const std::weak_ptr alive = alive_;
     if (!message.ok() || !take(std::move(message).value(), std::move(got.fds))) {
       if (alive.expired()) return;

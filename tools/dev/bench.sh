@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # ./dev bench [NAME] [--quick] [--out FILE] [--traces DIR] [--fresh SEED]: runs a benchmark of the optimised build. Its last line is
 # one JSON object; --out keeps that line in a file. Without NAME, the list. --fresh (the simulated paper-* alone): inputs drawn from DIR by
-# that seed (bench/draw_inputs.py), on which nothing was chosen.
+# that seed (bench/draw_inputs.py), on which nothing was chosen. With --sweep (of some paper-*) it prints a table alone.
 source "$(dirname "$0")/common.sh"
 
 list() {
@@ -18,15 +18,19 @@ command="$(sed -n "s/^$name *: [^|]*| *//p" bench/benchmarks.txt)"
 out=''
 traces=''
 fresh=''
+table=''
 flags=()
 while [ $# -gt 0 ]; do
   case "$1" in
     --out) out="${2:?--out needs a file}"; shift 2 ;;
     --traces) traces="$(realpath "${2:?--traces needs a folder}")"; shift 2 ;;
+    --sweep) table=yes; flags+=("$1"); shift ;;
     --fresh) fresh="${2:?--fresh needs a seed}"; shift 2 ;;
     *) flags+=("$1"); shift ;;
   esac
 done
+
+[ -z "$table" ] || [ -z "$out" ] || die "--sweep prints a table, which --out does not keep: redirect it"
 
 scratch="$(mktemp -d)"
 trap 'rm -rf "$scratch"' EXIT
@@ -52,5 +56,6 @@ build release >&2
 export LAMBENT_PREFIX="$root/build/release"
 output="$scratch/output"
 $command ${flags[@]+"${flags[@]}"} | tee "$output" || die "the benchmark failed"
+[ -z "$table" ] || exit 0
 tail -1 "$output" | python3 -c 'import json, sys; json.load(sys.stdin)' || die "the last line is no JSON object"
 [ -z "$out" ] || tail -1 "$output" >"$out"

@@ -4,6 +4,7 @@ import json
 import os
 from typing import Any, Dict, Iterable, Iterator, List, Optional, Sequence, Tuple, Union
 
+from . import package
 from .errors import GraphError, did_you_mean
 from .literals import Literal, Number, element_json, holds, pack, size_of
 
@@ -36,6 +37,13 @@ class Buffer:
         self.fill: Optional[bytes] = None
         self.used = False
         self.written = role in ("input", "in_out", "constant")  # or there from the start
+
+    @property
+    def package_file(self) -> str:
+        """Where in the package the content of a constant lies."""
+        number = list(self.graph.buffers).index(self.name)
+        plain = "".join(c if c.isascii() and (c.isalnum() or c in "-_") else "_" for c in self.name)
+        return "constants/%d_%s.bin" % (number, plain[:64])
 
     def default_access(self) -> str:
         """What a launch does to it if nothing is said."""
@@ -244,7 +252,7 @@ class Graph:
             if buffer.fill is not None:
                 entry["fill"] = element_json(buffer.datatype, buffer.fill)
             elif buffer.role == "constant":
-                entry["file"] = constant_file(buffer)
+                entry["file"] = buffer.package_file
             buffers.append(entry)
         return {"buffers": buffers, "steps": self.steps}
 
@@ -254,8 +262,7 @@ class Graph:
         `settings` go into lambent.toml: description, timeout_s, weight, max_concurrency, tags (a
         dictionary), launch_mode ("compute" or "model", which the emulated driver alone knows).
         """
-        from .package import save
-        save(self, folder, **settings)
+        package.save(self, folder, **settings)
 
     # --- Within ---
 
@@ -367,13 +374,6 @@ class Graph:
         if shared_bytes:
             step["shared_bytes"] = shared_bytes
         self._append(dict(step, arguments=entries))
-
-
-def constant_file(buffer: Buffer) -> str:
-    """Where in the package a constant's content lies."""
-    number = list(buffer.graph.buffers).index(buffer.name)
-    plain = "".join(c if c.isascii() and (c.isalnum() or c in "-_") else "_" for c in buffer.name)
-    return "constants/%d_%s.bin" % (number, plain[:64])
 
 
 def _writes(steps: List[Dict[str, Any]], name: str) -> bool:

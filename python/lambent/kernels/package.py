@@ -2,15 +2,17 @@
 import json
 import os
 import shutil
-from typing import Any, Dict, List
+from typing import TYPE_CHECKING, Any, Dict, List
 
 from .errors import GraphError, did_you_mean
-from .graph import Graph, constant_file
+
+if TYPE_CHECKING:
+    from .graph import Graph
 
 _SETTINGS = ("description", "timeout_s", "weight", "max_concurrency", "tags", "launch_mode")
 
 
-def save(graph: Graph, folder: str, **settings: Any) -> None:
+def save(graph: "Graph", folder: str, **settings: Any) -> None:
     """See Graph.save(). Files of the same names are replaced, others stay."""
     for key in settings:
         if key not in _SETTINGS:
@@ -20,7 +22,7 @@ def save(graph: Graph, folder: str, **settings: Any) -> None:
     for buffer in graph.buffers.values():
         if buffer.role != "constant" or buffer.fill is not None:
             continue
-        path = os.path.join(folder, constant_file(buffer))
+        path = os.path.join(folder, buffer.package_file)
         os.makedirs(os.path.dirname(path), exist_ok=True)
         if buffer.file is not None:
             shutil.copyfile(buffer.file, path)
@@ -42,7 +44,7 @@ def save(graph: Graph, folder: str, **settings: Any) -> None:
     _write(os.path.join(folder, "lambent.toml"), _manifest(graph.name, bundles, sources, settings))
 
 
-def graph_text(graph: Graph) -> str:
+def graph_text(graph: "Graph") -> str:
     """graph.json: a line for each buffer, argument and repetition."""
     root = graph.json()
     lines = ["{", ' "buffers": [']

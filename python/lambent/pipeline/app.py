@@ -1,9 +1,9 @@
 """Pipeline: the class that a pipeline function's author writes. It is made in every process of the function; define_dag is
 called in each, setup() of a component only where that runs."""
 import inspect
-import re
 
 from .dag import Dag, PipelineError, Reference, check_class
+from .runner import Runner
 from .values import as_json
 
 
@@ -113,8 +113,6 @@ class Pipeline:
 
     def prepare(self):
         """Loads all components, as run() does the first time."""
-        from .runner import Runner
-
         if "_runner" not in self.__dict__:
             runner = Runner(self.dag.nodes.values())
             runner.setup()
@@ -125,8 +123,3 @@ def _number(value, name, least, most):
     if isinstance(value, bool) or not isinstance(value, (int, float)) or not least < value <= most:
         raise PipelineError("%s is %r: it is more than %s, at most %s" % (name, value, least, most))
     return value
-
-
-def snake_case(name):
-    """"SuperResolution" -> "super_resolution"."""
-    return re.sub(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])", "_", name).lower()

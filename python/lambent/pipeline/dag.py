@@ -2,6 +2,8 @@
 (docs/decisions/0016-slices-and-pipelines.md; the worker reads it with src/pipeline/pipeline_json.cc)."""
 import re
 
+from .module import Component
+
 _NAME = re.compile(r"[A-Za-z0-9_-]{1,64}\Z")
 MOST_COMPONENTS = 64
 MOST_INPUTS = 64
@@ -47,8 +49,6 @@ def check_name(name, what):
 
 def check_class(place, module):
     """That a class of components has a forward of its own."""
-    from .module import Component
-
     if not isinstance(module, type):
         return
     forward = getattr(module, "forward", None)

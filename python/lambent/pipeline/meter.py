@@ -1,6 +1,8 @@
 """DeviceMeter: what components take of the device's memory, and when their work on it is done. Without a device all is zero."""
 import sys
 
+from .module import device_is_made, shared_device
+
 
 class DeviceMeter:
     """Looks at torch and at lambent_cuda, whichever the process has imported; imports neither."""
@@ -21,7 +23,7 @@ class DeviceMeter:
         if cuda is None:
             return None
         try:
-            return _device().memory_info()
+            return shared_device().memory_info()
         except cuda.NoDevice:  # imported, perhaps not needed
             return None
 
@@ -29,8 +31,8 @@ class DeviceMeter:
         torch = _torch()
         if torch is not None:
             torch.cuda.synchronize()
-        if "lambent_cuda" in sys.modules and _device_is_there():
-            _device().synchronize()
+        if "lambent_cuda" in sys.modules and device_is_made():
+            shared_device().synchronize()
 
     def start(self):
         """Begins to watch what is allocated on top of what is."""
@@ -61,7 +63,7 @@ class DeviceMeter:
             properties = torch.cuda.get_device_properties(0)
             name, multiprocessors = properties.name, properties.multi_processor_count
         elif self._memory_info() is not None:
-            name, multiprocessors = _device().name, _device().multiprocessors
+            name, multiprocessors = shared_device().name, shared_device().multiprocessors
         else:
             return None
         _, total = self._memory_info()
@@ -85,15 +87,3 @@ def _torch():
 def _buffers():
     cuda = sys.modules.get("lambent_cuda")
     return cuda.DeviceBuffer if cuda is not None else None
-
-
-def _device():
-    from .module import shared_device
-
-    return shared_device()
-
-
-def _device_is_there():
-    from . import module
-
-    return module._device is not None

@@ -1,7 +1,6 @@
 """What a component of a pipeline is: Component, and KernelModule, whose forward launches kernels of bundles."""
 import os
-
-from .app import snake_case
+import re
 
 
 class Component:
@@ -63,12 +62,22 @@ class KernelModule(Component):
         return loaded[folder]
 
 
+def snake_case(name):
+    """"SuperResolution" -> "super_resolution"."""
+    return re.sub(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])", "_", name).lower()
+
+
 def task_root():
     """Where the package lies."""
     return os.environ.get("LAMBDA_TASK_ROOT", ".")
 
 
 _device = None
+
+
+def device_is_made():
+    """Whether shared_device() was called in this process."""
+    return _device is not None
 
 
 def shared_device():

@@ -5,6 +5,7 @@ import statistics
 import time
 
 from .dag import PipelineError
+from .module import shared_device
 from .runner import Runner
 from .values import Failed
 
@@ -48,8 +49,6 @@ def measure(app, events, repeat, progress=lambda text: None):
 
 
 def _used_by_a_context(meter):
-    from .module import shared_device
-
     try:
         shared_device()
     except Exception:  # there is no device, or no driver

@@ -4,6 +4,8 @@ import ctypes
 import json
 import sys
 
+from .module import shared_device
+
 # By the numbers of src/stage_channel/datatypes.h.
 DATATYPES = ("bool", "uint8", "int8", "uint16", "int16", "uint32", "int32", "uint64", "int64", "float16", "bfloat16",
              "float32", "float64", "complex64", "complex128")
@@ -105,8 +107,6 @@ def room_for(container, datatype, shape, nbytes):
         stream = torch.cuda.current_stream().cuda_stream if on_device else 0
         return Leaf(tensor, container, datatype, shape, nbytes, tensor.data_ptr(), on_device, stream), lambda: tensor
     if container == CUDA:
-        from .module import shared_device
-
         buffer = shared_device().tensor(name, shape)
         return Leaf(buffer, container, datatype, shape, nbytes, buffer.pointer.value, True), lambda: buffer
     if container == NUMPY:
