@@ -8,9 +8,9 @@
 #include <CLI/CLI.hpp>
 #include <cstdio>
 #include <cstring>
-#include <map>
 
 #include "base/time.h"
+#include "bin/pool_flags.h"
 #include "executor/executor.h"
 #include "executor/link_turns.h"
 
@@ -79,24 +79,13 @@ int main(int count, char** words) {
   app.add_flag("!--first-come", transfers.order.fair, "Functions do not take turns on the link");
   app.add_flag("!--no-pipelining", options.pipelined,
                "A function is ready when all its constants are on the device, not before");
-  using scheduling::PoolRule;
-  std::map<std::string, PoolRule> rules;
-  for (const auto rule : {PoolRule::kResilient, PoolRule::kFineGrained, PoolRule::kStatic}) {
-    rules.emplace(scheduling::name_of(rule), rule);
-  }
-  std::string pool_rule(scheduling::name_of(options.pool_rule));
-  app.add_option("--pool-rule", pool_rule,
-                 "Memory of functions' buffers between requests: resilient gives it to the device, "
-                 "fine-grained keeps it, static keeps it and takes it before the first request")
-      ->capture_default_str()
-      ->check(CLI::IsMember({"resilient", "fine-grained", "static"}));
+  bin::add_pool_rule(app, "--pool-rule", options.pool_rule);
   uint64_t hold_ms = static_cast<uint64_t>(to_milliseconds(options.pool_hold));
   app.add_option("--pool-hold-ms", hold_ms,
                  "How long a function without requests keeps it under the first rule")
       ->capture_default_str()
       ->check(CLI::Range(uint64_t{0}, uint64_t{3'600'000}));
   CLI11_PARSE(app, count, words);
-  options.pool_rule = rules.at(pool_rule);
   options.pool_hold = milliseconds(hold_ms);
   transfers.order.block = Bytes::kib(block_kib);
 

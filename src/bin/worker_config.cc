@@ -10,6 +10,7 @@
 #include <tuple>
 
 #include "bin/flag_checks.h"
+#include "bin/pool_flags.h"
 
 namespace lambent {
 namespace {
@@ -141,6 +142,13 @@ std::optional<int> parse_worker_config(int argc, char** argv, WorkerConfig& conf
                               "--concurrency auto: D at most, whatever the utilisation")
                    ->check(CLI::Range(1, 1024))
                    ->capture_default_str();
+  bin::add_pool_rule(app, "--executor-pool", config.executor_pool);
+  double executor_pool_hold_s = to_seconds(config.executor_pool_hold);
+  app.add_option("--executor-pool-hold", executor_pool_hold_s,
+                 "--executor-pool resilient: seconds without a request after which a function's "
+                 "buffers give theirs back")
+      ->check(bin::within(0.0, 3600.0))
+      ->capture_default_str();
   double longest_gpu_run_s = to_seconds(config.longest_gpu_run);
   app.add_option(
          "--longest-gpu-run", longest_gpu_run_s,
@@ -237,6 +245,7 @@ std::optional<int> parse_worker_config(int argc, char** argv, WorkerConfig& conf
   config.near_gpu = !no_numa;
   config.keep_alive = from_seconds(keep_alive_s);
   config.drain_time = from_seconds(drain_s);
+  config.executor_pool_hold = from_seconds(executor_pool_hold_s);
   return std::nullopt;
 }
 

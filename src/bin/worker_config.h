@@ -12,6 +12,7 @@
 #include "base/units.h"
 #include "dispatch/options.h"
 #include "scheduling/make_policy.h"
+#include "scheduling/pool_scaling.h"
 
 namespace lambent {
 
@@ -43,6 +44,9 @@ struct WorkerConfig {
   bool near_gpu = true;  // functions stay on the processors near their GPU
   Duration keep_alive = std::chrono::minutes(10);
   Duration drain_time = seconds(30);
+  // Of executors: see worker/executor_plan.h.
+  scheduling::PoolRule executor_pool = scheduling::PoolRule::kResilient;
+  Duration executor_pool_hold = seconds(1);
   bool require_strong_limits = false;
   std::string journal_folder;  // of every event of dispatch; empty: none
   Bytes journal_size = Bytes::mib(1024);

@@ -176,6 +176,8 @@ worker::WorkerOptions worker_options(const WorkerConfig& config, const Installat
   options.executors.program = installation.program("lambent-executor");
   options.executors.built_in = installation.kernels();
   options.executors.gpu = driver;
+  options.executors.pool_rule = config.executor_pool;
+  options.executors.pool_hold = config.executor_pool_hold;
   options.devices = all_devices;
   options.longest_gpu_run = config.longest_gpu_run;
   for (const auto& device : shares.dispatched) {

@@ -77,5 +77,36 @@ TEST(FunctionSpec, OnlyAHandlerThatUsesAGpuHasACpuVariant) {
             std::string::npos);
 }
 
+TEST(FunctionSpec, ChangesThatSandboxesWereNotMadeFromKeepThem) {
+  const FunctionSpec before = good_spec();
+  const auto keeps = [&](auto change) {
+    FunctionSpec after = before;
+    ++after.revision;
+    after.last_modified += seconds(1);
+    change(after);
+    return keeps_sandboxes(before, after);
+  };
+  EXPECT_TRUE(keeps([](auto&) {}));
+  EXPECT_TRUE(keeps([](auto& s) { s.weight = 2; }));
+  EXPECT_TRUE(keeps([](auto& s) { s.max_concurrency = 3; }));
+  EXPECT_TRUE(keeps([](auto& s) { s.tags["team"] = "vision"; }));
+  EXPECT_FALSE(keeps([](auto& s) { s.code_sha256 = "other"; }));
+  EXPECT_FALSE(keeps([](auto& s) { s.environment["A"] = "b"; }));
+  EXPECT_FALSE(keeps([](auto& s) { s.memory = Bytes::gib(1); }));
+  EXPECT_FALSE(keeps([](auto& s) { s.gpu.memory = Bytes::gib(1); }));
+  EXPECT_FALSE(keeps([](auto& s) { s.description = "warm no more"; }));
+  EXPECT_FALSE(keeps([](auto& s) { s.gpu.share = 50; }));
+}
+
+TEST(FunctionSpec, AKernelFunctionKeepsItsSandboxesWhenItsShareChanges) {
+  FunctionSpec before = good_spec();
+  before.kind = FunctionKind::kKernel;
+  FunctionSpec after = before;
+  after.gpu.share = 50;
+  EXPECT_TRUE(keeps_sandboxes(before, after));
+  after.gpu.domain = "other";
+  EXPECT_FALSE(keeps_sandboxes(before, after));
+}
+
 }  // namespace
 }  // namespace lambent

@@ -205,4 +205,15 @@ Result<void> validate(const FunctionSpec& spec) {
   return {};
 }
 
+bool keeps_sandboxes(const FunctionSpec& before, const FunctionSpec& after) {
+  FunctionSpec made_from = after;
+  made_from.revision = before.revision;
+  made_from.last_modified = before.last_modified;
+  made_from.weight = before.weight;
+  made_from.max_concurrency = before.max_concurrency;
+  made_from.tags = before.tags;
+  if (after.kind == FunctionKind::kKernel) made_from.gpu.share = before.gpu.share;
+  return made_from == before;
+}
+
 }  // namespace lambent

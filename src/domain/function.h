@@ -87,7 +87,7 @@ struct FunctionSpec {
   FunctionName name;
   FunctionKind kind = FunctionKind::kHandler;
   // Counts up from 1 with every change of code or configuration; warm sandboxes of older
-  // revisions are retired.
+  // revisions are retired, unless the change can do without (keeps_sandboxes).
   uint64_t revision = 1;
 
   Runtime runtime = Runtime::kProvided;
@@ -118,5 +118,10 @@ struct FunctionSpec {
 
 // INVALID_ARGUMENT, naming the field, if a limit is broken.
 Result<void> validate(const FunctionSpec& spec);
+
+// Whether warm sandboxes of `before` serve `after` as well: nothing differs that they were made
+// from. What is decided outside of them alone (weight, concurrency, tags) may, and the share of a
+// kernel function, which its executor changes between two requests.
+bool keeps_sandboxes(const FunctionSpec& before, const FunctionSpec& after);
 
 }  // namespace lambent

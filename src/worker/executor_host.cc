@@ -165,6 +165,14 @@ void ExecutorHost::start(SandboxId id, const FunctionSpec& spec, const std::stri
   end_soon(id);
 }
 
+void ExecutorHost::change_share(const FunctionSpec& spec) {
+  for (const auto& [id, seat] : seats_) {
+    if (seat->spec.id != spec.id || seat->spec.gpu.share == spec.gpu.share) continue;
+    seat->spec.gpu.share = spec.gpu.share;
+    if (seat->added) supervisor_.send(seat->key, protocol::SetShare{id, spec.gpu.share});
+  }
+}
+
 void ExecutorHost::add_if_possible(Seat& seat) {
   if (!supervisor_.ready(seat.key)) return;
   if (!seat.files || seat.end_words || std::exchange(seat.added, true)) return;

@@ -115,6 +115,23 @@ TEST_F(ExecutorHostTest, AnAnswerThatTheWorkerHasNoDescriptorsForFailsAloneAndTh
   EXPECT_EQ(launcher.kills, 0);
 }
 
+TEST_F(ExecutorHostTest, AChangedShareReachesTheSeatsOfTheFunctionAlone) {
+  spec.id = FunctionId(1);
+  seat(SandboxId(1));
+  spec.gpu.share = 25;
+  host->change_share(spec);
+  const auto change = hears<protocol::SetShare>();
+  ASSERT_TRUE(change.has_value());
+  EXPECT_EQ(*change, (protocol::SetShare{SandboxId(1), 25}));
+  host->change_share(spec);  // it has it
+  FunctionSpec other = spec;
+  other.id = FunctionId(2);
+  other.gpu.share = 50;
+  host->change_share(other);
+  give(SandboxId(1));
+  EXPECT_TRUE(hears<protocol::Run>().has_value());  // and nothing before it
+}
+
 TEST_F(ExecutorHostTest, OutputsBecomeObjectsOfTheTenantAndInputsAreHandedOut) {
   seat(SandboxId(1));
   const InvocationId id = give(SandboxId(1));

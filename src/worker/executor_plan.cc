@@ -9,7 +9,13 @@ namespace lambent::worker {
 sandbox::LaunchPlan plan_executor(const ExecutorSetting& setting, const ExecutorRequest& request) {
   sandbox::LaunchPlan plan;
   plan.sandbox = request.executor;
-  plan.argv = {kExecutorProgram, "--socket", kExecutorSocket};
+  plan.argv = {kExecutorProgram,
+               "--socket",
+               kExecutorSocket,
+               "--pool-rule",
+               std::string(scheduling::name_of(setting.pool_rule)),
+               "--pool-hold-ms",
+               std::to_string(std::chrono::duration_cast<milliseconds>(setting.pool_hold).count())};
   plan.working_directory = "/tmp";
   plan.hostname = "executor";
   plan.environment = {{"PATH", "/usr/local/bin:/usr/bin:/bin"}, {"LANG", "C.UTF-8"}};

@@ -6,6 +6,7 @@
 
 #include "base/ids.h"
 #include "sandbox/plan.h"
+#include "scheduling/pool_scaling.h"
 #include "worker/sandbox_plan.h"
 
 namespace lambent::worker {
@@ -20,6 +21,9 @@ struct ExecutorSetting {
   // How long one stays that nothing uses, and how many a device has at most while it can be helped.
   Duration keep_alive = std::chrono::minutes(10);
   size_t most_on_device = 3;
+  // What becomes of buffers' device memory between requests, and, where it goes, after how long.
+  scheduling::PoolRule pool_rule = scheduling::PoolRule::kResilient;
+  Duration pool_hold = seconds(1);
 };
 
 struct ExecutorRequest {

@@ -11,6 +11,10 @@ constexpr size_t kMostCompared = 500;
 }  // namespace
 
 void FunctionRegistry::put(FunctionSpec spec) {
+  const FunctionSpec* before = find(spec.id);
+  if (before == nullptr || !keeps_sandboxes(*before, spec)) {
+    sandbox_revisions_[spec.id] = spec.revision;
+  }
   names_[spec.id] = spec.name;
   const FunctionName name = spec.name;
   by_name_[name] = std::move(spec);
@@ -20,6 +24,7 @@ void FunctionRegistry::remove(const FunctionName& name) {
   const auto found = by_name_.find(name);
   if (found == by_name_.end()) return;
   names_.erase(found->second.id);
+  sandbox_revisions_.erase(found->second.id);
   by_name_.erase(found);
 }
 
@@ -31,6 +36,11 @@ const FunctionSpec* FunctionRegistry::find(const FunctionName& name) const {
 const FunctionSpec* FunctionRegistry::find(FunctionId id) const {
   const auto found = names_.find(id);
   return found == names_.end() ? nullptr : find(found->second);
+}
+
+uint64_t FunctionRegistry::sandbox_revision(FunctionId id) const {
+  const auto found = sandbox_revisions_.find(id);
+  return found == sandbox_revisions_.end() ? 0 : found->second;
 }
 
 Result<const FunctionSpec*> FunctionRegistry::get(const FunctionName& name) const {

@@ -21,6 +21,8 @@ class FunctionRegistry {
 
   const FunctionSpec* find(const FunctionName& name) const;
   const FunctionSpec* find(FunctionId id) const;
+  // The oldest revision whose sandboxes serve the current one; 0 if there is no such function.
+  uint64_t sandbox_revision(FunctionId id) const;
   // NOT_FOUND, as long as there are not too many with the closest existing name as a suggestion.
   Result<const FunctionSpec*> get(const FunctionName& name) const;
   std::vector<FunctionSpec> list(TenantId tenant, const std::string& after, size_t limit) const;
@@ -36,6 +38,7 @@ class FunctionRegistry {
  private:
   std::map<FunctionName, FunctionSpec> by_name_;
   std::unordered_map<FunctionId, FunctionName> names_;
+  std::unordered_map<FunctionId, uint64_t> sandbox_revisions_;
   std::set<FunctionName> changing_;
 };
 

@@ -75,5 +75,23 @@ TEST(FunctionRegistry, OneChangeAtATimePerName) {
   EXPECT_TRUE(registry.begin_change({TenantId(1), "a"}));
 }
 
+TEST(FunctionRegistry, KnowsSinceWhichRevisionSandboxesServe) {
+  FunctionRegistry registry;
+  FunctionSpec spec = spec_of(1, 1, "resize");
+  EXPECT_EQ(registry.sandbox_revision(FunctionId(1)), 0u);
+  const auto put = [&](auto change) {
+    ++spec.revision;
+    change(spec);
+    registry.put(spec);
+    return registry.sandbox_revision(FunctionId(1));
+  };
+  EXPECT_EQ(put([](auto&) {}), 2u);
+  EXPECT_EQ(put([](auto& s) { s.weight = 2; }), 2u);
+  EXPECT_EQ(put([](auto& s) { s.tags["team"] = "vision"; }), 2u);
+  EXPECT_EQ(put([](auto& s) { s.code_sha256 = "other"; }), 5u);
+  registry.remove(spec.name);
+  EXPECT_EQ(registry.sandbox_revision(FunctionId(1)), 0u);
+}
+
 }  // namespace
 }  // namespace lambent::worker

@@ -224,6 +224,7 @@ void Worker::put_function(FunctionSpec spec, Packaged packaged, Callback<Functio
     if (journal_ != nullptr) journal_->name(stored->id, stored->name.name);
     keep_executors(*stored);
     if (old) drop_executors(*old);
+    executors_.change_share(*stored);
     handle(dispatch::FunctionRegistered{profile_of(*stored)});
     done(std::move(stored));
   });
@@ -281,7 +282,7 @@ dispatch::FunctionProfile Worker::profile_of(const FunctionSpec& spec) const {
   dispatch::FunctionProfile profile;
   profile.id = spec.id;
   profile.tenant = spec.name.tenant;
-  profile.revision = spec.revision;
+  profile.revision = functions_.sandbox_revision(spec.id);
   profile.weight = spec.weight;
   profile.max_concurrency = spec.max_concurrency;
   profile.device_memory = spec.gpu.memory;
@@ -362,9 +363,8 @@ Result<void> Worker::recover() {
                    {{"function", spec.name.name}, {"error", to_string(pipeline.error())}});
       }
     }
-    const auto profile = profile_of(spec);
-    functions_.put(std::move(spec));
-    handle(dispatch::FunctionRegistered{profile});
+    functions_.put(spec);
+    handle(dispatch::FunctionRegistered{profile_of(spec)});
   }
   collect_code();
   return recover_async();

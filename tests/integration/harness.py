@@ -155,6 +155,10 @@ class Worker:
             headers["X-Amz-Invocation-Type"] = kind
         return self.request("POST", f"/2015-03-31/functions/{name}/invocations", payload, headers, timeout)
 
+    def tag(self, name, tags):
+        arn = f"arn%3Aaws%3Alambda%3Aus-east-1%3A000000000000%3Afunction%3A{name}"
+        return self.request("POST", f"/2017-03-31/tags/{arn}", json.dumps({"Tags": tags}))
+
     def delete(self, name):
         return self.request("DELETE", f"/2015-03-31/functions/{name}")
 

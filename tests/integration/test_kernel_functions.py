@@ -173,6 +173,18 @@ class Requests(KernelTest):
         self.ask("scale", request)
         self.assertEqual(self.ask("scale", request).headers["x-lambent-start"], "warm")
 
+    def test_a_changed_share_or_weight_needs_no_new_start_and_changed_code_does(self):
+        request = {"inputs": [{"name": "x", "data": [1, 2, 3, 4]}]}
+        self.create("narrow", scale_graph())
+        self.assertEqual(self.ask("narrow", request).headers["x-lambent-start"], "cold")
+        for tags in {"lambent:gpu-share": "25"}, {"lambent:gpu-share": "60", "lambent:weight": "2"}, {"team": "vision"}:
+            self.worker.tag("narrow", tags)
+            reply = self.ask("narrow", request)
+            self.assertEqual(reply.headers["x-lambent-start"], "warm", tags)
+            self.assertEqual(self.outputs(reply)["y"]["data"], [2, 4, 6, 8])
+        self.worker.tag("narrow", {"lambent:gpu-domain": "apart"})
+        self.assertEqual(self.ask("narrow", request).headers["x-lambent-start"], "cold")
+
     def test_bare_bytes_go_in_and_come_out(self):
         reply = self.ask("scale", floats(1, 2, 3, 4), headers={"Content-Type": "application/octet-stream"})
         self.assertEqual(reply.body, floats(2, 4, 6, 8))
