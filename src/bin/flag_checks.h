@@ -1,9 +1,11 @@
-// Checks of numbers on command lines. Used by mains.
+// Checks of numbers and words on command lines. Used by mains.
 #pragma once
 
 #include <CLI/CLI.hpp>
 #include <sstream>
 #include <string>
+#include <utility>
+#include <vector>
 
 namespace lambent::bin {
 
@@ -21,6 +23,24 @@ inline CLI::Validator within(double least, double most) {
         return "";
       },
       description);
+}
+
+// One of these words, in their order, which help shows as people write them; for ->transform() on
+// an option whose variable is the enum.
+template <typename Value>
+CLI::Validator one_of(std::vector<std::pair<std::string, Value>> words) {
+  std::string description;
+  for (const auto& [word, value] : words) description += (description.empty() ? "" : ",") + word;
+  return CLI::Validator(
+      [words = std::move(words), description](std::string& text) -> std::string {
+        for (const auto& [word, value] : words) {
+          if (text != word) continue;
+          text = std::to_string(static_cast<int>(value));
+          return "";
+        }
+        return "'" + text + "' is none of " + description;
+      },
+      "{" + description + "}");
 }
 
 }  // namespace lambent::bin

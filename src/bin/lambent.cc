@@ -8,12 +8,12 @@
 #include <iostream>
 #include <string>
 #include <string_view>
-#include <utility>
 #include <vector>
 
 #include "base/error.h"
 #include "bin/lambent_commands.h"
 #include "bin/lambent_paths.h"
+#include "bin/programs.h"
 
 namespace {
 
@@ -21,12 +21,8 @@ using namespace lambent;
 
 // The verbs that are programs of their own.
 std::string_view program_of(std::string_view verb) {
-  static constexpr std::pair<std::string_view, std::string_view> kPrograms[] = {
-      {"serve", "lambent-worker"}, {"simulate", "lambent-simulator"}, {"sweep", "lambent-sweep"},
-      {"why", "lambent-why"},      {"shim", "lambent-shim"},          {"slices", "lambent-slices"},
-      {"bundle", "lambent-bundle"}};
-  for (const auto& [name, program] : kPrograms) {
-    if (verb == name) return program;
+  for (const bin::Program& each : bin::kPrograms) {
+    if (verb == each.verb) return each.program;
   }
   return "";
 }

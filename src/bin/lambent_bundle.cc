@@ -7,6 +7,7 @@
 
 #include "base/fd.h"
 #include "base/log.h"
+#include "bin/usage.h"
 #include "bundle/builder.h"
 #include "bundle/bundle.h"
 #include "bundle/device_compiler.h"
@@ -166,11 +167,7 @@ int main(int argc, char** argv) {
   compile->add_option("--ptx", ptx)->required();
   compile->add_option("--kernel", device.expressions);
 
-  try {
-    app.parse(argc, argv);
-  } catch (const CLI::ParseError& error) {
-    return app.exit(error) == 0 ? 0 : 2;
-  }
+  if (const auto exit_code = lambent::bin::parse(app, argc, argv)) return *exit_code;
   if (*build) {
     const auto built = build_bundle(request);
     if (!built.ok()) return fail(built.error(), json);

@@ -9,6 +9,7 @@
 
 #include "bin/flag_checks.h"
 #include "bin/installation.h"
+#include "bin/lambent_completion.h"
 #include "bin/lambent_paths.h"
 #include "bin/usage.h"
 #include "bundle/builder.h"
@@ -519,6 +520,21 @@ void add_plan(Shell& shell) {
   });
 }
 
+void add_completion(Shell& shell) {
+  auto kind = std::make_shared<std::string>();
+  CLI::App* verb = add_verb(shell, "completion", "what a shell reads to complete these words",
+                            "source <(lambent completion bash)");
+  verb->add_option("SHELL", *kind, "bash, zsh or fish")->required();
+  verb->callback([&shell, kind] {
+    shell.verb = [&shell, kind](Transport&, const http::Endpoint&) {
+      const auto script = completion_of(shell.app, *kind);
+      if (!script.ok()) return cli::fail(shell.console, script.error());
+      shell.console.out << *script;
+      return 0;
+    };
+  });
+}
+
 // The verbs that are programs of their own: main has started those that come first on the line.
 void add_programs(Shell& shell) {
   for (const auto& [name, what] : std::initializer_list<std::pair<const char*, const char*>>{
@@ -541,7 +557,8 @@ void add_programs(Shell& shell) {
 void group_verbs(CLI::App& app) {
   const std::pair<const char*, std::vector<const char*>> kGroups[] = {
       {"Functions", {"init", "deploy", "invoke", "result", "logs", "ls", "rm", "objects"}},
-      {"The worker", {"serve", "demo", "ps", "devices", "drain", "undrain", "version"}},
+      {"The worker",
+       {"serve", "demo", "ps", "devices", "drain", "undrain", "version", "completion"}},
       {"Workloads", {"replay", "load", "report", "simulate", "sweep", "calibrate", "why"}},
       {"Kernels, slices and pipelines", {"bundle", "slices", "profile", "plan", "shim"}}};
   for (const auto& [group, verbs] : kGroups) {
@@ -566,9 +583,10 @@ int run_client_command(int argc, char** argv) {
   shell.app.set_version_flag("-v,--version", "lambent " LAMBENT_VERSION);
   shell.app.add_option("--endpoint", shell.endpoint,
                        "the worker: http://HOST:PORT or unix:PATH (or LAMBENT_ENDPOINT)");
-  for (const auto add : {add_init, add_deploy, add_invoke, add_result, add_logs, add_listing,
-                         add_rm, add_objects, add_devices, add_why, add_replay, add_load,
-                         add_calibrate, add_report, add_profile, add_plan, add_programs}) {
+  for (const auto add :
+       {add_init, add_deploy, add_invoke, add_result, add_logs, add_listing, add_rm, add_objects,
+        add_devices, add_why, add_replay, add_load, add_calibrate, add_report, add_profile,
+        add_plan, add_completion, add_programs}) {
     add(shell);
   }
   group_verbs(shell.app);

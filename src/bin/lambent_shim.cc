@@ -16,6 +16,7 @@
 #include "bin/host_memory.h"
 #include "bin/installation.h"
 #include "bin/shim_session.h"
+#include "bin/usage.h"
 
 extern char** environ;
 
@@ -201,11 +202,7 @@ int main(int count, char** words) {
   app.add_flag("--emulated", options.emulated, "use the emulated GPU (EMULATED_CUDA_NODE, ...)");
   app.add_option("program", options.program, "the program and its arguments, after --")->required();
   app.positionals_at_end();
-  try {
-    app.parse(count, words);
-  } catch (const CLI::ParseError& error) {
-    return app.exit(error) == 0 ? 0 : 2;
-  }
+  if (const auto exit_code = bin::parse(app, count, words)) return *exit_code;
   const auto status = run(options);
   if (status.ok()) return *status;
   std::cerr << "lambent shim: " << to_string(status.error()) << "\n";

@@ -10,6 +10,7 @@
 #include "bin/simulate_run.h"
 #include "bin/simulated_journal.h"
 #include "bin/timeline_file.h"
+#include "bin/usage.h"
 #include "cli/console.h"
 
 namespace {
@@ -52,11 +53,7 @@ std::optional<int> parse(int argc, char** argv, SimulateOptions& options, Journa
       "lambent simulate");
   add_simulate_flags(app, options);
   add_journal_flags(app, journal);
-  try {
-    app.parse(argc, argv);
-  } catch (const CLI::ParseError& error) {
-    return app.exit(error) == 0 ? 0 : 2;
-  }
+  if (const auto exit_code = bin::parse(app, argc, argv)) return *exit_code;
   const auto finished = finish_simulate_flags(app, options);
   if (finished.ok()) return std::nullopt;
   cli::Console console{std::cout, std::cerr, options.json, isatty(STDERR_FILENO) != 0};

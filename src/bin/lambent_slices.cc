@@ -8,6 +8,7 @@
 
 #include "bin/installation.h"
 #include "bin/slices_advise.h"
+#include "bin/usage.h"
 #include "cli/console.h"
 #include "cli/slice_names.h"
 #include "cli/slices.h"
@@ -204,11 +205,7 @@ int main(int argc, char** argv) {
   sub->add_option("--seed", advise.seed, "of chance")->capture_default_str();
   sub->add_flag("--json", console.json, "results as JSON");
   sub->callback([&is_advice] { is_advice = true; });
-  try {
-    app.parse(argc, argv);
-  } catch (const CLI::ParseError& error) {
-    return app.exit(error) == 0 ? 0 : 2;
-  }
+  if (const auto exit_code = bin::parse(app, argc, argv)) return *exit_code;
   const auto done = is_advice ? advise_slices(advise, console) : verb(options, console);
   return done.ok() ? 0 : cli::fail(console, done.error());
 }

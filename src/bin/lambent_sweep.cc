@@ -17,6 +17,7 @@
 #include "base/fd.h"
 #include "bin/simulate_run.h"
 #include "bin/sweep_plan.h"
+#include "bin/usage.h"
 #include "cli/console.h"
 #include "cli/text_table.h"
 #include "sweep/sweep_file.h"
@@ -80,11 +81,7 @@ std::optional<int> parse(int argc, char** argv, Options& options) {
   app.add_option("--page", options.page, "an HTML page with heat maps");
   app.add_flag("--json", options.json, "results as JSON");
   app.add_flag("--quiet", options.quiet, "no progress");
-  try {
-    app.parse(argc, argv);
-  } catch (const CLI::ParseError& error) {
-    return app.exit(error) == 0 ? 0 : 2;
-  }
+  if (const auto exit_code = bin::parse(app, argc, argv)) return *exit_code;
   options.arguments = app.remaining();
   return std::nullopt;
 }

@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 #include <thread>
 
+#include "bin/usage.h"
 #include "cli/console.h"
 #include "journal/why.h"
 #include "journal/words.h"
@@ -35,11 +36,7 @@ std::optional<int> parse(int argc, char** argv, Options& options) {
       ->required();
   app.add_option("--journal", options.journal, "the journal's folder, or one segment")->required();
   app.add_flag("--json", options.json, "the story as JSON");
-  try {
-    app.parse(argc, argv);
-  } catch (const CLI::ParseError& error) {
-    return app.exit(error) == 0 ? 0 : 2;
-  }
+  if (const auto exit_code = bin::parse(app, argc, argv)) return *exit_code;
   return std::nullopt;
 }
 

@@ -88,13 +88,24 @@ Result<WorkerJournal> open_journal(const WorkerConfig& config, const SchedulerSe
   return journal;
 }
 
+// Where somebody else is: which option says another place.
+template <typename T>
+Result<T> or_elsewhere(Result<T> listening, const char* option) {
+  if (listening.ok() || listening.error().code != ErrorCode::kUnavailable) return listening;
+  Error error = listening.error();
+  error.message += "; choose another with " + std::string(option);
+  return error;
+}
+
 Result<void> listen_all(const WorkerConfig& config, http::Server& server, LogSink& log) {
-  ASSIGN_OR_RETURN(OwnedFd tcp, http::listen_tcp(config.address, config.port));
+  ASSIGN_OR_RETURN(OwnedFd tcp,
+                   or_elsewhere(http::listen_tcp(config.address, config.port), "--listen"));
   const std::string endpoint =
       "http://" + config.address + ":" + std::to_string(http::port_of(tcp));
   RETURN_IF_ERROR(server.listen(std::move(tcp)));
   if (!config.socket_path.empty()) {
-    ASSIGN_OR_RETURN(OwnedFd unix_socket, http::listen_unix(config.socket_path, 0660));
+    ASSIGN_OR_RETURN(OwnedFd unix_socket,
+                     or_elsewhere(http::listen_unix(config.socket_path, 0660), "--socket"));
     RETURN_IF_ERROR(server.listen(std::move(unix_socket)));
   }
   // For whoever started us with port 0.

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <set>
 
+#include "bin/usage.h"
 #include "scheduling/make_policy.h"
 
 namespace lambent::bin {
@@ -77,7 +78,7 @@ Result<SimulateOptions> options_of(const std::vector<std::string>& arguments) {
   try {
     app.parse(std::move(reversed));
   } catch (const CLI::ParseError& error) {
-    return bad(error.what());
+    return bad(complaint(app, error));
   }
   RETURN_IF_ERROR(finish_simulate_flags(app, options));
   return options;

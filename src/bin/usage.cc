@@ -10,6 +10,7 @@
 
 #include "base/log.h"
 #include "base/spelling.h"
+#include "bin/command_tree.h"
 
 namespace lambent::bin {
 namespace {
@@ -122,6 +123,23 @@ int exit_of(const CLI::App& app, const CLI::ParseError& error) {
   if (!command.get_footer().empty()) std::cerr << command.get_footer() << "\n";
   std::cerr << "All of it: " << name << " --help\n";
   return kBadUsage;
+}
+
+std::string complaint(const CLI::App& app, const CLI::ParseError& error) {
+  return what_is_wrong(innermost(app), error);
+}
+
+std::optional<int> parse(CLI::App& app, int argc, char** argv) {
+  if (argc == 2 && argv[1] == kTellTree) {
+    std::cout << lines_of(tree_of(app));
+    return 0;
+  }
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::ParseError& error) {
+    return exit_of(app, error);
+  }
+  return std::nullopt;
 }
 
 }  // namespace lambent::bin

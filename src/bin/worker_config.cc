@@ -1,4 +1,5 @@
 #include "bin/worker_config.h"
+#include "bin/usage.h"
 
 #include <unistd.h>
 
@@ -6,8 +7,9 @@
 #include <cstdlib>
 #include <filesystem>
 #include <functional>
-#include <map>
 #include <tuple>
+#include <utility>
+#include <vector>
 
 #include "bin/flag_checks.h"
 #include "bin/pool_flags.h"
@@ -15,23 +17,25 @@
 namespace lambent {
 namespace {
 
-const std::map<std::string, LogFormat> kFormats = {{"text", LogFormat::kText},
-                                                   {"json", LogFormat::kJson}};
-const std::map<std::string, LogLevel> kLevels = {{"debug", LogLevel::kDebug},
-                                                 {"info", LogLevel::kInfo},
-                                                 {"warning", LogLevel::kWarning},
-                                                 {"error", LogLevel::kError}};
+const std::vector<std::pair<std::string, LogFormat>> kFormats = {{"text", LogFormat::kText},
+                                                                 {"json", LogFormat::kJson}};
+const std::vector<std::pair<std::string, LogLevel>> kLevels = {{"debug", LogLevel::kDebug},
+                                                               {"info", LogLevel::kInfo},
+                                                               {"warning", LogLevel::kWarning},
+                                                               {"error", LogLevel::kError}};
 
 // As root /var/lib and /run, otherwise the user's own folders.
 void default_folders(WorkerConfig& config) {
   const char* home = std::getenv("HOME");
   const char* run = std::getenv("XDG_RUNTIME_DIR");
+  const bool has_run = run != nullptr && *run != '\0';
   const bool root = geteuid() == 0;
-  config.state_folder =
-      root || home == nullptr ? "/var/lib/lambent" : std::string(home) + "/.local/share/lambent";
-  config.run_folder = root             ? "/run/lambent"
-                      : run != nullptr ? std::string(run) + "/lambent"
-                                       : "/tmp/lambent-" + std::to_string(geteuid());
+  config.state_folder = root || home == nullptr || *home == '\0'
+                            ? "/var/lib/lambent"
+                            : std::string(home) + "/.local/share/lambent";
+  config.run_folder = root      ? "/run/lambent"
+                      : has_run ? std::string(run) + "/lambent"
+                                : "/tmp/lambent-" + std::to_string(geteuid());
 }
 
 Result<void> read_gpu(const std::string& text, WorkerConfig& config) {
@@ -205,15 +209,13 @@ std::optional<int> parse_worker_config(int argc, char** argv, WorkerConfig& conf
                  "who gets which of these; see docs/pipelines.md");
   app.add_option("--python", config.python, "interpreter of Python functions")
       ->capture_default_str();
-  app.add_option("--log-format", config.log_format, "text or json")
-      ->transform(CLI::CheckedTransformer(kFormats));
-  app.add_option("--log-level", config.log_level, "debug, info, warning or error")
-      ->transform(CLI::CheckedTransformer(kLevels));
-  try {
-    app.parse(argc, argv);
-  } catch (const CLI::ParseError& error) {
-    return app.exit(error) == 0 ? 0 : 2;
-  }
+  app.add_option("--log-format", config.log_format, "of the worker's own log")
+      ->type_name("TEXT")
+      ->transform(bin::one_of(kFormats));
+  app.add_option("--log-level", config.log_level, "and the least that is logged")
+      ->type_name("TEXT")
+      ->transform(bin::one_of(kLevels));
+  if (const auto exit_code = bin::parse(app, argc, argv)) return *exit_code;
   const bool says_how = threshold->count() + most->count() > 0;
   for (const auto& result : {read_gpu(gpu, config), read_listen(listen, config),
                              read_concurrency(concurrency, utilisation, says_how, config)}) {

@@ -55,7 +55,9 @@ Result<OwnedFd> make_folders(const WorkerConfig& config) {
   OwnedFd lock(open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600));
   if (!lock.valid()) return error_from_errno("open " + path, errno);
   if (flock(lock.get(), LOCK_EX | LOCK_NB) != 0) {
-    return Error{ErrorCode::kAlreadyExists, "another worker runs in " + config.run_folder};
+    return Error{ErrorCode::kAlreadyExists, "another worker runs in " + config.run_folder +
+                                                "; give this one folders and an address of its own "
+                                                "(--run, --state, --listen)"};
   }
   return lock;
 }

@@ -27,7 +27,7 @@ Result<OwnedFd> lock_database(const std::string& path) {
   if (::flock(lock.get(), LOCK_EX | LOCK_NB) != 0) {
     return Error{ErrorCode::kFailedPrecondition,
                  "another worker has " + path +
-                     " open; stop it, or give this one a state folder of its own"};
+                     " open; stop it, or give this one a state folder of its own (--state)"};
   }
   return lock;
 }

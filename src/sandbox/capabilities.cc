@@ -2,6 +2,7 @@
 
 #include <sched.h>
 #include <sys/mount.h>
+#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -10,6 +11,7 @@
 
 #include "sandbox/cgroup.h"
 #include "sandbox/channel.h"
+#include "sandbox/program.h"
 #include "sandbox/syscalls.h"
 
 namespace lambent::sandbox {
@@ -52,6 +54,8 @@ Result<void> try_launcher(bool root, bool nested) {
   return try_in_child([=]() -> Result<void> {
     RETURN_IF_ERROR(enter_launcher_namespaces(root));
     RETURN_IF_ERROR(make_namespaces());
+    if (root) RETURN_IF_ERROR(become_nobody());
+    prctl(PR_SET_DUMPABLE, 1, 0, 0, 0);  // or the maps of a namespace could not be written
     return nested ? enter_user_namespace(65534, 0) : Result<void>{};
   });
 }
@@ -77,6 +81,8 @@ Capabilities probe_namespaces() {
       superuser ? try_launcher(true, false)
                 : Result<void>(Error{ErrorCode::kPermissionDenied, "not the superuser"});
   capabilities.root = as_root.ok();
+  // As root of a user namespace with one user we do as ordinary users do.
+  if (superuser && !as_root.ok()) capabilities.same_user_reason = as_root.error().message;
   const Result<void> with_users = try_launcher(capabilities.root, true);
   capabilities.user_namespaces = with_users.ok();
   if (!capabilities.root && !with_users.ok()) {
@@ -107,6 +113,10 @@ std::vector<std::string> weaker_limits(const Capabilities& capabilities) {
     weaker.push_back("processes are limited by RLIMIT_NPROC, not by a cgroup" + why);
   }
   if (!capabilities.cpu_cgroup) weaker.push_back("a CPU quota is not enforced" + why);
+  if (!capabilities.same_user_reason.empty()) {
+    weaker.push_back("outside, programs are the worker's own user, with its groups (" +
+                     capabilities.same_user_reason + ")");
+  }
   if (!capabilities.user_namespaces) {
     weaker.push_back("programs share the host's user namespace (as nobody)");
   }

@@ -12,8 +12,10 @@ namespace lambent::sandbox {
 enum class CgroupVersion { kNone, kV1, kV2 };
 
 struct Capabilities {
-  std::string impossible;        // why there can be no sandboxes at all; empty: there can
-  bool root = false;             // rights of our own, or those of an own user namespace
+  std::string impossible;  // why there can be no sandboxes at all; empty: there can
+  bool root = false;       // rights of our own, or those of an own user namespace
+  // Why programs are not another user outside, though we are root; empty: they are, or we are not.
+  std::string same_user_reason;
   bool user_namespaces = false;  // each program gets a user namespace of its own
   CgroupVersion cgroup = CgroupVersion::kNone;
   // Which limits a cgroup enforces; the others fall back as weaker_limits() tells.

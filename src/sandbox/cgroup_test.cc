@@ -115,6 +115,10 @@ TEST(CapabilitiesTest, EveryWeakerLimitIsSaid) {
   all.root = all.user_namespaces = all.memory_cgroup = all.pids_cgroup = all.cpu_cgroup = true;
   EXPECT_TRUE(weaker_limits(all).empty());
   EXPECT_EQ(weaker_limits(Capabilities{}).size(), 4U);
+  all.same_user_reason = "drop the groups: no";
+  ASSERT_EQ(weaker_limits(all).size(), 1U);
+  EXPECT_NE(weaker_limits(all)[0].find("own user, with its groups (drop the groups: no)"),
+            std::string::npos);
   Capabilities none;
   none.impossible = "no namespaces";
   EXPECT_NE(to_string(none).find("impossible: no namespaces"), std::string::npos);

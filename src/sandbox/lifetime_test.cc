@@ -11,6 +11,7 @@
 #include <set>
 
 #include "sandbox/sandbox_test_support.h"
+#include "sandbox/syscalls.h"
 
 namespace lambent::sandbox {
 namespace {
@@ -267,6 +268,30 @@ TEST(WorkerDeathTest, WhenTheWorkerIsKilledAllThatItStartedEnds) {
   }
   close(ends[0]);
   close(ends[1]);
+}
+
+// As in containers whose only user is root, and who may not drop groups.
+TEST(SameUserTest, RootOfANamespaceWithOneUserStartsSandboxesAsItself) {
+  constexpr int kImpossible = 98;
+  const pid_t child = fork();
+  if (child == 0) {
+    if (!enter_user_namespace(0, 0).ok() || setgroups(0, nullptr) == 0) _exit(kImpossible);
+    const std::string probe = test_options().program + " --probe";
+    const bool says_so =
+        system(
+            (probe + " | grep -q 'weaker: outside, programs are the worker.s own user'").c_str()) ==
+        0;
+    if (system((probe + " > /dev/null").c_str()) != 0) _exit(kImpossible);
+    if (!says_so) _exit(1);
+    execl("/proc/self/exe", "sandbox_test", "--gtest_filter=LauncherTest.*", "--gtest_brief=1",
+          nullptr);
+    _exit(1);
+  }
+  int status = 0;
+  waitpid(child, &status, 0);
+  ASSERT_TRUE(WIFEXITED(status));
+  if (WEXITSTATUS(status) == kImpossible) GTEST_SKIP() << "no user namespaces in each other here";
+  EXPECT_EQ(WEXITSTATUS(status), 0);
 }
 
 // Everything above and beside, once more with the rights of an ordinary user.

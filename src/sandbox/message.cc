@@ -154,6 +154,7 @@ requires std::is_same_v<std::remove_const_t<T>, Capabilities>
 void fields(Coder& coder, T& capabilities) {
   coder.field(capabilities.impossible);
   coder.field(capabilities.root);
+  coder.field(capabilities.same_user_reason);
   coder.field(capabilities.user_namespaces);
   enumeration(coder, capabilities.cgroup, static_cast<uint8_t>(CgroupVersion::kV2));
   coder.field(capabilities.memory_cgroup);

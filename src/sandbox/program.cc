@@ -52,16 +52,6 @@ void stay_near(const std::vector<uint32_t>& processors) {
   if (CPU_COUNT_S(size, wants) > 0) (void)sched_setaffinity(0, size, wants);
 }
 
-Result<void> become_nobody() {
-  if (setgroups(0, nullptr) != 0) return error_from_errno("drop the groups", errno);
-  // The capabilities are needed once more, for the user namespace; drop_capabilities() follows.
-  prctl(PR_SET_KEEPCAPS, 1, 0, 0, 0);
-  if (setresgid(kNobody, kNobody, kNobody) != 0) return error_from_errno("change group", errno);
-  if (setresuid(kNobody, kNobody, kNobody) != 0) return error_from_errno("change user", errno);
-  prctl(PR_SET_KEEPCAPS, 0, 0, 0, 0);
-  return raise_permitted_capabilities();
-}
-
 Result<void> give_up_rights(const LaunchPlan& plan, const Confinement& confinement) {
   // Init hides its /proc/self, and so does a change of user; oom_score_adj and the maps need it.
   prctl(PR_SET_DUMPABLE, 1, 0, 0, 0);
@@ -127,6 +117,16 @@ Error execute(const LaunchPlan& plan) {
 }
 
 }  // namespace
+
+Result<void> become_nobody() {
+  if (setgroups(0, nullptr) != 0) return error_from_errno("drop the groups", errno);
+  // The capabilities are needed once more, for the user namespace; drop_capabilities() follows.
+  prctl(PR_SET_KEEPCAPS, 1, 0, 0, 0);
+  if (setresgid(kNobody, kNobody, kNobody) != 0) return error_from_errno("change group", errno);
+  if (setresuid(kNobody, kNobody, kNobody) != 0) return error_from_errno("change user", errno);
+  prctl(PR_SET_KEEPCAPS, 0, 0, 0, 0);
+  return raise_permitted_capabilities();
+}
 
 Error become_program(const LaunchPlan& plan, const Confinement& confinement, int output) {
   auto prepare = [&]() -> Result<void> {

@@ -20,6 +20,10 @@ struct Confinement {
 // Who user programs are, inside and (as root) outside.
 constexpr uint32_t kNobody = 65534;
 
+// Leaves the host's root for good, but for the capabilities. PERMISSION_DENIED or INVALID_ARGUMENT
+// where a user namespace has no such user, or lets nobody drop groups.
+Result<void> become_nobody();
+
 // Gives everything up and executes the plan's program with `output` as standard output and error.
 // Returns only if that failed.
 Error become_program(const LaunchPlan& plan, const Confinement& confinement, int output);

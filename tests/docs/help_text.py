@@ -85,10 +85,6 @@ def option_from(left, meaning):
     required = "REQUIRED" in value
     value = re.sub(r" ?(Excludes|Needs): .*| REQUIRED| \.\.\.", "", value)
     default = ""
-    listed = re.match(r"ENUM:value in \{(.*?)\} OR", value)
-    if listed:
-        value = "|".join(each.partition("->")[0] for each in listed[1].split(","))
-        return Option(names, value, default, meaning, required)
     found = re.match(r"^([A-Z]+)((?::[^=]*)?)(?:=(.*))?$", value)
     if found:
         value, checked, default = found[1], found[2].lstrip(":"), found[3] or ""

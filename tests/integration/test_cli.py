@@ -5,6 +5,7 @@ import os
 import pathlib
 import re
 import shlex
+import shutil
 import socket
 import subprocess
 import tempfile
@@ -260,14 +261,39 @@ class BadInputTest(CommandTest):
                                 (("ls", "--jsno"), "lambent ls: there is no option --jsno; did you mean '--json'?"),
                                 (("invoke", "f", "--payload", "{}"), "no option --payload; did you mean '--data'?"),
                                 (("invoke", "f", "g"), "'g' is one word too many"),
+                                (("serve", "--listn", "1"), "lambent serve: there is no option --listn; did you mean '--listen'?"),
+                                (("simulate", "--polcy", "fcfs"), "there is no option --polcy; did you mean '--policy'?"),
+                                (("slices", "aply"), "lambent slices: there is no command 'aply'; did you mean 'apply'?"),
+                                (("why", "x", "--journal", "y", "--jsno"), "there is no option --jsno; did you mean '--json'?"),
+                                (("shim", "--memroy", "1G"), "there is no option --memroy; did you mean '--memory'?"),
+                                (("bundle", "biuld"), "there is no command 'biuld'; did you mean 'build'?"),
+                                (("serve", "--log-level", "loud"), "'loud' is none of debug,info,warning,error"),
                                 (("invoke",), "NAME is required\nExample:\n  lambent invoke hello"),
                                 (("--endpoint", "unix:x", "serve"), "write 'lambent serve ...'")):
             with self.subTest(arguments=arguments):
                 stderr = self.run_cli(*arguments, expect=2).stderr
                 self.assertIn(said, stderr)
                 self.assertIn(" --help\n", stderr)
+        self.assertIn("did you mean '--policy'?", self.run_cli("sweep", "--vary", "D=1:2", "--polcy", "fcfs", expect=INVALID).stderr)
         error = json.loads(self.run_cli("invoke", "f", "g", "--json", expect=2).stderr)["error"]
         self.assertEqual((error["code"], error["message"]), ("INVALID_ARGUMENT", "'g' is one word too many"))
+
+    def test_a_second_worker_says_which_options_give_it_places_of_its_own(self):
+        first = pathlib.Path(self.worker.folder)
+        address = self.worker.endpoint.removeprefix("http://")
+        for run, state, listen, code, said in (
+                (first / "run", "state", "127.0.0.1:0", ALREADY_EXISTS, "(--run, --state, --listen)"),
+                ("run", first / "state", "127.0.0.1:0", PRECONDITION, "a state folder of its own (--state)"),
+                ("run", "state", address, UNAVAILABLE, "choose another with --listen")):
+            done = self.run_cli("serve", "--gpu", "none", "--run", run, "--state", state, "--listen", listen, expect=code)
+            self.assertIn(said, done.stderr)
+
+    @unittest.skipUnless(os.geteuid() == 0 and shutil.which("setpriv"), "only root can be somebody else, with setpriv")
+    def test_an_empty_variable_is_no_folder(self):
+        shown = subprocess.run(["setpriv", "--reuid=64123", LAMBENT, "serve", "--help"], capture_output=True, text=True,
+                               env={**os.environ, "XDG_RUNTIME_DIR": "", "HOME": ""})
+        self.assertIn("--run TEXT=/tmp/lambent-64123\n", shown.stdout, shown.stderr)
+        self.assertIn("--state TEXT=/var/lib/lambent\n", shown.stdout)
 
     def test_without_a_verb_and_with_help_all_verbs_are_told(self):
         alone = self.run_cli(expect=2)
