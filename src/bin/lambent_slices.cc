@@ -13,6 +13,7 @@
 #include "cli/slice_names.h"
 #include "cli/slices.h"
 #include "device/mig_layout.h"
+#include "device/served_devices.h"
 
 namespace {
 
@@ -129,6 +130,11 @@ Result<void> apply(const Options& options, cli::Console& console) {
   }
   if (options.off == !options.wanted.empty()) {
     return Error{ErrorCode::kInvalidArgument, "either slices or --off is expected"};
+  }
+  const std::string file = options.emulated.empty() ? device::kDriverFile : options.emulated;
+  OwnedFd claim;
+  if (options.yes) {
+    ASSIGN_OR_RETURN(claim, device::claim_to_cut(file));
   }
   ASSIGN_OR_RETURN(const auto layout, open(options));
   ASSIGN_OR_RETURN(mig::GpuState gpu, layout->gpu(*options.gpu));

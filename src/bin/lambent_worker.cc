@@ -12,6 +12,7 @@
 #include "bin/worker_settings.h"
 #include "bin/worker_setup.h"
 #include "catalog/catalog.h"
+#include "device/served_devices.h"
 #include "frontend/native_error.h"
 #include "frontend/peer_objects.h"
 #include "frontend/router.h"
@@ -189,6 +190,12 @@ Result<void> run(const WorkerConfig& config) {
 
   ASSIGN_OR_RETURN(worker::GpuDriver driver, find_driver(config, installation));
   ASSIGN_OR_RETURN(auto launcher, start_launcher(config, installation, loop, log));
+  OwnedFd served;
+  if (config.gpu != GpuKind::kNone) {
+    ASSIGN_OR_RETURN(served, device::mark_served(config.gpu == GpuKind::kEmulated
+                                                     ? driver.emulated_node
+                                                     : device::kDriverFile));
+  }
   std::optional<DeviceWatch> watch;
   std::vector<protocol::DeviceInventory> devices;
   if (config.gpu != GpuKind::kNone) {

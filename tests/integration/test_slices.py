@@ -7,7 +7,7 @@ import sys
 import tempfile
 import unittest
 
-from harness import PREFIX
+from harness import PREFIX, Worker
 
 LAMBENT = str(PREFIX / "bin/lambent")
 INVALID, NOT_FOUND, PRECONDITION, UNAVAILABLE = 13, 15, 19, 24
@@ -109,6 +109,18 @@ class SlicesTest(unittest.TestCase):
                 self.assertEqual(holder.wait(timeout=30), 0)
             self.run_cli("apply", "7g.80gb", "--gpu", 0, "--emulated", node, "--yes")
             self.assertEqual(self.shapes(node), ("on", ["7g.80gb"]))
+
+    def test_nothing_is_done_while_a_worker_serves_the_device(self):
+        worker = Worker(gpu="emulated:a100-80gb-mig")
+        self.addCleanup(worker.close)
+        node = pathlib.Path(worker.folder) / "run/gpu-node"
+        before = self.shapes(node)
+        done = self.run_cli("apply", "7g.80gb", "--gpu", 0, "--emulated", node, "--yes", expect=PRECONDITION)
+        self.assertIn("a worker serves this machine's GPUs", done.stderr)
+        self.assertEqual(self.shapes(node), before)
+        worker.stop()
+        self.run_cli("apply", "7g.80gb", "--gpu", 0, "--emulated", node, "--yes")
+        self.assertEqual(self.shapes(node), ("on", ["7g.80gb"]))
 
     def test_plans_need_no_device(self):
         layouts = json.loads(self.run_cli("plan", "--family", "a100-80gb", "--json").stdout)

@@ -1,0 +1,21 @@
+// Who serves this machine's devices, and who cuts them anew, told on a file that all programs see:
+// the driver's own, or an emulated node's. The marks go with the process. Used by mains.
+#pragma once
+
+#include <string>
+
+#include "base/fd.h"
+#include "base/result.h"
+
+namespace lambent::device {
+
+// Where there is a driver.
+constexpr const char* kDriverFile = "/dev/nvidiactl";
+
+// As long as it is open nobody cuts them anew; several may serve them. FAILED_PRECONDITION:
+// somebody is doing that. Not valid where the file cannot be opened: then nobody can be told.
+Result<OwnedFd> mark_served(const std::string& file);
+// As long as it is open nobody begins to serve them. FAILED_PRECONDITION: somebody does.
+Result<OwnedFd> claim_to_cut(const std::string& file);
+
+}  // namespace lambent::device
