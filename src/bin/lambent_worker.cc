@@ -192,9 +192,9 @@ Result<void> run(const WorkerConfig& config) {
   ASSIGN_OR_RETURN(auto launcher, start_launcher(config, installation, loop, log));
   OwnedFd served;
   if (config.gpu != GpuKind::kNone) {
-    ASSIGN_OR_RETURN(served, device::mark_served(config.gpu == GpuKind::kEmulated
-                                                     ? driver.emulated_node
-                                                     : device::kDriverFile));
+    ASSIGN_OR_RETURN(served,
+                     device::mark_served(config.gpu == GpuKind::kEmulated ? driver.emulated_node
+                                                                          : device::kDriverFile));
   }
   std::optional<DeviceWatch> watch;
   std::vector<protocol::DeviceInventory> devices;

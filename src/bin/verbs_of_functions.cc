@@ -1,0 +1,184 @@
+// Verbs of lambent about functions and what they leave behind.
+#include "bin/lambent_verbs.h"
+
+#include <memory>
+#include <utility>
+
+#include "bin/flag_checks.h"
+#include "bin/installation.h"
+#include "bin/lambent_paths.h"
+#include "bundle/builder.h"
+#include "cli/deploy.h"
+#include "cli/init.h"
+#include "cli/invoke.h"
+#include "cli/logs.h"
+#include "cli/objects.h"
+#include "cli/remove.h"
+
+namespace lambent::bin {
+namespace {
+
+// By the program that lies beside this one.
+Result<void> build_bundle(const std::string& source, const std::string& folder) {
+  ASSIGN_OR_RETURN(const Installation installation, find_installation());
+  bundle::BuildRequest request;
+  request.source = source;
+  request.output_folder = folder;
+  request.include_folder = installation.prefix + "/share/lambent/include";
+  request.worker_program = installation.program("lambent-bundle");
+  ASSIGN_OR_RETURN(const bundle::BuildOutcome outcome, bundle::build_bundle(request));
+  return {};
+}
+
+}  // namespace
+
+void add_init(Shell& shell) {
+  auto options = std::make_shared<cli::InitOptions>();
+  options->templates = find_shared("init");
+  CLI::App* verb = add_verb(shell, "init", "write the folder of a small function, to begin with",
+                            "lambent init hello --runtime cuda");
+  verb->add_option("NAME", options->folder, "the new folder, and the function's name")
+      ->capture_default_str();
+  verb->add_option("--runtime", options->kind,
+                   "python, cuda (Python with a kernel of its own), native (C++), kernel (a graph "
+                   "of kernels) or workflow (two functions put together)")
+      ->capture_default_str();
+  verb->callback([&shell, options] {
+    shell.verb = [&shell, options](Transport&, const http::Endpoint&) {
+      return cli::run_init(shell.console, *options);
+    };
+  });
+}
+
+void add_deploy(Shell& shell) {
+  auto options = std::make_shared<cli::DeployOptions>();
+  // It takes seconds: whoever waits is told for what.
+  options->build_bundle = [&shell](const std::string& source, const std::string& folder) {
+    if (!shell.console.json) shell.console.err << "compiling " << source << "\n";
+    return build_bundle(source, folder);
+  };
+  CLI::App* verb = add_verb(shell, "deploy", "create or update a function from its lambent.toml",
+                            "lambent deploy build/release/examples/01_python_vector_add");
+  verb->add_option("PATH", options->path, "a folder with lambent.toml, or such a file");
+  verb->add_option("--name", options->name, "instead of the manifest's name");
+  verb->add_option("--code", options->code, "a folder or .zip instead of the manifest's code");
+  verb->callback([&shell, options] {
+    shell.verb = [&shell, options](Transport& transport, const http::Endpoint&) {
+      return cli::run_deploy(transport, shell.console, *options);
+    };
+  });
+}
+
+void add_invoke(Shell& shell) {
+  auto options = std::make_shared<cli::InvokeOptions>();
+  auto timeout_s = std::make_shared<double>(7200);
+  CLI::App* verb =
+      add_verb(shell, "invoke", "run a function; its answer on stdout, its phases on stderr",
+               "lambent invoke hello -d '{\"name\": \"world\"}'");
+  verb->add_option("NAME", options->name, "the function")->required();
+  auto* data = verb->add_option("-d,--data", options->payload, "the event, JSON (default {})");
+  verb->add_option("--file", options->file, "the event from a file; - is stdin")->excludes(data);
+  verb->add_flag("--raw", options->raw, "the event is bytes, not JSON");
+  verb->add_option("--content-type", options->content_type, "what the event is");
+  verb->add_flag("--async", options->asynchronous, "queue it durably and print its id");
+  verb->add_flag("--log", options->log, "also show the last 4 KB that the function printed");
+  verb->add_option("--output", options->output, "write the answer to this file");
+  verb->add_option("--timeout", *timeout_s, "seconds to wait for the answer")
+      ->check(within(0.001, 1e6));
+  verb->callback([&shell, options, timeout_s] {
+    options->timeout = from_seconds(*timeout_s);
+    shell.verb = [&shell, options](Transport& transport, const http::Endpoint&) {
+      return cli::run_invoke(transport, shell.console, *options);
+    };
+  });
+}
+
+void add_result(Shell& shell) {
+  auto options = std::make_shared<cli::ResultOptions>();
+  CLI::App* verb = add_verb(shell, "result", "fetch what an asynchronous invocation answered",
+                            "lambent result 0e6c9d1e-4f2c-4c33-9a52-6f1b1b3f0f7a --wait");
+  verb->add_option("ID", options->id, "as 'lambent invoke --async' printed it")->required();
+  verb->add_flag("--wait", options->wait, "until it is done");
+  verb->add_option("--output", options->output, "write the answer to this file");
+  verb->callback([&shell, options] {
+    shell.verb = [&shell, options](Transport& transport, const http::Endpoint&) {
+      return cli::run_result(transport, shell.console, *options);
+    };
+  });
+}
+
+void add_logs(Shell& shell) {
+  auto options = std::make_shared<cli::LogsOptions>();
+  CLI::App* verb = add_verb(shell, "logs", "what a function printed", "lambent logs -f hello");
+  verb->add_option("NAME", options->name, "the function")->required();
+  verb->add_flag("-f,--follow", options->follow, "go on as more comes");
+  verb->callback([&shell, options] {
+    shell.verb = [&shell, options](Transport& transport, const http::Endpoint&) {
+      return cli::run_logs(transport, shell.console, *options);
+    };
+  });
+}
+
+void add_rm(Shell& shell) {
+  auto names = std::make_shared<std::vector<std::string>>();
+  CLI::App* verb = add_verb(shell, "rm", "remove functions", "lambent rm hello");
+  verb->add_option("NAME", *names, "the functions")->required();
+  verb->callback([&shell, names] {
+    shell.verb = [&shell, names](Transport& transport, const http::Endpoint&) {
+      return cli::run_rm(transport, shell.console, *names);
+    };
+  });
+}
+
+void add_objects(Shell& shell) {
+  CLI::App* objects = shell.app.add_subcommand("objects", "put, get, list and remove objects");
+  objects->require_subcommand(1);
+  const auto add = [&](const char* name, const char* what, const char* example) {
+    CLI::App* verb = objects->add_subcommand(name, what);
+    verb->footer(std::string("Example:\n  ") + example);
+    verb->add_flag("--json", shell.console.json, "results as JSON");
+    verb->add_option("--endpoint", shell.endpoint,
+                     "the worker: http://HOST:PORT or unix:PATH (or LAMBENT_ENDPOINT)");
+    return verb;
+  };
+  auto put = std::make_shared<cli::PutObjectOptions>();
+  CLI::App* verb = add("put", "store a file as an object; its id on stdout",
+                       "lambent objects put x.raw --datatype FP32 --shape 512,512");
+  verb->add_option("FILE", put->file, "its bytes; - is stdin")->required();
+  verb->add_option("--datatype", put->datatype, "FP32, INT64, ... (default BYTES)");
+  verb->add_option("--shape", put->shape, "such as 512,512");
+  verb->add_option("--ttl", put->time_to_live_s, "seconds that it lives (default: an hour)");
+  verb->add_option("--id", put->id, "under this name");
+  verb->callback([&shell, put] {
+    shell.verb = [&shell, put](Transport& transport, const http::Endpoint&) {
+      return cli::run_objects_put(transport, shell.console, *put);
+    };
+  });
+  auto get = std::make_shared<cli::GetObjectOptions>();
+  verb = add("get", "the bytes of an object on stdout, its type on stderr",
+             "lambent objects get 0e6c9d1e-4f2c-4c33-9a52-6f1b1b3f0f7a.0 --wait 30 -o y.raw");
+  verb->add_option("ID", get->id, "the object")->required();
+  verb->add_option("--wait", get->wait_s, "seconds to wait for one that is still being made")
+      ->check(within(0.0, to_seconds(limits::kMostObjectWait)));
+  verb->add_option("-o,--output", get->output, "write the bytes to this file");
+  verb->callback([&shell, get] {
+    shell.verb = [&shell, get](Transport& transport, const http::Endpoint&) {
+      return cli::run_objects_get(transport, shell.console, *get);
+    };
+  });
+  add("ls", "list the objects", "lambent objects ls")->callback([&shell] {
+    shell.verb = [&shell](Transport& transport, const http::Endpoint&) {
+      return cli::run_objects_ls(transport, shell.console);
+    };
+  });
+  auto ids = std::make_shared<std::vector<std::string>>();
+  verb = add("rm", "remove objects", "lambent objects rm 0e6c9d1e-4f2c-4c33-9a52-6f1b1b3f0f7a.0");
+  verb->add_option("ID", *ids, "the objects")->required();
+  verb->callback([&shell, ids] {
+    shell.verb = [&shell, ids](Transport& transport, const http::Endpoint&) {
+      return cli::run_objects_rm(transport, shell.console, *ids);
+    };
+  });
+}
+
+}  // namespace lambent::bin

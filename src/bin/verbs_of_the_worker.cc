@@ -1,0 +1,90 @@
+// Verbs of lambent about a worker: what it has, its devices, and why something waited.
+#include "bin/lambent_verbs.h"
+
+#include <memory>
+#include <utility>
+
+#include "cli/devices.h"
+#include "cli/listing.h"
+#include "cli/why.h"
+
+namespace lambent::bin {
+
+void add_listing(Shell& shell) {
+  add_verb(shell, "ls", "list the functions", "lambent ls --json")->callback([&shell] {
+    shell.verb = [&shell](Transport& transport, const http::Endpoint&) {
+      return cli::run_ls(transport, shell.console);
+    };
+  });
+  add_verb(shell, "ps", "list the sandboxes", "lambent ps")->callback([&shell] {
+    shell.verb = [&shell](Transport& transport, const http::Endpoint&) {
+      return cli::run_ps(transport, shell.console);
+    };
+  });
+  add_verb(shell, "version", "the versions of this program and of the worker", "lambent version")
+      ->callback([&shell] {
+        shell.verb = [&shell](Transport& transport, const http::Endpoint&) {
+          return cli::run_version(transport, shell.console, LAMBENT_VERSION);
+        };
+      });
+}
+
+void add_devices(Shell& shell) {
+  add_verb(shell, "devices", "list the GPUs, how they are and why they get no work",
+           "lambent devices")
+      ->callback([&shell] {
+        shell.verb = [&shell](Transport& transport, const http::Endpoint&) {
+          return cli::run_devices(transport, shell.console);
+        };
+      });
+  const auto add_change = [&shell](const char* name, const char* what, const char* example) {
+    auto options = std::make_shared<cli::DrainOptions>();
+    CLI::App* verb = add_verb(shell, name, what, example);
+    verb->add_option(
+            "GPU", options->gpu,
+            "as 'lambent devices' shows it, or how its UUID begins; a GPU that is cut: all "
+            "of its instances")
+        ->required();
+    verb->callback([&shell, options] {
+      shell.verb = [&shell, options](Transport& transport, const http::Endpoint&) {
+        return cli::run_drain(transport, shell.console, *options);
+      };
+    });
+    return std::pair(verb, options);
+  };
+  const auto [drain, why] =
+      add_change("drain",
+                 "give a GPU no more work: invocations that run there end, what is idle is "
+                 "stopped, and jobs of pipelines that run there begin again elsewhere",
+                 "lambent drain 0 --reason 'new firmware'");
+  drain->add_option("--reason", why->reason, "shown wherever devices are listed");
+  add_change("undrain", "give a GPU work again: it is well, whatever was known against it",
+             "lambent undrain 0")
+      .second->drain = false;
+}
+
+// With --journal it is another program's (lambent.cc).
+void add_why(Shell& shell) {
+  auto invocation = std::make_shared<std::string>();
+  auto journal = std::make_shared<std::string>();
+  CLI::App* verb = add_verb(
+      shell, "why",
+      "where an invocation's time went, and what it waited for: of pipelines and workflows from "
+      "the worker, which remembers the last of them; of all others from its journal",
+      "lambent why 0e6c9d1e-4f2c-4c33-9a52-6f1b1b3f0f7a --journal /var/lib/lambent/journal");
+  verb->add_option("INVOCATION", *invocation, "its id, as 'lambent invoke' prints it")->required();
+  verb->add_option("--journal", *journal, "the journal's folder, or one segment of it");
+  verb->callback([&shell, invocation, journal] {
+    shell.verb = [&shell, invocation, journal](Transport& transport, const http::Endpoint&) {
+      if (!journal->empty()) {
+        return cli::fail(shell.console,
+                         {ErrorCode::kInvalidArgument,
+                          "a journal is read without a worker, by another program: give no option "
+                          "before the verb (lambent why INVOCATION --journal FOLDER)"});
+      }
+      return cli::run_why(transport, shell.console, *invocation);
+    };
+  });
+}
+
+}  // namespace lambent::bin

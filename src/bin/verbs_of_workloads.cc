@@ -1,0 +1,167 @@
+// Verbs of lambent that send load, and measure.
+#include "bin/lambent_verbs.h"
+
+#include <memory>
+#include <utility>
+
+#include "bin/flag_checks.h"
+#include "bin/lambent_paths.h"
+#include "cli/calibrate.h"
+#include "cli/load.h"
+#include "cli/replay.h"
+#include "cli/report.h"
+
+namespace lambent::bin {
+
+void add_replay(Shell& shell) {
+  struct Flags {
+    cli::ReplayOptions options;
+    double start_s = 0;
+    double duration_s = 0;
+    std::string spread = "uniform";
+    bool no_overhead = false;
+  };
+  auto flags = std::make_shared<Flags>();
+  cli::ReplayOptions& options = flags->options;
+  options.catalogue = find_shared("catalogue/mqfq_table1.csv");
+  options.paper_function = find_example("06_paper_function");
+  CLI::App* verb =
+      add_verb(shell, "replay", "send a trace at its own times and tell what came of it",
+               "lambent replay t7.csv --deploy --time-scale 10 --duration 120 --out mqfq.jsonl");
+  verb->add_option("TRACE", options.trace,
+                   "t_ms,function rows, Azure minute counts or Azure 2021; plain or .gz. Without "
+                   "one, a workload is generated from --seed");
+  verb->add_option("--functions", options.catalogue, "the catalogue: what functions take");
+  verb->add_option("--time-scale", options.time_scale,
+                   "modelled seconds per real second, as the worker's device has it");
+  verb->add_option("--duration", flags->duration_s, "seconds of the trace's window (0: to its end)")
+      ->check(within(0.0, 1e9));
+  verb->add_option("--start", flags->start_s, "seconds into the trace where the window begins")
+      ->check(within(0.0, 1e9));
+  verb->add_option("--rate-scale", options.read.rate_scale,
+                   "the trace runs this many times as fast")
+      ->check(within(1e-6, 1e9));
+  verb->add_option("--spread", flags->spread, "where arrivals lie in a minute of counts")
+      ->check(CLI::IsMember({"uniform", "equidistant", "poisson"}));
+  verb->add_option("--busiest", options.read.busiest, "only the N busiest functions");
+  verb->add_option("--only", options.read.only, "only these functions")->delimiter(',');
+  verb->add_option("--seed", options.read.seed, "of spreading, drawing and generating");
+  verb->add_flag("--resample", options.resamples,
+                 "draw each function's arrivals anew, by --seed, from the gaps that it has in the "
+                 "trace");
+  verb->add_option("--load", options.load, "offered load of a generated workload")
+      ->check(within(1e-6, 1e6));
+  verb->add_flag("--skip-bad-rows", options.read.skip_bad_rows, "instead of refusing the trace");
+  verb->add_option("--out", options.out, "write a result file for 'lambent report'");
+  verb->add_option("--label", options.label, "name of the run (default: the worker's policy)");
+  verb->add_flag("--deploy", options.deploy, "deploy a paper function for each function first");
+  verb->add_option("--paper-function", options.paper_function, "the folder of its package");
+  verb->add_flag("--cpu-variants", options.cpu_variants,
+                 "deploy them with a CPU variant, as slow as the catalogue says");
+  verb->add_option("--prefix", options.prefix, "of the names of the deployed functions");
+  verb->add_option("--give-up", options.give_up_s,
+                   "modelled seconds to wait for answers after the last arrival")
+      ->check(within(0.0, 1e6));
+  verb->add_option("--outstanding", options.most_outstanding,
+                   "invocations that may wait at once; those beyond are counted, not sent")
+      ->check(CLI::Range(size_t{1}, limits::kReplayOutstanding));
+  verb->add_flag("--no-overhead", flags->no_overhead,
+                 "do not measure the overhead first; the result is then not checked by it");
+  verb->callback([&shell, flags] {
+    cli::ReplayOptions& chosen = flags->options;
+    chosen.read.start = from_seconds(flags->start_s);
+    chosen.read.length = from_seconds(flags->duration_s);
+    chosen.read.spreading = *workload::spreading_from_name(flags->spread);
+    chosen.measure_overhead = !flags->no_overhead;
+    shell.verb = [&shell, flags](Transport& transport, const http::Endpoint& endpoint) {
+      return cli::run_replay(transport, endpoint, shell.console, flags->options);
+    };
+  });
+}
+
+void add_load(Shell& shell) {
+  auto options = std::make_shared<cli::LoadOptions>();
+  auto offline = std::make_shared<bool>(false);
+  CLI::App* verb = add_verb(shell, "load", "how much functions give, and how long answers take",
+                            "lambent load matmul --clients 8 --online --seconds 30");
+  verb->add_option("FUNCTION", options->functions, "client i calls function i, modulo their number")
+      ->required();
+  verb->add_option("--clients", options->clients, "that ask at once")
+      ->check(CLI::Range(1u, static_cast<unsigned>(limits::kReplayOutstanding)));
+  verb->add_option("--outstanding", options->outstanding,
+                   "offline: requests that each client has under way")
+      ->check(CLI::Range(1u, static_cast<unsigned>(limits::kReplayOutstanding)));
+  auto* offline_flag =
+      verb->add_flag("--offline", *offline, "as fast as answers come, and nothing else (default)");
+  auto* online_flag =
+      verb->add_flag("--online", options->online,
+                     "then also at random times (Poisson), at a share of what that gave")
+          ->excludes(offline_flag);
+  verb->add_option("--rate-of-peak", options->rate_of_peak, "online: that share")
+      ->needs(online_flag)
+      ->check(within(0.001, 10.0));
+  verb->add_option("--rate", options->rate, "online: requests a second; no peak is measured first")
+      ->check(within(0.001, 1e6))
+      ->excludes(offline_flag);
+  verb->add_option("--seconds", options->seconds, "that are counted, of each run")
+      ->check(within(0.1, 86400.0));
+  verb->add_option("--warm-up", options->warm_up_seconds,
+                   "seconds before them (default: a tenth as many)")
+      ->check(within(0.0, 86400.0));
+  verb->add_option("--most-outstanding", options->most_outstanding,
+                   "online: requests that may wait at once; those beyond are counted, not sent")
+      ->check(CLI::Range(size_t{1}, limits::kReplayOutstanding));
+  verb->add_option("--give-up", options->give_up_seconds,
+                   "seconds to wait for answers after the last request")
+      ->check(within(0.0, 86400.0));
+  auto* data = verb->add_option("-d,--data", options->payload, "the event (default {})");
+  verb->add_option("--payload", options->payload_file, "the event from a file; - is stdin")
+      ->excludes(data);
+  verb->add_option("--content-type", options->content_type, "what the event is");
+  verb->add_option("--seed", options->seed, "of the times and of whose turn it is");
+  verb->add_option("--csv", options->csv, "write the distributions of latencies to this file");
+  verb->callback([&shell, options] {
+    if (options->rate) options->online = true;
+    if (size_t{options->clients} * options->outstanding > limits::kReplayOutstanding) {
+      throw CLI::ValidationError("--clients times --outstanding",
+                                 "at most " + std::to_string(limits::kReplayOutstanding));
+    }
+    shell.verb = [&shell, options](Transport& transport, const http::Endpoint& endpoint) {
+      return cli::run_load_verb(transport, endpoint, shell.console, *options);
+    };
+  });
+}
+
+void add_calibrate(Shell& shell) {
+  auto options = std::make_shared<cli::CalibrateOptions>();
+  options->paper_function = find_example("06_paper_function");
+  CLI::App* verb =
+      add_verb(shell, "calibrate", "measure a worker's node for 'lambent simulate --profile'",
+               "lambent calibrate -o node.toml");
+  verb->add_option("-o,--output", options->output, "the profile to write");
+  verb->add_option("--repeats", options->repeats, "of each measurement; its median counts")
+      ->check(CLI::Range(1, 1000));
+  verb->add_option("--paper-function", options->paper_function, "the folder of its package");
+  verb->callback([&shell, options] {
+    shell.verb = [&shell, options](Transport& transport, const http::Endpoint& endpoint) {
+      return cli::run_calibrate(transport, endpoint, shell.console, *options);
+    };
+  });
+}
+
+void add_report(Shell& shell) {
+  auto options = std::make_shared<cli::ReportOptions>();
+  CLI::App* verb =
+      add_verb(shell, "report", "one HTML page (and a table) from the result files of runs",
+               "lambent report fcfs.jsonl mqfq.jsonl -o report.html");
+  verb->add_option("FILE", options->files, "result files of 'lambent replay --out'")->required();
+  verb->add_option("-o,--output", options->output, "the page to write");
+  verb->add_option("--title", options->title, "of the page");
+  verb->callback([&shell, options] {
+    shell.verb = [&shell, options](Transport&, const http::Endpoint&) {
+      return cli::run_report(shell.console, *options);
+    };
+  });
+}
+
+}  // namespace lambent::bin
