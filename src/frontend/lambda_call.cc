@@ -196,6 +196,16 @@ std::string read_idempotency_key(const http::Headers& headers) {
   return key.size() > limits::kIdempotencyKeyLength ? std::string() : std::string(key);
 }
 
+// Lambda looks at no type: events are JSON. Handlers and kernel functions here may be told
+// otherwise, but not by a client that says the same of every payload: `curl -d`, and the SDKs for
+// Go, JavaScript and Java.
+std::string_view read_content_type(const http::Headers& headers) {
+  const std::string_view type = headers.get("Content-Type");
+  if (type == "application/x-www-form-urlencoded") return {};
+  const bool is_sdk = !headers.get("amz-sdk-invocation-id").empty();
+  return is_sdk && type == "application/octet-stream" ? std::string_view() : type;
+}
+
 Result<Invoke> decode_invoke(http::Request request, FunctionName name) {
   Invoke invoke;
   const http::Headers& headers = request.headers;
@@ -219,10 +229,7 @@ Result<Invoke> decode_invoke(http::Request request, FunctionName name) {
   ASSIGN_OR_RETURN(invoke.request.needs, read_needs(headers, invoke.request.client_context));
   invoke.request.function = std::move(name);
   invoke.request.kind = asynchronous ? InvocationKind::kAsynchronous : InvocationKind::kSynchronous;
-  // What `curl -d` says of any text; Lambda looks at no type at all.
-  if (headers.get("Content-Type") != "application/x-www-form-urlencoded") {
-    invoke.request.content_type = headers.get("Content-Type");
-  }
+  invoke.request.content_type = read_content_type(headers);
   invoke.request.trace_id = trace_id_of(headers);
   invoke.request.idempotency_key = read_idempotency_key(headers);
   // Handlers read JSON unless told otherwise, and nothing is no JSON.

@@ -242,9 +242,13 @@ TEST_F(LambdaTest, ARefusedInvocationSaysWhenThereMayBeRoom) {
   EXPECT_EQ(invoke("{}").headers.get("Retry-After"), "5");
 }
 
-TEST_F(LambdaTest, WhatCurlSendsByItselfIsJson) {
+TEST_F(LambdaTest, WhatClientsSayOfEveryPayloadIsNoType) {
   invoke("{}", {{"Content-Type", "application/x-www-form-urlencoded"}});
+  invoke("{}", {{"Content-Type", "application/octet-stream"}, {"amz-sdk-invocation-id", "1"}});
+  invoke("{}", {{"Content-Type", "application/octet-stream"}});
   EXPECT_EQ(service_.submitted.at(0).content_type, "");
+  EXPECT_EQ(service_.submitted.at(1).content_type, "");
+  EXPECT_EQ(service_.submitted.at(2).content_type, "application/octet-stream");
 }
 
 TEST_F(LambdaTest, AnInvocationCarriesWhatTheClientSentAndAnswersWithItsOutcome) {

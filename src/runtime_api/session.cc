@@ -233,7 +233,7 @@ void Session::handle_invocation(std::string_view rest, http::Request request,
 
 void Session::handle_response(http::Request request, http::Responder responder) {
   const std::string_view mode = request.headers.get("Lambda-Runtime-Function-Response-Mode");
-  if (!mode.empty()) {
+  if (!mode.empty() && mode != "buffered") {
     responder.send(error_response(
         400, "InvalidFunctionResponseMode",
         mode == "streaming" ? "streamed responses are not offered; return the whole response"

@@ -276,6 +276,13 @@ TEST_F(SessionTest, AnUnknownResponseModeIsRefusedAndMayBeCorrected) {
   EXPECT_THAT(call(client, answer(kIdText, "x")), StartsWith("HTTP/1.1 202 "));
 }
 
+TEST_F(SessionTest, ABufferedResponseIsWhatEveryResponseIs) {
+  RawClient client = start_running();
+  EXPECT_THAT(
+      call(client, answer(kIdText, "x", "Lambda-Runtime-Function-Response-Mode: buffered\r\n")),
+      StartsWith("HTTP/1.1 202 "));
+}
+
 TEST_F(SessionTest, AResponseCutShortEndsTheInvocation) {
   RawClient client = start_running();
   const std::string whole = answer(kIdText, std::string(1000, 'x'));
