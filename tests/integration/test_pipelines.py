@@ -4,6 +4,7 @@ import base64
 import json
 import os
 import signal
+import re
 import subprocess
 import tempfile
 import threading
@@ -341,9 +342,12 @@ class CutAnew(Pipelines):
     def test_slices_that_are_gone_are_known_to_be(self):
         worker = Worker(*self.flags, gpu=self.gpu)
         try:
-            ran = subprocess.run([str(PREFIX / "bin/lambent-slices"), "apply", "7g.80gb", "--gpu", "0", "--yes", "--emulated",
-                                  str(worker.folder / "run/gpu-node")], capture_output=True, text=True)
-            self.assertEqual(ran.returncode, 0, ran.stderr)
+            # As nvidia-smi does it, which knows of no worker.
+            mig = [str(PREFIX / "bin/emulated-gpu"), "mig", "--node", str(worker.folder / "run/gpu-node")]
+            slices = re.findall(r"MIG-[\w-]+", subprocess.run([*mig, "list"], capture_output=True, text=True, check=True).stdout)
+            self.assertTrue(slices)
+            for slice in slices:
+                subprocess.run([*mig, "destroy", slice], capture_output=True, check=True)
             worker.wait_for(lambda: all(each["lost"] for each in worker.request("GET", "/v1/slices").json["slices"]),
                             what="the loss of all slices")
         finally:
