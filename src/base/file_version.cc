@@ -19,6 +19,9 @@ Result<FileToRead> open_to_read(const std::string& path) {
   OwnedFd fd(open(path.c_str(), O_RDONLY | O_CLOEXEC));
   struct stat status {};
   if (!fd.valid() || fstat(fd.get(), &status) != 0) return error_from_errno("open " + path, errno);
+  if (S_ISDIR(status.st_mode)) {
+    return Error{ErrorCode::kInvalidArgument, path + " is a folder: name one of its files"};
+  }
   return FileToRead{std::move(fd), version_in(status), S_ISREG(status.st_mode)};
 }
 

@@ -20,10 +20,10 @@ struct FileVersion {
 struct FileToRead {
   OwnedFd fd;
   FileVersion version;
-  bool is_regular = false;  // not a pipe, a device or a folder
+  bool is_regular = false;  // not a pipe or a device
 };
 
-// NOT_FOUND if there is none.
+// NOT_FOUND if there is none, INVALID_ARGUMENT if it is a folder.
 Result<FileToRead> open_to_read(const std::string& path);
 // Of an open file, as it is now.
 Result<FileVersion> version_of(int fd);

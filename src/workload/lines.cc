@@ -3,7 +3,6 @@
 #include <zlib.h>
 
 #include <cerrno>
-#include <filesystem>
 
 #include "base/file_version.h"
 #include "domain/limits.h"
@@ -136,10 +135,6 @@ std::unique_ptr<LineReader> lines_of(std::string_view text) {
 
 Result<std::unique_ptr<LineReader>> open_lines(const std::string& path) {
   ASSIGN_OR_RETURN(FileToRead file, open_to_read(path));
-  std::error_code none;
-  if (std::filesystem::is_directory(path, none)) {
-    return Error{ErrorCode::kInvalidArgument, path + " is a folder: name one of its files"};
-  }
   gzFile unpacked = gzdopen(file.fd.get(), "rb");
   if (unpacked == nullptr) return error_from_errno("open " + path, ENOMEM);
   return std::unique_ptr<LineReader>(std::make_unique<FileLines>(unpacked, std::move(file)));
