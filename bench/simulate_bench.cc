@@ -1,9 +1,12 @@
 // simulate_bench [--quick] [--only CASE]: how many invocations a second `lambent simulate` gets
 // through on one core, with 24 and with 4,000 functions, beside a bare event loop over the same
-// arrivals. Prints a table and, as its last line, one JSON object.
+// arrivals. Prints a table and, as its last line, one JSON object. `--once CASE` runs ours alone,
+// in this process, for a profiler.
 //
 // *Ours* is what `lambent simulate` does once its workload is open: arrivals drawn by the
-// generator, the worker's dispatcher under MQFQ-Sticky, modelled devices, statistics by function.
+// generator, the worker's dispatcher, modelled devices, statistics by function; under the policy
+// and the memory rule that it has by default, and in the cases named so under MQFQ-Sticky where
+// every sandbox counts against memory, which asks less of it.
 // The *bare* loop draws the same arrivals, has a heap of what ends when, as many slots as the GPUs
 // have tokens, one queue, and a sum of latencies: no functions' queues, no order among them, no
 // memory, no cold starts. Each run is a process of its own, so that its peak of memory is its own;
@@ -34,13 +37,15 @@ namespace lambent {
 namespace {
 
 struct Case {
-  const char* name;
+  std::string name;
   uint32_t functions;
   unsigned gpus;
   double load_per_gpu;  // GPU seconds asked for per second; a GPU gives 1.67 with two at work
   unsigned max_concurrency;
   uint64_t memory_gib;  // of a GPU
   double invocations;
+  std::string policy = std::string(scheduling::kDefaultPolicy);
+  scheduling::MemoryRule rule = scheduling::MemoryRule::kMoveIdle;
 };
 
 struct Figures {
@@ -104,9 +109,12 @@ void run_ours(const Case& one, Workload& work, Figures& figures) {
                                               .contexts = 32});
   }
   options.dispatch.fleet.most_sandboxes = 32 * one.gpus;
+  options.dispatch.fleet.memory_rule = one.rule;
+  scheduling::PolicyOptions policy;
+  policy.fcfs_moves_off_after_run = false;
   const auto totals =
       simulator::run_workload(work.trace, work.entries, options,
-                              std::move(scheduling::make_policy("mqfq-sticky")).value(), {});
+                              std::move(scheduling::make_policy(one.policy, policy)).value(), {});
   CHECK(totals.ok(), "a generated workload does not fail");
   figures.invocations = totals->invocations;
   figures.failed = totals->summary.failed;
@@ -206,9 +214,9 @@ Row measure_case(const Case& one, int repeats) {
     row.ratio.push_back(row.bare.back() / row.ours.back());
   }
   std::printf(
-      "%-14s %9u %5u %11.0f %11.0f %11.0f %6.1f %6.1f %% %6.1f %% %6.1f %% %7.1f\n", one.name,
-      one.functions, one.gpus, median(row.ours), median(row.wall), median(row.bare),
-      median(row.ratio), 100 * row.last.cold_ratio, 100 * row.last.utilisation,
+      "%-16s %9u %5u %11.0f %11.0f %11.0f %6.1f %6.1f %% %6.1f %% %6.1f %% %7.1f\n",
+      one.name.c_str(), one.functions, one.gpus, median(row.ours), median(row.wall),
+      median(row.bare), median(row.ratio), 100 * row.last.cold_ratio, 100 * row.last.utilisation,
       100 * static_cast<double>(row.last.failed) / static_cast<double>(row.last.invocations),
       row.last.peak_rss_mb);
   std::fflush(stdout);
@@ -228,11 +236,14 @@ std::string json_list(const std::vector<double>& values, const char* format) {
 std::string json_of(const Row& row) {
   char text[512];
   std::snprintf(text, sizeof(text),
-                "\"%s\":{\"functions\":%u,\"gpus\":%u,\"gpu_gib\":%llu,\"load_per_gpu\":%.2f,"
+                "\"%s\":{\"policy\":\"%s\",\"memory_rule\":\"%s\",\"functions\":%u,\"gpus\":%u,"
+                "\"gpu_gib\":%llu,\"load_per_gpu\":%.2f,"
                 "\"invocations\":%llu,"
                 "\"rejected_share\":%.4f,\"cold_ratio\":%.4f,\"utilisation\":%.3f,"
                 "\"peak_rss_mb\":%.1f,",
-                row.one.name, row.one.functions, row.one.gpus,
+                row.one.name.c_str(), row.one.policy.c_str(),
+                row.one.rule == scheduling::MemoryRule::kMoveIdle ? "move-idle" : "every-sandbox",
+                row.one.functions, row.one.gpus,
                 static_cast<unsigned long long>(row.one.memory_gib), row.one.load_per_gpu,
                 static_cast<unsigned long long>(row.last.invocations),
                 static_cast<double>(row.last.failed) / static_cast<double>(row.last.invocations),
@@ -246,8 +257,54 @@ std::string json_of(const Row& row) {
 }  // namespace
 
 int usage() {
-  std::fprintf(stderr, "usage: simulate_bench [--quick] [--only CASE]\n");
+  std::fprintf(stderr, "usage: simulate_bench [--quick] [--only CASE | --once CASE]\n");
   return 2;
+}
+
+std::vector<Case> cases_of(double invocations) {
+  const Case few{.name = "few",
+                 .functions = 24,
+                 .gpus = 8,
+                 .load_per_gpu = 0.7,
+                 .max_concurrency = 4,
+                 .memory_gib = 16,
+                 .invocations = invocations};
+  const Case thousands{.name = "thousands",
+                       .functions = 4'000,
+                       .gpus = 512,
+                       .load_per_gpu = 0.7,
+                       .max_concurrency = 256,
+                       .memory_gib = 80,
+                       .invocations = invocations};
+  const auto named = [](Case one, const char* name, auto change) {
+    one.name = name;
+    change(one);
+    return one;
+  };
+  const auto mqfq = [](Case& one) {
+    one.policy = "mqfq-sticky";
+    one.rule = scheduling::MemoryRule::kEverySandbox;
+  };
+  const auto over = [](Case& one) { one.load_per_gpu = 4; };
+  return {few,
+          thousands,
+          named(few, "few_mqfq", mqfq),
+          named(thousands, "thousands_mqfq", mqfq),
+          named(thousands, "thousands_16gib", [](Case& one) { one.memory_gib = 16; }),
+          named(few, "few_over", over),
+          named(thousands, "thousands_over", over)};
+}
+
+int run_once(const std::string& name, double invocations) {
+  for (const Case& one : cases_of(invocations)) {
+    if (one.name != name) continue;
+    Workload work = workload_of(one);
+    Figures figures;
+    run_ours(one, work, figures);
+    std::printf("%llu invocations\n", static_cast<unsigned long long>(figures.invocations));
+    return 0;
+  }
+  return usage();
 }
 
 int run(bool quick, const std::string& only) {
@@ -255,21 +312,10 @@ int run(bool quick, const std::string& only) {
   const int repeats = quick ? 3 : 5;
   std::printf("%sone core; medians of %d; invocations a second of CPU time\n",
               quick ? "QUICK RUN; " : "", repeats);
-  std::printf("%-14s %9s %5s %11s %11s %11s %6s %8s %8s %8s %7s\n", "case", "functions", "gpus",
+  std::printf("%-16s %9s %5s %11s %11s %11s %6s %8s %8s %8s %7s\n", "case", "functions", "gpus",
               "ours", "by clock", "bare loop", "ratio", "cold", "busy", "refused", "MB");
-  const Case few{"few", 24, 8, 0.7, 4, 16, many};
-  const Case thousands{"thousands", 4'000, 512, 0.7, 256, 80, many};
-  Case small = thousands;
-  small.name = "thousands_16gib";
-  small.memory_gib = 16;
-  Case few_over = few;
-  few_over.name = "few_over";
-  few_over.load_per_gpu = 4;
-  Case thousands_over = thousands;
-  thousands_over.name = "thousands_over";
-  thousands_over.load_per_gpu = 4;
   std::vector<Row> rows;
-  for (const Case& one : {few, thousands, small, few_over, thousands_over}) {
+  for (const Case& one : cases_of(many)) {
     if (only.empty() || only == one.name) rows.push_back(measure_case(one, repeats));
   }
   if (!only.empty()) {
@@ -279,7 +325,7 @@ int run(bool quick, const std::string& only) {
     return 0;
   }
   // The same work ten times as long: memory should not know.
-  Case longer = thousands;
+  Case longer = rows[1].one;
   longer.name = "thousands_x10";
   longer.invocations *= 10;
   const Row long_row = measure_case(longer, 1);
@@ -289,13 +335,14 @@ int run(bool quick, const std::string& only) {
   std::string cases;
   for (const Row& row : rows) cases += json_of(row) + ",";
   std::printf(
-      "{\"bench\":\"simulate\",\"quick\":%s,\"policy\":\"mqfq-sticky\",\"repeats\":%d,"
+      "{\"bench\":\"simulate\",\"quick\":%s,\"policy\":\"%s\",\"repeats\":%d,"
       "\"invocations_per_s\":{\"24\":%.0f,\"4000\":%.0f},\"bare_over_ours\":{\"24\":%.2f,"
       "\"4000\":%.2f},\"peak_rss_mb\":%.1f,\"peak_rss_mb_by_length\":{\"1\":%.1f,\"10\":%.1f},"
       "\"journal_overhead_pct\":null,\"cases\":{%s%s}}\n",
-      quick ? "true" : "false", repeats, median(rows[0].ours), median(rows[1].ours),
-      median(rows[0].ratio), median(rows[1].ratio), peak, rows[1].last.peak_rss_mb,
-      long_row.last.peak_rss_mb, cases.c_str(), json_of(long_row).c_str());
+      quick ? "true" : "false", rows[0].one.policy.c_str(), repeats, median(rows[0].ours),
+      median(rows[1].ours), median(rows[0].ratio), median(rows[1].ratio), peak,
+      rows[1].last.peak_rss_mb, long_row.last.peak_rss_mb, cases.c_str(),
+      json_of(long_row).c_str());
   return 0;
 }
 
@@ -304,14 +351,18 @@ int run(bool quick, const std::string& only) {
 int main(int count, char** arguments) {
   bool quick = false;
   std::string only;
+  std::string once;
   for (int i = 1; i < count; ++i) {
     if (std::strcmp(arguments[i], "--quick") == 0) {
       quick = true;
     } else if (std::strcmp(arguments[i], "--only") == 0 && i + 1 < count) {
       only = arguments[++i];
+    } else if (std::strcmp(arguments[i], "--once") == 0 && i + 1 < count) {
+      once = arguments[++i];
     } else {
       return lambent::usage();
     }
   }
+  if (!once.empty()) return lambent::run_once(once, quick ? 200e3 : 1e6);
   return lambent::run(quick, only);
 }

@@ -203,7 +203,7 @@ void Dispatcher::dispatch(Lane& lane, const scheduling::Decision& decision) {
   ++flow.in_flight;
   flow.last_activity = now_;
   if (&lane == gpu_.get()) {
-    gpu_runs_.push_back(slot);
+    gpu_runs_.add(slot);
     expect_end(invocation, decision.place.warm != scheduling::kNoSandbox);
   }
   if (decision.place.warm == scheduling::kNoSandbox) {
@@ -335,14 +335,14 @@ void Dispatcher::on(const DeviceReading& event) {
 
 void Dispatcher::on(const TimerFired&) {
   armed_ = kNever;
-  while (!invocation_deadlines_.empty() && invocation_deadlines_.top_key() <= now_) {
+  while (invocation_deadlines_.any_until(now_)) {
     expire_invocation(invocation_deadlines_.pop());
   }
   for (Lane* lane : {gpu_.get(), host_.get()}) {
-    while (!lane->deadlines.empty() && lane->deadlines.top_key() <= now_) {
+    while (lane->deadlines.any_until(now_)) {
       expire_sandbox(*lane, lane->deadlines.pop());
     }
-    while (!lane->moves.empty() && lane->moves.top_key() <= now_) {
+    while (lane->moves.any_until(now_)) {
       ++counters_.failed_moves;
       fail_move(*lane, lane->moves.pop());
     }
@@ -365,13 +365,12 @@ void Dispatcher::on(const DrainStarted&) {
 }
 
 void Dispatcher::arm_timer() {
-  Instant earliest = kNever;
-  for (const auto* deadlines :
-       {&invocation_deadlines_, &gpu_->deadlines, &gpu_->moves, &host_->deadlines}) {
-    if (!deadlines->empty()) earliest = std::min(earliest, deadlines->top_key());
-  }
   // Time alone sends a function elsewhere that waits for a busy device.
-  earliest = std::min({earliest, gpu_->fleet.next_move(), ask_again_});
+  Instant earliest = std::min({armed_, gpu_->fleet.next_move(), ask_again_});
+  for (auto* deadlines :
+       {&invocation_deadlines_, &gpu_->deadlines, &gpu_->moves, &host_->deadlines}) {
+    earliest = deadlines->earliest(earliest);
+  }
   // A wish that has become too early is left alone: it fires, finds nothing, and is made anew.
   if (earliest >= armed_) return;
   armed_ = earliest;

@@ -16,10 +16,11 @@
 #include "dispatch/invocation_table.h"
 #include "dispatch/log_hash.h"
 #include "dispatch/options.h"
+#include "dispatch/run_list.h"
+#include "scheduling/deadlines.h"
 #include "scheduling/fleet.h"
 #include "scheduling/flow_set.h"
 #include "scheduling/hybrid.h"
-#include "scheduling/indexed_heap.h"
 #include "scheduling/memory_victims.h"
 #include "scheduling/policy.h"
 
@@ -27,7 +28,7 @@ namespace lambent::dispatch {
 
 // Raised whenever what `Dispatcher::archive` writes changes, or what the log hash makes of events
 // and actions: a journal is replayed by programs with the same number alone.
-constexpr uint32_t kStateVersion = 9;
+constexpr uint32_t kStateVersion = 10;
 
 // What happened since the start.
 struct Counters {
@@ -239,15 +240,15 @@ class Dispatcher {
   std::unique_ptr<Lane> gpu_;
   std::unique_ptr<Lane> host_;
   // When a queued invocation has waited, or a running one has run, too long; by slot.
-  scheduling::IndexedHeap<Instant> invocation_deadlines_;
+  scheduling::Deadlines invocation_deadlines_;
   // Flows with something waiting in the GPUs' lane, and those of them with a CPU variant.
   scheduling::FlowSet waiting_;
   scheduling::FlowSet waiting_variants_;
-  bool ranks_stale_ = false;              // HybridRule::kTopShare: a speed-up may have changed
-  unsigned functions_without_gpu_ = 0;    // that are registered
-  std::vector<InvocationSlot> gpu_runs_;  // dispatched to a GPU and not over, in any order
-  std::vector<Instant> away_since_;       // by GPU: when it was last found not to be healthy
-  Instant ask_again_ = kNever;            // when time alone may send something to the host
+  bool ranks_stale_ = false;            // HybridRule::kTopShare: a speed-up may have changed
+  unsigned functions_without_gpu_ = 0;  // that are registered
+  RunList gpu_runs_;                    // dispatched to a GPU and not over
+  std::vector<Instant> away_since_;     // by GPU: when it was last found not to be healthy
+  Instant ask_again_ = kNever;          // when time alone may send something to the host
   std::vector<FunctionId> new_heads_;
   std::vector<FunctionId> foreseen_;  // while memory is fetched ahead
   Instant armed_ = kNever;

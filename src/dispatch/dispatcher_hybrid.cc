@@ -76,9 +76,9 @@ void Dispatcher::expect_end(PendingInvocation& invocation, bool warm) {
 
 std::vector<scheduling::GpuRun> Dispatcher::runs_on_gpus() const {
   std::vector<scheduling::GpuRun> runs;
-  for (const InvocationSlot slot : gpu_runs_) {
+  gpu_runs_.for_each([&](InvocationSlot slot) {
     runs.push_back({invocations_[slot].function, invocations_[slot].expected_end});
-  }
+  });
   return runs;
 }
 
@@ -91,7 +91,7 @@ void Dispatcher::leave_processor(InvocationSlot slot) {
   invocation.expected_with_gpu = {};
   invocation.expected_with_host = {};
   if (invocation.expected_end == kNever) return;
-  std::erase(gpu_runs_, slot);
+  gpu_runs_.erase(slot);
   invocation.expected_end = kNever;
 }
 

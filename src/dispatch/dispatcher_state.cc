@@ -74,6 +74,12 @@ void Dispatcher::archive(StateArchive& archive) {
   archive.expect(away_since_.size() == gpu_->fleet.devices().size());
   archive_counters(archive, counters_);
   hash_.archive(archive);
+  for (const Lane* lane : {gpu_.get(), host_.get()}) {
+    for (const scheduling::SandboxSlot slot : lane->fleet.all()) {
+      const scheduling::Sandbox& sandbox = lane->fleet.sandbox(slot);
+      archive.expect(!sandbox.has_invocation || invocations_.has_slot(sandbox.invocation));
+    }
+  }
   if (archive.reading() && archive.ok()) find_again();
 }
 
@@ -82,7 +88,7 @@ void Dispatcher::find_again() {
   gpu_runs_.clear();
   for (const scheduling::SandboxSlot slot : gpu_->fleet.all()) {
     const scheduling::Sandbox& sandbox = gpu_->fleet.sandbox(slot);
-    if (sandbox.has_invocation) gpu_runs_.push_back(sandbox.invocation);
+    if (sandbox.has_invocation) gpu_runs_.add(sandbox.invocation);
   }
   waiting_.clear();
   waiting_variants_.clear();

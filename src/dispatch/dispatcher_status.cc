@@ -90,12 +90,11 @@ std::optional<Duration> Dispatcher::most_left(scheduling::SandboxSlot slot, Inst
   const Duration timeout = flows_[invocation.function.value].timeout;
   if (timeout.count() <= 0) return std::nullopt;
   if (invocation.state == InvocationState::kRunning && !invocation.awaits_memory) {
-    return invocation_deadlines_.contains(sandbox.invocation)
-               ? std::optional(invocation_deadlines_.key_of(sandbox.invocation) - now)
-               : std::nullopt;
+    const Instant deadline = invocation_deadlines_.of(sandbox.invocation);
+    return deadline != kNever ? std::optional(deadline - now) : std::nullopt;
   }
   Duration before = invocation.awaits_memory ? options_.move_timeout : Duration(0);
-  if (gpu_->deadlines.contains(slot)) before += gpu_->deadlines.key_of(slot) - now;
+  if (const Instant ready = gpu_->deadlines.of(slot); ready != kNever) before += ready - now;
   return before + timeout;
 }
 

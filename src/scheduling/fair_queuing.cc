@@ -1,9 +1,6 @@
 #include "scheduling/fair_queuing.h"
 
 #include <algorithm>
-
-#include "scheduling/first_that_fits.h"
-
 namespace lambent::scheduling {
 
 void FairQueuing::flow_changed(const View& view, FunctionId function, Instant) {
@@ -66,56 +63,48 @@ Decision FairQueuing::decide(const View& view, Instant) {
 }
 
 void FairQueuing::foresee(const View&, size_t most, std::vector<FunctionId>& out) {
-  take_first(candidates_, most, out);
+  for (const auto& [rank, function] : candidates_) {
+    if (most-- == 0) return;
+    out.push_back(FunctionId{function});
+  }
 }
 
 std::optional<Decision> FairQueuing::decide_among_candidates(const View& view, WaitReason& reason) {
   std::optional<Decision> decision;
   size_t without_place = 0;
   size_t waiting_where_warm = 0;
-  passed_over_.clear();
-  while (!candidates_.empty()) {
-    const FunctionId function{candidates_.top()};
+  size_t passed_over = 0;
+  for (const auto& [rank, item] : candidates_) {
+    const FunctionId function{item};
     const PlaceOrReason found = view.fleet.find_place(function, view.flow(function), false);
     if (found.place) {
       const bool good_enough = is_good_enough(view, *found.place);
       if (good_enough || !decision) decision = Decision::to(function, *found.place);
-      if (good_enough || passed_over_.size() >= kGoodEnoughLookAhead) break;
+      if (good_enough || passed_over >= kGoodEnoughLookAhead) break;
     } else {
-      if (passed_over_.empty()) reason = found.reason;
+      if (passed_over == 0) reason = found.reason;
       // Many may be warm on one busy device, and say nothing about who fits on the others.
       ++(found.waits_where_warm ? waiting_where_warm : without_place);
       const bool far = without_place > kLookAhead || waiting_where_warm > kWarmLookAhead;
       if (far && (decision || !view.fleet.any_device_idle())) break;
     }
-    passed_over_.emplace_back(function.value, candidates_.top_key());
-    candidates_.pop();
+    ++passed_over;
   }
-  for (const auto& [function, rank] : passed_over_) candidates_.put(function, rank);
   return decision;
 }
 
 std::optional<Decision> FairQueuing::decide_among_throttled(const View& view,
                                                             bool idle_devices_only) {
-  std::optional<Decision> decision;
-  throttled_passed_over_.clear();
-  while (!throttled_.empty() && (!idle_devices_only || view.fleet.any_device_idle())) {
-    const FunctionId function{throttled_.top()};
+  for (const auto& [virtual_time, item] : throttled_) {
+    if (idle_devices_only && !view.fleet.any_device_idle()) break;
+    const FunctionId function{item};
     const PlaceOrReason found =
         view.fleet.find_place(function, view.flow(function), idle_devices_only);
-    if (found.place) {
-      decision = Decision::to(function, *found.place);
-      break;
-    }
+    if (found.place) return Decision::to(function, *found.place);
     // From here on the others only overtake it where it could not run anyway.
     idle_devices_only = true;
-    throttled_passed_over_.emplace_back(function.value, throttled_.top_key());
-    throttled_.pop();
   }
-  for (const auto& [function, virtual_time] : throttled_passed_over_) {
-    throttled_.put(function, virtual_time);
-  }
-  return decision;
+  return std::nullopt;
 }
 
 WaitReason FairQueuing::why_waiting(const View& view, FunctionId function) const {

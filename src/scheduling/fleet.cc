@@ -68,10 +68,6 @@ std::vector<SandboxSlot> Fleet::idle_of(FunctionId function) const {
   return idle;
 }
 
-SandboxSlot Fleet::newest_idle_of(FunctionId function) const {
-  return function.value < newest_idle_.size() ? newest_idle_[function.value] : kNoSandbox;
-}
-
 bool Fleet::may_start(SandboxSlot slot) const {
   const Sandbox& sandbox = sandboxes_[slot];
   const Device& device = devices_[sandbox.device];

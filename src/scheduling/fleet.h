@@ -260,7 +260,9 @@ class Fleet {
   // The idle sandboxes of the function, most recently used first.
   std::vector<SandboxSlot> idle_of(FunctionId function) const;
   // The first of them; the others follow as `Sandbox::older`.
-  SandboxSlot newest_idle_of(FunctionId function) const;
+  SandboxSlot newest_idle_of(FunctionId function) const {
+    return function.value < newest_idle_.size() ? newest_idle_[function.value] : kNoSandbox;
+  }
   // Whether the device could take an invocation at all.
   bool is_open(const Device& device) const;
 

@@ -116,7 +116,7 @@ PlaceOrReason Fleet::find_cold_place(Bytes memory, bool idle_devices_only) const
   if (idle_devices_only && idle_devices_ == 0) return {std::nullopt, WaitReason::kNoDevice};
   FailedSearch& failed = failed_searches_[idle_devices_only ? 1 : 0];
   if (failed.valid && memory >= failed.memory) return {std::nullopt, failed.reason};
-  renew_cold_order();
+  if (!changed_.empty()) renew_cold_order();
   if (!cold_order_.empty()) {
     const Device& first = devices_[cold_order_.top()];
     if (takes(first, memory) && (!idle_devices_only || first.is_idle())) {

@@ -12,6 +12,9 @@
 
 namespace lambent::scheduling {
 
+// Far more than there are functions, invocations and sandboxes: larger numbers are no items.
+constexpr uint32_t kMostArchivedItem = 1U << 24;
+
 // Least key first; equal keys by the lower item, so that the order is total and repeatable. No
 // allocation once every item has been seen.
 template <typename Key>
@@ -78,7 +81,7 @@ class IndexedHeap {
       Key one{};
       archive.field(item);
       key(one);
-      archive.expect(item < kMostArchived && !contains(item));
+      archive.expect(item < kMostArchivedItem && !contains(item));
       if (archive.ok()) put(item, std::move(one));
     }
   }
@@ -87,9 +90,6 @@ class IndexedHeap {
   }
 
  private:
-  // Far more than there are functions, invocations and sandboxes: larger numbers are no items.
-  static constexpr uint32_t kMostArchived = 1U << 24;
-
   static constexpr uint32_t kAbsent = ~uint32_t{0};
   static constexpr size_t kArity = 4;  // least_from() knows it
 

@@ -9,26 +9,30 @@ namespace lambent::simulator {
 
 void ModelledDevice::start(uint64_t key, Duration work, Instant now) {
   advance(now);
-  uint32_t slot = static_cast<uint32_t>(keys_.size());
-  if (free_.empty()) {
-    keys_.push_back(key);
-  } else {
-    slot = free_.back();
-    free_.pop_back();
-    keys_[slot] = key;
-  }
-  items_.add(key, slot);
+  if (running_ == items_.size()) items_.push_back({.slot = static_cast<uint32_t>(running_)});
   const bool endless = work == Duration::max();
-  ends_.put(slot, endless ? Duration::max() : work_done_ + work);
+  const Item item{endless ? Duration::max() : work_done_ + work, key, items_[running_].slot};
+  size_t place = running_++;
+  for (; place > 0 && items_[place - 1].ends_before(item); --place) {
+    items_[place] = items_[place - 1];
+  }
+  items_[place] = item;
 }
 
 void ModelledDevice::stop(uint64_t key, Instant now) {
-  const uint32_t* found = items_.find(key);
-  if (found == nullptr) return;
-  advance(now);
-  ends_.erase(*found);
-  free_.push_back(*found);
-  items_.erase(key);
+  for (size_t place = 0; place < running_; ++place) {
+    if (items_[place].key != key) continue;
+    advance(now);
+    free(place);
+    return;
+  }
+}
+
+void ModelledDevice::free(size_t place) {
+  const auto begin = items_.begin();
+  std::rotate(begin + static_cast<ptrdiff_t>(place), begin + static_cast<ptrdiff_t>(place) + 1,
+              begin + static_cast<ptrdiff_t>(running_));
+  --running_;
 }
 
 void ModelledDevice::set_guests(unsigned guests, Instant now) {
@@ -37,37 +41,35 @@ void ModelledDevice::set_guests(unsigned guests, Instant now) {
 }
 
 Instant ModelledDevice::next_finish() const {
-  if (ends_.empty() || ends_.top_key() == Duration::max()) return kNever;
-  const double left = static_cast<double>((ends_.top_key() - work_done_).count());
+  if (running_ == 0 || items_[running_ - 1].end == Duration::max()) return kNever;
+  const double left = static_cast<double>((items_[running_ - 1].end - work_done_).count());
   return since_ + Duration(static_cast<int64_t>(std::ceil(std::max(0.0, left) * factor())));
 }
 
 uint64_t ModelledDevice::finish(Instant now) {
   CHECK(now >= next_finish(), "nothing has finished yet");
-  const uint32_t slot = ends_.top();
-  const uint64_t key = keys_[slot];
+  const Item first = items_[running_ - 1];
   // Rounding must not let the clock fall short of what has been reached.
-  const Duration end = ends_.top_key();
   advance(now);
-  work_done_ = std::max(work_done_, end);
-  stop(key, now);
-  return key;
+  work_done_ = std::max(work_done_, first.end);
+  free(running_ - 1);
+  return first.key;
 }
 
 Duration ModelledDevice::busy(Instant now) const {
-  return busy_ + (items_.empty() ? Duration(0) : now - since_);
+  return busy_ + (running_ == 0 ? Duration(0) : now - since_);
 }
 
 void ModelledDevice::advance(Instant now) {
   const Duration passed = now - since_;
   since_ = now;
-  if (items_.empty()) return;
+  if (running_ == 0) return;
   busy_ += passed;
   work_done_ += Duration(static_cast<int64_t>(static_cast<double>(passed.count()) / factor()));
 }
 
 double ModelledDevice::factor() const {
-  return slowed_down(items_.size() + guests_, slowdown_, contention_);
+  return slowed_down(running_ + guests_, slowdown_, contention_);
 }
 
 double slowed_down(size_t sharing, double slowdown, std::span<const double> contention) {

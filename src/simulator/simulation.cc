@@ -109,22 +109,23 @@ void Simulation::take_due() {
     return;
   }
   if (const auto* ready = std::get_if<dispatch::SandboxReady>(&event)) {
-    Run* sandbox = sandboxes_.find(ready->sandbox.value);
+    const RunSlot* slot = slots_.find(ready->sandbox.value);
     // It may have been stopped meanwhile.
-    if (sandbox == nullptr || !sandbox->starting) return;
-    if (sandbox->constants > Bytes(0) && !sandbox->loads) {
-      sandbox->loads = true;
-      carry(ready->sandbox, dispatch::MoveDirection::kIn, sandbox->constants);
+    if (slot == nullptr || !runs_[*slot].starting) return;
+    Run& sandbox = runs_[*slot];
+    if (sandbox.constants > Bytes(0) && !sandbox.loads) {
+      sandbox.loads = true;
+      carry(*slot, dispatch::MoveDirection::kIn, sandbox.constants);
       return;
     }
-    sandbox->starting = false;
-    change_starting(sandbox->device, -1);
+    sandbox.starting = false;
+    change_starting(sandbox.device, -1);
   }
   if (const auto* exited = std::get_if<dispatch::SandboxExited>(&event)) {
-    const Run* sandbox = sandboxes_.find(exited->sandbox.value);
-    if (sandbox == nullptr) return;
-    if (sandbox->starting) change_starting(sandbox->device, -1);
-    sandboxes_.erase(exited->sandbox.value);
+    const RunSlot* slot = slots_.find(exited->sandbox.value);
+    if (slot == nullptr) return;
+    if (runs_[*slot].starting) change_starting(runs_[*slot].device, -1);
+    remove(*slot);
   }
   give(event);
 }
@@ -149,13 +150,13 @@ void Simulation::perform(const dispatch::StartSandbox& action) {
   const FunctionModel& model = model_of(action.function);
   const uint32_t device = device_of(action.device);
   const Duration init_time = is_cpu_variant(model, device) ? model.host_init_time : model.init_time;
-  sandboxes_.add(action.sandbox.value,
-                 Run{.device = device,
-                     .memory = model.profile.device_memory,
-                     .function = action.function,
-                     .constants = device < links_.size() / 2 ? model.constants : Bytes(0),
-                     .is_kernel = model.is_kernel,
-                     .starting = true});
+  add({.sandbox = action.sandbox,
+       .device = device,
+       .function = action.function,
+       .memory = model.profile.device_memory,
+       .starting = true,
+       .is_kernel = model.is_kernel,
+       .constants = device < links_.size() / 2 ? model.constants : Bytes(0)});
   change_starting(device, 1);
   if (chance(options_.faults.start_hangs)) return;
   if (chance(options_.faults.start_fails)) {
@@ -176,7 +177,8 @@ void Simulation::perform(const dispatch::StartSandbox& action) {
 
 void Simulation::perform(const dispatch::StartInvocation& action) {
   const FunctionModel& model = model_of(FunctionId{static_cast<uint32_t>(action.invocation.high)});
-  Run& run = running(action.sandbox);
+  const RunSlot slot = slot_of(action.sandbox);
+  Run& run = runs_[slot];
   run.invocation = action.invocation;
   run.fails = chance(options_.faults.handler_errors);
   run.crashes = chance(options_.faults.crashes);
@@ -201,58 +203,59 @@ void Simulation::perform(const dispatch::StartInvocation& action) {
   run.work = chance(options_.faults.hangs) ? Duration::max() : work;
   run.started = now_;
   run.awaits_memory = action.start == StartClass::kGpuCold;
-  if (!run.awaits_memory) begin_work(action.sandbox, run);
+  if (!run.awaits_memory) begin_work(slot);
 }
 
 // What went on while its memory was on its way is done; the rest begins now.
-void Simulation::begin_work(SandboxId sandbox, Run& run) {
+void Simulation::begin_work(RunSlot slot) {
+  Run& run = runs_[slot];
   Duration work = run.work;
   if (work != Duration::max()) {
     const Duration ahead = from_seconds(to_seconds(work) * options_.device.host_share);
     work -= std::min(ahead, now_ - run.started);
   }
   run.awaits_memory = false;
-  devices_[run.device].start(sandbox.value, work, now_);
+  devices_[run.device].start(slot, work, now_);
   note_next_finish(run.device);
 }
 
-void Simulation::begin_move(SandboxId sandbox, dispatch::MoveDirection direction, Bytes bytes) {
-  Run& run = running(sandbox);
+void Simulation::begin_move(RunSlot slot, dispatch::MoveDirection direction, Bytes bytes) {
+  Run& run = runs_[slot];
   const bool in = direction == dispatch::MoveDirection::kIn;
   run.move_began = now_;
   run.moving = bytes;
   run.carried = bytes;
   if (run.is_kernel) run.carried = in ? std::min(bytes, run.constants) : Bytes(0);
-  carry(sandbox, direction, run.carried);
+  carry(slot, direction, run.carried);
 }
 
-void Simulation::carry(SandboxId sandbox, dispatch::MoveDirection direction, Bytes bytes) {
+void Simulation::carry(RunSlot slot, dispatch::MoveDirection direction, Bytes bytes) {
   const bool in = direction == dispatch::MoveDirection::kIn;
   const double rate =
       in ? options_.device.link_bytes_per_second : options_.device.link_out_bytes_per_second;
-  const uint32_t link = link_of(running(sandbox).device, direction);
-  links_[link].start(sandbox.value, from_seconds(static_cast<double>(bytes.count) / rate), now_);
+  const uint32_t link = link_of(runs_[slot].device, direction);
+  links_[link].start(slot, from_seconds(static_cast<double>(bytes.count) / rate), now_);
   note_next_move(link);
 }
 
 void Simulation::end_move_on(uint32_t link) {
-  const SandboxId id{links_[link].finish(now_)};
+  const auto slot = static_cast<RunSlot>(links_[link].finish(now_));
   note_next_move(link);
-  Run& run = running(id);
+  Run& run = runs_[slot];
   if (run.starting) {
     // It is ready with its constants there.
     const FunctionModel& model = model_of(run.function);
     run.starting = false;
     run.loads = false;
     change_starting(run.device, -1);
-    give(dispatch::SandboxReady{id, model.sandbox_time, model.init_time});
+    give(dispatch::SandboxReady{run.sandbox, model.sandbox_time, model.init_time});
     return;
   }
   const bool in = link % 2 == 0;
   run.outside = in ? Bytes(0) : run.outside + run.moving;
-  if (in && run.awaits_memory) begin_work(id, run);
+  if (in && run.awaits_memory) begin_work(slot);
   give(dispatch::MemoryMoved{
-      .sandbox = id,
+      .sandbox = run.sandbox,
       .direction = in ? dispatch::MoveDirection::kIn : dispatch::MoveDirection::kOut,
       .moved = run.carried,
       .left = in ? Bytes(0) : run.memory - run.outside,
@@ -266,26 +269,29 @@ void Simulation::finish_next() {
 }
 
 void Simulation::perform(const dispatch::StopSandbox& action) {
-  const uint32_t device = running(action.sandbox).device;
-  devices_[device].stop(action.sandbox.value, now_);
+  const RunSlot slot = slot_of(action.sandbox);
+  const uint32_t device = runs_[slot].device;
+  devices_[device].stop(slot, now_);
   note_next_finish(device);
   for (uint32_t link = 2 * device; link < links_.size() && link < 2 * device + 2; ++link) {
-    links_[link].stop(action.sandbox.value, now_);
+    links_[link].stop(slot, now_);
     note_next_move(link);
   }
   after(options_.device.stop_time, dispatch::SandboxExited{action.sandbox, {}, ""});
 }
 
 void Simulation::perform(const dispatch::MoveMemoryIn& action) {
-  begin_move(action.sandbox, dispatch::MoveDirection::kIn, running(action.sandbox).outside);
+  const RunSlot slot = slot_of(action.sandbox);
+  begin_move(slot, dispatch::MoveDirection::kIn, runs_[slot].outside);
 }
 
 void Simulation::perform(const dispatch::MoveMemoryOut& action) {
-  const Run& run = running(action.sandbox);
+  const RunSlot slot = slot_of(action.sandbox);
+  const Run& run = runs_[slot];
   const bool deep = action.depth == dispatch::MoveDepth::kContext;
   // The context of a kernel function is its executor's.
   const Bytes stays = deep || run.is_kernel ? Bytes(0) : options_.device.stays;
-  begin_move(action.sandbox, dispatch::MoveDirection::kOut, run.memory - run.outside - stays);
+  begin_move(slot, dispatch::MoveDirection::kOut, run.memory - run.outside - stays);
 }
 
 void Simulation::perform(dispatch::CompleteInvocation& action) {
@@ -300,20 +306,20 @@ void Simulation::perform(dispatch::CompleteInvocation& action) {
 }
 
 void Simulation::finish_on(uint32_t device) {
-  const SandboxId sandbox{devices_[device].finish(now_)};
+  const auto slot = static_cast<RunSlot>(devices_[device].finish(now_));
   note_next_finish(device);
-  const Run run = running(sandbox);
+  const Run& run = runs_[slot];
   if (run.crashes) {
-    sandboxes_.erase(sandbox.value);
+    const SandboxId sandbox = run.sandbox;
+    remove(slot);
     give(dispatch::SandboxExited{
         sandbox, {ErrorCode::kUnknown, "signal: segmentation fault"}, "Runtime.ExitError"});
     return;
   }
-  const FunctionId function{static_cast<uint32_t>(run.invocation.high)};
   give(dispatch::InvocationFinished{.invocation = run.invocation,
                                     .execution = now_ - run.started,
                                     .succeeded = !run.fails,
-                                    .device_memory = model_of(function).profile.device_memory});
+                                    .device_memory = run.memory});
 }
 
 void Simulation::after(Duration delay, Event event) {
@@ -328,9 +334,27 @@ void Simulation::after(Duration delay, Event event) {
   due_.put(slot, {now_ + delay, ++due_count_});
 }
 
-Simulation::Run& Simulation::running(SandboxId sandbox) {
-  Run* found = sandboxes_.find(sandbox.value);
-  CHECK(found != nullptr, "only a sandbox that exists is given work, finishes and is stopped");
+Simulation::RunSlot Simulation::add(Run run) {
+  RunSlot slot = static_cast<RunSlot>(runs_.size());
+  if (free_runs_.empty()) {
+    runs_.emplace_back();
+  } else {
+    slot = free_runs_.back();
+    free_runs_.pop_back();
+  }
+  slots_.add(run.sandbox.value, slot);
+  runs_[slot] = run;
+  return slot;
+}
+
+void Simulation::remove(RunSlot slot) {
+  slots_.erase(runs_[slot].sandbox.value);
+  free_runs_.push_back(slot);
+}
+
+Simulation::RunSlot Simulation::slot_of(SandboxId sandbox) {
+  const RunSlot* found = slots_.find(sandbox.value);
+  CHECK(found != nullptr, "only a sandbox that exists is given work and is stopped");
   return *found;
 }
 

@@ -76,24 +76,29 @@ class Simulation {
     uint64_t order = 0;
     auto operator<=>(const Due&) const = default;
   };
-  struct Run {
+  using RunSlot = uint32_t;
+  // A sandbox that exists, and what it does. What every run looks at comes first, in one line of
+  // the processor's cache: with thousands of functions it mostly has to be fetched.
+  struct alignas(64) Run {
+    SandboxId sandbox;
     InvocationId invocation;
     uint32_t device = 0;
+    FunctionId function;
+    Bytes memory;       // on the device, when all of it is there
     Instant started{};  // its invocation
     Duration work{};    // of that, which begins once its memory is there
     bool awaits_memory = false;
-    Bytes memory;   // on the device, when all of it is there
-    Bytes outside;  // what of that is off the device
-    Bytes moving;   // what is on its way
-    Bytes carried;  // of that, what goes over the link
-    FunctionId function;
-    Bytes constants;
-    bool is_kernel = false;
-    bool loads = false;  // its constants, before it is ready
-    Instant move_began{};
     bool starting = false;
+    bool loads = false;  // its constants, before it is ready
+    bool is_kernel = false;
     bool fails = false;
     bool crashes = false;
+    // Moves.
+    Bytes constants;
+    Bytes outside;  // what of `memory` is off the device
+    Bytes moving;   // what is on its way
+    Bytes carried;  // of that, what goes over the link
+    Instant move_began{};
   };
 
   void give(const dispatch::Event& event);
@@ -104,9 +109,9 @@ class Simulation {
   void perform(const dispatch::WakeAt& action) { wake_ = action.instant; }
   void perform(const dispatch::MoveMemoryIn& action);
   void perform(const dispatch::MoveMemoryOut& action);
-  void begin_work(SandboxId sandbox, Run& run);
-  void carry(SandboxId sandbox, dispatch::MoveDirection direction, Bytes bytes);
-  void begin_move(SandboxId sandbox, dispatch::MoveDirection direction, Bytes bytes);
+  void begin_work(RunSlot slot);
+  void carry(RunSlot slot, dispatch::MoveDirection direction, Bytes bytes);
+  void begin_move(RunSlot slot, dispatch::MoveDirection direction, Bytes bytes);
   void end_move_on(uint32_t link);
   void finish_on(uint32_t device);
   void finish_next();
@@ -118,7 +123,9 @@ class Simulation {
   uint32_t link_of(uint32_t device, dispatch::MoveDirection direction) const {
     return 2 * device + (direction == dispatch::MoveDirection::kOut ? 1 : 0);
   }
-  Run& running(SandboxId sandbox);
+  RunSlot add(Run run);
+  void remove(RunSlot slot);
+  RunSlot slot_of(SandboxId sandbox);
   void after(Duration delay, dispatch::Event event);
   void change_starting(uint32_t device, int by);
   void read_devices();
@@ -142,9 +149,11 @@ class Simulation {
   std::vector<Duration> busy_at_reading_;
   // Of the devices that will finish something, and after these of the links.
   scheduling::IndexedHeap<Instant> finishes_;
-  NumberMap<Run> sandboxes_;          // by SandboxId
-  NumberMap<Duration> executions_;    // the same, of those that have their own
+  std::vector<Run> runs_;  // by slot, which is the key on devices and links
+  std::vector<RunSlot> free_runs_;
+  NumberMap<RunSlot> slots_;          // by SandboxId
   NumberMap<Instant> submitted_;      // by the low half of the InvocationId
+  NumberMap<Duration> executions_;    // the same, of those that have their own
   scheduling::IndexedHeap<Due> due_;  // slots of due_events_
   std::vector<dispatch::Event> due_events_;
   std::vector<uint32_t> free_due_;
