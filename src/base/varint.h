@@ -2,7 +2,9 @@
 // writes or reads compact bytes.
 #pragma once
 
+#include <bit>
 #include <cstdint>
+#include <cstring>
 #include <string>
 #include <string_view>
 
@@ -11,14 +13,24 @@ namespace lambent {
 // The most bytes that one number takes.
 constexpr size_t kLongestVarint = 10;
 
-// Writes at `at`, where kLongestVarint bytes are free; returns the byte after it.
+// Writes at `at`, where kLongestVarint bytes are free; returns the byte after it. All of them may
+// be written. Without a loop where eight bytes are enough, for its end cannot be foreseen: the
+// number's groups of seven bits are moved apart, half by half, until each has a byte of its own.
 inline uint8_t* put_varint(uint8_t* at, uint64_t number) {
-  while (number >= 0x80) {
-    *at++ = static_cast<uint8_t>(number | 0x80);
-    number >>= 7;
+  static_assert(std::endian::native == std::endian::little);
+  if (number >= uint64_t{1} << 56) {
+    for (; number >= 0x80; number >>= 7) *at++ = static_cast<uint8_t>(number | 0x80);
+    *at++ = static_cast<uint8_t>(number);
+    return at;
   }
-  *at++ = static_cast<uint8_t>(number);
-  return at;
+  const int last = (std::bit_width(number | 1) - 1) / 7;
+  uint64_t bytes = (number & 0x000000000fffffff) | (number & 0x00fffffff0000000) << 4;
+  bytes = (bytes & 0x00003fff00003fff) | (bytes & 0x0fffc0000fffc000) << 2;
+  bytes = (bytes & 0x007f007f007f007f) | (bytes & 0x3f803f803f803f80) << 1;
+  // All but the last say that another one follows.
+  bytes |= 0x8080808080808080 & ((uint64_t{1} << 8 * last) - 1);
+  std::memcpy(at, &bytes, sizeof(bytes));
+  return at + last + 1;
 }
 
 inline void append_varint(std::string& out, uint64_t number) {
