@@ -32,6 +32,30 @@ class KeysTest(unittest.TestCase):
         self.assertGreater(result["worker_cpu_us_per_invocation"], 0)
         self.assertGreater(result["rps_per_worker_core"], 0)
 
+    def test_simulate(self):
+        result = last_line(str(BUILD / "bin" / "simulate_bench"), "--quick", "--only", "few")
+        row = result["cases"]["few"]
+        self.assertEqual((row["policy"], row["memory_rule"]), ("density", "move-idle"))
+        self.assertEqual(row["functions"], 24)
+        # About as many as were asked for, each with an outcome; at this load nobody is refused.
+        self.assertGreater(row["invocations"], 100_000)
+        self.assertEqual(row["rejected_share"], 0)
+        for key in ("invocations_per_s", "of_the_clock", "bare_invocations_per_s", "bare_over_ours"):
+            self.assertEqual(len(row[key]), 3, key)
+            for figure in row[key]:
+                self.assertGreater(figure, 0, key)
+        self.assertGreater(row["peak_rss_mb"], 0)
+
+    def test_journal(self):
+        result = last_line(str(BUILD / "bin" / "journal_bench"), "--quick")
+        self.assertIsInstance(result["journal_overhead_pct"], float)
+        self.assertEqual(set(result["functions"]), {"24", "4000"})
+        for row in result["functions"].values():
+            for key in ("dispatch_ns", "writer_ns", "bytes_per_event"):
+                self.assertGreater(row[key], 0, key)
+            self.assertIsInstance(row["added_ns"], float)
+            self.assertEqual(row["lost_events"], 0)
+
     def test_kernel(self):
         result = last_line(str(BUILD / "bin" / "kernel_bench"), "--quick")
         self.assertTrue(result["emulated"])
