@@ -26,6 +26,12 @@ struct Block {
   Owner owner;
   void* context = nullptr;     // one in which its owner can be worked with
   PieceMap* pieces = nullptr;  // null: one allocation has it all
+  // The physical memory is the host's: the device reaches it there, also while the rest is out.
+  bool is_aside = false;
+  // WorkingSet's own.
+  uint64_t last_touch = 0;    // the stay; 0: none
+  uint64_t last_refusal = 0;  // the stay in which it could not be fetched; 0: none
+  bool is_referenced = false;
 };
 
 // What the program knows of.

@@ -9,7 +9,7 @@
 namespace lambent::protocol {
 
 constexpr uint32_t kMemoryProtocolMagic = 0x4d454d4c;  // "LMEM"
-constexpr uint16_t kMemoryProtocolVersion = 1;
+constexpr uint16_t kMemoryProtocolVersion = 2;
 
 enum class MemoryMessageKind : uint16_t {
   // Between the shim and the worker. A process says hello when it first uses the driver and is
@@ -19,7 +19,7 @@ enum class MemoryMessageKind : uint16_t {
   kMoveIn,     // from the worker; sequence
   // Ahead of a kMoveOut that is to be expected: lease and register the host memory for it.
   kPrepare,  // from the worker; sequence; has no answer
-  kMoved,    // the answer to kMoveOut and kMoveIn: sequence, status, bytes, left_bytes, duration_ns
+  kMoved,    // the answer to kMoveOut and kMoveIn: sequence, status, bytes, left_bytes, aside_bytes, duration_ns
 
   // Between the shim and lambent-device.
   kWantLink = 32,  // direction, bytes: the next quantum that it would like to copy
@@ -67,6 +67,7 @@ struct MemoryMessage {
   uint64_t sequence = 0;    // of the command that is answered; counts up per sandbox
   uint64_t bytes = 0;       // moved, wanted or granted
   uint64_t left_bytes = 0;  // counted memory that stayed on the device after a kMoveOut
+  uint64_t aside_bytes = 0;  // on the host, reached from there while the rest is on the device
   uint64_t duration_ns = 0;
   uint32_t status = 0;     // MemoryMoveStatus
   uint32_t direction = 0;  // LinkDirection
@@ -75,7 +76,7 @@ struct MemoryMessage {
   uint32_t process = 0;    // as the process sees its own id; for people only
   uint32_t reserved = 0;
 };
-static_assert(sizeof(MemoryMessage) == 64);
+static_assert(sizeof(MemoryMessage) == 72);
 
 // Whether these bytes, which may come from anyone, are one whole message of this version with every
 // number inside its enumeration.

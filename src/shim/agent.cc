@@ -11,9 +11,11 @@
 #include "shim/abi.h"
 #include "shim/environment.h"
 #include "shim/gate.h"
+#include "shim/locked.h"
 #include "shim/log.h"
 #include "shim/memory_socket.h"
 #include "shim/mover.h"
+#include "shim/touches.h"
 
 namespace lambent::shim {
 namespace {
@@ -28,6 +30,7 @@ constexpr size_t kMostPathBytes = 256;
 constexpr long kHomeEveryNs = 100'000'000;
 
 pid_t started_in = 0;
+bool fork_is_watched = false;
 // Read from the environment by the thread that starts the agent; the program may change it later.
 char worker[kMostPathBytes];
 char link_path[kMostPathBytes];
@@ -43,8 +46,47 @@ MemoryMode mode_of_this_process() {
   return residency == nullptr ? MemoryMode::kOff : residency->mode();
 }
 
+// The agent's, and of those who fetch: one at a time. Null before the agent begins and after it has
+// ended.
+pthread_mutex_t mover_mutex = PTHREAD_MUTEX_INITIALIZER;
+Mover* mover_of_agent = nullptr;
+bool keeps_working_set = false;
+
+void start_afresh_in_child() {
+  mover_mutex = PTHREAD_MUTEX_INITIALIZER;
+  mover_of_agent = nullptr;
+}
+
+// A thread of the program's does our work: what it asks of the driver is no business of a capture,
+// and whoever interrupted it might wait for what it holds.
+class Borrowed {
+ public:
+  Borrowed() {
+    pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancellation_);
+    sigset_t all;
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &signals_);
+    REAL(cuThreadExchangeStreamCaptureMode, int*)(&capture_mode_);
+  }
+  ~Borrowed() {
+    REAL(cuThreadExchangeStreamCaptureMode, int*)(&capture_mode_);
+    pthread_sigmask(SIG_SETMASK, &signals_, nullptr);
+    pthread_setcancelstate(cancellation_, nullptr);
+  }
+  Borrowed(const Borrowed&) = delete;
+  Borrowed& operator=(const Borrowed&) = delete;
+
+ private:
+  const Passepartout passepartout_;
+  InsideHook inside_;
+  int cancellation_ = PTHREAD_CANCEL_ENABLE;
+  sigset_t signals_ = {};
+  int capture_mode_ = 2;  // CU_STREAM_CAPTURE_MODE_RELAXED
+};
+
 // What the worker asks for; false if it was nothing that has an answer.
 bool obey(const MemoryMessage& command, Mover& mover, MemoryMessage* answer) {
+  Locked lock(mover_mutex);
   const uint64_t since = now_ns();
   Moved moved;
   switch (command.kind) {
@@ -67,6 +109,7 @@ bool obey(const MemoryMessage& command, Mover& mover, MemoryMessage* answer) {
   answer->status = static_cast<uint32_t>(moved.status);
   answer->bytes = moved.bytes;
   answer->left_bytes = moved.left_bytes;
+  answer->aside_bytes = moved.aside_bytes;
   answer->duration_ns = now_ns() - since;
   return true;
 }
@@ -83,6 +126,13 @@ void serve(MemorySocket& socket, Mover& mover) {
   }
 }
 
+void begin_working_set(Mover& mover) {
+  Locked lock(mover_mutex);
+  mover.keep_working_set();
+  mover_of_agent = &mover;
+  note_touches_of(Residency::current());
+}
+
 void* run_agent(void*) {
   prctl(PR_SET_NAME, "lambent-memory");
   const Passepartout passepartout;
@@ -95,15 +145,19 @@ void* run_agent(void*) {
   Mover mover(link);
   MemorySocket socket;
   if (!socket.open(worker)) return nullptr;
+  if (keeps_working_set && mode == MemoryMode::kVmm) begin_working_set(mover);
   MemoryMessage hello;
   hello.process = static_cast<uint32_t>(getpid());
   hello.mode = static_cast<uint32_t>(mode);
   if (socket.send(hello)) serve(socket, mover);
-  // Nobody is left to bring the memory home, and the program may be waiting for it.
+  // Nobody is left to bring the memory home, and the program may be waiting for it. What lies aside
+  // is reached where it is.
   while (mover.is_out() && mover.move_in().status == MemoryMoveStatus::kNoDeviceMemory) {
     const timespec pause = {0, kHomeEveryNs};
     nanosleep(&pause, nullptr);
   }
+  Locked lock(mover_mutex);
+  mover_of_agent = nullptr;
   return nullptr;
 }
 
@@ -112,7 +166,21 @@ void keep(const char* path, char (&kept)[kMostPathBytes]) {
   if (path != nullptr && strlen(path) < sizeof(kept)) strcpy(kept, path);
 }
 
+bool wants_working_set() {
+  const char* name = working_set_name();
+  if (name == nullptr || strcmp(name, "whole") == 0) return false;
+  if (strcmp(name, "touched") == 0) return true;
+  log_line("LAMBENT_SHIM_WORKING_SET=%s is unknown: all memory comes in", name);
+  return false;
+}
+
 }  // namespace
+
+void fetch_what_is_wanted() {
+  const Borrowed borrowed;
+  Locked lock(mover_mutex);
+  if (mover_of_agent != nullptr) mover_of_agent->fetch();
+}
 
 void program_uses_the_driver() {
   const pid_t self = getpid();
@@ -125,6 +193,10 @@ void program_uses_the_driver() {
   keep(worker_path(), worker);
   keep(device_link_path(), link_path);
   if (worker[0] == '\0') return;
+  keeps_working_set = wants_working_set();
+  if (!__atomic_exchange_n(&fork_is_watched, true, __ATOMIC_ACQ_REL)) {
+    pthread_atfork(nullptr, nullptr, start_afresh_in_child);
+  }
   sigset_t all;
   sigset_t before;
   sigfillset(&all);

@@ -9,4 +9,8 @@ namespace lambent::shim {
 // worker to listen to is configured. Any thread.
 void program_uses_the_driver();
 
+// Has what lies aside and was named by a call fetched, as far as that can be done now. On the
+// program's thread, which holds no Passage.
+void fetch_what_is_wanted();
+
 }  // namespace lambent::shim

@@ -4,6 +4,7 @@
 #include "shim/gate.h"
 #include "shim/graph_memory.h"
 #include "shim/residency.h"
+#include "shim/touches.h"
 
 using namespace lambent::shim;
 
@@ -55,6 +56,7 @@ Status make_context(Call call) {
 Status destroy_context(Handle context, unsigned slot) {
   const Passage passage;
   InsideHook inside;
+  forget_code();
   const Status status = real<Status (*)(Handle)>(slot)(context);
   if (status != kSuccess) return status;
   Accounting* accounting = inside.accounting();
@@ -83,6 +85,7 @@ Status end_primary_context(Device device, unsigned slot, bool is_reset) {
   Residency* residency = Residency::current();
   const bool matters = accounting != nullptr || residency != nullptr;
   const Handle context = matters ? active_primary_context(device) : nullptr;
+  forget_code();
   const Status status = real<Status (*)(Device)>(slot)(device);
   if (status != kSuccess || context == nullptr) return status;
   if (!is_reset && is_active(device)) return status;

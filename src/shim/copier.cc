@@ -75,6 +75,13 @@ Status Copier::copy(Address address, uint64_t position, uint64_t bytes) {
   });
 }
 
+Status Copier::copy_across(Address to, Address from, uint64_t bytes) {
+  return carry(bytes, [&](uint64_t offset, Handle stream, uint64_t* taken) {
+    return REAL(cuMemcpyDtoDAsync_v2, Address, Address, size_t, Handle)(to + offset, from + offset,
+                                                                        *taken, stream);
+  });
+}
+
 Status Copier::prefetch(Address address, uint64_t bytes, Device place) {
   return carry(bytes, [&](uint64_t offset, Handle stream, uint64_t* taken) {
     return prefetch_managed(address + offset, *taken, place, stream);

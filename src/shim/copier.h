@@ -24,6 +24,8 @@ class Copier {
   // Copies `bytes` at the device's `address` to or from the arena's row at `position`. It has
   // happened once finish() says so.
   Status copy(Address address, uint64_t position, uint64_t bytes);
+  // Copies `bytes` from one address of the device's to another, of which one is on the host.
+  Status copy_across(Address to, Address from, uint64_t bytes);
   // Carries managed memory to a device, or to the host.
   Status prefetch(Address address, uint64_t bytes, Device place);
   Status finish();

@@ -8,6 +8,9 @@ namespace lambent::shim {
 namespace {
 
 constexpr int kAttributeCanMap = 102;  // CU_DEVICE_ATTRIBUTE_VIRTUAL_MEMORY_MANAGEMENT_SUPPORTED
+constexpr int kAttributeHostNode = 134;  // CU_DEVICE_ATTRIBUTE_HOST_NUMA_ID
+// CU_DEVICE_ATTRIBUTE_HOST_NUMA_VIRTUAL_MEMORY_MANAGEMENT_SUPPORTED
+constexpr int kAttributeCanMapHost = 141;
 
 enum class Answer : int { kUnknown, kYes, kNo };
 Answer can_map[kMostDevices];
@@ -62,8 +65,32 @@ Status reserve_addresses(uint64_t bytes, uint64_t* base) {
   return status;
 }
 
+void free_addresses(uint64_t base, uint64_t bytes) {
+  const Status status = REAL(cuMemAddressFree, Address, size_t)(base, bytes);
+  if (status != kSuccess) log_line("cuMemAddressFree of %#lx failed: %d", base, status);
+}
+
 Status create_physical(Device device, uint64_t bytes, uint64_t* physical) {
   const CUmemAllocationProp properties = plain_memory_of(device);
+  PhysicalHandle handle = 0;
+  const auto create =
+      REAL(cuMemCreate, PhysicalHandle*, size_t, const CUmemAllocationProp*, unsigned long long);
+  const Status status = create(&handle, bytes, &properties, 0);
+  *physical = handle;
+  return status;
+}
+
+Status create_physical_on_host(Device device, uint64_t bytes, uint64_t* physical) {
+  const auto ask = REAL(cuDeviceGetAttribute, int*, int, Device);
+  int supported = 0;
+  if (ask(&supported, kAttributeCanMapHost, device) != kSuccess || supported == 0) {
+    return kNotSupported;
+  }
+  int node = -1;
+  CUmemAllocationProp properties = {};
+  properties.type = CU_MEM_ALLOCATION_TYPE_PINNED;
+  properties.location.type = CU_MEM_LOCATION_TYPE_HOST_NUMA;
+  if (ask(&node, kAttributeHostNode, device) == kSuccess && node > 0) properties.location.id = node;
   PhysicalHandle handle = 0;
   const auto create =
       REAL(cuMemCreate, PhysicalHandle*, size_t, const CUmemAllocationProp*, unsigned long long);

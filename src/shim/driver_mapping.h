@@ -31,7 +31,11 @@ uint64_t device_bytes(Device device);
 
 // All numbers of bytes from here on are multiples of kMappingGranularity.
 Status reserve_addresses(uint64_t bytes, uint64_t* base);
+void free_addresses(uint64_t base, uint64_t bytes);
 Status create_physical(Device device, uint64_t bytes, uint64_t* physical);
+// The same, but host memory that the device can be let at (CUDA 12.2 and newer): of its own node,
+// where the host has several.
+Status create_physical_on_host(Device device, uint64_t bytes, uint64_t* physical);
 Status map_physical(uint64_t base, uint64_t bytes, uint64_t physical);
 // Lets the device, and whoever else may (below), read and write what is mapped there: one mapping,
 // or several side by side.

@@ -18,6 +18,7 @@ const char* real_nvml_path() { return value_of("LAMBENT_SHIM_NVML"); }
 const char* ledger_path() { return value_of("LAMBENT_SHIM_LEDGER"); }
 const char* log_path() { return value_of("LAMBENT_SHIM_LOG"); }
 bool traces() { return value_of("LAMBENT_SHIM_TRACE") != nullptr; }
+const char* working_set_name() { return value_of("LAMBENT_SHIM_WORKING_SET"); }
 const char* memory_mode_name() { return value_of("LAMBENT_SHIM_MEMORY_MODE"); }
 const char* worker_path() { return value_of("LAMBENT_SHIM_MEMORY"); }
 const char* device_link_path() { return value_of("LAMBENT_SHIM_LINK"); }

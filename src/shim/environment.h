@@ -10,6 +10,7 @@ const char* real_nvml_path();    // LAMBENT_SHIM_NVML, absolute path of the real
 const char* ledger_path();       // LAMBENT_SHIM_LEDGER, the memory ledger of this sandbox
 const char* log_path();          // LAMBENT_SHIM_LOG, where to write what goes wrong
 bool traces();                   // LAMBENT_SHIM_TRACE is set: log which functions are asked for
+const char* working_set_name();  // LAMBENT_SHIM_WORKING_SET: whole or touched
 const char* memory_mode_name();  // LAMBENT_SHIM_MEMORY_MODE: off, vmm or uvm
 const char* worker_path();       // LAMBENT_SHIM_MEMORY, the worker's socket for moves of memory
 const char* device_link_path();  // LAMBENT_SHIM_LINK, lambent-device's socket: turns and leases

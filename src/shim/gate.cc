@@ -123,13 +123,12 @@ void step_out(Line* line) {
 
 Passage::Passage() {
   Thread& thread = self;
-  if (thread.depth++ > 0 || thread.passes_always > 0) return;
+  if (thread.depth > 0 || thread.passes_always > 0) {
+    ++thread.depth;
+    return;
+  }
   if (thread.line == nullptr) thread.line = choose_line();
-  step_in(thread.line);
-  if (!__atomic_load_n(&is_shut, __ATOMIC_SEQ_CST)) return;
-  step_out(thread.line);
-  wait_and_step_in(thread.line);
-  thread.depth = 1;  // which the child of a plain clone() has lost
+  return_to_passage();
 }
 
 // A depth of zero: this is a forked child, in which the count of its parent is gone.
@@ -137,6 +136,24 @@ Passage::~Passage() {
   Thread& thread = self;
   if (thread.depth == 0 || --thread.depth > 0 || thread.passes_always > 0) return;
   step_out(thread.line);
+}
+
+bool leave_passage() {
+  Thread& thread = self;
+  if (thread.depth != 1 || thread.passes_always > 0) return false;
+  thread.depth = 0;
+  step_out(thread.line);
+  return true;
+}
+
+void return_to_passage() {
+  Thread& thread = self;
+  thread.depth = 1;
+  step_in(thread.line);
+  if (!__atomic_load_n(&is_shut, __ATOMIC_SEQ_CST)) return;
+  step_out(thread.line);
+  wait_and_step_in(thread.line);
+  thread.depth = 1;  // which the child of a plain clone() has lost
 }
 
 Passepartout::Passepartout() { ++self.passes_always; }

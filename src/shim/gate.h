@@ -17,6 +17,12 @@ class Passage {
   Passage& operator=(const Passage&) = delete;
 };
 
+// Lets the calling thread out of the one Passage that it holds, so that others may have it wait for
+// them; false, and nothing has happened, if it holds none, several, or a Passepartout.
+bool leave_passage();
+// Back into it; waits until the gate is open.
+void return_to_passage();
+
 // While one lives, its thread passes whether the gate is open or not, and nobody waits for it.
 class Passepartout {
  public:

@@ -4,6 +4,7 @@
 #include "shim/abi.h"
 #include "shim/gate.h"
 #include "shim/graph_memory.h"
+#include "shim/touches.h"
 
 using namespace lambent::shim;
 
@@ -49,11 +50,17 @@ void lambent::shim::recount_graph_memory() {
 }
 
 SHIM_EXPORT Status cuGraphLaunch(Handle graph, Handle stream) {
-  return recounted([=] { return REAL(cuGraphLaunch, Handle, Handle)(graph, stream); });
+  return recounted([=] {
+    touch_anything();
+    return REAL(cuGraphLaunch, Handle, Handle)(graph, stream);
+  });
 }
 
 SHIM_EXPORT Status cuGraphLaunch_ptsz(Handle graph, Handle stream) {
-  return recounted([=] { return REAL(cuGraphLaunch_ptsz, Handle, Handle)(graph, stream); });
+  return recounted([=] {
+    touch_anything();
+    return REAL(cuGraphLaunch_ptsz, Handle, Handle)(graph, stream);
+  });
 }
 
 SHIM_EXPORT Status cuGraphUpload(Handle graph, Handle stream) {

@@ -42,7 +42,7 @@ Block* end_of_run(Block* first, Block* end) {
   uint64_t bytes = first->bytes;
   Block* next = first + 1;
   while (next != end && next->base == next[-1].base + next[-1].bytes &&
-         next->owner.device == first->owner.device && bytes + next->bytes <= kRunBytes) {
+         moves_with(*next, first->owner.device) && bytes + next->bytes <= kRunBytes) {
     bytes += next->bytes;
     ++next;
   }
@@ -62,7 +62,7 @@ MemoryMoveStatus Mover::copy_out(Residency& residency, Device device) {
   for (Device before = 0; before < device; ++before) position += sum_of_used(blocks, before);
   Copier copier(LinkDirection::kToHost, sum_of_used(blocks, device), link_, host_.arena());
   for (const Block& block : blocks) {
-    if (block.owner.device != device) continue;
+    if (!moves_with(block, device)) continue;
     if (copier.copy(block.base, position, block.used_bytes) != kSuccess) break;
     position += block.used_bytes;
   }
@@ -80,10 +80,13 @@ MemoryMoveStatus Mover::map_and_copy_in(Residency& residency, Device device) {
   for (Device before = 0; before < device; ++before) position += sum_of_used(blocks, before);
   Copier copier(LinkDirection::kToDevice, sum_of_used(blocks, device), link_, host_.arena());
   for (Block* first = blocks.begin(); first != blocks.end();) {
+    if (!moves_with(*first, device)) {
+      ++first;
+      continue;
+    }
     Block* last = end_of_run(first, blocks.end());
-    int status = first->owner.device == device ? map_run(first, last, device) : kSuccess;
+    int status = map_run(first, last, device);
     for (Block* block = first; block != last && status == kSuccess; ++block) {
-      if (block->owner.device != device) continue;
       status = copier.copy(block->base, position, block->used_bytes);
       position += block->used_bytes;
     }
@@ -103,7 +106,7 @@ MemoryMoveStatus Mover::map_and_copy_in(Residency& residency, Device device) {
 
 void Mover::let_go(Residency& residency) {
   for (Block& block : residency.allocations_.blocks()) {
-    if (block.physical == 0) continue;
+    if (block.physical == 0 || block.is_aside) continue;
     unmap(block.base, block.bytes);
     release_physical(block.physical);
     block.physical = 0;

@@ -25,6 +25,11 @@ class ContextOf {
   bool is_pushed_ = false;
 };
 
+// Whether the block moves with the rest: what lies aside is on the host already.
+inline bool moves_with(const device_memory::Block& block, Device device) {
+  return block.owner.device == device && !block.is_aside;
+}
+
 // The devices that have blocks, one bit each.
 inline uint64_t devices_of(Blocks& blocks) {
   uint64_t devices = 0;
@@ -35,7 +40,7 @@ inline uint64_t devices_of(Blocks& blocks) {
 inline uint64_t sum_of_used(Blocks& blocks, Device device) {
   uint64_t sum = 0;
   for (const device_memory::Block& block : blocks) {
-    if (block.owner.device == device) sum += block.used_bytes;
+    if (moves_with(block, device)) sum += block.used_bytes;
   }
   return sum;
 }

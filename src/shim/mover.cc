@@ -21,6 +21,22 @@ constexpr uint64_t kPatienceNs = 1'000'000'000;
 // stream for a word that another writes), so it must not be waited for without end.
 constexpr uint64_t kRestPatienceNs = 2'000'000'000;
 
+uint64_t bytes_that_move(Blocks& blocks) {
+  uint64_t sum = 0;
+  for (const Block& block : blocks) {
+    if (!block.is_aside) sum += block.bytes;
+  }
+  return sum;
+}
+
+uint64_t bytes_aside(Blocks& blocks) {
+  uint64_t sum = 0;
+  for (const Block& block : blocks) {
+    if (block.is_aside) sum += block.bytes;
+  }
+  return sum;
+}
+
 }  // namespace
 
 Moved Mover::move_out() {
@@ -46,6 +62,7 @@ Moved Mover::move_out() {
   const uint64_t ours =
       accounting == nullptr || residency == nullptr ? 0 : residency->counted_bytes(*accounting);
   moved.left_bytes = counted > ours ? counted - ours : 0;
+  if (residency != nullptr) moved.aside_bytes = bytes_aside(residency->allocations_.blocks());
   return moved;
 }
 
@@ -68,6 +85,7 @@ Moved Mover::move_in() {
   }
   // After a failure calls fail, which is better than that they wait for ever.
   is_out_ = false;
+  if (residency != nullptr) moved.aside_bytes = bytes_aside(residency->allocations_.blocks());
   open_gate();
   return moved;
 }
@@ -79,6 +97,21 @@ Moved Mover::move_out_with_context() {
   is_checkpointed_ = moved.status == MemoryMoveStatus::kDone;
   if (is_checkpointed_) moved.left_bytes = 0;
   return moved;
+}
+
+void Mover::fetch() {
+  Residency* residency = Residency::current();
+  if (is_out_ || residency == nullptr) return;  // it comes with the rest
+  shut_gate();
+  uint64_t bytes = 0;
+  if (wait_until_nobody_inside(kPatienceNs) && come_to_rest(*residency) == Status::kDone) {
+    take_back(*residency, &bytes);
+  }
+  for (Block& block : residency->allocations_.blocks()) {
+    const bool is_wanted = block.is_aside && residency->working_set_.holds(block);
+    if (is_wanted) residency->working_set_.refuse(&block);
+  }
+  open_gate();
 }
 
 void Mover::prepare() {
@@ -103,6 +136,10 @@ void Mover::prepare() {
 MemoryMoveStatus Mover::take_out(Residency& residency, uint64_t* bytes) {
   Status status = come_to_rest(residency);
   if (status != Status::kDone) return status;
+  if (keeps_working_set_) {
+    status = put_aside(residency, bytes);
+    if (status != Status::kDone) return status;
+  }
   if (!get_host_memory(residency)) return Status::kNoHostMemory;
   auto& blocks = residency.allocations_.blocks();
   const uint64_t devices = devices_of(blocks);
@@ -121,7 +158,8 @@ MemoryMoveStatus Mover::take_out(Residency& residency, uint64_t* bytes) {
     let_go(residency);
     let_go_of_own(residency);
   }
-  for (const Block& block : blocks) *bytes += block.bytes;
+  *bytes += bytes_that_move(blocks);
+  residency.working_set_.end_stay();
   return Status::kDone;
 }
 
@@ -176,8 +214,8 @@ MemoryMoveStatus Mover::bring_in(Residency& residency, uint64_t* bytes) {
   }
   if (status != Status::kDone) return status;
   *bytes += residency.own_.moving_bytes();
-  for (const Block& block : blocks) *bytes += block.bytes;
-  return Status::kDone;
+  *bytes += bytes_that_move(blocks);
+  return keeps_working_set_ ? take_back(residency, bytes) : Status::kDone;
 }
 
 // Managed memory brings its own.

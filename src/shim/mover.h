@@ -1,5 +1,6 @@
-// Mover: takes the device memory of this process out to the host and brings it back, whole, with
-// the gate shut in between. Used by the agent's thread alone.
+// Mover: takes the device memory of this process out to the host and brings it back, whole or its
+// working set, with the gate shut in between. Used by the agent's thread, and by those that fetch
+// (agent.h), one at a time.
 #pragma once
 
 #include <stdint.h>
@@ -16,6 +17,8 @@ struct Moved {
   protocol::MemoryMoveStatus status = protocol::MemoryMoveStatus::kDone;
   uint64_t bytes = 0;       // of the device's memory, that came free or were taken
   uint64_t left_bytes = 0;  // counted, and still on the device
+  // Of the memory, what lies aside: on the host, where the device reaches it while the rest is in.
+  uint64_t aside_bytes = 0;
 };
 
 class Mover {
@@ -32,6 +35,11 @@ class Mover {
   // Out, and then all that is left: kNotSupported if that part could not be done, the memory being
   // out all the same.
   Moved move_out_with_context();
+  // Brings in what lies aside and was named by a call since the last move, with the gate shut
+  // meanwhile. What cannot be fetched stays where it is, and is reached there.
+  void fetch();
+  // From now on what the working set does not hold is put aside when the memory moves out.
+  void keep_working_set() { keeps_working_set_ = true; }
   // Gets host memory for a move that is to be expected.
   void prepare();
 
@@ -49,9 +57,14 @@ class Mover {
   Status carry_own(Residency& residency, protocol::LinkDirection direction);
   void let_go_of_own(Residency& residency);
   bool get_host_memory(Residency& residency);
+  // asides.cc
+  Status put_aside(Residency& residency, uint64_t* bytes);
+  Status take_back(Residency& residency, uint64_t* bytes);
+  Status change_sides(Residency& residency, bool to_host, uint64_t* bytes);
 
   DeviceLink& link_;
   HostMemory host_;
+  bool keeps_working_set_ = false;
   bool is_out_ = false;
   bool is_checkpointed_ = false;
 };

@@ -102,7 +102,10 @@ Status Residency::place(Allocation* allocation, Handle context) {
   {
     Locked lock(mutex_);
     const bool is_small = Allocations::is_small(allocation->bytes);
-    if (is_small && allocations_.place_small(allocation)) return kSuccess;
+    if (is_small && allocations_.place_small(allocation)) {
+      working_set_.touch(allocations_.blocks().containing(allocation->base));
+      return kSuccess;
+    }
     too_many_wait = pending_.size() > kMostIdleFrees;
   }
   if (too_many_wait) reclaim_pending(false);
@@ -185,6 +188,7 @@ bool Residency::enter(const Block& block, Allocation* allocation) {
   const bool is_small = Allocations::is_small(allocation->bytes) && !is_managed();
   Locked lock(mutex_);
   if (!allocations_.add_block(block, is_small)) return false;
+  working_set_.touch(allocations_.blocks().at(block.base));
   allocation->base = block.base;
   if (is_small ? allocations_.place_small(allocation) : allocations_.place_whole(allocation)) {
     return true;
@@ -264,8 +268,29 @@ bool Residency::owns(Address address) {
 uint64_t Residency::block_bytes() {
   Locked lock(mutex_);
   uint64_t sum = 0;
-  for (const Block& block : allocations_.blocks()) sum += block.used_bytes;
+  for (const Block& block : allocations_.blocks()) {
+    if (!block.is_aside) sum += block.used_bytes;
+  }
   return sum;
+}
+
+bool Residency::touch(Address address) {
+  Locked lock(mutex_);
+  Block* block = allocations_.blocks().containing(address);
+  if (block == nullptr) return false;
+  working_set_.touch(block);
+  return block->is_aside && working_set_.may_fetch(*block);
+}
+
+void Residency::refer_to(Address address) {
+  Locked lock(mutex_);
+  Block* block = allocations_.blocks().containing(address);
+  if (block != nullptr) working_set_.refer_to(block);
+}
+
+void Residency::touch_anything() {
+  Locked lock(mutex_);
+  working_set_.touch_anything();
 }
 
 Device Residency::some_device() {

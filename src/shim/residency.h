@@ -8,6 +8,7 @@
 
 #include "device_memory/address_space.h"
 #include "device_memory/allocations.h"
+#include "device_memory/working_set.h"
 #include "protocol/memory_message.h"
 #include "shim/abi.h"
 #include "shim/own_mappings.h"
@@ -52,6 +53,12 @@ class Residency {
   // What was the one context's is the other's from now on.
   void context_is_inherited(Handle context, Handle heir);
   void pools_are_gone(Device device);
+  // For the working set (touches.h). A call names this address, be it one of ours or not: true if
+  // what is there lies aside and has to be fetched first.
+  bool touch(Address address);
+  // Something that is written into device memory may be this address.
+  void refer_to(Address address);
+  void touch_anything();
   // Gives back what nobody uses: frees that streams have reached, blocks that are kept for more.
   void tidy();
   // What a move would have to copy, and some device that it would do so from (-1: none).
@@ -96,6 +103,7 @@ class Residency {
   device_memory::Allocations allocations_;
   OwnMappings own_;  // guards itself
   PendingFrees pending_;
+  device_memory::WorkingSet working_set_;
   struct Pool {
     Handle pool;
     Device device;

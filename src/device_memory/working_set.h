@@ -1,0 +1,55 @@
+// WorkingSet: which blocks the calls of a program have named of late. A stay is the time from one
+// move in to the next move out; a block that no call named in the last stays, nor can have reached
+// through other memory, need not come in with the rest. Decides, calls no driver. Not synchronised;
+// without the C++ library.
+#pragma once
+
+#include <stdint.h>
+
+#include "device_memory/allocations.h"
+
+namespace lambent::device_memory {
+
+class WorkingSet {
+ public:
+  // A block belongs to the set until so many stays have ended in which nobody named it. What a
+  // program does to begin with (it fills its memory, which names all of it) is forgotten then.
+  static constexpr uint64_t kRememberedStays = 2;
+
+  // A call names memory of this block. A new block is touched by being made.
+  void touch(Block* block) {
+    is_used_ = true;
+    block->last_touch = stay_;
+  }
+  // Memory was written in which this block's address stands: whoever reads that reaches the block,
+  // and no call will say so.
+  void refer_to(Block* block) { block->is_referenced = true; }
+  // A call of which it is not known what it reaches.
+  void touch_anything() {
+    is_used_ = true;
+    last_touch_of_anything_ = stay_;
+  }
+
+  bool holds(const Block& block) const {
+    return block.is_referenced || is_recent(block.last_touch) || is_recent(last_touch_of_anything_);
+  }
+
+  // The memory has moved out. A stay in which nothing was done says nothing.
+  void end_stay() {
+    if (is_used_) ++stay_;
+    is_used_ = false;
+  }
+
+  // A call that names a block which lies aside has it fetched, once in a stay.
+  bool may_fetch(const Block& block) const { return block.last_refusal != stay_; }
+  void refuse(Block* block) const { block->last_refusal = stay_; }
+
+ private:
+  bool is_recent(uint64_t stay) const { return stay != 0 && stay + kRememberedStays > stay_; }
+
+  uint64_t stay_ = 1;
+  uint64_t last_touch_of_anything_ = 0;
+  bool is_used_ = false;
+};
+
+}  // namespace lambent::device_memory

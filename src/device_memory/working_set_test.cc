@@ -1,0 +1,73 @@
+#include "device_memory/working_set.h"
+
+#include <gtest/gtest.h>
+
+namespace lambent::device_memory {
+namespace {
+
+TEST(WorkingSet, HoldsWhatWasTouchedInTheLastStays) {
+  WorkingSet set;
+  Block used;
+  Block other;
+  set.touch(&used);
+  set.touch(&other);
+  for (int stay = 0; stay < 5; ++stay) {
+    set.touch(&used);
+    EXPECT_TRUE(set.holds(used));
+    EXPECT_EQ(set.holds(other), stay < static_cast<int>(WorkingSet::kRememberedStays)) << stay;
+    set.end_stay();
+  }
+}
+
+TEST(WorkingSet, LearnsNothingFromAStayInWhichNothingWasDone) {
+  WorkingSet set;
+  Block block;
+  set.touch(&block);
+  for (int stay = 0; stay < 10; ++stay) set.end_stay();
+  EXPECT_TRUE(set.holds(block));
+}
+
+TEST(WorkingSet, HoldsEverythingWhileItIsNotKnownWhatIsReached) {
+  WorkingSet set;
+  Block used;
+  Block other;
+  set.touch(&other);
+  for (int stay = 0; stay < 3; ++stay) {
+    set.touch(&used);
+    set.end_stay();
+  }
+  EXPECT_FALSE(set.holds(other));
+  set.touch_anything();
+  EXPECT_TRUE(set.holds(other));
+  for (int stay = 0; stay < 2; ++stay) {
+    set.end_stay();
+    set.touch(&used);
+  }
+  EXPECT_FALSE(set.holds(other)) << "and forgets it like any touch";
+}
+
+TEST(WorkingSet, HoldsWhatOtherMemoryRefersToForGood) {
+  WorkingSet set;
+  Block used;
+  Block referenced;
+  set.refer_to(&referenced);
+  for (int stay = 0; stay < 10; ++stay) {
+    set.touch(&used);
+    set.end_stay();
+  }
+  EXPECT_TRUE(set.holds(referenced));
+}
+
+TEST(WorkingSet, HasABlockThatCouldNotBeFetchedTriedAgainInTheNextStay) {
+  WorkingSet set;
+  Block block;
+  set.touch(&block);
+  EXPECT_TRUE(set.may_fetch(block));
+  set.refuse(&block);
+  EXPECT_FALSE(set.may_fetch(block));
+  set.end_stay();
+  EXPECT_TRUE(set.may_fetch(block));
+}
+
+}  // namespace
+}  // namespace lambent::device_memory

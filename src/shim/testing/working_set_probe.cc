@@ -1,0 +1,200 @@
+// A program that keeps several pieces of device memory and uses the one that standard input says,
+// in the way that it says, a line each: by a kernel's parameters, by addresses on the device, by
+// copies. Over the emulated driver with the shim preloaded; prints one "name value" a line.
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <vector>
+
+#include "cuda_abi/driver.h"
+
+namespace {
+
+constexpr size_t kMiB = size_t{1} << 20;
+constexpr size_t kTableWords = 64;
+
+struct Piece {
+  CUdeviceptr address = 0;
+  size_t words = 0;
+  uint32_t expected = 0;  // every word of it
+};
+std::vector<Piece> pieces;
+CUfunction increment, increment_wrapped, increment_through, store_address;
+CUdeviceptr written_table = 0;  // by the host
+CUdeviceptr stored_table = 0;   // by a kernel
+CUgraphExec graph = nullptr;
+size_t graph_piece = 0;
+
+void must(int status) {
+  if (status == 0) return;
+  printf("failed %d\n", status);
+  fflush(stdout);
+  _exit(90);
+}
+
+void say(const char* name, long long value) {
+  printf("%s %lld\n", name, value);
+  fflush(stdout);
+}
+
+void launch(CUfunction function, void** parameters, CUstream stream = nullptr) {
+  must(cuLaunchKernel(function, 1, 1, 1, 1, 1, 1, 0, stream, parameters, nullptr));
+}
+
+void hold(size_t count, size_t bytes) {
+  for (size_t i = 0; i < count; ++i) {
+    Piece piece{0, bytes / 4, static_cast<uint32_t>(1000 * (pieces.size() + 1))};
+    must(cuMemAlloc_v2(&piece.address, bytes));
+    must(cuMemsetD32_v2(piece.address, piece.expected, piece.words));
+    pieces.push_back(piece);
+  }
+  must(cuCtxSynchronize());
+  say("held", static_cast<long long>(pieces.size()));
+}
+
+void by_parameter(size_t i) {
+  uint64_t count = pieces[i].words;
+  void* parameters[] = {&pieces[i].address, &count};
+  launch(increment, parameters);
+}
+
+void by_structure(size_t i) {
+  struct {
+    uint64_t count;
+    CUdeviceptr words;
+  } wrapped = {pieces[i].words, pieces[i].address};
+  void* parameters[] = {&wrapped};
+  launch(increment_wrapped, parameters);
+}
+
+void by_buffer(size_t i) {
+  struct {
+    CUdeviceptr words;
+    uint64_t count;
+  } buffer = {pieces[i].address, pieces[i].words};
+  size_t bytes = sizeof(buffer);
+  void* extra[] = {CU_LAUNCH_PARAM_BUFFER_POINTER, &buffer, CU_LAUNCH_PARAM_BUFFER_SIZE, &bytes,
+                   CU_LAUNCH_PARAM_END};
+  must(cuLaunchKernel(increment, 1, 1, 1, 1, 1, 1, 0, nullptr, nullptr, extra));
+}
+
+void through(CUdeviceptr table, size_t i) {
+  uint64_t index = i;
+  uint64_t count = pieces[i].words;
+  void* parameters[] = {&table, &index, &count};
+  launch(increment_through, parameters);
+}
+void by_written_table(size_t i) { through(written_table, i); }
+void by_stored_table(size_t i) { through(stored_table, i); }
+
+void by_copies(size_t i) {
+  std::vector<uint32_t> words(pieces[i].words);
+  must(cuMemcpyDtoH_v2(words.data(), pieces[i].address, words.size() * 4));
+  for (uint32_t& word : words) ++word;
+  must(cuMemcpyHtoD_v2(pieces[i].address, words.data(), words.size() * 4));
+}
+
+void make_tables() {
+  must(cuMemAlloc_v2(&written_table, kTableWords * sizeof(CUdeviceptr)));
+  std::vector<CUdeviceptr> table(kTableWords);
+  for (size_t i = 0; i < pieces.size(); ++i) table[i] = pieces[i].address;
+  must(cuMemcpyHtoD_v2(written_table, table.data(), pieces.size() * sizeof(CUdeviceptr)));
+  say("written", 1);
+}
+
+void store_table() {
+  must(cuMemAlloc_v2(&stored_table, kTableWords * sizeof(CUdeviceptr)));
+  for (uint64_t i = 0; i < pieces.size(); ++i) {
+    void* parameters[] = {&stored_table, &i, &pieces[i].address};
+    launch(store_address, parameters);
+  }
+  must(cuCtxSynchronize());
+  say("stored", 1);
+}
+
+void make_graph(size_t i) {
+  CUstream stream = nullptr;
+  CUgraph description = nullptr;
+  graph_piece = i;
+  must(cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
+  must(cuStreamBeginCapture_v2(stream, CU_STREAM_CAPTURE_MODE_RELAXED));
+  uint64_t count = pieces[i].words;
+  void* parameters[] = {&pieces[i].address, &count};
+  launch(increment, parameters, stream);
+  must(cuStreamEndCapture(stream, &description));
+  must(cuGraphInstantiateWithFlags(&graph, description, 0));
+  say("graph", 1);
+}
+
+void by_graph(size_t) { must(cuGraphLaunch(graph, nullptr)); }
+
+void use(void (*way)(size_t), size_t i) {
+  way(i);
+  must(cuCtxSynchronize());
+  ++pieces[i].expected;
+  say("used", static_cast<long long>(i));
+}
+
+// Names every piece.
+void check() {
+  int broken = 0;
+  for (const Piece& piece : pieces) {
+    std::vector<uint32_t> words(piece.words);
+    must(cuMemcpyDtoH_v2(words.data(), piece.address, words.size() * 4));
+    bool same = true;
+    for (const uint32_t word : words) same = same && word == piece.expected;
+    if (!same) ++broken;
+  }
+  say("broken", broken);
+}
+
+void let_go(size_t i) {
+  must(cuMemFree_v2(pieces[i].address));
+  pieces.erase(pieces.begin() + static_cast<long>(i));
+  say("freed", static_cast<long long>(i));
+}
+
+}  // namespace
+
+int main() {
+  CUcontext context = nullptr;
+  CUmodule module = nullptr;
+  must(cuInit(0));
+  must(cuDevicePrimaryCtxRetain(&context, 0));
+  must(cuCtxSetCurrent(context));
+  must(cuModuleLoad(&module, getenv("WORKING_SET_KERNELS")));
+  must(cuModuleGetFunction(&increment, module, "increment"));
+  must(cuModuleGetFunction(&increment_wrapped, module, "increment_wrapped"));
+  must(cuModuleGetFunction(&increment_through, module, "increment_through"));
+  must(cuModuleGetFunction(&store_address, module, "store_address"));
+  say("ready", 1);
+  const struct {
+    const char* word;
+    void (*way)(size_t);
+  } ways[] = {{"parameter", by_parameter},         {"structure", by_structure},
+              {"buffer", by_buffer},               {"written_table", by_written_table},
+              {"stored_table", by_stored_table},   {"copies", by_copies},
+              {"graph", by_graph}};
+  char line[128];
+  while (fgets(line, sizeof(line), stdin) != nullptr) {
+    char word[64] = {};
+    size_t first = 0;
+    size_t second = 0;
+    sscanf(line, "%63s %zu %zu", word, &first, &second);
+    if (strcmp(word, "hold") == 0) hold(first, second * kMiB);
+    if (strcmp(word, "hold_bytes") == 0) hold(first, second);
+    if (strcmp(word, "write_table") == 0) make_tables();
+    if (strcmp(word, "store_table") == 0) store_table();
+    if (strcmp(word, "make_graph") == 0) make_graph(first);
+    if (strcmp(word, "check") == 0) check();
+    if (strcmp(word, "free") == 0) let_go(first);
+    for (const auto& way : ways) {
+      if (strcmp(word, way.word) == 0) use(way.way, first);
+    }
+  }
+  fflush(stdout);
+  _exit(0);
+}
