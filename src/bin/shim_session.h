@@ -25,6 +25,7 @@ struct ShimSessionOptions {
   std::string nvml;    // path of libnvidia-ml.so.1; empty: beside the driver
   Bytes limit;         // of the program's device memory; zero: counted, but not limited
   MemoryMode mode = MemoryMode::kVmm;
+  WorkingSet working_set = WorkingSet::kWhole;
   Bytes host_memory = Bytes::gib(16);  // for memory that is moved out
   bool emulated = false;
 };

@@ -19,6 +19,8 @@ namespace {
 
 const std::vector<std::pair<std::string, LogFormat>> kFormats = {{"text", LogFormat::kText},
                                                                  {"json", LogFormat::kJson}};
+const std::vector<std::pair<std::string, WorkingSet>> kWorkingSets = {
+    {"whole", WorkingSet::kWhole}, {"touched", WorkingSet::kTouched}};
 const std::vector<std::pair<std::string, LogLevel>> kLevels = {{"debug", LogLevel::kDebug},
                                                                {"info", LogLevel::kInfo},
                                                                {"warning", LogLevel::kWarning},
@@ -126,6 +128,10 @@ std::optional<int> parse_worker_config(int argc, char** argv, WorkerConfig& conf
   app.add_option("--host-memory", host_memory,
                  "host memory for device memory that is moved off a GPU while its function rests, "
                  "such as 64G; 0: it stays (default: half of what is available)");
+  app.add_option("--working-set", config.working_set,
+                 "what of a function's device memory comes in again before it runs, unless its "
+                 "manifest says: whole, or touched: what it has used of late (default: whole)")
+      ->transform(bin::one_of(kWorkingSets));
   app.add_option("--policy", config.policy,
                  "density, mqfq-sticky, mqfq-uniform, fcfs, fcfs-naive, batch, cfs-affinity or "
                  "exclusive")

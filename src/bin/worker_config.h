@@ -11,6 +11,7 @@
 #include "base/time.h"
 #include "base/units.h"
 #include "dispatch/options.h"
+#include "domain/function.h"
 #include "scheduling/make_policy.h"
 #include "scheduling/pool_scaling.h"
 
@@ -33,7 +34,8 @@ struct WorkerConfig {
   // For device memory that is moved off a GPU; zero: none is. Main sets it where the command line
   // does not.
   std::optional<Bytes> host_memory;
-  unsigned sandbox_pool = 4;  // sandboxes kept ready to start
+  WorkingSet working_set = WorkingSet::kWhole;  // of functions that do not say
+  unsigned sandbox_pool = 4;                    // sandboxes kept ready to start
   std::string policy{scheduling::kDefaultPolicy};
   std::vector<std::string> settings;  // KEY=VALUE of the scheduler
   unsigned most_sandboxes = 64;

@@ -186,6 +186,7 @@ worker::WorkerOptions worker_options(const WorkerConfig& config, const Installat
   options.executors.device_memory = options.device_memory;
   options.context_memory = context_memory(config, options.device_memory);
   options.sandboxes.memory_moves = *config.host_memory > Bytes(0);
+  options.sandboxes.working_set = config.working_set;
   options.pipelines.slices = shares.slices;
   options.pipelines.channel_folder = channel_folder(config);
   for (const Slice& slice : shares.slices) {

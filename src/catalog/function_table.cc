@@ -35,7 +35,7 @@ constexpr std::string_view kColumns =
     "tenant, name, revision, kind, runtime, runtime_name, handler, description, role, timeout_ns, "
     "memory_bytes, gpu_memory_bytes, gpu_launch_mode, weight, max_concurrency, code_sha256, "
     "code_bytes, last_modified_ns, gpu_memory_mode, gpu_checkpoint, gpu_runtime, gpu_domain, "
-    "gpu_share, cpu_variant, cpu_handler, gpu_speedup";
+    "gpu_share, cpu_variant, cpu_handler, gpu_speedup, gpu_working_set";
 
 void bind_columns(Statement& statement, const FunctionSpec& spec) {
   const CpuVariant cpu = spec.cpu_variant.value_or(CpuVariant{});
@@ -64,7 +64,8 @@ void bind_columns(Statement& statement, const FunctionSpec& spec) {
       .bind(23, uint64_t{spec.gpu.share})
       .bind(24, uint64_t{spec.cpu_variant.has_value()})
       .bind_text(25, cpu.handler)
-      .bind(26, cpu.gpu_speedup);
+      .bind(26, cpu.gpu_speedup)
+      .bind_text(27, name_of(spec.gpu.working_set));
 }
 
 // Columns as in kColumns, then the id.
@@ -102,7 +103,10 @@ Result<FunctionSpec> read_row(const Statement& row) {
   if (row.column_uint(23) != 0) {
     spec.cpu_variant = CpuVariant{row.column_text(24), row.column_double(25)};
   }
-  spec.id = FunctionId(static_cast<uint32_t>(row.column_uint(26)));
+  const auto working_set = working_set_from(row.column_text(26));
+  if (!working_set) return unknown_word("working set", row.column_text(26));
+  spec.gpu.working_set = *working_set;
+  spec.id = FunctionId(static_cast<uint32_t>(row.column_uint(27)));
   return spec;
 }
 
@@ -134,7 +138,7 @@ Result<void> insert_function(Database& database, FunctionSpec& spec) {
                    database.prepare("INSERT INTO functions (" + std::string(kColumns) +
                                     ") VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, "
                                     "?13, ?14, ?15, ?16, ?17, ?18, ?19, ?20, ?21, ?22, ?23, ?24, "
-                                    "?25, ?26)"));
+                                    "?25, ?26, ?27)"));
   bind_columns(insert, spec);
   const auto inserted = insert.run();
   if (!inserted.ok() && inserted.error().code == ErrorCode::kAlreadyExists) {
@@ -148,12 +152,13 @@ Result<void> insert_function(Database& database, FunctionSpec& spec) {
 Result<void> update_function(Database& database, const FunctionSpec& spec) {
   ASSIGN_OR_RETURN(
       Statement update,
-      database.prepare("UPDATE functions SET (" + std::string(kColumns) +
-                       ") = (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, "
-                       "?16, ?17, ?18, ?19, ?20, ?21, ?22, ?23, ?24, ?25, ?26) WHERE tenant = ?1 "
-                       "AND name = ?2 AND id = ?27"));
+      database.prepare(
+          "UPDATE functions SET (" + std::string(kColumns) +
+          ") = (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, "
+          "?16, ?17, ?18, ?19, ?20, ?21, ?22, ?23, ?24, ?25, ?26, ?27) WHERE tenant = ?1 "
+          "AND name = ?2 AND id = ?28"));
   bind_columns(update, spec);
-  update.bind(27, uint64_t{spec.id.value});
+  update.bind(28, uint64_t{spec.id.value});
   RETURN_IF_ERROR(update.run());
   if (database.changes() == 0) {
     return Error{ErrorCode::kNotFound, "function '" + spec.name.name + "' does not exist"};

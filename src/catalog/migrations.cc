@@ -164,6 +164,11 @@ CREATE TABLE devices (
 ) WITHOUT ROWID;
 )sql";
 
+// What of a function's device memory comes in before it runs.
+constexpr const char* kWorkingSets = R"sql(
+ALTER TABLE functions ADD COLUMN gpu_working_set TEXT NOT NULL DEFAULT 'worker';
+)sql";
+
 Result<void> apply_step(Database& database, size_t version) {
   RETURN_IF_ERROR(database.run("BEGIN IMMEDIATE"));
   auto applied = database.run(migrations()[version - 1]);
@@ -182,7 +187,7 @@ Result<void> apply_step(Database& database, size_t version) {
 const std::vector<std::string>& migrations() {
   static const std::vector<std::string> steps = {
       kFunctions, kAsyncInvocations, kStatistics,       kAsyncRepeats, kMemoryModes, kMemoryPhase,
-      kNeeds,     kSharedRuntimes,   kPipelineProfiles, kCpuVariants,  kDevices};
+      kNeeds,     kSharedRuntimes,   kPipelineProfiles, kCpuVariants,  kDevices,     kWorkingSets};
   return steps;
 }
 

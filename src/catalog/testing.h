@@ -75,6 +75,7 @@ inline FunctionSpec sample_function(const std::string& name, TenantId tenant = k
   spec.timeout = seconds(7);
   spec.gpu = {.memory = Bytes::mib(300),
               .memory_mode = MemoryMode::kUvm,
+              .working_set = WorkingSet::kTouched,
               .checkpoint = true,
               .launch_mode = GpuNeeds::LaunchMode::kModel,
               .runtime = GpuRuntime::kShared,

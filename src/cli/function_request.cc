@@ -33,6 +33,7 @@ Json tags_of(const FunctionSpec& spec) {
   tags["lambent:gpu-memory"] = std::to_string(spec.gpu.memory.count >> 20) + "MiB";
   tags["lambent:launch-mode"] = model ? "model" : "compute";
   tags["lambent:memory-mode"] = name_of(spec.gpu.memory_mode);
+  tags["lambent:working-set"] = name_of(spec.gpu.working_set);
   tags["lambent:checkpoint"] = spec.gpu.checkpoint ? "true" : "false";
   tags["lambent:gpu-runtime"] = name_of(spec.gpu.runtime);
   tags["lambent:gpu-domain"] = spec.gpu.domain;

@@ -14,8 +14,8 @@ constexpr std::string_view kKeys[] = {
     "name",      "kind",   "runtime",     "handler", "graph",           "code",    "description",
     "timeout_s", "memory", "weight",      "role",    "max_concurrency", "bundles", "sources",
     "gpu",       "cpu",    "environment", "tags",    "component",       "output"};
-constexpr std::string_view kGpuKeys[] = {"memory",  "launch_mode", "memory_mode", "checkpoint",
-                                         "runtime", "domain",      "share"};
+constexpr std::string_view kGpuKeys[] = {"memory",     "launch_mode", "memory_mode", "working_set",
+                                         "checkpoint", "runtime",     "domain",      "share"};
 constexpr std::string_view kCpuKeys[] = {"handler", "gpu_speedup"};
 
 // Reads the keys of one table, remembering the first thing that is wrong.
@@ -149,6 +149,14 @@ Result<void> read_gpu(const toml::table& table, const std::string& file, Manifes
   } else {
     reader.wrong("memory_mode", *table.get("memory_mode"),
                  "is '" + memory_mode + "'; it can be 'vmm', 'uvm' or 'off'");
+  }
+  std::string working_set(name_of(manifest.spec.gpu.working_set));
+  reader.text("working_set", working_set);
+  if (const auto known = working_set_from(working_set)) {
+    manifest.spec.gpu.working_set = *known;
+  } else {
+    reader.wrong("working_set", *table.get("working_set"),
+                 "is '" + working_set + "'; it can be 'worker', 'whole' or 'touched'");
   }
   reader.boolean("checkpoint", manifest.spec.gpu.checkpoint);
   std::string runtime(name_of(manifest.spec.gpu.runtime));

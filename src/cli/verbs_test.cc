@@ -387,7 +387,8 @@ TEST_F(Deploy, CreatesAFunctionFromItsManifest) {
         "name = \"hello\"\nruntime = \"python3\"\nhandler = \"app.handler\"\ncode = \"code\"\n"
         "memory = \"256M\"\ntimeout_s = 12\nweight = 2.5\nmax_concurency = 3\n"
         "bundles = [\"out/add.bundle\"]\n"
-        "[gpu]\nmemory = \"1.5G\"\nlaunch_mode = \"model\"\nmemory_mode = \"vmm\"\ncheckpoint = "
+        "[gpu]\nmemory = \"1.5G\"\nlaunch_mode = \"model\"\nmemory_mode = \"vmm\"\nworking_set = "
+        "\"touched\"\ncheckpoint = "
         "true\nruntime = \"own\"\ndomain = \"vision\"\nshare = 40\n[cpu]\nhandler = "
         "\"app.on_cpu\"\ngpu_speedup = 7.5\n[environment]\nA = \"b\"\n");
   write("code/app.py", "def handler(event, context): return event\n");
@@ -406,6 +407,7 @@ TEST_F(Deploy, CreatesAFunctionFromItsManifest) {
   EXPECT_EQ(sent["Tags"]["lambent:gpu-memory"], "1536MiB");
   EXPECT_EQ(sent["Tags"]["lambent:launch-mode"], "model");
   EXPECT_EQ(sent["Tags"]["lambent:memory-mode"], "vmm");
+  EXPECT_EQ(sent["Tags"]["lambent:working-set"], "touched");
   EXPECT_EQ(sent["Tags"]["lambent:checkpoint"], "true");
   EXPECT_EQ(sent["Tags"]["lambent:gpu-runtime"], "own");
   EXPECT_EQ(sent["Tags"]["lambent:gpu-domain"], "vision");
@@ -565,6 +567,8 @@ TEST_F(Deploy, SaysWhatIsWrongWithAManifest) {
               HasSubstr("line 3: gpu.launch_mode is 'fast'"));
   EXPECT_THAT(complaint("name = \"f\"\n[gpu]\nmemory_mode = \"swap\"\n"),
               HasSubstr("line 3: gpu.memory_mode is 'swap'"));
+  EXPECT_THAT(complaint("name = \"f\"\n[gpu]\nworking_set = \"all\"\n"),
+              HasSubstr("line 3: gpu.working_set is 'all'"));
   EXPECT_THAT(complaint("name = \"f\"\n[gpu]\ncheckpoint = 1\n"),
               HasSubstr("line 3: gpu.checkpoint must be true or false"));
   EXPECT_THAT(complaint("name = \"f\"\n[gpu]\nmemory = \"lots\"\n"), HasSubstr("gpu.memory"));

@@ -3,6 +3,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <map>
 #include <span>
 #include <utility>
@@ -51,6 +52,7 @@ struct Client {
   loop::Watch watch;
   size_t leases_wanted = 0;  // granted or being made
   std::vector<std::pair<OwnedFd, Bytes>> leases;
+  Bytes aside;  // counted, but not given by us
 };
 
 struct Sandbox {
@@ -82,6 +84,8 @@ struct MemoryService::State {
   bool obey(uint64_t id, Client& client, const MemoryMessage& message);
   void want_lease(uint64_t id, Client& client, Bytes bytes);
   void lease_made(uint64_t client_id, uint64_t sandbox, Bytes bytes, Result<OwnedFd> made);
+  void return_leases(Client& client);
+  void want_aside(Client& client, Bytes bytes);
   void drop_client(uint64_t id);
   void give_turns();
 
@@ -190,6 +194,20 @@ bool MemoryService::State::obey(uint64_t id, Client& client, const MemoryMessage
       if (message.bytes == 0 || message.bytes % kLeaseGranularity != 0) return false;
       want_lease(id, client, Bytes(message.bytes));
       return true;
+    case MemoryMessageKind::kReturnLeases:
+      return_leases(client);
+      return true;
+    case MemoryMessageKind::kWantAside:
+      if (message.bytes == 0 || message.bytes % kLeaseGranularity != 0) return false;
+      want_aside(client, Bytes(message.bytes));
+      return true;
+    case MemoryMessageKind::kReturnAside: {
+      // A predecessor of ours may have granted more.
+      const Bytes returned = std::min(Bytes(message.bytes), client.aside);
+      client.aside -= returned;
+      book.give_back(client.sandbox, returned);
+      return true;
+    }
     default:
       return false;
   }
@@ -229,16 +247,34 @@ void MemoryService::State::lease_made(uint64_t client_id, uint64_t sandbox, Byte
   if (!sent) drop_client(client_id);
 }
 
-// Its leases are cut to nothing: whoever still has one mapped has no memory behind it any more, and
-// no page goes to another tenant but through the kernel, zeroed.
-void MemoryService::State::drop_client(uint64_t id) {
-  const auto found = clients.find(id);
-  if (found == clients.end()) return;
-  Client& client = found->second;
+// They are cut to nothing: whoever still has one mapped has no memory behind it any more, and no
+// page goes to another tenant but through the kernel, zeroed.
+void MemoryService::State::return_leases(Client& client) {
   for (const auto& [fd, bytes] : client.leases) {
     (void)!ftruncate(fd.get(), 0);
     book.give_back(client.sandbox, bytes);
   }
+  client.leases_wanted -= client.leases.size();
+  client.leases.clear();
+}
+
+void MemoryService::State::want_aside(Client& client, Bytes bytes) {
+  MemoryMessage answer;
+  answer.bytes = bytes.count;
+  answer.kind = MemoryMessageKind::kNoLease;
+  if (book.lease(client.sandbox, bytes)) {
+    client.aside += bytes;
+    answer.kind = MemoryMessageKind::kAsideGranted;
+  }
+  (void)send_packet(client.socket.get(), bytes_of(answer));
+}
+
+void MemoryService::State::drop_client(uint64_t id) {
+  const auto found = clients.find(id);
+  if (found == clients.end()) return;
+  Client& client = found->second;
+  return_leases(client);
+  book.give_back(client.sandbox, client.aside);
   const auto sandbox = sandboxes.find(client.sandbox);
   if (sandbox != sandboxes.end()) --sandbox->second.clients;
   arbiter.remove(id);

@@ -133,6 +133,40 @@ TEST_F(Service, NeitherTheBudgetNorASandboxesShareIsExceeded) {
   EXPECT_EQ(hear(second)->message.kind, MemoryMessageKind::kLease);
 }
 
+TEST_F(Service, WhatLiesAsideCountsLikeALease) {
+  serve(1, Bytes::mib(6));
+  OwnedFd client = call(1);
+  say(client, MemoryMessageKind::kWantLease, Bytes::mib(6));
+  const auto lease = hear(client);
+  ASSERT_EQ(lease->message.kind, MemoryMessageKind::kLease);
+  say(client, MemoryMessageKind::kWantAside, Bytes::mib(4));
+  EXPECT_EQ(hear(client)->message.kind, MemoryMessageKind::kNoLease) << "all is leased";
+  say(client, MemoryMessageKind::kReturnLeases);
+  say(client, MemoryMessageKind::kWantAside, Bytes::mib(4));
+  const auto aside = hear(client);
+  EXPECT_EQ(aside->message.kind, MemoryMessageKind::kAsideGranted);
+  EXPECT_TRUE(aside->fds.empty()) << "the driver makes it";
+  struct stat facts {};
+  ASSERT_EQ(fstat(lease->fds.front().get(), &facts), 0);
+  EXPECT_EQ(facts.st_size, 0);
+  say(client, MemoryMessageKind::kWantLease, Bytes::mib(4));
+  EXPECT_EQ(hear(client)->message.kind, MemoryMessageKind::kNoLease) << "2 MiB are left";
+  say(client, MemoryMessageKind::kReturnAside, Bytes::mib(2));
+  say(client, MemoryMessageKind::kReturnAside, Bytes::mib(100));  // more than it has
+  say(client, MemoryMessageKind::kWantLease, Bytes::mib(6));
+  EXPECT_EQ(hear(client)->message.kind, MemoryMessageKind::kLease);
+  client.reset();
+  loop_.run_once(milliseconds(10));
+  OwnedFd next = call(1);
+  say(next, MemoryMessageKind::kWantAside, Bytes::mib(6));
+  EXPECT_EQ(hear(next)->message.kind, MemoryMessageKind::kAsideGranted) << "nothing is left over";
+  next.reset();
+  loop_.run_once(milliseconds(10));
+  OwnedFd last = call(1);
+  say(last, MemoryMessageKind::kWantLease, Bytes::mib(6));
+  EXPECT_EQ(hear(last)->message.kind, MemoryMessageKind::kLease);
+}
+
 TEST_F(Service, AForgottenSandboxIsHungUpOnAndGivesBackItsLeases) {
   serve(1, Bytes::mib(8));
   serve(2, Bytes::mib(8));

@@ -23,6 +23,8 @@ class HostArena {
 
   // False if there is no memory to remember it.
   bool add_segment(char* begin, uint64_t bytes);
+  // Forgets all segments; what lay there is lost.
+  void clear() { size_ = bytes_ = 0; }
   uint64_t bytes() const { return bytes_; }
   // What lies `position` bytes into the row, `most` bytes of it or as far as the segment reaches.
   // Empty behind the end.

@@ -35,6 +35,14 @@ TEST(FunctionSpec, EachBrokenLimitIsNamed) {
               s.gpu = {.checkpoint = true, .runtime = GpuRuntime::kShared};
             }).find("shared"),
             std::string::npos);
+  EXPECT_NE(message_after([](auto& s) {
+              s.gpu = {.memory_mode = MemoryMode::kUvm, .working_set = WorkingSet::kTouched};
+            }).find("working_set"),
+            std::string::npos);
+  EXPECT_NE(message_after([](auto& s) {
+              s.gpu = {.working_set = WorkingSet::kTouched, .runtime = GpuRuntime::kShared};
+            }).find("working_set"),
+            std::string::npos);
   EXPECT_NE(message_after([](auto& s) { s.gpu.domain = "a/b"; }).find("domain"), std::string::npos);
   EXPECT_NE(message_after([](auto& s) { s.gpu.share = 0; }).find("share"), std::string::npos);
   EXPECT_NE(message_after([](auto& s) { s.memory = Bytes::mib(1); }).find("memory"),

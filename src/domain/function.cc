@@ -58,6 +58,11 @@ Result<void> validate_gpu(const GpuNeeds& gpu) {
   if (gpu.checkpoint && gpu.runtime == GpuRuntime::kShared) {
     return invalid("checkpoint needs a CUDA context of the function's own, not a shared runtime");
   }
+  const bool is_mapped = gpu.memory_mode == MemoryMode::kVmm && gpu.runtime == GpuRuntime::kOwn;
+  if (gpu.working_set == WorkingSet::kTouched && !is_mapped) {
+    return invalid(
+        "working_set touched needs memory_mode vmm and a CUDA context of the function's own");
+  }
   if (gpu.domain.size() > limits::kFunctionNameLength ||
       !std::all_of(gpu.domain.begin(), gpu.domain.end(), is_name_character)) {
     return invalid("the gpu domain may have only letters, digits, '-' and '_', at most " +
@@ -155,6 +160,25 @@ std::string_view name_of(MemoryMode mode) {
 std::optional<MemoryMode> memory_mode_from(std::string_view name) {
   for (const MemoryMode mode : {MemoryMode::kOff, MemoryMode::kVmm, MemoryMode::kUvm}) {
     if (name_of(mode) == name) return mode;
+  }
+  return std::nullopt;
+}
+
+std::string_view name_of(WorkingSet set) {
+  switch (set) {
+    case WorkingSet::kWorker:
+      return "worker";
+    case WorkingSet::kWhole:
+      return "whole";
+    case WorkingSet::kTouched:
+      break;
+  }
+  return "touched";
+}
+
+std::optional<WorkingSet> working_set_from(std::string_view name) {
+  for (const WorkingSet set : {WorkingSet::kWorker, WorkingSet::kWhole, WorkingSet::kTouched}) {
+    if (name_of(set) == name) return set;
   }
   return std::nullopt;
 }

@@ -47,6 +47,12 @@ enum class MemoryMode { kOff, kVmm, kUvm };
 std::string_view name_of(MemoryMode mode);  // "off", "vmm", "uvm"
 std::optional<MemoryMode> memory_mode_from(std::string_view name);
 
+// What of its device memory comes in before it runs (docs/shim.md): what the worker's --working-set
+// says, all of it, or what its calls have named of late.
+enum class WorkingSet { kWorker, kWhole, kTouched };
+std::string_view name_of(WorkingSet set);  // "worker", "whole", "touched"
+std::optional<WorkingSet> working_set_from(std::string_view name);
+
 // Whose CUDA context a handler's driver calls run in: one of its sandbox's own, or, forwarded, that
 // of the executor which the functions of its tenant and domain share (docs/workflows.md).
 enum class GpuRuntime { kOwn, kShared };
@@ -57,6 +63,7 @@ std::optional<GpuRuntime> gpu_runtime_from(std::string_view name);
 struct GpuNeeds {
   Bytes memory;
   MemoryMode memory_mode = MemoryMode::kVmm;
+  WorkingSet working_set = WorkingSet::kWorker;
   // Whether the driver may checkpoint its processes while they rest, context and all.
   bool checkpoint = false;
   // How the emulated driver runs this function's kernels; ignored by a real one.

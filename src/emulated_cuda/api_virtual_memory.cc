@@ -128,7 +128,7 @@ CUresult cuMemCreate(CUmemGenericAllocationHandle* handle, size_t bytes,
   if (device >= 0 && !process->claim_bytes(device, bytes)) return CUDA_ERROR_OUT_OF_MEMORY;
   double scale = process->settings.model_mode ? process->node->spec().memory_scale : 1.0;
   size_t backing_bytes = bytes;
-  if (device >= 0 && scale > 1 && bytes >= kScaledBytes) {
+  if (scale > 1 && bytes >= kScaledBytes) {
     size_t wanted = static_cast<size_t>(std::ceil(bytes / scale));
     backing_bytes = std::min(bytes, (wanted + 4095) & ~size_t{4095});
   }

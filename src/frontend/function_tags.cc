@@ -45,6 +45,10 @@ Result<void> apply_tag(FunctionSpec& spec, CpuTags& cpu, std::string_view key,
     const auto mode = memory_mode_from(value);
     if (!mode) return bad_value(key, value, "vmm, uvm or off");
     spec.gpu.memory_mode = *mode;
+  } else if (setting == "working-set") {
+    const auto set = working_set_from(value);
+    if (!set) return bad_value(key, value, "worker, whole or touched");
+    spec.gpu.working_set = *set;
   } else if (setting == "checkpoint") {
     if (value != "true" && value != "false") return bad_value(key, value, "true or false");
     spec.gpu.checkpoint = value == "true";
@@ -83,8 +87,8 @@ Result<void> apply_tag(FunctionSpec& spec, CpuTags& cpu, std::string_view key,
         ErrorCode::kInvalidArgument,
         "there is no setting '" + std::string(key) +
             "'; tags that begin with lambent: are kind, gpu-memory, launch-mode, memory-mode, "
-            "checkpoint, gpu-runtime, gpu-domain, gpu-share, cpu-variant, cpu-handler, "
-            "gpu-speedup, weight and max-concurrency"};
+            "working-set, checkpoint, gpu-runtime, gpu-domain, gpu-share, cpu-variant, "
+            "cpu-handler, gpu-speedup, weight and max-concurrency"};
   }
   return {};
 }

@@ -1,6 +1,6 @@
 // Our settings in a function's tags, since Lambda's API has no field for them: lambent:kind,
-// lambent:gpu-memory, lambent:launch-mode, lambent:memory-mode, lambent:checkpoint, lambent:weight,
-// lambent:max-concurrency. Free functions; any thread.
+// lambent:gpu-memory, lambent:launch-mode, lambent:memory-mode, lambent:working-set,
+// lambent:checkpoint, lambent:weight, lambent:max-concurrency. Free functions; any thread.
 #pragma once
 
 #include "base/result.h"

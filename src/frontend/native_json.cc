@@ -32,6 +32,7 @@ json to_json(const FunctionStatus& status) {
       {"gpu_memory_bytes", spec.gpu.memory.count},
       {"launch_mode", models ? "model" : "compute"},
       {"memory_mode", name_of(spec.gpu.memory_mode)},
+      {"working_set", name_of(spec.gpu.working_set)},
       {"checkpoint", spec.gpu.checkpoint},
       {"gpu_runtime", name_of(spec.gpu.runtime)},
       {"gpu_domain", spec.gpu.domain},

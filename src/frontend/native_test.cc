@@ -119,6 +119,7 @@ TEST_F(NativeTest, FunctionsAreListedWithWhatTheyDo) {
   EXPECT_EQ(list[0]["gpu_memory_bytes"], 7);
   EXPECT_EQ(list[0]["launch_mode"], "compute");
   EXPECT_EQ(list[0]["memory_mode"], "vmm");
+  EXPECT_EQ(list[0]["working_set"], "worker");
   EXPECT_EQ(list[0]["checkpoint"], false);
   EXPECT_EQ(list[0]["timeout_seconds"], 30.0);
   EXPECT_EQ(list[0]["queued"], 1);

@@ -90,6 +90,7 @@ TEST(FunctionTags, GiveTheGpuSettings) {
   FunctionSpec spec = with_tags({{"lambent:gpu-memory", "1.5G"},
                                  {"lambent:launch-mode", "model"},
                                  {"lambent:memory-mode", "uvm"},
+                                 {"lambent:working-set", "touched"},
                                  {"lambent:checkpoint", "true"},
                                  {"lambent:gpu-runtime", "shared"},
                                  {"lambent:gpu-domain", "vision"},
@@ -104,6 +105,7 @@ TEST(FunctionTags, GiveTheGpuSettings) {
   EXPECT_EQ(spec.gpu.memory, Bytes::mib(1536));
   EXPECT_EQ(spec.gpu.launch_mode, GpuNeeds::LaunchMode::kModel);
   EXPECT_EQ(spec.gpu.memory_mode, MemoryMode::kUvm);
+  EXPECT_EQ(spec.gpu.working_set, WorkingSet::kTouched);
   EXPECT_TRUE(spec.gpu.checkpoint);
   EXPECT_EQ(spec.gpu.runtime, GpuRuntime::kShared);
   EXPECT_EQ(spec.gpu.domain, "vision");
@@ -126,14 +128,23 @@ TEST(FunctionTags, ATagThatIsGoneGivesBackTheDefault) {
 
 TEST(FunctionTags, BadOnesAreNamed) {
   const std::map<std::string, std::string> bad = {
-      {"lambent:gpu-memory", "much"},    {"lambent:launch-mode", "fast"},
-      {"lambent:memory-mode", "swap"},   {"lambent:checkpoint", "1"},
-      {"lambent:weight", "nan"},         {"lambent:weight ", "1"},
-      {"lambent:max-concurrency", "0"},  {"lambent:gpu", "1"},
-      {"lambent:max-concurrency ", "1"}, {"lambent:gpu-runtime", "mine"},
-      {"lambent:gpu-share", "101"},      {"lambent:gpu-share ", "0"},
-      {"lambent:cpu-variant", "yes"},    {"lambent:cpu-handler", "app.on_cpu"},
-      {"lambent:gpu-speedup", "7"},      {"lambent:gpu-speedup ", "nan"},
+      {"lambent:gpu-memory", "much"},
+      {"lambent:launch-mode", "fast"},
+      {"lambent:memory-mode", "swap"},
+      {"lambent:checkpoint", "1"},
+      {"lambent:working-set", "all"},
+      {"lambent:weight", "nan"},
+      {"lambent:weight ", "1"},
+      {"lambent:max-concurrency", "0"},
+      {"lambent:gpu", "1"},
+      {"lambent:max-concurrency ", "1"},
+      {"lambent:gpu-runtime", "mine"},
+      {"lambent:gpu-share", "101"},
+      {"lambent:gpu-share ", "0"},
+      {"lambent:cpu-variant", "yes"},
+      {"lambent:cpu-handler", "app.on_cpu"},
+      {"lambent:gpu-speedup", "7"},
+      {"lambent:gpu-speedup ", "nan"},
   };
   for (const auto& [key, value] : bad) {
     FunctionSpec spec = with_tags({{key, value}});

@@ -19,7 +19,8 @@ enum class MemoryMessageKind : uint16_t {
   kMoveIn,     // from the worker; sequence
   // Ahead of a kMoveOut that is to be expected: lease and register the host memory for it.
   kPrepare,  // from the worker; sequence; has no answer
-  kMoved,    // the answer to kMoveOut and kMoveIn: sequence, status, bytes, left_bytes, aside_bytes, duration_ns
+  kMoved,  // the answer to kMoveOut and kMoveIn: sequence, status, bytes, left_bytes, aside_bytes,
+           // duration_ns
 
   // Between the shim and lambent-device.
   kWantLink = 32,  // direction, bytes: the next quantum that it would like to copy
@@ -28,6 +29,11 @@ enum class MemoryMessageKind : uint16_t {
   kWantLease,      // bytes of host memory
   kLease,          // bytes, and a descriptor of a memfd of that size comes with the message
   kNoLease,        // the node's budget, or the sandbox's share of it, is used up
+  kReturnLeases,   // all that it was given: it has let go of them
+  // Host memory of the driver's own making, for what lies aside; counted like leases.
+  kWantAside,     // bytes, more than before; answered by kAsideGranted or kNoLease
+  kAsideGranted,  // bytes
+  kReturnAside,   // bytes of it are free again
 
   // From the worker to lambent-device; sequence is the sandbox's id.
   kServeSandbox =
@@ -64,9 +70,9 @@ struct MemoryMessage {
   uint32_t magic = kMemoryProtocolMagic;
   uint16_t version = kMemoryProtocolVersion;
   MemoryMessageKind kind = MemoryMessageKind::kHello;
-  uint64_t sequence = 0;    // of the command that is answered; counts up per sandbox
-  uint64_t bytes = 0;       // moved, wanted or granted
-  uint64_t left_bytes = 0;  // counted memory that stayed on the device after a kMoveOut
+  uint64_t sequence = 0;     // of the command that is answered; counts up per sandbox
+  uint64_t bytes = 0;        // moved, wanted or granted
+  uint64_t left_bytes = 0;   // counted memory that stayed on the device after a kMoveOut
   uint64_t aside_bytes = 0;  // on the host, reached from there while the rest is on the device
   uint64_t duration_ns = 0;
   uint32_t status = 0;     // MemoryMoveStatus
@@ -88,7 +94,7 @@ inline bool is_memory_message(const void* data, size_t size) {
   const bool known = (kind >= static_cast<uint16_t>(MemoryMessageKind::kHello) &&
                       kind <= static_cast<uint16_t>(MemoryMessageKind::kMoved)) ||
                      (kind >= static_cast<uint16_t>(MemoryMessageKind::kWantLink) &&
-                      kind <= static_cast<uint16_t>(MemoryMessageKind::kNoLease)) ||
+                      kind <= static_cast<uint16_t>(MemoryMessageKind::kReturnAside)) ||
                      (kind >= static_cast<uint16_t>(MemoryMessageKind::kServeSandbox) &&
                       kind <= static_cast<uint16_t>(MemoryMessageKind::kForgetSandbox));
   return known && message.magic == kMemoryProtocolMagic &&

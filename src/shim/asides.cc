@@ -74,8 +74,8 @@ class Exchange {
       : device_(device), to_host_(to_host) {
     changing_ = static_cast<Changing*>(calloc(blocks.size() + 1, sizeof(Changing)));
     for (Block& block : blocks) {
-      const bool changes = block.owner.device == device && block.is_aside != to_host &&
-                           set.holds(block) != to_host;
+      const bool changes =
+          block.owner.device == device && block.is_aside != to_host && set.holds(block) != to_host;
       if (!changes || changing_ == nullptr) continue;
       changing_[count_++].block = &block;
       bytes_ += block.bytes;
@@ -158,12 +158,35 @@ MemoryMoveStatus Mover::change_sides(Residency& residency, bool to_host, uint64_
   return Status::kDone;
 }
 
+// The host memory that was got for all of it is given back first, for there is to be no more of
+// both kinds together than the memory takes: what the set needs is leased anew.
 MemoryMoveStatus Mover::put_aside(Residency& residency, uint64_t* bytes) {
-  return change_sides(residency, true, bytes);
+  Blocks& blocks = residency.allocations_.blocks();
+  uint64_t aside = 0;
+  uint64_t more = 0;
+  Device device = -1;
+  for (const Block& block : blocks) {
+    if (block.is_aside) aside += block.bytes;
+    if (block.is_aside || residency.working_set_.holds(block)) continue;
+    more += block.bytes;
+    device = block.owner.device;
+  }
+  if (more == 0) return Status::kDone;
+  {
+    const ContextOf context(blocks, device);
+    if (!context.is_current()) return Status::kFailed;
+    host_.let_go(link_);
+  }
+  if (!host_.count_aside(aside + more, link_)) return Status::kDone;  // then they go out as ever
+  const Status status = change_sides(residency, true, bytes);
+  host_.count_aside(bytes_aside(blocks), link_);
+  return status;
 }
 
 MemoryMoveStatus Mover::take_back(Residency& residency, uint64_t* bytes) {
-  return change_sides(residency, false, bytes);
+  const Status status = change_sides(residency, false, bytes);
+  host_.count_aside(bytes_aside(residency.allocations_.blocks()), link_);
+  return status;
 }
 
 }  // namespace lambent::shim

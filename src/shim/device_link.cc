@@ -108,22 +108,55 @@ int DeviceLink::lease(uint64_t bytes, uint64_t* got) {
   if (!socket_.send(message_of(MemoryMessageKind::kWantLease, LinkDirection::kToDevice, bytes))) {
     return -1;
   }
+  int descriptor = -1;
+  if (!await_lease(MemoryMessageKind::kLease, bytes, got, &descriptor)) return -1;
+  return descriptor;
+}
+
+bool DeviceLink::want_aside(uint64_t bytes) {
+  if (!is_configured()) return true;
+  if (!connect()) return false;
+  if (!socket_.send(message_of(MemoryMessageKind::kWantAside, LinkDirection::kToDevice, bytes))) {
+    return false;
+  }
+  int descriptor = -1;
+  uint64_t got = 0;
+  const bool granted = await_lease(MemoryMessageKind::kAsideGranted, bytes, &got, &descriptor);
+  if (descriptor >= 0) close(descriptor);
+  return granted;
+}
+
+void DeviceLink::return_leases() {
+  if (!socket_.is_open()) return;  // it has them back
+  socket_.send(message_of(MemoryMessageKind::kReturnLeases, LinkDirection::kToDevice, 0));
+}
+
+void DeviceLink::return_aside(uint64_t bytes) {
+  if (!socket_.is_open()) return;
+  socket_.send(message_of(MemoryMessageKind::kReturnAside, LinkDirection::kToDevice, bytes));
+}
+
+// Until it is given what it asked for, refused, or has waited long enough. A lease comes with its
+// descriptor.
+bool DeviceLink::await_lease(MemoryMessageKind wanted, uint64_t bytes, uint64_t* got,
+                             int* descriptor) {
+  const bool needs_descriptor = wanted == MemoryMessageKind::kLease;
   const int64_t end = now_ns() + kLongestLeaseNs;
   for (int64_t left = kLongestLeaseNs; left > 0; left = end - now_ns()) {
     MemoryMessage answer;
-    int descriptor = -1;
-    const Received received = take(left, &answer, &descriptor);
-    if (received == Received::kClosed) return -1;
+    const Received received = take(left, &answer, descriptor);
+    if (received == Received::kClosed) return false;
     if (received != Received::kMessage) continue;
-    if (answer.kind == MemoryMessageKind::kLease && descriptor >= 0) {
+    if (answer.kind == wanted && (*descriptor >= 0 || !needs_descriptor)) {
       *got = answer.bytes;
-      return descriptor;
+      return true;
     }
-    if (descriptor >= 0) close(descriptor);
-    if (answer.kind == MemoryMessageKind::kNoLease) return -1;
+    if (*descriptor >= 0) close(*descriptor);
+    *descriptor = -1;
+    if (answer.kind == MemoryMessageKind::kNoLease) return false;
   }
   log_line("lambent-device does not answer about a lease of %lu bytes", bytes);
-  return -1;
+  return false;
 }
 
 }  // namespace lambent::shim

@@ -35,9 +35,17 @@ class DeviceLink {
 
   // A descriptor of at most `bytes` of host memory, which is the caller's; -1: none is to be had.
   int lease(uint64_t bytes, uint64_t* got);
+  // The caller has let go of all leases.
+  void return_leases();
+  // Host memory that is not leased, but counts as if it were; always to be had where there is no
+  // lambent-device.
+  bool want_aside(uint64_t bytes);
+  void return_aside(uint64_t bytes);
 
  private:
   bool connect();
+  bool await_lease(protocol::MemoryMessageKind wanted, uint64_t bytes, uint64_t* got,
+                   int* descriptor);
   // Reads one message; turns that nobody waits for any more are handed back.
   Received take(int64_t timeout_ns, protocol::MemoryMessage* message, int* descriptor);
 

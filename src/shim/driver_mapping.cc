@@ -7,7 +7,7 @@
 namespace lambent::shim {
 namespace {
 
-constexpr int kAttributeCanMap = 102;  // CU_DEVICE_ATTRIBUTE_VIRTUAL_MEMORY_MANAGEMENT_SUPPORTED
+constexpr int kAttributeCanMap = 102;    // CU_DEVICE_ATTRIBUTE_VIRTUAL_MEMORY_MANAGEMENT_SUPPORTED
 constexpr int kAttributeHostNode = 134;  // CU_DEVICE_ATTRIBUTE_HOST_NUMA_ID
 // CU_DEVICE_ATTRIBUTE_HOST_NUMA_VIRTUAL_MEMORY_MANAGEMENT_SUPPORTED
 constexpr int kAttributeCanMapHost = 141;

@@ -1,8 +1,8 @@
 // Functions that hand the driver work on device memory, or let it take more of it: they wait at the
 // gate and are forwarded as they are. On the way it is noted what memory they name.
 #include "cuda_abi/driver_types.h"
-#include "cuda_abi/memory_types.h"
 #include "cuda_abi/graph_types.h"
+#include "cuda_abi/memory_types.h"
 #include "driver_slots.h"
 #include "shim/abi.h"
 #include "shim/gate.h"
@@ -67,9 +67,9 @@ struct NamedByLaunch {
   }
 };
 
-#define NAMED(name, how)      \
-  struct name##_function;     \
-  template <>                 \
+#define NAMED(name, how)  \
+  struct name##_function; \
+  template <>             \
   struct Named<name##_function> : how {};
 
 NAMED(cuLaunchKernel, NamedByLaunch)
@@ -118,14 +118,14 @@ NAMED(cuStreamBatchMemOp_v2_ptsz, NamedAnything)
 
 }  // namespace
 
-#define GATED(name, parameters, arguments, ...)                  \
-  namespace {                                                    \
-  struct name##_function;                                        \
-  }                                                              \
-  SHIM_EXPORT Status name parameters {                           \
-    const Passage passage;                                       \
+#define GATED(name, parameters, arguments, ...)                   \
+  namespace {                                                     \
+  struct name##_function;                                         \
+  }                                                               \
+  SHIM_EXPORT Status name parameters {                            \
+    const Passage passage;                                        \
     if (notes_touches()) Named<name##_function>::touch arguments; \
-    return noted(REAL(name, __VA_ARGS__) arguments);             \
+    return noted(REAL(name, __VA_ARGS__) arguments);              \
   }
 #include "driver_gated.inc"
 #undef GATED

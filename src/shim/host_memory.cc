@@ -79,6 +79,25 @@ bool HostMemory::grow_to(uint64_t bytes, DeviceLink& link) {
   return true;
 }
 
+void HostMemory::let_go(DeviceLink& link) {
+  if (arena_.bytes() == 0) return;
+  for (uint64_t position = 0; position < arena_.bytes();) {
+    const HostPiece segment = arena_.piece(position, UINT64_MAX);
+    position += segment.bytes;
+    if (is_registered(segment.begin)) REAL(cuMemHostUnregister, void*)(segment.begin);
+    munmap(segment.begin, segment.bytes);
+  }
+  arena_.clear();
+  link.return_leases();
+}
+
+bool HostMemory::count_aside(uint64_t bytes, DeviceLink& link) {
+  if (bytes > aside_bytes_ && !link.want_aside(bytes - aside_bytes_)) return false;
+  if (bytes < aside_bytes_) link.return_aside(aside_bytes_ - bytes);
+  aside_bytes_ = bytes;
+  return true;
+}
+
 void HostMemory::register_all() {
   for (uint64_t position = 0; position < arena_.bytes();) {
     const HostPiece segment = arena_.piece(position, UINT64_MAX);

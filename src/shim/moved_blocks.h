@@ -45,4 +45,12 @@ inline uint64_t sum_of_used(Blocks& blocks, Device device) {
   return sum;
 }
 
+inline uint64_t bytes_aside(Blocks& blocks) {
+  uint64_t sum = 0;
+  for (const device_memory::Block& block : blocks) {
+    if (block.is_aside) sum += block.bytes;
+  }
+  return sum;
+}
+
 }  // namespace lambent::shim

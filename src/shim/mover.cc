@@ -29,14 +29,6 @@ uint64_t bytes_that_move(Blocks& blocks) {
   return sum;
 }
 
-uint64_t bytes_aside(Blocks& blocks) {
-  uint64_t sum = 0;
-  for (const Block& block : blocks) {
-    if (block.is_aside) sum += block.bytes;
-  }
-  return sum;
-}
-
 }  // namespace
 
 Moved Mover::move_out() {

@@ -152,6 +152,34 @@ TEST_F(WorkingSetMoves, GoOnAsideWhereTheDeviceIsFull) {
   expect_right(tenant);
 }
 
+TEST_F(WorkingSetMoves, TakeNoMoreHostMemoryThanTheWhole) {
+  const uint64_t whole = kPieces * kPieceMiB * kMiB;
+  const auto device = this->device({.budget = whole});
+  Tenant tenant = this->tenant();
+  hold(tenant);
+  settle_on(tenant, 0);
+  EXPECT_EQ(device->leased_bytes(), kPieceMiB * kMiB);
+  EXPECT_EQ(device->aside_bytes(), whole - kPieceMiB * kMiB);
+  use(tenant, "parameter", 3);
+  use(tenant, "parameter", 0);
+  EXPECT_EQ(device->aside_bytes(), whole - 2 * kPieceMiB * kMiB) << "one was fetched";
+  EXPECT_EQ(move(tenant), 2 * kPieceMiB);
+  EXPECT_EQ(device->leased_bytes() + device->aside_bytes(), whole);
+  expect_right(tenant);
+}
+
+TEST_F(WorkingSetMoves, GoWholeWhereTheHostHasNothingToPutItIn) {
+  const uint64_t whole = kPieces * kPieceMiB * kMiB;
+  const auto device = this->device({.grants_asides = false});
+  Tenant tenant = this->tenant();
+  hold(tenant);
+  settle_on(tenant, 0);
+  use(tenant, "parameter", 0);
+  EXPECT_EQ(move(tenant), kPieces * kPieceMiB);
+  EXPECT_EQ(device->leased_bytes(), whole);
+  expect_right(tenant);
+}
+
 TEST_F(WorkingSetMoves, FreeWhatLiesAside) {
   Tenant tenant = this->tenant();
   const long long before = free_mib();

@@ -97,6 +97,7 @@ bool MemoryChannel::take(uint64_t id, Peer& peer, const MemoryMessage& message) 
   if (!takes_back_) {
     move_.moved += Bytes(message.bytes);
     move_.left += Bytes(message.left_bytes);
+    move_.aside += Bytes(message.aside_bytes);
   }
   finish_if_all_answered();
   return true;

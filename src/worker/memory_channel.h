@@ -27,6 +27,7 @@ struct MemoryMove {
   bool broken = false;
   Bytes moved;  // over the link
   Bytes left;   // counted memory that stayed on the device after a move out
+  Bytes aside;  // on the host, reached from there while the rest is in
   Duration duration{};
 };
 

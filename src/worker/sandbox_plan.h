@@ -38,6 +38,8 @@ struct SandboxSetting {
   GpuDriver gpu;
   // Whether device memory is moved to the host while functions rest.
   bool memory_moves = true;
+  // What of it comes in again, for functions that do not say: not kWorker.
+  WorkingSet working_set = WorkingSet::kWhole;
   unsigned most_processes = limits::kSandboxProcesses;
 };
 

@@ -92,6 +92,23 @@ TEST(SandboxPlan, AFunctionWhoseMemoryMovesGetsItsSockets) {
   EXPECT_TRUE(sandbox::validate(plan).ok()) << sandbox::validate(plan).error().message;
 }
 
+TEST(SandboxPlan, AFunctionThatDoesNotSayHasTheWorkersWorkingSet) {
+  auto spec = python_function();
+  spec.gpu.memory = Bytes::mib(64);
+  SandboxRequest moving = request();
+  moving.memory_path = "/run/memory-3";
+  const auto planned = [&](WorkingSet of_function, WorkingSet of_worker) {
+    spec.gpu.working_set = of_function;
+    SandboxSetting here = setting();
+    here.working_set = of_worker;
+    return plan_sandbox(here, spec, moving).environment.at("LAMBENT_SHIM_WORKING_SET");
+  };
+  EXPECT_EQ(planned(WorkingSet::kWorker, WorkingSet::kWhole), "whole");
+  EXPECT_EQ(planned(WorkingSet::kWorker, WorkingSet::kTouched), "touched");
+  EXPECT_EQ(planned(WorkingSet::kWhole, WorkingSet::kTouched), "whole");
+  EXPECT_EQ(planned(WorkingSet::kTouched, WorkingSet::kWhole), "touched");
+}
+
 TEST(SandboxPlan, AFunctionThatSharesARuntimeSeesNoDeviceAndNoShim) {
   auto spec = python_function();
   spec.gpu.memory = Bytes::mib(64);

@@ -133,6 +133,20 @@ void DeviceSide::take(int fd, const MemoryMessage& message) {
   switch (message.kind) {
     case MemoryMessageKind::kWantLease:
       return give_lease(fd, message.bytes);
+    case MemoryMessageKind::kReturnLeases:
+      leased_bytes_ = 0;
+      return;
+    case MemoryMessageKind::kWantAside: {
+      MemoryMessage answer = message;
+      const bool granted =
+          options_.grants_asides && leased_bytes_ + aside_bytes_ + message.bytes <= options_.budget;
+      answer.kind = granted ? MemoryMessageKind::kAsideGranted : MemoryMessageKind::kNoLease;
+      if (granted) aside_bytes_ += message.bytes;
+      return send_message(fd, answer);
+    }
+    case MemoryMessageKind::kReturnAside:
+      aside_bytes_ -= message.bytes;
+      return;
     case MemoryMessageKind::kWantLink:
       if (options_.grants_turns) wishes_.push_back({fd, message});
       return grant_next();
@@ -160,7 +174,9 @@ void DeviceSide::give_lease(int fd, uint64_t bytes) {
   answer.kind = MemoryMessageKind::kNoLease;
   answer.bytes = std::min(bytes, options_.largest_lease);
   const OwnedFd memory(memfd_create("lease", MFD_CLOEXEC));
-  if (!options_.gives_leases || ftruncate(memory.get(), static_cast<off_t>(answer.bytes)) != 0) {
+  const bool exceeds = leased_bytes_ + aside_bytes_ + answer.bytes > options_.budget;
+  if (!options_.gives_leases || exceeds ||
+      ftruncate(memory.get(), static_cast<off_t>(answer.bytes)) != 0) {
     return send_message(fd, answer);
   }
   answer.kind = MemoryMessageKind::kLease;

@@ -57,13 +57,16 @@ class DeviceSide {
  public:
   struct Options {
     bool gives_leases = true;
+    bool grants_asides = true;
     bool grants_turns = true;  // else it never answers
     uint64_t largest_lease = UINT64_MAX;
+    uint64_t budget = UINT64_MAX;  // of leases and what lies aside together
   };
   DeviceSide(const std::string& path, Options options);
   ~DeviceSide();
 
   uint64_t leased_bytes() const { return leased_bytes_; }
+  uint64_t aside_bytes() const { return aside_bytes_; }
   int leases() const { return leases_; }
   int turns() const { return turns_; }
   // Turns that were granted and not given back.
@@ -88,6 +91,7 @@ class DeviceSide {
   };
   std::deque<Wish> wishes_;
   std::atomic<uint64_t> leased_bytes_ = 0;
+  std::atomic<uint64_t> aside_bytes_ = 0;
   std::atomic<uint64_t> bytes_[2] = {};
   std::atomic<int> leases_ = 0;
   std::atomic<int> turns_ = 0;

@@ -174,9 +174,12 @@ int main() {
   const struct {
     const char* word;
     void (*way)(size_t);
-  } ways[] = {{"parameter", by_parameter},         {"structure", by_structure},
-              {"buffer", by_buffer},               {"written_table", by_written_table},
-              {"stored_table", by_stored_table},   {"copies", by_copies},
+  } ways[] = {{"parameter", by_parameter},
+              {"structure", by_structure},
+              {"buffer", by_buffer},
+              {"written_table", by_written_table},
+              {"stored_table", by_stored_table},
+              {"copies", by_copies},
               {"graph", by_graph}};
   char line[128];
   while (fgets(line, sizeof(line), stdin) != nullptr) {
