@@ -102,6 +102,19 @@ class KeysTest(unittest.TestCase):
             for share in result[key].values():
                 self.assertGreater(share, 0, key)
 
+    def test_working_set(self):
+        result = last_line(str(BUILD / "bin" / "working_set_bench"), "--quick")
+        self.assertTrue(result["emulated"])
+        self.assertTrue(result["right"])
+        self.assertGreater(result["launch_added_ns"], -1e6)
+        for key in ("first_kernel_share", "answer_share"):
+            self.assertEqual(set(result[key]), {"10", "50", "100", "hidden_written", "hidden_stored"})
+            for share in result[key].values():
+                self.assertGreater(share, 0, key)
+        for used, share in (("10", 0.1), ("50", 0.5), ("100", 1)):
+            self.assertAlmostEqual(result["bytes_in_share"][used], share, delta=0.01)
+            self.assertAlmostEqual(result["aside_share"][used], 1 - share, delta=0.01)
+
     def test_paper_kaas(self):
         result = last_line(str(BUILD / "bin" / "paper_kaas_bench"), "--quick")
         self.assertTrue(result["simulated"])
