@@ -133,6 +133,66 @@ class MemoryMoves(MovingTest):
         self.assert_memory_comes_back_to(before)
 
 
+# Keeps several pieces of memory and adds to the one that the call names: by copies, which reach it where it lies.
+PIECES = """
+import array, os
+import lambent_cuda as cuda
+
+PIECES, SIZE = 8, 32 << 20
+WORDS = SIZE // 4
+device = cuda.Device()
+meant = [1000 * (i + 1) + int(os.environ["SEED"]) for i in range(PIECES)]
+held = [device.buffer(array.array("I", [word]).tobytes() * WORDS) for word in meant]
+
+def is_right(i):
+    return held[i].bytes() == array.array("I", [meant[i]]).tobytes() * WORDS
+
+def handler(event, context):
+    piece = event.get("piece")
+    if piece is None:
+        return {"wrong": [i for i in range(PIECES) if not is_right(i)]}
+    wrong = [] if is_right(piece) else [piece]
+    meant[piece] += 1
+    held[piece].write(array.array("I", [meant[piece]]).tobytes() * WORDS)
+    return {"wrong": wrong}
+"""
+
+
+class WorkingSets(MovingTest):
+    """Functions of 256 MiB that use 32 of them, on a device of 1 GiB; the worker's option holds for those that do not say."""
+    flags = (*MovingTest.flags, "--working-set", "touched")
+
+    def create_keepers(self, tags=None):
+        self.names = [f"{self.id().rpartition('.')[2]}-{i}"[-60:] for i in range(5)]
+        for i, name in enumerate(self.names):
+            self.create_gpu(name, PIECES, gpu_memory="300MiB", memory=512, tags=tags, environment={"SEED": str(i)})
+
+    def use(self, piece):
+        """The bytes that came in while every function used this piece once."""
+        before = self.moved_bytes("in")
+        for name in self.names:
+            answer = self.assert_works(self.worker.invoke(name, {} if piece is None else {"piece": piece}))
+            self.assertEqual(answer["wrong"], [], f"{name}: pieces that came back changed")
+        return self.moved_bytes("in") - before
+
+    def test_what_was_not_used_stays_on_the_host_and_is_right_when_it_is_used(self):
+        self.create_keepers()
+        self.use(1)
+        rounds = [self.use(1) for _ in range(6)]
+        self.assertGreaterEqual(rounds[0], 256 * MIB, "all that was moved came in at first")
+        self.assertLess(rounds[-1], rounds[0] / 4)
+        for piece in (5, 1, 5, 0, 7):
+            self.use(piece)
+        self.use(None)
+
+    def test_a_function_can_have_all_of_it(self):
+        self.create_keepers({"lambent:working-set": "whole"})
+        self.use(1)
+        rounds = [self.use(1) for _ in range(5)]
+        self.assertGreaterEqual(rounds[-1], 256 * MIB)
+        self.use(None)
+
+
 class ContextsLeave(MovingTest):
     """What stays of a function, its context, is large here: after four of them the device is full."""
     flags = ("--concurrency", "1", "--context-memory", "220")
