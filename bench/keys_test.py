@@ -165,6 +165,13 @@ class KeysTest(unittest.TestCase):
         self.assertNotIn("met", {goal["verdict"] for goal in result["goals"]})
         self.assertIsNone(result["surface"])
 
+    def test_an_evaluation_on_inputs_on_which_nothing_is_chosen(self):
+        result = last_line(str(BUILD / "bin" / "paper_mqfq_bench"), "--quick", "--seed", "3")
+        self.assertIsNone(result["surface"]["own_best"])
+        self.assertTrue(result["surface"]["points"])
+        for key in ("figures", "table4", "sensitivity"):
+            self.assertIsNotNone(result[key], key)
+
     def test_paper_fluidfaas(self):
         result = last_line(str(BUILD / "bin" / "paper_fluidfaas_bench"), "--quick")
         self.assertTrue(result["simulated"])

@@ -202,9 +202,11 @@ std::string nearest(Bench& bench, const std::vector<Point>& points) {
       .object();
 }
 
-// Each system's D and T at that pool by the training traces, judged on the others.
+// Each system's D and T at that pool by the training traces, judged on the others; null if nothing
+// is to be chosen on any of them.
 std::string own_best(const Bench& bench, const std::vector<Point>& points, unsigned pool) {
   const auto training = chosen(bench, Use::kTraining), judged = chosen(bench, Use::kJudged);
+  if (training.empty()) return "null";
   const auto best_of = [&](const std::string& name) {
     const Point* best = nullptr;
     double least = 0;
