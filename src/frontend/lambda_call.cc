@@ -8,6 +8,7 @@
 #include "frontend/lambda_name.h"
 #include "frontend/lambda_route.h"
 #include "frontend/object_call.h"
+#include "frontend/payload_type.h"
 #include "frontend/trace_context.h"
 
 namespace lambent::frontend {
@@ -196,16 +197,6 @@ std::string read_idempotency_key(const http::Headers& headers) {
   return key.size() > limits::kIdempotencyKeyLength ? std::string() : std::string(key);
 }
 
-// Lambda looks at no type: events are JSON. Handlers and kernel functions here may be told
-// otherwise, but not by a client that says the same of every payload: `curl -d`, and the SDKs for
-// Go, JavaScript and Java.
-std::string_view read_content_type(const http::Headers& headers) {
-  const std::string_view type = headers.get("Content-Type");
-  if (type == "application/x-www-form-urlencoded") return {};
-  const bool is_sdk = !headers.get("amz-sdk-invocation-id").empty();
-  return is_sdk && type == "application/octet-stream" ? std::string_view() : type;
-}
-
 Result<Invoke> decode_invoke(http::Request request, FunctionName name) {
   Invoke invoke;
   const http::Headers& headers = request.headers;
@@ -229,14 +220,12 @@ Result<Invoke> decode_invoke(http::Request request, FunctionName name) {
   ASSIGN_OR_RETURN(invoke.request.needs, read_needs(headers, invoke.request.client_context));
   invoke.request.function = std::move(name);
   invoke.request.kind = asynchronous ? InvocationKind::kAsynchronous : InvocationKind::kSynchronous;
-  invoke.request.content_type = read_content_type(headers);
+  invoke.request.content_type = payload_type_of(headers);
   invoke.request.trace_id = trace_id_of(headers);
   invoke.request.idempotency_key = read_idempotency_key(headers);
   // Handlers read JSON unless told otherwise, and nothing is no JSON.
-  const bool is_json = invoke.request.content_type.empty() ||
-                       invoke.request.content_type.starts_with("application/json");
-  invoke.request.payload =
-      request.body.empty() && is_json ? std::string("{}") : std::move(request.body);
+  const bool is_nothing = request.body.empty() && is_json(invoke.request.content_type);
+  invoke.request.payload = is_nothing ? std::string("{}") : std::move(request.body);
   return invoke;
 }
 

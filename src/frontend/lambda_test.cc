@@ -249,6 +249,14 @@ TEST_F(LambdaTest, WhatClientsSayOfEveryPayloadIsNoType) {
   EXPECT_EQ(service_.submitted.at(0).content_type, "");
   EXPECT_EQ(service_.submitted.at(1).content_type, "");
   EXPECT_EQ(service_.submitted.at(2).content_type, "application/octet-stream");
+  invoke("{}", {{"Content-Type", "Application/X-WWW-Form-urlencoded ; charset=UTF-8"}});
+  invoke("{}", {{"Content-Type", "application/octet-stream;v=1"}, {"amz-sdk-invocation-id", "1"}});
+  invoke("{}", {{"Content-Type", "application/x-www-form-urlencoded-not"}});
+  invoke("{}", {{"Content-Type", ";charset=UTF-8"}});
+  EXPECT_EQ(service_.submitted.at(3).content_type, "");
+  EXPECT_EQ(service_.submitted.at(4).content_type, "");
+  EXPECT_EQ(service_.submitted.at(5).content_type, "application/x-www-form-urlencoded-not");
+  EXPECT_EQ(service_.submitted.at(6).content_type, ";charset=UTF-8");
 }
 
 TEST_F(LambdaTest, AnInvocationCarriesWhatTheClientSentAndAnswersWithItsOutcome) {
@@ -371,6 +379,7 @@ TEST_F(LambdaTest, AnEmptyEventIsAnEmptyObjectUnlessItIsNotJson) {
   create("f");
   EXPECT_EQ(invoke("").body, "{}");
   EXPECT_EQ(invoke("", {{"Content-Type", "application/json"}}).body, "{}");
+  EXPECT_EQ(invoke("", {{"Content-Type", "Application/JSON; charset=UTF-8"}}).body, "{}");
   EXPECT_EQ(invoke("", {{"Content-Type", "text/plain"}}).body, "");
 }
 

@@ -8,6 +8,7 @@
 #include "domain/limits.h"
 #include "frontend/native_error.h"
 #include "frontend/object_call.h"
+#include "frontend/payload_type.h"
 #include "frontend/trace_context.h"
 
 namespace lambent::frontend {
@@ -71,7 +72,7 @@ NativeCall decode_log(std::string name, std::string_view query, const Caller& ca
 NativeCall decode_submit(const http::Request& request, std::string name, const Caller& caller) {
   SubmitInvocation submit;
   submit.request.function = {caller.tenant, std::move(name)};
-  submit.request.content_type = request.headers.get("Content-Type");
+  submit.request.content_type = payload_type_of(request.headers);
   submit.request.trace_id = trace_id_of(request.headers);
   auto needs = parse_object_list(request.headers.get("X-Lambent-Needs"));
   if (!needs.ok()) return error_response(needs.error());

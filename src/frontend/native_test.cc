@@ -325,6 +325,21 @@ TEST_F(NativeTest, ASubmittedInvocationIsNamedAtOnceWithWhatItMakes) {
   service_.held[0]();  // nobody waits any more
 }
 
+TEST_F(NativeTest, WhatClientsSayOfEveryPayloadIsNoType) {
+  const FunctionName name{kDefaultTenant, "f"};
+  service_.functions[name].name = name;
+  const auto type_for = [&](const std::string& said) {
+    const auto seen = std::make_shared<Exchanged>();
+    router_.handle(
+        request_of("POST", "/v1/functions/f/invocations", "{}", {{"Content-Type", said}}),
+        responder_to(seen));
+    return service_.submitted.back().content_type;
+  };
+  EXPECT_EQ(type_for("application/x-www-form-urlencoded"), "");
+  EXPECT_EQ(type_for("application/X-WWW-form-urlencoded; charset=UTF-8"), "");
+  EXPECT_EQ(type_for("application/octet-stream"), "application/octet-stream");
+}
+
 TEST_F(NativeTest, WhatCannotBeginIsRefusedAtOnce) {
   const auto post = [&](const std::string& name,
                         const std::vector<std::pair<std::string, std::string>>& headers) {
