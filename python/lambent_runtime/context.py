@@ -25,7 +25,7 @@ def client_context_of(text):
     """None where there is none, or where it is not what Lambda's clients send."""
     try:
         return ClientContext(text) if text else None
-    except (ValueError, AttributeError):
+    except (ValueError, AttributeError, RecursionError):
         return None
 
 

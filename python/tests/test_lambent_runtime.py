@@ -124,10 +124,10 @@ class RuntimeTest(unittest.TestCase):
                   "def handler(event, context):\n"
                   "    given = of(event)\n"
                   "    return [given.custom, given.env, given.client.app_title, given.client.app_version_name,\n"
-                  "            context.client_context, of(''), of('[1]'), of('{')]\n")
+                  "            context.client_context, of(''), of('[1]'), of('{'), of('{\"a\":' + '[' * 100000)]\n")
         event = json.dumps('{"custom": {"a": 1}, "client": {"app_title": "t"}}').encode()
         _, _, body = self.serve_one(source, event)
-        self.assertEqual(json.loads(body), [{"a": 1}, None, "t", None, None, None, None, None])
+        self.assertEqual(json.loads(body), [{"a": 1}, None, "t", None, None, None, None, None, None])
 
     def test_an_exception_is_reported_with_its_trace(self):
         path, headers, body = self.serve_one(
