@@ -62,25 +62,40 @@ std::string devices_text(const Json& worker) {
   return text + ")";
 }
 
-}  // namespace
+Error not_a_worker(const std::string& target) {
+  return {ErrorCode::kInternal,
+          "the worker's answer to " + target + " is no list; is that a Lambent worker?"};
+}
 
 // All pages of the functions as one.
 Result<Json> all_functions(Transport& transport) {
   Json all;
   std::string after;
   do {
-    const std::string query = after.empty() ? "" : "?after=" + http::percent_encode(after);
-    ASSIGN_OR_RETURN(Json page, get_json(transport, "/v1/functions" + query));
-    after = page.is_object() ? page.value("next", "") : "";
-    if (page.is_object()) page.erase("next");
+    const std::string target =
+        "/v1/functions" + (after.empty() ? "" : "?after=" + http::percent_encode(after));
+    ASSIGN_OR_RETURN(Json page, get_json(transport, target));
+    if (!page.is_object() || !page.contains("functions") || !page["functions"].is_array()) {
+      return not_a_worker(target);
+    }
+    std::string next;
+    if (page.contains("next")) {
+      // Pages are in order of the names, so that one which does not go on would never end.
+      if (page["next"].is_string()) next = page["next"].get<std::string>();
+      if (next <= after) return not_a_worker(target);
+      page.erase("next");
+    }
+    after = std::move(next);
     if (all.is_null()) {
       all = std::move(page);
       continue;
     }
-    for (Json& each : list_in(page, "functions")) all["functions"].push_back(std::move(each));
+    for (Json& each : page["functions"]) all["functions"].push_back(std::move(each));
   } while (!after.empty());
   return all;
 }
+
+}  // namespace
 
 int run_ls(Transport& transport, Console& console) {
   const auto json = all_functions(transport);

@@ -28,13 +28,19 @@ Json list_all(Transport& transport, Result<void>& outcome) {
       return all;
     }
     const Json body = Json::parse(page->body, nullptr, false);
-    if (!body.is_object() || !body.contains("objects")) {
-      outcome = Error{ErrorCode::kInternal, "the worker's list of objects is no JSON"};
+    const bool is_list =
+        body.is_object() && body.contains("objects") && body["objects"].is_array();
+    // A page that does not go on would never end.
+    const bool goes_on = is_list && body.contains("next") && body["next"].is_string() &&
+                         body["next"] != after && !body["objects"].empty();
+    if (!is_list || (body.contains("next") && !goes_on)) {
+      outcome = Error{ErrorCode::kInternal,
+                      "the worker's list of objects is none; is that a Lambent worker?"};
       return all;
     }
     for (const Json& object : body["objects"]) all.push_back(object);
-    after = body.value("next", "");
-    if (after.empty()) return all;
+    if (!goes_on) return all;
+    after = body["next"].get<std::string>();
   }
 }
 

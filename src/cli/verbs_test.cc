@@ -293,6 +293,24 @@ TEST_F(Verbs, LsWalksThePages) {
   EXPECT_EQ(transport.requests[1].target, "/v1/functions?after=b%2F1");
 }
 
+TEST_F(Verbs, LsRefusesPagesThatAreNoneOfAWorker) {
+  for (const char* strange :
+       {R"({"functions":[],"next":5})", R"({"functions":[],"next":null})",
+        R"({"functions":[],"next":""})", R"({"functions":{},"next":"a"})", R"({"next":"a"})",
+        R"([{"name":"a"}])"}) {
+    transport.answer(response(200, strange));
+    err.str("");
+    EXPECT_EQ(run_ls(transport, console), 23) << strange;
+    EXPECT_NE(err.str().find("is that a Lambent worker?"), std::string::npos) << err.str();
+  }
+  for (const char* again : {"b", "a"}) {
+    transport.answer(response(200, R"({"functions":[{"name":"b"}],"next":"b"})"));
+    const std::string next = std::string(R"(,"next":")") + again + "\"}";
+    transport.answer(response(200, R"({"functions":[{"name":"b"}])" + next));
+    EXPECT_EQ(run_ls(transport, console), 23) << "page after b: next " << again;
+  }
+}
+
 TEST_F(Verbs, ListsPassTheWorkersJsonThrough) {
   console.json = true;
   transport.answer(response(200, "{\"functions\":[]}"));
@@ -610,6 +628,20 @@ TEST_F(Verbs, ObjectsAreListedPageAfterPageAndRemoved) {
   transport.answer(response(404, R"({"error":{"code":"NOT_FOUND","message":"gone"}})"));
   EXPECT_EQ(run_objects_rm(transport, console, {"a.0", "c.0"}), 15);
   EXPECT_EQ(transport.requests[2].method, "DELETE");
+}
+
+TEST_F(Verbs, PagesOfObjectsThatAreNoneOfAWorkerAreRefused) {
+  for (const char* strange :
+       {R"({"objects":[{}],"next":5})", R"({"objects":[],"next":"a.0"})", R"({"objects":{}})"}) {
+    transport.answer(response(200, strange));
+    err.str("");
+    EXPECT_EQ(run_objects_ls(transport, console), 23) << strange;
+    EXPECT_THAT(err.str(), HasSubstr("is that a Lambent worker?"));
+  }
+  for (int i = 0; i < 2; ++i) {
+    transport.answer(response(200, R"({"objects":[{"object":"a.0"}],"next":"a.0"})"));
+  }
+  EXPECT_EQ(run_objects_ls(transport, console), 23) << "the page after a.0 is that before it";
 }
 
 }  // namespace
