@@ -130,15 +130,12 @@ class Client:
         return json.loads(self._http.good("GET", "/v1/version")[2])
 
     def kind_of(self, function):
-        after = ""
-        while after is not None:
-            query = "?after=" + quote(after, safe="") if after else ""
-            page = json.loads(self._http.good("GET", "/v1/functions" + query)[2])
-            for each in page["functions"]:
-                if each["name"] == function:
-                    return each.get("kind", "handler")
-            after = page.get("next")
-        raise error_of("NOT_FOUND", "function '%s' does not exist" % function)
+        status, headers, body = self._http.request("GET", "/2015-03-31/functions/" + quote(function, safe=""))
+        if status == 404:
+            raise error_of("NOT_FOUND", "function '%s' does not exist" % function)
+        if status >= 300:
+            raise error_from(status, headers, body)
+        return json.loads(body).get("Tags", {}).get("lambent:kind", "handler")
 
     def function(self, name):
         return Function(self, name)

@@ -112,7 +112,7 @@ class Clients(unittest.TestCase):
         self.server.answers.append((status, {k.replace("_", "-"): v for k, v in headers.items()}, body))
 
     def functions(self, kind):
-        self.script(200, {"functions": [{"name": "f", "kind": kind}]})
+        self.script(200, {"Configuration": {"FunctionName": "f"}, "Tags": {"lambent:kind": kind}})
 
     def test_references_in_an_event_become_needs(self):
         self.functions("handler")
@@ -136,6 +136,18 @@ class Clients(unittest.TestCase):
         self.assertEqual(json.loads(body), {
             "inputs": [{"name": "x", "parameters": {"object": NAME}}],
             "outputs": [{"name": "y", "parameters": {"object": True}}, {"name": "z", "parameters": {"object": True}}]})
+
+    def test_the_kind_of_a_function_is_asked_for_once(self):
+        self.functions("workflow")
+        function = self.client.function("f")
+        self.assertEqual((function.kind, function.kind), ("workflow", "workflow"))
+        self.assertEqual([each[:2] for each in self.server.seen], [("GET", "/2015-03-31/functions/f")])
+        self.script(200, {"Configuration": {"FunctionName": "g"}})
+        self.assertEqual(self.client.kind_of("g"), "handler")
+        self.script(404, {"Type": "User", "Message": "Function not found"}, x_amzn_errortype="ResourceNotFoundException")
+        with self.assertRaises(NotFound) as caught:
+            self.client.kind_of("h")
+        self.assertIn("'h'", str(caught.exception))
 
     def test_errors_have_their_classes(self):
         self.script(404, {"error": {"code": "NOT_FOUND", "message": "no such object"}})
