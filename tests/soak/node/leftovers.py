@@ -5,6 +5,7 @@ import os
 import pathlib
 import re
 import time
+import urllib.parse
 
 from harness import descendants
 from soak import name_of, open_files, resident, shared_memory
@@ -41,18 +42,29 @@ def holdings(node):
     ours = [node.process.pid] + [pid for pid in pids if name_of(pid).startswith(("lambent-launch", "lambent-device"))]
     return {"processes": len(pids), "fds": sum(map(open_files, ours)), "rss_bytes": sum(map(resident, ours)),
             "shm_bytes": sum(map(shared_memory, ours)), "device_bytes": device_bytes(node),
-            "objects": len(node.request("GET", "/v1/objects").json["objects"]),
+            "objects": len(listed(node, "/v1/objects", "objects")),
             "run_files": sum(len(files) for _, _, files in os.walk(node.folder / "run")),
             "code_files": sum(len(files) for folder, _, files in os.walk(node.folder) if "code" in pathlib.Path(folder).parts)}
+
+
+def listed(node, path, kind):
+    """All pages of a list of the worker's API."""
+    found, query = [], ""
+    while True:
+        page = node.request("GET", path + query).json
+        found += page[kind]
+        if "next" not in page:
+            return found
+        query = "?after=" + urllib.parse.quote(page["next"], safe="")
 
 
 def settle(node, expected=None, seconds=90):
     """Removes all functions and objects, waits until nothing runs for them, and says what is held then: the least of some looks, the last of which
     finds no more than is expected, if that comes to pass.
     """
-    for function in node.request("GET", "/v1/functions").json["functions"]:
+    for function in listed(node, "/v1/functions", "functions"):
         node.delete(function["name"])
-    for each in node.request("GET", "/v1/objects").json["objects"]:
+    for each in listed(node, "/v1/objects", "objects"):
         node.request("DELETE", f"/v1/objects/{each['object']}")
     deadline = time.monotonic() + seconds
     while time.monotonic() < deadline and node.sandboxes():

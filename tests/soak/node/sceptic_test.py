@@ -206,6 +206,11 @@ class LeftoversTest(unittest.TestCase):
                 sceptic.judge_leaks({**sceptic.MOST_LEFT, what: sceptic.MOST_LEFT[what] + 1}, promises)
                 self.assertEqual(promises.violation_count, count, what)
 
+    def test_every_page_of_a_list_is_read(self):
+        pages = {"/v1/functions": {"functions": [1, 2], "next": "b/1"}, "/v1/functions?after=b%2F1": {"functions": [3]}}
+        node = types.SimpleNamespace(request=lambda method, path: types.SimpleNamespace(json=pages[path]))
+        self.assertEqual(leftovers.listed(node, "/v1/functions", "functions"), [1, 2, 3])
+
     def test_each_book_is_compared(self):
         books = ("processes", "fds", "rss_bytes", "shm_bytes", "device_bytes", "objects", "run_files", "code_files")
         more = {"rss_bytes": 65_000_000}
