@@ -42,11 +42,14 @@ NativeCall decode_functions(std::string_view query, const Caller& caller) {
   ListFunctionStatus call{.tenant = caller.tenant, .after = http::query_value(query, "after")};
   const std::string limit = http::query_value(query, "limit");
   if (limit.empty()) return call;
-  const auto number = parse_number(limit);
-  if (!number || *number == 0) {
+  uint64_t number = 0;
+  const auto [end, code] = std::from_chars(limit.data(), limit.data() + limit.size(), number);
+  // More than there are on a page is a page, however much more.
+  if (code == std::errc::result_out_of_range) number = kFunctionStatusPerPage;
+  if (code == std::errc::invalid_argument || end != limit.data() + limit.size() || number == 0) {
     return error_response(Error{ErrorCode::kInvalidArgument, "limit is a number above 0"});
   }
-  call.limit = std::min<uint64_t>(*number, kFunctionStatusPerPage);
+  call.limit = std::min<uint64_t>(number, kFunctionStatusPerPage);
   return call;
 }
 

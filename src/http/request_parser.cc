@@ -52,6 +52,15 @@ std::string_view what_is_wrong_with_lines(std::string_view head) {
   return {};
 }
 
+// Whether there is an LF without a CR before it, from there on.
+bool has_bare_line_end(std::string_view head, size_t from) {
+  for (size_t at = head.find('\n', from); at != std::string_view::npos;
+       at = head.find('\n', at + 1)) {
+    if (at == 0 || head[at - 1] != '\r') return true;
+  }
+  return false;
+}
+
 // Clients send `GET http://host/path` to proxies, and every server has to take it (RFC
 // 9112, 3.2.2). Who is meant by the host does not matter here.
 void take_off_authority(std::string& target) {
@@ -171,8 +180,8 @@ void RequestParser::feed_head(std::string_view& data) {
   const size_t end = partial_head_.find("\r\n\r\n", known < 3 ? 0 : known - 3);
   if (end == std::string::npos) {
     data.remove_prefix(taken.size());
-    // So would one that ends its lines with LF alone and has sent its empty line.
-    if (partial_head_.find("\n\n", known < 1 ? 0 : known - 1) != std::string::npos) {
+    // So would one that ends its lines with LF alone, be it one of them.
+    if (has_bare_line_end(partial_head_, known)) {
       fail(400, "lines of the head must end with CR LF");
     } else if (partial_head_.size() >= limits_.max_headers) {
       fail(431, "the request headers are larger than is allowed here");

@@ -203,6 +203,8 @@ TEST(RequestParser, TheAuthorityOfAnAbsoluteTargetIsTakenOff) {
 TEST(RequestParser, WhoSpeaksSomethingElseIsToldAtOnce) {
   expect_400("\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03"s);
   expect_400("GET / HTTP/1.1\nHost: h\n\n");
+  expect_400("GET / HTTP/1.1\nHost: h\n\r\n");
+  expect_400("GET / HTTP/1.1\r\nHost: h\n");
 }
 
 }  // namespace
