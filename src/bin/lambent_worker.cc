@@ -192,9 +192,14 @@ Result<void> run(const WorkerConfig& config) {
   ASSIGN_OR_RETURN(auto launcher, start_launcher(config, installation, loop, log));
   OwnedFd served;
   if (config.gpu != GpuKind::kNone) {
-    ASSIGN_OR_RETURN(served,
-                     device::mark_served(config.gpu == GpuKind::kEmulated ? driver.emulated_node
-                                                                          : device::kDriverFile));
+    const std::string file =
+        config.gpu == GpuKind::kEmulated ? driver.emulated_node : device::kDriverFile;
+    ASSIGN_OR_RETURN(served, device::mark_served(file));
+    if (!served.valid()) {
+      log.warning("devices_not_marked",
+                  {{"file", file},
+                   {"error", "it cannot be locked: 'lambent slices apply' does not see this worker"}});
+    }
   }
   std::optional<DeviceWatch> watch;
   std::vector<protocol::DeviceInventory> devices;

@@ -8,11 +8,11 @@
 namespace lambent::device {
 namespace {
 
-Result<OwnedFd> lock(const std::string& file, int how, const char* refusal) {
+Result<OwnedFd> lock(const std::string& file, int how, const std::string& refusal) {
   OwnedFd fd(open(file.c_str(), O_RDONLY | O_CLOEXEC));
   if (!fd.valid()) return fd;
   if (flock(fd.get(), how | LOCK_NB) == 0) return fd;
-  if (errno == EWOULDBLOCK) return Error{ErrorCode::kFailedPrecondition, refusal};
+  if (errno == EWOULDBLOCK) return Error{ErrorCode::kFailedPrecondition, file + " is locked: " + refusal};
   return OwnedFd();
 }
 
@@ -21,15 +21,15 @@ Result<OwnedFd> lock(const std::string& file, int how, const char* refusal) {
 Result<OwnedFd> mark_served(const std::string& file) {
   return lock(
       file, LOCK_SH,
-      "this machine's GPUs are being cut into slices anew (lambent slices apply); start the "
-      "worker when that is done");
+      "this machine's GPUs are being cut into slices anew (lambent slices apply), or another "
+      "program holds that lock (lslocks); start the worker when it is gone");
 }
 
 Result<OwnedFd> claim_to_cut(const std::string& file) {
   return lock(
       file, LOCK_EX,
-      "a worker serves this machine's GPUs: it would lose their slices. Stop it, and start it "
-      "again afterwards");
+      "a worker serves this machine's GPUs, which would lose their slices (stop it, and start it "
+      "again afterwards), or another program holds that lock (lslocks)");
 }
 
 }  // namespace lambent::device

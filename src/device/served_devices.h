@@ -1,5 +1,6 @@
-// Who serves this machine's devices, and who cuts them anew, told on a file that all programs see:
-// the driver's own, or an emulated node's. The marks go with the process. Used by mains.
+// Who serves this machine's devices, and who cuts them anew, told by locks on a file: the driver's
+// own, or an emulated node's. Only who has that same file is told: a container has a device node of
+// its own. The marks go with the process. Used by mains.
 #pragma once
 
 #include <string>
@@ -13,7 +14,8 @@ namespace lambent::device {
 constexpr const char* kDriverFile = "/dev/nvidiactl";
 
 // As long as it is open nobody cuts them anew; several may serve them. FAILED_PRECONDITION:
-// somebody is doing that. Not valid where the file cannot be opened: then nobody can be told.
+// somebody is doing that. Not valid where the file cannot be locked: then nobody is told, and the
+// caller says so.
 Result<OwnedFd> mark_served(const std::string& file);
 // As long as it is open nobody begins to serve them. FAILED_PRECONDITION: somebody does.
 Result<OwnedFd> claim_to_cut(const std::string& file);

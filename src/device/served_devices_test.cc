@@ -26,6 +26,7 @@ TEST_F(ServedDevices, AreNotCutAnewWhileAnybodyServesThem) {
   const auto refused = claim_to_cut(file);
   ASSERT_FALSE(refused.ok());
   EXPECT_EQ(refused.error().code, ErrorCode::kFailedPrecondition);
+  EXPECT_NE(refused.error().message.find(file + " is locked"), std::string::npos);
   two->reset();
   EXPECT_TRUE(claim_to_cut(file).ok());
 }
@@ -36,6 +37,7 @@ TEST_F(ServedDevices, AreNotServedWhileTheyAreCutAnew) {
   const auto refused = mark_served(file);
   ASSERT_FALSE(refused.ok());
   EXPECT_EQ(refused.error().code, ErrorCode::kFailedPrecondition);
+  EXPECT_NE(refused.error().message.find(file + " is locked"), std::string::npos);
   claim->reset();
   EXPECT_TRUE(mark_served(file).ok());
 }
