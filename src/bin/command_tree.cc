@@ -1,5 +1,6 @@
 #include "bin/command_tree.h"
 
+#include <algorithm>
 #include <charconv>
 
 namespace lambent::bin {

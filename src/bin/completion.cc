@@ -1,5 +1,6 @@
 #include "bin/completion.h"
 
+#include <algorithm>
 #include <functional>
 #include <vector>
 

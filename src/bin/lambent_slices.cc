@@ -7,6 +7,7 @@
 #include <optional>
 
 #include "bin/installation.h"
+#include "bin/shown_names.h"
 #include "bin/slices_advise.h"
 #include "bin/usage.h"
 #include "cli/console.h"
@@ -14,6 +15,7 @@
 #include "cli/slices.h"
 #include "device/mig_layout.h"
 #include "device/served_devices.h"
+#include "slice_scheduling/make_policy.h"
 
 namespace {
 
@@ -135,6 +137,10 @@ Result<void> apply(const Options& options, cli::Console& console) {
   OwnedFd claim;
   if (options.yes) {
     ASSIGN_OR_RETURN(claim, device::claim_to_cut(file));
+    if (!claim.valid()) {
+      console.err << "warning   " << file
+                  << " cannot be locked: whether a worker serves these devices is not known\n";
+    }
   }
   ASSIGN_OR_RETURN(const auto layout, open(options));
   ASSIGN_OR_RETURN(mig::GpuState gpu, layout->gpu(*options.gpu));
@@ -207,7 +213,9 @@ int main(int argc, char** argv) {
   sub->add_option("--shown", advise.shown, "how many layouts are shown")->capture_default_str();
   sub->add_option("--change-minutes", advise.change_minutes, "how long a change of layout takes")
       ->capture_default_str();
-  sub->add_option("--policy", advise.policy, "of slices")->capture_default_str();
+  sub->add_option("--policy", advise.policy, "of slices")
+      ->check(bin::shown_names(slice_scheduling::slice_policy_names()))
+      ->capture_default_str();
   sub->add_option("--seed", advise.seed, "of chance")->capture_default_str();
   sub->add_flag("--json", console.json, "results as JSON");
   sub->callback([&is_advice] { is_advice = true; });

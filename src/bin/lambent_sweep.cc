@@ -15,11 +15,13 @@
 #include <thread>
 
 #include "base/fd.h"
+#include "bin/shown_names.h"
 #include "bin/simulate_run.h"
 #include "bin/sweep_plan.h"
 #include "bin/usage.h"
 #include "cli/console.h"
 #include "cli/text_table.h"
+#include "scheduling/make_policy.h"
 #include "sweep/sweep_file.h"
 #include "sweep/sweep_page.h"
 #include "sweep/sweep_text.h"
@@ -63,6 +65,7 @@ std::optional<int> parse(int argc, char** argv, Options& options) {
          "scheduler's setting, or D, T, alpha")
       ->allow_extra_args(false);
   app.add_option("--policy", options.policies, "one or several, as in simulate")
+      ->check(shown_names(scheduling::policy_names()))
       ->delimiter(',')
       ->allow_extra_args(false);
   app.add_option("--seed", options.first_seed, "the first seed");

@@ -196,9 +196,10 @@ Result<void> run(const WorkerConfig& config) {
         config.gpu == GpuKind::kEmulated ? driver.emulated_node : device::kDriverFile;
     ASSIGN_OR_RETURN(served, device::mark_served(file));
     if (!served.valid()) {
-      log.warning("devices_not_marked",
-                  {{"file", file},
-                   {"error", "it cannot be locked: 'lambent slices apply' does not see this worker"}});
+      log.warning(
+          "devices_not_marked",
+          {{"file", file},
+           {"error", "it cannot be locked: 'lambent slices apply' does not see this worker"}});
     }
   }
   std::optional<DeviceWatch> watch;

@@ -3,6 +3,8 @@
 #include "base/fd.h"
 #include "bin/flag_checks.h"
 #include "bin/lambent_paths.h"
+#include "bin/shown_names.h"
+#include "scheduling/make_policy.h"
 #include "workload/node_profile.h"
 #include "workload/spreading.h"
 
@@ -45,9 +47,8 @@ void add_simulate_flags(CLI::App& app, SimulateOptions& options) {
       "t_ms,function rows, Azure minute counts or Azure 2021; plain or .gz. Without one, "
       "a workload is generated from --seed");
   app.add_option("--functions", options.workload.catalogue, "the catalogue: what functions take");
-  app.add_option("--policy", options.policies,
-                 "one or several of density, mqfq-sticky, mqfq-uniform, fcfs, fcfs-naive, "
-                 "batch, cfs-affinity, exclusive")
+  app.add_option("--policy", options.policies, "one or several, with commas between them")
+      ->check(shown_names(scheduling::policy_names()))
       ->delimiter(',')
       ->allow_extra_args(false);
   app.add_option("--set", options.settings, "KEY=VALUE for the scheduler; see docs/scheduling.md")

@@ -1,5 +1,4 @@
 #include "bin/worker_config.h"
-#include "bin/usage.h"
 
 #include <unistd.h>
 
@@ -13,6 +12,10 @@
 
 #include "bin/flag_checks.h"
 #include "bin/pool_flags.h"
+#include "bin/shown_names.h"
+#include "bin/usage.h"
+#include "scheduling/make_policy.h"
+#include "slice_scheduling/make_policy.h"
 
 namespace lambent {
 namespace {
@@ -132,9 +135,8 @@ std::optional<int> parse_worker_config(int argc, char** argv, WorkerConfig& conf
                  "what of a function's device memory comes in again before it runs, unless its "
                  "manifest says: whole, or touched: what it has used of late (default: whole)")
       ->transform(bin::one_of(kWorkingSets));
-  app.add_option("--policy", config.policy,
-                 "density, mqfq-sticky, mqfq-uniform, fcfs, fcfs-naive, batch, cfs-affinity or "
-                 "exclusive")
+  app.add_option("--policy", config.policy, "who runs next; see docs/scheduling.md")
+      ->check(bin::shown_names(scheduling::policy_names()))
       ->capture_default_str();
   std::string concurrency = std::to_string(config.concurrency);
   scheduling::UtilisationOptions utilisation;
@@ -212,7 +214,8 @@ std::optional<int> parse_worker_config(int argc, char** argv, WorkerConfig& conf
                  "instance), or some, such as 0,1:2,MIG-4f")
       ->capture_default_str();
   app.add_option("--slice-policy", config.slice_policy,
-                 "who gets which of these; see docs/pipelines.md");
+                 "who gets which of these; see docs/pipelines.md")
+      ->check(bin::shown_names(slice_scheduling::slice_policy_names()));
   app.add_option("--python", config.python, "interpreter of Python functions")
       ->capture_default_str();
   app.add_option("--log-format", config.log_format, "of the worker's own log")

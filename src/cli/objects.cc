@@ -28,8 +28,7 @@ Json list_all(Transport& transport, Result<void>& outcome) {
       return all;
     }
     const Json body = Json::parse(page->body, nullptr, false);
-    const bool is_list =
-        body.is_object() && body.contains("objects") && body["objects"].is_array();
+    const bool is_list = body.is_object() && body.contains("objects") && body["objects"].is_array();
     // A page that does not go on would never end.
     const bool goes_on = is_list && body.contains("next") && body["next"].is_string() &&
                          body["next"] != after && !body["objects"].empty();

@@ -294,10 +294,9 @@ TEST_F(Verbs, LsWalksThePages) {
 }
 
 TEST_F(Verbs, LsRefusesPagesThatAreNoneOfAWorker) {
-  for (const char* strange :
-       {R"({"functions":[],"next":5})", R"({"functions":[],"next":null})",
-        R"({"functions":[],"next":""})", R"({"functions":{},"next":"a"})", R"({"next":"a"})",
-        R"([{"name":"a"}])"}) {
+  for (const char* strange : {R"({"functions":[],"next":5})", R"({"functions":[],"next":null})",
+                              R"({"functions":[],"next":""})", R"({"functions":{},"next":"a"})",
+                              R"({"next":"a"})", R"([{"name":"a"}])"}) {
     transport.answer(response(200, strange));
     err.str("");
     EXPECT_EQ(run_ls(transport, console), 23) << strange;

@@ -12,7 +12,8 @@ Result<OwnedFd> lock(const std::string& file, int how, const std::string& refusa
   OwnedFd fd(open(file.c_str(), O_RDONLY | O_CLOEXEC));
   if (!fd.valid()) return fd;
   if (flock(fd.get(), how | LOCK_NB) == 0) return fd;
-  if (errno == EWOULDBLOCK) return Error{ErrorCode::kFailedPrecondition, file + " is locked: " + refusal};
+  if (errno == EWOULDBLOCK)
+    return Error{ErrorCode::kFailedPrecondition, file + " is locked: " + refusal};
   return OwnedFd();
 }
 

@@ -56,6 +56,15 @@ class BashTest(unittest.TestCase):
         self.assertEqual(file, {"/etc"})
         self.assertEqual(after, {"--json"})
 
+    def test_the_values_that_help_lists_are_completed(self):
+        """Of every option of every verb, so that no way to write a check hides them."""
+        listed = {(*words, name): set(option.value.removeprefix("TEXT ").split("|")) for words in help_text.commands() if words != ("demo",)
+                  for option in help_text.options_of(*words) if "|" in option.value for name in option.names}
+        for known in (("serve", "--executor-pool"), ("serve", "--policy"), ("simulate", "--policy"), ("sweep", "--policy"),
+                      ("serve", "--slice-policy"), ("slices", "advise", "--policy"), ("replay", "--spread")):
+            self.assertIn(known, listed)
+        self.assertEqual(dict(zip(listed, self.completed([[*words, ""] for words in listed]))), listed)
+
 
 class OtherShellsTest(unittest.TestCase):
     def test_they_are_told_the_same_verbs_and_options(self):
