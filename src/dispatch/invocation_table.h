@@ -63,7 +63,8 @@ class InvocationTable {
   PendingInvocation& operator[](InvocationSlot slot) { return slots_[slot]; }
   const PendingInvocation& operator[](InvocationSlot slot) const { return slots_[slot]; }
   size_t size() const { return used_; }
-  bool has_slot(InvocationSlot slot) const { return slot < slots_.size(); }
+  // Of each slot, whether nobody has it.
+  std::vector<bool> free_slots() const;
   std::optional<InvocationSlot> find(InvocationId id) const;
 
   // The id must not be there yet.

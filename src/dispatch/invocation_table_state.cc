@@ -55,13 +55,16 @@ void InvocationTable::archive(StateArchive& archive) {
   for (const Queue& queue : queues_) archive.expect(exists(queue.front) && exists(queue.back));
 }
 
-void InvocationTable::archive_used(StateArchive& archive) {
+std::vector<bool> InvocationTable::free_slots() const {
   std::vector<bool> is_free(slots_.size(), false);
-  for (const InvocationSlot slot : free_) {
-    archive.expect(slot < slots_.size());
-    if (!archive.ok()) return;
-    is_free[slot] = true;
-  }
+  for (const InvocationSlot slot : free_) is_free[slot] = true;
+  return is_free;
+}
+
+void InvocationTable::archive_used(StateArchive& archive) {
+  for (const InvocationSlot slot : free_) archive.expect(slot < slots_.size());
+  if (!archive.ok()) return;
+  const std::vector<bool> is_free = free_slots();
   for (InvocationSlot slot = 0; slot < slots_.size() && archive.ok(); ++slot) {
     if (is_free[slot]) continue;
     archive_invocation(archive, slots_[slot]);

@@ -1,5 +1,5 @@
-// RunList: the invocations that are at work, in the order in which they began. A value; kept by
-// Dispatcher, for what reckons with all of them.
+// RunList: the invocations that are at work, in an order that means nothing: after a restore it is
+// another. A value; kept by Dispatcher, for what reckons with all of them.
 #pragma once
 
 #include <cstdint>

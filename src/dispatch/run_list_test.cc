@@ -16,7 +16,7 @@ std::vector<InvocationSlot> all_of(const RunList& list) {
   return all;
 }
 
-TEST(RunList, KeepsTheOrderInWhichRunsBeganAndForgetsThoseThatEnd) {
+TEST(RunList, TellsThoseThatRunAndForgetsThoseThatEnd) {
   RunList list;
   for (const InvocationSlot slot : {7U, 2U, 9U, 4U}) list.add(slot);
   list.erase(2);

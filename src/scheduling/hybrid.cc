@@ -80,7 +80,7 @@ class Earliest {
 };
 
 struct Backlog {
-  double work_s = 0;  // on the GPUs, of all that waits and runs
+  double work_s = 0;                // on the GPUs, of all that waits and runs
   double waiting = 0;
   double capacity = 0;              // of the healthy GPUs, in tokens
   bool has_token = false;           // one of these is free
@@ -94,10 +94,13 @@ Backlog backlog_of(const HybridView& view, Instant now) {
     backlog.capacity += device.tokens();
     backlog.has_token |= device.has_token();
   }
+  // A sum of integers, which is the same in whichever order the runs are told.
+  Duration running{};
   for (const GpuRun& run : view.runs) {
-    backlog.work_s += to_seconds(std::max(Duration(0), run.end - now));
+    running += std::max(Duration(0), run.end - now);
     backlog.last_end = std::max(backlog.last_end.value_or(run.end), run.end);
   }
+  backlog.work_s = to_seconds(running);
   view.waiting.for_each([&](FunctionId function) {
     const Flow& flow = view.gpu.flow(function);
     if (flow.max_concurrency == 0) return;
