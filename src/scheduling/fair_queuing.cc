@@ -1,6 +1,7 @@
 #include "scheduling/fair_queuing.h"
 
 #include <algorithm>
+
 namespace lambent::scheduling {
 
 void FairQueuing::flow_changed(const View& view, FunctionId function, Instant) {
@@ -63,9 +64,9 @@ Decision FairQueuing::decide(const View& view, Instant) {
 }
 
 void FairQueuing::foresee(const View&, size_t most, std::vector<FunctionId>& out) {
-  for (const auto& [rank, function] : candidates_) {
+  for (among_candidates_.begin(candidates_); !among_candidates_.done(); among_candidates_.next()) {
     if (most-- == 0) return;
-    out.push_back(FunctionId{function});
+    out.push_back(FunctionId{among_candidates_.item()});
   }
 }
 
@@ -74,8 +75,8 @@ std::optional<Decision> FairQueuing::decide_among_candidates(const View& view, W
   size_t without_place = 0;
   size_t waiting_where_warm = 0;
   size_t passed_over = 0;
-  for (const auto& [rank, item] : candidates_) {
-    const FunctionId function{item};
+  for (among_candidates_.begin(candidates_); !among_candidates_.done(); among_candidates_.next()) {
+    const FunctionId function{among_candidates_.item()};
     const PlaceOrReason found = view.fleet.find_place(function, view.flow(function), false);
     if (found.place) {
       const bool good_enough = is_good_enough(view, *found.place);
@@ -95,9 +96,9 @@ std::optional<Decision> FairQueuing::decide_among_candidates(const View& view, W
 
 std::optional<Decision> FairQueuing::decide_among_throttled(const View& view,
                                                             bool idle_devices_only) {
-  for (const auto& [virtual_time, item] : throttled_) {
+  for (among_throttled_.begin(throttled_); !among_throttled_.done(); among_throttled_.next()) {
     if (idle_devices_only && !view.fleet.any_device_idle()) break;
-    const FunctionId function{item};
+    const FunctionId function{among_throttled_.item()};
     const PlaceOrReason found =
         view.fleet.find_place(function, view.flow(function), idle_devices_only);
     if (found.place) return Decision::to(function, *found.place);

@@ -5,8 +5,8 @@
 #include <optional>
 #include <vector>
 
+#include "scheduling/heap_walk.h"
 #include "scheduling/indexed_heap.h"
-#include "scheduling/ordered_items.h"
 #include "scheduling/policy.h"
 
 namespace lambent::scheduling {
@@ -39,7 +39,7 @@ struct FairQueuingOptions {
 // If a token is free and every flow that could use it is throttled, the one least ahead runs all
 // the same (counted by conserving_dispatches): no device idles for fairness.
 //
-// Cost: a few updates of ordered sets per event, nothing scanned, except that a decision looks past
+// Cost: a few updates of 4-ary heaps per event, nothing scanned, except that a decision looks past
 // at most kLookAhead candidates that do not fit, and kWarmLookAhead of those that wait for the
 // token of a device where they are warm (past all of them if a device has nothing to do), and that
 // all flows are looked at when the health of a device changes.
@@ -111,8 +111,11 @@ class FairQueuing : public Policy {
   // Flows with pending or running work that some healthy device could hold.
   IndexedHeap<Duration> working_;
   // Flows that may start one more invocation: those within T, and those beyond.
-  OrderedItems<Rank> candidates_;
-  OrderedItems<Duration> throttled_;
+  IndexedHeap<Rank> candidates_;
+  IndexedHeap<Duration> throttled_;
+  // While deciding.
+  HeapWalk<Rank> among_candidates_;
+  HeapWalk<Duration> among_throttled_;
 };
 
 }  // namespace lambent::scheduling

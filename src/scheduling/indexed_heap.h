@@ -32,6 +32,10 @@ class IndexedHeap {
   const Key& key_of(uint32_t item) const { return nodes_[position_[item]].key; }
   // The items in no useful order; for looking at all of them.
   uint32_t item_at(size_t index) const { return nodes_[index].item; }
+  // Whether one comes before another, by their places in the heap. The children of i, none of whom
+  // comes before it, are kArity from i * kArity + 1 on.
+  bool is_before(size_t one, size_t other) const { return nodes_[one] < nodes_[other]; }
+  static constexpr size_t kArity = 4;  // least_from() knows it
 
   // Inserts the item, or gives it another key.
   void put(uint32_t item, Key key) {
@@ -91,7 +95,6 @@ class IndexedHeap {
 
  private:
   static constexpr uint32_t kAbsent = ~uint32_t{0};
-  static constexpr size_t kArity = 4;  // least_from() knows it
 
   struct Node {
     Key key;
