@@ -269,14 +269,7 @@ void Simulation::finish_next() {
 }
 
 void Simulation::perform(const dispatch::StopSandbox& action) {
-  const RunSlot slot = slot_of(action.sandbox);
-  const uint32_t device = runs_[slot].device;
-  devices_[device].stop(slot, now_);
-  note_next_finish(device);
-  for (uint32_t link = 2 * device; link < links_.size() && link < 2 * device + 2; ++link) {
-    links_[link].stop(slot, now_);
-    note_next_move(link);
-  }
+  take_off(slot_of(action.sandbox));
   after(options_.device.stop_time, dispatch::SandboxExited{action.sandbox, {}, ""});
 }
 
@@ -347,7 +340,20 @@ Simulation::RunSlot Simulation::add(Run run) {
   return slot;
 }
 
+void Simulation::take_off(RunSlot slot) {
+  const uint32_t device = runs_[slot].device;
+  devices_[device].stop(slot, now_);
+  note_next_finish(device);
+  for (uint32_t link = 2 * device; link < links_.size() && link < 2 * device + 2; ++link) {
+    links_[link].stop(slot, now_);
+    note_next_move(link);
+  }
+}
+
+// What is still under way, as the constants of one that was stopped while it started, must not end
+// as the work of the next one in this slot.
 void Simulation::remove(RunSlot slot) {
+  take_off(slot);
   slots_.erase(runs_[slot].sandbox.value);
   free_runs_.push_back(slot);
 }

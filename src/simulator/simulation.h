@@ -125,6 +125,8 @@ class Simulation {
   }
   RunSlot add(Run run);
   void remove(RunSlot slot);
+  // Off its device and its links, with what it does there.
+  void take_off(RunSlot slot);
   RunSlot slot_of(SandboxId sandbox);
   void after(Duration delay, dispatch::Event event);
   void change_starting(uint32_t device, int by);

@@ -127,6 +127,31 @@ TEST(Simulation, AStartBringsItsConstantsOverTheLink) {
             seconds(2));
 }
 
+// It reports ready while it is being stopped, and is gone before its constants are there.
+TEST(Simulation, TheConstantsOfOneThatIsStoppedMakeNoOtherReady) {
+  SimulationOptions options = one_function();
+  options.device.link_bytes_per_second = static_cast<double>(Bytes::gib(1).count);
+  options.device.stop_time = milliseconds(200);
+  options.functions[0].constants = Bytes::gib(1);
+  options.functions[0].profile.timeout = milliseconds(1950);
+  options.dispatch.init_timeout = milliseconds(1950);
+  Simulation simulation(options, std::move(scheduling::make_policy("fcfs")).value(), nullptr);
+  int starts = 0, ready = 0, exits = 0;
+  simulation.observe([&](const dispatch::Event& event, Instant, const auto& actions) {
+    ready += std::holds_alternative<dispatch::SandboxReady>(event) ? 1 : 0;
+    exits += std::holds_alternative<dispatch::SandboxExited>(event) ? 1 : 0;
+    for (const dispatch::Action& action : actions) {
+      starts += std::holds_alternative<dispatch::StartSandbox>(action) ? 1 : 0;
+    }
+  });
+  std::vector<Arrival> arrivals;
+  for (int i = 0; i < 20; ++i) arrivals.push_back({Instant(seconds(i)), FunctionId{1}});
+  simulation.run(arrivals_from(arrivals));
+  EXPECT_GT(starts, 2);
+  EXPECT_GT(exits, 2);
+  EXPECT_EQ(ready, 0);
+}
+
 TEST(Simulation, AKernelFunctionLeavesAtOnceAndComesBackWithItsConstantsAlone) {
   SimulationOptions options = one_function();
   options.dispatch.fleet.memory_rule = scheduling::MemoryRule::kMoveIdle;
