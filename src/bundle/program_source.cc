@@ -12,6 +12,7 @@ namespace {
 namespace fs = std::filesystem;
 constexpr size_t kMostSourceBytes = 16 * 1024 * 1024;
 constexpr int kMostNestedHeaders = 64;
+constexpr std::string_view kLaunchWord = "LAMBENT_LAUNCH ";  // host/failures.h
 
 bool in_word(char c) { return std::isalnum(static_cast<unsigned char>(c)) || c == '_'; }
 bool is_space(char c) { return std::isspace(static_cast<unsigned char>(c)); }
@@ -30,7 +31,7 @@ class Rewriting {
   void step() {
     const char c = text_[at_];
     if (c == '\n') {
-      in_directive_ = in_directive_ && at_ > 0 && text_[at_ - 1] == '\\';
+      in_directive_ = in_directive_ && is_continued(at_);
       only_spaces_ = true;
       copy(1);
     } else if (is_space(c)) {
@@ -40,14 +41,17 @@ class Rewriting {
     } else if (c == '#' && only_spaces_) {
       in_directive_ = true;
       only_spaces_ = false;
+      of_directive_.assign(1, {out_.size(), 1, '#'});
       directive();
     } else {
       only_spaces_ = false;
       if (c == '"' || c == '\'') {
+        note(1);
         copy(end_of_literal(at_) - at_);
       } else if (in_word(c)) {
         word();
       } else if (!launch()) {
+        note(1);
         punctuation(c);
         last_word_ = {};
         copy(1);
@@ -55,10 +59,35 @@ class Rewriting {
     }
   }
 
+  // What was read of this statement, or of this directive: where it is in out_.
+  struct Token {
+    size_t at, length;
+    char first;
+    bool is_word() const { return in_word(first); }
+  };
+  std::vector<Token>& tokens() { return in_directive_ ? of_directive_ : of_statement_; }
+  void note(size_t length) {
+    if (text_[at_] != '\\') tokens().push_back({out_.size(), length, text_[at_]});
+  }
+  std::string_view word_of(const Token& token) const {
+    return std::string_view(out_).substr(token.at, token.length);
+  }
+  // Whether the end of a line, which is here, belongs to what stands before it.
+  bool is_continued(size_t at) const {
+    if (at > 0 && text_[at - 1] == '\r') --at;
+    return at > 0 && text_[at - 1] == '\\';
+  }
+
   bool starts(size_t at, std::string_view with) const { return text_.substr(at).starts_with(with); }
   void copy(size_t count) {
     out_ += text_.substr(at_, count);
     at_ = std::min(at_ + count, text_.size());
+  }
+  void insert(size_t at, std::string_view text) {
+    out_.insert(at, text);
+    auto& all = tokens();
+    for (auto token = all.rbegin(); token != all.rend() && token->at >= at; ++token)
+      token->at += text.size();
   }
   // Leaves out what is before `end`, but no end of a line.
   void drop(size_t end) {
@@ -119,6 +148,9 @@ class Rewriting {
   void directive() {
     size_t at = at_ + 1;
     while (at < text_.size() && (text_[at] == ' ' || text_[at] == '\t')) ++at;
+    const std::string_view name = text_.substr(at, at < text_.size() ? end_of_word(at) - at : 0);
+    in_define_ = name == "define";
+    branch(name);
     if (!starts(at, "include")) return copy(1);
     at += 7;
     while (at < text_.size() && (text_[at] == ' ' || text_[at] == '\t')) ++at;
@@ -138,22 +170,43 @@ class Rewriting {
     at_ = end + 1;
   }
 
+  // Every branch of an #if begins with what was open before it.
+  void branch(std::string_view directive) {
+    if (directive == "if" || directive == "ifdef" || directive == "ifndef") {
+      before_branches_.push_back(open_);
+    } else if (before_branches_.empty()) {
+      return;
+    } else if (directive.starts_with("el")) {
+      open_ = before_branches_.back();
+    } else if (directive == "endif") {
+      before_branches_.pop_back();
+    }
+  }
+
   void word() {
     const size_t end = end_of_word(at_);
     const std::string_view found = text_.substr(at_, end - at_);
-    if (end < text_.size() && text_[end] == '"' && found.ends_with('R')) {
+    const bool raw =
+        found == "R" || found == "u8R" || found == "uR" || found == "UR" || found == "LR";
+    if (raw && end < text_.size() && text_[end] == '"') {
+      note(1);
       return copy(end_of_raw_string(end) - at_);
     }
     if (found == "static" && is_of_device(end)) return drop(end);
     if (found == "inline" && is_kernel(end)) return drop(end);
-    if (found == "__shared__" && last_word_ != "extern" && !in_directive_) {
+    if (found == "__shared__" && !in_directive_ && !open_.says_extern && !says_extern(end)) {
       return replace(end, "LAMBENT_SHARED");
     }
     if ((found == "asm" || found == "__asm__") && in_device_body()) {
       fail("inline PTX is not supported in host kernels");
     }
-    if (found == "__device__" || found == "__global__") says_device_ = true;
-    if (found == "__host__") says_host_ = true;
+    if (!in_directive_) {
+      if (found == "__device__" || found == "__global__") open_.says_device = true;
+      if (is_device_word(found)) open_.says_memory = true;
+      if (found == "__host__") open_.says_host = true;
+      if (found == "extern") open_.says_extern = true;
+    }
+    note(end - at_);
     copy(end - at_);
     if (found == "namespace") name_namespace();
     last_word_ = found;
@@ -172,42 +225,108 @@ class Rewriting {
     out_ += "\\\"\") ";
   }
 
-  // Follows braces to know what is the body of a function of the device alone.
+  // Follows braces to know what is the body of a function of the device alone, and what stands in
+  // no body at all.
   void punctuation(char c) {
-    if (in_directive_) return;
-    if (c == '(') ++parentheses_;
-    if (c == ')') --parentheses_;
+    if (in_directive_) {
+      if (c == ';' || c == '{' || c == '}') of_directive_.clear();
+      return;
+    }
+    if (c == '(') ++open_.parentheses;
+    if (c == ')') --open_.parentheses;
     if (c == '{') {
-      if (says_device_ && !says_host_ && parentheses_ == 0 && !in_device_body()) {
-        device_body_ = braces_;
-      }
-      ++braces_;
+      const Scope around = scopes_[open_.scope];
+      const bool of_device = open_.says_device && !open_.says_host && open_.parentheses == 0;
+      scopes_.push_back(
+          {open_.scope, around.is_namespace && opens_namespace(), around.of_device || of_device});
+      open_.scope = scopes_.size() - 1;
     }
-    if (c == '}') {
-      --braces_;
-      if (braces_ <= device_body_) device_body_ = kNoBody;
+    if (c == '}') open_.scope = scopes_[open_.scope].around;
+    if (c != ';' && c != '{' && c != '}') return;
+    of_statement_.clear();
+    if (open_.parentheses == 0) {
+      open_.says_device = open_.says_memory = open_.says_host = open_.says_extern = false;
     }
-    if (parentheses_ == 0 && (c == ';' || c == '{' || c == '}')) says_device_ = says_host_ = false;
   }
-  bool in_device_body() const { return device_body_ != kNoBody; }
+  bool in_device_body() const { return scopes_[open_.scope].of_device; }
+  // At the brace behind of_statement_: `namespace a {`, `extern "C" {`.
+  bool opens_namespace() const {
+    const size_t count = of_statement_.size() - 1;  // the last is the brace
+    if (count >= 2 && of_statement_[count - 1].first == '"' &&
+        word_of(of_statement_[count - 2]) == "extern") {
+      return true;
+    }
+    return std::any_of(of_statement_.begin(), of_statement_.end(),
+                       [&](const Token& token) { return word_of(token) == "namespace"; });
+  }
 
-  // Whether `static`, which ends here, belongs to a kernel or to a variable of the device.
-  // Functions keep it: in a class it means something else.
+  // Whether `static`, which ends here, belongs to a kernel or to a variable of the device outside
+  // of functions and classes. Functions keep it: in a class it means something else.
   bool is_of_device(size_t at) const {
-    bool device = is_device_word(last_word_);
     if (last_word_ == "__global__") return true;
-    for (;;) {
-      at = skip_blanks(at);
-      if (at >= text_.size() || !in_word(text_[at])) break;
+    bool device = open_.says_memory && !in_directive_;
+    while ((at = skip_blanks(at)) < text_.size()) {
+      const char c = text_[at];
+      if (in_word(c)) {
+        const size_t end = end_of_word(at);
+        const std::string_view found = text_.substr(at, end - at);
+        if (found == "__global__") return true;
+        device = device || is_device_word(found);
+        at = skip_blanks(end);
+        if (at < text_.size() && text_[at] == '(') {
+          at = skip_blanks(end_of_brackets(at));
+          if (!has_argument(found) && !goes_on(at)) return false;
+        }
+      } else if (c == '[' && starts(at, "[[")) {
+        at = end_of_brackets(at);
+      } else if (c == ';' || c == '=' || c == '{' || c == '[') {
+        return device && scopes_[open_.scope].is_namespace;
+      } else if (c == '(' || c == '}' || c == ')' || c == '#') {
+        return false;
+      } else {
+        ++at;
+      }
+    }
+    return false;
+  }
+  // Whether `extern` stands behind `__shared__`, which ends here.
+  bool says_extern(size_t at) const {
+    while ((at = skip_blanks(at)) < text_.size() && in_word(text_[at])) {
       const size_t end = end_of_word(at);
-      const std::string_view found = text_.substr(at, end - at);
-      if (found == "__global__") return true;
-      device = device || is_device_word(found);
+      if (text_.substr(at, end - at) == "extern") return true;
       at = end;
     }
-    if (!device) return false;
-    at = text_.find_first_of("(;={[", at);
-    return at != std::string_view::npos && text_[at] != '(';
+    return false;
+  }
+  // The words of a declaration that parentheses may follow.
+  static bool has_argument(std::string_view word) {
+    return word == "__align__" || word == "alignas" || word == "__attribute__" ||
+           word == "__launch_bounds__" || word == "decltype" || word == "__declspec";
+  }
+  // Whether a declaration goes on behind `word(...)`, which then was a macro and no function.
+  bool goes_on(size_t at) const {
+    if (at >= text_.size() || !in_word(text_[at])) return false;
+    const std::string_view word = text_.substr(at, end_of_word(at) - at);
+    return word != "noexcept" && word != "const" && word != "requires" && word != "try" &&
+           word != "__attribute__";
+  }
+  // Behind the brackets that open here.
+  size_t end_of_brackets(size_t at) const {
+    int depth = 0;
+    while (at < text_.size()) {
+      const char c = text_[at];
+      if (const size_t end = end_of_comment(at); end != at) {
+        at = end;
+      } else if (c == '"' || c == '\'') {
+        at = end_of_literal(at);
+      } else {
+        ++at;
+        if (c == '(' || c == '[' || c == '{') ++depth;
+        if ((c == ')' || c == ']' || c == '}') && --depth == 0) break;
+        if (c == ';') break;
+      }
+    }
+    return at;
   }
   // Whether `inline`, which ends here, stands before `__global__`, in whose place it would be
   // twice.
@@ -222,14 +341,14 @@ class Rewriting {
   void name_namespace() {
     const size_t open = skip_blanks(at_);
     if (open >= text_.size() || text_[open] != '{') return;
-    out_.insert(out_.size() - std::string_view("namespace").size(), "inline ");
+    insert(out_.size() - std::string_view("namespace").size(), "inline ");
     out_ += " ";
     out_ += kUnnamedNamespace;
   }
 
   // At `<<<`: leaves out the configuration, if this is a launch.
   bool launch() {
-    if (!starts(at_, "<<<")) return false;
+    if (!starts(at_, "<<<") || (in_directive_ && !in_define_)) return false;
     int depth = 0;
     for (size_t at = at_ + 3; at < text_.size();) {
       const char c = text_[at];
@@ -247,8 +366,18 @@ class Rewriting {
       if (depth == 0 && starts(at, ">>>")) {
         // `>>>>`: the first closes a list of template arguments.
         while (starts(at + 1, ">>>")) ++at;
+        const size_t head = head_of_launch();
+        if (head == std::string::npos && !in_directive_) return false;
         drop(at + 3);
         last_word_ = {};
+        if (head == std::string::npos) {
+          // In a macro, whose use is the error.
+          out_ +=
+              " _Pragma(\"GCC error \\\"a macro with a launch without its kernel is not "
+              "supported in host kernels\\\"\") ";
+          return true;
+        }
+        insert(head, kLaunchWord);
         if (in_device_body()) {
           fail("a kernel launches a kernel: dynamic parallelism is not supported in host kernels");
         }
@@ -259,20 +388,104 @@ class Rewriting {
     return false;
   }
 
+  // Where in out_ the name of the kernel begins whose launch is here: `a::k<T, (n > 1)>`, `k_##T`,
+  // `kernels[i]`, `(*k)`. npos if there is none.
+  size_t head_of_launch() {
+    const auto& all = tokens();
+    size_t least = 0;  // behind the macro that is being defined
+    if (in_directive_ && all.size() >= 2 && all[0].first == '#') {
+      least = 3;
+      if (all.size() > 3 && all[3].first == '(' && all[3].at == all[2].at + all[2].length) {
+        while (least < all.size() && all[least].first != ')') ++least;
+        ++least;
+      }
+    }
+    size_t begin = all.size();
+    const auto is = [&](size_t back, char c) {
+      return begin >= least + back && all[begin - back].first == c;
+    };
+    const auto is_name = [&](size_t back) {
+      if (begin < least + back || !all[begin - back].is_word()) return false;
+      const std::string_view word = word_of(all[begin - back]);
+      return word != "return" && word != "else" && word != "do" && word != "if" && word != "for" &&
+             word != "while" && word != "switch" && word != "case";
+    };
+    for (;;) {
+      if (is(1, '>')) {
+        if (!pass_back(begin, least, '<', '>')) return std::string::npos;
+        if (!is_name(1)) return std::string::npos;
+      } else if (is(1, ']')) {
+        if (!pass_back(begin, least, '[', ']')) return std::string::npos;
+        continue;
+      } else if (is(1, ')')) {
+        if (!pass_back(begin, least, '(', ')')) return std::string::npos;
+        if (is_name(1) || is(1, '>') || is(1, ']')) continue;
+        return all[begin].at;
+      }
+      if (!is_name(1)) return std::string::npos;
+      --begin;
+      if (begin > least && word_of(all[begin - 1]) == "template") --begin;
+      if (is(1, '#') && is(2, '#') && is_name(3)) {
+        begin -= 2;
+      } else if (is(1, ':') && is(2, ':')) {
+        if (!is_name(3) && !is(3, '>')) return all[begin - 2].at;
+        begin -= 2;
+      } else if (is(1, '.')) {
+        --begin;
+      } else if (is(1, '>') && is(2, '-')) {
+        begin -= 2;
+      } else {
+        return all[begin].at;
+      }
+    }
+  }
+  // From behind what closes to what opens.
+  bool pass_back(size_t& begin, size_t least, char open, char close) {
+    const auto& all = tokens();
+    int depth = 0;
+    while (begin > least) {
+      const char c = all[--begin].first;
+      if (open == '<' && (c == ')' || c == ']')) {
+        ++begin;
+        if (!pass_back(begin, least, c == ')' ? '(' : '[', c)) return false;
+      } else if (c == '<' && begin > least && all[begin - 1].first == '<') {
+        if (open == '<') --begin;  // a shift
+      } else if (c == close) {
+        ++depth;
+      } else if (c == open && --depth == 0) {
+        return true;
+      }
+    }
+    return false;
+  }
+
   const std::string_view text_;
   const CopyOfHeader& copy_of_;
   std::vector<std::string>* const headers_;
   std::string out_;
   size_t at_ = 0;
   std::string_view last_word_;
-  static constexpr int kNoBody = -1000000;
-  bool says_device_ = false;  // the declaration so far
-  bool says_host_ = false;
-  int parentheses_ = 0;
-  int braces_ = 0;
-  int device_body_ = kNoBody;  // the braces around it
-  bool only_spaces_ = true;    // on this line so far
+  // What is open here: braces, of which scopes_ tells, and a declaration.
+  struct Open {
+    size_t scope = 0;
+    int parentheses = 0;
+    bool says_device = false;  // the declaration so far
+    bool says_memory = false;
+    bool says_host = false;
+    bool says_extern = false;
+  };
+  struct Scope {
+    size_t around;
+    bool is_namespace;
+    bool of_device;
+  };
+  Open open_;
+  std::vector<Open> before_branches_;
+  std::vector<Scope> scopes_ = {{0, true, false}};
+  std::vector<Token> of_statement_, of_directive_;
+  bool only_spaces_ = true;  // on this line so far
   bool in_directive_ = false;
+  bool in_define_ = false;
 };
 
 // Writes rewritten copies of headers, each once.

@@ -17,24 +17,68 @@ std::string rewritten(std::string_view text) {
 }
 
 TEST(ProgramSource, LaunchesBecomeCalls) {
-  EXPECT_EQ(rewritten("k<<<1, 2>>>(x);"), "k(x);");
-  EXPECT_EQ(rewritten("k<16, T> <<<dim3(a >> 1, f(b)), {2, 2}, n, s>>> (x);"), "k<16, T>  (x);");
-  EXPECT_EQ(rewritten("k<<<blocks<V<int>>>>(x);"), "k(x);");
-  EXPECT_EQ(rewritten("k<<<1, /* >>> */ 2>>>(\">>>\");"), "k(\">>>\");");
+  EXPECT_EQ(rewritten("k<<<1, 2>>>(x);"), "LAMBENT_LAUNCH k(x);");
+  EXPECT_EQ(rewritten("k<16, T> <<<dim3(a >> 1, f(b)), {2, 2}, n, s>>> (x);"),
+            "LAMBENT_LAUNCH k<16, T>  (x);");
+  EXPECT_EQ(rewritten("k<<<blocks<V<int>>>>(x);"), "LAMBENT_LAUNCH k(x);");
+  EXPECT_EQ(rewritten("k<<<1, /* >>> */ 2>>>(\">>>\");"), "LAMBENT_LAUNCH k(\">>>\");");
+}
+
+// A launch that is reached in a running kernel ends it (host/failures.h): what stands before the
+// call must cover all of it, wherever the kernel's name begins.
+TEST(ProgramSource, CallsInPlaceOfLaunchesAreGuarded) {
+  for (const std::string name :
+       {"k", "a::b<int>::k", "::k", "k<T, (n > 1), A<B<1>>>", "k<sizeof(T) << 1>", "k_ ## T",
+        "kernels[i + (1)]", "(*k)", "pick(a, b)", "this->k", "p.template k<3>", "(f)"}) {
+    for (const std::string before :
+         {"", "if (x) ", "return ", "else ", "c ? ", "= [&] { ", "a, "}) {
+      for (const std::string around : {"", "#define L ", "#define L(k, p) ", "#define L(k) (a; "}) {
+        EXPECT_EQ(rewritten(around + before + name + "<<<1, 2>>>(x);"),
+                  around + before + "LAMBENT_LAUNCH " + name + "(x);");
+      }
+    }
+  }
+  EXPECT_EQ(rewritten("k<<<1, 1>>>(x); j<<<1, 1>>>(y)"),
+            "LAMBENT_LAUNCH k(x); LAMBENT_LAUNCH j(y)");
+  EXPECT_EQ(rewritten("#define L(k) k<<<1, 1>>>\n"), "#define L(k) LAMBENT_LAUNCH k\n");
+  EXPECT_NE(rewritten("#define AT <<<1, 1>>>\n").find("GCC error"), std::string::npos);
+  EXPECT_EQ(rewritten("#error write k<<<1, 1>>>\n"), "#error write k<<<1, 1>>>\n");
 }
 
 TEST(ProgramSource, LinesStayWhereTheyAre) {
-  EXPECT_EQ(rewritten("k<<<1,\n2>>>(x);\ny"), "k\n(x);\ny");
-  EXPECT_EQ(rewritten("#define L(k) k<<<1, \\\n2>>>()\ny"), "#define L(k) k\\\n()\ny");
+  EXPECT_EQ(rewritten("k<<<1,\n2>>>(x);\ny"), "LAMBENT_LAUNCH k\n(x);\ny");
+  EXPECT_EQ(rewritten("#define L(k) k<<<1, \\\n2>>>()\ny"),
+            "#define L(k) LAMBENT_LAUNCH k\\\n()\ny");
 }
 
 TEST(ProgramSource, WhatIsNoCodeStaysAsItIs) {
-  for (const char* text :
-       {"// k<<<1, 1>>>()\n", "/* k<<<1, 1>>>() */", "\"k<<<1, 1>>>() \\\" \"", "'<'",
-        "R\"x(k<<<1, 1>>>() \" )x\"", "1'000'000", "a << b >> c", "conflict <<<<<<< HEAD;\n>>>>>>>",
-        "k<<<1, 2", "\"unfinished", "/* unfinished", "R\"(unfinished", "", "'", "static", "#"}) {
+  for (const char* text : {"// k<<<1, 1>>>()\n",
+                           "/* k<<<1, 1>>>() */",
+                           "\"k<<<1, 1>>>() \\\" \"",
+                           "'<'",
+                           "R\"x(k<<<1, 1>>>() \" )x\"",
+                           "1'000'000",
+                           "a << b >> c",
+                           "conflict <<<<<<< HEAD;\n>>>>>>>",
+                           "k<<<1, 2",
+                           "\"unfinished",
+                           "/* unfinished",
+                           "R\"(unfinished",
+                           "",
+                           "'",
+                           "static",
+                           "#",
+                           "u8R\"(k<<<1, 1>>>())\"",
+                           "k<<<1, 2>>",
+                           "<<<1, 2>>>",
+                           "return <<<1, 2>>>(x)"}) {
     EXPECT_EQ(rewritten(text), text);
   }
+}
+
+TEST(ProgramSource, AWordThatEndsInRBeginsNoRawString) {
+  EXPECT_EQ(rewritten("BAR\"(y\"; k<<<1, 1>>>(x); \")BAR\""),
+            "BAR\"(y\"; LAMBENT_LAUNCH k(x); \")BAR\"");
 }
 
 TEST(ProgramSource, KernelsAndVariablesAreNotStatic) {
@@ -47,6 +91,43 @@ TEST(ProgramSource, KernelsAndVariablesAreNotStatic) {
   EXPECT_EQ(rewritten("static int x;"), "static int x;");
 }
 
+TEST(ProgramSource, VariablesOfTheDeviceAreToldByTheirWholeDeclaration) {
+  for (const std::string rest :
+       {"__constant__ __align__(16) float c[4];", "__device__ alignas(16) float c;",
+        "__attribute__((aligned(16))) __device__ float c{1};", "__constant__ ALIGNED(16) float c;",
+        "[[maybe_unused]] __device__ std::array<float, 4> c;"}) {
+    EXPECT_EQ(rewritten("static " + rest), " " + rest);
+    EXPECT_EQ(rewritten("namespace a { extern \"C\" { static " + rest),
+              "namespace a { extern \"C\" {  " + rest);
+  }
+  EXPECT_EQ(rewritten("__device__ const static int x;"), "__device__ const  int x;");
+  EXPECT_EQ(rewritten("static __device__ int f() noexcept;"),
+            "static __device__ int f() noexcept;");
+}
+
+TEST(ProgramSource, VariablesOfFunctionsAndClassesStayStatic) {
+  for (const char* text : {"__global__ void k() { static __device__ int n; }",
+                           "struct S { static __device__ int n; };",
+                           "__global__ void k() { __device__ static int n; }",
+                           "namespace a { void f() { if (x) { static __constant__ int n; } } }"}) {
+    EXPECT_EQ(rewritten(text), text);
+  }
+}
+
+TEST(ProgramSource, BranchesOfAnIfBeginWithWhatWasOpen) {
+  const std::string open =
+      "#ifdef A\n__global__ void k(int a) {\n#else\n__global__ void k() {\n#endif\n}\n";
+  const auto refused = [](const std::string& text) {
+    return rewritten(text).find("GCC error") != std::string::npos;
+  };
+  EXPECT_FALSE(refused(open + "void go() { k<<<1, 1>>>(); }"));
+  EXPECT_FALSE(
+      refused("__device__ int f(int a\n#ifdef A\n, int b) {\n#elif B\n) {\n#else\n) {\n"
+              "#endif\n}\nint main() { k<<<1, 1>>>(); }"));
+  EXPECT_EQ(rewritten(open + "static __device__ int n;"), open + " __device__ int n;");
+  EXPECT_TRUE(refused(open + "__global__ void p() { k<<<1, 1>>>(); }"));
+}
+
 TEST(ProgramSource, UnnamedNamespacesHaveAName) {
   EXPECT_EQ(rewritten("namespace { int x; }"), "inline namespace lambent_unnamed { int x; }");
   EXPECT_EQ(rewritten("namespace a { }"), "namespace a { }");
@@ -55,7 +136,12 @@ TEST(ProgramSource, UnnamedNamespacesHaveAName) {
 
 TEST(ProgramSource, SharedArraysMayHaveStructures) {
   EXPECT_EQ(rewritten("__shared__ float2 t[4];"), "LAMBENT_SHARED float2 t[4];");
-  EXPECT_EQ(rewritten("extern __shared__ float2 t[];"), "extern __shared__ float2 t[];");
+  for (const char* text :
+       {"extern __shared__ float2 t[];", "extern __align__(16) __shared__ float2 t[];",
+        "extern volatile __shared__ float t[];", "__shared__ extern float t[];"}) {
+    EXPECT_EQ(rewritten(text), text);
+  }
+  EXPECT_EQ(rewritten("extern int x; __shared__ int y;"), "extern int x; LAMBENT_SHARED int y;");
 }
 
 TEST(ProgramSource, WhatKernelsCannotDoIsAnErrorWhereItStands) {
@@ -66,7 +152,10 @@ TEST(ProgramSource, WhatKernelsCannotDoIsAnErrorWhereItStands) {
   EXPECT_TRUE(refused("__device__ int f() { asm(\"mov\"); }"));
   EXPECT_FALSE(refused("__global__ void k() { } int main() { k<<<1, 1>>>(); asm(\"nop\"); }"));
   EXPECT_FALSE(refused("__device__ int x; __global__ void k(); int main() { k<<<1, 1>>>(); }"));
+  // These end when they run.
   EXPECT_FALSE(refused("__host__ __device__ void f() { k<<<1, 1>>>(); }"));
+  EXPECT_FALSE(refused("#define HOT __device__\nvoid go() { k<<<1, 1>>>(); }"));
+  EXPECT_TRUE(refused("#define X __host__\n__global__ void p() { k<<<1, 1>>>(); }"));
 }
 
 TEST(ProgramSource, HeadersByTheirSideAreRewrittenToo) {
@@ -88,7 +177,7 @@ TEST(ProgramSource, HeadersByTheirSideAreRewrittenToo) {
   EXPECT_NE(source->text.find("/0_k.cuh\""), std::string::npos);
   const auto header = read_file(copy, 4096);
   ASSERT_TRUE(header.ok());
-  EXPECT_NE(header->find("\nk();"), std::string::npos);
+  EXPECT_NE(header->find("\nLAMBENT_LAUNCH k();"), std::string::npos);
   std::filesystem::remove_all(folder);
 }
 

@@ -24,7 +24,24 @@ constexpr int kAssertionFailed = 710;  // CUDA_ERROR_ASSERT
   fail(kAssertionFailed);
 }
 
+[[noreturn]] __attribute__((noinline, cold)) inline void fail_nested_launch() {
+  fprintf(stderr,
+          "block [%u,%u,%u]: a kernel launches a kernel: dynamic parallelism is not supported in "
+          "host kernels\n",
+          unsigned{blockIdx.x}, unsigned{blockIdx.y}, unsigned{blockIdx.z});
+  fail(kLaunchFailed);
+}
+
+// No launch runs in a module: not in a kernel, and the program itself has the host's.
+inline bool runs_launch() {
+  if (block.launch != nullptr) fail_nested_launch();
+  return false;
+}
+
 }  // namespace lambent::host
+
+// What lambent-bundle puts before the call that it makes of a launch.
+#define LAMBENT_LAUNCH !::lambent::host::runs_launch() ? void():
 
 [[noreturn]] inline void __trap() { lambent::host::fail(lambent::host::kLaunchFailed); }
 inline void __brkpt() {}

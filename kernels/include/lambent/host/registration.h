@@ -38,6 +38,7 @@ struct Entry<Kernel> {
     gridDim = {launch->grid.x, launch->grid.y, launch->grid.z};
     block.launch = launch;
     BlockRunner<Kernel, Parameters...>::run(parameters);
+    block.launch = nullptr;
   }
 
   // Calls function(grid, block, parameters...).
