@@ -6,7 +6,6 @@
 #include <cstdlib>
 #include <filesystem>
 #include <memory>
-#include <regex>
 
 #include "base/fd.h"
 #include "bundle/elf_module.h"
@@ -50,10 +49,17 @@ std::string demangled(const std::string& symbol) {
 
 // Headers of the toolkit with nothing but declarations for host code.
 bool is_host_header(const std::string& header) {
-  static const std::regex names(
-      "(cuda|cudaTypedefs|cuda_runtime_api|nvml|nvrtc|curand|cu(blas|fft|sparse|solver)\\w*)\\.h|"
-      "nvtx3/.*|nvToolsExt\\.h");
-  return std::regex_match(header, names);
+  if (header.starts_with("nvtx3/") || header == "nvToolsExt.h") return true;
+  if (!header.ends_with(".h")) return false;
+  const std::string name = header.substr(0, header.size() - 2);
+  for (const char* whole :
+       {"cuda", "cudaTypedefs", "cuda_runtime_api", "nvml", "nvrtc", "curand"}) {
+    if (name == whole) return true;
+  }
+  const bool library = name.starts_with("cublas") || name.starts_with("cufft") ||
+                       name.starts_with("cusparse") || name.starts_with("cusolver");
+  return library && std::all_of(name.begin(), name.end(),
+                                [](unsigned char c) { return std::isalnum(c) || c == '_'; });
 }
 
 // What stands before the program. Headers of libraries come first: ours give words of C++ another
@@ -104,6 +110,7 @@ Result<std::vector<std::string>> find_kernels(const Program& program, const Prog
   RETURN_IF_ERROR(write_file_atomically(wrapper,
                                         prelude(program, source) +
                                             "#undef __global__\n"
+                                            "#define LAMBENT_INSTANTIATION(...) __VA_ARGS__\n"
                                             "#define __global__ __attribute__((used, section(\"" +
                                             std::string(kKernelSection) + "\")))\n" +
                                             std::string(kArchitectureMacro) + source.text,
@@ -131,7 +138,14 @@ Result<std::vector<std::string>> find_kernels(const Program& program, const Prog
     outcome = run("g++");
   }
   RETURN_IF_ERROR(outcome);
-  RETURN_IF_ERROR(check_outcome(*outcome, "compile " + names_of(program) + " for the host"));
+  std::string what = "compile " + names_of(program) + " for the host";
+  if (program.files.size() > 1 &&
+      outcome->standard_error.find("redefinition") != std::string::npos) {
+    what +=
+        " (the files are compiled as one: what is static or in an unnamed namespace needs a name "
+        "of its own in each)";
+  }
+  RETURN_IF_ERROR(check_outcome(*outcome, what));
   ASSIGN_OR_RETURN(const std::string bytes, read_file(object, kMostModuleBytes));
   ASSIGN_OR_RETURN(auto kernels, functions_in_section(bytes, kKernelSection));
   std::sort(kernels.begin(), kernels.end());
@@ -145,19 +159,11 @@ Result<std::vector<std::string>> find_kernels(const Program& program, const Prog
   return kernels;
 }
 
-// Takes out `template __global__ void kernel<16>(...);`: kernels are inlined where they are used,
-// and what is inline cannot be instantiated explicitly.
-std::string without_instantiations(const std::string& source) {
-  static const std::regex instantiation(
-      "(^|[\\n;}])([ \\t]*)template\\s+(void\\s+)?__global__[^;{]*;");
-  return std::regex_replace(source, instantiation, "$1$2");
-}
-
 // The program, followed by the registration of each kernel under its symbol.
 std::string registering_source(const Program& program, const ProgramSource& source,
                                const std::vector<std::string>& kernels) {
   std::string text = prelude(program, source) + std::string(kArchitectureMacro) +
-                     without_instantiations(source.text) + "\n";
+                     "#define LAMBENT_INSTANTIATION(...)\n" + source.text + "\n";
   for (size_t i = 0; i < kernels.size(); ++i) {
     const KernelExpression expression = expression_of_symbol(kernels[i]);
     const std::string alias = "lambent_kernel_" + std::to_string(i);

@@ -3,8 +3,11 @@
 #include <algorithm>
 #include <filesystem>
 #include <map>
+#include <optional>
+#include <set>
 
 #include "base/fd.h"
+#include "bundle/program_macros.h"
 
 namespace lambent::bundle {
 namespace {
@@ -12,18 +15,25 @@ namespace {
 namespace fs = std::filesystem;
 constexpr size_t kMostSourceBytes = 16 * 1024 * 1024;
 constexpr int kMostNestedHeaders = 64;
-constexpr std::string_view kLaunchWord = "LAMBENT_LAUNCH ";  // host/failures.h
+constexpr size_t kMostInstantiationBytes = 16 * 1024;
+constexpr std::string_view kInstantiationWord = "LAMBENT_INSTANTIATION(";  // program_kernels.cc
+constexpr std::string_view kLaunchWord = "LAMBENT_LAUNCH ";                // host/failures.h
 
 bool in_word(char c) { return std::isalnum(static_cast<unsigned char>(c)) || c == '_'; }
 bool is_space(char c) { return std::isspace(static_cast<unsigned char>(c)); }
 
 class Rewriting {
  public:
-  Rewriting(std::string_view text, const CopyOfHeader& copy_of, std::vector<std::string>* headers)
-      : text_(text), copy_of_(copy_of), headers_(headers) {}
+  Rewriting(std::string_view text, const CopyOfHeader& copy_of, std::vector<std::string>* headers,
+            std::vector<MacroEvent>* events)
+      : text_(text), copy_of_(copy_of), headers_(headers), events_(events) {}
 
   std::string run() {
-    while (at_ < text_.size()) step();
+    while (at_ < text_.size()) {
+      close_instantiation();
+      step();
+    }
+    close_instantiation();
     return std::move(out_);
   }
 
@@ -206,10 +216,79 @@ class Rewriting {
       if (found == "__host__") open_.says_host = true;
       if (found == "extern") open_.says_extern = true;
     }
+    tell(found, end);
+    if (found == "template") instantiation(end);
     note(end - at_);
     copy(end - at_);
+    if (found == "__has_include" && in_directive_) asked_header();
     if (found == "namespace") name_namespace();
     last_word_ = found;
+  }
+
+  void tell(std::string_view word, size_t end) {
+    if (events_ == nullptr) return;
+    if (in_define_ && of_directive_.size() == 2) {
+      size_t line = text_.find('\n', end);
+      while (line != std::string_view::npos && is_continued(line))
+        line = text_.find('\n', line + 1);
+      events_->push_back({MacroEvent::kDefined, std::string(word),
+                          std::string(text_.substr(end, std::min(line, text_.size()) - end))});
+    } else if (told_.insert(word).second) {
+      events_->push_back({MacroEvent::kUsed, std::string(word), ""});
+    }
+  }
+
+  // `template __global__ void kernel<16>(...);`: kernels are inlined where they are used, and what
+  // is inline cannot be instantiated explicitly. So that is left to those who look for kernels.
+  void instantiation(size_t at) {
+    if (last_word_ == "extern" || at_ < end_of_instantiation_) return;
+    bool kernel = false;
+    size_t behind = at;
+    for (const size_t most = at + kMostInstantiationBytes; at < text_.size() && at < most;) {
+      const char c = text_[at];
+      if (c == '\n' && in_directive_ && !is_continued(at)) break;
+      if (const size_t end = end_of_comment(at); end != at) {
+        at = end;
+        continue;
+      }
+      if (c == ';') break;
+      if (c == '{' || c == '}' || c == '#' || c == '"' || c == '\'') {
+        if (c != '#' || !in_directive_) return;
+      }
+      if (c == '<' && !kernel && skip_blanks(behind) == at) return;
+      if (is_space(c) || c == '\\') {
+        ++at;
+        continue;
+      }
+      const size_t end = in_word(c) ? end_of_word(at) : at + 1;
+      const std::string_view word = text_.substr(at, end - at);
+      if (word == "template") return;
+      kernel = kernel || word == "__global__";
+      behind = at = end;
+    }
+    if (!kernel) return;
+    out_ += kInstantiationWord;
+    end_of_instantiation_ = behind;
+    instantiates_ = true;
+  }
+  void close_instantiation() {
+    if (!instantiates_ || at_ < end_of_instantiation_) return;
+    out_ += ')';
+    instantiates_ = false;
+  }
+
+  // Behind `__has_include`: the copy is there if the header is.
+  void asked_header() {
+    size_t at = at_;
+    while (at < text_.size() && (text_[at] == ' ' || text_[at] == '\t' || text_[at] == '(')) ++at;
+    if (at >= text_.size() || text_[at] != '"') return;
+    const size_t end = end_of_literal(at);
+    if (end < at + 2 || text_[end - 1] != '"') return;
+    const std::string copy_there = copy_of_(text_.substr(at + 1, end - at - 2), true);
+    if (copy_there.empty()) return;
+    copy(at - at_);
+    out_ += "\"" + copy_there + "\"";
+    at_ = end;
   }
 
   void replace(size_t end, std::string_view with) {
@@ -462,6 +541,10 @@ class Rewriting {
   const std::string_view text_;
   const CopyOfHeader& copy_of_;
   std::vector<std::string>* const headers_;
+  std::vector<MacroEvent>* const events_;
+  std::set<std::string_view> told_;
+  size_t end_of_instantiation_ = 0;
+  bool instantiates_ = false;
   std::string out_;
   size_t at_ = 0;
   std::string_view last_word_;
@@ -488,6 +571,15 @@ class Rewriting {
   bool in_define_ = false;
 };
 
+std::string escaped(const std::string& path) {
+  std::string result;
+  for (const char c : path) {
+    if (c == '"' || c == '\\') result += '\\';
+    result += c;
+  }
+  return result;
+}
+
 // Writes rewritten copies of headers, each once.
 class LocalHeaders {
  public:
@@ -499,31 +591,45 @@ class LocalHeaders {
     std::error_code none;
     const fs::path whole = fs::absolute(file, none);
     ASSIGN_OR_RETURN(const std::string text, read_file(whole.string(), kMostSourceBytes));
+    std::vector<MacroEvent> events;
     const CopyOfHeader copy_of = [&](std::string_view name, bool quoted) {
-      return copy(quoted ? whole.parent_path() : fs::path(), std::string(name));
+      return copy(quoted ? whole.parent_path() : fs::path(), std::string(name), events);
     };
     ++depth_;
-    std::string result = rewrite_program(text, copy_of, headers_);
+    std::string result = Rewriting(text, copy_of, headers_, &events).run();
     --depth_;
-    return "#line 1 \"" + whole.string() + "\"\n" + result + "\n";
+    if (failure_.has_value()) return *failure_;
+    macros_[file.string()] = {std::move(events), text.find("pragma once") != std::string::npos ||
+                                                     text.find("ifndef") != std::string::npos};
+    return "#line 1 \"" + escaped(whole.string()) + "\"\n" + result + "\n";
   }
+  const std::map<std::string, MacrosOfFile>& macros() const { return macros_; }
 
  private:
-  std::string copy(const fs::path& beside, const std::string& name) {
+  std::string copy(const fs::path& beside, const std::string& name,
+                   std::vector<MacroEvent>& events) {
     std::vector<fs::path> places(folders_.begin(), folders_.end());
     if (!beside.empty()) places.insert(places.begin(), beside);
     for (const auto& folder : places) {
       std::error_code none;
       const fs::path found = fs::canonical(folder / name, none);
       if (none || !fs::is_regular_file(found, none)) continue;
+      events.push_back({MacroEvent::kIncluded, found.string(), ""});
       if (auto known = copies_.find(found); known != copies_.end()) return known->second;
-      if (depth_ >= kMostNestedHeaders) return "";
       const std::string path =
           scratch_ + "/" + std::to_string(copies_.size()) + "_" + found.filename().string();
       // Known before it is read, for headers that include each other.
       copies_[found] = path;
-      const auto text = rewritten(found);
-      if (!text.ok() || !write_file_atomically(path, *text, false).ok()) return "";
+      const auto write = [&]() -> Result<void> {
+        if (depth_ >= kMostNestedHeaders) {
+          return Error{ErrorCode::kInvalidArgument, "headers include each other too deeply"};
+        }
+        ASSIGN_OR_RETURN(const std::string text, rewritten(found));
+        return write_file_atomically(path, text, false);
+      };
+      if (const auto done = write(); !done.ok() && !failure_.has_value()) {
+        failure_ = done.error().with_context(found.string());
+      }
       return path;
     }
     return "";
@@ -533,6 +639,8 @@ class LocalHeaders {
   const std::string scratch_;
   std::vector<std::string>* const headers_;
   std::map<fs::path, std::string> copies_;
+  std::map<std::string, MacrosOfFile> macros_;
+  std::optional<Error> failure_;
   int depth_ = 0;
 };
 
@@ -540,7 +648,7 @@ class LocalHeaders {
 
 std::string rewrite_program(std::string_view text, const CopyOfHeader& copy_of,
                             std::vector<std::string>* headers) {
-  return Rewriting(text, copy_of, headers).run();
+  return Rewriting(text, copy_of, headers, nullptr).run();
 }
 
 Result<ProgramSource> read_program(const std::vector<std::string>& files,
@@ -549,9 +657,15 @@ Result<ProgramSource> read_program(const std::vector<std::string>& files,
   std::error_code none;
   ProgramSource source;
   LocalHeaders local(folders, fs::absolute(scratch_folder, none).string(), &source.headers);
+  std::vector<std::string> texts;
   for (const std::string& file : files) {
-    ASSIGN_OR_RETURN(const std::string text, local.rewritten(file));
-    source.text += text;
+    ASSIGN_OR_RETURN(texts.emplace_back(), local.rewritten(file));
+  }
+  ASSIGN_OR_RETURN(const auto own, macros_of_each(files, local.macros()));
+  for (size_t i = 0; i < files.size(); ++i) {
+    for (const auto& name : own[i]) source.text += "#pragma push_macro(\"" + name + "\")\n";
+    source.text += texts[i];
+    for (const auto& name : own[i]) source.text += "#pragma pop_macro(\"" + name + "\")\n";
   }
   return source;
 }

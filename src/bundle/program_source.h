@@ -20,9 +20,10 @@ constexpr std::string_view kUnnamedNamespace = "lambent_unnamed";
 // of this file; empty if there is none.
 using CopyOfHeader = std::function<std::string(std::string_view file, bool quoted)>;
 
-// `kernel<<<grid, block>>>(x)` becomes `LAMBENT_LAUNCH kernel(x)`, which is never called and ends the
-// kernel in which it is reached (lambent/host/failures.h); `static` is taken from kernels and variables of
-// the device; an unnamed namespace gets a name. Lines stay where they are. The files of
+// `kernel<<<grid, block>>>(x)` becomes `LAMBENT_LAUNCH kernel(x)`, which is never called and ends
+// the kernel in which it is reached (lambent/host/failures.h); `static` is taken from kernels and
+// variables of the device; an unnamed namespace gets a name. Lines stay where they are. The files
+// of
 // `#include <...>` that have no copy are added to `headers`.
 std::string rewrite_program(std::string_view text, const CopyOfHeader& copy_of,
                             std::vector<std::string>* headers);

@@ -158,6 +158,104 @@ TEST(ProgramSource, WhatKernelsCannotDoIsAnErrorWhereItStands) {
   EXPECT_TRUE(refused("#define X __host__\n__global__ void p() { k<<<1, 1>>>(); }"));
 }
 
+TEST(ProgramSource, ExplicitInstantiationsCanBeLeftOut) {
+  EXPECT_EQ(rewritten("template __global__ void k<int>(int*);"),
+            "LAMBENT_INSTANTIATION(template __global__ void k<int>(int*));");
+  EXPECT_EQ(rewritten("a;\ntemplate void\n __global__ k<1>(T); b"),
+            "a;\nLAMBENT_INSTANTIATION(template void\n __global__ k<1>(T)); b");
+  EXPECT_EQ(rewritten("#define I(T) template __global__ void k<T>(T*) // c\nx;"),
+            "#define I(T) LAMBENT_INSTANTIATION(template __global__ void k<T>(T*)) // c\nx;");
+  for (const char* text : {"template <int n> __global__ void k(int*);", "p.template f<3>(); x;",
+                           "template class A<int>; __global__ void k();", "template",
+                           "template __global__ void k() { }"}) {
+    EXPECT_EQ(rewritten(text), text);
+  }
+  const std::string spaces(600000, ' ');  // no recursion
+  EXPECT_EQ(rewritten("//" + spaces + "\n" + spaces + "template"),
+            "//" + spaces + "\n" + spaces + "template");
+}
+
+TEST(ProgramSource, HeadersAreAskedForWhereTheyAre) {
+  std::vector<std::string> headers;
+  const auto copy_of = [](std::string_view name, bool) { return name == "a.h" ? "/c/0_a.h" : ""; };
+  EXPECT_EQ(
+      rewrite_program("#if __has_include(\"a.h\") && __has_include( \"b.h\")\n", copy_of, &headers),
+      "#if __has_include(\"/c/0_a.h\") && __has_include( \"b.h\")\n");
+}
+
+class ProgramFiles : public testing::Test {
+ protected:
+  ProgramFiles() { std::filesystem::create_directories(folder_ + "/scratch"); }
+  ~ProgramFiles() override { std::filesystem::remove_all(folder_); }
+  void write(const std::string& name, const std::string& text) {
+    ASSERT_TRUE(write_file_atomically(folder_ + "/" + name, text, false).ok());
+  }
+  Result<ProgramSource> read_both() {
+    return read_program({folder_ + "/a.cu", folder_ + "/b.cu"}, {}, folder_ + "/scratch");
+  }
+  std::string refusal() {
+    const auto source = read_both();
+    return source.ok() ? "" : source.error().message;
+  }
+  const std::string folder_ = testing::TempDir() + "program_files_test";
+};
+
+TEST_F(ProgramFiles, MacrosEndWithTheirFile) {
+  write("mine.cuh", "#pragma once\n#define WIDTH 4\n");
+  write("a.cu", "#include \"mine.cuh\"\n#define TILE 8\nint a = TILE;\n");
+  write("b.cu", "#ifndef TILE\n#define TILE 16\n#endif\nint b = TILE, WIDTH;\n");
+  const auto source = read_both();
+  ASSERT_TRUE(source.ok()) << source.error().message;
+  const size_t second = source->text.find("int b");
+  for (const char* name : {"TILE", "WIDTH"}) {
+    const std::string pragma = "_macro(\"" + std::string(name) + "\")\n";
+    EXPECT_LT(source->text.find("#pragma push" + pragma), source->text.find("int a"));
+    EXPECT_LT(source->text.find("#pragma pop" + pragma), second);
+  }
+}
+
+TEST_F(ProgramFiles, MacrosOfSharedHeadersArePassedOn) {
+  write("both.cuh", "#ifndef BOTH\n#define BOTH\n#define TILE 8\n#endif\n");
+  write("a.cu", "#include \"both.cuh\"\n#define TILE_A TILE\n");
+  write("b.cu", "#include \"both.cuh\"\nint b = TILE;\n");
+  EXPECT_EQ(refusal(), "");
+  // Compiled alone, it would not know the macro yet.
+  write("b.cu", "#ifdef TILE\n#endif\n#include \"both.cuh\"\n");
+  const std::string message = refusal();
+  for (const char* part : {"macro TILE", "both.cuh", "b.cu"}) {
+    EXPECT_NE(message.find(part), std::string::npos) << message;
+  }
+}
+
+TEST_F(ProgramFiles, HeadersThatAreReadOnceAreNotConfiguredTwice) {
+  write("both.cuh", "#pragma once\nconst int tile = TILE;\n");
+  write("a.cu", "#define TILE 8\n#include \"both.cuh\"\n");
+  write("b.cu", "#define TILE 16\n#include \"both.cuh\"\n");
+  const std::string message = refusal();
+  for (const char* part : {"macro TILE", "a.cu", "both.cuh"}) {
+    EXPECT_NE(message.find(part), std::string::npos) << message;
+  }
+  write("b.cu", "#define TILE 8\n#include \"both.cuh\"\n");
+  EXPECT_EQ(refusal(), "");
+  write("b.cu", "#define TILE 16\n#include \"both.cuh\"\n");
+  write("both.cuh", "const int NAME = TILE;\n");
+  EXPECT_EQ(refusal(), "");
+}
+
+TEST_F(ProgramFiles, ACopyThatCannotBeWrittenIsAnError) {
+  write("a.cu", "#include \"k.cuh\"\n");
+  write("k.cuh", "\n");
+  std::filesystem::create_directories(folder_ + "/scratch/0_k.cuh/in_the_way");
+  EXPECT_FALSE(read_program({folder_ + "/a.cu"}, {}, folder_ + "/scratch").ok());
+}
+
+TEST_F(ProgramFiles, NamesOfFilesAreEscaped) {
+  write("a\"b.cu", "int a;\n");
+  const auto source = read_program({folder_ + "/a\"b.cu"}, {}, folder_ + "/scratch");
+  ASSERT_TRUE(source.ok());
+  EXPECT_NE(source->text.find("a\\\"b.cu\"\n"), std::string::npos) << source->text;
+}
+
 TEST(ProgramSource, HeadersByTheirSideAreRewrittenToo) {
   const std::string folder = testing::TempDir() + "program_source_test";
   std::filesystem::create_directories(folder + "/scratch");
