@@ -124,13 +124,13 @@ void Dispatcher::on(const InvocationSubmitted& event) {
   PendingInvocation& invocation = invocations_[slot];
   invocation.function = event.function;
   invocation.asynchronous = event.asynchronous;
+  invocation.acknowledged = event.acknowledged;
   invocation.arrival = ++arrivals_;
   invocation.submitted = now_;
   invocation.wait_reason =
       flow.pending > 0 ? scheduling::WaitReason::kOwnQueue : scheduling::WaitReason::kNone;
   invocations_.push_back(event.function, slot);
-  if (!event.asynchronous && !event.acknowledged)
-    invocation_deadlines_.put(slot, now_ + options_.longest_wait);
+  if (invocation.has_client()) invocation_deadlines_.put(slot, now_ + options_.longest_wait);
 
   if (flow.pending == 0) {
     flow.oldest = invocation.arrival;

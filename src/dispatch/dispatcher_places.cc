@@ -31,7 +31,7 @@ void Dispatcher::return_to_queue(Lane& lane, SandboxSlot sandbox) {
   invocation.memory_time = {};
   leave_processor(slot);
   invocations_.put_back(function, slot);
-  if (invocation.asynchronous) {
+  if (!invocation.has_client()) {
     invocation_deadlines_.erase(slot);
   } else if (!waited_for_place) {
     // A whole wait anew: the time that went into a start was no waiting.

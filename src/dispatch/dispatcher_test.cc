@@ -155,6 +155,7 @@ TEST(Dispatcher, WhatIsPartOfWhatWasAcknowledgedWaitsAsLongAsItMust) {
   bench.at(seconds(2), InvocationSubmitted{id(2), kF});
   bench.at(seconds(2),
            InvocationSubmitted{.invocation = id(3), .function = kF, .acknowledged = true});
+  EXPECT_EQ(bench.dispatcher().queued_synchronous(), 1u) << "only the other holds a connection";
   bench.at(seconds(12), TimerFired{});
   const auto ended = bench.got<CompleteInvocation>();
   ASSERT_EQ(ended.size(), 1u);

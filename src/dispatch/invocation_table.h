@@ -28,6 +28,7 @@ struct PendingInvocation {
   FunctionId function;
   InvocationState state = InvocationState::kQueued;
   bool asynchronous = false;
+  bool acknowledged = false;
   StartClass start = StartClass::kWarm;
   unsigned failed_starts = 0;
   unsigned restarts = 0;
@@ -55,6 +56,8 @@ struct PendingInvocation {
   InvocationSlot earlier = kNoInvocation;
   InvocationSlot later = kNoInvocation;
 
+  // Its client waits for the answer, so it has a bound of time and holds a connection.
+  bool has_client() const { return !asynchronous && !acknowledged; }
   bool is_cpu_variant() const { return host_reason != scheduling::HostReason::kNone; }
 };
 

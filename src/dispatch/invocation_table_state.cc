@@ -10,6 +10,7 @@ void archive_invocation(StateArchive& archive, PendingInvocation& invocation) {
   archive.field(invocation.function);
   archive.choice(invocation.state, InvocationState::kRunning);
   archive.field(invocation.asynchronous);
+  archive.field(invocation.acknowledged);
   archive.choice(invocation.start, StartClass::kWarm);
   archive.field(invocation.failed_starts);
   archive.field(invocation.restarts);

@@ -45,8 +45,8 @@ struct InvocationRequest {
   std::string trace_id;        // X-Ray form, may be empty
   // Repeats of one request carry the same key (the SDK's invocation id); empty: none.
   std::string idempotency_key;
-  // Part of what was promised before (a call of a workflow that was acknowledged): no want of room
-  // refuses it.
+  // Part of what was promised before (a call of a workflow that was acknowledged): it is submitted
+  // when there is room for it, so no want of room refuses it.
   bool acknowledged = false;
   // Objects that it needs: it is queued once all of them exist, and fails if one of them does.
   std::vector<ObjectId> needs;

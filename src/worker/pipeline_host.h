@@ -18,6 +18,7 @@
 #include "loop/event_loop.h"
 #include "pipeline/planner.h"
 #include "pipeline/profile_book.h"
+#include "scheduling/flow.h"
 #include "slice_scheduling/slice_dispatcher.h"
 #include "slice_scheduling/slice_wait.h"
 #include "worker/pipeline_instance.h"
@@ -150,6 +151,9 @@ class PipelineHost {
     Duration mig_time{};  // in which slices were at work for it, added up
   };
   Counts counts(FunctionId function) const;
+  size_t queued() const;  // of all functions
+  // How often one of the queue of this function has its turn: zero if that is not known.
+  Duration turn(FunctionId function) const;
   // Its definition, profile and instances, as JSON. NOT_FOUND.
   Result<std::string> describe(FunctionId function) const;
 
@@ -164,6 +168,7 @@ class PipelineHost {
     bool is_stale = false;  // and meanwhile more was learnt
     InstanceEnd last_end;   // of an instance; its words are for clients
     Counts counts;
+    scheduling::RunningMean took;               // by jobs, per request
     ArrivalRate arrivals;                       // where there is a choice
     std::optional<IsolationStanding> standing;  // none: nothing was chosen yet
   };

@@ -1,5 +1,6 @@
 // The part of PipelineHost that knows requests: how each came, when an instance was given it, how
 // it ended, and where its time went.
+#include <algorithm>
 #include <utility>
 
 #include "worker/pipeline_host.h"
@@ -71,6 +72,8 @@ void PipelineHost::job_ended(InstanceId id, JobEnd end) {
   }
   if (const auto owner = functions_.find(live.function); owner != functions_.end()) {
     learn(owner->second, *live.package, end);
+    const auto count = static_cast<int64_t>(std::max<size_t>(requests.size(), 1));
+    owner->second.took.learn(end.execution / count);
   }
   handle(slice_scheduling::JobFinished{end.job, end.execution});
 }

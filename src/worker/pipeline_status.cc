@@ -1,4 +1,5 @@
 // What PipelineHost tells of itself: slices and who has them, functions and how they do.
+#include <algorithm>
 #include <nlohmann/json.hpp>
 
 #include "pipeline/pipeline_json.h"
@@ -125,6 +126,18 @@ PipelineHost::Counts PipelineHost::counts(FunctionId function) const {
     }
   }
   return counts;
+}
+
+size_t PipelineHost::queued() const { return dispatcher_->world().queued.size(); }
+
+Duration PipelineHost::turn(FunctionId function) const {
+  const auto found = functions_.find(function);
+  if (found == functions_.end()) return {};
+  const auto& states = dispatcher_->world().functions;
+  const auto state = states.find(function);
+  const size_t instances = state != states.end() ? state->second.instances.size() : 0;
+  return found->second.took.mean_or(Duration(0)) /
+         static_cast<int64_t>(std::max<size_t>(instances, 1));
 }
 
 Result<std::string> PipelineHost::describe(FunctionId id) const {

@@ -75,7 +75,12 @@ void Worker::submit(InvocationRequest request, Callback<InvocationResult> done) 
     return done(Error{ErrorCode::kUnavailable, "the worker is stopping; try again elsewhere"});
   }
   if (auto refusal = refusal_of(request, **spec)) {
-    return done(refuse(request, std::move(*refusal)));
+    InvocationResult refused;
+    refused.id = request.id;
+    refused.outcome = Outcome::kRejected;
+    refused.error = Error{ErrorCode::kResourceExhausted, std::move(refusal->message)};
+    refused.retry_after = refusal->retry_after;
+    return refuse_unless_repeated(request, std::move(refused), std::move(done));
   }
   if (const auto objects = check_objects(request); !objects.ok()) {
     return refuse_unless_repeated(request, objects.error(), std::move(done));
@@ -92,7 +97,10 @@ scheduling::FunctionQueue Worker::queue_of(const FunctionSpec& spec) {
   const scheduling::Flow* flow = flow_of(spec.id);
   scheduling::FunctionQueue queue;
   if (flow != nullptr) queue = scheduling::queue_of(*flow);
-  if (spec.kind == FunctionKind::kPipeline) queue.waiting += pipelines_.counts(spec.id).queued;
+  if (spec.kind == FunctionKind::kPipeline) {
+    queue.waiting += pipelines_.counts(spec.id).queued;
+    if (queue.turn == Duration(0)) queue.turn = pipelines_.turn(spec.id);
+  }
   if (spec.kind == FunctionKind::kWorkflow) {
     queue.waiting += workflows_.counts(spec.id).waiting;
     queue.turn = workflows_.turn();
@@ -104,7 +112,8 @@ scheduling::FunctionQueue Worker::queue_of(const FunctionSpec& spec) {
   return queue;
 }
 
-// Asynchronous ones are refused before they are promised: what is durable will be run.
+// Asynchronous ones are refused before they are promised: what is durable will be run. A call of a
+// workflow that was promised comes when there is room for it (WorkflowHost).
 std::optional<scheduling::Refusal> Worker::refusal_of(const InvocationRequest& request,
                                                       const FunctionSpec& spec) {
   if (request.acknowledged) return std::nullopt;
@@ -116,24 +125,22 @@ std::optional<scheduling::Refusal> Worker::refusal_of(const InvocationRequest& r
   }
   return scheduling::refusal_of(
       {.asynchronous = asynchronous, .payload = Bytes(request.payload.size())}, queue_of(spec),
-      {.all = dispatcher_->queued() + workflows_.waiting() + async_arriving_,
+      {.all = dispatcher_->queued() + workflows_.waiting() + pipelines_.queued() + async_arriving_,
        .payloads = payloads_},
       limits);
-}
-
-InvocationResult Worker::refuse(const InvocationRequest& request, scheduling::Refusal refusal) {
-  InvocationResult result;
-  result.id = request.id;
-  result.outcome = Outcome::kRejected;
-  result.error = Error{ErrorCode::kResourceExhausted, std::move(refusal.message)};
-  result.retry_after = refusal.retry_after;
-  metrics_.completed(request.function, result);
-  return result;
 }
 
 Bytes& Worker::payloads_of(FunctionId function) {
   if (payloads_of_.size() <= function.value) payloads_of_.resize(function.value + 1);
   return payloads_of_[function.value];
+}
+
+void Worker::count_payload(FunctionId function, Bytes more, Bytes less) {
+  payloads_ += more;
+  payloads_ -= less;
+  Bytes& of_function = payloads_of(function);
+  of_function += more;
+  of_function -= less;
 }
 
 bool Worker::join_earlier(const std::string& key, Callback<InvocationResult>& done) {
@@ -146,16 +153,22 @@ bool Worker::join_earlier(const std::string& key, Callback<InvocationResult>& do
   return true;
 }
 
-void Worker::refuse_unless_repeated(const InvocationRequest& request, Error error,
+void Worker::refuse_unless_repeated(const InvocationRequest& request,
+                                    Result<InvocationResult> refusal,
                                     Callback<InvocationResult> done) {
+  auto refuse = [this, function = request.function,
+                 refusal = std::move(refusal)](const Callback<InvocationResult>& told) {
+    if (refusal.ok()) metrics_.completed(function, *refusal);
+    told(refusal);
+  };
   if (request.kind == InvocationKind::kSynchronous || request.idempotency_key.empty()) {
-    return done(std::move(error));
+    return refuse(done);
   }
   catalog_.find_async(request.function.tenant, idempotency_key(request),
                       [done = std::move(done),
-                       error = std::move(error)](Result<std::optional<InvocationId>> earlier) {
+                       refuse = std::move(refuse)](Result<std::optional<InvocationId>> earlier) {
                         if (!earlier.ok()) return done(earlier.error());
-                        if (!earlier->has_value()) return done(error);
+                        if (!earlier->has_value()) return refuse(done);
                         InvocationResult acknowledged;
                         acknowledged.id = **earlier;
                         done(std::move(acknowledged));
@@ -176,6 +189,7 @@ void Worker::submit_asynchronous(InvocationRequest request, const FunctionSpec& 
   if (async_arriving_of_.size() <= spec.id.value) async_arriving_of_.resize(spec.id.value + 1);
   ++async_arriving_;
   ++async_arriving_of_[spec.id.value];
+  count_payload(spec.id, Bytes(request.payload.size()));
   catalog::AsyncInvocation record;
   record.request = request;
   record.function = spec.id;
@@ -186,6 +200,7 @@ void Worker::submit_asynchronous(InvocationRequest request, const FunctionSpec& 
                       done = std::move(done)](Result<InvocationId> stored) mutable {
                        --async_arriving_;
                        --async_arriving_of_[function.value];
+                       count_payload(function, {}, Bytes(request.payload.size()));
                        if (!stored.ok()) return done(stored.error());
                        InvocationResult acknowledged;
                        acknowledged.id = *stored;
@@ -201,8 +216,7 @@ void Worker::accept(InvocationRequest request, FunctionId function,
   live.request = std::move(request);
   live.function = function;
   live.payload = Bytes(live.request.payload.size());
-  payloads_ += live.payload;
-  payloads_of(function) += live.payload;
+  count_payload(function, live.payload);
   if (waiter) live.waiters.push_back(std::move(waiter));
   const bool has_objects = !live.request.needs.empty() || live.request.outputs > 0;
   if (!has_objects) return queue(live);
@@ -253,8 +267,7 @@ Worker::Live Worker::take_live(InvocationId id) {
   CHECK(found != live_.end(), "every invocation ends once");
   Live live = std::move(found->second);
   live_.erase(found);
-  payloads_ -= live.payload;
-  payloads_of(live.function) -= live.payload;
+  count_payload(live.function, {}, live.payload);
   return live;
 }
 
@@ -295,6 +308,7 @@ void Worker::finish(Live live, InvocationResult result) {
   // Nearly always there is one, which need not copy the payload.
   for (size_t i = 0; i + 1 < live.waiters.size(); ++i) live.waiters[i](result);
   if (!live.waiters.empty()) live.waiters.back()(std::move(result));
+  workflows_.room_made();
   if (draining_) check_drained();
 }
 

@@ -159,14 +159,14 @@ class Worker final : public InvocationService {
                                                 const FunctionSpec& spec);
   // What waits of it in any of the places where that can be, and on its way into the catalog.
   scheduling::FunctionQueue queue_of(const FunctionSpec& spec);
-  // Counts it as rejected.
-  InvocationResult refuse(const InvocationRequest& request, scheduling::Refusal refusal);
   Bytes& payloads_of(FunctionId function);
+  void count_payload(FunctionId function, Bytes more, Bytes less = {});
   // A repeat gets what the first got, or waits with it; false if nothing is known of a first, and
   // `done` is as it was.
   bool join_earlier(const std::string& key, Callback<InvocationResult>& done);
-  // `error`, unless it repeats what was accepted for later: that is acknowledged again.
-  void refuse_unless_repeated(const InvocationRequest& request, Error error,
+  // `refusal`, which counts as rejected if it is a result, unless this repeats what was accepted
+  // for later: that is acknowledged again.
+  void refuse_unless_repeated(const InvocationRequest& request, Result<InvocationResult> refusal,
                               Callback<InvocationResult> done);
   // `key`: empty, or what its repeats have as well.
   void submit_synchronous(InvocationRequest request, std::string key, const FunctionSpec& spec,
@@ -233,6 +233,7 @@ class Worker final : public InvocationService {
 
   // Workflows (worker_workflows.cc).
   WorkflowHost::Events workflow_events();
+  bool has_room_for_call(const FunctionName& name, Bytes payload);
   void begin_workflow(Live& live, const FunctionSpec& spec);
 
   // Pipelines (worker_pipelines.cc).

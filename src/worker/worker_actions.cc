@@ -257,6 +257,7 @@ void Worker::drain(std::function<void()> drained) {
     }
     handle(dispatch::DrainStarted{});
     pipelines_.drain();
+    workflows_.room_made();
   }
   check_drained();
 }

@@ -139,24 +139,116 @@ TEST_F(WorkerTest, WhatIsOnItsWayIntoTheCatalogTakesRoomOfItsOwnFunction) {
   EXPECT_THAT(counts.text(), testing::HasSubstr("outcome=\"rejected\""));
 }
 
-TEST_F(WorkerTest, CallsOfAWorkflowThatWasAcknowledgedAreNeverRefused) {
+TEST_F(WorkerTest, CallsOfAWorkflowThatWasAcknowledgedWaitForRoomAndAreNeverRefused) {
   deploy("f");
+  deploy("other");
   deploy_workflow("all", R"({"name": "each", "function": "f", "for_each": "$input"})");
   hold_events();
-  const auto request = later("all", "[1,2,3,4]");
-  await(submit(request));
+  await(submit(later("all", "[1,2,3,4,5,6,7,8]")));
   ASSERT_TRUE(until([&] { return held.size() == 1; }));
   held.clear();
-  queued_per_function = 1;
+  queued_invocations = 4;
   start_worker();
-  for (size_t i = 0; i < 4; ++i) {
-    ASSERT_TRUE(until([&] { return held.size() == i + 1; })) << i;
+  ASSERT_TRUE(until([&] { return held.size() == 1; }));
+  const auto beside = submit("other", "beside");
+  ASSERT_TRUE(until([&] { return held.size() == 2; })) << "there is room for others all the time";
+  EXPECT_EQ(held[1].second.payload, "beside");
+  answer_held(1, "served");
+  EXPECT_EQ(await(beside).payload, "served");
+  held.erase(held.begin() + 1);
+  for (size_t i = 0; i < 8; ++i) {
+    ASSERT_TRUE(in_time([&] { return held.size() == i + 1; })) << i;
+    EXPECT_EQ(held[i].second.payload, std::to_string(i + 1)) << "first come, first served";
     answer_held(i, held[i].second.payload);
   }
   ASSERT_TRUE(until([&] { return store->pending_async(0, 10)->empty(); }));
-  const auto unpromised = submit("all", "[1,2,3,4]");
+  EXPECT_THAT(counts.text(), testing::Not(testing::HasSubstr("outcome=\"rejected\"")));
+  const auto unpromised = submit("all", "[1,2,3,4,5,6,7,8]");
   ASSERT_TRUE(until([&] { return unpromised->answers > 0; }));
   EXPECT_EQ(unpromised->result().error_type, "Workflow.CallRejected") << "nobody was told that";
+}
+
+TEST_F(WorkerTest, CallsOfAWorkflowThatWasAcknowledgedLeaveRoomForThePayloadsOfOthers) {
+  const std::string event = R"({"list": [1,2,3,4,5,6], "text": ")" + std::string(1000, 'x') + "\"}";
+  most_payloads = Bytes(4000);
+  start_worker();
+  deploy("f");
+  deploy("other");
+  deploy_workflow(
+      "all",
+      R"({"name": "each", "function": "f", "for_each": "$input.list", "input": "$input.text"})");
+  hold_events();
+  await(submit(later("all", event)));
+  ASSERT_TRUE(until([&] { return held.size() == 1; }));
+  settle();
+  const auto beside = submit("other", std::string(1900, 'y'));
+  ASSERT_TRUE(until([&] { return held.size() == 2; })) << "two of f have as much";
+  answer_held(1, "served");
+  EXPECT_EQ(await(beside).payload, "served");
+  held.clear();
+  // One is larger than all that there is now: they go one by one.
+  most_payloads = Bytes(500);
+  start_worker();
+  for (size_t i = 0; i < 6; ++i) {
+    ASSERT_TRUE(in_time([&] { return held.size() == i + 1; })) << i;
+    answer_held(i, "1");
+  }
+  ASSERT_TRUE(until([&] { return store->pending_async(0, 10)->empty(); }));
+}
+
+TEST_F(WorkerTest, StoppingKeepsAWorkflowWhoseCallsWaitForRoom) {
+  queued_per_function = 1;
+  start_worker();
+  deploy("f");
+  deploy_workflow("all", R"({"name": "each", "function": "f", "for_each": "$input"})");
+  hold_events();
+  await(submit(later("all", "[1,2,3,4]")));
+  ASSERT_TRUE(until([&] { return held.size() == 1; }));
+  bool drained = false;
+  worker->drain([&] { drained = true; });
+  settle();
+  answer_held(0, "1");
+  ASSERT_TRUE(in_time([&] { return drained; }));
+  EXPECT_EQ(store->pending_async(0, 10)->size(), 1U) << "for the next worker";
+}
+
+TEST_F(WorkerTest, ARepeatOfWhatWasAcknowledgedIsNotRefusedForWantOfRoom) {
+  queued_per_function = 1;
+  start_worker();
+  deploy("f");
+  hold_events();
+  const auto keyed = [&](const std::string& key) {
+    auto request = later("f", "{}");
+    request.idempotency_key = key;
+    return request;
+  };
+  await(submit(keyed("first")));
+  ASSERT_TRUE(until([&] { return held.size() == 1; }));
+  const InvocationId second = await(submit(keyed("second"))).id;
+  const auto repeated = await(submit(keyed("second")));
+  EXPECT_FALSE(repeated.error);
+  EXPECT_EQ(repeated.id, second);
+  EXPECT_THAT(counts.text(), testing::Not(testing::HasSubstr("outcome=\"rejected\"")));
+  const auto third = await(submit(keyed("third")));
+  ASSERT_TRUE(third.error);
+  EXPECT_EQ(third.error->code, ErrorCode::kResourceExhausted);
+  EXPECT_GE(third.retry_after, seconds(1));
+  EXPECT_THAT(counts.text(), testing::HasSubstr("outcome=\"rejected\""));
+}
+
+TEST_F(WorkerTest, PayloadsOnTheirWayIntoTheCatalogCount) {
+  most_payloads = Bytes(1000);
+  start_worker();
+  deploy("f");
+  deploy("other");
+  const auto first = submit(later("f", std::string(600, '1')));
+  const auto second = submit(later("other", std::string(600, '1')));
+  EXPECT_EQ(first->answers, 0) << "it is not durable yet";
+  ASSERT_EQ(second->answers, 1);
+  EXPECT_EQ(second->result().error->code, ErrorCode::kResourceExhausted);
+  EXPECT_FALSE(await(first).error);
+  ASSERT_TRUE(until([&] { return store->pending_async(0, 10)->empty(); }));
+  EXPECT_FALSE(await(submit(later("other", std::string(999, '1')))).error) << "all of it is free";
 }
 
 TEST_F(WorkerTest, WorkflowsThatWaitAreSoManyAtMostAndTheRestHearsWhenToComeBack) {

@@ -62,6 +62,7 @@ class WorkerTest : public ::testing::Test {
     dispatch::DispatchOptions most;
     most.host_concurrency = 4;
     most.queued_per_function = queued_per_function;
+    most.queued_invocations = queued_invocations;
     most.fleet.devices.push_back(
         {.id = DeviceId(1), .memory = Bytes::mib(1000), .by_utilisation = by_utilisation});
     auto policy = scheduling::make_policy("mqfq-sticky");
@@ -85,6 +86,14 @@ class WorkerTest : public ::testing::Test {
   template <typename Condition>
   [[nodiscard]] bool until(Condition done) {
     return turn_until(loop, done);
+  }
+  // While the clock goes on.
+  template <typename Condition>
+  [[nodiscard]] bool in_time(Condition done) {
+    return until([&] {
+      clock.advance(milliseconds(1));
+      return done();
+    });
   }
   // Lets everything that is under way come to its end, where nothing more is expected.
   void settle() {
@@ -180,6 +189,7 @@ class WorkerTest : public ::testing::Test {
 
   std::optional<scheduling::UtilisationOptions> by_utilisation;
   size_t queued_per_function = limits::kQueuedPerFunction;
+  size_t queued_invocations = limits::kQueuedInvocations;
   size_t live_workflows = workflow::limits::kLiveRuns;
   Duration longest_gpu_run = limits::kMostTimeout;
   TemporaryFolder folder;

@@ -1,4 +1,4 @@
-// The part of WorkflowHost that lets runs begin and go on: turns of the loop, and calls.
+// The part of WorkflowHost that lets runs begin and go on, in turns of the loop.
 #include <algorithm>
 #include <cstdio>
 #include <utility>
@@ -29,6 +29,7 @@ WorkflowHost::WorkflowHost(loop::EventLoop& loop, Random& random, objects::Objec
 
 WorkflowHost::~WorkflowHost() {
   if (turn_) loop_.cancel(*turn_);
+  if (retry_) loop_.cancel(*retry_);
   for (const auto& [id, run] : runs_) loop_.cancel(run->timer);
 }
 
@@ -79,7 +80,8 @@ void WorkflowHost::start(InvocationRequest& request, const FunctionSpec& spec) {
   InvocationResult refused =
       rejected({ErrorCode::kResourceExhausted, "this worker runs " + std::to_string(limits_.live) +
                                                    " workflows already; try again later"});
-  refused.retry_after = scheduling::retry_after(turn());
+  // Those that wait come first.
+  refused.retry_after = scheduling::retry_after(turn() * static_cast<int64_t>(waiting_.size()));
   end(run, std::move(refused), nullptr);
 }
 
@@ -165,6 +167,7 @@ void WorkflowHost::perform(CallEnded& work) {
   const auto found = calls_.find(work.call);
   const CallOf call = found->second;
   calls_.erase(found);
+  if (call.takes_room) --taking_room_;
   CallEnd how = end_of(work.result, call.kind);
   LiveRun* run = find(call.run);
   // The run ended before: what this made is nobody's.
@@ -237,35 +240,6 @@ void WorkflowHost::advance(LiveRun& run, const workflow::RunStep& step) {
   if (step.call) make(run, *step.call);
   if (step.outcome) return end(run, *step.outcome);
   if (step.more && !std::exchange(run.goes_on, true)) take_turns(GoOn{run.id});
-}
-
-void WorkflowHost::make(LiveRun& run, const workflow::Call& call) {
-  const workflow::Component& component = run.graph->components[call.key.component];
-  InvocationRequest request;
-  request.id = new_invocation_id(random_);
-  request.function = {run.name.tenant, component.function};
-  request.trace_id = run.trace_id;
-  request.acknowledged = run.acknowledged;
-  const FunctionSpec* spec = events_.find_function(request.function);
-  CallOf made{run.id, run.name.tenant, call.key, call.attempt};
-  // One that is not there is refused when it is submitted.
-  made.kind = spec != nullptr ? spec->kind : FunctionKind::kHandler;
-  made.began = loop_.clock().now();
-  const InvocationId id = request.id;
-  calls_[id] = made;
-  run.calls.insert(id);
-  if (++*run.all_calls > limits_.calls) {
-    return take_turns(
-        CallEnded{id, Error{ErrorCode::kResourceExhausted,
-                            "a workflow makes at most " + std::to_string(limits_.calls) +
-                                " calls, with those of the workflows that it calls"}});
-  }
-  auto payload = payload_of(call, made.kind, component);
-  if (!payload.ok()) return take_turns(CallEnded{id, payload.error()});
-  request.payload = std::move(payload).value();
-  events_.submit(std::move(request), [this, id](Result<InvocationResult> result) {
-    take_turns(CallEnded{id, std::move(result)});
-  });
 }
 
 void WorkflowHost::admit_waiting() {

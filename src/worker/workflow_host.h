@@ -37,6 +37,9 @@ class WorkflowHost {
     std::function<const FunctionSpec*(const FunctionName&)> find_function;
     // Whether the worker is about to stop: what ends for want of a place is then for the next one.
     std::function<bool()> stopping;
+    // Whether a call of an acknowledged run, with a payload of this size, may be submitted: it
+    // waits in the run until then. Empty: always.
+    std::function<bool(const FunctionName&, Bytes payload)> has_room;
     // A run makes its first calls; one that waited for a place has it now. May be empty.
     std::function<void(InvocationId)> on_begin;
     // Comes once for each run that was started, perhaps before start() returns. It began as cold as
@@ -67,10 +70,14 @@ class WorkflowHost {
 
   // Begins a run; on_end tells how it went. Takes the payload out of `request`. Beyond the limit of
   // live runs a synchronous one is RESOURCE_EXHAUSTED, and an asynchronous one waits for a place;
-  // what a run calls needs no place of its own, and nothing refuses what one calls that was
-  // acknowledged.
+  // what a run calls needs no place of its own. Calls of a run that was acknowledged wait in it
+  // while there is no room for them, and take none.
   void start(InvocationRequest& request, const FunctionSpec& spec);
   bool has(InvocationId run) const { return runs_.contains(run); }
+  // Something ended, or the worker is about to stop: calls that wait for room are tried again,
+  // soon.
+  void room_made();
+  size_t parked() const;  // calls that wait for room
   // Ends a run that has begun or waits, as rejected with this error.
   void cancel(InvocationId run, Error error);
 
@@ -101,6 +108,8 @@ class WorkflowHost {
     unsigned attempt = 1;
     FunctionKind kind = FunctionKind::kHandler;
     Instant began{};
+    uint64_t parked = 0;      // waits for room: its number in parked_
+    bool takes_room = false;  // submitted for an acknowledged run, and no workflow itself
   };
   // Things to do take turns, so that calls which end at once make no deep recursion; after some of
   // them the loop has its turn.
@@ -142,7 +151,21 @@ class WorkflowHost {
   void advance(LiveRun& run, const workflow::RunStep& step);
   void end(LiveRun& run, const workflow::RunOutcome& outcome);
   void end(LiveRun& run, InvocationResult how, const workflow::Value* output);
+
+  // Calls (workflow_host_calls.cc).
   void make(LiveRun& run, const workflow::Call& call);
+  // False: there is no room for it. The run may be gone.
+  bool submit(LiveRun& run, InvocationId id, const workflow::Call& call);
+  bool has_room(const FunctionName& function, Bytes payload) const;
+  FunctionName function_of(const LiveRun& run, const workflow::CallKey& key) const;
+  void park(const LiveRun& run, InvocationId id);
+  void unpark(const LiveRun& run, InvocationId id);
+  // Those of a run that ends.
+  void drop_parked(LiveRun& run);
+  void try_parked();
+  bool try_first(const FunctionName& function);
+  void try_parked_at(Instant when);
+
   void record(LiveRun& run, const CallOf& call, InvocationId id,
               const Result<InvocationResult>& result, const workflow::CallEnd& end);
   void keep_trace(RunRecord record);
@@ -174,6 +197,14 @@ class WorkflowHost {
   std::optional<loop::TimerId> turn_;  // when the work goes on
   size_t called_ = 0;                  // runs that others called, live
   scheduling::RunningMean took_;       // by runs that had places
+  // Calls that wait for room, without their payloads: per function, the oldest first.
+  std::map<FunctionName, std::map<uint64_t, InvocationId>> parked_;
+  uint64_t parkings_ = 0;
+  size_t taking_room_ = 0;  // calls under way for which CallOf::takes_room
+  std::optional<loop::TimerId> retry_;
+  Instant retry_at_{};
+  Instant tried_at_{};
+  FunctionName last_tried_;
 };
 
 }  // namespace lambent::worker

@@ -86,7 +86,9 @@ void WorkflowHost::end(LiveRun& run, InvocationResult how, const Value* output) 
   if (run.begun) {
     ++counts.completed;
     how.phases.run = loop_.clock().now() - run.began;
-    if (!run.called) took_.learn(how.phases.run);
+    // What failed says little of how long a place is taken.
+    const bool learns = !run.called && how.outcome == Outcome::kSucceeded;
+    if (learns) took_.learn(how.phases.run);
     run.record.took = how.phases.run;
     run.record.state = name_of(how.outcome);
     const std::string log = log_of(run.record, how.error);
@@ -99,6 +101,7 @@ void WorkflowHost::end(LiveRun& run, InvocationResult how, const Value* output) 
   // The function was removed while it ran.
   const bool last = counts.waiting + counts.running == 0;
   if (last && !graphs_.contains(run.function)) counts_.erase(run.function);
+  drop_parked(run);
   const std::set<InvocationId> under_way = std::move(run.calls);
   runs_.erase(how.id);
   for (const InvocationId call : under_way) events_.forget(call);

@@ -263,6 +263,81 @@ TEST_F(WorkflowHostTest, WhatWasAcknowledgedMakesItsCallsAsPartOfIt) {
   EXPECT_EQ(calls[1].request.kind, InvocationKind::kSynchronous);
 }
 
+TEST_F(WorkflowHostTest, CallsForWhichThereIsNoRoomWaitAndOthersGoOn) {
+  function("f");
+  function("g");
+  workflow("each", R"({"name": "a", "function": "f", "for_each": "$input"},
+                      {"name": "b", "function": "g"})");
+  full = {"f"};
+  start("each", "[1,2,3]", InvocationKind::kAsynchronous);
+  ASSERT_EQ(calls.size(), 2u) << "one of f, since nothing was under way, and one of g";
+  EXPECT_EQ(calls[0].request.payload, "1");
+  EXPECT_EQ(calls[1].request.function.name, "g");
+  EXPECT_EQ(host->parked(), 2u);
+  start("each", "[4]");
+  EXPECT_EQ(calls.size(), 4u) << "what was not acknowledged is for others to refuse";
+  host->room_made();
+  loop.run_once(Duration(0));
+  EXPECT_EQ(calls.size(), 4u) << "there is none yet";
+  full.clear();
+  start("each", "[5]", InvocationKind::kAsynchronous);
+  EXPECT_EQ(calls.size(), 5u) << "that of g; the other waits behind those that came before";
+  EXPECT_EQ(host->parked(), 3u);
+  clock.advance(seconds(1));
+  loop.run_once(Duration(0));
+  ASSERT_EQ(calls.size(), 8u) << "after a second it looks by itself";
+  EXPECT_EQ(calls[5].request.payload, "2");
+  EXPECT_EQ(calls[6].request.payload, "3");
+  EXPECT_EQ(calls[7].request.payload, "5");
+}
+
+TEST_F(WorkflowHostTest, HoweverLittleRoomThereIsAllGetsDone) {
+  function("f");
+  workflow("inner", R"({"name": "a", "function": "f"})");
+  workflow("outer", R"({"name": "b", "function": "inner", "for_each": "$input"})");
+  full = {"f", "inner"};
+  for (int i = 0; i < 3; ++i) start("outer", "[1,2,3]", InvocationKind::kAsynchronous);
+  for (int turn = 0; turn < 1000 && host->live() > 0; ++turn) {
+    ASSERT_LE(calls.size(), 1u);
+    if (!calls.empty()) answer(0, "1");
+    host->room_made();
+    clock.advance(milliseconds(10));
+    loop.run_once(Duration(0));
+  }
+  ASSERT_EQ(ends.size(), 3u);
+  for (const auto& each : ends) EXPECT_EQ(each.payload, "[1,1,1]");
+}
+
+TEST_F(WorkflowHostTest, ARunThatEndsTakesItsWaitingCallsAlong) {
+  function("f");
+  workflow("each", R"({"name": "a", "function": "f", "for_each": "$input"})");
+  full = {"f"};
+  const InvocationId run = start("each", "[1,2,3]", InvocationKind::kAsynchronous);
+  EXPECT_EQ(host->parked(), 2u);
+  host->cancel(run, {ErrorCode::kCancelled, "no more"});
+  EXPECT_EQ(host->parked(), 0u);
+  EXPECT_EQ(forgotten.size(), 1u) << "the others were never made";
+  full.clear();
+  clock.advance(seconds(1));
+  loop.run_once(Duration(0));
+  EXPECT_EQ(calls.size(), 1u);
+}
+
+TEST_F(WorkflowHostTest, WhoIsRefusedHearsWhenThoseThatWaitWillHaveHadTheirPlaces) {
+  make_host({.live = 1});
+  function("f");
+  workflow("one", R"({"name": "a", "function": "f"})");
+  start("one", "1");
+  clock.advance(seconds(7));
+  answer(0, "1");
+  start("one", "2");
+  fail(0, "ValueError", false);  // at once, which says nothing of the others
+  for (int i = 0; i < 3; ++i) start("one", "3", InvocationKind::kAsynchronous);
+  start("one", "4");
+  ASSERT_EQ(ends.size(), 3u);
+  EXPECT_EQ(ends[2].retry_after, seconds(21)) << "two wait, and one more has to go";
+}
+
 TEST_F(WorkflowHostTest, AllRunsTogetherKeepOnlySoMuchAndTheLargestFails) {
   make_host({.values = Bytes(1000)});
   function("f");

@@ -43,6 +43,7 @@ class WorkflowHostTest : public ::testing::Test {
       return found != specs.end() ? &found->second : nullptr;
     };
     events.stopping = [this] { return stopping; };
+    events.has_room = [this](const FunctionName& name, Bytes) { return !full.contains(name.name); };
     events.on_end = [this](InvocationResult end) {
       const auto inner = inner_done.find(end.id);
       if (inner == inner_done.end()) return ends.push_back(std::move(end));
@@ -129,6 +130,7 @@ class WorkflowHostTest : public ::testing::Test {
   std::string output;
   bool immediate = false;
   bool stopping = false;
+  std::set<std::string> full;  // functions for whose calls there is no room
   std::unique_ptr<WorkflowHost> host;
 };
 

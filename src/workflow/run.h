@@ -83,6 +83,9 @@ class Run {
   // not: nothing follows from them.
   RunStep ended(const CallKey& key, CallEnd end);
 
+  // The input of a call that a step asked for and that has not ended, once more.
+  Result<Value> input_of(const CallKey& key) const;
+
   bool over() const { return over_; }
   const Workflow& workflow() const { return *workflow_; }
   // "faces[3]".
@@ -128,7 +131,6 @@ class Run {
 
   Scope scope_of(const Element& element) const;
   Result<bool> is_wanted(const CallKey& key, const Condition& when) const;
-  Result<Value> input_of(const CallKey& key) const;
   // False: it was one too many, and the run has failed.
   bool keep(const CallKey& key, Bytes size);
   void fail(const CallKey& key, Failure failure);
