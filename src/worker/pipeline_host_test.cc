@@ -203,6 +203,8 @@ TEST_F(PipelineHostTest, CutsAFunctionOverTwoSmallSlicesAndHandsItsJobsThrough) 
   EXPECT_EQ(in_time[id], true);
   EXPECT_EQ(host->counts(spec.id).completed, 1u);
   EXPECT_EQ(host->counts(spec.id).mig_time, milliseconds(40));
+  EXPECT_EQ(host->queued(), 0u);
+  EXPECT_GT(host->turn(spec.id), Duration(0)) << "so it is known how long a queue takes";
 }
 
 TEST_F(PipelineHostTest, TellsWhereTheTimeOfARequestWent) {
@@ -211,6 +213,7 @@ TEST_F(PipelineHostTest, TellsWhereTheTimeOfARequestWent) {
   const InvocationId one = submit(1);
   clock.advance(milliseconds(299));
   EXPECT_EQ(host->explain(one)->state, "queued");
+  EXPECT_EQ(host->queued(), 1u);
   EXPECT_EQ(host->explain(one)->waits_now, slice_scheduling::SliceWait::kStarting);
   all_ready(2);  // a millisecond later
   for (uint64_t number = 2; number < 5; ++number) submit(number);

@@ -336,6 +336,24 @@ class Restart(Workflows):
         self.assertEqual(done.json, 3)
 
 
+class FewMayWait(Workflows):
+    flags = ("--concurrency", "8", "--set", "queued_invocations=200")
+
+    def test_events_that_fan_out_leave_room_for_others_and_all_get_done(self):
+        self.worker.create_python("other", "def handler(e, c): return 1")
+        self.create("fan", [component("each", "step", for_each="$input", input={"n": "$item"})], output="$each")
+        events = [self.worker.invoke("fan", list(range(64)), kind="Event") for _ in range(20)]
+        self.assertEqual({event.status for event in events}, {202})
+        results = []
+        for event in events:
+            def result():
+                self.assertEqual(self.worker.invoke("other", {}).status, 200)
+                reply = self.worker.request("GET", "/v1/invocations/" + event.headers["x-amzn-requestid"])
+                return reply if reply.status == 200 else None
+            results.append(self.worker.wait_for(result, what="the event's result").json)
+        self.assertEqual(results, [list(range(1, 65))] * 20)
+
+
 class Kernels(Workflows):
     gpu = "emulated:tiny"
     flags = ("--context-memory", "16", "--concurrency", "2")
