@@ -80,7 +80,7 @@ class Earliest {
 };
 
 struct Backlog {
-  double work_s = 0;                // on the GPUs, of all that waits and runs
+  double work_s = 0;  // on the GPUs, of all that waits and runs
   double waiting = 0;
   double capacity = 0;              // of the healthy GPUs, in tokens
   bool has_token = false;           // one of these is free
