@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "emulated_cuda/api.h"
+#include "emulated_cuda/gates.h"
 
 using namespace lambent::emulated_cuda;
 
@@ -78,36 +79,17 @@ CUresult between_contexts(CUdeviceptr to, CUcontext to_context, CUdeviceptr from
   return device_to_device(to, from, bytes, stream, false, true);
 }
 
-// The same in the order of everything that the three contexts do: behind what is pending in them,
-// and before whatever comes later.
+// The same in the order of everything that the three contexts do.
 CUresult between_contexts_in_order(CUdeviceptr to, CUcontext to_handle, CUdeviceptr from,
                                    CUcontext from_handle, size_t bytes) {
-  WITH_STREAM(CU_STREAM_LEGACY);
-  std::vector<std::shared_ptr<Context>> parties{context};
-  for (CUcontext handle : {to_handle, from_handle}) {
-    auto party = process->contexts.find(handle);
-    if (!party) return CUDA_ERROR_INVALID_CONTEXT;
-    if (std::find(parties.begin(), parties.end(), party) == parties.end()) parties.push_back(party);
-  }
-  if (parties.size() == 1 || stream->capturing || bytes == 0) {
+  WITH_CONTEXT();
+  const auto target = process->contexts.find(to_handle);
+  const auto source = process->contexts.find(from_handle);
+  if (!target || !source) return CUDA_ERROR_INVALID_CONTEXT;
+  const auto copy = [&] {
     return between_contexts(to, to_handle, from, from_handle, bytes, CU_STREAM_LEGACY);
-  }
-  std::vector<CompletionPtr> pending;
-  for (const auto& party : parties) {
-    for (auto& end : ends_of(*party)) pending.push_back(std::move(end));
-  }
-  submit(*process, *context, *stream, std::move(pending),
-         [](int64_t begin_ns) { return begin_ns; });
-  if (CUresult result =
-          between_contexts(to, to_handle, from, from_handle, bytes, CU_STREAM_LEGACY)) {
-    return result;
-  }
-  const CompletionPtr end = stream->last();
-  for (const auto& party : parties) {
-    std::lock_guard lock(party->order);
-    party->gates.push_back(end);
-  }
-  return CUDA_SUCCESS;
+  };
+  return bytes == 0 ? copy() : submit_between(*process, *context, {target, source}, copy);
 }
 
 // Unified addressing: what an address is follows from the address. One that the driver does not

@@ -5,6 +5,7 @@
 
 #include "emulated_cuda/api.h"
 #include "emulated_cuda/arrays.h"
+#include "emulated_cuda/gates.h"
 
 using namespace lambent::emulated_cuda;
 
@@ -39,6 +40,19 @@ CUresult copy_peer_box(const CUDA_MEMCPY3D_PEER* request, CUstream handle) {
   std::memcpy(&box, &r, sizeof box);
   box.reserved0 = box.reserved1 = nullptr;
   return copy_box(box, true, handle, false);
+}
+
+// The same in the order of everything that the contexts do.
+CUresult copy_peer_box_in_order(const CUDA_MEMCPY3D_PEER* request) {
+  WITH_CONTEXT();
+  if (!request) return CUDA_ERROR_INVALID_VALUE;
+  std::vector<std::shared_ptr<Context>> named;
+  for (CUcontext handle : {request->srcContext, request->dstContext}) {
+    // Beside an array there may be none.
+    if (auto known = process->contexts.find(handle)) named.push_back(std::move(known));
+  }
+  return submit_between(*process, *context, named,
+                        [&] { return copy_peer_box(request, CU_STREAM_LEGACY); });
 }
 
 bool is_order(CUmemcpySrcAccessOrder order) {
@@ -196,7 +210,7 @@ CUresult cuMemcpy3DAsync_v2(const CUDA_MEMCPY3D* request, CUstream stream) {
   return copy_box(*request, false, stream, false);
 }
 CUresult cuMemcpy3DPeer(const CUDA_MEMCPY3D_PEER* request) {
-  return copy_peer_box(request, CU_STREAM_LEGACY);
+  return copy_peer_box_in_order(request);
 }
 CUresult cuMemcpy3DPeerAsync(const CUDA_MEMCPY3D_PEER* request, CUstream stream) {
   return copy_peer_box(request, stream);

@@ -6,6 +6,7 @@
 
 #include "emulated_cuda/api.h"
 #include "emulated_cuda/events.h"
+#include "emulated_cuda/gates.h"
 #include "emulated_cuda/sm_resources.h"
 
 using namespace lambent::emulated_cuda;
@@ -94,12 +95,8 @@ CUresult wait_in_all(Process& process, Context& context, CUevent handle) {
   if (CUresult result = refuse_if_context_captures(process, context)) return result;
   CompletionPtr end = last_end(process, context, event);
   if (!end || end->done()) return CUDA_SUCCESS;
-  for (const auto& green : green_ones_of(process, context)) {
-    std::lock_guard lock(green->order);
-    green->gates.push_back(end);
-  }
-  std::lock_guard lock(context.order);
-  context.gates.push_back(std::move(end));
+  for (const auto& green : green_ones_of(process, context)) add_gate(*green, end);
+  add_gate(context, end);
   return CUDA_SUCCESS;
 }
 

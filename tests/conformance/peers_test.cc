@@ -76,6 +76,46 @@ TEST_F(Peers, BytesCrossFromDeviceToDevice) {
   EXPECT_EQ(ordinal, 1);
 }
 
+// It neither overtakes what the other device was given before, nor is overtaken by what comes then.
+TEST_F(Peers, ACopyOfABoxComesInTheOrderOfBothDevices) {
+  CUdeviceptr here = allocate(4096), there = allocate_on(other, 4096);
+  OK(cu.memset_d32(here, 0, 1024));
+  OK(cu.ctx_set_current(other));
+  OK(cu.memset_d32(there, 0, 1024));
+  OK(cu.ctx_synchronize());
+  CUstream before, after;
+  OK(cu.stream_create(&before, CU_STREAM_NON_BLOCKING));
+  OK(cu.stream_create(&after, CU_STREAM_NON_BLOCKING));
+  Gate gate;
+  OK(gate.close(before));
+  OK(cu.memset_d32_async(there, 0xFACE, 1024, before));
+  OK(cu.ctx_set_current(context));
+  CUDA_MEMCPY3D_PEER box{};
+  box.srcMemoryType = box.dstMemoryType = CU_MEMORYTYPE_DEVICE;
+  box.srcDevice = there;
+  box.dstDevice = here;
+  box.srcContext = other;
+  box.dstContext = context;
+  box.srcPitch = box.dstPitch = box.WidthInBytes = 64;
+  box.srcHeight = box.dstHeight = box.Height = 64;
+  box.Depth = 1;
+  OK(cu.memcpy_3d_peer(&box));
+  OK(cu.ctx_set_current(other));
+  OK(cu.memset_d32_async(there, 0xBAD, 1024, after));
+  OK(cu.ctx_set_current(context));
+  EXPECT_EQ(cu.stream_query(nullptr), CUDA_ERROR_NOT_READY);
+  gate.open();
+  uint32_t word = 0;
+  OK(cu.memcpy_d_to_h(&word, here + 4092, 4));
+  EXPECT_EQ(word, 0xFACEu);
+  OK(cu.memcpy_d_to_h(&word, there + 4092, 4));
+  EXPECT_EQ(word, 0xBADu);
+  OK(cu.ctx_set_current(other));
+  OK(cu.stream_destroy(before));
+  OK(cu.stream_destroy(after));
+  OK(cu.ctx_set_current(context));
+}
+
 TEST_F(Peers, NvlinkIsFasterThanPcieAndPcieThanTheHost) {
   MODELLED_TIME_ONLY();
   EMULATOR_ONLY("exact costs are the emulator's");
