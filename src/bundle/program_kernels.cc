@@ -9,7 +9,7 @@
 
 #include "base/fd.h"
 #include "bundle/elf_module.h"
-#include "bundle/program_source.h"
+#include "bundle/program_files.h"
 #include "cuda_abi/emulated_kernel.h"
 
 namespace lambent::bundle {

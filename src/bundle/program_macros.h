@@ -1,6 +1,6 @@
 // The macros of a program whose files are compiled as one: which of them end with their file, and
 // which cannot, since files share the header that they are in or that they are meant for. Pure.
-// Used by program_source.cc.
+// Used by program_files.cc.
 #pragma once
 
 #include <map>

@@ -6,6 +6,7 @@
 #include <filesystem>
 
 #include "base/fd.h"
+#include "bundle/program_files.h"
 
 namespace lambent::bundle {
 namespace {
