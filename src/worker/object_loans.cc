@@ -62,7 +62,11 @@ void ObjectLoans::lent(const ExecutorKey& lender, ObjectId object, std::optional
     return;
   }
   const Out out{object, lender, request.borrower, supervisor_.process_of(lender)};
-  if (!request.done) return give_back(out);
+  if (!request.done || !loan->memory.valid()) {
+    give_back(out);
+    if (request.done) request.done(std::nullopt);
+    return;
+  }
   out_.push_back(out);
   request.done(std::move(loan));
 }

@@ -24,7 +24,7 @@ class ObjectLoans {
   // Device memory that an object lies at the beginning of.
   struct Loan {
     Bytes size;
-    OwnedFd memory;
+    OwnedFd memory;  // not valid: it did not come, and the loan goes back
   };
   // Called once, later; none: it comes over the link.
   using Callback = std::function<void(std::optional<Loan>)>;

@@ -1,3 +1,5 @@
+#include <sys/resource.h>
+
 #include "worker/executor_testing.h"
 
 namespace lambent::worker {
@@ -84,6 +86,24 @@ TEST_F(ObjectLoansTest, WhatItsMakerHasNoMoreComesFromTheHostAndIsNotAskedForAga
   borrower->say(protocol::OpenObject{object});
   EXPECT_EQ(lent_with(), Bytes(0));
   EXPECT_FALSE(lender->hear().has_value());
+}
+
+TEST_F(ObjectLoansTest, ALoanThatTheWorkerHasNoDescriptorsForGoesBackAndMayBeAskedForAgain) {
+  const ObjectId object = make(Bytes::mib(2));
+  ask_for(object);
+  lend(object);
+  rlimit files{};
+  ASSERT_EQ(getrlimit(RLIMIT_NOFILE, &files), 0);
+  rlimit none = files;
+  none.rlim_cur = 0;
+  ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &none), 0);
+  const auto ended = hears_from<protocol::LoanEnded>(*lender);
+  ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &files), 0);
+  ASSERT_TRUE(ended.has_value()) << "its maker would keep it for good";
+  EXPECT_EQ(ended->object, object);
+  EXPECT_EQ(lent_with(), Bytes(0));
+  EXPECT_EQ(launcher.kills, 0);
+  ask_for(object);
 }
 
 TEST_F(ObjectLoansTest, AMakerThatDoesNotAnswerIsNotWaitedForAndItsLoanGoesBack) {
