@@ -51,6 +51,10 @@ void Executor::change_share(Seat& seat) {
         if (!made->ok()) {
           std::fprintf(stderr, "lambent-executor: a share of %u %% is not applied: %s\n", share,
                        to_string(made->error()).c_str());
+          if (is_wanted) {
+            connection_.send(protocol::SeatFailed{
+                id, made->error().with_context("a share of " + std::to_string(share) + " %")});
+          }
           end_if_broken(nullptr, made->error());
           return;
         }

@@ -60,7 +60,7 @@ struct MoveSeat {
   void archive(StateArchive& archive);
   bool operator==(const MoveSeat&) const = default;
 };
-// From the next request on; also of a client. Has no answer.
+// From the next request on; also of a client. Answered by SeatFailed where that cannot be.
 struct SetShare {
   SandboxId seat;
   uint32_t share = 100;
@@ -143,6 +143,8 @@ struct SeatReady {
   void archive(StateArchive& archive);
   bool operator==(const SeatReady&) const = default;
 };
+// It could not be made ready, or not be given its new share: then it answers requests as before
+// until it is removed.
 struct SeatFailed {
   SandboxId seat;
   Error error;  // INVALID_ARGUMENT with the exact place in the graph, RESOURCE_EXHAUSTED, ...

@@ -203,10 +203,21 @@ void ExecutorHost::on(const Key& key, const protocol::SeatReady& message) {
 
 void ExecutorHost::on(const Key& key, const protocol::SeatFailed& message) {
   Seat* seat = seat_of(key, message.seat);
-  if (seat == nullptr || seat->ready) return;
-  if (seat->end_words) return end(seat->id, *seat->end_words, false);
+  if (seat == nullptr || (seat->end_words && seat->ready)) return;
   // The package was checked when it was deployed. What the place lacks, another try may find.
-  end(seat->id, {message.error, start_error_type_of(message.error.code)}, false);
+  EndWords words =
+      seat->end_words.value_or(EndWords{message.error, start_error_type_of(message.error.code)});
+  if (seat->ready && seat->current && !seat->waiting) {
+    seat->share_failed = std::move(words);
+    return;
+  }
+  leave(*seat, std::move(words));
+}
+
+// A seat that runs nothing; what waits for it comes back undelivered.
+void ExecutorHost::leave(const Seat& seat, EndWords words) {
+  supervisor_.send(seat.key, protocol::RemoveSeat{seat.id});
+  end(seat.id, std::move(words), seat.waiting.has_value());
 }
 
 void ExecutorHost::give(SandboxId id, const InvocationRequest& request) {
@@ -256,7 +267,7 @@ void ExecutorHost::send_waiting(const Key& key) {
     if (!seat->waiting) {
       ++running;
       suspect_runs = suspect_runs || is_suspect(*seat);
-    } else if (!seat->out) {
+    } else if (!seat->out && !seat->share_failed) {
       waiting.push_back(seat.get());
     }
   }

@@ -117,6 +117,7 @@ class ExecutorHost {
   void send_waiting(const Key& key);
   void end_soon(SandboxId seat);
   void end(SandboxId seat, EndWords words, bool undelivered);
+  void leave(const Seat& seat, EndWords words);
   Seat* seat_of(const Key& key, SandboxId id);
   std::vector<SandboxId> seats_of(const Key& key) const;
 

@@ -115,21 +115,25 @@ void ExecutorHost::on(const Key& key, const protocol::OpenObject& message) {
 
 void ExecutorHost::on(const Key& key, const protocol::ObjectLent& message,
                       std::vector<OwnedFd> fds) {
-  const bool is_lent = !message.error && fds.size() == 1;
-  loans_.lent(key, message.object,
-              is_lent ? std::optional(ObjectLoans::Loan{message.lent, std::move(fds.front())})
-                      : std::nullopt);
+  if (message.error) return loans_.lent(key, message.object, std::nullopt);
+  OwnedFd memory = fds.size() == 1 ? std::move(fds.front()) : OwnedFd();
+  loans_.lent(key, message.object, ObjectLoans::Loan{message.lent, std::move(memory)});
 }
 
 void ExecutorHost::finished(const Key& key, protocol::Finished message, std::vector<OwnedFd> fds) {
   const auto given = running_.find(message.invocation);
   Seat* seat = given != running_.end() ? seat_of(key, given->second) : nullptr;
   if (seat == nullptr) return;
+  const SandboxId id = seat->id;
   seat->device_memory = message.device_memory;
   seat->device_memory_peak = std::max(seat->device_memory, message.device_memory_peak);
   if (!seat->end_words) {
     answer(*seat, message, take_results(key, message, fds));
-    return send_waiting(key);
+    send_waiting(key);
+    // It does not have the share that it was given: the next one starts with it, or says why not.
+    seat = seat_of(key, id);
+    if (seat != nullptr && seat->share_failed) leave(*seat, *seat->share_failed);
+    return;
   }
   // It was to be stopped, and ended what it ran in time.
   supervisor_.send(key, protocol::RemoveSeat{seat->id});

@@ -132,6 +132,28 @@ TEST_F(ExecutorHostTest, AChangedShareReachesTheSeatsOfTheFunctionAlone) {
   EXPECT_TRUE(hears<protocol::Run>().has_value());  // and nothing before it
 }
 
+TEST_F(ExecutorHostTest, ASeatWhoseShareCannotBeChangedGoesWhenItHasAnswered) {
+  const protocol::SeatFailed failed{SandboxId(1), {ErrorCode::kResourceExhausted, "share of 25 %"}};
+  seat(SandboxId(1));
+  const InvocationId first = give(SandboxId(1));
+  EXPECT_TRUE(hears<protocol::Run>().has_value());
+  launcher.latest().say(failed);
+  launcher.latest().say(finished(first));
+  ASSERT_TRUE(turn_until(loop, [&] { return ends.size() == 1; }));
+  ASSERT_EQ(answers.size(), 1u);
+  EXPECT_TRUE(answers[0].succeeded);
+  EXPECT_EQ(ends[0].error.message, "share of 25 %");
+  EXPECT_FALSE(ends[0].undelivered);
+}
+
+TEST_F(ExecutorHostTest, ASeatWhoseShareCannotBeChangedGoesAtOnceWhereItRunsNothing) {
+  seat(SandboxId(1));
+  launcher.latest().say(
+      protocol::SeatFailed{SandboxId(1), {ErrorCode::kResourceExhausted, "share of 25 %"}});
+  ASSERT_TRUE(turn_until(loop, [&] { return ends.size() == 1; }));
+  EXPECT_EQ(ends[0].error.message, "share of 25 %");
+}
+
 TEST_F(ExecutorHostTest, OutputsBecomeObjectsOfTheTenantAndInputsAreHandedOut) {
   seat(SandboxId(1));
   const InvocationId id = give(SandboxId(1));

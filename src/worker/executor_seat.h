@@ -31,6 +31,9 @@ struct ExecutorHost::Seat {
   std::vector<OwnedFd> waiting_fds;
   LogTail tail;
   std::optional<EndWords> end_words;  // why it is being stopped
+  // Its share could not be changed: it takes no new request, and goes when it has answered this
+  // one.
+  std::optional<EndWords> share_failed;
   loop::TimerId grace;
 };
 
