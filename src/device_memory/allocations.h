@@ -29,8 +29,7 @@ struct Block {
   // The physical memory is the host's: the device reaches it there, also while the rest is out.
   bool is_aside = false;
   // WorkingSet's own.
-  uint64_t last_touch = 0;    // the stay; 0: none
-  uint64_t last_refusal = 0;  // the stay in which it could not be fetched; 0: none
+  uint64_t last_touch = 0;  // the stay; 0: none
   bool is_referenced = false;
 };
 

@@ -38,17 +38,27 @@ class WorkingSet {
   void end_stay() {
     if (is_used_) ++stay_;
     is_used_ = false;
+    fetches_ = 0;
   }
 
-  // A call that names a block which lies aside has it fetched, once in a stay.
-  bool may_fetch(const Block& block) const { return block.last_refusal != stay_; }
-  void refuse(Block* block) const { block->last_refusal = stay_; }
+  // A call that names a block which lies aside has it fetched, until that was once impossible in
+  // this stay: every attempt holds the program up.
+  bool may_fetch() const { return last_refusal_ != stay_; }
+  void refuse_fetches() { last_refusal_ = stay_; }
+  // A fetch is about to begin. After so many in one stay all is fetched at once, for the program has
+  // begun to do something else.
+  static constexpr int kMostFetches = 4;
+  void count_fetch() {
+    if (++fetches_ > kMostFetches) touch_anything();
+  }
 
  private:
   bool is_recent(uint64_t stay) const { return stay != 0 && stay + kRememberedStays > stay_; }
 
   uint64_t stay_ = 1;
   uint64_t last_touch_of_anything_ = 0;
+  uint64_t last_refusal_ = 0;
+  int fetches_ = 0;  // in this stay
   bool is_used_ = false;
 };
 

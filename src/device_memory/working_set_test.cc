@@ -58,15 +58,29 @@ TEST(WorkingSet, HoldsWhatOtherMemoryRefersToForGood) {
   EXPECT_TRUE(set.holds(referenced));
 }
 
-TEST(WorkingSet, HasABlockThatCouldNotBeFetchedTriedAgainInTheNextStay) {
+TEST(WorkingSet, TriesToFetchAgainInTheNextStay) {
   WorkingSet set;
   Block block;
   set.touch(&block);
-  EXPECT_TRUE(set.may_fetch(block));
-  set.refuse(&block);
-  EXPECT_FALSE(set.may_fetch(block));
+  EXPECT_TRUE(set.may_fetch());
+  set.refuse_fetches();
+  EXPECT_FALSE(set.may_fetch());
   set.end_stay();
-  EXPECT_TRUE(set.may_fetch(block));
+  EXPECT_TRUE(set.may_fetch());
+}
+
+TEST(WorkingSet, HoldsEverythingAfterManyFetchesInAStay) {
+  WorkingSet set;
+  Block used;
+  Block other;
+  for (int stay = 0; stay < 3; ++stay) {
+    set.touch(&used);
+    for (int fetch = 0; fetch < WorkingSet::kMostFetches; ++fetch) set.count_fetch();
+    EXPECT_FALSE(set.holds(other)) << stay;
+    set.end_stay();
+  }
+  for (int fetch = 0; fetch <= WorkingSet::kMostFetches; ++fetch) set.count_fetch();
+  EXPECT_TRUE(set.holds(other));
 }
 
 }  // namespace

@@ -166,14 +166,6 @@ void keep(const char* path, char (&kept)[kMostPathBytes]) {
   if (path != nullptr && strlen(path) < sizeof(kept)) strcpy(kept, path);
 }
 
-bool wants_working_set() {
-  const char* name = working_set_name();
-  if (name == nullptr || strcmp(name, "whole") == 0) return false;
-  if (strcmp(name, "touched") == 0) return true;
-  log_line("LAMBENT_SHIM_WORKING_SET=%s is unknown: all memory comes in", name);
-  return false;
-}
-
 }  // namespace
 
 void fetch_what_is_wanted() {
@@ -193,7 +185,7 @@ void program_uses_the_driver() {
   keep(worker_path(), worker);
   keep(device_link_path(), link_path);
   if (worker[0] == '\0') return;
-  keeps_working_set = wants_working_set();
+  keeps_working_set = working_set_is_wanted();
   if (!__atomic_exchange_n(&fork_is_watched, true, __ATOMIC_ACQ_REL)) {
     pthread_atfork(nullptr, nullptr, start_afresh_in_child);
   }

@@ -40,8 +40,11 @@ int make_beside(Changing& changing, Device device, bool on_host) {
 }
 
 int map_in_place(const Block& block, Device device, uint64_t physical) {
-  const int status = map_physical(block.base, block.bytes, physical);
-  return status == kSuccess ? open_access(block.base, block.bytes, device) : status;
+  int status = map_physical(block.base, block.bytes, physical);
+  if (status != kSuccess) return status;
+  status = open_access(block.base, block.bytes, device);
+  if (status != kSuccess) unmap(block.base, block.bytes);
+  return status;
 }
 
 // False: the block has lost its memory, for neither the new nor the old can be mapped.
@@ -160,6 +163,7 @@ MemoryMoveStatus Mover::change_sides(Residency& residency, bool to_host, uint64_
 
 // The host memory that was got for all of it is given back first, for there is to be no more of
 // both kinds together than the memory takes: what the set needs is leased anew.
+// Where one of them is refused it is not tried again: leases would come and go with every move.
 MemoryMoveStatus Mover::put_aside(Residency& residency, uint64_t* bytes) {
   Blocks& blocks = residency.allocations_.blocks();
   uint64_t aside = 0;
@@ -170,16 +174,23 @@ MemoryMoveStatus Mover::put_aside(Residency& residency, uint64_t* bytes) {
     if (block.is_aside || residency.working_set_.holds(block)) continue;
     more += block.bytes;
     device = block.owner.device;
+    if (!device_can_map_host(device)) aside_is_refused_ = true;
   }
-  if (more == 0) return Status::kDone;
+  if (more == 0 || aside_is_refused_) return Status::kDone;
   {
     const ContextOf context(blocks, device);
     if (!context.is_current()) return Status::kFailed;
     host_.let_go(link_);
   }
-  if (!host_.count_aside(aside + more, link_)) return Status::kDone;  // then they go out as ever
+  if (!host_.count_aside(aside + more, link_)) {
+    aside_is_refused_ = true;
+    log_line("no host memory to put memory aside: it goes out whole");
+    return Status::kDone;
+  }
   const Status status = change_sides(residency, true, bytes);
-  host_.count_aside(bytes_aside(blocks), link_);
+  const uint64_t now_aside = bytes_aside(blocks);
+  if (now_aside == aside) aside_is_refused_ = true;
+  host_.count_aside(now_aside, link_);
   return status;
 }
 

@@ -1,6 +1,7 @@
 // Contexts that come, and contexts that go and take their memory with them.
 #include "driver_slots.h"
 #include "shim/abi.h"
+#include "shim/contexts.h"
 #include "shim/gate.h"
 #include "shim/graph_memory.h"
 #include "shim/residency.h"
@@ -9,20 +10,6 @@
 using namespace lambent::shim;
 
 namespace {
-
-// The primary context of a device if it is active, else null. Programs get at it by ways that we do
-// not see, so ask when it matters: retaining an active one only counts up, and we count down again.
-Handle active_primary_context(Device device) {
-  unsigned flags = 0;
-  int active = 0;
-  const Status status =
-      REAL(cuDevicePrimaryCtxGetState, Device, unsigned*, int*)(device, &flags, &active);
-  Handle context = nullptr;
-  if (status != kSuccess || active == 0) return nullptr;
-  if (REAL(cuDevicePrimaryCtxRetain, Handle*, Device)(&context, device) != kSuccess) return nullptr;
-  REAL(cuDevicePrimaryCtxRelease_v2, Device)(device);
-  return context;
-}
 
 bool is_active(Device device) {
   unsigned flags = 0;
@@ -53,12 +40,25 @@ Status make_context(Call call) {
   return status;
 }
 
+template <typename Call>
+Status create_context(Handle* context, Call call) {
+  return make_context([=] {
+    const Status status = call();
+    if (status == kSuccess) context_is_made(*context);
+    return status;
+  });
+}
+
 Status destroy_context(Handle context, unsigned slot) {
   const Passage passage;
   InsideHook inside;
   forget_code();
+  const bool was_known = context_is_ended(context);
   const Status status = real<Status (*)(Handle)>(slot)(context);
-  if (status != kSuccess) return status;
+  if (status != kSuccess) {
+    if (was_known) context_is_made(context);
+    return status;
+  }
   Accounting* accounting = inside.accounting();
   if (accounting != nullptr) accounting->context_is_gone(context, false);
   if (Residency* residency = Residency::current()) residency->context_is_gone(context);
@@ -106,18 +106,19 @@ SHIM_EXPORT Status cuDevicePrimaryCtxRetain(Handle* context, Device device) {
 }
 
 SHIM_EXPORT Status cuCtxCreate(Handle* context, unsigned flags, Device device) {
-  return make_context(
-      [=] { return REAL(cuCtxCreate, Handle*, unsigned, Device)(context, flags, device); });
+  return create_context(
+      context, [=] { return REAL(cuCtxCreate, Handle*, unsigned, Device)(context, flags, device); });
 }
 
 SHIM_EXPORT Status cuCtxCreate_v2(Handle* context, unsigned flags, Device device) {
-  return make_context(
-      [=] { return REAL(cuCtxCreate_v2, Handle*, unsigned, Device)(context, flags, device); });
+  return create_context(context, [=] {
+    return REAL(cuCtxCreate_v2, Handle*, unsigned, Device)(context, flags, device);
+  });
 }
 
 SHIM_EXPORT Status cuCtxCreate_v3(Handle* context, const void* affinities, int count,
                                   unsigned flags, Device device) {
-  return make_context([=] {
+  return create_context(context, [=] {
     return REAL(cuCtxCreate_v3, Handle*, const void*, int, unsigned, Device)(context, affinities,
                                                                              count, flags, device);
   });
@@ -125,7 +126,7 @@ SHIM_EXPORT Status cuCtxCreate_v3(Handle* context, const void* affinities, int c
 
 SHIM_EXPORT Status cuCtxCreate_v4(Handle* context, const void* parameters, unsigned flags,
                                   Device device) {
-  return make_context([=] {
+  return create_context(context, [=] {
     return REAL(cuCtxCreate_v4, Handle*, const void*, unsigned, Device)(context, parameters, flags,
                                                                         device);
   });
@@ -157,6 +158,16 @@ SHIM_EXPORT Status cuDevicePrimaryCtxRelease_v2(Device device) {
 
 SHIM_EXPORT Status cuDevicePrimaryCtxRelease(Device device) {
   return end_primary_context(device, kSlot_cuDevicePrimaryCtxRelease, false);
+}
+
+// It takes memory that no call names.
+SHIM_EXPORT Status cuGreenCtxCreate(Handle* green, Handle description, Device device,
+                                    unsigned flags) {
+  const Passage passage;
+  const auto create = REAL(cuGreenCtxCreate, Handle*, Handle, Device, unsigned);
+  const Status status = noted(create(green, description, device, flags));
+  if (status == kSuccess) context_is_made_that_nobody_waits_for();
+  return status;
 }
 
 // The memory that was allocated in a green context is the primary context's, which the green one

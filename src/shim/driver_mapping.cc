@@ -50,6 +50,12 @@ bool device_can_map(Device device) {
   return answer == Answer::kYes;
 }
 
+bool device_can_map_host(Device device) {
+  int supported = 0;
+  const auto ask = REAL(cuDeviceGetAttribute, int*, int, Device);
+  return ask(&supported, kAttributeCanMapHost, device) == kSuccess && supported != 0;
+}
+
 uint64_t device_bytes(Device device) {
   size_t total = 0;
   const auto ask = REAL(cuDeviceTotalMem_v2, size_t*, Device);
@@ -82,10 +88,6 @@ Status create_physical(Device device, uint64_t bytes, uint64_t* physical) {
 
 Status create_physical_on_host(Device device, uint64_t bytes, uint64_t* physical) {
   const auto ask = REAL(cuDeviceGetAttribute, int*, int, Device);
-  int supported = 0;
-  if (ask(&supported, kAttributeCanMapHost, device) != kSuccess || supported == 0) {
-    return kNotSupported;
-  }
   int node = -1;
   CUmemAllocationProp properties = {};
   properties.type = CU_MEM_ALLOCATION_TYPE_PINNED;

@@ -26,6 +26,8 @@ inline uint64_t room_for(uint64_t bytes) {
 // Whether memory of the device can be made and mapped by hand, in steps of kMappingGranularity. If
 // not, a line in the log says so once.
 bool device_can_map(Device device);
+// Whether the device can be let at host memory of the driver's making (CUDA 12.2 and newer).
+bool device_can_map_host(Device device);
 // All memory of the device, as the driver has it; 0 if it does not say.
 uint64_t device_bytes(Device device);
 
@@ -33,8 +35,8 @@ uint64_t device_bytes(Device device);
 Status reserve_addresses(uint64_t bytes, uint64_t* base);
 void free_addresses(uint64_t base, uint64_t bytes);
 Status create_physical(Device device, uint64_t bytes, uint64_t* physical);
-// The same, but host memory that the device can be let at (CUDA 12.2 and newer): of its own node,
-// where the host has several.
+// The same, but host memory that the device can be let at: of its own node, where the host has
+// several.
 Status create_physical_on_host(Device device, uint64_t bytes, uint64_t* physical);
 Status map_physical(uint64_t base, uint64_t bytes, uint64_t physical);
 // Lets the device, and whoever else may (below), read and write what is mapped there: one mapping,

@@ -49,6 +49,20 @@ struct NamedByWriting {
   }
 };
 
+// A copy in whichever direction the addresses say.
+struct NamedByCopying {
+  template <typename... Others>
+  static void touch(Address to, Address from, size_t bytes, Others...) {
+    touch_written(to, reinterpret_cast<const void*>(from), bytes);
+  }
+};
+
+struct NamedByStoring {
+  static void touch(Handle, Address to, unsigned long long value, unsigned) {
+    touch_stored(to, value);
+  }
+};
+
 struct NamedInArrays {
   template <typename... Others>
   static void touch(Pointer to, Pointer from, Pointer, size_t count, Others...) {
@@ -86,6 +100,14 @@ NAMED(cuMemcpyHtoD_v2, NamedByWriting)
 NAMED(cuMemcpyHtoD_v2_ptds, NamedByWriting)
 NAMED(cuMemcpyHtoDAsync_v2, NamedByWriting)
 NAMED(cuMemcpyHtoDAsync_v2_ptsz, NamedByWriting)
+NAMED(cuMemcpy, NamedByCopying)
+NAMED(cuMemcpy_ptds, NamedByCopying)
+NAMED(cuMemcpyAsync, NamedByCopying)
+NAMED(cuMemcpyAsync_ptsz, NamedByCopying)
+NAMED(cuStreamWriteValue64, NamedByStoring)
+NAMED(cuStreamWriteValue64_ptsz, NamedByStoring)
+NAMED(cuStreamWriteValue64_v2, NamedByStoring)
+NAMED(cuStreamWriteValue64_v2_ptsz, NamedByStoring)
 NAMED(cuMemcpyBatchAsync, NamedInArrays)
 NAMED(cuMemcpyBatchAsync_ptsz, NamedInArrays)
 NAMED(cuMemcpyBatchAsync_v2, NamedInArrays)

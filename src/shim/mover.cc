@@ -3,6 +3,7 @@
 #include "driver_slots.h"
 #include "shim/captures.h"
 #include "shim/checkpoint.h"
+#include "shim/contexts.h"
 #include "shim/driver_mapping.h"
 #include "shim/gate.h"
 #include "shim/log.h"
@@ -29,11 +30,27 @@ uint64_t bytes_that_move(Blocks& blocks) {
   return sum;
 }
 
+// What the wait for a context said.
+MemoryMoveStatus rest_of(int status) {
+  if (status == kSuccess) return MemoryMoveStatus::kDone;
+  if (status == kNotReady) return MemoryMoveStatus::kBusy;
+  log_line("the work of a context ended with %d: its memory stays", status);
+  return MemoryMoveStatus::kFailed;
+}
+
 }  // namespace
 
 Moved Mover::move_out() {
   Moved moved;
   Residency* residency = Residency::current();
+  if (is_broken_) {
+    moved.status = MemoryMoveStatus::kFailed;
+    return moved;
+  }
+  if (residency != nullptr && keeps_working_set_) {
+    // What the program has freed of it counts no longer.
+    host_.count_aside(residency->aside_bytes(), link_);
+  }
   if (!is_out_) {
     // Before anybody is made to wait.
     if (residency != nullptr && !get_host_memory(*residency)) {
@@ -54,7 +71,7 @@ Moved Mover::move_out() {
   const uint64_t ours =
       accounting == nullptr || residency == nullptr ? 0 : residency->counted_bytes(*accounting);
   moved.left_bytes = counted > ours ? counted - ours : 0;
-  if (residency != nullptr) moved.aside_bytes = bytes_aside(residency->allocations_.blocks());
+  if (residency != nullptr) moved.aside_bytes = residency->aside_bytes();
   return moved;
 }
 
@@ -77,7 +94,7 @@ Moved Mover::move_in() {
   }
   // After a failure calls fail, which is better than that they wait for ever.
   is_out_ = false;
-  if (residency != nullptr) moved.aside_bytes = bytes_aside(residency->allocations_.blocks());
+  if (residency != nullptr) moved.aside_bytes = residency->aside_bytes();
   open_gate();
   return moved;
 }
@@ -93,16 +110,19 @@ Moved Mover::move_out_with_context() {
 
 void Mover::fetch() {
   Residency* residency = Residency::current();
-  if (is_out_ || residency == nullptr) return;  // it comes with the rest
-  shut_gate();
-  uint64_t bytes = 0;
-  if (wait_until_nobody_inside(kPatienceNs) && come_to_rest(*residency) == Status::kDone) {
-    take_back(*residency, &bytes);
+  if (is_out_ || is_broken_ || residency == nullptr) return;  // it comes with the rest
+  Status status = Status::kBusy;
+  if (knows_all_contexts()) {
+    shut_gate();
+    if (wait_until_nobody_inside(kPatienceNs)) status = come_to_rest(*residency);
+    if (status == Status::kDone) {
+      residency->a_fetch_begins();
+      uint64_t bytes = 0;
+      status = take_back(*residency, &bytes);
+      is_broken_ = status == Status::kFailed;
+    }
   }
-  for (Block& block : residency->allocations_.blocks()) {
-    const bool is_wanted = block.is_aside && residency->working_set_.holds(block);
-    if (is_wanted) residency->working_set_.refuse(&block);
-  }
+  residency->a_fetch_has_ended(status == Status::kDone);
   open_gate();
 }
 
@@ -155,33 +175,36 @@ MemoryMoveStatus Mover::take_out(Residency& residency, uint64_t* bytes) {
   return Status::kDone;
 }
 
+// Memory is used in other contexts than its own as well, so all that are known are waited for; where
+// some are not, at least those that own memory.
 MemoryMoveStatus Mover::come_to_rest(Residency& residency) {
   if (is_anything_captured()) return Status::kBusy;
+  Status status = rest_of(wait_for_known_contexts(kRestPatienceNs));
+  if (status == Status::kDone && !knows_all_contexts()) status = wait_for_owners(residency);
+  if (status != Status::kDone) return status;
+  residency.reclaim_pending(true);
+  residency.reclaim_deferred(nullptr, true);
+  residency.tidy();
+  return Status::kDone;
+}
+
+MemoryMoveStatus Mover::wait_for_owners(Residency& residency) {
   auto& blocks = residency.allocations_.blocks();
   for (size_t i = 0; i < blocks.size(); ++i) {
     const Handle context = blocks.begin()[i].context;
     bool is_first = true;
     for (size_t j = 0; j < i && is_first; ++j) is_first = blocks.begin()[j].context != context;
     if (!is_first) continue;
-    const int status = wait_for_context(context, kRestPatienceNs);
-    if (status == kSuccess) continue;
-    if (status == kNotReady) return Status::kBusy;
-    log_line("the work of a context ended with %d: its memory stays", status);
-    return Status::kFailed;
+    const Status status = rest_of(wait_for_context(context, kRestPatienceNs));
+    if (status != Status::kDone) return status;
   }
   Handle last = nullptr;
   for (const OwnPhysical& physical : residency.own_.physicals()) {
     if (physical.context == last) continue;
     last = physical.context;
-    const int status = wait_for_context(last, kRestPatienceNs);
-    if (status == kSuccess) continue;
-    if (status == kNotReady) return Status::kBusy;
-    log_line("the work of a context ended with %d: its memory stays", status);
-    return Status::kFailed;
+    const Status status = rest_of(wait_for_context(last, kRestPatienceNs));
+    if (status != Status::kDone) return status;
   }
-  residency.reclaim_pending(true);
-  residency.reclaim_deferred(nullptr, true);
-  residency.tidy();
   return Status::kDone;
 }
 

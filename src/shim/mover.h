@@ -36,7 +36,8 @@ class Mover {
   // out all the same.
   Moved move_out_with_context();
   // Brings in what lies aside and was named by a call since the last move, with the gate shut
-  // meanwhile. What cannot be fetched stays where it is, and is reached there.
+  // meanwhile. What cannot be fetched stays where it is, and is reached there. Where memory is lost
+  // by it, moves end with kFailed from then on.
   void fetch();
   // From now on what the working set does not hold is put aside when the memory moves out.
   void keep_working_set() { keeps_working_set_ = true; }
@@ -50,6 +51,7 @@ class Mover {
   Status bring_in(Residency& residency, uint64_t* bytes);
   // Waits for all work on memory of ours and settles the frees that waited for it.
   Status come_to_rest(Residency& residency);
+  Status wait_for_owners(Residency& residency);
   Status copy_out(Residency& residency, Device device);
   Status map_and_copy_in(Residency& residency, Device device);
   Status prefetch_all(Residency& residency, protocol::LinkDirection direction);
@@ -65,6 +67,8 @@ class Mover {
   DeviceLink& link_;
   HostMemory host_;
   bool keeps_working_set_ = false;
+  bool aside_is_refused_ = false;  // by the device or the host: memory goes out whole
+  bool is_broken_ = false;         // a fetch has failed
   bool is_out_ = false;
   bool is_checkpointed_ = false;
 };

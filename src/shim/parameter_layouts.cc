@@ -96,20 +96,15 @@ bool ParameterLayouts::grow() {
 }
 
 void ParameterLayouts::add_kernel(Handle kernel, Handle library) {
-  const size_t at = kernel_at(kernel);
-  if (at < kernel_count_) {
-    kernels_[at].library = library;
-    return;
-  }
-  if (!make_room(&kernels_, kernel_count_, &kernel_capacity_, kFirstCapacity)) return;
-  kernels_[kernel_count_++] = {kernel, library};
+  Entry entry;
+  entry.kind = Kind::kKernel;
+  entry.key = reinterpret_cast<uint64_t>(kernel);
+  entry.target = reinterpret_cast<uint64_t>(library);
+  kernels_.insert(entry);
 }
 
-// Asked about a function when it is first launched, and about a kernel when it is first got.
-size_t ParameterLayouts::kernel_at(Handle handle) const {
-  size_t at = 0;
-  while (at < kernel_count_ && kernels_[at].handle != handle) ++at;
-  return at;
+bool ParameterLayouts::is_kernel(Handle handle) {
+  return kernels_.find(Kind::kKernel, reinterpret_cast<uint64_t>(handle)) != nullptr;
 }
 
 void ParameterLayouts::forget(Handle library) {
@@ -118,11 +113,10 @@ void ParameterLayouts::forget(Handle library) {
   table_ = nullptr;
   capacity_ = 0;
   size_ = 0;
-  size_t kept = 0;
-  for (size_t i = 0; i < kernel_count_; ++i) {
-    if (library == nullptr || kernels_[i].library != library) kernels_[kept++] = kernels_[i];
-  }
-  kernel_count_ = kept;
+  if (library == nullptr) return;
+  const auto target = reinterpret_cast<uint64_t>(library);
+  kernels_.remove_if([=](const Entry& entry) { return entry.target == target; },
+                     [](const Entry&) {});
 }
 
 }  // namespace lambent::shim

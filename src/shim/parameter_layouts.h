@@ -5,6 +5,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "shim/handle_table.h"
 #include "shim/passed_types.h"
 
 namespace lambent::shim {
@@ -37,7 +38,7 @@ class ParameterLayouts {
 
   // A CUkernel, which the driver has other questions for than for a CUfunction.
   void add_kernel(Handle kernel, Handle library);
-  bool is_kernel(Handle handle) const { return kernel_at(handle) < kernel_count_; }
+  bool is_kernel(Handle handle);
 
   // Code is unloaded: the handles in it may come to mean something else. Null: of a module.
   void forget(Handle library);
@@ -45,21 +46,13 @@ class ParameterLayouts {
  private:
   static constexpr size_t kFirstCapacity = 256;
 
-  struct Kernel {
-    Handle handle;
-    Handle library;
-  };
-
   ParameterLayout* place_of(Handle function) const;
   bool grow();
-  size_t kernel_at(Handle handle) const;
 
   ParameterLayout* table_ = nullptr;  // open addressing; at most half full
   size_t capacity_ = 0;
   size_t size_ = 0;
-  Kernel* kernels_ = nullptr;
-  size_t kernel_count_ = 0;
-  size_t kernel_capacity_ = 0;
+  HandleTable kernels_;
 };
 
 }  // namespace lambent::shim

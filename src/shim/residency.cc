@@ -279,7 +279,29 @@ bool Residency::touch(Address address) {
   Block* block = allocations_.blocks().containing(address);
   if (block == nullptr) return false;
   working_set_.touch(block);
-  return block->is_aside && working_set_.may_fetch(*block);
+  return block->is_aside && working_set_.may_fetch();
+}
+
+void Residency::a_fetch_begins() {
+  Locked lock(mutex_);
+  working_set_.count_fetch();
+}
+
+void Residency::a_fetch_has_ended(bool is_done) {
+  Locked lock(mutex_);
+  for (const Block& block : allocations_.blocks()) {
+    is_done &= !block.is_aside || !working_set_.holds(block);
+  }
+  if (!is_done) working_set_.refuse_fetches();
+}
+
+uint64_t Residency::aside_bytes() {
+  Locked lock(mutex_);
+  uint64_t sum = 0;
+  for (const Block& block : allocations_.blocks()) {
+    if (block.is_aside) sum += block.bytes;
+  }
+  return sum;
 }
 
 void Residency::refer_to(Address address) {

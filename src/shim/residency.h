@@ -59,6 +59,12 @@ class Residency {
   // Something that is written into device memory may be this address.
   void refer_to(Address address);
   void touch_anything();
+  // What was named and lies aside is to be fetched; with the gate shut and nobody inside.
+  void a_fetch_begins();
+  // If it was not done, or left something of what is wanted, no other is tried in this stay.
+  void a_fetch_has_ended(bool is_done);
+  // Of blocks, what lies aside.
+  uint64_t aside_bytes();
   // Gives back what nobody uses: frees that streams have reached, blocks that are kept for more.
   void tidy();
   // What a move would have to copy, and some device that it would do so from (-1: none).

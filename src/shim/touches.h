@@ -12,9 +12,12 @@ namespace lambent::shim {
 
 class Residency;
 
+// Whether LAMBENT_SHIM_WORKING_SET says touched; read once.
+bool working_set_is_wanted();
+
 // The memory of which touches are noted; null: of none.
-[[gnu::visibility("hidden")]] extern Residency* noted_memory;
-inline bool notes_touches() { return __atomic_load_n(&noted_memory, __ATOMIC_ACQUIRE) != nullptr; }
+[[gnu::visibility("hidden")]] extern Residency* memory_of_touches;
+inline bool notes_touches() { return __atomic_load_n(&memory_of_touches, __ATOMIC_ACQUIRE) != nullptr; }
 void note_touches_of(Residency* memory);
 
 // A copy or a fill names this address, or all that stand in a description of `bytes`.
@@ -24,6 +27,8 @@ void touch_described(const void* description, size_t bytes);
 void touch_anything();
 // The program copies this into device memory: there may be addresses in it.
 void touch_written(Address to, const void* from, size_t bytes);
+// A stream stores this value there.
+void touch_stored(Address to, Address value);
 // A kernel is launched with these parameters, in either form. Perhaps waits.
 void touch_launched(Handle function, void** parameters, void** extra);
 

@@ -101,12 +101,78 @@ TEST_F(WorkingSetMoves, LetCopiesReachWhatLiesAside) {
 }
 
 TEST_F(WorkingSetMoves, KeepWhatTheProgramHasWrittenAddressesOf) {
+  for (const char* way : {"write_table", "copy_table", "stream_table"}) {
+    SCOPED_TRACE(way);
+    Tenant tenant = this->tenant();
+    hold(tenant);
+    ASSERT_EQ(tenant.ask(way, "written"), "1");
+    settle_on(tenant, 0);
+    use(tenant, "written_table", 3);
+    EXPECT_GE(move(tenant), kPieces * kPieceMiB) << "a kernel may find each of them";
+    expect_right(tenant);
+    tenant.worker().hang_up();
+    tenant.program().finish();
+  }
+}
+
+TEST_F(WorkingSetMoves, LeaveItToTheDriverToRefuseWhatCannotBeRead) {
+  std::string said;
+  for (const char* set : {"whole", "touched"}) {
+    environment_["LAMBENT_SHIM_WORKING_SET"] = set;
+    Tenant tenant = this->tenant();
+    hold(tenant);
+    move(tenant);  // from then on calls are looked at
+    const std::string refused = tenant.ask("upload_from_nowhere", "refused");
+    if (said.empty()) said = refused;
+    EXPECT_EQ(refused, said) << set;
+    tenant.worker().hang_up();
+    tenant.program().finish();
+  }
+  EXPECT_NE(said, "0");
+}
+
+TEST_F(WorkingSetMoves, MoveNothingUnderTheWorkOfAnotherContext) {
   Tenant tenant = this->tenant();
   hold(tenant);
-  ASSERT_EQ(tenant.ask("write_table", "written"), "1");
   settle_on(tenant, 0);
-  use(tenant, "written_table", 3);
-  EXPECT_GE(move(tenant), kPieces * kPieceMiB) << "a kernel may find each of them";
+  ASSERT_EQ(tenant.ask("other_waits", "waits"), "1");
+  const long long before = free_mib();
+  use(tenant, "parameter", 1);
+  EXPECT_EQ(free_mib(), before) << "it may be what the other context works on";
+  ASSERT_EQ(tenant.ask("other_goes_on", "goes_on"), "1");
+  use(tenant, "parameter", 2);
+  EXPECT_EQ(free_mib(), before) << "it is not tried again in this stay";
+  use(tenant, "parameter", 0);
+  EXPECT_GE(move(tenant), 3 * kPieceMiB);
+  EXPECT_LT(free_mib(), before);
+  expect_right(tenant);
+}
+
+TEST_F(WorkingSetMoves, LoseNothingWhereMemoryCannotBeMappedOnTheOtherSide) {
+  // Calls while memory is put aside: first each piece's new memory is opened, then each address.
+  for (int call = 18; call <= 22; ++call) {
+    SCOPED_TRACE("call " + std::to_string(call));
+    environment_["EMULATED_CUDA_FAULTS"] = "fail cuMemSetAccess call " + std::to_string(call) +
+                                           " with CUDA_ERROR_OUT_OF_MEMORY";
+    Tenant tenant = this->tenant();
+    hold(tenant);
+    settle_on(tenant, 0);
+    use(tenant, "parameter", 3);
+    expect_right(tenant);
+    tenant.worker().hang_up();
+    tenant.program().finish();
+  }
+}
+
+TEST_F(WorkingSetMoves, FetchEverythingAfterAFewFetches) {
+  Tenant tenant = this->tenant();
+  hold(tenant);
+  settle_on(tenant, 0);
+  const long long before = free_mib();
+  for (size_t piece = 1; piece <= 4; ++piece) use(tenant, "parameter", piece);
+  EXPECT_EQ(free_mib(), before - static_cast<long long>(4 * kPieceMiB));
+  use(tenant, "parameter", 5);
+  EXPECT_EQ(free_mib(), before - static_cast<long long>((kPieces - 1) * kPieceMiB));
   expect_right(tenant);
 }
 
@@ -177,6 +243,28 @@ TEST_F(WorkingSetMoves, GoWholeWhereTheHostHasNothingToPutItIn) {
   use(tenant, "parameter", 0);
   EXPECT_EQ(move(tenant), kPieces * kPieceMiB);
   EXPECT_EQ(device->leased_bytes(), whole);
+  const int leases = device->leases();
+  for (int stay = 0; stay < 3; ++stay) {
+    use(tenant, "parameter", 0);
+    move(tenant);
+  }
+  EXPECT_EQ(device->leases(), leases) << "they are kept from then on";
+  expect_right(tenant);
+}
+
+TEST_F(WorkingSetMoves, GiveBackTheBudgetOfWhatWasFreedAside) {
+  const uint64_t whole = kPieces * kPieceMiB * kMiB;
+  const auto device = this->device({.budget = whole});
+  Tenant tenant = this->tenant();
+  hold(tenant);
+  settle_on(tenant, 0);
+  ASSERT_EQ(device->aside_bytes(), whole - kPieceMiB * kMiB);
+  for (size_t left = kPieces; left > 1; --left) {
+    ASSERT_EQ(tenant.ask("free 1", "freed"), "1");
+  }
+  ASSERT_EQ(tenant.ask("hold 7 4", "held"), std::to_string(kPieces));
+  EXPECT_EQ(move(tenant), kPieces * kPieceMiB) << "there is room for all of it";
+  EXPECT_EQ(device->aside_bytes(), 0U);
   expect_right(tenant);
 }
 
@@ -208,8 +296,10 @@ TEST_F(WorkingSetMoves, TakeTheContextTooAndComeBack) {
   hold(tenant);
   settle_on(tenant, 0);
   for (int turn = 0; turn < 2; ++turn) {
-    tenant.worker().move_out_with_context();
-    EXPECT_EQ(tenant.worker().move_in().status, 0U);
+    EXPECT_EQ(tenant.worker().move_out_with_context().status, 0U);
+    const MemoryMessage in = tenant.worker().move_in();
+    EXPECT_EQ(in.status, 0U);
+    EXPECT_GE(in.aside_bytes, (kPieces - 2) * kPieceMiB * kMiB);
     use(tenant, "parameter", 3);
   }
   expect_right(tenant);
@@ -222,9 +312,10 @@ TEST_F(WorkingSetMoves, KeepEveryByteWhateverIsUsedWhen) {
   std::mt19937 random(seed);
   const auto device = this->device({});
   Tenant tenant = this->tenant();
-  hold(tenant);
-  ASSERT_EQ(tenant.ask("hold_bytes 6 70000", "held"), std::to_string(kPieces + 6));
+  ASSERT_EQ(tenant.ask("hold 2 4", "held"), "2");
   ASSERT_EQ(tenant.ask("write_table", "written"), "1");
+  ASSERT_EQ(tenant.ask("hold 6 4", "held"), std::to_string(kPieces));
+  ASSERT_EQ(tenant.ask("hold_bytes 6 70000", "held"), std::to_string(kPieces + 6));
   ASSERT_EQ(tenant.ask("store_table", "stored"), "1");
   size_t pieces = kPieces + 6;
   const size_t in_tables = pieces;
@@ -248,10 +339,16 @@ TEST_F(WorkingSetMoves, KeepEveryByteWhateverIsUsedWhen) {
       const bool by_table = std::string(way).ends_with("table");
       // Few are used often, so that others lie aside.
       const size_t most = by_table ? in_tables : pieces;
-      use(tenant, way, random() % (random() % 4 == 0 ? most : 3));
+      const bool is_written = std::string(way) == "written_table";
+      use(tenant, way, random() % (is_written ? 2 : random() % 4 == 0 ? most : 3));
     }
   }
   EXPECT_EQ(tenant.worker().move_in().status, 0U);
+  settle_on(tenant, 2);
+  const uint64_t aside = device->aside_bytes();
+  EXPECT_GT(aside, 0U);
+  use(tenant, "parameter", 7);
+  EXPECT_LT(device->aside_bytes(), aside);
   expect_right(tenant);
   tenant.worker().hang_up();
   tenant.program().finish();

@@ -27,6 +27,9 @@ CUdeviceptr written_table = 0;  // by the host
 CUdeviceptr stored_table = 0;   // by a kernel
 CUgraphExec graph = nullptr;
 size_t graph_piece = 0;
+CUcontext other_context = nullptr;
+CUstream other_stream = nullptr;
+CUdeviceptr awaited = 0;
 
 void must(int status) {
   if (status == 0) return;
@@ -97,12 +100,51 @@ void by_copies(size_t i) {
   must(cuMemcpyHtoD_v2(pieces[i].address, words.data(), words.size() * 4));
 }
 
-void make_tables() {
+// By an upload, a copy of the default kind, or a stream that stores each.
+void make_tables(const char* act) {
   must(cuMemAlloc_v2(&written_table, kTableWords * sizeof(CUdeviceptr)));
   std::vector<CUdeviceptr> table(kTableWords);
   for (size_t i = 0; i < pieces.size(); ++i) table[i] = pieces[i].address;
-  must(cuMemcpyHtoD_v2(written_table, table.data(), pieces.size() * sizeof(CUdeviceptr)));
+  const size_t bytes = pieces.size() * sizeof(CUdeviceptr);
+  if (strcmp(act, "write_table") == 0) must(cuMemcpyHtoD_v2(written_table, table.data(), bytes));
+  if (strcmp(act, "copy_table") == 0) {
+    must(cuMemcpy(written_table, reinterpret_cast<CUdeviceptr>(table.data()), bytes));
+  }
+  for (size_t i = 0; strcmp(act, "stream_table") == 0 && i < pieces.size(); ++i) {
+    must(cuStreamWriteValue64_v2(nullptr, written_table + i * sizeof(CUdeviceptr), table[i], 0));
+  }
+  must(cuCtxSynchronize());
   say("written", 1);
+}
+
+// What the driver says to uploads from where the processor cannot read.
+void upload_from_nowhere() {
+  const auto nowhere = reinterpret_cast<const void*>(uintptr_t{4096});
+  say("refused", cuMemcpyHtoD_v2(pieces[0].address, nowhere, 64));
+}
+
+// A second context, which has work to do once a word of a pool's memory is one.
+void let_other_context_wait() {
+  CUcontext before = nullptr;
+  must(cuCtxGetCurrent(&before));
+  must(cuMemAllocAsync(&awaited, sizeof(uint32_t), nullptr));
+  must(cuMemsetD32_v2(awaited, 0, 1));
+  must(cuCtxSynchronize());
+  must(cuCtxCreate_v2(&other_context, 0, 0));
+  must(cuStreamCreate(&other_stream, CU_STREAM_NON_BLOCKING));
+  must(cuStreamWaitValue32_v2(other_stream, awaited, 1, 0));
+  must(cuCtxSetCurrent(before));
+  say("waits", 1);
+}
+
+void let_other_context_go_on() {
+  CUcontext before = nullptr;
+  must(cuCtxGetCurrent(&before));
+  must(cuStreamWriteValue32_v2(nullptr, awaited, 1, 0));
+  must(cuCtxSetCurrent(other_context));
+  must(cuStreamSynchronize(other_stream));
+  must(cuCtxSetCurrent(before));
+  say("goes_on", 1);
 }
 
 void store_table() {
@@ -189,7 +231,12 @@ int main() {
     sscanf(line, "%63s %zu %zu", word, &first, &second);
     if (strcmp(word, "hold") == 0) hold(first, second * kMiB);
     if (strcmp(word, "hold_bytes") == 0) hold(first, second);
-    if (strcmp(word, "write_table") == 0) make_tables();
+    for (const char* act : {"write_table", "copy_table", "stream_table"}) {
+      if (strcmp(word, act) == 0) make_tables(act);
+    }
+    if (strcmp(word, "upload_from_nowhere") == 0) upload_from_nowhere();
+    if (strcmp(word, "other_waits") == 0) let_other_context_wait();
+    if (strcmp(word, "other_goes_on") == 0) let_other_context_go_on();
     if (strcmp(word, "store_table") == 0) store_table();
     if (strcmp(word, "make_graph") == 0) make_graph(first);
     if (strcmp(word, "check") == 0) check();
