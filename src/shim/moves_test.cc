@@ -7,6 +7,11 @@
 #include "shim/testing/moves_fixture.h"
 
 namespace lambent::shim {
+
+const char* const kShimLibrary = SHIM_LIBRARY;
+const char* const kMovingProbe = MOVING_PROBE;
+const char* const kEmulatedFolder = EMULATED_FOLDER;
+
 namespace {
 
 using protocol::MemoryMessage;
@@ -160,7 +165,7 @@ TEST_F(Moves, InWaitUntilTheDeviceHasRoom) {
   expect_done(tenant.worker().move_out(), kFilledMiB);
   std::map<std::string, std::string> plain = environment_;
   plain.erase("LD_PRELOAD");
-  Running other({MOVING_PROBE}, plain);
+  Running other({kMovingProbe}, plain);
   other.tell("take_all_but 80");
   ASSERT_TRUE(other.wait_for("took"));
   const long long before = free_mib();
@@ -368,7 +373,7 @@ TEST_F(Moves, BringBackNothingOfWhatTheProgramMapsIfNotAllFits) {
   expect_done(tenant.worker().move_out(), kFilledMiB + 40);
   std::map<std::string, std::string> plain = environment_;
   plain.erase("LD_PRELOAD");
-  Running other({MOVING_PROBE}, plain);
+  Running other({kMovingProbe}, plain);
   other.tell("take_all_but 140");
   ASSERT_TRUE(other.wait_for("took"));
   const long long before = free_mib();
@@ -411,7 +416,7 @@ TEST_F(Moves, OfManagedMemoryInWaitUntilTheDeviceHasRoom) {
   EXPECT_EQ(tenant.worker().move_out().status, 0u);
   std::map<std::string, std::string> plain = environment_;
   plain.erase("LD_PRELOAD");
-  Running other({MOVING_PROBE}, plain);
+  Running other({kMovingProbe}, plain);
   other.tell("take_all_but 80");
   ASSERT_TRUE(other.wait_for("took"));
   EXPECT_EQ(tenant.worker().move_in().status,

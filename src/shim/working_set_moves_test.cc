@@ -206,7 +206,7 @@ TEST_F(WorkingSetMoves, GoOnAsideWhereTheDeviceIsFull) {
   settle_on(tenant, 0);
   std::map<std::string, std::string> plain = environment_;
   plain.erase("LD_PRELOAD");
-  Running other({MOVING_PROBE}, plain);
+  Running other({kMovingProbe}, plain);
   other.tell("take_all_but 2");
   ASSERT_TRUE(other.wait_for("took"));
   use(tenant, "parameter", 4);

@@ -16,11 +16,16 @@ namespace lambent::shim {
 
 constexpr uint64_t kMiB = 1 << 20;
 
+// Where the build put what these tests run; defined in moves_test.cc.
+extern const char* const kShimLibrary;
+extern const char* const kMovingProbe;
+extern const char* const kEmulatedFolder;
+
 // A process of the program, and the worker's connection to it.
 class Tenant {
  public:
   Tenant(const std::map<std::string, std::string>& environment, MemoryListener& listener,
-         const std::string& program = MOVING_PROBE)
+         const std::string& program = kMovingProbe)
       : program_({program}, environment), worker_(listener) {}
 
   // Tells the program to do something, and reads what it says about it.
@@ -53,9 +58,9 @@ class Tenant {
 class Moves : public ::testing::Test {
  protected:
   Moves() : listener_(folder_ / "worker") {
-    environment_ = {{"LD_PRELOAD", SHIM_LIBRARY},
-                    {"LD_LIBRARY_PATH", EMULATED_FOLDER},
-                    {"LAMBENT_SHIM_DRIVER", EMULATED_FOLDER "/libcuda.so.1"},
+    environment_ = {{"LD_PRELOAD", kShimLibrary},
+                    {"LD_LIBRARY_PATH", kEmulatedFolder},
+                    {"LAMBENT_SHIM_DRIVER", std::string(kEmulatedFolder) + "/libcuda.so.1"},
                     {"LAMBENT_SHIM_LOG", folder_ / "log"},
                     {"LAMBENT_SHIM_LEDGER", folder_ / "ledger"},
                     {"LAMBENT_SHIM_MEMORY_MODE", "vmm"},
@@ -86,7 +91,7 @@ class Moves : public ::testing::Test {
     for (const char* name : {"LD_PRELOAD", "LAMBENT_SHIM_LEDGER", "LAMBENT_SHIM_MEMORY"}) {
       plain.erase(name);
     }
-    Running other({MOVING_PROBE}, plain);
+    Running other({kMovingProbe}, plain);
     other.tell("report");
     return std::stoll(other.finish().values["free_mib"]);
   }
