@@ -6,6 +6,7 @@
 #include <filesystem>
 
 #include "base/fd.h"
+#include "base/testing.h"
 #include "bundle/program_files.h"
 
 namespace lambent::bundle {
@@ -186,19 +187,18 @@ TEST(ProgramSource, HeadersAreAskedForWhereTheyAre) {
 
 class ProgramFiles : public testing::Test {
  protected:
-  ProgramFiles() { std::filesystem::create_directories(folder_ + "/scratch"); }
-  ~ProgramFiles() override { std::filesystem::remove_all(folder_); }
+  ProgramFiles() { std::filesystem::create_directories(folder_ / "scratch"); }
   void write(const std::string& name, const std::string& text) {
-    ASSERT_TRUE(write_file_atomically(folder_ + "/" + name, text, false).ok());
+    ASSERT_TRUE(write_file_atomically(folder_ / name, text, false).ok());
   }
   Result<ProgramSource> read_both() {
-    return read_program({folder_ + "/a.cu", folder_ + "/b.cu"}, {}, folder_ + "/scratch");
+    return read_program({folder_ / "a.cu", folder_ / "b.cu"}, {}, folder_ / "scratch");
   }
   std::string refusal() {
     const auto source = read_both();
     return source.ok() ? "" : source.error().message;
   }
-  const std::string folder_ = testing::TempDir() + "program_files_test";
+  const TemporaryFolder folder_;
 };
 
 TEST_F(ProgramFiles, MacrosEndWithTheirFile) {
@@ -246,13 +246,13 @@ TEST_F(ProgramFiles, HeadersThatAreReadOnceAreNotConfiguredTwice) {
 TEST_F(ProgramFiles, ACopyThatCannotBeWrittenIsAnError) {
   write("a.cu", "#include \"k.cuh\"\n");
   write("k.cuh", "\n");
-  std::filesystem::create_directories(folder_ + "/scratch/0_k.cuh/in_the_way");
-  EXPECT_FALSE(read_program({folder_ + "/a.cu"}, {}, folder_ + "/scratch").ok());
+  std::filesystem::create_directories(folder_ / "scratch/0_k.cuh/in_the_way");
+  EXPECT_FALSE(read_program({folder_ / "a.cu"}, {}, folder_ / "scratch").ok());
 }
 
 TEST_F(ProgramFiles, NamesOfFilesAreEscaped) {
   write("a\"b.cu", "int a;\n");
-  const auto source = read_program({folder_ + "/a\"b.cu"}, {}, folder_ + "/scratch");
+  const auto source = read_program({folder_ / "a\"b.cu"}, {}, folder_ / "scratch");
   ASSERT_TRUE(source.ok());
   EXPECT_NE(source->text.find("a\\\"b.cu\"\n"), std::string::npos) << source->text;
 }

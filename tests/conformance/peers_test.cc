@@ -108,6 +108,7 @@ TEST_F(Peers, ACopyOfABoxComesInTheOrderOfBothDevices) {
   uint32_t word = 0;
   OK(cu.memcpy_d_to_h(&word, here + 4092, 4));
   EXPECT_EQ(word, 0xFACEu);
+  OK(cu.stream_synchronize(after));
   OK(cu.memcpy_d_to_h(&word, there + 4092, 4));
   EXPECT_EQ(word, 0xBADu);
   OK(cu.ctx_set_current(other));
