@@ -4,6 +4,7 @@ other processes, which nobody can wait on, are looked at.
 """
 import contextlib
 import dataclasses
+import email.utils
 import json
 import os
 import random
@@ -23,7 +24,7 @@ KINDS = {
     "kill-worker": 2, "restart-worker": 1, "kill-launcher": 2, "kill-device-daemon": 2, "kill-executor": 2, "kill-sandbox": 4, "kill-child": 2,
     "kill-pipeline-stage": 2, "kill-sliced-worker": 1, "stop-worker": 2, "stop-launcher": 2, "stop-device-daemon": 2, "stop-executor": 1, "stop-sandbox": 2,
     "fill-disk": 2, "starve-descriptors": 1, "starve-processors": 1, "lose-device": 2, "corrupt-device": 1, "stick-device": 1, "report-xid": 1,
-    "slow-link": 2, "fail-allocations": 1, "drain-device": 1, "lose-sliced-device": 1,
+    "slow-link": 2, "step-clock": 2, "fail-allocations": 1, "drain-device": 1, "lose-sliced-device": 1,
     "hostile-function": 8, "half-requests": 2, "slow-client": 2, "garbage": 2, "flood": 2, "go-away": 2,
 }
 SLICED = {"kill-pipeline-stage", "kill-sliced-worker", "lose-sliced-device"}
@@ -260,6 +261,20 @@ class Faults:
             for each in hogs:
                 each.kill()
                 each.wait()
+
+    def step_clock(self, dice):
+        """Somebody sets the node's clock, and sets it right again. What is measured is measured by another: it concerns nobody."""
+        seconds = dice.choice((-6 * 3600, -90, 90, 6 * 3600))
+        self.say(f"by {seconds} s")
+        try:
+            self.world.wall_clock.step(seconds)
+            time.sleep(dice.uniform(1.5, 5))
+            with contextlib.suppress(OSError, HttpError):
+                told = email.utils.parsedate_to_datetime(self.main.request("GET", "/v1/devices").headers["date"]).timestamp()
+                if abs(told - time.time() - seconds) > 30:
+                    self.promises.violation(f"the worker's clock was set by {seconds} s, and it tells {told - time.time():.0f}")
+        finally:
+            self.world.wall_clock.step(0)
 
     # Devices.
     @contextlib.contextmanager

@@ -3,6 +3,7 @@ import contextlib
 import os
 import pathlib
 import shutil
+import struct
 import subprocess
 import tempfile
 import threading
@@ -15,6 +16,20 @@ from soak import name_of
 
 PRESETS = harness.PREFIX / "lib/emulated/presets"
 DISK_MIB = 384
+WALL_CLOCK_STEP = harness.PREFIX / "tests/wall_clock_step.so"
+
+
+class WallClock:
+    """What the processes of a node take for the time of day, off from the machine's by a step."""
+
+    def __init__(self, file):
+        self.file = file
+        self.file.write_bytes(bytes(8))
+        self.environment = {"LD_PRELOAD": str(WALL_CLOCK_STEP), "LAMBENT_WALL_CLOCK_STEP": str(self.file)}
+
+    def step(self, seconds):
+        with open(self.file, "r+b", buffering=0) as file:  # they have it mapped
+            file.write(struct.pack("=q", seconds * 10**9))
 
 
 def start_time(pid):
@@ -30,13 +45,13 @@ class Node(harness.Worker):
     """A worker that the sceptic may kill: `intact` says whether it should be running now."""
     log_level = "info"
 
-    def __init__(self, name, promises, flags, gpu, folder):
+    def __init__(self, name, promises, flags, gpu, folder, environment=None):
         self.name, self.promises = name, promises
         self.intact = threading.Lock()  # held by a fault that stops the worker, and by who looks whether it runs
         self.seen = {}  # {pid: start time} of all processes that it ever had, as far as they were seen
         self.launchers = set()
         self.shared_files = set()  # in folders that are not its own, that it was seen to use
-        super().__init__(*flags, gpu=gpu, folder=folder)
+        super().__init__(*flags, gpu=gpu, folder=folder, environment=environment)
         self.remember()
 
     def remember(self):
@@ -100,9 +115,10 @@ class World:
         small = self.folder / "small.toml"
         text = (PRESETS / "tiny.toml").read_text()
         small.write_text(text.replace("devices = 1", "devices = 2").replace("memory_mib = 1024", "memory_mib = 512"))
+        self.wall_clock = WallClock(self.folder / "wall-clock")
         self.nodes["main"] = Node("main", self.promises, ("--context-memory", "16", "--concurrency", "2", "--pool", "12", "--ready-sandboxes", "2",
                                                           "--host-memory", "2G", "--object-memory", "64M", "--object-disk", "64M"),
-                                  f"emulated:{small}", self.folder / "main")
+                                  f"emulated:{small}", self.folder / "main", self.wall_clock.environment)
         if sliced:
             (self.folder / "sliced").mkdir()
             self.nodes["sliced"] = Node("sliced", self.promises, ("--pipeline-slices", "all", "--ready-sandboxes", "1", "--pool", "8"),
