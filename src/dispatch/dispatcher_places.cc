@@ -125,7 +125,6 @@ void Dispatcher::lose_device(uint32_t device) {
     const Sandbox& sandbox = lane.fleet.sandbox(slot);
     if (sandbox.device != device) continue;
     if (sandbox.state == SandboxState::kStarting) {
-      std::erase(lane.ready, slot);
       PendingInvocation& invocation = invocations_[sandbox.invocation];
       if (invocation.failed_starts < options_.start_retries) {
         ++invocation.failed_starts;
@@ -137,6 +136,7 @@ void Dispatcher::lose_device(uint32_t device) {
                  std::string(kPlatformFailure));
         lane.fleet.unassign(slot);
       }
+      std::erase(lane.ready, slot);
       stop_sandbox(lane, slot, StopReason::kDeviceLost);
     } else if (sandbox.state == SandboxState::kIdle) {
       stop_sandbox(lane, slot, StopReason::kDeviceLost);

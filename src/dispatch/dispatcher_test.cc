@@ -143,6 +143,35 @@ TEST(Dispatcher, AStartThatFailsIsNoWaitInTheQueue) {
   EXPECT_EQ(ended[0].phases.init, Duration(0));
 }
 
+TEST(Dispatcher, WhatWaitedForATokenWhenItsDeviceWasLostIsToldSo) {
+  DispatchOptions options = one_gpu();
+  options.fleet.devices[0].tokens = 1;
+  options.fleet.starts_outside_tokens = 2;
+  options.fleet.second_patience = 0;
+  options.start_retries = 0;
+  FunctionProfile wide;
+  wide.max_concurrency = 2;
+  Bench bench(options, wide);
+  bench.at(seconds(1), InvocationSubmitted{id(1), kF});
+  const SandboxId first = bench.got<StartSandbox>().at(0).sandbox;
+  bench.at(seconds(1), InvocationSubmitted{id(2), kF});
+  const SandboxId second = bench.got<StartSandbox>().at(0).sandbox;
+  bench.at(seconds(2), SandboxReady{first});
+  bench.at(seconds(3), SandboxReady{second, milliseconds(1500), milliseconds(500)});
+  ASSERT_TRUE(bench.got<StartInvocation>().empty());
+
+  bench.at(seconds(4), DeviceReading{.device = DeviceId{1}, .healthy = false, .lost = true});
+  const auto ended = bench.got<CompleteInvocation>();
+  ASSERT_EQ(ended.size(), 1u);
+  EXPECT_EQ(ended[0].invocation, id(2));
+  EXPECT_EQ(ended[0].outcome, Outcome::kRejected);
+  EXPECT_EQ(ended[0].phases.sandbox, milliseconds(1500));
+  EXPECT_EQ(ended[0].phases.init, milliseconds(500));
+  EXPECT_EQ(ended[0].phases.queue, seconds(1));
+  ASSERT_EQ(bench.got<StopSandbox>().size(), 1u);
+  EXPECT_EQ(bench.got<StopSandbox>()[0].sandbox, second);
+}
+
 TEST(Dispatcher, WhatIsPartOfWhatWasAcknowledgedWaitsAsLongAsItMust) {
   DispatchOptions options = one_gpu();
   options.longest_wait = seconds(10);

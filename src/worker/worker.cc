@@ -321,7 +321,7 @@ void Worker::log_completion(const Live& live, const InvocationResult& result) {
                                       {"outcome", std::string(name_of(result.outcome))},
                                       {"error_type", result.error_type},
                                       {"start", std::string(name_of(result.start))},
-                                      {"gpu", result.device ? place_name(*result.device) : ""},
+                                      {"device", result.device ? place_name(*result.device) : ""},
                                       {"queue_ms", to_milliseconds(result.phases.queue)},
                                       {"wait_reason", result.wait_reason},
                                       {"memory_ms", to_milliseconds(result.phases.memory)},
