@@ -18,7 +18,7 @@ from worker_under_test import PROGRAMS, Worker, machine
 FAITHFUL = ("--policy", "mqfq-sticky", "--set", "over_run_s=10", "--set", "eviction=lru")
 # What each system is started with; "ours" with nothing but what the place is.
 SYSTEMS = {
-    # A replayed function has one sandbox at work: the stronger of the faithful two.
+    # Of the faithful two the stronger: without second containers, as the other baselines.
     "mqfq-nodup": FAITHFUL,
     "fcfs": ("--policy", "fcfs", "--set", "fcfs_moves_off=true", "--set", "eviction=lru"),
     "batch": ("--policy", "batch", "--set", "eviction=lru"),
@@ -33,6 +33,8 @@ HYBRID = {
     "cpu+gpu, queueing": (*FAITHFUL, "--set", "hybrid=queueing"),
     "ours, queueing": ("--set", "hybrid=queueing"),
 }
+# How many sandboxes a function of these may have at work; ours as many as it likes.
+ONE_AT_A_TIME = ("--max-concurrency", "1")
 HOST = ("--set", "host_concurrency=48", "--set", "host_sandboxes=96")
 CONCURRENCY, POOL = 2, 16
 SEED, LOAD = 3, 0.5
@@ -50,6 +52,11 @@ class Scale:
         self.naive_window = self.naive_give_up = 0  # of bench replay, whose function we use
 
 
+def deployed_with(name, variants):
+    """Flags of replay and simulate alike: what the functions are."""
+    return (*(() if name.startswith("ours") else ONE_AT_A_TIME), *(("--cpu-variants",) if variants else ()))
+
+
 def points(quick):
     """(figure, name, pool, flags, whether functions have CPU variants)."""
     for name, flags in SYSTEMS.items():
@@ -63,24 +70,23 @@ def points(quick):
             yield "table4", name, POOL, (*flags, *HOST), True
 
 
-def measured(trace, pool, flags, variants, scale):
+def measured(trace, pool, flags, functions, scale):
     """The worker's figures, or None and why."""
     with Worker("--gpu", f"emulated:{PRESET}", "--time-scale", str(scale.time_scale), "--memory-scale", "16", "--pool", str(pool), "--concurrency", str(CONCURRENCY),
                 "--drain", "1", "--set", "queue_wait_s=1000000", *flags) as node:
         figures, note = run_replay(node, trace, "measured", scale, 120 + 2 * (scale.window + scale.give_up) / scale.time_scale,
-                                   seed=SEED, load=LOAD, more=("--cpu-variants",) if variants else ())
+                                   seed=SEED, load=LOAD, more=functions)
     if figures is None or not figures["valid"] or figures["failed"]:
         return None, note if figures is None else figures.get("invalid_because") or f"{figures['failed']} failed: {note}"
     return figures, note
 
 
-def simulated(trace, pool, flags, variants, scale, profile):
+def simulated(trace, pool, flags, functions, scale, profile):
     command = [str(PROGRAMS / "lambent"), "simulate", *([str(trace)] if trace else ["--seed", str(SEED), "--load", str(LOAD)]),
                "--profile", str(profile), "--concurrency", str(CONCURRENCY), "--pool", str(pool), "--duration", str(scale.window),
                # The worker's own patience is in real seconds.
                "--keep-alive", str(KEEP_ALIVE_S * scale.time_scale), "--longest-wait", str(LONGEST_WAIT_S * scale.time_scale),
-               "--functions", str(shared("catalogue/mqfq_table1.csv")), "--json", "--quiet", *flags,
-               *(("--cpu-variants",) if variants else ())]
+               "--functions", str(shared("catalogue/mqfq_table1.csv")), "--json", "--quiet", *flags, *functions]
     return json.loads(subprocess.run(command, capture_output=True, text=True, check=True, timeout=120).stdout)[0]
 
 
@@ -116,8 +122,9 @@ def main():
         for figure, name, pool, flags, variants in points(arguments.quick):
             if figures and figure not in figures:
                 continue
-            real, note = measured(trace, pool, flags, variants, scale)
-            model = simulated(trace, pool, flags, variants, scale, profile)
+            functions = deployed_with(name, variants)
+            real, note = measured(trace, pool, flags, functions, scale)
+            model = simulated(trace, pool, flags, functions, scale, profile)
             row = {"figure": figure, "system": name, "pool": pool, "flags": list(flags),
                    "worker": real and {key: real.get(key) for key in KEYS}, "simulator": {key: model.get(key) for key in KEYS},
                    "mean_error_pct": real and round(100 * (model["mean_s"] / real["mean_s"] - 1), 1)}

@@ -46,9 +46,14 @@ std::vector<System> make_systems() {
   all.push_back(with_our_eviction(all[2], "fcfs+"));
   all.push_back(with_our_eviction(all[5], "batch+"));
   all.push_back({.name = "ours", .policy = "density", .eviction = EvictionRule::kCostAware});
+  all.back().second_containers = true;
+  all.back().second_patience = 1;
   all.push_back(all.back());
   all.back().name = "ours-second";
-  all.back().second_containers = true;
+  all.back().second_patience = 0;
+  all.push_back(all.back());
+  all.back().name = "ours-one";
+  all.back().second_containers = false;
   return all;
 }
 
@@ -104,7 +109,11 @@ std::string settings_of(const System& system) {
         : system.move_off_holds_token            ? "memory off with the token held"
                                                  : "memory off in the background");
   }
-  add(system.second_containers ? "second containers" : "no second containers");
+  add(!system.second_containers ? "no second containers"
+      : system.second_patience == 0
+          ? "second containers"
+          : "second containers after " + bench::number(system.second_patience) +
+                " cold starts of waiting");
   add(system.eviction == EvictionRule::kCostAware ? "cost-aware eviction" : "LRU eviction");
   return text;
 }
@@ -132,6 +141,13 @@ std::vector<System> candidates_of(const std::string& name) {
   std::vector<System> all;
   if (base.policy.starts_with("mqfq")) {
     all = mqfq_candidates(base);
+  } else if (base.policy == "density") {
+    all.push_back(base);
+    for (const double patience : {0.0, 0.25, 0.5, 1.0, 2.0, 4.0, 8.0}) {
+      all.push_back(base);
+      all.back().second_containers = true;
+      all.back().second_patience = patience;
+    }
   } else {
     // A batch has one container whatever it may have.
     for (const bool second : {false, true}) {

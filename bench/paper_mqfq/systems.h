@@ -18,6 +18,8 @@ struct System {
   scheduling::EvictionRule eviction = scheduling::EvictionRule::kLeastRecentlyUsed;
   // Whether a function that runs may get a second container beside it, up to D at once.
   bool second_containers = false;
+  // When: FleetOptions::second_patience.
+  double second_patience = 0;
   // FCFS: the memory's way off the device after a run holds the token.
   bool move_off_holds_token = false;
 };
@@ -31,13 +33,14 @@ std::string settings_of(const System& system);
 //                fcfs-holds: the token is held until it is off
 //   batch, naive, uniform (faithful, but each invocation is charged one second)
 //   mqfq+, fcfs+, batch+   with our eviction rule
-//   ours         Density, its defaults, our eviction: what ships; ours-second: second containers
-//   too
+//   ours         Density, its defaults, our eviction, second containers when they pay: what ships;
+//   ours-second  second containers at once; ours-one: none
 const std::vector<System>& systems();
 // One of systems(), by its name. CHECKed.
 const System& system_named(const std::string& name);
 
-// What the sweep tries for that system; of ours nothing, for its settings are the product's.
+// What the sweep tries for that system; of ours only when it starts second containers, for its other
+// settings are the product's.
 std::vector<System> candidates_of(const std::string& name);
 // The systems that have a sweep.
 const std::vector<std::string>& swept();

@@ -88,6 +88,8 @@ const std::map<std::string, Apply>& table() {
                                        })},
       {"move_patience",
        number(0, [](auto& s, double n) { s.dispatch.fleet.move_patience = n; })},
+      {"second_patience",
+       number(0, [](auto& s, double n) { s.dispatch.fleet.second_patience = n; })},
       {"memory_rule", choice("every-sandbox", "move-idle",
                              [](auto& s, bool first) {
                                s.dispatch.fleet.memory_rule =

@@ -4,6 +4,7 @@
 #include "bin/flag_checks.h"
 #include "bin/lambent_paths.h"
 #include "bin/shown_names.h"
+#include "domain/limits.h"
 #include "scheduling/make_policy.h"
 #include "workload/node_profile.h"
 #include "workload/spreading.h"
@@ -56,6 +57,7 @@ void add_simulate_flags(CLI::App& app, SimulateOptions& options) {
   app.add_option("--gpus", options.gpus, "devices")->check(CLI::Range(1, 4096));
   app.add_option("--concurrency", options.concurrency, "D: invocations at once on a GPU")
       ->check(CLI::Range(1, 1024));
+  options.run.max_concurrency = limits::kDefaultConcurrency;
   app.add_option("--max-concurrency", options.run.max_concurrency,
                  "invocations of one function that may run at once, each in its sandbox")
       ->check(CLI::Range(1, 1000000));

@@ -58,6 +58,9 @@ void add_replay(Shell& shell) {
   verb->add_option("--paper-function", options.paper_function, "the folder of its package");
   verb->add_flag("--cpu-variants", options.cpu_variants,
                  "deploy them with a CPU variant, as slow as the catalogue says");
+  verb->add_option("--max-concurrency", options.max_concurrency,
+                   "of each function that is deployed: sandboxes at work at once")
+      ->check(CLI::Range(1U, limits::kMostConcurrency));
   verb->add_option("--prefix", options.prefix, "of the names of the deployed functions");
   verb->add_option("--give-up", options.give_up_s,
                    "modelled seconds to wait for answers after the last arrival")

@@ -116,6 +116,7 @@ FunctionSpec paper_function_spec(const ReplayPlan& plan, size_t index,
   spec.name.name = plan.deployed_names[index];
   spec.description = "stands for " + plan.trace.functions[index].name + " as " + entry.name;
   spec.handler = "bootstrap";
+  spec.max_concurrency = options.max_concurrency;
   spec.gpu.memory = entry.device_memory;
   spec.gpu.launch_mode = GpuNeeds::LaunchMode::kModel;
   double longest_s = entry.gpu_cold_s + entry.gpu_warm_s;

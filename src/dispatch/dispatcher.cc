@@ -21,6 +21,8 @@ scheduling::FleetOptions host_fleet_options(const DispatchOptions& options) {
                           .contexts = options.host_sandboxes});
   host.most_sandboxes = options.host_sandboxes;
   host.eviction = options.fleet.eviction;
+  // Its processors are many and its starts short: calls of one function run beside each other.
+  host.second_patience = 0;
   return host;
 }
 

@@ -14,7 +14,7 @@ void archive_invocation(StateArchive& archive, PendingInvocation& invocation) {
   archive.choice(invocation.start, StartClass::kWarm);
   archive.field(invocation.failed_starts);
   archive.field(invocation.restarts);
-  archive.choice(invocation.wait_reason, scheduling::WaitReason::kWarmElsewhere);
+  archive.choice(invocation.wait_reason, scheduling::WaitReason::kAtWork);
   archive.field(invocation.sandbox);
   archive.field(invocation.on_host);
   archive.choice(invocation.host_reason, scheduling::HostReason::kTrial);

@@ -112,9 +112,8 @@ struct FunctionSpec {
   GpuNeeds gpu;
   std::optional<CpuVariant> cpu_variant;
   double weight = 1;
-  // How many sandboxes the function may have at work at once; above 1 it declares that it wants
-  // concurrency.
-  unsigned max_concurrency = 1;
+  // How many sandboxes the function may have at work at once. 1: its calls never overlap.
+  unsigned max_concurrency = limits::kDefaultConcurrency;
 
   std::string code_sha256;   // base64, as Lambda's CodeSha256
   Bytes code_size;           // of the zip

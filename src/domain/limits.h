@@ -33,6 +33,11 @@ constexpr Duration kDefaultTimeout = seconds(30);
 constexpr Bytes kLeastMemory = Bytes::mib(64);
 constexpr Bytes kMostMemory = Bytes::mib(32768);
 constexpr Bytes kDefaultMemory = Bytes::mib(512);
+
+// Sandboxes of one function that may be at work at once. As many as Lambda gives an account by
+// default: how many there are, the scheduler decides.
+constexpr unsigned kDefaultConcurrency = 1000;
+constexpr unsigned kMostConcurrency = 10'000;
 constexpr double kLeastWeight = 0.01;
 constexpr double kMostWeight = 1000;
 constexpr double kMostGpuSpeedup = 1e6;  // of a CPU variant

@@ -6,7 +6,6 @@ namespace lambent::frontend {
 namespace {
 
 constexpr std::string_view kPrefix = "lambent:";
-constexpr unsigned kMostConcurrency = 10'000;
 
 Error bad_value(std::string_view key, std::string_view value, std::string_view wanted) {
   return Error{
@@ -79,7 +78,7 @@ Result<void> apply_tag(FunctionSpec& spec, CpuTags& cpu, std::string_view key,
     }
   } else if (setting == "max-concurrency") {
     const bool read = parse_number(value, spec.max_concurrency);
-    if (!read || spec.max_concurrency == 0 || spec.max_concurrency > kMostConcurrency) {
+    if (!read || spec.max_concurrency == 0 || spec.max_concurrency > limits::kMostConcurrency) {
       return bad_value(key, value, "a whole number of 1 to 10000");
     }
   } else {

@@ -44,6 +44,8 @@ std::string_view sentence_of(WaitReason reason) {
     case WaitReason::kWarmElsewhere:
       return "because it was warm on a busy device, and a cold start on an idle one not worth it "
              "yet";
+    case WaitReason::kAtWork:
+      return "because its sandbox was at work, and a cold start beside it not worth it yet";
   }
   return "";
 }

@@ -51,7 +51,8 @@ Duration turn_estimate(const Flow& flow) {
   if (flow.turns.samples() >= kTurnsToBelieve) return flow.turns.mean();
   // Of what the host's processors would take of its queue nothing is known here.
   if (flow.has_cpu_variant || flow.max_concurrency == 0) return {};
-  return flow.execution.mean_or(Duration(0)) / static_cast<int64_t>(flow.max_concurrency);
+  // It goes on as it goes now.
+  return flow.execution.mean_or(Duration(0)) / std::max<int64_t>(flow.in_flight, 1);
 }
 
 FunctionQueue queue_of(const Flow& flow) {

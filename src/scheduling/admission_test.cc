@@ -48,14 +48,14 @@ TEST(Admission, ABurstOfLongRunsWaits) {
   EXPECT_FALSE(admits(flow_with(kAlwaysAdmitted, seconds(60))));
 }
 
-TEST(Admission, BeforeTurnsAreKnownRunsFollowEachOtherAtBest) {
+TEST(Admission, BeforeTurnsAreKnownItGoesOnAsItGoesNow) {
   Flow flow = flow_with(100);
   EXPECT_TRUE(admits(flow)) << "nothing is known of it";
   flow.execution = RunningMean(milliseconds(200), 1);
   EXPECT_FALSE(admits(flow));
-  flow.max_concurrency = 2;
-  EXPECT_TRUE(admits(flow));
-  flow.max_concurrency = 1;
+  flow.in_flight = 2;
+  EXPECT_TRUE(admits(flow)) << "two at a time";
+  flow.in_flight = 0;
   flow.has_cpu_variant = true;
   EXPECT_TRUE(admits(flow)) << "the host may take any number of them";
   flow.turns = RunningMean(milliseconds(200), kTurnsToBelieve - 1);

@@ -58,6 +58,9 @@ struct FleetOptions {
   // A function that is warm on a busy device goes cold to one with nothing to do when the first of
   // its queue has waited for so many times what its cold start takes; 0: at once.
   double move_patience = 1;
+  // A function whose sandboxes are all at work gets one more when the first of its queue has waited
+  // for so many times what its cold start takes; 0: at once.
+  double second_patience = 1;
 };
 
 // So that a journal can say under which options it was recorded.
@@ -155,7 +158,7 @@ struct Place {
 struct PlaceOrReason {
   std::optional<Place> place;
   WaitReason reason = WaitReason::kNone;
-  // No place: it has warm sandboxes, all on devices without a token, and waits for these.
+  // No place: it has sandboxes, all at work or on devices without a token, and waits for these.
   bool waits_where_warm = false;
 };
 
@@ -191,13 +194,14 @@ class Fleet {
   // The present, before anything is asked.
   void tell_time(Instant now);
   // When time alone gives a place to a flow that was asked about since then and refused one as
-  // kWarmElsewhere; the earliest, or kNever.
+  // kWarmElsewhere or kAtWork; the earliest, or kNever.
   Instant next_move() const { return next_move_; }
 
   // Late binding: the warm sandbox if its device has a token. A flow whose warm sandboxes are all
   // on busy devices waits for them unless another device has nothing to do, and the first of its
   // queue has waited for as long as its cold start takes (FleetOptions::move_patience): whenever
-  // the warm one would have come free, that is at most twice the least that this had to take.
+  // the warm one would have come free, that is at most twice the least that this had to take. One
+  // whose sandboxes are all at work or starting waits for these as long (second_patience).
   PlaceOrReason find_place(FunctionId function, const Flow& flow, bool idle_devices_only) const;
   // The same on one device. A new sandbox beside warm ones elsewhere only if it has nothing to do.
   PlaceOrReason find_place_on(uint32_t device, FunctionId function, const Flow& flow) const;
@@ -275,7 +279,8 @@ class Fleet {
   }
   bool has_cold_room(const Device& device) const;
   bool memory_fits(const Device& device, Bytes memory) const;
-  bool is_worth_a_start_elsewhere(const Flow& flow) const;
+  bool is_worth_a_second(const Flow& flow) const;
+  bool is_worth_another_start(const Flow& flow, double patience) const;
   WaitReason warm_obstacle(const Sandbox& sandbox) const;
   WaitReason cold_obstacle(const Device& device, Bytes memory) const;
   bool context_fits(const Device& device) const;

@@ -41,12 +41,16 @@ PlaceOrReason Fleet::find_place(FunctionId function, const Flow& flow,
     PlaceOrReason elsewhere = find_cold_place(flow.device_memory, true);
     const bool for_token = reason == WaitReason::kNoToken;
     if (!elsewhere.place) return {std::nullopt, reason, for_token};
-    if (!is_worth_a_start_elsewhere(flow)) {
+    if (!is_worth_another_start(flow, options_.move_patience)) {
       return {std::nullopt, WaitReason::kWarmElsewhere, for_token};
     }
     return elsewhere;
   }
-  return find_cold_place(flow.device_memory, idle_devices_only);
+  PlaceOrReason beside = find_cold_place(flow.device_memory, idle_devices_only);
+  if (beside.place && flow.in_flight > 0 && !is_worth_a_second(flow)) {
+    return {std::nullopt, WaitReason::kAtWork, true};
+  }
+  return beside;
 }
 
 void Fleet::tell_time(Instant now) {
@@ -54,9 +58,17 @@ void Fleet::tell_time(Instant now) {
   next_move_ = kNever;
 }
 
-bool Fleet::is_worth_a_start_elsewhere(const Flow& flow) const {
+// Nobody knows yet what a start of it costs: the first one will tell.
+bool Fleet::is_worth_a_second(const Flow& flow) const {
+  if (options_.second_patience == 0) return true;
+  return flow.cold_start.known() && is_worth_another_start(flow, options_.second_patience);
+}
+
+// A start beside a sandbox that it would otherwise wait for.
+bool Fleet::is_worth_another_start(const Flow& flow, double patience) const {
+  if (patience == 0) return true;
   const Duration start = flow.cold_start.mean();
-  const Instant then = flow.oldest_since + from_seconds(to_seconds(start) * options_.move_patience);
+  const Instant then = flow.oldest_since + from_seconds(to_seconds(start) * patience);
   if (now_ >= then) return true;
   next_move_ = std::min(next_move_, then);
   return false;

@@ -88,6 +88,7 @@ void archive(StateArchive& archive, FleetOptions& options) {
   archive.choice(options.eviction, EvictionRule::kCostAware);
   archive.field(options.starts_outside_tokens);
   archive.field(options.move_patience);
+  archive.field(options.second_patience);
 }
 
 void Flow::archive(StateArchive& archive) {

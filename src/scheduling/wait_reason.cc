@@ -34,6 +34,8 @@ std::string_view name_of(WaitReason reason) {
       return "host_busy";
     case WaitReason::kWarmElsewhere:
       return "warm_elsewhere";
+    case WaitReason::kAtWork:
+      return "at_work";
   }
   return "none";
 }

@@ -22,6 +22,7 @@ enum class WaitReason {
   kPoolHandover,      // a device that was taken from another function is yet at work for that one
   kHostBusy,          // it runs on the host's processors, which run as many as they may
   kWarmElsewhere,  // it is warm on a busy device; a cold start on an idle one is not worth it yet
+  kAtWork,         // its sandboxes are at work; a cold start beside them is not worth it yet
 };
 std::string_view name_of(WaitReason reason);
 

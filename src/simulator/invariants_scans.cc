@@ -103,10 +103,12 @@ void Invariants::check_patience() {
     const Duration moves = options_.limits.fleet.memory_rule == scheduling::MemoryRule::kMoveIdle
                                ? options_.limits.move_timeout * (1 + gpu_idle_)
                                : Duration(0);
-    // It may be warm on a busy device, and not worth a start elsewhere yet.
+    // It may be warm on a busy device or at work, and not worth a start elsewhere yet.
     const Duration start =
         f < dispatcher_.flows().size() ? dispatcher_.flows()[f].cold_start.mean() : Duration(0);
-    const Duration stays = from_seconds(to_seconds(start) * options_.limits.fleet.move_patience);
+    const scheduling::FleetOptions& fleet = options_.limits.fleet;
+    const double patience = std::max(fleet.move_patience, fleet.second_patience);
+    const Duration stays = from_seconds(to_seconds(start) * patience);
     const Duration stops = options_.limits.stop_timeout * (1 + gpu_stopping_);
     if (known.lost_patience > moves + stays + stops + seconds(30)) {
       violate(Invariant::kEndlessWait,

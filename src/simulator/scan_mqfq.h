@@ -146,7 +146,8 @@ class ScanMqfq : public scheduling::Policy {
         }
         continue;
       }
-      ++(waits_for_token_where_warm(view, f) ? where_warm : without_place);
+      const bool at_work = found.reason == scheduling::WaitReason::kAtWork;
+      ++(at_work || waits_for_token_where_warm(view, f) ? where_warm : without_place);
       const bool far = without_place > kLookAhead || where_warm > kWarmLookAhead;
       if (far && (first || !view.fleet.any_device_idle())) break;
     }

@@ -51,7 +51,8 @@ class PublicApiTest(HostileTest):
 
     def test_what_a_client_left_queued_does_not_run(self):
         self.worker.create_python("counted", "import time\nran = []\ndef handler(e, c):\n  ran.append(e['n'])\n"
-                                             "  time.sleep(e['seconds'])\n  return ran")
+                                             "  time.sleep(e['seconds'])\n  return ran",
+                                  tags={"lambent:max-concurrency": "1"})
         queued = lambda: next(each["queued"] for each in self.worker.request("GET", "/v1/functions").json["functions"]
                               if each["name"] == "counted")
         first = threading.Thread(target=self.worker.invoke, args=("counted", {"n": 1, "seconds": 5}))

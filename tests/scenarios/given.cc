@@ -113,6 +113,8 @@ bool Given::read_option(Words& words) {
                                             : scheduling::EvictionRule::kCostAware;
   } else if (words.take("move-patience")) {
     options_.fleet.move_patience = words.number();
+  } else if (words.take("second-patience")) {
+    options_.fleet.second_patience = words.number();
   } else if (words.take("memory-moves")) {
     options_.fleet.memory_rule = scheduling::MemoryRule::kMoveIdle;
   } else if (words.take("no-prefetch")) {
