@@ -22,16 +22,26 @@ class ClientMemory {
     const std::lock_guard lock(mutex_);
     return used_;
   }
+  // Before the driver is asked: true if it fits. It is then kept or cancelled.
   bool take(Bytes bytes) {
     const std::lock_guard lock(mutex_);
     // The ledger counts refusals too, so it is asked in any case; its own limit may be another.
     if (!writer_.try_reserve(bytes.count)) return false;
     if (bytes > limit_ || used_ > limit_ - bytes) {
-      writer_.release(bytes.count);
+      writer_.cancel(bytes.count);
       return false;
     }
     used_ += bytes;
     return true;
+  }
+  void keep(Bytes bytes) {
+    const std::lock_guard lock(mutex_);
+    writer_.keep(bytes.count);
+  }
+  void cancel(Bytes bytes) {
+    const std::lock_guard lock(mutex_);
+    used_ -= bytes;
+    writer_.cancel(bytes.count);
   }
   // Host memory of the executor for images that come in parts; not in the ledger.
   bool take_upload(Bytes bytes) {

@@ -47,9 +47,10 @@ void ServedProcess::allocate(const Call& call, bool in_order) {
     if (result != CUDA_SUCCESS) driver_->mem_free_async(address, stream);
   }
   if (result != CUDA_SUCCESS) {
-    memory_->give_back(Bytes(counted));
+    memory_->cancel(Bytes(counted));
     return answer(call, result);
   }
+  memory_->keep(Bytes(counted));
   ranges_.add(address, {bytes, counted, context, 0});
   answer(call, CUDA_SUCCESS, {address});
 }

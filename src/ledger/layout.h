@@ -20,8 +20,8 @@ constexpr uint32_t kLedgerRows = 256;
 constexpr uint32_t kLedgerOverflowRow = kLedgerRows - 1;
 
 struct LedgerRow {
-  std::atomic<uint64_t> held_bytes;    // granted and not yet released
-  std::atomic<uint64_t> wanted_bytes;  // asked for, not yet granted or denied
+  std::atomic<uint64_t> held_bytes;    // got and not yet released
+  std::atomic<uint64_t> wanted_bytes;  // asked for, or granted and not yet got from the driver
   std::atomic<uint64_t> pinned_host_bytes;
   std::atomic<uint32_t> process_id;  // as the process sees itself; for people only
   // The last CUresult that said that a context of the process is broken for good; 0: none is.

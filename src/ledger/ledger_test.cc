@@ -43,12 +43,19 @@ class Ledger : public testing::Test {
   const std::filesystem::path path_ = folder_ / "ledger";
 };
 
+// An allocation that the driver grants.
+bool allocate(LedgerWriter& writer, uint64_t bytes) {
+  if (!writer.try_reserve(bytes)) return false;
+  writer.keep(bytes);
+  return true;
+}
+
 TEST_F(Ledger, WhatIsReservedIsUsedUntilItIsReleasedAndThePeakStays) {
   LedgerReader reader = created(1000);
   LedgerWriter writer;
   ASSERT_TRUE(writer.attach(path_.c_str()));
-  EXPECT_TRUE(writer.try_reserve(600));
-  EXPECT_TRUE(writer.try_reserve(300));
+  EXPECT_TRUE(allocate(writer, 600));
+  EXPECT_TRUE(allocate(writer, 300));
   writer.release(600);
   const LedgerReadings readings = *reader.read();
   EXPECT_EQ(readings.used, Bytes(300));
@@ -58,13 +65,41 @@ TEST_F(Ledger, WhatIsReservedIsUsedUntilItIsReleasedAndThePeakStays) {
   EXPECT_FALSE(readings.tampered);
 }
 
+TEST_F(Ledger, WhatTheDriverRefusesWasNeverInThePeak) {
+  LedgerReader reader = created(1000);
+  LedgerWriter writer;
+  LedgerWriter other;
+  ASSERT_TRUE(writer.attach(path_.c_str()));
+  ASSERT_TRUE(other.attach(path_.c_str()));
+  ASSERT_TRUE(writer.try_reserve(700));
+  EXPECT_FALSE(other.try_reserve(400)) << "it may yet be got";
+  ASSERT_TRUE(allocate(other, 100)) << "while the driver thinks about the other";
+  writer.cancel(700);
+  const LedgerReadings readings = *reader.read();
+  EXPECT_EQ(readings.used, Bytes(100));
+  EXPECT_EQ(readings.peak, Bytes(100));
+  EXPECT_EQ(readings.allocations, 1u);
+  EXPECT_TRUE(allocate(other, 900));
+}
+
+TEST_F(Ledger, WhatAProcessWantedThatDiedMeanwhileIsFreeForTheNext) {
+  created(1000);
+  in_killed_process([this] {
+    auto* dying = new LedgerWriter;  // never detached
+    if (!dying->attach(path_.c_str()) || !dying->try_reserve(900)) _exit(1);
+  });
+  LedgerWriter writer;
+  ASSERT_TRUE(writer.attach(path_.c_str()));
+  EXPECT_TRUE(allocate(writer, 1000));
+}
+
 TEST_F(Ledger, DeniesWhatWouldPassTheLimitAndCountsIt) {
   LedgerReader reader = created(1000);
   LedgerWriter writer;
   ASSERT_TRUE(writer.attach(path_.c_str()));
-  EXPECT_TRUE(writer.try_reserve(1000));
-  EXPECT_FALSE(writer.try_reserve(1));
-  EXPECT_FALSE(writer.try_reserve(UINT64_MAX));
+  EXPECT_TRUE(allocate(writer, 1000));
+  EXPECT_FALSE(allocate(writer, 1));
+  EXPECT_FALSE(allocate(writer, UINT64_MAX));
   EXPECT_EQ(writer.used_bytes(), 1000u);
   EXPECT_EQ(reader.read()->denied, 2u);
 }
@@ -86,7 +121,7 @@ TEST_F(Ledger, ALimitOfZeroCountsAndDeniesNothing) {
   LedgerReader reader = created(0);
   LedgerWriter writer;
   ASSERT_TRUE(writer.attach(path_.c_str()));
-  EXPECT_TRUE(writer.try_reserve(uint64_t{1} << 50));
+  EXPECT_TRUE(allocate(writer, uint64_t{1} << 50));
   EXPECT_EQ(reader.read()->used, Bytes(uint64_t{1} << 50));
 }
 
@@ -94,11 +129,11 @@ TEST_F(Ledger, APeakThatIsResetStartsFromWhatIsUsedNow) {
   LedgerReader reader = created(1000);
   LedgerWriter writer;
   ASSERT_TRUE(writer.attach(path_.c_str()));
-  ASSERT_TRUE(writer.try_reserve(900));
+  ASSERT_TRUE(allocate(writer, 900));
   writer.release(700);
   ASSERT_TRUE(reader.reset_peak().ok());
   EXPECT_EQ(reader.read()->peak, Bytes(200));
-  ASSERT_TRUE(writer.try_reserve(50));
+  ASSERT_TRUE(allocate(writer, 50));
   EXPECT_EQ(reader.read()->peak, Bytes(250));
 }
 
@@ -125,9 +160,9 @@ TEST_F(Ledger, ProcessesShareOneLimit) {
   LedgerWriter second;
   ASSERT_TRUE(first.attach(path_.c_str()));
   ASSERT_TRUE(second.attach(path_.c_str()));
-  EXPECT_TRUE(first.try_reserve(700));
-  EXPECT_FALSE(second.try_reserve(400));
-  EXPECT_TRUE(second.try_reserve(300));
+  EXPECT_TRUE(allocate(first, 700));
+  EXPECT_FALSE(allocate(second, 400));
+  EXPECT_TRUE(allocate(second, 300));
   first.detach();
   EXPECT_EQ(reader.read()->used, Bytes(300));
 }
@@ -136,7 +171,7 @@ TEST_F(Ledger, TheReaderReclaimsWhatAKilledProcessHeld) {
   LedgerReader reader = created(1000);
   in_killed_process([this] {
     auto* dying = new LedgerWriter;  // never detached
-    if (!dying->attach(path_.c_str()) || !dying->try_reserve(800)) _exit(1);
+    if (!dying->attach(path_.c_str()) || !allocate(*dying, 800)) _exit(1);
   });
   const LedgerReadings readings = *reader.read();
   EXPECT_EQ(readings.used, Bytes(0));
@@ -148,10 +183,10 @@ TEST_F(Ledger, AViewLeavesOutWhatAKilledProcessHeld) {
   LedgerReader reader = created(1000);
   LedgerWriter writer;
   ASSERT_TRUE(writer.attach(path_.c_str()));
-  ASSERT_TRUE(writer.try_reserve(300));
+  ASSERT_TRUE(allocate(writer, 300));
   in_killed_process([this] {
     auto* dying = new LedgerWriter;  // never detached
-    if (!dying->attach(path_.c_str()) || !dying->try_reserve(200)) _exit(1);
+    if (!dying->attach(path_.c_str()) || !allocate(*dying, 200)) _exit(1);
   });
   LedgerView view;
   ASSERT_TRUE(view.attach(path_.c_str()));
@@ -166,20 +201,20 @@ TEST_F(Ledger, AWriterReclaimsADeadProcessBeforeItDenies) {
   ASSERT_TRUE(writer.attach(path_.c_str()));
   in_killed_process([this] {
     auto* dying = new LedgerWriter;  // never detached
-    if (!dying->attach(path_.c_str()) || !dying->try_reserve(800)) _exit(1);
+    if (!dying->attach(path_.c_str()) || !allocate(*dying, 800)) _exit(1);
   });
   EXPECT_EQ(writer.used_bytes(), 800u);
-  EXPECT_TRUE(writer.try_reserve(1000));
+  EXPECT_TRUE(allocate(writer, 1000));
 }
 
 TEST_F(Ledger, AForkedChildLeavesTheRowOfItsParentAlone) {
   LedgerReader reader = created(1000);
   LedgerWriter writer;
   ASSERT_TRUE(writer.attach(path_.c_str()));
-  ASSERT_TRUE(writer.try_reserve(400));
+  ASSERT_TRUE(allocate(writer, 400));
   in_killed_process([&] {
     writer.forget_after_fork();
-    if (!writer.attach(path_.c_str()) || !writer.try_reserve(100)) _exit(1);
+    if (!writer.attach(path_.c_str()) || !allocate(writer, 100)) _exit(1);
   });
   EXPECT_EQ(reader.read()->used, Bytes(400));
 }
@@ -190,7 +225,7 @@ TEST_F(Ledger, ProcessesBeyondTheRowsShareTheLastOne) {
   for (uint32_t i = 0; i < kLedgerRows + 5; ++i) {
     writers.push_back(std::make_unique<LedgerWriter>());
     ASSERT_TRUE(writers.back()->attach(path_.c_str()));
-    ASSERT_TRUE(writers.back()->try_reserve(10));
+    ASSERT_TRUE(allocate(*writers.back(), 10));
   }
   EXPECT_EQ(reader.read()->used, Bytes(10 * (kLedgerRows + 5)));
   while (writers.size() > kLedgerOverflowRow) writers.pop_back();
@@ -206,7 +241,7 @@ TEST_F(Ledger, ThreadsThatHammerTheLimitNeverPassItTogether) {
     if (!writer.attach(path_.c_str())) return;
     for (int i = 0; i < 20000; ++i) {
       const uint64_t bytes = 1 + i % 40;
-      if (!writer.try_reserve(bytes)) continue;
+      if (!allocate(writer, bytes)) continue;
       if (held.fetch_add(bytes) + static_cast<int64_t>(bytes) > 64) passed = true;
       held.fetch_sub(bytes);
       writer.release(bytes);
@@ -240,7 +275,7 @@ TEST_F(Ledger, WhatATenantAppendsIsCutOffAndMarked) {
   LedgerReader reader = created(1000);
   LedgerWriter writer;
   ASSERT_TRUE(writer.attach(path_.c_str()));
-  ASSERT_TRUE(writer.try_reserve(600));
+  ASSERT_TRUE(allocate(writer, 600));
   EXPECT_FALSE(reader.read()->tampered);
   std::filesystem::resize_file(path_, 1 << 20);
   const LedgerReadings readings = *reader.read();
@@ -257,7 +292,7 @@ TEST_F(Ledger, AWriterRefusesAFileThatIsNoLedger) {
   ASSERT_EQ(ftruncate(fd, sizeof(LedgerPage)), 0);
   close(fd);
   EXPECT_FALSE(writer.attach(other.c_str()));
-  EXPECT_TRUE(writer.try_reserve(uint64_t{1} << 60));
+  EXPECT_TRUE(allocate(writer, uint64_t{1} << 60));
 }
 
 TEST_F(Ledger, IsNotCreatedTwice) {

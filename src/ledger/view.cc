@@ -74,7 +74,7 @@ uint64_t LedgerView::living_bytes(const char* path) const {
   return sum;
 }
 
-// `wanted` of a row is read before its `held`, as a grant raises held first and lowers wanted then.
+// `wanted` of a row is read before its `held`, as keeping raises held first and lowers wanted then.
 LedgerTotals sum_ledger_rows(const LedgerPage& page) {
   LedgerTotals totals;
   uint32_t rows = page.header.rows_in_use.load();

@@ -97,30 +97,23 @@ void LedgerWriter::forget_after_fork() {
 }
 
 // Publish the wish, then look at everybody's: of two that ask at the same time at least the later
-// one sees the other, so both cannot be granted what fits only once. If wishes (not grants) stand
-// in the way, wait for them to be decided rather than deny what would fit.
+// one sees the other, so both cannot be granted what fits only once. A granted wish stays one until
+// the memory is there or is not to be had. If wishes stand in the way, wait for them to be decided
+// rather than deny what would fit; but not for those of a process that is gone.
 bool LedgerWriter::reserve(uint64_t bytes) {
   if (!is_attached()) return true;
-  LedgerHeader& header = view_.page()->header;
   LedgerRow& own = view_.page()->rows[row_];
-  const uint64_t limit = header.limit_bytes;
+  const uint64_t limit = view_.page()->header.limit_bytes;
   const uint64_t most = limit == 0 ? kMostBytes : limit;
   bool reclaimed = false;
   for (int attempt = 0; attempt < kReserveAttempts && bytes <= most; ++attempt) {
     own.wanted_bytes.fetch_add(bytes);
     const LedgerTotals totals = sum_ledger_rows(*view_.page());
-    if (limit == 0 || saturating_add(totals.held, totals.wanted) <= limit) {
-      own.held_bytes.fetch_add(bytes);
-      subtract_down_to_zero(own.wanted_bytes, bytes);
-      header.allocation_count.fetch_add(1);
-      // Rows that move while they are summed can add up to more than there ever was.
-      const uint64_t held = sum_ledger_rows(*view_.page()).held;
-      raise_to(header.peak_bytes, limit != 0 && held > limit ? limit : held);
-      return true;
-    }
+    if (limit == 0 || saturating_add(totals.held, totals.wanted) <= limit) return true;
     subtract_down_to_zero(own.wanted_bytes, bytes);
-    if (saturating_add(totals.held, bytes) > limit) {
-      if (reclaimed) break;
+    const bool is_full = saturating_add(totals.held, bytes) > limit;
+    if (is_full && reclaimed) break;
+    if (!reclaimed && (is_full || attempt == kReserveAttempts / 2)) {
       reclaim_dead_rows();
       reclaimed = true;
     } else {
@@ -128,6 +121,23 @@ bool LedgerWriter::reserve(uint64_t bytes) {
     }
   }
   return false;
+}
+
+void LedgerWriter::keep(uint64_t bytes) {
+  if (!is_attached()) return;
+  LedgerHeader& header = view_.page()->header;
+  LedgerRow& own = view_.page()->rows[row_];
+  own.held_bytes.fetch_add(bytes);
+  subtract_down_to_zero(own.wanted_bytes, bytes);
+  header.allocation_count.fetch_add(1);
+  // Rows that move while they are summed can add up to more than there ever was.
+  const uint64_t held = sum_ledger_rows(*view_.page()).held;
+  const uint64_t limit = header.limit_bytes;
+  raise_to(header.peak_bytes, limit != 0 && held > limit ? limit : held);
+}
+
+void LedgerWriter::cancel(uint64_t bytes) {
+  if (is_attached()) subtract_down_to_zero(view_.page()->rows[row_].wanted_bytes, bytes);
 }
 
 bool LedgerWriter::try_reserve(uint64_t bytes) {
@@ -142,7 +152,10 @@ uint64_t LedgerWriter::reserve_what_fits(uint64_t bytes) {
     const uint64_t used = used_bytes();
     const uint64_t left = limit == 0 ? bytes : limit > used ? limit - used : 0;
     const uint64_t fits = bytes < left ? bytes : left;
-    if (fits == 0 || reserve(fits)) return fits;
+    if (fits == 0) return 0;
+    if (!reserve(fits)) continue;
+    keep(fits);
+    return fits;
   }
   return 0;
 }
@@ -169,6 +182,12 @@ void LedgerWriter::context_is_whole() {
 
 uint64_t LedgerWriter::own_bytes() const {
   return !is_attached() ? 0 : view_.page()->rows[row_].held_bytes.load();
+}
+
+uint64_t LedgerWriter::promised_bytes() const {
+  if (!is_attached()) return 0;
+  const LedgerTotals totals = sum_ledger_rows(*view_.page());
+  return saturating_add(totals.held, totals.wanted);
 }
 
 // Locks do not keep threads of one process apart (they share the file description), hence the flag:

@@ -1,4 +1,5 @@
-// The shim's side of a sandbox's memory ledger: reserve before an allocation, release after a free.
+// The shim's side of a sandbox's memory ledger: reserve before an allocation, keep or cancel after
+// it, release after a free.
 // Every method may be called from any thread; nothing throws, aborts, logs or allocates.
 #pragma once
 
@@ -29,9 +30,13 @@ class LedgerWriter {
   void forget_after_fork();
   bool is_attached() const { return view_.page() != nullptr; }
 
-  // True if `bytes` more stay within the limit: they are then held by this process until released.
-  // Never do all processes together hold more than the limit.
+  // True if `bytes` more stay within the limit: they then count against it for this process until
+  // it keeps or cancels them. Never do all processes together hold more than the limit.
   bool try_reserve(uint64_t bytes);
+  // What was reserved was got, and is held until released: from here it is in the peak. Or it was
+  // not got.
+  void keep(uint64_t bytes);
+  void cancel(uint64_t bytes);
   // For memory that is taken already: holds as much of it as the limit leaves, and says how much
   // that is.
   uint64_t reserve_what_fits(uint64_t bytes);
@@ -46,6 +51,8 @@ class LedgerWriter {
   uint64_t limit_bytes() const { return view_.limit_bytes(); }
   uint64_t used_bytes() const { return view_.used_bytes(); }
   uint64_t own_bytes() const;  // what this process holds
+  // What all processes hold, have reserved or ask for.
+  uint64_t promised_bytes() const;
   // Clears the rows of processes that are gone.
   void reclaim_dead_rows();
 

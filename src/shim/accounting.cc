@@ -77,6 +77,7 @@ void Accounting::record(Kind kind, uint64_t key, uint64_t charge, void* context)
   entry.kind = kind;
   entry.bytes = charge;
   entry.context = context;
+  ledger_.keep(charge);
   Locked lock(mutex_);
   if (!table_.insert(entry)) ledger_.release(charge);
 }

@@ -24,7 +24,7 @@ class Accounting {
   uint64_t charge_of(uint64_t bytes) const;
   // False: over the limit, answer out of memory. A reservation is then recorded or cancelled.
   bool try_reserve(uint64_t charge) { return ledger_.try_reserve(charge); }
-  void cancel(uint64_t charge) { ledger_.release(charge); }
+  void cancel(uint64_t charge) { ledger_.cancel(charge); }
   // Remembers an allocation whose charge was reserved. If that fails it is not counted any more.
   void record(Kind kind, uint64_t key, uint64_t charge, void* context);
   void record_host(uint64_t address, uint64_t bytes, void* context);
@@ -37,6 +37,8 @@ class Accounting {
   // All that the graphs of this process hold on a device, more or less than before.
   void graph_memory_is(int device, uint64_t bytes);
   uint64_t used_bytes() const { return ledger_.used_bytes(); }
+  // The same with what is reserved and not recorded yet.
+  uint64_t promised_bytes() const { return ledger_.promised_bytes(); }
 
   // The lowest key above `after` among the pool memory that was allocated in this context; 0: none.
   uint64_t next_pooled(void* context, uint64_t after);

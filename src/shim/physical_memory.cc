@@ -7,6 +7,7 @@
 namespace lambent::shim {
 
 void Accounting::record_physical(uint64_t handle, uint64_t charge) {
+  ledger_.keep(charge);
   Locked lock(mutex_);
   Entry memory;
   memory.kind = Kind::kPhysical;

@@ -24,8 +24,8 @@ class Shim : public ::testing::Test {
                     {"LAMBENT_SHIM_LEDGER", folder_ / "ledger"}};
   }
 
-  ledger::LedgerReader ledger() {
-    auto reader = ledger::create_ledger(folder_ / "ledger", kLimit);
+  ledger::LedgerReader ledger(Bytes limit = kLimit) {
+    auto reader = ledger::create_ledger(folder_ / "ledger", limit);
     EXPECT_TRUE(reader.ok());
     return std::move(reader).value();
   }
@@ -126,6 +126,15 @@ TEST_F(Shim, WhatAKilledProcessHeldIsFreeForTheNext) {
   EXPECT_EQ(probe("linked", "killed").exit_code, 128 + 9);
   EXPECT_EQ(probe("linked", "limit").values.at("first"), "0");
   EXPECT_EQ(reader.read()->used, Bytes(0));
+}
+
+TEST_F(Shim, WhatTheDriverRefusedWasNeverHeld) {
+  ledger::LedgerReader reader = ledger(Bytes::gib(64));
+  const Finished run = probe("linked", "refused");
+  EXPECT_EQ(run.values.at("refused"), "2");
+  EXPECT_EQ(run.values.at("small"), "0");
+  EXPECT_EQ(reader.read()->peak, Bytes::mib(1));
+  EXPECT_EQ(reader.read()->allocations, 1u);
 }
 
 TEST_F(Shim, TenProcessesShareOneLimitToTheLastMebibyte) {

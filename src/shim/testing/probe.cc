@@ -163,6 +163,13 @@ void hold_scenario(const Driver& driver) {
   }
 }
 
+// More than the device has, whatever the limit says.
+void refused_scenario(const Driver& driver) {
+  Address address = 0;
+  printf("refused %d\n", driver.allocate(&address, size_t{20} << 30));
+  printf("small %d\n", driver.allocate(&address, kMiB));
+}
+
 void killed_scenario(const Driver& driver) {
   Address address = 0;
   printf("held %d\n", driver.allocate(&address, 60 * kMiB));
@@ -181,6 +188,7 @@ int main(int count, char** words) {
   if (strcmp(words[2], "fork") == 0) fork_scenario(driver);
   if (strcmp(words[2], "threads") == 0) threads_scenario(driver);
   if (strcmp(words[2], "hold") == 0) hold_scenario(driver);
+  if (strcmp(words[2], "refused") == 0) refused_scenario(driver);
   if (strcmp(words[2], "killed") == 0) killed_scenario(driver);
   return 0;
 }
