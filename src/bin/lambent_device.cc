@@ -11,6 +11,8 @@
 #include <thread>
 
 #include "base/time.h"
+#include "bin/driver_description.h"
+#include "device/driver_facts.h"
 #include "device/memory_service.h"
 #include "device/nvml.h"
 
@@ -19,6 +21,9 @@ namespace {
 using namespace lambent;
 
 constexpr size_t kMostFaultsARound = 64;
+// CUDA's driver may take seconds to start on a node with many devices; what it says matters on one
+// with an integrated device, where it is quick.
+constexpr Duration kDriverPatience = seconds(5);
 
 enum class Sent { kYes, kSocketFull, kWorkerGone };
 
@@ -121,9 +126,16 @@ int main(int count, char** words) {
       ->capture_default_str();
   std::string sysfs = "/sys";
   app.add_option("--sysfs", sysfs, "Where the kernel describes devices")->capture_default_str();
+  std::string driver_folder;
+  app.add_option("--driver-folder", driver_folder,
+                 "Holds libcuda.so.1, which is asked what NVML does not tell of devices");
+  bool describes = false;
+  CLI::Option* describe = app.add_flag(
+      "--describe-driver", describes,
+      "Print what CUDA's driver, among the libraries, says of its devices, and end");
   app.add_option("--socket-fd", socket, "A connected SOCK_SEQPACKET socket")
-      ->required()
-      ->check(CLI::NonNegativeNumber);
+      ->check(CLI::NonNegativeNumber)
+      ->excludes(describe);
   app.add_option("--period-ms", period_ms, "Time between two readings")
       ->capture_default_str()
       ->check(CLI::Range(10, 60'000));
@@ -135,6 +147,8 @@ int main(int count, char** words) {
   app.add_flag("--sparse-leases", sparse_leases,
                "Leases take host memory when they are written, and for the account of the writer");
   CLI11_PARSE(app, count, words);
+  if (describes) return describe_driver();
+  if (socket < 0) return std::fprintf(stderr, "lambent-device: --socket-fd is required\n"), 3;
 
   std::optional<MemoryThread> memory;
   if (memory_socket >= 0) {
@@ -142,7 +156,11 @@ int main(int count, char** words) {
         OwnedFd(memory_socket),
         device::MemoryServiceOptions{.budget = Bytes(host_memory), .sparse = sparse_leases});
   }
-  auto nvml = device::Nvml::open(nvml_path, sysfs);
+  std::vector<device::DriverFacts> facts;
+  if (!driver_folder.empty()) {
+    facts = device::ask_driver("/proc/self/exe", driver_folder, kDriverPatience);
+  }
+  auto nvml = device::Nvml::open(nvml_path, sysfs, std::move(facts));
   if (!nvml.ok()) {
     std::fprintf(stderr, "lambent-device: %s\n", to_string(nvml.error()).c_str());
     send_message(socket, protocol::DevicesUnavailable{nvml.error().message});

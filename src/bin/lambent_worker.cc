@@ -178,7 +178,7 @@ void run_until_told(const WorkerConfig& config, const OwnedFd& signals, loop::Ev
   loop.run();
 }
 
-Result<void> run(const WorkerConfig& config) {
+Result<void> run(WorkerConfig config) {
   SpdlogSink log(config.log_format, config.log_level);
   allow_many_files(log);
   ASSIGN_OR_RETURN(const Installation installation, find_installation());
@@ -207,6 +207,7 @@ Result<void> run(const WorkerConfig& config) {
   if (config.gpu != GpuKind::kNone) {
     watch.emplace(loop, log, monitor_options(config, driver, installation));
     ASSIGN_OR_RETURN(devices, watch->find());
+    leave_integrated_memory(devices, config, log);
   }
   describe_devices(config, devices, driver, log);
   ASSIGN_OR_RETURN(const worker::DeviceShares shares,

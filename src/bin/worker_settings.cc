@@ -52,6 +52,7 @@ device::DeviceMonitorOptions monitor_options(const WorkerConfig& config,
   device::DeviceMonitorOptions options;
   options.program = installation.program("lambent-device");
   options.nvml = driver.folder + "/libnvidia-ml.so.1";
+  options.driver_folder = driver.folder;
   options.host_memory = *config.host_memory;
   // Of memory at a scale little is ever written: its leases cost what is.
   options.sparse_leases = config.gpu == GpuKind::kEmulated && config.memory_scale > 1;
@@ -77,6 +78,20 @@ void describe_devices(const WorkerConfig& config,
   }
 }
 
+void leave_integrated_memory(const std::vector<protocol::DeviceInventory>& devices,
+                             WorkerConfig& config, LogSink& log) {
+  for (const auto& device : devices) {
+    if (!device.integrated) continue;
+    log.info("gpu_memory_stays", {{"gpu", place_name(worker::device_id_of(device))},
+                                  {"name", device.name},
+                                  {"why", "it is integrated: its memory is the host's own"}});
+  }
+  const bool all_stays = !devices.empty() && std::ranges::all_of(devices, [](const auto& device) {
+    return device.integrated;
+  });
+  if (all_stays) config.host_memory = Bytes(0);
+}
+
 Result<SchedulerSettings> scheduler_settings(const WorkerConfig& config,
                                              const std::vector<protocol::DeviceInventory>& devices,
                                              LogSink& log) {
@@ -93,6 +108,7 @@ Result<SchedulerSettings> scheduler_settings(const WorkerConfig& config,
     each.memory = device.memory_total;
     each.tokens = config.concurrency;
     each.contexts = config.most_sandboxes;
+    each.memory_moves = !device.integrated;
     if (device.knows_utilisation) {
       each.by_utilisation = config.by_utilisation;
     } else if (config.by_utilisation) {
@@ -187,6 +203,9 @@ worker::WorkerOptions worker_options(const WorkerConfig& config, const Installat
   options.context_memory = context_memory(config, options.device_memory);
   options.sandboxes.memory_moves = *config.host_memory > Bytes(0);
   options.sandboxes.working_set = config.working_set;
+  for (const auto& device : all_devices) {
+    if (device.integrated) options.sandboxes.integrated.insert(worker::device_id_of(device));
+  }
   options.pipelines.slices = shares.slices;
   options.pipelines.channel_folder = channel_folder(config);
   for (const Slice& slice : shares.slices) {

@@ -80,10 +80,13 @@ void DeviceMonitor::State::disarm() {
 }
 
 void DeviceMonitor::State::spawn() {
-  std::vector<std::string> memory_words = {"--host-memory",
-                                           std::to_string(options.host_memory.count)};
-  if (options.sparse_leases) memory_words.push_back("--sparse-leases");
-  auto spawned = DeviceProcess::spawn(options.program, options.nvml, options.period, memory_words,
+  std::vector<std::string> more_words = {"--host-memory",
+                                         std::to_string(options.host_memory.count)};
+  if (options.sparse_leases) more_words.push_back("--sparse-leases");
+  if (!options.driver_folder.empty()) {
+    more_words.insert(more_words.end(), {"--driver-folder", options.driver_folder});
+  }
+  auto spawned = DeviceProcess::spawn(options.program, options.nvml, options.period, more_words,
                                       options.environment);
   if (!spawned.ok()) {
     give_up(spawned.error());

@@ -20,6 +20,8 @@ struct DeviceMonitorOptions {
   std::string program;                   // path of lambent-device
   std::string nvml;                      // path of libnvidia-ml.so.1
   std::vector<std::string> environment;  // of the process, whole: "NAME=value"
+  // Holds libcuda.so.1, which is asked what NVML does not tell of devices; empty: it is not asked.
+  std::string driver_folder;
   Bytes host_memory;           // what it may lease to functions for device memory that moved out
   bool sparse_leases = false;  // their pages come when they are written, and count for the writer
   Duration period = milliseconds(200);

@@ -251,6 +251,34 @@ TEST(NvmlDoor, RefusesALibraryThatIsNotThereOrIsNone) {
   EXPECT_EQ(Nvml::open("libm.so.6").error().code, ErrorCode::kUnavailable);
 }
 
+TEST(NvmlDoor, TellsOfAnIntegratedDeviceWhatTheDriverAndItsProcessesSay) {
+  const TemporaryFolder folder;
+  std::ofstream(folder / "integrated") << "x";
+  setenv("FAKE_NVML_INTEGRATED", (folder / "integrated").c_str(), 1);
+  const std::vector<DriverFacts> facts = {{"another name", true, Bytes::gib(120)}};
+  const auto with_driver = Nvml::open(FAKE_NVML, "/sys", facts);
+  const auto without = Nvml::open(FAKE_NVML, "/sys");
+  ASSERT_TRUE(with_driver.ok());
+  ASSERT_TRUE(without.ok());
+  EXPECT_TRUE((*with_driver)->devices()[0].integrated);
+  EXPECT_EQ((*with_driver)->devices()[0].memory_total, Bytes::gib(120));
+  const auto reading = (*with_driver)->read()[0];
+  EXPECT_EQ(reading.health, DeviceHealth::kHealthy);
+  EXPECT_EQ(reading.memory_total, Bytes::gib(120));
+  EXPECT_EQ(reading.memory_used, Bytes::gib(1) + Bytes::mib(1));
+  EXPECT_FALSE((*without)->devices()[0].integrated);
+  EXPECT_EQ((*without)->read()[0].health, DeviceHealth::kUnreadable);
+  unsetenv("FAKE_NVML_INTEGRATED");
+}
+
+TEST(NvmlDoor, ADeviceWithMemoryOfItsOwnIsWhatNvmlSays) {
+  const std::vector<DriverFacts> facts = {{"another name", false, Bytes::gib(15)}};
+  const auto nvml = Nvml::open(FAKE_NVML, "/sys", facts);
+  ASSERT_TRUE(nvml.ok());
+  EXPECT_FALSE((*nvml)->devices()[0].integrated);
+  EXPECT_EQ((*nvml)->devices()[0].memory_total, Bytes::gib(16));
+}
+
 // A process of a sandbox that asks for 2 MiB of host memory and gets them, or not.
 bool leases(const std::string& path, loop::EventLoop& loop) {
   const OwnedFd client(socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));

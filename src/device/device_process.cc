@@ -68,7 +68,7 @@ Result<SocketPair> make_sockets() {
 
 Result<std::unique_ptr<DeviceProcess>> DeviceProcess::spawn(
     const std::string& program, const std::string& nvml, Duration period,
-    const std::vector<std::string>& memory_words, const std::vector<std::string>& environment) {
+    const std::vector<std::string>& more_words, const std::vector<std::string>& environment) {
   ASSIGN_OR_RETURN(SocketPair readings, make_sockets());
   ASSIGN_OR_RETURN(SocketPair memory, make_sockets());
   const auto period_ms = std::chrono::duration_cast<milliseconds>(period).count();
@@ -82,7 +82,7 @@ Result<std::unique_ptr<DeviceProcess>> DeviceProcess::spawn(
                                     std::to_string(period_ms),
                                     "--memory-socket-fd",
                                     std::to_string(kMemorySocketInChild)};
-  words.insert(words.end(), memory_words.begin(), memory_words.end());
+  words.insert(words.end(), more_words.begin(), more_words.end());
   const int status = spawn_with(program, std::move(words), environment, readings.theirs.get(),
                                 memory.theirs.get(), id);
   if (status != 0) return error_from_errno("start " + program, status);

@@ -16,10 +16,10 @@ namespace lambent::device {
 
 class DeviceProcess {
  public:
-  // `memory_words`: what its memory service is told on the command line.
+  // `more_words`: what its memory service is told on the command line.
   static Result<std::unique_ptr<DeviceProcess>> spawn(const std::string& program,
                                                       const std::string& nvml, Duration period,
-                                                      const std::vector<std::string>& memory_words,
+                                                      const std::vector<std::string>& more_words,
                                                       const std::vector<std::string>& environment);
   // Kills it and waits, though not for long: a process stuck in the driver cannot die at once.
   ~DeviceProcess();

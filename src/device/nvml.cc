@@ -23,6 +23,7 @@ using protocol::MemoryRepair;
 constexpr size_t kMostNearCpus = 1024;  // of which NVML is asked
 constexpr size_t kMostComplaints = 64;  // that wait to be taken
 constexpr unsigned kNoInstance = 0xFFFFFFFFu;
+constexpr size_t kMostProcesses = 256;  // of an integrated device, whose memory is summed up
 
 bool has_what_is_needed(const NvmlFunctions& functions) {
   return functions.init != nullptr && functions.shutdown != nullptr &&
@@ -72,6 +73,8 @@ struct Nvml::State {
   bool events_broke = false;        // at the last wait
   std::vector<std::string> complaints;
   std::string sysfs;
+  std::vector<DriverFacts> facts;
+  unsigned counted = 0;  // whole devices, by NVML
   std::vector<DeviceInventory> devices;
 
   ~State() {
@@ -82,6 +85,10 @@ struct Nvml::State {
   void add_device(uint32_t index);
   void add(const Handle& handle, DeviceInventory device);
   std::string near_cpus(nvmlDevice_t whole) const;
+  // An integrated device has no memory of its own that NVML would tell of: it is then as large as
+  // CUDA's driver says, and so much of it is used as its processes hold.
+  nvmlReturn_t memory_of(nvmlDevice_t handle, const DeviceInventory& device,
+                         nvmlMemory_t& memory) const;
   // How many instances a device in MIG mode has, places that are empty included; 0: it is whole.
   unsigned places(nvmlDevice_t handle) const;
   void add_instances(nvmlDevice_t handle, uint32_t gpu, unsigned places);
@@ -95,9 +102,11 @@ struct Nvml::State {
   void complain(const std::string& what);
 };
 
-Result<std::unique_ptr<Nvml>> Nvml::open(const std::string& path, const std::string& sysfs) {
+Result<std::unique_ptr<Nvml>> Nvml::open(const std::string& path, const std::string& sysfs,
+                                         std::vector<DriverFacts> facts) {
   auto state = std::make_unique<State>();
   state->sysfs = sysfs;
+  state->facts = std::move(facts);
   state->library = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
   if (state->library == nullptr) {
     const char* why = dlerror();
@@ -112,6 +121,7 @@ Result<std::unique_ptr<Nvml>> Nvml::open(const std::string& path, const std::str
   const nvmlReturn_t counted = state->call.device_get_count(&count);
   if (counted != NVML_SUCCESS) return unavailable("count devices: " + status_text(counted));
   count = std::min<unsigned>(count, protocol::kMostDevices);
+  state->counted = count;
   for (uint32_t index = 0; index < count; ++index) state->add_device(index);
   if (state->devices.size() > protocol::kMostDevices) {
     state->devices.resize(protocol::kMostDevices);
@@ -177,8 +187,13 @@ void Nvml::State::add(const Handle& both, DeviceInventory device) {
     device.name = name;
   }
   if (is_mig_instance(DeviceId(device.index + 1))) device.profile = profile_of(device.name);
+  const bool is_whole = device.profile.empty();
+  if (const DriverFacts* known = is_whole ? facts_of(facts, device.uuid, counted) : nullptr) {
+    device.integrated = known->integrated;
+    if (known->integrated) device.memory_total = known->memory;
+  }
   nvmlMemory_t memory = {};
-  const nvmlReturn_t status = call.device_get_memory_info(handle, &memory);
+  const nvmlReturn_t status = memory_of(handle, device, memory);
   if (status == NVML_SUCCESS) device.memory_total = Bytes(memory.total);
   nvmlUtilization_t utilization = {};
   device.knows_utilisation =
@@ -205,6 +220,27 @@ std::string Nvml::State::near_cpus(nvmlDevice_t whole) const {
   return near_cpus_by_sysfs(sysfs, bus.busId);
 }
 
+nvmlReturn_t Nvml::State::memory_of(nvmlDevice_t handle, const DeviceInventory& device,
+                                    nvmlMemory_t& memory) const {
+  const nvmlReturn_t status = call.device_get_memory_info(handle, &memory);
+  if (status != NVML_ERROR_NOT_SUPPORTED || !device.integrated) return status;
+  memory = {device.memory_total.count, device.memory_total.count, 0};
+  if (call.device_get_compute_running_processes == nullptr) return NVML_SUCCESS;
+  std::vector<nvmlProcessInfo_t> processes(kMostProcesses);
+  unsigned count = static_cast<unsigned>(processes.size());
+  const nvmlReturn_t listed =
+      call.device_get_compute_running_processes(handle, &count, processes.data());
+  if (health_of(listed) == DeviceHealth::kLost) return listed;
+  if (listed != NVML_SUCCESS) return NVML_SUCCESS;  // how much is used is not known
+  processes.resize(std::min<size_t>(count, processes.size()));
+  for (const nvmlProcessInfo_t& process : processes) {
+    if (process.usedGpuMemory <= memory.free) memory.used += process.usedGpuMemory;
+  }
+  memory.used = std::min(memory.used, memory.total);
+  memory.free = memory.total - memory.used;
+  return NVML_SUCCESS;
+}
+
 bool Nvml::State::is_another_instance(size_t place) const {
   if (devices[place].profile.empty()) return false;
   char uuid[NVML_DEVICE_UUID_V2_BUFFER_SIZE] = {};
@@ -217,7 +253,7 @@ DeviceReading Nvml::State::read(size_t place) const {
   reading.index = devices[place].index;
   reading.memory_total = devices[place].memory_total;
   nvmlMemory_t memory = {};
-  const nvmlReturn_t status = call.device_get_memory_info(handles[place].own, &memory);
+  const nvmlReturn_t status = memory_of(handles[place].own, devices[place], memory);
   if (status != NVML_SUCCESS) {
     reading.health = health_of(status);
     // The instance was destroyed: what its handle says is not known any more.
@@ -288,7 +324,7 @@ void Nvml::State::watch_those_that_answer() {
     Handle& handle = handles[place];
     nvmlMemory_t memory = {};
     if (handle.watch != Watch::kNotYet ||
-        call.device_get_memory_info(handle.own, &memory) != NVML_SUCCESS) {
+        memory_of(handle.own, devices[place], memory) != NVML_SUCCESS) {
       continue;
     }
     const nvmlReturn_t registered =

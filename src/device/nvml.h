@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "base/result.h"
+#include "device/driver_facts.h"
 #include "protocol/device_message.h"
 
 namespace lambent::device {
@@ -14,9 +15,11 @@ namespace lambent::device {
 class Nvml {
  public:
   // UNAVAILABLE if the library cannot be loaded or says that there is no driver.
-  // `sysfs` is where the kernel describes devices, for what NVML does not tell.
+  // `sysfs` is where the kernel describes devices, and `facts` what CUDA's driver says of them, for
+  // what NVML does not tell.
   static Result<std::unique_ptr<Nvml>> open(const std::string& path,
-                                            const std::string& sysfs = "/sys");
+                                            const std::string& sysfs = "/sys",
+                                            std::vector<DriverFacts> facts = {});
   ~Nvml();
   Nvml(const Nvml&) = delete;
   Nvml& operator=(const Nvml&) = delete;

@@ -105,6 +105,8 @@ int attribute_of(const DeviceSpec& spec, int device, CUdevice_attribute attribut
       return spec.clock_khz;
     case CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT:
       return spec.multiprocessors;
+    case CU_DEVICE_ATTRIBUTE_INTEGRATED:
+      return spec.integrated;
     case CU_DEVICE_ATTRIBUTE_PCI_BUS_ID:
       return device + 1;
     case CU_DEVICE_ATTRIBUTE_MULTI_GPU_BOARD_GROUP_ID:

@@ -147,6 +147,7 @@ void read_device(Fields device, DeviceSpec* spec) {
   spec->registers_per_multiprocessor = device.integer("registers_per_multiprocessor");
   spec->memory_bytes_per_s = device.number("memory_gb_per_s") * 1e9;
   spec->copy_engines = device.integer_or("copy_engines", 2);
+  spec->integrated = device.flag("integrated");
   device.refuse_unknown();
 }
 

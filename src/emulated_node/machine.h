@@ -33,6 +33,7 @@ struct DeviceSpec {
   uint64_t allocation_granularity;
   int64_t wave_ns;  // the driver's own model: one wave of resident blocks
   int32_t copy_engines;
+  int32_t integrated;      // 1: its memory is the host's own
   double context_penalty;  // time-slicing k contexts costs the factor 1 + penalty * (k - 1)
 };
 

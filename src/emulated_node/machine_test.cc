@@ -19,12 +19,21 @@ std::string tiny_text() {
 
 TEST(Machine, EveryPresetCanBeRead) {
   for (const char* name :
-       {"v100-16gb", "a100-80gb", "a100-80gb-mig", "h100-80gb", "h200", "tiny"}) {
+       {"v100-16gb", "a100-80gb", "a100-80gb-mig", "h100-80gb", "h200", "gb10", "tiny"}) {
     NodeSpec spec;
     std::string error;
     EXPECT_TRUE(read_node_spec(name, &spec, &error)) << name << ": " << error;
     EXPECT_GE(spec.device.memory_bytes, uint64_t{1} << 30) << name;
   }
+}
+
+TEST(Machine, OneDeviceIsIntegrated) {
+  NodeSpec spec;
+  std::string error;
+  ASSERT_TRUE(read_node_spec("gb10", &spec, &error)) << error;
+  EXPECT_EQ(spec.device.integrated, 1);
+  ASSERT_TRUE(read_node_spec("h200", &spec, &error)) << error;
+  EXPECT_EQ(spec.device.integrated, 0);
 }
 
 TEST(Machine, AnUnknownPresetIsAnsweredWithTheKnownOnes) {

@@ -233,6 +233,7 @@ nvmlReturn_t nvmlDeviceGetMemoryInfo(nvmlDevice_t handle, nvmlMemory_t* memory) 
   if (nvmlReturn_t result = find_partition(handle, &shared, &device)) return result;
   if (!memory) return NVML_ERROR_INVALID_ARGUMENT;
   Node::Guard guard(*shared);
+  if (guard.spec_of(device).integrated) return NVML_ERROR_NOT_SUPPORTED;  // it has none of its own
   guard.reap(true);
   memory->total = guard.spec_of(device).memory_bytes;
   memory->used = std::min<unsigned long long>(memory->total, guard.used_bytes(device));

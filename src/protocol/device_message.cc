@@ -104,6 +104,7 @@ void put_message(Writer& out, const DevicesFound& found) {
     out.put_text(device.profile);
     out.put(device.multiprocessors);
     out.put(static_cast<uint8_t>(device.knows_utilisation));
+    out.put(static_cast<uint8_t>(device.integrated));
     // Cut it would name others.
     const bool fits = device.near_cpus.size() <= kMostCpuList;
     out.put_text(fits ? device.near_cpus : std::string(), kMostCpuList);
@@ -159,6 +160,7 @@ DevicesFound take_found(Reader& in) {
     device.profile = in.take_text();
     device.multiprocessors = in.take<uint32_t>();
     device.knows_utilisation = in.take_flag();
+    device.integrated = in.take_flag();
     device.near_cpus = in.take_text(kMostCpuList);
     found.devices.push_back(std::move(device));
   }

@@ -16,7 +16,7 @@
 
 namespace lambent::protocol {
 
-constexpr uint32_t kDeviceProtocolVersion = 5;
+constexpr uint32_t kDeviceProtocolVersion = 6;
 constexpr size_t kMostDevices = 128;     // whole ones and MIG instances
 constexpr size_t kMostDeviceText = 128;  // bytes of a uuid, a name or a reason
 constexpr size_t kMostCpuList = 1024;    // bytes of a list of processors; a longer one is left out
@@ -32,6 +32,7 @@ struct DeviceInventory {
   std::string profile;            // of an instance: "2g.20gb"; empty: a whole device
   uint32_t multiprocessors = 0;   // of an instance; 0 of a whole device: NVML does not tell
   bool knows_utilisation = true;  // false: NVML does not tell it, as of MIG instances
+  bool integrated = false;        // its memory is the host's own
   // The host's processors that are near it, as the kernel lists them: "0-15,64-79"; empty: nobody
   // knows, or all are.
   std::string near_cpus;

@@ -32,8 +32,9 @@ DevicesFaulted two_faults() {
 TEST(DeviceMessage, ComesBackAsItWas) {
   const DeviceMessage messages[] = {
       DevicesFound{{{0, "GPU-1", "Tiny", Bytes::gib(1)},
-                    {1, "GPU-2", "", Bytes::gib(2)},
-                    {1016, "MIG-3", "Cut", Bytes::gib(10), "1g.10gb", 14, false, "0-15,64-79"}}},
+                    {.index = 1, .uuid = "GPU-2", .memory_total = Bytes::gib(2), .integrated = true},
+                    {1016, "MIG-3", "Cut", Bytes::gib(10), "1g.10gb", 14, false, false,
+                     "0-15,64-79"}}},
       two_readings(), two_faults(), DevicesUnavailable{"no driver"}};
   for (const DeviceMessage& message : messages) {
     const auto decoded = decode_device_message(bytes_of(encode(message)));
@@ -89,7 +90,8 @@ TEST(DeviceMessage, AllMessagesOfTheLimitsFitAndMoreIsCut) {
   DevicesFound found;
   for (uint32_t i = 0; i < kMostDevices + 1; ++i) {
     found.devices.push_back({i, std::string(1000, 'u'), std::string(1000, 'n'), Bytes(1),
-                             std::string(1000, 'p'), 1, true, std::string(kMostCpuList, '1')});
+                             std::string(1000, 'p'), 1, true, true,
+                             std::string(kMostCpuList, '1')});
   }
   const std::string message = encode(found);
   EXPECT_LE(message.size(), kMostDeviceMessage);

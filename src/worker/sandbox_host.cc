@@ -139,7 +139,8 @@ void SandboxHost::start(SandboxId id, const FunctionSpec& spec, const std::strin
 Result<void> SandboxHost::connect_memory(Sandbox& sandbox, SandboxRequest& request) {
   ASSIGN_OR_RETURN(request.ledger_path, make_ledger(sandbox, sandbox.spec.gpu.memory));
   if (sandbox.spec.gpu.runtime == GpuRuntime::kShared) return connect_runtime(sandbox, request);
-  if (sandbox.spec.gpu.memory_mode == MemoryMode::kOff || !setting_.memory_moves) return {};
+  const bool moves = setting_.memory_moves && !setting_.integrated.contains(sandbox.device);
+  if (sandbox.spec.gpu.memory_mode == MemoryMode::kOff || !moves) return {};
   const std::string number = std::to_string(sandbox.id.value);
   sandbox.memory_path = run_folder_ + "/memory-" + number;
   ASSIGN_OR_RETURN(sandbox.memory, MemoryChannel::open(loop_, log_, sandbox.memory_path,

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <map>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -38,6 +39,8 @@ struct SandboxSetting {
   GpuDriver gpu;
   // Whether device memory is moved to the host while functions rest.
   bool memory_moves = true;
+  // Devices whose memory is the host's own: it stays in any case.
+  std::set<DeviceId> integrated = {};
   // What of it comes in again, for functions that do not say: not kWorker.
   WorkingSet working_set = WorkingSet::kWhole;
   unsigned most_processes = limits::kSandboxProcesses;

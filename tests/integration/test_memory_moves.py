@@ -238,5 +238,30 @@ class NoHostMemory(MovingTest):
             Worker("--host-memory", "lots")
 
 
+class IntegratedGpu(MovingTest):
+    """A device whose memory is the host's own; three functions of 41 GiB do not fit into its 121."""
+    gpu = "emulated:gb10"
+
+    def test_nothing_moves_and_everything_else_holds(self):
+        limit = 42000
+        self.names = [f"integrated-{i}" for i in range(3)]
+        for i, name in enumerate(self.names):
+            self.create_gpu(name, HOLDER, gpu_memory=f"{limit}MiB", memory=512,
+                            environment={"HOLD_MIB": "32", "SEED": str(1000 * i)})
+        starts = []
+        for _ in range(2):
+            for name in self.names:
+                start, answer = self.call(name)
+                starts.append(start)
+                self.assertLessEqual(answer["free"], (limit - 32) * MIB)
+        self.assertEqual(starts[:3], ["cold"] * 3)
+        self.assertIn("cold", starts[3:], "one has made way for another")
+        self.assertNotIn("gpu_cold", starts)
+        self.assertEqual(self.moved_bytes("out"), 0)
+        self.assertIn("gpu_memory_stays", self.worker.log())
+        total = self.metric("lambent_gpu_memory_bytes", 'kind="total"')
+        self.assertEqual(total, 124610 * MIB, "which NVML does not tell")
+
+
 if __name__ == "__main__":
     unittest.main()

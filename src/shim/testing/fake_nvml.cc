@@ -82,6 +82,7 @@ nvmlReturn_t nvmlDeviceGetUUID(nvmlDevice_t, char* uuid, unsigned length) {
   return answer("GPU-00000000-0000-0000-0000-00000000fa4e", uuid, length);
 }
 nvmlReturn_t nvmlDeviceGetMemoryInfo(nvmlDevice_t, nvmlMemory_t* memory) {
+  if (is_there("FAKE_NVML_INTEGRATED")) return NVML_ERROR_NOT_SUPPORTED;
   *memory = {kTotal, kTotal - kUsed, kUsed};
   return state();
 }

@@ -1,0 +1,57 @@
+#include "bin/driver_description.h"
+
+#include <cstdio>
+#include <optional>
+
+#include "cuda/driver.h"
+#include "device/driver_facts.h"
+
+namespace lambent {
+namespace {
+
+std::string nvml_uuid_of(const CUuuid& uuid) {
+  std::string text = "GPU-";
+  for (int i = 0; i < 16; ++i) {
+    char byte[4];
+    const bool begins_group = i == 4 || i == 6 || i == 8 || i == 10;
+    std::snprintf(byte, sizeof(byte), "%s%02x", begins_group ? "-" : "",
+                  static_cast<unsigned char>(uuid.bytes[i]));
+    text += byte;
+  }
+  return text;
+}
+
+std::optional<device::DriverFacts> facts_of(const cuda::Driver& driver, int ordinal) {
+  CUdevice device = 0;
+  CUuuid uuid = {};
+  int integrated = 0;
+  size_t memory = 0;
+  if (driver->device_get(&device, ordinal) != CUDA_SUCCESS ||
+      driver->device_get_uuid_v2(&uuid, device) != CUDA_SUCCESS ||
+      driver->device_get_attribute(&integrated, CU_DEVICE_ATTRIBUTE_INTEGRATED, device) !=
+          CUDA_SUCCESS ||
+      driver->device_total_mem(&memory, device) != CUDA_SUCCESS) {
+    return std::nullopt;
+  }
+  return device::DriverFacts{nvml_uuid_of(uuid), integrated != 0, Bytes(memory)};
+}
+
+}  // namespace
+
+int describe_driver() {
+  const auto driver = cuda::Driver::load();
+  if (!driver.ok()) {
+    std::fprintf(stderr, "lambent-device: %s\n", to_string(driver.error()).c_str());
+    return exit_code_of(driver.error().code);
+  }
+  int count = 0;
+  if ((**driver)->device_get_count(&count) != CUDA_SUCCESS) return 1;
+  std::vector<device::DriverFacts> facts;
+  for (int ordinal = 0; ordinal < count; ++ordinal) {
+    if (auto known = facts_of(**driver, ordinal)) facts.push_back(std::move(*known));
+  }
+  std::fputs(device::to_text(facts).c_str(), stdout);
+  return 0;
+}
+
+}  // namespace lambent
