@@ -30,6 +30,7 @@ struct Block {
   bool is_aside = false;
   // WorkingSet's own.
   uint64_t last_touch = 0;  // the stay; 0: none
+  uint64_t turn = 0;        // in the order in which blocks were first touched in that stay
   bool is_referenced = false;
 };
 

@@ -1,4 +1,4 @@
-// WorkingSet: which blocks the calls of a program have named of late. A stay is the time from one
+// WorkingSet: which blocks the calls of a program have named of late, and in what order. A stay is the time from one
 // move in to the next move out; a block that no call named in the last stays, nor can have reached
 // through other memory, need not come in with the rest. Decides, calls no driver. Not synchronised;
 // without the C++ library.
@@ -19,7 +19,15 @@ class WorkingSet {
   // A call names memory of this block. A new block is touched by being made.
   void touch(Block* block) {
     is_used_ = true;
+    if (block->last_touch == stay_) return;
     block->last_touch = stay_;
+    block->turn = ++touches_;
+  }
+  // Whether the one is to come in before the other where not both can: what was used in a later
+  // stay, and there what was used first.
+  static bool comes_before(const Block& one, const Block& other) {
+    if (one.last_touch != other.last_touch) return one.last_touch > other.last_touch;
+    return one.turn < other.turn;
   }
   // Memory was written in which this block's address stands: whoever reads that reaches the block,
   // and no call will say so.
@@ -58,6 +66,7 @@ class WorkingSet {
   uint64_t stay_ = 1;
   uint64_t last_touch_of_anything_ = 0;
   uint64_t last_refusal_ = 0;
+  uint64_t touches_ = 0;
   int fetches_ = 0;  // in this stay
   bool is_used_ = false;
 };

@@ -19,6 +19,25 @@ TEST(WorkingSet, HoldsWhatWasTouchedInTheLastStays) {
   }
 }
 
+TEST(WorkingSet, KnowsWhatWasUsedFirst) {
+  WorkingSet set;
+  Block first;
+  Block second;
+  Block of_before;
+  set.touch(&of_before);
+  set.end_stay();
+  set.touch(&first);
+  set.touch(&second);
+  set.touch(&first);
+  EXPECT_TRUE(WorkingSet::comes_before(first, second));
+  EXPECT_FALSE(WorkingSet::comes_before(second, first));
+  EXPECT_TRUE(WorkingSet::comes_before(second, of_before));
+  set.end_stay();
+  set.touch(&second);
+  set.touch(&first);
+  EXPECT_TRUE(WorkingSet::comes_before(second, first)) << "as in the last stay";
+}
+
 TEST(WorkingSet, LearnsNothingFromAStayInWhichNothingWasDone) {
   WorkingSet set;
   Block block;

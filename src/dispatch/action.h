@@ -68,6 +68,13 @@ struct MoveMemoryOut {
   MoveDepth depth = MoveDepth::kMemory;
 };
 
+// The answer to MemoryWanted: so much of what lies aside may be brought onto the device; none: it
+// stays, and is reached where it is.
+struct GrantMemory {
+  SandboxId sandbox;
+  Bytes bytes;
+};
+
 // The one outcome of an invocation. For kSucceeded and a handler's own error the worker adds the
 // payload that it got from the handler.
 struct CompleteInvocation {
@@ -89,6 +96,6 @@ struct WakeAt {
 };
 
 using Action = std::variant<StartSandbox, StartInvocation, StopSandbox, CompleteInvocation, WakeAt,
-                            MoveMemoryIn, MoveMemoryOut>;
+                            MoveMemoryIn, MoveMemoryOut, GrantMemory>;
 
 }  // namespace lambent::dispatch

@@ -53,6 +53,7 @@ void Dispatcher::handle(const Event& event, Instant now, std::vector<Action>& ou
   if (ranks_stale_ && !waiting_variants_.empty()) rank_functions();
   for (Lane* lane : {gpu_.get(), host_.get()}) {
     if (!lane->wanting.empty()) move_in_wanting(*lane);
+    if (!lane->fetching.empty()) grant_fetches(*lane);
     if (!lane->planned.empty()) start_planned(*lane);
     if (!lane->ready.empty()) run_ready(*lane);
     if (lane->pending > 0) decide(*lane);
@@ -345,8 +346,13 @@ void Dispatcher::on(const TimerFired&) {
       expire_sandbox(*lane, lane->deadlines.pop());
     }
     while (lane->moves.any_until(now_)) {
+      const SandboxSlot slot = lane->moves.pop();
+      if (lane->fleet.sandbox(slot).fetching > Bytes(0)) {
+        end_fetch(*lane, slot, false);
+        continue;
+      }
       ++counters_.failed_moves;
-      fail_move(*lane, lane->moves.pop());
+      fail_move(*lane, slot);
     }
   }
 }

@@ -51,6 +51,8 @@ struct Counters {
   uint64_t moved_bytes = 0;     // both ways
   uint64_t prefetches = 0;      // moves in that were begun before the turn of the flow had come
   uint64_t prefetch_hits = 0;   // invocations that found a prefetch done or under way
+  uint64_t fetches = 0;         // of memory that lay aside, granted to programs that asked
+  uint64_t refused_fetches = 0;
   uint64_t ignored_events = 0;  // about something that is over, such as a late answer
 };
 
@@ -137,6 +139,7 @@ class Dispatcher {
   void on(const TimerFired& event);
   void on(const DrainStarted& event);
   void on(const MemoryMoved& event);
+  void on(const MemoryWanted& event);
 
   // Dispatching.
   void decide(Lane& lane);
@@ -205,6 +208,8 @@ class Dispatcher {
   void make_room(Lane& lane);
   void prefetch(Lane& lane);
   void prefetch_for(Lane& lane, FunctionId function);
+  void grant_fetches(Lane& lane);
+  void end_fetch(Lane& lane, scheduling::SandboxSlot sandbox, bool granted);
 
   // Places that are no more.
   void return_to_queue(Lane& lane, scheduling::SandboxSlot sandbox);

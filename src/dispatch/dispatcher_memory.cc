@@ -39,7 +39,7 @@ void Dispatcher::on(const MemoryMoved& event) {
   }
   Lane& lane = *gpu_;
   const bool failed_before = lane.fleet.sandbox(*slot).move_failed;
-  lane.fleet.end_move(*slot, event.done, event.left);
+  lane.fleet.end_move(*slot, event.done, event.left, event.aside);
   const Sandbox& sandbox = lane.fleet.sandbox(*slot);
   if (event.done) {
     ++(event.direction == MoveDirection::kIn ? counters_.moves_in : counters_.moves_out);
@@ -137,7 +137,51 @@ void Dispatcher::fail_move(Lane& lane, SandboxSlot slot) {
 void Dispatcher::forget_moves(Lane& lane, SandboxSlot slot) {
   if (!lane.fleet.moves_idle()) return;
   std::erase(lane.wanting, slot);
+  std::erase(lane.fetching, slot);
   lane.moves.erase(slot);
+}
+
+// ---- What lies aside
+
+// It is admitted like an invocation: beside those at work, so that idle ones alone have to make room.
+// What does not fit so is refused at once, for nobody can say when those at work end, and the
+// program can go on without.
+void Dispatcher::on(const MemoryWanted& event) {
+  const auto found = find_sandbox(event.sandbox);
+  const Sandbox* sandbox = found ? &found->lane.fleet.sandbox(found->slot) : nullptr;
+  if (sandbox == nullptr || sandbox->state == SandboxState::kStopping ||
+      sandbox->state == SandboxState::kPlanned || sandbox->fetching > Bytes(0)) {
+    ++counters_.ignored_events;
+    return;
+  }
+  Lane& lane = found->lane;
+  const Bytes uncounted = std::min(event.bytes, sandbox->aside);
+  const bool is_counted = uncounted == Bytes(0);
+  if (is_counted || !lane.fleet.admits_fetch(found->slot, uncounted)) {
+    ++(is_counted ? counters_.fetches : counters_.refused_fetches);
+    emit(GrantMemory{event.sandbox, is_counted ? event.bytes : Bytes(0)});
+    return;
+  }
+  lane.fleet.begin_fetch(found->slot, uncounted);
+  lane.fetching.push_back(found->slot);
+  lane.moves.put(found->slot, now_ + options_.move_timeout);
+}
+
+void Dispatcher::grant_fetches(Lane& lane) {
+  const std::vector<SandboxSlot> fetching = lane.fetching;
+  for (const SandboxSlot slot : fetching) {
+    if (lane.fleet.may_fetch(slot)) end_fetch(lane, slot, true);
+  }
+}
+
+void Dispatcher::end_fetch(Lane& lane, SandboxSlot slot, bool granted) {
+  const Sandbox& sandbox = lane.fleet.sandbox(slot);
+  const Bytes bytes = granted ? sandbox.fetching : Bytes(0);
+  lane.fleet.end_fetch(slot, granted);
+  std::erase(lane.fetching, slot);
+  lane.moves.erase(slot);
+  ++(granted ? counters_.fetches : counters_.refused_fetches);
+  emit(GrantMemory{sandbox.id, bytes});
 }
 
 // ---- Room
@@ -209,7 +253,7 @@ void Dispatcher::prefetch_for(Lane& lane, FunctionId function) {
     move_in(lane, next);
     return;
   }
-  const Bytes missing = sandbox.memory - sandbox.counts.on_device;
+  const Bytes missing = sandbox.needed() - sandbox.counts.on_device;
   const Bytes short_by =
       device.resident + device.promised + missing - device.leaving - device.options.memory;
   if (short_by == Bytes(0)) return;  // it is being made

@@ -78,7 +78,7 @@ bool Dispatcher::place_stands(const Lane& lane, const Sandbox& sandbox) const {
   const bool outside = lane.fleet.options().starts_outside_tokens > 0;
   if (outside && sandbox.holds != Sandbox::Holds::kStartSlot) return false;
   // A new process needs all of its memory at once.
-  if (sandbox.residency != scheduling::Residency::kIn) return false;
+  if (sandbox.residency != scheduling::Residency::kIn || sandbox.aside > Bytes(0)) return false;
   return flow.revision == sandbox.revision &&
          lane.fleet.memory_of(flow, sandbox.device) == sandbox.memory &&
          lane.fleet.devices()[sandbox.device].healthy;
@@ -91,8 +91,13 @@ void Dispatcher::stop_hangs(Lane& lane, SandboxSlot slot) {
   lane.fleet.keep_counting(slot);
   // Nor may anybody wait for memory that only it could have made room for.
   const uint32_t device_of_it = lane.fleet.sandbox(slot).device;
-  while (lane.fleet.devices()[device_of_it].committed >
-         lane.fleet.devices()[device_of_it].options.memory) {
+  const scheduling::Device& crowded = lane.fleet.devices()[device_of_it];
+  const std::vector<SandboxSlot> fetching = lane.fetching;
+  for (const SandboxSlot each : fetching) {
+    if (crowded.committed <= crowded.options.memory) break;
+    if (lane.fleet.sandbox(each).device == device_of_it) end_fetch(lane, each, false);
+  }
+  while (crowded.committed > crowded.options.memory) {
     const auto last = std::find_if(
         lane.wanting.rbegin(), lane.wanting.rend(),
         [&](SandboxSlot each) { return lane.fleet.sandbox(each).device == device_of_it; });

@@ -184,6 +184,7 @@ void Dispatcher::remove_sandbox(Lane& lane, SandboxSlot slot) {
 // An invocation is over and its sandbox lives: it rests, unless it must go.
 void Dispatcher::after_run(Lane& lane, SandboxSlot slot) {
   lane.fleet.unassign(slot);
+  if (lane.fleet.sandbox(slot).fetching > Bytes(0)) end_fetch(lane, slot, false);
   if (const auto reason = must_go(lane, lane.fleet.sandbox(slot))) {
     stop_sandbox(lane, slot, *reason);
     return;

@@ -16,7 +16,8 @@ void archive_counters(StateArchive& archive, Counters& counters) {
         &counters.sandboxes_started, &counters.evictions,     &counters.timeouts,
         &counters.returned,          &counters.moves_in,      &counters.moves_out,
         &counters.failed_moves,      &counters.moved_bytes,   &counters.prefetches,
-        &counters.prefetch_hits,     &counters.ignored_events}) {
+        &counters.prefetch_hits,     &counters.fetches,       &counters.refused_fetches,
+        &counters.ignored_events}) {
     archive.field(*each);
   }
 }
@@ -108,10 +109,11 @@ void Dispatcher::archive(StateArchive& archive, Lane& lane) {
   archive.list(lane.planned);
   archive.list(lane.ready);
   archive.list(lane.wanting);
+  archive.list(lane.fetching);
   lane.deadlines.archive(archive);
   lane.moves.archive(archive);
   const auto& all = lane.fleet.all();
-  for (const auto* list : {&lane.planned, &lane.ready, &lane.wanting}) {
+  for (const auto* list : {&lane.planned, &lane.ready, &lane.wanting, &lane.fetching}) {
     for (const scheduling::SandboxSlot slot : *list) {
       archive.expect(std::find(all.begin(), all.end(), slot) != all.end());
     }

@@ -108,7 +108,17 @@ struct MemoryMoved {
   bool done = true;  // false: the memory stayed where it was
   Bytes moved;
   Bytes left;  // what stayed on the device after a move out, the context included
+  // After a move out: what will stay on the host when the rest is moved in again.
+  Bytes aside;
   Duration duration{};
+};
+
+// A program that runs has come to need so much of its memory that lies aside: it asks for room on
+// the device. Answered by one GrantMemory, unless SandboxExited comes first; a sandbox asks again
+// only after the answer.
+struct MemoryWanted {
+  SandboxId sandbox;
+  Bytes bytes;
 };
 
 // The instant asked for by WakeAt has come.
@@ -119,6 +129,6 @@ struct DrainStarted {};
 
 using Event = std::variant<FunctionRegistered, FunctionRemoved, InvocationSubmitted,
                            InvocationCancelled, SandboxReady, SandboxExited, InvocationFinished,
-                           DeviceReading, TimerFired, DrainStarted, MemoryMoved>;
+                           DeviceReading, TimerFired, DrainStarted, MemoryMoved, MemoryWanted>;
 
 }  // namespace lambent::dispatch

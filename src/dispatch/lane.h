@@ -33,6 +33,9 @@ struct Dispatcher::Lane {
   // MemoryRule::kMoveIdle: sandboxes that were given an invocation while their memory was out or on
   // its way out, in that order; and when a move has taken, or one of these has waited, too long.
   std::vector<scheduling::SandboxSlot> wanting;
+  // Running ones whose memory that lies aside was admitted and waits for room, in that order. Their
+  // wait has an end in `moves` too.
+  std::vector<scheduling::SandboxSlot> fetching;
   scheduling::Deadlines moves;
   // When a starting sandbox has taken, or an idle one has rested, too long; by slot.
   scheduling::Deadlines deadlines;

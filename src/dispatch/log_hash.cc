@@ -21,6 +21,7 @@ enum Kind : uint64_t {
   kWakeAt,
   kMoveMemoryIn,
   kMoveMemoryOut,
+  kGrantMemory,
 };
 
 }  // namespace
@@ -64,8 +65,9 @@ void LogHash::add(const Event& event, Instant now) {
           [&](const DrainStarted&) { mix(kind, at); },
           [&](const MemoryMoved& e) {
             mix(kind, at, e.sandbox.value, e.direction, e.done, e.moved.count, e.left.count,
-                e.duration.count());
+                e.aside.count, e.duration.count());
           },
+          [&](const MemoryWanted& e) { mix(kind, at, e.sandbox.value, e.bytes.count); },
       },
       event);
 }
@@ -94,5 +96,7 @@ void LogHash::add(const WakeAt& a) { mix(kWakeAt, a.instant.time_since_epoch().c
 void LogHash::add(const MoveMemoryIn& a) { mix(kMoveMemoryIn, a.sandbox.value); }
 
 void LogHash::add(const MoveMemoryOut& a) { mix(kMoveMemoryOut, a.sandbox.value, a.depth); }
+
+void LogHash::add(const GrantMemory& a) { mix(kGrantMemory, a.sandbox.value, a.bytes.count); }
 
 }  // namespace lambent::dispatch

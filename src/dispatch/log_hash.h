@@ -22,6 +22,7 @@ class LogHash {
   void add(const WakeAt& action);
   void add(const MoveMemoryIn& action);
   void add(const MoveMemoryOut& action);
+  void add(const GrantMemory& action);
   void archive(StateArchive& archive) { archive.field(state_); }
 
  private:

@@ -25,7 +25,7 @@ class Chaos {
 
   void step() {
     now_ += milliseconds(random_.below(800));
-    switch (random_.below(13)) {
+    switch (random_.below(14)) {
       case 0:
       case 1:
       case 2:
@@ -53,7 +53,11 @@ class Chaos {
       case 11:
         give(MemoryMoved{some(moving_, SandboxId{77}),
                          random_.below(2) == 0 ? MoveDirection::kIn : MoveDirection::kOut,
-                         random_.below(4) != 0, Bytes::gib(1), Bytes::mib(random_.below(9000))});
+                         random_.below(4) != 0, Bytes::gib(1), Bytes::mib(random_.below(9000)),
+                         Bytes::mib(random_.below(9000))});
+        break;
+      case 12:
+        give(MemoryWanted{some(sandboxes_, SandboxId{77}), Bytes::mib(random_.below(9000))});
         break;
       default:
         change_the_world();
@@ -205,7 +209,8 @@ class RandomEvents : public testing::TestWithParam<std::string_view> {};
 
 TEST_P(RandomEvents, LeaveEveryInvocationWithOneOutcomeAndNothingHeld) {
   uint64_t host_runs = 0;
-  for (uint64_t seed = 1; seed <= 200; ++seed) {
+  uint64_t fetches = 0;
+  for (uint64_t seed = 1; seed <= 260; ++seed) {
     SCOPED_TRACE("seed " + std::to_string(seed));
     Chaos chaos(seed, GetParam());
     for (int i = 0; i < 400; ++i) chaos.step();
@@ -232,9 +237,11 @@ TEST_P(RandomEvents, LeaveEveryInvocationWithOneOutcomeAndNothingHeld) {
       EXPECT_EQ(flow.on_host, 0u);
     }
     host_runs += chaos.dispatcher().counters().host_runs;
+    fetches += chaos.dispatcher().counters().fetches;
     if (HasFailure()) return;
   }
   EXPECT_GT(host_runs, 100u);
+  EXPECT_GT(fetches, 100u);
 }
 
 INSTANTIATE_TEST_SUITE_P(Policies, RandomEvents,

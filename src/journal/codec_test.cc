@@ -55,7 +55,8 @@ std::vector<Event> one_of_each() {
           TimerFired{},
           DrainStarted{},
           MemoryMoved{SandboxId{5}, MoveDirection::kOut, false, Bytes::gib(3), Bytes::mib(500),
-                      milliseconds(70)}};
+                      Bytes::mib(20), milliseconds(70)},
+          MemoryWanted{SandboxId{5}, Bytes::mib(7)}};
 }
 
 uint64_t hash_of(const Event& event) {

@@ -17,7 +17,7 @@ constexpr size_t kMostEventSize = 512;
 constexpr size_t kFirstCapacity = 96 * 1024;
 
 // An event's kind is its place among the alternatives.
-static_assert(std::variant_size_v<Event> == 11, "a new event comes last, with a put and a take");
+static_assert(std::variant_size_v<Event> == 12, "a new event comes last, with a put and a take");
 
 constexpr uint8_t kFlag = 0x10;
 constexpr uint8_t kAcknowledged = 0x20;  // of an invocation
@@ -101,7 +101,12 @@ struct Pen {
     number(e.sandbox.value);
     number(e.moved.count);
     number(e.left.count);
+    number(e.aside.count);
     duration(e.duration);
+  }
+  void put(const MemoryWanted& e) {
+    number(e.sandbox.value);
+    number(e.bytes.count);
   }
 };
 
@@ -201,7 +206,12 @@ struct Glass {
     id(e.sandbox);
     number(e.moved.count);
     number(e.left.count);
+    number(e.aside.count);
     duration(e.duration);
+  }
+  void take(MemoryWanted& e) {
+    id(e.sandbox);
+    number(e.bytes.count);
   }
 };
 

@@ -306,7 +306,17 @@ void Why::note_actions(const ReplayStep& step) {
       moved != nullptr && moved->sandbox == sandbox_) {
     say(now, in_words(step.recorded.event, step.names));
   }
+  if (const auto* wanted = std::get_if<MemoryWanted>(&step.recorded.event);
+      wanted != nullptr && wanted->sandbox == sandbox_) {
+    say(now, in_words(step.recorded.event, step.names));
+  }
   for (const Action& action : step.actions) {
+    if (const auto* grant = std::get_if<GrantMemory>(&action);
+        grant != nullptr && grant->sandbox == sandbox_) {
+      say(now, grant->bytes.count > 0
+                   ? "it may fetch " + to_string(grant->bytes) + " onto the device"
+                   : "it gets no room for that on the device: it is used where it lies");
+    }
     if (const auto* start = std::get_if<StartSandbox>(&action);
         start != nullptr && cold_ && !started_ && start->function == function_) {
       started_ = true;

@@ -98,7 +98,7 @@ TEST(Why, TellsWhatItWaitedForAndWhatWasEvictedForIt) {
 TEST(Why, TellsWhenItsMemoryCameAndWhoMadeRoomForIt) {
   Scene scene(scheduling::MemoryRule::kMoveIdle);
   const auto moved = [](uint64_t sandbox, MoveDirection direction) {
-    return MemoryMoved{SandboxId{sandbox}, direction, true, Bytes::gib(10), {}, seconds(1)};
+    return MemoryMoved{SandboxId{sandbox}, direction, true, Bytes::gib(10), {}, {}, seconds(1)};
   };
   scene.at(seconds(1), InvocationSubmitted{{0, 8}, FunctionId{1}});
   scene.at(seconds(2), SandboxReady{SandboxId{1}});

@@ -55,7 +55,12 @@ struct EventWords {
     if (!e.done) return whose + " could not be moved " + way;
     return whose + " moved " + way + ", " + to_string(e.moved) + " in " +
            duration_in_words(e.duration) +
-           (e.left.count > 0 ? ", " + to_string(e.left) + " stay" : "");
+           (e.left.count > 0 ? ", " + to_string(e.left) + " stay" : "") +
+           (e.aside.count > 0 ? ", " + to_string(e.aside) + " are put aside" : "");
+  }
+  std::string operator()(const MemoryWanted& e) const {
+    return sandbox_in_words(e.sandbox) + " asks for " + to_string(e.bytes) +
+           " of its memory that lies aside";
   }
 };
 
@@ -84,6 +89,10 @@ struct ActionWords {
   std::string operator()(const MoveMemoryOut& a) const {
     return "move memory of " + sandbox_in_words(a.sandbox) + " out" +
            (a.depth == MoveDepth::kContext ? ", context and all" : "");
+  }
+  std::string operator()(const GrantMemory& a) const {
+    if (a.bytes.count == 0) return "leave what lies aside of " + sandbox_in_words(a.sandbox);
+    return "let " + sandbox_in_words(a.sandbox) + " fetch " + to_string(a.bytes);
   }
   std::string operator()(const WakeAt& a) const {
     char text[64];

@@ -89,6 +89,12 @@ struct WorkerMetrics::State {
   Family<Counter>& moved_bytes =
       family(prometheus::BuildCounter(), "lambent_gpu_memory_moved_bytes_total",
              "Device memory moved, by direction: out to the host, in to the device.");
+  Family<Counter>& fetches =
+      family(prometheus::BuildCounter(), "lambent_gpu_memory_fetches_total",
+             "Programs that asked for device memory which lay aside: granted, or refused for want "
+             "of room.");
+  std::array<Counter*, 2> fetches_by_answer = {&fetches.Add({{"answer", "refused"}}),
+                                               &fetches.Add({{"answer", "granted"}})};
   Family<Histogram>& move_seconds =
       family(prometheus::BuildHistogram(), "lambent_gpu_memory_move_seconds",
              "From the command to move a sandbox's device memory to its end.");
@@ -158,6 +164,10 @@ void WorkerMetrics::memory_moved(bool out, Bytes moved, Duration duration) {
   const State::Moves& moves = out ? state_->moves_out : state_->moves_in;
   moves.bytes.Increment(static_cast<double>(moved.count));
   moves.seconds.Observe(to_seconds(duration));
+}
+
+void WorkerMetrics::memory_wanted(bool granted) {
+  state_->fetches_by_answer[granted ? 1 : 0]->Increment();
 }
 
 void WorkerMetrics::completed(const FunctionName& function, const InvocationResult& result) {

@@ -9,7 +9,7 @@
 namespace lambent::protocol {
 
 constexpr uint32_t kMemoryProtocolMagic = 0x4d454d4c;  // "LMEM"
-constexpr uint16_t kMemoryProtocolVersion = 2;
+constexpr uint16_t kMemoryProtocolVersion = 3;
 
 enum class MemoryMessageKind : uint16_t {
   // Between the shim and the worker. A process says hello when it first uses the driver and is
@@ -21,6 +21,10 @@ enum class MemoryMessageKind : uint16_t {
   kPrepare,  // from the worker; sequence; has no answer
   kMoved,  // the answer to kMoveOut and kMoveIn: sequence, status, bytes, left_bytes, aside_bytes,
            // duration_ns
+  // A process has come to need memory that lies aside, and asks for room on the device. It asks
+  // again only after the answer.
+  kWantMemory,   // to the worker; bytes
+  kGrantMemory,  // from the worker; bytes: so much may come in; 0: none
 
   // Between the shim and lambent-device.
   kWantLink = 32,  // direction, bytes: the next quantum that it would like to copy
@@ -73,7 +77,9 @@ struct MemoryMessage {
   uint64_t sequence = 0;     // of the command that is answered; counts up per sandbox
   uint64_t bytes = 0;        // moved, wanted or granted
   uint64_t left_bytes = 0;   // counted memory that stayed on the device after a kMoveOut
-  uint64_t aside_bytes = 0;  // on the host, reached from there while the rest is on the device
+  // Counted memory that is on the host, and reached from there while the rest is on the device; after
+  // a kMoveOut what will stay there at the next kMoveIn.
+  uint64_t aside_bytes = 0;
   uint64_t duration_ns = 0;
   uint32_t status = 0;     // MemoryMoveStatus
   uint32_t direction = 0;  // LinkDirection
@@ -92,7 +98,7 @@ inline bool is_memory_message(const void* data, size_t size) {
   __builtin_memcpy(&message, data, sizeof message);
   const uint16_t kind = static_cast<uint16_t>(message.kind);
   const bool known = (kind >= static_cast<uint16_t>(MemoryMessageKind::kHello) &&
-                      kind <= static_cast<uint16_t>(MemoryMessageKind::kMoved)) ||
+                      kind <= static_cast<uint16_t>(MemoryMessageKind::kGrantMemory)) ||
                      (kind >= static_cast<uint16_t>(MemoryMessageKind::kWantLink) &&
                       kind <= static_cast<uint16_t>(MemoryMessageKind::kReturnAside)) ||
                      (kind >= static_cast<uint16_t>(MemoryMessageKind::kServeSandbox) &&

@@ -42,7 +42,7 @@ Duration DensityPolicy::set_up_of(const View& view, FunctionId function) const {
     if (outside == kNoSandbox) outside = slot;
   }
   if (outside == kNoSandbox) return view.flow(function).cold_start.mean_or(options_.first_start);
-  const auto bytes = static_cast<double>(view.fleet.sandbox(outside).memory.count);
+  const auto bytes = static_cast<double>(view.fleet.sandbox(outside).needed().count);
   return from_seconds(bytes / options_.link_bytes_per_second);
 }
 

@@ -149,7 +149,7 @@ bool Fleet::run(SandboxSlot slot, Instant now) {
   Sandbox& sandbox = sandboxes_[slot];
   if (sandbox.state == SandboxState::kIdle) {
     leave_idle(slot);
-    commit(slot, sandbox.memory);
+    commit(slot, sandbox.needed());
   }
   if (sandbox.holds != Sandbox::Holds::kToken) {
     release(slot);
@@ -186,6 +186,7 @@ void Fleet::stop(SandboxSlot slot, Instant now) {
   commit(slot, Bytes(0));
   --device.sandboxes;
   --sandboxes_total_;
+  sandbox.fetching = Bytes(0);
   sandbox.state = SandboxState::kStopping;
   sandbox.since = now;
   recount(slot);

@@ -103,11 +103,18 @@ struct Sandbox {
   bool move_failed = false;  // the last move; it is asked for no other before it runs again
   bool prefetched = false;   // moved in, or on its way, before its turn had come
   Bytes left;                // what stayed on the device the last time that it was moved out
+  Bytes aside;               // of it, what is on the host while the rest is in
+  Bytes fetching;            // of that, what was admitted to the device and waits for room there
   // What it adds to the totals of its device and of the fleet.
   struct Counts {
     Bytes on_device, promised, leaving, on_host;
     bool without_context = false, wants_context = false, rests_outside = false;
   } counts;
+
+  // What it takes on its device once it is in. How much that is, a move out tells when it is over.
+  Bytes needed() const {
+    return residency == Residency::kMovingOut && !deep ? memory : memory - aside;
+  }
 
   // Neighbours among the idle sandboxes of its function.
   SandboxSlot older = kNoSandbox;
@@ -251,8 +258,17 @@ class Fleet {
   bool may_move_out(SandboxSlot slot, bool deep) const;
   void begin_move_in(SandboxSlot slot);
   void begin_move_out(SandboxSlot slot, bool deep);
-  // The move is over: it was done, and after a move out so much stayed, or nothing has changed.
-  void end_move(SandboxSlot slot, bool done, Bytes left);
+  // The move is over: it was done, and after a move out so much stayed on the device and so much
+  // will stay on the host when it is moved in again; or nothing has changed.
+  void end_move(SandboxSlot slot, bool done, Bytes left, Bytes aside = Bytes(0));
+  // Memory that lies aside is fetched by the sandbox that runs, once that was admitted here: beside
+  // those at work, as a sandbox is. Idle ones then make room.
+  bool admits_fetch(SandboxSlot slot, Bytes bytes) const;
+  void begin_fetch(SandboxSlot slot, Bytes bytes);
+  // Whether what was admitted finds room now.
+  bool may_fetch(SandboxSlot slot) const;
+  // It is on the device, or stays where it is.
+  void end_fetch(SandboxSlot slot, bool granted);
 
   void set_reading(uint32_t device, double utilisation, bool healthy, bool lost = false);
   // Counts a loss: sandboxes from before are told from those after by device_losses.

@@ -19,7 +19,7 @@ bool Fleet::may_move_in(SandboxSlot slot) const {
   }
   // A second try waits for all that is leaving.
   if (sandbox.move_failed && device.leaving > Bytes(0)) return false;
-  const Bytes missing = sandbox.memory - sandbox.counts.on_device;
+  const Bytes missing = sandbox.needed() - sandbox.counts.on_device;
   if (sandbox.state == SandboxState::kBusy) {
     return device.resident + missing <= device.options.memory;
   }
@@ -55,7 +55,7 @@ void Fleet::begin_move_out(SandboxSlot slot, bool deep) {
   recount(slot);
 }
 
-void Fleet::end_move(SandboxSlot slot, bool done, Bytes left) {
+void Fleet::end_move(SandboxSlot slot, bool done, Bytes left, Bytes aside) {
   Sandbox& sandbox = sandboxes_[slot];
   const bool was_in = sandbox.residency == Residency::kMovingIn;
   CHECK(was_in || sandbox.residency == Residency::kMovingOut, "a move ends once");
@@ -70,8 +70,44 @@ void Fleet::end_move(SandboxSlot slot, bool done, Bytes left) {
     sandbox.deep = done;
   } else {
     sandbox.residency = done ? Residency::kOut : Residency::kIn;
-    if (done) sandbox.left = std::min(left, sandbox.memory);
+    if (done) {
+      // No more can have stayed than was there.
+      sandbox.left = std::min(left, sandbox.memory - sandbox.aside);
+      sandbox.aside = std::min(aside, sandbox.memory - sandbox.left);
+    }
   }
+  // One that was given an invocation on its way out was admitted with all of its memory.
+  if (sandbox.state == SandboxState::kBusy) commit(slot, sandbox.needed());
+  recount(slot);
+}
+
+bool Fleet::admits_fetch(SandboxSlot slot, Bytes bytes) const {
+  const Sandbox& sandbox = sandboxes_[slot];
+  const Device& device = devices_[sandbox.device];
+  return sandbox.state == SandboxState::kBusy && sandbox.residency == Residency::kIn &&
+         sandbox.fetching == Bytes(0) && bytes <= sandbox.aside && device.healthy &&
+         memory_fits(device, bytes);
+}
+
+void Fleet::begin_fetch(SandboxSlot slot, Bytes bytes) {
+  CHECK(admits_fetch(slot, bytes), "what is fetched was admitted");
+  Sandbox& sandbox = sandboxes_[slot];
+  sandbox.fetching = bytes;
+  commit(slot, sandbox.needed() + bytes);
+  recount(slot);
+}
+
+bool Fleet::may_fetch(SandboxSlot slot) const {
+  const Sandbox& sandbox = sandboxes_[slot];
+  const Device& device = devices_[sandbox.device];
+  return device.resident + sandbox.fetching <= device.options.memory;
+}
+
+void Fleet::end_fetch(SandboxSlot slot, bool granted) {
+  Sandbox& sandbox = sandboxes_[slot];
+  const Bytes fetched = std::exchange(sandbox.fetching, Bytes(0));
+  if (granted) sandbox.aside -= fetched;
+  commit(slot, sandbox.needed());
   recount(slot);
 }
 
@@ -86,19 +122,21 @@ Sandbox::Counts Fleet::counts_of(const Sandbox& sandbox) const {
   const bool busy = sandbox.state == SandboxState::kBusy;
   const bool going_deep = sandbox.deep && sandbox.residency == Residency::kMovingOut;
   const Bytes outside = sandbox.memory - sandbox.left;
+  const Bytes inside = sandbox.memory - sandbox.aside;
   switch (sandbox.residency) {
     case Residency::kIn:
-      counts.on_device = sandbox.memory;
+      counts.on_device = inside;
+      counts.on_host = sandbox.aside;
       break;
     case Residency::kMovingIn:
-      counts.on_device = sandbox.memory;
+      counts.on_device = inside;
       counts.on_host = sandbox.deep ? sandbox.memory : outside;
       break;
     case Residency::kMovingOut:
-      counts.on_device = sandbox.deep ? sandbox.left : sandbox.memory;
+      counts.on_device = sandbox.deep ? sandbox.left : inside;
       counts.on_host = sandbox.memory;
       // Sandboxes mostly leave behind what they left the last time.
-      counts.leaving = sandbox.deep ? sandbox.left : outside;
+      counts.leaving = sandbox.deep ? sandbox.left : inside - sandbox.left;
       break;
     case Residency::kOut:
       counts.on_device = sandbox.deep ? Bytes(0) : sandbox.left;
@@ -113,7 +151,8 @@ Sandbox::Counts Fleet::counts_of(const Sandbox& sandbox) const {
   }
   const bool is_out =
       sandbox.residency == Residency::kOut || sandbox.residency == Residency::kMovingOut;
-  if (busy && is_out) counts.promised = sandbox.memory - (counts.on_device - counts.leaving);
+  if (busy && is_out) counts.promised = sandbox.needed() - (counts.on_device - counts.leaving);
+  counts.promised += sandbox.fetching;
   counts.wants_context = busy || !(going_deep || counts.without_context);
   counts.rests_outside =
       sandbox.state == SandboxState::kIdle && sandbox.residency == Residency::kOut;

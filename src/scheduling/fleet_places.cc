@@ -108,7 +108,7 @@ WaitReason Fleet::warm_obstacle(const Sandbox& sandbox) const {
   const Device& device = devices_[sandbox.device];
   if (!device.has_token()) return WaitReason::kNoToken;
   if (!moves_idle()) return WaitReason::kNone;
-  if (!memory_fits(device, sandbox.memory)) return WaitReason::kNoMemory;
+  if (!memory_fits(device, sandbox.needed())) return WaitReason::kNoMemory;
   if (!sandbox.counts.wants_context && !context_fits(device)) return WaitReason::kNoSandbox;
   return WaitReason::kNone;
 }

@@ -58,6 +58,8 @@ void archive_sandbox(StateArchive& archive, Sandbox& sandbox) {
   archive.field(sandbox.move_failed);
   archive.field(sandbox.prefetched);
   archive.field(sandbox.left);
+  archive.field(sandbox.aside);
+  archive.field(sandbox.fetching);
   archive.field(sandbox.counts.on_device);
   archive.field(sandbox.counts.promised);
   archive.field(sandbox.counts.leaving);

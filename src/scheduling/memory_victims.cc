@@ -78,7 +78,7 @@ std::vector<SandboxSlot> unwanted_memory(const View& view, const Policy& policy,
     if (room >= needed) break;
     const Sandbox& sandbox = view.fleet.sandbox(rank.slot);
     unwanted.push_back(rank.slot);
-    room += sandbox.memory - sandbox.left;
+    room += sandbox.counts.on_device - sandbox.left;
   }
   if (room < needed) unwanted.clear();
   return unwanted;

@@ -48,6 +48,20 @@ class MemoryVictims : public testing::Test {
   SandboxSlot slots_[5] = {};
 };
 
+// What lies aside is not on the device, whoever is asked.
+TEST_F(MemoryVictims, MakeTheRoomThatTheyTakeAndNoMore) {
+  fleet_.begin_move_out(slots_[1], false);
+  fleet_.end_move(slots_[1], true, Bytes(0), Bytes::gib(3));
+  EXPECT_EQ(fleet_.devices()[0].resident, Bytes::gib(12));
+  EXPECT_EQ(fleet_.memory_on_host(), Bytes::gib(4));
+  fleet_.begin_move_in(slots_[1]);
+  fleet_.end_move(slots_[1], true, Bytes(0));
+  EXPECT_EQ(fleet_.devices()[0].resident, Bytes::gib(13));
+  EXPECT_EQ(fleet_.memory_on_host(), Bytes::gib(3));
+  const auto unwanted = unwanted_memory(view(), policy_, 0, FunctionId{4}, Bytes::gib(2), at(9));
+  EXPECT_EQ(unwanted, (std::vector<SandboxSlot>{slots_[1], slots_[2]})) << "the first has one GiB";
+}
+
 TEST_F(MemoryVictims, AreTheLeastRecentlyUsedOfThoseThatNobodyWaitsFor) {
   EXPECT_EQ(victim()->slot, slots_[1]);
   EXPECT_EQ(victim()->relief, Relief::kMoveOut);

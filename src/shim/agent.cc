@@ -11,6 +11,7 @@
 #include "shim/abi.h"
 #include "shim/environment.h"
 #include "shim/gate.h"
+#include "shim/grants.h"
 #include "shim/locked.h"
 #include "shim/log.h"
 #include "shim/memory_socket.h"
@@ -51,11 +52,6 @@ MemoryMode mode_of_this_process() {
 pthread_mutex_t mover_mutex = PTHREAD_MUTEX_INITIALIZER;
 Mover* mover_of_agent = nullptr;
 bool keeps_working_set = false;
-
-void start_afresh_in_child() {
-  mover_mutex = PTHREAD_MUTEX_INITIALIZER;
-  mover_of_agent = nullptr;
-}
 
 // A thread of the program's does our work: what it asks of the driver is no business of a capture,
 // and whoever interrupted it might wait for what it holds.
@@ -114,6 +110,14 @@ bool obey(const MemoryMessage& command, Mover& mover, MemoryMessage* answer) {
   return true;
 }
 
+// Who waits for the grant fetches; what comes too late for that is fetched here.
+void take(const MemoryMessage& grant, Mover& mover) {
+  Residency* memory = Residency::current();
+  if (memory == nullptr || !take_grant(*memory, grant.bytes)) return;
+  Locked lock(mover_mutex);
+  mover.fetch();
+}
+
 // Until the worker is gone.
 void serve(MemorySocket& socket, Mover& mover) {
   while (socket.is_open()) {
@@ -121,8 +125,13 @@ void serve(MemorySocket& socket, Mover& mover) {
     int descriptor = -1;
     const Received received = socket.receive(-1, &command, &descriptor);
     if (descriptor >= 0) close(descriptor);
+    if (received != Received::kMessage) continue;
+    if (command.kind == MemoryMessageKind::kGrantMemory) {
+      take(command, mover);
+      continue;
+    }
     MemoryMessage answer;
-    if (received == Received::kMessage && obey(command, mover, &answer)) socket.send(answer);
+    if (obey(command, mover, &answer)) socket.send(answer);
   }
 }
 
@@ -131,6 +140,13 @@ void begin_working_set(Mover& mover) {
   mover.keep_working_set();
   mover_of_agent = &mover;
   note_touches_of(Residency::current());
+}
+
+// In the child there is no agent that would be answered.
+void start_afresh_in_child() {
+  mover_mutex = PTHREAD_MUTEX_INITIALIZER;
+  mover_of_agent = nullptr;
+  grants_start_afresh_in_child();
 }
 
 void* run_agent(void*) {
@@ -145,11 +161,17 @@ void* run_agent(void*) {
   Mover mover(link);
   MemorySocket socket;
   if (!socket.open(worker)) return nullptr;
-  if (keeps_working_set && mode == MemoryMode::kVmm) begin_working_set(mover);
+  MemorySocket wishes;
+  if (keeps_working_set && mode == MemoryMode::kVmm) {
+    begin_working_set(mover);
+    if (wishes.copy(socket)) ask_on(&wishes);
+  }
   MemoryMessage hello;
   hello.process = static_cast<uint32_t>(getpid());
   hello.mode = static_cast<uint32_t>(mode);
   if (socket.send(hello)) serve(socket, mover);
+  ask_on(nullptr);
+  wishes.shut();
   // Nobody is left to bring the memory home, and the program may be waiting for it. What lies aside
   // is reached where it is.
   while (mover.is_out() && mover.move_in().status == MemoryMoveStatus::kNoDeviceMemory) {
@@ -170,6 +192,8 @@ void keep(const char* path, char (&kept)[kMostPathBytes]) {
 
 void fetch_what_is_wanted() {
   const Borrowed borrowed;
+  Residency* memory = Residency::current();
+  if (memory == nullptr || !is_granted(*memory)) return;
   Locked lock(mover_mutex);
   if (mover_of_agent != nullptr) mover_of_agent->fetch();
 }

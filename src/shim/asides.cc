@@ -70,16 +70,34 @@ void drop(const Changing& changing) {
   release_physical(changing.physical);
 }
 
-// All blocks of a device that are to change sides.
+int by_use(const void* one, const void* other) {
+  const Block& first = *static_cast<const Changing*>(one)->block;
+  const Block& second = *static_cast<const Changing*>(other)->block;
+  if (device_memory::WorkingSet::comes_before(first, second)) return -1;
+  return device_memory::WorkingSet::comes_before(second, first) ? 1 : 0;
+}
+
+// All blocks of a device that are to change sides; of those that come in, what is used first comes
+// first, and no more do than there is room for.
 class Exchange {
  public:
-  Exchange(Blocks& blocks, const device_memory::WorkingSet& set, Device device, bool to_host)
+  Exchange(Residency& residency, Blocks& blocks, const device_memory::WorkingSet& set,
+           Device device, bool to_host)
       : device_(device), to_host_(to_host) {
     changing_ = static_cast<Changing*>(calloc(blocks.size() + 1, sizeof(Changing)));
+    size_t candidates = 0;
     for (Block& block : blocks) {
       const bool changes =
           block.owner.device == device && block.is_aside != to_host && set.holds(block) != to_host;
-      if (!changes || changing_ == nullptr) continue;
+      if (changes && changing_ != nullptr) changing_[candidates++].block = &block;
+    }
+    if (!to_host && candidates > 0) qsort(changing_, candidates, sizeof(Changing), by_use);
+    uint64_t room = to_host ? UINT64_MAX : residency.room_on_device();
+    for (size_t i = 0; i < candidates; ++i) {
+      Block& block = *changing_[i].block;
+      const uint64_t counted = to_host ? 0 : residency.counted_bytes_of(block);
+      if (counted > room) continue;
+      room -= counted;
       changing_[count_++].block = &block;
       bytes_ += block.bytes;
       used_bytes_ += block.used_bytes;
@@ -146,7 +164,7 @@ MemoryMoveStatus Mover::change_sides(Residency& residency, bool to_host, uint64_
     if ((devices >> device & 1) == 0) continue;
     const ContextOf context(blocks, device);
     if (!context.is_current()) return Status::kFailed;
-    Exchange exchange(blocks, residency.working_set_, device, to_host);
+    Exchange exchange(residency, blocks, residency.working_set_, device, to_host);
     if (exchange.is_empty()) continue;
     const LinkDirection direction = to_host ? LinkDirection::kToHost : LinkDirection::kToDevice;
     Copier copier(direction, exchange.used_bytes(), link_, host_.arena());

@@ -96,6 +96,20 @@ bool MemorySocket::open(const char* path) {
     close(fd_);
     fd_ = high;
   }
+  take(fd_);
+  return true;
+}
+
+bool MemorySocket::copy(const MemorySocket& other) {
+  shut();
+  const int copied = fcntl(other.fd_, F_DUPFD_CLOEXEC, kFirstDescriptor);
+  if (copied < 0) return false;
+  take(copied);
+  return true;
+}
+
+void MemorySocket::take(int fd) {
+  fd_ = fd;
   struct stat status = {};
   fstat(fd_, &status);
   device_ = status.st_dev;
@@ -104,7 +118,6 @@ bool MemorySocket::open(const char* path) {
     pthread_atfork(nullptr, nullptr, close_in_child);
   }
   enter(this);
-  return true;
 }
 
 void MemorySocket::shut() {

@@ -1,5 +1,6 @@
 // MemorySocket: one of the two connections on which a process is told to move its device memory
-// (protocol/memory_message.h). Used by the agent's thread alone.
+// (protocol/memory_message.h). Used by the agent's thread alone; a copy of it, by one thread at a
+// time.
 #pragma once
 
 #include <sys/types.h>
@@ -19,6 +20,8 @@ class MemorySocket {
 
   // Connects; false with a line in the log if that cannot be.
   bool open(const char* path);
+  // The same connection once more, to send on; false if that cannot be.
+  bool copy(const MemorySocket& other);
   void shut();
   bool is_open() const { return fd_ >= 0; }
   // False if the other side is gone; the socket is then shut.
@@ -28,6 +31,7 @@ class MemorySocket {
   Received receive(int64_t timeout_ns, protocol::MemoryMessage* message, int* descriptor);
 
  private:
+  void take(int fd);
   // A program may close descriptors that it knows nothing of, and then open its own.
   bool is_still_ours() const;
 

@@ -49,7 +49,7 @@ Moved Mover::move_out() {
   }
   if (residency != nullptr && keeps_working_set_) {
     // What the program has freed of it counts no longer.
-    host_.count_aside(residency->aside_bytes(), link_);
+    host_.count_aside(residency->host_bytes(), link_);
   }
   if (!is_out_) {
     // Before anybody is made to wait.
@@ -71,7 +71,10 @@ Moved Mover::move_out() {
   const uint64_t ours =
       accounting == nullptr || residency == nullptr ? 0 : residency->counted_bytes(*accounting);
   moved.left_bytes = counted > ours ? counted - ours : 0;
-  if (residency != nullptr) moved.aside_bytes = residency->aside_bytes();
+  if (residency == nullptr) return moved;
+  // What is wanted of it comes in with the rest.
+  moved.aside_bytes = residency->aside_bytes() - residency->wanted_bytes();
+  if (is_out_) residency->spare(moved.aside_bytes);
   return moved;
 }
 
@@ -116,7 +119,6 @@ void Mover::fetch() {
     shut_gate();
     if (wait_until_nobody_inside(kPatienceNs)) status = come_to_rest(*residency);
     if (status == Status::kDone) {
-      residency->a_fetch_begins();
       uint64_t bytes = 0;
       status = take_back(*residency, &bytes);
       is_broken_ = status == Status::kFailed;

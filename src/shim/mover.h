@@ -18,6 +18,7 @@ struct Moved {
   uint64_t bytes = 0;       // of the device's memory, that came free or were taken
   uint64_t left_bytes = 0;  // counted, and still on the device
   // Of the memory, what lies aside: on the host, where the device reaches it while the rest is in.
+  // After a move out: what will, once that is.
   uint64_t aside_bytes = 0;
 };
 
@@ -35,8 +36,8 @@ class Mover {
   // Out, and then all that is left: kNotSupported if that part could not be done, the memory being
   // out all the same.
   Moved move_out_with_context();
-  // Brings in what lies aside and was named by a call since the last move, with the gate shut
-  // meanwhile. What cannot be fetched stays where it is, and is reached there. Where memory is lost
+  // Brings in what lies aside and was named by a call since the last move, as far as it was granted,
+  // with the gate shut meanwhile. What cannot be fetched stays where it is, and is reached there. Where memory is lost
   // by it, moves end with kFailed from then on.
   void fetch();
   // From now on what the working set does not hold is put aside when the memory moves out.

@@ -133,7 +133,12 @@ Status Residency::make_block(const Allocation& allocation, Handle context, Block
       is_small ? block.bytes : rounded_up(allocation.bytes, device_memory::kPieceBytes);
   Status status = take_addresses(block.owner.device, block.bytes, &block.base);
   if (status != kSuccess) return status;
-  status = create_and_map(block.owner.device, block.base, block.bytes, &block.physical);
+  // What was freed aside has left the limit room that the device may not have.
+  const Share share = spared_bytes() > 0 ? share_of_device() : Share{};
+  status = share.on_device > share.most ? make_block_aside(&block) : kAskDriver;
+  if (status != kSuccess) {
+    status = create_and_map(block.owner.device, block.base, block.bytes, &block.physical);
+  }
   if (status == kSuccess) {
     *made = block;
     return status;
@@ -143,6 +148,24 @@ Status Residency::make_block(const Allocation& allocation, Handle context, Block
   if (status == kOutOfMemory) return status;
   log_line("mapping %lu bytes failed (%d): they stay plain", allocation.bytes, status);
   return kAskDriver;
+}
+
+Status Residency::make_block_aside(Block* block) {
+  const Device device = block->owner.device;
+  if (!device_can_map_host(device)) return kAskDriver;
+  Status status = create_physical_on_host(device, block->bytes, &block->physical);
+  if (status != kSuccess) return status;
+  status = map_physical(block->base, block->bytes, block->physical);
+  if (status == kSuccess) {
+    status = open_access(block->base, block->bytes, device);
+    if (status != kSuccess) unmap(block->base, block->bytes);
+  }
+  if (status != kSuccess) {
+    release_physical(block->physical);
+    block->physical = 0;
+  }
+  block->is_aside = status == kSuccess;
+  return status;
 }
 
 // It takes its place on the device at once, as plain memory does: so what the device cannot hold is
@@ -272,47 +295,6 @@ uint64_t Residency::block_bytes() {
     if (!block.is_aside) sum += block.used_bytes;
   }
   return sum;
-}
-
-bool Residency::touch(Address address) {
-  Locked lock(mutex_);
-  Block* block = allocations_.blocks().containing(address);
-  if (block == nullptr) return false;
-  working_set_.touch(block);
-  return block->is_aside && working_set_.may_fetch();
-}
-
-void Residency::a_fetch_begins() {
-  Locked lock(mutex_);
-  working_set_.count_fetch();
-}
-
-void Residency::a_fetch_has_ended(bool is_done) {
-  Locked lock(mutex_);
-  for (const Block& block : allocations_.blocks()) {
-    is_done &= !block.is_aside || !working_set_.holds(block);
-  }
-  if (!is_done) working_set_.refuse_fetches();
-}
-
-uint64_t Residency::aside_bytes() {
-  Locked lock(mutex_);
-  uint64_t sum = 0;
-  for (const Block& block : allocations_.blocks()) {
-    if (block.is_aside) sum += block.bytes;
-  }
-  return sum;
-}
-
-void Residency::refer_to(Address address) {
-  Locked lock(mutex_);
-  Block* block = allocations_.blocks().containing(address);
-  if (block != nullptr) working_set_.refer_to(block);
-}
-
-void Residency::touch_anything() {
-  Locked lock(mutex_);
-  working_set_.touch_anything();
 }
 
 Device Residency::some_device() {

@@ -59,12 +59,25 @@ class Residency {
   // Something that is written into device memory may be this address.
   void refer_to(Address address);
   void touch_anything();
-  // What was named and lies aside is to be fetched; with the gate shut and nobody inside.
+  // What was named and lies aside is to be fetched.
   void a_fetch_begins();
-  // If it was not done, or left something of what is wanted, no other is tried in this stay.
+  // If it was not done, or left something that was granted, no other is tried in this stay.
   void a_fetch_has_ended(bool is_done);
-  // Of blocks, what lies aside.
+  // As how much what lies in this block counts against the limit.
+  uint64_t counted_bytes_of(const device_memory::Block& block);
+  // What lies aside, as it counts; and of that, what is wanted on the device.
   uint64_t aside_bytes();
+  uint64_t wanted_bytes();
+  // The worker counts so much of what lies aside as not on the device: what the device holds of this
+  // process and others of the sandbox stays below the limit by that much. Set by a move out, and
+  // less by so much as is granted.
+  void spare(uint64_t bytes);
+  void grant(uint64_t bytes);
+  uint64_t spared_bytes();
+  // How much more may come onto the device before more is granted.
+  uint64_t room_on_device();
+  // What lies aside, in whole blocks, as the host has it.
+  uint64_t host_bytes();
   // Gives back what nobody uses: frees that streams have reached, blocks that are kept for more.
   void tidy();
   // What a move would have to copy, and some device that it would do so from (-1: none).
@@ -87,6 +100,15 @@ class Residency {
   Status place(device_memory::Allocation* allocation, Handle context);
   Status make_block(const device_memory::Allocation& allocation, Handle context,
                     device_memory::Block* made);
+  Status make_block_aside(device_memory::Block* block);
+  // Of the limit: what is on the device, or about to be, and what may be.
+  struct Share {
+    uint64_t on_device = 0;
+    uint64_t most = UINT64_MAX;
+  };
+  Share share_of_device();
+  template <typename Counts>
+  uint64_t sum_of_blocks(Counts counts);
   Status take_addresses(Device device, uint64_t bytes, uint64_t* base);
   Status make_managed_block(const device_memory::Allocation& allocation, Handle context,
                             device_memory::Block* made);
@@ -110,6 +132,7 @@ class Residency {
   OwnMappings own_;  // guards itself
   PendingFrees pending_;
   device_memory::WorkingSet working_set_;
+  uint64_t spared_bytes_ = 0;
   struct Pool {
     Handle pool;
     Device device;

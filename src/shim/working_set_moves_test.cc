@@ -2,47 +2,12 @@
 // there is lies aside, on the host, and every way of reaching it finds it.
 #include <random>
 
-#include "shim/testing/moves_fixture.h"
+#include "shim/testing/working_set_fixture.h"
 
 namespace lambent::shim {
 namespace {
 
 using protocol::MemoryMessage;
-
-constexpr uint64_t kPieces = 8;
-constexpr uint64_t kPieceMiB = 4;
-
-class WorkingSetMoves : public Moves {
- protected:
-  WorkingSetMoves() {
-    environment_["LAMBENT_SHIM_WORKING_SET"] = "touched";
-    environment_["WORKING_SET_KERNELS"] = WORKING_SET_KERNELS;
-  }
-
-  Tenant tenant() { return Tenant(environment_, listener_, WORKING_SET_PROBE); }
-  static void hold(Tenant& tenant) {
-    const std::string act = "hold " + std::to_string(kPieces) + " " + std::to_string(kPieceMiB);
-    ASSERT_EQ(tenant.ask(act, "held"), std::to_string(kPieces));
-  }
-  static void use(Tenant& tenant, const std::string& way, size_t piece) {
-    EXPECT_EQ(tenant.ask(way + " " + std::to_string(piece), "used"), std::to_string(piece)) << way;
-  }
-  // Out and in again: the number of bytes that came in.
-  static uint64_t move(Tenant& tenant) {
-    EXPECT_EQ(tenant.worker().move_out().status, 0U);
-    const MemoryMessage in = tenant.worker().move_in();
-    EXPECT_EQ(in.status, 0U);
-    return in.bytes / kMiB;
-  }
-  // Until nothing but this piece has been used in as many stays as are remembered.
-  static void settle_on(Tenant& tenant, size_t piece) {
-    for (int stay = 0; stay < 3; ++stay) {
-      use(tenant, "parameter", piece);
-      move(tenant);
-    }
-  }
-  static void expect_right(Tenant& tenant) { EXPECT_EQ(tenant.ask("check", "broken"), "0"); }
-};
 
 TEST_F(WorkingSetMoves, BringInWhatWasUsedAlone) {
   Tenant tenant = this->tenant();

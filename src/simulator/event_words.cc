@@ -49,9 +49,13 @@ struct EventWords {
   std::string operator()(const dispatch::TimerFired&) const { return "timer"; }
   std::string operator()(const dispatch::DrainStarted&) const { return "drain"; }
   std::string operator()(const dispatch::MemoryMoved& e) const {
-    return words("memory of sandbox %llu %s %s, %s stay", number(e.sandbox),
+    return words("memory of sandbox %llu %s %s, %s stay, %s are put aside", number(e.sandbox),
                  e.done ? "moved" : "could not be moved", std::string(name_of(e.direction)).c_str(),
-                 to_string(e.left).c_str());
+                 to_string(e.left).c_str(), to_string(e.aside).c_str());
+  }
+  std::string operator()(const dispatch::MemoryWanted& e) const {
+    return words("sandbox %llu wants %s that lie aside", number(e.sandbox),
+                 to_string(e.bytes).c_str());
   }
 };
 
@@ -79,6 +83,9 @@ struct ActionWords {
   std::string operator()(const dispatch::MoveMemoryOut& a) const {
     return words("move memory of sandbox %llu out, %s", number(a.sandbox),
                  std::string(name_of(a.depth)).c_str());
+  }
+  std::string operator()(const dispatch::GrantMemory& a) const {
+    return words("grant sandbox %llu %s", number(a.sandbox), to_string(a.bytes).c_str());
   }
   std::string operator()(const dispatch::WakeAt& a) const {
     return words("wake at %.6f", to_seconds(a.instant.time_since_epoch()));

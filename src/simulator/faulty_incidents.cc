@@ -121,7 +121,9 @@ void FaultyRun::remove_function() {
 
 void FaultyRun::send_stray() {
   const SandboxId sandbox{random_.below(2) == 0 ? 1'000'000 : 1 + random_.below(20)};
-  switch (random_.below(6)) {
+  switch (random_.below(7)) {
+    case 6:
+      return give(dispatch::MemoryWanted{SandboxId{1'000'000}, Bytes::gib(1)});
     case 5:
       // Of those that exist, only their own keeper tells of moves.
       return give(dispatch::MemoryMoved{SandboxId{1'000'000}, dispatch::MoveDirection::kOut});

@@ -37,6 +37,7 @@ class FaultyRun {
     bool alive = true, running = false;
     // Whether its memory is on the device, and what it does once it is.
     bool memory_in = true;
+    bool wants = false;  // of what lies aside, and was not answered
     std::function<void()> awaits_memory;
     uint64_t runs = 0;
     InvocationId invocation;
@@ -77,6 +78,8 @@ class FaultyRun {
   void perform(const dispatch::WakeAt& action);
   void perform(const dispatch::MoveMemoryIn& action);
   void perform(const dispatch::MoveMemoryOut& action);
+  void perform(const dispatch::GrantMemory& action) { processes_[action.sandbox].wants = false; }
+  void want_memory(SandboxId id);
   void move(SandboxId id, dispatch::MoveDirection direction);
   // Of each move there is one answer: neither twice nor while another goes on.
   void end_move(const dispatch::MemoryMoved& moved);

@@ -48,6 +48,9 @@ void FaultyRun::perform(const dispatch::StartInvocation& action) {
     };
     return;
   }
+  for (uint64_t wants = random_.below(5); wants > 0; --wants) {
+    after(up_to(random_, 2 * took), [this, id] { want_memory(id); });
+  }
   const bool loads = action.start != StartClass::kWarm;
   if (loads && occurs(Fault::kFailedLoad)) {
     after(took / 4, [this, id] { die(id, "Runtime.OutOfMemory", false); });
@@ -91,7 +94,15 @@ void FaultyRun::move(SandboxId id, dispatch::MoveDirection direction) {
   moved.moved = Bytes::mib(between(random_, 1, 8000));
   // Now and then more than it has.
   if (random_.below(2) == 0) moved.left = Bytes::mib(random_.below(random_.below(9) * 1000 + 1));
+  if (random_.below(2) == 0) moved.aside = Bytes::mib(random_.below(9000));
   after(took, [this, moved] { end_move(moved); });
+}
+
+// It may be asked for while it rests, too, by a thread that goes on.
+void FaultyRun::want_memory(SandboxId id) {
+  Process& process = processes_[id];
+  if (!process.alive || std::exchange(process.wants, true)) return;
+  give(dispatch::MemoryWanted{id, Bytes::mib(1 + random_.below(6000))});
 }
 
 void FaultyRun::end_move(const dispatch::MemoryMoved& moved) {

@@ -8,7 +8,7 @@ namespace {
 TEST(FaultyWorld, HoldsEveryInvariantAndHasEveryKindOfFault) {
   FaultCounts faults{};
   uint64_t returned = 0, gpu_cold = 0, moves_in = 0, moves_out = 0, prefetch_hits = 0,
-           host_runs = 0;
+           host_runs = 0, fetches = 0, refused_fetches = 0;
   for (uint64_t seed = 1; seed <= 500; ++seed) {
     const FaultyWorldResult result = run_faulty_world({.seed = seed, .trace_length = 5});
     ASSERT_FALSE(result.violation) << "seed " << seed << ": " << result.violation->what
@@ -20,6 +20,8 @@ TEST(FaultyWorld, HoldsEveryInvariantAndHasEveryKindOfFault) {
     moves_out += result.counters.moves_out;
     prefetch_hits += result.counters.prefetch_hits;
     host_runs += result.counters.host_runs;
+    fetches += result.counters.fetches;
+    refused_fetches += result.counters.refused_fetches;
   }
   for (size_t i = 0; i < kFaults; ++i) {
     EXPECT_GT(faults[i], 0u) << name_of(static_cast<Fault>(i)) << " never happened";
@@ -30,6 +32,8 @@ TEST(FaultyWorld, HoldsEveryInvariantAndHasEveryKindOfFault) {
   EXPECT_GT(moves_out, moves_in);
   EXPECT_GT(prefetch_hits, 0u);
   EXPECT_GT(host_runs, 500u);
+  EXPECT_GT(fetches, 100u);
+  EXPECT_GT(refused_fetches, 50u);
 }
 
 TEST(FaultyWorld, IsTheSameForTheSameSeed) {

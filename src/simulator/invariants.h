@@ -20,7 +20,8 @@ enum class Invariant {
   kPool,             // no more sandboxes than contexts and the pool allow
   kStartSandbox,     // a new sandbox, of a function that exists as it is now, on a healthy device
   kStartInvocation,  // into a living, ready sandbox of its function; once
-  kMoves,        // only of what stands still and may move: in where it is out, out of those at rest
+  kMoves,  // only of what stands still and may move: in where it is out, out of those at rest; and
+           // what a program wants of what lies aside is answered once
   kStopSandbox,  // one that exists and was not stopped before
   kOneOutcome,   // exactly one outcome for each submitted invocation, none for others
   kTrueOutcome,  // success only of what the handler finished; phases that add up
@@ -93,6 +94,8 @@ class Invariants {
     enum class Where { kIn, kMovingOut, kOut, kMovingIn } where = Where::kIn;
     bool deep = false;  // with its context
     Bytes left;
+    Bytes aside;                  // on the host while the rest is in
+    std::optional<Bytes> wanted;  // of that, while it is not answered
     Bytes on_host;
     Instant move_limit = kNever;  // when the move, or the wait for one, must be over
     InvocationId invocation;      // while busy
@@ -139,6 +142,7 @@ class Invariants {
   void see(const dispatch::TimerFired&);
   void see(const dispatch::DrainStarted&) { draining_ = true; }
   void see(const dispatch::MemoryMoved& event);
+  void see(const dispatch::MemoryWanted& event);
   // What dispatch wants.
   void see(const dispatch::StartSandbox& action);
   void see(const dispatch::StartInvocation& action);
@@ -147,6 +151,7 @@ class Invariants {
   void see(const dispatch::WakeAt& action);
   void see(const dispatch::MoveMemoryIn& action);  // these in invariants_memory.cc
   void see(const dispatch::MoveMemoryOut& action);
+  void see(const dispatch::GrantMemory& action);
   void check_host_memory();
   void settle();
   void check_limits();

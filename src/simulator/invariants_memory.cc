@@ -61,13 +61,48 @@ void Invariants::see(const dispatch::MemoryMoved& event) {
   // What gives up its context is out already, whatever comes of the move.
   const bool deep = process.deep;
   const bool is_in = in ? event.done : !event.done && !deep;
-  if (!in && event.done && !deep) process.left = std::min(event.left, process.memory);
+  if (!in && event.done && !deep) {
+    process.left = std::min(event.left, process.memory - process.aside);
+    process.aside = std::min(event.aside, process.memory - process.left);
+  }
   move(process, is_in ? Where::kIn : Where::kOut, deep && in != event.done);
   if (is_in || process.state == State::kIdle) process.move_limit = kNever;
   if (!is_in || process.state != State::kBusy) return;
   const Function& owner = function(process.function);
   const Duration timeout = owner.profile.timeout;
   live_.at(process.invocation).run_limit = timeout.count() > 0 ? now_ + timeout : kNever;
+}
+
+void Invariants::see(const dispatch::MemoryWanted& event) {
+  const auto found = processes_.find(event.sandbox);
+  if (found == processes_.end() || found->second.state == State::kStopping) return;
+  Process& process = found->second;
+  if (process.wanted) return;
+  process.wanted = event.bytes;
+  const bool may_wait = process.state == State::kBusy && process.where == Process::Where::kIn;
+  if (may_wait) process.move_limit = now_ + options_.limits.move_timeout;
+}
+
+void Invariants::see(const dispatch::GrantMemory& action) {
+  const auto wrong = [&](const char* why) {
+    violate(Invariant::kMoves,
+            "sandbox " + std::to_string(action.sandbox.value) + " is granted memory " + why);
+  };
+  const auto found = processes_.find(action.sandbox);
+  if (found == processes_.end()) return wrong("and does not exist");
+  Process& process = found->second;
+  if (process.state == State::kStopping) return wrong("and was stopped");
+  if (!process.wanted || action.bytes > *process.wanted) return wrong("that it did not want");
+  process.wanted.reset();
+  const bool is_in = process.where == Process::Where::kIn;
+  if (is_in) process.move_limit = kNever;
+  const Bytes fetched = std::min(action.bytes, process.aside);
+  if (fetched == Bytes(0)) return;
+  if (!is_in || process.state != State::kBusy) return wrong("while it does not work on the device");
+  count(process, -1);
+  process.aside -= fetched;
+  hold(process);
+  count(process, 1);
 }
 
 void Invariants::move(Process& process, Process::Where where, bool deep) {
@@ -83,10 +118,11 @@ void Invariants::hold_moving(Process& process) const {
   const Bytes gone = process.memory - process.left;
   switch (process.where) {
     case Where::kIn:
-      process.on_host = Bytes(0);
+      process.held = process.memory - process.aside;
+      process.on_host = process.aside;
       break;
     case Where::kMovingOut:
-      if (process.deep) process.held = process.left;
+      process.held = process.deep ? process.left : process.memory - process.aside;
       process.on_host = process.memory;
       break;
     case Where::kOut:
@@ -94,6 +130,7 @@ void Invariants::hold_moving(Process& process) const {
       process.on_host = process.deep ? process.memory : gone;
       break;
     case Where::kMovingIn:
+      process.held = process.memory - process.aside;
       process.on_host = process.deep ? process.memory : gone;
       break;
   }

@@ -209,6 +209,18 @@ TEST(Invariants, SeeASandboxStoppedTwiceOrUnderItsInvocation) {
             only(Invariant::kStopSandbox));
 }
 
+TEST(Invariants, SeeGrantsOfMemoryThatNobodyWanted) {
+  using dispatch::GrantMemory;
+  EXPECT_EQ(found_if<GrantMemory>(
+                [](Actions& shown, size_t, GrantMemory grant) { shown.push_back(grant); }),
+            only(Invariant::kMoves));
+  EXPECT_EQ(found_if<GrantMemory>([](Actions& shown, size_t place, GrantMemory grant) {
+              grant.bytes += Bytes::gib(7);
+              shown[place] = grant;
+            }),
+            only(Invariant::kMoves));
+}
+
 TEST(Invariants, SeeMovesOfMemoryThatAreNotToBe) {
   using dispatch::MoveMemoryIn;
   using dispatch::MoveMemoryOut;

@@ -109,6 +109,7 @@ class Simulation {
   void perform(const dispatch::WakeAt& action) { wake_ = action.instant; }
   void perform(const dispatch::MoveMemoryIn& action);
   void perform(const dispatch::MoveMemoryOut& action);
+  void perform(const dispatch::GrantMemory&) {}  // models want what they brought in alone
   void begin_work(RunSlot slot);
   void carry(RunSlot slot, dispatch::MoveDirection direction, Bytes bytes);
   void begin_move(RunSlot slot, dispatch::MoveDirection direction, Bytes bytes);

@@ -28,21 +28,29 @@ constexpr int kAcceptsPerTurn = 16;
 
 Result<std::unique_ptr<MemoryChannel>> MemoryChannel::open(
     loop::EventLoop& loop, LogSink& log, const std::string& path,
-    std::function<void(MemoryMove)> on_moved) {
+    std::function<void(MemoryMove)> on_moved, std::function<void(Bytes)> on_wanted) {
   // The function runs as another user than the worker; nobody else sees the file.
   ASSIGN_OR_RETURN(OwnedFd listener, listen_packets(path, 0666));
   return std::unique_ptr<MemoryChannel>(
-      new MemoryChannel(loop, log, std::move(listener), std::move(on_moved)));
+      new MemoryChannel(loop, log, std::move(listener), std::move(on_moved), std::move(on_wanted)));
 }
 
 MemoryChannel::MemoryChannel(loop::EventLoop& loop, LogSink& log, OwnedFd listener,
-                             std::function<void(MemoryMove)> on_moved)
-    : loop_(loop), log_(log), listener_(std::move(listener)), on_moved_(std::move(on_moved)) {
+                             std::function<void(MemoryMove)> on_moved,
+                             std::function<void(Bytes)> on_wanted)
+    : loop_(loop),
+      log_(log),
+      listener_(std::move(listener)),
+      on_moved_(std::move(on_moved)),
+      on_wanted_(std::move(on_wanted)) {
   listener_watch_ =
       loop_.watch(listener_.get(), true, false, [this](loop::Readiness) { accept_peers(); });
 }
 
-MemoryChannel::~MemoryChannel() { loop_.cancel(report_timer_); }
+MemoryChannel::~MemoryChannel() {
+  loop_.cancel(report_timer_);
+  loop_.cancel(want_timer_);
+}
 
 void MemoryChannel::accept_peers() {
   for (int count = 0; count < kAcceptsPerTurn; ++count) {
@@ -79,9 +87,11 @@ void MemoryChannel::read_peer(uint64_t id) {
 bool MemoryChannel::take(uint64_t id, Peer& peer, const MemoryMessage& message) {
   if (message.kind == MemoryMessageKind::kHello) {
     if (std::exchange(peer.greeted, true)) return false;
-    if (moving_) awaited_.insert(id);
-    send(id, belongs_out_ ? MemoryMessageKind::kMoveOut : MemoryMessageKind::kMoveIn);
+    greet(id);
     return true;
+  }
+  if (message.kind == MemoryMessageKind::kWantMemory) {
+    return peer.greeted && take_want(id, peer, Bytes(message.bytes));
   }
   if (message.kind != MemoryMessageKind::kMoved || !peer.greeted) return false;
   // An answer to a command that was overtaken, or to what a latecomer was told: nobody waits.
@@ -101,6 +111,43 @@ bool MemoryChannel::take(uint64_t id, Peer& peer, const MemoryMessage& message) 
   }
   finish_if_all_answered();
   return true;
+}
+
+void MemoryChannel::greet(uint64_t id) {
+  if (moving_) awaited_.insert(id);
+  send(id, belongs_out_ ? MemoryMessageKind::kMoveOut : MemoryMessageKind::kMoveIn);
+  // What the others do not have on the device, this one may allocate.
+  if (const Bytes spared = std::exchange(spared_, Bytes(0)); spared > Bytes(0)) want({0, spared});
+}
+
+bool MemoryChannel::take_want(uint64_t id, Peer& peer, Bytes bytes) {
+  if (std::exchange(peer.wants, true)) return false;
+  want({id, bytes});
+  return true;
+}
+
+void MemoryChannel::want(const Want& want) {
+  wants_.push_back(want);
+  if (wants_.size() == 1) announce_want();
+}
+
+void MemoryChannel::announce_want() {
+  want_timer_ = loop_.call_after(Duration(0), [this] {
+    if (wants_.empty()) return;
+    const Bytes bytes = wants_.front().bytes;
+    on_wanted_ ? on_wanted_(bytes) : grant(bytes);
+  });
+}
+
+void MemoryChannel::grant(Bytes bytes) {
+  if (wants_.empty()) return;
+  const Want answered = wants_.front();
+  wants_.pop_front();
+  if (const auto found = peers_.find(answered.peer); found != peers_.end()) {
+    found->second.wants = false;
+    send(answered.peer, MemoryMessageKind::kGrantMemory, bytes);
+  }
+  if (!wants_.empty()) announce_want();
 }
 
 void MemoryChannel::move_out(MemoryMoveDepth depth) { begin(MemoryMessageKind::kMoveOut, depth); }
@@ -127,13 +174,14 @@ void MemoryChannel::tell_all(MemoryMessageKind kind, MemoryMoveDepth depth) {
   finish_if_all_answered();
 }
 
-void MemoryChannel::send(uint64_t id, MemoryMessageKind kind) {
+void MemoryChannel::send(uint64_t id, MemoryMessageKind kind, Bytes bytes) {
   const auto found = peers_.find(id);
   if (found == peers_.end()) return;
   MemoryMessage message;
   message.kind = kind;
   message.sequence = sequence_;
   message.depth = static_cast<uint32_t>(depth_);
+  message.bytes = bytes.count;
   // One that is gone is found so when its socket is read; one that does not read its messages is
   // taken for one that does not answer.
   (void)send_packet(found->second.socket.get(), protocol::bytes_of(message));
@@ -159,6 +207,10 @@ void MemoryChannel::finish_if_all_answered() {
     return;
   }
   move_.duration = loop_.clock().now() - began_;
+  if (move_.out && move_.done) {
+    spared_ = peers_.size() == 1 ? move_.aside : Bytes(0);
+    move_.spared = spared_;
+  }
   // In the next turn: the caller may be in the middle of handling an event.
   loop_.cancel(report_timer_);
   report_timer_ = loop_.call_after(Duration(0), [this, move = move_] { on_moved_(move); });

@@ -2,6 +2,7 @@
 // learns how that went. Used by SandboxHost on the loop thread; trusts no byte of what it hears.
 #pragma once
 
+#include <deque>
 #include <functional>
 #include <map>
 #include <memory>
@@ -28,16 +29,21 @@ struct MemoryMove {
   Bytes moved;  // over the link
   Bytes left;   // counted memory that stayed on the device after a move out
   Bytes aside;  // on the host, reached from there while the rest is in
+  // Of that, what takes no room on the device before on_wanted: none where several processes have
+  // memory, for the one may allocate what the other has freed.
+  Bytes spared;
   Duration duration{};
 };
 
 class MemoryChannel {
  public:
   // Listens at `path`. `on_moved` is called once for every command unless the next one overtakes
-  // it, never from within a call of this class.
+  // it; `on_wanted` when so much of what lies aside is wanted on the device, again only after grant.
+  // Neither is called from within a call of this class. Without `on_wanted` all is granted.
   static Result<std::unique_ptr<MemoryChannel>> open(loop::EventLoop& loop, LogSink& log,
                                                      const std::string& path,
-                                                     std::function<void(MemoryMove)> on_moved);
+                                                     std::function<void(MemoryMove)> on_moved,
+                                                     std::function<void(Bytes)> on_wanted = {});
   ~MemoryChannel();
   MemoryChannel(const MemoryChannel&) = delete;
   MemoryChannel& operator=(const MemoryChannel&) = delete;
@@ -45,6 +51,8 @@ class MemoryChannel {
   // A process that comes later is told the same. One that dies meanwhile has nothing left to move.
   void move_out(protocol::MemoryMoveDepth depth);
   void move_in();
+  // The answer to on_wanted: so much, or none.
+  void grant(Bytes bytes);
 
   size_t processes() const { return peers_.size(); }
 
@@ -53,16 +61,26 @@ class MemoryChannel {
     OwnedFd socket;
     loop::Watch watch;
     bool greeted = false;
+    bool wants = false;
+  };
+  // Of a process, or of none where one came that may take what another does not use.
+  struct Want {
+    uint64_t peer = 0;
+    Bytes bytes;
   };
 
   MemoryChannel(loop::EventLoop& loop, LogSink& log, OwnedFd listener,
-                std::function<void(MemoryMove)> on_moved);
+                std::function<void(MemoryMove)> on_moved, std::function<void(Bytes)> on_wanted);
   void accept_peers();
   void read_peer(uint64_t id);
   bool take(uint64_t id, Peer& peer, const protocol::MemoryMessage& message);
   void begin(protocol::MemoryMessageKind kind, protocol::MemoryMoveDepth depth);
   void tell_all(protocol::MemoryMessageKind kind, protocol::MemoryMoveDepth depth);
-  void send(uint64_t id, protocol::MemoryMessageKind kind);
+  void greet(uint64_t id);
+  bool take_want(uint64_t id, Peer& peer, Bytes bytes);
+  void want(const Want& want);
+  void announce_want();
+  void send(uint64_t id, protocol::MemoryMessageKind kind, Bytes bytes = {});
   void drop(uint64_t id);
   void finish_if_all_answered();
 
@@ -71,6 +89,7 @@ class MemoryChannel {
   OwnedFd listener_;
   loop::Watch listener_watch_;
   std::function<void(MemoryMove)> on_moved_;
+  std::function<void(Bytes)> on_wanted_;
   std::map<uint64_t, Peer> peers_;
   uint64_t last_peer_ = 0;
 
@@ -84,6 +103,10 @@ class MemoryChannel {
   MemoryMove move_;
   std::set<uint64_t> awaited_;
   loop::TimerId report_timer_;
+
+  Bytes spared_;            // by the last move out
+  std::deque<Want> wants_;  // the first was announced
+  loop::TimerId want_timer_;
 };
 
 }  // namespace lambent::worker

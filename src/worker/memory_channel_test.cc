@@ -27,8 +27,9 @@ struct NoLog : LogSink {
 class Channel : public testing::Test {
  protected:
   Channel() {
-    auto opened = MemoryChannel::open(loop_, log_, folder_ / "memory",
-                                      [this](MemoryMove move) { moves_.push_back(move); });
+    auto opened = MemoryChannel::open(
+        loop_, log_, folder_ / "memory", [this](MemoryMove move) { moves_.push_back(move); },
+        [this](Bytes bytes) { wanted_.push_back(bytes); });
     EXPECT_TRUE(opened.ok());
     channel_ = std::move(*opened);
   }
@@ -64,11 +65,12 @@ class Channel : public testing::Test {
   }
   void answer(const OwnedFd& fd, const MemoryMessage& command,
               MemoryMoveStatus status = MemoryMoveStatus::kDone, Bytes moved = {},
-              Bytes left = {}) {
+              Bytes left = {}, Bytes aside = {}) {
     say(fd, {.kind = MemoryMessageKind::kMoved,
              .sequence = command.sequence,
              .bytes = moved.count,
              .left_bytes = left.count,
+             .aside_bytes = aside.count,
              .status = static_cast<uint32_t>(status)});
   }
   bool is_hung_up_on(const OwnedFd& fd) {
@@ -89,7 +91,25 @@ class Channel : public testing::Test {
   SystemClock clock_;
   loop::EventLoop loop_{clock_};
   NoLog log_;
+  void want(const OwnedFd& fd, Bytes bytes) {
+    say(fd, {.kind = MemoryMessageKind::kWantMemory, .bytes = bytes.count});
+  }
+  Bytes wanted() {
+    EXPECT_TRUE(turn_until(loop_, [&] { return !wanted_.empty(); }));
+    if (wanted_.empty()) return {};
+    const Bytes bytes = wanted_.front();
+    wanted_.pop_front();
+    return bytes;
+  }
+  // Out, and so much will stay aside.
+  MemoryMove move_out(const OwnedFd& fd, Bytes aside) {
+    channel_->move_out(MemoryMoveDepth::kMemory);
+    answer(fd, hear(fd), MemoryMoveStatus::kDone, {}, {}, aside);
+    return moved();
+  }
+
   std::deque<MemoryMove> moves_;
+  std::deque<Bytes> wanted_;
   std::unique_ptr<MemoryChannel> channel_;
 };
 
@@ -118,6 +138,66 @@ TEST_F(Channel, AMoveIsOverWhenEveryProcessHasAnswered) {
   EXPECT_TRUE(move.done);
   EXPECT_EQ(move.moved, Bytes(120));
   EXPECT_EQ(move.left, Bytes(3));
+}
+
+TEST_F(Channel, WhatAProcessWantsIsPassedOnAndAnsweredOneAfterTheOther) {
+  const OwnedFd first = process();
+  const OwnedFd second = process();
+  (void)hear(first);
+  (void)hear(second);
+  want(first, Bytes(100));
+  EXPECT_EQ(wanted(), Bytes(100));
+  want(second, Bytes(7));
+  for (int turn = 0; turn < 5; ++turn) loop_.run_once(milliseconds(1));
+  EXPECT_TRUE(wanted_.empty());
+  channel_->grant(Bytes(100));
+  const MemoryMessage granted = hear(first);
+  EXPECT_EQ(granted.kind, MemoryMessageKind::kGrantMemory);
+  EXPECT_EQ(granted.bytes, 100u);
+  EXPECT_EQ(wanted(), Bytes(7));
+  channel_->grant(Bytes(0));
+  EXPECT_EQ(hear(second).bytes, 0u);
+}
+
+TEST_F(Channel, WhoWantsMemoryAndIsGoneIsAnsweredByNobody) {
+  OwnedFd first = process();
+  (void)hear(first);
+  want(first, Bytes(100));
+  EXPECT_EQ(wanted(), Bytes(100));
+  first.reset();
+  EXPECT_TRUE(turn_until(loop_, [&] { return channel_->processes() == 0; }));
+  channel_->grant(Bytes(100));
+  const OwnedFd next = process();
+  EXPECT_EQ(hear(next).kind, MemoryMessageKind::kMoveIn);
+  want(next, Bytes(5));
+  EXPECT_EQ(wanted(), Bytes(5));
+}
+
+TEST_F(Channel, WhoWantsTwiceAtOnceIsHungUpOn) {
+  const OwnedFd process = this->process();
+  (void)hear(process);
+  want(process, Bytes(1));
+  want(process, Bytes(1));
+  EXPECT_TRUE(is_hung_up_on(process));
+}
+
+TEST_F(Channel, WhatLiesAsideIsSparedWhereOneProcessAloneHasMemory) {
+  const OwnedFd first = process();
+  answer(first, hear(first));
+  const MemoryMove alone = move_out(first, Bytes(50));
+  EXPECT_EQ(alone.aside, Bytes(50));
+  EXPECT_EQ(alone.spared, Bytes(50));
+  // One that comes may allocate what the first has freed.
+  const OwnedFd second = process();
+  EXPECT_EQ(wanted(), Bytes(50));
+  channel_->grant(Bytes(50));
+  answer(second, hear(second));
+  channel_->move_out(MemoryMoveDepth::kMemory);
+  answer(first, hear(first), MemoryMoveStatus::kDone, {}, {}, Bytes(50));
+  answer(second, hear(second));
+  const MemoryMove both = moved();
+  EXPECT_EQ(both.aside, Bytes(50));
+  EXPECT_EQ(both.spared, Bytes(0));
 }
 
 TEST_F(Channel, WhoComesLateIsToldWhereItsMemoryBelongs) {

@@ -143,10 +143,15 @@ Result<void> SandboxHost::connect_memory(Sandbox& sandbox, SandboxRequest& reque
   if (sandbox.spec.gpu.memory_mode == MemoryMode::kOff || !moves) return {};
   const std::string number = std::to_string(sandbox.id.value);
   sandbox.memory_path = run_folder_ + "/memory-" + number;
-  ASSIGN_OR_RETURN(sandbox.memory, MemoryChannel::open(loop_, log_, sandbox.memory_path,
-                                                       [this, id = sandbox.id](MemoryMove move) {
-                                                         memory_moved(id, move);
-                                                       }));
+  std::function<void(Bytes)> wanted;
+  if (events_.on_memory_wanted) {
+    wanted = [this, id = sandbox.id](Bytes bytes) { events_.on_memory_wanted(id, bytes); };
+  }
+  ASSIGN_OR_RETURN(
+      sandbox.memory,
+      MemoryChannel::open(
+          loop_, log_, sandbox.memory_path,
+          [this, id = sandbox.id](MemoryMove move) { memory_moved(id, move); }, std::move(wanted)));
   request.memory_path = sandbox.memory_path;
   if (!events_.serve_link) return {};
   sandbox.link_path = run_folder_ + "/link-" + number;
@@ -316,6 +321,13 @@ void SandboxHost::move_memory_in(SandboxId id) {
   if (found == sandboxes_.end()) return;
   if (found->second->memory == nullptr) return events_.on_memory_moved(id, {.out = false});
   found->second->memory->move_in();
+}
+
+void SandboxHost::grant_memory(SandboxId id, Bytes bytes) {
+  const auto found = sandboxes_.find(id);
+  if (found != sandboxes_.end() && found->second->memory != nullptr) {
+    found->second->memory->grant(bytes);
+  }
 }
 
 void SandboxHost::memory_moved(SandboxId id, const MemoryMove& move) {

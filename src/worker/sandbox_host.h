@@ -61,6 +61,8 @@ class SandboxHost {
     std::function<void(FunctionId, std::string_view text)> on_output;
     // How a move of its device memory went.
     std::function<void(SandboxId, MemoryMove)> on_memory_moved;
+    // So much of its memory that lies aside is wanted on the device; may be empty: it is granted.
+    std::function<void(SandboxId, Bytes)> on_memory_wanted;
     // The processes of a sandbox will ask for turns on the device's link and for leases of host
     // memory at this listening socket. Either may be empty: then device memory moves without.
     std::function<void(SandboxId, DeviceId, Bytes most_leased, OwnedFd listener)> serve_link;
@@ -90,6 +92,8 @@ class SandboxHost {
              DeviceId device, LaneExtras extras = {});
   // To an idle sandbox; answered by on_answer or on_end. Takes the payload out of `request`.
   void give(SandboxId sandbox, InvocationRequest& request, Duration timeout);
+  // The answer to on_memory_wanted.
+  void grant_memory(SandboxId sandbox, Bytes bytes);
   // Moves its device memory; answered by on_memory_moved, or by on_end.
   void move_memory_out(SandboxId sandbox, protocol::MemoryMoveDepth depth);
   void move_memory_in(SandboxId sandbox);

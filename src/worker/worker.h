@@ -203,6 +203,7 @@ class Worker final : public InvocationService {
   void perform(const dispatch::WakeAt& action);
   void perform(const dispatch::MoveMemoryIn& action);
   void perform(const dispatch::MoveMemoryOut& action);
+  void perform(const dispatch::GrantMemory& action);
   SandboxHost::Events host_events();
   void keep_executors(const FunctionSpec& spec);
   void drop_executors(const FunctionSpec& spec);

@@ -146,6 +146,11 @@ void Worker::perform(const dispatch::MoveMemoryOut& action) {
                                             : protocol::MemoryMoveDepth::kMemory);
 }
 
+void Worker::perform(const dispatch::GrantMemory& action) {
+  host_.grant_memory(action.sandbox, action.bytes);
+  metrics_.memory_wanted(action.bytes > Bytes(0));
+}
+
 void Worker::memory_moved(SandboxId sandbox, const MemoryMove& move) {
   dispatch::MemoryMoved moved;
   moved.sandbox = sandbox;
@@ -156,12 +161,14 @@ void Worker::memory_moved(SandboxId sandbox, const MemoryMove& move) {
   // Seats share the context of their executor.
   const bool has_context = !executors_.has(sandbox) && (!move.deep || !move.done);
   if (has_context) moved.left += options_.context_memory;
+  moved.aside = move.spared;
   moved.duration = move.duration;
   if (move.done) metrics_.memory_moved(move.out, move.moved, move.duration);
   log_.debug("memory_moved", {{"sandbox", static_cast<int64_t>(sandbox.value)},
                               {"out", move.out},
                               {"done", move.done},
-                              {"bytes", static_cast<int64_t>(move.moved.count)}});
+                              {"bytes", static_cast<int64_t>(move.moved.count)},
+                              {"aside", static_cast<int64_t>(move.aside.count)}});
   if (pipelines_.has_sandbox(sandbox)) return pipelines_.memory_moved(sandbox, move);
   handle(moved);
 }
@@ -184,6 +191,11 @@ SandboxHost::Events Worker::host_events() {
   };
   events.on_memory_moved = [this](SandboxId sandbox, const MemoryMove& move) {
     memory_moved(sandbox, move);
+  };
+  events.on_memory_wanted = [this](SandboxId sandbox, Bytes bytes) {
+    // What a lane of a pipeline has aside counts with the rest of its memory.
+    if (pipelines_.has_sandbox(sandbox)) return host_.grant_memory(sandbox, bytes);
+    handle(dispatch::MemoryWanted{sandbox, bytes});
   };
   events.on_other_exit = [this](SandboxId id, const sandbox::Exit& exit) {
     executors_.exited(id, exit);

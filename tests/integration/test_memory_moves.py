@@ -185,11 +185,22 @@ class WorkingSets(MovingTest):
             self.use(piece)
         self.use(None)
 
+    def starts(self):
+        return [self.worker.invoke(name, {"piece": 1}).headers["x-lambent-start"] for name in self.names]
+
+    def test_more_of_them_stay_warm(self):
+        self.create_keepers()
+        for _ in range(8):
+            self.use(1)
+        self.assertEqual(self.starts(), ["warm"] * 5)
+        self.use(None)
+
     def test_a_function_can_have_all_of_it(self):
         self.create_keepers({"lambent:working-set": "whole"})
         self.use(1)
         rounds = [self.use(1) for _ in range(5)]
         self.assertGreaterEqual(rounds[-1], 256 * MIB)
+        self.assertIn("gpu_cold", self.starts())
         self.use(None)
 
 

@@ -36,6 +36,9 @@ void Stage::play(Words& words) {
         sandbox(), {ErrorCode::kInternal, "no more processes"}, "Sandbox.Failure"});
   } else if (verb == "moved") {
     play_moved(words);
+  } else if (verb == "wants") {
+    const SandboxId id = sandbox();
+    give(dispatch::MemoryWanted{id, words.bytes()});
   } else if (verb == "cancel") {
     give(dispatch::InvocationCancelled{invocation(words.take_any())});
   } else if (verb == "timer") {
@@ -64,7 +67,7 @@ void Stage::play(Words& words) {
   if (!words.done()) throw Failure("'" + words.take_any() + "' has no meaning here");
 }
 
-// moved S in|out|nowhere-in|nowhere-out [left 500MiB]
+// moved S in|out|nowhere-in|nowhere-out [left 500MiB] [aside 4GiB]
 void Stage::play_moved(Words& words) {
   dispatch::MemoryMoved moved{.sandbox = SandboxId{words.count()}, .duration = seconds(1)};
   const std::string way = words.take_any();
@@ -75,6 +78,7 @@ void Stage::play_moved(Words& words) {
   moved.direction = way == "out" || way == "nowhere-out" ? dispatch::MoveDirection::kOut
                                                          : dispatch::MoveDirection::kIn;
   if (words.take("left")) moved.left = words.bytes();
+  if (words.take("aside")) moved.aside = words.bytes();
   give(moved);
 }
 
@@ -226,6 +230,10 @@ std::string Stage::describe(const Action& action) const {
   if (const auto* a = std::get_if<dispatch::MoveMemoryOut>(&action)) {
     return "move memory of sandbox " + std::to_string(a->sandbox.value) + " out" +
            (a->depth == dispatch::MoveDepth::kContext ? " with-context" : "");
+  }
+  if (const auto* a = std::get_if<dispatch::GrantMemory>(&action)) {
+    return "grant sandbox " + std::to_string(a->sandbox.value) + " " +
+           (a->bytes.count > 0 ? to_string(a->bytes) : "nothing");
   }
   return "wake";
 }

@@ -62,6 +62,61 @@ std::optional<MemoryMessage> next_message(int fd) {
 WorkerSide::WorkerSide(MemoryListener& listener) : fd_(listener.accept()) {
   hello_.kind = MemoryMessageKind::kMoved;  // until it says so, it was none
   if (const auto message = next_message(fd_.get())) hello_ = *message;
+  reader_ = std::thread([this] { read_all(); });
+}
+
+WorkerSide::~WorkerSide() {
+  hang_up();
+  reader_.join();
+}
+
+// The reader sees the end of the connection and goes; the descriptor stays its own until then.
+void WorkerSide::hang_up() { shutdown(fd_.get(), SHUT_RDWR); }
+
+void WorkerSide::read_all() {
+  while (const auto message = next_message(fd_.get())) {
+    const std::lock_guard lock(mutex_);
+    if (message->kind != MemoryMessageKind::kWantMemory) {
+      said_.push_back(*message);
+    } else {
+      wanted_bytes_ += message->bytes;
+      ++wants_;
+      if (grants_ == Grants::kLater) {
+        open_wants_.push_back(message->bytes);
+      } else {
+        grant(grants_ == Grants::kAll ? message->bytes : 0);
+      }
+    }
+    changed_.notify_all();
+  }
+  const std::lock_guard lock(mutex_);
+  is_over_ = true;
+  changed_.notify_all();
+}
+
+std::optional<MemoryMessage> WorkerSide::next() {
+  std::unique_lock lock(mutex_);
+  changed_.wait(lock, [this] { return is_over_ || !said_.empty(); });
+  if (said_.empty()) return {};
+  const MemoryMessage message = said_.front();
+  said_.pop_front();
+  return message;
+}
+
+uint64_t WorkerSide::wait_for_want() {
+  std::unique_lock lock(mutex_);
+  changed_.wait(lock, [this] { return is_over_ || !open_wants_.empty(); });
+  if (open_wants_.empty()) return 0;
+  const uint64_t bytes = open_wants_.front();
+  open_wants_.pop_front();
+  return bytes;
+}
+
+void WorkerSide::grant(uint64_t bytes) {
+  MemoryMessage message;
+  message.kind = MemoryMessageKind::kGrantMemory;
+  message.bytes = bytes;
+  send_message(fd_.get(), message);
 }
 
 void WorkerSide::command(MemoryMessageKind kind, protocol::MemoryMoveDepth depth) {
@@ -73,7 +128,7 @@ void WorkerSide::command(MemoryMessageKind kind, protocol::MemoryMoveDepth depth
 }
 
 MemoryMessage WorkerSide::answer() {
-  const auto message = next_message(fd_.get());
+  const auto message = next();
   if (message && message->kind == MemoryMessageKind::kMoved && message->sequence == sequence_) {
     return *message;
   }

@@ -4,7 +4,9 @@
 #include <sys/types.h>
 
 #include <atomic>
+#include <condition_variable>
 #include <deque>
+#include <mutex>
 #include <optional>
 #include <string>
 #include <thread>
@@ -30,11 +32,15 @@ class MemoryListener {
 // The next message of a connection, or nothing once that has ended.
 std::optional<protocol::MemoryMessage> next_message(int fd);
 
-// One process's connection, seen from the worker. Used on the test's thread.
+// One process's connection, seen from the worker. Used on the test's thread; what the process says is
+// read on another, which grants what it asks for unless it was told otherwise.
 class WorkerSide {
  public:
   // Waits for the process and for its hello.
   explicit WorkerSide(MemoryListener& listener);
+  ~WorkerSide();
+  WorkerSide(const WorkerSide&) = delete;
+  WorkerSide& operator=(const WorkerSide&) = delete;
   const protocol::MemoryMessage& hello() const { return hello_; }
 
   void command(protocol::MemoryMessageKind kind,
@@ -44,12 +50,33 @@ class WorkerSide {
   protocol::MemoryMessage move_out();
   protocol::MemoryMessage move_out_with_context();
   protocol::MemoryMessage move_in();
-  void hang_up() { fd_ = OwnedFd(); }
+  void hang_up();
+
+  enum class Grants { kAll, kNothing, kLater };
+  void set_grants(Grants grants) { grants_ = grants; }
+  // With kLater: waits until the process asks, and says for how much; then the answer.
+  uint64_t wait_for_want();
+  void grant(uint64_t bytes);
+  // All that it has asked for so far.
+  uint64_t wanted_bytes() const { return wanted_bytes_; }
+  int wants() const { return wants_; }
 
  private:
+  void read_all();
+  std::optional<protocol::MemoryMessage> next();
+
   OwnedFd fd_;
   protocol::MemoryMessage hello_;
   uint64_t sequence_ = 0;
+  std::atomic<Grants> grants_ = Grants::kAll;
+  std::atomic<uint64_t> wanted_bytes_ = 0;
+  std::atomic<int> wants_ = 0;
+  std::mutex mutex_;  // guards all below
+  std::condition_variable changed_;
+  std::deque<protocol::MemoryMessage> said_;
+  std::deque<uint64_t> open_wants_;
+  bool is_over_ = false;
+  std::thread reader_;
 };
 
 // lambent-device, on a thread of its own until it is destroyed: one turn at a time, in order.

@@ -1,0 +1,111 @@
+// The part of Residency for working sets: what the program has named, what lies aside, and how much of
+// that may come onto the device.
+#include "shim/accounting.h"
+#include "shim/locked.h"
+#include "shim/residency.h"
+
+namespace lambent::shim {
+
+using device_memory::Allocation;
+using device_memory::Block;
+
+bool Residency::touch(Address address) {
+  Locked lock(mutex_);
+  Block* block = allocations_.blocks().containing(address);
+  if (block == nullptr) return false;
+  working_set_.touch(block);
+  return block->is_aside && working_set_.may_fetch();
+}
+
+void Residency::a_fetch_begins() {
+  Locked lock(mutex_);
+  working_set_.count_fetch();
+}
+
+void Residency::a_fetch_has_ended(bool is_done) {
+  const uint64_t wanted = wanted_bytes();
+  const bool is_full = wanted > 0 && wanted <= room_on_device();
+  Locked lock(mutex_);
+  if (!is_done || is_full) working_set_.refuse_fetches();
+}
+
+// As it counts against the limit.
+template <typename Counts>
+uint64_t Residency::sum_of_blocks(Counts counts) {
+  const Accounting* accounting = Accounting::current();
+  uint64_t sum = 0;
+  Locked lock(mutex_);
+  for (const Allocation& allocation : allocations_.all()) {
+    if (allocation.is_leaving) continue;
+    const Block* block = allocations_.blocks().containing(allocation.base);
+    if (block == nullptr || !counts(*block)) continue;
+    sum += accounting == nullptr ? allocation.bytes : accounting->charge_of(allocation.bytes);
+  }
+  return sum;
+}
+
+uint64_t Residency::counted_bytes_of(const Block& block) {
+  return sum_of_blocks([&](const Block& each) { return each.base == block.base; });
+}
+
+uint64_t Residency::aside_bytes() {
+  return sum_of_blocks([](const Block& block) { return block.is_aside; });
+}
+
+uint64_t Residency::wanted_bytes() {
+  return sum_of_blocks(
+      [this](const Block& block) { return block.is_aside && working_set_.holds(block); });
+}
+
+void Residency::spare(uint64_t bytes) {
+  Locked lock(mutex_);
+  spared_bytes_ = bytes;
+}
+
+void Residency::grant(uint64_t bytes) {
+  Locked lock(mutex_);
+  spared_bytes_ -= bytes < spared_bytes_ ? bytes : spared_bytes_;
+}
+
+uint64_t Residency::spared_bytes() {
+  Locked lock(mutex_);
+  return spared_bytes_;
+}
+
+Residency::Share Residency::share_of_device() {
+  const Accounting* accounting = Accounting::current();
+  const uint64_t limit = accounting == nullptr ? 0 : accounting->limit_bytes();
+  if (limit == 0) return {};
+  const uint64_t used = accounting->promised_bytes();
+  const uint64_t aside = aside_bytes();
+  const uint64_t spared = spared_bytes();
+  return {.on_device = used > aside ? used - aside : 0,
+          .most = limit > spared ? limit - spared : 0};
+}
+
+uint64_t Residency::room_on_device() {
+  const Share share = share_of_device();
+  return share.most > share.on_device ? share.most - share.on_device : 0;
+}
+
+uint64_t Residency::host_bytes() {
+  Locked lock(mutex_);
+  uint64_t sum = 0;
+  for (const Block& block : allocations_.blocks()) {
+    if (block.is_aside) sum += block.bytes;
+  }
+  return sum;
+}
+
+void Residency::refer_to(Address address) {
+  Locked lock(mutex_);
+  Block* block = allocations_.blocks().containing(address);
+  if (block != nullptr) working_set_.refer_to(block);
+}
+
+void Residency::touch_anything() {
+  Locked lock(mutex_);
+  working_set_.touch_anything();
+}
+
+}  // namespace lambent::shim
