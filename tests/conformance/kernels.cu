@@ -37,13 +37,14 @@ __global__ void busy(unsigned long long ns) {
 }
 
 // Counts its launches; once there are `rounds` it ends the loop of a graph's conditional node.
-__global__ void count_down(unsigned* launches, unsigned rounds, unsigned long long handle) {
+__global__ void count_down(unsigned* launches, unsigned rounds, cudaGraphConditionalHandle loop) {
   if (blockIdx.x != 0 || threadIdx.x != 0) return;
   *launches += 1;
-#if !defined( \
-    __CUDACC__)  // a GPU's way needs the device runtime, which this image is not linked with
-  *reinterpret_cast<unsigned*>(handle) = *launches < rounds;
-#endif
+  cudaGraphSetConditional(loop, *launches < rounds);
+}
+
+__global__ void set_condition(cudaGraphConditionalHandle condition, unsigned value) {
+  if (blockIdx.x == 0 && threadIdx.x == 0) cudaGraphSetConditional(condition, value);
 }
 
 // Stores where it is told, be there memory or not.
@@ -103,6 +104,7 @@ __global__ void language_halves(const float* input, unsigned short* output) {
 LAMBENT_KERNEL(add);
 LAMBENT_KERNEL(count);
 LAMBENT_KERNEL(count_down);
+LAMBENT_KERNEL(set_condition);
 LAMBENT_KERNEL(store);
 LAMBENT_KERNEL_DURATION(busy, [](dim3, dim3, unsigned long long ns) { return ns; });
 LAMBENT_KERNEL(busy);

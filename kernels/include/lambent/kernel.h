@@ -5,6 +5,10 @@
 
 #if defined(__CUDACC__)
 
+#if defined(__CUDACC_RTC__)
+#include "lambent/device/graphs.h"
+#endif
+
 // The registrations below matter to the CPU build alone.
 #define LAMBENT_KERNEL(kernel) static_assert(true, "")
 #define LAMBENT_KERNEL_AS(name, ...) static_assert(true, "")
