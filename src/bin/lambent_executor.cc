@@ -79,6 +79,8 @@ int main(int count, char** words) {
   app.add_flag("!--first-come", transfers.order.fair, "Functions do not take turns on the link");
   app.add_flag("!--no-pipelining", options.pipelined,
                "A function is ready when all its constants are on the device, not before");
+  app.add_flag("!--no-device-loops", options.device_loops,
+               "The host looks at a loop's flag after each round, also where the device could");
   bin::add_pool_rule(app, "--pool-rule", options.pool_rule);
   uint64_t hold_ms = static_cast<uint64_t>(to_milliseconds(options.pool_hold));
   app.add_option("--pool-hold-ms", hold_ms,

@@ -17,6 +17,12 @@ CUDA_KERNEL_NODE_PARAMS parameters_of(const KernelNode& node) {
   return parameters;
 }
 
+Result<CUcontext> current_context(const Driver& driver) {
+  CUcontext context = nullptr;
+  RETURN_IF_ERROR(driver.check(driver->ctx_get_current(&context), "cuCtxGetCurrent"));
+  return context;
+}
+
 }  // namespace
 
 Result<Graph> Graph::create(const Driver& driver) {
@@ -29,7 +35,14 @@ Graph::~Graph() {
   if (graph_ != nullptr) (*driver_)->graph_destroy(graph_);
 }
 
-Result<CUgraphNode> Graph::add_kernel(const KernelNode& node, std::span<const CUgraphNode> after) {
+Result<void> Graph::change_kernel(CUgraphNode node, const KernelNode& kernel) {
+  const CUDA_KERNEL_NODE_PARAMS parameters = parameters_of(kernel);
+  return driver_->check((*driver_)->graph_kernel_node_set_params(node, &parameters),
+                        "cuGraphKernelNodeSetParams");
+}
+
+Result<CUgraphNode> GraphNodes::add_kernel(const KernelNode& node,
+                                           std::span<const CUgraphNode> after) const {
   const CUDA_KERNEL_NODE_PARAMS parameters = parameters_of(node);
   CUgraphNode added = nullptr;
   RETURN_IF_ERROR(driver_->check(
@@ -38,12 +51,40 @@ Result<CUgraphNode> Graph::add_kernel(const KernelNode& node, std::span<const CU
   return added;
 }
 
-Result<CUgraphNode> Graph::add_empty(std::span<const CUgraphNode> after) {
+Result<CUgraphNode> GraphNodes::add_empty(std::span<const CUgraphNode> after) const {
   CUgraphNode added = nullptr;
   RETURN_IF_ERROR(
       driver_->check((*driver_)->graph_add_empty_node(&added, graph_, after.data(), after.size()),
                      "cuGraphAddEmptyNode"));
   return added;
+}
+
+Result<CUgraphConditionalHandle> GraphNodes::add_condition() const {
+  if ((*driver_)->graph_conditional_handle_create == nullptr ||
+      (*driver_)->graph_add_node == nullptr) {
+    return Error{ErrorCode::kUnimplemented, "the driver has no conditional nodes"};
+  }
+  ASSIGN_OR_RETURN(const CUcontext context, current_context(*driver_));
+  CUgraphConditionalHandle condition = 0;
+  RETURN_IF_ERROR(
+      driver_->check((*driver_)->graph_conditional_handle_create(&condition, graph_, context, 0, 0),
+                     "cuGraphConditionalHandleCreate"));
+  return condition;
+}
+
+Result<GraphNodes::Loop> GraphNodes::add_loop(CUgraphConditionalHandle condition,
+                                              std::span<const CUgraphNode> after) const {
+  CUgraphNodeParams parameters{};
+  parameters.type = CU_GRAPH_NODE_TYPE_CONDITIONAL;
+  parameters.conditional.handle = condition;
+  parameters.conditional.type = CU_GRAPH_COND_TYPE_WHILE;
+  parameters.conditional.size = 1;
+  ASSIGN_OR_RETURN(parameters.conditional.ctx, current_context(*driver_));
+  CUgraphNode node = nullptr;
+  RETURN_IF_ERROR(driver_->check(
+      (*driver_)->graph_add_node(&node, graph_, after.data(), nullptr, after.size(), &parameters),
+      "cuGraphAddNode"));
+  return Loop{node, GraphNodes(driver_, parameters.conditional.phGraph_out[0])};
 }
 
 Result<ExecutableGraph> ExecutableGraph::instantiate(const Driver& driver, const Graph& graph) {
@@ -61,6 +102,12 @@ Result<void> ExecutableGraph::change_kernel(CUgraphNode node, const KernelNode& 
   const CUDA_KERNEL_NODE_PARAMS parameters = parameters_of(kernel);
   return driver_->check((*driver_)->graph_exec_kernel_node_set_params(exec_, node, &parameters),
                         "cuGraphExecKernelNodeSetParams");
+}
+
+Result<void> ExecutableGraph::update(const Graph& graph) {
+  CUgraphExecUpdateResultInfo outcome{};
+  return driver_->check((*driver_)->graph_exec_update(exec_, graph.get(), &outcome),
+                        "cuGraphExecUpdate");
 }
 
 Result<void> ExecutableGraph::launch(CUstream stream) const {

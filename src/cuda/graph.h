@@ -1,5 +1,6 @@
 // Graph and ExecutableGraph: kernels and what they wait for, launched together and changed in
-// place. Resources of one thread with the device's context current; the Driver outlives them.
+// place, with loops that the device ends by itself. Resources of one thread with the device's
+// context current; the Driver outlives them.
 #pragma once
 
 #include <span>
@@ -22,25 +23,45 @@ struct KernelNode {
 // Launches it by itself; for what is launched once.
 Result<void> launch(const Driver& driver, const KernelNode& node, CUstream stream);
 
-class Graph {
+// Where nodes are added: a graph, or the body of a loop in one. A view; the graph outlives it.
+class GraphNodes {
+ public:
+  // Nodes are the graph's. Each begins when all of `after` have ended.
+  Result<CUgraphNode> add_kernel(const KernelNode& node, std::span<const CUgraphNode> after) const;
+  // A node that does nothing: what waits for it waits for all of `after`.
+  Result<CUgraphNode> add_empty(std::span<const CUgraphNode> after) const;
+  // A number that kernels of this graph set (cudaGraphSetConditional) and one loop of it reads,
+  // undefined until then. UNIMPLEMENTED if the driver has no such loops.
+  Result<CUgraphConditionalHandle> add_condition() const;
+  // A node that does its body, empty at first, again and again while the condition is not zero.
+  struct Loop;
+  Result<Loop> add_loop(CUgraphConditionalHandle condition,
+                        std::span<const CUgraphNode> after) const;
+
+ protected:
+  GraphNodes(const Driver* driver, CUgraph graph) : driver_(driver), graph_(graph) {}
+
+  const Driver* driver_;
+  CUgraph graph_;
+};
+struct GraphNodes::Loop {
+  CUgraphNode node;
+  GraphNodes body;
+};
+
+class Graph : public GraphNodes {
  public:
   static Result<Graph> create(const Driver& driver);
-  Graph(Graph&& other) noexcept
-      : driver_(other.driver_), graph_(std::exchange(other.graph_, nullptr)) {}
+  Graph(Graph&& other) noexcept : GraphNodes(other.driver_, std::exchange(other.graph_, nullptr)) {}
   Graph& operator=(Graph&&) = delete;
   ~Graph();
 
-  // Nodes are the graph's. Each begins when all of `after` have ended.
-  Result<CUgraphNode> add_kernel(const KernelNode& node, std::span<const CUgraphNode> after);
-  // A node that does nothing: what waits for it waits for all of `after`.
-  Result<CUgraphNode> add_empty(std::span<const CUgraphNode> after);
+  // What is instantiated from it, or updated by it, later has the kernel so.
+  Result<void> change_kernel(CUgraphNode node, const KernelNode& kernel);
   CUgraph get() const { return graph_; }
 
  private:
-  Graph(const Driver* driver, CUgraph graph) : driver_(driver), graph_(graph) {}
-
-  const Driver* driver_;
-  CUgraph graph_;  // null when moved from
+  Graph(const Driver* driver, CUgraph graph) : GraphNodes(driver, graph) {}  // null when moved from
 };
 
 class ExecutableGraph {
@@ -54,6 +75,8 @@ class ExecutableGraph {
 
   // From the next launch on; launches that are under way keep what they began with.
   Result<void> change_kernel(CUgraphNode node, const KernelNode& kernel);
+  // The same for all kernels at once: they become what they are in the graph, loops included.
+  Result<void> update(const Graph& graph);
   Result<void> launch(CUstream stream) const;
 
  private:

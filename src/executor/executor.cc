@@ -47,7 +47,8 @@ Result<void> Executor::start() {
   store_ = std::make_unique<DeviceStore>(*pool_);
   find_multiprocessors();
   loader_ = std::make_unique<SeatLoader>(driver_, ordinal_, capability,
-                                         multiprocessors_ ? &*multiprocessors_ : nullptr);
+                                         multiprocessors_ ? &*multiprocessors_ : nullptr,
+                                         options_.device_loops);
   for (auto* thread : {&loads_, &decodes_, &answers_}) {
     *thread = std::make_unique<DeviceThread>(loop_, context_);
   }

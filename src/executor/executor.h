@@ -26,6 +26,8 @@ struct ExecutorOptions {
   // A seat is ready, and its first request begins, before all constants are there: kernels begin
   // when theirs have arrived.
   bool pipelined = true;
+  // Loops with a flag are done by the device, where its driver can.
+  bool device_loops = true;
   // What happens to the memory of seats' own buffers between requests: resilient gives it to the
   // device when its seat has had no request for `pool_hold`, fine-grained keeps it, static keeps it
   // and takes it as soon as a seat is loaded.
@@ -142,7 +144,9 @@ class Executor {
   // executor_cold.cc
   void note_coming(Seat& seat);
   Result<bool> launch(Seat& seat, const Instruction& now);
+  Result<bool> launch_loop(Seat& seat, const Instruction& now);
   Result<bool> launch_kernels(Seat& seat, const Instruction& now);
+  Result<bool> await_constants_of(Seat& seat, uint32_t graph);
   Result<bool> await_constants(Seat& seat, uint32_t kernel);
   // executor_answers.cc
   void copy_out(Seat& seat);

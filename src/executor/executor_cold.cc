@@ -45,11 +45,8 @@ Result<bool> Executor::launch(Seat& seat, const Instruction& now) {
   }
   if (is_cold) {
     // Launched again and again: from the first time on it needs all of them.
-    const auto kernels = seat.loaded->program->kernels_of(now.graph);
-    for (uint32_t kernel = kernels.begin; kernel < kernels.end; ++kernel) {
-      ASSIGN_OR_RETURN(const bool here, await_constants(seat, kernel));
-      if (!here) return false;
-    }
+    ASSIGN_OR_RETURN(const bool here, await_constants_of(seat, now.graph));
+    if (!here) return false;
   }
   while (request.launched < now.times) {
     if (request.queued == kMostQueued) {
@@ -61,6 +58,26 @@ Result<bool> Executor::launch(Seat& seat, const Instruction& now) {
     ++request.queued;
   }
   request.launched = 0;
+  return true;
+}
+
+// The device's loops, too, run in the context of their module: with a share, the instructions that
+// follow do the loop kernel by kernel.
+Result<bool> Executor::launch_loop(Seat& seat, const Instruction& now) {
+  RequestUnderWay& request = *seat.request;
+  if (seat.loaded->placement->partition) {
+    ++request.instruction;
+    return true;
+  }
+  ASSIGN_OR_RETURN(const bool here, await_constants_of(seat, now.graph));
+  if (!here) return false;
+  if (request.queued == kMostQueued) {
+    RETURN_IF_ERROR(call_back(seat));
+    return false;
+  }
+  RETURN_IF_ERROR(seat.loaded->program->launch(now.graph, seat.loaded->stream().get()));
+  ++request.queued;
+  request.instruction = now.target;
   return true;
 }
 
@@ -82,6 +99,16 @@ Result<bool> Executor::launch_kernels(Seat& seat, const Instruction& now) {
     ++request.queued;
   }
   request.kernel = 0;
+  return true;
+}
+
+Result<bool> Executor::await_constants_of(Seat& seat, uint32_t graph) {
+  const auto kernels = seat.loaded->program->kernels_of(graph);
+  for (uint32_t kernel = kernels.begin; kernel < kernels.end && !seat.request->coming.empty();
+       ++kernel) {
+    ASSIGN_OR_RETURN(const bool here, await_constants(seat, kernel));
+    if (!here) return false;
+  }
   return true;
 }
 

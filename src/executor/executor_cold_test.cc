@@ -72,6 +72,9 @@ TEST_F(LayersTest, ASeatThatGoesWhileItsRequestWaitsForConstantsLeavesTheOthersA
   add(2, process_->package(affine(2)));
   process_->run(1, 1, bytes_of({1, 2}));
   process_->send(protocol::RemoveSeat{SandboxId(1)});
+  const auto finished = process_->expect<protocol::Finished>();
+  ASSERT_TRUE(finished.has_value());
+  EXPECT_EQ(finished->error->code, ErrorCode::kUnavailable);
   works(2);
   give_turn();
   works(2);

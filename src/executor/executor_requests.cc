@@ -152,8 +152,7 @@ void Executor::copied_in(Seat& seat) {
   request.launched_at = loop_.clock().now();
   request.stage = Stage::kRunning;
   note_coming(seat);
-  const auto bound = seat.loaded->program->bind(request.addresses);
-  if (!bound.ok()) return fail(seat, bound.error());
+  seat.loaded->program->bind(request.addresses);
   advance(seat);
 }
 
@@ -183,6 +182,8 @@ Result<bool> Executor::step(Seat& seat) {
       ++request.instruction;
       break;
     }
+    case Instruction::Kind::kLoop:
+      return launch_loop(seat, now);
     case Instruction::Kind::kZeroFlag:
       RETURN_IF_ERROR(loaded.stream().zero(request.addresses[now.buffer], Bytes(4)));
       ++request.instruction;

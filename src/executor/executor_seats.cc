@@ -177,8 +177,9 @@ void Executor::handle(protocol::RemoveSeat message, std::vector<OwnedFd>) {
   Seat* seat = find(message.seat);
   if (seat == nullptr) return;
   seat->is_removed = true;
+  if (seat->loaded != nullptr) seat->loaded->program->stop_loops();
   if (seat->request != nullptr && seat->request->awaits_constant) {
-    return fail(*seat, {ErrorCode::kUnavailable, "the seat was removed"});
+    return fail(*seat, {ErrorCode::kUnavailable, "it was removed"});
   }
   // What another thread or the device still works on goes when that has ended.
   const bool is_loading = seat->loaded == nullptr;
@@ -190,7 +191,13 @@ void Executor::handle(protocol::RemoveSeat message, std::vector<OwnedFd>) {
 
 void Executor::remove(SandboxId id) {
   Seat& seat = *seats_.at(id);
-  if (seat.request != nullptr) release(seat);
+  if (seat.request != nullptr) {
+    protocol::Finished finished;
+    finished.invocation = seat.request->message.invocation;
+    finished.error = Error{ErrorCode::kUnavailable, "the seat was removed"};
+    release(seat);
+    connection_.send(std::move(finished));
+  }
   // What is on its way for it takes memory until it is there, and counts as long.
   if (seat.is_arriving) return;
   use_reserved(seat);

@@ -127,6 +127,9 @@ TEST_F(ExecutorTest, ARequestTakesNoMoreThanItsSeatWhileItRuns) {
     EXPECT_EQ(made->invocation.low, seat * 10 + 2);
     EXPECT_FALSE(made->error.has_value()) << to_string(*made->error);
     process_->send(protocol::RemoveSeat{SandboxId(seat)});
+    made = process_->expect<Finished>();
+    ASSERT_TRUE(made.has_value());
+    EXPECT_EQ(made->error->code, ErrorCode::kUnavailable) << "it was held until now";
   }
 }
 

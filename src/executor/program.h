@@ -4,12 +4,16 @@
 #pragma once
 
 #include <cstdint>
+#include <deque>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <span>
+#include <string_view>
 #include <vector>
 
 #include "base/result.h"
+#include "cuda/device.h"
 #include "cuda/graph.h"
 #include "cuda/stream.h"
 #include "kernel_graph/graph.h"
@@ -24,6 +28,7 @@ constexpr uint64_t kMostNodes = 256;
 struct Instruction {
   enum class Kind : uint8_t {
     kLaunch,    // graph `graph`, `times` times
+    kLoop,      // graph `graph` does all that is before `target` by itself; or else it is done
     kZeroFlag,  // the first 32 bits of `buffer`
     kBegin,     // a loop of at most `times` rounds
     kCheck,     // leaves the loop, for `target`, if the flag in `buffer` is set
@@ -39,22 +44,33 @@ struct Instruction {
 class Program {
  public:
   using KernelOf = std::function<Result<CUfunction>(const kernel_graph::Launch&)>;
+  enum class Loops : uint8_t {
+    kOfHost,    // it reads a loop's flag after each round
+    kOfDevice,  // conditional nodes, where the driver has them; `kernel_of` knows those of
+                // kLoopBundle
+  };
 
   // `graph` is valid, and stays as long as the program; no buffer has an address yet.
   static Result<std::unique_ptr<Program>> compile(const cuda::Driver& driver,
                                                   const kernel_graph::KernelGraph& graph,
                                                   const kernel_graph::StepOrder& order,
-                                                  const KernelOf& kernel_of);
+                                                  const KernelOf& kernel_of,
+                                                  Loops loops = Loops::kOfHost);
 
   const std::vector<Instruction>& instructions() const { return instructions_; }
+  // Why loops that could have been the device's are the host's.
+  const std::optional<Error>& no_device_loops() const { return no_device_loops_; }
 
-  // Where each buffer lies from the next launch on. Changes the kernels that use one that moved,
-  // and does nothing if none did.
-  Result<void> bind(std::span<const CUdeviceptr> addresses);
+  // Where each buffer lies from the next launch on.
+  void bind(std::span<const CUdeviceptr> addresses);
   // How many kernels have to be changed when the buffer moves.
-  size_t uses(uint32_t buffer) const { return nodes_of_[buffer].size(); }
+  size_t uses(uint32_t buffer) const { return uses_[buffer]; }
 
-  Result<void> launch(uint32_t graph, CUstream stream) const;
+  // Changes those kernels of the graph first of which a buffer has moved.
+  Result<void> launch(uint32_t graph, CUstream stream);
+
+  // Loops of the device end with the round that they are in, now and from now on. Any thread.
+  void stop_loops();
 
   // The kernels of a graph, in an order in which they can run one after the other.
   struct Kernels {
@@ -72,17 +88,21 @@ class Program {
     const kernel_graph::Launch* launch = nullptr;
     CUfunction function = nullptr;
     uint32_t graph = 0;
+    bool is_stale = false;  // a buffer has moved since it was changed
   };
   struct Part {
     cuda::Graph graph;
     std::unique_ptr<cuda::ExecutableGraph> exec;
     Kernels kernels;
+    bool is_loop = false;
+    std::vector<uint32_t> stale;  // of its kernels
   };
   struct Compiler;
 
   Program(const cuda::Driver& driver, size_t buffers)
-      : driver_(driver), nodes_of_(buffers), addresses_(buffers, 0) {}
+      : driver_(driver), nodes_of_(buffers), uses_(buffers, 0), addresses_(buffers, 0) {}
 
+  Result<void> change_stale(Part& part);
   // The node's kernel with the buffers where they are, until the next call.
   cuda::KernelNode kernel_of(const kernel_graph::Launch& launch, CUfunction function);
 
@@ -90,8 +110,14 @@ class Program {
   std::vector<Part> parts_;
   std::vector<Node> nodes_;
   std::vector<std::vector<uint32_t>> nodes_of_;  // by buffer
+  std::vector<size_t> uses_;                     // by buffer; those of kLoop not counted again
   std::vector<CUdeviceptr> addresses_;           // by buffer
   std::vector<Instruction> instructions_;
+  // What kernels of loops read and write beside buffers: a word that is not zero when loops are to
+  // stop, and for each loop the rounds that it has done. The device reaches it by itself.
+  std::optional<cuda::PinnedBuffer> loop_words_;
+  std::deque<kernel_graph::Launch> loop_launches_;
+  std::optional<Error> no_device_loops_;
   // Of the kernel that is being described.
   std::vector<CUdeviceptr> values_;
   std::vector<void*> pointers_;

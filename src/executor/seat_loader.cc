@@ -7,6 +7,7 @@
 #include <cstdio>
 #include <functional>
 #include <map>
+#include <utility>
 
 #include "domain/limits.h"
 #include "executor/file_io.h"
@@ -190,13 +191,41 @@ Result<std::unique_ptr<LoadedSeat>> SeatLoader::load(Order order) {
   }
   if (!placed.ok()) return placed.error();
   seat->placement = std::move(*placed);
+  RETURN_IF_ERROR(make_program(*seat, names, order));
+  return seat;
+}
+
+// `names` are those of the seat's bundles. What the device lacks for loops of its own is no mistake
+// of the function's. In model mode no kernel runs that could end one.
+Result<void> SeatLoader::make_program(LoadedSeat& seat, std::vector<std::string> names,
+                                      const Order& order) {
+  std::optional<Error> lacks;
+  auto loops = Program::Loops::kOfHost;
+  const std::string manifest = std::string(kernel_graph::kLoopBundle) + "/" + bundle::kManifestFile;
+  if (device_loops_ && !order.modelled && kernel_graph::has_flags(seat.graph.steps) &&
+      find_file(order, manifest).ok()) {
+    auto bundle = load_bundle(std::string(kernel_graph::kLoopBundle), order);
+    if (bundle.ok()) {
+      loops = Program::Loops::kOfDevice;
+      names.emplace_back(kernel_graph::kLoopBundle);
+      seat.bundles.push_back(std::move(*bundle));
+    } else {
+      lacks = bundle.error();
+    }
+  }
   const auto kernel_of = [&](const kernel_graph::Launch& launch) {
     const auto name = std::find(names.begin(), names.end(), launch.bundle);
-    return seat->bundles[static_cast<size_t>(name - names.begin())]->kernel(driver_, launch.kernel,
-                                                                            launch.shared_bytes);
+    return seat.bundles[static_cast<size_t>(name - names.begin())]->kernel(driver_, launch.kernel,
+                                                                           launch.shared_bytes);
   };
-  ASSIGN_OR_RETURN(seat->program, Program::compile(driver_, seat->graph, seat->order, kernel_of));
-  return seat;
+  ASSIGN_OR_RETURN(seat.program,
+                   Program::compile(driver_, seat.graph, seat.order, kernel_of, loops));
+  if (!lacks) lacks = seat.program->no_device_loops();
+  if (lacks && !std::exchange(has_told_of_loops_, true)) {
+    std::fprintf(stderr, "lambent-executor: loops with a flag are the host's: %s\n",
+                 to_string(*lacks).c_str());
+  }
+  return {};
 }
 
 Result<std::unique_ptr<Placement>> SeatLoader::place(std::span<const uint32_t> groups) const {

@@ -64,12 +64,14 @@ struct LoadedSeat {
 class SeatLoader {
  public:
   // `capability` is the device's compute capability. `multiprocessors` outlive the loader; null:
-  // all kernels run on all of them.
+  // all kernels run on all of them. Loops with a flag are the device's if `device_loops`, and if
+  // the package comes with kernel_graph::kLoopBundle.
   SeatLoader(const cuda::Driver& driver, int ordinal, std::pair<int, int> capability,
-             const cuda::Multiprocessors* multiprocessors)
+             const cuda::Multiprocessors* multiprocessors, bool device_loops)
       : driver_(driver),
         ordinal_(ordinal),
         multiprocessors_(multiprocessors),
+        device_loops_(device_loops),
         kernels_(driver, capability) {}
 
   struct Order {
@@ -94,12 +96,15 @@ class SeatLoader {
  private:
   Result<std::shared_ptr<const LoadedBundle>> load_bundle(const std::string& name,
                                                           const Order& order);
+  Result<void> make_program(LoadedSeat& seat, std::vector<std::string> names, const Order& order);
   Result<std::vector<Constant>> take_constants(const kernel_graph::KernelGraph& graph,
                                                const kernel_graph::MemoryPlan& plan, Order& order);
 
   const cuda::Driver& driver_;
   const int ordinal_;
   const cuda::Multiprocessors* const multiprocessors_;
+  const bool device_loops_;
+  bool has_told_of_loops_ = false;
   KernelCache kernels_;
   // One descriptor for a content, however many seats have it.
   std::unordered_map<DeviceName, std::weak_ptr<OwnedFd>, DeviceNameHash> constant_files_;

@@ -51,6 +51,13 @@ Access default_access(BufferRole role) {
   return Access::kReadWrite;
 }
 
+bool has_flags(const std::vector<Step>& steps) {
+  return std::any_of(steps.begin(), steps.end(), [](const Step& step) {
+    const Repeat* repeat = std::get_if<Repeat>(&step);
+    return repeat != nullptr && (repeat->until != kNoFlag || has_flags(repeat->steps));
+  });
+}
+
 bool stays_in_package(std::string_view path) {
   for (;;) {
     const size_t end = std::min(path.find('/'), path.size());

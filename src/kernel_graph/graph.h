@@ -98,6 +98,11 @@ struct KernelGraph {
   bool operator==(const KernelGraph&) const = default;
 };
 
+// Whether a loop among the steps, or in one of them, ends by a flag. For such a graph the device
+// needs the kernels of a bundle that is built in, whether or not the graph names it.
+bool has_flags(const std::vector<Step>& steps);
+constexpr std::string_view kLoopBundle = "lambent:loops";
+
 // Whether a path stays in the package: relative, without empty parts, and without dots to climb
 // with.
 bool stays_in_package(std::string_view path);

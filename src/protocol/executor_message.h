@@ -43,8 +43,9 @@ struct AddSeat {
   void archive(StateArchive& archive);
   bool operator==(const AddSeat&) const = default;
 };
-// The function leaves; what is cached for it alone may go. Has no answer; an invocation that it
-// runs is forgotten.
+// The function leaves; what is cached for it alone may go. An invocation that it runs ends when the
+// device has done what is queued for it, loops when their round is over; then it is answered, with
+// an error.
 struct RemoveSeat {
   SandboxId seat;
 

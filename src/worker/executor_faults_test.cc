@@ -161,12 +161,12 @@ TEST_F(ExecutorFaultsTest, WhatEndsInTimeWhenItIsStoppedLeavesTheExecutorAlone) 
   host->keep(spec, DeviceId(1));
   seat(SandboxId(1));
   const InvocationId id = give(SandboxId(1));
+  ASSERT_TRUE(hears<protocol::Run>().has_value());
   host->stop(SandboxId(1), Error{ErrorCode::kDeadlineExceeded, "too long"}, "Sandbox.Timeout");
+  EXPECT_TRUE(hears<protocol::RemoveSeat>().has_value()) << "a loop is told to end";
   launcher.latest().say(finished(id));
   ASSERT_TRUE(turn_until(loop, [&] { return ends.size() == 1; }));
   EXPECT_THAT(answers, IsEmpty());
-  ASSERT_TRUE(hears<protocol::Run>().has_value());
-  EXPECT_TRUE(hears<protocol::RemoveSeat>().has_value());
   clock.advance(seconds(1));
   loop.run_once(Duration(0));
   EXPECT_EQ(launcher.kills, 0);

@@ -317,6 +317,8 @@ void ExecutorHost::stop(SandboxId id, Error error, std::string error_type) {
     if (seat.added) supervisor_.send(seat.key, protocol::RemoveSeat{id});
     return end_soon(id);
   }
+  // Loops end with their round, so that only what hangs in a kernel takes its executor with it.
+  supervisor_.send(seat.key, protocol::RemoveSeat{id});
   seat.grace = loop_.call_after(kGrace, [this, id] {
     const auto hung = seats_.find(id);
     if (hung == seats_.end()) return;

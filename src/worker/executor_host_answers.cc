@@ -135,8 +135,7 @@ void ExecutorHost::finished(const Key& key, protocol::Finished message, std::vec
     if (seat != nullptr && seat->share_failed) leave(*seat, *seat->share_failed);
     return;
   }
-  // It was to be stopped, and ended what it ran in time.
-  supervisor_.send(key, protocol::RemoveSeat{seat->id});
+  // It was stopped, and what it ran has ended in time.
   end(seat->id, *seat->end_words, false);
 }
 

@@ -64,6 +64,19 @@ Result<bundle::Bundle> open_bundle(const KernelPackageOptions& options, const st
   return as_clients(opened.error().with_context("bundle " + name));
 }
 
+// Those that the graph names, and what the device needs for its loops. Without that, where an
+// installation lacks it, the executor does them.
+std::vector<std::string> bundles_to_send(const KernelPackageOptions& options,
+                                         const KernelGraph& graph) {
+  std::vector<std::string> names = kernel_graph::bundles_of(graph);
+  const std::string loops(kernel_graph::kLoopBundle);
+  const bool is_named = std::binary_search(names.begin(), names.end(), loops);
+  if (kernel_graph::has_flags(graph.steps) && !is_named && open_bundle(options, loops).ok()) {
+    names.push_back(loops);
+  }
+  return names;
+}
+
 // Each file once, sorted.
 std::vector<std::string> constant_files(const KernelGraph& graph) {
   std::vector<std::string> files;
@@ -150,7 +163,7 @@ Result<std::vector<PackageFile>> open_kernel_package(const KernelPackageOptions&
   for (const std::string& name : constant_files(graph)) {
     RETURN_IF_ERROR(add(options.folder + "/" + name, name));
   }
-  for (const std::string& name : kernel_graph::bundles_of(graph)) {
+  for (const std::string& name : bundles_to_send(options, graph)) {
     ASSIGN_OR_RETURN(const bundle::Bundle bundle, open_bundle(options, name));
     std::vector<std::string> parts = bundle.manifest().sources;
     parts.emplace_back(bundle::kManifestFile);
