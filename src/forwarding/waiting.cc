@@ -38,9 +38,27 @@ void pause_briefly() {
 
 void SpinBudget::came_after(uint32_t steps) {
   const uint32_t wanted = steps > kMost / 4 ? kMost : 4 * steps;
+  if (on_trial_) {
+    on_trial_ = false;
+    waits_of_trial_ = kFirstTrial;
+    waits_ = 0;
+    steps_ = kLeast;
+  }
   if (wanted > steps_) steps_ = wanted;
 }
 
-void SpinBudget::did_not_come() { steps_ = steps_ / 2 > kLeast ? steps_ / 2 : kLeast; }
+void SpinBudget::did_not_come() {
+  if (on_trial_) {
+    on_trial_ = false;
+    waits_of_trial_ = waits_of_trial_ < kLastTrial ? 2 * waits_of_trial_ : kLastTrial;
+    steps_ = kLeast;
+    return;
+  }
+  steps_ = steps_ / 2 > kLeast ? steps_ / 2 : kLeast;
+  if (steps_ > kLeast || ++waits_ < waits_of_trial_) return;
+  waits_ = 0;
+  on_trial_ = true;
+  steps_ = kMost;
+}
 
 }  // namespace lambent::forwarding

@@ -17,6 +17,12 @@ void sleep_while_set(SleepFlag& flag, int most_ms);
 void pause_briefly();
 
 // How long it pays to spin, in steps. Not thread-safe: one of each thread, or under a lock.
+//
+// Two sides that answer each other and both sleep would go on so for ever: each answer then takes
+// two wake-ups, tens of microseconds where cores are idle, which is longer than either spins. So
+// after some waits in vain one spins as long as may be, for once: if the other has a core of its
+// own its answer comes meanwhile, and from then on neither sleeps. If not, the next such trial is
+// twice as far away.
 class SpinBudget {
  public:
   uint32_t steps() const { return steps_; }
@@ -25,7 +31,10 @@ class SpinBudget {
 
  private:
   static constexpr uint32_t kLeast = 64, kMost = 4096;
+  static constexpr uint32_t kFirstTrial = 16, kLastTrial = 4096;  // waits before one
   uint32_t steps_ = 1024;
+  bool on_trial_ = false;
+  uint32_t waits_of_trial_ = kFirstTrial, waits_ = 0;
 };
 
 // Waits until `is_there()`. Before each sleep and at least every `look_ms` it asks `go_on()`; false
