@@ -243,6 +243,53 @@ std::string new_bundle(const std::string& folder, int number) {
   return copy;
 }
 
+// A round of one small kernel in a loop of many: with a flag that nobody sets, looked at by the
+// host or by the device, and with nothing but a count. Medians of requests in turns, over their
+// rounds.
+Json loop_rounds(ExecutorUnderTest& executor, uint64_t first_seat, bool quick) {
+  constexpr int kRounds = 1000;
+  std::vector<OwnedFd> fds;
+  std::vector<std::pair<std::string, int>> loops;
+  const std::string folder = kKernels + "/loops";
+  for (const auto& entry : std::filesystem::recursive_directory_iterator(folder)) {
+    if (!entry.is_regular_file()) continue;
+    fds.emplace_back(open(entry.path().c_str(), O_RDONLY | O_CLOEXEC));
+    loops.emplace_back("lambent:loops/" + entry.path().lexically_relative(folder).string(),
+                       fds.back().get());
+  }
+  const auto graph = [](const std::string& until) {
+    return R"({"buffers": [
+      {"name": "zero", "role": "constant", "datatype": "FP32", "shape": [1], "fill": 0},
+      {"name": "flag", "role": "temporary", "datatype": "FP32", "shape": [1]}],
+      "steps": [{"repeat": )" +
+           std::to_string(kRounds) + until + R"(, "steps": [{"kernel": "vector_add",
+        "bundle": "bundles/k", "grid": [1], "block": [1], "arguments": [{"buffer": "zero"},
+        {"buffer": "zero"}, {"buffer": "flag", "access": "write"},
+        {"literal": 1, "datatype": "UINT32"}]}]}]})";
+  };
+  const std::string flag = R"(, "until": "flag")";
+  const char* const names[] = {"host_round_us", "device_round_us", "counted_round_us"};
+  const std::string bundle = kKernels + "/vector_add";
+  // Without the kernels for it the device cannot do the loop.
+  executor.add_seat_us(first_seat, bundle, graph(flag));
+  executor.add_seat_us(first_seat + 1, bundle, graph(flag), {.files = loops});
+  executor.add_seat_us(first_seat + 2, bundle, graph(""));
+  std::vector<double> rounds_us[std::size(names)];
+  for (int turn = 0; turn < (quick ? 5 : 30); ++turn) {
+    for (size_t i = 0; i < std::size(names); ++i) {
+      std::string answer;
+      double inside_us = 0;
+      const double took_us = executor.run_us(first_seat + i, "", &answer, &inside_us);
+      if (turn > 0) rounds_us[i].push_back(took_us / kRounds);
+    }
+  }
+  Json result;
+  for (size_t i = 0; i < std::size(names); ++i) result[names[i]] = quantile(rounds_us[i], 0.5);
+  result["host_over_device"] =
+      result["host_round_us"].get<double>() / result["device_round_us"].get<double>();
+  return result;
+}
+
 double load_of_machine() {
   double load = 0;
   std::ifstream("/proc/loadavg") >> load;
@@ -328,6 +375,7 @@ int main(int count, char** words) {
       // The same bundle once more: everything but its load.
       warm.push_back(executor.add_seat_us(++seats, bundle, graph) / 1e3);
     }
+    result["loop"] = loop_rounds(executor, seats + 1, quick);
     result["cold_ms"] = quantile(cold, 0.5);
     result["cold_load_ms"] = quantile(loads, 0.5);
     result["cold_known_bundle_ms"] = quantile(warm, 0.5);
@@ -349,6 +397,11 @@ int main(int count, char** words) {
   std::printf("new function %.2f ms (the driver's load %.2f ms); %.0f requests a second, 8 seats\n",
               result["cold_ms"].get<double>(), result["cold_load_ms"].get<double>(),
               result["rps"].get<double>());
+  std::printf(
+      "a round of a loop: %.1f us by the host, %.1f by the device, %.1f where it is counted\n",
+      result["loop"]["host_round_us"].get<double>(),
+      result["loop"]["device_round_us"].get<double>(),
+      result["loop"]["counted_round_us"].get<double>());
   std::printf("%s\n", result.dump().c_str());
   return 0;
 }

@@ -64,6 +64,8 @@ class KeysTest(unittest.TestCase):
             self.assertIsInstance(result[key], float)
         for key in ("cold_ms", "cold_load_ms", "rps"):
             self.assertGreater(result[key], 0, key)
+        for key in ("host_round_us", "device_round_us", "counted_round_us", "host_over_device"):
+            self.assertGreater(result["loop"][key], 0, key)
         self.assertIsNone(result["end_to_end_us"])
 
     def test_forward(self):
