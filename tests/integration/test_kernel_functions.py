@@ -469,6 +469,27 @@ class Faults(KernelTest):
         self.while_others_run(act)
         self.assertEqual(self.outputs(self.ask("endless", {"inputs": [{"name": "flag", "data": [1]}]}))["y"]["data"], [1])
 
+    def test_a_loop_that_does_not_end_is_stopped_and_its_executor_goes_on(self):
+        graph = {"buffers": [tensor("n", "output", [], "INT32"), tensor("done", "temporary", [], "INT32")],
+                 "steps": [launch("clear", {"buffer": "n", "access": "write"}), launch("clear", {"buffer": "done", "access": "write"}),
+                           {"repeat": 1_000_000_000, "until": "done",
+                            "steps": [launch("count_up", {"buffer": "n", "access": "read_write"}, "done", 2_000_000_000)]}]}
+        self.create("runaway", graph, timeout=1)
+
+        def executors():
+            return {each["pid"] for each in self.worker.sandboxes() if each["function"] == "good"}
+        self.good()
+        before = executors()
+
+        def act():
+            failure = self.failure("runaway", {"inputs": []})
+            self.assertEqual(failure["errorType"], "Sandbox.Timeout", failure)
+        self.while_others_run(act)
+        self.worker.wait_for(lambda: all(each["function"] != "runaway" for each in self.worker.sandboxes()), what="it is gone")
+        self.good()
+        self.assertEqual(executors(), before, "the neighbours stayed where they were")
+        self.worker.delete("runaway")
+
     def test_a_kernel_that_faults_fails_and_its_neighbours_finish(self):
         def act():
             failure = self.failure("wild", {"inputs": [{"name": "flag", "data": [0]}]})
