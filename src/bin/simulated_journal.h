@@ -26,7 +26,6 @@ class SimulatedJournal {
   }
   // Closes it. An error if something could not be written.
   Result<void> finish();
-  uint64_t bytes() const { return recorder_->bytes(); }
 
  private:
   SimulatedJournal() : log_(LogFormat::kText, LogLevel::kWarning) {}

@@ -5,6 +5,7 @@
 #include "dispatch/log_hash.h"
 #include "journal/block.h"
 #include "journal/crc32c.h"
+#include "journal/event_batch.h"
 #include "journal/event_codec.h"
 #include "journal/words.h"
 
@@ -131,6 +132,43 @@ TEST(EventCodec, HoldsMoreThanItsFirstRoom) {
   while (!reader.done()) ASSERT_TRUE(reader.next(read).ok());
   EXPECT_EQ(read.number, 20'000u);
   EXPECT_EQ(read.now, Instant(seconds(20'000)));
+}
+
+TEST(EventBatch, GivesBackEveryKindOfEventInTheBytesOfTheCodec) {
+  EventBatch batch;
+  BatchWriter writer;
+  const std::vector<Event> events = one_of_each();
+  // Twice, for a batch is filled again and again.
+  for (const uint64_t first : {100, 500}) {
+    batch.clear();
+    EXPECT_TRUE(batch.empty());
+    Instant now{seconds(5)};
+    for (size_t i = 0; i < 3 * events.size(); ++i) {
+      const Event& event = events[i % events.size()];
+      now += milliseconds(i * i);
+      batch.add(first + i, event, now, 0xabcdef0012345678ull + i);
+      writer.add(first + i, event, now, 0xabcdef0012345678ull + i);
+    }
+    ASSERT_EQ(batch.size(), 3 * events.size());
+    now = Instant{seconds(5)};
+    for (size_t i = 0; i < batch.size(); ++i) {
+      now += milliseconds(i * i);
+      const RecordedEvent read = batch[i];
+      EXPECT_EQ(read.number, first + i);
+      EXPECT_EQ(read.now, now);
+      EXPECT_EQ(read.digest, 0x12345678u + i);
+      EXPECT_EQ(read.event.index(), events[i % events.size()].index());
+      EXPECT_EQ(hash_of(read.event), hash_of(events[i % events.size()]));
+    }
+    EXPECT_EQ(encoded(batch), writer.take());
+  }
+}
+
+TEST(EventBatch, IsFullAtItsLimit) {
+  EventBatch batch;
+  for (uint64_t i = 1; !batch.full(); ++i) batch.add(i, TimerFired{}, Instant(seconds(i)), i);
+  EXPECT_EQ(batch.bytes(), limits::kJournalBlock.count);
+  EXPECT_EQ(batch[1023].now, Instant(seconds(1024)));
 }
 
 }  // namespace

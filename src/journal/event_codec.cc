@@ -6,6 +6,7 @@
 #include "base/check.h"
 #include "base/varint.h"
 #include "domain/limits.h"
+#include "journal/event_kind.h"
 
 namespace lambent::journal {
 namespace {
@@ -14,7 +15,7 @@ using namespace dispatch;
 
 // Room for the longest event: the numbers of a profile, or an error type.
 constexpr size_t kMostEventSize = 512;
-constexpr size_t kFirstCapacity = 96 * 1024;
+constexpr size_t kFirstCapacity = 48 * 1024;
 
 // An event's kind is its place among the alternatives.
 static_assert(std::variant_size_v<Event> == 12, "a new event comes last, with a put and a take");
@@ -247,17 +248,6 @@ void Glass::take(FunctionRegistered& e) {
   number(e.profile.completed_on_host);
 }
 
-template <size_t Index = 0>
-void emplace_kind(Event& event, size_t kind) {
-  if constexpr (Index < std::variant_size_v<Event>) {
-    if (kind == Index) {
-      event.emplace<Index>();
-    } else {
-      emplace_kind<Index + 1>(event, kind);
-    }
-  }
-}
-
 void set_flags(Event& event, uint8_t head) {
   const bool flag = (head & kFlag) != 0;
   if (auto* e = std::get_if<InvocationSubmitted>(&event)) {
@@ -313,6 +303,15 @@ std::string BatchWriter::take() {
   size_ = kBatchHeadSize;
   count_ = 0;
   return batch;
+}
+
+std::string encoded(const EventBatch& batch) {
+  BatchWriter writer;
+  for (size_t i = 0; i < batch.size(); ++i) {
+    const RecordedEvent event = batch[i];
+    writer.add(event.number, event.event, event.now, event.digest);
+  }
+  return writer.take();
 }
 
 Result<void> BatchReader::open() {

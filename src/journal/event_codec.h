@@ -1,5 +1,5 @@
-// The events of the journal as bytes: a batch of them is the payload of one block. Pure; encoded on
-// the loop thread, where every nanosecond is on the path of a decision, decoded by replays.
+// The events of the journal as bytes: a batch of them is the payload of one block. Pure; encoded by
+// whoever writes segments, decoded by replays.
 #pragma once
 
 #include <cstdint>
@@ -8,6 +8,7 @@
 
 #include "base/result.h"
 #include "dispatch/event.h"
+#include "journal/event_batch.h"
 
 namespace lambent::journal {
 
@@ -43,12 +44,8 @@ class BatchWriter {
   Instant last_{};
 };
 
-struct RecordedEvent {
-  uint64_t number = 0;  // counts from 1 since the worker's start
-  Instant now{};
-  uint32_t digest = 0;  // low bits of the log hash
-  dispatch::Event event;
-};
+// The events of a batch as a block's payload.
+std::string encoded(const EventBatch& batch);
 
 class BatchReader {
  public:

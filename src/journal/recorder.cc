@@ -9,6 +9,8 @@ namespace lambent::journal {
 namespace {
 
 constexpr size_t kSnapshotPiece = size_t{1} << 20;
+// No event that is frequent takes more bytes in a segment; most take two thirds of it.
+constexpr size_t kEncodedEvent = 40;
 
 }  // namespace
 
@@ -34,8 +36,7 @@ void Recorder::record(const dispatch::Event& event, Instant now,
     return;
   }
   batch_.add(next_event_++, event, now, dispatcher.log_hash());
-  ++batched_;
-  if (batch_.size() < limits::kJournalBlock.count) return;
+  if (!batch_.full()) return;
   hand_over();
   turn(dispatcher);
 }
@@ -53,6 +54,7 @@ void Recorder::flush(const dispatch::Dispatcher& dispatcher, Duration wall_time)
   } else {
     begin_segment(dispatcher);
   }
+  sink_.flush();
 }
 
 // Begins the next segment once this one is long enough.
@@ -67,8 +69,8 @@ void Recorder::turn(const dispatch::Dispatcher& dispatcher) {
 void Recorder::begin_segment(const dispatch::Dispatcher& dispatcher) {
   if (!batch_.empty()) {
     // Something else was refused while these waited; the state has gone past them.
-    lost_ += std::exchange(batched_, 0);
-    batch_.take();
+    lost_ += batch_.size();
+    batch_.clear();
   }
   recording_ = sink_.begin_segment();
   if (!recording_) {
@@ -98,7 +100,6 @@ void Recorder::begin_segment(const dispatch::Dispatcher& dispatcher) {
 bool Recorder::append(BlockType type, std::string payload) {
   if (!recording_) return false;
   segment_bytes_ += payload.size();
-  bytes_total_ += payload.size();
   recording_ = sink_.append(type, std::move(payload));
   if (!recording_) continues_ = false;
   return recording_;
@@ -106,8 +107,13 @@ bool Recorder::append(BlockType type, std::string payload) {
 
 void Recorder::hand_over() {
   if (batch_.empty()) return;
-  const uint64_t count = std::exchange(batched_, 0);
-  if (!append(BlockType::kEvents, batch_.take())) lost_ += count;
+  const uint64_t count = batch_.size();
+  segment_bytes_ += count * kEncodedEvent;
+  if (recording_) recording_ = sink_.append_events(batch_);
+  if (recording_) return;
+  continues_ = false;
+  lost_ += count;
+  batch_.clear();
 }
 
 void Recorder::close() {

@@ -1,5 +1,6 @@
-// Recorder: turns the events of one dispatcher into segments of a journal. Never blocks: what the
-// sink does not take is lost, counted, and followed by a new segment. Loop thread.
+// Recorder: collects the events of one dispatcher and hands them over as segments of a journal.
+// Never blocks: what the sink does not take is lost, counted, and followed by a new segment. Loop
+// thread.
 #pragma once
 
 #include <cstdint>
@@ -22,6 +23,14 @@ class SegmentSink {
   virtual bool begin_segment() = 0;
   // The next block of the segment. False: it is lost, and so is whatever would follow it.
   virtual bool append(BlockType type, std::string payload) = 0;
+  // The same for events, which the sink encodes; it leaves an empty batch, whatever it answers.
+  virtual bool append_events(EventBatch& batch) {
+    const bool taken = append(BlockType::kEvents, encoded(batch));
+    batch.clear();
+    return taken;
+  }
+  // What was appended is to be on its way: until then a sink may wait for more.
+  virtual void flush() {}
 };
 
 struct RecorderOptions {
@@ -55,8 +64,6 @@ class Recorder {
   uint64_t events() const { return next_event_ - 1; }
   // Those that it knows of: a sink that fails may take some with it that it had accepted.
   uint64_t lost_events() const { return lost_; }
-  // The bytes of all payloads handed over.
-  uint64_t bytes() const { return bytes_total_; }
 
  private:
   void begin_segment(const dispatch::Dispatcher& dispatcher);
@@ -69,17 +76,15 @@ class Recorder {
   SegmentSink& sink_;
   RecorderOptions options_;
   Names names_;
-  BatchWriter batch_;
+  EventBatch batch_;
   Instant now_{};
   Duration wall_time_{};
   uint64_t next_event_ = 1;
-  uint64_t batched_ = 0;
   bool recording_ = false;
   uint64_t segment_bytes_ = 0;
   uint64_t segment_limit_ = 0;
   bool continues_ = true;
   uint64_t lost_ = 0;
-  uint64_t bytes_total_ = 0;
 };
 
 }  // namespace lambent::journal

@@ -15,6 +15,9 @@ namespace {
 
 // After a failure (a full disk, say) another segment is not tried at once.
 constexpr Duration kRetryAfter = seconds(10);
+constexpr size_t kSpareBatches = 16;
+// So many bytes of events wait before the thread is woken for them.
+constexpr size_t kHurry = limits::kJournalBuffer.count / 32;
 
 }  // namespace
 
@@ -70,22 +73,52 @@ bool SegmentStore::begin_segment() {
 
 bool SegmentStore::append(journal::BlockType type, std::string payload) {
   std::unique_lock guard(mutex_);
-  const bool bounded = type != journal::BlockType::kSnapshot && type != journal::BlockType::kEnd;
-  if (bounded && options_.waits) {
-    changed_.wait(guard, [&] {
-      return failure_ || queued_bytes_ + payload.size() <= limits::kJournalBuffer.count;
-    });
-  }
-  if (failure_) return false;
-  if (bounded && queued_bytes_ + payload.size() > limits::kJournalBuffer.count) return false;
-  queued_bytes_ += payload.size();
-  queue_.push_back({.type = type, .payload = std::move(payload)});
+  Work work{.type = type, .payload = std::move(payload)};
+  if (!enqueue(work, guard)) return false;
   changed_.notify_all();
   return true;
 }
 
+// To wake a thread takes as long as many events: it is done once for some thousands of them, or
+// when flush() asks for it.
+bool SegmentStore::append_events(journal::EventBatch& batch) {
+  std::unique_lock guard(mutex_);
+  Work work{.events = std::move(batch)};
+  batch = {};
+  if (!enqueue(work, guard)) return false;
+  if (!spare_.empty()) {
+    batch = std::move(spare_.back());
+    spare_.pop_back();
+  }
+  if (queued_bytes_ >= kHurry) changed_.notify_all();
+  return true;
+}
+
+// Takes the work if there is room for it, or is some in time.
+bool SegmentStore::enqueue(Work& work, std::unique_lock<std::mutex>& guard) {
+  const bool bounded =
+      work.type != journal::BlockType::kSnapshot && work.type != journal::BlockType::kEnd;
+  const auto has_room = [&] {
+    return !bounded || queued_bytes_ + work.bytes() <= limits::kJournalBuffer.count;
+  };
+  if (options_.waits && !has_room()) {
+    changed_.notify_all();
+    changed_.wait(guard, [&] { return failure_ || has_room(); });
+  }
+  if (failure_ || !has_room()) return false;
+  queued_bytes_ += work.bytes();
+  queue_.push_back(std::move(work));
+  return true;
+}
+
+void SegmentStore::flush() {
+  const std::lock_guard guard(mutex_);
+  if (!queue_.empty()) changed_.notify_all();
+}
+
 Result<void> SegmentStore::sync() {
   std::unique_lock guard(mutex_);
+  changed_.notify_all();
   changed_.wait(guard, [&] { return queue_.empty() && !busy_; });
   if (failure_) return *failure_;
   return {};
@@ -103,8 +136,12 @@ void SegmentStore::serve() {
     const Result<void> done = perform(work);
     guard.lock();
     busy_ = false;
-    queued_bytes_ -= work.payload.size();
+    queued_bytes_ -= work.bytes();
     if (!done.ok()) fail(done.error());
+    if (!work.events.empty() && spare_.size() < kSpareBatches) {
+      work.events.clear();
+      spare_.push_back(std::move(work.events));
+    }
     changed_.notify_all();
   }
 }
@@ -123,7 +160,8 @@ void SegmentStore::fail(const Error& error) {
 Result<void> SegmentStore::perform(const Work& work) {
   if (work.begins) return begin_file();
   scratch_.clear();
-  journal::append_block(scratch_, work.type, work.payload);
+  const bool has_events = !work.events.empty();
+  journal::append_block(scratch_, work.type, has_events ? encoded(work.events) : work.payload);
   RETURN_IF_ERROR(write_all(file_.get(), scratch_));
   // What power could take is what the kernel holds; a segment that was closed is safe from it.
   if (work.type == journal::BlockType::kEnd && fdatasync(file_.get()) != 0) {

@@ -45,6 +45,8 @@ class SegmentStore final : public journal::SegmentSink {
 
   bool begin_segment() override;
   bool append(journal::BlockType type, std::string payload) override;
+  bool append_events(journal::EventBatch& batch) override;
+  void flush() override;
   // Waits until everything appended so far is in the files. An error if it could not be written.
   Result<void> sync();
 
@@ -53,9 +55,12 @@ class SegmentStore final : public journal::SegmentSink {
     bool begins = false;
     journal::BlockType type = journal::BlockType::kEvents;
     std::string payload;
+    journal::EventBatch events;  // instead of a payload
+    size_t bytes() const { return payload.size() + events.bytes(); }
   };
 
   SegmentStore(SegmentStoreOptions options, const Clock& clock, LogSink& log, OwnedFd lock);
+  bool enqueue(Work& work, std::unique_lock<std::mutex>& guard);
   void serve();
   Result<void> perform(const Work& work);
   Result<void> begin_file();
@@ -71,6 +76,7 @@ class SegmentStore final : public journal::SegmentSink {
   std::condition_variable changed_;
   std::deque<Work> queue_;
   size_t queued_bytes_ = 0;
+  std::vector<journal::EventBatch> spare_;  // to be filled again: memory that is there already
   bool busy_ = false;
   bool stopping_ = false;
   std::optional<Error> failure_;

@@ -1,0 +1,164 @@
+#include "journal/event_batch.h"
+
+#include <bit>
+
+#include "base/check.h"
+#include "journal/event_kind.h"
+
+namespace lambent::journal {
+namespace {
+
+using namespace dispatch;
+using Words = std::array<uint64_t, 8>;
+
+// The first word has the kind in its low byte, then two flags, and the digest in its upper half;
+// the second one is the instant.
+constexpr uint64_t kFlag = 0x100;
+constexpr uint64_t kSecondFlag = 0x200;
+
+uint64_t flags(bool first, bool second = false) {
+  return (first ? kFlag : 0) | (second ? kSecondFlag : 0);
+}
+uint64_t word(Duration value) { return static_cast<uint64_t>(value.count()); }
+Duration duration(uint64_t word) { return Duration(static_cast<int64_t>(word)); }
+
+// What an event carries. Those that are not here do not fit into a line.
+void pack(const FunctionRemoved& e, Words& words) { words[2] = e.function.value; }
+void unpack(const Words& words, FunctionRemoved& e) {
+  e.function = FunctionId(static_cast<uint32_t>(words[2]));
+}
+
+void pack(const InvocationSubmitted& e, Words& words) {
+  words[0] |= flags(e.asynchronous, e.acknowledged);
+  words[2] = e.invocation.high;
+  words[3] = e.invocation.low;
+  words[4] = e.function.value;
+}
+void unpack(const Words& words, InvocationSubmitted& e) {
+  e.asynchronous = (words[0] & kFlag) != 0;
+  e.acknowledged = (words[0] & kSecondFlag) != 0;
+  e.invocation = {words[2], words[3]};
+  e.function = FunctionId(static_cast<uint32_t>(words[4]));
+}
+
+void pack(const InvocationCancelled& e, Words& words) {
+  words[2] = e.invocation.high;
+  words[3] = e.invocation.low;
+}
+void unpack(const Words& words, InvocationCancelled& e) { e.invocation = {words[2], words[3]}; }
+
+void pack(const SandboxReady& e, Words& words) {
+  words[2] = e.sandbox.value;
+  words[3] = word(e.sandbox_time);
+  words[4] = word(e.init_time);
+}
+void unpack(const Words& words, SandboxReady& e) {
+  e.sandbox = SandboxId(words[2]);
+  e.sandbox_time = duration(words[3]);
+  e.init_time = duration(words[4]);
+}
+
+void pack(const InvocationFinished& e, Words& words) {
+  words[0] |= flags(e.succeeded);
+  words[2] = e.invocation.high;
+  words[3] = e.invocation.low;
+  words[4] = word(e.execution);
+  words[5] = e.device_memory.count;
+}
+void unpack(const Words& words, InvocationFinished& e) {
+  e.succeeded = (words[0] & kFlag) != 0;
+  e.invocation = {words[2], words[3]};
+  e.execution = duration(words[4]);
+  e.device_memory = Bytes(words[5]);
+}
+
+void pack(const DeviceReading& e, Words& words) {
+  words[0] |= flags(e.healthy, e.lost);
+  words[2] = e.device.value;
+  words[3] = std::bit_cast<uint64_t>(e.utilisation);
+  words[4] = e.memory_used.count;
+}
+void unpack(const Words& words, DeviceReading& e) {
+  e.healthy = (words[0] & kFlag) != 0;
+  e.lost = (words[0] & kSecondFlag) != 0;
+  e.device = DeviceId(static_cast<uint32_t>(words[2]));
+  e.utilisation = std::bit_cast<double>(words[3]);
+  e.memory_used = Bytes(words[4]);
+}
+
+void pack(const TimerFired&, Words&) {}
+void unpack(const Words&, TimerFired&) {}
+
+void pack(const DrainStarted&, Words&) {}
+void unpack(const Words&, DrainStarted&) {}
+
+void pack(const MemoryMoved& e, Words& words) {
+  words[0] |= flags(e.done, e.direction == MoveDirection::kOut);
+  words[2] = e.sandbox.value;
+  words[3] = e.moved.count;
+  words[4] = e.left.count;
+  words[5] = word(e.duration);
+}
+void unpack(const Words& words, MemoryMoved& e) {
+  e.done = (words[0] & kFlag) != 0;
+  e.direction = (words[0] & kSecondFlag) != 0 ? MoveDirection::kOut : MoveDirection::kIn;
+  e.sandbox = SandboxId(words[2]);
+  e.moved = Bytes(words[3]);
+  e.left = Bytes(words[4]);
+  e.duration = duration(words[5]);
+}
+
+template <typename Kind>
+concept FitsIntoALine = requires(const Kind& e, Words& words) {
+  pack(e, words);
+};
+
+}  // namespace
+
+void EventBatch::add(uint64_t number, const Event& event, Instant now, uint64_t log_hash) {
+  CHECK(!full(), "whoever fills a batch hands it over when it is full");
+  if (count_ == 0) {
+    first_ = number;
+    if (lines_ == nullptr) lines_ = std::make_unique_for_overwrite<Line[]>(kCapacity);
+  }
+  std::visit(
+      [&]<typename Kind>(const Kind& e) {
+        Words words{event.index() | log_hash << 32, word(now.time_since_epoch())};
+        if constexpr (FitsIntoALine<Kind>) {
+          pack(e, words);
+        } else {
+          words[2] = others_.size();
+          others_.push_back(event);
+        }
+        lines_[count_].words = words;
+      },
+      event);
+  ++count_;
+}
+
+void EventBatch::clear() {
+  count_ = 0;
+  others_.clear();
+}
+
+RecordedEvent EventBatch::operator[](size_t index) const {
+  CHECK(index < count_, "only what was added can be read");
+  const Words& words = lines_[index].words;
+  RecordedEvent recorded{.number = first_ + index,
+                         .now = Instant(duration(words[1])),
+                         .digest = static_cast<uint32_t>(words[0] >> 32),
+                         .event = {}};
+  emplace_kind(recorded.event, words[0] & 0xff);
+  std::visit(
+      [&]<typename Kind>(Kind& e) {
+        if constexpr (FitsIntoALine<Kind>) {
+          unpack(words, e);
+        } else {
+          e = std::get<Kind>(others_[words[2]]);
+        }
+      },
+      recorded.event);
+  return recorded;
+}
+
+}  // namespace lambent::journal

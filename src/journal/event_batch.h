@@ -1,0 +1,61 @@
+// EventBatch: events as the thread that decides leaves them, one line of its cache each, for
+// another thread to encode. Filled on the loop thread; then a value that one thread holds at a
+// time.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "dispatch/event.h"
+#include "domain/limits.h"
+
+namespace lambent::journal {
+
+struct RecordedEvent {
+  uint64_t number = 0;  // counts from 1 since the worker's start
+  Instant now{};
+  uint32_t digest = 0;  // low bits of the log hash
+  dispatch::Event event;
+};
+
+// What an event says, as the words that it is made of: whoever decides writes a line of them as a
+// whole, and nothing of it depends on what they are.
+class EventBatch {
+ public:
+  EventBatch() = default;
+  EventBatch(EventBatch&&) = default;
+  EventBatch& operator=(EventBatch&&) = default;
+
+  bool empty() const { return count_ == 0; }
+  bool full() const { return count_ == kCapacity; }
+  size_t size() const { return count_; }
+  // What it takes in memory while it waits to be written.
+  size_t bytes() const { return count_ * sizeof(Line) + others_.size() * sizeof(dispatch::Event); }
+
+  // The event that has this number; of all but the first in a batch it is the one before's and one.
+  // Not when full().
+  void add(uint64_t number, const dispatch::Event& event, Instant now, uint64_t log_hash);
+  void clear();
+
+  // As it was added.
+  RecordedEvent operator[](size_t index) const;
+
+ private:
+  // Kind, flags and digest; the instant; what the event carries.
+  struct alignas(64) Line {
+    std::array<uint64_t, 8> words;
+  };
+
+  static constexpr size_t kCapacity = limits::kJournalBlock.count / sizeof(Line);
+
+  std::unique_ptr<Line[]> lines_;  // kCapacity of them; made for the first event
+  // Events that carry text or many numbers: seldom, and kept as they are.
+  std::vector<dispatch::Event> others_;
+  size_t count_ = 0;
+  uint64_t first_ = 0;
+};
+
+}  // namespace lambent::journal
