@@ -13,6 +13,7 @@
 #include "cli/replay_plan.h"
 #include "cli/replay_run.h"
 #include "cli/run_summary.h"
+#include "cli/sandbox_wait.h"
 #include "workload/quantiles.h"
 
 namespace lambent::cli {
@@ -59,36 +60,43 @@ Result<WorkerFacts> ask_worker(Transport& transport, const ReplayOptions& option
   return facts;
 }
 
-Result<void> deploy_all(Transport& transport, Console& console, const ReplayPlan& plan,
-                        const ReplayOptions& options) {
+Result<Package> pack_paper_function(const ReplayOptions& options) {
   if (options.paper_function.empty()) {
     return Error{ErrorCode::kNotFound,
                  "the paper function's folder was not found; name it with --paper-function"};
   }
-  const auto package = make_package({.path = options.paper_function});
+  auto package = make_package({.path = options.paper_function});
   if (!package.ok()) {
     return package.error().with_context("packing the paper function in " + options.paper_function);
   }
+  return package;
+}
+
+Result<void> deploy_all(Transport& transport, Console& console, const ReplayPlan& plan,
+                        const ReplayOptions& options, const Package& package) {
   for (size_t i = 0; i < plan.entries.size(); ++i) {
     const FunctionSpec spec = paper_function_spec(plan, i, options);
-    const auto deployed = deploy_function(transport, spec, package->zip);
+    const auto deployed = deploy_function(transport, spec, package.zip);
     if (!deployed.ok()) return deployed.error().with_context("deploying " + spec.name.name);
   }
   console.err << "deployed " << plan.entries.size() << " functions\n";
   return {};
 }
 
-// Real seconds that a warm invocation takes beyond its modelled time while nothing else runs: the
-// median over a few of the shortest function; of cold ones where the policy keeps no sandbox warm.
-// Fails if the function is not there or does not run.
-Result<double> measure_overhead(Transport& transport, const ReplayPlan& plan, double time_scale) {
+size_t index_of_shortest(const ReplayPlan& plan) {
   const auto shortest =
       std::min_element(plan.entries.begin(), plan.entries.end(),
                        [](const auto& a, const auto& b) { return a.gpu_warm_s < b.gpu_warm_s; });
-  const auto index = static_cast<size_t>(shortest - plan.entries.begin());
-  http::Request request{.method = "POST",
-                        .target = function_target(plan.deployed_names[index], "/invocations"),
-                        .body = "{}"};
+  return static_cast<size_t>(shortest - plan.entries.begin());
+}
+
+// Real seconds that a warm invocation takes beyond its modelled time while nothing else runs: the
+// median over a few of this function, which is like that entry of the catalogue; of cold ones where
+// the policy keeps no sandbox warm. Fails if the function is not there or does not run.
+Result<double> measure_overhead(Transport& transport, const std::string& name,
+                                const workload::CatalogueEntry& entry, double time_scale) {
+  http::Request request{
+      .method = "POST", .target = function_target(name, "/invocations"), .body = "{}"};
   const SystemClock clock;
   std::vector<double> warm;
   std::vector<double> cold;
@@ -100,13 +108,32 @@ Result<double> measure_overhead(Transport& transport, const ReplayPlan& plan, do
     const Answer answer = answer_of(*response);
     if (answer.function_failed) {
       return Error{ErrorCode::kFailedPrecondition,
-                   plan.deployed_names[index] + " failed: " + answer.payload.substr(0, 300)};
+                   name + " failed: " + answer.payload.substr(0, 300)};
     }
     const bool is_warm = answer.start == StartClass::kWarm;
-    const double modelled_s = is_warm ? shortest->gpu_warm_s : shortest->gpu_cold_s;
+    const double modelled_s = is_warm ? entry.gpu_warm_s : entry.gpu_cold_s;
     (is_warm ? warm : cold).push_back(std::max(0.0, took_s - modelled_s / time_scale));
   }
   return workload::median_of(warm.empty() ? cold : warm);
+}
+
+// The same with a function that is made for it and then removed, sandbox and all: the trace is to
+// find a worker that has learnt nothing of its functions and holds nothing warm.
+Result<double> measure_overhead_apart(Transport& transport, const ReplayPlan& plan,
+                                      const ReplayOptions& options, const Package& package) {
+  const size_t shortest = index_of_shortest(plan);
+  FunctionSpec spec = paper_function_spec(plan, shortest, options);
+  spec.name.name = options.prefix + "overhead";
+  spec.description = "made by lambent replay to measure what invocations take beyond their time";
+  const auto deployed = deploy_function(transport, spec, package.zip);
+  if (!deployed.ok()) return deployed.error().with_context("deploying " + spec.name.name);
+  auto measured =
+      measure_overhead(transport, spec.name.name, plan.entries[shortest], options.time_scale);
+  const auto removed = good(transport.send(
+      {.method = "DELETE", .target = function_target(spec.name.name)}, std::chrono::minutes(10)));
+  if (!removed.ok()) return removed.error().with_context("removing " + spec.name.name);
+  RETURN_IF_ERROR(wait_until_gone(transport, spec.name.name));
+  return measured;
 }
 
 class ProgressLine {
@@ -264,13 +291,20 @@ int run_replay(Transport& transport, const http::Endpoint& endpoint, Console& co
   if (plan->trace.skipped_rows > 0) {
     console.err << "lambent: warning: passed over " << plan->trace.skipped_rows << " bad rows\n";
   }
+  std::optional<Package> package;
   if (options.deploy) {
-    const auto deployed = deploy_all(transport, console, *plan, options);
+    auto packed = pack_paper_function(options);
+    if (!packed.ok()) return fail(console, packed.error());
+    package = std::move(*packed);
+    const auto deployed = deploy_all(transport, console, *plan, options, *package);
     if (!deployed.ok()) return fail(console, deployed.error());
   }
   std::optional<double> overhead_s;
   if (options.measure_overhead) {
-    const auto measured = measure_overhead(transport, *plan, options.time_scale);
+    const size_t shortest = index_of_shortest(*plan);
+    const auto measured = package ? measure_overhead_apart(transport, *plan, options, *package)
+                                  : measure_overhead(transport, plan->deployed_names[shortest],
+                                                     plan->entries[shortest], options.time_scale);
     if (!measured.ok()) {
       const bool missing = measured.error().code == ErrorCode::kNotFound;
       return fail(console, missing ? measured.error().with_context(
