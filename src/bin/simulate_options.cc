@@ -30,10 +30,10 @@ Result<void> apply_profile(const CLI::App& app, SimulateOptions& options) {
     run.device.link_bytes_per_second = profile.host_to_device_bytes_per_s;
     run.device.link_out_bytes_per_second = profile.device_to_host_bytes_per_s;
   }
+  run.device.run_overhead = from_seconds(profile.run_overhead_s);
   run.device.stop_time = from_seconds(profile.stop_s);
   run.init_floor = from_seconds(profile.init_floor_s);
   run.init_overhead = from_seconds(profile.init_overhead_s);
-  run.run_overhead = from_seconds(profile.run_overhead_s);
   run.request_overhead = from_seconds(profile.request_overhead_s);
   run.context_memory = profile.context_memory;
   return {};

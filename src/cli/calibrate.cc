@@ -11,6 +11,7 @@
 #include "cli/api_error.h"
 #include "cli/deploy.h"
 #include "cli/function_request.h"
+#include "cli/sandbox_wait.h"
 #include "cli/text_table.h"
 #include "workload/node_profile.h"
 #include "workload/quantiles.h"
@@ -25,6 +26,9 @@ using workload::NodeProfile;
 constexpr Duration kPatience = std::chrono::minutes(2);
 constexpr unsigned kMostAtOnce = 64;  // functions at work together
 constexpr size_t kCopyMib = 64;
+// Memory of functions that are measured: little, and what many have.
+constexpr uint64_t kLittleMib = 16;
+constexpr uint64_t kMuchMib = 1024;
 
 std::string number_text(double number) {
   char text[40];
@@ -53,8 +57,10 @@ class Calibration {
     RETURN_IF_ERROR(ask_worker());
     ASSIGN_OR_RETURN(package_, make_package({.path = options_.paper_function}));
     RETURN_IF_ERROR(measure_starts());
+    RETURN_IF_ERROR(measure_stops());
     RETURN_IF_ERROR(measure_warm());
     RETURN_IF_ERROR(measure_link());
+    RETURN_IF_ERROR(measure_moves());
     RETURN_IF_ERROR(measure_contention());
     return profile_;
   }
@@ -92,14 +98,19 @@ class Calibration {
 
   // A function that starts for `init_s` and runs for `warm_s`, both modelled.
   Result<void> deploy(const std::string& name, double init_s, double warm_s) {
+    return deploy(name, init_s, warm_s, GpuNeeds{.memory = Bytes::mib(600)}, kLittleMib);
+  }
+  // And has so much memory, whatever it asks for.
+  Result<void> deploy(const std::string& name, double init_s, double warm_s, const GpuNeeds& gpu,
+                      uint64_t memory_mib) {
     FunctionSpec spec;
     spec.name.name = name;
     spec.description = "made by lambent calibrate";
     spec.handler = "bootstrap";
-    spec.gpu.memory = Bytes::mib(600);
+    spec.gpu = gpu;
     spec.gpu.launch_mode = GpuNeeds::LaunchMode::kModel;
     spec.timeout = seconds(120);
-    spec.environment = {{"LAMBENT_PAPER_MEMORY_MIB", "16"},
+    spec.environment = {{"LAMBENT_PAPER_MEMORY_MIB", std::to_string(memory_mib)},
                         {"LAMBENT_PAPER_INIT_MS", number_text(init_s * 1e3)},
                         {"LAMBENT_PAPER_WARM_MS", number_text(warm_s * 1e3)},
                         {"LAMBENT_TIME_SCALE", number_text(profile_.time_scale)}};
@@ -134,64 +145,72 @@ class Calibration {
     return measured;
   }
 
-  // A cold invocation of a function that does nothing but start, and how long it took to stop.
-  struct Cold {
-    Measured measured;
-    double stop_s = 0;  // real
-  };
-  Result<Cold> cold_invocation(double init_s) {
+  // A cold invocation of a function that does nothing but start.
+  Result<Measured> cold_invocation(double init_s) {
     const std::string name = "calibrate-start";
     RETURN_IF_ERROR(deploy(name, init_s, 0));
-    ASSIGN_OR_RETURN(Measured measured, invoke(transport_, name));
-    if (measured.answer.start != StartClass::kCold) {
-      return Error{ErrorCode::kFailedPrecondition, "a first invocation was not cold"};
-    }
-    const SystemClock clock;
-    const Instant begin = clock.now();
+    ASSIGN_OR_RETURN(Measured measured, invoke_cold(name));
     remove_last();
-    RETURN_IF_ERROR(wait_until_gone(name));
-    return Cold{std::move(measured), to_seconds(clock.now() - begin)};
+    RETURN_IF_ERROR(wait_until_gone(transport_, name));
+    return measured;
   }
 
-  Result<void> wait_until_gone(const std::string& function) {
-    const SystemClock clock;
-    const Instant begin = clock.now();
-    for (;;) {
-      const auto listed =
-          good(transport_.send({.method = "GET", .target = "/v1/sandboxes"}, kPatience));
-      if (!listed.ok()) return listed.error();
-      if (listed->body.find(function) == std::string::npos) return {};
-      if (clock.now() - begin > kPatience) {
-        return Error{ErrorCode::kDeadlineExceeded, "a sandbox did not stop"};
-      }
-      // The API tells of a stop only if asked; this is how finely it is measured.
-      std::this_thread::sleep_for(milliseconds(1));
+  Result<Measured> invoke_cold(const std::string& name) {
+    ASSIGN_OR_RETURN(Measured measured, invoke(transport_, name));
+    if (measured.answer.start != StartClass::kCold) {
+      return Error{ErrorCode::kFailedPrecondition, "an invocation of " + name + " was not cold"};
     }
+    return measured;
   }
 
   Result<void> measure_starts() {
     say("cold starts");
-    std::vector<double> sandbox_s, floor_s, overhead_s, stop_s;
+    std::vector<double> sandbox_s, floor_s, overhead_s;
     // So long that opening the device is not what the start waits for.
     const double long_init_s = 2.0;
     for (int i = 0; i < options_.repeats; ++i) {
-      ASSIGN_OR_RETURN(const Cold nothing, cold_invocation(0));
-      ASSIGN_OR_RETURN(const Cold something, cold_invocation(long_init_s));
-      for (const Cold* each : {&nothing, &something}) {
-        sandbox_s.push_back(modelled(to_seconds(each->measured.answer.phases->sandbox)));
-        stop_s.push_back(modelled(each->stop_s));
+      ASSIGN_OR_RETURN(const Measured nothing, cold_invocation(0));
+      ASSIGN_OR_RETURN(const Measured something, cold_invocation(long_init_s));
+      for (const Measured* each : {&nothing, &something}) {
+        sandbox_s.push_back(modelled(to_seconds(each->answer.phases->sandbox)));
       }
-      overhead_s.push_back(modelled(to_seconds(something.measured.answer.phases->init)) -
-                           long_init_s);
-      floor_s.push_back(modelled(to_seconds(nothing.measured.answer.phases->init)));
+      overhead_s.push_back(modelled(to_seconds(something.answer.phases->init)) - long_init_s);
+      floor_s.push_back(modelled(to_seconds(nothing.answer.phases->init)));
     }
     profile_.sandbox_s = median_of(sandbox_s);
     profile_.init_overhead_s = std::max(0.0, median_of(overhead_s));
     // The overhead is added to either.
     profile_.init_floor_s = std::max(0.0, median_of(floor_s) - profile_.init_overhead_s);
-    profile_.stop_s = median_of(stop_s);
     return {};
   }
+
+  // How much longer a start takes that has to wait until another sandbox is gone: functions that
+  // each fill a device, and do not move off it, push each other out in turns. One more of them than
+  // there are devices, so that once all are full every start does.
+  Result<void> measure_stops() {
+    say("stops");
+    const GpuNeeds all{.memory = most_of_a_device(), .memory_mode = MemoryMode::kOff};
+    const unsigned count = profile_.devices + 1;
+    for (unsigned i = 0; i < count; ++i)
+      RETURN_IF_ERROR(deploy(pushing_out(i), 0, 0, all, kLittleMib));
+    std::vector<double> waited_s;
+    for (unsigned i = 0; i < profile_.devices + 2 * options_.repeats; ++i) {
+      ASSIGN_OR_RETURN(const Measured measured, invoke_cold(pushing_out(i % count)));
+      if (i < profile_.devices) continue;
+      waited_s.push_back(modelled(to_seconds(measured.answer.phases->sandbox)));
+    }
+    profile_.stop_s = std::max(0.0, median_of(waited_s) - profile_.sandbox_s);
+    for (unsigned i = 0; i < count; ++i) remove_last();
+    for (unsigned i = 0; i < count; ++i)
+      RETURN_IF_ERROR(wait_until_gone(transport_, pushing_out(i)));
+    return {};
+  }
+
+  // So much that two functions never have it at once.
+  Bytes most_of_a_device() const {
+    return Bytes((profile_.device_memory.count - profile_.context_memory.count) / 10 * 9);
+  }
+  static std::string pushing_out(unsigned i) { return "calibrate-stop-" + std::to_string(i); }
 
   Result<void> measure_warm() {
     say("warm invocations");
@@ -235,6 +254,49 @@ class Calibration {
     return {};
   }
 
+  // What the link gives when the worker moves the memory of a sandbox: not all of what a copy gets,
+  // for there are blocks to be made and mapped. Three functions that each ask for most of a device
+  // make each other go in turns, one with much to move and two with little: the difference is that
+  // much, one way or the other. As it was if memory does not move here.
+  Result<void> measure_moves() {
+    say("moves of memory");
+    const uint64_t much_mib =
+        std::min(kMuchMib, most_of_a_device().count / Bytes::mib(1).count / 2);
+    const GpuNeeds all{.memory = most_of_a_device()};
+    const std::string much = "calibrate-move-much", little = "calibrate-move-little",
+                      other = "calibrate-move-other";
+    std::vector<double> out_s, in_s, little_s;
+    for (const std::string& name : {much, little, other}) {
+      RETURN_IF_ERROR(deploy(name, 0, 0, all, name == much ? much_mib : kLittleMib));
+      RETURN_IF_ERROR(invoke(transport_, name));
+    }
+    bool moves = true;
+    for (int i = 0; i < options_.repeats && moves; ++i) {
+      ASSIGN_OR_RETURN(const Measured in, invoke(transport_, much));
+      ASSIGN_OR_RETURN(const Measured out, invoke(transport_, little));
+      ASSIGN_OR_RETURN(const Measured neither, invoke(transport_, other));
+      for (const Measured* each : {&in, &out, &neither}) {
+        moves = moves && each->answer.start == StartClass::kGpuCold;
+      }
+      in_s.push_back(modelled(to_seconds(in.answer.phases->memory)));
+      out_s.push_back(modelled(to_seconds(out.answer.phases->memory)));
+      little_s.push_back(modelled(to_seconds(neither.answer.phases->memory)));
+    }
+    for (int i = 0; i < 3; ++i) remove_last();
+    for (const std::string& name : {much, little, other}) {
+      RETURN_IF_ERROR(wait_until_gone(transport_, name));
+    }
+    if (!moves) return {};
+    // Each of them took a move of little beside the one that counts.
+    const double one_of_little_s = median_of(little_s) / 2;
+    const auto bytes = static_cast<double>(Bytes::mib(much_mib).count);
+    const double in_rate = bytes / (median_of(in_s) - one_of_little_s);
+    const double out_rate = bytes / (median_of(out_s) - one_of_little_s);
+    if (in_rate > 0) profile_.host_to_device_bytes_per_s = in_rate;
+    if (out_rate > 0) profile_.device_to_host_bytes_per_s = out_rate;
+    return {};
+  }
+
   // n on each device at once, each in a sandbox of its own; the mean run time of all.
   Result<double> run_together(unsigned count) {
     std::vector<Result<Measured>> runs(count, Error{ErrorCode::kInternal, "not run"});
@@ -259,8 +321,9 @@ class Calibration {
   Result<void> measure_contention() {
     const unsigned most =
         std::max(1u, std::min(concurrency_, kMostAtOnce / std::max(1u, profile_.devices)));
-    // Long beside the milliseconds by which they begin one after the other.
-    const double work_s = std::max(1.0, 0.1 * profile_.time_scale);
+    // Half a second of real time at least: long beside the milliseconds by which they begin one
+    // after the other, when one of them is alone.
+    const double work_s = std::max(1.0, 0.5 * profile_.time_scale);
     for (unsigned i = 0; i < most * profile_.devices; ++i) {
       RETURN_IF_ERROR(deploy(together(i), 0, work_s));
       RETURN_IF_ERROR(invoke(transport_, together(i)));
@@ -313,8 +376,8 @@ std::string table_of(const NodeProfile& profile) {
   char in[40], out[40];
   std::snprintf(in, sizeof(in), "%.2f GB/s", profile.host_to_device_bytes_per_s * 1e-9);
   std::snprintf(out, sizeof(out), "%.2f GB/s", profile.device_to_host_bytes_per_s * 1e-9);
-  table.add({"link in", in, "from pinned memory"});
-  table.add({"link out", out, "to pinned memory"});
+  table.add({"link in", in, "as memory moves"});
+  table.add({"link out", out, "as memory moves"});
   return table.str();
 }
 

@@ -44,6 +44,9 @@ struct DeviceModel {
   double host_share = 0;
   // Whether the policy's move-off after a run holds the token until it is done.
   bool move_off_holds_token = false;
+  // Of each run, beyond its execution: its sandbox hears of it, and is heard. It holds its token
+  // meanwhile, but runs beside nobody.
+  Duration run_overhead{};
   Duration stop_time = milliseconds(10);        // from StopSandbox until the sandbox is gone
   Duration reading_period = milliseconds(200);  // of utilisation, where D depends on it
 };

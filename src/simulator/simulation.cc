@@ -309,10 +309,17 @@ void Simulation::finish_on(uint32_t device) {
         sandbox, {ErrorCode::kUnknown, "signal: segmentation fault"}, "Runtime.ExitError"});
     return;
   }
-  give(dispatch::InvocationFinished{.invocation = run.invocation,
-                                    .execution = now_ - run.started,
-                                    .succeeded = !run.fails,
-                                    .device_memory = run.memory});
+  // Until its answer is told it holds its token, but nothing of the device.
+  const Duration overhead = options_.device.run_overhead;
+  const dispatch::InvocationFinished finished{.invocation = run.invocation,
+                                              .execution = now_ + overhead - run.started,
+                                              .succeeded = !run.fails,
+                                              .device_memory = run.memory};
+  if (overhead > Duration(0)) {
+    after(overhead, finished);
+  } else {
+    give(finished);
+  }
 }
 
 void Simulation::after(Duration delay, Event event) {

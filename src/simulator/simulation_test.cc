@@ -40,6 +40,29 @@ TEST(Simulation, AColdInvocationTakesItsStartAndItsRunAndAWarmOneItsRun) {
   EXPECT_EQ(outcomes[1].outcome.start, StartClass::kWarm);
 }
 
+TEST(Simulation, WhatARunTakesBeyondItsExecutionHoldsItsTokenAndSlowsNobodyDown) {
+  SimulationOptions options = one_function();
+  options.device.run_overhead = milliseconds(100);
+  options.device.slowdown = 1;  // two take twice as long
+  FunctionModel other = options.functions[0];
+  other.profile.id = FunctionId{2};
+  options.functions.push_back(other);
+  options.dispatch.fleet.devices[0].tokens = 2;
+  const auto outcomes = run(options, {{Instant(), FunctionId{1}},
+                                      {Instant(), FunctionId{2}},
+                                      {Instant(seconds(10)), FunctionId{1}},
+                                      {Instant(seconds(10)), FunctionId{2}},
+                                      {Instant(seconds(10)), FunctionId{1}}});
+  ASSERT_EQ(outcomes.size(), 5u);
+  // Side by side: two seconds of work each, and then their answers.
+  EXPECT_EQ(outcomes[2].completed, Instant(milliseconds(12'100)));
+  EXPECT_EQ(outcomes[2].outcome.phases.run, milliseconds(2100));
+  EXPECT_EQ(outcomes[3].completed, Instant(milliseconds(12'100)));
+  // The next one waited for the answer, and had the device to itself.
+  EXPECT_EQ(outcomes[4].outcome.phases.queue, milliseconds(2100));
+  EXPECT_EQ(outcomes[4].completed, Instant(milliseconds(13'200)));
+}
+
 TEST(Simulation, MemoryThatWasMovedOffTakesTheLinkToComeBack) {
   SimulationOptions options = one_function();
   options.dispatch.fleet.memory_rule = scheduling::MemoryRule::kMoveIdle;

@@ -13,7 +13,7 @@ constexpr Duration kNeverEnds = std::chrono::hours(24 * 365);
 void add_cpu_variant(const workload::CatalogueEntry& entry, const WorkloadRunOptions& options,
                      FunctionModel& model) {
   model.profile.has_cpu_variant = true;
-  model.host_execution = from_seconds(entry.cpu_warm_s) + options.run_overhead;
+  model.host_execution = from_seconds(entry.cpu_warm_s);
   model.host_init_time = std::max(model.init_time - options.host_init_saving,
                                   std::min(model.init_time, options.least_host_init));
   if (options.declares_speedup && entry.gpu_warm_s > 0) {
@@ -31,7 +31,7 @@ std::vector<FunctionModel> models_of(const std::vector<workload::CatalogueEntry>
     model.profile.max_concurrency = options.max_concurrency;
     model.profile.device_memory = entry.device_memory + options.context_memory;
     model.profile.timeout = options.timeout == Duration::zero() ? kNeverEnds : options.timeout;
-    model.execution = from_seconds(entry.gpu_warm_s) + options.run_overhead;
+    model.execution = from_seconds(entry.gpu_warm_s);
     model.spread = options.spread;
     model.sandbox_time = options.sandbox_time;
     model.init_time =

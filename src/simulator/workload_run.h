@@ -22,7 +22,6 @@ struct WorkloadRunOptions {
   // The runtime's start takes at least the floor, and so much longer than the function's own.
   Duration init_floor{};
   Duration init_overhead{};
-  Duration run_overhead{};       // of each run, while it holds its place on the device
   Duration request_overhead{};   // of each invocation's latency, before and after the worker
   Bytes context_memory;          // of each sandbox beside the function's own
   double spread = 0;             // of execution times, see FunctionModel

@@ -169,7 +169,7 @@ std::string text_of(const NodeProfile& profile) {
          "factors = [" +
          factors +
          "] # times as long with 1, 2, ... at work\n"
-         "\n[link] # pinned host memory\n"
+         "\n[link] # as memory moves\n"
          "host_to_device_gb_per_s = " +
          number_text(profile.host_to_device_bytes_per_s * 1e-9) +
          "\n"

@@ -35,7 +35,8 @@ struct NodeProfile {
   double stop_s = 0;
   // [n - 1]: how many times as long each takes when n of different sandboxes are at work at once.
   std::vector<double> contention;
-  // Between pinned host memory and the device.
+  // Between the host and the device, as the worker moves memory; where it moves none, as a program
+  // copies from pinned memory.
   double host_to_device_bytes_per_s = 0;
   double device_to_host_bytes_per_s = 0;
 
