@@ -3,14 +3,16 @@
 
 The simulator knows the node from a calibration made before. Errors are in per cent of the worker's figures, beside how much two of its runs differ.
 The worker's device is emulated, so this is consistency between two models of one GPU, not truth about one. docs/benchmarks.md says more.
-Usage: fidelity.py [--quick] [--traces DIR] [--only t7,t4]
+Real delays count times the time scale, so on a busy machine a lower one is nearer to what would be without them, and takes as much longer.
+Usage: fidelity.py [--quick] [--traces DIR] [--only t7,t4] [--time-scale 10]
 """
 import json
+import os
 import pathlib
 import subprocess
 import tempfile
 
-from replay import PRESET, parse_arguments, run_replay, shared
+from replay import PRESET, arguments_of, run_replay, shared
 from worker_under_test import PREFIX, PROGRAMS, Worker, machine
 
 POLICIES = ("mqfq-sticky", "fcfs")
@@ -25,8 +27,8 @@ GOALS = {"mean_error_pct": 5, "p99_error_pct": 10}
 class Scale:
     """How long a run is, in modelled seconds, and how much faster than real time the model goes."""
 
-    def __init__(self, quick):
-        self.time_scale = 20 if quick else 10
+    def __init__(self, quick, time_scale=None):
+        self.time_scale = time_scale or (20 if quick else 10)
         self.window = 80 if quick else 400
         self.give_up = 200 if quick else 600
         self.repeats = 5 if quick else 9
@@ -104,8 +106,10 @@ def met(row):
 
 
 def main():
-    arguments = parse_arguments(__doc__, "a short window, one policy, faster")
-    scale = Scale(arguments.quick)
+    parser = arguments_of(__doc__, "a short window, one policy, faster")
+    parser.add_argument("--time-scale", type=int, help="how much faster than real time the model goes")
+    arguments = parser.parse_args()
+    scale = Scale(arguments.quick, arguments.time_scale)
     traces = {"generated": None}
     if arguments.traces:
         wanted = arguments.only.split(",") if arguments.only else ["t7"] if arguments.quick else ["t2", "t4", "t7"]
@@ -133,7 +137,8 @@ def main():
                       f"{row['p99_error_pct']:9.2f}%{row['cold_error_pct']:9.2f}%{row['repeat_error_pct']:8.2f}%", flush=True)
     print(json.dumps({"bench": "fidelity", "quick": arguments.quick, "label": "consistency", "device": f"emulated:{PRESET}",
                       "time_scale": scale.time_scale, "window_s": scale.window, "concurrency": CONCURRENCY, "pool": POOL,
-                      "goals_above_floor_pct": GOALS, "calibration": node, "machine": about, "traces": results}))
+                      "goals_above_floor_pct": GOALS, "calibration": node,
+                      "machine": {**about, "load_1min_at_end": round(os.getloadavg()[0], 2)}, "traces": results}))
 
 
 if __name__ == "__main__":

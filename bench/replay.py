@@ -104,17 +104,17 @@ def print_row(name, policy, row):
           f"{verdict}", flush=True)
 
 
-def parse_arguments(description, quick):
-    """The flags of a benchmark that reads traces."""
+def arguments_of(description, quick):
+    """A parser of the flags of a benchmark that reads traces."""
     parser = argparse.ArgumentParser(description=description.splitlines()[0])
     parser.add_argument("--quick", action="store_true", help=f"at most 45 s: {quick}")
     parser.add_argument("--traces", type=pathlib.Path, help="a folder with mqfq24/t*.csv")
     parser.add_argument("--only", help="these traces, such as t7,t4")
-    return parser.parse_args()
+    return parser
 
 
 def main():
-    arguments = parse_arguments(__doc__, "a short window, faster")
+    arguments = arguments_of(__doc__, "a short window, faster").parse_args()
     scale = Scale(arguments.quick)
     traces = {"generated": None}
     if arguments.traces:
