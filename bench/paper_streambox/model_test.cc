@@ -140,6 +140,42 @@ TEST(TheModel, GivesARequestAloneTheTimeOfItsNetworksAndTheSameAnswerEachTime) {
   }
 }
 
+TEST(TheModel, RunsCallsAtOnceInAProcessOfSeveralStreams) {
+  const Constants constants;
+  const Models models = make_models(constants);
+  const Workflow& image = workflows()[0];
+  // Two at the same moment, long after the processes are there.
+  const std::vector<Arrival> arrivals = {{.at_s = 0}, {.at_s = 100}, {.at_s = 100}};
+  auto setup = best_setup(System::kInfless);
+  setup.devices = setup.batch = 1;
+  setup.start_after_s = 1e9;
+  const RunResult one = run_once(constants, models, image, setup, arrivals, 200);
+  setup.streams = 2;
+  const RunResult two = run_once(constants, models, image, setup, arrivals, 200);
+  EXPECT_EQ(one.starts, 2u);
+  EXPECT_EQ(two.starts, 2u);
+  ASSERT_EQ(two.latencies_s.size(), 3u);
+  // The first of both is slowed by the other, which has no turn to wait for.
+  EXPECT_GT(two.latencies_s[1], one.latencies_s[1] * 1.2);
+  EXPECT_LT(two.latencies_s[2], one.latencies_s[2] * 1.1);
+  // Activations are there while calls run, which is next to never.
+  EXPECT_LT(two.idle_memory_bytes, one.idle_memory_bytes);
+  EXPECT_GT(two.idle_memory_bytes, 2 * constants.runtime_bytes);
+}
+
+TEST(TheModel, TellsOfMemoryFromTheMomentThatItIsAskedFor) {
+  const Constants constants;
+  const Models models = make_models(constants);
+  auto setup = best_setup(System::kInfless);
+  const std::vector<Arrival> arrivals = {{.at_s = 100}};
+  const auto mean = [&] {
+    return run_once(constants, models, workflows()[0], setup, arrivals, 200).memory_bytes;
+  };
+  const double whole = mean();
+  setup.told_from_s = 100;
+  EXPECT_NEAR(mean(), 2 * whole, 0.01 * whole) << "there was none before";
+}
+
 TEST(TheModel, GivesBackAllMemoryInTheEnd) {
   const Constants constants;
   const Models models = make_models(constants);

@@ -22,17 +22,30 @@ Models make_models(const Constants& constants) {
 RunResult run_once(const Constants& constants, const Models& models, const Workflow& workflow,
                    const Setup& setup, const std::vector<double>& arrivals, double length_s,
                    uint64_t seed) {
-  return Node(constants, models, workflow, setup, seed).run(arrivals, length_s);
+  SeededRandom random(seed);
+  std::vector<Arrival> drawn;
+  for (const double at_s : arrivals) {
+    Arrival& one = drawn.emplace_back(Arrival{.at_s = at_s});
+    one.tenant = static_cast<unsigned>(random.below(setup.tenants));
+    one.cars = draw(Fan::kCars, constants.objects_mean, random);
+    one.people = draw(Fan::kPeople, constants.objects_mean, random);
+  }
+  return run_once(constants, models, workflow, setup, drawn, length_s);
+}
+
+RunResult run_once(const Constants& constants, const Models& models, const Workflow& workflow,
+                   const Setup& setup, const std::vector<Arrival>& arrivals, double length_s) {
+  return Node(constants, models, workflow, setup).run(arrivals, length_s);
 }
 
 Node::Node(const Constants& constants, const Models& models, const Workflow& workflow,
-           const Setup& setup, uint64_t seed)
+           const Setup& setup)
     : constants_(constants),
       models_(models),
       workflow_(workflow),
       setup_(setup),
-      random_(seed),
-      runtimes_(setup.tenants * setup.devices) {
+      runtimes_(setup.tenants * setup.devices),
+      integrated_until_s_(setup.told_from_s) {
   // Whoever plans has no use for more than the peak.
   for (Model& model : models_) {
     for (BatchModel& batch : model.batches) {
@@ -61,15 +74,16 @@ Node::Node(const Constants& constants, const Models& models, const Workflow& wor
   }
 }
 
-RunResult Node::run(const std::vector<double>& arrivals, double length_s) {
+RunResult Node::run(const std::vector<Arrival>& arrivals, double length_s) {
   ends_s_ = length_s;
+  result_.latencies_s.assign(arrivals.size(), -1);
   constexpr double kDrain_s = 120;
   size_t next = 0;
   std::function<void()> arrive_next = [&] {
-    arrive(static_cast<unsigned>(random_.below(setup_.tenants)));
-    if (++next < arrivals.size()) events_.at(arrivals[next], arrive_next);
+    arrive(arrivals[next]);
+    if (++next < arrivals.size()) events_.at(arrivals[next].at_s, arrive_next);
   };
-  if (!arrivals.empty()) events_.at(arrivals[0], arrive_next);
+  if (!arrivals.empty()) events_.at(arrivals[0].at_s, arrive_next);
   if (setup_.other_task_bytes > 0) {
     for (uint32_t device = 0; device < setup_.devices; ++device) {
       other_task_is_high_.push_back(false);
@@ -97,21 +111,22 @@ RunResult Node::run(const std::vector<double>& arrivals, double length_s) {
   result_.compute_s = mean(compute_sum_s_, calls_);
   result_.loading_s = mean(loading_sum_s_, loading_calls_);
   result_.communication_s = mean(communication_sum_s_, result_.answered);
-  result_.memory_bytes = length_s > 0 ? memory_integral_ / length_s : 0;
+  const double told_s = length_s - setup_.told_from_s;
+  result_.memory_bytes = told_s > 0 ? memory_integral_ / told_s : 0;
   result_.idle_memory_bytes = idle_s_ > 0 ? idle_integral_ / idle_s_ : 0;
   result_.pool_bytes = busy_s_ > 0 ? pool_integral_ / busy_s_ : 0;
   return result_;
 }
 
-void Node::arrive(unsigned tenant) {
+void Node::arrive(const Arrival& arrival) {
   integrate();
   ++active_;
-  ++result_.requests;
   auto run = std::make_shared<Run>();
+  run->number = result_.requests++;
   run->begun_s = events_.now();
-  run->tenant = tenant;
-  run->cars = draw(Fan::kCars, constants_.objects_mean, random_);
-  run->people = draw(Fan::kPeople, constants_.objects_mean, random_);
+  run->tenant = arrival.tenant;
+  run->cars = arrival.cars;
+  run->people = arrival.people;
   run->outstanding = 1;  // held until all calls of the request itself are there
   for (uint32_t i = 0; i < workflow_.components.size(); ++i) {
     if (workflow_.components[i].parent != kRequest) continue;
@@ -200,8 +215,10 @@ void Node::unwait(Work* work) {
   const double now_s = events_.now();
   for (Call& call : work->calls) {
     call.run->communication_s += work->fetched_s - work->begun_s;
-    startup_sum_s_ += now_s - call.since_s - (work->fetched_s - work->begun_s);
-    ++calls_;
+    if (call.since_s >= setup_.told_from_s) {
+      startup_sum_s_ += now_s - call.since_s - (work->fetched_s - work->begun_s);
+      ++calls_;
+    }
     drop_object(call.object);
   }
   if (result_.first_startup_s == 0) {
@@ -214,7 +231,9 @@ void Node::unwait(Work* work) {
 void Node::finish(Work* work) {
   Function& function = *work->function;
   const Network network = model(function).network;
-  compute_sum_s_ += (events_.now() - work->begun_s) * static_cast<double>(work->calls.size());
+  for (const Call& call : work->calls) {
+    if (call.since_s >= setup_.told_from_s) compute_sum_s_ += events_.now() - work->begun_s;
+  }
   if (work->loads) {
     loading_sum_s_ += work->job.stalled_s;
     ++loading_calls_;
@@ -227,8 +246,12 @@ void Node::finish(Work* work) {
   }
   Process* process = work->process;
   if (process == nullptr) leave(work);
+  const size_t calls = work->calls.size();
   works_.remove_if([work](const Work& one) { return &one == work; });
-  if (process != nullptr) rest(process);
+  if (process != nullptr) {
+    if (setup_.streams > 1) charge(device, -activations_of(*process, calls));
+    if (--process->works == 0) rest(process);
+  }
   serve();
 }
 
@@ -300,6 +323,7 @@ void Node::end_call(const Call& call) {
   ++result_.answered;
   if (latency_s <= constants_.slo_s) ++result_.in_time;
   latencies_.add(latency_s);
+  result_.latencies_s[run.number] = latency_s;
   latency_sum_s_ += latency_s;
   communication_sum_s_ += run.communication_s;
 }

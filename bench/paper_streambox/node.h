@@ -18,11 +18,12 @@ namespace lambent::paper_streambox {
 class Node {
  public:
   Node(const Constants& constants, const Models& models, const Workflow& workflow,
-       const Setup& setup, uint64_t seed);
-  RunResult run(const std::vector<double>& arrivals, double length_s);
+       const Setup& setup);
+  RunResult run(const std::vector<Arrival>& arrivals, double length_s);
 
  private:
   struct Run {
+    size_t number = 0;  // in the order of arrival
     double begun_s = 0;
     unsigned tenant = 0;
     uint64_t cars = 0, people = 0;
@@ -60,7 +61,8 @@ class Node {
     Function* function = nullptr;
     uint32_t device = 0;
     double bytes = 0;
-    bool ready = false, busy = false, checked = false;
+    bool ready = false, checked = false;
+    unsigned works = 0;
     double idle_since_s = 0;
   };
   // Of one tenant on one device.
@@ -95,7 +97,7 @@ class Node {
   using WorkReference = std::list<Work>::iterator;
 
   // --- Requests, common to all systems (node.cc) ---
-  void arrive(unsigned tenant);
+  void arrive(const Arrival& arrival);
   void enqueue(const std::shared_ptr<Run>& run, uint32_t component, uint32_t object);
   void serve();
   std::vector<Call> take_calls(Function& function);
@@ -139,6 +141,7 @@ class Node {
   // --- A process for each instance (processes.cc) ---
   void serve_process(Function& function);
   void start_process(Function& function);
+  double activations_of(const Process& process, size_t calls) const;
   void rest(Process* process);
   void check(Process* process);
   void stop(Process* process);
@@ -169,7 +172,6 @@ class Node {
   Models models_;
   const Workflow workflow_;
   const Setup setup_;
-  SeededRandom random_;
   Events events_;
   std::vector<std::unique_ptr<Device>> devices_;
   std::map<std::pair<uint32_t, uint32_t>, std::unique_ptr<Link>> between_;

@@ -10,7 +10,8 @@ void Node::serve_process(Function& function) {
     const uint32_t near = objects_[function.queue.front().object].place;
     Process* best = nullptr;
     for (Process& process : processes_) {
-      if (process.function != &function || !process.ready || process.busy) continue;
+      if (process.function != &function || !process.ready) continue;
+      if (process.works >= setup_.streams) continue;
       const auto rank = [&](const Process& one) {
         return std::pair(one.device != near, devices_[one.device]->jobs);
       };
@@ -19,7 +20,8 @@ void Node::serve_process(Function& function) {
     if (best == nullptr) break;
     std::vector<Call> calls = take_calls(function);
     if (calls.empty()) continue;
-    best->busy = true;
+    ++best->works;
+    if (setup_.streams > 1) charge(best->device, activations_of(*best, calls.size()));
     begin(function, best->device, best, std::move(calls), 0);
   }
   if (function.queue.empty()) {
@@ -38,11 +40,17 @@ void Node::serve_process(Function& function) {
   }
 }
 
+// What it takes while these calls run, where it does not have it for as long as it lives.
+double Node::activations_of(const Process& process, size_t calls) const {
+  return static_cast<double>(model(*process.function).batches[calls - 1].profile.peak().count);
+}
+
 void Node::start_process(Function& function) {
   const Model& model = this->model(function);
-  const auto activations =
-      static_cast<double>(model.batches[setup_.batch - 1].profile.peak().count);
-  const double own = constants_.runtime_bytes + activations;
+  double own = constants_.runtime_bytes;
+  if (setup_.streams == 1) {
+    own += static_cast<double>(model.batches[setup_.batch - 1].profile.peak().count);
+  }
   const auto needs = [&](uint32_t device) {
     return own +
            (weights_of(function.tenant, device, model.network).there ? 0 : model.weight_bytes);
@@ -55,7 +63,7 @@ void Node::start_process(Function& function) {
     // Who has been idle for longest, of a function that has nothing waiting.
     Process* victim = nullptr;
     for (Process& process : processes_) {
-      if (!process.ready || process.busy || process.function == &function) continue;
+      if (!process.ready || process.works > 0 || process.function == &function) continue;
       if (!process.function->queue.empty()) continue;
       if (victim == nullptr || process.idle_since_s < victim->idle_since_s) victim = &process;
     }
@@ -84,7 +92,6 @@ void Node::start_process(Function& function) {
 }
 
 void Node::rest(Process* process) {
-  process->busy = false;
   process->idle_since_s = events_.now();
   if (process->checked) return;
   process->checked = true;
@@ -98,7 +105,7 @@ void Node::check(Process* process) {
   if (found == processes_.end()) return;
   process->checked = false;
   // It may be another one in the same place. rest() comes again.
-  if (!process->ready || process->busy) return;
+  if (!process->ready || process->works > 0) return;
   const double goes_s = process->idle_since_s + constants_.keep_alive_s;
   if (goes_s <= events_.now()) return stop(process);
   process->checked = true;

@@ -24,6 +24,13 @@ constexpr System kSystems[] = {System::kInfless, System::kAstraea, System::kStre
 const char* name_of(System system);
 constexpr bool has_processes(System system) { return system <= System::kAstraea; }
 
+// One request: when it comes, whose it is, and how many objects of each kind its frame shows.
+struct Arrival {
+  double at_s = 0;
+  unsigned tenant = 0;
+  uint64_t cars = 0, people = 0;
+};
+
 struct Setup {
   System system = System::kStreamBox;
   unsigned devices = 4;
@@ -33,6 +40,9 @@ struct Setup {
   // calls have had to wait for so long (if one is there already), then again after as long.
   double share = 1;
   double start_after_s = 0;
+  // So many calls at once in a process, each on a stream of its own. With more than one, a process
+  // holds memory for those that run, else for a batch for as long as it lives.
+  unsigned streams = 1;
   // Shared runtimes: so many jobs at once on a device.
   unsigned jobs = 8;
   scheduling::PoolOptions pool;
@@ -48,6 +58,7 @@ struct Setup {
   bool drop_late = false;       // a request that can only be late makes way
   double other_task_bytes = 0;  // another task has this much of each device, in turns of 50 ms
   double other_task_least_bytes = 0;
+  double told_from_s = 0;  // means of memory, starts and computing are of the time from here on
 };
 
 struct RunResult {
@@ -64,6 +75,7 @@ struct RunResult {
   double loading_s = 0;          // mean over calls that load a model: how long they stall for it
   uint64_t loads = 0, starts = 0, to_neighbours = 0, to_host = 0;
   double compute_s = 0;  // mean for a call
+  std::vector<double> latencies_s;  // of each request, in the order of arrival; -1: no answer
   double goodput() const { return length_s > 0 ? static_cast<double>(in_time) / length_s : 0; }
   double late_share() const {
     return requests == 0 ? 0 : 1 - static_cast<double>(in_time) / static_cast<double>(requests);
@@ -73,9 +85,12 @@ struct RunResult {
 using Models = std::vector<Model>;  // by network
 Models make_models(const Constants& constants);
 
-// One workflow, its requests at these moments (seconds, ascending).
+// One workflow, its requests at these moments (seconds, ascending): whose each is and what its frame
+// shows is drawn, or said.
 RunResult run_once(const Constants& constants, const Models& models, const Workflow& workflow,
                    const Setup& setup, const std::vector<double>& arrivals, double length_s,
                    uint64_t seed);
+RunResult run_once(const Constants& constants, const Models& models, const Workflow& workflow,
+                   const Setup& setup, const std::vector<Arrival>& arrivals, double length_s);
 
 }  // namespace lambent::paper_streambox
