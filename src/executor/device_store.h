@@ -18,8 +18,9 @@ namespace lambent::executor {
 // Beside a buffer's number: the place that an output is copied to, to become an object there.
 constexpr uint32_t kCopiedOutput = uint32_t{1} << 31;
 
-// What lies somewhere on the device. Constants are named by the file that they come from, if they
-// come from one, so that all seats of a function share them.
+// What lies somewhere on the device. Constants are named by the file that they come from, and those
+// that are filled with a value by their function's graph, so that all seats of a function share
+// them.
 struct DeviceName {
   enum class Kind : uint8_t { kObject, kConstant, kSeatBuffer };
   static constexpr uint32_t kTemporaries = UINT32_MAX;
@@ -33,12 +34,12 @@ struct DeviceName {
     return {Kind::kObject, object.maker.high, object.maker.low, object.number};
   }
   // `file` and `version` tell any two contents apart.
-  static DeviceName constant(uint64_t file, uint64_t version, uint32_t number) {
-    return {Kind::kConstant, file, version, number};
+  static DeviceName constant(uint64_t file, uint64_t version) {
+    return {Kind::kConstant, file, version, 0};
   }
-  // One that is filled with a value is its seat's own; contents of files have number 0.
-  static DeviceName filled(SandboxId seat, uint32_t buffer) {
-    return {Kind::kConstant, seat.value, 0, buffer + 1};
+  // A buffer that the graph in this file fills with a value; contents of files have number 0.
+  static DeviceName filled(const DeviceName& graph, uint32_t buffer) {
+    return {Kind::kConstant, graph.high, graph.low, buffer + 1};
   }
   static DeviceName of(SandboxId seat, uint32_t buffer) {
     return {Kind::kSeatBuffer, seat.value, 0, buffer};

@@ -94,7 +94,7 @@ TEST_F(DeviceStoreTest, OnlyBuffersOfIdleSeatsAreTrimmedInTheirOrder) {
   const auto seat = [](uint64_t number) { return DeviceName::of(SandboxId(number), 0); };
   const auto is_idle = [](SandboxId id) { return id != SandboxId(2); };
   place(object(1), Bytes::mib(2));
-  place(DeviceName::constant(1, 1, 0), Bytes::mib(2));
+  place(DeviceName::constant(1, 1), Bytes::mib(2));
   for (const uint64_t number : {1, 2, 3, 4}) place(seat(number), Bytes::mib(2));
   ASSERT_TRUE(store_->place(seat(5), Bytes::mib(2), 1).ok());
   const CUdeviceptr busy = store_->find(seat(2))->address;
@@ -113,7 +113,7 @@ TEST_F(DeviceStoreTest, OnlyBuffersOfIdleSeatsAreTrimmedInTheirOrder) {
   EXPECT_EQ(store_->find(seat(2))->address, busy);
   EXPECT_NE(store_->find(seat(5)), nullptr) << "it is pinned";
   EXPECT_NE(store_->find(object(1)), nullptr);
-  EXPECT_NE(store_->find(DeviceName::constant(1, 1, 0)), nullptr);
+  EXPECT_NE(store_->find(DeviceName::constant(1, 1)), nullptr);
   store_->unpin(seat(5));
 }
 

@@ -95,5 +95,24 @@ TEST_F(LayersTest, SeatsThatShareConstantsShareTheirLoad) {
   EXPECT_FALSE(link_->hear(Duration(0)).has_value()) << "no second turn for the same bytes";
 }
 
+TEST_F(LayersTest, SeatsOfOneFunctionShareWhatIsFilledWithAValueAndOthersDoNot) {
+  const Files files = layers(1, {scale("x", "y", 3, 1, 2)});
+  const std::string package = process_->package(files);
+  for (const uint64_t seat : {1, 2}) add(seat, package, Bytes::mib(128));
+  for (const uint64_t seat : {1, 2}) process_->run(seat, seat, bytes_of({1, 2}));
+  give_turn();
+  EXPECT_EQ(answer(), (std::vector<int>{4, 7, 1, 1}));
+  EXPECT_EQ(answer(), (std::vector<int>{4, 7, 1, 1}));
+  link_->expect_done(Bytes::mib(32));
+  EXPECT_FALSE(link_->hear(Duration(0)).has_value()) << "no second turn for the same value";
+  // It stays for the second when the first goes, and a function of the same looks has its own.
+  process_->send(protocol::RemoveSeat{SandboxId(1)});
+  EXPECT_EQ(run(3, 2, {1, 2}), (std::vector<int>{4, 7, 1, 1}));
+  add(3, process_->package(files), Bytes::mib(128));
+  process_->run(4, 3, bytes_of({1, 2}));
+  give_turn();
+  EXPECT_EQ(answer(), (std::vector<int>{4, 7, 1, 1}));
+}
+
 }  // namespace
 }  // namespace lambent::executor

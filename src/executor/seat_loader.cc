@@ -58,14 +58,14 @@ Result<kernel_graph::FileSizes> sizes_of(const SeatLoader::Order& order) {
 }
 
 // Files of the same identity and time of change have the same content: packages are not changed.
-Result<DeviceName> name_of_constant(int fd) {
+Result<DeviceName> name_of_file(int fd) {
   struct stat status {};
   if (fstat(fd, &status) != 0) return error_from_errno("fstat", errno);
   const auto file = static_cast<uint64_t>(status.st_ino) ^ static_cast<uint64_t>(status.st_dev)
                                                                << 48;
   const auto version = static_cast<uint64_t>(status.st_mtim.tv_sec) * 1'000'000'000 +
                        static_cast<uint64_t>(status.st_mtim.tv_nsec);
-  return DeviceName::constant(file, version, 0);
+  return DeviceName::constant(file, version);
 }
 
 kernel_graph::KernelFacts facts_of(const bundle::Kernel& kernel) {
@@ -110,6 +110,8 @@ Result<std::vector<Constant>> SeatLoader::take_constants(const KernelGraph& grap
                                                          const kernel_graph::MemoryPlan& plan,
                                                          Order& order) {
   std::erase_if(constant_files_, [](const auto& file) { return file.second.expired(); });
+  ASSIGN_OR_RETURN(const size_t graph_file, find_file(order, order.graph));
+  ASSIGN_OR_RETURN(const DeviceName graph_name, name_of_file(order.files[graph_file].get()));
   std::vector<Constant> constants;
   for (uint32_t i = 0; i < graph.buffers.size(); ++i) {
     const auto& buffer = graph.buffers[i];
@@ -119,10 +121,10 @@ Result<std::vector<Constant>> SeatLoader::take_constants(const KernelGraph& grap
     constant.size = plan.sizes[i];
     if (buffer.file.empty()) {
       constant.pattern = buffer.fill;
-      constant.name = DeviceName::filled(order.seat, i);
+      constant.name = DeviceName::filled(graph_name, i);
     } else {
       ASSIGN_OR_RETURN(const size_t index, find_file(order, buffer.file));
-      ASSIGN_OR_RETURN(constant.name, name_of_constant(order.files[index].get()));
+      ASSIGN_OR_RETURN(constant.name, name_of_file(order.files[index].get()));
       auto& known = constant_files_[constant.name];
       constant.file = known.lock();
       if (constant.file == nullptr) {
