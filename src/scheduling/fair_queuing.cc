@@ -53,13 +53,13 @@ void FairQueuing::health_changed(const View& view, Instant) {
 
 Decision FairQueuing::decide(const View& view, Instant) {
   WaitReason reason = WaitReason::kConcurrencyLimit;
-  const bool had_candidates = !candidates_.empty();
-  if (const auto decision = decide_among_candidates(view, reason)) return *decision;
+  bool wait_for_place = false;
+  if (const auto decision = decide_among_candidates(view, reason, wait_for_place)) return *decision;
   // Work conservation. Flows within T that do not fit now must not be overtaken on the devices that
   // they wait for, or a large one would starve; on a device with nothing to do they would fit if
   // they ever did.
-  if (const auto decision = decide_among_throttled(view, had_candidates)) return *decision;
-  if (!had_candidates && !throttled_.empty()) reason = WaitReason::kThrottled;
+  if (const auto decision = decide_among_throttled(view, wait_for_place)) return *decision;
+  if (candidates_.empty() && !throttled_.empty()) reason = WaitReason::kThrottled;
   return Decision::nothing(reason);
 }
 
@@ -70,7 +70,8 @@ void FairQueuing::foresee(const View&, size_t most, std::vector<FunctionId>& out
   }
 }
 
-std::optional<Decision> FairQueuing::decide_among_candidates(const View& view, WaitReason& reason) {
+std::optional<Decision> FairQueuing::decide_among_candidates(const View& view, WaitReason& reason,
+                                                             bool& wait_for_place) {
   std::optional<Decision> decision;
   size_t without_place = 0;
   size_t waiting_where_warm = 0;
@@ -84,10 +85,14 @@ std::optional<Decision> FairQueuing::decide_among_candidates(const View& view, W
       if (good_enough || passed_over >= kGoodEnoughLookAhead) break;
     } else {
       if (passed_over == 0) reason = found.reason;
+      wait_for_place |= found.reason != WaitReason::kAtWork;
       // Many may be warm on one busy device, and say nothing about who fits on the others.
       ++(found.waits_where_warm ? waiting_where_warm : without_place);
       const bool far = without_place > kLookAhead || waiting_where_warm > kWarmLookAhead;
-      if (far && (decision || !view.fleet.any_device_idle())) break;
+      if (far && (decision || !view.fleet.any_device_idle())) {
+        wait_for_place = true;  // of those behind nothing is known
+        break;
+      }
     }
     ++passed_over;
   }
@@ -96,14 +101,18 @@ std::optional<Decision> FairQueuing::decide_among_candidates(const View& view, W
 
 std::optional<Decision> FairQueuing::decide_among_throttled(const View& view,
                                                             bool idle_devices_only) {
+  size_t at_work = 0;
   for (among_throttled_.begin(throttled_); !among_throttled_.done(); among_throttled_.next()) {
     if (idle_devices_only && !view.fleet.any_device_idle()) break;
     const FunctionId function{among_throttled_.item()};
     const PlaceOrReason found =
         view.fleet.find_place(function, view.flow(function), idle_devices_only);
     if (found.place) return Decision::to(function, *found.place);
-    // From here on the others only overtake it where it could not run anyway.
-    idle_devices_only = true;
+    // From here on the others only overtake it where it could not run anyway; one that waits for
+    // its own sandboxes holds up nobody.
+    if (found.reason != WaitReason::kAtWork || ++at_work > kWarmLookAhead) {
+      idle_devices_only = true;
+    }
   }
   return std::nullopt;
 }

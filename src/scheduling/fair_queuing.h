@@ -101,7 +101,10 @@ class FairQueuing : public Policy {
     return virtual_time > global_ + window_.over_run;
   }
   void advance_global(const View& view);
-  std::optional<Decision> decide_among_candidates(const View& view, WaitReason& reason);
+  // `wait_for_place`: whether one was passed over that waits for a place, and not for its own
+  // sandboxes at work.
+  std::optional<Decision> decide_among_candidates(const View& view, WaitReason& reason,
+                                                  bool& wait_for_place);
   std::optional<Decision> decide_among_throttled(const View& view, bool idle_devices_only);
 
   FairQueuingOptions window_;

@@ -15,7 +15,8 @@ struct FcfsOptions {
 };
 
 // The oldest invocation goes first and nothing overtakes it, with one exception: a function that
-// already runs as many as it may does not hold the others up, for the limit is its own.
+// already runs as many as it may, or waits for its own sandboxes at work, does not hold the others
+// up, for the limit is its own.
 class FcfsPolicy final : public Policy {
  public:
   explicit FcfsPolicy(FcfsOptions options) : options_(options) {}

@@ -12,6 +12,7 @@ namespace lambent::scheduling {
 
 // Whoever is first goes first, and holds up the others while there is no place for it. But a device
 // with nothing to do takes the next one that fits there: the first could not run on it in any case.
+// And one that waits for its own sandboxes at work holds up nobody, for that wait is its own.
 // `reason` is set to what holds up the first, and only then does `idle_devices_only` become true.
 inline std::optional<Decision> first_that_fits(const View& view, IndexedHeap<uint64_t>& order,
                                                bool& idle_devices_only, WaitReason& reason) {
@@ -25,9 +26,13 @@ inline std::optional<Decision> first_that_fits(const View& view, IndexedHeap<uin
       decision = Decision::to(function, *found.place);
       break;
     }
-    if (!idle_devices_only) reason = found.reason;
-    if (!view.fleet.any_device_idle()) break;
-    idle_devices_only = true;
+    if (!idle_devices_only && (passed_over.empty() || found.reason != WaitReason::kAtWork)) {
+      reason = found.reason;
+    }
+    if (found.reason != WaitReason::kAtWork) {
+      if (!view.fleet.any_device_idle()) break;
+      idle_devices_only = true;
+    }
     passed_over.emplace_back(order.top(), order.top_key());
     order.pop();
   }

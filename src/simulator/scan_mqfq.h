@@ -44,9 +44,9 @@ class ScanMqfq : public scheduling::Policy {
 
   scheduling::Decision decide(const View& view, Instant) override {
     auto [candidates, throttled] = ready_flows(view);
-    const bool had_candidates = !candidates.empty();
-    if (const auto found = among_candidates(view, candidates)) return *found;
-    if (const auto found = among_throttled(view, throttled, had_candidates)) return *found;
+    bool wait_for_place = false;
+    if (const auto found = among_candidates(view, candidates, wait_for_place)) return *found;
+    if (const auto found = among_throttled(view, throttled, wait_for_place)) return *found;
     return scheduling::Decision::nothing(scheduling::WaitReason::kNone);
   }
   void foresee(const View& view, size_t most, std::vector<FunctionId>& out) override {
@@ -72,8 +72,11 @@ class ScanMqfq : public scheduling::Policy {
     return {candidates, throttled};
   }
 
-  scheduling::WaitReason why_waiting(const View&, FunctionId) const override {
-    return scheduling::WaitReason::kNone;
+  scheduling::WaitReason why_waiting(const View& view, FunctionId function) const override {
+    const scheduling::Flow& flow = view.flow(function);
+    if (flow.in_flight >= flow.max_concurrency) return scheduling::WaitReason::kConcurrencyLimit;
+    // Who asks is woken when time alone changes the answer.
+    return view.fleet.find_place(function, flow, false).reason;
   }
   scheduling::FlowStanding standing(const View& view, FunctionId function,
                                     Instant now) const override {
@@ -132,7 +135,8 @@ class ScanMqfq : public scheduling::Policy {
   static constexpr size_t kLookAhead = 16;
   static constexpr size_t kWarmLookAhead = 256;
   std::optional<scheduling::Decision> among_candidates(const View& view,
-                                                       const std::vector<uint32_t>& order) {
+                                                       const std::vector<uint32_t>& order,
+                                                       bool& wait_for_place) {
     std::optional<scheduling::Decision> first;
     size_t without_place = 0;
     size_t where_warm = 0;
@@ -147,9 +151,13 @@ class ScanMqfq : public scheduling::Policy {
         continue;
       }
       const bool at_work = found.reason == scheduling::WaitReason::kAtWork;
+      if (!at_work) wait_for_place = true;
       ++(at_work || waits_for_token_where_warm(view, f) ? where_warm : without_place);
       const bool far = without_place > kLookAhead || where_warm > kWarmLookAhead;
-      if (far && (first || !view.fleet.any_device_idle())) break;
+      if (far && (first || !view.fleet.any_device_idle())) {
+        wait_for_place = true;
+        break;
+      }
     }
     return first;
   }
@@ -172,10 +180,12 @@ class ScanMqfq : public scheduling::Policy {
   static std::optional<scheduling::Decision> among_throttled(const View& view,
                                                              const std::vector<uint32_t>& order,
                                                              bool idle_only) {
+    size_t at_work = 0;
     for (const uint32_t f : order) {
       const auto found = view.fleet.find_place(FunctionId{f}, view.flows[f], idle_only);
       if (found.place) return scheduling::Decision::to(FunctionId{f}, *found.place);
-      idle_only = true;
+      const bool waits_for_its_own = found.reason == scheduling::WaitReason::kAtWork;
+      if (!waits_for_its_own || ++at_work > kWarmLookAhead) idle_only = true;
     }
     return std::nullopt;
   }
