@@ -66,9 +66,11 @@ TEST_F(LoopsTest, TheHostEndsALoopWhereTheDriverHasNoConditionalNodes) {
 }
 
 TEST_F(LoopsTest, TheHostEndsALoopIfItIsToldTo) {
-  start({plan("fail cuGraphConditionalHandleCreate from 1 with CUDA_ERROR_INVALID_HANDLE")},
+  start({plan("fail cuMemcpyDtoHAsync call 5 with CUDA_ERROR_INVALID_VALUE")},
         {"--no-device-loops"});
   add(1, process_->package(count_to_ten()));
+  EXPECT_THAT(failure(1, 1, bytes_of({3, 0})).message, HasSubstr("cuMemcpyDtoHAsync"))
+      << "of the seven looks at its flag the fifth";
   counts_to_ten();
 }
 

@@ -2,6 +2,8 @@
 
 #include <gmock/gmock.h>
 
+#include <algorithm>
+
 #include "base/fd.h"
 #include "executor/testing.h"
 
@@ -183,6 +185,17 @@ TEST_F(ProgramTest, ALoopThatWouldNotEndEndsWhenItIsStopped) {
   EXPECT_EQ(seen[2], 0) << "nobody set its flag";
   run(0, 1, 2);
   EXPECT_EQ(values(3)[1], seen[1] + 1) << "one round of a later one";
+}
+
+TEST_F(ProgramTest, LoopsBeyondThoseThatHaveAWordAreTheHosts) {
+  const size_t most = 4095, all = most + 5;
+  compile(std::vector<Step>(all, repeat(9, {increment(2)}, 2)), Program::Loops::kOfDevice);
+  const auto seen = instructions();
+  const auto of_device = std::count_if(seen.begin(), seen.end(),
+                                       [](const auto& each) { return each.first == Kind::kLoop; });
+  EXPECT_GT(of_device, 4000);
+  EXPECT_LE(static_cast<size_t>(of_device), most);
+  EXPECT_FALSE(program_->no_device_loops().has_value());
 }
 
 TEST_F(ProgramTest, LoopsAreTheHostsWhereTheirKernelsAreNotThere) {

@@ -23,6 +23,14 @@ TEST(Validation, AGraphThatMakesSensePasses) {
             (std::vector<std::string>{"bundles/math", "lambent:blas"}));
 }
 
+TEST(Validation, FlagsAreFoundInLoopsOfLoops) {
+  const Step launch = Launch{};
+  const Step counted = Repeat{3, kNoFlag, {launch}};
+  EXPECT_FALSE(has_flags({launch, counted}));
+  EXPECT_TRUE(has_flags({launch, Repeat{3, 0, {launch}}}));
+  EXPECT_TRUE(has_flags({counted, Repeat{3, kNoFlag, {launch, Repeat{3, 0, {launch}}}}}));
+}
+
 TEST(Validation, KernelsAndBundlesMustBeThere) {
   expect_refused("\"add\"", "\"ad\"",
                  "steps[0].kernel: the bundle 'bundles/math' has no kernel 'ad'; did you mean "
