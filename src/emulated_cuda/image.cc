@@ -13,6 +13,8 @@
 #include <fstream>
 #include <iterator>
 
+#include "emulated_cuda/host_pages.h"
+
 namespace lambent::emulated_cuda {
 
 namespace {
@@ -224,6 +226,7 @@ const emulated_kernel* HostModule::kernel(const char* name, bool* bad) const {
   return *bad ? nullptr : found;
 }
 
+// Between the segments of a damaged image there may be addresses of it with nothing behind them.
 bool HostModule::inside(const void* address, size_t bytes) const {
   if (bytes == 0) return true;
   Dl_info first, last;
@@ -231,7 +234,8 @@ bool HostModule::inside(const void* address, size_t bytes) const {
   link_map* map = nullptr;
   return begin && dlinfo(handle_, RTLD_DI_LINKMAP, &map) == 0 && dladdr(begin, &first) &&
          dladdr(begin + bytes - 1, &last) && first.dli_fbase == last.dli_fbase &&
-         reinterpret_cast<uintptr_t>(first.dli_fbase) == map->l_addr;
+         reinterpret_cast<uintptr_t>(first.dli_fbase) == map->l_addr &&
+         host_pages_accessible(reinterpret_cast<uintptr_t>(begin), bytes, false);
 }
 
 void* HostModule::variable(const char* name) const { return dlsym(handle_, name); }
