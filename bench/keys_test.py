@@ -117,6 +117,8 @@ class KeysTest(unittest.TestCase):
         for used, share in (("10", 0.1), ("50", 0.5), ("100", 1)):
             self.assertAlmostEqual(result["bytes_in_share"][used], share, delta=0.01)
             self.assertAlmostEqual(result["aside_share"][used], 1 - share, delta=0.01)
+        self.assertGreater(result["warm_functions_ratio"]["10"], 1.5)
+        self.assertEqual(result["warm_functions_ratio"]["100"], 1)
 
     def test_paper_kaas(self):
         result = last_line(str(BUILD / "bin" / "paper_kaas_bench"), "--quick")

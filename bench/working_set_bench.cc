@@ -2,7 +2,8 @@
 // from the command to the first kernel's end and to the answer, and the bytes that came in, beside
 // all of the memory in the same run. For programs that use a tenth, half and all of their memory,
 // and for two that reach a tenth of it through tables of addresses on the device, which no call
-// names. Over the emulated driver; plays the worker and lambent-device.
+// names. And how many functions of each kind dispatch keeps warm on the device, with what was
+// measured to lie aside. Over the emulated driver; plays the worker and lambent-device.
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
@@ -13,6 +14,7 @@
 #include <vector>
 
 #include "bench/moved_program.h"
+#include "bench/warm_functions.h"
 #include "bin/installation.h"
 
 namespace {
@@ -161,9 +163,14 @@ const Program kPrograms[] = {{"10", "named", kPieces / 10},
                              {"hidden_written", "written", kPieces / 10},
                              {"hidden_stored", "stored", kPieces / 10}};
 
+// Of the device that the node is of, and of a function's context there.
+constexpr Bytes kDeviceMemory = Bytes::mib(143156);
+constexpr Bytes kContextMemory = Bytes::mib(512);
+
 struct Moves {
   double bytes_in = 0;
   double aside = 0;
+  double spared = 0;  // of that, what dispatch need not count
   double first_s = 0;
   double answer_s = 0;
 };
@@ -203,8 +210,8 @@ class Measured {
     program_.say(use_.c_str());
     node_.line_of(program_);
     node_.line_of(program_);
-    node_.move(true);
     Moves moves;
+    moves.spared = static_cast<double>(node_.move(true).spared.count);
     const auto start = std::chrono::steady_clock::now();
     node_.begin(false);
     program_.say(use_.c_str());
@@ -248,7 +255,16 @@ Moves median_of(const std::vector<Moves>& all) {
     for (const Moves& one : all) values.push_back(one.*member);
     return median(values);
   };
-  return {of(&Moves::bytes_in), of(&Moves::aside), of(&Moves::first_s), of(&Moves::answer_s)};
+  return {of(&Moves::bytes_in), of(&Moves::aside), of(&Moves::spared), of(&Moves::first_s),
+          of(&Moves::answer_s)};
+}
+
+// On the whole device, of functions as large as this program.
+int warm(size_t piece, const Moves& moves) {
+  return warm_functions({.device = kDeviceMemory,
+                         .function = Bytes(kPieces * piece + kMiB) + kContextMemory,
+                         .context = kContextMemory,
+                         .aside = Bytes(static_cast<uint64_t>(moves.spared))});
 }
 
 // Both ways in turns.
@@ -338,6 +354,10 @@ int main(int count, char** words) {
     add("aside_share", touched.aside, whole.bytes_in);
     add("first_kernel_share", touched.first_s, whole.first_s);
     add("answer_share", touched.answer_s, whole.answer_s);
+    const int warm_whole = warm(piece, whole);
+    const int warm_touched = warm(piece, touched);
+    std::printf("%15s %d functions stay warm, %d of them whole\n", "", warm_touched, warm_whole);
+    add("warm_functions_ratio", warm_touched, warm_whole);
   }
   const double launch_ns = added_launch_ns(options);
   const bool right = all_are_right(options);
