@@ -17,8 +17,8 @@ namespace {
 using dispatch::Action;
 using dispatch::Event;
 
-// A function counts with what comes in once it was out: it takes some rounds until all have been. In
-// another order each time, for in one and the same those that move would be the same for ever.
+// A function counts with what comes in once it was out: it takes some rounds until all have been.
+// In another order each time, for in one and the same those that move would be the same for ever.
 constexpr int kMostRounds = 200;
 
 // Performs at once whatever dispatch wants.

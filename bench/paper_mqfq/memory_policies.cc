@@ -21,8 +21,8 @@ constexpr uint32_t kCopies = 16;
 constexpr unsigned kRounds = 20;
 constexpr double kWarm_s = 0.897, kCold_s = 2.648;  // Table 1
 constexpr uint64_t kMiB = 1 << 20;
-// What the directives of a call take, its allocations to the device and back. The paper says of them
-// that they move nothing and take time, and does not say how much: a guess.
+// What the directives of a call take, its allocations to the device and back. The paper says of
+// them that they move nothing and take time, and does not say how much: a guess.
 constexpr double kAdvise_ms = 1;
 
 // How a copy's memory comes onto the device and goes.
@@ -146,11 +146,12 @@ std::string figure4(Bench& bench) {
   }
   return Joined()
       .add("rows", rows.list())
-      .add("advise_ms", Joined()
-                            .add("value", kAdvise_ms)
-                            .add("source", quoted("a guess: the paper says that it is a cost and no "
-                                                  "gain"))
-                            .object())
+      .add("advise_ms",
+           Joined()
+               .add("value", kAdvise_ms)
+               .add("source", quoted("a guess: the paper says that it is a cost and no "
+                                     "gain"))
+               .object())
       .add("fault_share", Joined()
                               .add("value", Constants().fault_share)
                               .add("source", quoted("measured on the emulated driver: bench swap"))

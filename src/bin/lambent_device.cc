@@ -130,9 +130,9 @@ int main(int count, char** words) {
   app.add_option("--driver-folder", driver_folder,
                  "Holds libcuda.so.1, which is asked what NVML does not tell of devices");
   bool describes = false;
-  CLI::Option* describe = app.add_flag(
-      "--describe-driver", describes,
-      "Print what CUDA's driver, among the libraries, says of its devices, and end");
+  CLI::Option* describe =
+      app.add_flag("--describe-driver", describes,
+                   "Print what CUDA's driver, among the libraries, says of its devices, and end");
   app.add_option("--socket-fd", socket, "A connected SOCK_SEQPACKET socket")
       ->check(CLI::NonNegativeNumber)
       ->excludes(describe);

@@ -33,8 +33,8 @@ void describe_devices(const WorkerConfig& config,
                       const std::vector<protocol::DeviceInventory>& devices,
                       worker::GpuDriver& driver, LogSink& log);
 
-// Memory of integrated devices is the host's own: to move it would gain nothing. Says so of each; if
-// all are integrated no memory moves, whatever the command line says.
+// Memory of integrated devices is the host's own: to move it would gain nothing. Says so of each;
+// if all are integrated no memory moves, whatever the command line says.
 void leave_integrated_memory(const std::vector<protocol::DeviceInventory>& devices,
                              WorkerConfig& config, LogSink& log);
 

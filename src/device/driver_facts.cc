@@ -52,8 +52,8 @@ pid_t spawn_with_output(const std::string& program, const std::string& driver_fo
   posix_spawn_file_actions_init(&actions);
   posix_spawn_file_actions_adddup2(&actions, output, STDOUT_FILENO);
   pid_t id = -1;
-  const int status = posix_spawn(&id, program.c_str(), &actions, nullptr,
-                                 pointers_to(words).data(), pointers_to(environment).data());
+  const int status = posix_spawn(&id, program.c_str(), &actions, nullptr, pointers_to(words).data(),
+                                 pointers_to(environment).data());
   posix_spawn_file_actions_destroy(&actions);
   return status == 0 ? id : -1;
 }

@@ -1,6 +1,6 @@
 // What NVML does not tell of a device and CUDA's driver does: whether it is integrated, so that its
-// memory is the host's own, and how large that memory is. Used by lambent-device when it starts; the
-// driver is asked in a process of its own, for its first call may take long or hang.
+// memory is the host's own, and how large that memory is. Used by lambent-device when it starts;
+// the driver is asked in a process of its own, for its first call may take long or hang.
 #pragma once
 
 #include <string>

@@ -24,8 +24,9 @@ const std::vector<DriverFacts> kTwo = {{"GPU-1", true, Bytes::gib(120)},
 TEST(DriverFacts, ComeBackAsTheyWere) { EXPECT_EQ(driver_facts_from(to_text(kTwo)), kTwo); }
 
 TEST(DriverFacts, LeaveOutWhatIsNoLineOfTheirs) {
-  const std::string text = "warning: old driver\nGPU-3 shared 5\nGPU-4 discrete many\n"
-                           "GPU-5 discrete 5 more\n";
+  const std::string text =
+      "warning: old driver\nGPU-3 shared 5\nGPU-4 discrete many\n"
+      "GPU-5 discrete 5 more\n";
   EXPECT_EQ(driver_facts_from(text + to_text(kTwo) + "GPU-"), kTwo);
   EXPECT_TRUE(driver_facts_from("").empty());
 }

@@ -1,7 +1,7 @@
-// WorkingSet: which blocks the calls of a program have named of late, and in what order. A stay is the time from one
-// move in to the next move out; a block that no call named in the last stays, nor can have reached
-// through other memory, need not come in with the rest. Decides, calls no driver. Not synchronised;
-// without the C++ library.
+// WorkingSet: which blocks the calls of a program have named of late, and in what order. A stay is
+// the time from one move in to the next move out; a block that no call named in the last stays, nor
+// can have reached through other memory, need not come in with the rest. Decides, calls no driver.
+// Not synchronised; without the C++ library.
 #pragma once
 
 #include <stdint.h>
@@ -53,8 +53,8 @@ class WorkingSet {
   // this stay: every attempt holds the program up.
   bool may_fetch() const { return last_refusal_ != stay_; }
   void refuse_fetches() { last_refusal_ = stay_; }
-  // A fetch is about to begin. After so many in one stay all is fetched at once, for the program has
-  // begun to do something else.
+  // A fetch is about to begin. After so many in one stay all is fetched at once, for the program
+  // has begun to do something else.
   static constexpr int kMostFetches = 4;
   void count_fetch() {
     if (++fetches_ > kMostFetches) touch_anything();

@@ -48,10 +48,10 @@ struct Counters {
   uint64_t moves_in = 0;  // of device memory, done
   uint64_t moves_out = 0;
   uint64_t failed_moves = 0;
-  uint64_t moved_bytes = 0;     // both ways
-  uint64_t prefetches = 0;      // moves in that were begun before the turn of the flow had come
-  uint64_t prefetch_hits = 0;   // invocations that found a prefetch done or under way
-  uint64_t fetches = 0;         // of memory that lay aside, granted to programs that asked
+  uint64_t moved_bytes = 0;    // both ways
+  uint64_t prefetches = 0;     // moves in that were begun before the turn of the flow had come
+  uint64_t prefetch_hits = 0;  // invocations that found a prefetch done or under way
+  uint64_t fetches = 0;        // of memory that lay aside, granted to programs that asked
   uint64_t refused_fetches = 0;
   uint64_t ignored_events = 0;  // about something that is over, such as a late answer
 };

@@ -143,8 +143,8 @@ void Dispatcher::forget_moves(Lane& lane, SandboxSlot slot) {
 
 // ---- What lies aside
 
-// It is admitted like an invocation: beside those at work, so that idle ones alone have to make room.
-// What does not fit so is refused at once, for nobody can say when those at work end, and the
+// It is admitted like an invocation: beside those at work, so that idle ones alone have to make
+// room. What does not fit so is refused at once, for nobody can say when those at work end, and the
 // program can go on without.
 void Dispatcher::on(const MemoryWanted& event) {
   const auto found = find_sandbox(event.sandbox);

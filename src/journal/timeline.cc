@@ -111,7 +111,8 @@ void Timeline::add(const Event& event, Instant now, const std::vector<Action>& a
   }
   for (const Action& action : actions) {
     if (const auto* one = std::get_if<GrantMemory>(&action)) {
-      memory_moment(one->sandbox, one->bytes.count > 0 ? "memory is fetched" : "memory stays aside");
+      memory_moment(one->sandbox,
+                    one->bytes.count > 0 ? "memory is fetched" : "memory stays aside");
     }
     if (const auto* one = std::get_if<MoveMemoryIn>(&action)) {
       memory_moment(one->sandbox, "memory moves in");

@@ -74,11 +74,11 @@ struct MemoryMessage {
   uint32_t magic = kMemoryProtocolMagic;
   uint16_t version = kMemoryProtocolVersion;
   MemoryMessageKind kind = MemoryMessageKind::kHello;
-  uint64_t sequence = 0;     // of the command that is answered; counts up per sandbox
-  uint64_t bytes = 0;        // moved, wanted or granted
-  uint64_t left_bytes = 0;   // counted memory that stayed on the device after a kMoveOut
-  // Counted memory that is on the host, and reached from there while the rest is on the device; after
-  // a kMoveOut what will stay there at the next kMoveIn.
+  uint64_t sequence = 0;    // of the command that is answered; counts up per sandbox
+  uint64_t bytes = 0;       // moved, wanted or granted
+  uint64_t left_bytes = 0;  // counted memory that stayed on the device after a kMoveOut
+  // Counted memory that is on the host, and reached from there while the rest is on the device;
+  // after a kMoveOut what will stay there at the next kMoveIn.
   uint64_t aside_bytes = 0;
   uint64_t duration_ns = 0;
   uint32_t status = 0;     // MemoryMoveStatus

@@ -177,8 +177,8 @@ MemoryMoveStatus Mover::take_out(Residency& residency, uint64_t* bytes) {
   return Status::kDone;
 }
 
-// Memory is used in other contexts than its own as well, so all that are known are waited for; where
-// some are not, at least those that own memory.
+// Memory is used in other contexts than its own as well, so all that are known are waited for;
+// where some are not, at least those that own memory.
 MemoryMoveStatus Mover::come_to_rest(Residency& residency) {
   if (is_anything_captured()) return Status::kBusy;
   Status status = rest_of(wait_for_known_contexts(kRestPatienceNs));

@@ -36,9 +36,9 @@ class Mover {
   // Out, and then all that is left: kNotSupported if that part could not be done, the memory being
   // out all the same.
   Moved move_out_with_context();
-  // Brings in what lies aside and was named by a call since the last move, as far as it was granted,
-  // with the gate shut meanwhile. What cannot be fetched stays where it is, and is reached there. Where memory is lost
-  // by it, moves end with kFailed from then on.
+  // Brings in what lies aside and was named by a call since the last move, as far as it was
+  // granted, with the gate shut meanwhile. What cannot be fetched stays where it is, and is reached
+  // there. Where memory is lost by it, moves end with kFailed from then on.
   void fetch();
   // From now on what the working set does not hold is put aside when the memory moves out.
   void keep_working_set() { keeps_working_set_ = true; }

@@ -68,9 +68,9 @@ class Residency {
   // What lies aside, as it counts; and of that, what is wanted on the device.
   uint64_t aside_bytes();
   uint64_t wanted_bytes();
-  // The worker counts so much of what lies aside as not on the device: what the device holds of this
-  // process and others of the sandbox stays below the limit by that much. Set by a move out, and
-  // less by so much as is granted.
+  // The worker counts so much of what lies aside as not on the device: what the device holds of
+  // this process and others of the sandbox stays below the limit by that much. Set by a move out,
+  // and less by so much as is granted.
   void spare(uint64_t bytes);
   void grant(uint64_t bytes);
   uint64_t spared_bytes();

@@ -1,5 +1,5 @@
-// The part of Residency for working sets: what the program has named, what lies aside, and how much of
-// that may come onto the device.
+// The part of Residency for working sets: what the program has named, what lies aside, and how much
+// of that may come onto the device.
 #include "shim/accounting.h"
 #include "shim/locked.h"
 #include "shim/residency.h"

@@ -1,5 +1,5 @@
-// What lies aside comes onto the device as far as the worker grants it, over the emulated driver: the
-// worker counts it as not there.
+// What lies aside comes onto the device as far as the worker grants it, over the emulated driver:
+// the worker counts it as not there.
 #include "shim/testing/working_set_fixture.h"
 
 namespace lambent::shim {

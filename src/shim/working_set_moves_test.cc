@@ -5,6 +5,10 @@
 #include "shim/testing/working_set_fixture.h"
 
 namespace lambent::shim {
+
+const char* const kWorkingSetProbe = WORKING_SET_PROBE;
+const char* const kWorkingSetKernels = WORKING_SET_KERNELS;
+
 namespace {
 
 using protocol::MemoryMessage;
@@ -117,8 +121,8 @@ TEST_F(WorkingSetMoves, LoseNothingWhereMemoryCannotBeMappedOnTheOtherSide) {
   // Calls while memory is put aside: first each piece's new memory is opened, then each address.
   for (int call = 18; call <= 22; ++call) {
     SCOPED_TRACE("call " + std::to_string(call));
-    environment_["EMULATED_CUDA_FAULTS"] = "fail cuMemSetAccess call " + std::to_string(call) +
-                                           " with CUDA_ERROR_OUT_OF_MEMORY";
+    environment_["EMULATED_CUDA_FAULTS"] =
+        "fail cuMemSetAccess call " + std::to_string(call) + " with CUDA_ERROR_OUT_OF_MEMORY";
     Tenant tenant = this->tenant();
     hold(tenant);
     settle_on(tenant, 0);

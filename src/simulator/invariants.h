@@ -22,12 +22,12 @@ enum class Invariant {
   kStartInvocation,  // into a living, ready sandbox of its function; once
   kMoves,  // only of what stands still and may move: in where it is out, out of those at rest; and
            // what a program wants of what lies aside is answered once
-  kStopSandbox,  // one that exists and was not stopped before
-  kOneOutcome,   // exactly one outcome for each submitted invocation, none for others
-  kTrueOutcome,  // success only of what the handler finished; phases that add up
-  kQueues,       // no queue beyond its limit
-  kVirtualTime,  // the global one never goes back and is the least of those at work
-  kOverRun,      // nobody is served further than T ahead, unless counted as conserving
+  kStopSandbox,       // one that exists and was not stopped before
+  kOneOutcome,        // exactly one outcome for each submitted invocation, none for others
+  kTrueOutcome,       // success only of what the handler finished; phases that add up
+  kQueues,            // no queue beyond its limit
+  kVirtualTime,       // the global one never goes back and is the least of those at work
+  kOverRun,           // nobody is served further than T ahead, unless counted as conserving
   kWorkConservation,  // no device idles while an invocation that fits and may run waits
   kEndlessWait,       // every wait, start, run and rest has an end
   kTimers,            // no timer in the past, none too late for what it is to end

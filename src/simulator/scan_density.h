@@ -28,8 +28,8 @@ class ScanDensity final : public ScanMqfq {
       if (sandbox.function.value != f) continue;
       if (sandbox.state != scheduling::SandboxState::kIdle) continue;
       if (!view.fleet.devices()[sandbox.device].healthy) continue;
-      Duration move =
-          from_seconds(static_cast<double>(sandbox.needed().count) / options_.link_bytes_per_second);
+      Duration move = from_seconds(static_cast<double>(sandbox.needed().count) /
+                                   options_.link_bytes_per_second);
       if (sandbox.residency == scheduling::Residency::kIn) move = Duration(0);
       if (sandbox.residency == scheduling::Residency::kMovingIn) move = Duration(0);
       least = any ? std::min(least, move) : move;

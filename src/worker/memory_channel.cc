@@ -26,9 +26,10 @@ constexpr int kAcceptsPerTurn = 16;
 
 }  // namespace
 
-Result<std::unique_ptr<MemoryChannel>> MemoryChannel::open(
-    loop::EventLoop& loop, LogSink& log, const std::string& path,
-    std::function<void(MemoryMove)> on_moved, std::function<void(Bytes)> on_wanted) {
+Result<std::unique_ptr<MemoryChannel>> MemoryChannel::open(loop::EventLoop& loop, LogSink& log,
+                                                           const std::string& path,
+                                                           std::function<void(MemoryMove)> on_moved,
+                                                           std::function<void(Bytes)> on_wanted) {
   // The function runs as another user than the worker; nobody else sees the file.
   ASSIGN_OR_RETURN(OwnedFd listener, listen_packets(path, 0666));
   return std::unique_ptr<MemoryChannel>(

@@ -38,8 +38,8 @@ struct MemoryMove {
 class MemoryChannel {
  public:
   // Listens at `path`. `on_moved` is called once for every command unless the next one overtakes
-  // it; `on_wanted` when so much of what lies aside is wanted on the device, again only after grant.
-  // Neither is called from within a call of this class. Without `on_wanted` all is granted.
+  // it; `on_wanted` when so much of what lies aside is wanted on the device, again only after
+  // grant. Neither is called from within a call of this class. Without `on_wanted` all is granted.
   static Result<std::unique_ptr<MemoryChannel>> open(loop::EventLoop& loop, LogSink& log,
                                                      const std::string& path,
                                                      std::function<void(MemoryMove)> on_moved,

@@ -64,8 +64,8 @@ class Channel : public testing::Test {
     return message;
   }
   void answer(const OwnedFd& fd, const MemoryMessage& command,
-              MemoryMoveStatus status = MemoryMoveStatus::kDone, Bytes moved = {},
-              Bytes left = {}, Bytes aside = {}) {
+              MemoryMoveStatus status = MemoryMoveStatus::kDone, Bytes moved = {}, Bytes left = {},
+              Bytes aside = {}) {
     say(fd, {.kind = MemoryMessageKind::kMoved,
              .sequence = command.sequence,
              .bytes = moved.count,

@@ -32,8 +32,8 @@ class MemoryListener {
 // The next message of a connection, or nothing once that has ended.
 std::optional<protocol::MemoryMessage> next_message(int fd);
 
-// One process's connection, seen from the worker. Used on the test's thread; what the process says is
-// read on another, which grants what it asks for unless it was told otherwise.
+// One process's connection, seen from the worker. Used on the test's thread; what the process says
+// is read on another, which grants what it asks for unless it was told otherwise.
 class WorkerSide {
  public:
   // Waits for the process and for its hello.

@@ -8,6 +8,10 @@
 
 namespace lambent::shim {
 
+// Where the build put them; defined in working_set_moves_test.cc.
+extern const char* const kWorkingSetProbe;
+extern const char* const kWorkingSetKernels;
+
 constexpr uint64_t kPieces = 8;
 constexpr uint64_t kPieceMiB = 4;
 
@@ -15,10 +19,10 @@ class WorkingSetMoves : public Moves {
  protected:
   WorkingSetMoves() {
     environment_["LAMBENT_SHIM_WORKING_SET"] = "touched";
-    environment_["WORKING_SET_KERNELS"] = WORKING_SET_KERNELS;
+    environment_["WORKING_SET_KERNELS"] = kWorkingSetKernels;
   }
 
-  Tenant tenant() { return Tenant(environment_, listener_, WORKING_SET_PROBE); }
+  Tenant tenant() { return Tenant(environment_, listener_, kWorkingSetProbe); }
   static void hold(Tenant& tenant) {
     const std::string act = "hold " + std::to_string(kPieces) + " " + std::to_string(kPieceMiB);
     ASSERT_EQ(tenant.ask(act, "held"), std::to_string(kPieces));
