@@ -11,8 +11,6 @@ namespace {
 using namespace dispatch;
 using Words = std::array<uint64_t, 8>;
 
-// The first word has the kind in its low byte, then two flags, and the digest in its upper half;
-// the second one is the instant.
 constexpr uint64_t kFlag = 0x100;
 constexpr uint64_t kSecondFlag = 0x200;
 
@@ -28,12 +26,6 @@ void unpack(const Words& words, FunctionRemoved& e) {
   e.function = FunctionId(static_cast<uint32_t>(words[2]));
 }
 
-void pack(const InvocationSubmitted& e, Words& words) {
-  words[0] |= flags(e.asynchronous, e.acknowledged);
-  words[2] = e.invocation.high;
-  words[3] = e.invocation.low;
-  words[4] = e.function.value;
-}
 void unpack(const Words& words, InvocationSubmitted& e) {
   e.asynchronous = (words[0] & kFlag) != 0;
   e.acknowledged = (words[0] & kSecondFlag) != 0;
@@ -58,13 +50,6 @@ void unpack(const Words& words, SandboxReady& e) {
   e.init_time = duration(words[4]);
 }
 
-void pack(const InvocationFinished& e, Words& words) {
-  words[0] |= flags(e.succeeded);
-  words[2] = e.invocation.high;
-  words[3] = e.invocation.low;
-  words[4] = word(e.execution);
-  words[5] = e.device_memory.count;
-}
 void unpack(const Words& words, InvocationFinished& e) {
   e.succeeded = (words[0] & kFlag) != 0;
   e.invocation = {words[2], words[3]};
@@ -109,31 +94,29 @@ void unpack(const Words& words, MemoryMoved& e) {
 }
 
 template <typename Kind>
-concept FitsIntoALine = requires(const Kind& e, Words& words) {
-  pack(e, words);
+concept FitsIntoALine = requires(const Words& words, Kind& e) {
+  unpack(words, e);
 };
 
 }  // namespace
 
-void EventBatch::add(uint64_t number, const Event& event, Instant now, uint64_t log_hash) {
-  CHECK(!full(), "whoever fills a batch hands it over when it is full");
-  if (count_ == 0) {
-    first_ = number;
-    if (lines_ == nullptr) lines_ = std::make_unique_for_overwrite<Line[]>(kCapacity);
-  }
+void EventBatch::begin(uint64_t number) {
+  first_ = number;
+  if (lines_ == nullptr) lines_ = std::make_unique_for_overwrite<Line[]>(kCapacity);
+}
+
+void EventBatch::add_seldom(Line& line, const Event& event, uint64_t head, Instant now) {
+  line.words = {head, word(now.time_since_epoch())};
   std::visit(
       [&]<typename Kind>(const Kind& e) {
-        Words words{event.index() | log_hash << 32, word(now.time_since_epoch())};
-        if constexpr (FitsIntoALine<Kind>) {
-          pack(e, words);
+        if constexpr (requires { pack(e, line.words); }) {
+          pack(e, line.words);
         } else {
-          words[2] = others_.size();
+          line.words[2] = others_.size();
           others_.push_back(event);
         }
-        lines_[count_].words = words;
       },
       event);
-  ++count_;
 }
 
 void EventBatch::clear() {

@@ -9,6 +9,7 @@
 #include <memory>
 #include <vector>
 
+#include "base/check.h"
 #include "dispatch/event.h"
 #include "domain/limits.h"
 
@@ -36,18 +37,41 @@ class EventBatch {
   size_t bytes() const { return count_ * sizeof(Line) + others_.size() * sizeof(dispatch::Event); }
 
   // The event that has this number; of all but the first in a batch it is the one before's and one.
-  // Not when full().
-  void add(uint64_t number, const dispatch::Event& event, Instant now, uint64_t log_hash);
+  // Not when full(). Here, for it follows every decision.
+  void add(uint64_t number, const dispatch::Event& event, Instant now, uint64_t log_hash) {
+    CHECK(!full(), "whoever fills a batch hands it over when it is full");
+    if (count_ == 0) begin(number);
+    Line& line = lines_[count_++];
+    const uint64_t head = event.index() | log_hash << 32;
+    const auto at = static_cast<uint64_t>(now.time_since_epoch().count());
+    if (const auto* e = std::get_if<dispatch::InvocationFinished>(&event)) {
+      line.words = {head | uint64_t{e->succeeded} << 8,
+                    at,
+                    e->invocation.high,
+                    e->invocation.low,
+                    static_cast<uint64_t>(e->execution.count()),
+                    e->device_memory.count};
+    } else if (const auto* e = std::get_if<dispatch::InvocationSubmitted>(&event)) {
+      line.words = {head | uint64_t{e->asynchronous} << 8 | uint64_t{e->acknowledged} << 9, at,
+                    e->invocation.high, e->invocation.low, e->function.value};
+    } else {
+      add_seldom(line, event, head, now);
+    }
+  }
   void clear();
 
   // As it was added.
   RecordedEvent operator[](size_t index) const;
 
  private:
-  // Kind, flags and digest; the instant; what the event carries.
+  // The kind in the lowest byte, two flags above it, the digest in the upper half; the instant;
+  // what the event carries.
   struct alignas(64) Line {
     std::array<uint64_t, 8> words;
   };
+
+  void begin(uint64_t number);
+  void add_seldom(Line& line, const dispatch::Event& event, uint64_t head, Instant now);
 
   static constexpr size_t kCapacity = limits::kJournalBlock.count / sizeof(Line);
 
