@@ -12,7 +12,7 @@ import pathlib
 import subprocess
 import tempfile
 
-from replay import PRESET, arguments_of, run_replay, shared
+from replay import ONE_AT_A_TIME, PRESET, arguments_of, run_replay, shared
 from worker_under_test import PREFIX, PROGRAMS, Worker, machine
 
 POLICIES = ("mqfq-sticky", "fcfs")
@@ -59,7 +59,7 @@ def simulate(trace, policy, scale, profile):
                "--policy", policy, "--concurrency", str(CONCURRENCY), "--pool", str(POOL), "--duration", str(scale.window),
                # The worker's own patience is in real seconds.
                "--keep-alive", str(KEEP_ALIVE_S * scale.time_scale), "--longest-wait", str(LONGEST_WAIT_S * scale.time_scale),
-               "--seed", "1" if trace else str(SEED), "--functions", str(shared("catalogue/mqfq_table1.csv")), "--json", "--quiet"]
+               "--seed", "1" if trace else str(SEED), "--functions", str(shared("catalogue/mqfq_table1.csv")), "--json", "--quiet", *ONE_AT_A_TIME]
     if not trace:
         command += ["--load", str(LOAD)]
     return json.loads(subprocess.run(command, capture_output=True, text=True, check=True, timeout=120).stdout)[0]

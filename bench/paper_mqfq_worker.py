@@ -12,7 +12,7 @@ import subprocess
 import tempfile
 
 from fidelity import KEEP_ALIVE_S, LONGEST_WAIT_S, calibrate
-from replay import PRESET, run_replay, shared
+from replay import ONE_AT_A_TIME, PRESET, run_replay, shared
 from worker_under_test import PROGRAMS, Worker, machine
 
 FAITHFUL = ("--policy", "mqfq-sticky", "--set", "over_run_s=10", "--set", "eviction=lru")
@@ -33,8 +33,6 @@ HYBRID = {
     "cpu+gpu, queueing": (*FAITHFUL, "--set", "hybrid=queueing"),
     "ours, queueing": ("--set", "hybrid=queueing"),
 }
-# How many sandboxes a function of these may have at work; ours as many as it likes.
-ONE_AT_A_TIME = ("--max-concurrency", "1")
 HOST = ("--set", "host_concurrency=48", "--set", "host_sandboxes=96")
 CONCURRENCY, POOL = 2, 16
 SEED, LOAD = 3, 0.5
@@ -53,7 +51,7 @@ class Scale:
 
 
 def deployed_with(name, variants):
-    """Flags of replay and simulate alike: what the functions are."""
+    """Flags of replay and simulate alike: what the functions are. Those of ours have as many sandboxes as they like."""
     return (*(() if name.startswith("ours") else ONE_AT_A_TIME), *(("--cpu-variants",) if variants else ()))
 
 

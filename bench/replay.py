@@ -39,7 +39,11 @@ def shared(path):
     return packaged if packaged.exists() else ROOT / "share" / path
 
 
-def run_replay(worker, trace, policy, scale, deadline_s, seed=SEED, load=LOAD, more=()):
+# A function has one sandbox at work under every policy: the baselines are stronger so.
+ONE_AT_A_TIME = ("--max-concurrency", "1")
+
+
+def run_replay(worker, trace, policy, scale, deadline_s, seed=SEED, load=LOAD, more=ONE_AT_A_TIME):
     """`lambent replay` against a worker; its JSON, or why there is none."""
     naive = policy == "fcfs-naive"
     command = [str(PROGRAMS / "lambent"), "replay", *([str(trace)] if trace else ["--seed", str(seed), "--load", str(load)]),

@@ -183,7 +183,7 @@ class Demo:
         with self.serve(name, "--gpu", PRESET, "--time-scale", str(TIME_SCALE), "--memory-scale", "16", "--policy", policy, "--pool", str(POOL),
                         "--concurrency", str(CONCURRENCY)):
             arguments = ["replay", "--deploy", "--time-scale", str(TIME_SCALE), "--busiest", str(FUNCTIONS), "--load",
-                         str(LOAD), *flags, "--label", label, "--out", f"{name}.jsonl"]
+                         str(LOAD), *flags, *([] if policy == "density" else ["--max-concurrency", "1"]), "--label", label, "--out", f"{name}.jsonl"]
             screen.command(arguments)
             process = subprocess.Popen([str(self.prefix / "bin/lambent"), *arguments[:-1], str(out)],
                                        stdout=subprocess.DEVNULL,

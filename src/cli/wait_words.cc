@@ -17,7 +17,7 @@ std::string_view wait_in_words(std::string_view wait_reason) {
       {"memory_moving", "GPU memory was on its way"},
       {"own_pool", "its function's GPUs were at work, and no function had more"},
       {"pool_handover", "another function had to finish on the GPU that it was given"},
-      {"at_work", "its sandbox is at work, and a cold start beside it would take longer"},
+      {"at_work", "its sandboxes are at work, and it has not yet waited for as long as a cold start takes"},
       {"warm_elsewhere", "its sandbox is on a busy GPU, and a cold start would take longer"},
       {"no_slice", "no free slice held it"},
       {"slice_shared", "another function had its turn on the slice that both share"},

@@ -94,6 +94,12 @@ void Dispatcher::on(const FunctionRegistered& event) {
   flow.revision = profile.revision;
   flow.weight = profile.weight;
   flow.declared_concurrency = std::max(1U, profile.max_concurrency);
+  if (profile.device_memory.count == 0) {
+    // No function has the whole of the host.
+    const unsigned others = std::max(1U, options_.host_concurrency / 4);
+    const unsigned most = std::max(1U, options_.host_concurrency - others);
+    flow.declared_concurrency = std::min(flow.declared_concurrency, most);
+  }
   flow.device_memory = profile.device_memory;
   flow.timeout = profile.timeout;
   flow.memory_moves = profile.memory_moves;

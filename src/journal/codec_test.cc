@@ -164,6 +164,21 @@ TEST(EventBatch, GivesBackEveryKindOfEventInTheBytesOfTheCodec) {
   }
 }
 
+TEST(EventBatch, IsTakenInTheMemoryThatItNeeds) {
+  EventBatch batch;
+  for (uint64_t i = 1; i <= 3; ++i) batch.add(i, TimerFired{}, Instant(seconds(i)), i);
+  const EventBatch few = batch.take();
+  EXPECT_TRUE(batch.empty());
+  ASSERT_EQ(few.size(), 3u);
+  EXPECT_EQ(few.bytes(), 3 * 64u);
+  EXPECT_EQ(few[2].number, 3u);
+  EXPECT_EQ(few[2].now, Instant(seconds(3)));
+  for (uint64_t i = 4; !batch.full(); ++i) batch.add(i, TimerFired{}, Instant(seconds(i)), i);
+  const EventBatch many = batch.take();
+  EXPECT_EQ(batch.bytes(), 0u);
+  EXPECT_EQ(many[1023].number, 1027u);
+}
+
 TEST(EventBatch, IsFullAtItsLimit) {
   EventBatch batch;
   for (uint64_t i = 1; !batch.full(); ++i) batch.add(i, TimerFired{}, Instant(seconds(i)), i);

@@ -1,6 +1,8 @@
 #include "journal/event_batch.h"
 
+#include <algorithm>
 #include <bit>
+#include <utility>
 
 #include "base/check.h"
 #include "journal/event_kind.h"
@@ -20,7 +22,7 @@ uint64_t flags(bool first, bool second = false) {
 uint64_t word(Duration value) { return static_cast<uint64_t>(value.count()); }
 Duration duration(uint64_t word) { return Duration(static_cast<int64_t>(word)); }
 
-// What an event carries. Those that are not here do not fit into a line.
+// What an event carries, all of it. Those that carry text do not fit into a line.
 void pack(const FunctionRemoved& e, Words& words) { words[2] = e.function.value; }
 void unpack(const Words& words, FunctionRemoved& e) {
   e.function = FunctionId(static_cast<uint32_t>(words[2]));
@@ -83,6 +85,7 @@ void pack(const MemoryMoved& e, Words& words) {
   words[3] = e.moved.count;
   words[4] = e.left.count;
   words[5] = word(e.duration);
+  words[6] = e.aside.count;
 }
 void unpack(const Words& words, MemoryMoved& e) {
   e.done = (words[0] & kFlag) != 0;
@@ -91,6 +94,16 @@ void unpack(const Words& words, MemoryMoved& e) {
   e.moved = Bytes(words[3]);
   e.left = Bytes(words[4]);
   e.duration = duration(words[5]);
+  e.aside = Bytes(words[6]);
+}
+
+void pack(const MemoryWanted& e, Words& words) {
+  words[2] = e.sandbox.value;
+  words[3] = e.bytes.count;
+}
+void unpack(const Words& words, MemoryWanted& e) {
+  e.sandbox = SandboxId(words[2]);
+  e.bytes = Bytes(words[3]);
 }
 
 template <typename Kind>
@@ -102,7 +115,9 @@ concept FitsIntoALine = requires(const Words& words, Kind& e) {
 
 void EventBatch::begin(uint64_t number) {
   first_ = number;
-  if (lines_ == nullptr) lines_ = std::make_unique_for_overwrite<Line[]>(kCapacity);
+  if (room_ == kCapacity) return;
+  lines_ = std::make_unique_for_overwrite<Line[]>(kCapacity);
+  room_ = kCapacity;
 }
 
 void EventBatch::add_seldom(Line& line, const Event& event, uint64_t head, Instant now) {
@@ -122,6 +137,18 @@ void EventBatch::add_seldom(Line& line, const Event& event, uint64_t head, Insta
 void EventBatch::clear() {
   count_ = 0;
   others_.clear();
+}
+
+EventBatch EventBatch::take() {
+  if (2 * count_ >= kCapacity) return std::exchange(*this, EventBatch());
+  EventBatch taken;
+  if (count_ > 0) taken.lines_ = std::make_unique_for_overwrite<Line[]>(count_);
+  std::copy_n(lines_.get(), count_, taken.lines_.get());
+  taken.room_ = taken.count_ = count_;
+  taken.first_ = first_;
+  taken.others_ = std::move(others_);
+  clear();
+  return taken;
 }
 
 RecordedEvent EventBatch::operator[](size_t index) const {

@@ -33,8 +33,8 @@ class EventBatch {
   bool empty() const { return count_ == 0; }
   bool full() const { return count_ == kCapacity; }
   size_t size() const { return count_; }
-  // What it takes in memory while it waits to be written.
-  size_t bytes() const { return count_ * sizeof(Line) + others_.size() * sizeof(dispatch::Event); }
+  // What it takes in memory.
+  size_t bytes() const { return room_ * sizeof(Line) + others_.size() * sizeof(dispatch::Event); }
 
   // The event that has this number; of all but the first in a batch it is the one before's and one.
   // Not when full(). Here, for it follows every decision.
@@ -59,6 +59,8 @@ class EventBatch {
     }
   }
   void clear();
+  // All that was added, in at most about twice the memory that it needs; nothing is left here.
+  EventBatch take();
 
   // As it was added.
   RecordedEvent operator[](size_t index) const;
@@ -75,7 +77,8 @@ class EventBatch {
 
   static constexpr size_t kCapacity = limits::kJournalBlock.count / sizeof(Line);
 
-  std::unique_ptr<Line[]> lines_;  // kCapacity of them; made for the first event
+  std::unique_ptr<Line[]> lines_;  // made for the first event
+  size_t room_ = 0;                // of these there are so many
   // Events that carry text or many numbers: seldom, and kept as they are.
   std::vector<dispatch::Event> others_;
   size_t count_ = 0;

@@ -83,10 +83,9 @@ bool SegmentStore::append(journal::BlockType type, std::string payload) {
 // when flush() asks for it.
 bool SegmentStore::append_events(journal::EventBatch& batch) {
   std::unique_lock guard(mutex_);
-  Work work{.events = std::move(batch)};
-  batch = {};
+  Work work{.events = batch.take()};
   if (!enqueue(work, guard)) return false;
-  if (!spare_.empty()) {
+  if (batch.bytes() == 0 && !spare_.empty()) {
     batch = std::move(spare_.back());
     spare_.pop_back();
   }
@@ -138,7 +137,7 @@ void SegmentStore::serve() {
     busy_ = false;
     queued_bytes_ -= work.bytes();
     if (!done.ok()) fail(done.error());
-    if (!work.events.empty() && spare_.size() < kSpareBatches) {
+    if (work.events.bytes() >= limits::kJournalBlock.count && spare_.size() < kSpareBatches) {
       work.events.clear();
       spare_.push_back(std::move(work.events));
     }

@@ -36,6 +36,8 @@ class CfsAffinityPolicy final : public Policy {
  public:
   explicit CfsAffinityPolicy(CfsOptions options) : options_(options) {}
 
+  // It knows no second sandbox that is not worth a start: a client that has nothing is served.
+  void adapt(FleetOptions& options) const override { options.second_patience = 0; }
   std::string_view name() const override { return "cfs-affinity"; }
   void flow_changed(const View& view, FunctionId function, Instant now) override;
   void enqueued(const View& view, FunctionId function, Instant now) override;

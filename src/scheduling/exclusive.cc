@@ -13,6 +13,7 @@ void ExclusivePolicy::adapt(FleetOptions& options) const {
   }
   options.memory_rule = MemoryRule::kEverySandbox;
   options.starts_outside_tokens = 0;
+  options.second_patience = 0;  // a pool grows by its own rules
 }
 
 void ExclusivePolicy::flow_changed(const View& view, FunctionId function, Instant) {

@@ -26,7 +26,8 @@ namespace lambent::scheduling {
 // - *A pool loses a device* also when its worker is gone (it idled for too long, it crashed).
 //
 // A device has one worker, and does one thing at a time: the fleet is adapted to that, memory does
-// not move, and D has no meaning. A function needs max_concurrency for a pool of more than one.
+// not move, and D has no meaning. A pool has as many devices as its function's max_concurrency at
+// most.
 //
 // Cost: each decision looks at every device.
 class ExclusivePolicy final : public Policy {

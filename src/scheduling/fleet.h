@@ -295,7 +295,7 @@ class Fleet {
   }
   bool has_cold_room(const Device& device) const;
   bool memory_fits(const Device& device, Bytes memory) const;
-  bool is_worth_a_second(const Flow& flow) const;
+  bool is_worth_a_second(FunctionId function, const Flow& flow) const;
   bool is_worth_another_start(const Flow& flow, double patience) const;
   WaitReason warm_obstacle(const Sandbox& sandbox) const;
   WaitReason cold_obstacle(const Device& device, Bytes memory) const;

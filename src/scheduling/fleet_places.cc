@@ -7,6 +7,8 @@
 namespace lambent::scheduling {
 namespace {
 
+constexpr double kLongestPatience_s = 1e9;
+
 // Whether its function uses a GPU, and it does not.
 bool is_cpu_variant(const Fleet& fleet, const Flow& flow, uint32_t device) {
   return fleet.memory_of(flow, device) != flow.device_memory;
@@ -47,7 +49,8 @@ PlaceOrReason Fleet::find_place(FunctionId function, const Flow& flow,
     return elsewhere;
   }
   PlaceOrReason beside = find_cold_place(flow.device_memory, idle_devices_only);
-  if (beside.place && flow.in_flight > 0 && !is_worth_a_second(flow)) {
+  const bool may_wait = flow.in_flight > 0 && options_.second_patience > 0;
+  if (may_wait && (!beside.place || !is_worth_a_second(function, flow))) {
     return {std::nullopt, WaitReason::kAtWork, true};
   }
   return beside;
@@ -58,17 +61,21 @@ void Fleet::tell_time(Instant now) {
   next_move_ = kNever;
 }
 
-// Nobody knows yet what a start of it costs: the first one will tell.
-bool Fleet::is_worth_a_second(const Flow& flow) const {
-  if (options_.second_patience == 0) return true;
-  return flow.cold_start.known() && is_worth_another_start(flow, options_.second_patience);
+// While its first start goes on nobody knows what one costs, and that one will tell.
+bool Fleet::is_worth_a_second(FunctionId function, const Flow& flow) const {
+  if (flow.cold_start.known()) return is_worth_another_start(flow, options_.second_patience);
+  return std::none_of(all_.begin(), all_.end(), [&](SandboxSlot slot) {
+    const Sandbox& sandbox = sandboxes_[slot];
+    return sandbox.function == function &&
+           (sandbox.state == SandboxState::kPlanned || sandbox.state == SandboxState::kStarting);
+  });
 }
 
 // A start beside a sandbox that it would otherwise wait for.
 bool Fleet::is_worth_another_start(const Flow& flow, double patience) const {
   if (patience == 0) return true;
-  const Duration start = flow.cold_start.mean();
-  const Instant then = flow.oldest_since + from_seconds(to_seconds(start) * patience);
+  const double wait_s = std::min(to_seconds(flow.cold_start.mean()) * patience, kLongestPatience_s);
+  const Instant then = flow.oldest_since + from_seconds(wait_s);
   if (now_ >= then) return true;
   next_move_ = std::min(next_move_, then);
   return false;

@@ -144,7 +144,11 @@ std::optional<Offer> offer_of(const HybridOptions& options, const HybridView& vi
   // All of the backlog but itself, and where it may not run beside itself, its own run.
   const double own_s = gpu_run_s + gpu_setup_s;
   double wait_s = std::max(0.0, backlog.work_s - own_s) / capacity;
-  const bool at_limit = flow.in_flight >= flow.max_concurrency;
+  // Where it may not run beside itself now, for want of room or because that is not worth a start.
+  const bool at_limit =
+      flow.in_flight >= flow.max_concurrency ||
+      (flow.in_flight > 0 &&
+       view.gpu.fleet.find_place(function, flow, false).reason == WaitReason::kAtWork);
   if (at_limit) wait_s = std::max(wait_s, gpu_run_s / 2);
   const std::optional<Instant> overdue_from = overdue_from_of(view, backlog, function, at_limit);
   if (overdue_from) wait_s = std::max(wait_s, to_seconds(now - *overdue_from));

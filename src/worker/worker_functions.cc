@@ -64,7 +64,9 @@ Result<void> Worker::check_change(const FunctionSpec& spec) const {
           "the stages of a pipeline have slices of their own: no shared GPU runtime and no "
           "share"};
     }
-    if (spec.max_concurrency != limits::kDefaultConcurrency || spec.weight != 1) {
+    const bool limited =
+        spec.max_concurrency != limits::kDefaultConcurrency && spec.max_concurrency != 1;
+    if (limited || spec.weight != 1) {
       return Error{ErrorCode::kInvalidArgument,
                    "a pipeline has neither max_concurrency nor weight: its SLO says how much of it "
                    "there is to be"};
