@@ -8,6 +8,7 @@
 
 #include <csignal>
 #include <filesystem>
+#include <thread>
 
 #include "journal_store/segment_files.h"
 #include "scheduling/make_policy.h"
@@ -152,6 +153,19 @@ TEST_F(SegmentStores, OnAFullDiskLoseEventsThatTheReplayCountsAndGoOnLater) {
   EXPECT_EQ(totals.events, 200u);
   EXPECT_EQ(totals.lost_events, 600u);
   EXPECT_THAT(totals.notes, testing::Contains(HasSubstr("600 events before it were not recorded")));
+}
+
+TEST_F(SegmentStores, WriteWhatWaitsWhenTheRecorderIsFlushed) {
+  const auto store = open();
+  Recorded worker(*store);
+  ASSERT_TRUE(store->sync().ok());
+  const uint64_t before = bytes_of(1);
+  // Its thread rests, and so few events do not wake it; the flush behind them does.
+  worker.events(10);
+  const SystemClock clock;
+  const Instant begin = clock.now();
+  while (bytes_of(1) == before && clock.now() - begin < seconds(60)) std::this_thread::yield();
+  EXPECT_GT(bytes_of(1), before);
 }
 
 TEST_F(SegmentStores, ThatMayWaitTellOfAFullDiskAndDoNotTryAgain) {
