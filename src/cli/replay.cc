@@ -124,6 +124,11 @@ Result<double> measure_overhead_apart(Transport& transport, const ReplayPlan& pl
   const size_t shortest = index_of_shortest(plan);
   FunctionSpec spec = paper_function_spec(plan, shortest, options);
   spec.name.name = options.prefix + "overhead";
+  const auto is_of_the_trace = [&](const std::string& name) {
+    return std::find(plan.deployed_names.begin(), plan.deployed_names.end(), name) !=
+           plan.deployed_names.end();
+  };
+  while (is_of_the_trace(spec.name.name)) spec.name.name += "-";
   spec.description = "made by lambent replay to measure what invocations take beyond their time";
   const auto deployed = deploy_function(transport, spec, package.zip);
   if (!deployed.ok()) return deployed.error().with_context("deploying " + spec.name.name);

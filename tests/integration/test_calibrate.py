@@ -36,8 +36,9 @@ class CalibrateTest(unittest.TestCase):
         for way in ("device_to_host_gb_per_s", "host_to_device_gb_per_s"):
             self.assertGreater(measured[way], 0.01)
             self.assertLess(measured[way], 12.8 * 1.2)
-        # A start that has to wait for another sandbox's end takes longer than one that need not.
-        self.assertGreater(measured["stop_ms"], 0)
+        # How much longer a start takes that has to wait for another sandbox's end: on a busy machine perhaps not at all.
+        self.assertGreaterEqual(measured["stop_ms"], 0)
+        self.assertLess(measured["stop_ms"], 60_000)
         profile = tomllib.loads((self.folder / "node.toml").read_text())
         self.assertEqual(profile["node"]["time_scale"], 10)
         with_profile = json.loads(self.run_cli("simulate", "t.csv", "--profile", "node.toml", "--json").stdout)[0]
