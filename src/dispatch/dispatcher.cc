@@ -93,13 +93,14 @@ std::optional<Error> Dispatcher::refusal_of(const InvocationSubmitted& event) co
 
 std::optional<scheduling::Refusal> Dispatcher::overload_of(const InvocationSubmitted& event) const {
   if (event.acknowledged) return std::nullopt;
-  return scheduling::refusal_of({.asynchronous = event.asynchronous},
-                                scheduling::queue_of(flows_[event.function.value]),
-                                {.all = queued_, .synchronous = queued_synchronous_},
-                                {.per_function = options_.queued_per_function,
-                                 .all = options_.queued_invocations,
-                                 .synchronous = options_.queued_synchronous,
-                                 .wait = options_.queue_wait});
+  return scheduling::refusal_of(
+      {.asynchronous = event.asynchronous, .within_run = event.within_run},
+      scheduling::queue_of(flows_[event.function.value]),
+      {.all = queued_, .synchronous = queued_synchronous_},
+      {.per_function = options_.queued_per_function,
+       .all = options_.queued_invocations,
+       .synchronous = options_.queued_synchronous,
+       .wait = options_.queue_wait});
 }
 
 void Dispatcher::on(const InvocationSubmitted& event) {
@@ -128,6 +129,7 @@ void Dispatcher::on(const InvocationSubmitted& event) {
   invocation.function = event.function;
   invocation.asynchronous = event.asynchronous;
   invocation.acknowledged = event.acknowledged;
+  invocation.within_run = event.within_run;
   invocation.arrival = ++arrivals_;
   invocation.submitted = now_;
   invocation.wait_reason =

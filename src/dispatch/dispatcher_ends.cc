@@ -46,7 +46,7 @@ void Dispatcher::note_queued(const PendingInvocation& invocation) {
   Flow& flow = flows_[invocation.function.value];
   ++flow.pending;
   ++queued_;
-  if (!invocation.has_client()) return;
+  if (!invocation.holds_connection()) return;
   ++flow.pending_synchronous;
   ++queued_synchronous_;
 }
@@ -59,7 +59,7 @@ void Dispatcher::leave_queue(InvocationSlot slot) {
   if (flow.pending == 0) flow.last_turn = kNever;
   if (flow.pending < scheduling::kCalm) flow.sheds = false;
   --queued_;
-  if (invocations_[slot].has_client()) {
+  if (invocations_[slot].holds_connection()) {
     --flow.pending_synchronous;
     --queued_synchronous_;
   }

@@ -194,6 +194,34 @@ TEST(Dispatcher, WhatIsPartOfWhatWasAcknowledgedWaitsAsLongAsItMust) {
   EXPECT_EQ(bench.got<StartInvocation>()[0].invocation, id(3));
 }
 
+TEST(Dispatcher, NobodyHoldsAConnectionForACallOfAWorkflow) {
+  DispatchOptions options = one_gpu();
+  options.queued_synchronous = 4;
+  options.longest_wait = seconds(10);
+  Bench bench(options);
+  bench.at(seconds(1), InvocationSubmitted{id(1), kF});
+  for (uint64_t n = 2; n <= 20; ++n) {
+    bench.at(seconds(1),
+             InvocationSubmitted{.invocation = id(n), .function = kF, .within_run = true});
+    EXPECT_TRUE(bench.got<CompleteInvocation>().empty()) << n;
+  }
+  EXPECT_EQ(bench.dispatcher().queued(), 19u);
+  EXPECT_EQ(bench.dispatcher().queued_synchronous(), 0u);
+  // Clients have all the room that they had before, and no more.
+  for (uint64_t n = 21; n <= 22; ++n) {
+    bench.at(seconds(1), InvocationSubmitted{id(n), kF});
+    EXPECT_TRUE(bench.got<CompleteInvocation>().empty()) << n;
+  }
+  EXPECT_EQ(bench.dispatcher().queued_synchronous(), 2u);
+  bench.at(seconds(1), InvocationSubmitted{id(23), kF});
+  ASSERT_EQ(bench.got<CompleteInvocation>().size(), 1u);
+  EXPECT_EQ(bench.got<CompleteInvocation>()[0].invocation, id(23));
+  // Somebody waits for the workflow, so its calls do not wait for ever.
+  bench.at(seconds(11), TimerFired{});
+  EXPECT_EQ(bench.dispatcher().queued(), 0u);
+  EXPECT_EQ(bench.dispatcher().queued_synchronous(), 0u);
+}
+
 TEST(Dispatcher, ABurstAfterAPauseIsJudgedByWhatRunsTake) {
   DispatchOptions options = one_gpu();
   options.queue_wait = seconds(10);

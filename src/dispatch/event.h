@@ -58,6 +58,9 @@ struct InvocationSubmitted {
   // refuses it: there may be less room now than there was then, after a restart with other options.
   // A synchronous one like that has no client that waits for it: it waits as long as it must, too.
   bool acknowledged = false;
+  // A call of a workflow: if a client waits, then for the workflow, and holds no connection for
+  // this. It has the client's bound of time all the same.
+  bool within_run = false;
 };
 // Nobody wants the outcome any more; a queued one is dropped, a running one goes on.
 struct InvocationCancelled {

@@ -29,6 +29,7 @@ struct PendingInvocation {
   InvocationState state = InvocationState::kQueued;
   bool asynchronous = false;
   bool acknowledged = false;
+  bool within_run = false;
   StartClass start = StartClass::kWarm;
   unsigned failed_starts = 0;
   unsigned restarts = 0;
@@ -56,8 +57,10 @@ struct PendingInvocation {
   InvocationSlot earlier = kNoInvocation;
   InvocationSlot later = kNoInvocation;
 
-  // Its client waits for the answer, so it has a bound of time and holds a connection.
+  // A client waits for its answer, or for that of the workflow which calls it: it has a bound of
+  // time.
   bool has_client() const { return !asynchronous && !acknowledged; }
+  bool holds_connection() const { return has_client() && !within_run; }
   bool is_cpu_variant() const { return host_reason != scheduling::HostReason::kNone; }
 };
 

@@ -11,6 +11,7 @@ void archive_invocation(StateArchive& archive, PendingInvocation& invocation) {
   archive.choice(invocation.state, InvocationState::kRunning);
   archive.field(invocation.asynchronous);
   archive.field(invocation.acknowledged);
+  archive.field(invocation.within_run);
   archive.choice(invocation.start, StartClass::kWarm);
   archive.field(invocation.failed_starts);
   archive.field(invocation.restarts);

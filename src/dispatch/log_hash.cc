@@ -46,7 +46,8 @@ void LogHash::add(const Event& event, Instant now) {
           [&](const FunctionRemoved& e) { mix(kind, at, e.function.value); },
           [&](const InvocationSubmitted& e) {
             mix(kind, at, e.invocation.high, e.invocation.low, e.function.value,
-                uint64_t{e.asynchronous} | uint64_t{e.acknowledged} << 1);
+                uint64_t{e.asynchronous} | uint64_t{e.acknowledged} << 1 |
+                    uint64_t{e.within_run} << 2);
           },
           [&](const InvocationCancelled& e) { mix(kind, at, e.invocation.high, e.invocation.low); },
           [&](const SandboxReady& e) {

@@ -48,6 +48,9 @@ struct InvocationRequest {
   // Part of what was promised before (a call of a workflow that was acknowledged): it is submitted
   // when there is room for it, so no want of room refuses it.
   bool acknowledged = false;
+  // A call of a workflow: whoever waits for it waits for the workflow, and holds a connection for
+  // that alone.
+  bool within_run = false;
   // Objects that it needs: it is queued once all of them exist, and fails if one of them does.
   std::vector<ObjectId> needs;
   // How many objects it makes, <id>.0 and on: futures from its submission on. What the function

@@ -48,6 +48,7 @@ std::vector<Event> one_of_each() {
   return {FunctionRegistered{profile},
           FunctionRemoved{FunctionId{9}},
           InvocationSubmitted{{1, 2}, FunctionId{7}, true, true},
+          InvocationSubmitted{{1, 3}, FunctionId{7}, false, false, true},
           InvocationCancelled{{~uint64_t{0}, 5}},
           SandboxReady{SandboxId{1ull << 40}, milliseconds(3), seconds(1)},
           SandboxExited{SandboxId{4}, {ErrorCode::kUnknown, ""}, "Runtime.ExitError", true},

@@ -22,6 +22,7 @@ static_assert(std::variant_size_v<Event> == 12, "a new event comes last, with a 
 
 constexpr uint8_t kFlag = 0x10;
 constexpr uint8_t kAcknowledged = 0x20;  // of an invocation
+constexpr uint8_t kWithinRun = 0x40;     // of an invocation
 constexpr uint8_t kLost = 0x20;          // of a device
 constexpr uint8_t kOut = 0x20;           // of a move
 
@@ -118,7 +119,8 @@ uint8_t flags_of(const Plain&) {
   return 0;
 }
 uint8_t flags_of(const InvocationSubmitted& e) {
-  return flag(e.asynchronous, kFlag) | flag(e.acknowledged, kAcknowledged);
+  return flag(e.asynchronous, kFlag) | flag(e.acknowledged, kAcknowledged) |
+         flag(e.within_run, kWithinRun);
 }
 uint8_t flags_of(const SandboxExited& e) { return flag(e.undelivered, kFlag); }
 uint8_t flags_of(const InvocationFinished& e) { return flag(e.succeeded, kFlag); }
@@ -253,6 +255,7 @@ void set_flags(Event& event, uint8_t head) {
   if (auto* e = std::get_if<InvocationSubmitted>(&event)) {
     e->asynchronous = flag;
     e->acknowledged = (head & kAcknowledged) != 0;
+    e->within_run = (head & kWithinRun) != 0;
   }
   if (auto* e = std::get_if<SandboxExited>(&event)) e->undelivered = flag;
   if (auto* e = std::get_if<InvocationFinished>(&event)) e->succeeded = flag;
@@ -334,8 +337,8 @@ Result<void> BatchReader::next(RecordedEvent& event) {
   glass.number(passed);
   const size_t kind = head & 0x0f;
   const int64_t before = now_.time_since_epoch().count();
-  if (!glass.ok || kind >= std::variant_size_v<Event> || head > (kFlag | kLost | 0x0f) ||
-      passed > static_cast<uint64_t>(INT64_MAX) ||
+  if (!glass.ok || kind >= std::variant_size_v<Event> ||
+      head > (kFlag | kLost | kWithinRun | 0x0f) || passed > static_cast<uint64_t>(INT64_MAX) ||
       before > INT64_MAX - static_cast<int64_t>(passed)) {
     return Error{ErrorCode::kInvalidArgument,
                  "event " + std::to_string(number_) + " has no head that makes sense"};

@@ -79,7 +79,8 @@ std::optional<Refusal> refusal_of(const Newcomer& newcomer, const FunctionQueue&
     return refusal(queue, of_payloads(queue, waiting.payloads, limits.payloads));
   }
   if (newcomer.asynchronous) return std::nullopt;
-  if (queue.synchronous >= left_of(limits.synchronous, waiting.synchronous)) {
+  if (!newcomer.within_run &&
+      queue.synchronous >= left_of(limits.synchronous, waiting.synchronous)) {
     return refusal(queue, of_worker(waiting.synchronous, queue.synchronous, "queued_synchronous"));
   }
   if (queue.waiting < kAlwaysAdmitted || limits.wait == QueueLimits::kForever) return std::nullopt;

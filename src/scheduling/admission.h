@@ -21,7 +21,7 @@ struct QueueLimits {
   // there is always room for a function that has nothing waiting: one that floods gets at most a
   // half, two get a third each.
   size_t all = kNoLimit;
-  size_t synchronous = kNoLimit;  // the same of those whose client waits for the answer
+  size_t synchronous = kNoLimit;  // the same of those for which a client holds a connection
   // The same of the payloads of all that waits or runs.
   Bytes payloads{std::numeric_limits<uint64_t>::max()};
   // A synchronous one that is expected to wait longer than this for its turn is refused, if
@@ -67,6 +67,7 @@ FunctionQueue queue_of(const Flow& flow);
 
 struct Newcomer {
   bool asynchronous = false;
+  bool within_run = false;  // a call of a workflow: nobody holds a connection for it
   Bytes payload{};
 };
 

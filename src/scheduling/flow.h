@@ -67,7 +67,7 @@ struct Flow {
   double gpu_speedup = 0;
 
   uint32_t pending = 0;              // waiting in its queue
-  uint32_t pending_synchronous = 0;  // of these, with a client that waits for the answer
+  uint32_t pending_synchronous = 0;  // of these, with a client that holds a connection for them
   uint32_t in_flight = 0;            // dispatched and not over: their sandbox starts or they run
   uint32_t on_host = 0;    // dispatched to the host as CPU variants and not over; not in_flight
   uint64_t oldest = 0;     // arrival number of the first in its queue; meaningless if none waits

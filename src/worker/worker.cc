@@ -237,7 +237,8 @@ void Worker::submit_to_dispatch(const Live& live) {
   handle(dispatch::InvocationSubmitted{.invocation = live.request.id,
                                        .function = live.function,
                                        .asynchronous = asynchronous,
-                                       .acknowledged = asynchronous || live.request.acknowledged});
+                                       .acknowledged = asynchronous || live.request.acknowledged,
+                                       .within_run = live.request.within_run});
 }
 
 void Worker::forget(InvocationId id) {

@@ -46,6 +46,7 @@ bool WorkflowHost::submit(LiveRun& run, InvocationId id, const workflow::Call& c
   request.function = function_of(run, call.key);
   request.trace_id = run.trace_id;
   request.acknowledged = run.acknowledged;
+  request.within_run = true;
   CallOf& made = calls_.at(id);
   // One that is not there is refused when it is submitted.
   const FunctionSpec* spec = events_.find_function(request.function);

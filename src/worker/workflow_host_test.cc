@@ -18,6 +18,7 @@ TEST_F(WorkflowHostTest, CallsAreInvocationsOfTheSameTenantAndTheirEndsTheOutput
   ASSERT_EQ(calls.size(), 1u);
   EXPECT_EQ(calls[0].request.function, (FunctionName{kDefaultTenant, "f"}));
   EXPECT_EQ(calls[0].request.payload, R"({"image":"i"})");
+  EXPECT_TRUE(calls[0].request.within_run);
   EXPECT_EQ(host->counts(specs["traffic"].id).running, 1u);
   answer(0, "[1, 2]");
   ASSERT_EQ(calls.size(), 2u);
