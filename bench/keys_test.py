@@ -248,6 +248,24 @@ class KeysTest(unittest.TestCase):
                 self.assertGreater(row["simulator"][key], 0, key)
             self.assertEqual(set(row["simulator_error"]), set(result["simulator_error_pct"]))
 
+    def test_paper_streambox_worker(self):
+        result = last_line(sys.executable, "-B", str(BENCH / "paper_streambox_worker.py"), "--quick")
+        self.assertTrue(result["emulated"])
+        self.assertEqual([row["system"] for row in result["rows"]], ["infless", "streambox"])
+        for row in result["rows"]:
+            self.assertEqual(row["errors"], [])
+            for half in ("worker", "model"):
+                told = row[half]
+                self.assertEqual(told["answered"], told["requests"], half)
+                for key in ("p50_ms", "p99_ms", "mean_ms", "memory_mb", "peak_memory_mb", "idle_memory_mb", "first_ms", "startup_ms"):
+                    self.assertGreater(told[key], 0, f"{row['system']} {half} {key}")
+            # Two networks one after the other take this long on the device alone.
+            self.assertGreater(row["worker"]["p50_ms"], 24.6)
+        processes, shared = (row["worker"] for row in result["rows"])
+        self.assertGreater(processes["idle_memory_mb"] - shared["idle_memory_mb"], result["runtime_mib"], "a process more has a runtime more")
+        self.assertGreater(result["ratios"]["infless"]["worker"]["memory_reduction_pct"], 0)
+        self.assertGreater(result["ratios"]["infless"]["model"]["memory_reduction_pct"], 0)
+
     def test_overload(self):
         result = last_line(sys.executable, "-B", str(BENCH / "overload.py"), "--quick")
         self.assertTrue(result["emulated"])

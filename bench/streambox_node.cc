@@ -67,8 +67,7 @@ Result<std::vector<Arrival>> arrivals_of(const Json& told, unsigned tenants) {
   for (const Json& one : told) {
     const Arrival arrival{one.at(0).get<double>(), one.at(1).get<unsigned>(),
                           one.at(2).get<uint64_t>(), one.at(3).get<uint64_t>()};
-    if (arrival.tenant >= tenants ||
-        (!arrivals.empty() && arrival.at_s < arrivals.back().at_s)) {
+    if (arrival.tenant >= tenants || (!arrivals.empty() && arrival.at_s < arrivals.back().at_s)) {
       return Error{ErrorCode::kInvalidArgument,
                    "an arrival comes before the one before it, or is of no tenant"};
     }
@@ -93,7 +92,8 @@ Json json_of(const RunResult& run) {
 }
 
 Result<Json> answer(const Json& told) {
-  ASSIGN_OR_RETURN(const Constants constants, constants_of(told.value("constants", Json::object())));
+  ASSIGN_OR_RETURN(const Constants constants,
+                   constants_of(told.value("constants", Json::object())));
   const Models models = make_models(constants);
   Json results = Json::array();
   for (const Json& point : told.at("points")) {

@@ -74,7 +74,7 @@ struct RunResult {
   double communication_s = 0;    // mean for a request: its calls wait for what others made
   double loading_s = 0;          // mean over calls that load a model: how long they stall for it
   uint64_t loads = 0, starts = 0, to_neighbours = 0, to_host = 0;
-  double compute_s = 0;  // mean for a call
+  double compute_s = 0;             // mean for a call
   std::vector<double> latencies_s;  // of each request, in the order of arrival; -1: no answer
   double goodput() const { return length_s > 0 ? static_cast<double>(in_time) / length_s : 0; }
   double late_share() const {
@@ -85,8 +85,8 @@ struct RunResult {
 using Models = std::vector<Model>;  // by network
 Models make_models(const Constants& constants);
 
-// One workflow, its requests at these moments (seconds, ascending): whose each is and what its frame
-// shows is drawn, or said.
+// One workflow, its requests at these moments (seconds, ascending): whose each is and what its
+// frame shows is drawn, or said.
 RunResult run_once(const Constants& constants, const Models& models, const Workflow& workflow,
                    const Setup& setup, const std::vector<double>& arrivals, double length_s,
                    uint64_t seed);
