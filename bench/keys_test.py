@@ -257,8 +257,9 @@ class KeysTest(unittest.TestCase):
             for half in ("worker", "model"):
                 told = row[half]
                 self.assertEqual(told["answered"], told["requests"], half)
-                for key in ("p50_ms", "p99_ms", "mean_ms", "memory_mb", "peak_memory_mb", "idle_memory_mb", "first_ms", "startup_ms"):
+                for key in ("p50_ms", "p99_ms", "mean_ms", "memory_mb", "peak_memory_mb", "idle_memory_mb", "first_ms"):
                     self.assertGreater(told[key], 0, f"{row['system']} {half} {key}")
+                self.assertGreaterEqual(told["startup_ms"], 0)  # none has to wait where all is warm
             # Two networks one after the other take this long on the device alone.
             self.assertGreater(row["worker"]["p50_ms"], 24.6)
         processes, shared = (row["worker"] for row in result["rows"])
