@@ -83,6 +83,10 @@ void add_simulate_flags(CLI::App& app, SimulateOptions& options) {
   app.add_option("--host-share", options.run.device.host_share,
                  "of an execution, what needs no device yet and overlaps with its memory's move")
       ->check(within(0.0, 1.0));
+  app.add_option("--touched", options.run.device.touched,
+                 "of the memory that moved off a device, the share that comes back: what functions "
+                 "use; the rest lies aside")
+      ->check(within(0.0, 1.0));
   app.add_flag("--cpu-variants", options.run.cpu_variants,
                "each function may run on the host's processors too, and takes the catalogue's "
                "CPU time there; --set hybrid= says when");

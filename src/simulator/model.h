@@ -39,6 +39,9 @@ struct DeviceModel {
   double link_bytes_per_second = 10e9;      // onto the device
   double link_out_bytes_per_second = 10e9;  // off it
   Bytes stays;  // of a sandbox's memory, what a move out leaves behind: its context
+  // Of the memory that moved out, the share that comes in again: what programs use. The rest lies
+  // aside.
+  double touched = 1;
   // The share of an execution before it first needs the device: of a run whose memory is on its
   // way so much goes on meanwhile.
   double host_share = 0;

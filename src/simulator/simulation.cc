@@ -252,13 +252,18 @@ void Simulation::end_move_on(uint32_t link) {
     return;
   }
   const bool in = link % 2 == 0;
-  run.outside = in ? Bytes(0) : run.outside + run.moving;
+  run.outside = in ? run.aside : run.outside + run.moving;
+  if (!in && !run.is_kernel) {
+    const auto moved = static_cast<double>((run.memory - options_.device.stays).count);
+    run.aside = Bytes(static_cast<uint64_t>(moved * (1 - options_.device.touched)));
+  }
   if (in && run.awaits_memory) begin_work(slot);
   give(dispatch::MemoryMoved{
       .sandbox = run.sandbox,
       .direction = in ? dispatch::MoveDirection::kIn : dispatch::MoveDirection::kOut,
       .moved = run.carried,
       .left = in ? Bytes(0) : run.memory - run.outside,
+      .aside = in ? Bytes(0) : run.aside,
       .duration = now_ - run.move_began});
 }
 
@@ -275,7 +280,7 @@ void Simulation::perform(const dispatch::StopSandbox& action) {
 
 void Simulation::perform(const dispatch::MoveMemoryIn& action) {
   const RunSlot slot = slot_of(action.sandbox);
-  begin_move(slot, dispatch::MoveDirection::kIn, runs_[slot].outside);
+  begin_move(slot, dispatch::MoveDirection::kIn, runs_[slot].outside - runs_[slot].aside);
 }
 
 void Simulation::perform(const dispatch::MoveMemoryOut& action) {

@@ -133,6 +133,19 @@ TEST(Simulation, WhatAMoveLeavesBehindIsNotMovedBack) {
       (std::vector<Duration>{Duration(0), milliseconds(500)}));
 }
 
+TEST(Simulation, OfWhatMovedOutOnlyWhatIsUsedComesBack) {
+  SimulationOptions options = one_function();
+  options.dispatch.fleet.memory_rule = scheduling::MemoryRule::kMoveIdle;
+  options.device.stays = Bytes::mib(512);
+  options.device.touched = 0.25;
+  options.device.link_bytes_per_second = static_cast<double>(Bytes::gib(1).count);
+  const std::vector<Arrival> arrivals = {{Instant(), FunctionId{1}},
+                                         {Instant(seconds(9)), FunctionId{1}},
+                                         {Instant(seconds(18)), FunctionId{1}}};
+  EXPECT_EQ(memory_times(options, arrivals),
+            (std::vector<Duration>{Duration(0), milliseconds(125), milliseconds(125)}));
+}
+
 TEST(Simulation, AStartBringsItsConstantsOverTheLink) {
   SimulationOptions options = one_function();
   options.device.link_bytes_per_second = static_cast<double>(Bytes::gib(1).count);
