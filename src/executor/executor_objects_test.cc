@@ -99,6 +99,18 @@ TEST_F(ExecutorTest, InOutBuffersAreCopiesOfTheRequestsOwn) {
   }
 }
 
+TEST_F(ExecutorTest, AnInputObjectLiesInWhatAStaticPoolHasReservedForIt) {
+  process_.reset();
+  start({}, {"--pool-rule", "static"});
+  add(1, process_->package(affine(2)), Bytes(768));  // no more than its own buffers take
+  process_->run(1, 1, kFromObject + "}", "application/json");
+  process_->give_object(kTwo, bytes_of({1, 2}));
+  const auto finished = process_->expect<Finished>();
+  ASSERT_TRUE(finished.has_value());
+  ASSERT_FALSE(finished->error.has_value()) << to_string(*finished->error);
+  EXPECT_THAT(finished->payload, HasSubstr("[4,7]"));
+}
+
 TEST_F(ExecutorTest, ObjectsOfTheHostGoTheLeastRecentlyUsedFirst) {
   // The device holds one such object beside what a request needs.
   add(1, process_->package(affine(2)), Bytes(768));

@@ -36,6 +36,7 @@ Result<bool> Executor::gather_contents(Seat& seat) {
     }
     complete = complete && (content.is_here || options_.pipelined);
   }
+  use_reserved(seat);  // objects lie in what is reserved for inputs
   for (const auto& input : request.request.inputs) {
     if (!input.object) continue;
     const auto& buffer = loaded.graph.buffers[input.buffer];
@@ -93,7 +94,6 @@ Result<void> Executor::place_buffers(Seat& seat) {
   const LoadedSeat& loaded = *seat.loaded;
   const auto& buffers = loaded.graph.buffers;
   request.addresses = request.contents;
-  use_reserved(seat);
   if (loaded.plan.temporaries.count > 0) {
     CUdeviceptr block = 0;
     RETURN_IF_ERROR(
