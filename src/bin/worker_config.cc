@@ -161,6 +161,18 @@ std::optional<int> parse_worker_config(int argc, char** argv, WorkerConfig& conf
                  "buffers give theirs back")
       ->check(bin::within(0.0, 3600.0))
       ->capture_default_str();
+  app.add_option("--executor-transfers", config.executor_transfers_take_turns,
+                 "the order of an executor's copies over the link: turns (functions in turn, block "
+                 "by block), first-come (one copy after the other)")
+      ->type_name("TEXT")
+      ->transform(bin::one_of<bool>({{"turns", true}, {"first-come", false}}))
+      ->default_str("turns");
+  app.add_option("--executor-objects", config.executor_loans,
+                 "how an object gets from one executor to another on its device: lent (it is "
+                 "copied there), host (it comes from host memory)")
+      ->type_name("TEXT")
+      ->transform(bin::one_of<bool>({{"lent", true}, {"host", false}}))
+      ->default_str("lent");
   double longest_gpu_run_s = to_seconds(config.longest_gpu_run);
   app.add_option(
          "--longest-gpu-run", longest_gpu_run_s,

@@ -49,6 +49,8 @@ struct WorkerConfig {
   // Of executors: see worker/executor_plan.h.
   scheduling::PoolRule executor_pool = scheduling::PoolRule::kResilient;
   Duration executor_pool_hold = seconds(1);
+  bool executor_transfers_take_turns = true;
+  bool executor_loans = true;
   bool require_strong_limits = false;
   std::string journal_folder;  // of every event of dispatch; empty: none
   Bytes journal_size = Bytes::mib(1024);

@@ -194,6 +194,8 @@ worker::WorkerOptions worker_options(const WorkerConfig& config, const Installat
   options.executors.gpu = driver;
   options.executors.pool_rule = config.executor_pool;
   options.executors.pool_hold = config.executor_pool_hold;
+  options.executors.transfers_take_turns = config.executor_transfers_take_turns;
+  options.executors.lend_objects = config.executor_loans;
   options.devices = all_devices;
   options.longest_gpu_run = config.longest_gpu_run;
   for (const auto& device : shares.dispatched) {

@@ -29,6 +29,7 @@ ExecutorHost::ExecutorHost(Foundations foundations, ExecutorSetting setting, std
       objects_(foundations.objects),
       run_files_(std::move(foundations.run_files)),
       built_in_(setting.built_in),
+      lends_(setting.lend_objects),
       events_(std::move(events)),
       supervisor_(
           foundations.loop, foundations.log, foundations.launcher, std::move(setting),

@@ -126,6 +126,7 @@ class ExecutorHost {
   objects::ObjectStore* objects_;
   RunFiles run_files_;
   const std::string built_in_;
+  const bool lends_;
   Events events_;
   std::unordered_map<SandboxId, std::unique_ptr<Seat>> seats_;
   std::unordered_map<InvocationId, SandboxId> running_;  // where it was given

@@ -109,7 +109,7 @@ void ExecutorHost::on(const Key& key, const protocol::OpenObject& message) {
                    const auto with_loan = [reply, found](std::optional<ObjectLoans::Loan> loan) {
                      reply(std::move(*found), std::move(loan));
                    };
-                   if (!loans_.borrow(object, key, with_loan)) with_loan(std::nullopt);
+                   if (!lends_ || !loans_.borrow(object, key, with_loan)) with_loan(std::nullopt);
                  });
 }
 

@@ -16,6 +16,9 @@ sandbox::LaunchPlan plan_executor(const ExecutorSetting& setting, const Executor
                std::string(scheduling::name_of(setting.pool_rule)),
                "--pool-hold-ms",
                std::to_string(std::chrono::duration_cast<milliseconds>(setting.pool_hold).count())};
+  if (!setting.transfers_take_turns) {
+    plan.argv.insert(plan.argv.end(), {"--first-come", "--transfer-batch", "0"});
+  }
   plan.working_directory = "/tmp";
   plan.hostname = "executor";
   plan.environment = {{"PATH", "/usr/local/bin:/usr/bin:/bin"}, {"LANG", "C.UTF-8"}};

@@ -24,6 +24,11 @@ struct ExecutorSetting {
   // What becomes of buffers' device memory between requests, and, where it goes, after how long.
   scheduling::PoolRule pool_rule = scheduling::PoolRule::kResilient;
   Duration pool_hold = seconds(1);
+  // Functions take turns on the link, block by block; else each copy is done before the next.
+  bool transfers_take_turns = true;
+  // Executors of a tenant lend each other objects that lie on the device; else these come from the
+  // host.
+  bool lend_objects = true;
 };
 
 struct ExecutorRequest {

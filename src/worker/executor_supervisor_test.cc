@@ -32,6 +32,17 @@ TEST_F(ExecutorHostTest, AnExecutorIsShownWhereItGetsItsTurnsOnTheLinkForAsLongA
   EXPECT_NE(access(path.c_str(), F_OK), 0);
 }
 
+class WithoutTurnsTest : public ExecutorHostTest {
+ protected:
+  WithoutTurnsTest() { setting.transfers_take_turns = false; }
+};
+
+TEST_F(WithoutTurnsTest, AnExecutorCopiesFirstComeFirstServed) {
+  seat(SandboxId(1));
+  EXPECT_THAT(launcher.latest().plan.argv,
+              testing::IsSupersetOf({"--first-come", "--transfer-batch", "0"}));
+}
+
 TEST_F(ExecutorHostTest, AKeptExecutorIsThereBeforeItsFirstFunctionAndReplacedWhenItEnds) {
   host->keep(spec, DeviceId(1));
   ASSERT_TRUE(turn_until(loop, [&] { return !launcher.running.empty(); }));

@@ -143,7 +143,7 @@ class ExecutorHostTest : public ::testing::Test {
                                     loop.call_after(Duration(0), std::move(then));
                                     return true;
                                   }},
-        ExecutorSetting{}, folder.path(), events);
+        setting, folder.path(), events);
     launcher.on_exit([this](SandboxId id, const sandbox::Exit& exit) { host->exited(id, exit); });
     spec.id = FunctionId(3);
     spec.name = {kDefaultTenant, "f"};
@@ -191,6 +191,7 @@ class ExecutorHostTest : public ::testing::Test {
   NullLogSink log;
   ExecutorLauncher launcher{loop};
   objects::ObjectStore store{loop, log, [](auto, auto) { return false; }, {}};
+  ExecutorSetting setting;  // before SetUp()
   FunctionSpec spec;
   std::vector<SandboxId> readies;
   std::vector<HandlerAnswer> answers;

@@ -78,6 +78,17 @@ TEST_F(ObjectLoansTest, WhatIsSmallComesFromTheHost) {
   EXPECT_FALSE(lender->hear().has_value());
 }
 
+class WithoutLoansTest : public ObjectLoansTest {
+ protected:
+  WithoutLoansTest() { setting.lend_objects = false; }
+};
+
+TEST_F(WithoutLoansTest, EverythingComesFromTheHost) {
+  borrower->say(protocol::OpenObject{make(Bytes::mib(2))});
+  EXPECT_EQ(lent_with(), Bytes(0));
+  EXPECT_FALSE(lender->hear().has_value());
+}
+
 TEST_F(ObjectLoansTest, WhatItsMakerHasNoMoreComesFromTheHostAndIsNotAskedForAgain) {
   const ObjectId object = make(Bytes::mib(2));
   ask_for(object);
