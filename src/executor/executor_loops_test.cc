@@ -16,6 +16,11 @@ std::pair<std::string, std::string> plan(const std::string& fault) {
 }
 const std::string kNoConditionals =
     "fail cuGraphConditionalHandleCreate from 1 with CUDA_ERROR_NOT_SUPPORTED";
+// Flags that the host reads are copied like the answers, of which there are so many.
+std::pair<std::string, std::string> no_flags_but(int answers) {
+  return plan("fail cuMemcpyDtoHAsync from " + std::to_string(answers + 1) +
+              " with CUDA_ERROR_INVALID_VALUE");
+}
 const std::string kNoGraphs = "fail cuGraphLaunch from 1 with CUDA_ERROR_INVALID_VALUE";
 
 class LoopsTest : public ExecutorTest {
@@ -53,8 +58,7 @@ class LoopsTest : public ExecutorTest {
 };
 
 TEST_F(LoopsTest, TheDeviceEndsALoopWithoutTheHost) {
-  // A flag that the host reads is copied like the answers, of which there are four.
-  start({plan("fail cuMemcpyDtoHAsync from 5 with CUDA_ERROR_INVALID_VALUE")});
+  start({no_flags_but(4)});
   add(1, process_->package(count_to_ten()));
   counts_to_ten();
 }
@@ -93,7 +97,8 @@ TEST_F(LoopsTest, LoopsInLoopsBeginAnewInEveryRound) {
       // Too large to be one graph: the outer loop is the host's, the inner one is not.
       {until("done", 2, {until("", 300, {increment("x", 2)}), innermost, set_at(9)})}};
   const std::vector<std::vector<int>> expected = {{9, 9}, {7, 7}, {10, 10}, {301, 301}};
-  for (const auto& settings : {std::vector{plan("")}, std::vector{plan(kNoConditionals)}}) {
+  // Eight answers, and the flag of the outer loop that is the host's twice.
+  for (const auto& settings : {std::vector{no_flags_but(10)}, std::vector{plan(kNoConditionals)}}) {
     start(settings);
     for (uint64_t i = 0; i < std::size(steps); ++i) {
       add(i + 1, process_->package(with_loops(function(all, steps[i]))));
@@ -104,7 +109,7 @@ TEST_F(LoopsTest, LoopsInLoopsBeginAnewInEveryRound) {
 }
 
 TEST_F(LoopsTest, ALoopWaitsForTheConstantsOfItsSteps) {
-  start();
+  start({no_flags_but(4)});
   const size_t count = 4 << 20;
   add(1, process_->package(with_loops(function(
              {buffer("x", "in_out", 2), buffer("w", "constant", count, R"(, "fill": 5)"),
@@ -115,7 +120,7 @@ TEST_F(LoopsTest, ALoopWaitsForTheConstantsOfItsSteps) {
 }
 
 TEST_F(LoopsTest, AFaultInALoopIsAnsweredAndEndsTheExecutor) {
-  start();
+  start({no_flags_but(2)});
   const std::string fault =
       R"({"kernel": "fault_below_zero", "bundle": "bundles/steps", "grid": [1], "block": [1],
           "arguments": [{"buffer": "x", "access": "read"}, {"buffer": "y", "access": "write"}]})";
@@ -133,7 +138,8 @@ TEST_F(LoopsTest, AFaultInALoopIsAnsweredAndEndsTheExecutor) {
 }
 
 TEST_F(LoopsTest, ALoopThatWouldNotEndEndsWithItsSeatAndLeavesTheOthersAlone) {
-  for (const auto& settings : {std::vector{plan("")}, std::vector{plan(kNoConditionals)}}) {
+  // Four answers: that of the loop which is stopped is on its way before it begins.
+  for (const auto& settings : {std::vector{no_flags_but(4)}, std::vector{plan(kNoConditionals)}}) {
     start(settings);
     const std::string package = process_->package(with_loops(
         function(buffers(), {until("done", 1'000'000'000, {increment("x", 2), set_at(10)})})));

@@ -51,15 +51,15 @@ class ProgramTest : public EmulatedDevice {
                        uint32_t until = kernel_graph::kNoFlag) {
     return {times, until, std::move(steps)};
   }
-  // Sets the flag, buffer 2, once `buffer` has come to the limit.
-  static Launch set_at(uint32_t buffer, int limit) {
+  // Sets the flag once `buffer` has come to the limit.
+  static Launch set_at(uint32_t buffer, int limit, uint32_t flag = 2) {
     return {"steps",
             "set_at",
             {},
             {},
             0,
             {BufferArgument{buffer, 0, Access::kRead}, number(limit),
-             BufferArgument{2, 0, Access::kWrite}}};
+             BufferArgument{flag, 0, Access::kWrite}}};
   }
   void compile(std::vector<Step> steps, Program::Loops loops = Program::Loops::kOfHost) {
     program_.reset();
@@ -170,6 +170,23 @@ TEST_F(ProgramTest, LoopsOfTheDeviceFindBuffersThatMoveAndEndByTheirFlagOrTheirC
   compile({repeat(7, {increment(0), set_at(0, 30)}, 2)}, Program::Loops::kOfDevice);
   run(8, 9, 10);
   EXPECT_THAT(values(11)[8], 7);
+}
+
+TEST_F(ProgramTest, LoopsInLoopsAreTheDevicesAndBeginAnewInEveryRound) {
+  make_memory();
+  const Step inner = repeat(4, {increment(0), set_at(0, 6, 1)}, 1);
+  // The outer rounds add four and two, and from then on one and one.
+  compile({repeat(100, {repeat(2, {inner}), set_at(0, 9)}, 2)}, Program::Loops::kOfDevice);
+  EXPECT_FALSE(program_->no_device_loops().has_value()) << to_string(*program_->no_device_loops());
+  ASSERT_EQ(instructions().front().first, Kind::kLoop);
+  EXPECT_EQ(program_->instructions().front().target, instructions().size())
+      << "one graph does all of it";
+  for (const uint64_t first : {0, 3}) {
+    run(first, first + 1, first + 2);
+    EXPECT_EQ(values(8)[first], 10);
+    EXPECT_EQ(values(8)[first + 1], 1);
+    EXPECT_EQ(values(8)[first + 2], 1);
+  }
 }
 
 TEST_F(ProgramTest, ALoopThatWouldNotEndEndsWhenItIsStopped) {
