@@ -5,6 +5,7 @@
 #include <string>
 #include <utility>
 
+#include "base/check.h"
 #include "executor/program.h"
 
 namespace lambent::executor {
@@ -41,16 +42,34 @@ uint64_t written_out(const std::vector<Step>& steps, Program::Loops loops) {
   return count;
 }
 
+// Of a program; each has a word in memory that is page-locked for it.
+constexpr uint32_t kMostLoops = 4095;
+// What is written out has no more of them: each has three kernels at least.
+constexpr uint32_t kMostLoopsOfAPart = kMostNodes / 3;
+
+// Loops of the device that are made of these steps, or a few more: one with a flag is made twice,
+// the second time to be in the rounds that the host does, and is written out with its rounds.
+uint64_t most_loops(const std::vector<Step>& steps) {
+  uint64_t count = 0;
+  for (const Step& step : steps) {
+    const Repeat* repeat = std::get_if<Repeat>(&step);
+    if (repeat == nullptr) continue;
+    const uint64_t inside = most_loops(repeat->steps);
+    if (repeat->until != kNoFlag) {
+      count += 1 + 2 * inside;
+    } else {
+      count += repeat->times > kMostNodes ? inside : std::max<uint64_t>(1, repeat->times) * inside;
+    }
+    count = std::min<uint64_t>(count, kMostLoops);
+  }
+  return count;
+}
+
 LiteralArgument word(uint64_t value) {
   return {DataType::kUint64, {reinterpret_cast<const char*>(&value), sizeof(value)}};
 }
 
 LiteralArgument word_at(const uint64_t* place) { return word(reinterpret_cast<uint64_t>(place)); }
-
-// Of a program; each has a word in memory that is page-locked for it.
-constexpr uint32_t kMostLoops = 4095;
-// What is written out has no more of them: each has three kernels at least.
-constexpr uint32_t kMostLoopsOfAPart = kMostNodes / 3;
 
 // More edges than this between two rounds go through a node of their own.
 constexpr size_t kMostEdges = 16;
@@ -65,6 +84,7 @@ struct Program::Compiler {
   const KernelOf& find_kernel;
   const Loops loops;
   Program& program;
+  const uint64_t words;  // of loops, and one for all
   uint32_t loops_made = 0;
   std::optional<cuda::GraphNodes> into = std::nullopt;  // the open part, or a body in it
 
@@ -157,8 +177,10 @@ struct Program::Compiler {
   // only.
   Result<Nodes> add_loop(const Repeat& repeat, const StepOrder& order, const Nodes& after) {
     ASSIGN_OR_RETURN(const auto condition, program.parts_.back().graph.add_condition());
-    auto* words = static_cast<uint64_t*>(program.loop_words_->pointer());
-    const LiteralArgument stop = word_at(words), rounds = word_at(words + ++loops_made);
+    ++loops_made;
+    CHECK(loops_made < words, "a word for each loop");
+    const auto* place = static_cast<const uint64_t*>(program.loop_words_->pointer());
+    const LiteralArgument stop = word_at(place), rounds = word_at(place + loops_made);
     const BufferArgument writes{repeat.until, 0, Access::kWrite};
     const BufferArgument reads{repeat.until, 0, Access::kRead};
     const auto launch = [&](const char* kernel, std::vector<kernel_graph::Argument> arguments,
@@ -216,10 +238,10 @@ struct Program::Compiler {
       return std::optional<uint32_t>();
     }
     if (!program.loop_words_) {
-      ASSIGN_OR_RETURN(auto words, cuda::PinnedBuffer::allocate(
-                                       driver, Bytes((1 + kMostLoops) * sizeof(uint64_t))));
-      memset(words.pointer(), 0, words.size().count);
-      program.loop_words_.emplace(std::move(words));
+      ASSIGN_OR_RETURN(auto memory,
+                       cuda::PinnedBuffer::allocate(driver, Bytes(words * sizeof(uint64_t))));
+      memset(memory.pointer(), 0, memory.size().count);
+      program.loop_words_.emplace(std::move(memory));
     }
     RETURN_IF_ERROR(open_part(true));
     RETURN_IF_ERROR(add_loop(repeat, order, {}));
@@ -263,7 +285,9 @@ Result<std::unique_ptr<Program>> Program::compile(const cuda::Driver& driver,
                                                   const StepOrder& order, const KernelOf& kernel_of,
                                                   Loops loops) {
   std::unique_ptr<Program> program(new Program(driver, graph.buffers.size()));
-  const auto compiled = Compiler{driver, kernel_of, loops, *program}.compile(graph.steps, order);
+  const auto compiled =
+      Compiler{driver, kernel_of, loops, *program, 1 + most_loops(graph.steps)}.compile(graph.steps,
+                                                                                        order);
   if (compiled.ok()) return program;
   if (loops == Loops::kOfHost) return compiled.error();
   ASSIGN_OR_RETURN(program, compile(driver, graph, order, kernel_of, Loops::kOfHost));
