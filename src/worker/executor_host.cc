@@ -10,7 +10,8 @@
 namespace lambent::worker {
 namespace {
 
-// What a seat is given to end what it runs, before its executor is ended.
+// What a seat is given to end what it runs, before its executor is ended: a round of a loop with a
+// flag, or all that is queued of other steps.
 constexpr Duration kGrace = milliseconds(250);
 
 // Why a seat could not be made: "Sandbox.Failure" is tried again.
@@ -318,7 +319,8 @@ void ExecutorHost::stop(SandboxId id, Error error, std::string error_type) {
     if (seat.added) supervisor_.send(seat.key, protocol::RemoveSeat{id});
     return end_soon(id);
   }
-  // Loops end with their round, so that only what hangs in a kernel takes its executor with it.
+  // A loop with a flag ends with its round. What takes longer than the grace, be it such a round,
+  // steps that are queued or a kernel that hangs, takes its executor with it.
   supervisor_.send(seat.key, protocol::RemoveSeat{id});
   seat.grace = loop_.call_after(kGrace, [this, id] {
     const auto hung = seats_.find(id);
