@@ -53,12 +53,13 @@ class WorkingSet {
   // this stay: every attempt holds the program up.
   bool may_fetch() const { return last_refusal_ != stay_; }
   void refuse_fetches() { last_refusal_ = stay_; }
-  // A fetch is about to begin. After so many in one stay all is fetched at once, for the program
-  // has begun to do something else.
+  // After so many fetches in one stay all is fetched at once, for the program has begun to do
+  // something else. What was wanted in vain was no fetch.
   static constexpr int kMostFetches = 4;
-  void count_fetch() {
-    if (++fetches_ > kMostFetches) touch_anything();
+  void want_fetch() {
+    if (fetches_ >= kMostFetches) touch_anything();
   }
+  void count_fetch() { ++fetches_; }
 
  private:
   bool is_recent(uint64_t stay) const { return stay != 0 && stay + kRememberedStays > stay_; }

@@ -94,12 +94,28 @@ TEST(WorkingSet, HoldsEverythingAfterManyFetchesInAStay) {
   Block other;
   for (int stay = 0; stay < 3; ++stay) {
     set.touch(&used);
-    for (int fetch = 0; fetch < WorkingSet::kMostFetches; ++fetch) set.count_fetch();
+    for (int fetch = 0; fetch < WorkingSet::kMostFetches; ++fetch) {
+      set.want_fetch();
+      set.count_fetch();
+    }
     EXPECT_FALSE(set.holds(other)) << stay;
     set.end_stay();
   }
-  for (int fetch = 0; fetch <= WorkingSet::kMostFetches; ++fetch) set.count_fetch();
+  for (int fetch = 0; fetch < WorkingSet::kMostFetches; ++fetch) set.count_fetch();
+  set.want_fetch();
   EXPECT_TRUE(set.holds(other));
+}
+
+TEST(WorkingSet, HoldsNoMoreForFetchesThatWereWantedInVain) {
+  WorkingSet set;
+  Block other;
+  for (int stay = 0; stay < 3; ++stay) {
+    Block used;
+    set.touch(&used);
+    set.end_stay();
+  }
+  for (int wish = 0; wish <= 2 * WorkingSet::kMostFetches; ++wish) set.want_fetch();
+  EXPECT_FALSE(set.holds(other));
 }
 
 }  // namespace

@@ -66,7 +66,7 @@ void ask_on(MemorySocket* socket) {
 bool is_granted(Residency& memory) {
   Locked lock(asking.mutex);
   const uint64_t end_ns = now_ns() + kPatienceNs;
-  if (may_ask()) memory.a_fetch_begins();
+  if (may_ask()) memory.a_fetch_is_wanted();
   while (may_ask()) {
     const uint64_t wanted = memory.wanted_bytes();
     const uint64_t room = memory.room_on_device();

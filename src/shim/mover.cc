@@ -119,6 +119,7 @@ void Mover::fetch() {
     shut_gate();
     if (wait_until_nobody_inside(kPatienceNs)) status = come_to_rest(*residency);
     if (status == Status::kDone) {
+      residency->a_fetch_begins();
       uint64_t bytes = 0;
       status = take_back(*residency, &bytes);
       is_broken_ = status == Status::kFailed;

@@ -59,7 +59,8 @@ class Residency {
   // Something that is written into device memory may be this address.
   void refer_to(Address address);
   void touch_anything();
-  // What was named and lies aside is to be fetched.
+  // What was named and lies aside is to be fetched; and is, for it was granted.
+  void a_fetch_is_wanted();
   void a_fetch_begins();
   // If it was not done, or left something that was granted, no other is tried in this stay.
   void a_fetch_has_ended(bool is_done);

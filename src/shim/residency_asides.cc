@@ -17,6 +17,11 @@ bool Residency::touch(Address address) {
   return block->is_aside && working_set_.may_fetch();
 }
 
+void Residency::a_fetch_is_wanted() {
+  Locked lock(mutex_);
+  working_set_.want_fetch();
+}
+
 void Residency::a_fetch_begins() {
   Locked lock(mutex_);
   working_set_.count_fetch();

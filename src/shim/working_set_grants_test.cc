@@ -1,5 +1,7 @@
 // What lies aside comes onto the device as far as the worker grants it, over the emulated driver:
 // the worker counts it as not there.
+#include <chrono>
+
 #include "shim/testing/working_set_fixture.h"
 
 namespace lambent::shim {
@@ -43,6 +45,37 @@ TEST_F(WorkingSetGrants, LeaveItAsideWhereTheyAreRefused) {
   EXPECT_EQ(tenant.worker().move_out().aside_bytes, (kPieces - 2) * kPiece)
       << "with the next move it comes in, and the worker is told so beforehand";
   EXPECT_EQ(tenant.worker().move_in().bytes, 2 * kPiece);
+  expect_right(tenant);
+}
+
+// Every refusal holds for a second of real time, in which the program does not ask again.
+TEST_F(WorkingSetGrants, AreNoFetchesWhereTheyAreRefused) {
+  Tenant tenant = this->tenant();
+  hold(tenant);
+  settle_on(tenant, 0);
+  tenant.worker().set_grants(WorkerSide::Grants::kNothing);
+  const auto give_up = std::chrono::steady_clock::now() + std::chrono::minutes(1);
+  while (tenant.worker().wants() < 6 && std::chrono::steady_clock::now() < give_up) {
+    use(tenant, "parameter", 1);
+  }
+  ASSERT_EQ(tenant.worker().wants(), 6);
+  use(tenant, "parameter", 0);
+  EXPECT_EQ(tenant.worker().move_out().aside_bytes, (kPieces - 2) * kPiece);
+  EXPECT_EQ(tenant.worker().move_in().bytes, 2 * kPiece) << "these two alone were used";
+  expect_right(tenant);
+}
+
+TEST_F(WorkingSetGrants, AreAskedForEverythingAfterAFewFetches) {
+  Tenant tenant = this->tenant();
+  hold(tenant);
+  settle_on(tenant, 0);
+  const long long before = free_mib();
+  for (size_t piece = 1; piece <= 4; ++piece) use(tenant, "parameter", piece);
+  EXPECT_EQ(tenant.worker().wanted_bytes(), 4 * kPiece);
+  EXPECT_EQ(free_mib(), before - static_cast<long long>(4 * kPieceMiB));
+  use(tenant, "parameter", 5);
+  EXPECT_EQ(tenant.worker().wanted_bytes(), (kPieces - 1) * kPiece);
+  EXPECT_EQ(free_mib(), before - static_cast<long long>((kPieces - 1) * kPieceMiB));
   expect_right(tenant);
 }
 
