@@ -4,6 +4,7 @@
 #include <sys/types.h>
 
 #include <atomic>
+#include <chrono>
 #include <condition_variable>
 #include <deque>
 #include <mutex>
@@ -31,6 +32,18 @@ class MemoryListener {
 
 // The next message of a connection, or nothing once that has ended.
 std::optional<protocol::MemoryMessage> next_message(int fd);
+
+// Waits until it is so, for half a minute at most: what a process gives back to lambent-device it
+// tells, and waits for no answer. False if it is not so even then.
+template <typename Condition>
+[[nodiscard]] bool comes_true(Condition condition) {
+  const auto give_up = std::chrono::steady_clock::now() + std::chrono::seconds(30);
+  while (!condition()) {
+    if (std::chrono::steady_clock::now() > give_up) return false;
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  }
+  return true;
+}
 
 // One process's connection, seen from the worker. Used on the test's thread; what the process says
 // is read on another, which grants what it asks for unless it was told otherwise.
@@ -94,6 +107,11 @@ class DeviceSide {
 
   uint64_t leased_bytes() const { return leased_bytes_; }
   uint64_t aside_bytes() const { return aside_bytes_; }
+  // The same, once it is what is expected, or never comes to be.
+  uint64_t aside_bytes_once(uint64_t expected) const {
+    (void)comes_true([&] { return aside_bytes_ == expected; });
+    return aside_bytes_;
+  }
   int leases() const { return leases_; }
   int turns() const { return turns_; }
   // Turns that were granted and not given back.
