@@ -3,7 +3,9 @@
 
 #include <nlohmann/json.hpp>
 
+#include "base/base64.h"
 #include "cli/invoke.h"
+#include "cli/listing.h"
 #include "cli/verbs_testing.h"
 
 namespace lambent::cli {

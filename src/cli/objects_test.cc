@@ -1,6 +1,7 @@
 // put, get and lists of objects.
 #include <gmock/gmock.h>
 
+#include "base/fd.h"
 #include "base/testing.h"
 #include "cli/objects.h"
 #include "cli/verbs_testing.h"
