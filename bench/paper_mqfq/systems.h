@@ -39,8 +39,8 @@ const std::vector<System>& systems();
 // One of systems(), by its name. CHECKed.
 const System& system_named(const std::string& name);
 
-// What the sweep tries for that system; of ours only when it starts second containers, for its other
-// settings are the product's.
+// What the sweep tries for that system; of ours only when it starts second containers, for its
+// other settings are the product's.
 std::vector<System> candidates_of(const std::string& name);
 // The systems that have a sweep.
 const std::vector<std::string>& swept();

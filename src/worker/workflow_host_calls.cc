@@ -1,6 +1,6 @@
 // The part of WorkflowHost that makes calls. Those of runs that were acknowledged wait for room
-// where there is none, without a payload: only the run knows of them meanwhile. They are tried again
-// when something ended, and once in a while.
+// where there is none, without a payload: only the run knows of them meanwhile. They are tried
+// again when something ended, and once in a while.
 #include <algorithm>
 #include <utility>
 #include <vector>
