@@ -47,8 +47,9 @@ constexpr uint32_t kMostLoops = 4095;
 // What is written out has no more of them: each has three kernels at least.
 constexpr uint32_t kMostLoopsOfAPart = kMostNodes / 3;
 
-// Loops of the device that are made of these steps, or a few more: one with a flag is made twice,
-// the second time to be in the rounds that the host does, and is written out with its rounds.
+// Loops of the device that are made of these steps, or a few more: those in a loop with a flag are
+// made twice, for the device's rounds and for the host's, those in another for each round that may
+// be written out.
 uint64_t most_loops(const std::vector<Step>& steps) {
   uint64_t count = 0;
   for (const Step& step : steps) {
