@@ -4,6 +4,7 @@
 #include <poll.h>
 #include <signal.h>
 #include <spawn.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -20,6 +21,7 @@ namespace lambent::device {
 namespace {
 
 constexpr size_t kMostText = 64 * 1024;
+constexpr Duration kDyingPatience = seconds(1);
 
 // This process's, with the driver's folder first among those of libraries.
 std::vector<std::string> environment_with(const std::string& driver_folder) {
@@ -51,6 +53,9 @@ pid_t spawn_with_output(const std::string& program, const std::string& driver_fo
   posix_spawn_file_actions_t actions;
   posix_spawn_file_actions_init(&actions);
   posix_spawn_file_actions_adddup2(&actions, output, STDOUT_FILENO);
+  // Our sockets among them: a process that is stuck in the driver would keep them open after our
+  // own end, which the worker is to see.
+  posix_spawn_file_actions_addclosefrom_np(&actions, STDERR_FILENO + 1);
   pid_t id = -1;
   const int status = posix_spawn(&id, program.c_str(), &actions, nullptr, pointers_to(words).data(),
                                  pointers_to(environment).data());
@@ -71,6 +76,16 @@ std::optional<std::string> read_until_end(int from, Instant deadline, const Cloc
     if (got <= 0) return text;
     if (text.size() + static_cast<size_t>(got) > kMostText) return std::nullopt;
     text.append(buffer, static_cast<size_t>(got));
+  }
+}
+
+// Who is stuck in the driver may outlive the signal, and is waited for no longer than this.
+void reap(pid_t id, Instant deadline, const Clock& clock) {
+  const OwnedFd ended(static_cast<int>(syscall(SYS_pidfd_open, id, 0)));
+  while (waitpid(id, nullptr, WNOHANG) == 0) {
+    const auto left = std::chrono::ceil<milliseconds>(deadline - clock.now()).count();
+    pollfd readable = {ended.get(), POLLIN, 0};
+    if (left <= 0 || !ended.valid() || poll(&readable, 1, static_cast<int>(left)) == 0) return;
   }
 }
 
@@ -116,8 +131,7 @@ std::vector<DriverFacts> ask_driver(const std::string& program, const std::strin
   if (id < 0) return {};
   const auto text = read_until_end(from.get(), deadline, clock);
   kill(id, SIGKILL);
-  // Who is stuck in the driver may outlive the signal, so nobody waits for that.
-  waitpid(id, nullptr, text ? 0 : WNOHANG);
+  reap(id, clock.now() + kDyingPatience, clock);
   return driver_facts_from(text.value_or(""));
 }
 

@@ -24,7 +24,7 @@ std::string to_text(const std::vector<DriverFacts>& facts);
 std::vector<DriverFacts> driver_facts_from(std::string_view text);
 
 // Runs `program --describe-driver` with the driver in this folder, and reads what it says. Nothing
-// if it has not ended by then (it is killed), or says nothing.
+// if it has not ended by then, or says nothing. It is killed either way.
 std::vector<DriverFacts> ask_driver(const std::string& program, const std::string& driver_folder,
                                     Duration patience);
 

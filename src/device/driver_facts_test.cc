@@ -1,10 +1,14 @@
 #include "device/driver_facts.h"
 
+#include <fcntl.h>
 #include <gtest/gtest.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include <filesystem>
 #include <fstream>
 
+#include "base/fd.h"
 #include "base/testing.h"
 
 namespace lambent::device {
@@ -48,6 +52,27 @@ TEST(DriverFacts, AreAskedOfAProcessThatFindsTheDriver) {
   EXPECT_TRUE(facts[0].uuid.starts_with("GPU-/driver"));
   EXPECT_TRUE(facts[0].integrated);
   EXPECT_EQ(facts[0].memory, Bytes(5));
+}
+
+TEST(DriverFacts, AreAskedOfAProcessThatHoldsNothingOfOurs) {
+  const TemporaryFolder folder;
+  const OwnedFd ours(fcntl(STDERR_FILENO, F_DUPFD, 100));  // and not closed on exec
+  ASSERT_TRUE(ours.valid());
+  const std::string place = "/proc/$$/fd/" + std::to_string(ours.get());
+  const std::string program =
+      program_that(folder, "[ -e " + place + " ] || echo GPU-1 integrated 5");
+  EXPECT_EQ(ask_driver(program, "/driver", seconds(10)).size(), 1u);
+}
+
+TEST(DriverFacts, LeaveNoProcessBehind) {
+  const TemporaryFolder folder;
+  // It says all that it has to and goes on.
+  const std::string goes_on = program_that(folder, "echo GPU-1 integrated 5; exec sleep 60 >&-");
+  EXPECT_EQ(ask_driver(goes_on, "/driver", seconds(10)).size(), 1u);
+  EXPECT_EQ(waitpid(-1, nullptr, WNOHANG), -1) << "it was killed, and reaped";
+  const std::string hangs = program_that(folder, "exec sleep 60");
+  EXPECT_TRUE(ask_driver(hangs, "/driver", milliseconds(100)).empty());
+  EXPECT_EQ(waitpid(-1, nullptr, WNOHANG), -1);
 }
 
 TEST(DriverFacts, AreNoneWhereTheDriverFailsOrHangs) {
