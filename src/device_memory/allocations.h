@@ -28,6 +28,8 @@ struct Block {
   PieceMap* pieces = nullptr;  // null: one allocation has it all
   // The physical memory is the host's: the device reaches it there, also while the rest is out.
   bool is_aside = false;
+  // As how much of the limit what lies here counted when that was last noted.
+  uint64_t counted_bytes = 0;
   // WorkingSet's own.
   uint64_t last_touch = 0;  // the stay; 0: none
   uint64_t turn = 0;        // in the order in which blocks were first touched in that stay

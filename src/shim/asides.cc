@@ -91,11 +91,14 @@ class Exchange {
           block.owner.device == device && block.is_aside != to_host && set.holds(block) != to_host;
       if (changes && changing_ != nullptr) changing_[candidates++].block = &block;
     }
-    if (!to_host && candidates > 0) qsort(changing_, candidates, sizeof(Changing), by_use);
+    if (!to_host && candidates > 0) {
+      residency.note_counted_bytes();
+      qsort(changing_, candidates, sizeof(Changing), by_use);
+    }
     uint64_t room = to_host ? UINT64_MAX : residency.room_on_device();
     for (size_t i = 0; i < candidates; ++i) {
       Block& block = *changing_[i].block;
-      const uint64_t counted = to_host ? 0 : residency.counted_bytes_of(block);
+      const uint64_t counted = to_host ? 0 : block.counted_bytes;
       if (counted > room) continue;
       room -= counted;
       changing_[count_++].block = &block;

@@ -64,8 +64,8 @@ class Residency {
   void a_fetch_begins();
   // If it was not done, or left something that was granted, no other is tried in this stay.
   void a_fetch_has_ended(bool is_done);
-  // As how much what lies in this block counts against the limit.
-  uint64_t counted_bytes_of(const device_memory::Block& block);
+  // Notes of every block as how much what lies in it counts against the limit.
+  void note_counted_bytes();
   // What lies aside, as it counts; and of that, what is wanted on the device.
   uint64_t aside_bytes();
   uint64_t wanted_bytes();
@@ -108,6 +108,8 @@ class Residency {
     uint64_t most = UINT64_MAX;
   };
   Share share_of_device();
+  template <typename Act>
+  void for_each_counted(Act act);
   template <typename Counts>
   uint64_t sum_of_blocks(Counts counts);
   Status take_addresses(Device device, uint64_t bytes, uint64_t* base);

@@ -34,23 +34,31 @@ void Residency::a_fetch_has_ended(bool is_done) {
   if (!is_done || is_full) working_set_.refuse_fetches();
 }
 
-// As it counts against the limit.
-template <typename Counts>
-uint64_t Residency::sum_of_blocks(Counts counts) {
+// Of every allocation its block and as how much it counts against the limit. The mutex is held.
+template <typename Act>
+void Residency::for_each_counted(Act act) {
   const Accounting* accounting = Accounting::current();
-  uint64_t sum = 0;
-  Locked lock(mutex_);
   for (const Allocation& allocation : allocations_.all()) {
     if (allocation.is_leaving) continue;
-    const Block* block = allocations_.blocks().containing(allocation.base);
-    if (block == nullptr || !counts(*block)) continue;
-    sum += accounting == nullptr ? allocation.bytes : accounting->charge_of(allocation.bytes);
+    Block* block = allocations_.blocks().containing(allocation.base);
+    if (block == nullptr) continue;
+    act(*block,
+        accounting == nullptr ? allocation.bytes : accounting->charge_of(allocation.bytes));
   }
+}
+
+template <typename Counts>
+uint64_t Residency::sum_of_blocks(Counts counts) {
+  uint64_t sum = 0;
+  Locked lock(mutex_);
+  for_each_counted([&](const Block& block, uint64_t bytes) { sum += counts(block) ? bytes : 0; });
   return sum;
 }
 
-uint64_t Residency::counted_bytes_of(const Block& block) {
-  return sum_of_blocks([&](const Block& each) { return each.base == block.base; });
+void Residency::note_counted_bytes() {
+  Locked lock(mutex_);
+  for (Block& block : allocations_.blocks()) block.counted_bytes = 0;
+  for_each_counted([](Block& block, uint64_t bytes) { block.counted_bytes += bytes; });
 }
 
 uint64_t Residency::aside_bytes() {
