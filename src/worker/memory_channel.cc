@@ -2,6 +2,7 @@
 
 #include <sys/socket.h>
 
+#include <algorithm>
 #include <optional>
 #include <span>
 #include <utility>
@@ -23,6 +24,9 @@ constexpr size_t kMostPeers = limits::kSandboxProcesses;
 // What one sandbox may have of a turn of the loop.
 constexpr int kMessagesPerTurn = 16;
 constexpr int kAcceptsPerTurn = 16;
+// So long after a refusal nobody of the sandbox is heard with another wish: room that was missing is
+// missing still. A shim asks again after ten times as long.
+constexpr Duration kRefusalHolds = milliseconds(100);
 
 }  // namespace
 
@@ -122,7 +126,12 @@ void MemoryChannel::greet(uint64_t id) {
 }
 
 bool MemoryChannel::take_want(uint64_t id, Peer& peer, Bytes bytes) {
-  if (std::exchange(peer.wants, true)) return false;
+  if (peer.wants) return false;
+  if (loop_.clock().now() < refused_until_) {
+    send(id, MemoryMessageKind::kGrantMemory);
+    return true;
+  }
+  peer.wants = true;
   want({id, bytes});
   return true;
 }
@@ -144,6 +153,9 @@ void MemoryChannel::grant(Bytes bytes) {
   if (wants_.empty()) return;
   const Want answered = wants_.front();
   wants_.pop_front();
+  if (answered.peer != 0 && bytes == Bytes(0)) {
+    refused_until_ = loop_.clock().now() + kRefusalHolds;
+  }
   if (const auto found = peers_.find(answered.peer); found != peers_.end()) {
     found->second.wants = false;
     send(answered.peer, MemoryMessageKind::kGrantMemory, bytes);
@@ -193,6 +205,12 @@ void MemoryChannel::drop(uint64_t id) {
   if (found == peers_.end()) return;
   found->second.watch.reset();
   peers_.erase(found);
+  // What was announced is still to be answered.
+  if (!wants_.empty()) {
+    wants_.erase(std::remove_if(wants_.begin() + 1, wants_.end(),
+                                [id](const Want& want) { return want.peer == id; }),
+                 wants_.end());
+  }
   if (awaited_.erase(id) > 0) finish_if_all_answered();
 }
 

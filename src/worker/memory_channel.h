@@ -105,7 +105,9 @@ class MemoryChannel {
   loop::TimerId report_timer_;
 
   Bytes spared_;            // by the last move out
-  std::deque<Want> wants_;  // the first was announced
+  // The first was announced; of the others at most one of each process that is there.
+  std::deque<Want> wants_;
+  Instant refused_until_{};
   loop::TimerId want_timer_;
 };
 

@@ -88,7 +88,7 @@ class Channel : public testing::Test {
   }
 
   const TemporaryFolder folder_;
-  SystemClock clock_;
+  FakeClock clock_;
   loop::EventLoop loop_{clock_};
   NoLog log_;
   void want(const OwnedFd& fd, Bytes bytes) {
@@ -171,6 +171,49 @@ TEST_F(Channel, WhoWantsMemoryAndIsGoneIsAnsweredByNobody) {
   EXPECT_EQ(hear(next).kind, MemoryMessageKind::kMoveIn);
   want(next, Bytes(5));
   EXPECT_EQ(wanted(), Bytes(5));
+}
+
+TEST_F(Channel, NothingIsKeptOfThoseWhoWantMemoryAndAreGone) {
+  const OwnedFd first = process();
+  (void)hear(first);
+  want(first, Bytes(100));
+  EXPECT_EQ(wanted(), Bytes(100));
+  for (int count = 0; count < 5; ++count) {
+    OwnedFd gone = process();
+    (void)hear(gone);
+    want(gone, Bytes(7));
+    gone.reset();
+    EXPECT_TRUE(turn_until(loop_, [&] { return channel_->processes() == 1; }));
+  }
+  const OwnedFd next = process();
+  (void)hear(next);
+  want(next, Bytes(5));
+  channel_->grant(Bytes(100));
+  EXPECT_EQ(hear(first).bytes, 100u);
+  EXPECT_EQ(wanted(), Bytes(5));
+}
+
+TEST_F(Channel, ARefusalHoldsForAWhile) {
+  OwnedFd process = this->process();
+  (void)hear(process);
+  want(process, Bytes(7));
+  EXPECT_EQ(wanted(), Bytes(7));
+  channel_->grant(Bytes(0));
+  EXPECT_EQ(hear(process).bytes, 0u);
+  for (int count = 0; count < 5; ++count) {
+    want(process, Bytes(7));
+    const MemoryMessage refused = hear(process);
+    EXPECT_EQ(refused.kind, MemoryMessageKind::kGrantMemory);
+    EXPECT_EQ(refused.bytes, 0u);
+  }
+  process = this->process();  // which is no way around it
+  (void)hear(process);
+  want(process, Bytes(7));
+  EXPECT_EQ(hear(process).kind, MemoryMessageKind::kGrantMemory);
+  EXPECT_TRUE(wanted_.empty());
+  clock_.advance(milliseconds(100));
+  want(process, Bytes(8));
+  EXPECT_EQ(wanted(), Bytes(8));
 }
 
 TEST_F(Channel, WhoWantsTwiceAtOnceIsHungUpOn) {
