@@ -42,8 +42,7 @@ void Residency::for_each_counted(Act act) {
     if (allocation.is_leaving) continue;
     Block* block = allocations_.blocks().containing(allocation.base);
     if (block == nullptr) continue;
-    act(*block,
-        accounting == nullptr ? allocation.bytes : accounting->charge_of(allocation.bytes));
+    act(*block, accounting == nullptr ? allocation.bytes : accounting->charge_of(allocation.bytes));
   }
 }
 

@@ -24,8 +24,8 @@ constexpr size_t kMostPeers = limits::kSandboxProcesses;
 // What one sandbox may have of a turn of the loop.
 constexpr int kMessagesPerTurn = 16;
 constexpr int kAcceptsPerTurn = 16;
-// So long after a refusal nobody of the sandbox is heard with another wish: room that was missing is
-// missing still. A shim asks again after ten times as long.
+// So long after a refusal nobody of the sandbox is heard with another wish: room that was missing
+// is missing still. A shim asks again after ten times as long.
 constexpr Duration kRefusalHolds = milliseconds(100);
 
 }  // namespace

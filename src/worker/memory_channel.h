@@ -104,7 +104,7 @@ class MemoryChannel {
   std::set<uint64_t> awaited_;
   loop::TimerId report_timer_;
 
-  Bytes spared_;            // by the last move out
+  Bytes spared_;  // by the last move out
   // The first was announced; of the others at most one of each process that is there.
   std::deque<Want> wants_;
   Instant refused_until_{};
