@@ -104,6 +104,7 @@ class WorkerTest : public ::testing::Test {
     FunctionSpec spec;
     spec.name = {kDefaultTenant, name};
     spec.timeout = seconds(3);
+    spec.max_concurrency = 1;  // so that a test knows what runs and what waits
     return spec;
   }
   Result<FunctionSpec> await_change(

@@ -168,7 +168,7 @@ class WorldTest(unittest.TestCase):
         class Started:
             process = types.SimpleNamespace(poll=lambda: 0)
 
-            def __init__(self, name, promises, flags, gpu, folder):
+            def __init__(self, name, promises, flags, gpu, folder, environment=None):
                 folders.append(folder)
                 if name == "sliced":
                     raise AssertionError("the worker did not start")
