@@ -15,6 +15,7 @@ using Words = std::array<uint64_t, 8>;
 
 constexpr uint64_t kFlag = 0x100;
 constexpr uint64_t kSecondFlag = 0x200;
+constexpr uint64_t kThirdFlag = 0x400;
 
 uint64_t flags(bool first, bool second = false) {
   return (first ? kFlag : 0) | (second ? kSecondFlag : 0);
@@ -31,6 +32,7 @@ void unpack(const Words& words, FunctionRemoved& e) {
 void unpack(const Words& words, InvocationSubmitted& e) {
   e.asynchronous = (words[0] & kFlag) != 0;
   e.acknowledged = (words[0] & kSecondFlag) != 0;
+  e.within_run = (words[0] & kThirdFlag) != 0;
   e.invocation = {words[2], words[3]};
   e.function = FunctionId(static_cast<uint32_t>(words[4]));
 }

@@ -52,8 +52,10 @@ class EventBatch {
                     static_cast<uint64_t>(e->execution.count()),
                     e->device_memory.count};
     } else if (const auto* e = std::get_if<dispatch::InvocationSubmitted>(&event)) {
-      line.words = {head | uint64_t{e->asynchronous} << 8 | uint64_t{e->acknowledged} << 9, at,
-                    e->invocation.high, e->invocation.low, e->function.value};
+      const auto& [invocation, function, asynchronous, acknowledged, within_run] = *e;
+      line.words = {head | uint64_t{asynchronous} << 8 | uint64_t{acknowledged} << 9 |
+                        uint64_t{within_run} << 10,
+                    at, invocation.high, invocation.low, function.value};
     } else {
       add_seldom(line, event, head, now);
     }
@@ -66,7 +68,7 @@ class EventBatch {
   RecordedEvent operator[](size_t index) const;
 
  private:
-  // The kind in the lowest byte, two flags above it, the digest in the upper half; the instant;
+  // The kind in the lowest byte, flags above it, the digest in the upper half; the instant;
   // what the event carries.
   struct alignas(64) Line {
     std::array<uint64_t, 8> words;
