@@ -6,14 +6,12 @@
 #include <functional>
 #include <memory>
 #include <string>
-#include <thread>
 #include <unordered_map>
 
 #include "cuda/device.h"
 #include "cuda/driver.h"
 #include "executor/connection.h"
 #include "executor/contents.h"
-#include "executor/device_answer.h"
 #include "executor/device_thread.h"
 #include "executor/request.h"
 #include "executor/seat_loader.h"
@@ -136,7 +134,6 @@ class Executor {
   void copied_in(Seat& seat);
   // Queues what the device can do without the host, and a call back when it has.
   void advance(Seat& seat);
-  void look_for_answer(Seat& seat);
   Result<bool> step(Seat& seat);
   Result<void> queue_outputs(Seat& seat);
   Result<void> call_back(Seat& seat);
@@ -196,11 +193,6 @@ class Executor {
   std::unordered_map<SandboxId, std::unique_ptr<Seat>> seats_;
   std::unordered_map<ObjectId, unsigned> lent_;  // and how often; pinned as often
   uint64_t requests_ = 0;
-  size_t at_device_ = 0;    // requests for which the driver is to call back
-  bool in_answer_ = false;  // that was looked for
-  // Else there is no core to look on.
-  const bool may_look_ = std::thread::hardware_concurrency() > 1;
-  forwarding::SpinBudget look_budget_;
   std::unique_ptr<forward_server::ForwardServer> forward_;  // once there is a client
   // Last: they end before what their work uses goes.
   std::unique_ptr<DeviceThread> loads_, decodes_, answers_;

@@ -56,9 +56,7 @@ void Executor::handle(protocol::Run message, std::vector<OwnedFd> fds) {
   RequestUnderWay& request = *seat->request;
   request.number = ++requests_;
   request.received = received;
-  request.on_device = [this, id = seat->id, number = request.number,
-                       &answer = request.answer](CUresult result) {
-    if (!answer.tell(result)) return;
+  request.on_device = [this, id = seat->id, number = request.number](CUresult result) {
     loop_.post([this, id, number, result] { device_answered(id, number, result); });
   };
   request.message = std::move(message);
@@ -162,20 +160,8 @@ void Executor::advance(Seat& seat) {
   for (;;) {
     const auto goes_on = step(seat);
     if (!goes_on.ok()) return fail(seat, goes_on.error());
-    if (!*goes_on) return look_for_answer(seat);
+    if (!*goes_on) return;
   }
-}
-
-// Short work has ended before this thread could sleep and be woken. Only while no other request is
-// with the device, whose answer would wait; and not within an answer, or loops would be recursions.
-void Executor::look_for_answer(Seat& seat) {
-  if (at_device_ != 1 || in_answer_ || !may_look_) return;
-  RequestUnderWay& request = *seat.request;
-  const auto result = request.answer.look(look_budget_);
-  if (!result) return;
-  in_answer_ = true;
-  device_answered(seat.id, request.number, *result);
-  in_answer_ = false;
 }
 
 // One instruction, or as much of it as may be queued; false if the device has to answer first.
@@ -229,10 +215,7 @@ Result<void> Executor::call_back(Seat& seat) {
   const auto on_answer = [](CUstream, CUresult result, void* request) {
     static_cast<RequestUnderWay*>(request)->on_device(result);
   };
-  seat.request->answer.expect();
-  RETURN_IF_ERROR(seat.loaded->stream().call_back(on_answer, seat.request.get()));
-  ++at_device_;
-  return {};
+  return seat.loaded->stream().call_back(on_answer, seat.request.get());
 }
 
 void Executor::device_answered(SandboxId id, uint64_t number, CUresult result) {
@@ -240,7 +223,6 @@ void Executor::device_answered(SandboxId id, uint64_t number, CUresult result) {
   Seat* seat = find_request(id, number);
   CHECK(seat != nullptr, "a request stays while the device works on it");
   RequestUnderWay& request = *seat->request;
-  --at_device_;
   if (const auto good = driver_.check(result, "kernels"); !good.ok()) {
     return fail(*seat, good.error());
   }

@@ -9,7 +9,6 @@
 #include <vector>
 
 #include "base/fd.h"
-#include "executor/device_answer.h"
 #include "executor/device_store.h"
 #include "kernel_graph/request.h"
 #include "protocol/executor_message.h"
@@ -66,7 +65,6 @@ struct RequestUnderWay {
 
   // Called by the driver, on a thread of its own, when the device has done what was queued.
   std::function<void(CUresult)> on_device;
-  DeviceAnswer answer;
 
   Instant received, began, launched_at, ran;
 };
