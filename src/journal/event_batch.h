@@ -45,12 +45,13 @@ class EventBatch {
     const uint64_t head = event.index() | log_hash << 32;
     const auto at = static_cast<uint64_t>(now.time_since_epoch().count());
     if (const auto* e = std::get_if<dispatch::InvocationFinished>(&event)) {
-      line.words = {head | uint64_t{e->succeeded} << 8,
+      const auto& [invocation, execution, succeeded, device_memory] = *e;
+      line.words = {head | uint64_t{succeeded} << 8,
                     at,
-                    e->invocation.high,
-                    e->invocation.low,
-                    static_cast<uint64_t>(e->execution.count()),
-                    e->device_memory.count};
+                    invocation.high,
+                    invocation.low,
+                    static_cast<uint64_t>(execution.count()),
+                    device_memory.count};
     } else if (const auto* e = std::get_if<dispatch::InvocationSubmitted>(&event)) {
       const auto& [invocation, function, asynchronous, acknowledged, within_run] = *e;
       line.words = {head | uint64_t{asynchronous} << 8 | uint64_t{acknowledged} << 9 |
