@@ -184,27 +184,28 @@ class Calibration {
     return {};
   }
 
-  // How much longer a start takes that has to wait until another sandbox is gone: functions that
-  // each fill a device, and do not move off it, push each other out in turns. One more of them than
-  // there are devices, so that once all are full every start does.
+  // How much longer a start takes that has to wait until another sandbox is gone than one that does
+  // not: functions that each fill a device, and do not move off it, one more of them than there are
+  // devices. All but the last find one empty; each is called once and removed.
   Result<void> measure_stops() {
     say("stops");
     const GpuNeeds all{.memory = most_of_a_device(), .memory_mode = MemoryMode::kOff};
-    const unsigned count = profile_.devices + 1;
-    for (unsigned i = 0; i < count; ++i) {
-      RETURN_IF_ERROR(deploy(pushing_out(i), 0, 0, all, kLittleMib));
+    std::vector<double> free_s, waited_s;
+    for (int repeat = 0; repeat < options_.repeats; ++repeat) {
+      for (unsigned i = 0; i <= profile_.devices; ++i) {
+        RETURN_IF_ERROR(deploy(pushing_out(i), 0, 0, all, kLittleMib));
+      }
+      for (unsigned i = 0; i <= profile_.devices; ++i) {
+        ASSIGN_OR_RETURN(const Measured measured, invoke_cold(pushing_out(i)));
+        (i < profile_.devices ? free_s : waited_s)
+            .push_back(modelled(to_seconds(measured.answer.phases->sandbox)));
+      }
+      for (unsigned i = 0; i <= profile_.devices; ++i) remove_last();
+      for (unsigned i = 0; i <= profile_.devices; ++i) {
+        RETURN_IF_ERROR(wait_until_gone(transport_, pushing_out(i)));
+      }
     }
-    std::vector<double> waited_s;
-    for (unsigned i = 0; i < profile_.devices + 2 * options_.repeats; ++i) {
-      ASSIGN_OR_RETURN(const Measured measured, invoke_cold(pushing_out(i % count)));
-      if (i < profile_.devices) continue;
-      waited_s.push_back(modelled(to_seconds(measured.answer.phases->sandbox)));
-    }
-    profile_.stop_s = std::max(0.0, median_of(waited_s) - profile_.sandbox_s);
-    for (unsigned i = 0; i < count; ++i) remove_last();
-    for (unsigned i = 0; i < count; ++i) {
-      RETURN_IF_ERROR(wait_until_gone(transport_, pushing_out(i)));
-    }
+    profile_.stop_s = std::max(0.0, median_of(waited_s) - median_of(free_s));
     return {};
   }
 
