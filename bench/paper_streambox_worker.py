@@ -155,7 +155,7 @@ class Node:
         with concurrent.futures.ThreadPoolExecutor(256) as pool:
             waiting = []
             for arrival, picture in zip(arrivals, pictures):
-                time.sleep(max(0, begin + arrival[0] / self.scale.time_scale - time.monotonic()))
+                time.sleep(max(0, begin + arrival[0] / self.scale.time_scale - time.monotonic()))  # an open loop: it comes when it comes
                 waiting.append(pool.submit(one, arrival, picture))
             told = sorted((each.result() for each in waiting), key=lambda each: each["arrival"][0])
         for each in told:
@@ -163,7 +163,7 @@ class Node:
         return told, begin
 
     def rest(self, seconds):
-        """So many modelled ones."""
+        """So many modelled ones: how long what is idle is looked at, and what a load leaves behind."""
         time.sleep(seconds / self.scale.time_scale)
 
     def calls_of(self, request):
