@@ -1,7 +1,7 @@
 // simulate_bench [--quick] [--only CASE]: how many invocations a second `lambent simulate` gets
 // through on one core, with 24 and with 4,000 functions, beside a bare event loop over the same
 // arrivals. Prints a table and, as its last line, one JSON object. `--once CASE` runs ours alone,
-// in this process, for a profiler.
+// in this process, for a profiler, and prints the hash of all that was decided.
 //
 // *Ours* is what `lambent simulate` does once its workload is open: arrivals drawn by the
 // generator, the worker's dispatcher, modelled devices, statistics by function; under the policy
@@ -56,6 +56,7 @@ struct Figures {
   double peak_rss_mb = 0;
   double cold_ratio = 0;
   double utilisation = 0;
+  uint64_t log_hash = 0;
 };
 
 constexpr unsigned kTokens = 2;
@@ -120,6 +121,7 @@ void run_ours(const Case& one, Workload& work, Figures& figures) {
   figures.failed = totals->summary.failed;
   figures.cold_ratio = totals->summary.cold_ratio;
   figures.utilisation = totals->utilisation;
+  figures.log_hash = totals->log_hash;
 }
 
 void run_bare(const Case& one, Workload& work, Figures& figures) {
@@ -301,7 +303,9 @@ int run_once(const std::string& name, double invocations) {
     Workload work = workload_of(one);
     Figures figures;
     run_ours(one, work, figures);
-    std::printf("%llu invocations\n", static_cast<unsigned long long>(figures.invocations));
+    std::printf("%llu invocations, log hash %016llx\n",
+                static_cast<unsigned long long>(figures.invocations),
+                static_cast<unsigned long long>(figures.log_hash));
     return 0;
   }
   return usage();

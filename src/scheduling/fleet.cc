@@ -124,6 +124,7 @@ SandboxSlot Fleet::plan(SandboxId id, FunctionId function, const Flow& flow, uin
   by_id_[id] = slot;
   place_in_all_[slot] = static_cast<uint32_t>(all_.size());
   all_.push_back(slot);
+  ++of_function(function).starts;
   ++sandboxes_total_;
   ++devices_[device].sandboxes;
   commit(slot, sandboxes_[slot].memory);
@@ -136,8 +137,7 @@ SandboxSlot Fleet::plan(SandboxId id, FunctionId function, const Flow& flow, uin
 void Fleet::start(SandboxSlot slot, Instant now) {
   Sandbox& sandbox = sandboxes_[slot];
   CHECK(sandbox.state == SandboxState::kPlanned, "only a planned sandbox is started");
-  sandbox.state = SandboxState::kStarting;
-  sandbox.since = now;
+  become(slot, SandboxState::kStarting, now);
   sandbox.device_losses = devices_[sandbox.device].losses;
   ++occupants_total_;
   ++devices_[sandbox.device].occupants;
@@ -155,8 +155,7 @@ bool Fleet::run(SandboxSlot slot, Instant now) {
     release(slot);
     hold(slot, Sandbox::Holds::kToken);
   }
-  sandbox.state = SandboxState::kBusy;
-  sandbox.since = now;
+  become(slot, SandboxState::kBusy, now);
   sandbox.last_used = now;
   ++sandbox.served;
   sandbox.move_failed = false;
@@ -169,8 +168,7 @@ void Fleet::rest(SandboxSlot slot, Instant now) {
   Sandbox& sandbox = sandboxes_[slot];
   release(slot);
   if (moves_idle()) commit(slot, Bytes(0));
-  sandbox.state = SandboxState::kIdle;
-  sandbox.since = now;
+  become(slot, SandboxState::kIdle, now);
   sandbox.last_used = now;
   enter_idle(slot);
   recount(slot);
@@ -187,8 +185,7 @@ void Fleet::stop(SandboxSlot slot, Instant now) {
   --device.sandboxes;
   --sandboxes_total_;
   sandbox.fetching = Bytes(0);
-  sandbox.state = SandboxState::kStopping;
-  sandbox.since = now;
+  become(slot, SandboxState::kStopping, now);
   recount(slot);
 }
 
@@ -210,7 +207,9 @@ void Fleet::remove(SandboxSlot slot) {
     --device.sandboxes;
     --sandboxes_total_;
   }
-  if (sandboxes_[slot].state != SandboxState::kPlanned) {
+  if (sandboxes_[slot].state == SandboxState::kPlanned) {
+    --of_function(sandboxes_[slot].function).starts;
+  } else {
     if (sandboxes_[slot].state != SandboxState::kStopping) stop(slot, sandboxes_[slot].since);
     Device& device = devices_[sandboxes_[slot].device];
     --device.occupants;
@@ -237,8 +236,8 @@ void Fleet::replace_id(SandboxSlot slot, SandboxId id, Instant now) {
 
 void Fleet::restart(SandboxSlot slot, SandboxId id, uint64_t revision, Instant now) {
   replace_id(slot, id, now);
+  become(slot, SandboxState::kStarting, now);
   Sandbox& sandbox = sandboxes_[slot];
-  sandbox.state = SandboxState::kStarting;
   sandbox.revision = revision;
   sandbox.device_losses = devices_[sandbox.device].losses;
   sandbox.served = 0;
@@ -299,6 +298,21 @@ void Fleet::commit(SandboxSlot slot, Bytes committed) {
   note_changed(sandbox.device);
 }
 
+void Fleet::become(SandboxSlot slot, SandboxState state, Instant now) {
+  Sandbox& sandbox = sandboxes_[slot];
+  const bool started = is_start(sandbox.state);
+  sandbox.state = state;
+  sandbox.since = now;
+  if (started == is_start(state)) return;
+  uint32_t& starts = of_function(sandbox.function).starts;
+  started ? --starts : ++starts;
+}
+
+Fleet::OfFunction& Fleet::of_function(FunctionId function) {
+  if (function.value >= functions_.size()) functions_.resize(function.value + 1);
+  return functions_[function.value];
+}
+
 void Fleet::enter_idle(SandboxSlot slot) {
   Sandbox& sandbox = sandboxes_[slot];
   Device& device = devices_[sandbox.device];
@@ -307,15 +321,11 @@ void Fleet::enter_idle(SandboxSlot slot) {
   ++idle_total_;
   list_on_device(slot);
   forget_failed_searches();
-  const uint32_t function = sandbox.function.value;
-  if (function >= newest_idle_.size()) {
-    newest_idle_.resize(function + 1, kNoSandbox);
-    oldest_idle_.resize(function + 1, kNoSandbox);
-  }
-  sandbox.older = newest_idle_[function];
+  OfFunction& function = of_function(sandbox.function);
+  sandbox.older = function.newest_idle;
   sandbox.newer = kNoSandbox;
-  (sandbox.older == kNoSandbox ? oldest_idle_[function] : sandboxes_[sandbox.older].newer) = slot;
-  newest_idle_[function] = slot;
+  (sandbox.older == kNoSandbox ? function.oldest_idle : sandboxes_[sandbox.older].newer) = slot;
+  function.newest_idle = slot;
 }
 
 void Fleet::list_on_device(SandboxSlot slot) {
@@ -335,10 +345,11 @@ void Fleet::leave_idle(SandboxSlot slot) {
   place_in_idle_on_[neighbours.back()] = place_in_idle_on_[slot];
   neighbours.pop_back();
   forget_failed_searches();
-  (sandbox.older == kNoSandbox ? oldest_idle_[sandbox.function.value]
-                               : sandboxes_[sandbox.older].newer) = sandbox.newer;
-  (sandbox.newer == kNoSandbox ? newest_idle_[sandbox.function.value]
-                               : sandboxes_[sandbox.newer].older) = sandbox.older;
+  OfFunction& function = of_function(sandbox.function);
+  (sandbox.older == kNoSandbox ? function.oldest_idle : sandboxes_[sandbox.older].newer) =
+      sandbox.newer;
+  (sandbox.newer == kNoSandbox ? function.newest_idle : sandboxes_[sandbox.newer].older) =
+      sandbox.older;
 }
 
 }  // namespace lambent::scheduling

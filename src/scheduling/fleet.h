@@ -77,6 +77,10 @@ enum class SandboxState {
   kStopping,
 };
 std::string_view name_of(SandboxState state);
+// It is not ready yet.
+constexpr bool is_start(SandboxState state) {
+  return state == SandboxState::kPlanned || state == SandboxState::kStarting;
+}
 
 struct Sandbox {
   SandboxId id;
@@ -281,12 +285,19 @@ class Fleet {
   std::vector<SandboxSlot> idle_of(FunctionId function) const;
   // The first of them; the others follow as `Sandbox::older`.
   SandboxSlot newest_idle_of(FunctionId function) const {
-    return function.value < newest_idle_.size() ? newest_idle_[function.value] : kNoSandbox;
+    return function.value < functions_.size() ? functions_[function.value].newest_idle : kNoSandbox;
   }
   // Whether the device could take an invocation at all.
   bool is_open(const Device& device) const;
 
  private:
+  // Of a function's sandboxes, the ends of the list of idle ones, and how many are being started.
+  struct OfFunction {
+    SandboxSlot newest_idle = kNoSandbox;
+    SandboxSlot oldest_idle = kNoSandbox;
+    uint32_t starts = 0;  // planned or starting
+  };
+
   static unsigned load_of(const Device& device) {
     return device.tokens_held + device.start_slots_held;
   }
@@ -325,6 +336,8 @@ class Fleet {
   void unsettle(uint32_t device);
   void archive_sandboxes(StateArchive& archive);
   void archive_links(StateArchive& archive);
+  void become(SandboxSlot slot, SandboxState state, Instant now);
+  OfFunction& of_function(FunctionId function);
   void enter_idle(SandboxSlot slot);
   void leave_idle(SandboxSlot slot);
   void list_on_device(SandboxSlot slot);
@@ -370,8 +383,7 @@ class Fleet {
   std::vector<SandboxSlot> all_;
   std::vector<uint32_t> place_in_all_;
   std::unordered_map<SandboxId, SandboxSlot> by_id_;
-  std::vector<SandboxSlot> newest_idle_;  // by FunctionId
-  std::vector<SandboxSlot> oldest_idle_;  // likewise, and as long
+  std::vector<OfFunction> functions_;  // by FunctionId
   unsigned sandboxes_total_ = 0;
   unsigned occupants_total_ = 0;
   unsigned idle_total_ = 0;

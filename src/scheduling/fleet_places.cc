@@ -64,11 +64,7 @@ void Fleet::tell_time(Instant now) {
 // While its first start goes on nobody knows what one costs, and that one will tell.
 bool Fleet::is_worth_a_second(FunctionId function, const Flow& flow) const {
   if (flow.cold_start.known()) return is_worth_another_start(flow, options_.second_patience);
-  return std::none_of(all_.begin(), all_.end(), [&](SandboxSlot slot) {
-    const Sandbox& sandbox = sandboxes_[slot];
-    return sandbox.function == function &&
-           (sandbox.state == SandboxState::kPlanned || sandbox.state == SandboxState::kStarting);
-  });
+  return function.value >= functions_.size() || functions_[function.value].starts == 0;
 }
 
 // A start beside a sandbox that it would otherwise wait for.
@@ -245,9 +241,9 @@ void Fleet::add_candidates_of_device(uint32_t device, const Flows& flows,
 // them in this order; of those used last at the same instant, any may come first.
 void Fleet::add_candidates_of_functions(const Flows& flows, const std::vector<SandboxSlot>& except,
                                         std::vector<EvictionCandidate>& candidates) const {
-  for (uint32_t function = 0; function < oldest_idle_.size(); ++function) {
+  for (uint32_t function = 0; function < functions_.size(); ++function) {
     std::optional<Instant> least;
-    for (SandboxSlot slot = oldest_idle_[function]; slot != kNoSandbox;
+    for (SandboxSlot slot = functions_[function].oldest_idle; slot != kNoSandbox;
          slot = sandboxes_[slot].newer) {
       if (std::find(except.begin(), except.end(), slot) != except.end()) continue;
       const Instant last_used = sandboxes_[slot].last_used;

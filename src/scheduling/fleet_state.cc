@@ -157,11 +157,13 @@ void Fleet::find_again() {
   for (const SandboxSlot slot : all_) {
     if (sandboxes_[slot].state == SandboxState::kIdle) list_on_device(slot);
   }
-  oldest_idle_.assign(newest_idle_.size(), kNoSandbox);
   for (const SandboxSlot slot : all_) {
     const Sandbox& sandbox = sandboxes_[slot];
-    if (sandbox.state != SandboxState::kIdle || sandbox.older != kNoSandbox) continue;
-    if (sandbox.function.value < oldest_idle_.size()) oldest_idle_[sandbox.function.value] = slot;
+    OfFunction& function = of_function(sandbox.function);
+    if (is_start(sandbox.state)) ++function.starts;
+    if (sandbox.state == SandboxState::kIdle && sandbox.older == kNoSandbox) {
+      function.oldest_idle = slot;
+    }
   }
 }
 
@@ -191,6 +193,7 @@ void Fleet::archive_sandboxes(StateArchive& archive) {
     archive_sandbox(archive, sandbox);
     if (!archive.reading()) continue;
     archive.expect(sandbox.device < devices_.size());
+    archive.expect(sandbox.function.value < kMostArchivedItem);
     place_in_all_[all_[i]] = i;
     by_id_[sandbox.id] = all_[i];
   }
@@ -198,12 +201,18 @@ void Fleet::archive_sandboxes(StateArchive& archive) {
 
 // The lists of idle sandboxes; a function that never had one may be missing at the end.
 void Fleet::archive_links(StateArchive& archive) {
-  archive.list(newest_idle_);
+  std::vector<SandboxSlot> newest_idle;
+  for (const OfFunction& function : functions_) newest_idle.push_back(function.newest_idle);
+  archive.list(newest_idle);
   const auto exists = [&](SandboxSlot slot) {
     return slot == kNoSandbox ||
            (slot < sandboxes_.size() && sandboxes_[slot].state == SandboxState::kIdle);
   };
-  for (const SandboxSlot slot : newest_idle_) archive.expect(exists(slot));
+  for (const SandboxSlot slot : newest_idle) archive.expect(exists(slot));
+  if (archive.reading()) {
+    functions_.clear();
+    for (const SandboxSlot slot : newest_idle) functions_.push_back({.newest_idle = slot});
+  }
   for (const SandboxSlot slot : all_) {
     if (!archive.ok()) return;
     if (sandboxes_[slot].state != SandboxState::kIdle) continue;

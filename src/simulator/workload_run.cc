@@ -163,6 +163,7 @@ Result<WorkloadRunTotals> run_workload(workload::Trace& trace,
   totals.prefetches = counters.prefetches;
   totals.prefetch_hits = counters.prefetch_hits;
   totals.host_runs = counters.host_runs;
+  totals.log_hash = simulation.dispatcher().log_hash();
   totals.summary = statistics.summary(totals.elapsed_s, std::max(1u, devices));
   return totals;
 }

@@ -57,6 +57,7 @@ struct WorkloadRunTotals {
   Bytes moved;
   uint64_t prefetches = 0, prefetch_hits = 0;
   uint64_t host_runs = 0;  // of functions that use a GPU, as CPU variants
+  uint64_t log_hash = 0;   // of all events and decisions: two runs compared by one number
   workload::Summary summary;
   double elapsed_s = 0;    // simulated, to the last outcome
   double utilisation = 0;  // mean of the devices over that time
