@@ -26,7 +26,8 @@ DensityPolicy::DensityPolicy(FairQueuingOptions fair_queuing, DensityOptions opt
   options_.patience = std::min(options_.patience, kMostPatience);
 }
 
-void DensityPolicy::places_changed(const View& view, FunctionId function, Instant) {
+void DensityPolicy::places_changed(const View& view, FunctionId function, Instant now) {
+  FairQueuing::places_changed(view, function, now);
   rank_again(view, function);
 }
 

@@ -1,8 +1,26 @@
 #include "scheduling/fair_queuing.h"
 
 #include <algorithm>
+#include <utility>
 
 namespace lambent::scheduling {
+namespace {
+
+// What Fleet::find_place says of the flow at which the walk is, from what was noted if that stands.
+template <typename Key>
+PlaceOrReason find_place(const View& view, WaitingOrder<Key>& order, bool idle_devices_only) {
+  const FunctionId function{order.item()};
+  PlaceOrReason found;
+  if (view.fleet.still_no_place(order.note(), function, idle_devices_only, found)) return found;
+  const Flow& flow = view.flow(function);
+  found = view.fleet.find_place(function, flow, idle_devices_only);
+  if (!found.place) {
+    order.take_note(view.fleet.note_no_place(function, flow, idle_devices_only));
+  }
+  return found;
+}
+
+}  // namespace
 
 void FairQueuing::flow_changed(const View& view, FunctionId function, Instant) {
   if (function.value >= virtual_times_.size()) virtual_times_.resize(function.value + 1);
@@ -39,6 +57,11 @@ void FairQueuing::finished(const View& view, FunctionId function, Instant) {
   advance_global(view);
 }
 
+void FairQueuing::places_changed(const View&, FunctionId function, Instant) {
+  candidates_.forget(function.value);
+  throttled_.forget(function.value);
+}
+
 void FairQueuing::health_changed(const View& view, Instant) {
   const size_t known = std::min(virtual_times_.size(), view.flows.size());
   for (uint32_t i = 0; i < known; ++i) {
@@ -51,7 +74,66 @@ void FairQueuing::health_changed(const View& view, Instant) {
   advance_global(view);
 }
 
+// Forgets what was noted of flows for which something has changed since.
+void FairQueuing::notice_changes(const Fleet& fleet) {
+  const uint64_t noticed = std::exchange(changes_noticed_, fleet.changes());
+  if (candidates_.noted() + throttled_.noted() == 0) return;
+  const bool remembered = fleet.for_each_change_since(
+      noticed,
+      [&](uint32_t device) {
+        const auto may_end = [&](const NoPlace& note) { return fleet.may_end_wait(device, note); };
+        for (const FunctionId function : fleet.idle_functions_on(device)) {
+          candidates_.forget(function.value, may_end);
+          throttled_.forget(function.value, may_end);
+        }
+      },
+      [&](uint32_t function) {
+        candidates_.forget(function);
+        throttled_.forget(function);
+      });
+  if (remembered) return;
+  candidates_.forget_all();
+  throttled_.forget_all();
+}
+
+// The walks below, cut short where a device with nothing to do takes a sandbox of each of those
+// that lie apart: these then wait for time alone, and only the others are asked. False if it cannot
+// be told so. `escalates`: who comes after one that waits for a place is asked for idle devices only.
+template <typename Key>
+bool FairQueuing::decide_by_notes(const View& view, WaitingOrder<Key>& order,
+                                  bool idle_devices_only, bool escalates,
+                                  std::optional<Decision>& decision) const {
+  if (order.empty()) return true;
+  while (order.noted() > 0 && !order.any_unknown()) {
+    if (!view.fleet.takes_on_idle_device(order.most_memory()) &&
+        !view.fleet.takes_on_idle_device(order.find_most_memory())) {
+      return false;
+    }
+    order.forget_nowhere();
+    order.forget_until(view.fleet.now());
+    const Instant earliest = order.skip_noted();
+    bool idle_only = idle_devices_only;
+    if (escalates && !idle_only) {
+      // Who has no place anywhere has none on an idle device; the reverse does not hold.
+      const size_t at_work = order.at_work_before_others();
+      if (at_work > kWarmLookAhead) return false;
+      if (at_work < order.noted() && order.noted_at(at_work).idle_devices_only) return false;
+      idle_only = at_work < order.noted_before();
+    }
+    view.fleet.is_time(earliest);
+    if (order.done()) return true;
+    const FunctionId function{order.item()};
+    const PlaceOrReason found = find_place(view, order, idle_only);
+    if (!found.place) continue;
+    if (!is_good_enough(view, *found.place)) return false;
+    decision = Decision::to(function, *found.place);
+    return true;
+  }
+  return false;
+}
+
 Decision FairQueuing::decide(const View& view, Instant) {
+  notice_changes(view.fleet);
   WaitReason reason = WaitReason::kConcurrencyLimit;
   bool wait_for_place = false;
   if (const auto decision = decide_among_candidates(view, reason, wait_for_place)) return *decision;
@@ -64,21 +146,30 @@ Decision FairQueuing::decide(const View& view, Instant) {
 }
 
 void FairQueuing::foresee(const View&, size_t most, std::vector<FunctionId>& out) {
-  for (among_candidates_.begin(candidates_); !among_candidates_.done(); among_candidates_.next()) {
+  for (candidates_.begin(); !candidates_.done(); candidates_.next()) {
     if (most-- == 0) return;
-    out.push_back(FunctionId{among_candidates_.item()});
+    out.push_back(FunctionId{candidates_.item()});
   }
 }
 
 std::optional<Decision> FairQueuing::decide_among_candidates(const View& view, WaitReason& reason,
                                                              bool& wait_for_place) {
   std::optional<Decision> decision;
+  if (decide_by_notes(view, candidates_, false, false, decision)) {
+    wait_for_place = candidates_.any_not_at_work();
+    if (candidates_.noted() > 0) {
+      reason = candidates_.noted_at(0).because == NoPlace::Because::kAtWork
+                   ? WaitReason::kAtWork
+                   : WaitReason::kWarmElsewhere;
+    }
+    return decision;
+  }
   size_t without_place = 0;
   size_t waiting_where_warm = 0;
   size_t passed_over = 0;
-  for (among_candidates_.begin(candidates_); !among_candidates_.done(); among_candidates_.next()) {
-    const FunctionId function{among_candidates_.item()};
-    const PlaceOrReason found = view.fleet.find_place(function, view.flow(function), false);
+  for (candidates_.begin(); !candidates_.done(); candidates_.next()) {
+    const FunctionId function{candidates_.item()};
+    const PlaceOrReason found = find_place(view, candidates_, false);
     if (found.place) {
       const bool good_enough = is_good_enough(view, *found.place);
       if (good_enough || !decision) decision = Decision::to(function, *found.place);
@@ -101,12 +192,13 @@ std::optional<Decision> FairQueuing::decide_among_candidates(const View& view, W
 
 std::optional<Decision> FairQueuing::decide_among_throttled(const View& view,
                                                             bool idle_devices_only) {
+  std::optional<Decision> decision;
+  if (decide_by_notes(view, throttled_, idle_devices_only, true, decision)) return decision;
   size_t at_work = 0;
-  for (among_throttled_.begin(throttled_); !among_throttled_.done(); among_throttled_.next()) {
+  for (throttled_.begin(); !throttled_.done(); throttled_.next()) {
     if (idle_devices_only && !view.fleet.any_device_idle()) break;
-    const FunctionId function{among_throttled_.item()};
-    const PlaceOrReason found =
-        view.fleet.find_place(function, view.flow(function), idle_devices_only);
+    const FunctionId function{throttled_.item()};
+    const PlaceOrReason found = find_place(view, throttled_, idle_devices_only);
     if (found.place) return Decision::to(function, *found.place);
     // From here on the others only overtake it where it could not run anyway; one that waits for
     // its own sandboxes holds up nobody.

@@ -5,9 +5,9 @@
 #include <optional>
 #include <vector>
 
-#include "scheduling/heap_walk.h"
 #include "scheduling/indexed_heap.h"
 #include "scheduling/policy.h"
+#include "scheduling/waiting_order.h"
 
 namespace lambent::scheduling {
 
@@ -51,6 +51,7 @@ class FairQueuing : public Policy {
   void enqueued(const View& view, FunctionId function, Instant now) override;
   void dispatched(const View& view, FunctionId function, Instant now) override;
   void finished(const View& view, FunctionId function, Instant now) override;
+  void places_changed(const View& view, FunctionId function, Instant now) override;
   void health_changed(const View& view, Instant now) override;
   Decision decide(const View& view, Instant now) override;
   void foresee(const View& view, size_t most, std::vector<FunctionId>& out) override;
@@ -95,6 +96,11 @@ class FairQueuing : public Policy {
   static constexpr size_t kWarmLookAhead = 256;
   static constexpr size_t kGoodEnoughLookAhead = 64;
 
+  // Forgets what was noted of flows that may have a place now.
+  void notice_changes(const Fleet& fleet);
+  template <typename Key>
+  bool decide_by_notes(const View& view, WaitingOrder<Key>& order, bool idle_devices_only,
+                       bool escalates, std::optional<Decision>& decision) const;
   Duration virtual_time_of(FunctionId function) const;
   Duration charge_of(const Flow& flow) const;
   bool is_throttled(Duration virtual_time) const {
@@ -114,11 +120,9 @@ class FairQueuing : public Policy {
   // Flows with pending or running work that some healthy device could hold.
   IndexedHeap<Duration> working_;
   // Flows that may start one more invocation: those within T, and those beyond.
-  IndexedHeap<Rank> candidates_;
-  IndexedHeap<Duration> throttled_;
-  // While deciding.
-  HeapWalk<Rank> among_candidates_;
-  HeapWalk<Duration> among_throttled_;
+  WaitingOrder<Rank> candidates_;
+  WaitingOrder<Duration> throttled_;
+  uint64_t changes_noticed_ = 0;  // by Fleet::changes
 };
 
 }  // namespace lambent::scheduling

@@ -31,6 +31,7 @@ Fleet::Fleet(FleetOptions options) : options_(std::move(options)) {
     if (is_healthy_and_idle(devices_.back())) ++idle_devices_;
   }
   idle_on_.resize(devices_.size());
+  idle_functions_on_.resize(devices_.size());
   has_changed_.resize(devices_.size());
   is_unsettled_.resize(devices_.size());
   for (uint32_t i = 0; i < devices_.size(); ++i) note_changed(i);
@@ -178,7 +179,7 @@ void Fleet::stop(SandboxSlot slot, Instant now) {
   Sandbox& sandbox = sandboxes_[slot];
   CHECK(sandbox.state != SandboxState::kStopping, "a sandbox is stopped once");
   CHECK(sandbox.state != SandboxState::kPlanned, "a planned sandbox has no process to stop");
-  forget_failed_searches();
+  touch(sandbox.device);
   Device& device = devices_[sandbox.device];
   if (sandbox.state == SandboxState::kIdle) leave_idle(slot);
   commit(slot, Bytes(0));
@@ -193,7 +194,7 @@ void Fleet::keep_counting(SandboxSlot slot) {
   Sandbox& sandbox = sandboxes_[slot];
   CHECK(sandbox.state == SandboxState::kStopping, "only a stopping sandbox can hang");
   if (std::exchange(sandbox.hangs, true)) return;
-  forget_failed_searches();
+  touch(sandbox.device);
   commit(slot, moves_idle() ? sandbox.counts.on_device : sandbox.memory);
   ++devices_[sandbox.device].sandboxes;
   ++sandboxes_total_;
@@ -201,7 +202,7 @@ void Fleet::keep_counting(SandboxSlot slot) {
 }
 
 void Fleet::remove(SandboxSlot slot) {
-  forget_failed_searches();
+  touch(sandboxes_[slot].device);
   if (sandboxes_[slot].state == SandboxState::kPlanned || sandboxes_[slot].hangs) {
     Device& device = devices_[sandboxes_[slot].device];
     --device.sandboxes;
@@ -304,6 +305,7 @@ void Fleet::become(SandboxSlot slot, SandboxState state, Instant now) {
   sandbox.state = state;
   sandbox.since = now;
   if (started == is_start(state)) return;
+  touch(sandbox.function);
   uint32_t& starts = of_function(sandbox.function).starts;
   started ? --starts : ++starts;
 }
@@ -320,7 +322,8 @@ void Fleet::enter_idle(SandboxSlot slot) {
   ++device.idle;
   ++idle_total_;
   list_on_device(slot);
-  forget_failed_searches();
+  touch(sandbox.device);
+  touch(sandbox.function);
   OfFunction& function = of_function(sandbox.function);
   sandbox.older = function.newest_idle;
   sandbox.newer = kNoSandbox;
@@ -332,6 +335,7 @@ void Fleet::list_on_device(SandboxSlot slot) {
   std::vector<SandboxSlot>& neighbours = idle_on_[sandboxes_[slot].device];
   place_in_idle_on_[slot] = static_cast<uint32_t>(neighbours.size());
   neighbours.push_back(slot);
+  idle_functions_on_[sandboxes_[slot].device].push_back(sandboxes_[slot].function);
 }
 
 void Fleet::leave_idle(SandboxSlot slot) {
@@ -344,7 +348,11 @@ void Fleet::leave_idle(SandboxSlot slot) {
   neighbours[place_in_idle_on_[slot]] = neighbours.back();
   place_in_idle_on_[neighbours.back()] = place_in_idle_on_[slot];
   neighbours.pop_back();
-  forget_failed_searches();
+  std::vector<FunctionId>& functions = idle_functions_on_[sandbox.device];
+  functions[place_in_idle_on_[slot]] = functions.back();
+  functions.pop_back();
+  touch(sandbox.device);
+  touch(sandbox.function);
   OfFunction& function = of_function(sandbox.function);
   (sandbox.older == kNoSandbox ? function.oldest_idle : sandboxes_[sandbox.older].newer) =
       sandbox.newer;

@@ -2,6 +2,8 @@
 // pool. Kept by dispatch on the loop thread; policies and tests read it to find a place for a flow.
 #pragma once
 
+#include <algorithm>
+#include <array>
 #include <cstdint>
 #include <optional>
 #include <unordered_map>
@@ -14,6 +16,7 @@
 #include "scheduling/eviction.h"
 #include "scheduling/flow.h"
 #include "scheduling/indexed_heap.h"
+#include "scheduling/no_place.h"
 #include "scheduling/wait_reason.h"
 
 namespace lambent::scheduling {
@@ -214,6 +217,46 @@ class Fleet {
   // the warm one would have come free, that is at most twice the least that this had to take. One
   // whose sandboxes are all at work or starting waits for these as long (second_patience).
   PlaceOrReason find_place(FunctionId function, const Flow& flow, bool idle_devices_only) const;
+  // For whoever was just told that there is none, and will ask again.
+  NoPlace note_no_place(FunctionId function, const Flow& flow, bool idle_devices_only) const;
+  // Whether it follows from the note that there is still none; `answer` is then what find_place
+  // would say. Only while neither the flow has changed since it was made, nor, by
+  // for_each_change_since, its sandboxes or a device where one of them is idle.
+  bool still_no_place(const NoPlace& note, FunctionId function, bool idle_devices_only,
+                      PlaceOrReason& answer) const;
+  // Whether it may be another thing now because of this device, on which the function of the note
+  // has an idle sandbox.
+  bool may_end_wait(uint32_t device, const NoPlace& note) const;
+  // The functions of the idle sandboxes on the device.
+  const std::vector<FunctionId>& idle_functions_on(uint32_t device) const {
+    return idle_functions_on_[device];
+  }
+  // Whether any device with nothing to do takes a new sandbox of this memory.
+  bool takes_on_idle_device(Bytes memory) const { return has_cold_place(memory, true); }
+  // Whether that instant has come; if not, next_move() is not later.
+  bool is_time(Instant then) const {
+    if (now_ >= then) return true;
+    next_move_ = std::min(next_move_, then);
+    return false;
+  }
+  Instant now() const { return now_; }
+
+  // Counts what may have changed the answers of find_place.
+  uint64_t changes() const {
+    changes_were_read_ = true;
+    return changes_;
+  }
+  // Tells what did since: `device(index)`, or `function(id)` where it was one of its sandboxes.
+  // False: too much to be remembered.
+  template <typename Device, typename Function>
+  bool for_each_change_since(uint64_t count, Device device, Function function) const {
+    if (changes_ - count > kChangesRemembered) return false;
+    for (; count < changes_; ++count) {
+      const uint32_t change = changed_last_[count % kChangesRemembered];
+      change & kIsFunction ? function(change & ~kIsFunction) : device(change);
+    }
+    return true;
+  }
   // The same on one device. A new sandbox beside warm ones elsewhere only if it has nothing to do.
   PlaceOrReason find_place_on(uint32_t device, FunctionId function, const Flow& flow) const;
 
@@ -305,13 +348,16 @@ class Fleet {
     return device.healthy && device.is_idle();
   }
   bool has_cold_room(const Device& device) const;
+  Bytes taken_of(const Device& device) const;
+  Bytes room_of(const Device& device) const { return device.options.memory - taken_of(device); }
   bool memory_fits(const Device& device, Bytes memory) const;
   bool is_worth_a_second(FunctionId function, const Flow& flow) const;
-  bool is_worth_another_start(const Flow& flow, double patience) const;
+  Instant worth_another_start(const Flow& flow, double patience) const;
   WaitReason warm_obstacle(const Sandbox& sandbox) const;
   WaitReason cold_obstacle(const Device& device, Bytes memory) const;
   bool context_fits(const Device& device) const;
   PlaceOrReason find_cold_place(Bytes memory, bool idle_devices_only) const;
+  bool has_cold_place(Bytes memory, bool idle_devices_only) const;
   void note_changed(uint32_t device);
   void renew_cold_order() const;
   bool takes(const Device& device, Bytes memory) const;
@@ -347,10 +393,11 @@ class Fleet {
   template <typename Change>
   void change(uint32_t device, Change change_it);
 
-  // A search for a place for a new sandbox that found none: until some device changes, one for as
-  // much memory or more finds none either, for the same reason.
-  struct FailedSearch {
-    bool valid = false;
+  // What is known of places for new sandboxes until some device changes: there is one for less than
+  // so much memory; there is none for so much or more, for the same reason.
+  struct ColdSearches {
+    Bytes fits_below;
+    bool failed = false;
     Bytes memory;
     WaitReason reason = WaitReason::kNone;
   };
@@ -361,7 +408,19 @@ class Fleet {
     uint64_t memory_at_work = 0;  // larger the less is spare
     auto operator<=>(const ColdRank&) const = default;
   };
-  void forget_failed_searches() { failed_searches_[0].valid = failed_searches_[1].valid = false; }
+  // What find_place says of this device may be another thing now.
+  void touch(uint32_t device) {
+    cold_searches_[0] = cold_searches_[1] = {};
+    note_change(device);
+  }
+  // The same of the function's sandboxes.
+  void touch(FunctionId function) { note_change(function.value | kIsFunction); }
+  void note_change(uint32_t change) {
+    // It often is the same one several times.
+    if (!changes_were_read_ && change == changed_last_[(changes_ - 1) % kChangesRemembered]) return;
+    changed_last_[changes_++ % kChangesRemembered] = change;
+    changes_were_read_ = false;
+  }
 
   FleetOptions options_;
   std::vector<Device> devices_;
@@ -369,13 +428,19 @@ class Fleet {
   unsigned idle_devices_ = 0;
   Bytes largest_healthy_;                          // memory; zero if no device is healthy
   std::vector<std::vector<SandboxSlot>> idle_on_;  // the idle sandboxes of each device, unordered
+  std::vector<std::vector<FunctionId>> idle_functions_on_;  // their functions, in the same places
   std::vector<uint32_t> place_in_idle_on_;         // by slot
   // Healthy devices with room for a cold start, in their order, but for those that have changed
   // since the last search: most changes come and go between two of them.
   mutable IndexedHeap<ColdRank> cold_order_;
   mutable std::vector<uint32_t> changed_;
   mutable std::vector<uint8_t> has_changed_;  // bytes, for they are asked at every turn
-  mutable FailedSearch failed_searches_[2];   // on any device, and on idle ones only
+  mutable ColdSearches cold_searches_[2];     // on any device, and on idle ones only
+  static constexpr uint32_t kIsFunction = 1U << 31;
+  static constexpr uint64_t kChangesRemembered = 256;
+  uint64_t changes_ = 0;
+  mutable bool changes_were_read_ = true;  // since the last one
+  std::array<uint32_t, kChangesRemembered> changed_last_{};
   Instant now_{};
   mutable Instant next_move_ = kNever;
   std::vector<Sandbox> sandboxes_;

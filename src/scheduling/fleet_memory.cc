@@ -41,6 +41,7 @@ bool Fleet::may_move_out(SandboxSlot slot, bool deep) const {
 void Fleet::begin_move_in(SandboxSlot slot) {
   Sandbox& sandbox = sandboxes_[slot];
   CHECK(may_move_in(slot), "memory is moved in where there is room for it");
+  touch(sandbox.function);
   sandbox.residency = Residency::kMovingIn;
   if (sandbox.state == SandboxState::kIdle) sandbox.prefetched = true;
   recount(slot);
@@ -49,6 +50,7 @@ void Fleet::begin_move_in(SandboxSlot slot) {
 void Fleet::begin_move_out(SandboxSlot slot, bool deep) {
   Sandbox& sandbox = sandboxes_[slot];
   CHECK(may_move_out(slot, deep), "only idle sandboxes are moved out, one step at a time");
+  touch(sandbox.function);
   sandbox.residency = Residency::kMovingOut;
   sandbox.deep = deep;
   sandbox.prefetched = false;
@@ -59,6 +61,7 @@ void Fleet::end_move(SandboxSlot slot, bool done, Bytes left, Bytes aside) {
   Sandbox& sandbox = sandboxes_[slot];
   const bool was_in = sandbox.residency == Residency::kMovingIn;
   CHECK(was_in || sandbox.residency == Residency::kMovingOut, "a move ends once");
+  touch(sandbox.function);
   if (!done) sandbox.move_failed = true;
   if (was_in) {
     sandbox.residency = done ? Residency::kIn : Residency::kOut;

@@ -43,7 +43,7 @@ PlaceOrReason Fleet::find_place(FunctionId function, const Flow& flow,
     PlaceOrReason elsewhere = find_cold_place(flow.device_memory, true);
     const bool for_token = reason == WaitReason::kNoToken;
     if (!elsewhere.place) return {std::nullopt, reason, for_token};
-    if (!is_worth_another_start(flow, options_.move_patience)) {
+    if (!is_time(worth_another_start(flow, options_.move_patience))) {
       return {std::nullopt, WaitReason::kWarmElsewhere, for_token};
     }
     return elsewhere;
@@ -63,18 +63,17 @@ void Fleet::tell_time(Instant now) {
 
 // While its first start goes on nobody knows what one costs, and that one will tell.
 bool Fleet::is_worth_a_second(FunctionId function, const Flow& flow) const {
-  if (flow.cold_start.known()) return is_worth_another_start(flow, options_.second_patience);
+  if (flow.cold_start.known()) {
+    return is_time(worth_another_start(flow, options_.second_patience));
+  }
   return function.value >= functions_.size() || functions_[function.value].starts == 0;
 }
 
-// A start beside a sandbox that it would otherwise wait for.
-bool Fleet::is_worth_another_start(const Flow& flow, double patience) const {
-  if (patience == 0) return true;
+// From when on a start is worth it beside a sandbox that it would otherwise wait for.
+Instant Fleet::worth_another_start(const Flow& flow, double patience) const {
+  if (patience == 0) return Instant::min();
   const double wait_s = std::min(to_seconds(flow.cold_start.mean()) * patience, kLongestPatience_s);
-  const Instant then = flow.oldest_since + from_seconds(wait_s);
-  if (now_ >= then) return true;
-  next_move_ = std::min(next_move_, then);
-  return false;
+  return flow.oldest_since + from_seconds(wait_s);
 }
 
 PlaceOrReason Fleet::find_place_on(uint32_t index, FunctionId function, const Flow& flow) const {
@@ -129,22 +128,37 @@ PlaceOrReason Fleet::find_cold_place(Bytes memory, bool idle_devices_only) const
     return {std::nullopt, WaitReason::kNoSandbox};
   }
   if (idle_devices_only && idle_devices_ == 0) return {std::nullopt, WaitReason::kNoDevice};
-  FailedSearch& failed = failed_searches_[idle_devices_only ? 1 : 0];
-  if (failed.valid && memory >= failed.memory) return {std::nullopt, failed.reason};
+  ColdSearches& known = cold_searches_[idle_devices_only ? 1 : 0];
+  if (known.failed && memory >= known.memory) return {std::nullopt, known.reason};
   if (!changed_.empty()) renew_cold_order();
   if (!cold_order_.empty()) {
     const Device& first = devices_[cold_order_.top()];
     if (takes(first, memory) && (!idle_devices_only || first.is_idle())) {
+      known.fits_below = std::max(known.fits_below, room_of(first) + Bytes(1));
       return {Place{cold_order_.top(), kNoSandbox}};
     }
   }
   const PlaceOrReason found = scan_for_cold_place(memory, idle_devices_only);
-  if (!found.place) failed = {true, memory, found.reason};
+  if (found.place) {
+    known.fits_below = std::max(known.fits_below, memory + Bytes(1));
+  } else {
+    known.failed = true;
+    known.memory = memory;
+    known.reason = found.reason;
+  }
   return found;
 }
 
+// Whether there is one, wherever it is.
+bool Fleet::has_cold_place(Bytes memory, bool idle_devices_only) const {
+  if (sandboxes_total_ - idle_total_ >= options_.most_sandboxes) return false;
+  if (idle_devices_only && idle_devices_ == 0) return false;
+  if (memory < cold_searches_[idle_devices_only ? 1 : 0].fits_below) return true;
+  return find_cold_place(memory, idle_devices_only).place.has_value();
+}
+
 void Fleet::note_changed(uint32_t device) {
-  forget_failed_searches();
+  touch(device);
   if (has_changed_[device]) return;
   has_changed_[device] = 1;
   changed_.push_back(device);
@@ -263,10 +277,13 @@ bool Fleet::has_cold_room(const Device& device) const {
   return device.has_token();
 }
 
+// Idle sandboxes can be evicted, so what they hold counts as free.
+Bytes Fleet::taken_of(const Device& device) const {
+  return moves_idle() ? device.committed : device.committed - device.idle_memory;
+}
+
 bool Fleet::memory_fits(const Device& device, Bytes memory) const {
-  // Idle sandboxes can be evicted, so what they hold counts as free.
-  const Bytes evictable = moves_idle() ? Bytes(0) : device.idle_memory;
-  return device.committed - evictable + memory <= device.options.memory;
+  return taken_of(device) + memory <= device.options.memory;
 }
 
 }  // namespace lambent::scheduling

@@ -153,6 +153,7 @@ void Fleet::find_again() {
     if (is_healthy_and_idle(device)) ++idle_devices_;
   }
   for (std::vector<SandboxSlot>& idle : idle_on_) idle.clear();
+  for (std::vector<FunctionId>& idle : idle_functions_on_) idle.clear();
   place_in_idle_on_.assign(sandboxes_.size(), 0);
   for (const SandboxSlot slot : all_) {
     if (sandboxes_[slot].state == SandboxState::kIdle) list_on_device(slot);
