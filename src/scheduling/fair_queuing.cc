@@ -6,18 +6,27 @@
 namespace lambent::scheduling {
 namespace {
 
-// What Fleet::find_place says of the flow at which the walk is, from what was noted if that stands.
+// What Fleet::find_place says of the flow at which the walk is; noted if there is none.
 template <typename Key>
-PlaceOrReason find_place(const View& view, WaitingOrder<Key>& order, bool idle_devices_only) {
+PlaceOrReason ask_for_place(const View& view, WaitingOrder<Key>& order, bool idle_devices_only) {
   const FunctionId function{order.item()};
-  PlaceOrReason found;
-  if (view.fleet.still_no_place(order.note(), function, idle_devices_only, found)) return found;
   const Flow& flow = view.flow(function);
-  found = view.fleet.find_place(function, flow, idle_devices_only);
+  PlaceOrReason found = view.fleet.find_place(function, flow, idle_devices_only);
   if (!found.place) {
     order.take_note(view.fleet.note_no_place(function, flow, idle_devices_only));
   }
   return found;
+}
+
+// The same from what was noted, if that stands.
+template <typename Key>
+PlaceOrReason find_place(const View& view, WaitingOrder<Key>& order, bool idle_devices_only) {
+  if (order.note().because != NoPlace::Because::kUnknown) {
+    PlaceOrReason known;
+    const FunctionId function{order.item()};
+    if (view.fleet.still_no_place(order.note(), function, idle_devices_only, known)) return known;
+  }
+  return ask_for_place(view, order, idle_devices_only);
 }
 
 }  // namespace
@@ -77,14 +86,18 @@ void FairQueuing::health_changed(const View& view, Instant) {
 // Forgets what was noted of flows for which something has changed since.
 void FairQueuing::notice_changes(const Fleet& fleet) {
   const uint64_t noticed = std::exchange(changes_noticed_, fleet.changes());
-  if (candidates_.noted() + throttled_.noted() == 0) return;
+  const bool tokens_alone =
+      !candidates_.any_warm_without_room() && !throttled_.any_warm_without_room();
   const bool remembered = fleet.for_each_change_since(
       noticed,
       [&](uint32_t device) {
+        // As after most dispatches.
+        const Device& changed = fleet.devices()[device];
+        if (tokens_alone && changed.healthy && !changed.has_token()) return;
         const auto may_end = [&](const NoPlace& note) { return fleet.may_end_wait(device, note); };
-        for (const FunctionId function : fleet.idle_functions_on(device)) {
-          candidates_.forget(function.value, may_end);
-          throttled_.forget(function.value, may_end);
+        for (const IdleSandbox& idle : fleet.idle_on(device)) {
+          candidates_.forget(idle.function.value, may_end);
+          throttled_.forget(idle.function.value, may_end);
         }
       },
       [&](uint32_t function) {
@@ -103,7 +116,6 @@ template <typename Key>
 bool FairQueuing::decide_by_notes(const View& view, WaitingOrder<Key>& order,
                                   bool idle_devices_only, bool escalates,
                                   std::optional<Decision>& decision) const {
-  if (order.empty()) return true;
   while (order.noted() > 0 && !order.any_unknown()) {
     if (!view.fleet.takes_on_idle_device(order.most_memory()) &&
         !view.fleet.takes_on_idle_device(order.find_most_memory())) {
@@ -123,17 +135,21 @@ bool FairQueuing::decide_by_notes(const View& view, WaitingOrder<Key>& order,
     view.fleet.is_time(earliest);
     if (order.done()) return true;
     const FunctionId function{order.item()};
-    const PlaceOrReason found = find_place(view, order, idle_only);
+    const PlaceOrReason found = ask_for_place(view, order, idle_only);
     if (!found.place) continue;
     if (!is_good_enough(view, *found.place)) return false;
     decision = Decision::to(function, *found.place);
     return true;
   }
-  return false;
+  return order.empty();
 }
 
 Decision FairQueuing::decide(const View& view, Instant) {
-  notice_changes(view.fleet);
+  if (candidates_.noted() + throttled_.noted() > 0) {
+    notice_changes(view.fleet);
+  } else {
+    changes_noticed_ = view.fleet.changes();
+  }
   WaitReason reason = WaitReason::kConcurrencyLimit;
   bool wait_for_place = false;
   if (const auto decision = decide_among_candidates(view, reason, wait_for_place)) return *decision;
@@ -155,7 +171,7 @@ void FairQueuing::foresee(const View&, size_t most, std::vector<FunctionId>& out
 std::optional<Decision> FairQueuing::decide_among_candidates(const View& view, WaitReason& reason,
                                                              bool& wait_for_place) {
   std::optional<Decision> decision;
-  if (decide_by_notes(view, candidates_, false, false, decision)) {
+  if (candidates_.noted() > 0 && decide_by_notes(view, candidates_, false, false, decision)) {
     wait_for_place = candidates_.any_not_at_work();
     if (candidates_.noted() > 0) {
       reason = candidates_.noted_at(0).because == NoPlace::Because::kAtWork
@@ -193,7 +209,10 @@ std::optional<Decision> FairQueuing::decide_among_candidates(const View& view, W
 std::optional<Decision> FairQueuing::decide_among_throttled(const View& view,
                                                             bool idle_devices_only) {
   std::optional<Decision> decision;
-  if (decide_by_notes(view, throttled_, idle_devices_only, true, decision)) return decision;
+  if (throttled_.noted() > 0 &&
+      decide_by_notes(view, throttled_, idle_devices_only, true, decision)) {
+    return decision;
+  }
   size_t at_work = 0;
   for (throttled_.begin(); !throttled_.done(); throttled_.next()) {
     if (idle_devices_only && !view.fleet.any_device_idle()) break;

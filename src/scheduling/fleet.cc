@@ -31,7 +31,6 @@ Fleet::Fleet(FleetOptions options) : options_(std::move(options)) {
     if (is_healthy_and_idle(devices_.back())) ++idle_devices_;
   }
   idle_on_.resize(devices_.size());
-  idle_functions_on_.resize(devices_.size());
   has_changed_.resize(devices_.size());
   is_unsettled_.resize(devices_.size());
   for (uint32_t i = 0; i < devices_.size(); ++i) note_changed(i);
@@ -125,7 +124,8 @@ SandboxSlot Fleet::plan(SandboxId id, FunctionId function, const Flow& flow, uin
   by_id_[id] = slot;
   place_in_all_[slot] = static_cast<uint32_t>(all_.size());
   all_.push_back(slot);
-  ++of_function(function).starts;
+  if (function.value >= functions_.size()) functions_.resize(function.value + 1);
+  ++functions_[function.value].starts;
   ++sandboxes_total_;
   ++devices_[device].sandboxes;
   commit(slot, sandboxes_[slot].memory);
@@ -209,7 +209,7 @@ void Fleet::remove(SandboxSlot slot) {
     --sandboxes_total_;
   }
   if (sandboxes_[slot].state == SandboxState::kPlanned) {
-    --of_function(sandboxes_[slot].function).starts;
+    --functions_[sandboxes_[slot].function.value].starts;
   } else {
     if (sandboxes_[slot].state != SandboxState::kStopping) stop(slot, sandboxes_[slot].since);
     Device& device = devices_[sandboxes_[slot].device];
@@ -306,13 +306,8 @@ void Fleet::become(SandboxSlot slot, SandboxState state, Instant now) {
   sandbox.since = now;
   if (started == is_start(state)) return;
   touch(sandbox.function);
-  uint32_t& starts = of_function(sandbox.function).starts;
+  uint32_t& starts = functions_[sandbox.function.value].starts;
   started ? --starts : ++starts;
-}
-
-Fleet::OfFunction& Fleet::of_function(FunctionId function) {
-  if (function.value >= functions_.size()) functions_.resize(function.value + 1);
-  return functions_[function.value];
 }
 
 void Fleet::enter_idle(SandboxSlot slot) {
@@ -324,7 +319,7 @@ void Fleet::enter_idle(SandboxSlot slot) {
   list_on_device(slot);
   touch(sandbox.device);
   touch(sandbox.function);
-  OfFunction& function = of_function(sandbox.function);
+  OfFunction& function = functions_[sandbox.function.value];
   sandbox.older = function.newest_idle;
   sandbox.newer = kNoSandbox;
   (sandbox.older == kNoSandbox ? function.oldest_idle : sandboxes_[sandbox.older].newer) = slot;
@@ -332,10 +327,9 @@ void Fleet::enter_idle(SandboxSlot slot) {
 }
 
 void Fleet::list_on_device(SandboxSlot slot) {
-  std::vector<SandboxSlot>& neighbours = idle_on_[sandboxes_[slot].device];
+  std::vector<IdleSandbox>& neighbours = idle_on_[sandboxes_[slot].device];
   place_in_idle_on_[slot] = static_cast<uint32_t>(neighbours.size());
-  neighbours.push_back(slot);
-  idle_functions_on_[sandboxes_[slot].device].push_back(sandboxes_[slot].function);
+  neighbours.push_back({slot, sandboxes_[slot].function});
 }
 
 void Fleet::leave_idle(SandboxSlot slot) {
@@ -344,16 +338,13 @@ void Fleet::leave_idle(SandboxSlot slot) {
   device.idle_memory -= sandbox.memory;
   --device.idle;
   --idle_total_;
-  std::vector<SandboxSlot>& neighbours = idle_on_[sandbox.device];
+  std::vector<IdleSandbox>& neighbours = idle_on_[sandbox.device];
   neighbours[place_in_idle_on_[slot]] = neighbours.back();
-  place_in_idle_on_[neighbours.back()] = place_in_idle_on_[slot];
+  place_in_idle_on_[neighbours.back().slot] = place_in_idle_on_[slot];
   neighbours.pop_back();
-  std::vector<FunctionId>& functions = idle_functions_on_[sandbox.device];
-  functions[place_in_idle_on_[slot]] = functions.back();
-  functions.pop_back();
-  touch(sandbox.device);
   touch(sandbox.function);
-  OfFunction& function = of_function(sandbox.function);
+  touch(sandbox.device);
+  OfFunction& function = functions_[sandbox.function.value];
   (sandbox.older == kNoSandbox ? function.oldest_idle : sandboxes_[sandbox.older].newer) =
       sandbox.newer;
   (sandbox.newer == kNoSandbox ? function.newest_idle : sandboxes_[sandbox.newer].older) =

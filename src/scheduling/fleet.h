@@ -176,6 +176,11 @@ struct PlaceOrReason {
   bool waits_where_warm = false;
 };
 
+struct IdleSandbox {
+  SandboxSlot slot = kNoSandbox;
+  FunctionId function;
+};
+
 class Fleet {
  public:
   explicit Fleet(FleetOptions options);
@@ -189,7 +194,7 @@ class Fleet {
   const std::vector<SandboxSlot>& all() const { return all_; }
   size_t idle_sandboxes() const { return idle_total_; }
   // The idle ones of one device, in no order.
-  const std::vector<SandboxSlot>& idle_on(uint32_t device) const { return idle_on_[device]; }
+  const std::vector<IdleSandbox>& idle_on(uint32_t device) const { return idle_on_[device]; }
 
   // Whether any healthy device could take an invocation at all; asked before every decision.
   bool has_room() const { return open_devices_ > 0; }
@@ -227,10 +232,6 @@ class Fleet {
   // Whether it may be another thing now because of this device, on which the function of the note
   // has an idle sandbox.
   bool may_end_wait(uint32_t device, const NoPlace& note) const;
-  // The functions of the idle sandboxes on the device.
-  const std::vector<FunctionId>& idle_functions_on(uint32_t device) const {
-    return idle_functions_on_[device];
-  }
   // Whether any device with nothing to do takes a new sandbox of this memory.
   bool takes_on_idle_device(Bytes memory) const { return has_cold_place(memory, true); }
   // Whether that instant has come; if not, next_move() is not later.
@@ -243,7 +244,7 @@ class Fleet {
 
   // Counts what may have changed the answers of find_place.
   uint64_t changes() const {
-    changes_were_read_ = true;
+    last_change_ = kNoChange;
     return changes_;
   }
   // Tells what did since: `device(index)`, or `function(id)` where it was one of its sandboxes.
@@ -383,7 +384,6 @@ class Fleet {
   void archive_sandboxes(StateArchive& archive);
   void archive_links(StateArchive& archive);
   void become(SandboxSlot slot, SandboxState state, Instant now);
-  OfFunction& of_function(FunctionId function);
   void enter_idle(SandboxSlot slot);
   void leave_idle(SandboxSlot slot);
   void list_on_device(SandboxSlot slot);
@@ -410,16 +410,16 @@ class Fleet {
   };
   // What find_place says of this device may be another thing now.
   void touch(uint32_t device) {
-    cold_searches_[0] = cold_searches_[1] = {};
+    cold_searches_stand_ = false;
     note_change(device);
   }
   // The same of the function's sandboxes.
   void touch(FunctionId function) { note_change(function.value | kIsFunction); }
   void note_change(uint32_t change) {
     // It often is the same one several times.
-    if (!changes_were_read_ && change == changed_last_[(changes_ - 1) % kChangesRemembered]) return;
+    if (change == last_change_) return;
+    last_change_ = change;
     changed_last_[changes_++ % kChangesRemembered] = change;
-    changes_were_read_ = false;
   }
 
   FleetOptions options_;
@@ -427,8 +427,7 @@ class Fleet {
   unsigned open_devices_ = 0;
   unsigned idle_devices_ = 0;
   Bytes largest_healthy_;                          // memory; zero if no device is healthy
-  std::vector<std::vector<SandboxSlot>> idle_on_;  // the idle sandboxes of each device, unordered
-  std::vector<std::vector<FunctionId>> idle_functions_on_;  // their functions, in the same places
+  std::vector<std::vector<IdleSandbox>> idle_on_;  // the idle sandboxes of each device, unordered
   std::vector<uint32_t> place_in_idle_on_;         // by slot
   // Healthy devices with room for a cold start, in their order, but for those that have changed
   // since the last search: most changes come and go between two of them.
@@ -436,10 +435,12 @@ class Fleet {
   mutable std::vector<uint32_t> changed_;
   mutable std::vector<uint8_t> has_changed_;  // bytes, for they are asked at every turn
   mutable ColdSearches cold_searches_[2];     // on any device, and on idle ones only
+  mutable bool cold_searches_stand_ = false;
   static constexpr uint32_t kIsFunction = 1U << 31;
+  static constexpr uint32_t kNoChange = ~0U;
   static constexpr uint64_t kChangesRemembered = 256;
   uint64_t changes_ = 0;
-  mutable bool changes_were_read_ = true;  // since the last one
+  mutable uint32_t last_change_ = kNoChange;  // unless they were counted since
   std::array<uint32_t, kChangesRemembered> changed_last_{};
   Instant now_{};
   mutable Instant next_move_ = kNever;
@@ -448,7 +449,7 @@ class Fleet {
   std::vector<SandboxSlot> all_;
   std::vector<uint32_t> place_in_all_;
   std::unordered_map<SandboxId, SandboxSlot> by_id_;
-  std::vector<OfFunction> functions_;  // by FunctionId
+  std::vector<OfFunction> functions_;  // by FunctionId, of all that had a sandbox
   unsigned sandboxes_total_ = 0;
   unsigned occupants_total_ = 0;
   unsigned idle_total_ = 0;

@@ -1,6 +1,7 @@
 // The part of Fleet that finds places: a warm sandbox, a device for a new one, and who has to go
 // for it.
 #include <algorithm>
+#include <utility>
 
 #include "scheduling/fleet.h"
 
@@ -128,6 +129,7 @@ PlaceOrReason Fleet::find_cold_place(Bytes memory, bool idle_devices_only) const
     return {std::nullopt, WaitReason::kNoSandbox};
   }
   if (idle_devices_only && idle_devices_ == 0) return {std::nullopt, WaitReason::kNoDevice};
+  if (!std::exchange(cold_searches_stand_, true)) cold_searches_[0] = cold_searches_[1] = {};
   ColdSearches& known = cold_searches_[idle_devices_only ? 1 : 0];
   if (known.failed && memory >= known.memory) return {std::nullopt, known.reason};
   if (!changed_.empty()) renew_cold_order();
@@ -153,7 +155,8 @@ PlaceOrReason Fleet::find_cold_place(Bytes memory, bool idle_devices_only) const
 bool Fleet::has_cold_place(Bytes memory, bool idle_devices_only) const {
   if (sandboxes_total_ - idle_total_ >= options_.most_sandboxes) return false;
   if (idle_devices_only && idle_devices_ == 0) return false;
-  if (memory < cold_searches_[idle_devices_only ? 1 : 0].fits_below) return true;
+  const Bytes fits_below = cold_searches_[idle_devices_only ? 1 : 0].fits_below;
+  if (cold_searches_stand_ && memory < fits_below) return true;
   return find_cold_place(memory, idle_devices_only).place.has_value();
 }
 
@@ -243,10 +246,10 @@ std::vector<SandboxSlot> Fleet::victims_for(const Place& place, Bytes memory, co
 void Fleet::add_candidates_of_device(uint32_t device, const Flows& flows,
                                      const std::vector<SandboxSlot>& except,
                                      std::vector<EvictionCandidate>& candidates) const {
-  for (const SandboxSlot slot : idle_on_[device]) {
+  for (const auto [slot, function] : idle_on_[device]) {
     if (std::find(except.begin(), except.end(), slot) != except.end()) continue;
     const Sandbox& sandbox = sandboxes_[slot];
-    const Flow& flow = flows[sandbox.function.value];
+    const Flow& flow = flows[function.value];
     candidates.push_back({slot, sandbox.last_used, &flow, is_cpu_variant(*this, flow, device)});
   }
 }

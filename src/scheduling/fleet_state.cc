@@ -152,15 +152,17 @@ void Fleet::find_again() {
   for (const Device& device : devices_) {
     if (is_healthy_and_idle(device)) ++idle_devices_;
   }
-  for (std::vector<SandboxSlot>& idle : idle_on_) idle.clear();
-  for (std::vector<FunctionId>& idle : idle_functions_on_) idle.clear();
+  for (std::vector<IdleSandbox>& idle : idle_on_) idle.clear();
   place_in_idle_on_.assign(sandboxes_.size(), 0);
   for (const SandboxSlot slot : all_) {
     if (sandboxes_[slot].state == SandboxState::kIdle) list_on_device(slot);
   }
   for (const SandboxSlot slot : all_) {
     const Sandbox& sandbox = sandboxes_[slot];
-    OfFunction& function = of_function(sandbox.function);
+    if (sandbox.function.value >= functions_.size()) {
+      functions_.resize(sandbox.function.value + 1);
+    }
+    OfFunction& function = functions_[sandbox.function.value];
     if (is_start(sandbox.state)) ++function.starts;
     if (sandbox.state == SandboxState::kIdle && sandbox.older == kNoSandbox) {
       function.oldest_idle = slot;

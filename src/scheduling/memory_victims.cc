@@ -41,11 +41,11 @@ bool is_moving(const Sandbox& sandbox) {
 std::optional<MemoryVictim> memory_victim(const View& view, const Policy& policy, uint32_t device,
                                           Instant now) {
   std::optional<Rank> least;
-  for (const SandboxSlot slot : view.fleet.idle_on(device)) {
+  for (const auto [slot, function] : view.fleet.idle_on(device)) {
     const Sandbox& sandbox = view.fleet.sandbox(slot);
     if (is_moving(sandbox) || sandbox.counts.on_device == Bytes(0)) continue;
     Rank rank{.relief = Relief::kEvict,
-              .wanted = wanted(view, policy, sandbox.function, now),
+              .wanted = wanted(view, policy, function, now),
               .last_used = sandbox.last_used,
               .slot = slot};
     if (view.fleet.may_move_out(slot, false)) {
@@ -63,10 +63,10 @@ std::optional<MemoryVictim> memory_victim(const View& view, const Policy& policy
 std::vector<SandboxSlot> unwanted_memory(const View& view, const Policy& policy, uint32_t device,
                                          FunctionId spared, Bytes needed, Instant now) {
   std::vector<Rank> ranks;
-  for (const SandboxSlot slot : view.fleet.idle_on(device)) {
+  for (const auto [slot, function] : view.fleet.idle_on(device)) {
     const Sandbox& sandbox = view.fleet.sandbox(slot);
-    if (sandbox.function == spared || !view.fleet.may_move_out(slot, false)) continue;
-    const Rank rank{.wanted = wanted(view, policy, sandbox.function, now),
+    if (function == spared || !view.fleet.may_move_out(slot, false)) continue;
+    const Rank rank{.wanted = wanted(view, policy, function, now),
                     .last_used = sandbox.last_used,
                     .slot = slot};
     if (rank.wanted <= Wanted::kThrottled) ranks.push_back(rank);
@@ -87,10 +87,10 @@ std::vector<SandboxSlot> unwanted_memory(const View& view, const Policy& policy,
 std::optional<MemoryVictim> context_victim(const View& view, uint32_t device, Instant now) {
   std::optional<Rank> least;
   std::vector<EvictionCandidate> candidates;
-  for (const SandboxSlot slot : view.fleet.idle_on(device)) {
+  for (const auto [slot, function] : view.fleet.idle_on(device)) {
     const Sandbox& sandbox = view.fleet.sandbox(slot);
     if (!sandbox.counts.wants_context) continue;
-    const Flow& flow = view.flow(sandbox.function);
+    const Flow& flow = view.flow(function);
     candidates.push_back({slot, sandbox.last_used, &flow});
     if (flow.is_active(now) || !view.fleet.may_move_out(slot, true)) continue;
     const Rank rank{.last_used = sandbox.last_used, .slot = slot};

@@ -113,6 +113,8 @@ class WaitingOrder {
 
   // ---- Of those that lie apart
   bool any_unknown() const { return unknown_ > 0; }
+  // Whether any waits for its idle sandboxes for another reason than their devices' tokens.
+  bool any_warm_without_room() const { return warm_without_room_ > 0; }
   bool any_not_at_work() const { return at_work_ < noted_.size(); }
   // No less than any of them asks for.
   Bytes most_memory() const { return most_memory_; }
@@ -203,10 +205,14 @@ class WaitingOrder {
     }
   }
 
+  static bool is_without_room(const NoPlace& note) {
+    return note.because == NoPlace::Because::kWarm && note.warm_reason != WaitReason::kNoToken;
+  }
   void count(const NoPlace& note) {
     unknown_ += note.because == NoPlace::Because::kUnknown ? 1 : 0;
     at_work_ += note.because == NoPlace::Because::kAtWork ? 1 : 0;
     nowhere_ += note.because == NoPlace::Because::kNowhere ? 1 : 0;
+    warm_without_room_ += is_without_room(note) ? 1 : 0;
     most_memory_ = std::max(most_memory_, note.memory);
     least_then_ = std::min(least_then_, note.then);
   }
@@ -214,6 +220,7 @@ class WaitingOrder {
     unknown_ -= note.because == NoPlace::Because::kUnknown ? 1 : 0;
     at_work_ -= note.because == NoPlace::Because::kAtWork ? 1 : 0;
     nowhere_ -= note.because == NoPlace::Because::kNowhere ? 1 : 0;
+    warm_without_room_ -= is_without_room(note) ? 1 : 0;
     if (note.then == least_then_) least_then_is_ = false;
   }
   // Of the first so many.
@@ -237,6 +244,7 @@ class WaitingOrder {
   size_t unknown_ = 0;
   size_t at_work_ = 0;
   size_t nowhere_ = 0;
+  size_t warm_without_room_ = 0;
   Bytes most_memory_;
   // No later than that of any note; and whether it is that of one.
   Instant least_then_ = kNever;
