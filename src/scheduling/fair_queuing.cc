@@ -14,6 +14,7 @@ PlaceOrReason ask_for_place(const View& view, WaitingOrder<Key>& order, bool idl
   PlaceOrReason found = view.fleet.find_place(function, flow, idle_devices_only);
   if (!found.place) {
     order.take_note(view.fleet.note_no_place(function, flow, idle_devices_only));
+    view.fleet.tell_changes(true);
   }
   return found;
 }
@@ -32,7 +33,10 @@ PlaceOrReason find_place(const View& view, WaitingOrder<Key>& order, bool idle_d
 }  // namespace
 
 void FairQueuing::flow_changed(const View& view, FunctionId function, Instant) {
-  if (function.value >= virtual_times_.size()) virtual_times_.resize(function.value + 1);
+  if (function.value >= virtual_times_.size()) {
+    virtual_times_.resize(function.value + 1);
+    where_.resize(function.value + 1);
+  }
   // A flow with work is never behind; one that was registered anew may have been.
   Duration& virtual_time = virtual_times_[function.value];
   if (view.flow(function).has_work()) virtual_time = std::max(virtual_time, global_);
@@ -67,8 +71,9 @@ void FairQueuing::finished(const View& view, FunctionId function, Instant) {
 }
 
 void FairQueuing::places_changed(const View&, FunctionId function, Instant) {
-  candidates_.forget(function.value);
-  throttled_.forget(function.value);
+  if (function.value >= where_.size()) return;
+  if (where_[function.value] == Where::kCandidate) candidates_.forget(function.value);
+  if (where_[function.value] == Where::kThrottled) throttled_.forget(function.value);
 }
 
 void FairQueuing::health_changed(const View& view, Instant) {
@@ -96,8 +101,10 @@ void FairQueuing::notice_changes(const Fleet& fleet) {
         if (tokens_alone && changed.healthy && !changed.has_token()) return;
         const auto may_end = [&](const NoPlace& note) { return fleet.may_end_wait(device, note); };
         for (const IdleSandbox& idle : fleet.idle_on(device)) {
-          candidates_.forget(idle.function.value, may_end);
-          throttled_.forget(idle.function.value, may_end);
+          const uint32_t function = idle.function.value;
+          if (function >= where_.size()) continue;
+          if (where_[function] == Where::kCandidate) candidates_.forget(function, may_end);
+          if (where_[function] == Where::kThrottled) throttled_.forget(function, may_end);
         }
       },
       [&](uint32_t function) {
@@ -148,6 +155,7 @@ Decision FairQueuing::decide(const View& view, Instant) {
   if (candidates_.noted() + throttled_.noted() > 0) {
     notice_changes(view.fleet);
   } else {
+    view.fleet.tell_changes(false);
     changes_noticed_ = view.fleet.changes();
   }
   WaitReason reason = WaitReason::kConcurrencyLimit;
@@ -263,6 +271,16 @@ void FairQueuing::archive(StateArchive& archive) {
     archive.field(rank.time);
   });
   throttled_.archive(archive);
+  if (!archive.reading()) return;
+  where_.assign(virtual_times_.size(), Where::kNowhere);
+  for (uint32_t i = 0; i < where_.size(); ++i) {
+    if (candidates_.contains(i)) where_[i] = Where::kCandidate;
+    if (throttled_.contains(i)) where_[i] = Where::kThrottled;
+  }
+  // Whoever waits has a virtual time.
+  archive.expect(candidates_.size() + throttled_.size() ==
+                 where_.size() - static_cast<size_t>(std::count(where_.begin(), where_.end(),
+                                                                Where::kNowhere)));
 }
 
 Duration FairQueuing::virtual_time_of(FunctionId function) const {
@@ -284,21 +302,23 @@ void FairQueuing::index(const View& view, FunctionId function) {
     working_.erase(function.value);
   }
   const bool may_start = could_run && flow.pending > 0 && flow.in_flight < flow.max_concurrency;
-  const bool throttled = is_throttled(virtual_time);
-  if (may_start && !throttled) {
-    candidates_.put(function.value, rank_of(view, function, virtual_time));
-  } else {
-    candidates_.erase(function.value);
+  Where& where = where_[function.value];
+  Where to = Where::kNowhere;
+  if (may_start) to = is_throttled(virtual_time) ? Where::kThrottled : Where::kCandidate;
+  if (where != to) {
+    if (where == Where::kCandidate) candidates_.erase(function.value);
+    if (where == Where::kThrottled) throttled_.erase(function.value);
+    where = to;
   }
-  if (may_start && throttled) {
+  if (to == Where::kCandidate) {
+    candidates_.put(function.value, rank_of(view, function, virtual_time));
+  } else if (to == Where::kThrottled) {
     throttled_.put(function.value, virtual_time);
-  } else {
-    throttled_.erase(function.value);
   }
 }
 
 void FairQueuing::rank_again(const View& view, FunctionId function) {
-  if (!candidates_.contains(function.value)) return;
+  if (function.value >= where_.size() || where_[function.value] != Where::kCandidate) return;
   candidates_.put(function.value, rank_of(view, function, virtual_times_[function.value]));
 }
 
@@ -307,6 +327,7 @@ void FairQueuing::advance_global(const View& view) {
   global_ = working_.top_key();
   while (!throttled_.empty() && !is_throttled(throttled_.top_key())) {
     const uint32_t function = throttled_.pop();
+    where_[function] = Where::kCandidate;
     candidates_.put(function, rank_of(view, FunctionId{function}, virtual_times_[function]));
   }
 }

@@ -117,6 +117,8 @@ class FairQueuing : public Policy {
   Duration global_{};
   uint64_t conserving_ = 0;
   std::vector<Duration> virtual_times_;  // by FunctionId
+  enum class Where : uint8_t { kNowhere, kCandidate, kThrottled };
+  std::vector<Where> where_;  // it waits; likewise
   // Flows with pending or running work that some healthy device could hold.
   IndexedHeap<Duration> working_;
   // Flows that may start one more invocation: those within T, and those beyond.

@@ -242,6 +242,8 @@ class Fleet {
   }
   Instant now() const { return now_; }
 
+  // Whether changes are told from now on: not while its policy keeps no notes.
+  void tell_changes(bool told) const { changes_are_told_ = told; }
   // Counts what may have changed the answers of find_place.
   uint64_t changes() const {
     last_change_ = kNoChange;
@@ -417,7 +419,7 @@ class Fleet {
   void touch(FunctionId function) { note_change(function.value | kIsFunction); }
   void note_change(uint32_t change) {
     // It often is the same one several times.
-    if (change == last_change_) return;
+    if (!changes_are_told_ || change == last_change_) return;
     last_change_ = change;
     changed_last_[changes_++ % kChangesRemembered] = change;
   }
@@ -441,6 +443,7 @@ class Fleet {
   static constexpr uint64_t kChangesRemembered = 256;
   uint64_t changes_ = 0;
   mutable uint32_t last_change_ = kNoChange;  // unless they were counted since
+  mutable bool changes_are_told_ = false;
   std::array<uint32_t, kChangesRemembered> changed_last_{};
   Instant now_{};
   mutable Instant next_move_ = kNever;
