@@ -37,6 +37,24 @@ Result<void> Context::synchronize() const {
   return driver_->check((*driver_)->ctx_synchronize(), "cuCtxSynchronize");
 }
 
+Result<std::vector<uint32_t>> peers_of(const Driver& driver, int ordinal) {
+  int count = 0;
+  CUdevice own = 0;
+  RETURN_IF_ERROR(driver.check(driver->device_get_count(&count), "cuDeviceGetCount"));
+  RETURN_IF_ERROR(driver.check(driver->device_get(&own, ordinal), "cuDeviceGet"));
+  std::vector<uint32_t> peers;
+  for (int other = 0; other < count; ++other) {
+    CUdevice device = 0;
+    int can = 0;
+    if (other == ordinal) continue;
+    RETURN_IF_ERROR(driver.check(driver->device_get(&device, other), "cuDeviceGet"));
+    RETURN_IF_ERROR(driver.check(driver->device_can_access_peer(&can, own, device),
+                                 "cuDeviceCanAccessPeer"));
+    if (can != 0) peers.push_back(static_cast<uint32_t>(other));
+  }
+  return peers;
+}
+
 Result<DeviceBuffer> DeviceBuffer::allocate(const Driver& driver, Bytes size) {
   CUdeviceptr pointer = 0;
   RETURN_IF_ERROR(

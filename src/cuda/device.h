@@ -7,6 +7,7 @@
 #include <span>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "base/result.h"
 #include "base/units.h"
@@ -38,6 +39,9 @@ class Context {
   CUdevice device_;
   CUcontext context_;
 };
+
+// The ordinals of the other visible devices whose memory this one can reach without the host.
+Result<std::vector<uint32_t>> peers_of(const Driver& driver, int ordinal);
 
 // Host memory that the device can reach by itself.
 class PinnedBuffer {

@@ -11,6 +11,13 @@ namespace lambent::emulated_cuda {
 
 namespace {
 
+// Whether mapped memory at this end was opened to the other device, by cuMemSetAccess.
+bool is_open_to(const Process& process, const Side& side, int device) {
+  unsigned long long flags = CU_MEM_ACCESS_FLAGS_PROT_NONE;
+  return process.virtual_memory.access(device, side.address, &flags) == CUDA_SUCCESS &&
+         flags != CU_MEM_ACCESS_FLAGS_PROT_NONE;
+}
+
 // When the copy that may begin at `begin_ns` is through, by the links or the device's own memory.
 int64_t modelled_end(Process& process, const Context& context, const Side& to, const Side& from,
                      bool peer, uint64_t bytes, int64_t begin_ns) {
@@ -22,7 +29,9 @@ int64_t modelled_end(Process& process, const Context& context, const Side& to, c
   }
   if (to.device && from.device) {
     Way way = process.way_to_peer(from.device_index, to.device_index);
-    bool opened = peer || process.peers.opened(from.device_index, to.device_index);
+    bool opened = peer || process.peers.opened(from.device_index, to.device_index) ||
+                  is_open_to(process, from, to.device_index) ||
+                  is_open_to(process, to, from.device_index);
     if (!opened) way = Way::kStaged;
     Node::Guard guard(*process.node);
     return guard.transfer_between(from.device_index, to.device_index, way, bytes, begin_ns,

@@ -78,7 +78,11 @@ Executor::~Executor() {
 }
 
 void Executor::say_hello(Duration context_time) {
-  connection_.send(protocol::ExecutorHello{.context_time = context_time});
+  // Of one that does not say, nothing can be borrowed.
+  auto peers = cuda::peers_of(driver_, ordinal_);
+  connection_.send(protocol::ExecutorHello{
+      .context_time = context_time,
+      .peers = peers.ok() ? std::move(*peers) : std::vector<uint32_t>()});
 }
 
 void Executor::handle(protocol::ExecutorMessage message, std::vector<OwnedFd> fds) {

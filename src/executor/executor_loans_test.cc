@@ -1,4 +1,4 @@
-// Objects that one real lambent-executor lends to another, on one emulated device.
+// Objects that one real lambent-executor lends to another, on one emulated device or another.
 #include <gmock/gmock.h>
 
 #include "executor/function_testing.h"
@@ -13,9 +13,17 @@ constexpr size_t kCount = 1 << 20;  // 4 MiB: it has memory of its own
 
 class ExecutorLoansTest : public ExecutorTest {
  protected:
-  void SetUp() override {
-    start({{"EMULATED_CUDA_NODE", node_}});
+  void SetUp() override { start_lender("tiny", "0"); }
+  // Which devices it sees, its own first.
+  void start_lender(const std::string& machine, const std::string& visible) {
+    machine_ = machine;
+    start(settings(visible));
     add(1, process_->package(affine(kCount)));
+  }
+  std::vector<std::pair<std::string, std::string>> settings(const std::string& visible) const {
+    return {{"EMULATED_CUDA_NODE", node_},
+            {"EMULATED_CUDA_CONFIG", machine_},
+            {"CUDA_VISIBLE_DEVICES", visible}};
   }
   // y = 3x + 1 for x = 2, as an object.
   ObjectId make() {
@@ -32,8 +40,44 @@ class ExecutorLoansTest : public ExecutorTest {
     return process_->expect<ObjectLent>(fds);
   }
 
+  struct Borrowed {
+    std::vector<uint32_t> peers;  // as the borrower says
+    bool from_device = false;     // else from the host
+  };
+  // What comes of it when an executor that sees these devices asks for the lender's object.
+  Borrowed borrow(const std::string& visible) {
+    const ObjectId object = make();
+    std::vector<OwnedFd> lent;
+    EXPECT_FALSE(lend(object, &lent)->error.has_value());
+
+    ExecutorProcess borrower(settings(visible));
+    const auto hello = borrower.expect<protocol::ExecutorHello>();
+    borrower.add_seat(5, borrower.package(affine(kCount)), Bytes::mib(64));
+    EXPECT_TRUE(borrower.expect<protocol::SeatReady>().has_value());
+    borrower.run(1, 5,
+                 R"({"inputs": [{"name": "x", "parameters": {"object": ")" + to_string(object) +
+                     R"("}}], "outputs": [{"name": "y", "parameters": {"object": true}}]})",
+                 "application/json");
+    EXPECT_TRUE(borrower.expect<protocol::OpenObject>().has_value());
+    // What the host has is another content, so that one sees which of the two was taken.
+    const auto host = sealed_memory(std::string(kCount * sizeof(int), '\0'));
+    EXPECT_TRUE(host.ok());
+    borrower.send(
+        protocol::ObjectOpened{object, std::nullopt, {DataType::kInt32, {kCount}}, Bytes::mib(4)},
+        {host->get(), lent.at(0).get()});
+    EXPECT_EQ(borrower.expect<protocol::LoanEnded>()->object, object);
+    std::vector<OwnedFd> fds;
+    const auto finished = borrower.expect<Finished>(&fds);
+    EXPECT_TRUE(finished && !finished->error);
+    const auto y = ints_of(ExecutorProcess::content_of(fds.at(0).get()));
+    const bool from_device = y == std::vector<int>(kCount, 22);
+    EXPECT_TRUE(from_device || y == std::vector<int>(kCount, 1));
+    return {hello->peers, from_device};
+  }
+
   TemporaryFolder folder_;
   const std::string node_ = folder_ / "node";
+  std::string machine_;
 };
 
 TEST_F(ExecutorLoansTest, AnObjectOnTheDeviceIsLentWithTheMemoryThatItLiesIn) {
@@ -56,32 +100,9 @@ TEST_F(ExecutorLoansTest, AnObjectOnTheDeviceIsLentWithTheMemoryThatItLiesIn) {
 }
 
 TEST_F(ExecutorLoansTest, TheBorrowerHasItWithoutTheLink) {
-  const ObjectId object = make();
-  std::vector<OwnedFd> lent;
-  ASSERT_FALSE(lend(object, &lent)->error.has_value());
-  ASSERT_EQ(lent.size(), 1u);
-
-  ExecutorProcess borrower({{"EMULATED_CUDA_NODE", node_}});
-  ASSERT_TRUE(borrower.expect<protocol::ExecutorHello>().has_value());
-  borrower.add_seat(5, borrower.package(affine(kCount)), Bytes::mib(64));
-  ASSERT_TRUE(borrower.expect<protocol::SeatReady>().has_value());
-  borrower.run(1, 5,
-               R"({"inputs": [{"name": "x", "parameters": {"object": ")" + to_string(object) +
-                   R"("}}], "outputs": [{"name": "y", "parameters": {"object": true}}]})",
-               "application/json");
-  const auto asked = borrower.expect<protocol::OpenObject>();
-  ASSERT_TRUE(asked.has_value());
-  // What the host has is another content, so that one sees which of the two was taken.
-  const auto host = sealed_memory(std::string(kCount * sizeof(int), '\0'));
-  ASSERT_TRUE(host.ok());
-  borrower.send(
-      protocol::ObjectOpened{object, std::nullopt, {DataType::kInt32, {kCount}}, Bytes::mib(4)},
-      {host->get(), lent[0].get()});
-  EXPECT_EQ(borrower.expect<protocol::LoanEnded>()->object, object);
-  std::vector<OwnedFd> fds;
-  const auto finished = borrower.expect<Finished>(&fds);
-  ASSERT_TRUE(finished && !finished->error) << to_string(*finished->error);
-  EXPECT_EQ(ints_of(ExecutorProcess::content_of(fds.at(0).get())), std::vector<int>(kCount, 22));
+  const Borrowed borrowed = borrow("0");
+  EXPECT_TRUE(borrowed.from_device);
+  EXPECT_TRUE(borrowed.peers.empty());
 }
 
 TEST_F(ExecutorLoansTest, WhatCannotBeBorrowedComesFromTheHost) {
@@ -110,6 +131,43 @@ TEST_F(ExecutorLoansTest, WhatDoesNotLieThereIsNotLentAndWhatWasNotLentDoesNotCo
   process_->send(protocol::LoanEnded{{{1, 2}, 3}});
   process_->run(2, 1, std::string(kCount * sizeof(int), '\0'));
   EXPECT_FALSE(process_->expect<Finished>()->error.has_value());
+}
+
+// Four devices: 0 and 1 are joined by NVLink, all others are peers over PCIe.
+class LoansBetweenDevicesTest : public ExecutorLoansTest {
+ protected:
+  void SetUp() override {}
+};
+
+TEST_F(LoansBetweenDevicesTest, ABorrowerOnAPeerHasItOverNvlink) {
+  start_lender("tiny-x4", "0,1,2,3");
+  const Borrowed borrowed = borrow("1,0,2,3");
+  EXPECT_TRUE(borrowed.from_device);
+  EXPECT_EQ(borrowed.peers, (std::vector<uint32_t>{1, 2, 3}));
+}
+
+TEST_F(LoansBetweenDevicesTest, ABorrowerOnAPeerHasItOverPcie) {
+  start_lender("tiny-x4", "0,1,2,3");
+  EXPECT_TRUE(borrow("3,0,1,2").from_device);
+}
+
+TEST_F(LoansBetweenDevicesTest, ABorrowerThatIsNoPeerHasItFromTheHost) {
+  const std::string machine = folder_ / "two.toml";
+  auto text = read_file(LAMBENT_BINARY_DIR "/lib/emulated/presets/tiny.toml", 1 << 16);
+  ASSERT_TRUE(text.ok());
+  const std::string one = "devices = 1";
+  ASSERT_NE(text->find(one), std::string::npos);
+  text->replace(text->find(one), one.size(), "devices = 2");
+  ASSERT_TRUE(write_file_atomically(machine, *text, false).ok());
+  start_lender(machine, "0,1");
+  const Borrowed borrowed = borrow("1,0");
+  EXPECT_FALSE(borrowed.from_device);
+  EXPECT_TRUE(borrowed.peers.empty());
+}
+
+TEST_F(LoansBetweenDevicesTest, ABorrowerThatDoesNotSeeTheDeviceHasItFromTheHost) {
+  start_lender("tiny-x4", "0");
+  EXPECT_FALSE(borrow("1").from_device);
 }
 
 }  // namespace

@@ -97,6 +97,7 @@ void ObjectLent::archive(StateArchive& archive) {
 void ExecutorHello::archive(StateArchive& archive) {
   archive.field(version);
   archive.field(context_time);
+  archive.list(peers);
 }
 
 void SeatReady::archive(StateArchive& archive) {

@@ -17,7 +17,7 @@
 
 namespace lambent::protocol {
 
-constexpr uint32_t kExecutorProtocolVersion = 2;
+constexpr uint32_t kExecutorProtocolVersion = 3;
 // Longer payloads travel in a memfd beside their message.
 constexpr Bytes kInlinePayload = Bytes::kib(48);
 // No message is longer.
@@ -133,6 +133,9 @@ struct LoanEnded {
 struct ExecutorHello {
   uint32_t version = kExecutorProtocolVersion;
   Duration context_time{};
+  // Other devices that it sees and whose memory its own can reach, by ordinal: what lies there can
+  // be lent to it.
+  std::vector<uint32_t> peers = {};
 
   void archive(StateArchive& archive);
   bool operator==(const ExecutorHello&) const = default;

@@ -30,7 +30,7 @@ std::vector<ExecutorMessage> one_of_each() {
       LendObject{object},
       LoanEnded{object},
       ObjectLent{object, Error{ErrorCode::kNotFound, "gone"}, Bytes::mib(4)},
-      ExecutorHello{kExecutorProtocolVersion, milliseconds(200)},
+      ExecutorHello{kExecutorProtocolVersion, milliseconds(200), {1, 3}},
       SeatReady{SandboxId{5}, milliseconds(1)},
       SeatFailed{SandboxId{5}, {ErrorCode::kInvalidArgument, "steps[2]"}},
       SeatMoved{SandboxId{5}, true, false, Bytes(1), Bytes(2), milliseconds(4)},

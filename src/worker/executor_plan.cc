@@ -6,6 +6,18 @@
 
 namespace lambent::worker {
 
+std::vector<DeviceId> devices_seen(const ExecutorSetting& setting, DeviceId device) {
+  const auto is_instance = [&](DeviceId each) {
+    return visible_as(setting.gpu, each).starts_with("MIG");
+  };
+  std::vector<DeviceId> seen = {device};
+  if (!setting.lend_objects || is_instance(device)) return seen;
+  for (const auto& [other, name] : setting.gpu.visible) {
+    if (other != device && !is_instance(other)) seen.push_back(other);
+  }
+  return seen;
+}
+
 sandbox::LaunchPlan plan_executor(const ExecutorSetting& setting, const ExecutorRequest& request) {
   sandbox::LaunchPlan plan;
   plan.sandbox = request.executor;
@@ -35,6 +47,11 @@ sandbox::LaunchPlan plan_executor(const ExecutorSetting& setting, const Executor
   // An emulated device's memory is a file of the process, with holes where memory was given back.
   plan.limits.file_size = std::max(plan.limits.file_size, setting.device_memory * 2);
   add_driver(setting.gpu, request.device, request.modelled, plan);
+  std::string visible;
+  for (const DeviceId device : devices_seen(setting, request.device)) {
+    visible += (visible.empty() ? "" : ",") + visible_as(setting.gpu, device);
+  }
+  plan.environment["CUDA_VISIBLE_DEVICES"] = visible;
   return plan;
 }
 

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <string>
+#include <vector>
 
 #include "base/ids.h"
 #include "sandbox/plan.h"
@@ -41,6 +42,11 @@ struct ExecutorRequest {
 
 inline constexpr char kExecutorProgram[] = "/opt/lambent/lambent-executor";
 inline constexpr char kExecutorSocket[] = "/opt/lambent/executor";
+
+// The devices that an executor on `device` sees, in the order of its ordinals: its own, and after it
+// those whose objects it may borrow, if they can reach each other. MIG instances see themselves
+// alone: a process has one of them at most.
+std::vector<DeviceId> devices_seen(const ExecutorSetting& setting, DeviceId device);
 
 sandbox::LaunchPlan plan_executor(const ExecutorSetting& setting, const ExecutorRequest& request);
 

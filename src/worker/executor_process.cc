@@ -58,6 +58,7 @@ ExecutorProcess::ExecutorProcess(loop::EventLoop& loop, LogSink& log, sandbox::L
       log_(log),
       launcher_(launcher),
       request_(std::move(request)),
+      seen_(devices_seen(setting, request_.device)),
       events_(std::move(events)) {
   auto listener = listen_packets(request_.socket_path, 0666);
   if (!listener.ok()) {
@@ -147,6 +148,10 @@ bool ExecutorProcess::take(ExecutorMessage message, std::vector<OwnedFd> fds) {
   if (const auto* hello = std::get_if<protocol::ExecutorHello>(&message)) {
     if (hello->version != protocol::kExecutorProtocolVersion || std::exchange(ready_, true)) {
       return false;
+    }
+    for (const uint32_t ordinal : hello->peers) {
+      if (ordinal == 0 || ordinal >= seen_.size()) return false;
+      peers_.push_back(seen_[ordinal]);
     }
     log_.info("executor_ready", {{"gpu", static_cast<int64_t>(request_.device.value) - 1},
                                  {"pid", int64_t{pid_}},

@@ -41,6 +41,8 @@ class ExecutorProcess {
   bool ready() const { return ready_; }
   bool ending() const { return ending_.has_value(); }
   pid_t pid() const { return pid_; }
+  // Devices whose memory its own can reach, once it is ready.
+  const std::vector<DeviceId>& peers() const { return peers_; }
 
   // In order; what the socket has no room for waits. One that does not read what waits is killed.
   void send(protocol::ExecutorMessage message, std::vector<OwnedFd> fds = {});
@@ -67,6 +69,7 @@ class ExecutorProcess {
   LogSink& log_;
   sandbox::Launcher& launcher_;
   const ExecutorRequest request_;
+  const std::vector<DeviceId> seen_;  // in the order of its ordinals
   Events events_;
 
   OwnedFd listener_;
@@ -77,6 +80,7 @@ class ExecutorProcess {
   loop::Watch output_watch_;
   pid_t pid_ = 0;
   bool ready_ = false;
+  std::vector<DeviceId> peers_;
   bool ended_ = false;
   std::optional<Error> ending_;  // why it was killed
   std::deque<Outgoing> outgoing_;

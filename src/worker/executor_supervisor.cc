@@ -199,6 +199,13 @@ SandboxId ExecutorSupervisor::process_of(const ExecutorKey& key) const {
   return found != executors_.end() ? found->second.process->id() : SandboxId();
 }
 
+bool ExecutorSupervisor::reaches(const ExecutorKey& key, DeviceId device) const {
+  const auto found = executors_.find(key);
+  if (found == executors_.end()) return false;
+  const std::vector<DeviceId>& peers = found->second.process->peers();
+  return key.device == device || std::find(peers.begin(), peers.end(), device) != peers.end();
+}
+
 pid_t ExecutorSupervisor::pid_of(const ExecutorKey& key) const {
   const auto found = executors_.find(key);
   return found != executors_.end() ? found->second.process->pid() : 0;

@@ -81,6 +81,8 @@ class ExecutorSupervisor {
   bool ready(const ExecutorKey& key) const;
   SandboxId process_of(const ExecutorKey& key) const;  // zero: there is none
   pid_t pid_of(const ExecutorKey& key) const;
+  // Whether what lies on that device can be copied to this executor's without the host.
+  bool reaches(const ExecutorKey& key, DeviceId device) const;
   // Nothing happens if there is none.
   void send(const ExecutorKey& key, protocol::ExecutorMessage message,
             std::vector<OwnedFd> fds = {});

@@ -75,7 +75,7 @@ class ExecutorLauncher final : public sandbox::Launcher {
       started.pid = 4711;
       started.output = OwnedFd(ends[0]);
       callback(std::move(started));
-      if (says_hello) running[plan.sandbox]->say(protocol::ExecutorHello{});
+      if (says_hello) running[plan.sandbox]->say(protocol::ExecutorHello{.peers = peers});
     });
   }
   void kill(SandboxId id) override {
@@ -97,6 +97,7 @@ class ExecutorLauncher final : public sandbox::Launcher {
   int kills = 0;
   bool refuses = false;
   bool says_hello = true;
+  std::vector<uint32_t> peers;  // that they say they can reach
   std::map<SandboxId, std::unique_ptr<FakeExecutor>> running;
 
  private:

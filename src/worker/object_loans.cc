@@ -30,6 +30,7 @@ bool ObjectLoans::borrow(ObjectId object, const ExecutorKey& borrower, Callback 
   const Made& made = *found->second;
   const bool can_lend = made.maker != borrower && made.maker.tenant == borrower.tenant &&
                         supervisor_.ready(made.maker) &&
+                        supervisor_.reaches(borrower, made.maker.device) &&
                         supervisor_.process_of(made.maker) == made.process;
   if (!can_lend) return false;
   const uint64_t number = ++last_request_;

@@ -8,12 +8,13 @@ namespace {
 // Two executors of one tenant, in two domains; the first has made an object.
 class ObjectLoansTest : public ExecutorHostTest {
  protected:
-  void SetUp() override {
+  void SetUp() override { start_both(DeviceId(1)); }
+  void start_both(DeviceId borrowers) {
     ExecutorHostTest::SetUp();
     seat(SandboxId(1));
     lender = &launcher.latest();
     spec.gpu.domain = "other";
-    host->start(SandboxId(2), spec, folder.path(), DeviceId(1));
+    host->start(SandboxId(2), spec, folder.path(), borrowers);
     ASSERT_TRUE(turn_until(loop, [&] { return launcher.running.size() == 2; }));
     ASSERT_TRUE(hears<protocol::AddSeat>().has_value());
     borrower = &launcher.latest();
@@ -78,6 +79,51 @@ TEST_F(ObjectLoansTest, WhatIsSmallComesFromTheHost) {
   EXPECT_FALSE(lender->hear().has_value());
 }
 
+class LoansBetweenDevicesTest : public ObjectLoansTest {
+ protected:
+  LoansBetweenDevicesTest() {
+    setting.gpu.visible = {{DeviceId(1), "GPU-a"}, {DeviceId(2), "GPU-b"}, {DeviceId(3), "GPU-c"}};
+  }
+  void SetUp() override {}
+};
+
+TEST_F(LoansBetweenDevicesTest, WhoSeesTheOtherDeviceAndCanReachItBorrows) {
+  launcher.peers = {1};
+  start_both(DeviceId(2));
+  EXPECT_EQ(lender->plan.environment.at("CUDA_VISIBLE_DEVICES"), "GPU-a,GPU-b,GPU-c");
+  EXPECT_EQ(borrower->plan.environment.at("CUDA_VISIBLE_DEVICES"), "GPU-b,GPU-a,GPU-c");
+  const ObjectId object = make(Bytes::mib(2));
+  ask_for(object);
+  lend(object);
+  EXPECT_EQ(lent_with(), Bytes::mib(4));
+}
+
+TEST_F(LoansBetweenDevicesTest, WhoCannotReachTheOtherDeviceHasItFromTheHost) {
+  launcher.peers = {2};  // the third alone
+  start_both(DeviceId(2));
+  borrower->say(protocol::OpenObject{make(Bytes::mib(2))});
+  EXPECT_EQ(lent_with(), Bytes(0));
+  EXPECT_FALSE(lender->hear().has_value());
+}
+
+TEST_F(LoansBetweenDevicesTest, AnExecutorThatNamesADeviceItCannotSeeIsEnded) {
+  launcher.peers = {3};
+  ExecutorHostTest::SetUp();
+  host->start(SandboxId(1), spec, folder.path(), DeviceId(1));
+  EXPECT_TRUE(turn_until(loop, [&] { return launcher.kills == 1; }));
+}
+
+class LoansBetweenInstancesTest : public LoansBetweenDevicesTest {
+ protected:
+  LoansBetweenInstancesTest() { setting.gpu.visible[DeviceId(2)] = "MIG-b"; }
+};
+
+TEST_F(LoansBetweenInstancesTest, AnInstanceSeesItselfAloneAndIsSeenByNoOther) {
+  start_both(DeviceId(2));
+  EXPECT_EQ(lender->plan.environment.at("CUDA_VISIBLE_DEVICES"), "GPU-a,GPU-c");
+  EXPECT_EQ(borrower->plan.environment.at("CUDA_VISIBLE_DEVICES"), "MIG-b");
+}
+
 class WithoutLoansTest : public ObjectLoansTest {
  protected:
   WithoutLoansTest() { setting.lend_objects = false; }
@@ -87,6 +133,7 @@ TEST_F(WithoutLoansTest, EverythingComesFromTheHost) {
   borrower->say(protocol::OpenObject{make(Bytes::mib(2))});
   EXPECT_EQ(lent_with(), Bytes(0));
   EXPECT_FALSE(lender->hear().has_value());
+  EXPECT_EQ(lender->plan.environment.at("CUDA_VISIBLE_DEVICES"), "0");
 }
 
 TEST_F(ObjectLoansTest, WhatItsMakerHasNoMoreComesFromTheHostAndIsNotAskedForAgain) {

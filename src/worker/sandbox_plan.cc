@@ -95,6 +95,12 @@ void add_shared_gpu(const SandboxSetting& setting, const SandboxRequest& request
 
 }  // namespace
 
+std::string visible_as(const GpuDriver& gpu, DeviceId device) {
+  const auto visible = gpu.visible.find(device);
+  // Our numbers count from 1.
+  return visible != gpu.visible.end() ? visible->second : std::to_string(device.value - 1);
+}
+
 std::string add_driver(const GpuDriver& gpu, DeviceId device, bool modelled,
                        sandbox::LaunchPlan& plan) {
   // A driver among the system's own libraries is there already.
@@ -104,10 +110,8 @@ std::string add_driver(const GpuDriver& gpu, DeviceId device, bool modelled,
   Environment& environment = plan.environment;
   std::string& libraries = environment["LD_LIBRARY_PATH"];
   libraries = driver + (libraries.empty() ? "" : ":") + libraries;
-  // What runs inside sees the one device that it was given, as number 0. Ours count from 1.
-  const auto visible = gpu.visible.find(device);
-  environment["CUDA_VISIBLE_DEVICES"] =
-      visible != gpu.visible.end() ? visible->second : std::to_string(device.value - 1);
+  // What runs inside sees the one device that it was given, as number 0.
+  environment["CUDA_VISIBLE_DEVICES"] = visible_as(gpu, device);
   if (const auto near = gpu.near.find(device); near != gpu.near.end()) {
     plan.processors = near->second;
   }

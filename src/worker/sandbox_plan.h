@@ -77,6 +77,9 @@ inline constexpr char kLinkSocket[] = "/opt/lambent/link";
 inline constexpr char kForwardFolder[] = "/opt/lambent/forward";
 inline constexpr char kForwardSocket[] = "/opt/lambent/runtime";
 
+// What CUDA_VISIBLE_DEVICES calls the device.
+std::string visible_as(const GpuDriver& gpu, DeviceId device);
+
 // Shows the driver and one device inside a sandbox, whose environment is there already; returns the
 // driver's folder inside. `modelled`: an emulated device does not compute kernels, it only takes
 // their time.

@@ -154,6 +154,46 @@ TEST_F(Peers, NvlinkIsFasterThanPcieAndPcieThanTheHost) {
   OK(cu.ctx_destroy(third));
 }
 
+TEST_F(Peers, MappedMemoryThatIsOpenedToTheOtherDeviceIsCopiedStraight) {
+  MODELLED_TIME_ONLY();
+  EMULATOR_ONLY("exact costs are the emulator's");
+  if (!reachable(1, 0)) GTEST_SKIP() << "these devices are no peers";
+  constexpr size_t kBytes = 40 << 20;
+  CUmemAllocationProp properties{};
+  properties.type = CU_MEM_ALLOCATION_TYPE_PINNED;
+  properties.location = {CU_MEM_LOCATION_TYPE_DEVICE, 1};
+  CUmemGenericAllocationHandle handle = 0;
+  CUdeviceptr far = 0, here = allocate(kBytes);
+  OK(cu.mem_create(&handle, kBytes, &properties, 0));
+  OK(cu.mem_address_reserve(&far, kBytes, 0, 0, 0));
+  OK(cu.mem_map(far, kBytes, 0, handle, 0));
+  CUmemAccessDesc access{{CU_MEM_LOCATION_TYPE_DEVICE, 1}, CU_MEM_ACCESS_FLAGS_PROT_READWRITE};
+  OK(cu.mem_set_access(far, kBytes, &access, 1));
+  auto took = [&] {
+    CUevent begin, end;
+    float elapsed = -1;
+    cu.event_create(&begin, 0);
+    cu.event_create(&end, 0);
+    Gate gate;
+    EXPECT_EQ(gate.close(nullptr), CUDA_SUCCESS);
+    cu.event_record(begin, nullptr);
+    EXPECT_EQ(cu.memcpy_d_to_d_async(here, far, kBytes, nullptr), CUDA_SUCCESS);
+    cu.event_record(end, nullptr);
+    gate.open();
+    EXPECT_EQ(cu.event_synchronize(end), CUDA_SUCCESS);
+    cu.event_elapsed_time_v2(&elapsed, begin, end);
+    cu.event_destroy(begin);
+    cu.event_destroy(end);
+    return elapsed;
+  };
+  EXPECT_NEAR(took(), 8.4, 0.5);  // to its own device alone: down and up again, 10 GB/s each
+  access.location.id = 0;
+  OK(cu.mem_set_access(far, kBytes, &access, 1));
+  EXPECT_NEAR(took(), 1.05, 0.3);  // 40 GB/s
+  OK(cu.mem_unmap(far, kBytes));
+  OK(cu.mem_release(handle));
+}
+
 TEST_F(Peers, MappedMemoryAndPoolsAreOpenedToPeers) {
   if (!reachable(1, 0)) GTEST_SKIP() << "these devices are no peers";
   size_t unit = 2 << 20;
