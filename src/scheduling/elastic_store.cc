@@ -25,14 +25,20 @@ double pressure(const StoreDevice& device, Bytes taken, Bytes size) {
   return asked / static_cast<double>(std::max<uint64_t>(1, device.memory.count));
 }
 
+bool may_lie_on(const StoredObject& object, uint32_t device) {
+  return device < 64 && (object.may_lie >> device & 1) != 0;
+}
+
 // Where an object goes that cannot stay on `device`.
 uint32_t refuge(const StoreOptions& options, const StoreView& view, const std::vector<Bytes>& taken,
-                uint32_t device, Bytes size) {
+                uint32_t device, const StoredObject& object) {
   uint32_t best = kHost;
   double least = 0;
-  if (!options.adaptive_movement) return best;
+  const Bytes size = object.size;
+  if (!options.adaptive_movement || object.spare) return best;
   for (const uint32_t other : view.devices[device].neighbours) {
-    if (other == device || !has_room(options, view.devices[other], taken[other], size)) continue;
+    if (other == device || !may_lie_on(object, other)) continue;
+    if (!has_room(options, view.devices[other], taken[other], size)) continue;
     const double now = pressure(view.devices[other], taken[other], size);
     if (best != kHost && now >= least) continue;
     best = other;
@@ -67,13 +73,14 @@ uint32_t place_for_new(const StoreOptions& options, const StoreView& view, uint3
                        Bytes size) {
   const std::vector<Bytes> taken = taken_everywhere(view);
   if (has_room(options, view.devices[device], taken[device], size)) return device;
-  return refuge(options, view, taken, device, size);
+  return refuge(options, view, taken, device, {.size = size});
 }
 
 std::optional<StoreMove> pull(const StoreOptions& options, const StoreView& view, uint32_t object,
                               uint32_t reader) {
   const StoredObject& wanted = view.objects[object];
   if (!options.adaptive_movement || wanted.place == reader || wanted.in_use) return std::nullopt;
+  if (!may_lie_on(wanted, reader)) return std::nullopt;
   const Bytes taken = taken_by_objects(view, reader);
   if (!has_room(options, view.devices[reader], taken, wanted.size)) return std::nullopt;
   return StoreMove{object, wanted.place, reader};
@@ -92,12 +99,13 @@ std::vector<StoreMove> relieve(const StoreOptions& options, const StoreView& vie
   }
   std::ranges::stable_sort(candidates, [&](uint32_t a, uint32_t b) {
     const StoredObject &one = view.objects[a], &other = view.objects[b];
+    if (one.spare != other.spare) return one.spare;
     return one.size != other.size ? one.size > other.size : one.last_use < other.last_use;
   });
   for (const uint32_t candidate : candidates) {
     if (taken[device] <= room) break;
     const Bytes size = view.objects[candidate].size;
-    const uint32_t to = refuge(options, view, taken, device, size);
+    const uint32_t to = refuge(options, view, taken, device, view.objects[candidate]);
     moves.push_back({candidate, device, to});
     taken[device] -= size;
     if (to != kHost) taken[to] += size;

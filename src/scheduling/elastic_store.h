@@ -43,6 +43,10 @@ struct StoredObject {
   uint32_t place = kHost;
   bool in_use = false;    // somebody reads, writes or moves it: it stays
   uint64_t last_use = 0;  // larger is later
+  // The same object lies on another device too: this copy makes way first, and need go nowhere.
+  bool spare = false;
+  // The devices that could take it, a bit each by index; those above 63 never can.
+  uint64_t may_lie = ~uint64_t{0};
 };
 // Indices of devices and objects are those of these lists. Small: a look takes time proportional to
 // the objects.
@@ -73,10 +77,10 @@ uint32_t place_for_new(const StoreOptions& options, const StoreView& view, uint3
 std::optional<StoreMove> pull(const StoreOptions& options, const StoreView& view, uint32_t object,
                               uint32_t reader);
 
-// What has to leave the device, in this order, so that the objects left fit. The largest goes
-// first, of equal ones the least recently used; each to the neighbour with the least pressure that
-// has room after the moves before, else to the host. What is in use stays, though then it may not
-// be enough.
+// What has to leave the device, in this order, so that the objects left fit. Spare copies go before
+// others, the largest first, of equal ones the least recently used; each to the neighbour with the
+// least pressure that may take it and has room after the moves before, else to the host, where
+// spare copies are taken to be already. What is in use stays, though then it may not be enough.
 std::vector<StoreMove> relieve(const StoreOptions& options, const StoreView& view, uint32_t device);
 
 }  // namespace lambent::scheduling

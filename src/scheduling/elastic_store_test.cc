@@ -80,6 +80,26 @@ TEST_F(ElasticStore, MovesToTheHostWhenNoNeighbourHasRoom) {
   EXPECT_EQ(relieve(options_, view(), 3), (std::vector<StoreMove>{{0, 3, kHost}}));
 }
 
+TEST_F(ElasticStore, MovesAnObjectOnlyToWhereItMayLie) {
+  const uint32_t object = put(30, 0);
+  devices_[0].needed = Bytes::mib(100);
+  objects_[object].may_lie = 0b1101;
+  EXPECT_EQ(relieve(options_, view(), 0), (std::vector<StoreMove>{{object, 0, 2}}));
+  EXPECT_EQ(pull(options_, view(), object, 1), std::nullopt);
+  objects_[object].may_lie = 0b1001;  // 3 is no neighbour
+  EXPECT_EQ(relieve(options_, view(), 0), (std::vector<StoreMove>{{object, 0, kHost}}));
+}
+
+TEST_F(ElasticStore, LetsSpareCopiesGoFirstAndNowhere) {
+  put(30, 0);
+  const uint32_t small = put(10, 0);
+  objects_[small].spare = true;
+  devices_[0].needed = Bytes::mib(65);
+  EXPECT_EQ(relieve(options_, view(), 0), (std::vector<StoreMove>{{small, 0, kHost}}));
+  devices_[0].needed = Bytes::mib(75);
+  EXPECT_EQ(relieve(options_, view(), 0), (std::vector<StoreMove>{{small, 0, kHost}, {0, 0, 1}}));
+}
+
 TEST_F(ElasticStore, AwareOfPressureMakesWayBeforeTheMemoryIsNeeded) {
   MemoryProfile model;
   model.kernels = {{milliseconds(15), Bytes::mib(10)}, {milliseconds(5), Bytes::mib(70)}};
@@ -106,8 +126,12 @@ TEST(AnyStore, FitsAfterRelief) {
     std::vector<StoredObject> objects(random.below(30));
     for (auto& object : objects) {
       const uint64_t place = random.below(devices.size() + 1);
-      object = {Bytes(random.below(40)), place == devices.size() ? kHost : uint32_t(place),
-                random.below(5) == 0, random.below(9)};
+      object = {.size = Bytes(random.below(40)),
+                .place = place == devices.size() ? kHost : uint32_t(place),
+                .in_use = random.below(5) == 0,
+                .last_use = random.below(9)};
+      object.spare = random.below(6) == 0;
+      if (random.below(3) == 0) object.may_lie = random.below(16);
     }
     const StoreView view{devices, objects};
     const auto before = [&](uint32_t device) { return taken_by_objects(view, device); };
@@ -127,18 +151,20 @@ TEST(AnyStore, FitsAfterRelief) {
         ASSERT_EQ(move.from, device);
         ASSERT_FALSE(object.in_use);
         ASSERT_TRUE(over(device)) << "no more moves than needed";
-        smallest_moved = std::min(smallest_moved, object.size);
+        if (!object.spare) smallest_moved = std::min(smallest_moved, object.size);
         object.place = move.to;
         if (move.to == kHost) {
           ++to_host;
           for (const uint32_t other : devices[device].neighbours) {
-            if (other == device) continue;
+            if (other == device || object.spare || (object.may_lie >> other & 1) == 0) continue;
             object.place = other;
             ASSERT_TRUE(over(other)) << "a neighbour had room";
             object.place = kHost;
           }
         } else {
           ++to_devices;
+          ASSERT_FALSE(object.spare);
+          ASSERT_EQ(object.may_lie >> move.to & 1, 1u);
           ASSERT_TRUE(fitted[move.to]) << "it was too full before";
           ASSERT_FALSE(over(move.to)) << "it is too full now";
           ASSERT_EQ(std::ranges::count(devices[device].neighbours, move.to), 1);
@@ -148,7 +174,7 @@ TEST(AnyStore, FitsAfterRelief) {
       for (const StoredObject& object : objects) {
         if (object.place != device || object.in_use || object.size == Bytes()) continue;
         movable = true;
-        largest_left = std::max(largest_left, object.size);
+        if (!object.spare) largest_left = std::max(largest_left, object.size);
       }
       ASSERT_TRUE(!over(device) || !movable);
       if (!moves.empty() && movable) {
