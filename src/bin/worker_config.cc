@@ -167,12 +167,15 @@ std::optional<int> parse_worker_config(int argc, char** argv, WorkerConfig& conf
       ->type_name("TEXT")
       ->transform(bin::one_of<bool>({{"turns", true}, {"first-come", false}}))
       ->default_str("turns");
-  app.add_option("--executor-objects", config.executor_loans,
-                 "how an object gets from one executor to another on its device: lent (it is "
-                 "copied there), host (it comes from host memory)")
+  app.add_option("--executor-objects", config.executor_objects,
+                 "where executors have objects from: host (host memory), lent (one that has it on "
+                 "a device which can be reached lends it), elastic (also, objects stay on devices "
+                 "as far as functions leave memory idle, and make way for them)")
       ->type_name("TEXT")
-      ->transform(bin::one_of<bool>({{"lent", true}, {"host", false}}))
-      ->default_str("lent");
+      ->transform(bin::one_of<ExecutorObjects>({{"elastic", ExecutorObjects::kElastic},
+                                                {"lent", ExecutorObjects::kLent},
+                                                {"host", ExecutorObjects::kHost}}))
+      ->default_str("elastic");
   double longest_gpu_run_s = to_seconds(config.longest_gpu_run);
   app.add_option(
          "--longest-gpu-run", longest_gpu_run_s,

@@ -18,6 +18,8 @@
 namespace lambent {
 
 enum class GpuKind { kNone, kEmulated, kNvidia };
+// How much executors do for objects to stay off the link: see --executor-objects.
+enum class ExecutorObjects { kHost, kLent, kElastic };
 
 struct WorkerConfig {
   std::string address = "127.0.0.1";
@@ -50,7 +52,7 @@ struct WorkerConfig {
   scheduling::PoolRule executor_pool = scheduling::PoolRule::kResilient;
   Duration executor_pool_hold = seconds(1);
   bool executor_transfers_take_turns = true;
-  bool executor_loans = true;
+  ExecutorObjects executor_objects = ExecutorObjects::kElastic;
   bool require_strong_limits = false;
   std::string journal_folder;  // of every event of dispatch; empty: none
   Bytes journal_size = Bytes::mib(1024);

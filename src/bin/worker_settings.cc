@@ -195,7 +195,8 @@ worker::WorkerOptions worker_options(const WorkerConfig& config, const Installat
   options.executors.pool_rule = config.executor_pool;
   options.executors.pool_hold = config.executor_pool_hold;
   options.executors.transfers_take_turns = config.executor_transfers_take_turns;
-  options.executors.lend_objects = config.executor_loans;
+  options.executors.lend_objects = config.executor_objects != ExecutorObjects::kHost;
+  options.executors.elastic_objects = config.executor_objects == ExecutorObjects::kElastic;
   options.devices = all_devices;
   options.longest_gpu_run = config.longest_gpu_run;
   for (const auto& device : shares.dispatched) {
@@ -203,6 +204,7 @@ worker::WorkerOptions worker_options(const WorkerConfig& config, const Installat
   }
   options.executors.device_memory = options.device_memory;
   options.context_memory = context_memory(config, options.device_memory);
+  options.executors.context_memory = options.context_memory;
   options.sandboxes.memory_moves = *config.host_memory > Bytes(0);
   options.sandboxes.working_set = config.working_set;
   for (const auto& device : all_devices) {

@@ -133,7 +133,11 @@ void Contents::ended(const DeviceName& name, Result<void> outcome) {
     // Who has pinned it all the same finds it not filled.
     return store_.drop(name);
   }
-  store_.find(name)->filled = true;
+  DeviceStore::Entry& entry = *store_.find(name);
+  entry.filled = true;
+  if (name.kind == DeviceName::Kind::kObject && is_lendable(entry.size)) {
+    hooks_.arrived(name.object(), entry.size);
+  }
   // Who waits for a constant has pinned it, and may want to let it go; an object stays until those
   // who wait have pinned it.
   const bool is_object = name.kind == DeviceName::Kind::kObject;
@@ -174,6 +178,36 @@ void Contents::opened(const protocol::ObjectOpened& answer, OwnedFd file, OwnedF
   if (const auto known = on_host_.find(answer.object); known != on_host_.end()) {
     known->second->loan.reset();
   }
+}
+
+void Contents::take(const protocol::TakeObject& message, OwnedFd lent) {
+  const auto loan =
+      std::shared_ptr<Loan>(new Loan{message.object, std::move(lent), message.lent, hooks_});
+  const DeviceName name = DeviceName::of(message.object);
+  const auto size = byte_size(message.type);
+  if (!size.ok() || store_.find(name) != nullptr || !store_.has_room(*size)) return;
+  if (!store_.place(name, *size, kNobody).ok()) return;
+  DeviceStore::Entry& entry = *store_.find(name);
+  entry.filled = false;
+  entry.type = message.type;
+  arrivals_[name] = nullptr;
+  if (borrow(name, {nullptr, {}, *size, message.type, loan})) return;
+  arrivals_.erase(name);
+  store_.unpin(name);
+  store_.drop(name);
+}
+
+void Contents::close_file(ObjectId object) {
+  const auto known = on_host_.find(object);
+  if (known == on_host_.end()) return;
+  host_size_ -= known->second->size;
+  host_.erase(known->second);
+  on_host_.erase(known);
+}
+
+void Contents::forget(ObjectId object) {
+  close_file(object);
+  store_.leave(DeviceName::of(object));
 }
 
 void Contents::keep_on_host(HostObject object) {

@@ -23,6 +23,8 @@ class Contents {
     std::function<void(ObjectId)> open;  // asks the worker; answered by opened()
     // An object was lent, and is not needed there any more.
     std::function<void(ObjectId)> loan_ended;
+    // It has come to lie on the device, and takes so much of it.
+    std::function<void(ObjectId, Bytes)> arrived;
     // Something is on its way, there, or failed: who waits looks again.
     std::function<void()> progress;
   };
@@ -55,6 +57,13 @@ class Contents {
   // The worker's answer. `lent`: device memory of another executor that the object lies in, if the
   // answer says so.
   void opened(const protocol::ObjectOpened& answer, OwnedFd file, OwnedFd lent);
+  // Has an object brought that nobody has asked for, from device memory of another executor, unless
+  // something would have to go for it.
+  void take(const protocol::TakeObject& message, OwnedFd lent);
+  // Lets go of its file, for which the worker can be asked again.
+  void close_file(ObjectId object);
+  // It is no more: its file is closed, and its place free as soon as nobody uses it.
+  void forget(ObjectId object);
 
  private:
   // Over when nobody has it any more.

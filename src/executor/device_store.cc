@@ -52,6 +52,7 @@ void DeviceStore::unpin(const DeviceName& name) {
   CHECK(entry != nullptr, "what is pinned stays");
   --entry->pins;
   cache_.unpin(entry->number);
+  if (entry->leaves && entry->pins == 0) return evict({entry->number});
   // The limit fell while it was in use.
   if (pool_.used() > pool_.limit()) set_limit(pool_.limit());
 }
@@ -79,6 +80,13 @@ void DeviceStore::rename(const DeviceName& from, const DeviceName& to) {
 void DeviceStore::drop(const DeviceName& name) {
   const Entry* entry = find(name);
   if (entry != nullptr && entry->pins == 0) evict({entry->number});
+}
+
+void DeviceStore::leave(const DeviceName& name) {
+  Entry* entry = find(name);
+  if (entry == nullptr) return;
+  entry->leaves = true;
+  drop(name);
 }
 
 void DeviceStore::set_limit(Bytes limit) {
@@ -109,9 +117,14 @@ CUdeviceptr DeviceStore::forget(uint64_t number) {
   const auto name = names_.find(number);
   const auto entry = entries_.find(name->second);
   const CUdeviceptr address = entry->second.address;
+  const bool was_held = entry->second.filled && is_lendable(entry->second.size);
+  const DeviceName gone = name->second;
   cache_.remove(number);
   entries_.erase(entry);
   names_.erase(name);
+  if (gone.kind == DeviceName::Kind::kObject && was_held && on_object_gone_) {
+    on_object_gone_(gone.object());
+  }
   return address;
 }
 

@@ -44,8 +44,13 @@ struct DeviceName {
   static DeviceName of(SandboxId seat, uint32_t buffer) {
     return {Kind::kSeatBuffer, seat.value, 0, buffer};
   }
+  // Of an object.
+  ObjectId object() const { return {{high, low}, number}; }
   constexpr auto operator<=>(const DeviceName&) const = default;
 };
+
+// Whether an object of this size on the device lies in memory of its own, which can be lent.
+constexpr bool is_lendable(Bytes held) { return held >= kLeastLarge; }
 
 struct DeviceNameHash {
   size_t operator()(const DeviceName& name) const noexcept {
@@ -56,7 +61,9 @@ struct DeviceNameHash {
 
 class DeviceStore {
  public:
-  explicit DeviceStore(MemoryPool& pool) : pool_(pool) {}
+  // `on_object_gone` is told of each object that leaves with memory of its own (kLeastLarge).
+  explicit DeviceStore(MemoryPool& pool, std::function<void(ObjectId)> on_object_gone = {})
+      : pool_(pool), on_object_gone_(std::move(on_object_gone)) {}
   ~DeviceStore();
   DeviceStore(const DeviceStore&) = delete;
   DeviceStore& operator=(const DeviceStore&) = delete;
@@ -68,6 +75,7 @@ class DeviceStore {
     bool filled = true;  // false: the content is still to be brought
     uint64_t number = 0;
     uint32_t pins = 0;
+    bool leaves = false;  // with the last pin
   };
   // Null if it does not lie here. The pointer holds until something is placed or leaves.
   Entry* find(const DeviceName& name);
@@ -90,10 +98,14 @@ class DeviceStore {
   void rename(const DeviceName& from, const DeviceName& to);
   // Lets it go; nothing happens if it does not lie here or is pinned.
   void drop(const DeviceName& name);
+  // The same, but what is pinned goes as soon as it is not.
+  void leave(const DeviceName& name);
 
   // What all may take together, from now on: lets go of what is above, except what is pinned.
   void set_limit(Bytes limit);
   Bytes used() const { return pool_.used(); }
+  // Whether a place can be made without letting anything go.
+  bool has_room(Bytes size) const { return pool_.used() + pool_.rounded(size) <= pool_.limit(); }
 
   // Gives memory to the device until `most` or more has gone: what lies free (MemoryPool::trim()),
   // then the buffers of seats that `is_idle` names, in the order in which they would go anyway.
@@ -111,6 +123,7 @@ class DeviceStore {
   CUdeviceptr forget(uint64_t number);
 
   MemoryPool& pool_;
+  const std::function<void(ObjectId)> on_object_gone_;
   DeviceCache cache_;
   std::unordered_map<DeviceName, Entry, DeviceNameHash> entries_;
   std::unordered_map<uint64_t, DeviceName> names_;  // by number in the cache

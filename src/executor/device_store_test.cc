@@ -127,5 +127,25 @@ TEST_F(DeviceStoreTest, WhatLiesFreeIsTrimmedBeforeAnyBuffer) {
   EXPECT_NE(store_->find(buffer), nullptr);
 }
 
+TEST_F(DeviceStoreTest, WhatIsToLeaveGoesWithItsLastPinAndObjectsOfTheirOwnMemoryAreToldOf) {
+  std::vector<ObjectId> gone;
+  store_ = std::make_unique<DeviceStore>(*pool_, [&](ObjectId id) { gone.push_back(id); });
+  store_->set_limit(Bytes::mib(20));
+  place(object(1), Bytes::mib(8));
+  place(object(2), Bytes::kib(8));
+  place(DeviceName::of(SandboxId(1), 3), Bytes::mib(4));
+  store_->pin(object(1));
+  store_->leave(object(1));
+  EXPECT_NE(store_->find(object(1)), nullptr);
+  EXPECT_TRUE(gone.empty());
+  store_->unpin(object(1));
+  EXPECT_EQ(store_->find(object(1)), nullptr);
+  store_->leave(object(2));
+  EXPECT_EQ(store_->find(object(2)), nullptr);
+  store_->leave(DeviceName::of(SandboxId(1), 3));
+  store_->leave(object(9));
+  EXPECT_EQ(gone, (std::vector<ObjectId>{object(1).object()}));
+}
+
 }  // namespace
 }  // namespace lambent::executor

@@ -44,7 +44,9 @@ Executor::Executor(loop::EventLoop& loop, const cuda::Driver& driver, const cuda
 Result<void> Executor::start() {
   ASSIGN_OR_RETURN(const auto capability, context_.compute_capability());
   ASSIGN_OR_RETURN(pool_, MemoryPool::create(driver_, ordinal_));
-  store_ = std::make_unique<DeviceStore>(*pool_);
+  store_ = std::make_unique<DeviceStore>(*pool_, [this](ObjectId object) {
+    connection_.send(protocol::ObjectHeld{object, Bytes(0)});
+  });
   find_multiprocessors();
   loader_ = std::make_unique<SeatLoader>(driver_, ordinal_, capability,
                                          multiprocessors_ ? &*multiprocessors_ : nullptr,
@@ -60,6 +62,9 @@ Result<void> Executor::start() {
   Contents::Hooks hooks;
   hooks.open = [this](ObjectId object) { connection_.send(protocol::OpenObject{object}); };
   hooks.loan_ended = [this](ObjectId object) { connection_.send(protocol::LoanEnded{object}); };
+  hooks.arrived = [this](ObjectId object, Bytes held) {
+    connection_.send(protocol::ObjectHeld{object, held});
+  };
   hooks.progress = [this] { progress(); };
   ASSIGN_OR_RETURN(borrower_, Borrower::create(loop_, driver_, ordinal_));
   contents_ = std::make_unique<Contents>(*store_, *to_device_, borrower_.get(), std::move(hooks));
@@ -80,9 +85,9 @@ Executor::~Executor() {
 void Executor::say_hello(Duration context_time) {
   // Of one that does not say, nothing can be borrowed.
   auto peers = cuda::peers_of(driver_, ordinal_);
-  connection_.send(protocol::ExecutorHello{
-      .context_time = context_time,
-      .peers = peers.ok() ? std::move(*peers) : std::vector<uint32_t>()});
+  connection_.send(
+      protocol::ExecutorHello{.context_time = context_time,
+                              .peers = peers.ok() ? std::move(*peers) : std::vector<uint32_t>()});
 }
 
 void Executor::handle(protocol::ExecutorMessage message, std::vector<OwnedFd> fds) {

@@ -1,4 +1,5 @@
-// What the executor lends others: objects that lie in its part of the device.
+// What the executor lends others, and keeps for them: objects that lie in its part of the device.
+#include <algorithm>
 #include <utility>
 
 #include "executor/executor.h"
@@ -33,6 +34,37 @@ void Executor::handle(protocol::LoanEnded message, std::vector<OwnedFd>) {
   if (lent == lent_.end()) return;
   store_->unpin(DeviceName::of(message.object));
   if (--lent->second == 0) lent_.erase(lent);
+  progress();
+}
+
+// What is lent to others stays where it is until they have it, which is soon. A request for which
+// there is too little memory meanwhile tries again then.
+bool Executor::await_loans(Seat& seat, const Error& error) {
+  seat.request->awaits_loans = error.code == ErrorCode::kResourceExhausted && !lent_.empty();
+  return seat.request->awaits_loans;
+}
+
+void Executor::handle(protocol::TakeObject message, std::vector<OwnedFd> fds) {
+  fds.resize(std::max<size_t>(fds.size(), 1));
+  contents_->take(message, std::move(fds[0]));
+}
+
+void Executor::handle(protocol::DropObject message, std::vector<OwnedFd>) {
+  if (message.deleted) return contents_->forget(message.object);
+  // Wanted again, it is had from where it then lies.
+  contents_->close_file(message.object);
+  const DeviceName name = DeviceName::of(message.object);
+  const auto* entry = store_->find(name);
+  const bool is_held = entry != nullptr && entry->filled && is_lendable(entry->size);
+  const Bytes stays = is_held && entry->pins > 0 ? entry->size : Bytes(0);
+  store_->drop(name);
+  if (is_held && stays == Bytes(0)) return;  // that it has gone is said by now
+  connection_.send(protocol::ObjectHeld{message.object, stays});
+}
+
+void Executor::handle(protocol::SetObjectRoom message, std::vector<OwnedFd>) {
+  object_room_ = message.room;
+  set_limit();
 }
 
 }  // namespace lambent::executor

@@ -26,11 +26,11 @@ class ExecutorLoansTest : public ExecutorTest {
             {"CUDA_VISIBLE_DEVICES", visible}};
   }
   // y = 3x + 1 for x = 2, as an object.
-  ObjectId make() {
+  ObjectId make(uint64_t invocation = 1, uint64_t seat = 1) {
     std::string request = R"({"inputs": [{"name": "x", "data": [2)";
     for (size_t i = 1; i < kCount; ++i) request += ",2";
     request += R"(]}], "outputs": [{"name": "y", "parameters": {"object": true}}]})";
-    process_->run(1, 1, request, "application/json");
+    process_->run(invocation, seat, request, "application/json");
     const auto finished = process_->expect<Finished>();
     EXPECT_TRUE(finished && !finished->error && finished->objects.size() == 1);
     return finished->objects.at(0).object;
@@ -40,6 +40,11 @@ class ExecutorLoansTest : public ExecutorTest {
     return process_->expect<ObjectLent>(fds);
   }
 
+  // A request that reads the object.
+  static std::string of(ObjectId object) {
+    return R"({"inputs": [{"name": "x", "parameters": {"object": ")" + to_string(object) +
+           R"("}}], "outputs": [{"name": "y", "parameters": {"object": true}}]})";
+  }
   struct Borrowed {
     std::vector<uint32_t> peers;  // as the borrower says
     bool from_device = false;     // else from the host
@@ -54,10 +59,7 @@ class ExecutorLoansTest : public ExecutorTest {
     const auto hello = borrower.expect<protocol::ExecutorHello>();
     borrower.add_seat(5, borrower.package(affine(kCount)), Bytes::mib(64));
     EXPECT_TRUE(borrower.expect<protocol::SeatReady>().has_value());
-    borrower.run(1, 5,
-                 R"({"inputs": [{"name": "x", "parameters": {"object": ")" + to_string(object) +
-                     R"("}}], "outputs": [{"name": "y", "parameters": {"object": true}}]})",
-                 "application/json");
+    borrower.run(1, 5, of(object), "application/json");
     EXPECT_TRUE(borrower.expect<protocol::OpenObject>().has_value());
     // What the host has is another content, so that one sees which of the two was taken.
     const auto host = sealed_memory(std::string(kCount * sizeof(int), '\0'));
@@ -168,6 +170,134 @@ TEST_F(LoansBetweenDevicesTest, ABorrowerThatIsNoPeerHasItFromTheHost) {
 TEST_F(LoansBetweenDevicesTest, ABorrowerThatDoesNotSeeTheDeviceHasItFromTheHost) {
   start_lender("tiny-x4", "0");
   EXPECT_FALSE(borrow("1").from_device);
+}
+
+class ExecutorObjectsRoomTest : public ExecutorLoansTest {
+ protected:
+  // Takes the lender's object; what it says of it then.
+  std::optional<protocol::ObjectHeld> take(ExecutorProcess& taker, ObjectId object) {
+    std::vector<OwnedFd> lent;
+    EXPECT_FALSE(lend(object, &lent)->error.has_value());
+    taker.send(protocol::TakeObject{object, {DataType::kInt32, {kCount}}, Bytes::mib(4)},
+               {lent.at(0).get()});
+    std::optional<protocol::ObjectHeld> held;
+    for (;;) {
+      const auto next = taker.receive();
+      if (!next) return std::nullopt;
+      if (const auto* said = std::get_if<protocol::ObjectHeld>(&next->message)) held = *said;
+      if (!std::holds_alternative<protocol::LoanEnded>(next->message)) continue;
+      process_->send(protocol::LoanEnded{object});
+      return held;
+    }
+  }
+  protocol::ObjectHeld held() { return process_->expect<protocol::ObjectHeld>().value(); }
+  // The seat's memory leaves the device; what it made may stay.
+  void move_seat(bool out) {
+    process_->send(protocol::MoveSeat{SandboxId(1), out});
+    EXPECT_TRUE(process_->expect<protocol::SeatMoved>()->done);
+  }
+};
+
+TEST_F(ExecutorObjectsRoomTest, AnObjectIsTakenWhereThereIsRoomForIt) {
+  const ObjectId object = make();
+  ExecutorProcess taker(settings("0"));
+  ASSERT_TRUE(taker.expect<protocol::ExecutorHello>().has_value());
+  EXPECT_EQ(take(taker, object), std::nullopt);
+  taker.send(protocol::SetObjectRoom{Bytes::mib(6)});
+  EXPECT_EQ(take(taker, object), (protocol::ObjectHeld{object, Bytes::mib(4)}));
+  EXPECT_EQ(take(taker, object), std::nullopt) << "it is there";
+  EXPECT_EQ(take(taker, make(2)), std::nullopt) << "another would have to go for it";
+  // It is read where it lies, and is what it was.
+  taker.add_seat(5, taker.package(affine(kCount)), Bytes::mib(64));
+  ASSERT_TRUE(taker.expect<protocol::SeatReady>().has_value());
+  taker.run(3, 5, of(object), "application/json");
+  std::vector<OwnedFd> fds;
+  const auto finished = taker.expect<Finished>(&fds);
+  ASSERT_TRUE(finished && !finished->error);
+  EXPECT_EQ(ints_of(ExecutorProcess::content_of(fds.at(0).get())), std::vector<int>(kCount, 22));
+}
+
+TEST_F(ExecutorObjectsRoomTest, AnObjectThatIsDroppedGoesUnlessItIsLent) {
+  const ObjectId object = make();
+  std::vector<OwnedFd> fds;
+  ASSERT_FALSE(lend(object, &fds)->error.has_value());
+  process_->send(protocol::DropObject{object, false});
+  EXPECT_EQ(held(), (protocol::ObjectHeld{object, Bytes::mib(4)}));
+  process_->send(protocol::LoanEnded{object});
+  process_->send(protocol::DropObject{object, false});
+  EXPECT_EQ(held(), (protocol::ObjectHeld{object, Bytes(0)}));
+  EXPECT_TRUE(lend(object, &fds)->error.has_value());
+}
+
+TEST_F(ExecutorObjectsRoomTest, ADeletedObjectGoesAsSoonAsNobodyUsesIt) {
+  const ObjectId lent = make(1), free = make(2);
+  std::vector<OwnedFd> fds;
+  ASSERT_FALSE(lend(lent, &fds)->error.has_value());
+  process_->send(protocol::DropObject{lent, true});
+  process_->send(protocol::DropObject{free, true});
+  EXPECT_EQ(held(), (protocol::ObjectHeld{free, Bytes(0)}));
+  process_->send(protocol::LoanEnded{lent});
+  EXPECT_EQ(held(), (protocol::ObjectHeld{lent, Bytes(0)}));
+}
+
+TEST_F(ExecutorObjectsRoomTest, ADeletedObjectIsAskedForAgain) {
+  const ObjectId object{{3, 4}, 0};
+  const std::string content(kCount * sizeof(int), '\0');
+  for (uint64_t invocation = 1; invocation <= 2; ++invocation) {
+    process_->run(invocation, 1, of(object), "application/json");
+    EXPECT_EQ(process_->give_object({DataType::kInt32, {kCount}}, content), object);
+    EXPECT_EQ(held(), (protocol::ObjectHeld{object, Bytes::mib(4)}));
+    EXPECT_FALSE(process_->expect<Finished>()->error.has_value());
+    process_->send(protocol::DropObject{object, true});
+    EXPECT_EQ(held(), (protocol::ObjectHeld{object, Bytes(0)}));
+  }
+}
+
+TEST_F(ExecutorObjectsRoomTest, AnObjectStaysBeyondItsMakersMemoryAsLongAsThereIsRoom) {
+  process_->send(protocol::SetObjectRoom{Bytes::mib(4)});
+  const ObjectId object = make();
+  move_seat(true);
+  std::vector<OwnedFd> fds;
+  EXPECT_FALSE(lend(object, &fds)->error.has_value());
+  process_->send(protocol::LoanEnded{object});
+  process_->send(protocol::SetObjectRoom{Bytes(0)});
+  EXPECT_EQ(held(), (protocol::ObjectHeld{object, Bytes(0)}));
+}
+
+// The seat's share has room for three such buffers. Of its second request the input has come, and
+// the first one's output, which is lent, is in the way of the last of its own.
+TEST_F(ExecutorObjectsRoomTest, ARequestWaitsForMemoryThatIsLent) {
+  add(2, process_->package(affine(kCount)), Bytes::mib(12));
+  process_->send(protocol::RemoveSeat{SandboxId(1)});
+  const ObjectId made = make(1, 2);
+  std::vector<OwnedFd> fds;
+  ASSERT_FALSE(lend(made, &fds)->error.has_value());
+  const ObjectId input{{3, 4}, 0};
+  process_->run(2, 2, of(input), "application/json");
+  process_->give_object({DataType::kInt32, {kCount}}, std::string(kCount * sizeof(int), '\0'));
+  EXPECT_EQ(held(), (protocol::ObjectHeld{input, Bytes::mib(4)}));
+  process_->send(protocol::LoanEnded{made});
+  EXPECT_EQ(held(), (protocol::ObjectHeld{made, Bytes(0)}));
+  const auto finished = process_->expect<Finished>();
+  ASSERT_TRUE(finished.has_value());
+  EXPECT_FALSE(finished->error.has_value()) << to_string(*finished->error);
+}
+
+TEST_F(ExecutorObjectsRoomTest, ASeatThatIsRemovedWhileItsRequestWaitsForALoanAnswersIt) {
+  add(2, process_->package(affine(kCount)), Bytes::mib(12));
+  process_->send(protocol::RemoveSeat{SandboxId(1)});
+  const ObjectId made = make(1, 2);
+  std::vector<OwnedFd> fds;
+  ASSERT_FALSE(lend(made, &fds)->error.has_value());
+  const ObjectId input{{3, 4}, 0};
+  process_->run(2, 2, of(input), "application/json");
+  process_->give_object({DataType::kInt32, {kCount}}, std::string(kCount * sizeof(int), '\0'));
+  EXPECT_EQ(held().object, input);
+  process_->send(protocol::RemoveSeat{SandboxId(2)});
+  EXPECT_EQ(process_->expect<Finished>()->error->code, ErrorCode::kUnavailable);
+  process_->send(protocol::LoanEnded{made});
+  add(3, process_->package(affine(2)));
+  works(3);
 }
 
 }  // namespace

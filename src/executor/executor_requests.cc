@@ -108,14 +108,19 @@ void Executor::handle(protocol::ObjectOpened message, std::vector<OwnedFd> fds) 
 // Pins what comes from elsewhere; goes on when all of it is there.
 void Executor::gather(Seat& seat) {
   RequestUnderWay& request = *seat.request;
+  request.awaits_loans = false;
   if (auto good = check_outputs(request.request); !good.ok()) return fail(seat, good.error());
   const auto complete = gather_contents(seat);
-  if (!complete.ok()) return fail(seat, complete.error());
+  if (!complete.ok()) {
+    return await_loans(seat, complete.error()) ? void() : fail(seat, complete.error());
+  }
   if (!*complete) return;
   request.began = loop_.clock().now();
-  request.stage = Stage::kCopyIn;
   auto placed = place_buffers(seat);
-  if (!placed.ok()) return fail(seat, placed.error());
+  if (!placed.ok()) {
+    return await_loans(seat, placed.error()) ? void() : fail(seat, placed.error());
+  }
+  request.stage = Stage::kCopyIn;
   auto copies = queue_inputs(seat);
   if (!copies.ok()) return fail(seat, copies.error());
   if (copies->empty()) return copied_in(seat);

@@ -102,7 +102,11 @@ void Executor::end_arrival(Seat& seat) {
 void Executor::say_arrived(Seat& seat) {
   const Duration elapsed = loop_.clock().now() - seat.arrival_began;
   if (std::exchange(seat.was_added, false)) {
-    connection_.send(protocol::SeatReady{seat.id, elapsed});
+    Bytes constants;
+    for (const Constant& constant : seat.loaded->constants) {
+      constants += pool_->rounded(constant.size);
+    }
+    connection_.send(protocol::SeatReady{seat.id, elapsed, constants});
   } else {
     connection_.send(protocol::SeatMoved{.seat = seat.id,
                                          .moved = seat.arrival_moved,
@@ -158,7 +162,7 @@ void Executor::move_out(Seat& seat) {
   seat.is_in = false;
   seat.is_usable = false;
   // Its own things go first, as far as the others' part does not hold them all.
-  Bytes allowed;
+  Bytes allowed = object_room_;
   for (const auto& [id, other] : seats_) {
     if (other->is_in) allowed += other->memory;
   }
@@ -178,7 +182,7 @@ void Executor::handle(protocol::RemoveSeat message, std::vector<OwnedFd>) {
   if (seat == nullptr) return;
   seat->is_removed = true;
   if (seat->loaded != nullptr) seat->loaded->program->stop_loops();
-  if (seat->request != nullptr && seat->request->awaits_constant) {
+  if (seat->request != nullptr && (seat->request->awaits_constant || seat->request->awaits_loans)) {
     return fail(*seat, {ErrorCode::kUnavailable, "it was removed"});
   }
   // What another thread or the device still works on goes when that has ended.
@@ -263,7 +267,7 @@ Bytes Executor::counted(const LoadedSeat& loaded) const {
 }
 
 void Executor::set_limit() {
-  Bytes limit;
+  Bytes limit = object_room_;
   for (const auto& [id, seat] : seats_) {
     if (seat->is_in) limit += seat->memory;
   }

@@ -11,8 +11,6 @@ Bytes round_up(Bytes size, Bytes step) {
   return Bytes((size.count + step.count - 1) / step.count * step.count);
 }
 
-constexpr Bytes kLeastLarge = Bytes::mib(1);
-
 }  // namespace
 
 Result<std::unique_ptr<MemoryPool>> MemoryPool::create(const cuda::Driver& driver, int ordinal) {

@@ -16,8 +16,10 @@
 
 namespace lambent::executor {
 
-// Blocks of 1 MiB and more have memory of their own, in whole units of the driver's granularity
-// (2 MiB); smaller ones lie together in such units, in steps of 512 bytes.
+constexpr Bytes kLeastLarge = Bytes::mib(1);
+
+// Blocks of 1 MiB (kLeastLarge) and more have memory of their own, in whole units of the driver's
+// granularity (2 MiB); smaller ones lie together in such units, in steps of 512 bytes.
 class MemoryPool {
  public:
   // Addresses for twice the device's memory, so that finding some is never what fails first.

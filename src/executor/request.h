@@ -61,6 +61,8 @@ struct RequestUnderWay {
   std::vector<uint32_t> coming;
   uint32_t kernel = 0;
   bool awaits_constant = false;
+  // It waits for contents, and may have places already: there is room when a loan has ended.
+  bool awaits_loans = false;
   std::optional<Error> failure;  // answered when the device has done what was queued
 
   // Called by the driver, on a thread of its own, when the device has done what was queued.

@@ -104,6 +104,20 @@ struct WorkerMetrics::State {
       family(prometheus::BuildGauge(), "lambent_object_bytes", "Bytes of objects by place.");
   Family<Counter>& object_events = family(prometheus::BuildCounter(), "lambent_object_events_total",
                                           "What befell objects and those who asked for them.");
+  Family<Counter>& object_moves =
+      family(prometheus::BuildCounter(), "lambent_object_moves_total",
+             "Objects that made way on a device, by where they are then: where another function "
+             "has read them, on a neighbour, in host memory alone.");
+  Family<Counter>& object_reads =
+      family(prometheus::BuildCounter(), "lambent_object_reads_total",
+             "Objects that kernel functions needed and that did not lie where they could use them, "
+             "by where they were had from: their device, a neighbour, host memory.");
+  Family<Counter>& object_read_bytes =
+      family(prometheus::BuildCounter(), "lambent_object_read_bytes_total",
+             "The bytes of these objects, by the same.");
+  Family<Counter>& object_moved_bytes =
+      family(prometheus::BuildCounter(), "lambent_object_moved_bytes_total",
+             "What they took of that device, by the same.");
   Family<Counter>& slo_requests =
       family(prometheus::BuildCounter(), "lambent_slo_requests_total",
              "Requests of functions with an SLO: in time, or late (failed ones too).");
@@ -300,6 +314,23 @@ void WorkerMetrics::set_objects(const ObjectGauges& gauges) {
   event("refused", gauges.refused);
   event("wait", gauges.waits);
   event("wait_timed_out", gauges.timed_out);
+}
+
+void WorkerMetrics::set_object_moves(const ObjectMoves& moves) {
+  state_->object_bytes.Add({{"place", "device"}}).Set(static_cast<double>(moves.on_devices.count));
+  const auto raise = [](Counter& counter, uint64_t count) {
+    counter.Increment(static_cast<double>(count) - counter.Value());
+  };
+  for (const ObjectMoves::Way& way : moves.ways) {
+    const prometheus::Labels labels = {{"to", std::string(way.name)}};
+    raise(state_->object_moves.Add(labels), way.objects);
+    raise(state_->object_moved_bytes.Add(labels), way.bytes.count);
+  }
+  for (const ObjectMoves::Way& read : moves.reads) {
+    const prometheus::Labels labels = {{"from", std::string(read.name)}};
+    raise(state_->object_reads.Add(labels), read.objects);
+    raise(state_->object_read_bytes.Add(labels), read.bytes.count);
+  }
 }
 
 void WorkerMetrics::set_queued(uint64_t queued) { state_->queued.Set(static_cast<double>(queued)); }

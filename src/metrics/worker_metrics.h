@@ -1,9 +1,11 @@
 // WorkerMetrics: what a worker counts, and its Prometheus text. Used on the worker's loop thread.
 #pragma once
 
+#include <array>
 #include <map>
 #include <memory>
 #include <string>
+#include <string_view>
 
 #include "domain/function.h"
 #include "domain/invocation.h"
@@ -80,6 +82,19 @@ class WorkerMetrics {
     uint64_t timed_out = 0;
   };
   void set_objects(const ObjectGauges& gauges);
+
+  struct ObjectMoves {
+    Bytes on_devices;  // what objects take of all devices
+    // Since the worker's start; never less than the last time.
+    struct Way {
+      std::string_view name;
+      uint64_t objects = 0;
+      Bytes bytes;
+    };
+    std::array<Way, 3> ways;
+    std::array<Way, 3> reads;  // of executors, by where they had the object from
+  };
+  void set_object_moves(const ObjectMoves& moves);
 
   // Prometheus text format 0.0.4.
   std::string text() const;

@@ -309,6 +309,7 @@ void ObjectStore::drop(const ObjectKey& key) {
     disk_([memfd = std::move(found->second.memfd)] {}, [] {});
   }
   contents_.erase(found);
+  if (gone_) gone_(key.tenant, key.object);
 }
 
 }  // namespace lambent::objects

@@ -109,6 +109,10 @@ class ObjectStore {
   // It goes now, or when the last reference does. NOT_FOUND; FAILED_PRECONDITION if it is expected.
   Result<void> remove(TenantId tenant, ObjectId object);
 
+  // Told of each object that existed and is no more; may do nothing to the store. Empty: nobody.
+  using Gone = std::function<void(TenantId, ObjectId)>;
+  void on_gone(Gone gone) { gone_ = std::move(gone); }
+
   // What is known of an object; NOT_FOUND as for open(). Failed and expected ones are known too.
   Result<ObjectStatus> status(TenantId tenant, ObjectId object) const;
   // In order of id, after `after` (none: from the start), at most `limit`.
@@ -165,6 +169,7 @@ class ObjectStore {
   const std::string folder_;
   ObjectIndex index_;
   std::map<ObjectKey, Content> contents_;
+  Gone gone_;
   Seek seek_;  // none: there is no other node
   std::set<ObjectKey> sought_;
   std::unordered_map<WaitId, Wait> waits_;

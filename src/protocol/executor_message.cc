@@ -88,6 +88,24 @@ void LendObject::archive(StateArchive& archive) { archive.field(object); }
 
 void LoanEnded::archive(StateArchive& archive) { archive.field(object); }
 
+void TakeObject::archive(StateArchive& archive) {
+  archive.field(object);
+  type.archive(archive);
+  archive.field(lent);
+}
+
+void DropObject::archive(StateArchive& archive) {
+  archive.field(object);
+  archive.field(deleted);
+}
+
+void SetObjectRoom::archive(StateArchive& archive) { archive.field(room); }
+
+void ObjectHeld::archive(StateArchive& archive) {
+  archive.field(object);
+  archive.field(held);
+}
+
 void ObjectLent::archive(StateArchive& archive) {
   archive.field(object);
   archive_error(archive, error);
@@ -103,6 +121,7 @@ void ExecutorHello::archive(StateArchive& archive) {
 void SeatReady::archive(StateArchive& archive) {
   archive.field(seat);
   archive.field(elapsed);
+  archive.field(constants);
 }
 
 void SeatFailed::archive(StateArchive& archive) {

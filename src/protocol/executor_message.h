@@ -126,6 +126,33 @@ struct LoanEnded {
   void archive(StateArchive& archive);
   bool operator==(const LoanEnded&) const = default;
 };
+// Keep this object, too, if there is room without letting others go: another executor lends it, as
+// in ObjectOpened, in device memory that is the only descriptor. Answered by ObjectHeld if it has
+// arrived, and in any case by LoanEnded after that.
+struct TakeObject {
+  ObjectId object;
+  TensorType type;
+  Bytes lent;
+
+  void archive(StateArchive& archive);
+  bool operator==(const TakeObject&) const = default;
+};
+// Let go of this object on the device. Answered by ObjectHeld: with what it takes, if it is in use
+// and stays. A `deleted` one is forgotten altogether, as soon as nobody uses it.
+struct DropObject {
+  ObjectId object;
+  bool deleted = false;
+
+  void archive(StateArchive& archive);
+  bool operator==(const DropObject&) const = default;
+};
+// Objects may take so much of the device beside what the seats may take. At first that is nothing.
+struct SetObjectRoom {
+  Bytes room;
+
+  void archive(StateArchive& archive);
+  bool operator==(const SetObjectRoom&) const = default;
+};
 
 // --- From the executor ---
 
@@ -143,6 +170,7 @@ struct ExecutorHello {
 struct SeatReady {
   SandboxId seat;
   Duration elapsed{};
+  Bytes constants;  // what its constants take of the device, whether it has requests or not
 
   void archive(StateArchive& archive);
   bool operator==(const SeatReady&) const = default;
@@ -211,6 +239,15 @@ struct ObjectLent {
   void archive(StateArchive& archive);
   bool operator==(const ObjectLent&) const = default;
 };
+// This object has come to lie on the device, in memory of its own, or still does, and takes so much
+// of it; zero: it lies there no more. Of those in a Finished only that they have gone is said.
+struct ObjectHeld {
+  ObjectId object;
+  Bytes held;
+
+  void archive(StateArchive& archive);
+  bool operator==(const ObjectHeld&) const = default;
+};
 // The device's context is broken (a kernel faulted) or a kernel hangs: this executor will end.
 struct Broken {
   Error error;
@@ -221,8 +258,9 @@ struct Broken {
 
 using ExecutorMessage =
     std::variant<AddSeat, RemoveSeat, MoveSeat, SetShare, AddClient, RemoveClient, Run,
-                 ObjectOpened, LendObject, LoanEnded, ObjectLent, ExecutorHello, SeatReady,
-                 SeatFailed, SeatMoved, Finished, OpenObject, Broken>;
+                 ObjectOpened, LendObject, LoanEnded, TakeObject, DropObject, SetObjectRoom,
+                 ObjectLent, ObjectHeld, ExecutorHello, SeatReady, SeatFailed, SeatMoved, Finished,
+                 OpenObject, Broken>;
 
 std::string encode(ExecutorMessage message);
 

@@ -31,6 +31,8 @@ ExecutorHost::ExecutorHost(Foundations foundations, ExecutorSetting setting, std
       run_files_(std::move(foundations.run_files)),
       built_in_(setting.built_in),
       lends_(setting.lend_objects),
+      elastic_on_(setting.lend_objects && setting.elastic_objects),
+      context_memory_(setting.context_memory),
       events_(std::move(events)),
       supervisor_(
           foundations.loop, foundations.log, foundations.launcher, std::move(setting),
@@ -47,9 +49,18 @@ ExecutorHost::ExecutorHost(Foundations foundations, ExecutorSetting setting, std
            .serve_link = link_server(),
            .forget_link = events_.forget_link}),
       clients_(supervisor_),
-      loans_(foundations.loop, supervisor_) {}
+      loans_(foundations.loop, supervisor_, places_,
+             [this](const auto& object, const Key& lender, const Key& borrower) {
+               elastic_.moved(object, lender, borrower);
+             }),
+      elastic_(foundations.loop, supervisor_, places_, loans_, foundations.objects,
+               store_options_) {
+  if (objects_ == nullptr) return;
+  objects_->on_gone([this](TenantId tenant, ObjectId object) { object_gone(tenant, object); });
+}
 
 ExecutorHost::~ExecutorHost() {
+  if (objects_ != nullptr) objects_->on_gone({});
   for (const auto& [id, seat] : seats_) loop_.cancel(seat->grace);
 }
 
@@ -89,7 +100,9 @@ void ExecutorHost::executor_ready(const Key& key) {
 }
 
 void ExecutorHost::executor_ended(const Key& key, const ExecutorEnd& how) {
+  places_.executor_ended(key);
   loans_.executor_ended(key);
+  elastic_.executor_ended(key);
   if (how.retired) return;
   // What used it may be started again from within on_end: then in another executor.
   const std::vector<SandboxId> all = seats_of(key);
@@ -199,6 +212,7 @@ void ExecutorHost::on(const Key& key, const protocol::SeatReady& message) {
   if (seat == nullptr || seat->end_words || !seat->added || std::exchange(seat->ready, true)) {
     return;
   }
+  seat->constants = message.constants;
   events_.on_ready(seat->id, seat->added_at - seat->requested_at,
                    loop_.clock().now() - seat->added_at);
 }

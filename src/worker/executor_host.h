@@ -19,10 +19,12 @@
 #include "objects/object_store.h"
 #include "protocol/executor_message.h"
 #include "sandbox/launcher.h"
+#include "worker/elastic_objects.h"
 #include "worker/executor_clients.h"
 #include "worker/executor_supervisor.h"
 #include "worker/kernel_package.h"
 #include "worker/object_loans.h"
+#include "worker/object_places.h"
 #include "worker/sandbox_host.h"
 
 namespace lambent::worker {
@@ -76,6 +78,26 @@ class ExecutorHost {
   RunReport glimpse(SandboxId seat) const;
   std::vector<SandboxStatus> status() const;
 
+  // What dispatch has promised of a device: to functions of every kind, whether they run or not.
+  struct DeviceClaim {
+    DeviceId device;
+    Bytes memory;
+    Bytes claimed;
+  };
+  // Whether something may have changed that objects on devices have to make way for, or can have
+  // room from: then look_at_objects() is called with how things stand.
+  bool minds_objects();
+  void look_at_objects(const std::vector<DeviceClaim>& claims,
+                       const std::function<bool(FunctionId)>& has_queue);
+  // What lies on devices, and what moved: see ElasticObjects.
+  Bytes objects_on_devices() const { return places_.on_devices(); }
+  const std::array<ElasticObjects::Moved, ElasticObjects::kWays>& object_moves() const {
+    return elastic_.moves();
+  }
+  // Objects that executors asked for, by where they were had from: their device, another one, the
+  // host.
+  const std::array<ElasticObjects::Moved, 3>& object_reads() const { return reads_; }
+
   // A sandbox's CUDA calls will come at this listening socket; its memory is counted in the ledger.
   // `on_lost` is called, from the loop, if the executor ends before the client is removed.
   void add_client(SandboxId sandbox, const FunctionSpec& spec, DeviceId device, OwnedFd listener,
@@ -106,6 +128,11 @@ class ExecutorHost {
   void on(const Key& key, const protocol::SeatMoved& message);
   void on(const Key& key, const protocol::OpenObject& message);
   void on(const Key& key, const protocol::ObjectLent& message, std::vector<OwnedFd> fds);
+  void on(const Key& key, const protocol::ObjectHeld& message);
+  void object_made(const Key& key, const protocol::OutputObject& output);
+  void discard(const Key& key, const std::vector<protocol::OutputObject>& made, size_t first);
+  void object_gone(TenantId tenant, ObjectId object);
+  Bytes needed_by(const Seat& seat, const std::function<bool(FunctionId)>& has_queue) const;
   void finished(const Key& key, protocol::Finished message, std::vector<OwnedFd> fds);
   Result<std::string> take_results(const Key& key, protocol::Finished& message,
                                    std::vector<OwnedFd>& fds);
@@ -127,6 +154,9 @@ class ExecutorHost {
   RunFiles run_files_;
   const std::string built_in_;
   const bool lends_;
+  const bool elastic_on_;
+  const scheduling::StoreOptions store_options_;
+  const Bytes context_memory_;
   Events events_;
   std::unordered_map<SandboxId, std::unique_ptr<Seat>> seats_;
   std::unordered_map<InvocationId, SandboxId> running_;  // where it was given
@@ -134,7 +164,11 @@ class ExecutorHost {
   std::set<InvocationId> suspects_;
   ExecutorSupervisor supervisor_;
   ExecutorClients clients_;
+  ObjectPlaces places_;
   ObjectLoans loans_;
+  ElasticObjects elastic_;
+  std::array<ElasticObjects::Moved, 3> reads_;
+  std::optional<Instant> looked_at_objects_;
   // So that what a timer or the disk says later finds nobody.
   std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);
 };

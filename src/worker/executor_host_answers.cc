@@ -1,5 +1,5 @@
-// The part of ExecutorHost that hears what executors say of requests: objects that they ask for and
-// lend, answers and their objects, and what kernels print.
+// The part of ExecutorHost that hears what executors say of requests: answers and their objects,
+// and what kernels print.
 #include <algorithm>
 #include <utility>
 
@@ -66,6 +66,8 @@ void ExecutorHost::heard(const Key& key, protocol::ExecutorMessage message,
     on(key, *open);
   } else if (const auto* lent = std::get_if<protocol::ObjectLent>(&message)) {
     on(key, *lent, std::move(fds));
+  } else if (const auto* held = std::get_if<protocol::ObjectHeld>(&message)) {
+    on(key, *held);
   } else if (const auto* loan = std::get_if<protocol::LoanEnded>(&message)) {
     loans_.ended(key, loan->object);
   } else {
@@ -74,57 +76,12 @@ void ExecutorHost::heard(const Key& key, protocol::ExecutorMessage message,
   }
 }
 
-void ExecutorHost::on(const Key& key, const protocol::OpenObject& message) {
-  // It must be there by now: who waits for one holds no place on a device meanwhile.
-  const SandboxId executor = supervisor_.process_of(key);
-  const auto reply = [this, key, executor, object = message.object, alive = std::weak_ptr(alive_)](
-                         Result<objects::OpenedObject> opened,
-                         std::optional<ObjectLoans::Loan> loan) {
-    if (alive.expired() || supervisor_.process_of(key) != executor) return;
-    protocol::ObjectOpened answer;
-    answer.object = object;
-    std::vector<OwnedFd> fds;
-    if (opened.ok()) {
-      answer.type = opened->type;
-      fds.push_back(std::move(opened->memfd));
-    } else {
-      answer.error = opened.error();
-    }
-    if (loan) {
-      answer.lent = loan->size;
-      fds.push_back(std::move(loan->memory));
-    }
-    supervisor_.send(key, std::move(answer), std::move(fds));
-  };
-  if (objects_ == nullptr) {
-    return reply(Error{ErrorCode::kNotFound, "there is no object " + to_string(message.object)},
-                 std::nullopt);
-  }
-  objects_->open(key.tenant, message.object, loop_.clock().now(),
-                 [this, key, reply, object = message.object,
-                  alive = std::weak_ptr(alive_)](Result<objects::OpenedObject> opened) {
-                   if (alive.expired()) return;
-                   if (!opened.ok()) return reply(std::move(opened), std::nullopt);
-                   auto found = std::make_shared<objects::OpenedObject>(std::move(*opened));
-                   const auto with_loan = [reply, found](std::optional<ObjectLoans::Loan> loan) {
-                     reply(std::move(*found), std::move(loan));
-                   };
-                   if (!lends_ || !loans_.borrow(object, key, with_loan)) with_loan(std::nullopt);
-                 });
-}
-
-void ExecutorHost::on(const Key& key, const protocol::ObjectLent& message,
-                      std::vector<OwnedFd> fds) {
-  if (message.error) return loans_.lent(key, message.object, std::nullopt);
-  OwnedFd memory = fds.size() == 1 ? std::move(fds.front()) : OwnedFd();
-  loans_.lent(key, message.object, ObjectLoans::Loan{message.lent, std::move(memory)});
-}
-
 void ExecutorHost::finished(const Key& key, protocol::Finished message, std::vector<OwnedFd> fds) {
   const auto given = running_.find(message.invocation);
   Seat* seat = given != running_.end() ? seat_of(key, given->second) : nullptr;
-  if (seat == nullptr) return;
+  if (seat == nullptr) return discard(key, message.objects, 0);
   const SandboxId id = seat->id;
+  places_.may_let_go(key);
   seat->device_memory = message.device_memory;
   seat->device_memory_peak = std::max(seat->device_memory, message.device_memory_peak);
   if (!seat->end_words) {
@@ -136,6 +93,7 @@ void ExecutorHost::finished(const Key& key, protocol::Finished message, std::vec
     return;
   }
   // It was stopped, and what it ran has ended in time.
+  discard(key, message.objects, 0);
   end(seat->id, *seat->end_words, false);
 }
 
@@ -160,11 +118,10 @@ Result<std::string> ExecutorHost::take_results(const Key& key, protocol::Finishe
         objects_->store(key.tenant, output.object, output.type, std::move(fds[first_object + i]));
     // One that ran twice, because its executor went in between, may have made it before.
     if (!stored.ok() && stored.error().code != ErrorCode::kAlreadyExists) {
+      discard(key, message.objects, i);
       return stored.error().with_context("output " + std::to_string(output.object.number));
     }
-    if (const auto size = byte_size(output.type); size.ok()) {
-      loans_.made(output.object, *size, key);
-    }
+    object_made(key, output);
   }
   return payload;
 }

@@ -30,6 +30,10 @@ struct ExecutorSetting {
   // Executors of a tenant lend each other objects that lie on the device; else these come from the
   // host.
   bool lend_objects = true;
+  // Objects stay on devices as far as functions leave memory idle, and make way for them; else they
+  // have no more than what functions have there.
+  bool elastic_objects = true;
+  Bytes context_memory;  // what an executor's context takes of its device
 };
 
 struct ExecutorRequest {
@@ -43,8 +47,8 @@ struct ExecutorRequest {
 inline constexpr char kExecutorProgram[] = "/opt/lambent/lambent-executor";
 inline constexpr char kExecutorSocket[] = "/opt/lambent/executor";
 
-// The devices that an executor on `device` sees, in the order of its ordinals: its own, and after it
-// those whose objects it may borrow, if they can reach each other. MIG instances see themselves
+// The devices that an executor on `device` sees, in the order of its ordinals: its own, and after
+// it those whose objects it may borrow, if they can reach each other. MIG instances see themselves
 // alone: a process has one of them at most.
 std::vector<DeviceId> devices_seen(const ExecutorSetting& setting, DeviceId device);
 

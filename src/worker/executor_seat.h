@@ -21,6 +21,7 @@ struct ExecutorHost::Seat {
   bool added = false;
   bool ready = false;
   uint64_t invocations = 0;
+  Bytes constants;  // on the device while its memory is in
   Bytes device_memory;
   Bytes device_memory_peak;
   bool out = false;  // its memory is, or will be

@@ -199,6 +199,14 @@ SandboxId ExecutorSupervisor::process_of(const ExecutorKey& key) const {
   return found != executors_.end() ? found->second.process->id() : SandboxId();
 }
 
+std::vector<ExecutorKey> ExecutorSupervisor::ready_ones() const {
+  std::vector<ExecutorKey> keys;
+  for (const auto& [key, executor] : executors_) {
+    if (ready(key)) keys.push_back(key);
+  }
+  return keys;
+}
+
 bool ExecutorSupervisor::reaches(const ExecutorKey& key, DeviceId device) const {
   const auto found = executors_.find(key);
   if (found == executors_.end()) return false;

@@ -79,6 +79,8 @@ class ExecutorSupervisor {
   void left(const ExecutorKey& key);
 
   bool ready(const ExecutorKey& key) const;
+  std::vector<ExecutorKey> ready_ones() const;
+  bool empty() const { return executors_.empty(); }
   SandboxId process_of(const ExecutorKey& key) const;  // zero: there is none
   pid_t pid_of(const ExecutorKey& key) const;
   // Whether what lies on that device can be copied to this executor's without the host.

@@ -6,36 +6,47 @@
 namespace lambent::worker {
 namespace {
 
-// Smaller ones share a unit of the device's memory with others, and come over the link as quickly.
-constexpr Bytes kLeastLoan = Bytes::mib(1);
-// Makers that are remembered.
-constexpr size_t kMostMade = 4096;
 // An executor that is asked answers between two requests; one that does not is not waited for.
 constexpr Duration kMostWait = milliseconds(20);
 
 }  // namespace
 
-void ObjectLoans::made(ObjectId object, Bytes size, const ExecutorKey& maker) {
-  if (size < kLeastLoan || by_object_.contains(object)) return;
-  made_.push_front({object, maker, supervisor_.process_of(maker)});
-  by_object_[object] = made_.begin();
-  if (made_.size() <= kMostMade) return;
-  by_object_.erase(made_.back().object);
-  made_.pop_back();
+// On the borrower's own device before another, and of others who used it last.
+const ExecutorKey* ObjectLoans::nearest(const objects::ObjectKey& object,
+                                        const ExecutorKey& borrower) const {
+  const ObjectPlaces::Copy* best = nullptr;
+  const auto* copies = places_.find(object);
+  if (copies == nullptr) return nullptr;
+  const auto rank = [&](const ObjectPlaces::Copy& copy) {
+    return std::pair(copy.holder.device == borrower.device, copy.last_use);
+  };
+  for (const ObjectPlaces::Copy& copy : *copies) {
+    const bool can_lend = copy.held > Bytes(0) && !copy.told && copy.holder != borrower &&
+                          supervisor_.ready(copy.holder) &&
+                          supervisor_.reaches(borrower, copy.holder.device);
+    if (can_lend && (best == nullptr || rank(copy) > rank(*best))) best = &copy;
+  }
+  return best != nullptr ? &best->holder : nullptr;
 }
 
 bool ObjectLoans::borrow(ObjectId object, const ExecutorKey& borrower, Callback done) {
-  const auto found = by_object_.find(object);
-  if (found == by_object_.end()) return false;
-  const Made& made = *found->second;
-  const bool can_lend = made.maker != borrower && made.maker.tenant == borrower.tenant &&
-                        supervisor_.ready(made.maker) &&
-                        supervisor_.reaches(borrower, made.maker.device) &&
-                        supervisor_.process_of(made.maker) == made.process;
-  if (!can_lend) return false;
+  const objects::ObjectKey key{borrower.tenant, object};
+  const ExecutorKey* lender = nearest(key, borrower);
+  if (lender == nullptr) return false;
+  ask({0, object, *lender, borrower, false, std::move(done)});
+  return true;
+}
+
+void ObjectLoans::lend(ObjectId object, const ExecutorKey& lender, const ExecutorKey& borrower,
+                       Callback done) {
+  ask({0, object, lender, borrower, true, std::move(done)});
+}
+
+void ObjectLoans::ask(Request request) {
   const uint64_t number = ++last_request_;
-  requests_.push_back({number, object, made.maker, borrower, std::move(done)});
-  supervisor_.send(made.maker, protocol::LendObject{object});
+  request.number = number;
+  supervisor_.send(request.lender, protocol::LendObject{request.object});
+  requests_.push_back(std::move(request));
   loop_.call_after(kMostWait, [this, number, alive = std::weak_ptr(alive_)] {
     if (alive.expired()) return;
     const auto late = std::find_if(requests_.begin(), requests_.end(),
@@ -43,7 +54,6 @@ bool ObjectLoans::borrow(ObjectId object, const ExecutorKey& borrower, Callback 
     if (late == requests_.end() || !late->done) return;
     std::exchange(late->done, nullptr)(std::nullopt);
   });
-  return true;
 }
 
 void ObjectLoans::lent(const ExecutorKey& lender, ObjectId object, std::optional<Loan> loan) {
@@ -54,21 +64,20 @@ void ObjectLoans::lent(const ExecutorKey& lender, ObjectId object, std::optional
   Request request = std::move(*asked);
   requests_.erase(asked);
   if (!loan) {
-    // It will not have it again: the next one need not ask.
-    if (const auto found = by_object_.find(object); found != by_object_.end()) {
-      made_.erase(found->second);
-      by_object_.erase(found);
-    }
+    // It will not have it again by itself: the next one need not ask.
+    places_.held({lender.tenant, object}, lender, Bytes(0));
     if (request.done) request.done(std::nullopt);
     return;
   }
-  const Out out{object, lender, request.borrower, supervisor_.process_of(lender)};
+  const Out out{object, lender, request.borrower, request.moves, supervisor_.process_of(lender)};
+  count(out, true);
   if (!request.done || !loan->memory.valid()) {
     give_back(out);
     if (request.done) request.done(std::nullopt);
     return;
   }
   out_.push_back(out);
+  loan->from = lender.device;
   request.done(std::move(loan));
 }
 
@@ -77,24 +86,26 @@ void ObjectLoans::ended(const ExecutorKey& borrower, ObjectId object) {
     return each.borrower == borrower && each.object == object;
   });
   if (found == out_.end()) return;
-  give_back(*found);
+  const Out out = *found;
   out_.erase(found);
+  give_back(out);
+  if (out.moves) on_moved_({borrower.tenant, object}, out.lender, borrower);
 }
 
 void ObjectLoans::give_back(const Out& loan) {
   if (supervisor_.process_of(loan.lender) != loan.process) return;
+  count(loan, false);
   supervisor_.send(loan.lender, protocol::LoanEnded{loan.object});
 }
 
+void ObjectLoans::count(const Out& loan, bool begins) {
+  auto* copy = places_.find({loan.lender.tenant, loan.object}, loan.lender);
+  if (copy == nullptr) return;
+  if (begins) ++copy->lent;
+  if (!begins && copy->lent > 0) --copy->lent;
+}
+
 void ObjectLoans::executor_ended(const ExecutorKey& key) {
-  for (auto each = made_.begin(); each != made_.end();) {
-    if (each->maker != key) {
-      ++each;
-      continue;
-    }
-    by_object_.erase(each->object);
-    each = made_.erase(each);
-  }
   std::vector<Callback> unanswered;
   for (auto each = requests_.begin(); each != requests_.end();) {
     // What a borrower asked for that is gone, it does not wait for.
@@ -106,12 +117,17 @@ void ObjectLoans::executor_ended(const ExecutorKey& key) {
     if (each->done) unanswered.push_back(std::move(each->done));
     each = requests_.erase(each);
   }
+  std::vector<Out> moved;
   for (auto each = out_.begin(); each != out_.end();) {
-    if (each->borrower == key) give_back(*each);
+    if (each->borrower == key) {
+      give_back(*each);
+      if (each->moves) moved.push_back(*each);
+    }
     // What was lent by one that is gone stays with who has it.
     each = each->borrower == key || each->lender == key ? out_.erase(each) : each + 1;
   }
   for (const Callback& done : unanswered) done(std::nullopt);
+  for (const Out& out : moved) on_moved_({key.tenant, out.object}, out.lender, key);
 }
 
 }  // namespace lambent::worker

@@ -1,14 +1,12 @@
-// ObjectLoans: objects that an executor lends to another on the device, so that they need not come
-// over the link: who has made what, who is asked for it, and when it gets it back. Used by
-// ExecutorHost on the loop thread.
+// ObjectLoans: objects that an executor lends to another on a device, so that they need not come
+// from the host: who is asked for one, and when it gets it back. Used by ExecutorHost and
+// ElasticObjects on the loop thread.
 #pragma once
 
 #include <functional>
 #include <list>
-#include <map>
 #include <memory>
 #include <optional>
-#include <unordered_map>
 #include <vector>
 
 #include "base/fd.h"
@@ -16,6 +14,7 @@
 #include "base/units.h"
 #include "loop/event_loop.h"
 #include "worker/executor_supervisor.h"
+#include "worker/object_places.h"
 
 namespace lambent::worker {
 
@@ -24,21 +23,27 @@ class ObjectLoans {
   // Device memory that an object lies at the beginning of.
   struct Loan {
     Bytes size;
-    OwnedFd memory;  // not valid: it did not come, and the loan goes back
+    OwnedFd memory;      // not valid: it did not come, and the loan goes back
+    DeviceId from = {};  // where it lies; set here
   };
-  // Called once, later; none: it comes over the link.
+  // Called once, later; none: it comes from the host.
   using Callback = std::function<void(std::optional<Loan>)>;
+  // A loan of what moves is over; the borrower has it if it has said so by now.
+  using OnMoved = std::function<void(const objects::ObjectKey&, const ExecutorKey& lender,
+                                     const ExecutorKey& borrower)>;
 
-  // Both outlive it.
-  ObjectLoans(loop::EventLoop& loop, ExecutorSupervisor& supervisor)
-      : loop_(loop), supervisor_(supervisor) {}
+  // All outlive it.
+  ObjectLoans(loop::EventLoop& loop, ExecutorSupervisor& supervisor, ObjectPlaces& places,
+              OnMoved on_moved)
+      : loop_(loop), supervisor_(supervisor), places_(places), on_moved_(std::move(on_moved)) {}
   ObjectLoans(const ObjectLoans&) = delete;
   ObjectLoans& operator=(const ObjectLoans&) = delete;
 
-  // This executor made it, and may have it on the device.
-  void made(ObjectId object, Bytes size, const ExecutorKey& maker);
-  // Asks for a loan; false if there is nobody to ask. The borrower says when it has done with it.
+  // Asks who has it nearest for a loan; false if there is nobody to ask. The borrower says when it
+  // has done with it.
   bool borrow(ObjectId object, const ExecutorKey& borrower, Callback done);
+  // Asks this one, which has it, so that it can move to the other.
+  void lend(ObjectId object, const ExecutorKey& lender, const ExecutorKey& borrower, Callback done);
 
   // What executors say.
   void lent(const ExecutorKey& lender, ObjectId object, std::optional<Loan> loan);
@@ -46,28 +51,28 @@ class ObjectLoans {
   void executor_ended(const ExecutorKey& key);
 
  private:
-  struct Made {
-    ObjectId object;
-    ExecutorKey maker;
-    SandboxId process;
-  };
   struct Request {  // that is not answered yet
     uint64_t number = 0;
     ObjectId object;
     ExecutorKey lender, borrower;
+    bool moves = false;
     Callback done;  // empty: too late, the loan goes back at once
   };
   struct Out {
     ObjectId object;
     ExecutorKey lender, borrower;
+    bool moves = false;
     SandboxId process;  // of the lender
   };
+  const ExecutorKey* nearest(const objects::ObjectKey& object, const ExecutorKey& borrower) const;
+  void ask(Request request);
   void give_back(const Out& loan);
+  void count(const Out& loan, bool begins);
 
   loop::EventLoop& loop_;
   ExecutorSupervisor& supervisor_;
-  std::list<Made> made_;  // the latest first
-  std::unordered_map<ObjectId, std::list<Made>::iterator> by_object_;
+  ObjectPlaces& places_;
+  const OnMoved on_moved_;
   std::list<Request> requests_;  // in the order in which each lender was asked
   std::vector<Out> out_;
   uint64_t last_request_ = 0;

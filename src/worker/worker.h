@@ -231,6 +231,8 @@ class Worker final : public InvocationService {
   Result<void> check_objects(const InvocationRequest& request) const;
   void begin_objects(const Live& live);
   void finish_objects(const Live& live, const InvocationResult& result);
+  // Has objects on devices make way for what dispatch has just decided on, before it is done.
+  void look_at_objects();
 
   // Workflows (worker_workflows.cc).
   WorkflowHost::Events workflow_events();

@@ -30,6 +30,7 @@ void Worker::handle(dispatch::Event event) {
       journal_->record(next, now, *dispatcher_);
       time_journal();
     }
+    look_at_objects();
     // An action may bring up events, but those wait: actions_ does not change meanwhile.
     for (const dispatch::Action& action : actions_) perform(action);
   }

@@ -89,4 +89,21 @@ void Worker::finish_objects(const Live& live, const InvocationResult& result) {
                 "function '" + function.name + "' made fewer objects than were asked for"});
 }
 
+void Worker::look_at_objects() {
+  if (!executors_.minds_objects()) return;
+  std::vector<ExecutorHost::DeviceClaim> claims;
+  for (const scheduling::Device& device : dispatcher_->fleet().devices()) {
+    if (device.options.id == scheduling::kHostDevice) continue;
+    const bool moves = dispatcher_->fleet().moves_idle();
+    claims.push_back({.device = device.options.id,
+                      .memory = device.options.memory,
+                      .claimed = moves ? device.resident + device.promised
+                                       : std::max(device.committed, device.occupied)});
+  }
+  executors_.look_at_objects(claims, [this](FunctionId function) {
+    const scheduling::Flow* flow = flow_of(function);
+    return flow != nullptr && flow->pending > 0;
+  });
+}
+
 }  // namespace lambent::worker

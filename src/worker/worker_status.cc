@@ -183,6 +183,18 @@ void Worker::update_gauges() {
   metrics_.set_sandboxes(by_state);
   metrics_.set_queued(dispatcher_->queued());
   metrics_.set_memory_on_host(dispatcher_->fleet().memory_on_host());
+  metrics::WorkerMetrics::ObjectMoves moves{.on_devices = executors_.objects_on_devices(),
+                                            .ways = {{{"reader"}, {"neighbour"}, {"host"}}},
+                                            .reads = {{{"device"}, {"neighbour"}, {"host"}}}};
+  const auto count = [](auto& ways, const auto& counted) {
+    for (size_t i = 0; i < ways.size(); ++i) {
+      ways[i].objects = counted[i].objects;
+      ways[i].bytes = counted[i].bytes;
+    }
+  };
+  count(moves.ways, executors_.object_moves());
+  count(moves.reads, executors_.object_reads());
+  metrics_.set_object_moves(moves);
 }
 
 void Worker::save_statistics() {
