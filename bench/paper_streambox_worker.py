@@ -29,8 +29,9 @@ from worker_under_test import PREFIX, PROGRAMS, ROOT, Worker, invocations_path, 
 SYSTEMS = ("infless", "astraea", "stream-only", "streambox")
 PROCESSES = ("infless", "astraea")
 # What a system is started with beside what all are; ours with nothing.
-FLAGS = {"infless": ("--executor-objects", "host"), "astraea": (),
-         "stream-only": ("--executor-pool", "static", "--executor-transfers", "first-come"), "streambox": ()}
+FLAGS = {"infless": ("--executor-objects", "host"), "astraea": ("--executor-objects", "lent"),
+         "stream-only": ("--executor-objects", "lent", "--executor-pool", "static", "--executor-transfers", "first-come"),
+         "streambox": ()}
 # Calls at once on the device, and of one function: for all what the model gives ours. What others give the baselines, on a load of its own,
 # --tune prints.
 SETTINGS = {name: (8, 8) for name in SYSTEMS}
