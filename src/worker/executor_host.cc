@@ -79,6 +79,7 @@ void ExecutorHost::keep(const FunctionSpec& spec, DeviceId device) {
 }
 
 void ExecutorHost::leave(DeviceId device) {
+  supervisor_.hide(device);
   for (const Key& key : supervisor_.kept()) {
     if (key.device == device) supervisor_.drop(key);
   }

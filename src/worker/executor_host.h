@@ -59,7 +59,8 @@ class ExecutorHost {
   // No more, on any device: they end with their last seats.
   void drop(const FunctionSpec& spec);
 
-  // Keeps none on that device from now on; those there end, once nothing uses them.
+  // Keeps none on that device from now on; those there end, once nothing uses them, and those that
+  // start elsewhere do not see it.
   void leave(DeviceId device);
 
   bool has(SandboxId seat) const { return seats_.contains(seat); }

@@ -6,14 +6,15 @@
 
 namespace lambent::worker {
 
-std::vector<DeviceId> devices_seen(const ExecutorSetting& setting, DeviceId device) {
+std::vector<DeviceId> devices_seen(const ExecutorSetting& setting, const ExecutorRequest& request) {
   const auto is_instance = [&](DeviceId each) {
     return visible_as(setting.gpu, each).starts_with("MIG");
   };
-  std::vector<DeviceId> seen = {device};
-  if (!setting.lend_objects || is_instance(device)) return seen;
+  std::vector<DeviceId> seen = {request.device};
+  if (!setting.lend_objects || is_instance(request.device)) return seen;
   for (const auto& [other, name] : setting.gpu.visible) {
-    if (other != device && !is_instance(other)) seen.push_back(other);
+    const bool is_hidden = request.hidden.contains(other);
+    if (other != request.device && !is_instance(other) && !is_hidden) seen.push_back(other);
   }
   return seen;
 }
@@ -48,7 +49,7 @@ sandbox::LaunchPlan plan_executor(const ExecutorSetting& setting, const Executor
   plan.limits.file_size = std::max(plan.limits.file_size, setting.device_memory * 2);
   add_driver(setting.gpu, request.device, request.modelled, plan);
   std::string visible;
-  for (const DeviceId device : devices_seen(setting, request.device)) {
+  for (const DeviceId device : devices_seen(setting, request)) {
     visible += (visible.empty() ? "" : ",") + visible_as(setting.gpu, device);
   }
   plan.environment["CUDA_VISIBLE_DEVICES"] = visible;

@@ -2,6 +2,7 @@
 // used by ExecutorHost on the loop thread.
 #pragma once
 
+#include <set>
 #include <string>
 #include <vector>
 
@@ -42,15 +43,17 @@ struct ExecutorRequest {
   bool modelled = false;       // how the emulated driver runs kernels; ignored by a real one
   std::string socket_path;     // where it finds the worker
   std::string link_path = {};  // where it gets its turns on the device's link; empty: nowhere
+  // Devices that no process should open: a driver may fail with them.
+  std::set<DeviceId> hidden = {};
 };
 
 inline constexpr char kExecutorProgram[] = "/opt/lambent/lambent-executor";
 inline constexpr char kExecutorSocket[] = "/opt/lambent/executor";
 
-// The devices that an executor on `device` sees, in the order of its ordinals: its own, and after
-// it those whose objects it may borrow, if they can reach each other. MIG instances see themselves
-// alone: a process has one of them at most.
-std::vector<DeviceId> devices_seen(const ExecutorSetting& setting, DeviceId device);
+// The devices that an executor sees, in the order of its ordinals: its own, and after it those
+// whose objects it may borrow, if they can reach each other. MIG instances see themselves alone: a
+// process has one of them at most.
+std::vector<DeviceId> devices_seen(const ExecutorSetting& setting, const ExecutorRequest& request);
 
 sandbox::LaunchPlan plan_executor(const ExecutorSetting& setting, const ExecutorRequest& request);
 

@@ -58,7 +58,7 @@ ExecutorProcess::ExecutorProcess(loop::EventLoop& loop, LogSink& log, sandbox::L
       log_(log),
       launcher_(launcher),
       request_(std::move(request)),
-      seen_(devices_seen(setting, request_.device)),
+      seen_(devices_seen(setting, request_)),
       events_(std::move(events)) {
   auto listener = listen_packets(request_.socket_path, 0666);
   if (!listener.ok()) {

@@ -32,6 +32,7 @@ ExecutorSupervisor::ExecutorSupervisor(loop::EventLoop& loop, LogSink& log,
       events_(std::move(events)) {}
 
 void ExecutorSupervisor::keep(const ExecutorKey& key) {
+  hidden_.erase(key.device);
   if (!kept_.emplace(key, 0).second || executors_.contains(key)) return;
   if (executors_on(key.device) < setting_.most_on_device) launch(key);
 }
@@ -109,6 +110,7 @@ void ExecutorSupervisor::launch(const ExecutorKey& key) {
   request.executor = SandboxId(kFirstExecutor + ++launches_);
   request.device = key.device;
   request.modelled = key.modelled;
+  request.hidden = hidden_;
   request.socket_path = run_folder_ + "/executor-" + std::to_string(launches_);
   give_link(request);
   ExecutorProcess::Events events;

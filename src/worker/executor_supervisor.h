@@ -7,6 +7,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -71,6 +72,8 @@ class ExecutorSupervisor {
   void keep(const ExecutorKey& key);
   // No more.
   void drop(const ExecutorKey& key);
+  // Executors on other devices that start from now on do not see this one, until one is kept there.
+  void hide(DeviceId device) { hidden_.insert(device); }
   std::vector<ExecutorKey> kept() const;
 
   // There will be one: on_ready follows unless it is ready, or on_end.
@@ -123,6 +126,7 @@ class ExecutorSupervisor {
   const std::string run_folder_;
   const Events events_;
   std::map<ExecutorKey, Executor> executors_;
+  std::set<DeviceId> hidden_;
   std::map<ExecutorKey, unsigned> kept_;  // and how often in a row one came to nothing
   uint64_t launches_ = 0;
   uint64_t uses_ = 0;

@@ -106,6 +106,20 @@ TEST_F(LoansBetweenDevicesTest, WhoCannotReachTheOtherDeviceHasItFromTheHost) {
   EXPECT_FALSE(lender->hear().has_value());
 }
 
+TEST_F(LoansBetweenDevicesTest, ADeviceThatIsLeftIsSeenByNoneThatStartsUntilItIsWell) {
+  ExecutorHostTest::SetUp();
+  const auto visible_on = [&](uint32_t device) {
+    const size_t before = launcher.running.size();
+    host->start(SandboxId(10 + device), spec, folder.path(), DeviceId(device));
+    EXPECT_TRUE(turn_until(loop, [&] { return launcher.running.size() > before; }));
+    return launcher.latest().plan.environment.at("CUDA_VISIBLE_DEVICES");
+  };
+  host->leave(DeviceId(2));
+  EXPECT_EQ(visible_on(1), "GPU-a,GPU-c");
+  host->keep(spec, DeviceId(2));
+  EXPECT_EQ(visible_on(3), "GPU-c,GPU-a,GPU-b");
+}
+
 TEST_F(LoansBetweenDevicesTest, AnExecutorThatNamesADeviceItCannotSeeIsEnded) {
   launcher.peers = {3};
   ExecutorHostTest::SetUp();
