@@ -88,26 +88,28 @@ class OverNvlink(TwoDevices):
             self.client.remove(each["object"])
         self.worker.wait_for(lambda: self.on_devices() == 0, what="devices without objects")
 
-    def test_objects_make_way_for_a_function_that_starts(self):
+    def test_objects_make_way_for_a_function_that_starts_and_are_what_they_were(self):
         count = 4 * MIB
         # One device has `maker`, the other `filler`; `large` fits beside the first alone.
-        model = {"lambent:launch-mode": "model"}
-        self.create_sized("maker", 100, count, **model)
-        x = self.put(1.0, count)
+        self.create_sized("maker", 100, count)
         made = []
-        for _ in range(8):  # one after the other, so that one seat makes them all
+        for number in range(8):  # one after the other, so that one seat makes them all
+            x = self.put(float(number), count)
             made.append(self.client.function("maker").remote(x=x, outputs=["y"]))
-            self.client.get(made[-1], timeout=30)
-        self.create_sized("filler", 950, **model)
-        self.client.get(self.client.function("filler").remote(x=self.put(1.0), outputs=["y"]), timeout=30)
+            self.assertEqual(self.first_of(made[-1]), (2.0 * number, 2.0 * number))
+        self.create_sized("filler", 950, count, factor=5.0)
+        self.first_of(self.client.function("filler").remote(x=self.put(1.0, count), outputs=["y"]))
         self.assertNotEqual(self.device_of("maker"), self.device_of("filler"))
-        before = self.moves("neighbour"), self.moves("host")
-        self.create_sized("large", 880, **model)
-        self.client.get(self.client.function("large").remote(x=self.put(1.0), outputs=["y"]), timeout=30)
-        self.worker.wait_for(lambda: self.moves("neighbour") > before[0], what="a move to the other device")
-        # Nothing is lost with a copy on a device.
-        for each in made:
-            self.assertEqual(len(self.client.get(each)), 4 * count)
+        before = self.moves("neighbour")
+        self.create_sized("large", 880)
+        self.first_of(self.client.function("large").remote(x=self.put(1.0), outputs=["y"]))
+        self.worker.wait_for(lambda: self.moves("neighbour") > before, what="a move to the other device")
+        # Read on the other device, where some lie by now, they have not come from the host.
+        host = self.reads("host")
+        for number, each in enumerate(made):
+            y = self.client.function("filler").remote(x=each, outputs=["y"])
+            self.assertEqual(self.first_of(y), (10.0 * number, 10.0 * number))
+        self.assertEqual(self.reads("host"), host)
 
 
 class Apart(TwoDevices):
