@@ -48,8 +48,8 @@ Result<std::vector<uint32_t>> peers_of(const Driver& driver, int ordinal) {
     int can = 0;
     if (other == ordinal) continue;
     RETURN_IF_ERROR(driver.check(driver->device_get(&device, other), "cuDeviceGet"));
-    RETURN_IF_ERROR(driver.check(driver->device_can_access_peer(&can, own, device),
-                                 "cuDeviceCanAccessPeer"));
+    RETURN_IF_ERROR(
+        driver.check(driver->device_can_access_peer(&can, own, device), "cuDeviceCanAccessPeer"));
     if (can != 0) peers.push_back(static_cast<uint32_t>(other));
   }
   return peers;
