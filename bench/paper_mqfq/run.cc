@@ -52,6 +52,7 @@ simulator::WorkloadRunOptions options_of(const System& system, const Site& site,
   dispatch.fleet.memory_rule = scheduling::MemoryRule::kMoveIdle;
   dispatch.fleet.eviction = system.eviction;
   dispatch.fleet.second_patience = system.second_patience;
+  dispatch.fleet.starts_outside_tokens = system.starts_outside_tokens;
   // An open loop: whatever comes waits.
   dispatch.queued_per_function = 1'000'000;
   dispatch.queued_invocations = 10'000'000;

@@ -12,6 +12,9 @@ using scheduling::MqfqOptions;
 
 namespace {
 
+// As `lambent serve` has it.
+constexpr unsigned kStartsOutsideTokens = 2;
+
 System faithful(const std::string& name) {
   System system{.name = name, .policy = "mqfq-sticky", .second_containers = true};
   system.options.mqfq = MqfqOptions::strict_paper();
@@ -45,10 +48,17 @@ std::vector<System> make_systems() {
   all.push_back(with_our_eviction(all[1], "mqfq+"));
   all.push_back(with_our_eviction(all[2], "fcfs+"));
   all.push_back(with_our_eviction(all[5], "batch+"));
+  all.push_back(all[0]);
+  all.back().name = "mqfq-starts";
+  all.back().starts_outside_tokens = kStartsOutsideTokens;
   all.push_back({.name = "ours", .policy = "density", .eviction = EvictionRule::kCostAware});
   all.back().second_containers = true;
   all.back().second_patience = 1;
+  all.back().starts_outside_tokens = kStartsOutsideTokens;
   all.push_back(all.back());
+  all.back().name = "ours-tokens";
+  all.back().starts_outside_tokens = 0;
+  all.push_back(all[all.size() - 2]);
   all.back().name = "ours-second";
   all.back().second_patience = 0;
   all.push_back(all.back());
@@ -114,6 +124,9 @@ std::string settings_of(const System& system) {
           ? "second containers"
           : "second containers after " + bench::number(system.second_patience) +
                 " cold starts of waiting");
+  if (system.starts_outside_tokens > 0) {
+    add(std::to_string(system.starts_outside_tokens) + " cold starts that hold no token");
+  }
   add(system.eviction == EvictionRule::kCostAware ? "cost-aware eviction" : "LRU eviction");
   return text;
 }
@@ -147,6 +160,10 @@ std::vector<System> candidates_of(const std::string& name) {
       all.push_back(base);
       all.back().second_containers = true;
       all.back().second_patience = patience;
+    }
+    for (const unsigned starts : {0U, 1U, 3U, 4U}) {
+      all.push_back(base);
+      all.back().starts_outside_tokens = starts;
     }
   } else {
     // A batch has one container whatever it may have.

@@ -20,6 +20,8 @@ struct System {
   bool second_containers = false;
   // When: FleetOptions::second_patience.
   double second_patience = 0;
+  // FleetOptions::starts_outside_tokens.
+  unsigned starts_outside_tokens = 0;
   // FCFS: the memory's way off the device after a run holds the token.
   bool move_off_holds_token = false;
 };
@@ -33,7 +35,10 @@ std::string settings_of(const System& system);
 //                fcfs-holds: the token is held until it is off
 //   batch, naive, uniform (faithful, but each invocation is charged one second)
 //   mqfq+, fcfs+, batch+   with our eviction rule
-//   ours         Density, its defaults, our eviction, second containers when they pay: what ships;
+//   mqfq-starts  the faithful one, but two cold starts hold no token, as with ours
+//   ours         Density, its defaults, our eviction, second containers when they pay, two cold
+//                starts that hold no token: what ships
+//   ours-tokens  every cold start holds a token, as with all the others
 //   ours-second  second containers at once; ours-one: none
 const std::vector<System>& systems();
 // One of systems(), by its name. CHECKed.

@@ -135,6 +135,13 @@ const std::map<std::string, Apply>& table() {
 
 }  // namespace
 
+SchedulerSettings default_settings() {
+  SchedulerSettings settings;
+  settings.policy.fcfs_moves_off_after_run = false;
+  settings.dispatch.fleet.starts_outside_tokens = 2;
+  return settings;
+}
+
 Result<void> apply_settings(const std::vector<std::string>& texts, SchedulerSettings& settings) {
   for (const std::string& text : texts) {
     const size_t equals = text.find('=');
@@ -167,6 +174,8 @@ void scale_time(double time_scale, SchedulerSettings& settings) {
   scale(settings.policy.mqfq.longest_anticipation);
   if (settings.policy.mqfq.first_estimate) scale(*settings.policy.mqfq.first_estimate);
   if (settings.policy.mqfq.uniform_cost) scale(*settings.policy.mqfq.uniform_cost);
+  scale(settings.dispatch.fleet.guesses.gap);
+  scale(settings.dispatch.fleet.guesses.cold_start);
   scale(settings.policy.density.patience);
   scale(settings.policy.density.first_start);
   settings.policy.density.link_bytes_per_second *= time_scale;

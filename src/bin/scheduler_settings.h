@@ -16,6 +16,10 @@ struct SchedulerSettings {
   dispatch::DispatchOptions dispatch;
 };
 
+// What `lambent serve` and `lambent simulate` have unless told otherwise, where that is not what
+// the papers' policies have.
+SchedulerSettings default_settings();
+
 // Applies each KEY=VALUE on top of `settings`. Durations are in seconds. INVALID_ARGUMENT for an
 // unknown key or a bad value.
 Result<void> apply_settings(const std::vector<std::string>& texts, SchedulerSettings& settings);

@@ -145,11 +145,10 @@ Result<void> finish_simulate_flags(const CLI::App& app, SimulateOptions& options
 }
 
 Result<SchedulerSettings> settings_of(const SimulateOptions& options) {
-  SchedulerSettings settings;
+  SchedulerSettings settings = default_settings();
   dispatch::DispatchOptions& dispatch = settings.dispatch;
   // As the worker has it, unless the settings say otherwise.
   dispatch.fleet.memory_rule = scheduling::MemoryRule::kMoveIdle;
-  settings.policy.fcfs_moves_off_after_run = false;
   for (unsigned i = 0; i < options.gpus; ++i) {
     dispatch.fleet.devices.push_back(
         {.id = DeviceId{i + 1},

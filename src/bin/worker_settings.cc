@@ -95,9 +95,8 @@ void leave_integrated_memory(const std::vector<protocol::DeviceInventory>& devic
 Result<SchedulerSettings> scheduler_settings(const WorkerConfig& config,
                                              const std::vector<protocol::DeviceInventory>& devices,
                                              LogSink& log) {
-  SchedulerSettings settings;
+  SchedulerSettings settings = default_settings();
   dispatch::DispatchOptions& options = settings.dispatch;
-  settings.policy.fcfs_moves_off_after_run = false;
   if (*config.host_memory > Bytes(0)) {
     options.fleet.memory_rule = scheduling::MemoryRule::kMoveIdle;
     options.fleet.host_memory = *config.host_memory;

@@ -28,7 +28,7 @@ namespace lambent::dispatch {
 
 // Raised whenever what `Dispatcher::archive` writes changes, or what the log hash makes of events
 // and actions: a journal is replayed by programs with the same number alone.
-constexpr uint32_t kStateVersion = 12;
+constexpr uint32_t kStateVersion = 13;
 
 // What happened since the start.
 struct Counters {

@@ -71,12 +71,9 @@ void Dispatcher::drop_planned(Lane& lane, const std::function<bool(const Sandbox
   }
 }
 
-// Whether another process of the same function may take over what this one holds. One that ran
-// holds a token, which a start must not have where starts have slots of their own.
+// Whether another process of the same function may take over what this one holds.
 bool Dispatcher::place_stands(const Lane& lane, const Sandbox& sandbox) const {
   const scheduling::Flow& flow = flows_[sandbox.function.value];
-  const bool outside = lane.fleet.options().starts_outside_tokens > 0;
-  if (outside && sandbox.holds != Sandbox::Holds::kStartSlot) return false;
   // A new process needs all of its memory at once.
   if (sandbox.residency != scheduling::Residency::kIn || sandbox.aside > Bytes(0)) return false;
   return flow.revision == sandbox.revision &&

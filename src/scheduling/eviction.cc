@@ -11,13 +11,14 @@ namespace {
 
 // What giving up this sandbox is expected to cost, in seconds of cold start per second. A function
 // that has been silent for longer than its usual gap is taken to come as rarely as that silence.
-double expected_loss(const EvictionCandidate& candidate, Instant now) {
+double expected_loss(const EvictionGuesses& guesses, const EvictionCandidate& candidate,
+                     Instant now) {
   const Flow& flow = *candidate.flow;
   const Duration silence = now - candidate.last_used;
   const Duration gap =
-      std::max({flow.interarrival.mean_or(seconds(60)), silence, Duration(milliseconds(1))});
-  const Duration cold_start =
-      candidate.cpu_variant ? expected_host_cold_start(flow) : flow.cold_start.mean_or(seconds(1));
+      std::max({flow.interarrival.mean_or(guesses.gap), silence, Duration(milliseconds(1))});
+  const Duration cold_start = candidate.cpu_variant ? expected_host_cold_start(flow)
+                                                    : flow.cold_start.mean_or(guesses.cold_start);
   return to_seconds(cold_start) / to_seconds(gap);
 }
 
@@ -30,11 +31,12 @@ struct Rank {
   auto operator<=>(const Rank&) const = default;
 };
 
-Rank rank_of(EvictionRule rule, const EvictionCandidate& candidate, Instant now) {
+Rank rank_of(EvictionRule rule, const EvictionGuesses& guesses, const EvictionCandidate& candidate,
+             Instant now) {
   Rank rank{.last_used = candidate.last_used, .slot = candidate.slot};
   if (rule == EvictionRule::kCostAware) {
     rank.wanted = candidate.flow->pending > 0;
-    rank.loss = expected_loss(candidate, now);
+    rank.loss = expected_loss(guesses, candidate, now);
   } else {
     rank.wanted = candidate.flow->is_active(now);
   }
@@ -43,12 +45,12 @@ Rank rank_of(EvictionRule rule, const EvictionCandidate& candidate, Instant now)
 
 }  // namespace
 
-uint32_t choose_victim(EvictionRule rule, std::span<const EvictionCandidate> candidates,
-                       Instant now) {
+uint32_t choose_victim(EvictionRule rule, const EvictionGuesses& guesses,
+                       std::span<const EvictionCandidate> candidates, Instant now) {
   CHECK(!candidates.empty(), "no sandbox to evict");
-  Rank least = rank_of(rule, candidates.front(), now);
+  Rank least = rank_of(rule, guesses, candidates.front(), now);
   for (const EvictionCandidate& candidate : candidates.subspan(1)) {
-    const Rank rank = rank_of(rule, candidate, now);
+    const Rank rank = rank_of(rule, guesses, candidate, now);
     if (rank < least) least = rank;
   }
   return least.slot;

@@ -16,6 +16,12 @@ enum class EvictionRule {
   kCostAware,
 };
 
+// What kCostAware takes a function for of which nothing is known yet.
+struct EvictionGuesses {
+  Duration gap = seconds(60);  // between two of its calls
+  Duration cold_start = seconds(1);
+};
+
 struct EvictionCandidate {
   uint32_t slot = 0;
   Instant last_used{};
@@ -25,7 +31,7 @@ struct EvictionCandidate {
 
 // The slot to evict; `candidates` is not empty. Scans: it is asked once per cold start in a full
 // pool, which costs milliseconds at the least.
-uint32_t choose_victim(EvictionRule rule, std::span<const EvictionCandidate> candidates,
-                       Instant now);
+uint32_t choose_victim(EvictionRule rule, const EvictionGuesses& guesses,
+                       std::span<const EvictionCandidate> candidates, Instant now);
 
 }  // namespace lambent::scheduling

@@ -22,7 +22,7 @@ TEST(Eviction, TheLeastRecentlyUsedGoesFirst) {
   const Flow any = flow(seconds(1), seconds(1));
   const std::vector<EvictionCandidate> candidates = {
       {1, ago(seconds(5)), &any}, {2, ago(seconds(9)), &any}, {3, ago(seconds(1)), &any}};
-  EXPECT_EQ(choose_victim(EvictionRule::kLeastRecentlyUsed, candidates, kNow), 2u);
+  EXPECT_EQ(choose_victim(EvictionRule::kLeastRecentlyUsed, {}, candidates, kNow), 2u);
 }
 
 TEST(Eviction, AFunctionInItsGracePeriodOutlastsAnInactiveOneThatWasUsedLater) {
@@ -31,7 +31,7 @@ TEST(Eviction, AFunctionInItsGracePeriodOutlastsAnInactiveOneThatWasUsedLater) {
   const Flow inactive = flow(seconds(1), seconds(1));
   const std::vector<EvictionCandidate> candidates = {{1, ago(seconds(9)), &active},
                                                      {2, ago(seconds(5)), &inactive}};
-  EXPECT_EQ(choose_victim(EvictionRule::kLeastRecentlyUsed, candidates, kNow), 2u);
+  EXPECT_EQ(choose_victim(EvictionRule::kLeastRecentlyUsed, {}, candidates, kNow), 2u);
 }
 
 TEST(Eviction, ByCostARareOrQuicklyStartedFunctionGoesBeforeABusyAndSlowOne) {
@@ -40,10 +40,10 @@ TEST(Eviction, ByCostARareOrQuicklyStartedFunctionGoesBeforeABusyAndSlowOne) {
   const Flow rare = flow(seconds(16), seconds(1000));
   const std::vector<EvictionCandidate> by_cold = {{1, ago(seconds(9)), &slow_start},
                                                   {2, ago(seconds(1)), &quick_start}};
-  EXPECT_EQ(choose_victim(EvictionRule::kCostAware, by_cold, kNow), 2u);
+  EXPECT_EQ(choose_victim(EvictionRule::kCostAware, {}, by_cold, kNow), 2u);
   const std::vector<EvictionCandidate> by_gap = {{1, ago(seconds(9)), &slow_start},
                                                  {2, ago(seconds(1)), &rare}};
-  EXPECT_EQ(choose_victim(EvictionRule::kCostAware, by_gap, kNow), 2u);
+  EXPECT_EQ(choose_victim(EvictionRule::kCostAware, {}, by_gap, kNow), 2u);
 }
 
 TEST(Eviction, ByCostACpuVariantCountsAsItStartsOnTheHost) {
@@ -52,7 +52,7 @@ TEST(Eviction, ByCostACpuVariantCountsAsItStartsOnTheHost) {
   const Flow plain = flow(seconds(2), seconds(10));
   const std::vector<EvictionCandidate> candidates = {{1, ago(seconds(9)), &variant, true},
                                                      {2, ago(seconds(9)), &plain}};
-  EXPECT_EQ(choose_victim(EvictionRule::kCostAware, candidates, kNow), 1u);
+  EXPECT_EQ(choose_victim(EvictionRule::kCostAware, {}, candidates, kNow), 1u);
 }
 
 TEST(Eviction, ByCostALongSilenceCountsAsTheGap) {
@@ -61,7 +61,7 @@ TEST(Eviction, ByCostALongSilenceCountsAsTheGap) {
   const Flow steady = flow(seconds(2), seconds(20));
   const std::vector<EvictionCandidate> candidates = {{1, ago(seconds(90)), &gone},
                                                      {2, ago(seconds(10)), &steady}};
-  EXPECT_EQ(choose_victim(EvictionRule::kCostAware, candidates, kNow), 1u);
+  EXPECT_EQ(choose_victim(EvictionRule::kCostAware, {}, candidates, kNow), 1u);
 }
 
 TEST(Eviction, ByCostAFunctionThatHasWorkWaitingGoesLast) {
@@ -70,7 +70,7 @@ TEST(Eviction, ByCostAFunctionThatHasWorkWaitingGoesLast) {
   const Flow precious = flow(seconds(100), seconds(1));
   const std::vector<EvictionCandidate> candidates = {{1, ago(seconds(9)), &awaited},
                                                      {2, ago(seconds(1)), &precious}};
-  EXPECT_EQ(choose_victim(EvictionRule::kCostAware, candidates, kNow), 2u);
+  EXPECT_EQ(choose_victim(EvictionRule::kCostAware, {}, candidates, kNow), 2u);
 }
 
 }  // namespace

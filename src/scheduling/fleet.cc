@@ -84,7 +84,7 @@ bool Fleet::may_run(SandboxSlot slot) const {
 }
 
 bool Fleet::is_open(const Device& device) const {
-  return device.healthy && (device.has_token() || has_cold_room(device));
+  return device.healthy && has_cold_room(device);
 }
 
 // ---- What dispatch did
@@ -130,8 +130,8 @@ SandboxSlot Fleet::plan(SandboxId id, FunctionId function, const Flow& flow, uin
   ++devices_[device].sandboxes;
   commit(slot, sandboxes_[slot].memory);
   recount(slot);
-  hold(slot,
-       options_.starts_outside_tokens > 0 ? Sandbox::Holds::kStartSlot : Sandbox::Holds::kToken);
+  hold(slot, has_start_slot(devices_[device], sandboxes_[slot].memory) ? Sandbox::Holds::kStartSlot
+                                                                       : Sandbox::Holds::kToken);
   return slot;
 }
 
@@ -277,7 +277,10 @@ void Fleet::hold(SandboxSlot slot, Sandbox::Holds what) {
       ++device.tokens_held;
       if (device.concurrency) device.concurrency->dispatched();
     }
-    if (what == Sandbox::Holds::kStartSlot) ++device.start_slots_held;
+    if (what == Sandbox::Holds::kStartSlot) {
+      ++device.start_slots_held;
+      device.starting += sandboxes_[slot].memory;
+    }
   });
 }
 
@@ -286,7 +289,10 @@ void Fleet::release(SandboxSlot slot) {
   if (what == Sandbox::Holds::kNothing) return;
   change(sandboxes_[slot].device, [&](Device& device) {
     if (what == Sandbox::Holds::kToken) --device.tokens_held;
-    if (what == Sandbox::Holds::kStartSlot) --device.start_slots_held;
+    if (what == Sandbox::Holds::kStartSlot) {
+      --device.start_slots_held;
+      device.starting -= sandboxes_[slot].memory;
+    }
   });
 }
 

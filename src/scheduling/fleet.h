@@ -51,8 +51,10 @@ struct FleetOptions {
   unsigned most_sandboxes = 64;  // on all devices together
   MemoryRule memory_rule = MemoryRule::kEverySandbox;
   EvictionRule eviction = EvictionRule::kCostAware;
-  // 0: a cold start holds one of the device's tokens. More: cold starts hold one of this many start
-  // slots of the device instead, and need a token only when the sandbox is ready.
+  EvictionGuesses guesses;
+  // So many cold starts of a device hold a start slot instead of one of its tokens, where its memory
+  // leaves room for others beside them (Fleet::has_start_slot); they need a token when the sandbox
+  // is ready. Those beyond hold tokens. 0, as in the papers: all do.
   unsigned starts_outside_tokens = 0;
   // MemoryRule::kMoveIdle: whether memory is moved in ahead, for those whose turn comes soon.
   bool prefetch = true;
@@ -137,6 +139,7 @@ struct Device {
   double utilisation = 0;
   unsigned tokens_held = 0;
   unsigned start_slots_held = 0;
+  Bytes starting;          // memory of the sandboxes that hold them
   unsigned sandboxes = 0;  // planned, starting, idle and busy
   unsigned occupants = 0;  // processes that exist: starting, idle, busy and stopping
   unsigned idle = 0;
@@ -353,6 +356,7 @@ class Fleet {
   bool has_cold_room(const Device& device) const;
   Bytes taken_of(const Device& device) const;
   Bytes room_of(const Device& device) const { return device.options.memory - taken_of(device); }
+  bool has_start_slot(const Device& device, Bytes memory) const;
   bool memory_fits(const Device& device, Bytes memory) const;
   bool is_worth_a_second(FunctionId function, const Flow& flow) const;
   Instant worth_another_start(const Flow& flow, double patience) const;

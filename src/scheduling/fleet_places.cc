@@ -118,7 +118,7 @@ WaitReason Fleet::warm_obstacle(const Sandbox& sandbox) const {
 
 // The same for a new sandbox of this memory, on a device that is healthy.
 WaitReason Fleet::cold_obstacle(const Device& device, Bytes memory) const {
-  if (!has_cold_room(device)) return WaitReason::kNoToken;
+  if (!device.has_token() && !has_start_slot(device, memory)) return WaitReason::kNoToken;
   if (!context_fits(device)) return WaitReason::kNoSandbox;
   if (!memory_fits(device, memory)) return WaitReason::kNoMemory;
   return WaitReason::kNone;
@@ -182,7 +182,7 @@ void Fleet::renew_cold_order() const {
 
 // Whether a device with room for a cold start has sandboxes and memory left for this one.
 bool Fleet::takes(const Device& device, Bytes memory) const {
-  return context_fits(device) && memory_fits(device, memory);
+  return cold_obstacle(device, memory) == WaitReason::kNone;
 }
 
 // Idle sandboxes can be evicted, so their contexts count as free.
@@ -232,7 +232,7 @@ std::vector<SandboxSlot> Fleet::victims_for(const Place& place, Bytes memory, co
     } else {
       add_candidates_of_functions(flows, victims, candidates);
     }
-    const SandboxSlot victim = choose_victim(options_.eviction, candidates, now);
+    const SandboxSlot victim = choose_victim(options_.eviction, options_.guesses, candidates, now);
     victims.push_back(victim);
     --total;
     if (sandboxes_[victim].device == place.device) {
@@ -273,11 +273,17 @@ void Fleet::add_candidates_of_functions(const Flows& flows, const std::vector<Sa
   }
 }
 
+// As far as one can tell without its memory.
 bool Fleet::has_cold_room(const Device& device) const {
-  if (options_.starts_outside_tokens > 0) {
-    return device.start_slots_held < options_.starts_outside_tokens;
-  }
-  return device.has_token();
+  return device.has_token() || device.start_slots_held < options_.starts_outside_tokens;
+}
+
+// Whether a cold start of this memory would hold a start slot. As many as there are tokens run
+// meanwhile, and one more is fetched: beside what starts they have to fit if each takes as much as
+// this one, or starts would drive out what is warm.
+bool Fleet::has_start_slot(const Device& device, Bytes memory) const {
+  if (device.start_slots_held >= options_.starts_outside_tokens) return false;
+  return device.starting + memory * (device.options.tokens + uint64_t{2}) <= device.options.memory;
 }
 
 // Idle sandboxes can be evicted, so what they hold counts as free.

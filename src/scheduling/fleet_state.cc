@@ -29,6 +29,7 @@ void archive_device(StateArchive& archive, Device& device) {
   archive.field(device.utilisation);
   archive.field(device.tokens_held);
   archive.field(device.start_slots_held);
+  archive.field(device.starting);
   archive.field(device.sandboxes);
   archive.field(device.occupants);
   archive.field(device.idle);
@@ -88,6 +89,8 @@ void archive(StateArchive& archive, FleetOptions& options) {
   archive.field(options.prefetch);
   archive.field(options.host_memory);
   archive.choice(options.eviction, EvictionRule::kCostAware);
+  archive.field(options.guesses.gap);
+  archive.field(options.guesses.cold_start);
   archive.field(options.starts_outside_tokens);
   archive.field(options.move_patience);
   archive.field(options.second_patience);

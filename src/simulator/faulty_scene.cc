@@ -32,7 +32,7 @@ scheduling::FleetOptions make_fleet(Random& random) {
   if (random.below(2) == 0) fleet.host_memory = Bytes::mib(between(random, 0, 30'000));
   fleet.eviction = random.below(2) == 0 ? scheduling::EvictionRule::kCostAware
                                         : scheduling::EvictionRule::kLeastRecentlyUsed;
-  if (random.below(4) == 0) {
+  if (random.below(2) == 0) {
     fleet.starts_outside_tokens = static_cast<unsigned>(between(random, 1, 2));
   }
   return fleet;

@@ -323,9 +323,10 @@ void Invariants::check_limits() {
     const unsigned most = device.options.by_utilisation
                               ? std::max(1U, device.options.by_utilisation->most)
                               : device.options.tokens;
-    if (device.tokens > most) over(Invariant::kTokens, "at work", device.tokens, most);
-    if (device.slots > fleet.starts_outside_tokens) {
-      over(Invariant::kTokens, "starting", device.slots, fleet.starts_outside_tokens);
+    if (device.at_work > most) over(Invariant::kTokens, "at work", device.at_work, most);
+    const unsigned places = most + (is_host ? 0 : fleet.starts_outside_tokens);
+    if (device.places > places) {
+      over(Invariant::kTokens, "at work and starting", device.places, places);
     }
     const unsigned contexts = device.processes - device.without_context;
     if (contexts > device.options.contexts) {
@@ -385,12 +386,10 @@ void Invariants::hold(Process& process) const {
   if (process.state == State::kStopping) return;
   const scheduling::FleetOptions& fleet = options_.limits.fleet;
   const bool starts = process.state == State::kStarting || process.state == State::kReady;
-  const bool busy = process.state == State::kBusy;
-  const bool outside = fleet.starts_outside_tokens > 0 && process.device != 0;
   process.held = process.memory;
   if (fleet.memory_rule == scheduling::MemoryRule::kMoveIdle) hold_moving(process);
-  process.holds_token = busy || (starts && !outside);
-  process.holds_slot = starts && outside;
+  process.at_work = process.state == State::kBusy;
+  process.holds_place = process.at_work || starts;
 }
 
 void Invariants::count(const Process& process, int by) {
@@ -408,8 +407,8 @@ void Invariants::count(const Process& process, int by) {
   add(gpu_idle_, idle && process.device != 0);
   add(gpu_stopping_, process.state == State::kStopping && process.device != 0);
   if (idle) add_memory(device.idle_memory, process.held);
-  add(device.tokens, process.holds_token);
-  add(device.slots, process.holds_slot);
+  add(device.at_work, process.at_work);
+  add(device.places, process.holds_place);
   add_memory(device.occupied, process.memory);
   add_memory(device.memory, process.held);
   add_memory(on_host_, process.on_host);

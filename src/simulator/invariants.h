@@ -16,7 +16,7 @@ namespace lambent::simulator {
 enum class Invariant {
   kMemory,           // no device holds more than it has, memory on its way included
   kHostMemory,       // what was moved off the devices is within its budget
-  kTokens,           // no more at work on a device than D, nor more starts than start slots
+  kTokens,           // no more at work on a device than D, nor more starts beside than slots
   kPool,             // no more sandboxes than contexts and the pool allow
   kStartSandbox,     // a new sandbox, of a function that exists as it is now, on a healthy device
   kStartInvocation,  // into a living, ready sandbox of its function; once
@@ -87,7 +87,7 @@ class Invariants {
     Bytes memory;
     State state = State::kStarting;
     bool cpu_variant = false;  // of a function that uses a GPU, on the host
-    bool holds_token = false, holds_slot = false;
+    bool at_work = false, holds_place = false;  // a place: a token or a start slot
     Bytes held;  // of its memory, what counts on its device
     // Under MemoryRule::kMoveIdle.
     bool movable = true, checkpoints = false;
@@ -126,7 +126,7 @@ class Invariants {
     unsigned losses = 0;
     scheduling::DeviceOptions options;
     Bytes memory, occupied;
-    unsigned tokens = 0, slots = 0, processes = 0, idle = 0, without_context = 0;
+    unsigned at_work = 0, places = 0, processes = 0, idle = 0, without_context = 0;
     Bytes idle_memory;
   };
 

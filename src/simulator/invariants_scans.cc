@@ -80,7 +80,7 @@ void Invariants::check_patience() {
   const bool pool_full = gpu_processes_ - gpu_idle_ >= options_.limits.fleet.most_sandboxes;
   for (size_t i = 1; i < devices_.size() && !draining_ && !pool_full; ++i) {
     const Device& device = devices_[i];
-    const bool nothing_to_do = device.tokens == 0 && device.slots == 0;
+    const bool nothing_to_do = device.places == 0;
     if (!device.known || !device.healthy || !nothing_to_do) continue;
     if (device.processes - device.idle >= device.options.contexts) continue;
     most = std::max(most, device.options.memory - (device.memory - device.idle_memory));
@@ -157,7 +157,7 @@ void Invariants::check_deadlines(bool after_timer) {
 }
 
 void Invariants::check_accounts() {
-  std::vector<unsigned> tokens(devices_.size());  // of planned sandboxes
+  std::vector<unsigned> places(devices_.size());  // of planned sandboxes
   std::vector<unsigned> on_host(dispatcher_.flows().size());
   size_t planned = 0;
   const scheduling::Fleet* fleets[] = {&dispatcher_.fleet(), &dispatcher_.host_fleet()};
@@ -169,7 +169,7 @@ void Invariants::check_accounts() {
       if (sandbox.state != scheduling::SandboxState::kPlanned) continue;
       ++planned;
       const uint32_t device = fleet->devices()[sandbox.device].options.id.value;
-      if (sandbox.holds == scheduling::Sandbox::Holds::kToken) ++tokens[device];
+      if (sandbox.holds != scheduling::Sandbox::Holds::kNothing) ++places[device];
       if (device == 0) ++on_host[sandbox.function.value];
     }
   }
@@ -194,7 +194,8 @@ void Invariants::check_accounts() {
         compare("bytes on it", theirs.resident.count, ours.memory.count);
         compare("without context", theirs.without_context, ours.without_context);
       }
-      compare("tokens held", theirs.tokens_held, ours.tokens + tokens[theirs.options.id.value]);
+      compare("tokens and start slots held", theirs.tokens_held + theirs.start_slots_held,
+              ours.places + places[theirs.options.id.value]);
     }
   }
 }

@@ -42,7 +42,7 @@ inline RandomWorld make_random_world(uint64_t seed, bool with_faults) {
                                                     : scheduling::MemoryRule::kMoveIdle;
   dispatch.fleet.eviction = random.below(2) == 0 ? scheduling::EvictionRule::kCostAware
                                                  : scheduling::EvictionRule::kLeastRecentlyUsed;
-  if (random.below(4) == 0) {
+  if (random.below(2) == 0) {
     dispatch.fleet.starts_outside_tokens = static_cast<unsigned>(between(1, 2));
   }
   dispatch.fleet.prefetch = random.below(4) != 0;
