@@ -136,7 +136,9 @@ PlaceOrReason Fleet::find_cold_place(Bytes memory, bool idle_devices_only) const
   if (!cold_order_.empty()) {
     const Device& first = devices_[cold_order_.top()];
     if (takes(first, memory) && (!idle_devices_only || first.is_idle())) {
-      known.fits_below = std::max(known.fits_below, room_of(first) + Bytes(1));
+      // On its tokens whatever has room; in a start slot not all of that.
+      const Bytes fits = first.has_token() ? room_of(first) : memory;
+      known.fits_below = std::max(known.fits_below, fits + Bytes(1));
       return {Place{cold_order_.top(), kNoSandbox}};
     }
   }
