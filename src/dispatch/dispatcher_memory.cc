@@ -243,9 +243,10 @@ void Dispatcher::prefetch_for(Lane& lane, FunctionId function) {
   const Device& device = lane.fleet.devices()[sandbox.device];
   if (sandbox.move_failed || device.memory_short() > Bytes(0)) return;
   const auto& idle = lane.fleet.idle_on(sandbox.device);
-  const auto under_way = std::count_if(idle.begin(), idle.end(), [&](const scheduling::IdleSandbox& one) {
-    return lane.fleet.sandbox(one.slot).residency == Residency::kMovingIn;
-  });
+  const auto under_way =
+      std::count_if(idle.begin(), idle.end(), [&](const scheduling::IdleSandbox& one) {
+        return lane.fleet.sandbox(one.slot).residency == Residency::kMovingIn;
+      });
   if (under_way >= kPrefetchesAtOnce) return;
   if (lane.fleet.may_move_in(next)) {
     ++counters_.prefetches;

@@ -118,7 +118,8 @@ void FairQueuing::notice_changes(const Fleet& fleet) {
 
 // The walks below, cut short where a device with nothing to do takes a sandbox of each of those
 // that lie apart: these then wait for time alone, and only the others are asked. False if it cannot
-// be told so. `escalates`: who comes after one that waits for a place is asked for idle devices only.
+// be told so. `escalates`: who comes after one that waits for a place is asked for idle devices
+// only.
 template <typename Key>
 bool FairQueuing::decide_by_notes(const View& view, WaitingOrder<Key>& order,
                                   bool idle_devices_only, bool escalates,
@@ -279,8 +280,8 @@ void FairQueuing::archive(StateArchive& archive) {
   }
   // Whoever waits has a virtual time.
   archive.expect(candidates_.size() + throttled_.size() ==
-                 where_.size() - static_cast<size_t>(std::count(where_.begin(), where_.end(),
-                                                                Where::kNowhere)));
+                 where_.size() - static_cast<size_t>(
+                                     std::count(where_.begin(), where_.end(), Where::kNowhere)));
 }
 
 Duration FairQueuing::virtual_time_of(FunctionId function) const {

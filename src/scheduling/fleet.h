@@ -259,7 +259,7 @@ class Fleet {
     if (changes_ - count > kChangesRemembered) return false;
     for (; count < changes_; ++count) {
       const uint32_t change = changed_last_[count % kChangesRemembered];
-      change & kIsFunction ? function(change & ~kIsFunction) : device(change);
+      change& kIsFunction ? function(change & ~kIsFunction) : device(change);
     }
     return true;
   }

@@ -72,6 +72,7 @@ void Simulation::run(const ArrivalSource& arrivals) {
       case kArrival:
         submit(*arrival);
         arrival = arrivals();
+        if (arrival) dispatcher_.expect(arrival->function);
         break;
       case kWake:
         wake_ = kNever;
