@@ -31,6 +31,20 @@ Result<Graph> Graph::create(const Driver& driver) {
   return Graph(&driver, graph);
 }
 
+Result<Graph> Graph::capture(const Driver& driver, CUstream stream,
+                             const std::function<Result<void>()>& work) {
+  RETURN_IF_ERROR(driver.check(driver->stream_begin_capture(stream, CU_STREAM_CAPTURE_MODE_RELAXED),
+                               "cuStreamBeginCapture"));
+  const Result<void> queued = work();
+  CUgraph captured = nullptr;
+  const auto ended =
+      driver.check(driver->stream_end_capture(stream, &captured), "cuStreamEndCapture");
+  Graph graph(&driver, captured);
+  if (!queued.ok()) return queued.error();
+  if (!ended.ok()) return ended.error();
+  return graph;
+}
+
 Graph::~Graph() {
   if (graph_ != nullptr) (*driver_)->graph_destroy(graph_);
 }
@@ -48,6 +62,15 @@ Result<CUgraphNode> GraphNodes::add_kernel(const KernelNode& node,
   RETURN_IF_ERROR(driver_->check(
       (*driver_)->graph_add_kernel_node(&added, graph_, after.data(), after.size(), &parameters),
       "cuGraphAddKernelNode"));
+  return added;
+}
+
+Result<CUgraphNode> GraphNodes::add_child(const Graph& child,
+                                          std::span<const CUgraphNode> after) const {
+  CUgraphNode added = nullptr;
+  RETURN_IF_ERROR(driver_->check((*driver_)->graph_add_child_graph_node(
+                                     &added, graph_, after.data(), after.size(), child.get()),
+                                 "cuGraphAddChildGraphNode"));
   return added;
 }
 
@@ -102,6 +125,12 @@ Result<void> ExecutableGraph::change_kernel(CUgraphNode node, const KernelNode& 
   const CUDA_KERNEL_NODE_PARAMS parameters = parameters_of(kernel);
   return driver_->check((*driver_)->graph_exec_kernel_node_set_params(exec_, node, &parameters),
                         "cuGraphExecKernelNodeSetParams");
+}
+
+Result<void> ExecutableGraph::change_child(CUgraphNode node, const Graph& child) {
+  return driver_->check(
+      (*driver_)->graph_exec_child_graph_node_set_params(exec_, node, child.get()),
+      "cuGraphExecChildGraphNodeSetParams");
 }
 
 Result<void> ExecutableGraph::update(const Graph& graph) {

@@ -3,6 +3,7 @@
 // context current; the Driver outlives them.
 #pragma once
 
+#include <functional>
 #include <span>
 #include <utility>
 
@@ -23,11 +24,15 @@ struct KernelNode {
 // Launches it by itself; for what is launched once.
 Result<void> launch(const Driver& driver, const KernelNode& node, CUstream stream);
 
+class Graph;
+
 // Where nodes are added: a graph, or the body of a loop in one. A view; the graph outlives it.
 class GraphNodes {
  public:
   // Nodes are the graph's. Each begins when all of `after` have ended.
   Result<CUgraphNode> add_kernel(const KernelNode& node, std::span<const CUgraphNode> after) const;
+  // A node that does all of another graph, which is copied.
+  Result<CUgraphNode> add_child(const Graph& child, std::span<const CUgraphNode> after) const;
   // A node that does nothing: what waits for it waits for all of `after`.
   Result<CUgraphNode> add_empty(std::span<const CUgraphNode> after) const;
   // A number that kernels of this graph set (cudaGraphSetConditional) and one loop of it reads,
@@ -52,6 +57,11 @@ struct GraphNodes::Loop {
 class Graph : public GraphNodes {
  public:
   static Result<Graph> create(const Driver& driver);
+  // Of what `work` queues on the stream, which is idle; none of it is done. Nobody else uses the
+  // stream meanwhile; other threads may call the driver as ever. The error of `work`, if it has
+  // one.
+  static Result<Graph> capture(const Driver& driver, CUstream stream,
+                               const std::function<Result<void>()>& work);
   Graph(Graph&& other) noexcept : GraphNodes(other.driver_, std::exchange(other.graph_, nullptr)) {}
   Graph& operator=(Graph&&) = delete;
   ~Graph();
@@ -75,6 +85,9 @@ class ExecutableGraph {
 
   // From the next launch on; launches that are under way keep what they began with.
   Result<void> change_kernel(CUgraphNode node, const KernelNode& kernel);
+  // The node's graph has the kernels of this one, which has the same shape. On an error nothing has
+  // changed.
+  Result<void> change_child(CUgraphNode node, const Graph& child);
   // The same for all kernels at once: they become what they are in the graph, loops included.
   Result<void> update(const Graph& graph);
   Result<void> launch(CUstream stream) const;
