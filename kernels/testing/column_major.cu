@@ -103,6 +103,10 @@ __device__ void axpy(int n, T alpha, const T* x, T* y) {
   extern "C" __global__ void letter##axpy(int n, T alpha, const T* x, T* y) {                      \
     axpy<T>(n, alpha, x, y);                                                                       \
   }                                                                                                \
+  /* So long that products which may run at the same time do. */                                 \
+  LAMBENT_KERNEL_DURATION(                                                                         \
+      letter##gemm_sums, [](dim3, dim3, T*, const T*, const T*, int, int, int, int, int, int,      \
+                            int) { return uint64_t{200'000}; });                                   \
   LAMBENT_KERNEL(letter##gemm_sums);                                                               \
   LAMBENT_KERNEL(letter##gemm_end);                                                                \
   LAMBENT_KERNEL(letter##gemv);                                                                    \

@@ -85,7 +85,8 @@ TEST(Calls, ComputeWhatTheLaunchWouldHaveComputed) {
     const auto call = call_of(launch);
     ASSERT_TRUE(call.has_value());
     const auto operand = [&](uint8_t argument) {
-      return operands[std::get<BufferArgument>(launch.arguments[argument]).buffer];
+      const uint32_t buffer = std::get<BufferArgument>(launch.arguments[argument]).buffer;
+      return operands[made.has_a() ? buffer : buffer + 1];
     };
     std::string result = operand(call->argument_c);
     const std::string a = call->routine == Routine::kAxpy ? "" : operand(call->argument_a);

@@ -87,7 +87,8 @@ struct OnDevice {
 
   CUdeviceptr address(uint8_t argument) const {
     const auto* buffer = std::get_if<kernel_graph::BufferArgument>(&launch.arguments[argument]);
-    return buffer != nullptr ? buffers[buffer->buffer].pointer() : 0;
+    if (buffer == nullptr) return 0;
+    return buffers[made.has_a() ? buffer->buffer : buffer->buffer + 1].pointer();
   }
   Operands operands() const {
     return {address(call.argument_a), address(call.argument_b), address(call.argument_c)};

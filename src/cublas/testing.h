@@ -25,6 +25,7 @@ struct RandomLaunch {
   // Elements of the launch's operands, in its own order: a, b, c; a, x, y; nothing, x, y.
   size_t size_a = 0, size_b = 0, size_c = 0;
 
+  bool has_a() const { return routine != "axpy"; }
   size_t number_bytes() const { return letter == 's' ? 4 : 8; }
 };
 
@@ -108,7 +109,8 @@ inline std::string random_numbers(char letter, size_t count, std::mt19937& rando
   return bytes;
 }
 
-// The launch as a graph has it, its operands in buffers 0, 1 and 2.
+// The launch as a graph has it, its operands in buffers 0, 1 and 2; of axpy, which has no a, in 0
+// and 1.
 inline kernel_graph::Launch launch_of(const RandomLaunch& made) {
   using kernel_graph::Access;
   using kernel_graph::BufferArgument;
@@ -116,8 +118,9 @@ inline kernel_graph::Launch launch_of(const RandomLaunch& made) {
     return kernel_graph::LiteralArgument{made.letter == 'd' ? DataType::kFp64 : DataType::kFp32,
                                          bytes_of(made.letter, value)};
   };
-  const BufferArgument a{0, 0, Access::kRead}, b{1, 0, Access::kRead},
-      c{2, 0, made.beta == Wide(0) ? Access::kWrite : Access::kReadWrite};
+  const uint32_t first = made.has_a() ? 1 : 0;
+  const BufferArgument a{0, 0, Access::kRead}, b{first, 0, Access::kRead},
+      c{first + 1, 0, made.beta == Wide(0) ? Access::kWrite : Access::kReadWrite};
   kernel_graph::Launch launch{kBlasBundle, made.letter + made.routine, {}, {}, 0, {}};
   const auto blocks = [](size_t count, size_t each) {
     return static_cast<uint32_t>((count + each - 1) / each);

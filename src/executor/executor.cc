@@ -48,9 +48,11 @@ Result<void> Executor::start() {
     connection_.send(protocol::ObjectHeld{object, Bytes(0)});
   });
   find_multiprocessors();
-  loader_ = std::make_unique<SeatLoader>(driver_, ordinal_, capability,
-                                         multiprocessors_ ? &*multiprocessors_ : nullptr,
-                                         options_.device_loops);
+  SeatLoader::Options loading;
+  loading.multiprocessors = multiprocessors_ ? &*multiprocessors_ : nullptr;
+  loading.device_loops = options_.device_loops;
+  loading.blas_libraries = options_.blas_libraries;
+  loader_ = std::make_unique<SeatLoader>(driver_, ordinal_, capability, std::move(loading));
   for (auto* thread : {&loads_, &decodes_, &answers_}) {
     *thread = std::make_unique<DeviceThread>(loop_, context_);
   }

@@ -7,6 +7,7 @@
 #include <memory>
 #include <string>
 #include <unordered_map>
+#include <vector>
 
 #include "cuda/device.h"
 #include "cuda/driver.h"
@@ -28,6 +29,9 @@ struct ExecutorOptions {
   bool pipelined = true;
   // Loops with a flag are done by the device, where its driver can.
   bool device_loops = true;
+  // Where cuBLAS may be, the first that works: built-in linear algebra is done by it. None: by our
+  // own kernels.
+  std::vector<std::string> blas_libraries = {};
   // What happens to the memory of seats' own buffers between requests: resilient gives it to the
   // device when its seat has had no request for `pool_hold`, fine-grained keeps it, static keeps it
   // and takes it as soon as a seat is loaded.
@@ -148,6 +152,7 @@ class Executor {
   // executor_cold.cc
   void note_coming(Seat& seat);
   Result<bool> launch(Seat& seat, const Instruction& now);
+  Result<bool> launch_apart(Seat& seat, const Instruction& now);
   Result<bool> launch_loop(Seat& seat, const Instruction& now);
   Result<bool> launch_kernels(Seat& seat, const Instruction& now);
   Result<bool> await_constants_of(Seat& seat, uint32_t graph);

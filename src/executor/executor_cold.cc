@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "base/check.h"
 #include "executor/executor.h"
 
 namespace lambent::executor {
@@ -35,14 +36,7 @@ Result<bool> Executor::launch(Seat& seat, const Instruction& now) {
   // that of the stream, where each is launched by itself.
   const bool has_share = seat.loaded->placement->partition.has_value();
   const bool is_cold = !request.coming.empty() || request.kernel > 0;
-  if (has_share || (is_cold && now.times == 1)) {
-    for (; request.launched < now.times; ++request.launched) {
-      ASSIGN_OR_RETURN(const bool all, launch_kernels(seat, now));
-      if (!all) return false;
-    }
-    request.launched = 0;
-    return true;
-  }
+  if (has_share || (is_cold && now.times == 1)) return launch_apart(seat, now);
   if (is_cold) {
     // Launched again and again: from the first time on it needs all of them.
     ASSIGN_OR_RETURN(const bool here, await_constants_of(seat, now.graph));
@@ -53,9 +47,23 @@ Result<bool> Executor::launch(Seat& seat, const Instruction& now) {
       RETURN_IF_ERROR(call_back(seat));
       return false;
     }
-    RETURN_IF_ERROR(seat.loaded->program->launch(now.graph, seat.loaded->stream().get()));
+    ASSIGN_OR_RETURN(
+        const bool launched,
+        seat.loaded->program->launch(now.graph, seat.loaded->stream().get(), seat.loaded->blas()));
+    if (!launched) return launch_apart(seat, now);
     ++request.launched;
     ++request.queued;
+  }
+  request.launched = 0;
+  return true;
+}
+
+// Without graphs.
+Result<bool> Executor::launch_apart(Seat& seat, const Instruction& now) {
+  RequestUnderWay& request = *seat.request;
+  for (; request.launched < now.times; ++request.launched) {
+    ASSIGN_OR_RETURN(const bool all, launch_kernels(seat, now));
+    if (!all) return false;
   }
   request.launched = 0;
   return true;
@@ -75,7 +83,9 @@ Result<bool> Executor::launch_loop(Seat& seat, const Instruction& now) {
     RETURN_IF_ERROR(call_back(seat));
     return false;
   }
-  RETURN_IF_ERROR(seat.loaded->program->launch(now.graph, seat.loaded->stream().get()));
+  ASSIGN_OR_RETURN(const bool launched,
+                   seat.loaded->program->launch(now.graph, seat.loaded->stream().get()));
+  CHECK(launched, "a loop of the device has no calls that could come out otherwise");
   ++request.queued;
   request.instruction = now.target;
   return true;
@@ -95,7 +105,8 @@ Result<bool> Executor::launch_kernels(Seat& seat, const Instruction& now) {
     const uint32_t kernel = kernels.begin + request.kernel;
     ASSIGN_OR_RETURN(const bool here, await_constants(seat, kernel));
     if (!here) return false;
-    RETURN_IF_ERROR(program.launch_kernel(kernel, seat.loaded->stream().get()));
+    RETURN_IF_ERROR(
+        program.launch_kernel(kernel, seat.loaded->stream().get(), seat.loaded->blas()));
     ++request.queued;
   }
   request.kernel = 0;

@@ -44,7 +44,10 @@ void Executor::handle(protocol::SetShare message, std::vector<OwnedFd>) {
 void Executor::change_share(Seat& seat) {
   auto made = std::make_shared<Result<std::unique_ptr<Placement>>>(Error{});
   loads_->run(
-      [this, made, groups = groups_for(seat.id, seat.share)] { *made = loader_->place(groups); },
+      [this, made, groups = groups_for(seat.id, seat.share),
+       has_calls = seat.loaded->program->calls() > 0] {
+        *made = loader_->place(groups, has_calls);
+      },
       [this, made, id = seat.id, share = seat.share] {
         Seat* seat = find(id);
         const bool is_wanted = seat != nullptr && !seat->is_removed && seat->share == share;

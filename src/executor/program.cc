@@ -44,11 +44,31 @@ void Program::bind(std::span<const CUdeviceptr> addresses) {
   }
 }
 
+cublas::Operands Program::operands_of(const Node& node) const {
+  const auto address = [&](uint8_t argument) {
+    const auto* buffer = std::get_if<BufferArgument>(&node.launch->arguments[argument]);
+    return buffer != nullptr ? addresses_[buffer->buffer] + buffer->offset_bytes : 0;
+  };
+  const cublas::Call& call = *node.call;
+  return {address(call.argument_a), address(call.argument_b), address(call.argument_c)};
+}
+
+Result<void> Program::change_call(Part& part, const Node& node, cublas::Handle* blas) {
+  ASSIGN_OR_RETURN(const auto captured, blas->capture(*node.call, operands_of(node), workspace()));
+  return part.exec->change_child(node.node, captured);
+}
+
 // Single kernels of an executable graph are changed one by one; of those in the body of a loop the
 // driver only promises that an update of the whole graph reaches them.
-Result<void> Program::change_stale(Part& part) {
+Result<void> Program::change_stale(Part& part, cublas::Handle* blas) {
   for (const uint32_t number : part.stale) {
     const Node& node = nodes_[number];
+    if (node.call) {
+      // What is wrong with the driver shows in the launches that follow.
+      part.is_apart = blas == nullptr || !change_call(part, node, blas).ok();
+      if (part.is_apart) return {};
+      continue;
+    }
     const cuda::KernelNode kernel = kernel_of(*node.launch, node.function);
     RETURN_IF_ERROR(part.is_loop ? part.graph.change_kernel(node.node, kernel)
                                  : part.exec->change_kernel(node.node, kernel));
@@ -59,10 +79,12 @@ Result<void> Program::change_stale(Part& part) {
   return {};
 }
 
-Result<void> Program::launch(uint32_t graph, CUstream stream) {
+Result<bool> Program::launch(uint32_t graph, CUstream stream, cublas::Handle* blas) {
   Part& part = parts_[graph];
-  if (!part.stale.empty()) RETURN_IF_ERROR(change_stale(part));
-  return part.exec->launch(stream);
+  if (!part.is_apart && !part.stale.empty()) RETURN_IF_ERROR(change_stale(part, blas));
+  if (part.is_apart) return false;
+  RETURN_IF_ERROR(part.exec->launch(stream));
+  return true;
 }
 
 void Program::stop_loops() {
@@ -70,8 +92,12 @@ void Program::stop_loops() {
   __atomic_store_n(static_cast<uint64_t*>(loop_words_->pointer()), 1, __ATOMIC_RELEASE);
 }
 
-Result<void> Program::launch_kernel(uint32_t kernel, CUstream stream) {
+Result<void> Program::launch_kernel(uint32_t kernel, CUstream stream, cublas::Handle* blas) {
   const Node& node = nodes_[kernel];
+  if (node.call && blas != nullptr) {
+    auto ran = blas->run(*node.call, operands_of(node), workspace(), stream);
+    if (ran.ok() || ran.error().code != ErrorCode::kUnimplemented) return ran;
+  }
   return cuda::launch(driver_, kernel_of(*node.launch, node.function), stream);
 }
 

@@ -84,9 +84,11 @@ struct Program::Compiler {
   const cuda::Driver& driver;
   const KernelOf& find_kernel;
   const Loops loops;
+  cublas::Handle* blas;
   Program& program;
   const uint64_t words;  // of loops, and one for all
   uint32_t loops_made = 0;
+  std::optional<CUgraphNode> last_call = std::nullopt;  // of the open part
   std::optional<cuda::GraphNodes> into = std::nullopt;  // the open part, or a body in it
 
   Result<void> open_part(bool is_loop = false) {
@@ -94,6 +96,7 @@ struct Program::Compiler {
     const auto next = static_cast<uint32_t>(program.nodes_.size());
     program.parts_.push_back({std::move(graph), nullptr, {next, next}, is_loop, {}});
     into.emplace(program.parts_.back().graph);
+    last_call.reset();
     return {};
   }
   // The instruction that launches it, which may be told more.
@@ -115,19 +118,57 @@ struct Program::Compiler {
   Result<CUgraphNode> add_launch(const Launch& launch, const Nodes& after) {
     ASSIGN_OR_RETURN(const CUfunction function, find_kernel(launch));
     const auto number = static_cast<uint32_t>(program.nodes_.size());
-    ASSIGN_OR_RETURN(const CUgraphNode node,
-                     into->add_kernel(program.kernel_of(launch, function), after));
-    program.nodes_.push_back(
-        {node, &launch, function, static_cast<uint32_t>(program.parts_.size() - 1)});
+    Node added{.launch = &launch,
+               .function = function,
+               .graph = static_cast<uint32_t>(program.parts_.size() - 1)};
+    const bool is_call = add_call(added, after);
+    if (!is_call) {
+      ASSIGN_OR_RETURN(added.node, into->add_kernel(program.kernel_of(launch, function), after));
+    }
+    program.nodes_.push_back(added);
     for (const auto& argument : launch.arguments) {
       const auto* buffer = std::get_if<BufferArgument>(&argument);
       if (buffer == nullptr) continue;
       auto& users = program.nodes_of_[buffer->buffer];
       if (!users.empty() && users.back() == number) continue;
       users.push_back(number);
-      if (!program.parts_.back().is_loop) ++program.uses_[buffer->buffer];
+      if (program.parts_.back().is_loop) continue;
+      program.uses_[buffer->buffer] += is_call ? kUsesOfACall : 1;
     }
-    return node;
+    return added.node;
+  }
+
+  // Makes the node a call of cuBLAS; false if it is none, or cannot be one.
+  bool add_call(Node& node, Nodes after) {
+    if (blas == nullptr || program.parts_.back().is_loop) return false;
+    node.call = cublas::call_of(*node.launch);
+    if (!node.call) return false;
+    // All calls of a program have one workspace.
+    if (last_call && std::find(after.begin(), after.end(), *last_call) == after.end()) {
+      after.push_back(*last_call);
+    }
+    const auto made = capture_call(node, after);
+    if (!made.ok()) {
+      if (!program.no_calls_) program.no_calls_ = made.error();
+      node.call.reset();
+      return false;
+    }
+    node.node = *made;
+    last_call = *made;
+    ++program.calls_;
+    return true;
+  }
+
+  // Buffers have no addresses yet; that of the workspace stands for them, and is as well aligned.
+  Result<CUgraphNode> capture_call(const Node& node, const Nodes& after) {
+    if (!program.workspace_) {
+      ASSIGN_OR_RETURN(auto memory, cuda::DeviceBuffer::allocate(driver, kCallWorkspace));
+      program.workspace_.emplace(std::move(memory));
+    }
+    const CUdeviceptr place = program.workspace_->pointer();
+    ASSIGN_OR_RETURN(const auto captured,
+                     blas->capture(*node.call, {place, place, place}, program.workspace()));
+    return into->add_child(captured, after);
   }
 
   // Adds steps [begin, end) to the open part, behind `entry`; the nodes that nobody of them waits
@@ -284,14 +325,14 @@ struct Program::Compiler {
 Result<std::unique_ptr<Program>> Program::compile(const cuda::Driver& driver,
                                                   const kernel_graph::KernelGraph& graph,
                                                   const StepOrder& order, const KernelOf& kernel_of,
-                                                  Loops loops) {
+                                                  Loops loops, cublas::Handle* blas) {
   std::unique_ptr<Program> program(new Program(driver, graph.buffers.size()));
+  const uint64_t words = 1 + most_loops(graph.steps);
   const auto compiled =
-      Compiler{driver, kernel_of, loops, *program, 1 + most_loops(graph.steps)}.compile(graph.steps,
-                                                                                        order);
+      Compiler{driver, kernel_of, loops, blas, *program, words}.compile(graph.steps, order);
   if (compiled.ok()) return program;
   if (loops == Loops::kOfHost) return compiled.error();
-  ASSIGN_OR_RETURN(program, compile(driver, graph, order, kernel_of, Loops::kOfHost));
+  ASSIGN_OR_RETURN(program, compile(driver, graph, order, kernel_of, Loops::kOfHost, blas));
   program->no_device_loops_ = compiled.error();
   return program;
 }

@@ -185,15 +185,16 @@ Result<std::unique_ptr<LoadedSeat>> SeatLoader::load(Order order) {
   ASSIGN_OR_RETURN(auto out, cuda::PinnedBuffer::allocate(
                                  driver_, kFlagBytes + std::min(seat->plan.outputs, kInlineCopy)));
   seat->out.emplace(std::move(out));
-  auto placed = place(order.groups);
+  RETURN_IF_ERROR(make_program(*seat, names, order));
+  const bool has_calls = seat->program->calls() > 0;
+  auto placed = place(order.groups, has_calls);
   if (!placed.ok() && !order.groups.empty()) {
     std::fprintf(stderr, "lambent-executor: a share is not applied: %s\n",
                  to_string(placed.error()).c_str());
-    placed = place({});
+    placed = place({}, has_calls);
   }
   if (!placed.ok()) return placed.error();
   seat->placement = std::move(*placed);
-  RETURN_IF_ERROR(make_program(*seat, names, order));
   return seat;
 }
 
@@ -220,8 +221,15 @@ Result<void> SeatLoader::make_program(LoadedSeat& seat, std::vector<std::string>
     return seat.bundles[static_cast<size_t>(name - names.begin())]->kernel(driver_, launch.kernel,
                                                                            launch.shared_bytes);
   };
-  ASSIGN_OR_RETURN(seat.program,
-                   Program::compile(driver_, seat.graph, seat.order, kernel_of, loops));
+  const bool could_call = std::find(names.begin(), names.end(), cublas::kBlasBundle) != names.end();
+  ASSIGN_OR_RETURN(seat.program, Program::compile(driver_, seat.graph, seat.order, kernel_of, loops,
+                                                  could_call ? blas_.for_programs() : nullptr));
+  if (seat.program->calls() > 0) seat.shared_blas = blas_.for_requests();
+  const auto& no_calls = seat.program->no_calls();
+  if (no_calls && !std::exchange(has_told_of_calls_, true)) {
+    std::fprintf(stderr, "lambent-executor: some linear algebra without cuBLAS: %s\n",
+                 to_string(*no_calls).c_str());
+  }
   if (!lacks) lacks = seat.program->no_device_loops();
   if (lacks && !std::exchange(has_told_of_loops_, true)) {
     std::fprintf(stderr, "lambent-executor: loops with a flag are the host's: %s\n",
@@ -230,7 +238,8 @@ Result<void> SeatLoader::make_program(LoadedSeat& seat, std::vector<std::string>
   return {};
 }
 
-Result<std::unique_ptr<Placement>> SeatLoader::place(std::span<const uint32_t> groups) const {
+Result<std::unique_ptr<Placement>> SeatLoader::place(std::span<const uint32_t> groups,
+                                                     bool has_calls) {
   auto placement = std::make_unique<Placement>();
   if (!groups.empty()) {
     ASSIGN_OR_RETURN(auto partition,
@@ -241,6 +250,9 @@ Result<std::unique_ptr<Placement>> SeatLoader::place(std::span<const uint32_t> g
                                     ? cuda::Stream::create(driver_, *placement->partition)
                                     : cuda::Stream::create(driver_));
   placement->stream = std::make_unique<cuda::Stream>(std::move(stream));
+  if (has_calls && placement->partition) {
+    placement->blas = blas_.for_partition(*placement->partition);
+  }
   return placement;
 }
 

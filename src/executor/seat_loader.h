@@ -11,6 +11,7 @@
 
 #include "base/fd.h"
 #include "cuda/stream.h"
+#include "executor/blas.h"
 #include "executor/device_store.h"
 #include "executor/kernel_cache.h"
 #include "executor/program.h"
@@ -38,6 +39,7 @@ struct Constant {
 struct Placement {
   std::optional<cuda::GreenContext> partition;  // none: on all
   std::unique_ptr<cuda::Stream> stream;
+  std::unique_ptr<cublas::Handle> blas;  // of the partition, if there is cuBLAS and it is needed
 };
 
 // A function that can run. What the members say holds until it goes.
@@ -58,20 +60,33 @@ struct LoadedSeat {
   std::optional<cuda::PinnedBuffer> in, out;
   std::unique_ptr<Placement> placement;
   cuda::Stream& stream() const { return *placement->stream; }
+  // Of the executor; null: launches of built-in linear algebra are kernels of ours.
+  cublas::Handle* shared_blas = nullptr;
+  // With which the loop thread launches, on stream().
+  cublas::Handle* blas() const {
+    return placement->partition ? placement->blas.get() : shared_blas;
+  }
   std::unique_ptr<Program> program;  // last: it goes before its bundles
 };
 
 class SeatLoader {
  public:
-  // `capability` is the device's compute capability. `multiprocessors` outlive the loader; null:
-  // all kernels run on all of them. Loops with a flag are the device's if `device_loops`, and if
-  // the package comes with kernel_graph::kLoopBundle.
+  struct Options {
+    // They outlive the loader; null: all kernels run on all of them.
+    const cuda::Multiprocessors* multiprocessors = nullptr;
+    // Loops with a flag are the device's, if the package comes with kernel_graph::kLoopBundle.
+    bool device_loops = true;
+    // See Blas.
+    std::vector<std::string> blas_libraries = {};
+  };
+  // `capability` is the device's compute capability.
   SeatLoader(const cuda::Driver& driver, int ordinal, std::pair<int, int> capability,
-             const cuda::Multiprocessors* multiprocessors, bool device_loops)
+             Options options)
       : driver_(driver),
         ordinal_(ordinal),
-        multiprocessors_(multiprocessors),
-        device_loops_(device_loops),
+        multiprocessors_(options.multiprocessors),
+        device_loops_(options.device_loops),
+        blas_(driver, std::move(options.blas_libraries)),
         kernels_(driver, capability) {}
 
   struct Order {
@@ -88,8 +103,9 @@ class SeatLoader {
   // there, DATA_LOSS for a damaged bundle, RESOURCE_EXHAUSTED if it needs more than its memory.
   Result<std::unique_ptr<LoadedSeat>> load(Order order);
 
-  // On these groups of multiprocessors; none: on all.
-  Result<std::unique_ptr<Placement>> place(std::span<const uint32_t> groups) const;
+  // On these groups of multiprocessors; none: on all. With a handle of cuBLAS if it has calls of it
+  // and needs one of its own.
+  Result<std::unique_ptr<Placement>> place(std::span<const uint32_t> groups, bool has_calls);
 
   size_t kernel_loads() const { return kernels_.loads(); }
 
@@ -104,7 +120,8 @@ class SeatLoader {
   const int ordinal_;
   const cuda::Multiprocessors* const multiprocessors_;
   const bool device_loops_;
-  bool has_told_of_loops_ = false;
+  bool has_told_of_loops_ = false, has_told_of_calls_ = false;
+  Blas blas_;
   KernelCache kernels_;
   // One descriptor for a content, however many seats have it.
   std::unordered_map<DeviceName, std::weak_ptr<OwnedFd>, DeviceNameHash> constant_files_;
