@@ -1,12 +1,12 @@
 // A stand-in for libcublas.so on machines without a GPU: the functions that Lambent uses of it, by
-// their names, computing with the kernels of kernels/testing/column_major.cu on the stream that
-// they are given. Like the real one it keeps what it may not lose in the workspace: products are
-// made in two parts whose sums lie there, if it has room for them.
+// their names, computing with the kernels of kernels/testing/column_major.cu, which lie beside it,
+// on the stream that they are given. Like the real one it keeps what it may not lose in the
+// workspace: products are made in two parts whose sums lie there.
 //
 // CUBLAS_DOUBLE_LOG names a file that gets a line for each routine: its name, m, n, k, the
 // operands' ways, and "captured" where the stream is captured. CUBLAS_DOUBLE_FAIL is "SYMBOL CALL
 // STATUS": what that function answers from that call of it on, the first being 1.
-#include <unistd.h>
+#include <dlfcn.h>
 
 #include <atomic>
 #include <cstdio>
@@ -107,6 +107,14 @@ int launch(RawHandle handle, const std::string& name, long threads, unsigned row
   return kExecutionFailed;
 }
 
+// Of the file beside this library.
+Result<std::string> kernels_image() {
+  Dl_info self{};
+  dladdr(reinterpret_cast<const void*>(&failure_of), &self);
+  const std::string path = self.dli_fname != nullptr ? self.dli_fname : "";
+  return read_file(path.substr(0, path.rfind('/') + 1) + "column_major.so", size_t{1} << 28);
+}
+
 bool is_way(int how) { return how >= 0 && how <= 2; }
 
 template <typename T>
@@ -160,7 +168,7 @@ using namespace lambent::cublas;
 EXPORTED int cublasCreate_v2(RawHandle* out) {
   if (const int status = failure_of("cublasCreate_v2")) return status;
   auto driver = cuda::Driver::load();
-  auto image = read_file(CUBLAS_DOUBLE_KERNELS, size_t{1} << 28);
+  auto image = kernels_image();
   if (!driver.ok() || !image.ok()) return kNotInitialized;
   auto handle = std::make_unique<RawContext>();
   handle->driver = std::move(*driver);

@@ -60,12 +60,31 @@ def check_program(program, shim, environment, result):
 
 
 def measure(name, command, environment, result):
+    """Its last line is JSON; it may end with 1 and say there what is wrong."""
     done, _ = run(command, environment)
-    if done.returncode != 0:
+    if done.returncode != 0 and not last_line(done.stdout).startswith("{"):
         result["not_checked"][name] = (done.stderr.strip() or f"status {done.returncode}")[-400:]
         return
     result[name] = json.loads(last_line(done.stdout))
     print(done.stdout)
+
+
+def find_kernels(prefix):
+    """The bundle of linear algebra: of a build, or of a pack."""
+    built = prefix / "share/lambent/kernels/blas"
+    return built if built.exists() else prefix / "data/blas"
+
+
+def cublas_libraries():
+    """Those that may be here: by the loader's paths, of toolkits, and of Python's packages; newer ones first."""
+    found = []
+    for name in ("libcublas.so.13", "libcublas.so.12"):
+        found.append(name)
+        folders = [pathlib.Path("/usr/local/cuda/lib64")]
+        for path in sys.path:
+            folders += sorted(pathlib.Path(path).glob("nvidia/*/lib"))
+        found += [str(folder / name) for folder in folders if (folder / name).exists()]
+    return found
 
 
 def main():
@@ -93,7 +112,15 @@ def main():
         drivers["shim"] += ["--shim", str(prefix / "lib/shim/liblambent_shim.so")]
         for name in ("shim", "swap"):
             measure(name, [str(prefix / f"bin/{name}_bench"), "--quick", *drivers[name]], os.environ, result)
+        blas = [str(prefix / "bin/blas_bench"), "--quick", "--kernels", str(find_kernels(prefix))]
+        for library in [str(prefix / "lib/testing/libcublas_double.so")] if options.emulated else cublas_libraries():
+            blas += ["--cublas", library]
+        if options.emulated:
+            blas += ["--edge", "24"]  # the host computes it
+        measure("blas", blas, environment, result)
         measure("checkpoint", [sys.executable, "-B", str(HERE / "checkpoint_probe.py")], environment, result)
+    if result.get("blas", {}).get("beyond_tolerance", 0) > 0:
+        result["failures"].append("blas: cuBLAS and our kernels disagree")
     if result.get("checkpoint", {}).get("memory") == "changed":
         result["failures"].append("checkpoint: memory has changed")
     options.out.write_text(json.dumps(result, indent=1) + "\n")

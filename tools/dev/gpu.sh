@@ -26,11 +26,11 @@ find_programs() {
   conformance="$build/tests/conformance_test" bench="$build/bin/device_bench" emulated_library="$build/lib/emulated"
   data="" kernels="$build/share/lambent/kernels/occupy" prefix="$build" acceptance="$root/tests/gpu/acceptance.py"
   if [ ! -x "$conformance" ] || [ ! -x "$bench" ] || [ ! -e "$kernels/manifest.json" ] || [ ! -e "$emulated_library/libcuda.so.1" ] ||
-    [ ! -x "$build/bin/swap_bench" ] || [ ! -x "$build/bin/shim_bench" ] || [ ! -x "$build/bin/lambent-shim" ]; then
+    [ ! -x "$build/bin/swap_bench" ] || [ ! -x "$build/bin/blas_bench" ] || [ ! -x "$build/bin/shim_bench" ] || [ ! -x "$build/bin/lambent-shim" ]; then
     [ "$build" = "$root/build/release" ] || die "$build lacks the conformance suite or the device bench: build them there"
     source tools/dev/common.sh
     build release conformance_test conformance_kernels device_bench kernel_bundles emulated_cuda_driver emulated_cuda_nvml \
-      swap_bench shim_bench lambent-shim lambent_shim lambent_shim_nvml emulated-gpu >&2
+      swap_bench shim_bench blas_bench cublas_double lambent-shim lambent_shim lambent_shim_nvml emulated-gpu >&2
   fi
 }
 
@@ -54,7 +54,7 @@ pack() {
   mkdir -p "$target/bin" "$target/lib/emulated" "$target/data"
   cp "$here/gpu.sh" "$target/"
   install -s "$conformance" "$bench" "$target/bin/"
-  install -s "$prefix/bin/swap_bench" "$prefix/bin/shim_bench" "$prefix/bin/lambent-shim" "$prefix/bin/emulated-gpu" "$target/bin/"
+  install -s "$prefix/bin/blas_bench" "$prefix/bin/swap_bench" "$prefix/bin/shim_bench" "$prefix/bin/lambent-shim" "$prefix/bin/emulated-gpu" "$target/bin/"
   mkdir -p "$target/lib/shim" "$target/tests-gpu"
   cp "$prefix"/lib/shim/*.so "$prefix"/lib/shim/lambent-checkpoint "$target/lib/shim/"
   cp "$(dirname "$acceptance")"/*.py "$target/tests-gpu/"
@@ -64,6 +64,7 @@ pack() {
   cp -r "$(dirname "$conformance")/conformance_kernels" "$target/data/kernels"
   cp "$(dirname "$conformance")/conformance_outdated_kernel.so" "$target/data/outdated_kernel.so"
   cp -r "$kernels" "$target/data/occupy"
+  cp -r "$(dirname "$kernels")/blas" "$target/data/blas"
   # Everything that the programs load but what belongs to glibc and the driver, which must be the machine's own.
   ldd "$target"/bin/* "$target"/lib/emulated/*.so.1 | awk '/=> \// {print $3}' | sort -u |
     grep -vE '/(libc|libm|libdl|libpthread|librt|libresolv|ld-linux[^/]*|libcuda|libnvidia-ml)\.so' |
