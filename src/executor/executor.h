@@ -152,6 +152,7 @@ class Executor {
   // executor_cold.cc
   void note_coming(Seat& seat);
   Result<bool> launch(Seat& seat, const Instruction& now);
+  void tell_of_apart(const Seat& seat);
   Result<bool> launch_apart(Seat& seat, const Instruction& now);
   Result<bool> launch_loop(Seat& seat, const Instruction& now);
   Result<bool> launch_kernels(Seat& seat, const Instruction& now);
@@ -198,6 +199,7 @@ class Executor {
   std::optional<ShareBook> shares_;
   bool has_told_of_shares_ = false;
   bool has_told_of_clients_shares_ = false;
+  bool has_told_of_apart_ = false;
   std::unique_ptr<SeatLoader> loader_;
   std::unordered_map<SandboxId, std::unique_ptr<Seat>> seats_;
   std::unordered_map<ObjectId, unsigned> lent_;  // and how often; pinned as often

@@ -175,6 +175,17 @@ TEST_F(BlasTest, BuffersThatMoveAreFoundWhereTheyAre) {
   EXPECT_EQ(asked().at_once, 0);
 }
 
+TEST_F(BlasTest, OperandsAtAnOffsetAreCapturedAsTheyAreAligned) {
+  begin();
+  RandomLaunch made = sum_of(2);
+  auto launch = cublas::launch_of(made);
+  std::get<kernel_graph::BufferArgument>(launch.arguments[2]).offset_bytes = 4;
+  made.size_b = 3;
+  add(1, package_of(graph_of(made, {launch})));
+  EXPECT_EQ(answer_of(1, floats({7, 1, 2, 10, 20})), floats({11, 22}));
+  EXPECT_EQ(asked().at_once, 0) << "the graph of other operands has the same shape";
+}
+
 TEST_F(BlasTest, CallsThatShareNothingButTheWorkspaceDoNotRunAtTheSameTime) {
   begin();
   constexpr uint32_t kEdge = 16, kProducts = 6;

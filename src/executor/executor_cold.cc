@@ -1,6 +1,7 @@
 // The executor's launches: a warm request's graphs as they are; a cold one's kernel by kernel, each
 // as soon as its constants are on their way, so that loading and computing overlap.
 #include <algorithm>
+#include <cstdio>
 #include <utility>
 
 #include "base/check.h"
@@ -50,12 +51,21 @@ Result<bool> Executor::launch(Seat& seat, const Instruction& now) {
     ASSIGN_OR_RETURN(
         const bool launched,
         seat.loaded->program->launch(now.graph, seat.loaded->stream().get(), seat.loaded->blas()));
-    if (!launched) return launch_apart(seat, now);
+    if (!launched) {
+      tell_of_apart(seat);
+      return launch_apart(seat, now);
+    }
     ++request.launched;
     ++request.queued;
   }
   request.launched = 0;
   return true;
+}
+
+void Executor::tell_of_apart(const Seat& seat) {
+  if (std::exchange(has_told_of_apart_, true)) return;
+  std::fprintf(stderr, "lambent-executor: calls of cuBLAS are not launched as graphs: %s\n",
+               to_string(*seat.loaded->program->why_apart()).c_str());
 }
 
 // Without graphs.

@@ -54,6 +54,7 @@ cublas::Operands Program::operands_of(const Node& node) const {
 }
 
 Result<void> Program::change_call(Part& part, const Node& node, cublas::Handle* blas) {
+  if (blas == nullptr) return Error{ErrorCode::kUnavailable, "there is no handle of cuBLAS"};
   ASSIGN_OR_RETURN(const auto captured, blas->capture(*node.call, operands_of(node), workspace()));
   return part.exec->change_child(node.node, captured);
 }
@@ -64,10 +65,12 @@ Result<void> Program::change_stale(Part& part, cublas::Handle* blas) {
   for (const uint32_t number : part.stale) {
     const Node& node = nodes_[number];
     if (node.call) {
-      // What is wrong with the driver shows in the launches that follow.
-      part.is_apart = blas == nullptr || !change_call(part, node, blas).ok();
-      if (part.is_apart) return {};
-      continue;
+      const auto changed = change_call(part, node, blas);
+      if (changed.ok()) continue;
+      // If the driver is broken, that shows in the launches that follow.
+      part.is_apart = true;
+      why_apart_ = changed.error();
+      return {};
     }
     const cuda::KernelNode kernel = kernel_of(*node.launch, node.function);
     RETURN_IF_ERROR(part.is_loop ? part.graph.change_kernel(node.node, kernel)

@@ -73,6 +73,8 @@ class Program {
   // How many launches are calls of cuBLAS, and why some that could have been are not.
   size_t calls() const { return calls_; }
   const std::optional<Error>& no_calls() const { return no_calls_; }
+  // Why a graph's kernels have to be launched one by one, the last time that this was found out.
+  const std::optional<Error>& why_apart() const { return why_apart_; }
 
   // Where each buffer lies from the next launch on.
   void bind(std::span<const CUdeviceptr> addresses);
@@ -142,7 +144,7 @@ class Program {
   // Of all calls, one of which is under way at a time.
   std::optional<cuda::DeviceBuffer> workspace_;
   size_t calls_ = 0;
-  std::optional<Error> no_calls_;
+  std::optional<Error> no_calls_, why_apart_;
   // Of the kernel that is being described.
   std::vector<CUdeviceptr> values_;
   std::vector<void*> pointers_;

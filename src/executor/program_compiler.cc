@@ -159,15 +159,21 @@ struct Program::Compiler {
     return true;
   }
 
-  // Buffers have no addresses yet; that of the workspace stands for them, and is as well aligned.
+  // Buffers have no addresses yet; that of the workspace stands for them. It is aligned like them,
+  // and what lies at an offset in one likewise: what cuBLAS does depends on that.
   Result<CUgraphNode> capture_call(const Node& node, const Nodes& after) {
     if (!program.workspace_) {
       ASSIGN_OR_RETURN(auto memory, cuda::DeviceBuffer::allocate(driver, kCallWorkspace));
       program.workspace_.emplace(std::move(memory));
     }
-    const CUdeviceptr place = program.workspace_->pointer();
-    ASSIGN_OR_RETURN(const auto captured,
-                     blas->capture(*node.call, {place, place, place}, program.workspace()));
+    const auto stand_in = [&](CUdeviceptr offset) {
+      return program.workspace_->pointer() + offset % kernel_graph::kBufferAlignment.count;
+    };
+    const cublas::Operands offsets = program.operands_of(node);
+    ASSIGN_OR_RETURN(
+        const auto captured,
+        blas->capture(*node.call, {stand_in(offsets.a), stand_in(offsets.b), stand_in(offsets.c)},
+                      program.workspace()));
     return into->add_child(captured, after);
   }
 

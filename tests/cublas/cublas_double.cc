@@ -156,7 +156,13 @@ int axpy(RawHandle handle, char letter, int n, const T* alpha, const T* x, int s
   const std::string name = letter + std::string("axpy");
   log(handle, line(name, n));
   if (n <= 0 || step_x != 1 || step_y != 1) return kInvalidValue;
-  return launch(handle, name, n, 1, n, *alpha, x, y);
+  // What the real one launches depends on how its operands are aligned, too.
+  const bool is_aligned =
+      (reinterpret_cast<uintptr_t>(x) | reinterpret_cast<uintptr_t>(y)) % 16 == 0;
+  const int first = is_aligned || n == 1 ? n : 1;
+  const int status = launch(handle, name, first, 1, first, *alpha, x, y);
+  if (status != kSuccess || first == n) return status;
+  return launch(handle, name, n - first, 1, n - first, *alpha, x + first, y + first);
 }
 
 }  // namespace
