@@ -189,6 +189,7 @@ Result<void> run(WorkerConfig config) {
   loop::EventLoop loop(clock);
 
   ASSIGN_OR_RETURN(worker::GpuDriver driver, find_driver(config, installation));
+  ASSIGN_OR_RETURN(std::vector<std::string> cublas, find_cublas(config, driver));
   ASSIGN_OR_RETURN(auto launcher, start_launcher(config, installation, loop, log));
   OwnedFd served;
   if (config.gpu != GpuKind::kNone) {
@@ -233,6 +234,7 @@ Result<void> run(WorkerConfig config) {
                                             std::move(object_listener));
 
   worker::WorkerOptions options = worker_options(config, installation, driver, devices, shares);
+  options.executors.cublas = std::move(cublas);
   if (watch) watch->serve_links(options);
   options.on_object = [&](TenantId tenant, http::Request request, std::string_view path,
                           http::Responder responder) {

@@ -176,6 +176,12 @@ std::optional<int> parse_worker_config(int argc, char** argv, WorkerConfig& conf
                                                 {"lent", ExecutorObjects::kLent},
                                                 {"host", ExecutorObjects::kHost}}))
       ->default_str("elastic");
+  app.add_option(
+         "--cublas", config.cublas,
+         "linear algebra that is built in is computed by: auto (a libcublas.so.13 or .12 of "
+         "this machine with --gpu nvidia, if one is found and works), off (kernels of "
+         "Lambent's own), or the path of a libcublas.so")
+      ->capture_default_str();
   double longest_gpu_run_s = to_seconds(config.longest_gpu_run);
   app.add_option(
          "--longest-gpu-run", longest_gpu_run_s,

@@ -53,6 +53,7 @@ struct WorkerConfig {
   Duration executor_pool_hold = seconds(1);
   bool executor_transfers_take_turns = true;
   ExecutorObjects executor_objects = ExecutorObjects::kElastic;
+  std::string cublas = "auto";  // or "off", or the path of a library
   bool require_strong_limits = false;
   std::string journal_folder;  // of every event of dispatch; empty: none
   Bytes journal_size = Bytes::mib(1024);

@@ -9,6 +9,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <filesystem>
 
 extern char** environ;
@@ -40,7 +41,51 @@ std::string find_nvidia_driver() {
   return "";
 }
 
+constexpr const char* kCublasNames[] = {"libcublas.so.13", "libcublas.so.12"};
+
+// Of the driver, the system and the toolkits, these by their names backwards: newer ones first.
+std::vector<std::string> library_folders(const worker::GpuDriver& driver) {
+  std::vector<std::string> folders = {driver.folder, "/usr/lib/x86_64-linux-gnu", "/usr/lib64",
+                                      "/usr/local/cuda/lib64"};
+  std::vector<std::string> toolkits;
+  std::error_code ignored;
+  for (const auto& entry : std::filesystem::directory_iterator("/usr/local", ignored)) {
+    if (!entry.path().filename().string().starts_with("cuda-")) continue;
+    toolkits.push_back(entry.path() / "lib64");
+  }
+  std::sort(toolkits.rbegin(), toolkits.rend());
+  folders.insert(folders.end(), toolkits.begin(), toolkits.end());
+  return folders;
+}
+
 }  // namespace
+
+Result<std::vector<std::string>> find_cublas(const WorkerConfig& config,
+                                             const worker::GpuDriver& driver) {
+  if (config.cublas == "off" || config.gpu == GpuKind::kNone) return std::vector<std::string>();
+  if (config.cublas != "auto") {
+    std::error_code error;
+    const auto path = std::filesystem::canonical(config.cublas, error);
+    if (error || !std::filesystem::is_regular_file(path)) {
+      return Error{ErrorCode::kNotFound, "--cublas: there is no library " + config.cublas +
+                                             "; it is auto, off, or the path of a libcublas.so"};
+    }
+    return std::vector<std::string>{path};
+  }
+  std::vector<std::string> found;
+  // NVIDIA's own refuses every driver but NVIDIA's.
+  if (config.gpu != GpuKind::kNvidia) return found;
+  for (const char* name : kCublasNames) {
+    for (const std::string& folder : library_folders(driver)) {
+      std::error_code error;
+      const auto path = std::filesystem::canonical(folder + "/" + name, error);
+      if (error) continue;
+      found.push_back(path);
+      break;
+    }
+  }
+  return found;
+}
 
 Result<OwnedFd> make_folders(const WorkerConfig& config) {
   for (const std::string& folder : {config.state_folder, config.run_folder}) {

@@ -2,6 +2,9 @@
 // files, signals, the driver of its GPUs. Used by its main, before the loop runs.
 #pragma once
 
+#include <string>
+#include <vector>
+
 #include "base/fd.h"
 #include "base/log.h"
 #include "base/result.h"
@@ -25,5 +28,10 @@ Result<OwnedFd> open_signals();
 // Where libcuda.so.1 lies and which files it needs; an emulated GPU is made anew. NOT_FOUND if
 // there is no driver.
 Result<worker::GpuDriver> find_driver(const WorkerConfig& config, const Installation& installation);
+
+// Paths of cuBLAS that executors try, in this order; none: they use their own kernels. NOT_FOUND if
+// one was named that is not there.
+Result<std::vector<std::string>> find_cublas(const WorkerConfig& config,
+                                             const worker::GpuDriver& driver);
 
 }  // namespace lambent

@@ -19,6 +19,28 @@ std::vector<DeviceId> devices_seen(const ExecutorSetting& setting, const Executo
   return seen;
 }
 
+namespace {
+
+bool is_in_system(const std::string& path) {
+  return path.starts_with("/usr/") || path.starts_with("/lib");
+}
+
+// What it loads beside itself lies in its folder.
+void add_cublas(const std::vector<std::string>& libraries, sandbox::LaunchPlan& plan) {
+  for (size_t i = 0; i < libraries.size(); ++i) {
+    std::string path = libraries[i];
+    if (!is_in_system(path)) {
+      const size_t end = path.rfind('/');
+      const std::string folder = kCublasFolder + std::to_string(i);
+      plan.binds.push_back({path.substr(0, end), folder});
+      path = folder + path.substr(end);
+    }
+    plan.argv.insert(plan.argv.end(), {"--cublas", path});
+  }
+}
+
+}  // namespace
+
 sandbox::LaunchPlan plan_executor(const ExecutorSetting& setting, const ExecutorRequest& request) {
   sandbox::LaunchPlan plan;
   plan.sandbox = request.executor;
@@ -53,6 +75,7 @@ sandbox::LaunchPlan plan_executor(const ExecutorSetting& setting, const Executor
     visible += (visible.empty() ? "" : ",") + visible_as(setting.gpu, device);
   }
   plan.environment["CUDA_VISIBLE_DEVICES"] = visible;
+  add_cublas(setting.cublas, plan);
   return plan;
 }
 

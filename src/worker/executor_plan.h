@@ -26,6 +26,8 @@ struct ExecutorSetting {
   // What becomes of buffers' device memory between requests, and, where it goes, after how long.
   scheduling::PoolRule pool_rule = scheduling::PoolRule::kResilient;
   Duration pool_hold = seconds(1);
+  // Each a libcublas.so, for built-in linear algebra: the first that works. None: our own kernels.
+  std::vector<std::string> cublas;
   // Functions take turns on the link, block by block; else each copy is done before the next.
   bool transfers_take_turns = true;
   // Executors of a tenant lend each other objects that lie on the device; else these come from the
@@ -48,6 +50,7 @@ struct ExecutorRequest {
 };
 
 inline constexpr char kExecutorProgram[] = "/opt/lambent/lambent-executor";
+inline constexpr char kCublasFolder[] = "/opt/lambent/cublas";  // and a number
 inline constexpr char kExecutorSocket[] = "/opt/lambent/executor";
 
 // The devices that an executor sees, in the order of its ordinals: its own, and after it those
