@@ -53,7 +53,10 @@ Connection::Connection(loop::EventLoop& loop, OwnedFd socket, OnMessage on_messa
   watch_ = loop.watch(socket_.get(), true, false, [this](loop::Readiness ready) {
     while (!waiting_.empty() && send_next()) {
     }
-    if (waiting_.empty() && !ended_) watch_.update(true, false);
+    if (waits_for_room_ && waiting_.empty() && !ended_) {
+      waits_for_room_ = false;
+      watch_.update(true, false);
+    }
     if (ready.readable || ready.hung_up) read();
   });
 }
@@ -130,7 +133,10 @@ void Connection::send(protocol::ExecutorMessage message, std::vector<OwnedFd> fd
   if (waiting_.size() > 1) return;
   while (!waiting_.empty()) {
     if (send_next()) continue;
-    if (!ended_) watch_.update(true, true);
+    if (!ended_) {
+      waits_for_room_ = true;
+      watch_.update(true, true);
+    }
     return;
   }
 }

@@ -47,6 +47,7 @@ class Connection {
   std::deque<Waiting> waiting_;
   std::vector<char> buffer_;
   bool ended_ = false;
+  bool waits_for_room_ = false;  // in the socket
   loop::Watch watch_;
 };
 

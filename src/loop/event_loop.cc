@@ -61,7 +61,8 @@ struct EventLoop::State {
     CHECK(epoll_fd.valid(), "no epoll descriptor: too many open files?");
     CHECK(wake_fd.valid(), "no eventfd: too many open files?");
     epoll_event event{};
-    event.events = EPOLLIN;
+    // Told of each write to it once, and so never read: its counter has room for 2^64 of them.
+    event.events = EPOLLIN | EPOLLET;
     event.data.u64 = kWakeToken;
     CHECK(epoll_ctl(epoll_fd.get(), EPOLL_CTL_ADD, wake_fd.get(), &event) == 0,
           "cannot watch the eventfd");
@@ -107,11 +108,7 @@ struct EventLoop::State {
 };
 
 void EventLoop::State::dispatch(const epoll_event& event) {
-  if (event.data.u64 == kWakeToken) {
-    uint64_t count;
-    [[maybe_unused]] const auto got = read(wake_fd.get(), &count, sizeof count);
-    return;
-  }
+  if (event.data.u64 == kWakeToken) return;
   WatchSlot* slot = find(event.data.u64);
   if (slot == nullptr) return;  // reset by an earlier callback of this turn
   // The callback is moved out while it runs: it may destroy its own watch, or make others.
