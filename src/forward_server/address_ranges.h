@@ -18,7 +18,9 @@ struct AddressRange {
 class AddressRanges {
  public:
   void add(CUdeviceptr address, const AddressRange& range) { ranges_[address] = range; }
-  void erase(CUdeviceptr address) { ranges_.erase(address); }
+  void erase(CUdeviceptr address) { erasures_ += ranges_.erase(address); }
+  // How many were erased, ever: what was contained before still is while this stays the same.
+  uint64_t erasures() const { return erasures_; }
   // The range that begins there.
   const AddressRange* find(CUdeviceptr address) const {
     const auto found = ranges_.find(address);
@@ -44,6 +46,7 @@ class AddressRanges {
 
  private:
   std::map<CUdeviceptr, AddressRange> ranges_;
+  uint64_t erasures_ = 0;
 };
 
 }  // namespace lambent::forward_server

@@ -75,6 +75,7 @@ void ServedProcess::unload_module(const Call& call) {
 void ServedProcess::drop_module(uint64_t number) {
   Module* module = modules_.find(number);
   if (module == nullptr) return;
+  release_graphs_if([&](const ExecutableGraph& graph) { return graph.uses_module(number); });
   for (const auto& [function, each] : module->functions) functions_.erase(each);
   for (const auto& [name, address] : module->globals) ranges_.erase(address);
   seen(driver_->module_unload(module->module));

@@ -18,7 +18,7 @@ using forwarding::CallReader;
 
 // What one process may hold of each kind.
 constexpr size_t kMostStreams = 4096, kMostEvents = 1 << 17, kMostModules = 1 << 14,
-                 kMostFunctions = 1 << 18;
+                 kMostFunctions = 1 << 18, kMostGraphs = 4096;
 // Calls that are read before completions are looked for again.
 constexpr int kCallsInARow = 256;
 constexpr int kLongestSleep_ms = 1000;
@@ -41,6 +41,7 @@ ServedProcess::ServedProcess(Surroundings& surroundings, std::shared_ptr<ClientM
       events_(kMostEvents),
       modules_(kMostModules),
       functions_(kMostFunctions),
+      graphs_(kMostGraphs),
       thread_([this] { serve(); }) {}
 
 ServedProcess::~ServedProcess() { thread_.join(); }
@@ -323,6 +324,20 @@ void ServedProcess::handle(const Call& call) {
       return next_host_function(call);
     case CallCode::kHostFunctionDone:
       return note(host_function_done(call));
+    case CallCode::kInstantiateGraph:
+      return instantiate_graph(call);
+    case CallCode::kUpdateGraph:
+      return update_graph(call);
+    case CallCode::kSetGraphNode:
+      return set_graph_node(call);
+    case CallCode::kEnableGraphNode:
+      return enable_graph_node(call);
+    case CallCode::kUploadGraph:
+      return note(upload_graph(call));
+    case CallCode::kLaunchGraph:
+      return note(launch_graph(call));
+    case CallCode::kDestroyGraph:
+      return note(destroy_graph(call));
   }
 }
 

@@ -20,8 +20,10 @@
 #include "forward_server/address_ranges.h"
 #include "forward_server/client_memory.h"
 #include "forward_server/completions.h"
+#include "forward_server/executable_graph.h"
 #include "forward_server/handles.h"
 #include "forward_server/streams.h"
+#include "forwarding/graph_image.h"
 #include "forwarding/ring.h"
 #include "forwarding/shared_memory.h"
 #include "forwarding/waiting.h"
@@ -68,7 +70,7 @@ class ServedProcess {
   using Call = forwarding::Call;
 
   struct Event {
-    CUevent event = nullptr;
+    SharedEvent event;
     uint64_t context = 0;
   };
   struct Module {
@@ -135,10 +137,31 @@ class ServedProcess {
   CUresult launch(const Call& call);
   CUresult host_function(const Call& call);
   void next_host_function(const Call& call);
-  void host_function_is_due(uint64_t token);
+  void host_function_is_due(uint64_t ticket);
   CUresult host_function_done(const Call& call);
   CUresult add_gates();
+  CUresult take_gate(size_t* index);
   void open_all_gates();  // any thread
+
+  // served_graphs.cc
+  void instantiate_graph(const Call& call);
+  void update_graph(const Call& call);
+  void set_graph_node(const Call& call);
+  void enable_graph_node(const Call& call);
+  CUresult upload_graph(const Call& call);
+  CUresult launch_graph(const Call& call);
+  CUresult destroy_graph(const Call& call);
+  CUresult read_graph(const std::string& image, uint64_t context, std::vector<GraphNode>* nodes,
+                      uint64_t* wrong);
+  CUresult check_node(const forwarding::GraphNodeView& view, uint64_t context, GraphNode* node);
+  CUresult take_host_places(const std::vector<GraphNode>& nodes,
+                            std::vector<ExecutableGraph::HostPlace>* places);
+  bool owns_memory_of(const ExecutableGraph& graph) const;
+  CUresult hold_for_functions(ExecutableGraph& graph);
+  void release_graph(ExecutableGraph& graph);
+  ExecutableGraph* find_graph(uint64_t number);
+  // Nothing of them runs any more.
+  void release_graphs_if(const std::function<bool(const ExecutableGraph&)>& is_one);
 
   // served_modules.cc
   void upload(const Call& call);
@@ -192,18 +215,27 @@ class ServedProcess {
   HandleTable<Event> events_;
   HandleTable<Module> modules_;
   HandleTable<Function> functions_;
+  HandleTable<std::shared_ptr<ExecutableGraph>> graphs_;
+  size_t graph_nodes_ = 0;  // of all of them
   AddressRanges ranges_;
   size_t frees_to_come_ = 0;               // that streams have not reached
   std::vector<Call> waiting_allocations_;  // for those
   std::string image_;                      // that comes in parts
   std::vector<void*> parameters_;
 
-  // Host functions: each holds its stream at a word of its own until the process has run it.
+  // Host functions: each holds its stream, or its graph, at a word of its own until the process
+  // has run it.
   struct Gate {
     volatile uint32_t* word = nullptr;
     CUdeviceptr address = 0;
     uint32_t turn = 0;
-    bool handed_out = false;  // the process was told to run the function
+  };
+  struct Held {
+    size_t gate = 0;
+    uint32_t turn = 0;
+    uint64_t token = 0;
+    bool handed_out = false;   // the process was told to run the function
+    bool is_of_graph = false;  // which keeps its gate
   };
   // While it adds a gate or shuts one: stop() opens them from outside, for the thread may be in a
   // call to the driver that goes on only when one opens.
@@ -211,8 +243,9 @@ class ServedProcess {
   std::vector<Gate> gates_;
   std::vector<void*> gate_pages_;
   std::vector<size_t> free_gates_;
-  std::unordered_map<uint64_t, size_t> shut_gates_;  // by the function's token
-  std::deque<uint64_t> due_functions_;
+  std::unordered_map<uint64_t, Held> held_;  // by ticket: a stream's function's is its token
+  uint64_t last_ticket_ = forwarding::kGraphToken;
+  std::deque<uint64_t> due_functions_;  // their tickets
   std::optional<Call> waits_for_function_;
 
   std::thread thread_;  // last: it uses all of the above

@@ -38,6 +38,7 @@ void ServedProcess::destroy_context(const Call& call) {
 
 // Its work is over.
 void ServedProcess::clear_context(uint64_t context) {
+  release_graphs_if([&](const ExecutableGraph& graph) { return graph.context() == context; });
   modules_.for_each([&](uint64_t number, Module& module) {
     if (module.context == context) drop_module(number);
   });
@@ -50,9 +51,7 @@ void ServedProcess::clear_context(uint64_t context) {
     forget(address);
   }
   events_.for_each([&](uint64_t number, Event& event) {
-    if (event.context != context) return;
-    driver_->event_destroy(event.event);
-    events_.erase(number);
+    if (event.context == context) events_.erase(number);
   });
   streams_.destroy_all_of(context);
   contexts_.erase(context);
@@ -108,7 +107,7 @@ CUresult ServedProcess::wait_event(const Call& call) {
   if (event == nullptr) return CUDA_ERROR_INVALID_HANDLE;
   CUstream stream = nullptr;
   if (const CUresult result = streams_.use(call.arguments[0], &stream)) return result;
-  return driver_->stream_wait_event(stream, event->event, 0);
+  return driver_->stream_wait_event(stream, event->event.get(), 0);
 }
 
 void ServedProcess::create_event(const Call& call) {
@@ -117,19 +116,17 @@ void ServedProcess::create_event(const Call& call) {
   // Events of other processes cannot be shared through here.
   if ((flags & CU_EVENT_INTERPROCESS) != 0) return answer(call, CUDA_ERROR_NOT_SUPPORTED);
   Event event{nullptr, call.arguments[0]};
-  const CUresult result = driver_->event_create(&event.event, flags);
+  const CUresult result = make_event(driver_, flags, &event.event);
   if (result != CUDA_SUCCESS) return answer(call, result);
-  const uint64_t number = events_.add(event);
-  if (number == 0) driver_->event_destroy(event.event);
+  const uint64_t number = events_.add(std::move(event));
   answer(call, number == 0 ? CUDA_ERROR_OUT_OF_MEMORY : CUDA_SUCCESS, {number});
 }
 
+// A graph that has it in a node keeps it.
 CUresult ServedProcess::destroy_event(const Call& call) {
-  Event* event = events_.find(call.arguments[0]);
-  if (event == nullptr) return CUDA_ERROR_INVALID_HANDLE;
-  const CUresult result = driver_->event_destroy(event->event);
+  if (events_.find(call.arguments[0]) == nullptr) return CUDA_ERROR_INVALID_HANDLE;
   events_.erase(call.arguments[0]);
-  return result;
+  return CUDA_SUCCESS;
 }
 
 CUresult ServedProcess::record_event(const Call& call) {
@@ -137,21 +134,21 @@ CUresult ServedProcess::record_event(const Call& call) {
   if (event == nullptr) return CUDA_ERROR_INVALID_HANDLE;
   CUstream stream = nullptr;
   if (const CUresult result = streams_.use(call.arguments[1], &stream)) return result;
-  return driver_->event_record(event->event, stream);
+  return driver_->event_record(event->event.get(), stream);
 }
 
 void ServedProcess::query_event(const Call& call) {
   Event* event = events_.find(call.arguments[0]);
   if (event == nullptr) return answer(call, CUDA_ERROR_INVALID_HANDLE);
-  answer_with_earlier(call, driver_->event_query(event->event));
+  answer_with_earlier(call, driver_->event_query(event->event.get()));
 }
 
 void ServedProcess::synchronize_event(const Call& call) {
   Event* event = events_.find(call.arguments[0]);
   if (event == nullptr) return answer(call, CUDA_ERROR_INVALID_HANDLE);
-  const CUresult result = driver_->event_query(event->event);
+  const CUresult result = driver_->event_query(event->event.get());
   if (result != CUDA_ERROR_NOT_READY) return answer_with_earlier(call, result);
-  completions_->when_done(event->event,
+  completions_->when_done(event->event.get(),
                           [this, call](CUresult done) { answer_with_earlier(call, done); });
 }
 
@@ -160,7 +157,8 @@ void ServedProcess::elapsed_time(const Call& call) {
   Event* end = events_.find(call.arguments[1]);
   if (begin == nullptr || end == nullptr) return answer(call, CUDA_ERROR_INVALID_HANDLE);
   float elapsed_ms = 0;
-  const CUresult result = driver_->event_elapsed_time(&elapsed_ms, begin->event, end->event);
+  const CUresult result =
+      driver_->event_elapsed_time(&elapsed_ms, begin->event.get(), end->event.get());
   answer(call, result, {std::bit_cast<uint32_t>(elapsed_ms)});
 }
 
@@ -190,28 +188,33 @@ CUresult ServedProcess::launch(const Call& call) {
 // The stream is held at a word in page-locked memory until the process says that its function has
 // returned: a function that never does holds up its own stream alone, and no thread.
 CUresult ServedProcess::host_function(const Call& call) {
-  if (call.arguments[1] == 0) return CUDA_ERROR_INVALID_VALUE;
+  const uint64_t token = call.arguments[1];
+  if (token == 0 || (token & forwarding::kGraphToken) != 0) return CUDA_ERROR_INVALID_VALUE;
   CUstream stream = nullptr;
   if (const CUresult result = streams_.use(call.arguments[0], &stream)) return result;
-  const uint64_t token = call.arguments[1];
-  if (shut_gates_.count(token) != 0) return CUDA_ERROR_INVALID_VALUE;
-  if (free_gates_.empty()) {
-    if (const CUresult result = add_gates()) return result;
-  }
-  const size_t index = free_gates_.back();
-  free_gates_.pop_back();
-  shut_gates_[token] = index;
+  if (held_.count(token) != 0) return CUDA_ERROR_INVALID_VALUE;
+  size_t index = 0;
+  if (const CUresult result = take_gate(&index)) return result;
   Gate& gate = gates_[index];
-  gate.handed_out = false;
   {
     const std::lock_guard lock(gates_mutex_);
     ++gate.turn;
   }
+  held_[token] = {index, gate.turn, token};
   completions_->when_done(stream, [this, token](CUresult result) {
     // After an error the driver calls no host function either.
     if (result == CUDA_SUCCESS) host_function_is_due(token);
   });
   return driver_->stream_wait_value_32(stream, gate.address, gate.turn, CU_STREAM_WAIT_VALUE_GEQ);
+}
+
+CUresult ServedProcess::take_gate(size_t* index) {
+  if (free_gates_.empty()) {
+    if (const CUresult result = add_gates()) return result;
+  }
+  *index = free_gates_.back();
+  free_gates_.pop_back();
+  return CUDA_SUCCESS;
 }
 
 CUresult ServedProcess::add_gates() {
@@ -236,36 +239,35 @@ CUresult ServedProcess::add_gates() {
   return CUDA_SUCCESS;
 }
 
-void ServedProcess::host_function_is_due(uint64_t token) {
+void ServedProcess::host_function_is_due(uint64_t ticket) {
   if (waits_for_function_) {
     const Call call = *waits_for_function_;
     waits_for_function_.reset();
-    if (const auto gate = shut_gates_.find(token); gate != shut_gates_.end()) {
-      gates_[gate->second].handed_out = true;
-    }
-    return answer(call, CUDA_SUCCESS, {token});
+    const auto held = held_.find(ticket);
+    if (held == held_.end()) return answer(call, CUDA_ERROR_UNKNOWN);
+    held->second.handed_out = true;
+    return answer(call, CUDA_SUCCESS, {held->second.token, ticket});
   }
-  due_functions_.push_back(token);
+  due_functions_.push_back(ticket);
 }
 
 void ServedProcess::next_host_function(const Call& call) {
   if (waits_for_function_) return answer(call, CUDA_ERROR_ILLEGAL_STATE);
   waits_for_function_ = call;
   if (due_functions_.empty()) return;
-  const uint64_t token = due_functions_.front();
+  const uint64_t ticket = due_functions_.front();
   due_functions_.pop_front();
-  host_function_is_due(token);
+  host_function_is_due(ticket);
 }
 
 CUresult ServedProcess::host_function_done(const Call& call) {
-  const auto found = shut_gates_.find(call.arguments[0]);
-  if (found == shut_gates_.end()) return CUDA_ERROR_INVALID_VALUE;
-  const Gate& gate = gates_[found->second];
-  if (!gate.handed_out) return CUDA_ERROR_INVALID_VALUE;
-  *gate.word = gate.turn;
-  free_gates_.push_back(found->second);
-  shut_gates_.erase(found);
-  return CUDA_SUCCESS;
+  const auto found = held_.find(call.arguments[0]);
+  if (found == held_.end() || !found->second.handed_out) return CUDA_ERROR_INVALID_VALUE;
+  const Held held = found->second;
+  held_.erase(found);
+  *gates_[held.gate].word = held.turn;
+  if (!held.is_of_graph) free_gates_.push_back(held.gate);
+  return call.arguments[1] == 0 ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }
 
 // Nobody will run their functions any more.

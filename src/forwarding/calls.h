@@ -37,7 +37,7 @@ constexpr uint32_t kMostInlineBytes = kMostCallBytes - sizeof(Call);
 //   WaitEvent: stream, event                   CreateEvent: context, flags -> event
 //   DestroyEvent, QueryEvent, SynchronizeEvent: event
 //   RecordEvent: event, stream                 ElapsedTime: begin, end -> a float's bits
-//   Upload: chunk, bytes (more of the image that LoadModule takes)
+//   Upload: chunk, bytes (more of the image that LoadModule, InstantiateGraph or UpdateGraph takes)
 //   LoadModule: context, chunk -> module, bytes of what the compiler had to say (in the chunk)
 //   UnloadModule: module
 //   FindFunction: module; name -> function, parameters, their bytes, then the attributes by number
@@ -50,13 +50,22 @@ constexpr uint32_t kMostInlineBytes = kMostCallBytes - sizeof(Call);
 //   OccupancySharedMemory: function, blocks, block -> bytes
 //   Launch: function, stream, grid x | y << 32, grid z | block x << 32, block y | z << 32,
 //           dynamic bytes, cooperative; the parameters
-//   HostFunction: stream, token                NextHostFunction: -> token, once one is due
-//   HostFunctionDone: token
+//   HostFunction: stream, token                NextHostFunction: -> token, ticket, once one is due
+//   HostFunctionDone: ticket, whether it was a copy that failed
+//   InstantiateGraph: context, flags -> graph, the node that was wrong (kNoGraphNode: none)
+//   UpdateGraph: graph -> a CUgraphExecUpdateResult, the node that was wrong
+//   SetGraphNode: graph, node; the node as in an image (graph_image.h), without dependencies
+//   EnableGraphNode: graph, node, whether      DestroyGraph: graph
+//   UploadGraph, LaunchGraph: graph, stream
 enum class CallCode : uint16_t {
 #define FORWARD_CALL(name, answered, most) k##name,
 #include "forwarding/calls.inc"
 #undef FORWARD_CALL
 };
+
+constexpr uint64_t kNoGraphNode = UINT64_MAX;
+// Tokens of host functions that begin with this bit are of graphs: they may come again and again.
+constexpr uint64_t kGraphToken = uint64_t{1} << 63;
 
 enum class Answered : uint8_t { kLater, kSlot, kChunk, kSlotChunk };
 

@@ -6,6 +6,7 @@
 #include <sys/socket.h>
 #include <sys/un.h>
 
+#include <algorithm>
 #include <array>
 #include <cstring>
 #include <initializer_list>
@@ -75,9 +76,11 @@ class RawClient {
   }
   // Waits for the answer; DEVICE_UNAVAILABLE if the executor hung up instead.
   CUresult ask(CallCode code, std::initializer_list<uint64_t> arguments) {
-    Call call = call_of(code, arguments);
+    return ask_with(call_of(code, arguments), {});
+  }
+  CUresult ask_with(Call call, const std::string& data) {
     call.slot = 0;
-    write(call);
+    write(call, data.data(), data.size());
     ++asked_;
     forwarding::AnswerSlot& slot = pages().slots[0];
     const bool may_spin = pages().control.may_spin.load() != 0;
@@ -91,12 +94,27 @@ class RawClient {
   // A copy through the first chunk.
   CUresult copy(CallCode code, uint64_t stream, uint64_t address, uint64_t bytes) {
     send(code, {stream, address, 0, bytes});
+    return wait_for_chunk();
+  }
+  CUresult wait_for_chunk() {
     ++chunk_uses_;
     forwarding::ChunkState& chunk = pages().chunks[0];
     const bool came = forwarding::wait_until(
         chunk.client_sleeps, &budget_, 100, [&] { return chunk.done.load() == chunk_uses_; },
         [&] { return !was_hung_up_on(0); });
     return came ? static_cast<CUresult>(chunk.result.load()) : CUDA_ERROR_DEVICE_UNAVAILABLE;
+  }
+  // More of the image that the next call takes, through the first chunk.
+  CUresult upload(const std::string& image) {
+    CUresult result = CUDA_SUCCESS;
+    for (size_t at = 0; at < image.size() && result == CUDA_SUCCESS;) {
+      const size_t part = std::min(image.size() - at, forwarding::kChunkBytes);
+      std::memcpy(pages().chunk_bytes[0], image.data() + at, part);
+      send(CallCode::kUpload, {0, part});
+      result = wait_for_chunk();
+      at += part;
+    }
+    return result;
   }
   // A context, and its default stream.
   bool begin() {

@@ -1,0 +1,93 @@
+// ExecutableGraph: a graph of a client's process as the driver runs it, made of nodes that were
+// checked. A resource of the process's thread, which releases it before the context goes.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "base/units.h"
+#include "cuda/driver.h"
+#include "forwarding/graph_image.h"
+
+namespace lambent::forward_server {
+
+// Shared between its handle and the graphs that have it in a node: a program may destroy the
+// handle first.
+using SharedEvent = std::shared_ptr<CUevent_st>;
+CUresult make_event(const cuda::Driver& driver, unsigned flags, SharedEvent* event);
+
+struct GraphNode {
+  forwarding::GraphNodeHead head;
+  std::vector<uint32_t> dependencies;
+  bool is_enabled = true;
+  // Of a kernel.
+  CUfunction function = nullptr;
+  uint64_t module = 0;
+  std::vector<char> parameters;
+  std::vector<forwarding::ParameterPlace> places;
+  std::vector<CUdeviceptr> pointers;  // words of the parameters that are addresses of the client's
+  SharedEvent event;
+};
+
+class ExecutableGraph {
+ public:
+  // Where a host node is held until the process has run its function.
+  struct HostPlace {
+    size_t gate = 0;
+    CUdeviceptr address = 0;
+    SharedEvent due;  // recorded when the function may run
+    uint32_t node = 0;
+    CUgraphNode wait = nullptr;
+  };
+
+  // `counted`: what its image is counted for.
+  ExecutableGraph(const cuda::Driver& driver, uint64_t context, Bytes counted)
+      : counted(counted), driver_(driver), context_(context) {}
+  ~ExecutableGraph() { release(); }
+  ExecutableGraph(const ExecutableGraph&) = delete;
+  ExecutableGraph& operator=(const ExecutableGraph&) = delete;
+
+  // `places`: one for each host node. `wrong` is the node that the driver would not have.
+  CUresult make(std::vector<GraphNode> nodes, std::vector<HostPlace> places, uint64_t flags,
+                uint64_t* wrong);
+  // All nodes anew; structure and kinds stay, or nothing changes.
+  CUresult update(std::vector<GraphNode> nodes, CUgraphExecUpdateResult* how, uint64_t* wrong);
+  CUresult set_node(uint32_t index, GraphNode node);
+  CUresult enable_node(uint32_t index, bool enabled);
+  CUresult upload(CUstream stream) { return driver_->graph_upload(exec_, stream); }
+  // The turns of its gates are those of the next launch.
+  CUresult set_turn(const HostPlace& place, uint32_t turn);
+  CUresult launch(CUstream stream) { return driver_->graph_launch(exec_, stream); }
+  // Nothing of it runs any more.
+  void release();
+
+  uint64_t context() const { return context_; }
+  const std::vector<GraphNode>& nodes() const { return nodes_; }
+  const std::vector<HostPlace>& host_places() const { return places_; }
+  bool uses_module(uint64_t module) const;
+  // Waits for what is due; made when first asked for.
+  CUresult notifier(CUstream* stream);
+
+  Bytes counted;
+  uint64_t checked_at = 0;  // the erasures of address ranges by then
+
+ private:
+  CUresult build(const std::vector<GraphNode>& nodes, CUgraph* graph,
+                 std::vector<CUgraphNode>* handles, std::vector<HostPlace>* places,
+                 uint64_t* wrong) const;
+  CUresult add(CUgraph graph, const GraphNode& node, std::vector<CUgraphNode>& after,
+               CUgraphNode* handle) const;
+  CUresult add_host(CUgraph graph, const std::vector<CUgraphNode>& after, HostPlace& place) const;
+
+  const cuda::Driver& driver_;
+  const uint64_t context_;
+  std::vector<GraphNode> nodes_;
+  std::vector<HostPlace> places_;
+  CUgraph graph_ = nullptr;  // of whose nodes the driver speaks
+  CUgraphExec exec_ = nullptr;
+  std::vector<CUgraphNode> handles_;
+  CUstream notifier_ = nullptr;
+};
+
+}  // namespace lambent::forward_server

@@ -1,0 +1,245 @@
+// Graphs of clients that lie, free what a graph still names, and die while one runs: nobody else's
+// memory is reached, and all comes back.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <fstream>
+#include <iterator>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "forwarded/forwarding_host.h"
+#include "forwarded/raw_client.h"
+#include "forwarding/graph_image.h"
+
+namespace lambent::forwarded_testing {
+namespace {
+
+using enum CallCode;
+using forwarding::GraphNodeHead;
+using forwarding::GraphNodeKind;
+
+constexpr Bytes kMemory = Bytes::mib(32);
+constexpr uint64_t kBlock = 1 << 20;
+
+class ForwardedGraphsTest : public testing::Test {
+ protected:
+  void SetUp() override { ASSERT_TRUE(host_.executor.expect<protocol::ExecutorHello>()); }
+  std::unique_ptr<RawClient> connect(uint64_t client) {
+    auto process = std::make_unique<RawClient>(host_.socket_of(client));
+    EXPECT_TRUE(process->begin());
+    return process;
+  }
+  static uint64_t allocate(RawClient& process, uint64_t bytes) {
+    EXPECT_EQ(process.ask(kAllocate, {process.context, bytes}), CUDA_SUCCESS);
+    return process.value(0);
+  }
+  static void add(std::string* image, GraphNodeKind kind, std::vector<uint64_t> arguments,
+                  std::vector<uint32_t> after = {}, const std::string& data = {}) {
+    GraphNodeHead head;
+    head.kind = kind;
+    head.dependencies = static_cast<uint32_t>(after.size());
+    head.data_bytes = static_cast<uint32_t>(data.size());
+    std::copy(arguments.begin(), arguments.end(), head.arguments);
+    const size_t at = image->size();
+    image->resize(at + forwarding::graph_node_bytes(after.size(), data.size()));
+    write_graph_node(image->data() + at, head, after.data(), data.data());
+  }
+  static std::string fill_of(uint64_t address, uint64_t value, uint64_t bytes = kBlock) {
+    std::string image;
+    add(&image, GraphNodeKind::kFill, {address, 0, value, 1, bytes, 1});
+    return image;
+  }
+  static CUresult instantiate(RawClient& process, const std::string& image, uint64_t* graph) {
+    EXPECT_EQ(process.upload(image), CUDA_SUCCESS);
+    const CUresult result = process.ask(kInstantiateGraph, {process.context, 0});
+    *graph = process.value(0);
+    return result;
+  }
+  static CUresult wait(RawClient& process) {
+    return process.ask(kSynchronizeStream, {process.stream});
+  }
+  static char first_byte(RawClient& process, uint64_t address) {
+    EXPECT_EQ(process.copy(kCopyOut, process.stream, address, 4096), CUDA_SUCCESS);
+    return process.pages().chunk_bytes[0][0];
+  }
+
+  ForwardingHost host_;
+};
+
+TEST_F(ForwardedGraphsTest, NodesThatNameWhatIsNotTheClientsAreRefusedWithTheirPlace) {
+  host_.add_client(1, kMemory);
+  host_.add_client(2, kMemory);
+  const auto owner = connect(1), other = connect(2);
+  const uint64_t foreign = allocate(*owner, kBlock), own = allocate(*other, kBlock);
+  uint64_t graph = 0;
+  const auto expect_refused = [&](const std::string& image, CUresult why, uint64_t node) {
+    EXPECT_EQ(instantiate(*other, image, &graph), why);
+    EXPECT_EQ(graph, 0u);
+    EXPECT_EQ(other->value(1), node);
+  };
+  expect_refused(fill_of(foreign, 1), CUDA_ERROR_INVALID_VALUE, 0);
+  expect_refused(fill_of(own, 1, kBlock + 1), CUDA_ERROR_INVALID_VALUE, 0);
+  std::string image = fill_of(own, 1);
+  add(&image, GraphNodeKind::kCopy, {own, 16, foreign, 16, 16, 1}, {0});
+  expect_refused(image, CUDA_ERROR_INVALID_VALUE, 1);
+  for (const uint64_t forged : {uint64_t{0}, uint64_t{16}, UINT64_MAX}) {
+    image.clear();
+    add(&image, GraphNodeKind::kKernel, {forged, 1, 1 | uint64_t{1} << 32, 1 | uint64_t{1} << 32});
+    expect_refused(image, CUDA_ERROR_INVALID_HANDLE, 0);
+    image.clear();
+    add(&image, GraphNodeKind::kRecordEvent, {forged});
+    expect_refused(image, CUDA_ERROR_INVALID_HANDLE, 0);
+    other->send(kLaunchGraph, {forged, other->stream});
+    EXPECT_EQ(wait(*other), CUDA_ERROR_INVALID_HANDLE);
+    other->send(kDestroyGraph, {forged});
+    EXPECT_EQ(wait(*other), CUDA_ERROR_INVALID_HANDLE);
+    EXPECT_EQ(other->ask(kUpdateGraph, {forged}), CUDA_ERROR_INVALID_HANDLE);
+    EXPECT_EQ(other->ask(kEnableGraphNode, {forged, 0, 1}), CUDA_ERROR_INVALID_HANDLE);
+  }
+  // Tokens of streams' functions are not a graph's; nonsense is no graph.
+  image.clear();
+  add(&image, GraphNodeKind::kHost, {7});
+  expect_refused(image, CUDA_ERROR_INVALID_VALUE, 0);
+  expect_refused(fill_of(own, 1).substr(8), CUDA_ERROR_INVALID_VALUE, forwarding::kNoGraphNode);
+  EXPECT_EQ(first_byte(*owner, foreign), 0);
+  // It goes on.
+  ASSERT_EQ(instantiate(*other, fill_of(own, 3), &graph), CUDA_SUCCESS);
+  other->send(kLaunchGraph, {graph, other->stream});
+  EXPECT_EQ(wait(*other), CUDA_SUCCESS);
+  EXPECT_EQ(first_byte(*other, own), 3);
+  // A node that is set is checked as well.
+  Call call = RawClient::call_of(kSetGraphNode, {graph, 0});
+  EXPECT_EQ(other->ask_with(call, fill_of(foreign, 9)), CUDA_ERROR_INVALID_VALUE);
+  EXPECT_EQ(other->ask_with(call, fill_of(own, 9)), CUDA_SUCCESS);
+  other->send(kLaunchGraph, {graph, other->stream});
+  EXPECT_EQ(wait(*other), CUDA_SUCCESS);
+  EXPECT_EQ(first_byte(*other, own), 9);
+}
+
+TEST_F(ForwardedGraphsTest, AGraphDoesNotReachMemoryThatWasFreedAndGivenToOthers) {
+  host_.add_client(1, kMemory);
+  host_.add_client(2, kMemory);
+  const auto first = connect(1), second = connect(2);
+  const uint64_t address = allocate(*first, kBlock);
+  uint64_t graph = 0;
+  ASSERT_EQ(instantiate(*first, fill_of(address, 5), &graph), CUDA_SUCCESS);
+  first->send(kLaunchGraph, {graph, first->stream});
+  EXPECT_EQ(wait(*first), CUDA_SUCCESS);
+  ASSERT_EQ(first->ask(kFree, {address}), CUDA_SUCCESS);
+  std::vector<uint64_t> theirs;
+  for (int i = 0; i < 16; ++i) theirs.push_back(allocate(*second, kBlock));
+  first->send(kLaunchGraph, {graph, first->stream});
+  EXPECT_EQ(wait(*first), CUDA_ERROR_INVALID_VALUE);
+  for (const uint64_t each : theirs) EXPECT_EQ(first_byte(*second, each), 0);
+}
+
+TEST_F(ForwardedGraphsTest, AKernelIsNotRunWithMemoryThatWasFreedSinceNorAfterItsModule) {
+  host_.add_client(1, kMemory);
+  const auto process = connect(1);
+  std::ifstream file(LAMBENT_BINARY_DIR "/tests/conformance_kernels/host-x86_64.so");
+  const std::string module((std::istreambuf_iterator<char>(file)), {});
+  ASSERT_EQ(process->upload(module), CUDA_SUCCESS);
+  ASSERT_EQ(process->ask(kLoadModule, {process->context, 0}), CUDA_SUCCESS);
+  process->wait_for_chunk();
+  const uint64_t loaded = process->value(0);
+  ASSERT_EQ(process->ask_with(RawClient::call_of(kFindFunction, {loaded}), "count"), CUDA_SUCCESS);
+  const uint64_t function = process->value(0);
+  const uint64_t kept = allocate(*process, kBlock), freed = allocate(*process, kBlock);
+  const auto counting = [&](uint64_t address) {
+    std::string image;
+    add(&image, GraphNodeKind::kKernel,
+        {function, 1 | uint64_t{1} << 32, 1 | uint64_t{1} << 32, 1 | uint64_t{1} << 32, 0}, {},
+        std::string(reinterpret_cast<const char*>(&address), sizeof(address)));
+    return image;
+  };
+  uint64_t of_kept = 0, of_freed = 0;
+  ASSERT_EQ(instantiate(*process, counting(kept), &of_kept), CUDA_SUCCESS);
+  ASSERT_EQ(instantiate(*process, counting(freed), &of_freed), CUDA_SUCCESS);
+  ASSERT_EQ(process->ask(kFree, {freed}), CUDA_SUCCESS);
+  process->send(kLaunchGraph, {of_kept, process->stream});
+  EXPECT_EQ(wait(*process), CUDA_SUCCESS);
+  EXPECT_EQ(first_byte(*process, kept), 1);
+  process->send(kLaunchGraph, {of_freed, process->stream});
+  EXPECT_EQ(wait(*process), CUDA_ERROR_INVALID_VALUE);
+  ASSERT_EQ(process->ask(kUnloadModule, {loaded}), CUDA_SUCCESS);
+  process->send(kLaunchGraph, {of_kept, process->stream});
+  EXPECT_EQ(wait(*process), CUDA_ERROR_INVALID_HANDLE);
+}
+
+TEST_F(ForwardedGraphsTest, AHostFunctionRunsOnceForEachLaunchAndHoldsWhatComesAfterIt) {
+  host_.add_client(1, kMemory);
+  const auto process = connect(1);
+  const uint64_t address = allocate(*process, kBlock), token = forwarding::kGraphToken | 3;
+  std::string image;
+  add(&image, GraphNodeKind::kHost, {token});
+  add(&image, GraphNodeKind::kFill, {address, 0, 6, 1, kBlock, 1}, {0});
+  uint64_t graph = 0;
+  ASSERT_EQ(instantiate(*process, image, &graph), CUDA_SUCCESS);
+  for (int i = 0; i < 3; ++i) process->send(kLaunchGraph, {graph, process->stream});
+  // Destroyed while it runs, it runs to its end.
+  process->send(kDestroyGraph, {graph});
+  uint64_t before = 0;
+  for (int i = 0; i < 3; ++i) {
+    EXPECT_EQ(process->ask(kQueryStream, {process->stream}), CUDA_ERROR_NOT_READY);
+    ASSERT_EQ(process->ask(kNextHostFunction, {}), CUDA_SUCCESS);
+    EXPECT_EQ(process->value(0), token);
+    const uint64_t ticket = process->value(1);
+    EXPECT_GT(ticket, before);
+    process->send(kHostFunctionDone, {ticket + 1});  // not handed out
+    process->send(kHostFunctionDone, {ticket});
+    before = ticket;
+  }
+  EXPECT_EQ(wait(*process), CUDA_ERROR_INVALID_VALUE);  // of the tickets that were not
+  EXPECT_EQ(wait(*process), CUDA_SUCCESS);
+  EXPECT_EQ(first_byte(*process, address), 6);
+}
+
+TEST_F(ForwardedGraphsTest, WhatADeadProcessLeftInAGraphComesBack) {
+  auto ledger = host_.add_client(1, kMemory);
+  host_.add_client(2, kMemory);
+  const auto survivor = connect(2);
+  {
+    const auto process = connect(1);
+    const uint64_t address = allocate(*process, kBlock);
+    std::string image;
+    add(&image, GraphNodeKind::kHost, {forwarding::kGraphToken | 1});
+    add(&image, GraphNodeKind::kFill, {address, 0, 6, 1, kBlock, 1}, {0});
+    uint64_t graph = 0;
+    ASSERT_EQ(instantiate(*process, image, &graph), CUDA_SUCCESS);
+    for (int i = 0; i < 50; ++i) process->send(kLaunchGraph, {graph, process->stream});
+    EXPECT_EQ(process->ask(kQueryStream, {process->stream}), CUDA_ERROR_NOT_READY);
+    process->upload(image);  // and in the middle of the next
+  }
+  // Another of its processes sees all of the memory again, a little later.
+  const auto next = connect(1);
+  for (int tries = 0; tries < 1000; ++tries) {
+    ASSERT_EQ(next->ask(kMemoryInfo, {}), CUDA_SUCCESS);
+    if (next->value(0) == kMemory.count) break;
+    usleep(10'000);  // its work ends first, which nothing tells
+  }
+  EXPECT_EQ(next->value(0), kMemory.count);
+  EXPECT_EQ(wait(*survivor), CUDA_SUCCESS);
+}
+
+TEST_F(ForwardedGraphsTest, SoManyAndNoMore) {
+  host_.add_client(1, kMemory);
+  const auto process = connect(1);
+  const uint64_t address = allocate(*process, kBlock);
+  uint64_t graph = 0, last = 0, made = 0;
+  CUresult result = CUDA_SUCCESS;
+  for (; made < 5000; ++made) {
+    result = instantiate(*process, fill_of(address, 1), &graph);
+    if (result != CUDA_SUCCESS) break;
+    last = graph;
+  }
+  EXPECT_EQ(result, CUDA_ERROR_OUT_OF_MEMORY);
+  EXPECT_EQ(made, 4096u);
+  process->send(kDestroyGraph, {last});
+  EXPECT_EQ(wait(*process), CUDA_SUCCESS);
+  EXPECT_EQ(instantiate(*process, fill_of(address, 1), &graph), CUDA_SUCCESS);
+}
+
+}  // namespace
+}  // namespace lambent::forwarded_testing
