@@ -1,6 +1,7 @@
 // Contexts: the executor has one, and groups what a client holds by the contexts that the client
 // believes in. Which is current to a thread is known here alone.
 #include "forwarded_cuda/api.h"
+#include "forwarded_cuda/captures.h"
 
 using namespace lambent::forwarded_cuda;
 
@@ -219,6 +220,7 @@ CUresult cuCtxSynchronize(void) {
   uint64_t number = 0;
   {
     WITH_CONTEXT();
+    if (const CUresult result = refuse_if_context_captures(*context)) return result;
     number = context->number;
   }
   return ask(make_call(CallCode::kSynchronizeContext, number));
@@ -232,6 +234,7 @@ CUresult cuCtxSynchronize_v2(CUcontext handle) {
     const StateLock lock;
     const Context* context = state().find_context(handle);
     if (context == nullptr) return CUDA_ERROR_INVALID_CONTEXT;
+    if (const CUresult result = refuse_if_context_captures(*context)) return result;
     number = context->number;
   }
   return ask(make_call(CallCode::kSynchronizeContext, number));

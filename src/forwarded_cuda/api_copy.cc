@@ -4,6 +4,8 @@
 #include <cstring>
 
 #include "forwarded_cuda/api.h"
+#include "forwarded_cuda/captures.h"
+#include "forwarded_cuda/copies.h"
 
 using namespace lambent::forwarded_cuda;
 
@@ -59,6 +61,47 @@ CUresult to_host(char* to, CUdeviceptr from, size_t bytes, uint64_t stream) {
   return CUDA_SUCCESS;
 }
 
+// If the stream captures, the copy becomes a node instead.
+CUresult capture_copy(uint64_t stream, const CUDA_MEMCPY3D& request, Returns returns,
+                      bool* captured) {
+  *captured = false;
+  if (!captures_are_open()) return CUDA_SUCCESS;
+  WITH_CONTEXT();
+  CapturePoint* point = nullptr;
+  if (const CUresult result = find_point(stream, *context, &point)) return result;
+  if (point == nullptr) return CUDA_SUCCESS;
+  *captured = true;
+  if (returns == Returns::kWhenDone) {
+    return invalidate(*point, CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED);
+  }
+  CUgraphNodeParams what{};
+  what.type = CU_GRAPH_NODE_TYPE_MEMCPY;
+  what.memcpy.copyParams = request;
+  return capture_node(*point, what);
+}
+
+// Bytes in a row: the host's where there is a pointer.
+CUDA_MEMCPY3D line(void* to_host, CUdeviceptr to, const void* from_host, CUdeviceptr from,
+                   size_t bytes) {
+  CUDA_MEMCPY3D request{};
+  request.srcMemoryType = from_host != nullptr ? CU_MEMORYTYPE_HOST : CU_MEMORYTYPE_DEVICE;
+  request.srcHost = from_host;
+  request.srcDevice = from;
+  request.dstMemoryType = to_host != nullptr ? CU_MEMORYTYPE_HOST : CU_MEMORYTYPE_DEVICE;
+  request.dstHost = to_host;
+  request.dstDevice = to;
+  request.WidthInBytes = bytes;
+  request.Height = request.Depth = 1;
+  return request;
+}
+
+#define OR_CAPTURE(stream, request, returns)                                           \
+  {                                                                                    \
+    bool captured_ = false;                                                            \
+    const CUresult result_ = capture_copy((stream), (request), (returns), &captured_); \
+    if (result_ != CUDA_SUCCESS || captured_) return result_;                          \
+  }
+
 // Other streams may read what was copied as soon as a call that waits has returned.
 CUresult wait_until(Returns returns, uint64_t stream) {
   if (returns == Returns::kWhenQueued) return CUDA_SUCCESS;
@@ -70,23 +113,27 @@ CUresult copy_in(CUdeviceptr to, const void* from, size_t bytes, CUstream stream
   if (const CUresult result = resolve_stream(stream, &number)) return result;
   if (bytes == 0) return CUDA_SUCCESS;
   if (from == nullptr || !on_device(to, bytes)) return CUDA_ERROR_INVALID_VALUE;
+  OR_CAPTURE(number, line(nullptr, to, from, 0, bytes), returns);
   const CUresult result = to_device(to, static_cast<const char*>(from), bytes, number);
   return result == CUDA_SUCCESS ? wait_until(returns, number) : result;
 }
 
-CUresult copy_out(void* to, CUdeviceptr from, size_t bytes, CUstream stream) {
+CUresult copy_out(void* to, CUdeviceptr from, size_t bytes, CUstream stream, Returns returns) {
   uint64_t number = 0;
   if (const CUresult result = resolve_stream(stream, &number)) return result;
   if (bytes == 0) return CUDA_SUCCESS;
   if (to == nullptr || !on_device(from, bytes)) return CUDA_ERROR_INVALID_VALUE;
+  OR_CAPTURE(number, line(to, 0, nullptr, from, bytes), returns);
   return to_host(static_cast<char*>(to), from, bytes, number);
 }
 
-CUresult copy_within(CUdeviceptr to, CUdeviceptr from, size_t bytes, CUstream stream) {
+CUresult copy_within(CUdeviceptr to, CUdeviceptr from, size_t bytes, CUstream stream,
+                     Returns returns) {
   uint64_t number = 0;
   if (const CUresult result = resolve_stream(stream, &number)) return result;
   if (bytes == 0) return CUDA_SUCCESS;
   if (!on_device(to, bytes) || !on_device(from, bytes)) return CUDA_ERROR_INVALID_VALUE;
+  OR_CAPTURE(number, line(nullptr, to, nullptr, from, bytes), returns);
   return send(make_call(CallCode::kCopyRows, number, to, bytes, from, bytes, bytes, 1));
 }
 
@@ -97,12 +144,15 @@ CUresult copy_any(CUdeviceptr to, CUdeviceptr from, size_t bytes, CUstream strea
   if (const CUresult result = resolve_stream(stream, &number)) return result;
   if (bytes == 0) return CUDA_SUCCESS;
   const bool to_is_device = begins_on_device(to), from_is_device = begins_on_device(from);
-  if (to_is_device && from_is_device) return copy_within(to, from, bytes, stream);
+  if (to_is_device && from_is_device) return copy_within(to, from, bytes, stream, returns);
   if (to_is_device) {
     return copy_in(to, reinterpret_cast<const void*>(from), bytes, stream, returns);
   }
-  if (from_is_device) return copy_out(reinterpret_cast<void*>(to), from, bytes, stream);
+  if (from_is_device) return copy_out(reinterpret_cast<void*>(to), from, bytes, stream, returns);
   if (to == 0 || from == 0) return CUDA_ERROR_INVALID_VALUE;
+  OR_CAPTURE(number,
+             line(reinterpret_cast<void*>(to), 0, reinterpret_cast<const void*>(from), 0, bytes),
+             returns);
   // Between host and host, in the order of the stream.
   if (const CUresult result = ask(make_call(CallCode::kSynchronizeStream, number))) return result;
   std::memmove(reinterpret_cast<void*>(to), reinterpret_cast<const void*>(from), bytes);
@@ -137,12 +187,35 @@ CUresult find_side(CUmemorytype type, const void* host, CUdeviceptr address, siz
   return CUDA_SUCCESS;
 }
 
+CUDA_MEMCPY3D deepened(const CUDA_MEMCPY2D& r) {
+  CUDA_MEMCPY3D request{};
+  request.srcXInBytes = r.srcXInBytes;
+  request.srcY = r.srcY;
+  request.srcMemoryType = r.srcMemoryType;
+  request.srcHost = r.srcHost;
+  request.srcDevice = r.srcDevice;
+  request.srcArray = r.srcArray;
+  request.srcPitch = r.srcPitch;
+  request.dstXInBytes = r.dstXInBytes;
+  request.dstY = r.dstY;
+  request.dstMemoryType = r.dstMemoryType;
+  request.dstHost = r.dstHost;
+  request.dstDevice = r.dstDevice;
+  request.dstArray = r.dstArray;
+  request.dstPitch = r.dstPitch;
+  request.WidthInBytes = r.WidthInBytes;
+  request.Height = r.Height;
+  request.Depth = 1;
+  return request;
+}
+
 CUresult copy_rows(const CUDA_MEMCPY2D* request, CUstream stream, Returns returns) {
   uint64_t number = 0;
   if (const CUresult result = resolve_stream(stream, &number)) return result;
   if (request == nullptr) return CUDA_ERROR_INVALID_VALUE;
   const CUDA_MEMCPY2D& r = *request;
   if (r.WidthInBytes == 0 || r.Height == 0) return CUDA_SUCCESS;
+  OR_CAPTURE(number, deepened(r), returns);
   Side from, to;
   if (const CUresult result = find_side(r.srcMemoryType, r.srcHost, r.srcDevice, r.srcXInBytes,
                                         r.srcY, r.srcPitch, r.WidthInBytes, r.Height, &from)) {
@@ -189,10 +262,41 @@ CUresult fill(CUdeviceptr to, size_t pitch, uint64_t value, size_t element, size
   if (height > 1 && pitch < row) return CUDA_ERROR_INVALID_VALUE;
   if (to % element != 0 || (height > 1 && pitch % element != 0)) return CUDA_ERROR_INVALID_VALUE;
   if (!on_device(to, all + row)) return CUDA_ERROR_INVALID_VALUE;
+  if (captures_are_open()) {
+    WITH_CONTEXT();
+    CapturePoint* point = nullptr;
+    if (const CUresult result = find_point(number, *context, &point)) return result;
+    CUgraphNodeParams what{};
+    what.type = CU_GRAPH_NODE_TYPE_MEMSET;
+    what.memset = {
+        to,     pitch,  static_cast<unsigned>(value), static_cast<unsigned>(element), width,
+        height, nullptr};
+    if (point != nullptr) return capture_node(*point, what);
+  }
   return send(make_call(CallCode::kFill, number, to, pitch, value, element, width, height));
 }
 
 }  // namespace
+
+namespace lambent::forwarded_cuda {
+
+CUresult copy_now(const RowCopy& copy, uint64_t stream) {
+  for (uint64_t row = 0; row < copy.height; ++row) {
+    const uint64_t to = copy.to + row * copy.to_pitch, from = copy.from + row * copy.from_pitch;
+    CUresult result = CUDA_SUCCESS;
+    if (copy.to_device) {
+      result = to_device(to, reinterpret_cast<const char*>(from), copy.width, stream);
+    } else if (copy.from_device) {
+      result = to_host(reinterpret_cast<char*>(to), from, copy.width, stream);
+    } else {
+      std::memmove(reinterpret_cast<void*>(to), reinterpret_cast<const void*>(from), copy.width);
+    }
+    if (result != CUDA_SUCCESS) return result;
+  }
+  return copy.to_device ? ask(make_call(CallCode::kSynchronizeStream, stream)) : CUDA_SUCCESS;
+}
+
+}  // namespace lambent::forwarded_cuda
 
 CUresult cuMemcpy(CUdeviceptr to, CUdeviceptr from, size_t bytes) {
   return copy_any(to, from, bytes, nullptr, Returns::kWhenDone);
@@ -207,23 +311,23 @@ CUresult cuMemcpyHtoDAsync_v2(CUdeviceptr to, const void* from, size_t bytes, CU
   return copy_in(to, from, bytes, stream, Returns::kWhenQueued);
 }
 CUresult cuMemcpyDtoH_v2(void* to, CUdeviceptr from, size_t bytes) {
-  return copy_out(to, from, bytes, nullptr);
+  return copy_out(to, from, bytes, nullptr, Returns::kWhenDone);
 }
 CUresult cuMemcpyDtoHAsync_v2(void* to, CUdeviceptr from, size_t bytes, CUstream stream) {
-  return copy_out(to, from, bytes, stream);
+  return copy_out(to, from, bytes, stream, Returns::kWhenQueued);
 }
 CUresult cuMemcpyDtoD_v2(CUdeviceptr to, CUdeviceptr from, size_t bytes) {
-  return copy_within(to, from, bytes, nullptr);
+  return copy_within(to, from, bytes, nullptr, Returns::kWhenDone);
 }
 CUresult cuMemcpyDtoDAsync_v2(CUdeviceptr to, CUdeviceptr from, size_t bytes, CUstream stream) {
-  return copy_within(to, from, bytes, stream);
+  return copy_within(to, from, bytes, stream, Returns::kWhenQueued);
 }
 CUresult cuMemcpyPeer(CUdeviceptr to, CUcontext, CUdeviceptr from, CUcontext, size_t bytes) {
-  return copy_within(to, from, bytes, nullptr);
+  return copy_within(to, from, bytes, nullptr, Returns::kWhenDone);
 }
 CUresult cuMemcpyPeerAsync(CUdeviceptr to, CUcontext, CUdeviceptr from, CUcontext, size_t bytes,
                            CUstream stream) {
-  return copy_within(to, from, bytes, stream);
+  return copy_within(to, from, bytes, stream, Returns::kWhenQueued);
 }
 CUresult cuMemcpy2D_v2(const CUDA_MEMCPY2D* request) {
   return copy_rows(request, nullptr, Returns::kWhenDone);
@@ -242,13 +346,13 @@ VARIANT cuMemcpyHtoD_v2_ptds(CUdeviceptr to, const void* from, size_t bytes) {
   return copy_in(to, from, bytes, CU_STREAM_PER_THREAD, Returns::kWhenDone);
 }
 VARIANT cuMemcpyDtoH_v2_ptds(void* to, CUdeviceptr from, size_t bytes) {
-  return copy_out(to, from, bytes, CU_STREAM_PER_THREAD);
+  return copy_out(to, from, bytes, CU_STREAM_PER_THREAD, Returns::kWhenDone);
 }
 VARIANT cuMemcpyDtoD_v2_ptds(CUdeviceptr to, CUdeviceptr from, size_t bytes) {
-  return copy_within(to, from, bytes, CU_STREAM_PER_THREAD);
+  return copy_within(to, from, bytes, CU_STREAM_PER_THREAD, Returns::kWhenDone);
 }
 VARIANT cuMemcpyPeer_ptds(CUdeviceptr to, CUcontext, CUdeviceptr from, CUcontext, size_t bytes) {
-  return copy_within(to, from, bytes, CU_STREAM_PER_THREAD);
+  return copy_within(to, from, bytes, CU_STREAM_PER_THREAD, Returns::kWhenDone);
 }
 VARIANT cuMemcpy2D_v2_ptds(const CUDA_MEMCPY2D* request) {
   return copy_rows(request, CU_STREAM_PER_THREAD, Returns::kWhenDone);

@@ -2,61 +2,32 @@
 #include <cstring>
 
 #include "forwarded_cuda/api.h"
+#include "forwarded_cuda/captures.h"
+#include "forwarded_cuda/launch_shape.h"
 
 using namespace lambent::forwarded_cuda;
 
 namespace {
 
-struct Shape {
-  unsigned grid[3], block[3], shared_bytes;
-};
-
 int limit(CUdevice_attribute attribute) { return device().attributes[attribute]; }
 
-bool is_possible(const Shape& shape) {
-  static_assert(CU_DEVICE_ATTRIBUTE_MAX_BLOCK_DIM_Z == CU_DEVICE_ATTRIBUTE_MAX_BLOCK_DIM_X + 2);
-  static_assert(CU_DEVICE_ATTRIBUTE_MAX_GRID_DIM_Z == CU_DEVICE_ATTRIBUTE_MAX_GRID_DIM_X + 2);
-  uint64_t threads = 1;
-  for (int i = 0; i < 3; ++i) {
-    const auto block = static_cast<CUdevice_attribute>(CU_DEVICE_ATTRIBUTE_MAX_BLOCK_DIM_X + i);
-    const auto grid = static_cast<CUdevice_attribute>(CU_DEVICE_ATTRIBUTE_MAX_GRID_DIM_X + i);
-    if (shape.block[i] == 0 || shape.block[i] > static_cast<unsigned>(limit(block))) return false;
-    if (shape.grid[i] == 0 || shape.grid[i] > static_cast<unsigned>(limit(grid))) return false;
-    threads *= shape.block[i];
-  }
-  return threads <= static_cast<unsigned>(limit(CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_BLOCK));
-}
-
-// Parameters as one piece of memory, from the form in which a program gives them.
-CUresult pack(const FunctionRecord& function, void** parameters, void** extra, char* packed) {
-  if (extra != nullptr) {
-    if (parameters != nullptr) return CUDA_ERROR_INVALID_VALUE;
-    const void* bytes = nullptr;
-    size_t size = 0;
-    for (int at = 0; extra[at] != CU_LAUNCH_PARAM_END; at += 2) {
-      if (extra[at] == CU_LAUNCH_PARAM_BUFFER_POINTER) {
-        bytes = extra[at + 1];
-      } else if (extra[at] == CU_LAUNCH_PARAM_BUFFER_SIZE) {
-        size = *static_cast<size_t*>(extra[at + 1]);
-      } else {
-        return CUDA_ERROR_INVALID_VALUE;
-      }
-    }
-    if (size < function.parameter_bytes) return CUDA_ERROR_INVALID_VALUE;
-    if (function.parameter_bytes > 0 && bytes == nullptr) return CUDA_ERROR_INVALID_VALUE;
-    if (function.parameter_bytes > 0) std::memcpy(packed, bytes, function.parameter_bytes);
-    return CUDA_SUCCESS;
-  }
-  if (function.parameter_count > 0 && parameters == nullptr) return CUDA_ERROR_INVALID_VALUE;
-  for (uint32_t i = 0; i < function.parameter_count; ++i) {
-    const auto& place = function.parameters[i];
-    if (parameters[i] == nullptr) return CUDA_ERROR_INVALID_VALUE;
-    std::memcpy(packed + place.offset, parameters[i], place.bytes);
-  }
+CUresult capture_launch(CapturePoint& point, CUfunction handle, const LaunchShape& shape,
+                        uint64_t stream, void** parameters, void** extra, bool cooperative) {
+  CUgraphNodeParams what{};
+  what.type = CU_GRAPH_NODE_TYPE_KERNEL;
+  what.kernel = {handle,         shape.grid[0],  shape.grid[1],  shape.grid[2],
+                 shape.block[0], shape.block[1], shape.block[2], shape.shared_bytes,
+                 parameters,     extra,          nullptr,        nullptr};
+  GraphNode* node = nullptr;
+  if (const CUresult result = capture_node(point, what, &node)) return result;
+  node->cooperative = cooperative;
+  const StreamRecord* record = state().streams.find(stream);
+  node->priority = record == nullptr ? 0 : record->priority;
+  node->has_priority = node->priority != 0;
   return CUDA_SUCCESS;
 }
 
-CUresult launch(CUfunction handle, const Shape& shape, CUstream stream, void** parameters,
+CUresult launch(CUfunction handle, const LaunchShape& shape, CUstream stream, void** parameters,
                 void** extra, bool cooperative) {
   uint64_t number = 0;
   if (stream == CU_STREAM_PER_THREAD) {
@@ -69,17 +40,17 @@ CUresult launch(CUfunction handle, const Shape& shape, CUstream stream, void** p
     if (stream != CU_STREAM_PER_THREAD) {
       if (const CUresult result = resolve_known_stream(stream, *context, &number)) return result;
     }
-    if (!is_possible(shape)) return CUDA_ERROR_INVALID_VALUE;
     const FunctionRecord* function = state().functions.find(number_of(handle));
     if (function == nullptr) return CUDA_ERROR_INVALID_HANDLE;
-    const unsigned threads = shape.block[0] * shape.block[1] * shape.block[2];
-    const int most = function->attributes[CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK];
-    if (most > 0 && threads > static_cast<unsigned>(most)) return CUDA_ERROR_INVALID_VALUE;
-    const int shared = function->attributes[CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES];
-    if (shape.shared_bytes > static_cast<unsigned>(shared)) return CUDA_ERROR_INVALID_VALUE;
+    if (const CUresult result = check_shape(*function, shape)) return result;
+    CapturePoint* point = nullptr;
+    if (const CUresult result = find_point(number, *context, &point)) return result;
+    if (point != nullptr) {
+      return capture_launch(*point, handle, shape, number, parameters, extra, cooperative);
+    }
     bytes = function->parameter_bytes;
-    if (bytes > sizeof(packed)) return CUDA_ERROR_INVALID_VALUE;
-    if (const CUresult result = pack(*function, parameters, extra, packed)) return result;
+    if (const CUresult result = pack_parameters(*function, parameters, extra, packed))
+      return result;
   }
   const auto both = [](uint64_t low, uint64_t high) { return low | high << 32; };
   return send(make_call(CallCode::kLaunch, number_of(handle), number,
@@ -89,7 +60,7 @@ CUresult launch(CUfunction handle, const Shape& shape, CUstream stream, void** p
 }
 
 // All blocks must fit at once: the driver says so at the launch, so it is asked first.
-CUresult launch_cooperative(CUfunction function, const Shape& shape, CUstream stream,
+CUresult launch_cooperative(CUfunction function, const LaunchShape& shape, CUstream stream,
                             void** parameters) {
   if (!is_possible(shape)) return CUDA_ERROR_INVALID_VALUE;
   int fit = 0;
@@ -116,7 +87,7 @@ CUresult cuLaunchKernel(CUfunction function, unsigned int grid_x, unsigned int g
                         unsigned int grid_z, unsigned int block_x, unsigned int block_y,
                         unsigned int block_z, unsigned int shared_bytes, CUstream stream,
                         void** parameters, void** extra) {
-  const Shape shape = {{grid_x, grid_y, grid_z}, {block_x, block_y, block_z}, shared_bytes};
+  const LaunchShape shape = {{grid_x, grid_y, grid_z}, {block_x, block_y, block_z}, shared_bytes};
   return launch(function, shape, stream, parameters, extra, false);
 }
 
@@ -124,7 +95,7 @@ CUresult cuLaunchCooperativeKernel(CUfunction function, unsigned int grid_x, uns
                                    unsigned int grid_z, unsigned int block_x, unsigned int block_y,
                                    unsigned int block_z, unsigned int shared_bytes, CUstream stream,
                                    void** parameters) {
-  const Shape shape = {{grid_x, grid_y, grid_z}, {block_x, block_y, block_z}, shared_bytes};
+  const LaunchShape shape = {{grid_x, grid_y, grid_z}, {block_x, block_y, block_z}, shared_bytes};
   return launch_cooperative(function, shape, stream, parameters);
 }
 
@@ -161,9 +132,9 @@ CUresult cuLaunchKernelEx(const CUlaunchConfig* config, CUfunction function, voi
         return CUDA_ERROR_NOT_SUPPORTED;
     }
   }
-  const Shape shape = {{config->gridDimX, config->gridDimY, config->gridDimZ},
-                       {config->blockDimX, config->blockDimY, config->blockDimZ},
-                       config->sharedMemBytes};
+  const LaunchShape shape = {{config->gridDimX, config->gridDimY, config->gridDimZ},
+                             {config->blockDimX, config->blockDimY, config->blockDimZ},
+                             config->sharedMemBytes};
   if (!cooperative) return launch(function, shape, config->hStream, parameters, extra, false);
   if (extra != nullptr) return CUDA_ERROR_NOT_SUPPORTED;
   return launch_cooperative(function, shape, config->hStream, parameters);

@@ -3,6 +3,7 @@
 #include <cstdlib>
 
 #include "forwarded_cuda/api.h"
+#include "forwarded_cuda/captures.h"
 
 using namespace lambent::forwarded_cuda;
 
@@ -24,6 +25,17 @@ CUresult keep(CUdeviceptr* address, uint64_t given, size_t bytes, uint64_t conte
   if (!state().device_ranges.add(range)) return CUDA_ERROR_OUT_OF_MEMORY;
   *address = given;
   return CUDA_SUCCESS;
+}
+
+CUresult refuse_if_unsafe() {
+  const StateLock lock;
+  return refuse_unsafe_call();
+}
+
+// No memory is a graph's own: what would be taken or given back in the order of a capture is not.
+CUresult refuse_in_capture(uint64_t stream) {
+  WITH_CONTEXT();
+  return refuse_if_capturing(stream, *context);
 }
 
 // Takes the range that begins there out of the books.
@@ -71,6 +83,7 @@ CUresult cuMemAlloc_v2(CUdeviceptr* address, size_t bytes) {
   uint64_t context = 0, given = 0;
   if (const CUresult result = current_number(&context)) return result;
   if (address == nullptr || bytes == 0) return CUDA_ERROR_INVALID_VALUE;
+  if (const CUresult result = refuse_if_unsafe()) return result;
   const CUresult result = ask(make_call(CallCode::kAllocate, context, bytes), &given, 1);
   return result != CUDA_SUCCESS ? result : keep(address, given, bytes, context);
 }
@@ -92,6 +105,7 @@ CUresult cuMemAllocPitch_v2(CUdeviceptr* address, size_t* pitch, size_t width, s
 CUresult cuMemFree_v2(CUdeviceptr address) {
   if (const CUresult result = connection_state()) return result;
   if (address == 0) return CUDA_SUCCESS;
+  if (const CUresult result = refuse_if_unsafe()) return result;
   if (const CUresult result = take_out(address)) return result;
   return ask(make_call(CallCode::kFree, address));
 }
@@ -101,6 +115,7 @@ CUresult cuMemAllocAsync(CUdeviceptr* address, size_t bytes, CUstream stream) {
   if (const CUresult result = current_number(&context)) return result;
   if (address == nullptr || bytes == 0) return CUDA_ERROR_INVALID_VALUE;
   if (const CUresult result = resolve_stream(stream, &number)) return result;
+  if (const CUresult result = refuse_in_capture(number)) return result;
   const CUresult result =
       ask(make_call(CallCode::kAllocateAsync, context, bytes, number), &given, 1);
   return result != CUDA_SUCCESS ? result : keep(address, given, bytes, context);
@@ -111,6 +126,7 @@ CUresult cuMemFreeAsync(CUdeviceptr address, CUstream stream) {
   if (address == 0) return CUDA_SUCCESS;
   uint64_t number = 0;
   if (const CUresult result = resolve_stream(stream, &number)) return result;
+  if (const CUresult result = refuse_in_capture(number)) return result;
   if (const CUresult result = take_out(address)) return result;
   return send(make_call(CallCode::kFreeAsync, address, number));
 }

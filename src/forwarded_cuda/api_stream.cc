@@ -1,67 +1,53 @@
-// Streams, events, and host functions, which run here, on a thread of their own.
-#include <pthread.h>
-#include <signal.h>
-
+// Streams, events, and what queues host functions.
 #include <bit>
-#include <cstdlib>
 
 #include "forwarded_cuda/api.h"
+#include "forwarded_cuda/captures.h"
+#include "forwarded_cuda/host_calls.h"
 
 using namespace lambent::forwarded_cuda;
 
 namespace {
 
-CUresult find_event(CUevent event) {
+CUresult capture(CapturePoint& point, const HostCall& call) {
+  if (call.callback != nullptr) return invalidate(point, CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED);
+  CUgraphNodeParams what{};
+  what.type = CU_GRAPH_NODE_TYPE_HOST;
+  what.host = {call.function, call.user_data};
+  return capture_node(point, what);
+}
+
+// An event that a graph's node speaks of, rather than a point of the capture.
+CUresult capture_event(CapturePoint& point, CUgraphNodeType type, CUevent event) {
+  CUgraphNodeParams what{};
+  what.type = type;
+  what.eventWait.event = event;
+  return capture_node(point, what);
+}
+
+CUresult refuse_in_capture(uint64_t stream) {
+  if (!captures_are_open()) return CUDA_SUCCESS;
   WITH_CONTEXT();
-  const bool known = state().events.find(number_of(event)) != nullptr;
-  return known ? CUDA_SUCCESS : CUDA_ERROR_INVALID_HANDLE;
+  return refuse_if_capturing(stream, *context);
 }
 
-bool take_host_call(uint64_t token, HostCall* call) {
-  const StateLock lock;
-  const HostCall* found = state().host_calls.find(token);
-  if (found == nullptr) return false;
-  *call = *found;
-  state().host_calls.erase(token);
-  return true;
-}
-
-void* run_host_functions(void*) {
-  uint64_t token = 0;
-  while (ask(make_call(CallCode::kNextHostFunction), &token, 1) == CUDA_SUCCESS) {
-    HostCall call;
-    if (!take_host_call(token, &call)) continue;
-    enter_host_function();
-    if (call.function != nullptr) call.function(call.user_data);
-    if (call.callback != nullptr) call.callback(call.stream, CUDA_SUCCESS, call.user_data);
-    leave_host_function();
-    send(make_call(CallCode::kHostFunctionDone, token));
-  }
-  return nullptr;
-}
-
-// Under the lock. The program's signals are not for our thread.
-bool start_runner() {
-  if (state().has_runner) return true;
-  sigset_t all, before;
-  sigfillset(&all);
-  pthread_sigmask(SIG_SETMASK, &all, &before);
-  pthread_t thread;
-  const bool started = pthread_create(&thread, nullptr, run_host_functions, nullptr) == 0;
-  pthread_sigmask(SIG_SETMASK, &before, nullptr);
-  if (!started) return false;
-  pthread_detach(thread);
-  state().has_runner = true;
-  return true;
+CUresult find_event_to_ask(CUevent event) {
+  WITH_CONTEXT();
+  if (state().events.find(number_of(event)) == nullptr) return CUDA_ERROR_INVALID_HANDLE;
+  return refuse_if_captured(number_of(event));
 }
 
 CUresult queue(const HostCall& call) {
   uint64_t number = 0, token = 0;
   if (const CUresult result = resolve_stream(call.stream, &number)) return result;
   {
-    const StateLock lock;
+    WITH_CONTEXT();
+    CapturePoint* point = nullptr;
+    if (const CUresult result = find_point(number, *context, &point)) return result;
+    if (point != nullptr) return capture(*point, call);
     token = ++state().last_token;
-    if (!start_runner() || !state().host_calls.add(token, call)) return CUDA_ERROR_OUT_OF_MEMORY;
+    if (!start_host_calls() || !state().host_calls.add(token, call))
+      return CUDA_ERROR_OUT_OF_MEMORY;
   }
   return send(make_call(CallCode::kHostFunction, number, token));
 }
@@ -97,6 +83,7 @@ CUresult cuStreamDestroy_v2(CUstream stream) {
   {
     WITH_CONTEXT();
     if (state().streams.find(number_of(stream)) == nullptr) return CUDA_ERROR_INVALID_HANDLE;
+    abandon_capture(number_of(stream));
     state().streams.erase(number_of(stream));
   }
   return send(make_call(CallCode::kDestroyStream, number_of(stream)));
@@ -105,19 +92,33 @@ CUresult cuStreamDestroy_v2(CUstream stream) {
 CUresult cuStreamSynchronize(CUstream stream) {
   uint64_t number = 0;
   if (const CUresult result = resolve_stream(stream, &number)) return result;
+  if (const CUresult result = refuse_in_capture(number)) return result;
   return ask(make_call(CallCode::kSynchronizeStream, number));
 }
 
 CUresult cuStreamQuery(CUstream stream) {
   uint64_t number = 0;
   if (const CUresult result = resolve_stream(stream, &number)) return result;
+  if (const CUresult result = refuse_in_capture(number)) return result;
   return ask(make_call(CallCode::kQueryStream, number));
 }
 
-CUresult cuStreamWaitEvent(CUstream stream, CUevent event, unsigned int) {
+CUresult cuStreamWaitEvent(CUstream stream, CUevent event, unsigned int flags) {
   uint64_t number = 0;
+  if (flags > CU_EVENT_WAIT_EXTERNAL) return CUDA_ERROR_INVALID_VALUE;
   if (const CUresult result = resolve_stream(stream, &number)) return result;
-  if (const CUresult result = find_event(event)) return result;
+  {
+    WITH_CONTEXT();
+    if (state().events.find(number_of(event)) == nullptr) return CUDA_ERROR_INVALID_HANDLE;
+    CapturePoint* point = nullptr;
+    if (const CUresult result = find_point(number, *context, &point)) return result;
+    if (point != nullptr && flags == CU_EVENT_WAIT_EXTERNAL) {
+      return capture_event(*point, CU_GRAPH_NODE_TYPE_WAIT_EVENT, event);
+    }
+    if (point != nullptr) return wait_in_capture(*point, number_of(event));
+    CapturePoint* recorded = captured_point_of(number_of(event));
+    if (recorded != nullptr) return join_capture(number, *context, *recorded);
+  }
   return send(make_call(CallCode::kWaitEvent, number, number_of(event)));
 }
 
@@ -162,24 +163,6 @@ CUresult cuStreamGetDevice(CUstream stream, CUdevice* device) {
   return CUDA_SUCCESS;
 }
 
-// Capture is not forwarded, so none is under way.
-CUresult cuStreamIsCapturing(CUstream stream, CUstreamCaptureStatus* status) {
-  uint64_t number = 0;
-  if (const CUresult result = resolve_stream(stream, &number)) return result;
-  if (status == nullptr) return CUDA_ERROR_INVALID_VALUE;
-  *status = CU_STREAM_CAPTURE_STATUS_NONE;
-  return CUDA_SUCCESS;
-}
-
-CUresult cuThreadExchangeStreamCaptureMode(CUstreamCaptureMode* mode) {
-  static thread_local CUstreamCaptureMode current = CU_STREAM_CAPTURE_MODE_GLOBAL;
-  if (mode == nullptr) return CUDA_ERROR_INVALID_VALUE;
-  const CUstreamCaptureMode before = current;
-  current = *mode;
-  *mode = before;
-  return CUDA_SUCCESS;
-}
-
 CUresult cuLaunchHostFunc(CUstream stream, CUhostFn function, void* user_data) {
   if (function == nullptr) return CUDA_ERROR_INVALID_VALUE;
   return queue({function, nullptr, stream, user_data});
@@ -214,46 +197,54 @@ CUresult cuEventDestroy_v2(CUevent event) {
   {
     WITH_CONTEXT();
     if (state().events.find(number_of(event)) == nullptr) return CUDA_ERROR_INVALID_HANDLE;
+    forget_captured_event(number_of(event));
     state().events.erase(number_of(event));
   }
   return send(make_call(CallCode::kDestroyEvent, number_of(event)));
 }
 
-CUresult cuEventRecord(CUevent event, CUstream stream) {
+CUresult cuEventRecordWithFlags(CUevent event, CUstream stream, unsigned int flags) {
   uint64_t number = 0;
+  if (flags > CU_EVENT_RECORD_EXTERNAL) return CUDA_ERROR_INVALID_VALUE;
   if (const CUresult result = resolve_stream(stream, &number)) return result;
   {
-    const StateLock lock;
+    WITH_CONTEXT();
     EventRecord* found = state().events.find(number_of(event));
     if (found == nullptr) return CUDA_ERROR_INVALID_HANDLE;
     const StreamRecord* of_stream = state().streams.find(number);
     if (of_stream != nullptr && of_stream->context != found->context) {
       return CUDA_ERROR_INVALID_HANDLE;
     }
+    CapturePoint* point = nullptr;
+    if (const CUresult result = find_point(number, *context, &point)) return result;
+    if (point != nullptr && flags == CU_EVENT_RECORD_EXTERNAL) {
+      return capture_event(*point, CU_GRAPH_NODE_TYPE_EVENT_RECORD, event);
+    }
+    if (point != nullptr) return record_in_capture(*point, number_of(event));
+    forget_captured_event(number_of(event));
     found->recorded = true;
   }
   return send(make_call(CallCode::kRecordEvent, number_of(event), number));
 }
 
-CUresult cuEventRecordWithFlags(CUevent event, CUstream stream, unsigned int flags) {
-  if (flags > 1) return CUDA_ERROR_INVALID_VALUE;
-  return cuEventRecord(event, stream);
+CUresult cuEventRecord(CUevent event, CUstream stream) {
+  return cuEventRecordWithFlags(event, stream, CU_EVENT_RECORD_DEFAULT);
 }
 
 CUresult cuEventQuery(CUevent event) {
-  if (const CUresult result = find_event(event)) return result;
+  if (const CUresult result = find_event_to_ask(event)) return result;
   return ask(make_call(CallCode::kQueryEvent, number_of(event)));
 }
 
 CUresult cuEventSynchronize(CUevent event) {
-  if (const CUresult result = find_event(event)) return result;
+  if (const CUresult result = find_event_to_ask(event)) return result;
   return ask(make_call(CallCode::kSynchronizeEvent, number_of(event)));
 }
 
 CUresult cuEventElapsedTime(float* elapsed_ms, CUevent begin, CUevent end) {
   if (elapsed_ms == nullptr) return CUDA_ERROR_INVALID_VALUE;
-  if (const CUresult result = find_event(begin)) return result;
-  if (const CUresult result = find_event(end)) return result;
+  if (const CUresult result = find_event_to_ask(begin)) return result;
+  if (const CUresult result = find_event_to_ask(end)) return result;
   uint64_t bits = 0;
   const CUresult result =
       ask(make_call(CallCode::kElapsedTime, number_of(begin), number_of(end)), &bits, 1);

@@ -36,18 +36,10 @@ CUresult load_uploaded(uint64_t context, uint64_t* number, ErrorLog* log) {
   return result;
 }
 
-CUresult upload(const void* image, size_t size, uint64_t context, uint64_t* number, ErrorLog* log) {
-  CUresult result = CUDA_SUCCESS;
+CUresult upload_module(const void* image, size_t size, uint64_t context, uint64_t* number,
+                       ErrorLog* log) {
   pthread_mutex_lock(&state().upload_mutex);
-  for (size_t at = 0; at < size && result == CUDA_SUCCESS;) {
-    const size_t part = size - at < kChunkBytes ? size - at : kChunkBytes;
-    Chunk chunk;
-    result = take_chunk(&chunk);
-    if (result != CUDA_SUCCESS) break;
-    std::memcpy(chunk.bytes, static_cast<const char*>(image) + at, part);
-    result = send_with_chunk(make_call(CallCode::kUpload, chunk.number, part), chunk);
-    at += part;
-  }
+  CUresult result = upload(image, size);
   if (result == CUDA_SUCCESS) result = load_uploaded(context, number, log);
   pthread_mutex_unlock(&state().upload_mutex);
   return result;
@@ -67,10 +59,10 @@ CUresult load(const void* bytes, bool library, uint64_t* number, ErrorLog* log) 
   FileContent side;
   CUresult result = CUDA_SUCCESS;
   if (image.is_gpu_code && is_emulated() && read_side_code(bytes, &side)) {
-    result = upload(side.bytes, side.size, context_number, number, log);
+    result = upload_module(side.bytes, side.size, context_number, number, log);
     std::free(side.bytes);
   } else {
-    result = upload(image.bytes, image.size, context_number, number, log);
+    result = upload_module(image.bytes, image.size, context_number, number, log);
   }
   if (result != CUDA_SUCCESS) return result;
   const StateLock lock;
@@ -82,6 +74,20 @@ CUresult load(const void* bytes, bool library, uint64_t* number, ErrorLog* log) 
 constexpr unsigned kMostOption = 64;
 
 }  // namespace
+
+CUresult upload(const void* image, size_t size) {
+  CUresult result = CUDA_SUCCESS;
+  for (size_t at = 0; at < size && result == CUDA_SUCCESS;) {
+    const size_t part = size - at < kChunkBytes ? size - at : kChunkBytes;
+    Chunk chunk;
+    result = take_chunk(&chunk);
+    if (result != CUDA_SUCCESS) break;
+    std::memcpy(chunk.bytes, static_cast<const char*>(image) + at, part);
+    result = send_with_chunk(make_call(CallCode::kUpload, chunk.number, part), chunk);
+    at += part;
+  }
+  return result;
+}
 
 CUresult load_image(const void* image, bool library, unsigned count, const CUjit_option* options,
                     void** values, uint64_t* number) {

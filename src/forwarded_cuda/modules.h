@@ -11,6 +11,8 @@
 
 namespace lambent::forwarded_cuda {
 
+// Sends an image, which the next call that takes one takes. The upload mutex is held for both.
+CUresult upload(const void* image, size_t size);
 // Loads an image into the current context and tells its number. Of the options only the log of
 // errors is followed; the information log stays empty.
 CUresult load_image(const void* image, bool library, unsigned count, const CUjit_option* options,

@@ -4,6 +4,8 @@
 #include <cstring>
 #include <new>
 
+#include "forwarded_cuda/captures.h"
+
 namespace lambent::forwarded_cuda {
 namespace {
 
@@ -137,8 +139,14 @@ Context* State::find_context(CUcontext handle) {
 
 void State::forget_context(Context& context) {
   const uint64_t number = context.number;
+  forget_captures_of(number);
+  copy_streams.erase(number);
   streams.erase_if([&](uint64_t, const StreamRecord& each) { return each.context == number; });
-  events.erase_if([&](uint64_t, const EventRecord& each) { return each.context == number; });
+  events.erase_if([&](uint64_t event, const EventRecord& each) {
+    if (each.context != number) return false;
+    forget_captured_event(event);
+    return true;
+  });
   functions.erase_if([&](uint64_t, FunctionRecord& each) {
     const ModuleRecord* module = modules.find(each.module);
     if (module != nullptr && module->context != number) return false;

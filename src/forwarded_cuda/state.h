@@ -9,6 +9,7 @@
 
 #include "cuda_abi/driver_types.h"
 #include "forwarded_cuda/connection.h"
+#include "forwarded_cuda/graph.h"
 #include "forwarded_cuda/table.h"
 
 namespace lambent::forwarded_cuda {
@@ -46,13 +47,23 @@ struct FunctionRecord {
   int attributes[CU_FUNC_ATTRIBUTE_MAX];
   char* name;  // null until asked for
 };
-// What a host function is to be called with; a callback is one with a stream and a status.
+// What a host function is to be called with; a callback is one with a stream and a status. A graph
+// may also have a copy here, for only this process reaches its memory.
 struct HostCall {
   CUhostFn function = nullptr;
   CUstreamCallback callback = nullptr;
   CUstream stream = nullptr;
   void* user_data = nullptr;
+  uint64_t context = 0;  // of a copy; else 0
+  RowCopy copy;
+  bool disabled = false;
+  uint64_t pending = 0;  // launches of its graph that have not come to it
+  bool retired = false;  // no launch will come any more
 };
+
+struct Executable;
+struct Capture;
+struct CapturePoint;
 
 class StateLock {
  public:
@@ -85,6 +96,16 @@ struct State {
   Table<HostCall> host_calls;  // that have not begun, by token
   uint64_t last_token = 0;
   bool has_runner = false;  // a thread for them
+  uint64_t last_graph_token = 0;
+  Table<uint64_t> copy_streams;  // by context, for copies in graphs
+
+  Table<Graph*> graphs;
+  Table<GraphNode*> graph_nodes;
+  uint64_t last_graph_number = 0;
+  Table<Executable*> executables;
+  List<Capture*> captures;  // that have not ended
+  Table<CapturePoint*> captured_streams, captured_events;
+  uint64_t last_capture = 0;
   // The executor puts one image together at a time. Taken without the StateLock.
   pthread_mutex_t upload_mutex = PTHREAD_MUTEX_INITIALIZER;
 };

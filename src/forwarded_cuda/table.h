@@ -1,4 +1,4 @@
-// Table and RangeTable: what the library remembers of numbers and addresses, without the C++
+// Table, RangeTable and List: what the library remembers of numbers and addresses, without the C++
 // library and its exceptions. Used under the library's lock; entries are plain values.
 #pragma once
 
@@ -47,6 +47,19 @@ class Table {
     }
   }
   size_t count() const { return count_; }
+  // `visit(key, value)`; it must not change the table.
+  template <typename Visit>
+  void for_each(Visit visit) {
+    for (size_t at = 0; at < capacity_; ++at) {
+      if (rows_[at].key != 0) visit(rows_[at].key, rows_[at].value);
+    }
+  }
+  // Of all its rows; it may be used again.
+  void clear() {
+    std::free(rows_);
+    rows_ = nullptr;
+    capacity_ = count_ = 0;
+  }
   // Erases those of which `is_one(key, value)` is true.
   template <typename IsOne>
   void erase_if(IsOne is_one) {
@@ -91,6 +104,65 @@ class Table {
 
   Row* rows_ = nullptr;
   size_t capacity_ = 0, count_ = 0;
+};
+
+// Of plain values, in their order. Whoever has it clears it.
+template <typename Value>
+class List {
+ public:
+  // False if there is no memory.
+  bool add(const Value& value) {
+    if (count_ == capacity_) {
+      const size_t capacity = capacity_ == 0 ? 4 : 2 * capacity_;
+      auto* values = static_cast<Value*>(std::realloc(values_, capacity * sizeof(Value)));
+      if (values == nullptr) return false;
+      values_ = values;
+      capacity_ = capacity;
+    }
+    values_[count_++] = value;
+    return true;
+  }
+  bool add_all(const List& other) {
+    for (const Value& each : other) {
+      if (!add(each)) return false;
+    }
+    return true;
+  }
+  bool contains(const Value& value) const {
+    for (const Value& each : *this) {
+      if (each == value) return true;
+    }
+    return false;
+  }
+  // The first that is equal; the others keep their order. False if there is none.
+  bool remove(const Value& value) {
+    for (size_t at = 0; at < count_; ++at) {
+      if (!(values_[at] == value)) continue;
+      --count_;
+      std::memmove(values_ + at, values_ + at + 1, (count_ - at) * sizeof(Value));
+      return true;
+    }
+    return false;
+  }
+  void clear() {
+    std::free(values_);
+    values_ = nullptr;
+    count_ = capacity_ = 0;
+  }
+  void empty() { count_ = 0; }
+  void remove_last() { --count_; }
+  size_t count() const { return count_; }
+  Value* data() { return values_; }
+  Value& operator[](size_t at) { return values_[at]; }
+  const Value& operator[](size_t at) const { return values_[at]; }
+  Value* begin() { return values_; }
+  Value* end() { return values_ + count_; }
+  const Value* begin() const { return values_; }
+  const Value* end() const { return values_ + count_; }
+
+ private:
+  Value* values_ = nullptr;
+  size_t count_ = 0, capacity_ = 0;
 };
 
 struct Range {

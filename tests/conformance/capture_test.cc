@@ -104,6 +104,32 @@ TEST_F(Captures, KernelsAndHostCallsAreReplayed) {
   OK(cu.graph_destroy(graph));
 }
 
+TEST_F(Captures, CopiesReadAndWriteTheHostAtEachLaunch) {
+  uint32_t *from = nullptr, *to = nullptr;
+  OK(cu.mem_host_alloc(reinterpret_cast<void**>(&from), 4096, 0));
+  OK(cu.mem_host_alloc(reinterpret_cast<void**>(&to), 4096, 0));
+  *from = *to = 1;
+  begin();
+  OK(cu.memcpy_h_to_d_async(word, from, 4096, stream));
+  OK(cu.memcpy_d_to_d_async(word + 4, word, 4, stream));
+  OK(cu.memcpy_d_to_h_async(to, word, 8, stream));
+  CUgraph graph = end();
+  EXPECT_EQ(nodes_of(graph), 3u);
+  CUgraphExec exec;
+  OK(cu.graph_instantiate(&exec, graph, 0));
+  for (uint32_t round = 5; round < 8; round++) {
+    from[0] = round;
+    OK(cu.graph_launch(exec, stream));
+    OK(cu.stream_synchronize(stream));
+    EXPECT_EQ(to[0], round);
+    EXPECT_EQ(to[1], round);
+  }
+  OK(cu.graph_exec_destroy(exec));
+  OK(cu.graph_destroy(graph));
+  OK(cu.mem_free_host(from));
+  OK(cu.mem_free_host(to));
+}
+
 TEST_F(Captures, OtherStreamsJoinThroughEvents) {
   begin();
   OK(cu.memset_d32_async(word, 1, 1, stream));

@@ -1,0 +1,410 @@
+// Executable graphs: made by the executor of an image of the graph, changed there, launched with
+// one call.
+#include <pthread.h>
+
+#include <cstdlib>
+#include <new>
+
+#include "forwarded_cuda/api.h"
+#include "forwarded_cuda/captures.h"
+#include "forwarded_cuda/executables.h"
+#include "forwarded_cuda/graph_parameters.h"
+#include "forwarded_cuda/host_calls.h"
+#include "forwarded_cuda/modules.h"
+
+using namespace lambent::forwarded_cuda;
+
+namespace {
+
+constexpr cuuint64_t kKnownFlags =
+    CUDA_GRAPH_INSTANTIATE_FLAG_AUTO_FREE_ON_LAUNCH | CUDA_GRAPH_INSTANTIATE_FLAG_UPLOAD |
+    CUDA_GRAPH_INSTANTIATE_FLAG_DEVICE_LAUNCH | CUDA_GRAPH_INSTANTIATE_FLAG_USE_NODE_PRIORITY;
+
+// A copy of a graph on its way to the executor, with all that belongs to it. Made and freed under
+// the lock, sent without.
+struct Draft {
+  uint64_t context = 0;
+  Graph* graph = nullptr;
+  GraphImage image;
+
+  ~Draft() {
+    if (graph == nullptr && image.bytes == nullptr) return;
+    const StateLock lock;
+    free_image(&image);
+    if (graph != nullptr) free_graph(graph);
+  }
+};
+
+// Under the lock. `offender`: a node of the draft.
+CUresult write(Draft* draft, GraphNode** offender) {
+  if (draft->graph == nullptr) return CUDA_ERROR_OUT_OF_MEMORY;
+  const CUresult result = write_image(*draft->graph, draft->context, &draft->image, offender);
+  if (result != CUDA_SUCCESS) return result;
+  const bool runs_here = draft->image.tokens.count() > 0;
+  return !runs_here || start_host_calls() ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
+}
+
+// The program's node behind a place of the image; null if there is none.
+CUgraphNode node_at(const Draft& draft, uint64_t place) {
+  if (place >= draft.image.by_place.count()) return nullptr;
+  const GraphNode* node = draft.image.by_place[place];
+  return node == nullptr ? nullptr : reinterpret_cast<CUgraphNode>(node->original);
+}
+
+CUresult send_image(const Draft& draft, const Call& call, uint64_t* values) {
+  pthread_mutex_lock(&state().upload_mutex);
+  CUresult result = upload(draft.image.bytes, draft.image.size);
+  if (result == CUDA_SUCCESS) result = ask(call, values, 2);
+  pthread_mutex_unlock(&state().upload_mutex);
+  return result;
+}
+
+// The draft's parts are the executable's from now on.
+void take_over(Executable* executable, Draft* draft) {
+  executable->graph = draft->graph;
+  executable->by_place = draft->image.by_place;
+  executable->tokens = draft->image.tokens;
+  draft->graph = nullptr;
+  draft->image.by_place = {};
+  draft->image.tokens = {};
+}
+
+CUresult keep(Draft* draft, uint64_t number, cuuint64_t flags) {
+  const StateLock lock;
+  void* memory = std::calloc(1, sizeof(Executable));
+  if (memory == nullptr) return CUDA_ERROR_OUT_OF_MEMORY;
+  auto* executable = new (memory) Executable{};
+  executable->number = number;
+  executable->context = draft->context;
+  executable->flags = flags;
+  take_over(executable, draft);
+  if (fill_twins(*executable, nullptr) && state().executables.add(number, executable)) {
+    return CUDA_SUCCESS;
+  }
+  free_executable(executable);
+  return CUDA_ERROR_OUT_OF_MEMORY;
+}
+
+CUresult instantiate(CUgraphExec* out, CUgraph handle, cuuint64_t flags,
+                     CUgraphInstantiateResult* outcome, CUgraphNode* offender) {
+  *outcome = CUDA_GRAPH_INSTANTIATE_ERROR;
+  *offender = nullptr;
+  Draft draft;
+  {
+    WITH_CONTEXT();
+    const Graph* graph = find_graph(handle);
+    if (out == nullptr || graph == nullptr || graph->capturing) return CUDA_ERROR_INVALID_VALUE;
+    if ((flags & ~kKnownFlags) != 0) return CUDA_ERROR_INVALID_VALUE;
+    // Kernels that launch graphs would need the executor's handles.
+    if ((flags & CUDA_GRAPH_INSTANTIATE_FLAG_DEVICE_LAUNCH) != 0) return CUDA_ERROR_NOT_SUPPORTED;
+    draft.context = context->number;
+    draft.graph = clone(*graph, false);
+    GraphNode* wrong = nullptr;
+    const CUresult result = write(&draft, &wrong);
+    if (wrong != nullptr) *offender = reinterpret_cast<CUgraphNode>(wrong->original);
+    if (result == CUDA_ERROR_INVALID_VALUE) *outcome = CUDA_GRAPH_INSTANTIATE_INVALID_STRUCTURE;
+    if (result != CUDA_SUCCESS) return result;
+  }
+  constexpr cuuint64_t kUpload = CUDA_GRAPH_INSTANTIATE_FLAG_UPLOAD;
+  uint64_t values[2] = {};
+  const CUresult result = send_image(
+      draft, make_call(CallCode::kInstantiateGraph, draft.context, flags & ~kUpload), values);
+  if (result != CUDA_SUCCESS) {
+    *offender = node_at(draft, values[1]);
+    return result;
+  }
+  if (const CUresult kept = keep(&draft, values[0], flags)) {
+    send(make_call(CallCode::kDestroyGraph, values[0]));
+    return kept;
+  }
+  *outcome = CUDA_GRAPH_INSTANTIATE_SUCCESS;
+  *out = handle_for<CUgraphExec>(values[0]);
+  return CUDA_SUCCESS;
+}
+
+// Its nodes are those of the draft from now on, which has the same structure.
+CUresult replace(uint64_t number, Draft* draft) {
+  const StateLock lock;
+  Executable** found = state().executables.find(number);
+  if (found == nullptr) return CUDA_ERROR_INVALID_VALUE;  // destroyed meanwhile
+  Executable old = **found;
+  Executable& executable = **found;
+  executable.twins = {};
+  take_over(&executable, draft);
+  const bool good = fill_twins(executable, &old.twins);
+  for (size_t place = 0; place < old.by_place.count(); ++place) {
+    GraphNode* node = executable.by_place[place];
+    if (node == nullptr || old.by_place[place] == nullptr) continue;
+    node->enabled = old.by_place[place]->enabled;
+    HostCall* call = state().host_calls.find(node->token);
+    if (call != nullptr && call->context != 0) call->disabled = !node->enabled;
+  }
+  for (const uint64_t token : old.tokens) retire(token);
+  old.tokens.clear();
+  old.twins.clear();
+  old.by_place.clear();
+  free_graph(old.graph);
+  return good ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
+}
+
+CUresult update(uint64_t number, Draft* draft, CUgraphExecUpdateResultInfo* info) {
+  uint64_t values[2] = {};
+  const CUresult result = send_image(*draft, make_call(CallCode::kUpdateGraph, number), values);
+  info->result = static_cast<CUgraphExecUpdateResult>(values[0]);
+  if (result != CUDA_SUCCESS) {
+    info->errorNode = node_at(*draft, values[1]);
+    return result;
+  }
+  info->result = CU_GRAPH_EXEC_UPDATE_SUCCESS;
+  return replace(number, draft);
+}
+
+// One node of an executable graph, anew.
+CUresult change(CUgraphExec exec, CUgraphNode handle, const CUgraphNodeParams& what) {
+  uint64_t number = 0, place = 0;
+  GraphNode fresh{};
+  GraphImage image;
+  CUresult result = CUDA_SUCCESS;
+  {
+    WITH_CONTEXT();
+    Executable* executable = find_executable(exec);
+    GraphNode* twin = executable == nullptr ? nullptr : find_twin(*executable, handle);
+    if (twin == nullptr || twin->what.type != what.type || twin->child != nullptr) {
+      return CUDA_ERROR_INVALID_VALUE;
+    }
+    number = executable->number;
+    place = twin->place;
+    fresh.graph = twin->graph;
+    fresh.what.type = what.type;
+    fresh.cooperative = twin->cooperative;
+    fresh.has_priority = twin->has_priority;
+    fresh.priority = twin->priority;
+    fresh.enabled = twin->enabled;
+    result = change_node(fresh, what);
+    if (result == CUDA_SUCCESS) result = write_node(fresh, executable->context, &image);
+    if (image.size > lambent::forwarding::kMostInlineBytes) result = CUDA_ERROR_INVALID_VALUE;
+    if (result != CUDA_SUCCESS) {
+      free_image(&image);
+      free_node_work(&fresh);
+      return result;
+    }
+  }
+  result =
+      ask(make_call(CallCode::kSetGraphNode, number, place), nullptr, 0, {image.bytes, image.size});
+  const StateLock lock;
+  Executable** found = state().executables.find(number);
+  if (result == CUDA_SUCCESS && found != nullptr) {
+    GraphNode* twin = (*found)->by_place[place];
+    if (twin->token != 0) {
+      (*found)->tokens.remove(twin->token);
+      retire(twin->token);
+    }
+    move_node_work(&fresh, twin);
+    if (twin->token != 0 && (*found)->tokens.add(twin->token)) image.tokens.empty();
+  }
+  free_image(&image);
+  free_node_work(&fresh);
+  return result;
+}
+
+// A launch into a capturing stream is a child graph.
+CUresult capture_launch(CapturePoint& point, const Executable& executable) {
+  Graph* graph = clone(*executable.graph, true);
+  if (graph == nullptr) return CUDA_ERROR_OUT_OF_MEMORY;
+  CUgraphNodeParams what = of_type(CU_GRAPH_NODE_TYPE_GRAPH);
+  what.graph.graph = handle_of(graph);
+  const CUresult result = capture_node(point, what);
+  free_graph(graph);
+  return result;
+}
+
+}  // namespace
+
+CUresult cuGraphInstantiateWithFlags(CUgraphExec* out, CUgraph graph, unsigned long long flags) {
+  CUgraphInstantiateResult outcome;
+  CUgraphNode offender;
+  if ((flags & CUDA_GRAPH_INSTANTIATE_FLAG_UPLOAD) != 0) return CUDA_ERROR_INVALID_VALUE;
+  return instantiate(out, graph, flags, &outcome, &offender);
+}
+
+CUresult cuGraphInstantiateWithParams(CUgraphExec* out, CUgraph graph,
+                                      CUDA_GRAPH_INSTANTIATE_PARAMS* parameters) {
+  if (parameters == nullptr) return CUDA_ERROR_INVALID_VALUE;
+  const CUresult result = instantiate(out, graph, parameters->flags, &parameters->result_out,
+                                      &parameters->hErrNode_out);
+  if (result != CUDA_SUCCESS) return result;
+  if ((parameters->flags & CUDA_GRAPH_INSTANTIATE_FLAG_UPLOAD) == 0) return CUDA_SUCCESS;
+  return cuGraphUpload(*out, parameters->hUploadStream);
+}
+
+CUresult cuGraphExecGetFlags(CUgraphExec exec, cuuint64_t* flags) {
+  WITH_CONTEXT();
+  const Executable* executable = find_executable(exec);
+  if (executable == nullptr || flags == nullptr) return CUDA_ERROR_INVALID_VALUE;
+  *flags = executable->flags;
+  return CUDA_SUCCESS;
+}
+
+CUresult cuGraphExecDestroy(CUgraphExec exec) {
+  if (const CUresult result = connection_state()) return result;
+  {
+    const StateLock lock;
+    Executable* executable = find_executable(exec);
+    if (executable == nullptr) return CUDA_ERROR_INVALID_VALUE;
+    const bool is_there = State::has_context(executable->context);
+    free_executable(executable);
+    if (!is_there) return CUDA_SUCCESS;  // it went with its context
+  }
+  return send(make_call(CallCode::kDestroyGraph, number_of(exec)));
+}
+
+CUresult cuGraphUpload(CUgraphExec exec, CUstream stream) {
+  uint64_t number = 0;
+  if (const CUresult result = resolve_stream(stream, &number)) return result;
+  {
+    WITH_CONTEXT();
+    if (find_executable(exec) == nullptr) return CUDA_ERROR_INVALID_VALUE;
+    if (const CUresult result = refuse_if_capturing(number, *context)) return result;
+  }
+  return send(make_call(CallCode::kUploadGraph, number_of(exec), number));
+}
+
+CUresult cuGraphLaunch(CUgraphExec exec, CUstream stream) {
+  uint64_t number = 0;
+  if (const CUresult result = resolve_stream(stream, &number)) return result;
+  {
+    WITH_CONTEXT();
+    const Executable* executable = find_executable(exec);
+    if (executable == nullptr) return CUDA_ERROR_INVALID_VALUE;
+    if (!State::has_context(executable->context)) return CUDA_ERROR_INVALID_CONTEXT;
+    CapturePoint* point = nullptr;
+    if (const CUresult result = find_point(number, *context, &point)) return result;
+    if (point != nullptr) return capture_launch(*point, *executable);
+    for (const uint64_t token : executable->tokens) {
+      HostCall* call = state().host_calls.find(token);
+      if (call != nullptr) ++call->pending;
+    }
+  }
+  return send(make_call(CallCode::kLaunchGraph, number_of(exec), number));
+}
+
+CUresult cuGraphExecNodeSetParams(CUgraphExec exec, CUgraphNode node,
+                                  CUgraphNodeParams* parameters) {
+  if (parameters == nullptr) return CUDA_ERROR_INVALID_VALUE;
+  if (parameters->type == CU_GRAPH_NODE_TYPE_GRAPH) {
+    return cuGraphExecChildGraphNodeSetParams(exec, node, parameters->graph.graph);
+  }
+  return change(exec, node, *parameters);
+}
+
+CUresult cuGraphExecKernelNodeSetParams_v2(CUgraphExec exec, CUgraphNode node,
+                                           const CUDA_KERNEL_NODE_PARAMS* parameters) {
+  if (parameters == nullptr) return CUDA_ERROR_INVALID_VALUE;
+  return change(exec, node, as_node(*parameters));
+}
+
+CUresult cuGraphExecMemcpyNodeSetParams(CUgraphExec exec, CUgraphNode node,
+                                        const CUDA_MEMCPY3D* parameters, CUcontext) {
+  if (parameters == nullptr) return CUDA_ERROR_INVALID_VALUE;
+  return change(exec, node, as_node(*parameters));
+}
+
+CUresult cuGraphExecMemsetNodeSetParams(CUgraphExec exec, CUgraphNode node,
+                                        const CUDA_MEMSET_NODE_PARAMS* parameters, CUcontext) {
+  if (parameters == nullptr) return CUDA_ERROR_INVALID_VALUE;
+  return change(exec, node, as_node(*parameters));
+}
+
+CUresult cuGraphExecHostNodeSetParams(CUgraphExec exec, CUgraphNode node,
+                                      const CUDA_HOST_NODE_PARAMS* parameters) {
+  if (parameters == nullptr) return CUDA_ERROR_INVALID_VALUE;
+  return change(exec, node, as_node(*parameters));
+}
+
+CUresult cuGraphExecEventRecordNodeSetEvent(CUgraphExec exec, CUgraphNode node, CUevent event) {
+  return change(exec, node, as_node(CU_GRAPH_NODE_TYPE_EVENT_RECORD, event));
+}
+
+CUresult cuGraphExecEventWaitNodeSetEvent(CUgraphExec exec, CUgraphNode node, CUevent event) {
+  return change(exec, node, as_node(CU_GRAPH_NODE_TYPE_WAIT_EVENT, event));
+}
+
+// All of the executable graph anew, with another child in this place.
+CUresult cuGraphExecChildGraphNodeSetParams(CUgraphExec exec, CUgraphNode node, CUgraph child) {
+  Draft draft;
+  {
+    WITH_CONTEXT();
+    Executable* executable = find_executable(exec);
+    GraphNode* twin = executable == nullptr ? nullptr : find_twin(*executable, node);
+    const Graph* wanted = find_graph(child);
+    if (twin == nullptr || twin->child == nullptr || wanted == nullptr || wanted->capturing) {
+      return CUDA_ERROR_INVALID_VALUE;
+    }
+    Graph* fresh = clone(*wanted, false);
+    if (fresh == nullptr) return CUDA_ERROR_OUT_OF_MEMORY;
+    draft.context = executable->context;
+    // For as long as the copy is made, the child is the new one.
+    Graph* old = twin->child;
+    twin->child = fresh;
+    draft.graph = clone(*executable->graph, false);
+    twin->child = old;
+    free_graph(fresh);
+    GraphNode* wrong = nullptr;
+    if (const CUresult result = write(&draft, &wrong)) return result;
+  }
+  CUgraphExecUpdateResultInfo info{};
+  const CUresult result = update(number_of(exec), &draft, &info);
+  return result == CUDA_ERROR_GRAPH_EXEC_UPDATE_FAILURE ? CUDA_ERROR_INVALID_VALUE : result;
+}
+
+CUresult cuGraphExecUpdate_v2(CUgraphExec exec, CUgraph handle, CUgraphExecUpdateResultInfo* info) {
+  Draft draft;
+  if (info == nullptr) return CUDA_ERROR_INVALID_VALUE;
+  *info = {CU_GRAPH_EXEC_UPDATE_ERROR, nullptr, nullptr};
+  {
+    WITH_CONTEXT();
+    const Executable* executable = find_executable(exec);
+    const Graph* graph = find_graph(handle);
+    if (executable == nullptr || graph == nullptr || graph->capturing) {
+      return CUDA_ERROR_INVALID_VALUE;
+    }
+    draft.context = executable->context;
+    draft.graph = clone(*graph, false);
+    GraphNode* wrong = nullptr;
+    if (const CUresult result = write(&draft, &wrong)) {
+      if (wrong != nullptr) info->errorNode = reinterpret_cast<CUgraphNode>(wrong->original);
+      return result;
+    }
+  }
+  return update(number_of(exec), &draft, info);
+}
+
+// What runs here is left out here; the executor leaves out the rest.
+CUresult cuGraphNodeSetEnabled(CUgraphExec exec, CUgraphNode handle, unsigned int enabled) {
+  uint64_t number = 0, place = 0;
+  {
+    WITH_CONTEXT();
+    Executable* executable = find_executable(exec);
+    GraphNode* twin = executable == nullptr ? nullptr : find_twin(*executable, handle);
+    if (twin == nullptr || enabled > 1) return CUDA_ERROR_INVALID_VALUE;
+    if (twin->what.type > CU_GRAPH_NODE_TYPE_MEMSET) return CUDA_ERROR_INVALID_VALUE;
+    twin->enabled = enabled != 0;
+    if (HostCall* call = state().host_calls.find(twin->token)) {
+      call->disabled = enabled == 0;
+      return CUDA_SUCCESS;
+    }
+    number = executable->number;
+    place = twin->place;
+  }
+  return ask(make_call(CallCode::kEnableGraphNode, number, place, enabled));
+}
+
+CUresult cuGraphNodeGetEnabled(CUgraphExec exec, CUgraphNode handle, unsigned int* enabled) {
+  WITH_CONTEXT();
+  Executable* executable = find_executable(exec);
+  const GraphNode* twin = executable == nullptr ? nullptr : find_twin(*executable, handle);
+  if (twin == nullptr || enabled == nullptr) return CUDA_ERROR_INVALID_VALUE;
+  if (twin->what.type > CU_GRAPH_NODE_TYPE_MEMSET) return CUDA_ERROR_INVALID_VALUE;
+  *enabled = twin->enabled ? 1 : 0;
+  return CUDA_SUCCESS;
+}
