@@ -106,6 +106,16 @@ TEST(FunctionSpec, ChangesThatSandboxesWereNotMadeFromKeepThem) {
   EXPECT_FALSE(keeps([](auto& s) { s.gpu.share = 50; }));
 }
 
+TEST(FunctionSpec, AHandlerOfASharedRuntimeKeepsItsSandboxesWhenItsShareChanges) {
+  FunctionSpec before = good_spec();
+  before.gpu.runtime = GpuRuntime::kShared;
+  FunctionSpec after = before;
+  after.gpu.share = 50;
+  EXPECT_TRUE(keeps_sandboxes(before, after));
+  before.gpu.runtime = GpuRuntime::kOwn;
+  EXPECT_FALSE(keeps_sandboxes(before, after));
+}
+
 TEST(FunctionSpec, AKernelFunctionKeepsItsSandboxesWhenItsShareChanges) {
   FunctionSpec before = good_spec();
   before.kind = FunctionKind::kKernel;

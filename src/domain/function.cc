@@ -236,7 +236,10 @@ bool keeps_sandboxes(const FunctionSpec& before, const FunctionSpec& after) {
   made_from.weight = before.weight;
   made_from.max_concurrency = before.max_concurrency;
   made_from.tags = before.tags;
-  if (after.kind == FunctionKind::kKernel) made_from.gpu.share = before.gpu.share;
+  // The executor changes it while the function runs.
+  if (after.kind == FunctionKind::kKernel || after.gpu.runtime == GpuRuntime::kShared) {
+    made_from.gpu.share = before.gpu.share;
+  }
   return made_from == before;
 }
 

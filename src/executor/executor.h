@@ -198,7 +198,6 @@ class Executor {
   std::optional<cuda::Multiprocessors> multiprocessors_;
   std::optional<ShareBook> shares_;
   bool has_told_of_shares_ = false;
-  bool has_told_of_clients_shares_ = false;
   bool has_told_of_apart_ = false;
   std::unique_ptr<SeatLoader> loader_;
   std::unordered_map<SandboxId, std::unique_ptr<Seat>> seats_;

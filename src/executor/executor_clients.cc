@@ -1,5 +1,4 @@
 // Executor: the sandboxes whose CUDA calls run here.
-#include <cstdio>
 #include <utility>
 
 #include "executor/executor.h"
@@ -9,25 +8,23 @@ namespace lambent::executor {
 // If it cannot be served its processes find nobody at their socket, for its last descriptor goes.
 void Executor::handle(protocol::AddClient message, std::vector<OwnedFd> fds) {
   if (fds.empty()) return;
-  if (message.share < 100 && !std::exchange(has_told_of_clients_shares_, true)) {
-    std::fprintf(stderr,
-                 "lambent-executor: a handler's share of the multiprocessors (%u %%) is not "
-                 "applied: only those of kernel functions are\n",
-                 message.share);
-  }
   if (forward_ == nullptr) {
     auto made = forward_server::ForwardServer::create(
-        loop_, driver_, context_, ordinal_,
+        loop_, {driver_, ordinal_, multiprocessors_ ? &*multiprocessors_ : nullptr}, context_,
         [this](forward_server::ProcessEnd how, const Error& error) { client_broke(how, error); });
     if (!made.ok()) return;
     forward_ = std::move(*made);
   }
   OwnedFd ledger = fds.size() > 1 ? std::move(fds[1]) : OwnedFd();
-  (void)forward_->add(message.client, message.memory, std::move(fds[0]), std::move(ledger)).ok();
+  (void)forward_
+      ->add(message.client, message.memory, groups_for(message.client, message.share),
+            std::move(fds[0]), std::move(ledger))
+      .ok();
 }
 
 void Executor::handle(protocol::RemoveClient message, std::vector<OwnedFd>) {
   if (forward_ != nullptr) forward_->remove(message.client);
+  if (shares_) shares_->take_back(user_of(message.client));
 }
 
 void Executor::look_after_clients() {

@@ -1,5 +1,5 @@
 // The executor's shares: which multiprocessors a function's kernels may use, changed between two of
-// its requests.
+// its requests; a handler's, between two of its calls.
 #include <cstdio>
 #include <utility>
 
@@ -35,6 +35,9 @@ std::vector<uint32_t> Executor::groups_for(SandboxId seat, uint32_t share) {
 
 void Executor::handle(protocol::SetShare message, std::vector<OwnedFd>) {
   Seat* seat = find(message.seat);
+  if (seat == nullptr && forward_ != nullptr && forward_->has(message.seat)) {
+    return forward_->change_groups(message.seat, groups_for(message.seat, message.share));
+  }
   if (seat == nullptr || seat->is_removed || seat->share == message.share) return;
   seat->share = message.share;
   if (seat->loaded != nullptr) change_share(*seat);

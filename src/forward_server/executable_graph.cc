@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "forward_server/device_work.h"
+
 namespace lambent::forward_server {
 namespace {
 
@@ -270,6 +272,65 @@ CUresult ExecutableGraph::set_turn(const HostPlace& place, uint32_t turn) {
   CUstreamBatchMemOpParams operation;
   const auto request = wait_of(current(driver_), place, turn, &operation);
   return driver_->graph_exec_batch_mem_op_node_set_params(exec_, place.wait, &request);
+}
+
+CUresult ExecutableGraph::await_last(CUstream stream) {
+  if (last_ != nullptr) return driver_->stream_wait_event(stream, last_.get(), 0);
+  return make_event(driver_, CU_EVENT_DISABLE_TIMING, &last_);
+}
+
+CUresult ExecutableGraph::launch(CUstream stream) {
+  // The driver sees to its own.
+  CUresult result = CUDA_SUCCESS;
+  if (last_ == nullptr || last_was_one_by_one_) result = await_last(stream);
+  if (result == CUDA_SUCCESS) result = driver_->graph_launch(exec_, stream);
+  last_was_one_by_one_ = false;
+  return result == CUDA_SUCCESS ? driver_->event_record(last_.get(), stream) : result;
+}
+
+CUresult ExecutableGraph::launch_one_by_one(CUstream stream,
+                                            const std::function<CUresult(const HostPlace&)>& hold) {
+  CUresult result = await_last(stream);
+  size_t host_nodes = 0;
+  for (const GraphNode& node : nodes_) {
+    if (result != CUDA_SUCCESS) return result;
+    if (node.head.kind == GraphNodeKind::kHost) {
+      result = hold(places_[host_nodes++]);
+    } else if (node.is_enabled) {
+      result = queue(node, stream);
+    }
+  }
+  last_was_one_by_one_ = true;
+  return result == CUDA_SUCCESS ? driver_->event_record(last_.get(), stream) : result;
+}
+
+CUresult ExecutableGraph::queue(const GraphNode& node, CUstream stream) const {
+  switch (node.head.kind) {
+    case GraphNodeKind::kKernel: {
+      KernelRequest kernel(node);
+      const CUDA_KERNEL_NODE_PARAMS& r = kernel.request;
+      if ((node.head.flags & forwarding::kGraphNodeCooperative) != 0) {
+        return driver_->launch_cooperative_kernel(r.func, r.gridDimX, r.gridDimY, r.gridDimZ,
+                                                  r.blockDimX, r.blockDimY, r.blockDimZ,
+                                                  r.sharedMemBytes, stream, r.kernelParams);
+      }
+      return driver_->launch_kernel(r.func, r.gridDimX, r.gridDimY, r.gridDimZ, r.blockDimX,
+                                    r.blockDimY, r.blockDimZ, r.sharedMemBytes, stream,
+                                    r.kernelParams, nullptr);
+    }
+    case GraphNodeKind::kCopy:
+      return queue_copy(driver_, stream, node.head.arguments);
+    case GraphNodeKind::kFill:
+      return queue_fill(driver_, stream, node.head.arguments);
+    case GraphNodeKind::kRecordEvent:
+      return driver_->event_record(node.event.get(), stream);
+    case GraphNodeKind::kWaitEvent:
+      return driver_->stream_wait_event(stream, node.event.get(), 0);
+    case GraphNodeKind::kEmpty:
+    case GraphNodeKind::kHost:
+      break;
+  }
+  return CUDA_SUCCESS;
 }
 
 bool ExecutableGraph::uses_module(uint64_t module) const {

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <vector>
 
@@ -58,7 +59,12 @@ class ExecutableGraph {
   CUresult upload(CUstream stream) { return driver_->graph_upload(exec_, stream); }
   // The turns of its gates are those of the next launch.
   CUresult set_turn(const HostPlace& place, uint32_t turn);
-  CUresult launch(CUstream stream) { return driver_->graph_launch(exec_, stream); }
+  CUresult launch(CUstream stream);
+  // The same in a stream that has a share of the multiprocessors: the kernels of a graph run in the
+  // context of their module, which is the whole device, so each is launched by itself. What a host
+  // node takes to hold the stream, `hold(place)` does.
+  CUresult launch_one_by_one(CUstream stream,
+                             const std::function<CUresult(const HostPlace&)>& hold);
   // Nothing of it runs any more.
   void release();
 
@@ -78,6 +84,8 @@ class ExecutableGraph {
                  uint64_t* wrong) const;
   CUresult add(CUgraph graph, const GraphNode& node, std::vector<CUgraphNode>& after,
                CUgraphNode* handle) const;
+  CUresult queue(const GraphNode& node, CUstream stream) const;
+  CUresult await_last(CUstream stream);
   CUresult add_host(CUgraph graph, const std::vector<CUgraphNode>& after, HostPlace& place) const;
 
   const cuda::Driver& driver_;
@@ -88,6 +96,9 @@ class ExecutableGraph {
   CUgraphExec exec_ = nullptr;
   std::vector<CUgraphNode> handles_;
   CUstream notifier_ = nullptr;
+  // Launches follow each other, in whichever way each is done.
+  SharedEvent last_;
+  bool last_was_one_by_one_ = false;
 };
 
 }  // namespace lambent::forward_server

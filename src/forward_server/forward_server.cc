@@ -60,19 +60,20 @@ unsigned usable_cores() {
 }  // namespace
 
 Result<std::unique_ptr<ForwardServer>> ForwardServer::create(loop::EventLoop& loop,
-                                                             const cuda::Driver& driver,
+                                                             const Splitting& splitting,
                                                              const cuda::Context& context,
-                                                             int ordinal, OnBroken on_broken) {
+                                                             OnBroken on_broken) {
   std::unique_ptr<ForwardServer> server(
-      new ForwardServer(loop, driver, context, std::move(on_broken)));
-  RETURN_IF_ERROR(server->describe_device(ordinal));
+      new ForwardServer(loop, splitting, context, std::move(on_broken)));
+  RETURN_IF_ERROR(server->describe_device());
   return server;
 }
 
-ForwardServer::ForwardServer(loop::EventLoop& loop, const cuda::Driver& driver,
+ForwardServer::ForwardServer(loop::EventLoop& loop, const Splitting& splitting,
                              const cuda::Context& context, OnBroken on_broken)
     : loop_(loop),
-      surroundings_{driver, context, loop.clock(), usable_cores()},
+      splitting_(splitting),
+      surroundings_{splitting.driver, context, loop.clock(), usable_cores()},
       on_broken_(std::move(on_broken)) {}
 
 ForwardServer::~ForwardServer() {
@@ -84,10 +85,10 @@ ForwardServer::~ForwardServer() {
   }
 }
 
-Result<void> ForwardServer::describe_device(int ordinal) {
+Result<void> ForwardServer::describe_device() {
   const cuda::Driver& driver = surroundings_.driver;
   CUdevice device = 0;
-  RETURN_IF_ERROR(driver.check(driver->device_get(&device, ordinal), "cuDeviceGet"));
+  RETURN_IF_ERROR(driver.check(driver->device_get(&device, splitting_.ordinal), "cuDeviceGet"));
   Welcome& welcome = welcome_;
   RETURN_IF_ERROR(
       driver.check(driver->driver_get_version(&welcome.driver_version), "cuDriverGetVersion"));
@@ -121,7 +122,8 @@ Result<void> ForwardServer::describe_device(int ordinal) {
   return {};
 }
 
-Result<void> ForwardServer::add(SandboxId id, Bytes memory, OwnedFd listening, OwnedFd ledger) {
+Result<void> ForwardServer::add(SandboxId id, Bytes memory, std::vector<uint32_t> groups,
+                                OwnedFd listening, OwnedFd ledger) {
   if (clients_.count(id) != 0) {
     return Error{ErrorCode::kAlreadyExists, "the client is there already"};
   }
@@ -132,11 +134,17 @@ Result<void> ForwardServer::add(SandboxId id, Bytes memory, OwnedFd listening, O
   auto client = std::make_unique<Client>();
   client->id = id;
   client->memory = std::make_shared<ClientMemory>(memory, std::move(ledger));
+  client->share = std::make_shared<ClientShare>(splitting_, std::move(groups));
   client->listening = std::move(listening);
   client->watch = loop_.watch(client->listening.get(), true, false,
                               [this, client = client.get()](loop::Readiness) { accept(*client); });
   clients_.emplace(id, std::move(client));
   return {};
+}
+
+void ForwardServer::change_groups(SandboxId id, std::vector<uint32_t> groups) {
+  const auto found = clients_.find(id);
+  if (found != clients_.end()) found->second->share->set(std::move(groups));
 }
 
 void ForwardServer::remove(SandboxId id) {
@@ -229,7 +237,7 @@ bool ForwardServer::serve(Client& client, Connection& connection,
   const auto number = reinterpret_cast<uint64_t>(&connection);
   try {
     connection.process = std::make_unique<ServedProcess>(
-        surroundings_, client.memory, std::move(shared),
+        surroundings_, client.memory, client.share, std::move(shared),
         [this, alive = alive_, id = client.id, number](ProcessEnd how, CUresult result) {
           // If the mailbox is full, the connection stays until the executor ends.
           (void)loop_.post([this, alive, id, number, how, result] {

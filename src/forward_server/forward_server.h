@@ -25,10 +25,10 @@ class ForwardServer {
   // it left does not come to an end.
   using OnBroken = std::function<void(ProcessEnd, const Error&)>;
 
-  // Loop, driver and context outlive the server.
+  // Loop, driver, multiprocessors and context outlive the server.
   static Result<std::unique_ptr<ForwardServer>> create(loop::EventLoop& loop,
-                                                       const cuda::Driver& driver,
-                                                       const cuda::Context& context, int ordinal,
+                                                       const Splitting& splitting,
+                                                       const cuda::Context& context,
                                                        OnBroken on_broken);
   // Waits for the threads of all processes; their work on the device ends first.
   ~ForwardServer();
@@ -36,9 +36,14 @@ class ForwardServer {
   ForwardServer& operator=(const ForwardServer&) = delete;
 
   // Its processes may connect to `listening`, a SOCK_SEQPACKET socket, from now on; together they
-  // hold at most `memory`. `ledger` may be missing. INVALID_ARGUMENT if the socket cannot be used,
+  // hold at most `memory`, and their kernels keep to these groups of multiprocessors (none: to
+  // nothing). `ledger` may be missing. INVALID_ARGUMENT if the socket cannot be used,
   // ALREADY_EXISTS if the client is there.
-  Result<void> add(SandboxId client, Bytes memory, OwnedFd listening, OwnedFd ledger);
+  Result<void> add(SandboxId client, Bytes memory, std::vector<uint32_t> groups, OwnedFd listening,
+                   OwnedFd ledger);
+  bool has(SandboxId client) const { return clients_.count(client) != 0; }
+  // From its streams' next use on. Nothing happens if it is none.
+  void change_groups(SandboxId client, std::vector<uint32_t> groups);
   // Its processes are hung up on, their work ends and all is freed, a little later.
   void remove(SandboxId client);
 
@@ -57,16 +62,18 @@ class ForwardServer {
   };
   struct Client {
     SandboxId id;
-    std::shared_ptr<ClientMemory> memory;  // shared with the threads of its processes
+    // Shared with the threads of its processes.
+    std::shared_ptr<ClientMemory> memory;
+    std::shared_ptr<ClientShare> share;
     OwnedFd listening;
     bool removed = false;
     std::list<Connection> connections;
     loop::Watch watch;
   };
 
-  ForwardServer(loop::EventLoop& loop, const cuda::Driver& driver, const cuda::Context& context,
+  ForwardServer(loop::EventLoop& loop, const Splitting& splitting, const cuda::Context& context,
                 OnBroken on_broken);
-  Result<void> describe_device(int ordinal);
+  Result<void> describe_device();
   void accept(Client& client);
   void read(Client& client, Connection& connection);
   bool greet(Client& client, Connection& connection);
@@ -77,6 +84,7 @@ class ForwardServer {
   void forget_if_empty(SandboxId client);
 
   loop::EventLoop& loop_;
+  const Splitting splitting_;
   Surroundings surroundings_;
   OnBroken on_broken_;
   forwarding::Welcome welcome_;  // but for the client's limit

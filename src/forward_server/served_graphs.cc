@@ -12,6 +12,7 @@ namespace {
 using forwarding::GraphNodeKind;
 using forwarding::kNoGraphNode;
 
+constexpr size_t kMostImageBytes = size_t{64} << 20;
 constexpr size_t kMostNodes = 1 << 18;         // of all graphs of a process
 constexpr size_t kMostHeld = size_t{1} << 16;  // functions that were queued and have not run
 constexpr uint64_t kFlags =
@@ -75,6 +76,7 @@ CUresult ServedProcess::check_node(const forwarding::GraphNodeView& view, uint64
 
 CUresult ServedProcess::read_graph(const std::string& image, uint64_t context,
                                    std::vector<GraphNode>* nodes, uint64_t* wrong) {
+  if (image.size() > kMostImageBytes) return CUDA_ERROR_OUT_OF_MEMORY;
   forwarding::GraphReader reader(image.data(), image.size());
   forwarding::GraphNodeView view;
   for (;;) {
@@ -253,32 +255,44 @@ CUresult ServedProcess::launch_graph(const Call& call) {
   CUstream stream = nullptr;
   if (const CUresult result = streams_.use(call.arguments[1], &stream)) return result;
   for (const auto& place : graph->host_places()) {
-    uint32_t turn = 0;
-    {
-      const std::lock_guard lock(gates_mutex_);
-      turn = ++gates_[place.gate].turn;
-    }
-    if (const CUresult result = graph->set_turn(place, turn)) return result;
+    const std::lock_guard lock(gates_mutex_);
+    ++gates_[place.gate].turn;
+  }
+  if (streams_.has_share(call.arguments[1])) {
+    return graph->launch_one_by_one(stream, [&](const ExecutableGraph::HostPlace& place) {
+      const uint32_t turn = gates_[place.gate].turn;
+      tell_when_due(stream, *graph, place);
+      return driver_->stream_wait_value_32(stream, place.address, turn, CU_STREAM_WAIT_VALUE_GEQ);
+    });
+  }
+  for (const auto& place : graph->host_places()) {
+    if (const CUresult result = graph->set_turn(place, gates_[place.gate].turn)) return result;
   }
   if (const CUresult result = graph->launch(stream)) return result;
   return hold_for_functions(*graph);
 }
 
+// Once the stream has come so far.
+void ServedProcess::tell_when_due(CUstream stream, const ExecutableGraph& graph,
+                                  const ExecutableGraph::HostPlace& place) {
+  const uint64_t ticket = ++last_ticket_;
+  held_[ticket] = {place.gate, gates_[place.gate].turn, graph.nodes()[place.node].head.arguments[0],
+                   false, true};
+  completions_->when_done(stream, [this, ticket](CUresult done) {
+    if (done == CUDA_SUCCESS) host_function_is_due(ticket);
+  });
+}
+
 // Its launches follow each other, so what is due becomes so in the order of the nodes.
 CUresult ServedProcess::hold_for_functions(ExecutableGraph& graph) {
   for (const auto& place : graph.host_places()) {
-    const uint64_t ticket = ++last_ticket_;
-    held_[ticket] = {place.gate, gates_[place.gate].turn,
-                     graph.nodes()[place.node].head.arguments[0], false, true};
     CUstream notifier = nullptr;
     CUresult result = graph.notifier(&notifier);
     if (result == CUDA_SUCCESS) {
       result = driver_->stream_wait_event(notifier, place.due.get(), 0);
     }
     if (result != CUDA_SUCCESS) return result;
-    completions_->when_done(notifier, [this, ticket](CUresult done) {
-      if (done == CUDA_SUCCESS) host_function_is_due(ticket);
-    });
+    tell_when_due(notifier, graph, place);
   }
   return CUDA_SUCCESS;
 }

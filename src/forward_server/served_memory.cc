@@ -1,8 +1,10 @@
 // ServedProcess: memory and what is copied and filled.
 #include <algorithm>
+#include <span>
 #include <utility>
 #include <vector>
 
+#include "forward_server/device_work.h"
 #include "forward_server/served_process.h"
 
 namespace lambent::forward_server {
@@ -151,16 +153,7 @@ CUresult ServedProcess::copy_rows(const Call& call) {
   CUstream stream = nullptr;
   if (const CUresult result = streams_.use(stream_number, &stream)) return result;
   if (width == 0 || height == 0) return CUDA_SUCCESS;
-  if (height == 1) return driver_->memcpy_d_to_d_async(to, from, width, stream);
-  CUDA_MEMCPY2D request{};
-  request.srcMemoryType = request.dstMemoryType = CU_MEMORYTYPE_DEVICE;
-  request.srcDevice = from;
-  request.srcPitch = from_pitch;
-  request.dstDevice = to;
-  request.dstPitch = to_pitch;
-  request.WidthInBytes = width;
-  request.Height = height;
-  return driver_->memcpy_2d_async(&request, stream);
+  return queue_copy(driver_, stream, std::span(call.arguments).subspan(1));
 }
 
 CUresult ServedProcess::fill(const Call& call) {
@@ -173,17 +166,7 @@ CUresult ServedProcess::fill(const Call& call) {
   CUstream stream = nullptr;
   if (const CUresult result = streams_.use(stream_number, &stream)) return result;
   if (width == 0 || height == 0) return CUDA_SUCCESS;
-  const auto byte = static_cast<unsigned char>(value);
-  const auto half = static_cast<unsigned short>(value);
-  const auto word = static_cast<unsigned>(value);
-  if (height == 1) {
-    if (element == 1) return driver_->memset_d8_async(to, byte, width, stream);
-    if (element == 2) return driver_->memset_d16_async(to, half, width, stream);
-    return driver_->memset_d32_async(to, word, width, stream);
-  }
-  if (element == 1) return driver_->memset_2d_d8_async(to, pitch, byte, width, height, stream);
-  if (element == 2) return driver_->memset_2d_d16_async(to, pitch, half, width, height, stream);
-  return driver_->memset_2d_d32_async(to, pitch, word, width, height, stream);
+  return queue_fill(driver_, stream, std::span(call.arguments).subspan(1));
 }
 
 }  // namespace lambent::forward_server

@@ -28,16 +28,18 @@ constexpr Duration kDrainTime = seconds(10);
 }  // namespace
 
 ServedProcess::ServedProcess(Surroundings& surroundings, std::shared_ptr<ClientMemory> memory,
+                             std::shared_ptr<ClientShare> share,
                              std::shared_ptr<forwarding::SharedMemory> shared, OnEnd on_end)
     : surroundings_(surroundings),
       driver_(surroundings.driver),
       memory_(std::move(memory)),
+      share_(std::move(share)),
       shared_(std::move(shared)),
       pages_(*shared_->pages()),
       on_end_(std::move(on_end)),
       reader_(&pages_),
       data_(forwarding::kMostInlineBytes),
-      streams_(driver_, kMostStreams),
+      streams_(driver_, *share_, kMostStreams),
       events_(kMostEvents),
       modules_(kMostModules),
       functions_(kMostFunctions),
@@ -97,10 +99,12 @@ void ServedProcess::serve() {
   --surroundings_.awake;
   if (malformed_) tell_broken(CUDA_ERROR_UNKNOWN);
   bool hangs = false;
+  if (broken_ != CUDA_SUCCESS) share_->abandon();
   // In a broken context nothing can be freed: it goes with the executor.
   if (broken_ == CUDA_SUCCESS) {
     open_all_gates();
     hangs = !wait_until_idle();
+    if (hangs) share_->abandon();
     if (!hangs && broken_ == CUDA_SUCCESS) release_all();
   }
   const ProcessEnd how = broken_ != CUDA_SUCCESS ? ProcessEnd::kBroken

@@ -19,6 +19,7 @@
 #include "cuda/driver.h"
 #include "forward_server/address_ranges.h"
 #include "forward_server/client_memory.h"
+#include "forward_server/client_share.h"
 #include "forward_server/completions.h"
 #include "forward_server/executable_graph.h"
 #include "forward_server/handles.h"
@@ -53,6 +54,7 @@ class ServedProcess {
 
   // The thread begins at once. `on_end` is called on it, as its last deed.
   ServedProcess(Surroundings& surroundings, std::shared_ptr<ClientMemory> memory,
+                std::shared_ptr<ClientShare> share,
                 std::shared_ptr<forwarding::SharedMemory> shared, OnEnd on_end);
   // Waits for the thread: stop() first.
   ~ServedProcess();
@@ -158,6 +160,8 @@ class ServedProcess {
                             std::vector<ExecutableGraph::HostPlace>* places);
   bool owns_memory_of(const ExecutableGraph& graph) const;
   CUresult hold_for_functions(ExecutableGraph& graph);
+  void tell_when_due(CUstream stream, const ExecutableGraph& graph,
+                     const ExecutableGraph::HostPlace& place);
   void release_graph(ExecutableGraph& graph);
   ExecutableGraph* find_graph(uint64_t number);
   // Nothing of them runs any more.
@@ -186,6 +190,7 @@ class ServedProcess {
   Surroundings& surroundings_;
   const cuda::Driver& driver_;
   const std::shared_ptr<ClientMemory> memory_;
+  const std::shared_ptr<ClientShare> share_;
   // Shared with callbacks of the driver, which may come late.
   const std::shared_ptr<forwarding::SharedMemory> shared_;
   forwarding::SharedPages& pages_;

@@ -9,7 +9,42 @@ Streams::~Streams() {
 
 void Streams::release(Entry& entry) {
   driver_->stream_destroy(entry.stream);
-  driver_->event_destroy(entry.mark);
+  if (entry.mark != nullptr) driver_->event_destroy(entry.mark);
+  entry.part = nullptr;  // after its stream
+}
+
+// Makes a stream where the share has it. To the driver all are non-blocking: its own default stream
+// is everybody's.
+CUresult Streams::place(Entry* entry) {
+  entry->part = share_.part(&entry->version);
+  if (entry->part == nullptr) {
+    return driver_->stream_create_with_priority(&entry->stream, CU_STREAM_NON_BLOCKING,
+                                                entry->priority);
+  }
+  return driver_->green_ctx_stream_create(&entry->stream, entry->part->get(),
+                                          CU_STREAM_NON_BLOCKING, entry->priority);
+}
+
+// What is queued on the old stream comes before all that is queued on the new one.
+CUresult Streams::move(Entry& entry) {
+  Entry moved = entry;
+  CUresult result = place(&moved);
+  if (result != CUDA_SUCCESS) return result;
+  result = driver_->event_record(entry.mark, entry.stream);
+  if (result == CUDA_SUCCESS) result = driver_->stream_wait_event(moved.stream, entry.mark, 0);
+  if (result != CUDA_SUCCESS) {
+    driver_->stream_destroy(moved.stream);
+    return result;
+  }
+  leaving_.push_back(entry);
+  leaving_.back().mark = nullptr;
+  entry = moved;
+  return CUDA_SUCCESS;
+}
+
+bool Streams::has_share(uint64_t number) {
+  const Entry* entry = table_.find(number);
+  return entry != nullptr && entry->part != nullptr;
 }
 
 CUresult Streams::create(uint64_t context, uint64_t default_stream, unsigned flags, int priority,
@@ -21,9 +56,8 @@ CUresult Streams::create(uint64_t context, uint64_t default_stream, unsigned fla
   Entry entry;
   entry.context = context;
   entry.blocking = (flags & CU_STREAM_NON_BLOCKING) == 0;
-  // To the driver all are non-blocking: its own default stream is everybody's.
-  CUresult result =
-      driver_->stream_create_with_priority(&entry.stream, CU_STREAM_NON_BLOCKING, priority);
+  entry.priority = priority;
+  CUresult result = place(&entry);
   if (result != CUDA_SUCCESS) return result;
   result = driver_->event_create(&entry.mark, CU_EVENT_DISABLE_TIMING);
   if (result != CUDA_SUCCESS) {
@@ -83,6 +117,8 @@ CUresult Streams::use(uint64_t number, CUstream* stream) {
   Entry* entry = table_.find(number);
   if (entry == nullptr) return CUDA_ERROR_INVALID_HANDLE;
   CUresult result = CUDA_SUCCESS;
+  if (entry->version != share_.version()) result = move(*entry);
+  if (result != CUDA_SUCCESS) return result;
   if (entry->default_stream == number) {
     table_.for_each([&](uint64_t each, Entry& other) {
       if (each == number || other.default_stream != number || !other.blocking) return;

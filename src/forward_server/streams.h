@@ -1,12 +1,14 @@
 // Streams: those of one process of a client. What the driver promises of the default stream of a
 // context (that it waits for the blocking ones, and they for it) holds among the client's own, so
-// that no client waits for another. A resource of the process's thread.
+// that no client waits for another. They are where the client's share has them: after a change each
+// moves when it is used next, in its order. A resource of the process's thread.
 #pragma once
 
 #include <cstdint>
 #include <vector>
 
 #include "cuda/driver.h"
+#include "forward_server/client_share.h"
 #include "forward_server/handles.h"
 
 namespace lambent::forward_server {
@@ -15,7 +17,10 @@ class Streams {
  public:
   struct Entry {
     CUstream stream = nullptr;
-    CUevent mark = nullptr;
+    CUevent mark = nullptr;  // null once it is leaving
+    ClientShare::Part part;  // where it is; null: on the whole device
+    uint64_t version = 0;    // of the share that says so
+    int priority = 0;
     uint64_t context = 0;
     uint64_t default_stream = 0;  // of its context; its own number if it is that
     bool blocking = true;
@@ -24,7 +29,8 @@ class Streams {
     uint64_t saw_default = 0;        // the default stream's work that it has waited for
   };
 
-  Streams(const cuda::Driver& driver, size_t most) : driver_(driver), most_(most), table_(most) {}
+  Streams(const cuda::Driver& driver, ClientShare& share, size_t most)
+      : driver_(driver), share_(share), most_(most), table_(most) {}
   ~Streams();
   Streams(const Streams&) = delete;
   Streams& operator=(const Streams&) = delete;
@@ -41,15 +47,20 @@ class Streams {
   // Before anything is queued on it, or waits for it as the default stream: makes it wait for what
   // it must. Null in `stream` unless it succeeds.
   CUresult use(uint64_t number, CUstream* stream);
+  // Whether it has a share of the multiprocessors rather than all; as of its last use.
+  bool has_share(uint64_t number);
   std::vector<CUstream> all();
   std::vector<CUstream> all_of(uint64_t context);
 
  private:
+  CUresult place(Entry* entry);
+  CUresult move(Entry& entry);
   CUresult wait(Entry& waiting, Entry& for_this);
   void release(Entry& entry);
   void release_idle();
 
   const cuda::Driver& driver_;
+  ClientShare& share_;
   const size_t most_;
   HandleTable<Entry> table_;
   std::vector<Entry> leaving_;  // destroyed, but not known to be idle

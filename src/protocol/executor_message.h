@@ -61,7 +61,7 @@ struct MoveSeat {
   void archive(StateArchive& archive);
   bool operator==(const MoveSeat&) const = default;
 };
-// From the next request on; also of a client. Answered by SeatFailed where that cannot be.
+// From the next request on, or a client's next calls. Answered by SeatFailed where a seat cannot.
 struct SetShare {
   SandboxId seat;
   uint32_t share = 100;

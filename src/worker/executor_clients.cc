@@ -23,6 +23,14 @@ void ExecutorClients::add_if_ready(Entry& entry) {
                    std::move(fds));
 }
 
+void ExecutorClients::change_share(FunctionId function, unsigned share) {
+  for (auto& [id, entry] : clients_) {
+    ExecutorClient& client = entry.client;
+    if (client.function != function || std::exchange(client.share, share) == share) continue;
+    if (entry.added) supervisor_.send(client.key, protocol::SetShare{id, share});
+  }
+}
+
 void ExecutorClients::remove(SandboxId sandbox) {
   const auto found = clients_.find(sandbox);
   if (found == clients_.end()) return;

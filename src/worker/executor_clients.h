@@ -14,6 +14,7 @@ namespace lambent::worker {
 
 struct ExecutorClient {
   SandboxId sandbox;
+  FunctionId function;
   ExecutorKey key;
   Bytes memory;
   unsigned share = 100;
@@ -31,6 +32,8 @@ class ExecutorClients {
   void add(ExecutorClient client);
   // Nothing happens if it is none.
   void remove(SandboxId sandbox);
+  // All sandboxes of the function have this share from their next calls on.
+  void change_share(FunctionId function, unsigned share);
 
   // Whether the executor has clients, or will have once it is there.
   bool any_of(const ExecutorKey& key) const;

@@ -36,6 +36,21 @@ TEST_F(ExecutorClientsTest, AreToldToAnExecutorOfTheirDomainWithTheirSocketAndLe
   EXPECT_EQ(hears<protocol::RemoveClient>()->client, SandboxId(7));
 }
 
+TEST_F(ExecutorClientsTest, HaveAChangedShareWithoutANewStart) {
+  add(SandboxId(7));
+  ASSERT_TRUE(turn_until(loop, [&] { return !launcher.running.empty(); }));
+  ASSERT_TRUE(hears<protocol::AddClient>().has_value());
+  host->change_share(spec);  // it has it
+  FunctionSpec other = spec;
+  other.id = FunctionId(99);
+  other.gpu.share = 10;
+  host->change_share(other);
+  spec.gpu.share = 70;
+  host->change_share(spec);
+  EXPECT_EQ(*hears<protocol::SetShare>(), (protocol::SetShare{SandboxId(7), 70}));
+  EXPECT_TRUE(lost.empty());
+}
+
 TEST_F(ExecutorClientsTest, ShareAnExecutorWithKernelFunctions) {
   add(SandboxId(7));
   ASSERT_TRUE(turn_until(loop, [&] { return !launcher.running.empty(); }));

@@ -139,7 +139,7 @@ void ExecutorHost::executor_ended(const Key& key, const ExecutorEnd& how) {
 void ExecutorHost::add_client(SandboxId sandbox, const FunctionSpec& spec, DeviceId device,
                               OwnedFd listener, OwnedFd ledger,
                               std::function<void(const Error&)> on_lost) {
-  clients_.add({sandbox, executor_key(spec, device), spec.gpu.memory, spec.gpu.share,
+  clients_.add({sandbox, spec.id, executor_key(spec, device), spec.gpu.memory, spec.gpu.share,
                 std::move(listener), std::move(ledger), std::move(on_lost)});
 }
 
@@ -182,6 +182,7 @@ void ExecutorHost::start(SandboxId id, const FunctionSpec& spec, const std::stri
 }
 
 void ExecutorHost::change_share(const FunctionSpec& spec) {
+  clients_.change_share(spec.id, spec.gpu.share);
   for (const auto& [id, seat] : seats_) {
     if (seat->spec.id != spec.id || seat->spec.gpu.share == spec.gpu.share) continue;
     seat->spec.gpu.share = spec.gpu.share;

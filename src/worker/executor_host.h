@@ -69,7 +69,8 @@ class ExecutorHost {
              DeviceId device);
   // To an idle seat; answered by on_answer or on_end. It may have to be given again.
   void give(SandboxId seat, const InvocationRequest& request);
-  // The function's seats have its share of the multiprocessors from their next request on.
+  // The function's seats have its share of the multiprocessors from their next request on, its
+  // sandboxes that are clients from their next calls on.
   void change_share(const FunctionSpec& spec);
   // Answered by on_memory_moved, or by on_end.
   void move_memory(SandboxId seat, bool out);

@@ -1,0 +1,48 @@
+// ClientShare: which multiprocessors the kernels of a client's processes may use. Set on the loop
+// thread, looked at by the threads of its processes.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <vector>
+
+#include "cuda/partition.h"
+
+namespace lambent::forward_server {
+
+// The multiprocessors of the device, where it can be split; outlives all that is made of it.
+struct Splitting {
+  const cuda::Driver& driver;
+  int ordinal = 0;
+  const cuda::Multiprocessors* multiprocessors = nullptr;  // null: it cannot
+};
+
+class ClientShare {
+ public:
+  // None: the whole device.
+  ClientShare(const Splitting& splitting, std::vector<uint32_t> groups)
+      : splitting_(splitting), groups_(std::move(groups)) {}
+
+  void set(std::vector<uint32_t> groups);
+  // Another number for each that was set. Any thread.
+  uint64_t version() const { return version_.load(std::memory_order_acquire); }
+
+  using Part = std::shared_ptr<const cuda::GreenContext>;
+  // Where streams are to be now, and of which version that is; null: the whole device. Made when
+  // first asked for. Any thread.
+  Part part(uint64_t* version);
+  // Work that does not end may be in it: it stays for as long as the process does.
+  void abandon();
+
+ private:
+  const Splitting& splitting_;
+  std::atomic<uint64_t> version_{1};
+  std::mutex mutex_;  // guards the rest
+  std::vector<uint32_t> groups_;
+  Part part_;
+  bool has_part_ = false;
+};
+
+}  // namespace lambent::forward_server
