@@ -35,6 +35,8 @@ CUresult cuStreamBeginCaptureToGraph(CUstream stream, CUgraph handle,
   WITH_CONTEXT();
   Graph* graph = find_graph(handle);
   if (graph == nullptr || graph->capturing) return CUDA_ERROR_INVALID_VALUE;
+  // It would go with its node.
+  if (graph->parent != nullptr) return CUDA_ERROR_NOT_SUPPORTED;
   List<GraphNode*> frontier;
   CUresult result = find_dependencies(*graph, dependencies, data, count, &frontier);
   if (result == CUDA_SUCCESS) result = begin_capture(number, *context, mode, graph, &frontier);

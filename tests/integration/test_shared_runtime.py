@@ -29,6 +29,27 @@ def handler(event, context):
     return {"y": list(y.array("f")), "free": free, "total": total, "process": process,
             "driver": [line.split()[-1] for line in open("/proc/self/maps") if "libcuda.so" in line][0]}
 """
+CAPTURES = """
+import ctypes
+import lambent_cuda as cuda
+
+device = cuda.Device()
+call = device.driver.call
+y = device.buffer(64)
+stream, graph, executable = ctypes.c_void_p(), ctypes.c_void_p(), ctypes.c_void_p()
+call("cuStreamCreate", ctypes.byref(stream), ctypes.c_uint(1))
+call("cuStreamBeginCapture_v2", stream, ctypes.c_int(0))
+call("cuMemsetD32Async", y.pointer, ctypes.c_uint(7), ctypes.c_size_t(8), stream)
+call("cuMemcpyDtoDAsync_v2", ctypes.c_uint64(y.pointer.value + 32), y.pointer, ctypes.c_size_t(32), stream)
+call("cuStreamEndCapture", stream, ctypes.byref(graph))
+call("cuGraphInstantiateWithFlags", ctypes.byref(executable), graph, ctypes.c_ulonglong(0))
+
+def handler(event, context):
+    y.fill(0)
+    call("cuGraphLaunch", executable, stream)
+    call("cuStreamSynchronize", stream)
+    return list(y.array("I"))
+"""
 FAULTS = """
 import ctypes, os, time
 import lambent_cuda as cuda
@@ -76,6 +97,21 @@ class SharedRuntime(KernelTest):
         y = self.outputs(self.ask("kernel", {"inputs": [{"name": "x", "data": [1, 2, 3, 4]}]}))["y"]["data"]
         self.assertEqual(y, [2, 4, 6, 8])
         self.assertEqual(self.ask("first", {"numbers": [5]}).headers["x-lambent-start"], "warm")
+
+    def test_what_was_captured_is_launched_again_and_again(self):
+        self.handler("step", CAPTURES)
+        self.handler("other", CAPTURES)
+        for _ in range(3):
+            self.assertEqual(self.ask("step", {}).json, [7] * 16)
+            self.assertEqual(self.ask("other", {}).json, [7] * 16)
+
+    def test_a_changed_share_needs_no_new_start(self):
+        self.handler("scale", SCALE)
+        process = self.ask("scale", {"numbers": [1]}).json["process"]
+        for share in "25", "60", "100":
+            self.worker.tag("scale", {"lambent:gpu-share": share})
+            answer = self.ask("scale", {"numbers": [1, 2]}).json
+            self.assertEqual((answer["y"], answer["process"]), ([2, 4], process))
 
     def test_each_sees_its_own_limit_and_is_told_when_it_is_reached(self):
         self.handler("scale", SCALE)
