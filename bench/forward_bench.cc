@@ -33,6 +33,8 @@ using Json = nlohmann::ordered_json;
 
 // Between two waits; far less than the ring holds.
 constexpr int kBatch = 64;
+// Of a captured graph; and how many of its launches there are between two waits.
+constexpr int kGraphKernels = 100, kGraphBatch = 8;
 
 double now_us() {
   static const SystemClock clock;
@@ -70,6 +72,10 @@ struct Driver {
 struct Measured {
   double enqueue_us = 0;  // a launch, without the wait for it
   double sync_us = 0;     // a question that is answered at once
+  // A launch of a captured graph until it is over, and of its kernels by themselves; of that, what
+  // the process is busy with.
+  double graph_us = 0, kernels_us = 0;
+  double graph_enqueue_us = 0, kernels_enqueue_us = 0;
   // Of the calls whose rate is measured: how many, and when.
   uint64_t calls = 0;
   double begin_us = 0, end_us = 0;
@@ -85,6 +91,46 @@ double rate_per_s(const std::vector<Measured>& all) {
     end_us = std::max(end_us, each.end_us);
   }
   return static_cast<double>(calls) / (end_us - begin_us) * 1e6;
+}
+
+// What of a step of so many kernels is one launch if they are captured.
+void measure_graph(const Driver& driver, CUfunction kernel, CUstream stream, double seconds,
+                   Measured* measured) {
+  uint64_t duration = 0;
+  void* parameters[] = {&duration};
+  const auto launch_all = [&] {
+    for (int i = 0; i < kGraphKernels; ++i) {
+      must(driver.launch_kernel(kernel, 1, 1, 1, 1, 1, 1, 0, stream, parameters, nullptr) ==
+               CUDA_SUCCESS,
+           "a launch");
+    }
+  };
+  CUgraph graph = nullptr;
+  CUgraphExec executable = nullptr;
+  must(driver.stream_begin_capture(stream, CU_STREAM_CAPTURE_MODE_RELAXED) == CUDA_SUCCESS,
+       "a capture");
+  launch_all();
+  must(driver.stream_end_capture(stream, &graph) == CUDA_SUCCESS, "its graph");
+  must(driver.graph_instantiate(&executable, graph, 0) == CUDA_SUCCESS, "an executable graph");
+  std::vector<double> graphs, kernels, graph_enqueues, kernel_enqueues;
+  for (double until = now_us() + seconds * 1e6; now_us() < until;) {
+    double begin = now_us();
+    for (int i = 0; i < kGraphBatch; ++i) {
+      must(driver.graph_launch(executable, stream) == CUDA_SUCCESS, "a launch of a graph");
+    }
+    graph_enqueues.push_back((now_us() - begin) / kGraphBatch);
+    must(driver.stream_synchronize(stream) == CUDA_SUCCESS, "a wait");
+    graphs.push_back((now_us() - begin) / kGraphBatch);
+    begin = now_us();
+    for (int i = 0; i < kGraphBatch; ++i) launch_all();
+    kernel_enqueues.push_back((now_us() - begin) / kGraphBatch);
+    must(driver.stream_synchronize(stream) == CUDA_SUCCESS, "a wait");
+    kernels.push_back((now_us() - begin) / kGraphBatch);
+  }
+  measured->graph_us = median(graphs);
+  measured->kernels_us = median(kernels);
+  measured->graph_enqueue_us = median(graph_enqueues);
+  measured->kernels_enqueue_us = median(kernel_enqueues);
 }
 
 // The calls of one process. The kernel does nothing; a stream waits for an event that was never
@@ -118,6 +164,7 @@ Measured measure(const Driver& driver, double seconds) {
     }
     questions.push_back((now_us() - asked) / kBatch);
   }
+  measure_graph(driver, kernel, stream, seconds, &measured);
   measured.enqueue_us = median(enqueues);
   measured.sync_us = median(questions);
   measured.begin_us = now_us();
@@ -259,7 +306,7 @@ int main(int count, char** words) {
   const double socket = socket_us(seconds);
 
   Json result, clients_enqueue = Json::object(), clients_sync = Json::object();
-  Json rates = Json::object();
+  Json rates = Json::object(), graphs = Json::object();
   const std::vector<std::pair<std::string, std::string>> settings = {
       {"EMULATED_CUDA_LAUNCH_MODE", "model"}};
   forwarded_testing::ForwardingHost host(settings);
@@ -274,6 +321,17 @@ int main(int count, char** words) {
       return measure(Driver(LAMBENT_BINARY_DIR "/lib/forward/libcuda.so.1"), seconds);
     });
     std::vector<double> enqueues, syncs;
+    if (clients == 1) {
+      graphs = {{"kernels", kGraphKernels},
+                {"graph_us", all[0].graph_us},
+                {"graph_enqueue_us", all[0].graph_enqueue_us},
+                {"one_by_one_us", all[0].kernels_us},
+                {"one_by_one_enqueue_us", all[0].kernels_enqueue_us},
+                {"bare_graph_us", bare.graph_us},
+                {"bare_graph_enqueue_us", bare.graph_enqueue_us},
+                {"bare_one_by_one_us", bare.kernels_us},
+                {"bare_one_by_one_enqueue_us", bare.kernels_enqueue_us}};
+    }
     for (const Measured& each : all) {
       enqueues.push_back(each.enqueue_us);
       syncs.push_back(each.sync_us);
@@ -294,6 +352,7 @@ int main(int count, char** words) {
                     {"calls_per_s", rate_per_s({bare})}};
   result["ring"] = {{"enqueue_us", ring.enqueue_us}, {"sync_us", ring.sync_us}};
   result["socket_us"] = socket;
+  result["captured"] = graphs;
   result["emulated"] = true;
   result["machine"] = {{"cores", cores}, {"load_1min_at_start", load}};
 
@@ -307,6 +366,12 @@ int main(int count, char** words) {
                 clients_enqueue[key].get<double>(), clients_sync[key].get<double>(),
                 rates[key].get<double>());
   }
+  std::printf(
+      "%d kernels, us (of that busy): as a graph %.0f (%.1f), bare %.0f (%.1f); "
+      "one by one %.0f (%.1f), bare %.0f (%.1f)\n",
+      kGraphKernels, graphs["graph_us"].get<double>(), graphs["graph_enqueue_us"].get<double>(),
+      bare.graph_us, bare.graph_enqueue_us, graphs["one_by_one_us"].get<double>(),
+      graphs["one_by_one_enqueue_us"].get<double>(), bare.kernels_us, bare.kernels_enqueue_us);
   std::printf("%s\n", result.dump().c_str());
   return 0;
 }
