@@ -130,6 +130,37 @@ TEST_F(Captures, CopiesReadAndWriteTheHostAtEachLaunch) {
   OK(cu.mem_free_host(to));
 }
 
+TEST_F(Captures, ThreadsCaptureSideBySide) {
+  constexpr uint32_t kThreads = 4, kRounds = 20;
+  std::atomic<uint32_t> good{0};
+  const auto work = [&](uint32_t number) {
+    const CUdeviceptr own = word + 8 * number;
+    CUstream mine = nullptr;
+    bool right = cu.ctx_set_current(context) == CUDA_SUCCESS &&
+                 cu.stream_create(&mine, CU_STREAM_NON_BLOCKING) == CUDA_SUCCESS;
+    for (uint32_t round = 1; right && round <= kRounds; round++) {
+      CUgraph graph = nullptr;
+      CUgraphExec exec = nullptr;
+      uint32_t read = 0;
+      right = cu.stream_begin_capture(mine, CU_STREAM_CAPTURE_MODE_THREAD_LOCAL) == CUDA_SUCCESS &&
+              cu.memset_d32_async(own, number + round, 1, mine) == CUDA_SUCCESS &&
+              cu.memcpy_d_to_d_async(own + 4, own, 4, mine) == CUDA_SUCCESS &&
+              cu.stream_end_capture(mine, &graph) == CUDA_SUCCESS && nodes_of(graph) == 2 &&
+              cu.graph_instantiate(&exec, graph, 0) == CUDA_SUCCESS &&
+              cu.graph_destroy(graph) == CUDA_SUCCESS &&
+              cu.graph_launch(exec, mine) == CUDA_SUCCESS &&
+              cu.memcpy_d_to_h_async(&read, own + 4, 4, mine) == CUDA_SUCCESS &&
+              cu.stream_synchronize(mine) == CUDA_SUCCESS && read == number + round &&
+              cu.graph_exec_destroy(exec) == CUDA_SUCCESS;
+    }
+    if (right && cu.stream_destroy(mine) == CUDA_SUCCESS) good++;
+  };
+  std::vector<std::thread> threads;
+  for (uint32_t i = 0; i < kThreads; i++) threads.emplace_back(work, i);
+  for (auto& thread : threads) thread.join();
+  EXPECT_EQ(good, kThreads);
+}
+
 TEST_F(Captures, OtherStreamsJoinThroughEvents) {
   begin();
   OK(cu.memset_d32_async(word, 1, 1, stream));
