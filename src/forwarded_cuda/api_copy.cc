@@ -6,6 +6,7 @@
 #include "forwarded_cuda/api.h"
 #include "forwarded_cuda/captures.h"
 #include "forwarded_cuda/copies.h"
+#include "forwarded_cuda/graph_parameters.h"
 
 using namespace lambent::forwarded_cuda;
 
@@ -74,25 +75,7 @@ CUresult capture_copy(uint64_t stream, const CUDA_MEMCPY3D& request, Returns ret
   if (returns == Returns::kWhenDone) {
     return invalidate(*point, CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED);
   }
-  CUgraphNodeParams what{};
-  what.type = CU_GRAPH_NODE_TYPE_MEMCPY;
-  what.memcpy.copyParams = request;
-  return capture_node(*point, what);
-}
-
-// Bytes in a row: the host's where there is a pointer.
-CUDA_MEMCPY3D line(void* to_host, CUdeviceptr to, const void* from_host, CUdeviceptr from,
-                   size_t bytes) {
-  CUDA_MEMCPY3D request{};
-  request.srcMemoryType = from_host != nullptr ? CU_MEMORYTYPE_HOST : CU_MEMORYTYPE_DEVICE;
-  request.srcHost = from_host;
-  request.srcDevice = from;
-  request.dstMemoryType = to_host != nullptr ? CU_MEMORYTYPE_HOST : CU_MEMORYTYPE_DEVICE;
-  request.dstHost = to_host;
-  request.dstDevice = to;
-  request.WidthInBytes = bytes;
-  request.Height = request.Depth = 1;
-  return request;
+  return capture_node(*point, as_node(request));
 }
 
 #define OR_CAPTURE(stream, request, returns)                                           \
@@ -185,28 +168,6 @@ CUresult find_side(CUmemorytype type, const void* host, CUdeviceptr address, siz
   if (__builtin_mul_overflow(height - 1, side->pitch, &rows)) return CUDA_ERROR_INVALID_VALUE;
   if (side->device && !on_device(side->address, rows + width)) return CUDA_ERROR_INVALID_VALUE;
   return CUDA_SUCCESS;
-}
-
-CUDA_MEMCPY3D deepened(const CUDA_MEMCPY2D& r) {
-  CUDA_MEMCPY3D request{};
-  request.srcXInBytes = r.srcXInBytes;
-  request.srcY = r.srcY;
-  request.srcMemoryType = r.srcMemoryType;
-  request.srcHost = r.srcHost;
-  request.srcDevice = r.srcDevice;
-  request.srcArray = r.srcArray;
-  request.srcPitch = r.srcPitch;
-  request.dstXInBytes = r.dstXInBytes;
-  request.dstY = r.dstY;
-  request.dstMemoryType = r.dstMemoryType;
-  request.dstHost = r.dstHost;
-  request.dstDevice = r.dstDevice;
-  request.dstArray = r.dstArray;
-  request.dstPitch = r.dstPitch;
-  request.WidthInBytes = r.WidthInBytes;
-  request.Height = r.Height;
-  request.Depth = 1;
-  return request;
 }
 
 CUresult copy_rows(const CUDA_MEMCPY2D* request, CUstream stream, Returns returns) {

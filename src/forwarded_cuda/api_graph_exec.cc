@@ -1,16 +1,10 @@
 // Executable graphs: made by the executor of an image of the graph, changed there, launched with
 // one call.
-#include <pthread.h>
-
-#include <cstdlib>
-#include <new>
-
 #include "forwarded_cuda/api.h"
 #include "forwarded_cuda/captures.h"
+#include "forwarded_cuda/drafts.h"
 #include "forwarded_cuda/executables.h"
 #include "forwarded_cuda/graph_parameters.h"
-#include "forwarded_cuda/host_calls.h"
-#include "forwarded_cuda/modules.h"
 
 using namespace lambent::forwarded_cuda;
 
@@ -19,71 +13,6 @@ namespace {
 constexpr cuuint64_t kKnownFlags =
     CUDA_GRAPH_INSTANTIATE_FLAG_AUTO_FREE_ON_LAUNCH | CUDA_GRAPH_INSTANTIATE_FLAG_UPLOAD |
     CUDA_GRAPH_INSTANTIATE_FLAG_DEVICE_LAUNCH | CUDA_GRAPH_INSTANTIATE_FLAG_USE_NODE_PRIORITY;
-
-// A copy of a graph on its way to the executor, with all that belongs to it. Made and freed under
-// the lock, sent without.
-struct Draft {
-  uint64_t context = 0;
-  Graph* graph = nullptr;
-  GraphImage image;
-
-  ~Draft() {
-    if (graph == nullptr && image.bytes == nullptr) return;
-    const StateLock lock;
-    free_image(&image);
-    if (graph != nullptr) free_graph(graph);
-  }
-};
-
-// Under the lock. `offender`: a node of the draft.
-CUresult write(Draft* draft, GraphNode** offender) {
-  if (draft->graph == nullptr) return CUDA_ERROR_OUT_OF_MEMORY;
-  const CUresult result = write_image(*draft->graph, draft->context, &draft->image, offender);
-  if (result != CUDA_SUCCESS) return result;
-  const bool runs_here = draft->image.tokens.count() > 0;
-  return !runs_here || start_host_calls() ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
-}
-
-// The program's node behind a place of the image; null if there is none.
-CUgraphNode node_at(const Draft& draft, uint64_t place) {
-  if (place >= draft.image.by_place.count()) return nullptr;
-  const GraphNode* node = draft.image.by_place[place];
-  return node == nullptr ? nullptr : reinterpret_cast<CUgraphNode>(node->original);
-}
-
-CUresult send_image(const Draft& draft, const Call& call, uint64_t* values) {
-  pthread_mutex_lock(&state().upload_mutex);
-  CUresult result = upload(draft.image.bytes, draft.image.size);
-  if (result == CUDA_SUCCESS) result = ask(call, values, 2);
-  pthread_mutex_unlock(&state().upload_mutex);
-  return result;
-}
-
-// The draft's parts are the executable's from now on.
-void take_over(Executable* executable, Draft* draft) {
-  executable->graph = draft->graph;
-  executable->by_place = draft->image.by_place;
-  executable->tokens = draft->image.tokens;
-  draft->graph = nullptr;
-  draft->image.by_place = {};
-  draft->image.tokens = {};
-}
-
-CUresult keep(Draft* draft, uint64_t number, cuuint64_t flags) {
-  const StateLock lock;
-  void* memory = std::calloc(1, sizeof(Executable));
-  if (memory == nullptr) return CUDA_ERROR_OUT_OF_MEMORY;
-  auto* executable = new (memory) Executable{};
-  executable->number = number;
-  executable->context = draft->context;
-  executable->flags = flags;
-  take_over(executable, draft);
-  if (fill_twins(*executable, nullptr) && state().executables.add(number, executable)) {
-    return CUDA_SUCCESS;
-  }
-  free_executable(executable);
-  return CUDA_ERROR_OUT_OF_MEMORY;
-}
 
 CUresult instantiate(CUgraphExec* out, CUgraph handle, cuuint64_t flags,
                      CUgraphInstantiateResult* outcome, CUgraphNode* offender) {
@@ -105,58 +34,12 @@ CUresult instantiate(CUgraphExec* out, CUgraph handle, cuuint64_t flags,
     if (result == CUDA_ERROR_INVALID_VALUE) *outcome = CUDA_GRAPH_INSTANTIATE_INVALID_STRUCTURE;
     if (result != CUDA_SUCCESS) return result;
   }
-  constexpr cuuint64_t kUpload = CUDA_GRAPH_INSTANTIATE_FLAG_UPLOAD;
-  uint64_t values[2] = {};
-  const CUresult result = send_image(
-      draft, make_call(CallCode::kInstantiateGraph, draft.context, flags & ~kUpload), values);
-  if (result != CUDA_SUCCESS) {
-    *offender = node_at(draft, values[1]);
-    return result;
-  }
-  if (const CUresult kept = keep(&draft, values[0], flags)) {
-    send(make_call(CallCode::kDestroyGraph, values[0]));
-    return kept;
-  }
+  uint64_t number = 0;
+  const CUresult result = instantiate(&draft, flags, &number, offender);
+  if (result != CUDA_SUCCESS) return result;
   *outcome = CUDA_GRAPH_INSTANTIATE_SUCCESS;
-  *out = handle_for<CUgraphExec>(values[0]);
+  *out = handle_for<CUgraphExec>(number);
   return CUDA_SUCCESS;
-}
-
-// Its nodes are those of the draft from now on, which has the same structure.
-CUresult replace(uint64_t number, Draft* draft) {
-  const StateLock lock;
-  Executable** found = state().executables.find(number);
-  if (found == nullptr) return CUDA_ERROR_INVALID_VALUE;  // destroyed meanwhile
-  Executable old = **found;
-  Executable& executable = **found;
-  executable.twins = {};
-  take_over(&executable, draft);
-  const bool good = fill_twins(executable, &old.twins);
-  for (size_t place = 0; place < old.by_place.count(); ++place) {
-    GraphNode* node = executable.by_place[place];
-    if (node == nullptr || old.by_place[place] == nullptr) continue;
-    node->enabled = old.by_place[place]->enabled;
-    HostCall* call = state().host_calls.find(node->token);
-    if (call != nullptr && call->context != 0) call->disabled = !node->enabled;
-  }
-  for (const uint64_t token : old.tokens) retire(token);
-  old.tokens.clear();
-  old.twins.clear();
-  old.by_place.clear();
-  free_graph(old.graph);
-  return good ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
-}
-
-CUresult update(uint64_t number, Draft* draft, CUgraphExecUpdateResultInfo* info) {
-  uint64_t values[2] = {};
-  const CUresult result = send_image(*draft, make_call(CallCode::kUpdateGraph, number), values);
-  info->result = static_cast<CUgraphExecUpdateResult>(values[0]);
-  if (result != CUDA_SUCCESS) {
-    info->errorNode = node_at(*draft, values[1]);
-    return result;
-  }
-  info->result = CU_GRAPH_EXEC_UPDATE_SUCCESS;
-  return replace(number, draft);
 }
 
 // One node of an executable graph, anew.
