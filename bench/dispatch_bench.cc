@@ -27,9 +27,6 @@ namespace {
 using scheduling::Flow;
 using scheduling::SandboxSlot;
 
-// As `lambent serve` has it.
-constexpr unsigned kStartsOutsideTokens = 2;
-
 // Invocations dispatched in one go, so that reading the clock does not count; a flow runs one at a
 // time, so a few flows fill no more than half as many.
 unsigned tokens_for(uint32_t flows) { return std::min(32U, flows / 2); }
@@ -83,7 +80,7 @@ class PolicyLoop {
                                .tokens = tokens_for(count),
                                .contexts = count + 1});
     options.most_sandboxes = count + 1;
-    options.starts_outside_tokens = kStartsOutsideTokens;
+    options.starts_outside_tokens = scheduling::kStartsOutsideTokens;
     return options;
   }
 
@@ -147,7 +144,7 @@ void invocation_costs(std::string_view policy, uint32_t count, scheduling::Memor
                                    .tokens = tokens_for(count),
                                    .contexts = count + 1});
   options.fleet.most_sandboxes = count + 1;
-  options.fleet.starts_outside_tokens = kStartsOutsideTokens;
+  options.fleet.starts_outside_tokens = scheduling::kStartsOutsideTokens;
   options.keep_alive = seconds(1'000'000);
   options.longest_wait = seconds(1'000'000);
   dispatch::Dispatcher dispatcher(options, std::move(scheduling::make_policy(policy)).value());

@@ -60,7 +60,6 @@ struct Figures {
 };
 
 constexpr unsigned kTokens = 2;
-constexpr unsigned kStartsOutsideTokens = 2;
 constexpr double kSlowdown = 0.2;
 
 double seconds_of(clockid_t clock) {
@@ -112,7 +111,7 @@ void run_ours(const Case& one, Workload& work, Figures& figures) {
   }
   options.dispatch.fleet.most_sandboxes = 32 * one.gpus;
   options.dispatch.fleet.memory_rule = one.rule;
-  options.dispatch.fleet.starts_outside_tokens = kStartsOutsideTokens;
+  options.dispatch.fleet.starts_outside_tokens = scheduling::kStartsOutsideTokens;
   scheduling::PolicyOptions policy;
   policy.fcfs_moves_off_after_run = false;
   const auto totals =

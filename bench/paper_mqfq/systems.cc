@@ -12,9 +12,6 @@ using scheduling::MqfqOptions;
 
 namespace {
 
-// As `lambent serve` has it.
-constexpr unsigned kStartsOutsideTokens = 2;
-
 System faithful(const std::string& name) {
   System system{.name = name, .policy = "mqfq-sticky", .second_containers = true};
   system.options.mqfq = MqfqOptions::strict_paper();
@@ -50,11 +47,11 @@ std::vector<System> make_systems() {
   all.push_back(with_our_eviction(all[5], "batch+"));
   all.push_back(all[0]);
   all.back().name = "mqfq-starts";
-  all.back().starts_outside_tokens = kStartsOutsideTokens;
+  all.back().starts_outside_tokens = scheduling::kStartsOutsideTokens;
   all.push_back({.name = "ours", .policy = "density", .eviction = EvictionRule::kCostAware});
   all.back().second_containers = true;
   all.back().second_patience = 1;
-  all.back().starts_outside_tokens = kStartsOutsideTokens;
+  all.back().starts_outside_tokens = scheduling::kStartsOutsideTokens;
   all.push_back(all.back());
   all.back().name = "ours-tokens";
   all.back().starts_outside_tokens = 0;

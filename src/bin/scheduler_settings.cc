@@ -138,7 +138,7 @@ const std::map<std::string, Apply>& table() {
 SchedulerSettings default_settings() {
   SchedulerSettings settings;
   settings.policy.fcfs_moves_off_after_run = false;
-  settings.dispatch.fleet.starts_outside_tokens = 2;
+  settings.dispatch.fleet.starts_outside_tokens = scheduling::kStartsOutsideTokens;
   return settings;
 }
 

@@ -94,13 +94,9 @@ class Dispatcher {
   // counted and otherwise ignored.
   void handle(const Event& event, Instant now, std::vector<Action>& out);
 
-  // An invocation of this function is about to be submitted: its records are fetched meanwhile.
-  void expect(FunctionId function) const {
-    if (function.value >= flows_.size()) return;
-    const auto* flow = reinterpret_cast<const char*>(&flows_[function.value]);
-    for (size_t at = 0; at < sizeof(scheduling::Flow); at += 64) __builtin_prefetch(flow + at, 1);
-    expect_sandbox(function);
-  }
+  // Fetches the records of a function into the caches: for a simulator, which alone knows who comes
+  // next.
+  void fetch_ahead(FunctionId function) const;
 
   // For status and metrics; all read-only.
   const DispatchOptions& options() const { return options_; }
@@ -226,7 +222,6 @@ class Dispatcher {
   void stop_hangs(Lane& lane, scheduling::SandboxSlot sandbox);
   void lose_device(uint32_t device);
 
-  void expect_sandbox(FunctionId function) const;
   std::optional<Duration> most_left(scheduling::SandboxSlot sandbox, Instant now) const;
   bool waits_for_moves(const PendingInvocation& invocation) const;
   bool knows(FunctionId function) const;

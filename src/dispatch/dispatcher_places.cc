@@ -103,11 +103,7 @@ void Dispatcher::stop_hangs(Lane& lane, SandboxSlot slot) {
   }
   // Ready ones that wait for a token go too where only such sandboxes hold any.
   const uint32_t device = lane.fleet.sandbox(slot).device;
-  const std::vector<SandboxSlot>& all = lane.fleet.all();
-  const bool stuck = std::all_of(all.begin(), all.end(), [&](SandboxSlot each) {
-    const Sandbox& sandbox = lane.fleet.sandbox(each);
-    return sandbox.device != device || sandbox.holds != Sandbox::Holds::kToken || sandbox.hangs;
-  });
+  const bool stuck = !lane.fleet.devices()[device].gives_tokens();
   const std::vector<SandboxSlot> ready = lane.ready;
   for (const SandboxSlot waiting : ready) {
     if (!stuck || lane.fleet.sandbox(waiting).device != device) continue;

@@ -40,8 +40,14 @@ void Dispatcher::on(const SandboxReady& event) {
   lane.policy->places_changed(view_of(lane), sandbox.function, now_);
   if (lane.fleet.may_run(found->slot)) {
     run(lane, found->slot, sandbox.invocation);
-  } else {
+  } else if (lane.fleet.devices()[sandbox.device].gives_tokens()) {
+    if (invocation.wait_reason == scheduling::WaitReason::kNone) {
+      invocation.wait_reason = scheduling::WaitReason::kNoToken;
+    }
     lane.ready.push_back(found->slot);
+  } else {
+    return_to_queue(lane, found->slot);
+    stop_sandbox(lane, found->slot, StopReason::kEvicted);
   }
 }
 
@@ -219,7 +225,10 @@ void Dispatcher::stop_idle(FunctionId function, StopReason reason) {
   }
 }
 
-void Dispatcher::expect_sandbox(FunctionId function) const {
+void Dispatcher::fetch_ahead(FunctionId function) const {
+  if (function.value >= flows_.size()) return;
+  const auto* flow = reinterpret_cast<const char*>(&flows_[function.value]);
+  for (size_t at = 0; at < sizeof(scheduling::Flow); at += 64) __builtin_prefetch(flow + at, 1);
   const SandboxSlot slot = gpu_->fleet.newest_idle_of(function);
   if (slot == scheduling::kNoSandbox) return;
   const auto* sandbox = reinterpret_cast<const char*>(&gpu_->fleet.sandbox(slot));

@@ -46,6 +46,14 @@ std::optional<Explanation> Dispatcher::explain(InvocationId id, Instant now) con
                           .expected_with_host = invocation.expected_with_host};
   if (invocation.state != InvocationState::kQueued) {
     if (waits_for_moves(invocation)) explanation.reason = scheduling::WaitReason::kMemoryMoving;
+    const Lane& lane = invocation.is_cpu_variant() ? *host_ : *gpu_;
+    if (std::find(lane.ready.begin(), lane.ready.end(), invocation.sandbox) != lane.ready.end()) {
+      // Its sandbox is there, and it waits again.
+      explanation.state = InvocationState::kQueued;
+      explanation.reason = scheduling::WaitReason::kNoToken;
+      explanation.waited =
+          now - invocation.submitted - invocation.sandbox_time - invocation.init_time;
+    }
     return explanation;
   }
   explanation.waited = now - invocation.submitted;

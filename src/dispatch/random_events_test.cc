@@ -87,7 +87,7 @@ class Chaos {
     options.fleet.devices = {{.id = DeviceId{1}, .memory = Bytes::gib(10), .tokens = 2},
                              {.id = DeviceId{2}, .memory = Bytes::gib(10), .tokens = 1}};
     options.fleet.most_sandboxes = 5;
-    options.fleet.starts_outside_tokens = seed % 3 == 0 ? 1 : 0;
+    options.fleet.starts_outside_tokens = seed % 3;
     options.fleet.memory_rule =
         seed % 2 == 0 ? scheduling::MemoryRule::kMoveIdle : scheduling::MemoryRule::kEverySandbox;
     options.fleet.host_memory = Bytes::gib(seed % 5 == 0 ? 6 : 100);
@@ -189,7 +189,9 @@ class Chaos {
       EXPECT_LE(device.tokens_held, device.options.tokens);
     }
     EXPECT_LE(dispatcher_.host_fleet().devices()[0].tokens_held, 2u);
-    EXPECT_LE(dispatcher_.fleet().all().size(), 5u + 3u) << "at most three are planned";
+    EXPECT_LE(dispatcher_.fleet().all().size(),
+              5u + 3u + 2 * dispatcher_.fleet().options().starts_outside_tokens)
+        << "planned are as many as hold tokens and start slots";
     EXPECT_LE(dispatcher_.queued(), 30u);
   }
 
@@ -240,7 +242,7 @@ TEST_P(RandomEvents, LeaveEveryInvocationWithOneOutcomeAndNothingHeld) {
     fetches += chaos.dispatcher().counters().fetches;
     if (HasFailure()) return;
   }
-  EXPECT_GT(host_runs, 100u);
+  EXPECT_GT(host_runs, 50u);
   EXPECT_GT(fetches, 100u);
 }
 

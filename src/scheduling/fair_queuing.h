@@ -39,8 +39,10 @@ struct FairQueuingOptions {
 // If a token is free and every flow that could use it is throttled, the one least ahead runs all
 // the same (counted by conserving_dispatches): no device idles for fairness.
 //
-// Cost: a few updates of 4-ary heaps per event, nothing scanned, except that a decision looks past
-// at most kLookAhead candidates that do not fit, and kWarmLookAhead of those that wait for the
+// Cost: a few updates of 4-ary heaps per event. Flows that were asked and have no place lie in
+// sorted arrays with notes of why (waiting_order.h), which are moved and scanned as far as they are
+// long; the idle sandboxes of devices that changed are looked at for them. And a decision looks
+// past at most kLookAhead candidates that do not fit, and kWarmLookAhead of those that wait for the
 // token of a device where they are warm (past all of them if a device has nothing to do), and that
 // all flows are looked at when the health of a device changes.
 class FairQueuing : public Policy {

@@ -83,9 +83,7 @@ bool Fleet::may_run(SandboxSlot slot) const {
   return sandbox.holds == Sandbox::Holds::kToken || device.has_token();
 }
 
-bool Fleet::is_open(const Device& device) const {
-  return device.healthy && has_cold_room(device);
-}
+bool Fleet::is_open(const Device& device) const { return device.healthy && has_cold_room(device); }
 
 // ---- What dispatch did
 
@@ -198,6 +196,9 @@ void Fleet::keep_counting(SandboxSlot slot) {
   commit(slot, moves_idle() ? sandbox.counts.on_device : sandbox.memory);
   ++devices_[sandbox.device].sandboxes;
   ++sandboxes_total_;
+  if (sandbox.holds == Sandbox::Holds::kToken) {
+    change(sandbox.device, [](Device& device) { ++device.tokens_hung; });
+  }
   recount(slot);
 }
 
@@ -288,7 +289,10 @@ void Fleet::release(SandboxSlot slot) {
   const Sandbox::Holds what = std::exchange(sandboxes_[slot].holds, Sandbox::Holds::kNothing);
   if (what == Sandbox::Holds::kNothing) return;
   change(sandboxes_[slot].device, [&](Device& device) {
-    if (what == Sandbox::Holds::kToken) --device.tokens_held;
+    if (what == Sandbox::Holds::kToken) {
+      --device.tokens_held;
+      if (sandboxes_[slot].hangs) --device.tokens_hung;
+    }
     if (what == Sandbox::Holds::kStartSlot) {
       --device.start_slots_held;
       device.starting -= sandboxes_[slot].memory;

@@ -46,15 +46,18 @@ enum class MemoryRule {
 // Where the memory of a sandbox is, under MemoryRule::kMoveIdle.
 enum class Residency : uint8_t { kIn, kMovingOut, kOut, kMovingIn };
 
+// FleetOptions::starts_outside_tokens of `lambent serve` and `lambent simulate`.
+constexpr unsigned kStartsOutsideTokens = 2;
+
 struct FleetOptions {
   std::vector<DeviceOptions> devices;
   unsigned most_sandboxes = 64;  // on all devices together
   MemoryRule memory_rule = MemoryRule::kEverySandbox;
   EvictionRule eviction = EvictionRule::kCostAware;
   EvictionGuesses guesses;
-  // So many cold starts of a device hold a start slot instead of one of its tokens, where its memory
-  // leaves room for others beside them (Fleet::has_start_slot); they need a token when the sandbox
-  // is ready. Those beyond hold tokens. 0, as in the papers: all do.
+  // So many cold starts of a device hold a start slot instead of one of its tokens, where its
+  // memory leaves room for others beside them (Fleet::has_start_slot); they need a token when the
+  // sandbox is ready. Those beyond hold tokens. 0, as in the papers: all do.
   unsigned starts_outside_tokens = 0;
   // MemoryRule::kMoveIdle: whether memory is moved in ahead, for those whose turn comes soon.
   bool prefetch = true;
@@ -139,9 +142,10 @@ struct Device {
   double utilisation = 0;
   unsigned tokens_held = 0;
   unsigned start_slots_held = 0;
-  Bytes starting;          // memory of the sandboxes that hold them
-  unsigned sandboxes = 0;  // planned, starting, idle and busy
-  unsigned occupants = 0;  // processes that exist: starting, idle, busy and stopping
+  Bytes starting;            // memory of the sandboxes that hold them
+  unsigned tokens_hung = 0;  // of those held, by sandboxes whose stop hangs
+  unsigned sandboxes = 0;    // planned, starting, idle and busy
+  unsigned occupants = 0;    // processes that exist: starting, idle, busy and stopping
   unsigned idle = 0;
   // What admission counts, by MemoryRule. A sandbox that is being stopped does not count where the
   // next one waits for it to be gone (may_start); where it does not wait, a stopped run still does.
@@ -161,6 +165,12 @@ struct Device {
     return concurrency ? concurrency->tokens(tokens_held) : options.tokens;
   }
   bool has_token() const { return tokens_held < tokens(); }
+  // Whether it has one, or somebody will give one back.
+  bool gives_tokens() const { return has_token() || tokens_held > tokens_hung; }
+  // D, or the most that it may be.
+  unsigned most_tokens() const {
+    return options.by_utilisation ? std::max(1U, options.by_utilisation->most) : options.tokens;
+  }
   bool is_idle() const { return tokens_held == 0 && start_slots_held == 0; }
   // MemoryRule::kMoveIdle: how much more has to leave than does, so that all admitted find room.
   Bytes memory_short() const { return resident + promised - leaving - options.memory; }

@@ -25,8 +25,13 @@ NoPlace Fleet::note_no_place(FunctionId function, const Flow& flow, bool idle_de
     note.then = worth_another_start(flow, options_.move_patience);
   } else if (flow.in_flight > 0 && options_.second_patience > 0) {
     note.because = NoPlace::Because::kAtWork;
-    note.first_start = !flow.cold_start.known();
-    if (!note.first_start) note.then = worth_another_start(flow, options_.second_patience);
+    const bool starts = function.value < functions_.size() && functions_[function.value].starts > 0;
+    if (flow.cold_start.known()) {
+      note.then = worth_another_start(flow, options_.second_patience);
+    } else {
+      note.first_start = starts;
+      if (!starts) note.then = Instant::min();
+    }
   }
   return note;
 }

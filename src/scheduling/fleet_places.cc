@@ -116,9 +116,14 @@ WaitReason Fleet::warm_obstacle(const Sandbox& sandbox) const {
   return WaitReason::kNone;
 }
 
-// The same for a new sandbox of this memory, on a device that is healthy.
+// The same for a new sandbox of this memory, on a device that is healthy. A larger one that has no
+// place either has none for the same reason: find_cold_place remembers it.
 WaitReason Fleet::cold_obstacle(const Device& device, Bytes memory) const {
-  if (!device.has_token() && !has_start_slot(device, memory)) return WaitReason::kNoToken;
+  if (!device.has_token()) {
+    const bool starts =
+        has_start_slot(device, memory) && context_fits(device) && memory_fits(device, memory);
+    return starts ? WaitReason::kNone : WaitReason::kNoToken;
+  }
   if (!context_fits(device)) return WaitReason::kNoSandbox;
   if (!memory_fits(device, memory)) return WaitReason::kNoMemory;
   return WaitReason::kNone;
@@ -277,15 +282,17 @@ void Fleet::add_candidates_of_functions(const Flows& flows, const std::vector<Sa
 
 // As far as one can tell without its memory.
 bool Fleet::has_cold_room(const Device& device) const {
-  return device.has_token() || device.start_slots_held < options_.starts_outside_tokens;
+  if (device.has_token()) return true;
+  return device.start_slots_held < options_.starts_outside_tokens && device.gives_tokens();
 }
 
 // Whether a cold start of this memory would hold a start slot. As many as there are tokens run
 // meanwhile, and one more is fetched: beside what starts they have to fit if each takes as much as
-// this one, or starts would drive out what is warm.
+// this one, or starts would drive out what is warm. None where a token will never come.
 bool Fleet::has_start_slot(const Device& device, Bytes memory) const {
   if (device.start_slots_held >= options_.starts_outside_tokens) return false;
-  return device.starting + memory * (device.options.tokens + uint64_t{2}) <= device.options.memory;
+  if (!device.gives_tokens()) return false;
+  return device.starting + memory * (device.most_tokens() + uint64_t{2}) <= device.options.memory;
 }
 
 // Idle sandboxes can be evicted, so what they hold counts as free.

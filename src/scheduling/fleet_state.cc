@@ -30,6 +30,7 @@ void archive_device(StateArchive& archive, Device& device) {
   archive.field(device.tokens_held);
   archive.field(device.start_slots_held);
   archive.field(device.starting);
+  archive.field(device.tokens_hung);
   archive.field(device.sandboxes);
   archive.field(device.occupants);
   archive.field(device.idle);

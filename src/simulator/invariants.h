@@ -86,9 +86,9 @@ class Invariants {
     uint32_t device = 0;
     Bytes memory;
     State state = State::kStarting;
-    bool cpu_variant = false;  // of a function that uses a GPU, on the host
+    bool cpu_variant = false;                   // of a function that uses a GPU, on the host
     bool at_work = false, holds_place = false;  // a place: a token or a start slot
-    Bytes held;  // of its memory, what counts on its device
+    Bytes held;                                 // of its memory, what counts on its device
     // Under MemoryRule::kMoveIdle.
     bool movable = true, checkpoints = false;
     enum class Where { kIn, kMovingOut, kOut, kMovingIn } where = Where::kIn;
@@ -173,6 +173,7 @@ class Invariants {
   void check_patience();
   void check_deadlines(bool after_timer);
   void check_accounts();
+  void check_slots(const scheduling::Fleet& fleet, const scheduling::Device& device);
   void check_places(const std::vector<unsigned>& planned);
 
   const dispatch::Dispatcher& dispatcher_;

@@ -196,7 +196,30 @@ void Invariants::check_accounts() {
       }
       compare("tokens and start slots held", theirs.tokens_held + theirs.start_slots_held,
               ours.places + places[theirs.options.id.value]);
+      check_slots(*fleet, theirs);
     }
+  }
+}
+
+// Start slots are no more than there are, and accounts of them agree with who holds what.
+void Invariants::check_slots(const scheduling::Fleet& fleet, const scheduling::Device& device) {
+  unsigned tokens = 0, slots = 0;
+  Bytes starting;
+  for (const scheduling::SandboxSlot slot : fleet.all()) {
+    const scheduling::Sandbox& sandbox = fleet.sandbox(slot);
+    if (&fleet.devices()[sandbox.device] != &device) continue;
+    if (sandbox.holds == scheduling::Sandbox::Holds::kToken) ++tokens;
+    if (sandbox.holds != scheduling::Sandbox::Holds::kStartSlot) continue;
+    ++slots;
+    starting += sandbox.memory;
+  }
+  const std::string name = "device " + std::to_string(device.options.id.value);
+  if (slots > fleet.options().starts_outside_tokens) {
+    violate(Invariant::kTokens, name + " has " + std::to_string(slots) + " starts in slots");
+  }
+  if (slots != device.start_slots_held || tokens != device.tokens_held ||
+      starting != device.starting) {
+    violate(Invariant::kAccounts, name + " counts other tokens and start slots than are held");
   }
 }
 

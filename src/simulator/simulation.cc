@@ -72,7 +72,7 @@ void Simulation::run(const ArrivalSource& arrivals) {
       case kArrival:
         submit(*arrival);
         arrival = arrivals();
-        if (arrival) dispatcher_.expect(arrival->function);
+        if (arrival) dispatcher_.fetch_ahead(arrival->function);
         break;
       case kWake:
         wake_ = kNever;

@@ -128,8 +128,11 @@ class LongRunTest(WorkerTest):
         calls.start("long", {"rest": 3})
         self.worker.wait_for(lambda: device_of(self.worker)["tokens_held"] == 1, what="that the long one runs")
         waiting = self.worker.invoke("short", {}, kind="Event").headers["x-amzn-requestid"]
-        told = self.worker.request("GET", f"/v1/invocations/{waiting}").json
-        self.assertEqual((told["state"], told["phase"]), ("pending", "queued"))
+        asked = lambda: self.worker.request("GET", f"/v1/invocations/{waiting}").json
+        # It starts beside the one that runs, and then waits for the token.
+        self.worker.wait_for(lambda: asked()["phase"] == "queued", what="that the short one's sandbox is there")
+        told = asked()
+        self.assertEqual((told["state"], told["wait_reason"]), ("pending", "no_token"))
         holder, = told["token_holders"]
         self.assertEqual((holder["gpu"], holder["function"]), ("0", "long"))
         self.assertGreater(holder["most_left_seconds"], 0)
