@@ -76,7 +76,9 @@ class ExecutableGraph {
   CUresult notifier(CUstream* stream);
 
   Bytes counted;
-  uint64_t checked_at = 0;  // the erasures of address ranges by then
+  static constexpr uint64_t kUnchecked = UINT64_MAX;
+  // The erasures of address ranges when the memory of its enabled nodes was last looked at.
+  uint64_t checked_at = 0;
 
  private:
   CUresult build(const std::vector<GraphNode>& nodes, CUgraph* graph,

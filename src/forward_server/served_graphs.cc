@@ -213,7 +213,10 @@ void ServedProcess::enable_graph_node(const Call& call) {
   if (graph == nullptr) return answer(call, CUDA_ERROR_INVALID_HANDLE);
   const uint64_t index = call.arguments[1];
   if (index >= graph->nodes().size()) return answer(call, CUDA_ERROR_INVALID_VALUE);
-  answer(call, graph->enable_node(static_cast<uint32_t>(index), call.arguments[2] != 0));
+  const bool enabled = call.arguments[2] != 0;
+  // While it was disabled its memory was not looked at.
+  if (enabled) graph->checked_at = ExecutableGraph::kUnchecked;
+  answer(call, graph->enable_node(static_cast<uint32_t>(index), enabled));
 }
 
 CUresult ServedProcess::upload_graph(const Call& call) {

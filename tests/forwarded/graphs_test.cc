@@ -135,6 +135,32 @@ TEST_F(ForwardedGraphsTest, AGraphDoesNotReachMemoryThatWasFreedAndGivenToOthers
   for (const uint64_t each : theirs) EXPECT_EQ(first_byte(*second, each), 0);
 }
 
+TEST_F(ForwardedGraphsTest, ANodeIsNotEnabledWithMemoryThatWasFreedWhileItWasDisabled) {
+  host_.add_client(1, kMemory);
+  host_.add_client(2, kMemory);
+  const auto first = connect(1), second = connect(2);
+  const uint64_t address = allocate(*first, kBlock), source = allocate(*first, kBlock);
+  std::string image = fill_of(address, 5);
+  add(&image, GraphNodeKind::kCopy, {address, kBlock, source, kBlock, kBlock, 1}, {0});
+  uint64_t graph = 0;
+  ASSERT_EQ(instantiate(*first, image, &graph), CUDA_SUCCESS);
+  for (uint64_t node = 0; node < 2; ++node) {
+    ASSERT_EQ(first->ask(kEnableGraphNode, {graph, node, 0}), CUDA_SUCCESS);
+  }
+  ASSERT_EQ(first->ask(kFree, {address}), CUDA_SUCCESS);
+  first->send(kLaunchGraph, {graph, first->stream});
+  EXPECT_EQ(wait(*first), CUDA_SUCCESS);
+  std::vector<uint64_t> theirs;
+  for (int i = 0; i < 16; ++i) theirs.push_back(allocate(*second, kBlock));
+  for (uint64_t node = 0; node < 2; ++node) {
+    ASSERT_EQ(first->ask(kEnableGraphNode, {graph, node, 1}), CUDA_SUCCESS);
+    first->send(kLaunchGraph, {graph, first->stream});
+    EXPECT_EQ(wait(*first), CUDA_ERROR_INVALID_VALUE);
+    ASSERT_EQ(first->ask(kEnableGraphNode, {graph, node, 0}), CUDA_SUCCESS);
+  }
+  for (const uint64_t each : theirs) EXPECT_EQ(first_byte(*second, each), 0);
+}
+
 TEST_F(ForwardedGraphsTest, AKernelIsNotRunWithMemoryThatWasFreedSinceNorAfterItsModule) {
   host_.add_client(1, kMemory);
   const auto process = connect(1);
