@@ -25,24 +25,25 @@ class ClientShare {
   ClientShare(const Splitting& splitting, std::vector<uint32_t> groups)
       : splitting_(splitting), groups_(std::move(groups)) {}
 
+  // Waits for nothing that the driver does, and destroys nothing.
   void set(std::vector<uint32_t> groups);
   // Another number for each that was set. Any thread.
   uint64_t version() const { return version_.load(std::memory_order_acquire); }
 
   using Part = std::shared_ptr<const cuda::GreenContext>;
-  // Where streams are to be now, and of which version that is; null: the whole device. Made when
-  // first asked for. Any thread.
+  // Where streams are to be now, and of which version that is; null: the whole device. Calls the
+  // driver if none is there: of the threads of processes alone. It goes with the last stream in it.
   Part part(uint64_t* version);
-  // Work that does not end may be in it: it stays for as long as the process does.
-  void abandon();
 
  private:
   const Splitting& splitting_;
   std::atomic<uint64_t> version_{1};
-  std::mutex mutex_;  // guards the rest
+  std::mutex mutex_;  // guards groups_ with its version; the loop takes it
   std::vector<uint32_t> groups_;
-  Part part_;
-  bool has_part_ = false;
+  std::mutex making_mutex_;  // guards the rest, while one is made too; taken before mutex_
+  std::weak_ptr<const cuda::GreenContext> part_;
+  uint64_t made_version_ = 0;
+  bool failed_ = false;  // to make that version
 };
 
 }  // namespace lambent::forward_server

@@ -236,14 +236,14 @@ bool ForwardServer::serve(Client& client, Connection& connection,
                           std::shared_ptr<forwarding::SharedMemory> shared) {
   const auto number = reinterpret_cast<uint64_t>(&connection);
   try {
-    connection.process = std::make_unique<ServedProcess>(
+    connection.process.reset(new ServedProcess(
         surroundings_, client.memory, client.share, std::move(shared),
         [this, alive = alive_, id = client.id, number](ProcessEnd how, CUresult result) {
           // If the mailbox is full, the connection stays until the executor ends.
           (void)loop_.post([this, alive, id, number, how, result] {
             if (*alive) ended(id, number, how, result);
           });
-        });
+        }));
   } catch (const std::system_error&) {
     return false;
   }
@@ -273,14 +273,13 @@ void ForwardServer::ended(SandboxId id, uint64_t number, ProcessEnd how, CUresul
     // Its process learns it with the others, by tell_broken().
     const auto error = surroundings_.driver.check(result, "a forwarded call");
     if (!error.ok()) on_broken_(how, error.error());
+  } else if (how == ProcessEnd::kHangs) {
+    on_broken_(how, Error{ErrorCode::kDeadlineExceeded,
+                          "what a client left on the device does not come to an end"});
   }
   connections.erase(connection);  // its thread has nothing more to do
   --processes_;
   forget_if_empty(id);
-  if (how == ProcessEnd::kHangs) {
-    on_broken_(how, Error{ErrorCode::kDeadlineExceeded,
-                          "what a client left on the device does not come to an end"});
-  }
 }
 
 void ForwardServer::forget_if_empty(SandboxId id) {

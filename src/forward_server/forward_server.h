@@ -56,7 +56,7 @@ class ForwardServer {
  private:
   struct Connection {
     OwnedFd socket;
-    std::unique_ptr<ServedProcess> process;  // null until it has said hello
+    ServedProcess::Pointer process;  // null until it has said hello
     bool ending = false;
     loop::Watch watch;  // before the socket closes
   };

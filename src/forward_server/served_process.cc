@@ -46,7 +46,10 @@ ServedProcess::ServedProcess(Surroundings& surroundings, std::shared_ptr<ClientM
       graphs_(kMostGraphs),
       thread_([this] { serve(); }) {}
 
-ServedProcess::~ServedProcess() { thread_.join(); }
+void ServedProcess::LetGo::operator()(ServedProcess* process) const {
+  process->thread_.join();
+  if (!process->is_abandoned_) delete process;
+}
 
 void ServedProcess::stop() {
   stopping_ = true;
@@ -99,18 +102,17 @@ void ServedProcess::serve() {
   --surroundings_.awake;
   if (malformed_) tell_broken(CUDA_ERROR_UNKNOWN);
   bool hangs = false;
-  if (broken_ != CUDA_SUCCESS) share_->abandon();
   // In a broken context nothing can be freed: it goes with the executor.
   if (broken_ == CUDA_SUCCESS) {
     open_all_gates();
     hangs = !wait_until_idle();
-    if (hangs) share_->abandon();
     if (!hangs && broken_ == CUDA_SUCCESS) release_all();
   }
   const ProcessEnd how = broken_ != CUDA_SUCCESS ? ProcessEnd::kBroken
                          : hangs                 ? ProcessEnd::kHangs
                          : malformed_            ? ProcessEnd::kMalformed
                                                  : ProcessEnd::kGone;
+  is_abandoned_ = hangs || broken_ != CUDA_SUCCESS;
   on_end_(how, broken_);
 }
 

@@ -56,8 +56,12 @@ class ServedProcess {
   ServedProcess(Surroundings& surroundings, std::shared_ptr<ClientMemory> memory,
                 std::shared_ptr<ClientShare> share,
                 std::shared_ptr<forwarding::SharedMemory> shared, OnEnd on_end);
-  // Waits for the thread: stop() first.
-  ~ServedProcess();
+  // How one goes: waits for the thread (stop() first). What is in a broken context, or beside work
+  // that does not end, can be neither destroyed nor waited for: it stays until the executor ends.
+  struct LetGo {
+    void operator()(ServedProcess* process) const;
+  };
+  using Pointer = std::unique_ptr<ServedProcess, LetGo>;
   ServedProcess(const ServedProcess&) = delete;
   ServedProcess& operator=(const ServedProcess&) = delete;
 
@@ -69,6 +73,8 @@ class ServedProcess {
   bool has_unfinished_kernels() const { return launched_.load() != finished_.load(); }
 
  private:
+  ~ServedProcess() = default;  // LetGo
+
   using Call = forwarding::Call;
 
   struct Event {
@@ -207,6 +213,7 @@ class ServedProcess {
   std::array<uint32_t, forwarding::kChunks> done_{};
   std::array<bool, forwarding::kChunks> chunk_busy_{};
   bool malformed_ = false;
+  bool is_abandoned_ = false;  // set before on_end_
   CUresult broken_ = CUDA_SUCCESS;
   CUresult earlier_ = CUDA_SUCCESS;  // the first that no call was told of yet
   bool pages_locked_ = false, tried_to_lock_ = false;

@@ -147,6 +147,32 @@ TEST_F(ForwardedSharesTest, AGraphKeepsToTheShareToo) {
   EXPECT_TRUE(comes_down_to(2, slowdown));
 }
 
+// Its process is given ten seconds to come to an end.
+TEST_F(ForwardedSharesTest, EndlessWorkInAShareThatWasLeftEndsTheExecutorAndNothingOfItIsTouched) {
+  host_.add_client(1, kMemory, 25);
+  Occupant occupant(host_.socket_of(1));
+  RawClient& client = occupant.client;
+  std::ifstream file(LAMBENT_BINARY_DIR "/tests/conformance_kernels/host-x86_64.so");
+  ASSERT_EQ(client.upload(std::string((std::istreambuf_iterator<char>(file)), {})), CUDA_SUCCESS);
+  ASSERT_EQ(client.ask(kLoadModule, {client.context, 0}), CUDA_SUCCESS);
+  client.wait_for_chunk();
+  ASSERT_EQ(client.ask_with(RawClient::call_of(kFindFunction, {client.value(0)}), "endless"),
+            CUDA_SUCCESS);
+  const uint64_t one = 1 | uint64_t{1} << 32;
+  client.send(kLaunch, {client.value(0), client.stream, one, one, one, 0, 0});
+  // Another stream of it goes where the share is by then.
+  ASSERT_EQ(client.ask(kCreateStream, {client.context, CU_STREAM_NON_BLOCKING, 0}), CUDA_SUCCESS);
+  const uint64_t other = client.value(0);
+  host_.executor.send(protocol::SetShare{SandboxId(1), 100});
+  EXPECT_TRUE(comes_down_to(2, [&] { return occupant.slowdown(other); }));
+  EXPECT_EQ(client.ask(kQueryStream, {client.stream}), CUDA_ERROR_NOT_READY);
+  client.hang_up();
+  const auto broken = host_.executor.expect<protocol::Broken>();
+  ASSERT_TRUE(broken.has_value());
+  EXPECT_NE(broken->error.message.find("does not come to an end"), std::string::npos);
+  EXPECT_EQ(WEXITSTATUS(host_.executor.wait_for_exit()), 1);
+}
+
 TEST_F(ForwardedSharesTest, WhatAClientHadIsThereForTheNext) {
   for (uint64_t round = 0; round < 3; ++round) {
     host_.add_client(round, kMemory, 80);
