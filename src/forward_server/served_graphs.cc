@@ -13,6 +13,7 @@ using forwarding::GraphNodeKind;
 using forwarding::kNoGraphNode;
 
 constexpr size_t kMostImageBytes = size_t{64} << 20;
+constexpr size_t kMostGraphs = 4096;
 constexpr size_t kMostNodes = 1 << 18;         // of all graphs of a process
 constexpr size_t kMostHeld = size_t{1} << 16;  // functions that were queued and have not run
 constexpr uint64_t kFlags =
@@ -124,11 +125,13 @@ void ServedProcess::instantiate_graph(const Call& call) {
   } else {
     result = read_graph(image, context, &nodes, &wrong);
   }
-  if (result == CUDA_SUCCESS && graph_nodes_ + nodes.size() > kMostNodes) {
+  if (result == CUDA_SUCCESS &&
+      (graphs_held_ >= kMostGraphs || graph_nodes_ + nodes.size() > kMostNodes)) {
     result = CUDA_ERROR_OUT_OF_MEMORY;
   }
   if (result == CUDA_SUCCESS) result = take_host_places(nodes, &places);
-  graph_nodes_ += nodes.size();  // release_graph() takes them back
+  ++graphs_held_;  // release_graph() takes it back, with its nodes
+  graph_nodes_ += nodes.size();
   const size_t count = nodes.size();
   if (result == CUDA_SUCCESS) {
     graph->checked_at = ranges_.erasures();
@@ -153,6 +156,7 @@ ExecutableGraph* ServedProcess::find_graph(uint64_t number) {
 }
 
 void ServedProcess::release_graph(ExecutableGraph& graph) {
+  --graphs_held_;
   graph_nodes_ -= graph.nodes().size();
   for (const auto& place : graph.host_places()) free_gates_.push_back(place.gate);
   memory_->give_back_upload(std::exchange(graph.counted, {}));

@@ -18,7 +18,7 @@ using forwarding::CallReader;
 
 // What one process may hold of each kind.
 constexpr size_t kMostStreams = 4096, kMostEvents = 1 << 17, kMostModules = 1 << 14,
-                 kMostFunctions = 1 << 18, kMostGraphs = 4096;
+                 kMostFunctions = 1 << 18;
 // Calls that are read before completions are looked for again.
 constexpr int kCallsInARow = 256;
 constexpr int kLongestSleep_ms = 1000;
@@ -43,7 +43,7 @@ ServedProcess::ServedProcess(Surroundings& surroundings, std::shared_ptr<ClientM
       events_(kMostEvents),
       modules_(kMostModules),
       functions_(kMostFunctions),
-      graphs_(kMostGraphs),
+      graphs_(SIZE_MAX),  // graphs_held_ has the limit
       thread_([this] { serve(); }) {}
 
 void ServedProcess::LetGo::operator()(ServedProcess* process) const {

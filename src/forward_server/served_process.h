@@ -228,7 +228,8 @@ class ServedProcess {
   HandleTable<Module> modules_;
   HandleTable<Function> functions_;
   HandleTable<std::shared_ptr<ExecutableGraph>> graphs_;
-  size_t graph_nodes_ = 0;  // of all of them
+  // With those that were destroyed and may be running still.
+  size_t graphs_held_ = 0, graph_nodes_ = 0;
   AddressRanges ranges_;
   size_t frees_to_come_ = 0;               // that streams have not reached
   std::vector<Call> waiting_allocations_;  // for those
