@@ -203,13 +203,14 @@ void ServedProcess::set_graph_node(const Call& call) {
   }
   GraphNode node;
   CUresult result = check_node(view, graph->context(), &node);
-  // Another function may have more parameters.
-  const size_t before = graph->nodes()[index].parameters.size(), after = node.parameters.size();
-  const Bytes more(after > before ? after - before : 0);
-  if (result == CUDA_SUCCESS && !memory_->take_upload(more)) result = CUDA_ERROR_OUT_OF_MEMORY;
+  // Another function may have more parameters, or fewer.
+  const Bytes before(graph->nodes()[index].parameters.size()), after(node.parameters.size());
+  if (result == CUDA_SUCCESS && !memory_->take_upload(after)) result = CUDA_ERROR_OUT_OF_MEMORY;
   if (result != CUDA_SUCCESS) return answer(call, result);
-  graph->counted += more;
-  answer(call, graph->set_node(static_cast<uint32_t>(index), std::move(node)));
+  result = graph->set_node(static_cast<uint32_t>(index), std::move(node));
+  memory_->give_back_upload(result == CUDA_SUCCESS ? before : after);
+  if (result == CUDA_SUCCESS) graph->counted = graph->counted + after - before;
+  answer(call, result);
 }
 
 void ServedProcess::enable_graph_node(const Call& call) {

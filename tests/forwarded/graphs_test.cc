@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cstring>
 #include <fstream>
 #include <iterator>
 #include <memory>
@@ -65,6 +66,19 @@ class ForwardedGraphsTest : public testing::Test {
       usleep(10'000);
     }
     return false;
+  }
+  // The kernels of the conformance suite.
+  static uint64_t load(RawClient& process) {
+    std::ifstream file(LAMBENT_BINARY_DIR "/tests/conformance_kernels/host-x86_64.so");
+    const std::string module((std::istreambuf_iterator<char>(file)), {});
+    EXPECT_EQ(process.upload(module), CUDA_SUCCESS);
+    EXPECT_EQ(process.ask(kLoadModule, {process.context, 0}), CUDA_SUCCESS);
+    process.wait_for_chunk();
+    return process.value(0);
+  }
+  static uint64_t find(RawClient& process, uint64_t module, const std::string& name) {
+    EXPECT_EQ(process.ask_with(RawClient::call_of(kFindFunction, {module}), name), CUDA_SUCCESS);
+    return process.value(0);
   }
   static CUresult wait(RawClient& process) {
     return process.ask(kSynchronizeStream, {process.stream});
@@ -173,14 +187,7 @@ TEST_F(ForwardedGraphsTest, ANodeIsNotEnabledWithMemoryThatWasFreedWhileItWasDis
 TEST_F(ForwardedGraphsTest, AKernelIsNotRunWithMemoryThatWasFreedSinceNorAfterItsModule) {
   host_.add_client(1, kMemory);
   const auto process = connect(1);
-  std::ifstream file(LAMBENT_BINARY_DIR "/tests/conformance_kernels/host-x86_64.so");
-  const std::string module((std::istreambuf_iterator<char>(file)), {});
-  ASSERT_EQ(process->upload(module), CUDA_SUCCESS);
-  ASSERT_EQ(process->ask(kLoadModule, {process->context, 0}), CUDA_SUCCESS);
-  process->wait_for_chunk();
-  const uint64_t loaded = process->value(0);
-  ASSERT_EQ(process->ask_with(RawClient::call_of(kFindFunction, {loaded}), "count"), CUDA_SUCCESS);
-  const uint64_t function = process->value(0);
+  const uint64_t loaded = load(*process), function = find(*process, loaded, "count");
   const uint64_t kept = allocate(*process, kBlock), freed = allocate(*process, kBlock);
   const auto counting = [&](uint64_t address) {
     std::string image;
@@ -201,6 +208,37 @@ TEST_F(ForwardedGraphsTest, AKernelIsNotRunWithMemoryThatWasFreedSinceNorAfterIt
   ASSERT_EQ(process->ask(kUnloadModule, {loaded}), CUDA_SUCCESS);
   process->send(kLaunchGraph, {of_kept, process->stream});
   EXPECT_EQ(wait(*process), CUDA_ERROR_INVALID_HANDLE);
+}
+
+TEST_F(ForwardedGraphsTest, ANodeThatIsSetCountsForWhatItIsThen) {
+  host_.add_client(1, kMemory);
+  const auto process = connect(1);
+  const uint64_t module = load(*process), few = find(*process, module, "count"),
+                 many = find(*process, module, "add");
+  const auto kernel = [&](uint64_t function, size_t bytes) {
+    std::string image;
+    add(&image, GraphNodeKind::kKernel,
+        {function, 1 | uint64_t{1} << 32, 1 | uint64_t{1} << 32, 1 | uint64_t{1} << 32, 0}, {},
+        std::string(bytes, '\0'));
+    return image;
+  };
+  const std::string small = kernel(few, 8), large = kernel(many, 28);
+  uint64_t graph = 0;
+  ASSERT_EQ(instantiate(*process, small, &graph), CUDA_SUCCESS);
+  // An image that is never used takes all of the client's room for images but for 64 bytes.
+  ASSERT_EQ(process->upload(std::string(Bytes::mib(512).count - small.size() - 64, '\0')),
+            CUDA_SUCCESS);
+  const Call set = RawClient::call_of(kSetGraphNode, {graph, 0});
+  for (int i = 0; i < 10; ++i) {
+    ASSERT_EQ(process->ask_with(set, large), CUDA_SUCCESS) << i;
+    std::string refused = small;  // by the driver
+    GraphNodeHead head;
+    std::memcpy(&head, refused.data(), sizeof(head));
+    head.arguments[3] = 0;
+    std::memcpy(refused.data(), &head, sizeof(head));
+    ASSERT_EQ(process->ask_with(set, refused), CUDA_ERROR_INVALID_VALUE);
+    ASSERT_EQ(process->ask_with(set, small), CUDA_SUCCESS);
+  }
 }
 
 TEST_F(ForwardedGraphsTest, AHostFunctionRunsOnceForEachLaunchAndHoldsWhatComesAfterIt) {
