@@ -17,7 +17,7 @@ uint32_t high(uint64_t value) { return static_cast<uint32_t>(value >> 32); }
 struct KernelRequest {
   explicit KernelRequest(const GraphNode& node) {
     const auto* a = node.head.arguments;
-    for (const auto& place : node.places) {
+    for (const auto& place : *node.places) {
       pointers.push_back(const_cast<char*>(node.parameters.data()) + place.offset);
     }
     request.func = node.function;

@@ -18,6 +18,9 @@ namespace lambent::forward_server {
 using SharedEvent = std::shared_ptr<CUevent_st>;
 CUresult make_event(const cuda::Driver& driver, unsigned flags, SharedEvent* event);
 
+// Shared by a function and all the nodes that run it.
+using ParameterPlaces = std::shared_ptr<const std::vector<forwarding::ParameterPlace>>;
+
 struct GraphNode {
   forwarding::GraphNodeHead head;
   std::vector<uint32_t> dependencies;
@@ -26,7 +29,7 @@ struct GraphNode {
   CUfunction function = nullptr;
   uint64_t module = 0;
   std::vector<char> parameters;
-  std::vector<forwarding::ParameterPlace> places;
+  ParameterPlaces places;
   std::vector<CUdeviceptr> pointers;  // words of the parameters that are addresses of the client's
   SharedEvent event;
 };

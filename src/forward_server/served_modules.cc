@@ -92,6 +92,7 @@ CUresult ServedProcess::add_function(uint64_t module_number, CUfunction function
   Function entry;
   entry.function = function;
   entry.module = module_number;
+  std::vector<forwarding::ParameterPlace> places;
   if (driver_->func_get_param_info == nullptr) return CUDA_ERROR_NOT_SUPPORTED;
   for (size_t index = 0;; ++index) {
     size_t offset = 0, bytes = 0;
@@ -99,9 +100,11 @@ CUresult ServedProcess::add_function(uint64_t module_number, CUfunction function
     if (result == CUDA_ERROR_INVALID_VALUE) break;  // there are no more
     if (result != CUDA_SUCCESS) return result;
     if (index == kMostParameters) return CUDA_ERROR_NOT_SUPPORTED;
-    entry.parameters.push_back({static_cast<uint32_t>(offset), static_cast<uint32_t>(bytes)});
+    places.push_back({static_cast<uint32_t>(offset), static_cast<uint32_t>(bytes)});
     entry.parameter_bytes = std::max<uint64_t>(entry.parameter_bytes, offset + bytes);
   }
+  entry.parameters =
+      std::make_shared<const std::vector<forwarding::ParameterPlace>>(std::move(places));
   if (entry.parameter_bytes > forwarding::kMostInlineBytes) return CUDA_ERROR_NOT_SUPPORTED;
   *number = functions_.add(std::move(entry));
   if (*number == 0) return CUDA_ERROR_OUT_OF_MEMORY;
@@ -126,7 +129,7 @@ void ServedProcess::find_function(const Call& call) {
     driver_->func_get_attribute(&value, static_cast<CUfunction_attribute>(attribute), found);
     values[3 + attribute] = static_cast<uint32_t>(value);
   }
-  answer(call, CUDA_SUCCESS, {number, function.parameters.size(), function.parameter_bytes});
+  answer(call, CUDA_SUCCESS, {number, function.parameters->size(), function.parameter_bytes});
 }
 
 void ServedProcess::find_global(const Call& call) {
@@ -191,10 +194,10 @@ void ServedProcess::function_parameters(const Call& call) {
   Function* function = functions_.find(call.arguments[0]);
   const CUresult result = function == nullptr ? CUDA_ERROR_INVALID_HANDLE : CUDA_SUCCESS;
   size_t count = 0;
-  if (function != nullptr && !function->parameters.empty()) {
-    count = function->parameters.size();
+  if (function != nullptr && !function->parameters->empty()) {
+    count = function->parameters->size();
     static_assert(kMostParameters * sizeof(forwarding::ParameterPlace) <= forwarding::kChunkBytes);
-    std::memcpy(pages_.chunk_bytes[chunk], function->parameters.data(),
+    std::memcpy(pages_.chunk_bytes[chunk], function->parameters->data(),
                 count * sizeof(forwarding::ParameterPlace));
   }
   let_chunk_go(chunk, result);

@@ -90,7 +90,7 @@ class ServedProcess {
   struct Function {
     CUfunction function = nullptr;
     uint64_t module = 0;
-    std::vector<forwarding::ParameterPlace> parameters;
+    ParameterPlaces parameters;
     uint64_t parameter_bytes = 0;
   };
 

@@ -171,7 +171,7 @@ CUresult ServedProcess::launch(const Call& call) {
   CUstream stream = nullptr;
   if (const CUresult result = streams_.use(call.arguments[1], &stream)) return result;
   parameters_.clear();
-  for (const auto& place : function->parameters) {
+  for (const auto& place : *function->parameters) {
     parameters_.push_back(data_.data() + place.offset);
   }
   const auto* a = call.arguments;
