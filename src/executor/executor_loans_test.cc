@@ -25,12 +25,18 @@ class ExecutorLoansTest : public ExecutorTest {
             {"EMULATED_CUDA_CONFIG", machine_},
             {"CUDA_VISIBLE_DEVICES", visible}};
   }
-  // y = 3x + 1 for x = 2, as an object.
-  ObjectId make(uint64_t invocation = 1, uint64_t seat = 1) {
+  // Asks for y = 3x + 1 for x = 2, as an object.
+  void begin_to_make(uint64_t invocation, uint64_t seat) {
     std::string request = R"({"inputs": [{"name": "x", "data": [2)";
     for (size_t i = 1; i < kCount; ++i) request += ",2";
     request += R"(]}], "outputs": [{"name": "y", "parameters": {"object": true}}]})";
     process_->run(invocation, seat, request, "application/json");
+  }
+  ObjectId make(uint64_t invocation = 1, uint64_t seat = 1) {
+    begin_to_make(invocation, seat);
+    return made();
+  }
+  ObjectId made() {
     const auto finished = process_->expect<Finished>();
     EXPECT_TRUE(finished && !finished->error && finished->objects.size() == 1);
     return finished->objects.at(0).object;
@@ -281,6 +287,30 @@ TEST_F(ExecutorObjectsRoomTest, ARequestWaitsForMemoryThatIsLent) {
   const auto finished = process_->expect<Finished>();
   ASSERT_TRUE(finished.has_value());
   EXPECT_FALSE(finished->error.has_value()) << to_string(*finished->error);
+}
+
+// Of the second request all but the input have a place: the first one's output, which is lent, is in
+// the way. What has one becomes an object under another name, and is in use no more afterwards.
+TEST_F(ExecutorObjectsRoomTest, ARequestThatWaitedForALoanUsesEachOfItsPlacesOnce) {
+  add(3, process_->package(affine(2)), Bytes::mib(2));
+  add(2, process_->package(affine(kCount)), Bytes::mib(12));
+  process_->send(protocol::RemoveSeat{SandboxId(1)});
+  const ObjectId first = make(1, 2);
+  std::vector<OwnedFd> fds;
+  ASSERT_FALSE(lend(first, &fds)->error.has_value());
+  begin_to_make(2, 2);
+  // Long requests are read one after the other: when this one is answered, the other one waits.
+  std::string small = R"({"inputs": [{"name": "x", "data": [1, 2]}]})";
+  small.resize(protocol::kInlinePayload.count + 1, ' ');
+  process_->run(3, 3, small, "application/json");
+  const auto answered = process_->expect<Finished>();
+  ASSERT_TRUE(answered.has_value());
+  EXPECT_EQ(answered->invocation, (InvocationId{7, 3}));
+  process_->send(protocol::LoanEnded{first});
+  EXPECT_EQ(held(), (protocol::ObjectHeld{first, Bytes(0)}));
+  const ObjectId second = made();
+  process_->send(protocol::DropObject{second, false});
+  EXPECT_EQ(held(), (protocol::ObjectHeld{second, Bytes(0)}));
 }
 
 TEST_F(ExecutorObjectsRoomTest, ASeatThatIsRemovedWhileItsRequestWaitsForALoanAnswersIt) {

@@ -1,5 +1,6 @@
 // Where the buffers of the executor's requests lie: in objects and constants that others use too,
 // or in places of the seat's own; and what is copied between them on the seat's stream.
+#include <algorithm>
 #include <set>
 #include <utility>
 
@@ -71,8 +72,11 @@ Result<bool> Executor::gather_contents(Seat& seat) {
 Result<void> Executor::place_own(Seat& seat, uint32_t buffer, Bytes size, bool is_overwritten,
                                  CUdeviceptr* address) {
   const DeviceName name = DeviceName::of(seat.id, buffer);
+  auto& pinned = seat.request->pinned;
   if (const auto* entry = store_->find(name)) {
     *address = entry->address;
+    // A request that waited for a loan comes here again with what it could place.
+    if (std::ranges::find(pinned, name) != pinned.end()) return {};
     store_->pin(name);
   } else {
     ASSIGN_OR_RETURN(const auto placed, store_->place(name, size, user_of(seat.id)));
@@ -85,7 +89,7 @@ Result<void> Executor::place_own(Seat& seat, uint32_t buffer, Bytes size, bool i
       }
     }
   }
-  seat.request->pinned.push_back(name);
+  pinned.push_back(name);
   return {};
 }
 
