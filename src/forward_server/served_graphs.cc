@@ -255,6 +255,23 @@ CUresult ServedProcess::launch_graph(const Call& call) {
   ++launched_;
   ExecutableGraph* graph = find_graph(call.arguments[0]);
   if (graph == nullptr) return CUDA_ERROR_INVALID_HANDLE;
+  const uint64_t before = last_ticket_;
+  const CUresult result = queue_graph(call, graph);
+  if (result == CUDA_SUCCESS) return result;
+  // The process counts on every function of it: those without a ticket will not be due.
+  const auto& places = graph->host_places();
+  const size_t with_ticket = last_ticket_ - before;
+  for (size_t i = with_ticket; i < places.size(); ++i) {
+    if (held_.size() >= 2 * kMostHeld) break;
+    const uint64_t ticket = ++last_ticket_;
+    held_[ticket] = {.token = graph->nodes()[places[i].node].head.arguments[0],
+                     .is_refused = true};
+    host_function_is_due(ticket);
+  }
+  return result;
+}
+
+CUresult ServedProcess::queue_graph(const Call& call, ExecutableGraph* graph) {
   if (graph->checked_at != ranges_.erasures()) {
     if (!owns_memory_of(*graph)) return CUDA_ERROR_INVALID_VALUE;
     graph->checked_at = ranges_.erasures();

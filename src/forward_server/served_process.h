@@ -158,6 +158,7 @@ class ServedProcess {
   void enable_graph_node(const Call& call);
   CUresult upload_graph(const Call& call);
   CUresult launch_graph(const Call& call);
+  CUresult queue_graph(const Call& call, ExecutableGraph* graph);
   CUresult destroy_graph(const Call& call);
   CUresult read_graph(const std::string& image, uint64_t context, std::vector<GraphNode>* nodes,
                       uint64_t* wrong);
@@ -249,6 +250,7 @@ class ServedProcess {
     uint64_t token = 0;
     bool handed_out = false;   // the process was told to run the function
     bool is_of_graph = false;  // which keeps its gate
+    bool is_refused = false;   // with its launch: it holds nothing, and the process is told
   };
   // While it adds a gate or shuts one: stop() opens them from outside, for the thread may be in a
   // call to the driver that goes on only when one opens.

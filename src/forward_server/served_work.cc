@@ -245,8 +245,11 @@ void ServedProcess::host_function_is_due(uint64_t ticket) {
     waits_for_function_.reset();
     const auto held = held_.find(ticket);
     if (held == held_.end()) return answer(call, CUDA_ERROR_UNKNOWN);
+    const uint64_t token = held->second.token;
+    const bool is_refused = held->second.is_refused;
     held->second.handed_out = true;
-    return answer(call, CUDA_SUCCESS, {held->second.token, ticket});
+    if (is_refused) held_.erase(held);
+    return answer(call, CUDA_SUCCESS, {token, ticket, is_refused ? uint64_t{1} : 0});
   }
   due_functions_.push_back(ticket);
 }

@@ -168,7 +168,13 @@ CUresult cuGraphLaunch(CUgraphExec exec, CUstream stream) {
       if (call != nullptr) ++call->pending;
     }
   }
-  return send(make_call(CallCode::kLaunchGraph, number_of(exec), number));
+  const CUresult result = send(make_call(CallCode::kLaunchGraph, number_of(exec), number));
+  if (result == CUDA_SUCCESS) return result;
+  const StateLock lock;
+  const Executable* executable = find_executable(exec);
+  if (executable == nullptr) return result;
+  for (const uint64_t token : executable->tokens) came_by(token);
+  return result;
 }
 
 CUresult cuGraphExecNodeSetParams(CUgraphExec exec, CUgraphNode node,

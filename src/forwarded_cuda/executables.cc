@@ -237,7 +237,7 @@ void retire(uint64_t token) {
 void came_by(uint64_t token) {
   HostCall* call = state().host_calls.find(token);
   if (call == nullptr) return;
-  --call->pending;
+  if (call->pending > 0) --call->pending;
   if (call->retired && call->pending == 0) state().host_calls.erase(token);
 }
 

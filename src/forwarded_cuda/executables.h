@@ -43,7 +43,7 @@ void free_executable(Executable* executable);
 // After the graph was replaced by one of the same structure, or made.
 bool fill_twins(Executable& executable, const Table<GraphNode*>* before);
 
-// What runs here for a graph: until its last launch has come by.
+// What runs here for a graph: until its last launch has come by, or was refused.
 void retire(uint64_t token);
 void came_by(uint64_t token);
 

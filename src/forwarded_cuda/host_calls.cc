@@ -44,18 +44,21 @@ CUresult copy(const HostCall& call) {
 }
 
 void* run_host_functions(void*) {
-  uint64_t values[2] = {};  // a token, a ticket
-  while (ask(make_call(CallCode::kNextHostFunction), values, 2) == CUDA_SUCCESS) {
+  uint64_t values[3] = {};  // a token, a ticket, whether it was refused
+  while (ask(make_call(CallCode::kNextHostFunction), values, 3) == CUDA_SUCCESS) {
     HostCall call;
     CUresult result = CUDA_SUCCESS;
-    if (take_host_call(values[0], &call)) {
+    const bool is_refused = values[2] != 0;
+    if (!is_refused && take_host_call(values[0], &call)) {
       if (call.context != 0 && !call.disabled) result = copy(call);
       enter_host_function();
       if (call.function != nullptr) call.function(call.user_data);
       if (call.callback != nullptr) call.callback(call.stream, CUDA_SUCCESS, call.user_data);
       leave_host_function();
     }
-    send(make_call(CallCode::kHostFunctionDone, values[1], result == CUDA_SUCCESS ? 0 : 1));
+    if (!is_refused) {
+      send(make_call(CallCode::kHostFunctionDone, values[1], result == CUDA_SUCCESS ? 0 : 1));
+    }
     if (!is_of_graph(values[0])) continue;
     const StateLock lock;
     came_by(values[0]);

@@ -50,7 +50,9 @@ constexpr uint32_t kMostInlineBytes = kMostCallBytes - sizeof(Call);
 //   OccupancySharedMemory: function, blocks, block -> bytes
 //   Launch: function, stream, grid x | y << 32, grid z | block x << 32, block y | z << 32,
 //           dynamic bytes, cooperative; the parameters
-//   HostFunction: stream, token                NextHostFunction: -> token, ticket, once one is due
+//   HostFunction: stream, token
+//   NextHostFunction: -> token, ticket, whether the launch of its graph was refused (then it is not
+//                     to be run, and is not done); once one is due
 //   HostFunctionDone: ticket, whether it was a copy that failed
 //   InstantiateGraph: context, flags -> graph, the node that was wrong (kNoGraphNode: none)
 //   UpdateGraph: graph -> a CUgraphExecUpdateResult, the node that was wrong

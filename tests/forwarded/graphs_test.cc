@@ -269,6 +269,37 @@ TEST_F(ForwardedGraphsTest, AHostFunctionRunsOnceForEachLaunchAndHoldsWhatComesA
   EXPECT_EQ(first_byte(*process, address), 6);
 }
 
+TEST_F(ForwardedGraphsTest, TheFunctionsOfALaunchThatIsRefusedAreGivenBackAndHoldNothing) {
+  host_.add_client(1, kMemory);
+  const auto process = connect(1);
+  const uint64_t address = allocate(*process, kBlock), token = forwarding::kGraphToken | 3;
+  std::string image = fill_of(address, 1);
+  add(&image, GraphNodeKind::kHost, {token}, {0});
+  add(&image, GraphNodeKind::kHost, {token + 1}, {1});
+  uint64_t graph = 0;
+  ASSERT_EQ(instantiate(*process, image, &graph), CUDA_SUCCESS);
+  ASSERT_EQ(process->ask(kFree, {address}), CUDA_SUCCESS);
+  for (int i = 0; i < 2; ++i) {
+    process->send(kLaunchGraph, {graph, process->stream});
+    EXPECT_EQ(wait(*process), CUDA_ERROR_INVALID_VALUE);
+    for (uint64_t each = 0; each < 2; ++each) {
+      ASSERT_EQ(process->ask(kNextHostFunction, {}), CUDA_SUCCESS);
+      EXPECT_EQ(process->value(0), token + each);
+      EXPECT_EQ(process->value(2), 1u);
+    }
+  }
+  // It goes on where it can.
+  ASSERT_EQ(process->ask(kEnableGraphNode, {graph, 0, 0}), CUDA_SUCCESS);
+  process->send(kLaunchGraph, {graph, process->stream});
+  for (uint64_t each = 0; each < 2; ++each) {
+    ASSERT_EQ(process->ask(kNextHostFunction, {}), CUDA_SUCCESS);
+    EXPECT_EQ(process->value(0), token + each);
+    EXPECT_EQ(process->value(2), 0u);
+    process->send(kHostFunctionDone, {process->value(1)});
+  }
+  EXPECT_EQ(wait(*process), CUDA_SUCCESS);
+}
+
 TEST_F(ForwardedGraphsTest, WhatADeadProcessLeftInAGraphComesBack) {
   auto ledger = host_.add_client(1, kMemory);
   host_.add_client(2, kMemory);
