@@ -34,7 +34,7 @@ GraphReader::Next GraphReader::next(GraphNodeView* node) {
   GraphNodeHead& head = node->head;
   std::memcpy(&head, image_ + at_, sizeof(head));
   if (head.bytes > left || head.kind > GraphNodeKind::kWaitEvent) return Next::kMalformed;
-  // None may depend on one twice, so there are no more than nodes.
+  // A longer list than there are nodes before it would name one of them twice.
   if (head.dependencies > nodes_ || head.data_bytes > kMostInlineBytes) return Next::kMalformed;
   if (head.data_bytes > 0 && head.kind != GraphNodeKind::kKernel) return Next::kMalformed;
   if (head.bytes != graph_node_bytes(head.dependencies, head.data_bytes)) return Next::kMalformed;
