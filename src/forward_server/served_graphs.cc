@@ -264,8 +264,7 @@ CUresult ServedProcess::launch_graph(const Call& call) {
   for (size_t i = with_ticket; i < places.size(); ++i) {
     if (held_.size() >= 2 * kMostHeld) break;
     const uint64_t ticket = ++last_ticket_;
-    held_[ticket] = {.token = graph->nodes()[places[i].node].head.arguments[0],
-                     .is_refused = true};
+    held_[ticket] = {.token = graph->nodes()[places[i].node].head.arguments[0], .is_refused = true};
     host_function_is_due(ticket);
   }
   return result;
