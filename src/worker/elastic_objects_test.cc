@@ -234,6 +234,22 @@ TEST_F(ElasticObjectsTest, WhoIsToTakeAnObjectAndEndsKeepsItFromNobody) {
   EXPECT_TRUE(hears_from<DropObject>(*one).has_value());
 }
 
+TEST_F(ElasticObjectsTest, WhatNobodyIsLeftToTakeBeforeItIsLentGoesToTheHost) {
+  have_rooms();
+  const ObjectId object = make();
+  look(kFull, 64);
+  EXPECT_TRUE(hears_from<protocol::LendObject>(*one).has_value());
+  launcher.end(other->id, {.signal = 9});
+  EXPECT_EQ(*hears_from<DropObject>(*one), (DropObject{object, false}));
+  const OwnedFd memory = memfd_with("device memory", false);
+  one->say(protocol::ObjectLent{object, std::nullopt, Bytes::mib(4)}, {memory.get()});
+  EXPECT_TRUE(hears_from<protocol::LoanEnded>(*one).has_value());
+  say(*one, ObjectHeld{object, Bytes(0)});
+  EXPECT_EQ(moved(2).objects, 1u);
+  clock.advance(milliseconds(21));
+  EXPECT_EQ(hears_from<SetObjectRoom>(*one)->room, Bytes(0));
+}
+
 TEST_F(ElasticObjectsTest, AnExecutorThatEndsTakesItsCopiesWithIt) {
   have_rooms();
   const ObjectId object = make();

@@ -108,8 +108,11 @@ void ObjectLoans::count(const Out& loan, bool begins) {
 void ObjectLoans::executor_ended(const ExecutorKey& key) {
   std::vector<Callback> unanswered;
   for (auto each = requests_.begin(); each != requests_.end();) {
-    // What a borrower asked for that is gone, it does not wait for.
-    if (each->borrower == key) each->done = nullptr;
+    // What a borrower asked for that is gone, it does not wait for; what moves must go elsewhere.
+    if (each->borrower == key) {
+      if (each->done && each->moves) unanswered.push_back(std::move(each->done));
+      each->done = nullptr;
+    }
     if (each->lender != key) {
       ++each;
       continue;
