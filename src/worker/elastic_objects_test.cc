@@ -250,6 +250,19 @@ TEST_F(ElasticObjectsTest, WhatNobodyIsLeftToTakeBeforeItIsLentGoesToTheHost) {
   EXPECT_EQ(hears_from<SetObjectRoom>(*one)->room, Bytes(0));
 }
 
+TEST_F(ElasticObjectsTest, WhoIsAboutToReadAnObjectDoesNotTakeItAsWell) {
+  have_rooms();
+  const ObjectId object = make();
+  other->say(protocol::OpenObject{object});
+  EXPECT_TRUE(hears_from<protocol::LendObject>(*one).has_value());
+  look(kFull, 64);
+  EXPECT_EQ(*hears_from<DropObject>(*one), (DropObject{object, false}));
+  const OwnedFd memory = memfd_with("device memory", false);
+  one->say(protocol::ObjectLent{object, std::nullopt, Bytes::mib(4)}, {memory.get()});
+  EXPECT_EQ(hears_from<protocol::ObjectOpened>(*other)->lent, Bytes::mib(4));
+  EXPECT_FALSE(other->hear().has_value());
+}
+
 TEST_F(ElasticObjectsTest, AnExecutorThatEndsTakesItsCopiesWithIt) {
   have_rooms();
   const ObjectId object = make();

@@ -29,16 +29,27 @@ const ExecutorKey* ObjectLoans::nearest(const objects::ObjectKey& object,
   return best != nullptr ? &best->holder : nullptr;
 }
 
+// Requests that are too late count for nothing: their loans go back unseen.
+bool ObjectLoans::has_loan(const ExecutorKey& borrower, ObjectId object) const {
+  const auto is_this = [&](const auto& each) {
+    return each.borrower == borrower && each.object == object;
+  };
+  return std::ranges::any_of(out_, is_this) ||
+         std::ranges::any_of(requests_,
+                             [&](const Request& each) { return is_this(each) && each.done; });
+}
+
 bool ObjectLoans::borrow(ObjectId object, const ExecutorKey& borrower, Callback done) {
   const objects::ObjectKey key{borrower.tenant, object};
   const ExecutorKey* lender = nearest(key, borrower);
-  if (lender == nullptr) return false;
+  if (lender == nullptr || has_loan(borrower, object)) return false;
   ask({0, object, *lender, borrower, false, std::move(done)});
   return true;
 }
 
 void ObjectLoans::lend(ObjectId object, const ExecutorKey& lender, const ExecutorKey& borrower,
                        Callback done) {
+  if (has_loan(borrower, object)) return done(std::nullopt);
   ask({0, object, lender, borrower, true, std::move(done)});
 }
 

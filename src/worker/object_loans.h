@@ -26,7 +26,7 @@ class ObjectLoans {
     OwnedFd memory;      // not valid: it did not come, and the loan goes back
     DeviceId from = {};  // where it lies; set here
   };
-  // Called once, later; none: it comes from the host.
+  // Called once; none: it comes from the host.
   using Callback = std::function<void(std::optional<Loan>)>;
   // A loan of what moves is over; the borrower has it if it has said so by now.
   using OnMoved = std::function<void(const objects::ObjectKey&, const ExecutorKey& lender,
@@ -39,10 +39,11 @@ class ObjectLoans {
   ObjectLoans(const ObjectLoans&) = delete;
   ObjectLoans& operator=(const ObjectLoans&) = delete;
 
-  // Asks who has it nearest for a loan; false if there is nobody to ask. The borrower says when it
-  // has done with it.
+  // Asks who has it nearest for a loan; false if there is nobody to ask, or if the borrower has one
+  // of this object, or will: it says when it has done with it by the object's name alone.
   bool borrow(ObjectId object, const ExecutorKey& borrower, Callback done);
-  // Asks this one, which has it, so that it can move to the other.
+  // Asks this one, which has it, so that it can move to the other; none at once if the other has a
+  // loan of it, or will.
   void lend(ObjectId object, const ExecutorKey& lender, const ExecutorKey& borrower, Callback done);
 
   // What executors say.
@@ -65,6 +66,7 @@ class ObjectLoans {
     SandboxId process;  // of the lender
   };
   const ExecutorKey* nearest(const objects::ObjectKey& object, const ExecutorKey& borrower) const;
+  bool has_loan(const ExecutorKey& borrower, ObjectId object) const;
   void ask(Request request);
   void give_back(const Out& loan);
   void count(const Out& loan, bool begins);

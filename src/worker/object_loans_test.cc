@@ -187,6 +187,21 @@ TEST_F(ObjectLoansTest, AMakerThatDoesNotAnswerIsNotWaitedForAndItsLoanGoesBack)
   EXPECT_EQ(hears_from<protocol::LoanEnded>(*lender)->object, object);
 }
 
+TEST_F(ObjectLoansTest, ABorrowerHasOneLoanOfAnObjectAtATime) {
+  const ObjectId object = make(Bytes::mib(2));
+  ask_for(object);
+  borrower->say(protocol::OpenObject{object});
+  EXPECT_EQ(lent_with(), Bytes(0)) << "one is on its way";
+  lend(object);
+  EXPECT_EQ(lent_with(), Bytes::mib(4));
+  borrower->say(protocol::OpenObject{object});
+  EXPECT_EQ(lent_with(), Bytes(0)) << "one is out";
+  EXPECT_FALSE(lender->hear().has_value());
+  borrower->say(protocol::LoanEnded{object});
+  EXPECT_TRUE(hears_from<protocol::LoanEnded>(*lender).has_value());
+  ask_for(object);
+}
+
 TEST_F(ObjectLoansTest, AMakerThatEndsKeepsNobodyWaiting) {
   const ObjectId object = make(Bytes::mib(2));
   ask_for(object);
