@@ -89,6 +89,10 @@ void ElasticObjects::send_to(const objects::ObjectKey& object, const ExecutorKey
   copy->to = taker.device;
   const auto done = [this, object, holder, taker, type = known->type](auto loan) {
     if (!loan) return tell_to_go(object, holder, Going::kToHost);
+    // It was deleted meanwhile: nobody takes it.
+    if (!objects_->status(object.tenant, object.object).ok()) {
+      return loans_.ended(taker, object.object);
+    }
     std::vector<OwnedFd> fds;
     fds.push_back(std::move(loan->memory));
     supervisor_.send(taker, protocol::TakeObject{object.object, type, loan->size}, std::move(fds));

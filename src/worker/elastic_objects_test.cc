@@ -263,6 +263,33 @@ TEST_F(ElasticObjectsTest, WhoIsAboutToReadAnObjectDoesNotTakeItAsWell) {
   EXPECT_FALSE(other->hear().has_value());
 }
 
+TEST_F(ElasticObjectsTest, WhatIsDeletedBeforeItIsLentMovesNowhere) {
+  have_rooms();
+  const ObjectId object = make();
+  look(kFull, 64);
+  EXPECT_TRUE(hears_from<protocol::LendObject>(*one).has_value());
+  ASSERT_TRUE(store.remove(kDefaultTenant, object).ok());
+  EXPECT_EQ(*hears_from<DropObject>(*one), (DropObject{object, true}));
+  const OwnedFd memory = memfd_with("device memory", false);
+  one->say(protocol::ObjectLent{object, std::nullopt, Bytes::mib(4)}, {memory.get()});
+  EXPECT_TRUE(hears_from<protocol::LoanEnded>(*one).has_value());
+  EXPECT_FALSE(other->hear().has_value());
+}
+
+TEST_F(ElasticObjectsTest, WhoHasTakenWhatWasDeletedMeanwhileForgetsIt) {
+  have_rooms();
+  const ObjectId object = make();
+  look(kFull, 64);
+  EXPECT_TRUE(hears_from<protocol::LendObject>(*one).has_value());
+  const OwnedFd memory = memfd_with("device memory", false);
+  one->say(protocol::ObjectLent{object, std::nullopt, Bytes::mib(4)}, {memory.get()});
+  EXPECT_TRUE(hears_from<protocol::TakeObject>(*other).has_value());
+  ASSERT_TRUE(store.remove(kDefaultTenant, object).ok());
+  other->say(ObjectHeld{object, Bytes::mib(4)});
+  EXPECT_EQ(*hears_from<DropObject>(*other), (DropObject{object, true}));
+  EXPECT_EQ(host->objects_on_devices(), Bytes(0));
+}
+
 TEST_F(ElasticObjectsTest, AnExecutorThatEndsTakesItsCopiesWithIt) {
   have_rooms();
   const ObjectId object = make();

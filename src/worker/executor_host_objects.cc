@@ -78,7 +78,10 @@ void ExecutorHost::on(const Key& key, const protocol::ObjectHeld& message) {
   const objects::ObjectKey object{key.tenant, message.object};
   if (objects_ == nullptr) return;
   const auto known = objects_->status(key.tenant, message.object);
-  if (message.held > Bytes(0) && !known.ok()) return;  // it is told to forget it
+  if (message.held > Bytes(0) && !known.ok()) {
+    // It was deleted on its way to this one, which nobody knew then to have it.
+    return supervisor_.send(key, protocol::DropObject{message.object, true});
+  }
   // No executor can say that more is taken than that.
   const Bytes most = known.ok() ? known->size + kUnit : Bytes(0);
   elastic_.held(object, key, std::min(message.held, most));
