@@ -290,6 +290,25 @@ TEST_F(ElasticObjectsTest, WhoHasTakenWhatWasDeletedMeanwhileForgetsIt) {
   EXPECT_EQ(host->objects_on_devices(), Bytes(0));
 }
 
+TEST_F(ElasticObjectsTest, WhatWasLentWhenItWasToGoIsAskedForAgainWhenItIsBack) {
+  have_rooms();
+  const ObjectId object = make();
+  other->say(protocol::OpenObject{object});
+  EXPECT_TRUE(hears_from<protocol::LendObject>(*one).has_value());
+  look(kFull, kFull);
+  EXPECT_TRUE(hears_from<DropObject>(*one).has_value());
+  EXPECT_TRUE(hears_from<SetObjectRoom>(*one).has_value());
+  const OwnedFd memory = memfd_with("device memory", false);
+  one->say(protocol::ObjectLent{object, std::nullopt, Bytes::mib(4)}, {memory.get()});
+  say(*one, ObjectHeld{object, Bytes::mib(4)});
+  look(kFull, kFull);
+  EXPECT_FALSE(one->hear().has_value()) << "it is lent";
+  other->say(protocol::LoanEnded{object});
+  EXPECT_TRUE(hears_from<protocol::LoanEnded>(*one).has_value());
+  look(kFull, kFull);
+  EXPECT_EQ(*hears_from<DropObject>(*one), (DropObject{object, false}));
+}
+
 TEST_F(ElasticObjectsTest, AnExecutorThatEndsTakesItsCopiesWithIt) {
   have_rooms();
   const ObjectId object = make();

@@ -107,6 +107,8 @@ void ObjectLoans::give_back(const Out& loan) {
   if (supervisor_.process_of(loan.lender) != loan.process) return;
   count(loan, false);
   supervisor_.send(loan.lender, protocol::LoanEnded{loan.object});
+  // What it was told to let go of may have stayed for this loan.
+  places_.may_let_go(loan.lender);
 }
 
 void ObjectLoans::count(const Out& loan, bool begins) {
