@@ -163,8 +163,9 @@ void Executor::finish(Seat& seat, protocol::Finished finished, std::vector<Owned
     finished.device_memory -= entry.size;
     *pin = name;
   }
-  release(seat);
+  // First what was made, for some of it may have to go at once.
   connection_.send(std::move(finished), std::move(fds));
+  release(seat);
 }
 
 void Executor::release(Seat& seat) {

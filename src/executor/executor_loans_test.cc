@@ -289,6 +289,34 @@ TEST_F(ExecutorObjectsRoomTest, ARequestWaitsForMemoryThatIsLent) {
   EXPECT_FALSE(finished->error.has_value()) << to_string(*finished->error);
 }
 
+// The limit falls while a request runs, below what it uses and what is lent: its output has to go as
+// soon as it is there.
+TEST_F(ExecutorObjectsRoomTest, WhatWasMadeIsSaidBeforeThatItHasGone) {
+  // It runs long enough to hear of the limit; else it says nothing of a limit.
+  const std::string rounds = R"({"repeat": 4, "steps": [)" + increment("t", kCount) + "]}";
+  add(2,
+      process_->package(function({buffer("t", "temporary", kCount), buffer("y", "output", kCount)},
+                                 {rounds, scale("t", "y", 1, 0, kCount)})),
+      Bytes::mib(8));
+  process_->send(protocol::RemoveSeat{SandboxId(1)});
+  process_->send(protocol::SetObjectRoom{Bytes::mib(8)});
+  const std::string request =
+      R"({"inputs": [], "outputs": [{"name": "y", "parameters": {"object": true}}]})";
+  std::vector<OwnedFd> fds;
+  for (uint64_t invocation = 1; invocation <= 2; ++invocation) {
+    process_->run(invocation, 2, request, "application/json");
+    ASSERT_FALSE(lend(made(), &fds)->error.has_value());
+  }
+  process_->run(3, 2, request, "application/json");
+  process_->send(protocol::SetObjectRoom{Bytes(0)});
+  const auto first = process_->receive();
+  ASSERT_TRUE(first.has_value());
+  const auto* finished = std::get_if<Finished>(&first->message);
+  ASSERT_NE(finished, nullptr) << "it has gone before it was there";
+  ASSERT_EQ(finished->objects.size(), 1u);
+  EXPECT_EQ(held(), (protocol::ObjectHeld{finished->objects[0].object, Bytes(0)}));
+}
+
 // Of the second request all but the input have a place: the first one's output, which is lent, is in
 // the way. What has one becomes an object under another name, and is in use no more afterwards.
 TEST_F(ExecutorObjectsRoomTest, ARequestThatWaitedForALoanUsesEachOfItsPlacesOnce) {
