@@ -336,7 +336,10 @@ Result<std::unique_ptr<Program>> Program::compile(const cuda::Driver& driver,
   const uint64_t words = 1 + most_loops(graph.steps);
   const auto compiled =
       Compiler{driver, kernel_of, loops, blas, *program, words}.compile(graph.steps, order);
-  if (compiled.ok()) return program;
+  if (compiled.ok()) {
+    if (program->calls_ == 0) program->workspace_.reset();  // none that were tried could be captured
+    return program;
+  }
   if (loops == Loops::kOfHost) return compiled.error();
   ASSIGN_OR_RETURN(program, compile(driver, graph, order, kernel_of, Loops::kOfHost, blas));
   program->no_device_loops_ = compiled.error();
