@@ -309,6 +309,23 @@ TEST_F(ElasticObjectsTest, WhatWasLentWhenItWasToGoIsAskedForAgainWhenItIsBack) 
   EXPECT_EQ(*hears_from<DropObject>(*one), (DropObject{object, false}));
 }
 
+// However an executor may come to say so.
+TEST_F(ElasticObjectsTest, ALoanThatEndsWhileTheLenderSaysItHasNothingIsCountedAllTheSame) {
+  have_rooms();
+  const ObjectId object = make();
+  other->say(protocol::OpenObject{object});
+  EXPECT_TRUE(hears_from<protocol::LendObject>(*one).has_value());
+  const OwnedFd memory = memfd_with("device memory", false);
+  one->say(protocol::ObjectLent{object, std::nullopt, Bytes::mib(4)}, {memory.get()});
+  EXPECT_TRUE(hears_from<protocol::ObjectOpened>(*other).has_value());
+  say(*one, ObjectHeld{object, Bytes(0)});
+  other->say(protocol::LoanEnded{object});
+  EXPECT_TRUE(hears_from<protocol::LoanEnded>(*one).has_value());
+  say(*one, ObjectHeld{object, Bytes::mib(4)});
+  look(kFull, kFull);
+  EXPECT_EQ(*hears_from<DropObject>(*one), (DropObject{object, false})) << "it is in use for ever";
+}
+
 TEST_F(ElasticObjectsTest, AnExecutorThatEndsTakesItsCopiesWithIt) {
   have_rooms();
   const ObjectId object = make();

@@ -69,7 +69,7 @@ void ExecutorHost::on(const Key& key, const protocol::OpenObject& message) {
 
 void ExecutorHost::on(const Key& key, const protocol::ObjectLent& message,
                       std::vector<OwnedFd> fds) {
-  if (message.error) return loans_.lent(key, message.object, std::nullopt);
+  if (message.error) return loans_.lent(key, message.object, *message.error);
   OwnedFd memory = fds.size() == 1 ? std::move(fds.front()) : OwnedFd();
   loans_.lent(key, message.object, ObjectLoans::Loan{message.lent, std::move(memory)});
 }

@@ -67,16 +67,18 @@ void ObjectLoans::ask(Request request) {
   });
 }
 
-void ObjectLoans::lent(const ExecutorKey& lender, ObjectId object, std::optional<Loan> loan) {
+void ObjectLoans::lent(const ExecutorKey& lender, ObjectId object, Result<Loan> loan) {
   const auto asked = std::find_if(requests_.begin(), requests_.end(), [&](const Request& each) {
     return each.lender == lender && each.object == object;
   });
   if (asked == requests_.end()) return;
   Request request = std::move(*asked);
   requests_.erase(asked);
-  if (!loan) {
-    // It will not have it again by itself: the next one need not ask.
-    places_.held({lender.tenant, object}, lender, Bytes(0));
+  if (!loan.ok()) {
+    // What does not lie there it will not have again by itself: the next one need not ask.
+    if (loan.error().code == ErrorCode::kNotFound) {
+      places_.held({lender.tenant, object}, lender, Bytes(0));
+    }
     if (request.done) request.done(std::nullopt);
     return;
   }
@@ -89,7 +91,7 @@ void ObjectLoans::lent(const ExecutorKey& lender, ObjectId object, std::optional
   }
   out_.push_back(out);
   loan->from = lender.device;
-  request.done(std::move(loan));
+  request.done(std::move(loan).value());
 }
 
 void ObjectLoans::ended(const ExecutorKey& borrower, ObjectId object) {
@@ -112,10 +114,7 @@ void ObjectLoans::give_back(const Out& loan) {
 }
 
 void ObjectLoans::count(const Out& loan, bool begins) {
-  auto* copy = places_.find({loan.lender.tenant, loan.object}, loan.lender);
-  if (copy == nullptr) return;
-  if (begins) ++copy->lent;
-  if (!begins && copy->lent > 0) --copy->lent;
+  places_.lent({loan.lender.tenant, loan.object}, loan.lender, begins);
 }
 
 void ObjectLoans::executor_ended(const ExecutorKey& key) {

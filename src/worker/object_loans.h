@@ -47,7 +47,7 @@ class ObjectLoans {
   void lend(ObjectId object, const ExecutorKey& lender, const ExecutorKey& borrower, Callback done);
 
   // What executors say.
-  void lent(const ExecutorKey& lender, ObjectId object, std::optional<Loan> loan);
+  void lent(const ExecutorKey& lender, ObjectId object, Result<Loan> loan);
   void ended(const ExecutorKey& borrower, ObjectId object);
   void executor_ended(const ExecutorKey& key);
 

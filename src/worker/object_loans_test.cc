@@ -160,6 +160,16 @@ TEST_F(ObjectLoansTest, WhatItsMakerHasNoMoreComesFromTheHostAndIsNotAskedForAga
   EXPECT_FALSE(lender->hear().has_value());
 }
 
+TEST_F(ObjectLoansTest, WhatItsMakerHasAndCouldNotLendIsAskedForAgain) {
+  const ObjectId object = make(Bytes::mib(2));
+  ask_for(object);
+  lender->say(
+      protocol::ObjectLent{object, Error{ErrorCode::kResourceExhausted, "files"}, Bytes(0)});
+  EXPECT_EQ(lent_with(), Bytes(0));
+  EXPECT_EQ(host->objects_on_devices(), Bytes::mib(2));
+  ask_for(object);
+}
+
 TEST_F(ObjectLoansTest, ALoanThatTheWorkerHasNoDescriptorsForGoesBackAndMayBeAskedForAgain) {
   const ObjectId object = make(Bytes::mib(2));
   ask_for(object);

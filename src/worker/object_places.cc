@@ -27,6 +27,15 @@ void ObjectPlaces::held(const objects::ObjectKey& object, const ExecutorKey& hol
   copy.told = copy.stays = false;
 }
 
+void ObjectPlaces::lent(const objects::ObjectKey& object, const ExecutorKey& holder, bool begins) {
+  const auto found = copies_.find(object);
+  if (found == copies_.end()) return;
+  const auto copy = std::ranges::find(found->second, holder, &Copy::holder);
+  if (copy == found->second.end()) return;
+  if (begins) ++copy->lent;
+  if (!begins && copy->lent > 0) --copy->lent;
+}
+
 void ObjectPlaces::stays(const objects::ObjectKey& object, const ExecutorKey& holder) {
   Copy* copy = find(object, holder);
   if (copy == nullptr) return;

@@ -34,6 +34,8 @@ class ObjectPlaces {
   void note(const objects::ObjectKey& object, const ExecutorKey& holder);
   // It takes so much of the device there; zero: it lies there no more.
   void held(const objects::ObjectKey& object, const ExecutorKey& holder, Bytes size);
+  // It lends the object, or does so once less; whether that lies on the device or not.
+  void lent(const objects::ObjectKey& object, const ExecutorKey& holder, bool begins);
   // It was told to let go, and keeps it until may_let_go(): what it uses may have changed then.
   void stays(const objects::ObjectKey& object, const ExecutorKey& holder);
   void may_let_go(const ExecutorKey& holder);
