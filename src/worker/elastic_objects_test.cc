@@ -326,6 +326,19 @@ TEST_F(ElasticObjectsTest, ALoanThatEndsWhileTheLenderSaysItHasNothingIsCountedA
   EXPECT_EQ(*hears_from<DropObject>(*one), (DropObject{object, false})) << "it is in use for ever";
 }
 
+TEST_F(ElasticObjectsTest, WhatIsMadeTakesWholeUnitsOfTheDevice) {
+  make(Bytes::mib(3));
+  EXPECT_EQ(host->objects_on_devices(), Bytes::mib(4));
+}
+
+// One that is made again has the size that it had, whatever is said of it then.
+TEST_F(ElasticObjectsTest, WhatIsMadeAgainTakesWhatItTook) {
+  const ObjectId object = make(Bytes::mib(4));
+  --invocations;
+  EXPECT_EQ(make(Bytes::mib(64)), object);
+  EXPECT_EQ(host->objects_on_devices(), Bytes::mib(4));
+}
+
 TEST_F(ElasticObjectsTest, AnExecutorThatEndsTakesItsCopiesWithIt) {
   have_rooms();
   const ObjectId object = make();

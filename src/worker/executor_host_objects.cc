@@ -90,8 +90,11 @@ void ExecutorHost::on(const Key& key, const protocol::ObjectHeld& message) {
 void ExecutorHost::object_made(const Key& key, const protocol::OutputObject& output) {
   const objects::ObjectKey object{key.tenant, output.object};
   places_.note(object, key);
-  const auto size = byte_size(output.type);
-  if (size.ok() && *size >= kLeastHeld) places_.held(object, key, *size);
+  // As large as it is, whatever was said of it.
+  const auto known = objects_->status(key.tenant, output.object);
+  if (!known.ok() || known->size < kLeastHeld) return;
+  const uint64_t units = (known->size.count + kUnit.count - 1) / kUnit.count;
+  places_.held(object, key, kUnit * units);
 }
 
 // What was made and is kept nowhere: its names mean nothing.
