@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "forwarding/greeting.h"
+#include "worker/system_folder.h"
 
 namespace lambent::worker {
 
@@ -20,10 +21,6 @@ std::vector<DeviceId> devices_seen(const ExecutorSetting& setting, const Executo
 }
 
 namespace {
-
-bool is_in_system(const std::string& path) {
-  return path.starts_with("/usr/") || path.starts_with("/lib");
-}
 
 // What it loads beside itself lies in its folder.
 void add_cublas(const std::vector<std::string>& libraries, sandbox::LaunchPlan& plan) {

@@ -42,6 +42,16 @@ TEST(ExecutorPlan, ALibraryIsShownWithItsFolderUnlessItIsTheSystems) {
   EXPECT_FALSE(shows(plan, "/usr/local/cuda-13.0/lib64", "/opt/lambent/cublas0"));
 }
 
+TEST(ExecutorPlan, AFolderWhoseNameOnlyBeginsLikeTheSystemsIsShown) {
+  const auto plan = plan_executor(
+      setting({"/library/libcublas.so.13", "/lib64/libcublas.so.12", "/usr.old/libcublas.so"}),
+      {SandboxId(1), DeviceId(1), false, "/run/executor"});
+  EXPECT_THAT(libraries(plan),
+              ElementsAre("/opt/lambent/cublas0/libcublas.so.13", "/lib64/libcublas.so.12",
+                          "/opt/lambent/cublas2/libcublas.so"));
+  EXPECT_TRUE(shows(plan, "/library", "/opt/lambent/cublas0"));
+}
+
 TEST(ExecutorPlan, WithoutALibraryNothingIsSaidOfOne) {
   const auto plan = plan_executor(setting({}), {SandboxId(1), DeviceId(1), false, "/run/executor"});
   EXPECT_TRUE(libraries(plan).empty());

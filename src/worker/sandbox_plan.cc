@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "worker/system_folder.h"
+
 namespace lambent::worker {
 namespace {
 
@@ -104,7 +106,7 @@ std::string visible_as(const GpuDriver& gpu, DeviceId device) {
 std::string add_driver(const GpuDriver& gpu, DeviceId device, bool modelled,
                        sandbox::LaunchPlan& plan) {
   // A driver among the system's own libraries is there already.
-  const bool is_system_folder = gpu.folder.starts_with("/usr/") || gpu.folder.starts_with("/lib");
+  const bool is_system_folder = is_in_system(gpu.folder);
   const std::string driver = is_system_folder ? gpu.folder : kDriverFolder;
   if (!is_system_folder) plan.binds.push_back({gpu.folder, driver});
   Environment& environment = plan.environment;
