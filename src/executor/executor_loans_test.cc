@@ -289,8 +289,8 @@ TEST_F(ExecutorObjectsRoomTest, ARequestWaitsForMemoryThatIsLent) {
   EXPECT_FALSE(finished->error.has_value()) << to_string(*finished->error);
 }
 
-// The limit falls while a request runs, below what it uses and what is lent: its output has to go as
-// soon as it is there.
+// The limit falls while a request runs, below what it uses and what is lent: its output has to go
+// as soon as it is there.
 TEST_F(ExecutorObjectsRoomTest, WhatWasMadeIsSaidBeforeThatItHasGone) {
   // It runs long enough to hear of the limit; else it says nothing of a limit.
   const std::string rounds = R"({"repeat": 4, "steps": [)" + increment("t", kCount) + "]}";
@@ -317,8 +317,8 @@ TEST_F(ExecutorObjectsRoomTest, WhatWasMadeIsSaidBeforeThatItHasGone) {
   EXPECT_EQ(held(), (protocol::ObjectHeld{finished->objects[0].object, Bytes(0)}));
 }
 
-// Of the second request all but the input have a place: the first one's output, which is lent, is in
-// the way. What has one becomes an object under another name, and is in use no more afterwards.
+// Of the second request all but the input have a place: the first one's output, which is lent, is
+// in the way. What has one becomes an object under another name, and is in use no more afterwards.
 TEST_F(ExecutorObjectsRoomTest, ARequestThatWaitedForALoanUsesEachOfItsPlacesOnce) {
   add(3, process_->package(affine(2)), Bytes::mib(2));
   add(2, process_->package(affine(kCount)), Bytes::mib(12));

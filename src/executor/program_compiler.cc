@@ -337,7 +337,7 @@ Result<std::unique_ptr<Program>> Program::compile(const cuda::Driver& driver,
   const auto compiled =
       Compiler{driver, kernel_of, loops, blas, *program, words}.compile(graph.steps, order);
   if (compiled.ok()) {
-    if (program->calls_ == 0) program->workspace_.reset();  // none that were tried could be captured
+    if (program->calls_ == 0) program->workspace_.reset();  // none could be captured
     return program;
   }
   if (loops == Loops::kOfHost) return compiled.error();
