@@ -46,6 +46,7 @@ call("cuGraphInstantiateWithFlags", ctypes.byref(executable), graph, ctypes.c_ul
 
 def handler(event, context):
     y.fill(0)
+    device.synchronize()  # the stream waits for none of the default stream's work
     call("cuGraphLaunch", executable, stream)
     call("cuStreamSynchronize", stream)
     return list(y.array("I"))
