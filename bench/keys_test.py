@@ -263,9 +263,7 @@ class KeysTest(unittest.TestCase):
             # Two networks one after the other take this long on the device alone.
             self.assertGreater(row["worker"]["p50_ms"], 24.6)
         processes, shared = (row["worker"] for row in result["rows"])
-        # Objects stay on the device of the shared runtime while nobody needs their memory; the baseline has none there.
-        objects_mib = 32
-        self.assertGreater(processes["idle_memory_mb"] - shared["idle_memory_mb"], result["runtime_mib"] - objects_mib, "a process more has a runtime more")
+        self.assertGreater(processes["idle_memory_mb"] - shared["idle_memory_mb"], result["runtime_mib"], "a process more has a runtime more")
         self.assertGreater(result["ratios"]["infless"]["worker"]["memory_reduction_pct"], 0)
         self.assertGreater(result["ratios"]["infless"]["model"]["memory_reduction_pct"], 0)
 

@@ -82,9 +82,9 @@ int main(int count, char** words) {
   app.add_flag("!--no-device-loops", options.device_loops,
                "The host looks at a loop's flag after each round, also where the device could");
   app.add_option(
-      "--cublas", options.blas_libraries,
-      "A libcublas.so for the linear algebra that is built in; of several, the first that "
-      "works. None: kernels of Lambent's own")
+         "--cublas", options.blas_libraries,
+         "A libcublas.so for the linear algebra that is built in; of several, the first that "
+         "works. None: kernels of Lambent's own")
       ->allow_extra_args(false);
   bin::add_pool_rule(app, "--pool-rule", options.pool_rule);
   uint64_t hold_ms = static_cast<uint64_t>(to_milliseconds(options.pool_hold));

@@ -175,7 +175,7 @@ std::optional<int> parse_worker_config(int argc, char** argv, WorkerConfig& conf
       ->transform(bin::one_of<ExecutorObjects>({{"elastic", ExecutorObjects::kElastic},
                                                 {"lent", ExecutorObjects::kLent},
                                                 {"host", ExecutorObjects::kHost}}))
-      ->default_str("elastic");
+      ->default_str("lent");
   app.add_option(
          "--cublas", config.cublas,
          "linear algebra that is built in is computed by: auto (a libcublas.so.13 or .12 of "

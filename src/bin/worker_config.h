@@ -52,7 +52,7 @@ struct WorkerConfig {
   scheduling::PoolRule executor_pool = scheduling::PoolRule::kResilient;
   Duration executor_pool_hold = seconds(1);
   bool executor_transfers_take_turns = true;
-  ExecutorObjects executor_objects = ExecutorObjects::kElastic;
+  ExecutorObjects executor_objects = ExecutorObjects::kLent;
   std::string cublas = "auto";  // or "off", or the path of a library
   bool require_strong_limits = false;
   std::string journal_folder;  // of every event of dispatch; empty: none

@@ -98,8 +98,8 @@ std::optional<MemoryVictim> context_victim(const View& view, uint32_t device, In
   }
   if (least) return MemoryVictim{least->slot, Relief::kMoveContextOut};
   if (candidates.empty()) return std::nullopt;
-  const SandboxSlot evicted = choose_victim(
-      view.fleet.options().eviction, view.fleet.options().guesses, candidates, now);
+  const SandboxSlot evicted =
+      choose_victim(view.fleet.options().eviction, view.fleet.options().guesses, candidates, now);
   return MemoryVictim{evicted, Relief::kEvict};
 }
 

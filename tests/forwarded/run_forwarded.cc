@@ -1,6 +1,6 @@
-// run_forwarded [--memory BYTES] [--share PERCENT] [NAME=VALUE ...] PROGRAM ARGUMENTS...: runs a program as a client
-// of a lambent-executor on an emulated device of its own; the settings are the executor's. Exits as
-// the program does.
+// run_forwarded [--memory BYTES] [--share PERCENT] [NAME=VALUE ...] PROGRAM ARGUMENTS...: runs a
+// program as a client of a lambent-executor on an emulated device of its own; the settings are the
+// executor's. Exits as the program does.
 #include <cstdlib>
 #include <iostream>
 

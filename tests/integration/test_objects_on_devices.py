@@ -19,7 +19,7 @@ FLOATS = MIB  # 4 MiB of FP32
 class TwoDevices(KernelTest):
     """Two small GPUs of 1 GiB; a sandbox's memory stays where it is, so that a function has its device for good."""
     topology = NVLINK
-    more = ()
+    more = ("--executor-objects", "elastic")
 
     @classmethod
     def setUpClass(cls):
