@@ -15,7 +15,7 @@ BUILD = pathlib.Path(sys.argv.pop(1)).resolve()
 
 
 def last_line(*command):
-    run = subprocess.run(command, stdout=subprocess.PIPE, check=True, text=True, timeout=100,
+    run = subprocess.run(command, stdout=subprocess.PIPE, check=True, text=True, timeout=300,
                          env={**os.environ, "LAMBENT_PREFIX": str(BUILD)})
     return json.loads(run.stdout.splitlines()[-1])
 
