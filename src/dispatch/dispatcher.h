@@ -223,6 +223,7 @@ class Dispatcher {
   void lose_device(uint32_t device);
 
   std::optional<Duration> most_left(scheduling::SandboxSlot sandbox, Instant now) const;
+  bool waits_for_token(const PendingInvocation& invocation) const;
   bool waits_for_moves(const PendingInvocation& invocation) const;
   bool knows(FunctionId function) const;
   Lane& lane_of(FunctionId function);

@@ -87,10 +87,8 @@ void Dispatcher::complete(InvocationSlot slot, Outcome outcome, std::optional<Er
   Phases phases;
   phases.sandbox = invocation.sandbox_time;
   phases.init = invocation.init_time;
-  Lane& place = invocation.on_host ? *host_ : *gpu_;
   const bool starts =
-      invocation.state == InvocationState::kStarting &&
-      std::find(place.ready.begin(), place.ready.end(), invocation.sandbox) == place.ready.end();
+      invocation.state == InvocationState::kStarting && !waits_for_token(invocation);
   // A start that came to nothing was a start all the same.
   if (starts) phases.sandbox = now_ - invocation.dispatched, phases.init = {};
   if (invocation.state == InvocationState::kRunning) {

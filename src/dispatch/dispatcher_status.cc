@@ -46,8 +46,7 @@ std::optional<Explanation> Dispatcher::explain(InvocationId id, Instant now) con
                           .expected_with_host = invocation.expected_with_host};
   if (invocation.state != InvocationState::kQueued) {
     if (waits_for_moves(invocation)) explanation.reason = scheduling::WaitReason::kMemoryMoving;
-    const Lane& lane = invocation.is_cpu_variant() ? *host_ : *gpu_;
-    if (std::find(lane.ready.begin(), lane.ready.end(), invocation.sandbox) != lane.ready.end()) {
+    if (waits_for_token(invocation)) {
       // Its sandbox is there, and it waits again.
       explanation.state = InvocationState::kQueued;
       explanation.reason = scheduling::WaitReason::kNoToken;
@@ -104,6 +103,13 @@ std::optional<Duration> Dispatcher::most_left(scheduling::SandboxSlot slot, Inst
   Duration before = invocation.awaits_memory ? options_.move_timeout : Duration(0);
   if (const Instant ready = gpu_->deadlines.of(slot); ready != kNever) before += ready - now;
   return before + timeout;
+}
+
+// Whether its sandbox is ready, and may not run yet.
+bool Dispatcher::waits_for_token(const PendingInvocation& invocation) const {
+  if (invocation.state != InvocationState::kStarting) return false;
+  const std::vector<scheduling::SandboxSlot>& ready = (invocation.on_host ? *host_ : *gpu_).ready;
+  return std::find(ready.begin(), ready.end(), invocation.sandbox) != ready.end();
 }
 
 // Whether it was dispatched and waits for its memory, or for that of others to leave it room.

@@ -212,7 +212,7 @@ class RandomEvents : public testing::TestWithParam<std::string_view> {};
 TEST_P(RandomEvents, LeaveEveryInvocationWithOneOutcomeAndNothingHeld) {
   uint64_t host_runs = 0;
   uint64_t fetches = 0;
-  for (uint64_t seed = 1; seed <= 260; ++seed) {
+  for (uint64_t seed = 1; seed <= 320; ++seed) {
     SCOPED_TRACE("seed " + std::to_string(seed));
     Chaos chaos(seed, GetParam());
     for (int i = 0; i < 400; ++i) chaos.step();
@@ -242,7 +242,7 @@ TEST_P(RandomEvents, LeaveEveryInvocationWithOneOutcomeAndNothingHeld) {
     fetches += chaos.dispatcher().counters().fetches;
     if (HasFailure()) return;
   }
-  EXPECT_GT(host_runs, 50u);
+  EXPECT_GT(host_runs, 100u);
   EXPECT_GT(fetches, 100u);
 }
 
