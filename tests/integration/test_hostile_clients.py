@@ -57,7 +57,8 @@ class PublicApiTest(HostileTest):
                               if each["name"] == "counted")
         first = threading.Thread(target=self.worker.invoke, args=("counted", {"n": 1, "seconds": 5}))
         first.start()
-        self.worker.wait_for(lambda: any(each["state"] == "busy" for each in self.worker.sandboxes()), 30, "the first")
+        self.worker.wait_for(lambda: any(each["function"] == "counted" and each["state"] == "busy"
+                                         for each in self.worker.sandboxes()), 30, "the first")
         with socket.create_connection(self.worker.address, 10) as connection:
             event = b'{"n": 2, "seconds": 0}'
             connection.sendall(b"POST /2015-03-31/functions/counted/invocations HTTP/1.1\r\nHost: x\r\n"
