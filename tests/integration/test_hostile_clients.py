@@ -55,7 +55,7 @@ class PublicApiTest(HostileTest):
                                   tags={"lambent:max-concurrency": "1"})
         queued = lambda: next(each["queued"] for each in self.worker.request("GET", "/v1/functions").json["functions"]
                               if each["name"] == "counted")
-        first = threading.Thread(target=self.worker.invoke, args=("counted", {"n": 1, "seconds": 5}))
+        first = threading.Thread(target=self.worker.invoke, args=("counted", {"n": 1, "seconds": 10}))
         first.start()
         self.worker.wait_for(lambda: any(each["function"] == "counted" and each["state"] == "busy"
                                          for each in self.worker.sandboxes()), 30, "the first")
