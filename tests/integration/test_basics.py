@@ -75,7 +75,7 @@ class BasicsTest(WorkerTest):
 
     def test_an_invocation_that_waited_says_why(self):
         import threading
-        self.worker.create_python("one-at-a-time", "import time\ndef handler(e, c): time.sleep(0.5)",
+        self.worker.create_python("one-at-a-time", "import time\ndef handler(e, c): time.sleep(2)",
                                   tags={"lambent:max-concurrency": "1"})
         self.worker.invoke("one-at-a-time")
         replies = []

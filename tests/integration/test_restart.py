@@ -72,8 +72,10 @@ class RestartTest(unittest.TestCase):
         self.worker.invoke("slow")
         replies = []
         caller = threading.Thread(target=lambda: replies.append(self.worker.invoke("slow").json))
+        busy = lambda: any(each["function"] == "slow" and each["state"] == "busy" for each in self.worker.sandboxes())
+        self.worker.wait_for(lambda: not busy(), what="the first call's end")
         caller.start()
-        time.sleep(0.3)
+        self.worker.wait_for(busy, what="the second call at work")
         self.assertEqual(self.worker.stop(), 0)
         caller.join()
         self.assertEqual(replies, ["finished"])
