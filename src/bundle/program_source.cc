@@ -1,8 +1,10 @@
 #include "bundle/program_source.h"
 
 #include <algorithm>
-#include <cctype>
 #include <set>
+
+#include "bundle/launch_head.h"
+#include "bundle/source_text.h"
 
 namespace lambent::bundle {
 namespace {
@@ -10,9 +12,6 @@ namespace {
 constexpr size_t kMostInstantiationBytes = 16 * 1024;
 constexpr std::string_view kInstantiationWord = "LAMBENT_INSTANTIATION(";  // program_kernels.cc
 constexpr std::string_view kLaunchWord = "LAMBENT_LAUNCH ";                // host/failures.h
-
-bool in_word(char c) { return std::isalnum(static_cast<unsigned char>(c)) || c == '_'; }
-bool is_space(char c) { return std::isspace(static_cast<unsigned char>(c)); }
 
 class Rewriting {
  public:
@@ -33,12 +32,12 @@ class Rewriting {
   void step() {
     const char c = text_[at_];
     if (c == '\n') {
-      in_directive_ = in_directive_ && is_continued(at_);
+      in_directive_ = in_directive_ && is_continued(text_, at_);
       only_spaces_ = true;
       copy(1);
     } else if (is_space(c)) {
       copy(1);
-    } else if (const size_t end = end_of_comment(at_); end != at_) {
+    } else if (const size_t end = end_of_comment(text_, at_); end != at_) {
       copy(end - at_);
     } else if (c == '#' && only_spaces_) {
       in_directive_ = true;
@@ -49,7 +48,7 @@ class Rewriting {
       only_spaces_ = false;
       if (c == '"' || c == '\'') {
         note(1);
-        copy(end_of_literal(at_) - at_);
+        copy(end_of_literal(text_, at_) - at_);
       } else if (in_word(c)) {
         word();
       } else if (!launch()) {
@@ -61,26 +60,10 @@ class Rewriting {
     }
   }
 
-  // What was read of this statement, or of this directive: where it is in out_.
-  struct Token {
-    size_t at, length;
-    char first;
-    bool is_word() const { return in_word(first); }
-  };
   std::vector<Token>& tokens() { return in_directive_ ? of_directive_ : of_statement_; }
   void note(size_t length) {
     if (text_[at_] != '\\') tokens().push_back({out_.size(), length, text_[at_]});
   }
-  std::string_view word_of(const Token& token) const {
-    return std::string_view(out_).substr(token.at, token.length);
-  }
-  // Whether the end of a line, which is here, belongs to what stands before it.
-  bool is_continued(size_t at) const {
-    if (at > 0 && text_[at - 1] == '\r') --at;
-    return at > 0 && text_[at - 1] == '\\';
-  }
-
-  bool starts(size_t at, std::string_view with) const { return text_.substr(at).starts_with(with); }
   void copy(size_t count) {
     out_ += text_.substr(at_, count);
     at_ = std::min(at_ + count, text_.size());
@@ -98,62 +81,14 @@ class Rewriting {
     }
   }
 
-  // Behind the comment that begins here, or `at` if none does.
-  size_t end_of_comment(size_t at) const {
-    if (starts(at, "//")) {
-      size_t end = text_.find('\n', at);
-      while (end != std::string_view::npos && text_[end - 1] == '\\')
-        end = text_.find('\n', end + 1);
-      return std::min(end, text_.size());
-    }
-    if (!starts(at, "/*")) return at;
-    const size_t end = text_.find("*/", at + 2);
-    return end == std::string_view::npos ? text_.size() : end + 2;
-  }
-  size_t end_of_literal(size_t at) const {
-    const char quote = text_[at++];
-    while (at < text_.size() && text_[at] != quote && text_[at] != '\n')
-      at += text_[at] == '\\' ? 2 : 1;
-    return std::min(at + 1, text_.size());
-  }
-  size_t end_of_raw_string(size_t at) const {  // `at` is at its quote
-    const size_t open = text_.find('(', at);
-    if (open == std::string_view::npos || open - at > 17) return end_of_literal(at);
-    const std::string close = ")" + std::string(text_.substr(at + 1, open - at - 1)) + "\"";
-    const size_t end = text_.find(close, open);
-    return end == std::string_view::npos ? text_.size() : end + close.size();
-  }
-  size_t end_of_word(size_t at) const {
-    const bool number = std::isdigit(static_cast<unsigned char>(text_[at]));
-    while (at < text_.size()) {
-      const bool separator =
-          number && text_[at] == '\'' && at + 1 < text_.size() && in_word(text_[at + 1]);
-      if (!in_word(text_[at]) && !separator) break;
-      ++at;
-    }
-    return at;
-  }
-  size_t skip_blanks(size_t at) const {
-    while (at < text_.size()) {
-      const size_t end = end_of_comment(at);
-      if (end != at) {
-        at = end;
-      } else if (is_space(text_[at])) {
-        ++at;
-      } else {
-        break;
-      }
-    }
-    return at;
-  }
-
   void directive() {
     size_t at = at_ + 1;
     while (at < text_.size() && (text_[at] == ' ' || text_[at] == '\t')) ++at;
-    const std::string_view name = text_.substr(at, at < text_.size() ? end_of_word(at) - at : 0);
+    const std::string_view name =
+        text_.substr(at, at < text_.size() ? end_of_word(text_, at) - at : 0);
     in_define_ = name == "define";
     branch(name);
-    if (!starts(at, "include")) return copy(1);
+    if (!starts(text_, at, "include")) return copy(1);
     at += 7;
     while (at < text_.size() && (text_[at] == ' ' || text_[at] == '\t')) ++at;
     if (at >= text_.size() || (text_[at] != '"' && text_[at] != '<')) return copy(1);
@@ -186,13 +121,13 @@ class Rewriting {
   }
 
   void word() {
-    const size_t end = end_of_word(at_);
+    const size_t end = end_of_word(text_, at_);
     const std::string_view found = text_.substr(at_, end - at_);
     const bool raw =
         found == "R" || found == "u8R" || found == "uR" || found == "UR" || found == "LR";
     if (raw && end < text_.size() && text_[end] == '"') {
       note(1);
-      return copy(end_of_raw_string(end) - at_);
+      return copy(end_of_raw_string(text_, end) - at_);
     }
     if (found == "static" && is_of_device(end)) return drop(end);
     if (found == "inline" && is_kernel(end)) return drop(end);
@@ -221,7 +156,7 @@ class Rewriting {
     if (events_ == nullptr) return;
     if (in_define_ && of_directive_.size() == 2) {
       size_t line = text_.find('\n', end);
-      while (line != std::string_view::npos && is_continued(line))
+      while (line != std::string_view::npos && is_continued(text_, line))
         line = text_.find('\n', line + 1);
       events_->push_back({MacroEvent::kDefined, std::string(word),
                           std::string(text_.substr(end, std::min(line, text_.size()) - end))});
@@ -238,8 +173,8 @@ class Rewriting {
     size_t behind = at;
     for (const size_t most = at + kMostInstantiationBytes; at < text_.size() && at < most;) {
       const char c = text_[at];
-      if (c == '\n' && in_directive_ && !is_continued(at)) break;
-      if (const size_t end = end_of_comment(at); end != at) {
+      if (c == '\n' && in_directive_ && !is_continued(text_, at)) break;
+      if (const size_t end = end_of_comment(text_, at); end != at) {
         at = end;
         continue;
       }
@@ -247,12 +182,12 @@ class Rewriting {
       if (c == '{' || c == '}' || c == '#' || c == '"' || c == '\'') {
         if (c != '#' || !in_directive_) return;
       }
-      if (c == '<' && !kernel && skip_blanks(behind) == at) return;
+      if (c == '<' && !kernel && skip_blanks(text_, behind) == at) return;
       if (is_space(c) || c == '\\') {
         ++at;
         continue;
       }
-      const size_t end = in_word(c) ? end_of_word(at) : at + 1;
+      const size_t end = in_word(c) ? end_of_word(text_, at) : at + 1;
       const std::string_view word = text_.substr(at, end - at);
       if (word == "template") return;
       kernel = kernel || word == "__global__";
@@ -274,7 +209,7 @@ class Rewriting {
     size_t at = at_;
     while (at < text_.size() && (text_[at] == ' ' || text_[at] == '\t' || text_[at] == '(')) ++at;
     if (at >= text_.size() || text_[at] != '"') return;
-    const size_t end = end_of_literal(at);
+    const size_t end = end_of_literal(text_, at);
     if (end < at + 2 || text_[end - 1] != '"') return;
     const std::string copy_there = copy_of_(text_.substr(at + 1, end - at - 2), true);
     if (copy_there.empty()) return;
@@ -324,11 +259,11 @@ class Rewriting {
   bool opens_namespace() const {
     const size_t count = of_statement_.size() - 1;  // the last is the brace
     if (count >= 2 && of_statement_[count - 1].first == '"' &&
-        word_of(of_statement_[count - 2]) == "extern") {
+        of_statement_[count - 2].of(out_) == "extern") {
       return true;
     }
     return std::any_of(of_statement_.begin(), of_statement_.end(),
-                       [&](const Token& token) { return word_of(token) == "namespace"; });
+                       [&](const Token& token) { return token.of(out_) == "namespace"; });
   }
 
   // Whether `static`, which ends here, belongs to a kernel or to a variable of the device outside
@@ -336,20 +271,20 @@ class Rewriting {
   bool is_of_device(size_t at) const {
     if (last_word_ == "__global__") return true;
     bool device = open_.says_memory && !in_directive_;
-    while ((at = skip_blanks(at)) < text_.size()) {
+    while ((at = skip_blanks(text_, at)) < text_.size()) {
       const char c = text_[at];
       if (in_word(c)) {
-        const size_t end = end_of_word(at);
+        const size_t end = end_of_word(text_, at);
         const std::string_view found = text_.substr(at, end - at);
         if (found == "__global__") return true;
         device = device || is_device_word(found);
-        at = skip_blanks(end);
+        at = skip_blanks(text_, end);
         if (at < text_.size() && text_[at] == '(') {
-          at = skip_blanks(end_of_brackets(at));
+          at = skip_blanks(text_, end_of_brackets(text_, at));
           if (!has_argument(found) && !goes_on(at)) return false;
         }
-      } else if (c == '[' && starts(at, "[[")) {
-        at = end_of_brackets(at);
+      } else if (c == '[' && starts(text_, at, "[[")) {
+        at = end_of_brackets(text_, at);
       } else if (c == ';' || c == '=' || c == '{' || c == '[') {
         return device && scopes_[open_.scope].is_namespace;
       } else if (c == '(' || c == '}' || c == ')' || c == '#') {
@@ -362,8 +297,8 @@ class Rewriting {
   }
   // Whether `extern` stands behind `__shared__`, which ends here.
   bool says_extern(size_t at) const {
-    while ((at = skip_blanks(at)) < text_.size() && in_word(text_[at])) {
-      const size_t end = end_of_word(at);
+    while ((at = skip_blanks(text_, at)) < text_.size() && in_word(text_[at])) {
+      const size_t end = end_of_word(text_, at);
       if (text_.substr(at, end - at) == "extern") return true;
       at = end;
     }
@@ -377,40 +312,22 @@ class Rewriting {
   // Whether a declaration goes on behind `word(...)`, which then was a macro and no function.
   bool goes_on(size_t at) const {
     if (at >= text_.size() || !in_word(text_[at])) return false;
-    const std::string_view word = text_.substr(at, end_of_word(at) - at);
+    const std::string_view word = text_.substr(at, end_of_word(text_, at) - at);
     return word != "noexcept" && word != "const" && word != "requires" && word != "try" &&
            word != "__attribute__";
-  }
-  // Behind the brackets that open here.
-  size_t end_of_brackets(size_t at) const {
-    int depth = 0;
-    while (at < text_.size()) {
-      const char c = text_[at];
-      if (const size_t end = end_of_comment(at); end != at) {
-        at = end;
-      } else if (c == '"' || c == '\'') {
-        at = end_of_literal(at);
-      } else {
-        ++at;
-        if (c == '(' || c == '[' || c == '{') ++depth;
-        if ((c == ')' || c == ']' || c == '}') && --depth == 0) break;
-        if (c == ';') break;
-      }
-    }
-    return at;
   }
   // Whether `inline`, which ends here, stands before `__global__`, in whose place it would be
   // twice.
   bool is_kernel(size_t at) const {
-    at = skip_blanks(at);
-    return last_word_ == "__global__" || starts(at, "__global__");
+    at = skip_blanks(text_, at);
+    return last_word_ == "__global__" || starts(text_, at, "__global__");
   }
   static bool is_device_word(std::string_view word) {
     return word == "__device__" || word == "__constant__" || word == "__managed__";
   }
 
   void name_namespace() {
-    const size_t open = skip_blanks(at_);
+    const size_t open = skip_blanks(text_, at_);
     if (open >= text_.size() || text_[open] != '{') return;
     insert(out_.size() - std::string_view("namespace").size(), "inline ");
     out_ += " ";
@@ -419,25 +336,25 @@ class Rewriting {
 
   // At `<<<`: leaves out the configuration, if this is a launch.
   bool launch() {
-    if (!starts(at_, "<<<") || (in_directive_ && !in_define_)) return false;
+    if (!starts(text_, at_, "<<<") || (in_directive_ && !in_define_)) return false;
     int depth = 0;
     for (size_t at = at_ + 3; at < text_.size();) {
       const char c = text_[at];
-      if (const size_t end = end_of_comment(at); end != at) {
+      if (const size_t end = end_of_comment(text_, at); end != at) {
         at = end;
         continue;
       }
       if (c == '"' || c == '\'') {
-        at = end_of_literal(at);
+        at = end_of_literal(text_, at);
         continue;
       }
       if (c == ';' && depth == 0) return false;
       if (c == '(' || c == '[' || c == '{') ++depth;
       if (c == ')' || c == ']' || c == '}') --depth;
-      if (depth == 0 && starts(at, ">>>")) {
+      if (depth == 0 && starts(text_, at, ">>>")) {
         // `>>>>`: the first closes a list of template arguments.
-        while (starts(at + 1, ">>>")) ++at;
-        const size_t head = head_of_launch();
+        while (starts(text_, at + 1, ">>>")) ++at;
+        const size_t head = head_of_launch(tokens(), out_, in_directive_);
         if (head == std::string::npos && !in_directive_) return false;
         drop(at + 3);
         last_word_ = {};
@@ -455,77 +372,6 @@ class Rewriting {
         return true;
       }
       ++at;
-    }
-    return false;
-  }
-
-  // Where in out_ the name of the kernel begins whose launch is here: `a::k<T, (n > 1)>`, `k_##T`,
-  // `kernels[i]`, `(*k)`. npos if there is none.
-  size_t head_of_launch() {
-    const auto& all = tokens();
-    size_t least = 0;  // behind the macro that is being defined
-    if (in_directive_ && all.size() >= 2 && all[0].first == '#') {
-      least = 3;
-      if (all.size() > 3 && all[3].first == '(' && all[3].at == all[2].at + all[2].length) {
-        while (least < all.size() && all[least].first != ')') ++least;
-        ++least;
-      }
-    }
-    size_t begin = all.size();
-    const auto is = [&](size_t back, char c) {
-      return begin >= least + back && all[begin - back].first == c;
-    };
-    const auto is_name = [&](size_t back) {
-      if (begin < least + back || !all[begin - back].is_word()) return false;
-      const std::string_view word = word_of(all[begin - back]);
-      return word != "return" && word != "else" && word != "do" && word != "if" && word != "for" &&
-             word != "while" && word != "switch" && word != "case";
-    };
-    for (;;) {
-      if (is(1, '>')) {
-        if (!pass_back(begin, least, '<', '>')) return std::string::npos;
-        if (!is_name(1)) return std::string::npos;
-      } else if (is(1, ']')) {
-        if (!pass_back(begin, least, '[', ']')) return std::string::npos;
-        continue;
-      } else if (is(1, ')')) {
-        if (!pass_back(begin, least, '(', ')')) return std::string::npos;
-        if (is_name(1) || is(1, '>') || is(1, ']')) continue;
-        return all[begin].at;
-      }
-      if (!is_name(1)) return std::string::npos;
-      --begin;
-      if (begin > least && word_of(all[begin - 1]) == "template") --begin;
-      if (is(1, '#') && is(2, '#') && is_name(3)) {
-        begin -= 2;
-      } else if (is(1, ':') && is(2, ':')) {
-        if (!is_name(3) && !is(3, '>')) return all[begin - 2].at;
-        begin -= 2;
-      } else if (is(1, '.')) {
-        --begin;
-      } else if (is(1, '>') && is(2, '-')) {
-        begin -= 2;
-      } else {
-        return all[begin].at;
-      }
-    }
-  }
-  // From behind what closes to what opens.
-  bool pass_back(size_t& begin, size_t least, char open, char close) {
-    const auto& all = tokens();
-    int depth = 0;
-    while (begin > least) {
-      const char c = all[--begin].first;
-      if (open == '<' && (c == ')' || c == ']')) {
-        ++begin;
-        if (!pass_back(begin, least, c == ')' ? '(' : '[', c)) return false;
-      } else if (c == '<' && begin > least && all[begin - 1].first == '<') {
-        if (open == '<') --begin;  // a shift
-      } else if (c == close) {
-        ++depth;
-      } else if (c == open && --depth == 0) {
-        return true;
-      }
     }
     return false;
   }
