@@ -94,9 +94,13 @@ class Dispatcher {
   // counted and otherwise ignored.
   void handle(const Event& event, Instant now, std::vector<Action>& out);
 
-  // Fetches the records of a function into the caches: for a simulator, which alone knows who comes
-  // next.
-  void fetch_ahead(FunctionId function) const;
+  // Fetch into the caches what an event will look at, for a simulator, which alone knows what comes
+  // next: the flow of a function that has an arrival soon; the sandbox that it goes to if nothing
+  // happens before; all of a run that ends, in a sandbox on that device (by their places in
+  // fleet()).
+  void fetch_flow(FunctionId function) const;
+  void fetch_place(FunctionId function) const;
+  void fetch_end(FunctionId function, scheduling::SandboxSlot sandbox, uint32_t device) const;
 
   // For status and metrics; all read-only.
   const DispatchOptions& options() const { return options_; }

@@ -225,16 +225,6 @@ void Dispatcher::stop_idle(FunctionId function, StopReason reason) {
   }
 }
 
-void Dispatcher::fetch_ahead(FunctionId function) const {
-  if (function.value >= flows_.size()) return;
-  const auto* flow = reinterpret_cast<const char*>(&flows_[function.value]);
-  for (size_t at = 0; at < sizeof(scheduling::Flow); at += 64) __builtin_prefetch(flow + at, 1);
-  const SandboxSlot slot = gpu_->fleet.newest_idle_of(function);
-  if (slot == scheduling::kNoSandbox) return;
-  const auto* sandbox = reinterpret_cast<const char*>(&gpu_->fleet.sandbox(slot));
-  for (size_t at = 0; at < sizeof(Sandbox); at += 64) __builtin_prefetch(sandbox + at, 1);
-}
-
 std::optional<Dispatcher::LaneSlot> Dispatcher::find_sandbox(SandboxId id) {
   if (const auto slot = gpu_->fleet.find(id)) return LaneSlot{*gpu_, *slot};
   if (const auto slot = host_->fleet.find(id)) return LaneSlot{*host_, *slot};

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "base/check.h"
+#include "base/fetch_lines.h"
 #include "base/state_archive.h"
 #include "base/time.h"
 #include "scheduling/indexed_heap.h"
@@ -31,6 +32,11 @@ class Deadlines {
   }
   void erase(uint32_t item) {
     if (item < items_.size()) items_[item].due = kNever;
+  }
+
+  // Into the caches, what put() and erase() of this one change.
+  void fetch(uint32_t item) const {
+    if (item < items_.size()) fetch_lines(items_[item]);
   }
 
   // kNever: it has none.

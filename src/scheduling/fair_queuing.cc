@@ -4,33 +4,6 @@
 #include <utility>
 
 namespace lambent::scheduling {
-namespace {
-
-// What Fleet::find_place says of the flow at which the walk is; noted if there is none.
-template <typename Key>
-PlaceOrReason ask_for_place(const View& view, WaitingOrder<Key>& order, bool idle_devices_only) {
-  const FunctionId function{order.item()};
-  const Flow& flow = view.flow(function);
-  PlaceOrReason found = view.fleet.find_place(function, flow, idle_devices_only);
-  if (!found.place) {
-    order.take_note(view.fleet.note_no_place(function, flow, idle_devices_only));
-    view.fleet.tell_changes(true);
-  }
-  return found;
-}
-
-// The same from what was noted, if that stands.
-template <typename Key>
-PlaceOrReason find_place(const View& view, WaitingOrder<Key>& order, bool idle_devices_only) {
-  if (order.note().because != NoPlace::Because::kUnknown) {
-    PlaceOrReason known;
-    const FunctionId function{order.item()};
-    if (view.fleet.still_no_place(order.note(), function, idle_devices_only, known)) return known;
-  }
-  return ask_for_place(view, order, idle_devices_only);
-}
-
-}  // namespace
 
 void FairQueuing::flow_changed(const View& view, FunctionId function, Instant) {
   if (function.value >= virtual_times_.size()) {
@@ -88,24 +61,47 @@ void FairQueuing::health_changed(const View& view, Instant) {
   advance_global(view);
 }
 
+template <typename Key>
+PlaceOrReason FairQueuing::ask_for_place(const View& view, WaitingOrder<Key>& order,
+                                         bool idle_devices_only) {
+  const FunctionId function{order.item()};
+  const Flow& flow = view.flow(function);
+  PlaceOrReason found = view.fleet.find_place(function, flow, idle_devices_only);
+  if (found.place) return found;
+  order.take_note(view.fleet.note_no_place(function, flow, idle_devices_only));
+  view.fleet.changes().tell(true);
+  may_be_awaited_.resize(view.fleet.devices().size());
+  for (SandboxSlot slot = view.fleet.newest_idle_of(function); slot != kNoSandbox;
+       slot = view.fleet.sandbox(slot).older) {
+    may_be_awaited_[view.fleet.sandbox(slot).device] = 1;
+  }
+  return found;
+}
+
+template <typename Key>
+PlaceOrReason FairQueuing::find_place(const View& view, WaitingOrder<Key>& order,
+                                      bool idle_devices_only) {
+  if (order.note().because != NoPlace::Because::kUnknown) {
+    PlaceOrReason known;
+    const FunctionId function{order.item()};
+    if (view.fleet.still_no_place(order.note(), function, idle_devices_only, known)) return known;
+  }
+  return ask_for_place(view, order, idle_devices_only);
+}
+
 // Forgets what was noted of flows for which something has changed since.
 void FairQueuing::notice_changes(const Fleet& fleet) {
-  const uint64_t noticed = std::exchange(changes_noticed_, fleet.changes());
+  const uint64_t noticed = std::exchange(changes_noticed_, fleet.changes().count());
   const bool tokens_alone =
       !candidates_.any_warm_without_room() && !throttled_.any_warm_without_room();
-  const bool remembered = fleet.for_each_change_since(
+  const bool remembered = fleet.changes().for_each_since(
       noticed,
       [&](uint32_t device) {
+        if (!may_be_awaited_[device]) return;
         // As after most dispatches.
         const Device& changed = fleet.devices()[device];
         if (tokens_alone && changed.healthy && !changed.has_token()) return;
-        const auto may_end = [&](const NoPlace& note) { return fleet.may_end_wait(device, note); };
-        for (const IdleSandbox& idle : fleet.idle_on(device)) {
-          const uint32_t function = idle.function.value;
-          if (function >= where_.size()) continue;
-          if (where_[function] == Where::kCandidate) candidates_.forget(function, may_end);
-          if (where_[function] == Where::kThrottled) throttled_.forget(function, may_end);
-        }
+        notice_device(fleet, device);
       },
       [&](uint32_t function) {
         candidates_.forget(function);
@@ -116,6 +112,19 @@ void FairQueuing::notice_changes(const Fleet& fleet) {
   throttled_.forget_all();
 }
 
+void FairQueuing::notice_device(const Fleet& fleet, uint32_t device) {
+  const auto may_end = [&](const NoPlace& note) { return fleet.may_end_wait(device, note); };
+  bool awaited = false;
+  for (const IdleSandbox& idle : fleet.idle_on(device)) {
+    const uint32_t function = idle.function.value;
+    if (function >= where_.size() || where_[function] == Where::kNowhere) continue;
+    if (where_[function] == Where::kCandidate) candidates_.forget(function, may_end);
+    if (where_[function] == Where::kThrottled) throttled_.forget(function, may_end);
+    awaited |= candidates_.is_noted(function) || throttled_.is_noted(function);
+  }
+  may_be_awaited_[device] = awaited ? 1 : 0;
+}
+
 // The walks below, cut short where a device with nothing to do takes a sandbox of each of those
 // that lie apart: these then wait for time alone, and only the others are asked. False if it cannot
 // be told so. `escalates`: who comes after one that waits for a place is asked for idle devices
@@ -123,7 +132,7 @@ void FairQueuing::notice_changes(const Fleet& fleet) {
 template <typename Key>
 bool FairQueuing::decide_by_notes(const View& view, WaitingOrder<Key>& order,
                                   bool idle_devices_only, bool escalates,
-                                  std::optional<Decision>& decision) const {
+                                  std::optional<Decision>& decision) {
   while (order.noted() > 0 && !order.any_unknown()) {
     if (!view.fleet.takes_on_idle_device(order.most_memory()) &&
         !view.fleet.takes_on_idle_device(order.find_most_memory())) {
@@ -156,8 +165,8 @@ Decision FairQueuing::decide(const View& view, Instant) {
   if (candidates_.noted() + throttled_.noted() > 0) {
     notice_changes(view.fleet);
   } else {
-    view.fleet.tell_changes(false);
-    changes_noticed_ = view.fleet.changes();
+    view.fleet.changes().tell(false);
+    changes_noticed_ = view.fleet.changes().count();
   }
   WaitReason reason = WaitReason::kConcurrencyLimit;
   bool wait_for_place = false;

@@ -100,9 +100,16 @@ class FairQueuing : public Policy {
 
   // Forgets what was noted of flows that may have a place now.
   void notice_changes(const Fleet& fleet);
+  void notice_device(const Fleet& fleet, uint32_t device);
+  // What Fleet::find_place says of the flow at which the walk is; noted if there is none. And the
+  // same from what was noted, if that stands.
+  template <typename Key>
+  PlaceOrReason ask_for_place(const View& view, WaitingOrder<Key>& order, bool idle_devices_only);
+  template <typename Key>
+  PlaceOrReason find_place(const View& view, WaitingOrder<Key>& order, bool idle_devices_only);
   template <typename Key>
   bool decide_by_notes(const View& view, WaitingOrder<Key>& order, bool idle_devices_only,
-                       bool escalates, std::optional<Decision>& decision) const;
+                       bool escalates, std::optional<Decision>& decision);
   Duration virtual_time_of(FunctionId function) const;
   Duration charge_of(const Flow& flow) const;
   bool is_throttled(Duration virtual_time) const {
@@ -127,6 +134,8 @@ class FairQueuing : public Policy {
   WaitingOrder<Rank> candidates_;
   WaitingOrder<Duration> throttled_;
   uint64_t changes_noticed_ = 0;  // by Fleet::changes
+  // By device: false where no flow of which something is noted has an idle sandbox.
+  std::vector<uint8_t> may_be_awaited_;
 };
 
 }  // namespace lambent::scheduling

@@ -112,8 +112,8 @@ SandboxSlot Fleet::plan(SandboxId id, FunctionId function, const Flow& flow, uin
   }
   sandboxes_[slot] = Sandbox{.id = id,
                              .function = function,
-                             .revision = flow.revision,
                              .device = device,
+                             .revision = flow.revision,
                              .memory = memory_of(flow, device),
                              .since = now,
                              .last_used = now,

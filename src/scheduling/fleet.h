@@ -3,7 +3,6 @@
 #pragma once
 
 #include <algorithm>
-#include <array>
 #include <cstdint>
 #include <optional>
 #include <unordered_map>
@@ -13,66 +12,14 @@
 #include "base/time.h"
 #include "base/units.h"
 #include "scheduling/device_concurrency.h"
-#include "scheduling/eviction.h"
+#include "scheduling/fleet_changes.h"
+#include "scheduling/fleet_options.h"
 #include "scheduling/flow.h"
 #include "scheduling/indexed_heap.h"
 #include "scheduling/no_place.h"
 #include "scheduling/wait_reason.h"
 
 namespace lambent::scheduling {
-
-// Devices are counted from 1; this one means "no GPU": the host's processors.
-constexpr DeviceId kHostDevice{0};
-
-struct DeviceOptions {
-  DeviceId id;
-  Bytes memory;
-  unsigned tokens = 2;     // D: how many invocations it may run at once
-  unsigned contexts = 32;  // sandboxes, each with a GPU context, that may exist on it at once
-  // Whether memory of idle sandboxes can be moved off it at all; not where it is the host's own.
-  bool memory_moves = true;
-  // D by utilisation instead of a fixed one; its readings come with DeviceReading events.
-  std::optional<UtilisationOptions> by_utilisation;
-};
-
-// Which sandboxes count against a device's memory.
-enum class MemoryRule {
-  kEverySandbox,  // all of them: nothing moves idle ones off the device
-  // Those at work. The memory of idle ones is moved to the host where it is in the way, by acts
-  // that take time, and back before they run.
-  kMoveIdle,
-};
-
-// Where the memory of a sandbox is, under MemoryRule::kMoveIdle.
-enum class Residency : uint8_t { kIn, kMovingOut, kOut, kMovingIn };
-
-// FleetOptions::starts_outside_tokens of `lambent serve` and `lambent simulate`.
-constexpr unsigned kStartsOutsideTokens = 2;
-
-struct FleetOptions {
-  std::vector<DeviceOptions> devices;
-  unsigned most_sandboxes = 64;  // on all devices together
-  MemoryRule memory_rule = MemoryRule::kEverySandbox;
-  EvictionRule eviction = EvictionRule::kCostAware;
-  EvictionGuesses guesses;
-  // So many cold starts of a device hold a start slot instead of one of its tokens, where its
-  // memory leaves room for others beside them (Fleet::has_start_slot); they need a token when the
-  // sandbox is ready. Those beyond hold tokens. 0, as in the papers: all do.
-  unsigned starts_outside_tokens = 0;
-  // MemoryRule::kMoveIdle: whether memory is moved in ahead, for those whose turn comes soon.
-  bool prefetch = true;
-  // How much host memory may hold what was moved off all devices; by default as much as there is.
-  Bytes host_memory = Bytes(~uint64_t{0});
-  // A function that is warm on a busy device goes cold to one with nothing to do when the first of
-  // its queue has waited for so many times what its cold start takes; 0: at once.
-  double move_patience = 1;
-  // A function whose sandboxes are all at work gets one more when the first of its queue has waited
-  // for so many times what its cold start takes; 0: at once.
-  double second_patience = 1;
-};
-
-// So that a journal can say under which options it was recorded.
-void archive(StateArchive& archive, FleetOptions& options);
 
 using SandboxSlot = uint32_t;
 constexpr SandboxSlot kNoSandbox = ~SandboxSlot{0};
@@ -90,23 +37,24 @@ constexpr bool is_start(SandboxState state) {
   return state == SandboxState::kPlanned || state == SandboxState::kStarting;
 }
 
-struct Sandbox {
+// What every run looks at comes first, in two lines of the processor's cache.
+struct alignas(64) Sandbox {
   SandboxId id;
   FunctionId function;
-  uint64_t revision = 0;
   uint32_t device = 0;  // index into devices()
+  uint64_t revision = 0;
   Bytes memory;
-  SandboxState state = SandboxState::kPlanned;
-  enum class Holds { kNothing, kToken, kStartSlot } holds = Holds::kNothing;
-  Bytes committed;             // of its memory, what counts for admission
-  bool hangs = false;          // stopping for too long: it counts as one that stays
-  unsigned device_losses = 0;  // of its device, when it was started
-  uint32_t invocation = 0;     // dispatch's number of the invocation that it starts for or runs
-  bool has_invocation = false;
+  Bytes committed;  // of its memory, what counts for admission
   Instant since{};  // when it came into this state
   Instant last_used{};
-  uint64_t served = 0;
+  SandboxState state = SandboxState::kPlanned;
+  // Neighbours among the idle sandboxes of its function.
+  SandboxSlot older = kNoSandbox;
 
+  SandboxSlot newer = kNoSandbox;
+  uint32_t invocation = 0;  // dispatch's number of the invocation that it starts for or runs
+  bool has_invocation = false;
+  bool hangs = false;  // stopping for too long: it counts as one that stays
   // MemoryRule::kMoveIdle (fleet_memory.cc).
   bool memory_moves = true;  // as its flow had them when it was planned
   bool checkpoints = false;
@@ -114,26 +62,26 @@ struct Sandbox {
   bool deep = false;         // with its context, where it is out or on its way there
   bool move_failed = false;  // the last move; it is asked for no other before it runs again
   bool prefetched = false;   // moved in, or on its way, before its turn had come
-  Bytes left;                // what stayed on the device the last time that it was moved out
-  Bytes aside;               // of it, what is on the host while the rest is in
-  Bytes fetching;            // of that, what was admitted to the device and waits for room there
+  enum class Holds : uint8_t { kNothing, kToken, kStartSlot } holds = Holds::kNothing;
+  unsigned device_losses = 0;  // of its device, when it was started
   // What it adds to the totals of its device and of the fleet.
   struct Counts {
     Bytes on_device, promised, leaving, on_host;
     bool without_context = false, wants_context = false, rests_outside = false;
   } counts;
 
+  uint64_t served = 0;
+  Bytes left;      // what stayed on the device the last time that it was moved out
+  Bytes aside;     // of it, what is on the host while the rest is in
+  Bytes fetching;  // of that, what was admitted to the device and waits for room there
+
   // What it takes on its device once it is in. How much that is, a move out tells when it is over.
   Bytes needed() const {
     return residency == Residency::kMovingOut && !deep ? memory : memory - aside;
   }
-
-  // Neighbours among the idle sandboxes of its function.
-  SandboxSlot older = kNoSandbox;
-  SandboxSlot newer = kNoSandbox;
 };
 
-struct Device {
+struct alignas(64) Device {
   DeviceOptions options;
   std::optional<DeviceConcurrency> concurrency;
   bool healthy = true;
@@ -167,10 +115,6 @@ struct Device {
   bool has_token() const { return tokens_held < tokens(); }
   // Whether it has one, or somebody will give one back.
   bool gives_tokens() const { return has_token() || tokens_held > tokens_hung; }
-  // D, or the most that it may be.
-  unsigned most_tokens() const {
-    return options.by_utilisation ? std::max(1U, options.by_utilisation->most) : options.tokens;
-  }
   bool is_idle() const { return tokens_held == 0 && start_slots_held == 0; }
   // MemoryRule::kMoveIdle: how much more has to leave than does, so that all admitted find room.
   Bytes memory_short() const { return resident + promised - leaving - options.memory; }
@@ -239,7 +183,7 @@ class Fleet {
   NoPlace note_no_place(FunctionId function, const Flow& flow, bool idle_devices_only) const;
   // Whether it follows from the note that there is still none; `answer` is then what find_place
   // would say. Only while neither the flow has changed since it was made, nor, by
-  // for_each_change_since, its sandboxes or a device where one of them is idle.
+  // changes(), its sandboxes or a device where one of them is idle.
   bool still_no_place(const NoPlace& note, FunctionId function, bool idle_devices_only,
                       PlaceOrReason& answer) const;
   // Whether it may be another thing now because of this device, on which the function of the note
@@ -255,24 +199,8 @@ class Fleet {
   }
   Instant now() const { return now_; }
 
-  // Whether changes are told from now on: not while its policy keeps no notes.
-  void tell_changes(bool told) const { changes_are_told_ = told; }
-  // Counts what may have changed the answers of find_place.
-  uint64_t changes() const {
-    last_change_ = kNoChange;
-    return changes_;
-  }
-  // Tells what did since: `device(index)`, or `function(id)` where it was one of its sandboxes.
-  // False: too much to be remembered.
-  template <typename Device, typename Function>
-  bool for_each_change_since(uint64_t count, Device device, Function function) const {
-    if (changes_ - count > kChangesRemembered) return false;
-    for (; count < changes_; ++count) {
-      const uint32_t change = changed_last_[count % kChangesRemembered];
-      change& kIsFunction ? function(change & ~kIsFunction) : device(change);
-    }
-    return true;
-  }
+  // What may have changed the answers of find_place.
+  const FleetChanges& changes() const { return changes_; }
   // The same on one device. A new sandbox beside warm ones elsewhere only if it has nothing to do.
   PlaceOrReason find_place_on(uint32_t device, FunctionId function, const Flow& flow) const;
 
@@ -357,6 +285,15 @@ class Fleet {
     uint32_t starts = 0;  // planned or starting
   };
 
+  // What is known of places for new sandboxes until some device changes: there is one for less than
+  // so much memory; there is none for so much or more, for the same reason.
+  struct ColdSearches {
+    Bytes fits_below;
+    bool failed = false;
+    Bytes memory;
+    WaitReason reason = WaitReason::kNone;
+  };
+
   static unsigned load_of(const Device& device) {
     return device.tokens_held + device.start_slots_held;
   }
@@ -374,7 +311,17 @@ class Fleet {
   WaitReason cold_obstacle(const Device& device, Bytes memory) const;
   bool context_fits(const Device& device) const;
   PlaceOrReason find_cold_place(Bytes memory, bool idle_devices_only) const;
-  bool has_cold_place(Bytes memory, bool idle_devices_only) const;
+  // Whether there is one, wherever it is; mostly known since the search before.
+  bool has_cold_place(Bytes memory, bool idle_devices_only) const {
+    if (sandboxes_total_ - idle_total_ >= options_.most_sandboxes) return false;
+    if (idle_devices_only && idle_devices_ == 0) return false;
+    const Bytes fits_below = cold_searches_[idle_devices_only ? 1 : 0].fits_below;
+    if (cold_searches_stand_ && memory < fits_below) return true;
+    return look_for_cold_place(memory, idle_devices_only);
+  }
+  bool look_for_cold_place(Bytes memory, bool idle_devices_only) const;
+  ColdSearches& cold_searches(bool idle_devices_only) const;
+  void note_cold_place(const Device& device, Bytes memory, bool idle_devices_only) const;
   void note_changed(uint32_t device);
   void renew_cold_order() const;
   bool takes(const Device& device, Bytes memory) const;
@@ -409,14 +356,6 @@ class Fleet {
   template <typename Change>
   void change(uint32_t device, Change change_it);
 
-  // What is known of places for new sandboxes until some device changes: there is one for less than
-  // so much memory; there is none for so much or more, for the same reason.
-  struct ColdSearches {
-    Bytes fits_below;
-    bool failed = false;
-    Bytes memory;
-    WaitReason reason = WaitReason::kNone;
-  };
   // The order in which a new sandbox takes devices: the least loaded; of equals the one with most
   // memory that is not at work, then the first.
   struct ColdRank {
@@ -427,16 +366,10 @@ class Fleet {
   // What find_place says of this device may be another thing now.
   void touch(uint32_t device) {
     cold_searches_stand_ = false;
-    note_change(device);
+    changes_.note_device(device);
   }
   // The same of the function's sandboxes.
-  void touch(FunctionId function) { note_change(function.value | kIsFunction); }
-  void note_change(uint32_t change) {
-    // It often is the same one several times.
-    if (!changes_are_told_ || change == last_change_) return;
-    last_change_ = change;
-    changed_last_[changes_++ % kChangesRemembered] = change;
-  }
+  void touch(FunctionId function) { changes_.note_function(function); }
 
   FleetOptions options_;
   std::vector<Device> devices_;
@@ -452,13 +385,10 @@ class Fleet {
   mutable std::vector<uint8_t> has_changed_;  // bytes, for they are asked at every turn
   mutable ColdSearches cold_searches_[2];     // on any device, and on idle ones only
   mutable bool cold_searches_stand_ = false;
-  static constexpr uint32_t kIsFunction = 1U << 31;
-  static constexpr uint32_t kNoChange = ~0U;
-  static constexpr uint64_t kChangesRemembered = 256;
-  uint64_t changes_ = 0;
-  mutable uint32_t last_change_ = kNoChange;  // unless they were counted since
-  mutable bool changes_are_told_ = false;
-  std::array<uint32_t, kChangesRemembered> changed_last_{};
+  // Where look_for_cold_place begins, and at how many devices from there it looks.
+  mutable uint32_t cold_place_last_[2] = {0, 0};
+  static constexpr size_t kNearLastColdPlace = 8;
+  FleetChanges changes_;
   Instant now_{};
   mutable Instant next_move_ = kNever;
   std::vector<Sandbox> sandboxes_;

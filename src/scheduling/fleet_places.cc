@@ -41,20 +41,19 @@ PlaceOrReason Fleet::find_place(FunctionId function, const Flow& flow,
   if (waits_for_warm) {
     // Its warm sandboxes are on busy devices: only an idle one is worth a cold start, and that not
     // at once.
-    PlaceOrReason elsewhere = find_cold_place(flow.device_memory, true);
     const bool for_token = reason == WaitReason::kNoToken;
-    if (!elsewhere.place) return {std::nullopt, reason, for_token};
+    if (!has_cold_place(flow.device_memory, true)) return {std::nullopt, reason, for_token};
     if (!is_time(worth_another_start(flow, options_.move_patience))) {
       return {std::nullopt, WaitReason::kWarmElsewhere, for_token};
     }
-    return elsewhere;
+    return find_cold_place(flow.device_memory, true);
   }
-  PlaceOrReason beside = find_cold_place(flow.device_memory, idle_devices_only);
   const bool may_wait = flow.in_flight > 0 && options_.second_patience > 0;
-  if (may_wait && (!beside.place || !is_worth_a_second(function, flow))) {
+  if (may_wait && (!has_cold_place(flow.device_memory, idle_devices_only) ||
+                   !is_worth_a_second(function, flow))) {
     return {std::nullopt, WaitReason::kAtWork, true};
   }
-  return beside;
+  return find_cold_place(flow.device_memory, idle_devices_only);
 }
 
 void Fleet::tell_time(Instant now) {
@@ -134,16 +133,13 @@ PlaceOrReason Fleet::find_cold_place(Bytes memory, bool idle_devices_only) const
     return {std::nullopt, WaitReason::kNoSandbox};
   }
   if (idle_devices_only && idle_devices_ == 0) return {std::nullopt, WaitReason::kNoDevice};
-  if (!std::exchange(cold_searches_stand_, true)) cold_searches_[0] = cold_searches_[1] = {};
-  ColdSearches& known = cold_searches_[idle_devices_only ? 1 : 0];
+  ColdSearches& known = cold_searches(idle_devices_only);
   if (known.failed && memory >= known.memory) return {std::nullopt, known.reason};
   if (!changed_.empty()) renew_cold_order();
   if (!cold_order_.empty()) {
     const Device& first = devices_[cold_order_.top()];
     if (takes(first, memory) && (!idle_devices_only || first.is_idle())) {
-      // On its tokens whatever has room; in a start slot not all of that.
-      const Bytes fits = first.has_token() ? room_of(first) : memory;
-      known.fits_below = std::max(known.fits_below, fits + Bytes(1));
+      note_cold_place(first, memory, idle_devices_only);
       return {Place{cold_order_.top(), kNoSandbox}};
     }
   }
@@ -158,12 +154,31 @@ PlaceOrReason Fleet::find_cold_place(Bytes memory, bool idle_devices_only) const
   return found;
 }
 
-// Whether there is one, wherever it is.
-bool Fleet::has_cold_place(Bytes memory, bool idle_devices_only) const {
-  if (sandboxes_total_ - idle_total_ >= options_.most_sandboxes) return false;
-  if (idle_devices_only && idle_devices_ == 0) return false;
-  const Bytes fits_below = cold_searches_[idle_devices_only ? 1 : 0].fits_below;
-  if (cold_searches_stand_ && memory < fits_below) return true;
+Fleet::ColdSearches& Fleet::cold_searches(bool idle_devices_only) const {
+  if (!std::exchange(cold_searches_stand_, true)) cold_searches_[0] = cold_searches_[1] = {};
+  return cold_searches_[idle_devices_only ? 1 : 0];
+}
+
+// On its tokens the device takes whatever has room; in a start slot not all of that.
+void Fleet::note_cold_place(const Device& device, Bytes memory, bool idle_devices_only) const {
+  const Bytes fits = device.has_token() ? room_of(device) : memory;
+  Bytes& fits_below = cold_searches(idle_devices_only).fits_below;
+  fits_below = std::max(fits_below, fits + Bytes(1));
+}
+
+// Where there was one before there mostly still is, or near there: only without is the order of
+// devices renewed.
+bool Fleet::look_for_cold_place(Bytes memory, bool idle_devices_only) const {
+  uint32_t& last = cold_place_last_[idle_devices_only ? 1 : 0];
+  const size_t near = std::min(kNearLastColdPlace, devices_.size());
+  for (size_t looks = 0; looks < near; ++looks) {
+    const Device& device = devices_[last];
+    if (device.healthy && (!idle_devices_only || device.is_idle()) && takes(device, memory)) {
+      note_cold_place(device, memory, idle_devices_only);
+      return true;
+    }
+    if (++last == devices_.size()) last = 0;
+  }
   return find_cold_place(memory, idle_devices_only).place.has_value();
 }
 
@@ -292,7 +307,8 @@ bool Fleet::has_cold_room(const Device& device) const {
 bool Fleet::has_start_slot(const Device& device, Bytes memory) const {
   if (device.start_slots_held >= options_.starts_outside_tokens) return false;
   if (!device.gives_tokens()) return false;
-  return device.starting + memory * (device.most_tokens() + uint64_t{2}) <= device.options.memory;
+  const uint64_t beside = device.options.most_tokens() + uint64_t{2};
+  return device.starting + memory * beside <= device.options.memory;
 }
 
 // Idle sandboxes can be evicted, so what they hold counts as free.

@@ -48,8 +48,17 @@ class RunningMean {
   Duration total_{};
 };
 
-struct Flow {
+// What every arrival and every end looks at comes first, in three lines of the processor's cache:
+// with thousands of functions they mostly have to be fetched.
+struct alignas(64) Flow {
   bool registered = false;
+  bool memory_moves = true;  // its sandboxes' memory can be moved off the device and back
+  bool checkpoints = false;  // and what is left then too
+  // It can also run on the host's processors.
+  bool has_cpu_variant = false;
+  // It asks for more than its share: newcomers were refused, and its queue has stood since. Fair
+  // queuing then lets those that ask for less go first, within T.
+  bool sheds = false;
   TenantId tenant;
   uint64_t revision = 0;
   double weight = 1;
@@ -59,40 +68,34 @@ struct Flow {
   unsigned declared_concurrency = 1;
   Bytes device_memory;  // of each of its sandboxes; zero: it uses no GPU
   Duration timeout{};
-  bool memory_moves = true;  // its sandboxes' memory can be moved off the device and back
-  bool checkpoints = false;  // and what is left then too
-  // It can also run on the host's processors, and then takes so many times as long there as on the
-  // GPU by its owner's word; zero: not known.
-  bool has_cpu_variant = false;
-  double gpu_speedup = 0;
+  uint32_t pending = 0;    // waiting in its queue
+  uint32_t in_flight = 0;  // dispatched and not over: their sandbox starts or they run
 
-  uint32_t pending = 0;              // waiting in its queue
-  uint32_t pending_synchronous = 0;  // of these, with a client that holds a connection for them
-  uint32_t in_flight = 0;            // dispatched and not over: their sandbox starts or they run
+  uint32_t pending_synchronous = 0;  // of those pending, with a client that holds a connection
   uint32_t on_host = 0;    // dispatched to the host as CPU variants and not over; not in_flight
   uint64_t oldest = 0;     // arrival number of the first in its queue; meaningless if none waits
   Instant oldest_since{};  // and when it came
+  Instant last_arrival = kNever;
+  Instant last_activity{};     // last arrival, dispatch or finish
+  Instant active_until{};      // end of the grace period of an empty flow
+  Instant last_turn = kNever;  // when the last one left; kNever: nothing waits, or none left yet
 
-  RunningMean execution;       // of the handler alone, never with cold time in it
-  RunningMean interarrival;    // between two arrivals
-  RunningMean cold_start;      // until a new sandbox asked for work
-  RunningMean host_execution;  // the same of its runs on the host as a CPU variant
+  RunningMean execution;     // of the handler alone, never with cold time in it
+  RunningMean interarrival;  // between two arrivals
+  RunningMean cold_start;    // until a new sandbox asked for work
+  RunningMean turns;         // between two that left its queue for a place while more waited
+  Instant turns_learnt{};    // when that was measured last
+
+  // By its owner's word a run takes so many times as long on the host's processors as on the GPU;
+  // zero: not known.
+  double gpu_speedup = 0;
+  RunningMean host_execution;  // of its runs on the host as a CPU variant
   RunningMean host_cold_start;
   Instant last_host_run{};  // when the last that was learnt from ended
   // Incidents there without a success between them, and when the last one was noted: what was
   // dispatched before belongs to it.
   uint32_t host_failures = 0;
   Instant host_failed{};
-  // It asks for more than its share: newcomers were refused, and its queue has stood since. Fair
-  // queuing then lets those that ask for less go first, within T.
-  bool sheds = false;
-  RunningMean turns;           // between two that left its queue for a place while more waited
-  Instant turns_learnt{};      // when that was measured last
-  Instant last_turn = kNever;  // when the last one left; kNever: nothing waits, or none left yet
-  Instant last_arrival = kNever;
-  Instant last_activity{};  // last arrival, dispatch or finish
-
-  Instant active_until{};  // end of the grace period of an empty flow
 
   // Whether it has something to do or is expected to, soon.
   bool is_active(Instant now) const { return has_work() || now < active_until; }

@@ -4,6 +4,8 @@
 #include <compare>
 #include <vector>
 
+#include "base/fetch_lines.h"
+
 namespace lambent::scheduling {
 namespace {
 
@@ -32,6 +34,17 @@ struct Rank {
   auto operator<=>(const Rank&) const = default;
 };
 
+// The idle sandboxes of a device were mostly not used lately: on their way into the caches before
+// the first is looked at, they are waited for once.
+const std::vector<IdleSandbox>& fetched_idle_on(const View& view, uint32_t device) {
+  const std::vector<IdleSandbox>& idle = view.fleet.idle_on(device);
+  for (const auto [slot, function] : idle) {
+    fetch_lines(view.fleet.sandbox(slot), 2 * kCacheLine);
+    fetch_lines(view.flow(function), 3 * kCacheLine);
+  }
+  return idle;
+}
+
 bool is_moving(const Sandbox& sandbox) {
   return sandbox.residency == Residency::kMovingIn || sandbox.residency == Residency::kMovingOut;
 }
@@ -41,7 +54,7 @@ bool is_moving(const Sandbox& sandbox) {
 std::optional<MemoryVictim> memory_victim(const View& view, const Policy& policy, uint32_t device,
                                           Instant now) {
   std::optional<Rank> least;
-  for (const auto [slot, function] : view.fleet.idle_on(device)) {
+  for (const auto [slot, function] : fetched_idle_on(view, device)) {
     const Sandbox& sandbox = view.fleet.sandbox(slot);
     if (is_moving(sandbox) || sandbox.counts.on_device == Bytes(0)) continue;
     Rank rank{.relief = Relief::kEvict,
@@ -87,7 +100,7 @@ std::vector<SandboxSlot> unwanted_memory(const View& view, const Policy& policy,
 std::optional<MemoryVictim> context_victim(const View& view, uint32_t device, Instant now) {
   std::optional<Rank> least;
   std::vector<EvictionCandidate> candidates;
-  for (const auto [slot, function] : view.fleet.idle_on(device)) {
+  for (const auto [slot, function] : fetched_idle_on(view, device)) {
     const Sandbox& sandbox = view.fleet.sandbox(slot);
     if (!sandbox.counts.wants_context) continue;
     const Flow& flow = view.flow(function);

@@ -23,6 +23,8 @@ class WaitingOrder {
   bool empty() const { return heap_.empty() && noted_.empty(); }
   size_t size() const { return heap_.size() + noted_.size(); }
   bool contains(uint32_t item) const { return heap_.contains(item) || is_noted(item); }
+  // Whether it lies apart.
+  bool is_noted(uint32_t item) const { return item < is_noted_.size() && is_noted_[item]; }
   // The least of all; there must be one.
   uint32_t top() const { return heap_is_first(0) ? heap_.top() : items_.front(); }
   const Key& top_key() const { return heap_is_first(0) ? heap_.top_key() : noted_.front().key; }
@@ -168,7 +170,6 @@ class WaitingOrder {
     from_heap_ = heap_is_first(place);
   }
 
-  bool is_noted(uint32_t item) const { return item < is_noted_.size() && is_noted_[item]; }
   // They are few, and their numbers lie side by side.
   size_t place_of(uint32_t item) const {
     return static_cast<size_t>(std::find(items_.begin(), items_.end(), item) - items_.begin());

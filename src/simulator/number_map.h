@@ -62,10 +62,12 @@ class NumberMap {
     Value value{};
   };
 
-  // By the golden ratio: were neighbours left side by side, closing a gap would walk past them all.
+  // Ids are given in order, and those that are asked for together mostly were given together: they
+  // share lines of the cache. Not side by side, or closing a gap would walk past them all.
   size_t home_of(uint64_t key) const {
-    return static_cast<size_t>(key * 0x9e3779b97f4a7c15ULL >> 32) & (entries_.size() - 1);
+    return static_cast<size_t>(key * kStride) & (entries_.size() - 1);
   }
+  static constexpr uint64_t kStride = 3;  // odd, so that every place is some key's
 
   // Where the key is, or else the empty place where it would go.
   size_t place_of(uint64_t key) const {

@@ -53,9 +53,7 @@ void expect_nothing_over_its_limit(const dispatch::Dispatcher& dispatcher) {
     if (fleet.options().memory_rule == scheduling::MemoryRule::kEverySandbox) {
       EXPECT_LE(device.occupied, device.options.memory);
     }
-    const unsigned most =
-        device.options.by_utilisation ? device.options.by_utilisation->most : device.options.tokens;
-    EXPECT_LE(device.tokens_held, most);
+    EXPECT_LE(device.tokens_held, device.options.most_tokens());
   }
   EXPECT_LE(sandboxes, fleet.options().most_sandboxes);
   EXPECT_LE(fleet.memory_on_host(), fleet.options().host_memory);

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/check.h"
+#include "base/fetch_lines.h"
 
 namespace lambent::simulator {
 
@@ -27,6 +28,7 @@ Simulation::Simulation(SimulationOptions options, std::unique_ptr<scheduling::Po
   devices_.emplace_back(0.0);
   // With n at work each takes n times as long.
   links_.assign(2 * gpus.size(), ModelledDevice(1.0));
+  finishes_ = NextEnd(devices_.size() + links_.size());
   starting_.assign(devices_.size(), 0);
   busy_at_reading_.assign(gpus.size(), Duration(0));
   reads_utilisation_ = std::any_of(gpus.begin(), gpus.end(), [](const auto& device) {
@@ -43,9 +45,11 @@ Simulation::Simulation(SimulationOptions options, std::unique_ptr<scheduling::Po
 
 void Simulation::run(const ArrivalSource& arrivals) {
   std::optional<Arrival> arrival = arrivals();
+  // One is drawn before its time, so that its records can be fetched while others are served.
+  std::optional<Arrival> after = arrival ? arrivals() : std::nullopt;
   for (;;) {
     // Of equal instants: what happens to running work first, then arrivals, then timers.
-    Instant next = finishes_.empty() ? kNever : finishes_.top_key();
+    Instant next = finishes_.top_end();
     enum { kFinish, kDue, kArrival, kWake, kReading } what = kFinish;
     const auto consider = [&](Instant at, auto kind) {
       if (at < next) {
@@ -71,8 +75,13 @@ void Simulation::run(const ArrivalSource& arrivals) {
         break;
       case kArrival:
         submit(*arrival);
-        arrival = arrivals();
-        if (arrival) dispatcher_.fetch_ahead(arrival->function);
+        arrival = after;
+        if (arrival) dispatcher_.fetch_place(arrival->function);
+        if (after) after = arrivals();
+        if (after) {
+          dispatcher_.fetch_flow(after->function);
+          if (after->function.value < models_.size()) fetch_lines(models_[after->function.value]);
+        }
         break;
       case kWake:
         wake_ = kNever;
@@ -151,10 +160,13 @@ void Simulation::perform(const dispatch::StartSandbox& action) {
   const FunctionModel& model = model_of(action.function);
   const uint32_t device = device_of(action.device);
   const Duration init_time = is_cpu_variant(model, device) ? model.host_init_time : model.init_time;
+  const bool on_gpu = action.device != scheduling::kHostDevice;
+  const auto place = on_gpu ? dispatcher_.fleet().find(action.sandbox) : std::nullopt;
   add({.sandbox = action.sandbox,
        .device = device,
        .function = action.function,
        .memory = model.profile.device_memory,
+       .place = place.value_or(scheduling::kNoSandbox),
        .starting = true,
        .is_kernel = model.is_kernel,
        .constants = device < links_.size() / 2 ? model.constants : Bytes(0)});
@@ -306,8 +318,11 @@ void Simulation::perform(dispatch::CompleteInvocation& action) {
 
 void Simulation::finish_on(uint32_t device) {
   const auto slot = static_cast<RunSlot>(devices_[device].finish(now_));
-  note_next_finish(device);
   const Run& run = runs_[slot];
+  if (run.place != scheduling::kNoSandbox) {
+    dispatcher_.fetch_end(run.function, run.place, device);
+  }
+  note_next_finish(device);
   if (run.crashes) {
     const SandboxId sandbox = run.sandbox;
     remove(slot);
@@ -378,22 +393,11 @@ Simulation::RunSlot Simulation::slot_of(SandboxId sandbox) {
 }
 
 void Simulation::note_next_finish(uint32_t device) {
-  const Instant at = devices_[device].next_finish();
-  if (at == kNever) {
-    finishes_.erase(device);
-  } else {
-    finishes_.put(device, at);
-  }
+  finishes_.put(device, devices_[device].next_finish());
 }
 
 void Simulation::note_next_move(uint32_t link) {
-  const auto place = static_cast<uint32_t>(devices_.size()) + link;
-  const Instant at = links_[link].next_finish();
-  if (at == kNever) {
-    finishes_.erase(place);
-  } else {
-    finishes_.put(place, at);
-  }
+  finishes_.put(static_cast<uint32_t>(devices_.size()) + link, links_[link].next_finish());
 }
 
 void Simulation::change_starting(uint32_t device, int by) {

@@ -12,6 +12,7 @@
 #include "scheduling/indexed_heap.h"
 #include "simulator/model.h"
 #include "simulator/modelled_device.h"
+#include "simulator/next_end.h"
 #include "simulator/number_map.h"
 
 namespace lambent::simulator {
@@ -87,12 +88,14 @@ class Simulation {
     Bytes memory;       // on the device, when all of it is there
     Instant started{};  // its invocation
     Duration work{};    // of that, which begins once its memory is there
-    bool awaits_memory = false;
-    bool starting = false;
-    bool loads = false;  // its constants, before it is ready
-    bool is_kernel = false;
-    bool fails = false;
-    bool crashes = false;
+    // On a GPU: its place in the dispatcher's fleet.
+    scheduling::SandboxSlot place = scheduling::kNoSandbox;
+    bool awaits_memory : 1 = false;
+    bool starting : 1 = false;
+    bool loads : 1 = false;  // its constants, before it is ready
+    bool is_kernel : 1 = false;
+    bool fails : 1 = false;
+    bool crashes : 1 = false;
     // Moves.
     Bytes constants;
     Bytes outside;  // what of `memory` is off the device
@@ -152,7 +155,7 @@ class Simulation {
   std::vector<unsigned> starting_;
   std::vector<Duration> busy_at_reading_;
   // Of the devices that will finish something, and after these of the links.
-  scheduling::IndexedHeap<Instant> finishes_;
+  NextEnd finishes_;
   std::vector<Run> runs_;  // by slot, which is the key on devices and links
   std::vector<RunSlot> free_runs_;
   NumberMap<RunSlot> slots_;          // by SandboxId
