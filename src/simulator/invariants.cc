@@ -53,6 +53,7 @@ void Invariants::check(const dispatch::Event& event, Instant now,
     std::visit([this](const auto& one) { see(one); }, action);
   }
   settle();
+  check_ready();
   check_limits();
   check_queues(event);
   check_virtual_times();
@@ -320,9 +321,7 @@ void Invariants::check_limits() {
     if (!is_host && device.memory > device.options.memory) {
       over(Invariant::kMemory, "bytes in use", device.memory.count, device.options.memory.count);
     }
-    const unsigned most = device.options.by_utilisation
-                              ? std::max(1U, device.options.by_utilisation->most)
-                              : device.options.tokens;
+    const unsigned most = device.options.most_tokens();
     if (device.at_work > most) over(Invariant::kTokens, "at work", device.at_work, most);
     const unsigned places = most + (is_host ? 0 : fleet.starts_outside_tokens);
     if (device.places > places) {
@@ -409,6 +408,7 @@ void Invariants::count(const Process& process, int by) {
   if (idle) add_memory(device.idle_memory, process.held);
   add(device.at_work, process.at_work);
   add(device.places, process.holds_place);
+  add(device.ready, process.state == State::kReady);
   add_memory(device.occupied, process.memory);
   add_memory(device.memory, process.held);
   add_memory(on_host_, process.on_host);

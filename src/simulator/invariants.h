@@ -126,7 +126,8 @@ class Invariants {
     unsigned losses = 0;
     scheduling::DeviceOptions options;
     Bytes memory, occupied;
-    unsigned at_work = 0, places = 0, processes = 0, idle = 0, without_context = 0;
+    unsigned at_work = 0, places = 0, ready = 0;  // of the places, those of ready ones
+    unsigned processes = 0, idle = 0, without_context = 0;
     Bytes idle_memory;
   };
 
@@ -171,6 +172,8 @@ class Invariants {
   void check_virtual_times();
   void check_conservation();
   void check_patience();
+  void check_ready();
+  unsigned planned_on(uint32_t device) const;
   void check_deadlines(bool after_timer);
   void check_accounts();
   void check_slots(const scheduling::Fleet& fleet, const scheduling::Device& device);

@@ -117,6 +117,47 @@ void Invariants::check_patience() {
   }
 }
 
+// A sandbox that is ready runs as soon as its device has a token. Of those that hold a place each
+// may hold a token, but not one that is ready and waits; so where the others are fewer than tokens,
+// one is free. And who is ready does not wait where only sandboxes hold any that do not go.
+void Invariants::check_ready() {
+  for (size_t i = 0; i < devices_.size(); ++i) {
+    const Device& device = devices_[i];
+    if (device.ready == 0) continue;
+    const unsigned tokens = device.options.by_utilisation ? 1 : device.options.tokens;
+    const unsigned others = device.places - device.ready;
+    if (others < tokens && others + planned_on(static_cast<uint32_t>(i)) < tokens) {
+      violate(Invariant::kEndlessWait, "a ready sandbox waits for a token of device " +
+                                           std::to_string(i) + ", which has one");
+    }
+    if (!timer_fired_ || others == 0) continue;
+    const bool all_hang = std::all_of(processes_.begin(), processes_.end(), [&](const auto& entry) {
+      const Process& process = entry.second;
+      if (process.device != i || !process.holds_place || process.state == State::kReady) {
+        return true;
+      }
+      return process.state == State::kStopping &&
+             process.since + options_.limits.stop_timeout <= now_;
+    });
+    if (all_hang && planned_on(static_cast<uint32_t>(i)) == 0) {
+      violate(Invariant::kEndlessWait, "a ready sandbox waits for a token of device " +
+                                           std::to_string(i) + ", which gets none back");
+    }
+  }
+}
+
+// How many of its places sandboxes hold that are planned and have no process yet: that alone is
+// only to be seen in the fleet.
+unsigned Invariants::planned_on(uint32_t device) const {
+  const scheduling::Fleet& fleet = device == 0 ? dispatcher_.host_fleet() : dispatcher_.fleet();
+  const auto planned = [&](scheduling::SandboxSlot slot) {
+    const scheduling::Sandbox& sandbox = fleet.sandbox(slot);
+    return sandbox.state == scheduling::SandboxState::kPlanned &&
+           fleet.devices()[sandbox.device].options.id.value == device;
+  };
+  return static_cast<unsigned>(std::count_if(fleet.all().begin(), fleet.all().end(), planned));
+}
+
 // After a timer: what should have ended by now has. At any other time: a timer is set for what is
 // to end first.
 void Invariants::check_deadlines(bool after_timer) {

@@ -456,5 +456,65 @@ TEST_F(InvariantsOfOne, SeeWhatIsLeftAtTheEnd) {
   expect(Invariant::kNothingLeft);
 }
 
+// A device with one token and a start slot: the sandbox of the second function is ready while the
+// first one runs, and waits for the token.
+class InvariantsOfAReadySandbox : public testing::Test {
+ protected:
+  InvariantsOfAReadySandbox() {
+    for (const uint32_t function : {1U, 2U}) {
+      give(dispatch::FunctionRegistered{
+          {.id = FunctionId{function}, .device_memory = Bytes::gib(1), .timeout = seconds(1)}});
+      give(dispatch::InvocationSubmitted{{0, function}, FunctionId{function}});
+      give(dispatch::SandboxReady{SandboxId{function}});
+    }
+  }
+  // What dispatch does is not shown unless it is said.
+  void give(const Event& event, bool shown = true) {
+    Actions actions;
+    dispatcher_.handle(event, now_, actions);
+    if (!shown) actions.clear();
+    invariants_.check(event, now_, actions);
+  }
+  bool has_ended_in(const char* what) const {
+    return invariants_.violation() && invariants_.violation()->what.ends_with(what);
+  }
+
+  static dispatch::DispatchOptions limits() {
+    dispatch::DispatchOptions limits;
+    limits.fleet.devices = {{.id = DeviceId{1}, .memory = Bytes::gib(16), .tokens = 1}};
+    limits.fleet.starts_outside_tokens = 1;
+    return limits;
+  }
+
+  Instant now_{};
+  dispatch::Dispatcher dispatcher_{limits(), scheduling::make_policy("fcfs").value()};
+  Invariants invariants_{dispatcher_, {.limits = limits()}};
+};
+
+TEST_F(InvariantsOfAReadySandbox, LetItWaitForTheTokenAndSeeItRun) {
+  ASSERT_EQ(dispatcher_.fleet().devices()[0].tokens_held, 1u);
+  ASSERT_EQ(dispatcher_.fleet().devices()[0].start_slots_held, 1u);
+  EXPECT_FALSE(invariants_.violation());
+  give(dispatch::InvocationFinished{{0, 1}});
+  EXPECT_FALSE(invariants_.violation());
+}
+
+TEST_F(InvariantsOfAReadySandbox, SeeItWaitBesideATokenThatIsFree) {
+  // The first one goes, and as far as the checker knows nobody is given its token.
+  give(dispatch::SandboxExited{.sandbox = SandboxId{1}, .error_type = "", .undelivered = true},
+       false);
+  EXPECT_TRUE(has_ended_in("which has one"));
+}
+
+TEST_F(InvariantsOfAReadySandbox, SeeItWaitWhereNoTokenComesBack) {
+  // The first one runs too long, is told to stop and does not go.
+  now_ += seconds(1);
+  give(dispatch::TimerFired{});
+  EXPECT_FALSE(invariants_.violation());
+  now_ += limits().stop_timeout;
+  give(dispatch::TimerFired{}, false);
+  EXPECT_TRUE(has_ended_in("which gets none back"));
+}
+
 }  // namespace
 }  // namespace lambent::simulator
