@@ -69,6 +69,8 @@ void Dispatcher::handle(const Event& event, Instant now, std::vector<Action>& ou
       decide(*gpu_);
     }
     gpu_->fleet.settled();
+  } else if (make_room_beside_taken(*gpu_) && gpu_->pending > 0) {
+    decide(*gpu_);
   }
   if (!new_heads_.empty()) note_wait_reasons();
   arm_timer();
@@ -336,6 +338,15 @@ void Dispatcher::on(const DeviceReading& event) {
   if (event.lost && !was_lost) lose_device(*device);
   if (gpu_->fleet.devices()[*device].healthy) return;
   drop_planned(*gpu_, [&](const Sandbox& sandbox) { return sandbox.device == *device; });
+}
+
+void Dispatcher::on(const DeviceTaken& event) {
+  const auto device = gpu_->fleet.device_index(event.device);
+  if (!device) {
+    ++counters_.ignored_events;
+    return;
+  }
+  gpu_->fleet.set_taken(*device, event.bytes);
 }
 
 void Dispatcher::on(const TimerFired&) {

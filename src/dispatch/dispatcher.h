@@ -28,7 +28,7 @@ namespace lambent::dispatch {
 
 // Raised whenever what `Dispatcher::archive` writes changes, or what the log hash makes of events
 // and actions: a journal is replayed by programs with the same number alone.
-constexpr uint32_t kStateVersion = 13;
+constexpr uint32_t kStateVersion = 14;
 
 // What happened since the start.
 struct Counters {
@@ -144,6 +144,7 @@ class Dispatcher {
   void on(const SandboxExited& event);
   void on(const InvocationFinished& event);
   void on(const DeviceReading& event);
+  void on(const DeviceTaken& event);
   void on(const TimerFired& event);
   void on(const DrainStarted& event);
   void on(const MemoryMoved& event);
@@ -214,6 +215,7 @@ class Dispatcher {
   void forget_moves(Lane& lane, scheduling::SandboxSlot sandbox);
   bool relieve(Lane& lane, const std::optional<scheduling::MemoryVictim>& victim);
   void make_room(Lane& lane);
+  bool make_room_beside_taken(Lane& lane);
   void prefetch(Lane& lane);
   void prefetch_for(Lane& lane, FunctionId function);
   void grant_fetches(Lane& lane);

@@ -203,7 +203,7 @@ bool Dispatcher::relieve(Lane& lane, const std::optional<MemoryVictim>& victim) 
 }
 
 // For what those that were admitted will yet bring: planned sandboxes, and running ones whose
-// memory is out. Who has left says so in an event, at which they start and move in.
+// memory is out; and for what is taken of the device. Who has left says so in an event, at which they start and move in.
 void Dispatcher::make_room(Lane& lane) {
   const scheduling::View view = view_of(lane);
   for (size_t next = 0; next < lane.fleet.unsettled().size(); ++next) {
@@ -212,10 +212,22 @@ void Dispatcher::make_room(Lane& lane) {
     if (!device.healthy) continue;
     while (device.contexts_short() && relieve(lane, context_victim(view, i, now_))) {
     }
-    while (device.promised > Bytes(0) && device.memory_short() > Bytes(0) &&
+    while (device.memory_short() > Bytes(0) &&
            relieve(lane, memory_victim(view, *lane.policy, i, now_))) {
     }
   }
+}
+
+// Where no memory moves, what is taken of a device crowds idle sandboxes out. Whether any was.
+bool Dispatcher::make_room_beside_taken(Lane& lane) {
+  bool evicted = false;
+  for (uint32_t i = 0; i < lane.fleet.devices().size(); ++i) {
+    if (lane.fleet.devices()[i].taken == Bytes(0)) continue;
+    while (const auto victim = lane.fleet.crowded_out(i, flows_, now_)) {
+      evicted = relieve(lane, MemoryVictim{*victim, Relief::kEvict});
+    }
+  }
+  return evicted;
 }
 
 // ---- Ahead of dispatch
@@ -256,7 +268,7 @@ void Dispatcher::prefetch_for(Lane& lane, FunctionId function) {
   }
   const Bytes missing = sandbox.needed() - sandbox.counts.on_device;
   const Bytes short_by =
-      device.resident + device.promised + missing - device.leaving - device.options.memory;
+      device.resident + device.promised + missing - device.leaving - device.capacity();
   if (short_by == Bytes(0)) return;  // it is being made
   for (const SandboxSlot slot :
        unwanted_memory(view_of(lane), *lane.policy, sandbox.device, function, short_by, now_)) {

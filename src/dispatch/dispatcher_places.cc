@@ -76,9 +76,13 @@ bool Dispatcher::place_stands(const Lane& lane, const Sandbox& sandbox) const {
   const scheduling::Flow& flow = flows_[sandbox.function.value];
   // A new process needs all of its memory at once.
   if (sandbox.residency != scheduling::Residency::kIn || sandbox.aside > Bytes(0)) return false;
+  const scheduling::Device& device = lane.fleet.devices()[sandbox.device];
+  const Bytes held = lane.fleet.moves_idle() ? device.resident : device.occupied;
+  // More may be taken of the device than when it was admitted.
+  if (held > device.capacity()) return false;
   return flow.revision == sandbox.revision &&
          lane.fleet.memory_of(flow, sandbox.device) == sandbox.memory &&
-         lane.fleet.devices()[sandbox.device].healthy;
+         device.healthy;
 }
 
 // It was told to stop and still exists. What it holds stays held, perhaps for ever, so nothing may
@@ -91,10 +95,10 @@ void Dispatcher::stop_hangs(Lane& lane, SandboxSlot slot) {
   const scheduling::Device& crowded = lane.fleet.devices()[device_of_it];
   const std::vector<SandboxSlot> fetching = lane.fetching;
   for (const SandboxSlot each : fetching) {
-    if (crowded.committed <= crowded.options.memory) break;
+    if (crowded.committed <= crowded.capacity()) break;
     if (lane.fleet.sandbox(each).device == device_of_it) end_fetch(lane, each, false);
   }
-  while (crowded.committed > crowded.options.memory) {
+  while (crowded.committed > crowded.capacity()) {
     const auto last = std::find_if(
         lane.wanting.rbegin(), lane.wanting.rend(),
         [&](SandboxSlot each) { return lane.fleet.sandbox(each).device == device_of_it; });

@@ -119,7 +119,7 @@ bool Dispatcher::waits_for_moves(const PendingInvocation& invocation) const {
   const scheduling::Sandbox& sandbox = gpu_->fleet.sandbox(invocation.sandbox);
   const scheduling::Device& device = gpu_->fleet.devices()[sandbox.device];
   return sandbox.state == scheduling::SandboxState::kPlanned &&
-         device.resident + sandbox.memory > device.options.memory;
+         device.resident + sandbox.memory > device.capacity();
 }
 
 bool Dispatcher::knows(FunctionId function) const {

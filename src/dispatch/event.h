@@ -124,6 +124,13 @@ struct MemoryWanted {
   Bytes bytes;
 };
 
+// So much of a device's memory is taken by what is no sandbox and does not move for one: contexts of
+// executors. What was said of it before no longer holds.
+struct DeviceTaken {
+  DeviceId device;
+  Bytes bytes;
+};
+
 // The instant asked for by WakeAt has come.
 struct TimerFired {};
 
@@ -132,6 +139,7 @@ struct DrainStarted {};
 
 using Event = std::variant<FunctionRegistered, FunctionRemoved, InvocationSubmitted,
                            InvocationCancelled, SandboxReady, SandboxExited, InvocationFinished,
-                           DeviceReading, TimerFired, DrainStarted, MemoryMoved, MemoryWanted>;
+                           DeviceReading, TimerFired, DrainStarted, MemoryMoved, MemoryWanted,
+                           DeviceTaken>;
 
 }  // namespace lambent::dispatch

@@ -69,6 +69,7 @@ void LogHash::add(const Event& event, Instant now) {
                 e.aside.count, e.duration.count());
           },
           [&](const MemoryWanted& e) { mix(kind, at, e.sandbox.value, e.bytes.count); },
+          [&](const DeviceTaken& e) { mix(kind, at, e.device.value, e.bytes.count); },
       },
       event);
 }

@@ -144,7 +144,11 @@ class Chaos {
 
   void change_the_world() {
     const FunctionId function{static_cast<uint32_t>(1 + random_.below(kFunctions))};
-    switch (random_.below(4)) {
+    switch (random_.below(5)) {
+      case 4:
+        give(DeviceTaken{DeviceId{static_cast<uint32_t>(random_.below(4))},
+                         Bytes::gib(random_.below(3) * random_.below(3))});
+        break;
       case 0:
         give(FunctionRemoved{function});
         break;

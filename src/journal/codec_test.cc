@@ -54,6 +54,7 @@ std::vector<Event> one_of_each() {
           SandboxExited{SandboxId{4}, {ErrorCode::kUnknown, ""}, "Runtime.ExitError", true},
           InvocationFinished{{3, 4}, milliseconds(17), true, Bytes::mib(900)},
           DeviceReading{DeviceId{2}, 0.75, Bytes::gib(3), false, true},
+          DeviceTaken{DeviceId{3}, Bytes::mib(1536)},
           TimerFired{},
           DrainStarted{},
           MemoryMoved{SandboxId{5}, MoveDirection::kOut, false, Bytes::gib(3), Bytes::mib(500),

@@ -117,6 +117,16 @@ void unpack(const Words& words, MemoryWanted& e) {
   e.bytes = Bytes(words[3]);
 }
 
+void pack(const DeviceTaken& e, Words& words) {
+  const auto& [device, bytes] = e;
+  words[2] = device.value;
+  words[3] = bytes.count;
+}
+void unpack(const Words& words, DeviceTaken& e) {
+  e.device = DeviceId(static_cast<uint32_t>(words[2]));
+  e.bytes = Bytes(words[3]);
+}
+
 template <typename Kind>
 concept FitsIntoALine = requires(const Words& words, Kind& e) {
   unpack(words, e);

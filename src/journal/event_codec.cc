@@ -18,7 +18,7 @@ constexpr size_t kMostEventSize = 512;
 constexpr size_t kFirstCapacity = 48 * 1024;
 
 // An event's kind is its place among the alternatives.
-static_assert(std::variant_size_v<Event> == 12, "a new event comes last, with a put and a take");
+static_assert(std::variant_size_v<Event> == 13, "a new event comes last, with a put and a take");
 
 constexpr uint8_t kFlag = 0x10;
 constexpr uint8_t kAcknowledged = 0x20;  // of an invocation
@@ -108,6 +108,10 @@ struct Pen {
   }
   void put(const MemoryWanted& e) {
     number(e.sandbox.value);
+    number(e.bytes.count);
+  }
+  void put(const DeviceTaken& e) {
+    number(e.device.value);
     number(e.bytes.count);
   }
 };
@@ -214,6 +218,10 @@ struct Glass {
   }
   void take(MemoryWanted& e) {
     id(e.sandbox);
+    number(e.bytes.count);
+  }
+  void take(DeviceTaken& e) {
+    id(e.device);
     number(e.bytes.count);
   }
 };

@@ -62,6 +62,9 @@ struct EventWords {
     return sandbox_in_words(e.sandbox) + " asks for " + to_string(e.bytes) +
            " of its memory that lies aside";
   }
+  std::string operator()(const DeviceTaken& e) const {
+    return "executors take " + to_string(e.bytes) + " of " + device_in_words(e.device);
+  }
 };
 
 struct ActionWords {

@@ -73,8 +73,8 @@ bool Fleet::may_start(SandboxSlot slot) const {
   const Device& device = devices_[sandbox.device];
   if (occupants_total_ >= options_.most_sandboxes) return false;
   if (device.occupants - device.without_context >= device.options.contexts) return false;
-  if (moves_idle()) return device.resident + sandbox.memory <= device.options.memory;
-  return device.occupied + sandbox.memory <= device.options.memory;
+  if (moves_idle()) return device.resident + sandbox.memory <= device.capacity();
+  return device.occupied + sandbox.memory <= device.capacity();
 }
 
 bool Fleet::may_run(SandboxSlot slot) const {
@@ -261,6 +261,12 @@ void Fleet::set_reading(uint32_t device, double utilisation, bool healthy, bool 
     d.healthy = healthy;
   });
   find_largest_healthy();
+  if (moves_idle()) unsettle(device);
+}
+
+void Fleet::set_taken(uint32_t device, Bytes taken) {
+  devices_[device].taken = taken;
+  note_changed(device);
   if (moves_idle()) unsettle(device);
 }
 

@@ -86,6 +86,7 @@ struct alignas(64) Device {
   std::optional<DeviceConcurrency> concurrency;
   bool healthy = true;
   bool lost = false;    // by its last reading; never healthy then
+  Bytes taken;          // of its memory, by what is no sandbox and does not move for one
   unsigned losses = 0;  // how often it was lost
   double utilisation = 0;
   unsigned tokens_held = 0;
@@ -116,8 +117,10 @@ struct alignas(64) Device {
   // Whether it has one, or somebody will give one back.
   bool gives_tokens() const { return has_token() || tokens_held > tokens_hung; }
   bool is_idle() const { return tokens_held == 0 && start_slots_held == 0; }
+  // What is left for sandboxes.
+  Bytes capacity() const { return options.memory - taken; }
   // MemoryRule::kMoveIdle: how much more has to leave than does, so that all admitted find room.
-  Bytes memory_short() const { return resident + promised - leaving - options.memory; }
+  Bytes memory_short() const { return resident + promised - leaving - capacity(); }
   bool contexts_short() const { return contexts_wanted > options.contexts; }
 };
 
@@ -161,7 +164,7 @@ class Fleet {
   Bytes memory_of(const Flow& flow, uint32_t device) const {
     return devices_[device].options.id == kHostDevice ? Bytes(0) : flow.device_memory;
   }
-  // Whether a sandbox of this memory could ever be placed.
+  // Whether a sandbox of this memory could ever be placed. What is taken of a device is given back.
   bool could_ever_fit(Bytes memory) const;
   // Whether a healthy device is large enough for the flow's sandboxes, whatever is on it now. Its
   // answers change with the health of devices alone.
@@ -209,6 +212,10 @@ class Fleet {
   // MemoryRule::kMoveIdle the pool's limit alone counts here: memory_victims.h has the rest.
   std::vector<SandboxSlot> victims_for(const Place& place, Bytes memory, const Flows& flows,
                                        Instant now) const;
+
+  // MemoryRule::kEverySandbox: of the idle sandboxes of a device on which so much was taken that all
+  // do not fit, the first that has to go; none: they fit, or all are at work.
+  std::optional<SandboxSlot> crowded_out(uint32_t device, const Flows& flows, Instant now) const;
 
   // What dispatch did. Each keeps the counts of the device.
   SandboxSlot plan(SandboxId id, FunctionId function, const Flow& flow, uint32_t device,
@@ -262,6 +269,7 @@ class Fleet {
   void end_fetch(SandboxSlot slot, bool granted);
 
   void set_reading(uint32_t device, double utilisation, bool healthy, bool lost = false);
+  void set_taken(uint32_t device, Bytes taken);
   // Counts a loss: sandboxes from before are told from those after by device_losses.
   void lose(uint32_t device) { ++devices_[device].losses; }
 
@@ -301,8 +309,8 @@ class Fleet {
     return device.healthy && device.is_idle();
   }
   bool has_cold_room(const Device& device) const;
-  Bytes taken_of(const Device& device) const;
-  Bytes room_of(const Device& device) const { return device.options.memory - taken_of(device); }
+  Bytes at_work_on(const Device& device) const;
+  Bytes room_of(const Device& device) const { return device.capacity() - at_work_on(device); }
   bool has_start_slot(const Device& device, Bytes memory) const;
   bool memory_fits(const Device& device, Bytes memory) const;
   bool is_worth_a_second(FunctionId function, const Flow& flow) const;

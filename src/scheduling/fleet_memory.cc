@@ -21,11 +21,11 @@ bool Fleet::may_move_in(SandboxSlot slot) const {
   if (sandbox.move_failed && device.leaving > Bytes(0)) return false;
   const Bytes missing = sandbox.needed() - sandbox.counts.on_device;
   if (sandbox.state == SandboxState::kBusy) {
-    return device.resident + missing <= device.options.memory;
+    return device.resident + missing <= device.capacity();
   }
   // What is fetched ahead leaves those who were admitted their room, and their contexts.
   const bool has_context = sandbox.counts.wants_context;
-  return device.resident + device.promised + missing <= device.options.memory &&
+  return device.resident + device.promised + missing <= device.capacity() &&
          device.contexts_wanted + (has_context ? 0 : 1) <= device.options.contexts;
 }
 
@@ -103,7 +103,7 @@ void Fleet::begin_fetch(SandboxSlot slot, Bytes bytes) {
 bool Fleet::may_fetch(SandboxSlot slot) const {
   const Sandbox& sandbox = sandboxes_[slot];
   const Device& device = devices_[sandbox.device];
-  return device.resident + sandbox.fetching <= device.options.memory;
+  return device.resident + sandbox.fetching <= device.capacity();
 }
 
 void Fleet::end_fetch(SandboxSlot slot, bool granted) {

@@ -194,7 +194,7 @@ void Fleet::renew_cold_order() const {
     has_changed_[i] = 0;
     const Device& device = devices_[i];
     if (device.healthy && has_cold_room(device)) {
-      cold_order_.put(i, {load_of(device), ~(device.options.memory - device.committed).count});
+      cold_order_.put(i, {load_of(device), ~(device.capacity() - device.committed).count});
     } else {
       cold_order_.erase(i);
     }
@@ -222,7 +222,7 @@ PlaceOrReason Fleet::scan_for_cold_place(Bytes memory, bool idle_devices_only) c
       reason = obstacle;
       continue;
     }
-    const auto spare = [](const Device& d) { return d.options.memory - d.committed; };
+    const auto spare = [](const Device& d) { return d.capacity() - d.committed; };
     if (best == nullptr || load_of(device) < load_of(*best) ||
         (load_of(device) == load_of(*best) && spare(device) > spare(*best))) {
       best = &device;
@@ -242,7 +242,7 @@ std::vector<SandboxSlot> Fleet::victims_for(const Place& place, Bytes memory, co
   const auto crowded = [&] {
     // Where memory moves, who makes room for what is seen to from event to event.
     if (moves_idle()) return false;
-    const bool memory_short = committed + memory > device.options.memory;
+    const bool memory_short = committed + memory > device.capacity();
     return memory_short || on_device >= device.options.contexts;
   };
   std::vector<EvictionCandidate> candidates;
@@ -263,6 +263,15 @@ std::vector<SandboxSlot> Fleet::victims_for(const Place& place, Bytes memory, co
     }
   }
   return victims;
+}
+
+std::optional<SandboxSlot> Fleet::crowded_out(uint32_t device, const Flows& flows,
+                                              Instant now) const {
+  if (devices_[device].committed <= devices_[device].capacity()) return std::nullopt;
+  std::vector<EvictionCandidate> candidates;
+  add_candidates_of_device(device, flows, {}, candidates);
+  if (candidates.empty()) return std::nullopt;
+  return choose_victim(options_.eviction, options_.guesses, candidates, now);
 }
 
 void Fleet::add_candidates_of_device(uint32_t device, const Flows& flows,
@@ -308,16 +317,16 @@ bool Fleet::has_start_slot(const Device& device, Bytes memory) const {
   if (device.start_slots_held >= options_.starts_outside_tokens) return false;
   if (!device.gives_tokens()) return false;
   const uint64_t beside = device.options.most_tokens() + uint64_t{2};
-  return device.starting + memory * beside <= device.options.memory;
+  return device.starting + memory * beside <= device.capacity();
 }
 
 // Idle sandboxes can be evicted, so what they hold counts as free.
-Bytes Fleet::taken_of(const Device& device) const {
+Bytes Fleet::at_work_on(const Device& device) const {
   return moves_idle() ? device.committed : device.committed - device.idle_memory;
 }
 
 bool Fleet::memory_fits(const Device& device, Bytes memory) const {
-  return taken_of(device) + memory <= device.options.memory;
+  return at_work_on(device) + memory <= device.capacity();
 }
 
 }  // namespace lambent::scheduling

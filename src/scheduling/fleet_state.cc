@@ -25,6 +25,7 @@ void archive_device(StateArchive& archive, Device& device) {
   if (device.concurrency) device.concurrency->archive(archive);
   archive.field(device.healthy);
   archive.field(device.lost);
+  archive.field(device.taken);
   archive.field(device.losses);
   archive.field(device.utilisation);
   archive.field(device.tokens_held);

@@ -57,6 +57,9 @@ struct EventWords {
     return words("sandbox %llu wants %s that lie aside", number(e.sandbox),
                  to_string(e.bytes).c_str());
   }
+  std::string operator()(const dispatch::DeviceTaken& e) const {
+    return words("%s of device %llu taken", to_string(e.bytes).c_str(), number(e.device));
+  }
 };
 
 struct ActionWords {

@@ -33,6 +33,7 @@ void FaultyRun::plan_incidents() {
   };
   plan(Fault::kLostDevice, 3, &FaultyRun::lose_device);
   plan(Fault::kSilentDevice, 4, &FaultyRun::silence_device);
+  plan(Fault::kTakenDevice, 8, &FaultyRun::take_of_device);
   plan(Fault::kClockStep, 2, &FaultyRun::step_clock);
   plan(Fault::kRedeploy, 6, &FaultyRun::redeploy);
   plan(Fault::kStaleDeploy, 2, &FaultyRun::deploy_stale);
@@ -64,6 +65,19 @@ void FaultyRun::silence_device() {
   devices_[index].silent = true;
   devices_[index].well_at = now_ + up_to(random_, seconds(20));
   read_device(index);
+}
+
+// By a half at most, or all of it; what is taken last is given back.
+void FaultyRun::take_of_device() {
+  const scheduling::DeviceOptions& device =
+      scene_.dispatch.fleet.devices[random_.below(devices_.size())];
+  const uint64_t most = random_.below(4) == 0 ? device.memory.count : device.memory.count / 2;
+  give(dispatch::DeviceTaken{device.id, Bytes(random_.below(most + 1))});
+  ++incidents_left_;
+  after(up_to(random_, std::chrono::minutes(1)), [this, id = device.id] {
+    --incidents_left_;
+    give(dispatch::DeviceTaken{id, Bytes(0)});
+  });
 }
 
 void FaultyRun::read_device(uint32_t index) {
@@ -121,7 +135,9 @@ void FaultyRun::remove_function() {
 
 void FaultyRun::send_stray() {
   const SandboxId sandbox{random_.below(2) == 0 ? 1'000'000 : 1 + random_.below(20)};
-  switch (random_.below(7)) {
+  switch (random_.below(8)) {
+    case 7:
+      return give(dispatch::DeviceTaken{DeviceId{99}, Bytes::gib(1)});
     case 6:
       return give(dispatch::MemoryWanted{SandboxId{1'000'000}, Bytes::gib(1)});
     case 5:

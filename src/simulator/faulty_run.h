@@ -92,6 +92,7 @@ class FaultyRun {
   void plan_incidents();
   void lose_device();
   void silence_device();
+  void take_of_device();
   void read_device(uint32_t index);
   void read_devices();
   void step_clock() { now_ += seconds(between(random_, 60, 1200)); }

@@ -135,6 +135,11 @@ void Invariants::see(const dispatch::DeviceReading& event) {
   device.lost = event.lost;
 }
 
+void Invariants::see(const dispatch::DeviceTaken& event) {
+  if (event.device.value == 0 || event.device.value >= devices_.size()) return;
+  devices_[event.device.value].taken = event.bytes;
+}
+
 void Invariants::see(const dispatch::TimerFired&) {
   armed_ = kNever;
   timer_fired_ = true;
@@ -175,6 +180,7 @@ void Invariants::see(const dispatch::StartSandbox& action) {
       .device_losses = devices_[action.device.value].losses};
   hold(process);
   count(process, 1);
+  check_arrival(process, "a sandbox is started");
   processes_[action.sandbox] = process;
 }
 
@@ -333,6 +339,7 @@ void Invariants::check_limits() {
     }
   }
   check_host_memory();
+  check_beside_taken();
   if (gpu_processes_ > fleet.most_sandboxes) {
     violate(Invariant::kPool, std::to_string(gpu_processes_) + " sandboxes exist, of " +
                                   std::to_string(fleet.most_sandboxes));

@@ -14,7 +14,9 @@
 namespace lambent::simulator {
 
 enum class Invariant {
-  kMemory,           // no device holds more than it has, memory on its way included
+  // No device holds more than it has, memory on its way included; nor, beside what is taken of it,
+  // more is brought there than fits, or kept there by who rests.
+  kMemory,
   kHostMemory,       // what was moved off the devices is within its budget
   kTokens,           // no more at work on a device than D, nor more starts beside than slots
   kPool,             // no more sandboxes than contexts and the pool allow
@@ -125,7 +127,7 @@ class Invariants {
     bool known = false, healthy = true, lost = false;
     unsigned losses = 0;
     scheduling::DeviceOptions options;
-    Bytes memory, occupied;
+    Bytes memory, occupied, taken;
     unsigned at_work = 0, places = 0, ready = 0;  // of the places, those of ready ones
     unsigned processes = 0, idle = 0, without_context = 0;
     Bytes idle_memory;
@@ -140,6 +142,7 @@ class Invariants {
   void see(const dispatch::SandboxExited& event);
   void see(const dispatch::InvocationFinished& event);
   void see(const dispatch::DeviceReading& event);
+  void see(const dispatch::DeviceTaken& event);
   void see(const dispatch::TimerFired&);
   void see(const dispatch::DrainStarted&) { draining_ = true; }
   void see(const dispatch::MemoryMoved& event);
@@ -154,6 +157,8 @@ class Invariants {
   void see(const dispatch::MoveMemoryOut& action);
   void see(const dispatch::GrantMemory& action);
   void check_host_memory();
+  void check_arrival(const Process& process, const char* what);
+  void check_beside_taken();
   void settle();
   void check_limits();
   void check_queues(const dispatch::Event& event);

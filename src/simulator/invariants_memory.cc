@@ -23,6 +23,7 @@ void Invariants::see(const dispatch::MoveMemoryIn& action) {
   if (process.device_losses != device.losses) wrong("though its device was lost");
   if (process.state == State::kIdle) process.move_limit = now_ + options_.limits.move_timeout;
   move(process, Process::Where::kMovingIn, process.deep);
+  check_arrival(process, "memory is moved");
 }
 
 void Invariants::see(const dispatch::MoveMemoryOut& action) {
@@ -103,6 +104,7 @@ void Invariants::see(const dispatch::GrantMemory& action) {
   process.aside -= fetched;
   hold(process);
   count(process, 1);
+  check_arrival(process, "memory is granted");
 }
 
 void Invariants::move(Process& process, Process::Where where, bool deep) {
@@ -133,6 +135,43 @@ void Invariants::hold_moving(Process& process) const {
       process.held = process.memory - process.aside;
       process.on_host = process.deep ? process.memory : gone;
       break;
+  }
+}
+
+// After something was brought onto a device.
+void Invariants::check_arrival(const Process& process, const char* what) {
+  const Device& device = devices_[process.device];
+  if (process.device == 0 || device.memory + device.taken <= device.options.memory) return;
+  violate(Invariant::kMemory,
+          std::string(what) + " onto device " + std::to_string(device.options.id.value) +
+              ", which has " + std::to_string(device.memory.count) + " bytes in use and " +
+              std::to_string(device.taken.count) + " taken, of " +
+              std::to_string(device.options.memory.count));
+}
+
+// What is taken may be more than was left: who rests on the device, and whose memory is not on its
+// way, has made room then.
+void Invariants::check_beside_taken() {
+  using Where = Process::Where;
+  const auto is_taken = [](const Device& device) { return device.taken > Bytes(0); };
+  if (std::none_of(devices_.begin(), devices_.end(), is_taken)) return;
+  std::vector<Bytes> leaving(devices_.size());
+  for (const auto& [id, process] : processes_) {
+    if (process.state == State::kStopping) {
+      leaving[process.device] += process.held;
+    } else if (process.where == Where::kMovingOut) {
+      leaving[process.device] += process.deep ? process.held : process.held - process.left;
+    }
+  }
+  for (const auto& [id, process] : processes_) {
+    const Device& device = devices_[process.device];
+    if (!is_taken(device) || !device.healthy) continue;
+    if (process.state != State::kIdle || process.held == Bytes(0)) continue;
+    if (process.where == Where::kMovingIn || process.where == Where::kMovingOut) continue;
+    const Bytes stays = device.memory - leaving[process.device];
+    if (stays + device.taken <= device.options.memory) continue;
+    violate(Invariant::kMemory, "sandbox " + std::to_string(id.value) +
+                                    " rests on a device where it has no room beside what is taken");
   }
 }
 

@@ -443,6 +443,23 @@ TEST_F(InvariantsOfOne, SeeASandboxUsedWhoseDeviceWasLost) {
   expect(Invariant::kStartInvocation);
 }
 
+TEST_F(InvariantsOfOne, SeeASandboxThatRestsWhereItHasNoRoomBesideWhatIsTaken) {
+  run_one();
+  // Dispatch is not told.
+  invariants_.check(dispatch::DeviceTaken{DeviceId{1}, Bytes::gib(15)}, now_, {});
+  EXPECT_FALSE(invariants_.violation());
+  invariants_.check(dispatch::DeviceTaken{DeviceId{1}, Bytes::mib(15'500)}, now_, {});
+  expect(Invariant::kMemory);
+}
+
+TEST_F(InvariantsOfOne, SeeASandboxStartedWhereItHasNoRoomBesideWhatIsTaken) {
+  invariants_.check(dispatch::DeviceTaken{DeviceId{1}, Bytes::mib(15'500)}, now_, {});
+  EXPECT_FALSE(invariants_.violation());
+  give(dispatch::FunctionRegistered{{.id = FunctionId{1}, .device_memory = Bytes::gib(1)}});
+  give(dispatch::InvocationSubmitted{{0, 1}, FunctionId{1}});
+  expect(Invariant::kMemory);
+}
+
 TEST_F(InvariantsOfOne, SeeWorkGivenToASickDevice) {
   run_one();
   invariants_.check(dispatch::DeviceReading{.device = DeviceId{1}, .healthy = false}, now_, {});

@@ -54,6 +54,9 @@ void Stage::play(Words& words) {
     give(dispatch::FunctionRegistered{profile});
   } else if (verb == "remove") {
     give(dispatch::FunctionRemoved{function(words.take_any()).id});
+  } else if (verb == "taken") {
+    const DeviceId device{static_cast<uint32_t>(words.count())};
+    give(dispatch::DeviceTaken{device, words.bytes()});
   } else if (verb == "reading") {
     const DeviceId device{static_cast<uint32_t>(words.count())};
     const bool lost = words.take("lost");
