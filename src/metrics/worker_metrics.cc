@@ -67,7 +67,7 @@ struct WorkerMetrics::State {
       family(prometheus::BuildGauge(), "lambent_flow_virtual_time_seconds",
              "Service charged to a function, divided by its weight.");
   Family<Gauge>& device_memory = family(prometheus::BuildGauge(), "lambent_gpu_memory_bytes",
-                                        "Device memory: total, used, committed and resident.");
+                                        "Device memory: total, used, committed, resident, and taken by executors.");
   Family<Gauge>& utilisation =
       family(prometheus::BuildGauge(), "lambent_gpu_utilization_ratio",
              "Share of time in which the GPU had a kernel, as NVML tells it.");
@@ -265,6 +265,7 @@ void WorkerMetrics::set_device(DeviceId device, const DeviceGauges& gauges) {
   memory("used", gauges.memory_used);
   memory("committed", gauges.memory_committed);
   memory("resident", gauges.memory_resident);
+  memory("taken", gauges.memory_taken);
   state_->utilisation.Add({{"gpu", gpu}}).Set(gauges.utilisation);
   state_->tokens.Add({{"gpu", gpu}, {"kind", "all"}}).Set(gauges.tokens);
   state_->tokens.Add({{"gpu", gpu}, {"kind", "held"}}).Set(gauges.tokens_held);

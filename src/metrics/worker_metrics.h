@@ -47,6 +47,7 @@ class WorkerMetrics {
     Bytes memory_used;       // by NVML
     Bytes memory_committed;  // by admission
     Bytes memory_resident;   // by what dispatch knows of moves; zero where nothing moves
+    Bytes memory_taken;      // by executors, beside what functions were promised
     double utilisation = 0;  // 0..1
     unsigned tokens = 0;
     unsigned tokens_held = 0;

@@ -10,6 +10,9 @@
 namespace lambent::worker {
 namespace {
 
+// What the calls of cuBLAS of one function work in (executor/program_compiler.cc).
+constexpr Bytes kCallWorkspace = Bytes::mib(4);
+
 // What a seat is given to end what it runs, before its executor is ended: a round of a loop with a
 // flag, or all that is queued of other steps.
 constexpr Duration kGrace = milliseconds(250);
@@ -33,6 +36,7 @@ ExecutorHost::ExecutorHost(Foundations foundations, ExecutorSetting setting, std
       lends_(setting.lend_objects),
       elastic_on_(setting.lend_objects && setting.elastic_objects),
       context_memory_(setting.context_memory),
+      calls_cublas_(!setting.cublas.empty()),
       events_(std::move(events)),
       supervisor_(
           foundations.loop, foundations.log, foundations.launcher, std::move(setting),
@@ -45,6 +49,8 @@ ExecutorHost::ExecutorHost(Foundations foundations, ExecutorSetting setting, std
            .on_output = [this](const Key& key, std::string_view text) { printed(key, text); },
            .on_broken = [this](const Key& key, const Error& error) { clients_.lose(key, error); },
            .on_end = [this](const Key& key, const ExecutorEnd& how) { executor_ended(key, how); },
+           .on_count = [this](DeviceId device) { tell_taken(device); },
+           .has_room = room_finder(),
            .is_used = [this](const Key& key) { return is_used(key); },
            .serve_link = link_server(),
            .forget_link = events_.forget_link}),
@@ -72,6 +78,11 @@ std::function<void(SandboxId, DeviceId, OwnedFd)> ExecutorHost::link_server() co
   };
 }
 
+std::function<bool(DeviceId)> ExecutorHost::room_finder() const {
+  if (!events_.has_room) return {};
+  return [this](DeviceId device) { return events_.has_room(device, taken(device)); };
+}
+
 // --- Executors ---
 
 void ExecutorHost::keep(const FunctionSpec& spec, DeviceId device) {
@@ -93,6 +104,19 @@ void ExecutorHost::drop(const FunctionSpec& spec) {
 
 bool ExecutorHost::is_used(const Key& key) const {
   return clients_.any_of(key) || !seats_of(key).empty();
+}
+
+Bytes ExecutorHost::taken(DeviceId device) const {
+  Bytes taken = context_memory_ * supervisor_.contexts_on(device);
+  if (!calls_cublas_) return taken;
+  for (const auto& [id, seat] : seats_) {
+    if (seat->key.device == device) taken += kCallWorkspace;
+  }
+  return taken;
+}
+
+void ExecutorHost::tell_taken(DeviceId device) {
+  if (events_.on_taken) events_.on_taken(device, taken(device));
 }
 
 void ExecutorHost::executor_ready(const Key& key) {
@@ -155,6 +179,7 @@ void ExecutorHost::start(SandboxId id, const FunctionSpec& spec, const std::stri
   seat.requested_at = loop_.clock().now();
   seats_[id] = std::move(owned);
   supervisor_.need(seat.key);
+  if (calls_cublas_) tell_taken(device);
 
   struct Opening {
     KernelPackageOptions options;
@@ -359,6 +384,7 @@ void ExecutorHost::end(SandboxId id, EndWords words, bool undelivered) {
   const std::unique_ptr<Seat> seat = std::move(found->second);
   seats_.erase(found);
   supervisor_.left(seat->key);
+  if (calls_cublas_) tell_taken(seat->key.device);
   loop_.cancel(seat->grace);
   if (seat->current) {
     running_.erase(*seat->current);

@@ -80,6 +80,12 @@ class ExecutorHost {
   RunReport glimpse(SandboxId seat) const;
   std::vector<SandboxStatus> status() const;
 
+  // What executors take of a device beside what functions were promised: their contexts, and what
+  // cuBLAS works in. Told by on_taken when it changes.
+  Bytes taken(DeviceId device) const;
+  // Somebody waits for memory that they take: those that nothing uses end.
+  void make_way() { supervisor_.retire_unused("a function waits for the memory that it takes"); }
+
   // What dispatch has promised of a device: to functions of every kind, whether they run or not.
   struct DeviceClaim {
     DeviceId device;
@@ -120,8 +126,10 @@ class ExecutorHost {
   };
 
   std::function<void(SandboxId, DeviceId, OwnedFd)> link_server() const;
+  std::function<bool(DeviceId)> room_finder() const;
 
   bool is_used(const Key& key) const;
+  void tell_taken(DeviceId device);
   void executor_ready(const Key& key);
   void executor_ended(const Key& key, const ExecutorEnd& how);
   void heard(const Key& key, protocol::ExecutorMessage message, std::vector<OwnedFd> fds);
@@ -159,6 +167,7 @@ class ExecutorHost {
   const bool elastic_on_;
   const scheduling::StoreOptions store_options_;
   const Bytes context_memory_;
+  const bool calls_cublas_;
   Events events_;
   std::unordered_map<SandboxId, std::unique_ptr<Seat>> seats_;
   std::unordered_map<InvocationId, SandboxId> running_;  // where it was given

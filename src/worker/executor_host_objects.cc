@@ -123,8 +123,6 @@ bool ExecutorHost::minds_objects() {
 
 void ExecutorHost::look_at_objects(const std::vector<DeviceClaim>& claims,
                                    const std::function<bool(FunctionId)>& has_queue) {
-  std::map<DeviceId, uint64_t> contexts;
-  for (const Key& key : supervisor_.ready_ones()) ++contexts[key.device];
   std::vector<ElasticObjects::DeviceMemory> devices;
   for (const DeviceClaim& claim : claims) {
     // Every seat's profile has one step: its request is one CUDA graph, mostly, and what is queued
@@ -140,7 +138,7 @@ void ExecutorHost::look_at_objects(const std::vector<DeviceClaim>& claims,
     }
     std::vector<scheduling::RunningFunction> running;
     for (const MemoryProfile& profile : profiles) running.push_back({.profile = &profile});
-    const Bytes own = context_memory_ * contexts[claim.device];
+    const Bytes own = taken(claim.device);
     const Bytes others = claim.claimed - shares;
     devices.push_back({.device = claim.device,
                        .memory = claim.memory,

@@ -21,6 +21,9 @@ constexpr size_t kOutputPerTurn = 64 * 1024;
 constexpr size_t kMostOutgoing = 4096;
 // From the launch until its context is there.
 constexpr Duration kHelloTimeout = seconds(30);
+// How long it may wait for room, and how often is looked: others' memory moves in as much.
+constexpr Duration kRoomTimeout = seconds(30);
+constexpr Duration kRoomPeriod = milliseconds(10);
 // From hanging up until it is gone.
 constexpr Duration kEndTimeout = milliseconds(250);
 
@@ -59,6 +62,7 @@ ExecutorProcess::ExecutorProcess(loop::EventLoop& loop, LogSink& log, sandbox::L
       launcher_(launcher),
       request_(std::move(request)),
       seen_(devices_seen(setting, request_)),
+      plan_(plan_executor(setting, request_)),
       events_(std::move(events)) {
   auto listener = listen_packets(request_.socket_path, 0666);
   if (!listener.ok()) {
@@ -70,7 +74,31 @@ ExecutorProcess::ExecutorProcess(loop::EventLoop& loop, LogSink& log, sandbox::L
   listener_ = std::move(listener).value();
   listener_watch_ =
       loop_.watch(listener_.get(), true, false, [this](loop::Readiness) { accept_it(); });
-  launcher_.launch(plan_executor(setting, request_),
+  if (!events_.has_room) {
+    launch();
+    return;
+  }
+  // Whoever launches it has told by then that it takes room.
+  loop_.call_after(Duration(0), [this, alive = std::weak_ptr(alive_)] {
+    if (!alive.expired()) launch_when_it_has_room(loop_.clock().now() + kRoomTimeout);
+  });
+}
+
+void ExecutorProcess::launch_when_it_has_room(Instant by) {
+  if (ending_) return end(*ending_);
+  if (events_.has_room()) return launch();
+  if (loop_.clock().now() >= by) {
+    return end({ErrorCode::kResourceExhausted,
+                "functions that run leave no room on the device for the context of "
+                "lambent-executor"});
+  }
+  loop_.call_after(kRoomPeriod, [this, by, alive = std::weak_ptr(alive_)] {
+    if (!alive.expired()) launch_when_it_has_room(by);
+  });
+}
+
+void ExecutorProcess::launch() {
+  launcher_.launch(*std::exchange(plan_, std::nullopt),
                    [this, alive = std::weak_ptr(alive_)](Result<sandbox::Started> result) {
                      if (!alive.expired()) started(std::move(result));
                    });

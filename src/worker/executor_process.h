@@ -25,6 +25,8 @@ class ExecutorProcess {
     std::function<void()> on_ready;
     std::function<void(protocol::ExecutorMessage, std::vector<OwnedFd>)> on_message;
     std::function<void(std::string_view)> on_output;
+    // Whether its context has room on the device; may be empty: it has. It is launched once it has.
+    std::function<bool()> has_room;
     // It is gone; nothing is called after this. The process may be destroyed from within.
     std::function<void(Error)> on_end;
   };
@@ -57,6 +59,8 @@ class ExecutorProcess {
     std::vector<OwnedFd> fds;
   };
 
+  void launch_when_it_has_room(Instant by);
+  void launch();
   void started(Result<sandbox::Started> result);
   void accept_it();
   void receive();
@@ -70,6 +74,7 @@ class ExecutorProcess {
   sandbox::Launcher& launcher_;
   const ExecutorRequest request_;
   const std::vector<DeviceId> seen_;  // in the order of its ordinals
+  std::optional<sandbox::LaunchPlan> plan_;  // until it is launched
   Events events_;
 
   OwnedFd listener_;

@@ -123,9 +123,13 @@ void ExecutorSupervisor::launch(const ExecutorKey& key) {
   };
   events.on_output = [this, key](std::string_view text) { events_.on_output(key, text); };
   events.on_end = [this, key](const Error& error) { ended(key, error); };
+  if (events_.has_room) {
+    events.has_room = [this, device = key.device] { return events_.has_room(device); };
+  }
   executors_[key].process = std::make_unique<ExecutorProcess>(
       loop_, log_, launcher_, setting_, std::move(request), std::move(events));
   watch_idleness(key);
+  events_.on_count(key.device);
 }
 
 // One that cannot be given its turns copies without.
@@ -169,6 +173,7 @@ void ExecutorSupervisor::ended(const ExecutorKey& key, const Error& error) {
   executors_.erase(key);
   loop_.cancel(gone.idle_timer);
   if (events_.forget_link) events_.forget_link(gone.process->id());
+  events_.on_count(key.device);
   const bool was_ready = gone.process->ready();
   if (gone.retired) {
     events_.on_end(key, {.cause = error, .guilt_is_known = true, .retired = true});
@@ -214,6 +219,19 @@ bool ExecutorSupervisor::reaches(const ExecutorKey& key, DeviceId device) const 
   if (found == executors_.end()) return false;
   const std::vector<DeviceId>& peers = found->second.process->peers();
   return key.device == device || std::find(peers.begin(), peers.end(), device) != peers.end();
+}
+
+size_t ExecutorSupervisor::contexts_on(DeviceId device) const {
+  return static_cast<size_t>(std::ranges::count_if(
+      executors_, [device](const auto& each) { return each.first.device == device; }));
+}
+
+void ExecutorSupervisor::retire_unused(const std::string& reason) {
+  std::vector<ExecutorKey> unused;
+  for (const auto& [key, executor] : executors_) {
+    if (!executor.retired && !events_.is_used(key)) unused.push_back(key);
+  }
+  for (const ExecutorKey& key : unused) retire(key, reason);
 }
 
 pid_t ExecutorSupervisor::pid_of(const ExecutorKey& key) const {

@@ -53,6 +53,11 @@ class ExecutorSupervisor {
     std::function<void(const ExecutorKey&, const Error&)> on_broken;
     // It is gone from here; what used it may need another from within.
     std::function<void(const ExecutorKey&, const ExecutorEnd&)> on_end;
+    // The device has one more, that will make its context there, or one less, which is gone.
+    std::function<void(DeviceId)> on_count;
+    // Whether the contexts of so many have room there; may be empty: they have. Launches wait for
+    // that.
+    std::function<bool(DeviceId)> has_room;
     // Whether anything has a place in it, or wants one.
     std::function<bool(const ExecutorKey&)> is_used;
     // An executor will ask for turns on the device's link at this socket, until it is forgotten.
@@ -83,6 +88,10 @@ class ExecutorSupervisor {
 
   bool ready(const ExecutorKey& key) const;
   std::vector<ExecutorKey> ready_ones() const;
+  // Processes that have a context there, or may have: those that start and end as well.
+  size_t contexts_on(DeviceId device) const;
+  // Those that nothing uses leave, kept or not; they come back when they are needed.
+  void retire_unused(const std::string& reason);
   bool empty() const { return executors_.empty(); }
   SandboxId process_of(const ExecutorKey& key) const;  // zero: there is none
   pid_t pid_of(const ExecutorKey& key) const;

@@ -119,6 +119,112 @@ TEST_F(ExecutorHostTest, OneThatIsKeptEndsWhenNothingUsedItForLongAndComesBackWh
   EXPECT_EQ(launcher.launches, 2);
 }
 
+class TakenTest : public ExecutorHostTest {
+ protected:
+  TakenTest() { setting.context_memory = Bytes::mib(400); }
+  // Until that much was told to be taken of the first device.
+  bool taken_becomes(Bytes bytes) {
+    return turn_until(loop, [&] { return taken[DeviceId(1)] == bytes; });
+  }
+};
+
+TEST_F(TakenTest, AContextCountsFromItsLaunchUntilItsProcessIsGone) {
+  launcher.says_hello = false;
+  host->keep(spec, DeviceId(1));
+  EXPECT_EQ(taken[DeviceId(1)], Bytes::mib(400)) << "it may be made at any moment";
+  spec.gpu.domain = "vision";
+  host->keep(spec, DeviceId(1));
+  host->keep(spec, DeviceId(2));
+  EXPECT_EQ(taken[DeviceId(1)], Bytes::mib(800));
+  EXPECT_EQ(taken[DeviceId(2)], Bytes::mib(400));
+  ASSERT_TRUE(turn_until(loop, [&] { return launcher.running.size() == 3; }));
+  host->drop(spec);
+  EXPECT_EQ(taken[DeviceId(1)], Bytes::mib(800)) << "it was told to go, and has not gone yet";
+  EXPECT_TRUE(taken_becomes(Bytes::mib(400)));
+  EXPECT_EQ(taken[DeviceId(2)], Bytes(0));
+}
+
+TEST_F(TakenTest, OneThatCannotBeStartedTakesNothing) {
+  launcher.refuses = true;
+  host->start(SandboxId(1), spec, folder.path(), DeviceId(1));
+  EXPECT_EQ(taken[DeviceId(1)], Bytes::mib(400));
+  EXPECT_TRUE(taken_becomes(Bytes(0)));
+}
+
+TEST_F(TakenTest, WhoMakesWayComesBackWhenItIsNeeded) {
+  host->keep(spec, DeviceId(1));
+  seat(SandboxId(1));
+  host->make_way();
+  for (int i = 0; i < 5; ++i) loop.run_once(Duration(0));
+  EXPECT_EQ(launcher.kills, 0) << "an idle seat is a use";
+  host->stop(SandboxId(1), Error{ErrorCode::kCancelled, "retired"}, "Sandbox.Stopped");
+  ASSERT_TRUE(turn_until(loop, [&] { return ends.size() == 1; }));
+  host->make_way();
+  EXPECT_TRUE(taken_becomes(Bytes(0)));
+  for (int i = 0; i < 5; ++i) loop.run_once(Duration(0));
+  EXPECT_EQ(launcher.launches, 1) << "it is not started anew by itself";
+  seat(SandboxId(2));
+  EXPECT_EQ(taken[DeviceId(1)], Bytes::mib(400));
+}
+
+class RoomTest : public TakenTest {
+ protected:
+  RoomTest() { asks_for_room = true; }
+  void pass(Duration time) {
+    clock.advance(time);
+    for (int i = 0; i < 5; ++i) loop.run_once(Duration(0));
+  }
+};
+
+TEST_F(RoomTest, AnExecutorIsLaunchedWhenItsContextHasRoom) {
+  room = Bytes::mib(300);
+  host->start(SandboxId(1), spec, folder.path(), DeviceId(1));
+  EXPECT_EQ(taken[DeviceId(1)], Bytes::mib(400)) << "so that room is made";
+  pass(seconds(1));
+  EXPECT_EQ(launcher.launches, 0);
+  room = Bytes::mib(400);
+  pass(seconds(1));
+  EXPECT_EQ(launcher.launches, 1);
+  EXPECT_TRUE(hears<protocol::AddSeat>().has_value());
+}
+
+TEST_F(RoomTest, OneThatFindsNoRoomSaysSoAndIsGone) {
+  host->start(SandboxId(1), spec, folder.path(), DeviceId(1));
+  pass(milliseconds(1));
+  pass(seconds(31));
+  pass(seconds(31));
+  ASSERT_EQ(ends.size(), 1u);
+  EXPECT_THAT(ends[0].error.message, testing::HasSubstr("no room on the device"));
+  EXPECT_EQ(launcher.launches, 0);
+  EXPECT_EQ(taken[DeviceId(1)], Bytes(0));
+}
+
+TEST_F(RoomTest, OneThatWaitsForRoomCanBeDropped) {
+  host->keep(spec, DeviceId(1));
+  pass(milliseconds(20));
+  host->drop(spec);
+  pass(milliseconds(20));
+  pass(milliseconds(20));
+  EXPECT_EQ(taken[DeviceId(1)], Bytes(0));
+  room = Bytes::gib(1);
+  pass(seconds(1));
+  EXPECT_EQ(launcher.launches, 0);
+}
+
+class TakenByCublasTest : public TakenTest {
+ protected:
+  TakenByCublasTest() { setting.cublas = {"/usr/lib/libcublas.so.12"}; }
+};
+
+TEST_F(TakenByCublasTest, EverySeatHasMemoryForItsCalls) {
+  seat(SandboxId(1));
+  EXPECT_EQ(taken[DeviceId(1)], Bytes::mib(404));
+  host->start(SandboxId(2), spec, folder.path(), DeviceId(1));
+  EXPECT_EQ(taken[DeviceId(1)], Bytes::mib(408));
+  host->stop(SandboxId(1), Error{ErrorCode::kCancelled, "retired"}, "Sandbox.Stopped");
+  EXPECT_TRUE(taken_becomes(Bytes::mib(404)));
+}
+
 TEST_F(ExecutorHostTest, WhatComesWhileItsExecutorLeavesGetsTheNextOne) {
   host->keep(spec, DeviceId(1));
   ASSERT_TRUE(turn_until(loop, [&] { return !launcher.running.empty(); }));

@@ -136,6 +136,10 @@ class ExecutorHostTest : public ::testing::Test {
       EXPECT_EQ(most_leased, Bytes(0));
       links[executor] = std::move(listener);
     };
+    events.on_taken = [this](DeviceId device, Bytes bytes) { taken[device] = bytes; };
+    if (asks_for_room) {
+      events.has_room = [this](DeviceId, Bytes bytes) { return bytes <= room; };
+    }
     events.forget_link = [this](SandboxId executor) { links.erase(executor); };
     host = std::make_unique<ExecutorHost>(
         ExecutorHost::Foundations{loop, log, launcher, &store,
@@ -199,6 +203,9 @@ class ExecutorHostTest : public ::testing::Test {
   std::vector<SandboxEnd> ends;
   std::vector<MemoryMove> moves;
   std::map<SandboxId, OwnedFd> links;  // where executors ask for turns on the device's link
+  std::map<DeviceId, Bytes> taken;     // as told last
+  bool asks_for_room = false;          // before SetUp()
+  Bytes room;                          // that functions leave on devices
   std::string printed;
   std::unique_ptr<ExecutorHost> host;
 };

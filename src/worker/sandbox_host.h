@@ -76,6 +76,11 @@ class SandboxHost {
     // A handler's call on objects; `path` is what follows the part that all such calls share. May
     // be empty.
     std::function<void(TenantId, http::Request, std::string_view path, http::Responder)> on_object;
+    // So much of a device's memory is taken by executors beside what functions were promised, from
+    // now on. May be empty.
+    std::function<void(DeviceId, Bytes)> on_taken;
+    // Whether functions leave room for that much; may be empty: they do.
+    std::function<bool(DeviceId, Bytes)> has_room;
     // One of the launcher's sandboxes that is not ours is gone; may be empty.
     std::function<void(SandboxId, const sandbox::Exit&)> on_other_exit;
   };

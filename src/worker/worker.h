@@ -233,6 +233,7 @@ class Worker final : public InvocationService {
   void finish_objects(const Live& live, const InvocationResult& result);
   // Has objects on devices make way for what dispatch has just decided on, before it is done.
   void look_at_objects();
+  void let_executors_make_way();
 
   // Workflows (worker_workflows.cc).
   WorkflowHost::Events workflow_events();

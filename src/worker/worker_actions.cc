@@ -198,6 +198,17 @@ SandboxHost::Events Worker::host_events() {
     if (pipelines_.has_sandbox(sandbox)) return host_.grant_memory(sandbox, bytes);
     handle(dispatch::MemoryWanted{sandbox, bytes});
   };
+  events.on_taken = [this](DeviceId device, Bytes bytes) {
+    handle(dispatch::DeviceTaken{device, bytes});
+  };
+  events.has_room = [this](DeviceId device, Bytes taken) {
+    const scheduling::Fleet& fleet = dispatcher_->fleet();
+    const auto index = fleet.device_index(device);
+    if (!index) return true;
+    const scheduling::Device& there = fleet.devices()[*index];
+    const Bytes held = fleet.moves_idle() ? there.resident : there.occupied;
+    return held + taken <= there.options.memory;
+  };
   events.on_other_exit = [this](SandboxId id, const sandbox::Exit& exit) {
     executors_.exited(id, exit);
   };

@@ -39,6 +39,21 @@ void Worker::devices_read(const std::vector<protocol::DeviceReading>& readings) 
                     .health = protocol::DeviceHealth::kLost,
                     .memory_total = device.memory_total});
   }
+  let_executors_make_way();
+}
+
+// Who would fit a device, and none beside what executors take, waits for these to end: those that
+// nothing uses do so at once. They come back with the next request for them.
+void Worker::let_executors_make_way() {
+  Bytes largest;
+  for (const scheduling::Device& device : dispatcher_->fleet().devices()) {
+    if (device.healthy) largest = std::max(largest, device.capacity());
+  }
+  const auto waits = [&](const scheduling::Flow& flow) {
+    return flow.pending > 0 && flow.device_memory > largest &&
+           dispatcher_->fleet().could_hold(flow);
+  };
+  if (std::ranges::any_of(dispatcher_->flows(), waits)) executors_.make_way();
 }
 
 void Worker::devices_silent() {
@@ -206,6 +221,7 @@ std::string Worker::devices_json() const {
       row["tokens_held"] = state.tokens_held;
       row["tokens_by"] = state.concurrency ? "utilization" : "setting";
       row["sandboxes"] = state.sandboxes;
+      row["memory_taken_bytes"] = state.taken.count;
     }
     devices.push_back(std::move(row));
   }

@@ -163,6 +163,7 @@ void Worker::update_gauges() {
     gauges.memory_total = device.options.memory;
     gauges.memory_committed = device.committed;
     gauges.memory_resident = device.resident;
+    gauges.memory_taken = device.taken;
     gauges.utilisation = device.utilisation;
     gauges.tokens = device.tokens();
     gauges.tokens_held = device.tokens_held;
