@@ -37,6 +37,7 @@ def parse():
     parser.add_argument("--seed", type=int, help="of the schedule of faults and of the load; the time, if none is given")
     parser.add_argument("--only", default="", metavar="KIND,KIND", help=f"no other faults than these of {', '.join(KINDS)}; 'none': no fault at all")
     parser.add_argument("--no-slices", action="store_true", help="without the second node, which runs a pipeline over MIG slices")
+    parser.add_argument("--executor-objects", choices=("host", "lent", "elastic"), help="of both nodes' workers; their default, if none is given")
     parser.add_argument("--schedule", action="store_true", help="print what would be done, and do nothing")
     parser.add_argument("--keep", metavar="FOLDER", help="work in this folder, and leave logs and state in it")
     options = parser.parse_args()
@@ -158,12 +159,13 @@ def main():
         print("this machine gives no namespaces, and no worker starts without: SKIPPED")
         return SKIPPED
     again = f"./dev soak --node {options.seconds:g} --seed {options.seed}" + (f" --only {','.join(options.only)}" if options.only else "") + \
-        (" --no-slices" if options.no_slices else "")
+        (" --no-slices" if options.no_slices else "") + (f" --executor-objects {options.executor_objects}" if options.executor_objects else "")
     print(f"{again}  ({len(faults)} faults)", flush=True)
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # so that the node ends with us
     promises, commit_of_this = Promises(), commit()
     around = leftovers.shared_state()
-    world = World(promises, options.keep, sliced=not options.no_slices)
+    world = World(promises, options.keep, sliced=not options.no_slices,
+                  flags=("--executor-objects", options.executor_objects) if options.executor_objects else ())
     load_started = None
     try:
         before = first_round(world)

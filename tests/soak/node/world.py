@@ -97,18 +97,18 @@ class Node(harness.Worker):
 class World:
     """Two nodes: one with two small whole devices, one with MIG slices for pipelines."""
 
-    def __init__(self, promises, folder=None, sliced=True):
+    def __init__(self, promises, folder=None, sliced=True, flags=()):
         self.promises, self.nodes, self.mounted = promises, {}, False
         self.stopping, self.watcher = threading.Event(), threading.Thread(target=self.watch, daemon=True)
         self.folder = pathlib.Path(folder or tempfile.mkdtemp(prefix="lambent-sceptic-"))
         self.disk = self.folder / "main/state"
         try:
-            self.begin(sliced)
+            self.begin(sliced, flags)
         except BaseException:  # the signal that ends the sceptic as well
             self.close(keep_files=folder is not None)
             raise
 
-    def begin(self, sliced):
+    def begin(self, sliced, flags):
         self.disk.mkdir(parents=True)
         self.mounted = os.geteuid() == 0 and subprocess.run(
             ["mount", "-t", "tmpfs", "-o", f"size={DISK_MIB}m", "lambent-sceptic", str(self.disk)], capture_output=True).returncode == 0
@@ -117,11 +117,12 @@ class World:
         small.write_text(text.replace("devices = 1", "devices = 2").replace("memory_mib = 1024", "memory_mib = 512"))
         self.wall_clock = WallClock(self.folder / "wall-clock")
         self.nodes["main"] = Node("main", self.promises, ("--context-memory", "16", "--concurrency", "2", "--pool", "12", "--ready-sandboxes", "2",
-                                                          "--host-memory", "2G", "--object-memory", "64M", "--object-disk", "64M"),
+                                                          "--host-memory", "2G", "--object-memory", "64M", "--object-disk", "64M", *flags),
                                   f"emulated:{small}", self.folder / "main", self.wall_clock.environment)
         if sliced:
             (self.folder / "sliced").mkdir()
-            self.nodes["sliced"] = Node("sliced", self.promises, ("--pipeline-slices", "all", "--ready-sandboxes", "1", "--pool", "8"),
+            self.nodes["sliced"] = Node("sliced", self.promises, ("--pipeline-slices", "all", "--ready-sandboxes", "1", "--pool", "8",
+                                                                  *flags),
                                         "emulated:a100-80gb-mig", self.folder / "sliced")
         self.watcher.start()
 
