@@ -203,7 +203,8 @@ bool Dispatcher::relieve(Lane& lane, const std::optional<MemoryVictim>& victim) 
 }
 
 // For what those that were admitted will yet bring: planned sandboxes, and running ones whose
-// memory is out; and for what is taken of the device. Who has left says so in an event, at which they start and move in.
+// memory is out; and for what is taken of the device. Who has left says so in an event, at which
+// they start and move in.
 void Dispatcher::make_room(Lane& lane) {
   const scheduling::View view = view_of(lane);
   for (size_t next = 0; next < lane.fleet.unsettled().size(); ++next) {

@@ -81,8 +81,7 @@ bool Dispatcher::place_stands(const Lane& lane, const Sandbox& sandbox) const {
   // More may be taken of the device than when it was admitted.
   if (held > device.capacity()) return false;
   return flow.revision == sandbox.revision &&
-         lane.fleet.memory_of(flow, sandbox.device) == sandbox.memory &&
-         device.healthy;
+         lane.fleet.memory_of(flow, sandbox.device) == sandbox.memory && device.healthy;
 }
 
 // It was told to stop and still exists. What it holds stays held, perhaps for ever, so nothing may

@@ -124,8 +124,8 @@ struct MemoryWanted {
   Bytes bytes;
 };
 
-// So much of a device's memory is taken by what is no sandbox and does not move for one: contexts of
-// executors. What was said of it before no longer holds.
+// So much of a device's memory is taken by what is no sandbox and does not move for one: contexts
+// of executors. What was said of it before no longer holds.
 struct DeviceTaken {
   DeviceId device;
   Bytes bytes;
@@ -137,9 +137,9 @@ struct TimerFired {};
 // Stop taking work: queued synchronous invocations are rejected, running ones may finish.
 struct DrainStarted {};
 
-using Event = std::variant<FunctionRegistered, FunctionRemoved, InvocationSubmitted,
-                           InvocationCancelled, SandboxReady, SandboxExited, InvocationFinished,
-                           DeviceReading, TimerFired, DrainStarted, MemoryMoved, MemoryWanted,
-                           DeviceTaken>;
+using Event =
+    std::variant<FunctionRegistered, FunctionRemoved, InvocationSubmitted, InvocationCancelled,
+                 SandboxReady, SandboxExited, InvocationFinished, DeviceReading, TimerFired,
+                 DrainStarted, MemoryMoved, MemoryWanted, DeviceTaken>;
 
 }  // namespace lambent::dispatch

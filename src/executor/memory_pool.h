@@ -13,10 +13,11 @@
 #include "cuda/virtual_memory.h"
 #include "device_memory/address_space.h"
 #include "device_memory/piece_map.h"
+#include "protocol/pool_units.h"
 
 namespace lambent::executor {
 
-constexpr Bytes kLeastLarge = Bytes::mib(1);
+using protocol::kLeastLarge;
 
 // Blocks of 1 MiB (kLeastLarge) and more have memory of their own, in whole units of the driver's
 // granularity (2 MiB); smaller ones lie together in such units, in steps of 512 bytes.

@@ -66,8 +66,9 @@ struct WorkerMetrics::State {
   Family<Gauge>& virtual_times =
       family(prometheus::BuildGauge(), "lambent_flow_virtual_time_seconds",
              "Service charged to a function, divided by its weight.");
-  Family<Gauge>& device_memory = family(prometheus::BuildGauge(), "lambent_gpu_memory_bytes",
-                                        "Device memory: total, used, committed, resident, and taken by executors.");
+  Family<Gauge>& device_memory =
+      family(prometheus::BuildGauge(), "lambent_gpu_memory_bytes",
+             "Device memory: total, used, committed, resident, and taken by executors.");
   Family<Gauge>& utilisation =
       family(prometheus::BuildGauge(), "lambent_gpu_utilization_ratio",
              "Share of time in which the GPU had a kernel, as NVML tells it.");

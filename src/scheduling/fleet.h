@@ -213,8 +213,8 @@ class Fleet {
   std::vector<SandboxSlot> victims_for(const Place& place, Bytes memory, const Flows& flows,
                                        Instant now) const;
 
-  // MemoryRule::kEverySandbox: of the idle sandboxes of a device on which so much was taken that all
-  // do not fit, the first that has to go; none: they fit, or all are at work.
+  // MemoryRule::kEverySandbox: of the idle sandboxes of a device on which so much was taken that
+  // all do not fit, the first that has to go; none: they fit, or all are at work.
   std::optional<SandboxSlot> crowded_out(uint32_t device, const Flows& flows, Instant now) const;
 
   // What dispatch did. Each keeps the counts of the device.

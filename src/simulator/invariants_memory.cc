@@ -142,11 +142,11 @@ void Invariants::hold_moving(Process& process) const {
 void Invariants::check_arrival(const Process& process, const char* what) {
   const Device& device = devices_[process.device];
   if (process.device == 0 || device.memory + device.taken <= device.options.memory) return;
-  violate(Invariant::kMemory,
-          std::string(what) + " onto device " + std::to_string(device.options.id.value) +
-              ", which has " + std::to_string(device.memory.count) + " bytes in use and " +
-              std::to_string(device.taken.count) + " taken, of " +
-              std::to_string(device.options.memory.count));
+  violate(Invariant::kMemory, std::string(what) + " onto device " +
+                                  std::to_string(device.options.id.value) + ", which has " +
+                                  std::to_string(device.memory.count) + " bytes in use and " +
+                                  std::to_string(device.taken.count) + " taken, of " +
+                                  std::to_string(device.options.memory.count));
 }
 
 // What is taken may be more than was left: who rests on the device, and whose memory is not on its

@@ -83,7 +83,8 @@ void Invariants::check_patience() {
     const bool nothing_to_do = device.places == 0;
     if (!device.known || !device.healthy || !nothing_to_do) continue;
     if (device.processes - device.idle >= device.options.contexts) continue;
-    most = std::max(most, device.options.memory - device.taken - (device.memory - device.idle_memory));
+    most =
+        std::max(most, device.options.memory - device.taken - (device.memory - device.idle_memory));
   }
   for (uint32_t f = 0; f < functions_.size(); ++f) {
     Function& known = functions_[f];

@@ -13,6 +13,7 @@
 #include "kernel_graph/plan.h"
 #include "kernel_graph/validation.h"
 #include "protocol/executor_message.h"
+#include "protocol/pool_units.h"
 
 namespace lambent::worker {
 namespace {
@@ -91,8 +92,6 @@ std::vector<std::string> constant_files(const KernelGraph& graph) {
 // What an executor's pool takes for a request (executor::MemoryPool): from a MiB on a buffer has
 // whole units of the device's to itself, smaller ones share units.
 Bytes device_memory_of(const KernelGraph& graph) {
-  constexpr Bytes kLeastLarge = Bytes::mib(1);
-  constexpr Bytes kUnit = Bytes::mib(2);
   constexpr Bytes kPiece = Bytes(512);
   const auto round_up = [](Bytes size, Bytes to) {
     return Bytes((size.count + to.count - 1) / to.count * to.count);
@@ -101,17 +100,17 @@ Bytes device_memory_of(const KernelGraph& graph) {
   Bytes small;
   Bytes large;
   const auto add = [&](Bytes size) {
-    if (size < kLeastLarge) {
+    if (size < protocol::kLeastLarge) {
       small += round_up(std::max(size, Bytes(1)), kPiece);
     } else {
-      large += round_up(size, kUnit);
+      large += round_up(size, protocol::kPoolUnit);
     }
   };
   add(plan.temporaries);
   for (size_t i = 0; i < graph.buffers.size(); ++i) {
     if (graph.buffers[i].role != kernel_graph::BufferRole::kTemporary) add(plan.sizes[i]);
   }
-  return large + round_up(small, kUnit);
+  return large + round_up(small, protocol::kPoolUnit);
 }
 
 }  // namespace
