@@ -32,6 +32,7 @@ void ElasticObjects::give_rooms() {
   std::map<DeviceId, uint64_t> executors;
   const std::vector<ExecutorKey> ready = supervisor_.ready_ones();
   for (const ExecutorKey& key : ready) ++executors[key.device];
+  due_.clear();
   for (const ExecutorKey& key : ready) {
     const auto index = index_of(key.device);
     if (!index) continue;
@@ -47,6 +48,7 @@ void ElasticObjects::give_rooms() {
       moves = moves || (copy.holder == key && copy.going == Going::kToNeighbour && !copy.told);
     });
     if (room < told && moves) {
+      due_.insert(key);
       if (std::exchange(rooms_are_due_, true)) continue;
       loop_.call_after(options_.look_ahead, [this, alive = std::weak_ptr(alive_)] {
         if (alive.expired()) return;
@@ -55,9 +57,34 @@ void ElasticObjects::give_rooms() {
       });
       continue;
     }
-    told = room;
-    supervisor_.send(key, protocol::SetObjectRoom{room});
+    tell_room(key, room, room < std::exchange(told, room));
   }
+}
+
+// Behind a smaller one it is asked to let go of no object at all: the answer to that comes when all
+// that it was told before has been done.
+void ElasticObjects::tell_room(const ExecutorKey& key, Bytes room, bool is_smaller) {
+  supervisor_.send(key, protocol::SetObjectRoom{room});
+  if (!is_smaller) return;
+  ++asked_[key];
+  supervisor_.send(key, protocol::DropObject{ObjectId{}, false});
+}
+
+bool ElasticObjects::makes_way(DeviceId device) const {
+  const auto is_there = [device](const ExecutorKey& key) { return key.device == device; };
+  return std::ranges::any_of(due_, is_there) ||
+         std::ranges::any_of(asked_, [&](const auto& each) { return is_there(each.first); });
+}
+
+void ElasticObjects::made_way(const ExecutorKey& key) {
+  const auto asked = asked_.find(key);
+  if (asked != asked_.end() && --asked->second == 0) asked_.erase(asked);
+}
+
+void ElasticObjects::executor_ended(const ExecutorKey& key) {
+  rooms_.erase(key);
+  due_.erase(key);
+  asked_.erase(key);
 }
 
 void ElasticObjects::relieve(uint32_t device) {

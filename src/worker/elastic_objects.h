@@ -8,6 +8,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <vector>
 
 #include "loop/event_loop.h"
@@ -51,12 +52,18 @@ class ElasticObjects {
   // How things stand: lets objects have the room that there is, and takes it back.
   void look(std::vector<DeviceMemory> devices);
 
+  // Whether some executor there has less room for objects than it had, and has not given back yet
+  // what it has above that.
+  bool makes_way(DeviceId device) const;
+  // It says that it has.
+  void made_way(const ExecutorKey& key);
+
   // A loan of an object that made way is over.
   void moved(const objects::ObjectKey& object, const ExecutorKey& lender,
              const ExecutorKey& borrower);
   // It says that it has it, taking so much, or has it no more: zero.
   void held(const objects::ObjectKey& object, const ExecutorKey& holder, Bytes size);
-  void executor_ended(const ExecutorKey& key) { rooms_.erase(key); }
+  void executor_ended(const ExecutorKey& key);
 
   const std::array<Moved, kWays>& moves() const { return moves_; }
 
@@ -78,6 +85,7 @@ class ElasticObjects {
   std::optional<ExecutorKey> taker(const ExecutorKey& from, DeviceId device) const;
 
   void give_rooms();
+  void tell_room(const ExecutorKey& key, Bytes room, bool is_smaller);
   void relieve(uint32_t device);
   void perform(const View::Named& named, bool is_spare, uint32_t to);
   void send_to(const objects::ObjectKey& object, const ExecutorKey& holder,
@@ -95,6 +103,8 @@ class ElasticObjects {
   uint64_t changes_then_ = 0;           // and what was known of objects
   std::map<ExecutorKey, Bytes> rooms_;  // beside what functions have there, as told
   bool rooms_are_due_ = false;
+  std::set<ExecutorKey> due_;              // that are yet to be told of a smaller one
+  std::map<ExecutorKey, unsigned> asked_;  // how often, of those that have not said that it is so
   std::array<Moved, kWays> moves_;
   // So that what a timer says later finds nobody.
   std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);

@@ -97,6 +97,8 @@ class ExecutorHost {
   bool minds_objects();
   void look_at_objects(const std::vector<DeviceClaim>& claims,
                        const std::function<bool(FunctionId)>& has_queue);
+  // Whether objects still lie there, or memory that they had, where they have to make way.
+  bool objects_make_way(DeviceId device) const { return elastic_.makes_way(device); }
   // What lies on devices, and what moved: see ElasticObjects.
   Bytes objects_on_devices() const { return places_.on_devices(); }
   const std::array<ElasticObjects::Moved, ElasticObjects::kWays>& object_moves() const {

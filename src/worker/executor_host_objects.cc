@@ -3,17 +3,10 @@
 #include <algorithm>
 #include <utility>
 
+#include "protocol/pool_units.h"
 #include "worker/executor_seat.h"
 
 namespace lambent::worker {
-namespace {
-
-// Smaller ones share a unit of the device's memory with others: they come from the host as quickly,
-// and take little.
-constexpr Bytes kLeastHeld = Bytes::mib(1);
-constexpr Bytes kUnit = Bytes::mib(2);
-
-}  // namespace
 
 void ExecutorHost::on(const Key& key, const protocol::OpenObject& message) {
   // It must be there by now: who waits for one holds no place on a device meanwhile.
@@ -77,24 +70,26 @@ void ExecutorHost::on(const Key& key, const protocol::ObjectLent& message,
 void ExecutorHost::on(const Key& key, const protocol::ObjectHeld& message) {
   const objects::ObjectKey object{key.tenant, message.object};
   if (objects_ == nullptr) return;
+  if (message.object == ObjectId{}) return elastic_.made_way(key);
   const auto known = objects_->status(key.tenant, message.object);
   if (message.held > Bytes(0) && !known.ok()) {
     // It was deleted on its way to this one, which nobody knew then to have it.
     return supervisor_.send(key, protocol::DropObject{message.object, true});
   }
   // No executor can say that more is taken than that.
-  const Bytes most = known.ok() ? known->size + kUnit : Bytes(0);
+  const Bytes most = known.ok() ? known->size + protocol::kPoolUnit : Bytes(0);
   elastic_.held(object, key, std::min(message.held, most));
 }
 
 void ExecutorHost::object_made(const Key& key, const protocol::OutputObject& output) {
   const objects::ObjectKey object{key.tenant, output.object};
   places_.note(object, key);
-  // As large as it is, whatever was said of it.
+  // As large as it is, whatever was said of it. Smaller ones share a unit of the device's memory
+  // with others: they come from the host as quickly, and take little.
   const auto known = objects_->status(key.tenant, output.object);
-  if (!known.ok() || known->size < kLeastHeld) return;
-  const uint64_t units = (known->size.count + kUnit.count - 1) / kUnit.count;
-  places_.held(object, key, kUnit * units);
+  if (!known.ok() || known->size < protocol::kLeastLarge) return;
+  const uint64_t unit = protocol::kPoolUnit.count;
+  places_.held(object, key, Bytes((known->size.count + unit - 1) / unit * unit));
 }
 
 // What was made and is kept nowhere: its names mean nothing.

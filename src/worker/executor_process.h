@@ -73,7 +73,7 @@ class ExecutorProcess {
   LogSink& log_;
   sandbox::Launcher& launcher_;
   const ExecutorRequest request_;
-  const std::vector<DeviceId> seen_;  // in the order of its ordinals
+  const std::vector<DeviceId> seen_;         // in the order of its ordinals
   std::optional<sandbox::LaunchPlan> plan_;  // until it is launched
   Events events_;
 

@@ -54,6 +54,7 @@ Worker::Worker(Foundations foundations, WorkerOptions options,
 
 Worker::~Worker() {
   loop_.cancel(wake_timer_);
+  loop_.cancel(held_back_timer_);
   if (journal_timed_) loop_.cancel(journal_timer_);
   if (journal_ != nullptr) journal_->flush(*dispatcher_, loop_.clock().wall_now());
   loop_.cancel(statistics_timer_);

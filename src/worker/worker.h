@@ -197,11 +197,13 @@ class Worker final : public InvocationService {
   void handle(dispatch::Event event);
   void perform(const dispatch::Action& action);
   void perform(const dispatch::StartSandbox& action);
+  void start_sandbox(const dispatch::StartSandbox& action);
   void perform(const dispatch::StartInvocation& action);
   void perform(const dispatch::StopSandbox& action);
   void perform(const dispatch::CompleteInvocation& action);
   void perform(const dispatch::WakeAt& action);
   void perform(const dispatch::MoveMemoryIn& action);
+  void move_memory_in(SandboxId sandbox);
   void perform(const dispatch::MoveMemoryOut& action);
   void perform(const dispatch::GrantMemory& action);
   SandboxHost::Events host_events();
@@ -233,6 +235,12 @@ class Worker final : public InvocationService {
   void finish_objects(const Live& live, const InvocationResult& result);
   // Has objects on devices make way for what dispatch has just decided on, before it is done.
   void look_at_objects();
+  // Whether this has to wait for that; then it is performed later.
+  bool waits_for_objects(DeviceId device, const dispatch::Action& action);
+  void look_at_held_back_soon();
+  void perform_held_back();
+  // What waits for objects and is not to be any more; none: nothing waits for this sandbox.
+  std::optional<dispatch::Action> take_held_back(SandboxId sandbox);
   void let_executors_make_way();
 
   // Workflows (worker_workflows.cc).
@@ -306,6 +314,15 @@ class Worker final : public InvocationService {
   std::deque<dispatch::Event> events_;
   bool handling_ = false;
   std::vector<dispatch::Action> actions_;
+  // Starts and moves in, until objects have made way on their device, or for long enough.
+  struct HeldBack {
+    SandboxId sandbox;
+    DeviceId device;
+    dispatch::Action action;
+    Instant by{};
+  };
+  std::vector<HeldBack> held_back_;
+  loop::TimerId held_back_timer_;
   loop::TimerId wake_timer_;
   loop::TimerId journal_timer_;
   bool journal_timed_ = false;

@@ -66,6 +66,10 @@ void Worker::perform(const dispatch::Action& action) {
 }
 
 void Worker::perform(const dispatch::StartSandbox& action) {
+  if (!waits_for_objects(action.device, action)) start_sandbox(action);
+}
+
+void Worker::start_sandbox(const dispatch::StartSandbox& action) {
   const FunctionSpec* spec = functions_.find(action.function);
   if (spec == nullptr) {
     handle(dispatch::SandboxExited{
@@ -115,6 +119,11 @@ void Worker::perform(const dispatch::StopSandbox& action) {
   // alone.
   const Error error{ErrorCode::kCancelled,
                     "the sandbox was stopped: " + std::string(name_of(action.reason))};
+  const auto held_back = take_held_back(action.sandbox);
+  if (held_back && std::holds_alternative<dispatch::StartSandbox>(*held_back)) {
+    handle(dispatch::SandboxExited{action.sandbox, error, "Sandbox.Stopped"});
+    return;
+  }
   if (executors_.has(action.sandbox)) {
     executors_.stop(action.sandbox, error, "Sandbox.Stopped");
   } else {
@@ -136,8 +145,18 @@ void Worker::perform(const dispatch::WakeAt& action) {
 }
 
 void Worker::perform(const dispatch::MoveMemoryIn& action) {
-  if (executors_.has(action.sandbox)) return executors_.move_memory(action.sandbox, false);
-  host_.move_memory_in(action.sandbox);
+  const scheduling::Fleet& fleet = dispatcher_->fleet();
+  const auto slot = fleet.find(action.sandbox);
+  if (slot) {
+    const DeviceId device = fleet.devices()[fleet.sandbox(*slot).device].options.id;
+    if (waits_for_objects(device, action)) return;
+  }
+  move_memory_in(action.sandbox);
+}
+
+void Worker::move_memory_in(SandboxId sandbox) {
+  if (executors_.has(sandbox)) return executors_.move_memory(sandbox, false);
+  host_.move_memory_in(sandbox);
 }
 
 void Worker::perform(const dispatch::MoveMemoryOut& action) {

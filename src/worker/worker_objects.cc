@@ -1,4 +1,6 @@
 // The part of Worker that ties invocations to objects: what they need, and what they make.
+#include <algorithm>
+
 #include "base/sealed_memory.h"
 #include "runtime_api/error_type.h"
 #include "worker/worker.h"
@@ -8,6 +10,9 @@ namespace {
 
 // A chain of failures names the last links and the cause; longer ones are cut.
 constexpr size_t kCauseLength = 800;
+// How long what needs the room of objects waits for them, and how often is looked.
+constexpr Duration kLongestHeldBack = seconds(5);
+constexpr Duration kHeldBackPeriod = milliseconds(2);
 
 std::string cut(const std::string& message) {
   if (message.size() <= kCauseLength) return message;
@@ -104,6 +109,47 @@ void Worker::look_at_objects() {
     const scheduling::Flow* flow = flow_of(function);
     return flow != nullptr && flow->pending > 0;
   });
+}
+
+// What dispatch has promised lies empty once objects have made way, which takes their executor a
+// moment. One that hangs keeps nobody for longer than this.
+bool Worker::waits_for_objects(DeviceId device, const dispatch::Action& action) {
+  if (!executors_.objects_make_way(device)) return false;
+  const SandboxId sandbox = std::holds_alternative<dispatch::StartSandbox>(action)
+                                ? std::get<dispatch::StartSandbox>(action).sandbox
+                                : std::get<dispatch::MoveMemoryIn>(action).sandbox;
+  held_back_.push_back({sandbox, device, action, loop_.clock().now() + kLongestHeldBack});
+  look_at_held_back_soon();
+  return true;
+}
+
+void Worker::look_at_held_back_soon() {
+  loop_.cancel(held_back_timer_);
+  held_back_timer_ = loop_.call_after(kHeldBackPeriod, [this] { perform_held_back(); });
+}
+
+// One by one, for one may lead to another's being stopped.
+void Worker::perform_held_back() {
+  const Instant now = loop_.clock().now();
+  const auto is_due = [&](const HeldBack& each) {
+    return now >= each.by || !executors_.objects_make_way(each.device);
+  };
+  for (auto due = std::ranges::find_if(held_back_, is_due); due != held_back_.end();
+       due = std::ranges::find_if(held_back_, is_due)) {
+    const dispatch::Action action = std::move(due->action);
+    held_back_.erase(due);
+    if (const auto* start = std::get_if<dispatch::StartSandbox>(&action)) start_sandbox(*start);
+    if (const auto* in = std::get_if<dispatch::MoveMemoryIn>(&action)) move_memory_in(in->sandbox);
+  }
+  if (!held_back_.empty()) look_at_held_back_soon();
+}
+
+std::optional<dispatch::Action> Worker::take_held_back(SandboxId sandbox) {
+  const auto found = std::ranges::find(held_back_, sandbox, &HeldBack::sandbox);
+  if (found == held_back_.end()) return std::nullopt;
+  dispatch::Action action = std::move(found->action);
+  held_back_.erase(found);
+  return action;
 }
 
 }  // namespace lambent::worker
