@@ -79,13 +79,16 @@ class Function:
         payload = json.dumps(self._client.encode(event[0] if event else inputs, needs))
         return self._client.submit(self.name, payload, needs)[0]
 
-    def __call__(self, *event, **inputs):
-        """Runs a handler and waits: its answer."""
-        return self.remote(*event, **inputs).json()
+    def __call__(self, *event, outputs=(), **inputs):
+        """Runs it and waits: the answer of a handler; of a kernel function the tensors of these outputs, one or a list."""
+        made = self.remote(*event, outputs=outputs, **inputs)
+        if self.kind != "kernel":
+            return made.json()
+        return [each.get() for each in made] if isinstance(made, list) else made.get()
 
     def _run_kernels(self, inputs, outputs):
-        if not inputs or not outputs:
-            raise TypeError("a kernel function needs inputs by keyword, and the names of its outputs")
+        if not outputs:
+            raise TypeError("a kernel function needs the names of its outputs, such as outputs=['y']")
         references = {name: value if isinstance(value, ObjectRef) else self._client.put(value)
                       for name, value in inputs.items()}
         request = {"inputs": [{"name": name, "parameters": {"object": reference.id}}

@@ -5,6 +5,7 @@ import errno
 import fcntl
 import mmap
 import os
+import re
 import socket
 
 from .errors import CODES, error_of
@@ -13,6 +14,7 @@ from .tensor import DATATYPES, Tensor
 _ADD_SEALS = 1033
 _SEALS = 2 | 4 | 8  # F_SEAL_SHRINK, F_SEAL_GROW, F_SEAL_WRITE
 _NAMES = list(DATATYPES)
+_NAME = re.compile("[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}[.][0-9]{1,10}", re.IGNORECASE)
 
 
 def _number(value):
@@ -46,6 +48,8 @@ class _Reader:
 
 def _encode_name(name):
     maker, _, number = name.partition(".")
+    if not _NAME.fullmatch(name):
+        raise error_of("INVALID_ARGUMENT", "'%s' is no object's id: that is an invocation's, a dot and a number" % name)
     value = int(maker.replace("-", ""), 16)
     return _number(value >> 64) + _number(value & 0xFFFFFFFFFFFFFFFF) + _number(int(number))
 

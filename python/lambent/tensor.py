@@ -10,6 +10,9 @@ DATATYPES = {
 _NUMPY_NAMES = {"bool": "BOOL", "uint8": "UINT8", "uint16": "UINT16", "uint32": "UINT32", "uint64": "UINT64",
                 "int8": "INT8", "int16": "INT16", "int32": "INT32", "int64": "INT64",
                 "float16": "FP16", "float32": "FP32", "float64": "FP64"}
+# Of other buffers, by the letter of their format; bytes and structures are BYTES.
+_LETTERS = {"?": "BOOL", "b": "INT8", "h": "INT16", "H": "UINT16", "i": "INT32", "I": "UINT32", "q": "INT64",
+            "Q": "UINT64", "e": "FP16", "f": "FP32", "d": "FP64"}
 
 
 class Tensor:
@@ -37,8 +40,20 @@ class Tensor:
         return numpy.frombuffer(self.data, dtype="<" + letters if len(letters) == 2 else letters).reshape(self.shape)
 
 
+def _datatype_of(view):
+    """What a buffer's elements are; None for plain bytes, and for what is no number."""
+    letter = view.format.lstrip("@=<>!")
+    if letter in ("l", "L"):  # 4 bytes, or 8
+        letter = {("l", 4): "i", ("l", 8): "q", ("L", 4): "I", ("L", 8): "Q"}[letter, view.itemsize]
+    name = _LETTERS.get(letter)
+    if name and view.format[0] in ">!" and view.itemsize > 1:
+        raise TypeError("no datatype for a buffer of format '%s'" % view.format)
+    return name
+
+
 def tensor_of(data, datatype=None, shape=None):
-    """A Tensor over bytes, a numpy array, or anything else with a buffer or the array interface."""
+    """A Tensor over bytes, a numpy array, or anything else with a buffer or the array interface. What has elements
+    of its own, such as array.array, keeps their type and shape."""
     if isinstance(data, Tensor):
         return data
     if not isinstance(data, (bytes, bytearray, memoryview)) and hasattr(data, "__array_interface__"):
@@ -51,7 +66,10 @@ def tensor_of(data, datatype=None, shape=None):
         # ascontiguousarray makes one dimension of none.
         return Tensor(datatype or name, data.shape if shape is None else shape, array.reshape(-1).view("u1"))
     view = memoryview(data)
-    if not view.contiguous:
+    elements = _datatype_of(view) if datatype is None else None
+    if elements is not None:
+        datatype, shape = elements, view.shape if shape is None else shape
+    if not view.c_contiguous or not view.nbytes:  # neither can be cast
         view = memoryview(bytes(view))
     view = view.cast("B")
     if datatype is None:

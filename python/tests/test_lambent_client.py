@@ -1,4 +1,6 @@
 """Unit tests of lambent.client and what it stands on; the worker is a script. Standard library only."""
+import array
+import ctypes
 import http.server
 import json
 import os
@@ -13,7 +15,7 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent))
 
 from lambent import local_objects  # noqa: E402
 from lambent.client import Client  # noqa: E402
-from lambent.errors import DeadlineExceeded, LambentError, NotFound, Unavailable, error_of  # noqa: E402
+from lambent.errors import DeadlineExceeded, InvalidArgument, LambentError, NotFound, Unavailable, error_of  # noqa: E402
 from lambent.tensor import Tensor, tensor_of  # noqa: E402
 
 NAME = "00000000-0000-0001-0000-000000000002.7"
@@ -43,11 +45,35 @@ class Tensors(unittest.TestCase):
             tensor_of(numpy.zeros(2, "c8"))
 
 
+    def test_other_typed_buffers_keep_type_and_shape(self):
+        for letter, datatype in (("f", "FP32"), ("d", "FP64"), ("i", "INT32"), ("H", "UINT16"), ("q", "INT64"),
+                                 ("l", "INT64" if array.array("l").itemsize == 8 else "INT32")):
+            tensor = tensor_of(array.array(letter, [1, 2, 3]))
+            self.assertEqual((tensor.datatype, tensor.shape), (datatype, (3,)))
+        grid = memoryview(bytes(24)).cast("f", (2, 3))
+        self.assertEqual((tensor_of(grid).datatype, tensor_of(grid).shape), ("FP32", (2, 3)))
+        self.assertEqual(tensor_of((ctypes.c_int32 * 2)(5, 6)).datatype, "INT32")
+        self.assertEqual((tensor_of(array.array("f")).datatype, tensor_of(array.array("f")).shape), ("FP32", (0,)))
+        # What is said goes before what the buffer says, and bytes in whatever holder stay bytes.
+        self.assertEqual(tensor_of(array.array("f", [1, 2]), "BYTES").shape, (8,))
+        self.assertEqual(tensor_of(array.array("f", [1, 2]), shape=(1, 2)).shape, (1, 2))
+        for plain in (bytearray(b"abc"), memoryview(b"abc"), array.array("B", b"abc")):
+            self.assertEqual((tensor_of(plain).datatype, tensor_of(plain).shape), ("BYTES", (3,)))
+        with self.assertRaises(TypeError):
+            tensor_of((ctypes.c_int32.__ctype_be__ * 2)(5, 6))
+
+
 class Wire(unittest.TestCase):
     def test_names_and_numbers_come_back(self):
         reader = local_objects._Reader(local_objects._encode_name(NAME) + local_objects._number(1 << 40))
         self.assertEqual(local_objects._decode_name(reader), NAME)
         self.assertEqual(reader.number(), 1 << 40)
+
+    def test_what_is_no_name_is_refused_before_it_is_sent(self):
+        for wrong in ("junk", "", NAME + "x", NAME.replace("-", ""), NAME.partition(".")[0], NAME + "1" * 10):
+            with self.assertRaises(InvalidArgument) as caught:
+                local_objects._encode_name(wrong)
+            self.assertIn("'%s'" % wrong, str(caught.exception))
 
     def test_a_put_reads_as_the_worker_reads_it(self):
         # tests/fuzz/corpus/object_message/put, byte for byte after kind and ticket.
@@ -136,6 +162,25 @@ class Clients(unittest.TestCase):
         self.assertEqual(json.loads(body), {
             "inputs": [{"name": "x", "parameters": {"object": NAME}}],
             "outputs": [{"name": "y", "parameters": {"object": True}}, {"name": "z", "parameters": {"object": True}}]})
+
+    def test_a_kernel_function_that_is_called_answers_with_tensors(self):
+        self.functions("kernel")
+        self.script(201, {"object": NAME})
+        self.script(202, {"invocation": "i", "objects": ["i.0"]})
+        self.script(200, array.array("f", [2, 4]).tobytes(), x_lambent_datatype="FP32", x_lambent_shape="[2]")
+        y = self.client.function("f")(x=array.array("f", [1, 2]), outputs=["y"])
+        self.assertEqual((y.datatype, y.shape, y.data.cast("f").tolist()), ("FP32", (2,), [2, 4]))
+        self.assertEqual(self.server.seen[1][2]["x-lambent-datatype"], "FP32")
+
+    def test_a_kernel_function_may_have_no_inputs_and_needs_the_names_of_its_outputs(self):
+        self.functions("kernel")
+        self.script(202, {"invocation": "i", "objects": ["i.0"]})
+        function = self.client.function("f")
+        self.assertEqual(function.remote(outputs=["y"]).id, "i.0")
+        self.assertEqual(json.loads(self.server.seen[-1][3])["inputs"], [])
+        with self.assertRaises(TypeError) as caught:
+            function.remote(x=b"1234")
+        self.assertIn("outputs", str(caught.exception))
 
     def test_the_kind_of_a_function_is_asked_for_once(self):
         self.functions("workflow")
