@@ -292,6 +292,17 @@ class BlasTest(GraphTest):
         with self.refused("blas: .* is no vector"):
             blas.gemv(graph, a, a, c)
 
+    def test_a_product_does_not_overwrite_what_it_reads(self):
+        graph = kernels.Graph("g")
+        a = graph.in_out("a", "FP32", (3, 3))
+        b = graph.input("b", "FP32", (3, 3))
+        x = graph.in_out("x", "FP32", (3,))
+        with self.refused("blas: Buffer.in_out a .* is the result and an operand of the same product"):
+            blas.gemm(graph, b, a, a)
+        with self.refused("blas: Buffer.in_out x .* is the result and an operand"):
+            blas.gemv(graph, b, x, x, beta=1)
+        self.assertEqual(graph.steps, [])
+
     def test_the_parameters_are_those_of_the_kernels(self):
         build = os.environ.get("LAMBENT_BUILD")
         manifest = os.path.join(build or "", "share", "lambent", "kernels", "blas", "manifest.json")

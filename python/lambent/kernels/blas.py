@@ -46,7 +46,7 @@ def gemm(graph: Graph, a: Buffer, b: Buffer, c: Buffer, *, alpha: Scalar = 1, be
     numbers = [int32(number) for number in (m, n, k, columns_a, columns_b, n, how_a, how_b)]
     _kernel(graph, letter + "gemm")(
         grid=((n + 63) // 64, (m + 63) // 64), block=(16, 16),
-        arguments=[read(a), read(b), _result(c, beta), *numbers, _scalar(letter, alpha),
+        arguments=[read(a), read(b), _result(c, beta, a, b), *numbers, _scalar(letter, alpha),
                    _scalar(letter, beta)])
 
 
@@ -65,7 +65,7 @@ def gemv(graph: Graph, a: Buffer, x: Buffer, y: Buffer, *, alpha: Scalar = 1, be
     blocks = (columns + 255) // 256 if how else (rows + 31) // 32
     _kernel(graph, letter + "gemv")(
         grid=min(blocks, 65535), block=256,
-        arguments=[read(a), read(x), _result(y, beta), int32(rows), int32(columns), int32(columns),
+        arguments=[read(a), read(x), _result(y, beta, a, x), int32(rows), int32(columns), int32(columns),
                    int32(how), _scalar(letter, alpha), _scalar(letter, beta)])
 
 
@@ -134,5 +134,8 @@ def _scalar(letter: str, value: Scalar) -> Literal:
     return float32(value) if letter == "s" else float64(value)
 
 
-def _result(buffer: Buffer, beta: Scalar):
+def _result(buffer: Buffer, beta: Scalar, *operands: Buffer):
+    # Its blocks write what others have not read yet.
+    if buffer in operands:
+        raise GraphError("blas: %r is the result and an operand of the same product" % buffer)
     return write(buffer) if beta == 0 else read_write(buffer)
