@@ -1,7 +1,7 @@
 """y = x * w0 * w1 * w2: what 07_kernel_matmul_chain computes, as a function that holds its GPU.
 
 The event is x, SIZE x SIZE numbers of 32 bits as application/octet-stream, and so is the answer. A JSON
-event takes an x of its own; with "check": true it compares with the CPU. It is as fast as a Python
+event takes an x of its own; with "check": true it compares a few rows with the CPU. It is as fast as a Python
 function can be made: kernels and constants are loaded once, buffers are used again.
 """
 import array
@@ -45,13 +45,11 @@ def chain(x):
     return answer
 
 
-def on_the_cpu(x):
+def row_on_the_cpu(row):
     for layer in range(LAYERS):
         w = weights(layer, SIZE)
-        columns = [w[column::SIZE] for column in range(SIZE)]
-        x = [sum(a * b for a, b in zip(x[row * SIZE:(row + 1) * SIZE], column))
-             for row in range(SIZE) for column in columns]
-    return x
+        row = [sum(a * b for a, b in zip(row, w[column::SIZE])) for column in range(SIZE)]
+    return row
 
 
 def handler(event, context):
@@ -65,5 +63,8 @@ def handler(event, context):
     y = array.array("f", bytes(chain(x.tobytes())))
     told = {"size": SIZE, "served": served, "trace": sum(y[i * SIZE + i] for i in range(SIZE))}
     if event.get("check"):
-        told["correct"] = all(abs(a - b) < 1e-4 for a, b in zip(y, on_the_cpu(x)))
+        # A row of the answer depends on that row of x alone.
+        rows = [slice(row * SIZE, (row + 1) * SIZE) for row in (0, SIZE // 2, SIZE - 1)]
+        told["correct"] = all(abs(a - b) < 1e-4
+                              for row in rows for a, b in zip(y[row], row_on_the_cpu(x[row])))
     return told
