@@ -95,6 +95,12 @@ class Survey : public nlohmann::json_sax<nlohmann::json> {
 }  // namespace
 
 Result<void> survey_json(std::string_view text, const JsonSurvey& options) {
+  // The library takes it for the end of the text, and would not look at what follows.
+  if (const size_t zero = text.find('\0'); zero != std::string_view::npos) {
+    return Error{ErrorCode::kInvalidArgument, std::string(options.subject) +
+                                                  " is no JSON: a zero byte at byte " +
+                                                  std::to_string(zero + 1)};
+  }
   Survey survey(options);
   nlohmann::json::sax_parse(text, &survey);
   if (survey.problem()) return *survey.problem();

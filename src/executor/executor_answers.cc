@@ -120,10 +120,11 @@ void Executor::answer(Seat& seat) {
     } else {
       finished.payload = std::move(*encoded->payload);
     }
-    for (WantedOutput& output : answered.outputs) {
+    for (uint32_t i = 0; i < answered.outputs.size(); ++i) {
+      WantedOutput& output = answered.outputs[i];
       if (!output.as_object) continue;
       const auto& type = waiting->loaded->graph.buffers[output.buffer].type;
-      finished.objects.push_back({output.object, type});
+      finished.objects.push_back({output.object, type, i});
       fds.push_back(std::move(output.file));
     }
     finish(*waiting, std::move(finished), std::move(fds));

@@ -60,7 +60,7 @@ TEST_F(ExecutorTest, AnObjectThatCannotBeHadFailsItsRequestWithItsCause) {
   ASSERT_TRUE(finished.has_value());
   ASSERT_TRUE(finished->error.has_value());
   EXPECT_EQ(finished->error->code, ErrorCode::kNotFound);
-  EXPECT_THAT(finished->error->message, HasSubstr("input 'x'"));
+  EXPECT_THAT(finished->error->message, HasSubstr("inputs[0].parameters.object ('x'): "));
   EXPECT_THAT(finished->error->message, HasSubstr("it expired"));
 
   // One of another type is refused, and so is one that somebody could still change.
@@ -71,6 +71,30 @@ TEST_F(ExecutorTest, AnObjectThatCannotBeHadFailsItsRequestWithItsCause) {
   EXPECT_EQ(finished->error->code, ErrorCode::kInvalidArgument);
   EXPECT_THAT(finished->error->message, HasSubstr("FP32 [2] instead of INT32 [2]"));
   works(1);
+}
+
+TEST_F(ExecutorTest, PlacesAreThoseOfTheRequestAndNotOfTheGraph) {
+  add(1, process_->package(
+             function({buffer("a", "input", 2), buffer("b", "in_out", 2), buffer("y", "output", 2)},
+                      {scale("a", "y", 1, 0, 2), increment("b", 2)})));
+  const std::string b =
+      R"({"name": "b", "parameters": {"object": "00000000-0000-0001-0000-000000000002.5"}})";
+  const std::string a = R"({"name": "a", "data": [1, 2]})";
+  process_->run(1, 1, R"({"inputs": [)" + b + ", " + a + "]}", "application/json");
+  process_->give_object({DataType::kFp32, {2}}, bytes_of({1, 2}));
+  auto finished = process_->expect<Finished>();
+  ASSERT_TRUE(finished && finished->error);
+  EXPECT_THAT(finished->error->message, HasSubstr("inputs[0].parameters.object ('b'): "));
+
+  const std::string object = R"("parameters": {"object": true}})";
+  process_->run(2, 1,
+                R"({"inputs": [{"name": "b", "data": [3, 4]}, )" + a +
+                    R"(], "outputs": [{"name": "b"}, {"name": "y", )" + object + "]}",
+                "application/json");
+  finished = process_->expect<Finished>();
+  ASSERT_TRUE(finished && !finished->error);
+  ASSERT_EQ(finished->objects.size(), 1u);
+  EXPECT_EQ(finished->objects[0].output, 1u);
 }
 
 TEST_F(ExecutorTest, AnObjectThatIsNotSealedIsRefused) {

@@ -42,7 +42,8 @@ Result<bool> Executor::gather_contents(Seat& seat) {
     if (!input.object) continue;
     const auto& buffer = loaded.graph.buffers[input.buffer];
     const auto explain = [&](const Error& error) {
-      return error.with_context("input '" + buffer.name + "'");
+      return error.with_context("inputs[" + std::to_string(input.number) +
+                                "].parameters.object ('" + buffer.name + "')");
     };
     if (buffer.role == BufferRole::kInOut) {
       if (request.files[input.buffer] != nullptr) continue;

@@ -5,6 +5,8 @@
 #include <cstring>
 #include <numeric>
 
+#include "bundle/bundle.h"
+#include "bundle/manifest.h"
 #include "executor/function_testing.h"
 
 namespace lambent::executor {
@@ -134,6 +136,30 @@ TEST_F(ExecutorTest, BadPackagesAreRefusedWithThePlaceNamed) {
   no_constant["w.bin"] = "short";
   EXPECT_THAT(refused(1, no_constant).message, HasSubstr("w.bin"));
 
+  add(1, process_->package(affine(2)));
+  works(1);
+}
+
+TEST_F(ExecutorTest, AManifestThatDoesNotFitItsCompiledKernelsIsRefused) {
+  // The driver would read a fifth argument of the four that the graph has.
+  Files files =
+      function({buffer("x", "input", 2), buffer("y", "output", 2)},
+               {R"({"kernel": "scale", "bundle": "bundles/steps", "grid": [1], "block": [64],
+      "arguments": [{"buffer": "x"}, {"buffer": "y"}, {"literal": 2, "datatype": "INT32"},
+                    {"literal": 2, "datatype": "INT32"}]})"});
+  auto manifest = bundle::parse_manifest(files["bundles/steps/manifest.json"]);
+  ASSERT_TRUE(manifest.ok());
+  for (bundle::Kernel& kernel : manifest->kernels) {
+    if (kernel.name == "scale") kernel.parameter_sizes.pop_back();
+  }
+  const auto hash = bundle::content_hash(kSteps, *manifest);
+  ASSERT_TRUE(hash.ok());
+  manifest->content_sha256 = *hash;
+  files["bundles/steps/manifest.json"] = bundle::to_json(*manifest);
+  const Error error = refused(1, files);
+  EXPECT_EQ(error.code, ErrorCode::kDataLoss);
+  EXPECT_THAT(error.message, HasSubstr("the parameters of 'scale' have (8, 8, 4, 4, 4) bytes, its "
+                                       "manifest says (8, 8, 4, 4)"));
   add(1, process_->package(affine(2)));
   works(1);
 }

@@ -1,5 +1,6 @@
 #include "executor/kernel_cache.h"
 
+#include <algorithm>
 #include <vector>
 
 #include "base/fd.h"
@@ -11,12 +12,41 @@ constexpr size_t kMostImageBytes = 256 * 1024 * 1024;
 // What a kernel may have without being asked.
 constexpr int kUsualSharedBytes = 48 * 1024;
 
+std::string text_of(const std::vector<uint32_t>& sizes) {
+  std::string text = "(";
+  for (const uint32_t size : sizes) text += (text.size() > 1 ? ", " : "") + std::to_string(size);
+  return text + ")";
+}
+
+// A graph is validated against the manifest, and the driver reads what the compiled kernel takes:
+// one with more parameters than its manifest says would be given what lies beside the arguments.
+// Drivers before CUDA 12.4 do not tell.
+Result<void> check_parameters(const cuda::Driver& driver, const bundle::Manifest& manifest,
+                              const std::string& name, CUfunction function) {
+  if (driver->func_get_param_info == nullptr) return {};
+  const auto kernel =
+      std::ranges::find_if(manifest.kernels, [&](const auto& each) { return each.name == name; });
+  if (kernel == manifest.kernels.end()) return {};
+  std::vector<uint32_t> compiled;
+  size_t offset = 0;
+  size_t size = 0;
+  while (driver->func_get_param_info(function, compiled.size(), &offset, &size) == CUDA_SUCCESS) {
+    compiled.push_back(static_cast<uint32_t>(size));
+  }
+  if (compiled == kernel->parameter_sizes) return {};
+  return Error{ErrorCode::kDataLoss, "kernel bundle '" + manifest.name + "': the parameters of '" +
+                                         name + "' have " + text_of(compiled) +
+                                         " bytes, its manifest says " +
+                                         text_of(kernel->parameter_sizes) + ": build it again"};
+}
+
 }  // namespace
 
 Result<CUfunction> LoadedBundle::kernel(const cuda::Driver& driver, const std::string& name,
                                         uint32_t shared_bytes) const {
   ASSIGN_OR_RETURN(const std::string symbol, bundle_.symbol_of(name, image_));
   ASSIGN_OR_RETURN(const CUfunction function, module_.function(symbol));
+  RETURN_IF_ERROR(check_parameters(driver, manifest(), name, function));
   const int wanted = static_cast<int>(shared_bytes);
   int most = kUsualSharedBytes;
   RETURN_IF_ERROR(driver.check(

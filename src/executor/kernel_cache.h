@@ -22,7 +22,8 @@ class LoadedBundle {
       : bundle_(std::move(bundle)), image_(std::move(image)), module_(std::move(module)) {}
 
   const bundle::Manifest& manifest() const { return bundle_.manifest(); }
-  // The kernel, able to have this much dynamic shared memory. NOT_FOUND lists those that there are.
+  // The kernel, able to have this much dynamic shared memory. NOT_FOUND lists those that there are;
+  // DATA_LOSS: its parameters are not those of the manifest.
   Result<CUfunction> kernel(const cuda::Driver& driver, const std::string& name,
                             uint32_t shared_bytes) const;
 

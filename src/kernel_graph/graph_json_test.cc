@@ -88,6 +88,7 @@ TEST(GraphJson, AnUnknownWordIsRefusedWithTheOneThatWasMeant) {
 TEST(GraphJson, WrongTypesAndMissingWordsAreNamedWithTheirPlace) {
   expect_refused("[]", "the graph: an object is expected");
   expect_refused("{", "the graph is no JSON, at byte 2");
+  expect_refused(std::string("{}\0more", 7), "the graph is no JSON: a zero byte at byte 3");
   expect_refused("{\"buffers\": []}", "the graph: 'steps' is missing");
   expect_refused(changed("\"kernel\": \"add\", ", ""), "steps[0]: 'kernel' is missing");
   expect_refused(changed("[4]", "[]"), "steps[0].grid: one to three numbers are expected");

@@ -25,6 +25,7 @@ struct RequestInput {
   uint32_t buffer = 0;             // index in the graph
   std::optional<ObjectId> object;  // the content is this object; its type is still to be checked
   std::string_view bytes;          // else: the content, exactly the buffer's size
+  uint32_t number = 0;             // in the request's own list
 };
 
 struct RequestOutput {

@@ -190,8 +190,10 @@ Result<void> RequestReader::finish_input(Entry& entry) {
                               (entry.has_data ? "both 'data' and" : "neither 'data' nor") +
                               " an object; one of the two is expected");
   }
-  request_.inputs[tensor.input] = {
-      .buffer = entry.buffer, .object = entry.object, .bytes = entry.bytes};
+  request_.inputs[tensor.input] = {.buffer = entry.buffer,
+                                   .object = entry.object,
+                                   .bytes = entry.bytes,
+                                   .number = static_cast<uint32_t>(entry.number)};
   return {};
 }
 
@@ -285,8 +287,12 @@ Result<std::vector<uint64_t>> RequestReader::read_shape(const std::string& place
 
 Result<void> RequestReader::read_data(Entry& entry) {
   const Tensor& tensor = *entry.tensor;
-  if (json_.next_kind() == JsonReader::Kind::kString) return read_base64(entry);
+  const JsonReader::Kind kind = json_.next_kind();
+  if (kind == JsonReader::Kind::kString) return read_base64(entry);
   const std::string place = input_place(entry, "data");
+  if (kind != JsonReader::Kind::kArray && kind != JsonReader::Kind::kNothing) {
+    return problem(place, "a list, or the bytes in base64, is expected");
+  }
   if (!has_json_form(tensor.type.datatype)) {
     return problem(place, describe(ElementProblem::kNoJsonForm, tensor.type.datatype, ""));
   }

@@ -276,7 +276,9 @@ TEST(Request, AsManyNumbersAsTheShapeSays) {
   expect_refused(codec(), with_data("[[1,2],3]"),
                  "inputs[0].data[2]: is nested otherwise than 'x', which is FP32 [2, 2]");
   expect_refused(codec(), with_data("7"),
-                 "inputs[0].data: the JSON is wrong at byte 30: a list is missing");
+                 "inputs[0].data: a list, or the bytes in base64, is expected");
+  expect_refused(codec(), with_data(R"({"base64":"AAAA"})"),
+                 "inputs[0].data: a list, or the bytes in base64, is expected");
 }
 
 TEST(Request, ATensorThatTheTextCannotHoldTakesNoMemory) {

@@ -288,6 +288,20 @@ class Validator {
   size_t steps_ = 0;
 };
 
+std::string place_of_bundle(const std::vector<Step>& steps, std::string_view bundle,
+                            const std::string& inside) {
+  for (size_t i = 0; i < steps.size(); ++i) {
+    const std::string place = at(inside + "steps", i) + ".";
+    if (const auto* repeat = std::get_if<Repeat>(&steps[i])) {
+      std::string found = place_of_bundle(repeat->steps, bundle, place);
+      if (!found.empty()) return found;
+    } else if (std::get<Launch>(steps[i]).bundle == bundle) {
+      return place + "bundle";
+    }
+  }
+  return "";
+}
+
 void add_bundles(const std::vector<Step>& steps, std::set<std::string>& bundles) {
   for (const Step& step : steps) {
     if (const auto* repeat = std::get_if<Repeat>(&step)) {
@@ -306,6 +320,14 @@ std::vector<std::string> bundles_of(const KernelGraph& graph) {
   return {bundles.begin(), bundles.end()};
 }
 
+std::string place_of_bundle(const KernelGraph& graph, std::string_view bundle) {
+  return place_of_bundle(graph.steps, bundle, "");
+}
+
+std::string place_of_file(const KernelGraph& graph, size_t buffer) {
+  return at("buffers", buffer) + " (" + quoted(graph.buffers[buffer].name) + ").file";
+}
+
 Result<void> validate(const KernelGraph& graph, const KernelLookup& kernels) {
   return Validator(graph, kernels).run();
 }
@@ -314,7 +336,7 @@ Result<void> validate_files(const KernelGraph& graph, const FileSizes& files) {
   for (size_t i = 0; i < graph.buffers.size(); ++i) {
     const Buffer& buffer = graph.buffers[i];
     if (buffer.file.empty()) continue;
-    const std::string place = at("buffers", i) + " (" + quoted(buffer.name) + ").file";
+    const std::string place = place_of_file(graph, i);
     const auto file = files.find(buffer.file);
     if (file == files.end()) {
       return invalid(place, "the package has no file " + quoted(buffer.file) +

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <map>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/result.h"
@@ -26,6 +27,10 @@ using KernelLookup =
 
 // The bundles that the graph names, sorted, each once: what a KernelLookup must hold.
 std::vector<std::string> bundles_of(const KernelGraph& graph);
+// Where the graph names this bundle first, such as "steps[2].steps[0].bundle"; empty if nowhere.
+std::string place_of_bundle(const KernelGraph& graph, std::string_view bundle);
+// Of the file of a buffer, such as "buffers[1] ('w').file".
+std::string place_of_file(const KernelGraph& graph, size_t buffer);
 
 // INVALID_ARGUMENT for the first mistake, naming its place: kernels and bundles that are not there;
 // arguments that do not fit the kernel's parameters in number or size; grids, blocks and shared

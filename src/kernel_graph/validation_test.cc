@@ -169,6 +169,14 @@ TEST(Validation, FilesOfConstantsAreThereInFull) {
             "buffers[1] ('w').file: 'data/w.bin' has 12 bytes, FP32 [2, 2] has 16");
 }
 
+TEST(Validation, BundlesAndFilesAreFoundWhereTheGraphNamesThemFirst) {
+  const KernelGraph graph = graph_of(kSmallGraph);
+  EXPECT_EQ(place_of_file(graph, 1), "buffers[1] ('w').file");
+  EXPECT_EQ(place_of_bundle(graph, "bundles/math"), "steps[0].bundle");
+  EXPECT_EQ(place_of_bundle(graph, "bundles/none"), "");
+  EXPECT_EQ(place_of_bundle(graph, "lambent:blas"), "steps[1].steps[0].bundle");
+}
+
 TEST(Validation, HoldsForGraphsThatDidNotComeFromJson) {
   KernelGraph graph = graph_of(kSmallGraph);
   std::get<BufferArgument>(std::get<Launch>(graph.steps[0]).arguments[0]).buffer = 99;

@@ -57,7 +57,7 @@ Result<uint32_t> write_spill_file(const std::string& path, int memfd, Bytes size
 Result<OwnedFd> read_spill_file(const std::string& path, Bytes size, uint32_t checksum) {
   const OwnedFd file(open(path.c_str(), O_RDONLY | O_CLOEXEC));
   if (!file.valid()) {
-    if (errno == ENOENT) return lost(path + " is gone");
+    if (errno == ENOENT) return lost("its file is gone");
     return error_from_errno("open " + path, errno);
   }
   ASSIGN_OR_RETURN(OwnedFd memory, new_memory(size));
@@ -71,8 +71,8 @@ Result<OwnedFd> read_spill_file(const std::string& path, Bytes size, uint32_t ch
     return Error{ErrorCode::kResourceExhausted,
                  "no memory to read the object back into: " + found.error().message};
   }
-  if (!found.ok()) return lost(path + ": " + found.error().message);
-  if (*found != checksum) return lost(path + " has other bytes than were written");
+  if (!found.ok()) return lost("its file: " + found.error().message);
+  if (*found != checksum) return lost("its file has other bytes than were written");
   RETURN_IF_ERROR(seal(memory.get()));
   return memory;
 }

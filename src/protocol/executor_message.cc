@@ -141,6 +141,7 @@ void SeatMoved::archive(StateArchive& archive) {
 void OutputObject::archive(StateArchive& archive) {
   archive.field(object);
   type.archive(archive);
+  archive.field(output);
 }
 
 void Finished::archive(StateArchive& archive) {

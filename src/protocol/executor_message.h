@@ -17,7 +17,7 @@
 
 namespace lambent::protocol {
 
-constexpr uint32_t kExecutorProtocolVersion = 3;
+constexpr uint32_t kExecutorProtocolVersion = 4;
 // Longer payloads travel in a memfd beside their message.
 constexpr Bytes kInlinePayload = Bytes::kib(48);
 // No message is longer.
@@ -199,6 +199,7 @@ struct SeatMoved {
 struct OutputObject {
   ObjectId object;
   TensorType type;
+  uint32_t output = 0;  // which of the request's
 
   void archive(StateArchive& archive);
   bool operator==(const OutputObject&) const = default;

@@ -119,7 +119,7 @@ Result<std::string> ExecutorHost::take_results(const Key& key, protocol::Finishe
     // One that ran twice, because its executor went in between, may have made it before.
     if (!stored.ok() && stored.error().code != ErrorCode::kAlreadyExists) {
       discard(key, message.objects, i);
-      return stored.error().with_context("output " + std::to_string(output.object.number));
+      return stored.error().with_context("outputs[" + std::to_string(output.output) + "]");
     }
     object_made(key, output);
   }
@@ -140,6 +140,7 @@ void ExecutorHost::answer(Seat& seat, const protocol::Finished& message,
   if (payload.ok()) {
     answer.payload = std::move(payload).value();
   } else {
+    answer.error = payload.error();
     answer.error_type = error_type_of(payload.error().code);
     answer.payload = runtime_api::error_json(answer.error_type, to_string(payload.error()));
     seat.tail.append("ERROR RequestId: " + id + " " + to_string(payload.error()) + "\n");

@@ -2,11 +2,14 @@
 
 #include <fcntl.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
+#include <filesystem>
 
 #include "base/packet.h"
+#include "base/spelling.h"
 #include "bundle/bundle.h"
 #include "domain/limits.h"
 #include "kernel_graph/graph_json.h"
@@ -22,10 +25,10 @@ using kernel_graph::KernelGraph;
 
 constexpr std::string_view kBuiltIn = "lambent:";
 
-// Where a bundle of the graph lies on this machine.
-std::string bundle_folder(const KernelPackageOptions& options, const std::string& bundle) {
-  if (!bundle.starts_with(kBuiltIn)) return options.folder + "/" + bundle;
-  return options.built_in + "/" + bundle.substr(kBuiltIn.size());
+// Where what the graph names lies on this machine: a bundle, or a file in one.
+std::string path_on_disk(const KernelPackageOptions& options, const std::string& path) {
+  if (!path.starts_with(kBuiltIn)) return options.folder + "/" + path;
+  return options.built_in + "/" + path.substr(kBuiltIn.size());
 }
 
 Result<KernelGraph> read_graph(const KernelPackageOptions& options) {
@@ -59,10 +62,59 @@ Result<OwnedFd> open_file(const std::string& path, const std::string& name) {
   return fd;
 }
 
+// Errors name files as the package has them: where it lies is nobody's business.
 Result<bundle::Bundle> open_bundle(const KernelPackageOptions& options, const std::string& name) {
-  auto opened = bundle::Bundle::open(bundle_folder(options, name));
-  if (opened.ok()) return opened;
-  return as_clients(opened.error().with_context("bundle " + name));
+  const auto read = [&](const std::string& path, size_t limit) -> Result<std::string> {
+    const std::string on_disk = path_on_disk(options, path);
+    auto content = read_file(on_disk, limit);
+    if (content.ok()) return content;
+    Error error = content.error();
+    if (const size_t found = error.message.find(on_disk); found != std::string::npos) {
+      error.message.replace(found, on_disk.size(), path);
+    }
+    return error;
+  };
+  auto opened = bundle::Bundle::open(name, read);
+  if (!opened.ok()) return as_clients(opened.error());
+  return opened;
+}
+
+// What a misspelt name may have meant: the bundles that are there, under the names of the graph.
+std::string similar_bundle(const KernelPackageOptions& options, const std::string& name) {
+  const bool is_built_in = name.starts_with(kBuiltIn);
+  const std::string folder = is_built_in ? std::string(kBuiltIn) : "bundles/";
+  std::vector<std::string> known;
+  std::error_code failure;
+  using Iterator = std::filesystem::directory_iterator;
+  for (Iterator entry(path_on_disk(options, folder), failure); entry != Iterator();
+       entry.increment(failure)) {
+    known.push_back(folder + entry->path().filename().string());
+  }
+  const std::vector<std::string_view> words(known.begin(), known.end());
+  const auto closest = closest_word(name, words);
+  return closest ? "; did you mean '" + std::string(*closest) + "'?" : "";
+}
+
+// Those that the graph names; an error has the place where it does.
+Result<kernel_graph::KernelLookup> kernels_of(const KernelPackageOptions& options,
+                                              const KernelGraph& graph) {
+  kernel_graph::KernelLookup kernels;
+  for (const std::string& name : kernel_graph::bundles_of(graph)) {
+    const auto opened = open_bundle(options, name);
+    if (!opened.ok()) {
+      Error error =
+          opened.error().with_context(options.graph + ": " + place_of_bundle(graph, name));
+      if (access((path_on_disk(options, name) + "/" + bundle::kManifestFile).c_str(), F_OK) != 0) {
+        error.message += similar_bundle(options, name);
+      }
+      return error;
+    }
+    for (const bundle::Kernel& kernel : opened->manifest().kernels) {
+      kernels[name][kernel.name] = {kernel.parameter_sizes, kernel.static_shared_bytes,
+                                    kernel.max_threads};
+    }
+  }
+  return kernels;
 }
 
 // Those that the graph names, and what the device needs for its loops. Without that, where an
@@ -87,6 +139,24 @@ std::vector<std::string> constant_files(const KernelGraph& graph) {
   std::sort(files.begin(), files.end());
   files.erase(std::unique(files.begin(), files.end()), files.end());
   return files;
+}
+
+// By path; an error has the place of the first constant that wants the file.
+Result<kernel_graph::FileSizes> sizes_of_constants(const KernelPackageOptions& options,
+                                                   const KernelGraph& graph) {
+  kernel_graph::FileSizes sizes;
+  for (size_t i = 0; i < graph.buffers.size(); ++i) {
+    const std::string& name = graph.buffers[i].file;
+    if (name.empty() || sizes.contains(name)) continue;
+    const auto file = open_file(options.folder + "/" + name, name);
+    if (!file.ok()) {
+      return file.error().with_context(options.graph + ": " + place_of_file(graph, i));
+    }
+    struct stat facts {};
+    if (fstat(file->get(), &facts) != 0) return error_from_errno("look at " + name, errno);
+    sizes[name] = static_cast<uint64_t>(facts.st_size);
+  }
+  return sizes;
 }
 
 // What an executor's pool takes for a request (executor::MemoryPool): from a MiB on a buffer has
@@ -117,23 +187,10 @@ Bytes device_memory_of(const KernelGraph& graph) {
 
 Result<Bytes> check_kernel_package(const KernelPackageOptions& options) {
   ASSIGN_OR_RETURN(const KernelGraph graph, read_graph(options));
-  kernel_graph::KernelLookup kernels;
-  for (const std::string& name : kernel_graph::bundles_of(graph)) {
-    ASSIGN_OR_RETURN(const bundle::Bundle bundle, open_bundle(options, name));
-    for (const bundle::Kernel& kernel : bundle.manifest().kernels) {
-      kernels[name][kernel.name] = {kernel.parameter_sizes, kernel.static_shared_bytes,
-                                    kernel.max_threads};
-    }
-  }
+  ASSIGN_OR_RETURN(const auto kernels, kernels_of(options, graph));
   auto valid = kernel_graph::validate(graph, kernels);
   if (!valid.ok()) return valid.error().with_context(options.graph);
-  kernel_graph::FileSizes sizes;
-  for (const std::string& name : constant_files(graph)) {
-    ASSIGN_OR_RETURN(const OwnedFd file, open_file(options.folder + "/" + name, name));
-    struct stat facts {};
-    if (fstat(file.get(), &facts) != 0) return error_from_errno("look at " + name, errno);
-    sizes[name] = static_cast<uint64_t>(facts.st_size);
-  }
+  ASSIGN_OR_RETURN(const auto sizes, sizes_of_constants(options, graph));
   valid = kernel_graph::validate_files(graph, sizes);
   if (!valid.ok()) return valid.error().with_context(options.graph);
   ASSIGN_OR_RETURN(const auto files, open_kernel_package(options));
@@ -168,7 +225,7 @@ Result<std::vector<PackageFile>> open_kernel_package(const KernelPackageOptions&
     parts.emplace_back(bundle::kManifestFile);
     for (const bundle::Image& image : bundle.manifest().images) parts.push_back(image.file);
     for (const std::string& part : parts) {
-      RETURN_IF_ERROR(add(bundle_folder(options, name) + "/" + part, name + "/" + part));
+      RETURN_IF_ERROR(add(path_on_disk(options, name + "/" + part), name + "/" + part));
     }
   }
   return files;

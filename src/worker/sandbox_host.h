@@ -37,7 +37,8 @@ struct RunReport {
 struct HandlerAnswer : RunReport {
   InvocationId invocation;
   bool succeeded = true;
-  Duration execution{};  // given until answered
+  std::optional<Error> error;  // the code behind a failure, where it is not the handler's own words
+  Duration execution{};        // given until answered
   Bytes device_memory_now;
 };
 

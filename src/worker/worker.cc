@@ -350,6 +350,7 @@ InvocationResult Worker::result_of(Live& live, const dispatch::CompleteInvocatio
   }
   if (completion.outcome != Outcome::kRejected) result.device = completion.device;
   const bool failed_itself = live.answer && !live.answer->succeeded;
+  if (failed_itself && !result.error) result.error = live.answer->error;
   RunReport report = report_of(live, completion.outcome);
   result.payload = std::move(report.payload);
   if (failed_itself) result.error_type = std::move(report.error_type);

@@ -18,7 +18,7 @@ from harness import PREFIX, Worker, WorkerTest, make_zip
 
 sys.path.insert(0, str(PREFIX / "share/lambent/python"))
 from lambent.client import Client  # noqa: E402
-from lambent.errors import LambentError  # noqa: E402
+from lambent.errors import InvalidArgument, LambentError, ResourceExhausted  # noqa: E402
 
 MIB = 1 << 20
 
@@ -211,7 +211,18 @@ class Requests(KernelTest):
         missing = "00000000-0000-4000-8000-000000000000.0"
         failure = self.failure("scale", {"inputs": [{"name": "x", "parameters": {"object": missing}}]})
         self.assertEqual(failure["errorType"], "Object.NotFound", failure)
-        self.assertIn(missing, failure["errorMessage"])
+        self.assertIn(f"inputs[0].parameters.object ('x'): object {missing}", failure["errorMessage"])
+
+    def test_an_object_that_has_expired_is_said_to_have(self):
+        with Client(self.worker.endpoint) as client:
+            x = client.put(floats(1, 2, 3, 4), "FP32", (4,), ttl=1)
+
+            def failure():
+                reply = self.worker.invoke("scale", {"inputs": [{"name": "x", "parameters": {"object": x.id}}]})
+                return reply.json if "x-amz-function-error" in reply.headers else None
+            failed = self.worker.wait_for(failure, what="it expires")
+        self.assertEqual(failed["errorType"], "Object.NotFound", failed)
+        self.assertRegex(failed["errorMessage"], "inputs.0..parameters.object .'x'.: .*expired")
 
     def test_large_tensors_travel_beside_the_messages(self):
         count = 1 << 20
@@ -317,8 +328,21 @@ class Graphs(KernelTest):
                                         "outputs": [{"name": "y", "parameters": {"object": True}}]}, later)
         end = self.kernel("triple", self.kernel("double", broken))
         error = self.error_of(self.worker.request, "GET", f"/v1/objects/{end}?wait=30")
-        for words in ("'double'", "'broken'", "Kernel.Fault: INTERNAL: kernel wild"):
+        for words in ("'double'", "'broken'", "Kernel.Fault: kernel wild"):
             self.assertIn(words, error.body.decode())
+        self.assertEqual(error.json["error"]["code"], "INTERNAL")
+
+    def test_what_fails_says_so_with_its_own_code(self):
+        with Client(self.worker.endpoint) as client:
+            double = client.function("double")
+            x = client.put(floats(1, 2, 3, 4), "FP32", (4,))
+            whole = client.put(array.array("i", [1, 2, 3, 4]))  # the same bytes, of another type
+            for inputs, outputs, place in (({"x": whole}, ["y"], "inputs[0].parameters.object ('x')"),
+                                           ({"z": x}, ["y"], "inputs[0].name"), ({"x": x}, ["z"], "outputs[0].name")):
+                with self.assertRaises(InvalidArgument) as caught:
+                    double(**inputs, outputs=outputs)
+                self.assertIn(place, str(caught.exception))
+            self.assertEqual(bytes(double(x=x, outputs=["y"])), floats(2, 4, 6, 8))
 
     def test_handlers_and_kernels_mix_in_one_graph(self):
         with Client(self.worker.endpoint) as client:
@@ -384,8 +408,15 @@ class Deployment(KernelTest):
         graph = scale_graph()
         graph["buffers"].append(tensor("w", "constant", [4], file="w.bin"))
         graph["steps"].append(launch("scale", "w", "y", 1.0, unsigned(4), block=(32,)))
-        self.assertIn("w.bin", self.refused(graph))
-        self.assertIn("w.bin", self.refused(graph, {"w.bin": b"short"}))
+        for files in ({}, {"w.bin": b"short"}, {"w.bin/inside": b""}):
+            self.assertIn("graph.json: buffers[2] ('w').file: ", self.refused(graph, files))
+        for bundle, meant in (("bundles/K", "bundles/k"), ("lambent:bals", "lambent:blas")):
+            graph = scale_graph()
+            graph["steps"] = [{"repeat": 2, "steps": [{**graph["steps"][0], "bundle": bundle}]}]
+            message = self.refused(graph)
+            self.assertIn(f"graph.json: steps[0].steps[0].bundle: {bundle} is no kernel bundle", message)
+            self.assertIn(f"did you mean '{meant}'?", message)
+            self.assertNotIn(str(self.worker.folder), message)
 
     def test_a_package_without_its_graph_or_with_a_damaged_bundle_is_refused(self):
         error = self.error_of(self.worker.create, "none", make_zip({"x": "y"}), runtime="provided.al2023",
@@ -394,7 +425,12 @@ class Deployment(KernelTest):
         damaged = dict(bundle_files())
         host = next(name for name in damaged if name.endswith(".so"))
         damaged[host] = damaged[host][:-1] + bytes([damaged[host][-1] ^ 1])
-        self.assertIn("bundles/k", self.refused(scale_graph(), damaged))
+        for file in ("bundles/k/manifest.json", host):
+            for content in (b"", damaged[file][:100]):
+                message = self.refused(scale_graph(), {**damaged, file: content})
+                self.assertIn("graph.json: steps[0].bundle: ", message)
+                self.assertNotIn(str(self.worker.folder), message)
+        self.assertIn("bundles/k does not match its hash", self.refused(scale_graph(), damaged))
 
     def test_a_graph_cannot_lead_out_of_its_package(self):
         graph = scale_graph()
@@ -534,6 +570,27 @@ class Faults(KernelTest):
         begin = time.monotonic()
         self.good()
         self.assertLess(time.monotonic() - begin, 20)
+
+
+class Quota(KernelTest):
+    """Outputs that are more than their tenant may have."""
+
+    flags = (*KernelTest.flags, "--object-quota", "5M")
+
+    def test_an_output_beyond_the_quota_is_refused_with_its_place(self):
+        self.create("large", {"buffers": [tensor("x", "input", [4]), tensor("y", "output", [MIB]), tensor("z", "output", [4])],
+                              "steps": [launch("scale", "x", name, 2.0, unsigned(4), block=(32,)) for name in "yz"]})
+        with Client(self.worker.endpoint) as client:
+            x = client.put(floats(1, 2, 3, 4), "FP32", (4,))
+            large = client.function("large")
+            first = large.remote(x=x, outputs=["y"])
+            self.assertEqual(bytes(first.get().data[:16]), floats(2, 4, 6, 8))
+            with self.assertRaises(ResourceExhausted) as caught:
+                large(x=x, outputs=["z", "y"])
+            self.assertIn("outputs[1]: ", str(caught.exception))
+            self.assertIn("quota", str(caught.exception))
+            first.remove()
+            large(x=x, outputs=["z", "y"])
 
 
 class Memory(KernelTest):
