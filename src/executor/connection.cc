@@ -129,7 +129,11 @@ bool Connection::send_next() {
 }
 
 void Connection::send(protocol::ExecutorMessage message, std::vector<OwnedFd> fds) {
-  waiting_.push_back({protocol::encode(std::move(message)), std::move(fds)});
+  send(protocol::encode(std::move(message)), std::move(fds));
+}
+
+void Connection::send(std::string bytes, std::vector<OwnedFd> fds) {
+  waiting_.push_back({std::move(bytes), std::move(fds)});
   if (waiting_.size() > 1) return;
   while (!waiting_.empty()) {
     if (send_next()) continue;

@@ -26,6 +26,10 @@ class Connection {
   // The descriptors are kept until the message is on its way. In place of a Finished or SeatFailed
   // that the socket does not take goes a short one: its error, cut, or else RESOURCE_EXHAUSTED.
   void send(protocol::ExecutorMessage message, std::vector<OwnedFd> fds = {});
+  // The same, of a message that is encoded already.
+  void send(std::string bytes, std::vector<OwnedFd> fds = {});
+  // For whole messages of other threads, which go before those that wait here.
+  int socket() const { return socket_.get(); }
   // Waits until all that was sent is on its way, or the worker is gone. For the very end.
   void flush();
 

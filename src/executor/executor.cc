@@ -94,6 +94,7 @@ void Executor::say_hello(Duration context_time) {
 
 void Executor::handle(protocol::ExecutorMessage message, std::vector<OwnedFd> fds) {
   if (ended_) return;
+  settle_answered();
   std::visit([&](auto& each) { handle(std::move(each), std::move(fds)); }, message);
 }
 

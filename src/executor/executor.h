@@ -5,6 +5,7 @@
 
 #include <functional>
 #include <memory>
+#include <mutex>
 #include <string>
 #include <unordered_map>
 #include <vector>
@@ -160,12 +161,19 @@ class Executor {
   Result<bool> await_constants(Seat& seat, uint32_t kernel);
   // executor_answers.cc
   void copy_out(Seat& seat);
+  protocol::Finished begin_finished(const Seat& seat) const;
   void seal_objects(Seat& seat);
   void answer(Seat& seat);
   void finish(Seat& seat, protocol::Finished finished, std::vector<OwnedFd> fds);
   Error explain(const Seat& seat, const Error& error) const;
   void fail(Seat& seat, Error error);
   void release(Seat& seat);
+  // executor_early.cc
+  void prepare_early(Seat& seat);
+  // What could not be sent of the answer; none: the loop has to answer.
+  std::optional<std::string> answer_early(SandboxId seat, RequestUnderWay& request);
+  void answered_early(std::string unsent);
+  void settle_answered();
   // Ends the executor if the context is broken; false if it is not.
   bool end_if_broken(Seat* seat, const Error& error);
   // Contexts that break where nobody is called back.
@@ -189,6 +197,10 @@ class Executor {
   bool ended_ = false;
   bool watches_memory_ = false;  // a look at it is to come
 
+  // Seats whose requests the driver's thread has answered. Before all that such a request uses, for
+  // that thread may be here until the last of them is gone.
+  std::mutex answered_mutex_;
+  std::vector<SandboxId> answered_;
   Connection connection_;
   std::unique_ptr<MemoryPool> pool_;
   std::unique_ptr<DeviceStore> store_;

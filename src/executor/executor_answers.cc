@@ -111,7 +111,7 @@ void Executor::answer(Seat& seat) {
     if (waiting->is_removed) return remove(id);
     if (!encoded->payload.ok()) return fail(*waiting, encoded->payload.error());
     RequestUnderWay& answered = *waiting->request;
-    protocol::Finished finished;
+    protocol::Finished finished = begin_finished(*waiting);
     std::vector<OwnedFd> fds;
     finished.content_type = std::string(kernel_graph::RequestCodec::content_type(answered.request));
     finished.payload_attached = encoded->file.valid();
@@ -137,19 +137,25 @@ void Executor::answer(Seat& seat) {
   }
 }
 
-void Executor::finish(Seat& seat, protocol::Finished finished, std::vector<OwnedFd> fds) {
-  RequestUnderWay& request = *seat.request;
-  const Instant now = loop_.clock().now();
+// What is known before its end.
+protocol::Finished Executor::begin_finished(const Seat& seat) const {
+  const RequestUnderWay& request = *seat.request;
+  protocol::Finished finished;
   finished.invocation = request.message.invocation;
   finished.objects_time = request.began - request.received;
   finished.copy_in_time = request.launched_at - request.began;
-  finished.run_time = request.ran - request.launched_at;
-  finished.copy_out_time = now - request.ran;
-  std::set<DeviceName> counted(request.pinned.begin(), request.pinned.end());
+  const std::set<DeviceName> counted(request.pinned.begin(), request.pinned.end());
   for (const DeviceName& name : counted) {
     if (const auto* entry = store_->find(name)) finished.device_memory_peak += entry->size;
   }
   finished.device_memory = finished.device_memory_peak;
+  return finished;
+}
+
+void Executor::finish(Seat& seat, protocol::Finished finished, std::vector<OwnedFd> fds) {
+  RequestUnderWay& request = *seat.request;
+  finished.run_time = request.ran - request.launched_at;
+  finished.copy_out_time = loop_.clock().now() - request.ran;
   for (WantedOutput& output : request.outputs) {
     if (!output.as_object) continue;
     // It stays where it is, by another name; the seat takes another place next time.
@@ -209,6 +215,11 @@ Error Executor::explain(const Seat& seat, const Error& error) const {
 void Executor::fail(Seat& seat, Error error) {
   RequestUnderWay& request = *seat.request;
   request.awaits_constant = false;
+  // The call that met a fault may have said something else of it.
+  const CUresult state = driver_->stream_query(nullptr);
+  if (state != CUDA_SUCCESS && state != CUDA_ERROR_NOT_READY) {
+    error = driver_.check(state, "kernels").error();
+  }
   if (end_if_broken(&seat, request.stage == Stage::kRunning ? explain(seat, error) : error)) return;
   const auto idle = seat.loaded->stream().is_idle();
   if (idle.ok() && !*idle) {

@@ -56,8 +56,16 @@ void Executor::handle(protocol::Run message, std::vector<OwnedFd> fds) {
   RequestUnderWay& request = *seat->request;
   request.number = ++requests_;
   request.received = received;
-  request.on_device = [this, id = seat->id, number = request.number](CUresult result) {
-    loop_.post([this, id, number, result] { device_answered(id, number, result); });
+  // Of which nothing is there any more once the request was answered.
+  request.on_device = [this, id = seat->id, number = request.number, &request](CUresult result) {
+    Executor& executor = *this;
+    const SandboxId seat_id = id;
+    const uint64_t request_number = number;
+    auto unsent = result == CUDA_SUCCESS ? executor.answer_early(seat_id, request) : std::nullopt;
+    executor.loop_.post([&executor, seat_id, request_number, result, unsent = std::move(unsent)] {
+      if (unsent) return executor.answered_early(*unsent);
+      executor.device_answered(seat_id, request_number, result);
+    });
   };
   request.message = std::move(message);
   if (!request.message.payload_attached) return decode(*seat);
@@ -176,6 +184,7 @@ Result<bool> Executor::step(Seat& seat) {
   const auto& instructions = loaded.program->instructions();
   if (request.instruction == instructions.size()) {
     RETURN_IF_ERROR(queue_outputs(seat));
+    prepare_early(seat);
     RETURN_IF_ERROR(call_back(seat));
     return false;
   }

@@ -181,6 +181,7 @@ void Executor::handle(protocol::RemoveSeat message, std::vector<OwnedFd>) {
   Seat* seat = find(message.seat);
   if (seat == nullptr) return;
   seat->is_removed = true;
+  if (seat->request != nullptr) seat->request->is_withdrawn = true;
   if (seat->loaded != nullptr) seat->loaded->program->stop_loops();
   if (seat->request != nullptr && (seat->request->awaits_constant || seat->request->awaits_loans)) {
     return fail(*seat, {ErrorCode::kUnavailable, "it was removed"});

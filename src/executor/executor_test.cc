@@ -174,6 +174,32 @@ TEST_F(ExecutorTest, BadRequestsAreTheClientsMistake) {
   works(1);
 }
 
+TEST_F(ExecutorTest, ASeatIsFreeForAllThatComesBehindItsAnswer) {
+  // The driver's thread answers; the loop may not have heard of it when the next message comes.
+  const std::string package = process_->package(affine(2));
+  add(1, package);
+  for (int i = 0; i < 500; ++i) {
+    ASSERT_EQ(run(i, 1, {i, 2}), (std::vector<int>{3 * i + 1, 7})) << i;
+  }
+  for (uint64_t seat = 2; seat < 50; ++seat) {
+    add(seat, package);
+    ASSERT_EQ(run(seat, seat, {1, 2}), (std::vector<int>{4, 7}));
+    if (seat % 2 == 0) {
+      process_->send(protocol::MoveSeat{SandboxId(seat), true});
+      std::optional<protocol::SeatMoved> moved;
+      do {  // it was told of when it came in, too
+        moved = process_->expect<protocol::SeatMoved>();
+      } while (moved && !moved->out);
+      ASSERT_TRUE(moved.has_value());
+      ASSERT_TRUE(moved->done) << seat;
+      continue;
+    }
+    // What was answered is not answered again with its seat's end.
+    process_->send(protocol::RemoveSeat{SandboxId(seat)});
+    EXPECT_EQ(failure(10'000 + seat, seat, bytes_of({1, 2})).code, ErrorCode::kNotFound);
+  }
+}
+
 TEST_F(ExecutorTest, AFunctionLargerThanItsMemoryIsRefused) {
   Files files = function(
       {buffer("w", "constant", 1'000'000, R"(, "fill": 1)"), buffer("y", "output", 1'000'000)},

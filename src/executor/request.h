@@ -2,6 +2,7 @@
 // to remember between the device's answers. A value of the executor; no behaviour of its own.
 #pragma once
 
+#include <atomic>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -26,6 +27,13 @@ struct WantedOutput {
   uint64_t offset = 0;   // in the seat's page-locked memory, if all go through that
   std::string bytes;     // else, by value
   OwnedFd file;          // an object's
+};
+
+// What the driver's thread needs to answer a request by itself.
+struct EarlyAnswer {
+  protocol::Finished finished;  // but for its payload
+  const kernel_graph::RequestCodec* codec = nullptr;
+  std::vector<kernel_graph::AnswerOutput> outputs;  // in the seat's page-locked memory
 };
 
 struct RequestUnderWay {
@@ -67,6 +75,9 @@ struct RequestUnderWay {
 
   // Called by the driver, on a thread of its own, when the device has done what was queued.
   std::function<void(CUresult)> on_device;
+  // Set with its last work if that thread can answer (executor_early.cc).
+  std::unique_ptr<EarlyAnswer> early;
+  std::atomic<bool> is_withdrawn = false;  // set before its loops are stopped
 
   Instant received, began, launched_at, ran;
 };
