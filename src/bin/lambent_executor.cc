@@ -86,13 +86,19 @@ int main(int count, char** words) {
          "A libcublas.so for the linear algebra that is built in; of several, the first that "
          "works. None: kernels of Lambent's own")
       ->allow_extra_args(false);
-  bin::add_pool_rule(app, "--pool-rule", options.pool_rule);
+  bin::add_pool_rule(app, "--pool-rule", options.pool);
   uint64_t hold_ms = static_cast<uint64_t>(to_milliseconds(options.pool_hold));
   app.add_option("--pool-hold-ms", hold_ms,
-                 "How long a function without requests keeps it under the first rule")
+                 "How long a function without requests keeps it under the rules that give it back")
       ->capture_default_str()
       ->check(CLI::Range(uint64_t{0}, uint64_t{3'600'000}));
+  uint64_t interval_ms = 0;
+  app.add_option("--pool-interval-ms", interval_ms,
+                 "How far ahead the pool of the layered rules looks; 0: as long as the driver takes "
+                 "for 200 MB")
+      ->check(CLI::Range(uint64_t{0}, uint64_t{60'000}));
   CLI11_PARSE(app, count, words);
+  if (interval_ms > 0) options.pool_interval = milliseconds(interval_ms);
   options.pool_hold = milliseconds(hold_ms);
   transfers.order.block = Bytes::kib(block_kib);
 

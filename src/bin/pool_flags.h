@@ -1,4 +1,4 @@
-// The flags for what becomes of the device memory of functions' buffers between their requests.
+// The flag for when functions' buffers have device memory.
 // Used by the mains of executors and of workers, which hand them on.
 #pragma once
 
@@ -8,22 +8,21 @@
 #include <vector>
 
 #include "bin/flag_checks.h"
-#include "scheduling/pool_scaling.h"
+#include "domain/executor_pool.h"
 
 namespace lambent::bin {
 
-inline void add_pool_rule(CLI::App& app, const std::string& flag, scheduling::PoolRule& rule) {
-  using scheduling::PoolRule;
-  std::vector<std::pair<std::string, PoolRule>> rules;
-  for (const auto each : {PoolRule::kResilient, PoolRule::kFineGrained, PoolRule::kStatic}) {
-    rules.emplace_back(scheduling::name_of(each), each);
-  }
-  app.add_option(flag, rule,
+inline void add_pool_rule(CLI::App& app, const std::string& flag, ExecutorPool& pool) {
+  std::vector<std::pair<std::string, ExecutorPool>> rules;
+  for (const ExecutorPool each : kExecutorPools) rules.emplace_back(name_of(each), each);
+  app.add_option(flag, pool,
                  "device memory of kernel functions' buffers between requests: resilient gives it "
-                 "back, fine-grained keeps it, static keeps it and takes it before the first")
+                 "back, fine-grained keeps it, static keeps it and takes it before the first; "
+                 "layered and layered-fine-grained: as the first two, but temporaries have theirs "
+                 "layer by layer while a request runs")
       ->type_name("TEXT")
       ->transform(one_of(std::move(rules)))
-      ->default_str(std::string(scheduling::name_of(rule)));
+      ->default_str(std::string(name_of(pool)));
 }
 
 }  // namespace lambent::bin

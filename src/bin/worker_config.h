@@ -49,7 +49,7 @@ struct WorkerConfig {
   Duration keep_alive = std::chrono::minutes(10);
   Duration drain_time = seconds(30);
   // Of executors: see worker/executor_plan.h.
-  scheduling::PoolRule executor_pool = scheduling::PoolRule::kResilient;
+  ExecutorPool executor_pool = ExecutorPool::kResilient;
   Duration executor_pool_hold = seconds(1);
   bool executor_transfers_take_turns = true;
   ExecutorObjects executor_objects = ExecutorObjects::kLent;

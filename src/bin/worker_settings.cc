@@ -191,7 +191,7 @@ worker::WorkerOptions worker_options(const WorkerConfig& config, const Installat
   options.executors.program = installation.program("lambent-executor");
   options.executors.built_in = installation.kernels();
   options.executors.gpu = driver;
-  options.executors.pool_rule = config.executor_pool;
+  options.executors.pool = config.executor_pool;
   options.executors.pool_hold = config.executor_pool_hold;
   options.executors.transfers_take_turns = config.executor_transfers_take_turns;
   options.executors.lend_objects = config.executor_objects != ExecutorObjects::kHost;

@@ -86,16 +86,23 @@ ReservedAddresses::~ReservedAddresses() {
 }
 
 Result<void> ReservedAddresses::map(CUdeviceptr address, const PhysicalMemory& memory) const {
-  const Driver& driver = *driver_;
-  RETURN_IF_ERROR(driver.check(driver->mem_map(address, memory.size().count, 0, memory.handle(), 0),
-                               "cuMemMap"));
+  RETURN_IF_ERROR(place(address, memory));
+  auto opened = open(address, memory.size());
+  if (!opened.ok()) (*driver_)->mem_unmap(address, memory.size().count);
+  return opened;
+}
+
+Result<void> ReservedAddresses::place(CUdeviceptr address, const PhysicalMemory& memory) const {
+  return driver_->check(
+      (*driver_)->mem_map(address, memory.size().count, 0, memory.handle(), 0), "cuMemMap");
+}
+
+Result<void> ReservedAddresses::open(CUdeviceptr address, Bytes size) const {
   CUmemAccessDesc access{};
   access.location = {CU_MEM_LOCATION_TYPE_DEVICE, ordinal_};
   access.flags = CU_MEM_ACCESS_FLAGS_PROT_READWRITE;
-  auto opened = driver.check(driver->mem_set_access(address, memory.size().count, &access, 1),
-                             "cuMemSetAccess");
-  if (!opened.ok()) driver->mem_unmap(address, memory.size().count);
-  return opened;
+  return driver_->check((*driver_)->mem_set_access(address, size.count, &access, 1),
+                        "cuMemSetAccess");
 }
 
 Result<void> ReservedAddresses::unmap(CUdeviceptr address, Bytes size) const {

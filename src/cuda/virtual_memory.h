@@ -67,7 +67,10 @@ class ReservedAddresses {
   Bytes size() const { return size_; }
   // Maps all of the memory at `address`, for kernels and copies of this device.
   Result<void> map(CUdeviceptr address, const PhysicalMemory& memory) const;
-  // The memory that was mapped there as a whole goes back to the device.
+  // In two steps, so that neighbours are opened together: nothing can use the memory before.
+  Result<void> place(CUdeviceptr address, const PhysicalMemory& memory) const;
+  Result<void> open(CUdeviceptr address, Bytes size) const;
+  // What was mapped there, each as a whole, goes back to who has its handle, or to the device.
   Result<void> unmap(CUdeviceptr address, Bytes size) const;
 
  private:

@@ -52,6 +52,8 @@ Result<void> Executor::start() {
   loading.multiprocessors = multiprocessors_ ? &*multiprocessors_ : nullptr;
   loading.device_loops = options_.device_loops;
   loading.blas_libraries = options_.blas_libraries;
+  RETURN_IF_ERROR(use_layers());
+  loading.pages = layers_ != nullptr ? &layers_->pages() : nullptr;
   loader_ = std::make_unique<SeatLoader>(driver_, ordinal_, capability, std::move(loading));
   for (auto* thread : {&loads_, &decodes_, &answers_}) {
     *thread = std::make_unique<DeviceThread>(loop_, context_);
@@ -82,6 +84,7 @@ Executor::~Executor() {
   answers_.reset();
   to_device_.reset();
   to_host_.reset();
+  layers_.reset();
 }
 
 void Executor::say_hello(Duration context_time) {

@@ -13,9 +13,11 @@
 
 #include "cuda/device.h"
 #include "cuda/driver.h"
+#include "domain/executor_pool.h"
 #include "executor/connection.h"
 #include "executor/contents.h"
 #include "executor/device_thread.h"
+#include "executor/layered_memory.h"
 #include "executor/request.h"
 #include "executor/seat_loader.h"
 #include "executor/share_book.h"
@@ -34,11 +36,12 @@ struct ExecutorOptions {
   // Where cuBLAS may be, the first that works: built-in linear algebra is done by it. None: by our
   // own kernels.
   std::vector<std::string> blas_libraries = {};
-  // What happens to the memory of seats' own buffers between requests: resilient gives it to the
-  // device when its seat has had no request for `pool_hold`, fine-grained keeps it, static keeps it
-  // and takes it as soon as a seat is loaded.
-  scheduling::PoolRule pool_rule = scheduling::PoolRule::kResilient;
+  // When seats' own buffers have memory. Where it goes to the device between requests, it goes when
+  // their seat has had none for `pool_hold`.
+  ExecutorPool pool = ExecutorPool::kResilient;
   Duration pool_hold = seconds(1);
+  // How far ahead the pool of the layered rules looks; none: as long as the driver takes for 200 MB.
+  std::optional<Duration> pool_interval = std::nullopt;
 };
 
 class Executor {
@@ -96,6 +99,7 @@ class Executor {
   void say_arrived(Seat& seat);
   void arrival_failed(Seat& seat, const Error& error);
   void move_out(Seat& seat);
+  void say_moved_out(SandboxId id, Bytes moved);
   Bytes drop_memory_of(Seat& seat);
   Bytes memory_of(const Seat& seat);
   void remove(SandboxId id);
@@ -105,10 +109,20 @@ class Executor {
   void progress();
 
   // executor_memory.cc
+  scheduling::PoolRule rule() const;  // of what has no layers
   void grow_ahead(Seat& seat);
   void use_reserved(Seat& seat);
   void watch_memory();
   void look_at_memory();
+
+  // executor_layers.cc
+  Result<void> use_layers();
+  // Whether its temporaries have their memory layer by layer.
+  bool has_layers(const Seat& seat) const;
+  Bytes window_of(const Seat& seat) const;
+  Result<bool> begin_layer(Seat& seat, uint32_t layer);
+  void layer_ended(SandboxId id, uint64_t request, CUresult result);
+  void layer_came(SandboxId id);
 
   // executor_clients.cc
   void handle(protocol::AddClient message, std::vector<OwnedFd> fds);
@@ -207,6 +221,7 @@ class Executor {
   std::unique_ptr<DeviceStore> store_;
   std::unique_ptr<Contents> contents_;
   std::unique_ptr<Borrower> borrower_;
+  std::unique_ptr<LayeredMemory> layers_;  // if there is any
   // None: shares cannot be applied here.
   std::optional<cuda::Multiprocessors> multiprocessors_;
   std::optional<ShareBook> shares_;

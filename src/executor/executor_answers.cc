@@ -149,6 +149,7 @@ protocol::Finished Executor::begin_finished(const Seat& seat) const {
     if (const auto* entry = store_->find(name)) finished.device_memory_peak += entry->size;
   }
   finished.device_memory = finished.device_memory_peak;
+  if (has_layers(seat)) finished.device_memory_peak += layers_->peak(seat.id);
   return finished;
 }
 
@@ -178,6 +179,7 @@ void Executor::finish(Seat& seat, protocol::Finished finished, std::vector<Owned
 void Executor::release(Seat& seat) {
   for (const uint64_t ticket : seat.request->needs) store_->unneed(ticket);
   for (const DeviceName& name : seat.request->pinned) store_->unpin(name);
+  if (has_layers(seat)) layers_->end(seat.id);
   seat.request.reset();
   seat.last_request = loop_.now();
   watch_memory();
@@ -214,7 +216,7 @@ Error Executor::explain(const Seat& seat, const Error& error) const {
 // The request ends with an error; what is queued for it ends first.
 void Executor::fail(Seat& seat, Error error) {
   RequestUnderWay& request = *seat.request;
-  request.awaits_constant = false;
+  request.awaits_constant = request.awaits_layer = false;
   // The call that met a fault may have said something else of it.
   const CUresult state = driver_->stream_query(nullptr);
   if (state != CUDA_SUCCESS && state != CUDA_ERROR_NOT_READY) {

@@ -19,7 +19,7 @@ constexpr Bytes kLongestEarly = Bytes::kib(16);
 // queued, and which waits for the device alone.
 void Executor::prepare_early(Seat& seat) {
   RequestUnderWay& request = *seat.request;
-  if (!request.outputs_inline) return;
+  if (!request.outputs_inline || has_layers(seat)) return;
   Bytes total;
   for (const WantedOutput& output : request.outputs) {
     if (output.as_object) return;

@@ -13,17 +13,31 @@ constexpr uint64_t kLooks = 4;
 
 }  // namespace
 
+scheduling::PoolRule Executor::rule() const {
+  switch (options_.pool) {
+    case ExecutorPool::kResilient:
+    case ExecutorPool::kLayered:
+      break;
+    case ExecutorPool::kFineGrained:
+    case ExecutorPool::kLayeredFineGrained:
+      return scheduling::PoolRule::kFineGrained;
+    case ExecutorPool::kStatic:
+      return scheduling::PoolRule::kStatic;
+  }
+  return scheduling::PoolRule::kResilient;
+}
+
 // A static pool has room for all of a seat's buffers before its first request. Whatever is missing
 // here, a request asks for again, and gets the error.
 void Executor::grow_ahead(Seat& seat) {
-  if (options_.pool_rule != scheduling::PoolRule::kStatic) return;
+  if (rule() != scheduling::PoolRule::kStatic) return;
   const LoadedSeat& loaded = *seat.loaded;
   const auto reserve = [&](uint32_t buffer, Bytes size) {
     if (store_->find(DeviceName::of(seat.id, buffer)) != nullptr) return;
     const auto block = pool_->take(size, 0);  // nobody's: the seat has not written there yet
     if (block.ok()) seat.reserved.push_back(block->address);
   };
-  if (loaded.plan.temporaries > Bytes(0)) {
+  if (loaded.plan.temporaries > Bytes(0) && !has_layers(seat)) {
     reserve(DeviceName::kTemporaries, loaded.plan.temporaries);
   }
   for (const uint32_t i : loaded.codec.outputs()) reserve(i, loaded.plan.sizes[i]);
@@ -36,7 +50,7 @@ void Executor::use_reserved(Seat& seat) {
 
 // Nothing is done while there is nothing to give to the device, or while one look is to come.
 void Executor::watch_memory() {
-  if (watches_memory_ || options_.pool_rule != scheduling::PoolRule::kResilient) return;
+  if (watches_memory_ || rule() != scheduling::PoolRule::kResilient) return;
   watches_memory_ = true;
   loop_.call_after(std::max<Duration>(options_.pool_hold / kLooks, milliseconds(1)), [this] {
     watches_memory_ = false;
@@ -73,10 +87,10 @@ void Executor::look_at_memory() {
   std::vector<scheduling::RunningFunction> running;
   for (const auto& [seat, profile] : profiles) running.push_back({.profile = &profile});
 
-  scheduling::PoolOptions rule;
-  rule.rule = options_.pool_rule;
-  rule.interval = options_.pool_hold;
-  const auto step = scheduling::scale_pool(rule, pool_->mapped() - others, pinned, running);
+  scheduling::PoolOptions pool;
+  pool.rule = rule();
+  pool.interval = options_.pool_hold;
+  const auto step = scheduling::scale_pool(pool, pool_->mapped() - others, pinned, running);
   const uint64_t looks = options_.pool_hold > Duration(0) ? kLooks : 0;
   store_->trim(step.shrink, looks, is_idle);
   if (has_buffers || pool_->has_free()) watch_memory();

@@ -100,9 +100,13 @@ Result<void> Executor::place_buffers(Seat& seat) {
   const auto& buffers = loaded.graph.buffers;
   request.addresses = request.contents;
   if (loaded.plan.temporaries.count > 0) {
-    CUdeviceptr block = 0;
-    RETURN_IF_ERROR(
-        place_own(seat, DeviceName::kTemporaries, loaded.plan.temporaries, false, &block));
+    CUdeviceptr block = loaded.window;
+    if (has_layers(seat)) {
+      layers_->begin(seat.id);
+    } else {
+      RETURN_IF_ERROR(
+          place_own(seat, DeviceName::kTemporaries, loaded.plan.temporaries, false, &block));
+    }
     for (uint32_t i = 0; i < buffers.size(); ++i) {
       if (buffers[i].role != BufferRole::kTemporary) continue;
       request.addresses[i] = block + loaded.plan.offsets[i].count;
@@ -125,7 +129,7 @@ Result<void> Executor::place_buffers(Seat& seat) {
 bool Executor::has_share_for(const Seat& seat, const DeviceName& name, Bytes size) {
   const std::set<DeviceName> pinned(seat.request->pinned.begin(), seat.request->pinned.end());
   if (pinned.contains(name)) return true;
-  Bytes sum = pool_->rounded(size);
+  Bytes sum = pool_->rounded(size) + window_of(seat);
   for (const DeviceName& each : pinned) sum += store_->find(each)->size;
   return sum <= seat.memory;
 }

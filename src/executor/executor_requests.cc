@@ -67,6 +67,9 @@ void Executor::handle(protocol::Run message, std::vector<OwnedFd> fds) {
       executor.device_answered(seat_id, request_number, result);
     });
   };
+  request.on_layer = [this, id = seat->id, number = request.number](CUresult result) {
+    loop_.post([this, id, number, result] { layer_ended(id, number, result); });
+  };
   request.message = std::move(message);
   if (!request.message.payload_attached) return decode(*seat);
 
@@ -196,6 +199,12 @@ Result<bool> Executor::step(Seat& seat) {
       ++request.instruction;
       break;
     }
+    case Instruction::Kind::kLayer: {
+      ASSIGN_OR_RETURN(const bool begun, begin_layer(seat, now.graph));
+      if (!begun) return false;
+      ++request.instruction;
+      break;
+    }
     case Instruction::Kind::kLoop:
       return launch_loop(seat, now);
     case Instruction::Kind::kZeroFlag:
@@ -245,6 +254,7 @@ void Executor::device_answered(SandboxId id, uint64_t number, CUresult result) {
   const auto& instructions = seat->loaded->program->instructions();
   if (request.instruction == instructions.size()) {
     request.ran = loop_.clock().now();
+    if (has_layers(*seat)) layers_->end(seat->id);
     return copy_out(*seat);
   }
   if (std::exchange(request.reads_flag, false)) {

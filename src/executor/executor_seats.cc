@@ -59,6 +59,7 @@ void Executor::seat_loaded(SandboxId id, Result<std::unique_ptr<LoadedSeat>> loa
   }
   seat->loaded = std::move(*loaded);
   seat->memory = std::max(seat->memory, counted(*seat->loaded));
+  if (has_layers(*seat)) layers_->add(id, seat->loaded->window, *seat->loaded->layers);
   set_limit();
   if (seat->share != seat->loaded_share) change_share(*seat);
   begin_arrival(*seat);
@@ -164,17 +165,24 @@ void Executor::move_out(Seat& seat) {
   // Its own things go first, as far as the others' part does not hold them all.
   Bytes allowed = object_room_;
   for (const auto& [id, other] : seats_) {
-    if (other->is_in) allowed += other->memory;
+    if (other->is_in) allowed += other->memory - window_of(*other);
   }
   if (store_->used() > allowed) drop_memory_of(seat);
   set_limit();
   watch_memory();
-  const Bytes left = memory_of(seat);
-  connection_.send(protocol::SeatMoved{.seat = seat.id,
+  const Bytes moved = before - memory_of(seat);
+  if (!has_layers(seat)) return say_moved_out(seat.id, moved);
+  layers_->move_out(seat.id, [this, id = seat.id, moved] { say_moved_out(id, moved); });
+}
+
+void Executor::say_moved_out(SandboxId id, Bytes moved) {
+  const Seat* seat = find(id);
+  if (seat == nullptr || ended_) return;
+  connection_.send(protocol::SeatMoved{.seat = id,
                                        .out = true,
-                                       .moved = before - left,
-                                       .left = left,
-                                       .duration = loop_.clock().now() - seat.arrival_began});
+                                       .moved = moved,
+                                       .left = memory_of(*seat),
+                                       .duration = loop_.clock().now() - seat->arrival_began});
 }
 
 void Executor::handle(protocol::RemoveSeat message, std::vector<OwnedFd>) {
@@ -183,7 +191,8 @@ void Executor::handle(protocol::RemoveSeat message, std::vector<OwnedFd>) {
   seat->is_removed = true;
   if (seat->request != nullptr) seat->request->is_withdrawn = true;
   if (seat->loaded != nullptr) seat->loaded->program->stop_loops();
-  if (seat->request != nullptr && (seat->request->awaits_constant || seat->request->awaits_loans)) {
+  if (seat->request != nullptr && (seat->request->awaits_constant || seat->request->awaits_layer ||
+                                   seat->request->awaits_loans)) {
     return fail(*seat, {ErrorCode::kUnavailable, "it was removed"});
   }
   // What another thread or the device still works on goes when that has ended.
@@ -207,7 +216,12 @@ void Executor::remove(SandboxId id) {
   if (seat.is_arriving) return;
   use_reserved(seat);
   if (seat.loaded != nullptr) drop_memory_of(seat);
-  if (seat.loaded != nullptr) discard(std::move(seat.loaded));
+  if (seat.loaded != nullptr && has_layers(seat)) {
+    auto going = std::make_shared<std::unique_ptr<LoadedSeat>>(std::move(seat.loaded));
+    layers_->remove(id, [this, going] { discard(std::move(*going)); });
+  } else if (seat.loaded != nullptr) {
+    discard(std::move(seat.loaded));
+  }
   if (shares_) shares_->take_back(user_of(id));
   seats_.erase(id);
   set_limit();
@@ -217,7 +231,13 @@ void Executor::remove(SandboxId id) {
 // To give page-locked memory back, the driver may wait for all that runs on the device.
 void Executor::discard(std::unique_ptr<LoadedSeat> loaded) {
   auto going = std::make_shared<std::unique_ptr<LoadedSeat>>(std::move(loaded));
-  loads_->run([going] { going->reset(); }, [] {});
+  PagePool* pages = (*going)->window != 0 ? &layers_->pages() : nullptr;
+  loads_->run(
+      [going, pages] {
+        if (pages != nullptr) pages->close((*going)->window);
+        going->reset();
+      },
+      [] {});
 }
 
 // Everything that is the seat's alone, and constants that no other seat has.
@@ -270,7 +290,7 @@ Bytes Executor::counted(const LoadedSeat& loaded) const {
 void Executor::set_limit() {
   Bytes limit = object_room_;
   for (const auto& [id, seat] : seats_) {
-    if (seat->is_in) limit += seat->memory;
+    if (seat->is_in) limit += seat->memory - window_of(*seat);
   }
   store_->set_limit(limit);
 }

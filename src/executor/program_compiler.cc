@@ -248,9 +248,20 @@ struct Program::Compiler {
     return Nodes{loop.node};
   }
 
+  Result<void> compile_layers(const std::vector<Step>& steps, const StepOrder& order,
+                              std::span<const uint32_t> layers) {
+    for (uint32_t layer = 0; layer < layers.size(); ++layer) {
+      emit({.kind = Instruction::Kind::kLayer, .graph = layer});
+      const size_t end = layer + 1 < layers.size() ? layers[layer + 1] : steps.size();
+      RETURN_IF_ERROR(compile(steps, order, layers[layer], end));
+    }
+    return {};
+  }
+
   // Consecutive steps that can be written out become one graph; the others instructions.
-  Result<void> compile(const std::vector<Step>& steps, const StepOrder& order) {
-    for (size_t begin = 0; begin < steps.size();) {
+  Result<void> compile(const std::vector<Step>& steps, const StepOrder& order, size_t begin,
+                       size_t last) {
+    while (begin < last) {
       const Repeat* repeat = std::get_if<Repeat>(&steps[begin]);
       if (repeat != nullptr && written_out(steps[begin], Loops::kOfHost) > kMostNodes) {
         RETURN_IF_ERROR(compile_repeat(*repeat, order.inside[begin]));
@@ -259,7 +270,7 @@ struct Program::Compiler {
       }
       size_t end = begin;
       uint64_t count = 0;
-      for (; end < steps.size(); ++end) {
+      for (; end < last; ++end) {
         const uint64_t more = written_out(steps[end], Loops::kOfHost);
         if (count + more > kMostNodes) break;
         count += more;
@@ -316,7 +327,7 @@ struct Program::Compiler {
     }
     emit({.kind = Instruction::Kind::kBegin, .times = repeat.times});
     const uint32_t first = next();
-    RETURN_IF_ERROR(compile(repeat.steps, order));
+    RETURN_IF_ERROR(compile(repeat.steps, order, 0, repeat.steps.size()));
     uint32_t check = 0;
     if (repeat.until != kNoFlag) {
       check = emit({.kind = Instruction::Kind::kCheck, .buffer = repeat.until});
@@ -331,17 +342,20 @@ struct Program::Compiler {
 Result<std::unique_ptr<Program>> Program::compile(const cuda::Driver& driver,
                                                   const kernel_graph::KernelGraph& graph,
                                                   const StepOrder& order, const KernelOf& kernel_of,
-                                                  Loops loops, cublas::Handle* blas) {
+                                                  Loops loops, cublas::Handle* blas,
+                                                  std::span<const uint32_t> layers) {
   std::unique_ptr<Program> program(new Program(driver, graph.buffers.size()));
   const uint64_t words = 1 + most_loops(graph.steps);
-  const auto compiled =
-      Compiler{driver, kernel_of, loops, blas, *program, words}.compile(graph.steps, order);
+  Compiler compiler{driver, kernel_of, loops, blas, *program, words};
+  const auto compiled = layers.empty()
+                            ? compiler.compile(graph.steps, order, 0, graph.steps.size())
+                            : compiler.compile_layers(graph.steps, order, layers);
   if (compiled.ok()) {
     if (program->calls_ == 0) program->workspace_.reset();  // none could be captured
     return program;
   }
   if (loops == Loops::kOfHost) return compiled.error();
-  ASSIGN_OR_RETURN(program, compile(driver, graph, order, kernel_of, Loops::kOfHost, blas));
+  ASSIGN_OR_RETURN(program, compile(driver, graph, order, kernel_of, Loops::kOfHost, blas, layers));
   program->no_device_loops_ = compiled.error();
   return program;
 }

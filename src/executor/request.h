@@ -69,6 +69,7 @@ struct RequestUnderWay {
   std::vector<uint32_t> coming;
   uint32_t kernel = 0;
   bool awaits_constant = false;
+  bool awaits_layer = false;  // the memory of the next one
   // It waits for contents, and may have places already: there is room when a loan has ended.
   bool awaits_loans = false;
   std::optional<Error> failure;  // answered when the device has done what was queued
@@ -78,6 +79,8 @@ struct RequestUnderWay {
   // Set with its last work if that thread can answer (executor_early.cc).
   std::unique_ptr<EarlyAnswer> early;
   std::atomic<bool> is_withdrawn = false;  // set before its loops are stopped
+  // The same, when it has done a layer.
+  std::function<void(CUresult)> on_layer;
 
   Instant received, began, launched_at, ran;
 };

@@ -185,6 +185,10 @@ Result<std::unique_ptr<LoadedSeat>> SeatLoader::load(Order order) {
   ASSIGN_OR_RETURN(auto out, cuda::PinnedBuffer::allocate(
                                  driver_, kFlagBytes + std::min(seat->plan.outputs, kInlineCopy)));
   seat->out.emplace(std::move(out));
+  if (pages_ != nullptr) {
+    auto layers = kernel_graph::plan_layers(seat->graph, seat->plan, pages_->page());
+    if (layers.changes()) seat->layers = std::move(layers);
+  }
   RETURN_IF_ERROR(make_program(*seat, names, order));
   const bool has_calls = seat->program->calls() > 0;
   auto placed = place(order.groups, has_calls);
@@ -195,6 +199,9 @@ Result<std::unique_ptr<LoadedSeat>> SeatLoader::load(Order order) {
   }
   if (!placed.ok()) return placed.error();
   seat->placement = std::move(*placed);
+  if (seat->layers) {
+    ASSIGN_OR_RETURN(seat->window, pages_->open(seat->layers->pages));
+  }
   return seat;
 }
 
@@ -222,8 +229,14 @@ Result<void> SeatLoader::make_program(LoadedSeat& seat, std::vector<std::string>
                                                                            launch.shared_bytes);
   };
   const bool could_call = std::find(names.begin(), names.end(), cublas::kBlasBundle) != names.end();
-  ASSIGN_OR_RETURN(seat.program, Program::compile(driver_, seat.graph, seat.order, kernel_of, loops,
-                                                  could_call ? blas_.for_programs() : nullptr));
+  std::vector<uint32_t> layers;
+  if (seat.layers) {
+    for (const auto& layer : seat.layers->layers) layers.push_back(layer.begin);
+  }
+  ASSIGN_OR_RETURN(
+      seat.program,
+      Program::compile(driver_, seat.graph, seat.order, kernel_of, loops,
+                       could_call ? blas_.for_programs() : nullptr, layers));
   if (seat.program->calls() > 0) seat.shared_blas = blas_.for_requests();
   const auto& no_calls = seat.program->no_calls();
   if (no_calls && !std::exchange(has_told_of_calls_, true)) {

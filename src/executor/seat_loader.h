@@ -14,7 +14,9 @@
 #include "executor/blas.h"
 #include "executor/device_store.h"
 #include "executor/kernel_cache.h"
+#include "executor/page_pool.h"
 #include "executor/program.h"
+#include "kernel_graph/layers.h"
 #include "kernel_graph/plan.h"
 #include "kernel_graph/request.h"
 #include "kernel_graph/validation.h"
@@ -56,6 +58,10 @@ struct LoadedSeat {
   const kernel_graph::RequestCodec codec;
   std::vector<std::shared_ptr<const LoadedBundle>> bundles;  // shared with other seats
   std::vector<Constant> constants;                           // in the order of their first use
+  // Where temporaries come and go while a request runs: their layers, and the address of their
+  // window.
+  std::optional<kernel_graph::LayerPlan> layers;
+  CUdeviceptr window = 0;
   // For inputs, and for the flag of loops (kFlagBytes) with outputs behind it.
   std::optional<cuda::PinnedBuffer> in, out;
   std::unique_ptr<Placement> placement;
@@ -78,6 +84,8 @@ class SeatLoader {
     bool device_loops = true;
     // See Blas.
     std::vector<std::string> blas_libraries = {};
+    // It outlives the loader; null: temporaries stay as long as a request runs.
+    PagePool* pages = nullptr;
   };
   // `capability` is the device's compute capability.
   SeatLoader(const cuda::Driver& driver, int ordinal, std::pair<int, int> capability,
@@ -86,6 +94,7 @@ class SeatLoader {
         ordinal_(ordinal),
         multiprocessors_(options.multiprocessors),
         device_loops_(options.device_loops),
+        pages_(options.pages),
         blas_(driver, std::move(options.blas_libraries)),
         kernels_(driver, capability) {}
 
@@ -120,6 +129,7 @@ class SeatLoader {
   const int ordinal_;
   const cuda::Multiprocessors* const multiprocessors_;
   const bool device_loops_;
+  PagePool* const pages_;
   bool has_told_of_loops_ = false, has_told_of_calls_ = false;
   Blas blas_;
   KernelCache kernels_;

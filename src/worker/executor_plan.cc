@@ -45,7 +45,7 @@ sandbox::LaunchPlan plan_executor(const ExecutorSetting& setting, const Executor
                "--socket",
                kExecutorSocket,
                "--pool-rule",
-               std::string(scheduling::name_of(setting.pool_rule)),
+               std::string(name_of(setting.pool)),
                "--pool-hold-ms",
                std::to_string(std::chrono::duration_cast<milliseconds>(setting.pool_hold).count())};
   if (!setting.transfers_take_turns) {

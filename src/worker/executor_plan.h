@@ -7,8 +7,8 @@
 #include <vector>
 
 #include "base/ids.h"
+#include "domain/executor_pool.h"
 #include "sandbox/plan.h"
-#include "scheduling/pool_scaling.h"
 #include "worker/sandbox_plan.h"
 
 namespace lambent::worker {
@@ -24,7 +24,7 @@ struct ExecutorSetting {
   Duration keep_alive = std::chrono::minutes(10);
   size_t most_on_device = 3;
   // What becomes of buffers' device memory between requests, and, where it goes, after how long.
-  scheduling::PoolRule pool_rule = scheduling::PoolRule::kResilient;
+  ExecutorPool pool = ExecutorPool::kResilient;
   Duration pool_hold = seconds(1);
   // Each a libcublas.so, for built-in linear algebra: the first that works. None: our own kernels.
   std::vector<std::string> cublas;
