@@ -5,11 +5,13 @@ Four systems, each a worker of its own: processes, messages, objects, scheduling
 (example 11's networks). Baselines are the worker with a process for each function, its data through the host (infless) or lent on the device
 (astraea), and the shared executor with a static pool and one copy after the other (stream-only). What was sent, at the moments when it was sent,
 then goes through the model of bench paper-streambox. Times are modelled seconds.
-Usage: paper_streambox_worker.py [--quick] [--out FILE] [--traces DIR] [--only image,traffic,...] [--systems streambox,...] [--tune]
+A full run first tunes the baselines, on a load of its own, and takes --minutes (14) at most: what does not fit is left out, and named.
+Usage: paper_streambox_worker.py [--quick] [--out FILE] [--traces DIR] [--minutes 14] [--only image,traffic,...] [--systems streambox,...] [--tune]
 """
 import argparse
 import concurrent.futures
 import contextlib
+import copy
 import http.client
 import json
 import math
@@ -28,17 +30,20 @@ from worker_under_test import PREFIX, PROGRAMS, ROOT, Worker, invocations_path, 
 
 SYSTEMS = ("infless", "astraea", "stream-only", "streambox")
 PROCESSES = ("infless", "astraea")
+# Ours with one thing changed, for who names them with --systems.
+ABLATIONS = ("layered", "layered-fine-grained")
 # What a system is started with beside what all are; ours with nothing.
 FLAGS = {"infless": ("--executor-objects", "host"), "astraea": ("--executor-objects", "lent"),
          "stream-only": ("--executor-objects", "lent", "--executor-pool", "static", "--executor-transfers", "first-come"),
-         "streambox": ()}
-# Calls at once on the device, and of one function: for all what the model gives ours. What others give the baselines, on a load of its own,
-# --tune prints.
-SETTINGS = {name: (8, 8) for name in SYSTEMS}
-TUNED = ((4, 4), (8, 4), (8, 8), (16, 8))
+         "streambox": (), **{name: ("--executor-pool", name) for name in ABLATIONS}}
+# Calls at once on the device, and of one function: for ours, and for all where nothing is tuned, what the model gives ours. A baseline has
+# the one of these that is best on a load of its own.
+SETTING = (8, 8)
+TUNED = ((8, 8), (4, 4), (16, 8))
 SLO_MS = 200
 # The paper's, of a runtime, for all four.
 RUNTIME_MIB, RUNTIME_START_S = 1335, 5.5
+SHORT_START_S = 1  # where the first request is not what is asked
 KEEP_ALIVE_S, HOLD_S = 600, 1
 LIGHT, BUSY = 0.25, 0.7  # of what the device could do with the networks one after the other
 TENANT_SHARE = 0.15
@@ -49,8 +54,8 @@ KEYS = ("requests", "answered", "in_time_pct", "goodput_per_s", "p50_ms", "p99_m
 class Scale:
     def __init__(self, quick):
         self.time_scale = 0.5  # what the emulation costs counts half
-        self.window_s = 4 if quick else 8
-        self.warm_s = 2 if quick else 4
+        self.window_s = 4 if quick else 6
+        self.warm_s = 2
         self.start_s = 0.5 if quick else RUNTIME_START_S
         self.quick = quick
 
@@ -95,7 +100,7 @@ class Node:
 
     def __init__(self, packages, system, workflow, tenants, scale, settings=None):
         self.system, self.workflow, self.tenants, self.scale = system, workflow, tenants, scale
-        self.concurrency, self.seats = settings or SETTINGS[system]
+        self.concurrency, self.seats = settings or SETTING
         node = packages.folder / "node.toml"
         node.write_text(node_text(scale))
         self.worker = Worker("--gpu", f"emulated:{node}", "--time-scale", str(scale.time_scale), "--memory-scale", "16", "--drain", "1",
@@ -262,7 +267,8 @@ def model_point(row, scale):
     settings = {"devices": 1, "tenants": row["tenants"], "batch": 1, "jobs": concurrency, "keep_weights_s": KEEP_ALIVE_S}
     if row["system"] in PROCESSES:
         settings |= {"streams": seats, "start_after_s": 1e9}
-    return {"system": row["system"], "workflow": row["workflow"], "length_s": told_s + scale.window_s, "told_from_s": told_s,
+    system = "streambox" if row["system"] in ABLATIONS else row["system"]
+    return {"system": system, "workflow": row["workflow"], "length_s": told_s + scale.window_s, "told_from_s": told_s,
             "settings": settings, "arrivals": arrivals}, len(first), len(first) + len(warm)
 
 
@@ -281,16 +287,22 @@ def add_model(rows, scale):
                          for key, value in row[half].items()}
 
 
+def with_start(scale, start_s):
+    changed = copy.copy(scale)
+    changed.start_s = start_s
+    return changed
+
+
 def plan(quick, folder, scale):
-    """(workflow, tenants, [(load, share, arrivals)])."""
+    """(workflow, tenants, [(load, share, arrivals)], seconds that a runtime takes to start), what matters most first."""
     def segment(load, workflow, share, tenants=1):
         return load, share, offered(load, folder, workflow, share, scale.window_s, tenants, SEED)
     if quick:
-        return [("image", 1, [segment("bursty", "image", LIGHT)])]
-    loads = ("bursty", "periodic", "sporadic")
-    cells = [(workflow, 1, [segment("bursty", workflow, LIGHT)]) for workflow in WORKFLOWS]
-    cells[WORKFLOWS.index("traffic")][2].extend([*(segment(load, "traffic", LIGHT) for load in loads[1:]), segment("bursty", "traffic", BUSY)])
-    return cells + [("traffic", tenants, [segment("periodic", "traffic", tenants * TENANT_SHARE, tenants)]) for tenants in (3, 6)]
+        return [("image", 1, [segment("bursty", "image", LIGHT)], scale.start_s)]
+    cells = [("traffic", 1, [*(segment(load, "traffic", LIGHT) for load in ("bursty", "periodic", "sporadic")), segment("bursty", "traffic", BUSY)],
+              scale.start_s)]
+    cells += [("traffic", tenants, [segment("periodic", "traffic", tenants * TENANT_SHARE, tenants)], SHORT_START_S) for tenants in (3, 6)]
+    return cells + [(name, 1, [segment("bursty", name, LIGHT)], SHORT_START_S) for name in WORKFLOWS if name != "traffic"]
 
 
 def ratios(rows):
@@ -335,17 +347,37 @@ def print_row(row):
           + (f"  {row['errors']}" if row["errors"] else ""), flush=True)
 
 
-def tune(packages, scale):
-    """Of the baselines, on loads of their own: how much of the load is in time, with how much memory, by setting."""
-    for system in SYSTEMS[:-1]:
+def tune(packages, scale, systems, until):
+    """The best setting of each baseline on one load of its own: the most in time, then the least memory; and all that was found."""
+    short = with_start(scale, 0.5)
+    short.window_s, short.warm_s = 3, 1
+    chosen, found = {}, []
+    for system in (name for name in SYSTEMS[:-1] if name in systems):
         for settings in TUNED:
-            rows = []
-            for share in (LIGHT, BUSY):
-                segment = ("even", share, offered("even", None, "traffic", share, scale.window_s, 1, SEED + 2))
-                rows += measure(packages, system, "traffic", 1, [segment], scale, settings)
-            print(f"{system:12} at once {settings[0]:3}, of one function {settings[1]:3}: in time "
-                  + ", ".join(f"{row['worker']['in_time_pct']:.1f} %" for row in rows) + "; memory "
-                  + ", ".join(f"{row['worker']['memory_mb']:.0f} MB" for row in rows), flush=True)
+            if time.monotonic() > until:
+                print(f"{system}: no time for {settings}", flush=True)
+                continue
+            segment = ("even", BUSY, offered("even", None, "traffic", BUSY, short.window_s, 1, SEED + 2))
+            rows, why = attempt(packages, system, "traffic", 1, [segment], short, settings)
+            if not rows:
+                print(f"{system} with {settings}: {why}", flush=True)
+                continue
+            worker = rows[0]["worker"]
+            found.append({"system": system, "settings": settings, "in_time_pct": worker["in_time_pct"], "memory_mb": worker["memory_mb"]})
+            print(f"{system:12} at once {settings[0]:3}, of one function {settings[1]:3}: in time {worker['in_time_pct']:.1f} %, "
+                  f"memory {worker['memory_mb'] or 0:.0f} MB", flush=True)
+        mine = [one for one in found if one["system"] == system]
+        if mine:
+            chosen[system] = max(mine, key=lambda one: (one["in_time_pct"], -(one["memory_mb"] or 0)))["settings"]
+    return chosen, found
+
+
+def attempt(packages, system, workflow, tenants, segments, scale, settings):
+    """(rows, None), or (None, why there are none): one system that fails does not take the others with it."""
+    try:
+        return measure(packages, system, workflow, tenants, segments, scale, settings), None
+    except (Exception, SystemExit) as error:  # pylint: disable=broad-except
+        return None, f"{type(error).__name__}: {error}"[:300]
 
 
 def main():
@@ -357,35 +389,63 @@ def main():
     parser.add_argument("--systems", default=",".join(SYSTEMS))
     parser.add_argument("--tenants", help="only the points of so many, such as 1,3")
     parser.add_argument("--time-scale", type=float)
-    parser.add_argument("--tune", action="store_true", help="the baselines' settings, on other loads; a table alone")
+    parser.add_argument("--tune", action="store_true", help="the baselines' settings, on a load of its own; a table alone")
+    parser.add_argument("--untuned", action="store_true", help="all systems with the settings that ours has")
+    parser.add_argument("--minutes", type=float, default=14, help="what would go beyond is left out")
     options = parser.parse_args()
     scale = Scale(options.quick)
     scale.time_scale = options.time_scale or scale.time_scale
-    systems = ("infless", "streambox") if options.quick else [name for name in SYSTEMS if name in options.systems.split(",")]
-    about, rows = machine(), []
+    systems = ("infless", "streambox") if options.quick else [name for name in (*SYSTEMS, *ABLATIONS) if name in options.systems.split(",")]
+    begin = time.monotonic()
+    end = begin + 60 * options.minutes
+    about, rows, left_out, chosen, tuned = machine(), [], [], {}, []
+
+    def result():
+        return {"bench": "paper-streambox-worker", "quick": options.quick, "emulated": True, "machine": about, "time_scale": scale.time_scale,
+                "window_s": scale.window_s, "seed": SEED, "slo_ms": SLO_MS, "loads": "traces" if options.traces else "made",
+                "runtime_mib": RUNTIME_MIB, "networks_ms": NETWORK_MS, "flags": {name: list(FLAGS[name]) for name in systems},
+                "tuning": tuned, "ratios": ratios(rows), "rows": rows, "left_out": left_out, "took_s": round(time.monotonic() - begin),
+                "load_1min_at_end": round(os.getloadavg()[0], 2)}
+
+    def keep():
+        line = json.dumps(result())
+        if options.out:
+            pathlib.Path(options.out).write_text(line + "\n")
+        return line
+
     with tempfile.TemporaryDirectory(prefix="lambent-streambox-") as folder, contextlib.suppress(KeyboardInterrupt):
         packages = Packages(folder)
+        if options.tune or not (options.quick or options.untuned):
+            chosen, tuned = tune(packages, scale, systems, end if options.tune else begin + 60 * options.minutes / 3)
         if options.tune:
-            return tune(packages, scale)
+            return 0
         print(f"{'QUICK RUN; ' if options.quick else ''}one emulated V100, modelled seconds at {scale.time_scale} x real time; "
               f"real processes on {about['cores']} cores; worker, model\n{HEAD}", flush=True)
-        for workflow, tenants, segments in plan(options.quick, options.traces, scale):
+        slowest = 0  # of a system in a cell
+        for workflow, tenants, segments, start_s in plan(options.quick, options.traces, scale):
             if options.only and workflow not in options.only.split(",") or options.tenants and str(tenants) not in options.tenants.split(","):
                 continue
+            cell = with_start(scale, start_s)
             for system in systems:
-                found = measure(packages, system, workflow, tenants, segments, scale)
-                add_model(found, scale)
-                rows += found
+                began = time.monotonic()
+                if began + slowest * (0.6 if len(segments) == 1 and slowest else 1) > end:
+                    left_out.append([workflow, tenants, system, "no time"])
+                    continue
+                found, why = attempt(packages, system, workflow, tenants, segments, cell, chosen.get(system))
+                slowest = max(slowest, time.monotonic() - began)
+                if not found:
+                    left_out.append([workflow, tenants, system, why])
+                    print(f"{workflow:8} {system:12} failed: {why}", flush=True)
+                    continue
+                add_model(found, cell)
                 for row in found:
+                    row["runtime_start_s"] = start_s
                     print_row(row)
-    result = {"bench": "paper-streambox-worker", "quick": options.quick, "emulated": True, "machine": about, "time_scale": scale.time_scale,
-              "window_s": scale.window_s, "seed": SEED, "slo_ms": SLO_MS, "loads": "traces" if options.traces else "made", "runtime_mib": RUNTIME_MIB,
-              "runtime_start_s": scale.start_s, "networks_ms": NETWORK_MS, "flags": {name: list(FLAGS[name]) for name in systems},
-              "ratios": ratios(rows), "rows": rows, "load_1min_at_end": round(os.getloadavg()[0], 2)}
-    line = json.dumps(result)
-    print(line)
-    if options.out:
-        pathlib.Path(options.out).write_text(line + "\n")
+                rows += found
+                keep()
+    for one in left_out:
+        print("left out:", *one)
+    print(keep())
     return 0
 
 

@@ -11,9 +11,9 @@
 #include "base/time.h"
 #include "base/units.h"
 #include "dispatch/options.h"
+#include "domain/executor_pool.h"
 #include "domain/function.h"
 #include "scheduling/make_policy.h"
-#include "scheduling/pool_scaling.h"
 
 namespace lambent {
 

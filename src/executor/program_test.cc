@@ -61,7 +61,8 @@ class ProgramTest : public EmulatedDevice {
             {BufferArgument{buffer, 0, Access::kRead}, number(limit),
              BufferArgument{flag, 0, Access::kWrite}}};
   }
-  void compile(std::vector<Step> steps, Program::Loops loops = Program::Loops::kOfHost) {
+  void compile(std::vector<Step> steps, Program::Loops loops = Program::Loops::kOfHost,
+               std::span<const uint32_t> layers = {}) {
     program_.reset();
     graph_.steps = std::move(steps);
     auto compiled = Program::compile(
@@ -70,7 +71,7 @@ class ProgramTest : public EmulatedDevice {
           const bool of_loops = launch.bundle == kernel_graph::kLoopBundle;
           return (of_loops ? loops_ : module_)->function(launch.kernel);
         },
-        loops);
+        loops, nullptr, layers);
     ASSERT_TRUE(compiled.ok()) << to_string(compiled.error());
     program_ = std::move(*compiled);
   }
@@ -118,6 +119,17 @@ TEST_F(ProgramTest, ShortRepeatsAreWrittenOutInOneGraph) {
   EXPECT_EQ(program_->uses(0), 6u);
   EXPECT_EQ(program_->uses(1), 16u);
   EXPECT_EQ(program_->uses(2), 0u);
+}
+
+TEST_F(ProgramTest, NoGraphReachesIntoTheNextLayer) {
+  const uint32_t layers[] = {0, 2};
+  compile({increment(0), increment(1), increment(0), repeat(1000, {increment(0)})},
+          Program::Loops::kOfHost, layers);
+  EXPECT_THAT(instructions(),
+              ElementsAre(std::pair(Kind::kLayer, 1), std::pair(Kind::kLaunch, 1),
+                          std::pair(Kind::kLayer, 1), std::pair(Kind::kLaunch, 1),
+                          std::pair(Kind::kLaunch, 1000 / kMostNodes),
+                          std::pair(Kind::kLaunch, 1)));
 }
 
 TEST_F(ProgramTest, LongRepeatsLaunchAGraphSeveralTimesAndThenTheRest) {
