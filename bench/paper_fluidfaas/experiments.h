@@ -80,9 +80,9 @@ double half_width(const std::vector<double>& values);
 // Requests a second of the load's mix that whole functions on one slice can give at most, and
 // components on any.
 double bound_of(const Setting& setting, const std::vector<double>& mix, bool whole);
-// The same by real placements: an instance has a slice for each of its lanes and gives what its
-// slowest lane does; of how many there are of each, a linear program decides, fractions allowed.
-// Left out are hand-overs, and that an instance is on one node.
+// The same by real placements without replicas: an instance has a slice for each of its lanes and
+// gives what its slowest lane does; of how many there are of each, a linear program decides,
+// fractions allowed. Left out are hand-overs, and that an instance is on one node.
 double placed_bound_of(const Setting& setting, const std::vector<double>& mix);
 // How many of each application of that size come a second.
 std::vector<double> mix_of(const Load& load, size_t applications);

@@ -77,7 +77,7 @@ std::vector<Candidate> candidates_of_published(const System& base) {
 
 std::vector<Candidate> candidates_of_ours(const System& base) {
   std::vector<Candidate> candidates;
-  for (const double spare_ratio : {1.5, 3.0, 6.0}) {
+  for (const double spare_ratio : {1.5, 2.5, 6.0}) {
     for (const double stay_starts : {2.0, 5.0, 20.0}) {
       for (const double most_busy : {0.7, 0.85}) {
         for (const unsigned late_turn : {2u, 4u, 16u}) {

@@ -80,6 +80,32 @@ class StageTest(Folder):
         self.assertEqual(answer["results"][0]["error"]["errorType"], "Channel.PeerGone")
         self.assertIn("gone", answer["broken"])
 
+    def test_replicas_of_the_lane_before_send_in_turn(self):
+        other = os.path.join(self.folder, "other")
+        channel.create(other, 4, 1 << 20)
+        self.description["receives"].append({"channel": other, "value": "double"})
+        stage, before = self.stage(), [channel.SendingEnd(self.path), channel.SendingEnd(other)]
+        for number, turn in ((3, 0), (5, 1), (6, 2)):
+            before[turn % 2].send(number, [2 * number])
+        for number, turn in ((3, 0), (5, 1), (6, 2)):
+            self.assertEqual(stage.serve(dict(self.job(number, number), turn=turn))["results"], [{"value": answer_to(number)}])
+
+    def test_each_job_goes_to_one_replica_of_each_lane_that_needs_it(self):
+        paths = [os.path.join(self.folder, name) for name in ("left", "right", "alone")]
+        for path in paths:
+            channel.create(path, 4, 1 << 20)
+        self.description.update(components=["double"], receives=[], outputs=[], sends=[
+            {"channel": path, "value": "double", "to": to} for path, to in zip(paths, (1, 1, 2))])
+        stage, after = self.stage(), [channel.ReceivingEnd(path) for path in paths]
+        broken = b'{"job":8,"requests":1,"turn":3,"events":[%s]}' % (b"1" * 5000)
+        for number, turn in ((3, 0), (5, 1), (6, 2)):
+            stage.serve(dict(self.job(number, number), turn=turn))
+        stage.serve(job_of_unparsed(broken, ValueError()))
+        for end, numbers in zip(after, ((3, 6), (5, 8), (3, 5, 6, 8))):
+            for number in numbers:
+                self.assertEqual(end.wait(1000), (number, 1))
+                end.drop()
+
     def first_lane(self):
         self.description.update(components=["double"], receives=[], outputs=[], sends=[{"channel": self.path, "value": "double", "to": 1}])
         return self.stage(), channel.ReceivingEnd(self.path)

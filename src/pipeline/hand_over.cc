@@ -13,6 +13,20 @@ std::vector<const Lane*> lanes_of(const Partition& partition) {
   return lanes;
 }
 
+std::vector<Process> processes_of(const Placement& placement) {
+  std::vector<Process> processes;
+  size_t lane = 0;
+  for (size_t stage = 0; stage < placement.partition.stages.size(); ++stage) {
+    for (size_t i = 0; i < placement.partition.stages[stage].lanes.size(); ++i, ++lane) {
+      const size_t replicas = placement.replicas_of(lane);
+      for (size_t replica = 0; replica < replicas; ++replica) {
+        processes.push_back({lane, stage, replica, replicas});
+      }
+    }
+  }
+  return processes;
+}
+
 std::vector<HandOver> hand_overs(const Dag& dag, const Partition& partition) {
   const std::vector<const Lane*> lanes = lanes_of(partition);
   std::vector<size_t> lane_of(dag.components.size());

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <vector>
 
 #include "pipeline/dag.h"
@@ -28,5 +29,19 @@ inline size_t gathering_lane(const Partition& partition) { return partition.lane
 
 // The lanes, numbered as above.
 std::vector<const Lane*> lanes_of(const Partition& partition);
+
+// What runs on a slice of a placement: a lane, or one of its replicas.
+struct Process {
+  size_t lane = 0;
+  size_t stage = 0;
+  size_t replica = 0;   // of its lane
+  size_t replicas = 1;  // that its lane has
+
+  // Whether the instance's job of this number passes through it.
+  bool takes(uint64_t job) const { return job % replicas == replica; }
+  bool operator==(const Process&) const = default;
+};
+// One for each of its slices, in their order.
+std::vector<Process> processes_of(const Placement& placement);
 
 }  // namespace lambent::pipeline

@@ -117,22 +117,35 @@ Duration expected_time(const PipelineFunction& function, const Lane& lane,
   return sum;
 }
 
+std::vector<Duration> busy_of(const PipelineFunction& function, const Partition& partition,
+                              std::span<const SliceShape* const> shapes,
+                              const TransferCosts& costs) {
+  const std::vector<const Lane*> lanes = lanes_of(partition);
+  std::vector<Duration> busy(lanes.size());
+  for (size_t i = 0; i < lanes.size(); ++i) {
+    busy[i] = expected_time(function, *lanes[i], *shapes[i]);
+  }
+  for (const HandOver& each : hand_overs(function.dag, partition)) {
+    const Duration copy =
+        transfer_time(profile_of(function, each.component).output, costs.copies_gb_per_s);
+    busy[each.from] += copy;
+    busy[each.to] += copy + costs.handover;
+  }
+  return busy;
+}
+
 Timing timing_of(const PipelineFunction& function, const Partition& partition,
                  std::span<const SliceShape* const> shapes, const TransferCosts& costs) {
   const std::vector<const Lane*> lanes = lanes_of(partition);
-  std::vector<Duration> work(lanes.size()), busy, finished(lanes.size());
+  std::vector<Duration> work(lanes.size()), finished(lanes.size());
   for (size_t i = 0; i < lanes.size(); ++i) {
     work[i] = expected_time(function, *lanes[i], *shapes[i]);
   }
-  busy = work;
+  const std::vector<Duration> busy = busy_of(function, partition, shapes, costs);
   const std::vector<HandOver> crossing = hand_overs(function.dag, partition);
   const auto copy_of = [&](const HandOver& each) {
     return transfer_time(profile_of(function, each.component).output, costs.copies_gb_per_s);
   };
-  for (const HandOver& each : crossing) {
-    busy[each.from] += copy_of(each);
-    busy[each.to] += copy_of(each) + costs.handover;
-  }
   // Lanes in their order: what one needs comes from those before it. Only the gathering lane takes
   // results of lanes beside it, when its own work is done.
   auto next = crossing.begin();
@@ -156,12 +169,13 @@ Timing timing_of(const PipelineFunction& function, const Partition& partition,
   return {latency, *std::max_element(busy.begin(), busy.end())};
 }
 
-Duration load_time(const PipelineFunction& function, const Partition& partition,
+Duration load_time(const PipelineFunction& function, const Placement& placement,
                    std::span<const Slice* const> slices, const TransferCosts& costs) {
-  const std::vector<const Lane*> lanes = lanes_of(partition);
+  const std::vector<const Lane*> lanes = lanes_of(placement.partition);
+  const std::vector<Process> processes = processes_of(placement);
   std::map<uint32_t, Bytes> by_gpu;
-  for (size_t i = 0; i < lanes.size(); ++i) {
-    for (const size_t component : lanes[i]->components) {
+  for (size_t i = 0; i < processes.size(); ++i) {
+    for (const size_t component : lanes[processes[i].lane]->components) {
       by_gpu[slices[i]->gpu] += profile_of(function, component).weights;
     }
   }

@@ -44,8 +44,14 @@ struct Timing {
 Timing timing_of(const PipelineFunction& function, const Partition& partition,
                  std::span<const SliceShape* const> shapes, const TransferCosts& costs);
 
-// Until all weights are on their slices. Slices of one GPU share its link.
-Duration load_time(const PipelineFunction& function, const Partition& partition,
+// Of these lanes, how long each is busy for one request, its copies included.
+std::vector<Duration> busy_of(const PipelineFunction& function, const Partition& partition,
+                              std::span<const SliceShape* const> shapes,
+                              const TransferCosts& costs);
+
+// Until all weights are on their slices, one for each of the placement's processes. Slices of one
+// GPU share its link. Of the placement, partition and replicas count.
+Duration load_time(const PipelineFunction& function, const Placement& placement,
                    std::span<const Slice* const> slices, const TransferCosts& costs);
 
 }  // namespace lambent::pipeline

@@ -36,14 +36,19 @@ struct Partition {
   bool operator==(const Partition&) const = default;
 };
 
-// A partition with a slice for each lane, in the order of stages and lanes.
+// A partition with a slice for each lane, in the order of stages and lanes; or, for a lane that
+// would hold the others up, with several: its replicas take jobs in turn.
 struct Placement {
   Partition partition;
-  std::vector<DeviceId> slices;
-  Duration latency{};     // of one request alone, hand-overs included
-  Duration bottleneck{};  // of the slowest stage: the time between two results at full load
-  Duration load{};        // until its weights are on their slices, from host memory
+  std::vector<DeviceId> slices;  // of a lane's replicas one after the other
+  Duration latency{};            // of one request alone, hand-overs included
+  Duration bottleneck{};         // of the slowest stage: the time between two results at full load
+  Duration load{};               // until its weights are on their slices, from host memory
+  // By lane, as many processes as have it, all on slices of one shape; empty: one each. Of an
+  // instance's jobs, each lane's replica number `job % replicas` takes a job.
+  std::vector<size_t> replicas = {};
 
+  size_t replicas_of(size_t lane) const { return replicas.empty() ? 1 : replicas[lane]; }
   bool operator==(const Placement&) const = default;
 };
 

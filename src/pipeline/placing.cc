@@ -103,10 +103,9 @@ class Assignment {
 
   Placement placement(const Slices& slices) const {
     const Timing timing = this->timing(slices);
-    Placement placement{.partition = partition_,
-                        .latency = timing.latency,
-                        .bottleneck = timing.bottleneck,
-                        .load = load_time(function_, partition_, slices, costs_)};
+    Placement placement{
+        .partition = partition_, .latency = timing.latency, .bottleneck = timing.bottleneck};
+    placement.load = load_time(function_, placement, slices, costs_);
     for (const Slice* slice : slices) placement.slices.push_back(slice->id);
     return placement;
   }

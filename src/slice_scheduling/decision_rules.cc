@@ -5,6 +5,8 @@
 #include <string>
 #include <type_traits>
 
+#include "pipeline/hand_over.h"
+
 namespace lambent::slice_scheduling {
 namespace {
 
@@ -70,7 +72,15 @@ Result<void> check(const SliceWorld& world, const Start& start) {
   if (function == nullptr) return broken(name(start.function) + " does not exist");
   const auto& slices = start.placement.slices;
   if (slices.empty()) return broken("an instance on no slice");
-  if (slices.size() != start.placement.partition.lanes()) {
+  const auto& replicas = start.placement.replicas;
+  const size_t lanes = start.placement.partition.lanes();
+  if (!replicas.empty() && replicas.size() != lanes) {
+    return broken("another number of replicas than of lanes");
+  }
+  if (std::find(replicas.begin(), replicas.end(), 0U) != replicas.end()) {
+    return broken("a lane that nobody has");
+  }
+  if (slices.size() != pipeline::processes_of(start.placement).size()) {
     return broken("another number of slices than of lanes");
   }
   if (std::set<DeviceId>(slices.begin(), slices.end()).size() != slices.size()) {

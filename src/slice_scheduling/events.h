@@ -15,7 +15,7 @@
 
 namespace lambent::slice_scheduling {
 
-// One function on one placement: a process for each lane.
+// One function on one placement: a process for each lane, or for each of its replicas.
 using InstanceId = StrongId<struct InstanceTag, uint64_t>;
 // Requests of one function that an instance works on together.
 using JobId = StrongId<struct JobTag, uint64_t>;

@@ -21,7 +21,8 @@ Result<std::unique_ptr<SlicePolicy>> make_slice_policy(std::string_view name,
   if (name == "infless") policy = std::make_unique<InflessPolicy>(placer, options.infless);
   if (name == "fluidfaas") policy = std::make_unique<FluidFaasPolicy>(placer, options.fluid_faas);
   if (name == "slo") {
-    policy = std::make_unique<SloPolicy>(planner_partition_placer(options.costs), options.slo);
+    policy = std::make_unique<SloPolicy>(planner_partition_placer(options.costs), options.slo,
+                                         options.costs);
   }
   if (policy != nullptr) return policy;
   std::string known;

@@ -99,6 +99,11 @@ void SloPolicy::migrate(const SliceWorld& world, Instant now, std::vector<Decisi
     if (migrations_.contains(instance.function) || function.start_again_at > now) continue;
     auto placement = placer_.place_alone(world, function);
     if (!placement || placement->latency >= instance.placement.latency) continue;
+    // It was placed for what is wanted, which the one slice may not give.
+    const bool by_what_is_wanted = !instance.placement.replicas.empty();
+    if (by_what_is_wanted && to_seconds(placement->bottleneck) * wanted_per_s(function) > 1) {
+      continue;
+    }
     migrations_[instance.function] = {id, placement->slices.front()};
     decisions.push_back(Start{instance.function, std::move(*placement), Tenure::kExclusive});
     return;

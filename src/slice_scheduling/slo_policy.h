@@ -28,17 +28,21 @@ struct SloPolicyOptions {
   unsigned turn_of_longest_away = 4;
   // Slices of a function that would wait too long without them change hands only if the other waits
   // so many times as long as it would, and as a start takes.
-  double spare_ratio = 1.5;
+  double spare_ratio = 2.5;
   // Such an instance stays for so many times what it took to start; at least a second.
   double stay_starts = 5;
   // Who takes turns on a slice stays for so many times what the change takes, if another waits.
   double turn_moves = 4;
+  // Where a lane of a pipeline holds the others up it has replicas, as long as the instance has no
+  // more slices than this; 0: none have.
+  size_t most_slices = 6;
 };
 
 class SloPolicy final : public SlicePolicy {
  public:
-  SloPolicy(const PartitionPlacer& placer, SloPolicyOptions options)
-      : placer_(first_fit(placer)), worth_(placer), options_(options) {}
+  SloPolicy(const PartitionPlacer& placer, SloPolicyOptions options,
+            const pipeline::TransferCosts& costs = {})
+      : placer_(first_fit(placer)), worth_(placer, costs, options.most_slices), options_(options) {}
 
   std::string_view name() const override { return "slo"; }
   void decide(const SliceWorld& world, Instant now, std::vector<Decision>& decisions) override;
@@ -75,6 +79,9 @@ class SloPolicy final : public SlicePolicy {
   // slo_policy_scaling.cc: which instances there are.
   void remember_rates(const SliceWorld& world);  // of the window that is over
   Demand demand_of(const SliceWorld& world, const FunctionState& function, Instant now) const;
+  // So much capacity that what usually comes is served, and what waits in twice the time of a
+  // start: less than that is over before it helps.
+  double wanted_per_s(const FunctionState& function) const;
   double pressure_with(const Demand& demand, double capacity_per_s) const;
   double share_of(const SliceWorld& world, const Instance& instance, Instant now) const;
   void scale(const SliceWorld& world, Instant now, std::vector<Decision>& decisions);

@@ -20,6 +20,10 @@ bool is_idle(const SliceWorld& world, const Instance& instance) {
   return instance.jobs == 0 && world.functions.at(instance.function).queue.empty();
 }
 
+double start_seconds(const FunctionState& function) {
+  return std::max(0.5, to_seconds(function.function->profile.start));
+}
+
 Duration start_time(const SliceWorld& world, const Instance& instance) {
   return instance.placement.load + world.functions.at(instance.function).function->profile.start;
 }
@@ -148,6 +152,13 @@ void SloPolicy::scale(const SliceWorld& world, Instant now, std::vector<Decision
   }
 }
 
+double SloPolicy::wanted_per_s(const FunctionState& function) const {
+  const auto rate = rates_.find(function.function->id);
+  const double usual_per_s = rate == rates_.end() ? 0 : rate->second.usual_per_s;
+  return usual_per_s / options_.most_busy +
+         static_cast<double>(function.queue.size()) / (2 * start_seconds(function));
+}
+
 bool SloPolicy::start_on_free(const SliceWorld& world, const Demand& demand,
                               std::vector<Decision>& decisions) {
   const FunctionState& function = *demand.function;
@@ -156,7 +167,7 @@ bool SloPolicy::start_on_free(const SliceWorld& world, const Demand& demand,
   if (vain.slices_version == world.slices_version && vain.function_version == function.version) {
     return false;
   }
-  auto placement = worth_.choose(world, function, unclaimed(world));
+  auto placement = worth_.choose(world, function, unclaimed(world), wanted_per_s(function));
   if (!placement) {
     vain = {world.slices_version, function.version, world.windows};
     return false;
@@ -214,11 +225,8 @@ bool SloPolicy::claim_from_others(const SliceWorld& world, const std::vector<Dem
       (needy.staying > 0 || vain.slices_version == world.slices_version)) {
     return false;
   }
-  // So much capacity that what usually comes is served, and what waits in twice the time of a
-  // start: less than that is over before it helps.
-  const double start_s = std::max(0.5, to_seconds(function.function->profile.start));
-  const double wanted_per_s = rates_[id].usual_per_s / options_.most_busy +
-                              static_cast<double>(function.queue.size()) / (2 * start_s);
+  const double start_s = start_seconds(function);
+  const double wanted_per_s = this->wanted_per_s(function);
   if (needy.staying > 0 && needy.capacity_per_s >= wanted_per_s) return false;
   const double wait_s =
       static_cast<double>(function.queue.size()) / std::max(1e-6, needy.capacity_per_s);
@@ -286,7 +294,7 @@ bool SloPolicy::claim_from_others(const SliceWorld& world, const std::vector<Dem
       if (!state.lost && state.sharing.size() <= 1) pool.push_back(state.slice);
     }
     if (!placer_.place_on(function, pool)) continue;
-    auto placement = worth_.choose(world, function, pool);
+    auto placement = worth_.choose(world, function, pool, wanted_per_s);
     if (!placement) continue;
     for (size_t at = 0; at <= count; ++at) {
       const auto& theirs = donors[at].instance->placement.slices;

@@ -92,6 +92,36 @@ TEST_F(Slo, FunctionsWithMoreThanTheyCanDoKeepAllSlicesBusyAndWaitAlike) {
   expect_all_served();
 }
 
+// Of two models, each of which fills a slice, the second takes four times as long as the first.
+TEST_F(Slo, ALaneThatHoldsTheOthersUpHasReplicasWhereSoMuchIsWanted) {
+  host_.add_slices(std::vector<unsigned>(12, 1));
+  put(1, {{50, 7000}, {200, 7000}});
+  for (int at = 0; at < 100; ++at) submit(kBlur);
+  host_.run_for(seconds(1));
+  size_t wide = 0;
+  for (const Instance* each : host_.instances_of(kBlur)) {
+    const auto& replicas = each->placement.replicas;
+    if (each->placement.slices.size() > 2) {
+      ++wide;
+      EXPECT_GT(replicas[1], replicas[0]) << "of the long lane";
+    }
+    EXPECT_LE(each->placement.slices.size(), SloPolicyOptions{}.most_slices);
+  }
+  EXPECT_GE(wide, 1U) << describe(host_.world());
+  host_.run_for(seconds(10));
+  expect_all_served();
+}
+
+TEST_F(Slo, ReplicasLeaveSlicesFreeThatALittleLoadDoesNotNeed) {
+  host_.add_slices(std::vector<unsigned>(5, 1));
+  put(1, {{50, 7000}, {200, 7000}});
+  submit_every(kBlur, milliseconds(400), 30);
+  host_.run_for(seconds(2));
+  expect_all_served();
+  ASSERT_EQ(host_.instances_of(kBlur).size(), 1U) << describe(host_.world());
+  EXPECT_GE(free_slices(), 2U) << "two of the long lane, though four would be cheapest";
+}
+
 TEST_F(Slo, WhatIsLateAlreadyMakesOthersLateOnlyNowAndThen) {
   host_.add_slices({1});
   put(1, {{100, 2000}}, milliseconds(300));

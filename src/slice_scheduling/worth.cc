@@ -4,6 +4,7 @@
 #include <tuple>
 
 #include "pipeline/placing.h"
+#include "pipeline/replication.h"
 
 namespace lambent::slice_scheduling {
 namespace {
@@ -12,14 +13,29 @@ constexpr size_t kPartitions = 64;  // of each function are looked at
 constexpr size_t kAlike = 6;        // slices of one shape and node
 constexpr size_t kShapes = 6;       // of a node: all their subsets are tried
 constexpr double kLeastWorth = 0.1;
+// With replicas results must be cheaper by so much: more slices are lost where one is.
+constexpr double kReplicasGain = 0.05;
+// They are for what is wanted now and so many times what the best instance without them gives: an
+// instance gets no more of them later.
+constexpr double kRoomToGrow = 2;
 
 struct Group {
   const SliceShape* shape;
   std::vector<const Slice*> slices;
 };
 
+std::vector<uint32_t> nodes_of(std::span<const Slice> slices) {
+  std::vector<uint32_t> nodes;
+  for (const Slice& slice : slices) {
+    if (std::find(nodes.begin(), nodes.end(), slice.node) == nodes.end()) {
+      nodes.push_back(slice.node);
+    }
+  }
+  return nodes;
+}
+
 // By shape, largest first, a few of each.
-std::vector<Group> groups_of(std::span<const Slice> slices, uint32_t node) {
+std::vector<Group> groups_of(std::span<const Slice> slices, uint32_t node, size_t most) {
   std::vector<Group> groups;
   for (const Slice& slice : slices) {
     if (slice.node != node) continue;
@@ -27,7 +43,7 @@ std::vector<Group> groups_of(std::span<const Slice> slices, uint32_t node) {
       return each.shape->name == slice.shape.name;
     });
     if (group == groups.end()) group = groups.insert(groups.end(), {&slice.shape, {}});
-    if (group->slices.size() < kAlike) group->slices.push_back(&slice);
+    if (group->slices.size() < most) group->slices.push_back(&slice);
   }
   std::stable_sort(groups.begin(), groups.end(), [](const Group& a, const Group& b) {
     return a.shape->multiprocessors > b.shape->multiprocessors;
@@ -99,34 +115,65 @@ void Worth::learn(const SliceWorld& world, std::span<const Slice> slices) {
 
 std::optional<pipeline::Placement> Worth::choose(const SliceWorld& world,
                                                  const FunctionState& function,
-                                                 std::span<const Slice> slices) {
+                                                 std::span<const Slice> slices,
+                                                 double wanted_per_s) {
   const Placer any = first_fit(placer_);
   const std::vector<Slice> rested = world.rested(slices);
   for (const std::span<const Slice> some : {std::span<const Slice>(rested), slices}) {
-    auto placement = best_of(world, function, some);
-    // What is left out for the sake of time: long pipelines, cuts that are ranked low.
-    if (!placement) placement = any(*function.function, some);
+    std::optional<pipeline::Placement> placement;
+    if (auto found = best_of(world, function, some)) {
+      placement = replicated(function, some, wanted_per_s, *found);
+      if (!placement) placement = std::move(found->placement);
+    } else {
+      // What is left out for the sake of time: long pipelines, cuts that are ranked low.
+      placement = any(*function.function, some);
+    }
     if (placement || rested.size() == slices.size()) return placement;
   }
   return std::nullopt;
 }
 
-std::optional<pipeline::Placement> Worth::best_of(const SliceWorld& world,
-                                                  const FunctionState& function,
-                                                  std::span<const Slice> slices) {
-  learn(world, slices);
-  std::vector<uint32_t> nodes;
-  for (const Slice& slice : slices) {
-    if (std::find(nodes.begin(), nodes.end(), slice.node) == nodes.end()) {
-      nodes.push_back(slice.node);
+std::optional<pipeline::Placement> Worth::replicated(const FunctionState& function,
+                                                     std::span<const Slice> slices,
+                                                     double wanted_per_s,
+                                                     const Found& alone) const {
+  if (most_slices_ < 2) return std::nullopt;
+  const double alone_per_s = 1 / std::max(1e-6, to_seconds(alone.placement.bottleneck));
+  const pipeline::ReplicationLimits limits{
+      .most_slices = most_slices_, .wanted_per_s = wanted_per_s + kRoomToGrow * alone_per_s};
+  std::optional<pipeline::Replicated> best;
+  const auto& ranked = function.function->ranked;
+  for (const uint32_t node : nodes_of(slices)) {
+    std::vector<pipeline::SliceGroup> groups;
+    for (const Group& group : groups_of(slices, node, most_slices_)) {
+      groups.push_back({*group.shape, group.slices, by_shape_.at(group.shape->name)});
+    }
+    for (size_t at = 0; at < std::min(ranked.size(), kPartitions); ++at) {
+      auto found =
+          pipeline::place_replicated(*function.function, ranked[at], groups, costs_, limits);
+      if (!found) continue;
+      if (best && std::tuple(found->late, found->cost) >= std::tuple(best->late, best->cost)) {
+        continue;
+      }
+      best = std::move(found);
     }
   }
+  const auto cost = [](bool late, double cost) { return std::tuple(late, cost); };
+  if (!best || cost(best->late, best->cost * (1 + kReplicasGain)) >= cost(alone.late, alone.cost)) {
+    return std::nullopt;
+  }
+  return std::move(best->placement);
+}
+
+std::optional<Worth::Found> Worth::best_of(const SliceWorld& world, const FunctionState& function,
+                                           std::span<const Slice> slices) {
+  learn(world, slices);
   std::optional<pipeline::Placement> best;
   std::tuple<bool, double, Duration> best_cost;
   std::vector<std::vector<std::pair<std::string, size_t>>> seen;
   const auto& ranked = function.function->ranked;
-  for (const uint32_t node : nodes) {
-    const std::vector<Group> groups = groups_of(slices, node);
+  for (const uint32_t node : nodes_of(slices)) {
+    const std::vector<Group> groups = groups_of(slices, node, kAlike);
     // Nodes that have the same are as good as each other.
     if (std::find(seen.begin(), seen.end(), signature(groups)) != seen.end()) continue;
     seen.push_back(signature(groups));
@@ -154,7 +201,8 @@ std::optional<pipeline::Placement> Worth::best_of(const SliceWorld& world,
       }
     }
   }
-  return best;
+  if (!best) return std::nullopt;
+  return Found{std::move(*best), std::get<0>(best_cost), std::get<1>(best_cost)};
 }
 
 }  // namespace lambent::slice_scheduling

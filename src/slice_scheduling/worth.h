@@ -28,21 +28,35 @@ Placer first_fit(PartitionPlacer placer);
 // nobody else could use, if that gives more.
 class Worth {
  public:
-  explicit Worth(PartitionPlacer placer) : placer_(std::move(placer)) {}
+  // Instances on up to `most_slices` slices have replicas where that is of use; 0: none have.
+  Worth(PartitionPlacer placer, const pipeline::TransferCosts& costs, size_t most_slices)
+      : placer_(std::move(placer)), costs_(costs), most_slices_(most_slices) {}
 
   // Of all placements on these slices: one that keeps the SLO alone before one that does not, then
   // most results a second for what its slices are worth, then the quickest; slices on which a start
-  // failed lately only if it does not fit without them. None: it does not fit.
+  // failed lately only if it does not fit without them. Replicas only for results that are wanted.
+  // None: it does not fit.
   std::optional<pipeline::Placement> choose(const SliceWorld& world, const FunctionState& function,
-                                            std::span<const Slice> slices);
+                                            std::span<const Slice> slices, double wanted_per_s);
 
  private:
-  std::optional<pipeline::Placement> best_of(const SliceWorld& world, const FunctionState& function,
-                                             std::span<const Slice> slices);
+  struct Found {
+    pipeline::Placement placement;
+    bool late = false;
+    double cost = 0;
+  };
+  std::optional<Found> best_of(const SliceWorld& world, const FunctionState& function,
+                               std::span<const Slice> slices);
+  // Cheaper than that by more than a little, or none.
+  std::optional<pipeline::Placement> replicated(const FunctionState& function,
+                                                std::span<const Slice> slices, double wanted_per_s,
+                                                const Found& alone) const;
   // What slices are worth to the functions there are; these among them.
   void learn(const SliceWorld& world, std::span<const Slice> slices);
 
   PartitionPlacer placer_;
+  const pipeline::TransferCosts costs_;
+  const size_t most_slices_;
   std::map<std::string, double> by_shape_;
   uint64_t functions_seen_ = 0;
 };

@@ -1,7 +1,5 @@
 #include "slice_simulator/lanes.h"
 
-#include <set>
-
 #include "base/check.h"
 #include "pipeline/lane_cost.h"
 
@@ -10,43 +8,44 @@ namespace lambent::slice_simulator {
 Wiring wire(const pipeline::PipelineFunction& function, const pipeline::Placement& placement) {
   const pipeline::Dag& dag = function.dag;
   Wiring wiring;
-  std::vector<size_t> lane_of(dag.components.size(), 0);
-  for (size_t stage = 0; stage < placement.partition.stages.size(); ++stage) {
-    for (const pipeline::Lane& lane : placement.partition.stages[stage].lanes) {
-      RunningLane running;
-      running.components = lane.components;
-      running.slice = placement.slices.at(wiring.lanes.size());
-      running.stage = stage;
-      for (const size_t component : lane.components) {
-        const pipeline::ComponentProfile& profile = function.profile.components.at(component);
-        lane_of.at(component) = wiring.lanes.size();
-        running.weights += profile.weights;
-      }
-      running.memory = pipeline::memory_of(function, lane);
-      wiring.lanes.push_back(std::move(running));
+  const std::vector<const pipeline::Lane*> lanes = pipeline::lanes_of(placement.partition);
+  std::vector<size_t> first_of;  // of each lane's processes
+  for (const pipeline::Process& process : pipeline::processes_of(placement)) {
+    const pipeline::Lane& lane = *lanes[process.lane];
+    if (process.replica == 0) first_of.push_back(wiring.lanes.size());
+    RunningLane running;
+    running.components = lane.components;
+    running.slice = placement.slices.at(wiring.lanes.size());
+    running.stage = process.stage;
+    running.process = process;
+    for (const size_t component : lane.components) {
+      running.weights += function.profile.components.at(component).weights;
     }
+    running.memory = pipeline::memory_of(function, lane);
+    wiring.lanes.push_back(std::move(running));
   }
   CHECK(placement.slices.size() == wiring.lanes.size(), "a placement without a slice for a lane");
-  std::set<std::pair<size_t, size_t>> known;  // component, receiving lane
-  const auto join = [&](size_t component, size_t to) {
-    const size_t from = lane_of[component];
-    if (from == to || !known.insert({component, to}).second) return;
-    Channel channel;
-    channel.from = from;
-    channel.to = to;
-    channel.bytes = function.profile.components[component].output;
-    wiring.lanes[from].sends.push_back(wiring.channels.size());
-    wiring.lanes[to].receives.push_back(wiring.channels.size());
-    wiring.channels.push_back(channel);
-  };
-  for (size_t component = 0; component < dag.components.size(); ++component) {
-    for (const pipeline::Source& source : dag.components[component].inputs) {
-      if (source.kind == pipeline::Source::Kind::kComponent) {
-        join(source.index, lane_of[component]);
+  for (const pipeline::HandOver& each : pipeline::hand_overs(dag, placement.partition)) {
+    const size_t senders = placement.replicas_of(each.from);
+    const size_t receivers = placement.replicas_of(each.to);
+    std::vector<std::vector<size_t>> channels(senders, std::vector<size_t>(receivers));
+    for (size_t from = 0; from < senders; ++from) {
+      RunningLane& sender = wiring.lanes[first_of[each.from] + from];
+      for (size_t to = 0; to < receivers; ++to) {
+        Channel channel;
+        channel.from = first_of[each.from] + from;
+        channel.to = first_of[each.to] + to;
+        channel.bytes = function.profile.components[each.component].output;
+        channels[from][to] = wiring.channels.size();
+        wiring.channels.push_back(channel);
       }
+      sender.sends.push_back(channels[from]);
+    }
+    for (size_t to = 0; to < receivers; ++to) {
+      auto& mine = wiring.lanes[first_of[each.to] + to].receives.emplace_back();
+      for (size_t from = 0; from < senders; ++from) mine.push_back(channels[from][to]);
     }
   }
-  for (const size_t output : dag.outputs) join(output, wiring.lanes.size() - 1);
   return wiring;
 }
 

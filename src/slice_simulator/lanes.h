@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "pipeline/function.h"
+#include "pipeline/hand_over.h"
 #include "slice_scheduling/events.h"
 
 namespace lambent::slice_simulator {
@@ -33,15 +34,20 @@ struct RunningLane {
   std::vector<size_t> components;
   DeviceId slice;
   size_t stage = 0;
+  pipeline::Process process;
   Bytes weights;
-  Bytes memory;                         // with the process's context
-  std::vector<size_t> receives, sends;  // channels
-  std::deque<JobId> jobs;               // in front the one that it is at
+  Bytes memory;  // with the process's context
+  // Channels of each value: with one of the other lane's replicas, or with each of them in turn.
+  std::vector<std::vector<size_t>> receives, sends;
+  std::deque<JobId> jobs;  // in front the one that it is at
   State state = State::kIdle;
   size_t at = 0;         // which of its receives or sends
   bool waiting = false;  // for another lane
   Instant since{};       // of what it is doing
 
+  // For the instance's job of this number, which has to do with this lane.
+  size_t receive_of(uint64_t job) const { return receives[at][job % receives[at].size()]; }
+  size_t send_of(uint64_t job) const { return sends[at][job % sends[at].size()]; }
   bool is_working() const {
     return state == State::kExecuting || state == State::kSending ||
            (state == State::kReceiving && !waiting);
@@ -53,7 +59,7 @@ struct Wiring {
   std::vector<Channel> channels;
 };
 
-// The last lane gathers outputs that others make.
+// A lane of the wiring is one process. The last lane gathers outputs that others make.
 Wiring wire(const pipeline::PipelineFunction& function, const pipeline::Placement& placement);
 
 }  // namespace lambent::slice_simulator

@@ -74,6 +74,7 @@ class Machine {
   };
   struct Job {
     std::vector<InvocationId> requests;
+    uint64_t number = 0;  // of its instance's
     size_t lanes_left = 0;
     std::vector<Duration> execution, transfer;  // by stage
     JobTimes times;
@@ -85,6 +86,7 @@ class Machine {
     Presence presence = Presence::kStarting;
     std::map<Links::CopyId, size_t> weights;  // copies of weights on their way
     std::map<JobId, Job> jobs;
+    uint64_t jobs_given = 0;
     Coming coming;
     Duration start{};      // how long it takes, alone and beside those that have come until now
     Instant started_at{};  // when it is over, beside those

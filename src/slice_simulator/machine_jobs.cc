@@ -19,15 +19,17 @@ void Machine::give(const slice_scheduling::GiveJob& wanted, Instant now) {
   }
   Job& job = running.jobs[wanted.job];
   job.requests = wanted.requests;
-  job.lanes_left = running.wiring.lanes.size();
+  job.number = running.jobs_given++;
   const size_t stages = running.wiring.lanes.back().stage + 1;
   job.execution.resize(stages);
   job.transfer.resize(stages);
   job.times.given = now;
-  for (size_t i = 0; i < running.wiring.lanes.size(); ++i) {
-    running.wiring.lanes[i].jobs.push_back(wanted.job);
-    step(wanted.instance, i, now);
+  for (RunningLane& lane : running.wiring.lanes) {
+    if (!lane.process.takes(job.number)) continue;
+    lane.jobs.push_back(wanted.job);
+    ++job.lanes_left;
   }
+  for (size_t i = 0; i < running.wiring.lanes.size(); ++i) step(wanted.instance, i, now);
 }
 
 // An idle lane begins with the next job.
@@ -44,7 +46,8 @@ void Machine::receive(InstanceId id, size_t number, Instant now) {
   Running& running = instances_.at(id);
   RunningLane& lane = running.wiring.lanes[number];
   if (lane.at == lane.receives.size()) return execute(id, number, now);
-  Channel& channel = running.wiring.channels[lane.receives[lane.at]];
+  const size_t from = lane.receive_of(running.jobs.at(lane.jobs.front()).number);
+  Channel& channel = running.wiring.channels[from];
   if (channel.value != lane.jobs.front()) {
     lane.waiting = true;
     return;
@@ -58,7 +61,7 @@ void Machine::receive(InstanceId id, size_t number, Instant now) {
   const Job& job = running.jobs.at(lane.jobs.front());
   channel.receive = links_.start(channel.bytes * job.requests.size(), scene_.machine.copy_gb_per_s,
                                  {place.gpu_in, place.node_in}, now);
-  copies_[channel.receive] = {id, lane.receives[lane.at], Copying::What::kReceive};
+  copies_[channel.receive] = {id, from, Copying::What::kReceive};
 }
 
 // Called when the receiver has copied, when the sender has, and when the last piece has followed.
@@ -107,7 +110,8 @@ void Machine::hand_on(InstanceId id, size_t number, Instant now) {
   Running& running = instances_.at(id);
   RunningLane& lane = running.wiring.lanes[number];
   if (lane.at == lane.sends.size()) return lane_done(id, number, now);
-  Channel& channel = running.wiring.channels[lane.sends[lane.at]];
+  const size_t to = lane.send_of(running.jobs.at(lane.jobs.front()).number);
+  Channel& channel = running.wiring.channels[to];
   if (channel.value) {
     lane.waiting = true;
     return;
@@ -123,7 +127,7 @@ void Machine::hand_on(InstanceId id, size_t number, Instant now) {
   channel.value = job_id;
   channel.send = links_.start(channel.bytes * running.jobs.at(job_id).requests.size(),
                               scene_.machine.copy_gb_per_s, {place.gpu_out, place.node_out}, now);
-  copies_[channel.send] = {id, lane.sends[lane.at], Copying::What::kSend};
+  copies_[channel.send] = {id, to, Copying::What::kSend};
   RunningLane& receiver = running.wiring.lanes[channel.to];
   if (receiver.waiting && receiver.state == State::kReceiving) receive(id, channel.to, now);
 }

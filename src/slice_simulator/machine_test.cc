@@ -162,6 +162,35 @@ TEST(Machine, ExecutesTheComponentsOfALaneOneAfterTheOther) {
               1e-3);
 }
 
+TEST(Machine, ReplicasOfALaneTakeJobsInTurn) {
+  Scene scene = scene_of_two_slices();
+  scene.slices.push_back(slice_of(3, "1g", 14, 1000));
+  Recorded recorded(scene);
+  pipeline::Placement placement = on_slices({{0}, {1}});
+  placement.replicas = {2, 1};
+  placement.slices.push_back(DeviceId(3));
+  recorded.machine.perform(StartInstance{kInstance, kFunction, placement}, Instant{});
+  recorded.machine.run_until(at_ms(1000));
+  for (uint64_t i = 0; i < 4; ++i) {
+    recorded.machine.perform(GiveJob{JobId(i + 1), kInstance, {request_id(i)}}, at_ms(1000));
+  }
+  recorded.machine.run_until(at_ms(3000));
+  const auto done = recorded.times_of<slice_scheduling::JobFinished>();
+  ASSERT_EQ(done.size(), 4u);
+  // As of one lane, but for the copies of the two at a time to the GPU's host, which have 10 GB/s
+  // each; then the short lane, which is busy all the time: 50 and the hand-over's copies.
+  EXPECT_NEAR(done[0], 1154.3, 1e-3);
+  EXPECT_NEAR(done[1], done[0] + 50 + 1.2, 0.2);
+  EXPECT_LT(done[3], done[0] + 3 * 55) << "the long lane alone would take 100 ms for each";
+  EXPECT_TRUE(recorded.machine.impossible().empty());
+  for (const uint32_t id : {1U, 2U}) {
+    const auto busy = recorded.machine.slice_use(at_ms(3000)).at(DeviceId(id)).busy;
+    EXPECT_NEAR(to_milliseconds(busy), 2 * (102 + 1 + 1.2), 2) << "two jobs each";
+  }
+  const auto& last = std::get<slice_scheduling::JobFinished>(recorded.told.back().event);
+  EXPECT_EQ(last.job, JobId(4)) << "in the order in which they were given";
+}
+
 TEST(Machine, HandsAValueOverWithTheTwoCopiesOverlapped) {
   const Scene scene = scene_of_two_slices();
   Recorded recorded(scene);

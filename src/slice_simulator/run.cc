@@ -120,7 +120,7 @@ class Run {
 
   void note(const slice_scheduling::StartInstance& start, Instant) {
     ++result_.starts;
-    const size_t lanes = start.placement.partition.lanes();
+    const size_t lanes = start.placement.slices.size();
     if (lanes > 1) ++result_.pipelines;
     lanes_of_[start.instance] = lanes;
   }

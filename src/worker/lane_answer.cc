@@ -86,10 +86,11 @@ Result<RequestAnswer> read_result(const json& object) {
 
 }  // namespace
 
-std::string lane_payload(slice_scheduling::JobId job, size_t requests,
+std::string lane_payload(slice_scheduling::JobId job, size_t requests, uint64_t turn,
                          const std::vector<std::string_view>& events) {
-  std::string payload =
-      "{\"job\":" + std::to_string(job.value) + ",\"requests\":" + std::to_string(requests);
+  std::string payload = "{\"job\":" + std::to_string(job.value) +
+                        ",\"requests\":" + std::to_string(requests) +
+                        ",\"turn\":" + std::to_string(turn);
   for (size_t i = 0; i < events.size(); ++i) {
     payload += i == 0 ? ",\"events\":[" : ",";
     payload += events[i].empty() ? "{}" : events[i];

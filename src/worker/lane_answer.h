@@ -15,8 +15,9 @@
 
 namespace lambent::worker {
 
-// `events`: JSON, one of each request; none: the lane needs none.
-std::string lane_payload(slice_scheduling::JobId job, size_t requests,
+// `events`: JSON, one of each request; none: the lane needs none. `turn`: the job's number among
+// its instance's, by which lanes with replicas take turns.
+std::string lane_payload(slice_scheduling::JobId job, size_t requests, uint64_t turn,
                          const std::vector<std::string_view>& events);
 
 // What one component did for one job.

@@ -23,9 +23,9 @@ Result<LaneAnswer> parse(std::string_view json, size_t requests = 1, bool gather
 }
 
 TEST(LaneAnswer, EventsGoToThoseWhoNeedThem) {
-  EXPECT_EQ(lane_payload(JobId(7), 2, {}), R"({"job":7,"requests":2})");
-  EXPECT_EQ(lane_payload(JobId(7), 2, {R"({"a": 1})", ""}),
-            R"({"job":7,"requests":2,"events":[{"a": 1},{}]})");
+  EXPECT_EQ(lane_payload(JobId(7), 2, 4, {}), R"({"job":7,"requests":2,"turn":4})");
+  EXPECT_EQ(lane_payload(JobId(7), 2, 0, {R"({"a": 1})", ""}),
+            R"({"job":7,"requests":2,"turn":0,"events":[{"a": 1},{}]})");
 }
 
 TEST(LaneAnswer, TellsWhatComponentsDidAndWhatCameOut) {

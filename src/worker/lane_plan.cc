@@ -10,37 +10,46 @@ namespace lambent::worker {
 
 using pipeline::Source;
 
-LanePlans plan_lanes(const pipeline::Dag& dag, const pipeline::Partition& partition) {
+LanePlans plan_lanes(const pipeline::Dag& dag, const pipeline::Placement& placement) {
   LanePlans plans;
+  const std::vector<const pipeline::Lane*> lanes = pipeline::lanes_of(placement.partition);
   std::vector<size_t> lane_of(dag.components.size());
-  for (const pipeline::Stage& stage : partition.stages) {
-    for (const pipeline::Lane& lane : stage.lanes) {
-      for (const size_t component : lane.components) lane_of[component] = plans.lanes.size();
-      plans.lanes.push_back({.components = lane.components});
-    }
+  std::vector<size_t> first_of;  // of each lane's replicas
+  for (const pipeline::Process& process : pipeline::processes_of(placement)) {
+    if (process.replica == 0) first_of.push_back(plans.lanes.size());
+    const std::vector<size_t>& components = lanes[process.lane]->components;
+    for (const size_t component : components) lane_of[component] = process.lane;
+    plans.lanes.push_back({.components = components, .process = process});
   }
+  const auto each_replica = [&](size_t lane, const auto& act) {
+    for (size_t i = 0; i < placement.replicas_of(lane); ++i) act(first_of[lane] + i);
+  };
   std::set<std::pair<size_t, size_t>> sent;  // values, and the lanes that they go to
-  const auto send = [&](size_t value, size_t to) {
-    const size_t from = lane_of[value];
-    if (from == to || !sent.insert({value, to}).second) return;
-    plans.lanes[from].sends.push_back(plans.channels.size());
-    plans.lanes[to].receives.push_back(plans.channels.size());
-    plans.channels.push_back({value, from, to});
+  const auto send = [&](size_t value, size_t to_lane) {
+    const size_t from_lane = lane_of[value];
+    if (from_lane == to_lane || !sent.insert({value, to_lane}).second) return;
+    each_replica(from_lane, [&](size_t from) {
+      each_replica(to_lane, [&](size_t to) {
+        plans.lanes[from].sends.push_back(plans.channels.size());
+        plans.lanes[to].receives.push_back(plans.channels.size());
+        plans.channels.push_back({value, from, to});
+      });
+    });
   };
   for (size_t component = 0; component < dag.components.size(); ++component) {
     const size_t lane = lane_of[component];
     for (const Source& source : dag.components[component].inputs) {
       if (source.kind == Source::Kind::kInput) {
-        plans.lanes[lane].needs_events = true;
+        each_replica(lane, [&](size_t at) { plans.lanes[at].needs_events = true; });
       } else {
         send(source.index, lane);
       }
     }
   }
-  const size_t last = *std::max_element(dag.outputs.begin(), dag.outputs.end());
-  LanePlan& gatherer = plans.lanes[lane_of[last]];
-  gatherer.gathers = gatherer.needs_events = true;
-  for (const size_t output : dag.outputs) send(output, lane_of[last]);
+  const size_t last = lane_of[*std::max_element(dag.outputs.begin(), dag.outputs.end())];
+  each_replica(last,
+               [&](size_t at) { plans.lanes[at].gathers = plans.lanes[at].needs_events = true; });
+  for (const size_t output : dag.outputs) send(output, last);
   return plans;
 }
 
@@ -53,8 +62,9 @@ std::string stage_json(const LanePlans& plans, size_t lane, const pipeline::Dag&
   using nlohmann::json;
   const LanePlan& plan = plans.lanes[lane];
   const auto name_of = [&dag](size_t component) { return dag.components[component].name; };
-  json text = {{"handler", handler},        {"lane", lane},           {"components", json::array()},
-               {"receives", json::array()}, {"sends", json::array()}, {"outputs", json::array()}};
+  json text = {{"handler", handler},          {"lane", plan.process.lane},
+               {"components", json::array()}, {"receives", json::array()},
+               {"sends", json::array()},      {"outputs", json::array()}};
   for (const size_t component : plan.components) text["components"].push_back(name_of(component));
   for (const size_t channel : plan.receives) {
     text["receives"].push_back(
@@ -62,8 +72,9 @@ std::string stage_json(const LanePlans& plans, size_t lane, const pipeline::Dag&
   }
   for (const size_t channel : plan.sends) {
     const LaneChannel& to = plans.channels[channel];
-    text["sends"].push_back(
-        {{"channel", channel_path(channel)}, {"value", name_of(to.value)}, {"to", to.to}});
+    text["sends"].push_back({{"channel", channel_path(channel)},
+                             {"value", name_of(to.value)},
+                             {"to", plans.lanes[to.to].process.lane}});
   }
   if (plan.gathers) {
     for (const size_t output : dag.outputs) text["outputs"].push_back(name_of(output));

@@ -1,11 +1,13 @@
 // What each lane of a pipeline's instance is told: its components, what it receives and sends, by
-// which channels. Pure; used by PipelineHost on the loop thread.
+// which channels. A lane with replicas counts as often as it has them. Pure; used by PipelineHost
+// on the loop thread.
 #pragma once
 
 #include <string>
 #include <vector>
 
 #include "pipeline/dag.h"
+#include "pipeline/hand_over.h"
 #include "pipeline/partition.h"
 
 namespace lambent::worker {
@@ -13,7 +15,7 @@ namespace lambent::worker {
 // One value from one lane to one other, by a channel of its own.
 struct LaneChannel {
   size_t value = 0;  // the component that makes it
-  size_t from = 0;   // lanes, in the order of stages and lanes
+  size_t from = 0;   // into LanePlans::lanes
   size_t to = 0;
 
   bool operator==(const LaneChannel&) const = default;
@@ -21,7 +23,10 @@ struct LaneChannel {
 
 struct LanePlan {
   std::vector<size_t> components;
-  std::vector<size_t> receives;  // channels
+  pipeline::Process process;
+  // Channels. Of a value that comes from a lane with replicas, one from each of them, in their
+  // order; the same of one that goes to such a lane.
+  std::vector<size_t> receives;
   std::vector<size_t> sends;
   bool needs_events = false;  // some component has an input of the function, or it is the last
   bool gathers = false;       // it has or receives all outputs, and answers with the results
@@ -32,7 +37,8 @@ struct LanePlans {
   std::vector<LaneChannel> channels;
 };
 
-LanePlans plan_lanes(const pipeline::Dag& dag, const pipeline::Partition& partition);
+// In the order of the placement's slices.
+LanePlans plan_lanes(const pipeline::Dag& dag, const pipeline::Placement& placement);
 
 // Where a lane's sandbox finds them.
 inline constexpr char kStageFile[] = "/opt/lambent/stage.json";

@@ -10,6 +10,7 @@ namespace {
 using pipeline::Dag;
 using pipeline::Lane;
 using pipeline::Partition;
+using pipeline::Placement;
 using pipeline::Source;
 using pipeline::Stage;
 
@@ -29,7 +30,7 @@ Dag diamond() {
 }
 
 TEST(LanePlan, OfOneLaneHasNoChannels) {
-  const LanePlans plans = plan_lanes(diamond(), {{Stage{{Lane{{0, 1, 2, 3}}}}}});
+  const LanePlans plans = plan_lanes(diamond(), {{{Stage{{Lane{{0, 1, 2, 3}}}}}}});
   ASSERT_EQ(plans.lanes.size(), 1u);
   EXPECT_TRUE(plans.channels.empty());
   EXPECT_TRUE(plans.lanes[0].gathers);
@@ -38,7 +39,7 @@ TEST(LanePlan, OfOneLaneHasNoChannels) {
 
 TEST(LanePlan, SendsAValueOnceToEachLaneThatNeedsIt) {
   const Partition branches{{Stage{{Lane{{0}}}}, Stage{{Lane{{1}}, Lane{{2}}}}, Stage{{Lane{{3}}}}}};
-  const LanePlans plans = plan_lanes(diamond(), branches);
+  const LanePlans plans = plan_lanes(diamond(), {branches});
   EXPECT_EQ(plans.channels, (std::vector<LaneChannel>{{0, 0, 1}, {0, 0, 2}, {1, 1, 3}, {2, 2, 3}}));
   EXPECT_EQ(plans.lanes[0].sends, (std::vector<size_t>{0, 1}));
   EXPECT_EQ(plans.lanes[3].receives, (std::vector<size_t>{2, 3}));
@@ -47,7 +48,7 @@ TEST(LanePlan, SendsAValueOnceToEachLaneThatNeedsIt) {
   EXPECT_TRUE(plans.lanes[3].gathers);
 
   const Partition halves{{Stage{{Lane{{0}}}}, Stage{{Lane{{1, 2, 3}}}}}};
-  EXPECT_EQ(plan_lanes(diamond(), halves).channels, (std::vector<LaneChannel>{{0, 0, 1}}))
+  EXPECT_EQ(plan_lanes(diamond(), {halves}).channels, (std::vector<LaneChannel>{{0, 0, 1}}))
       << "two components of one lane need the same value";
 }
 
@@ -55,7 +56,7 @@ TEST(LanePlan, GathersOutputsThatOthersMake) {
   Dag dag = diamond();
   dag.outputs = {3, 1};
   const Partition branches{{Stage{{Lane{{0, 1}}}}, Stage{{Lane{{2, 3}}}}}};
-  const LanePlans plans = plan_lanes(dag, branches);
+  const LanePlans plans = plan_lanes(dag, {branches});
   EXPECT_EQ(plans.channels, (std::vector<LaneChannel>{{0, 0, 1}, {1, 0, 1}}));
   EXPECT_FALSE(plans.lanes[0].gathers);
   const auto stage = nlohmann::json::parse(stage_json(plans, 1, dag, "app.App"));
@@ -66,6 +67,39 @@ TEST(LanePlan, GathersOutputsThatOthersMake) {
   const auto first = nlohmann::json::parse(stage_json(plans, 0, dag, "app.App"));
   EXPECT_EQ(first["outputs"], nlohmann::json::array());
   EXPECT_EQ(first["sends"][1]["to"], 1);
+}
+
+TEST(LanePlan, GivesEachReplicaAChannelFromEachAndToEach) {
+  Placement placement{{{Stage{{Lane{{0}}}}, Stage{{Lane{{1}}, Lane{{2}}}}, Stage{{Lane{{3}}}}}}};
+  placement.replicas = {2, 3, 1, 1};
+  const LanePlans plans = plan_lanes(diamond(), placement);
+  ASSERT_EQ(plans.lanes.size(), 7u) << "one process for each replica";
+  EXPECT_EQ(plans.lanes[1].process, (pipeline::Process{0, 0, 1, 2}));
+  EXPECT_EQ(plans.channels.size(), 2u * 3 + 2 * 1 + 3 * 1 + 1 * 1);
+  EXPECT_TRUE(plans.lanes[1].needs_events) << "each of them has jobs of its own";
+  EXPECT_TRUE(plans.lanes[6].gathers);
+  // Whatever the job, the channel that its sender takes is the one where its receiver looks.
+  for (uint64_t turn = 0; turn < 6; ++turn) {
+    const auto of_turn = [&](const std::vector<size_t>& channels, size_t value, size_t to_lane) {
+      std::vector<size_t> these;
+      for (const size_t channel : channels) {
+        const LaneChannel& each = plans.channels[channel];
+        const bool there = plans.lanes[each.to].process.lane == to_lane;
+        if (each.value == value && there) these.push_back(channel);
+      }
+      return these.at(turn % these.size());
+    };
+    const LanePlan& first = plans.lanes[turn % 2];
+    const LanePlan& left = plans.lanes[2 + turn % 3];
+    EXPECT_EQ(of_turn(first.sends, 0, 1), of_turn(left.receives, 0, 1));
+    EXPECT_EQ(of_turn(first.sends, 0, 2), of_turn(plans.lanes[5].receives, 0, 2));
+    EXPECT_EQ(of_turn(left.sends, 1, 3), of_turn(plans.lanes[6].receives, 1, 3));
+  }
+  const auto stage = nlohmann::json::parse(stage_json(plans, 1, diamond(), "app.App"));
+  EXPECT_EQ(stage["lane"], 0);
+  ASSERT_EQ(stage["sends"].size(), 4u);
+  EXPECT_EQ(stage["sends"][0]["to"], stage["sends"][1]["to"]) << "replicas are one lane";
+  EXPECT_NE(stage["sends"][0]["to"], stage["sends"][3]["to"]);
 }
 
 }  // namespace

@@ -130,6 +130,90 @@ TEST_F(PipelineHostTest, ManyJobsAreUnderWayAtATimeInTheOrderTheyCame) {
   EXPECT_EQ(ends.size(), 3u);
 }
 
+// One instance, its first lane twice, that gets all there is.
+struct TwiceTheFirstLane : slice_scheduling::SlicePolicy {
+  std::string_view name() const override { return "twice"; }
+  void decide(const slice_scheduling::SliceWorld& world, Instant,
+              std::vector<slice_scheduling::Decision>& decisions) override {
+    for (const auto& [id, function] : world.functions) {
+      if (function.queue.empty()) continue;
+      if (function.instances.empty()) {
+        pipeline::Placement placement{{{{{{{0}}}}, {{{{1}}}}}}};
+        for (const auto& [slice, state] : world.slices) placement.slices.push_back(slice);
+        placement.latency = placement.bottleneck = milliseconds(40);
+        placement.replicas = {2, 1};
+        decisions.push_back(slice_scheduling::Start{id, placement});
+      } else if (world.instances.at(function.instances.front()).is_open()) {
+        const InvocationId next = function.queue.front().id;
+        decisions.push_back(slice_scheduling::Assign{{next}, function.instances.front()});
+      }
+    }
+  }
+};
+
+TEST_F(PipelineHostTest, ReplicasOfALaneTakeJobsInTurn) {
+  policy = std::make_unique<TwiceTheFirstLane>();
+  begin({slice(0, "1g.10gb", 14, kSmall), slice(1, "1g.10gb", 14, kSmall),
+         slice(2, "1g.10gb", 14, kSmall)});
+  host->put(spec, two_models(), nullptr, "");
+  std::vector<InvocationId> ids;
+  for (uint64_t number = 1; number <= 3; ++number) ids.push_back(submit(number));
+  ASSERT_EQ(lanes.order.size(), 3u);
+  EXPECT_EQ(lanes.channels.size(), 2u) << "one from each replica";
+  all_ready(3);
+  const SandboxId left = newest(0, 3), right = newest(1, 3), last = newest(2, 3);
+  EXPECT_EQ(lanes.lanes.at(left).extras.binds.size(), 2u) << "its description and its channel";
+  EXPECT_EQ(lanes.lanes.at(last).extras.binds.size(), 3u);
+  ASSERT_EQ(lanes.lanes.at(left).given.size(), 1u);
+  ASSERT_EQ(lanes.lanes.at(right).given.size(), 1u) << "the second, while the first is at work";
+  EXPECT_EQ(lanes.lanes.at(left).given[0]["turn"], 0);
+  EXPECT_EQ(lanes.lanes.at(right).given[0]["turn"], 1);
+  EXPECT_EQ(lanes.lanes.at(last).given[0]["turn"], 0);
+  answer(right, first_answer);
+  answer(left, first_answer);
+  ASSERT_EQ(lanes.lanes.at(left).given.size(), 2u);
+  EXPECT_EQ(lanes.lanes.at(left).given[1]["turn"], 2);
+  EXPECT_EQ(lanes.lanes.at(right).given.size(), 1u) << "the third is not its turn";
+  answer(last, last_answer);
+  EXPECT_TRUE(ends.contains(ids[0])) << "two lanes have had it, the third never will";
+  const auto told = json::parse(*host->trace(kDefaultTenant, ids[0]));
+  ASSERT_EQ(told["stages"].size(), 2u);
+  EXPECT_EQ(told["stages"][1]["slice"], "0:2");
+  answer(last, last_answer);
+  answer(left, first_answer);
+  answer(last, last_answer);
+  EXPECT_EQ(ends.size(), 3u);
+  for (const InvocationId id : ids) EXPECT_EQ(ends[id].outcome, Outcome::kSucceeded);
+  const auto instances = json::parse(host->describe(spec.id).value())["instances"];
+  ASSERT_EQ(instances[0]["stages"][0].size(), 2u);
+  EXPECT_EQ(instances[0]["stages"][0][1]["replica"], 1);
+  EXPECT_FALSE(instances[0]["stages"][1][0].contains("replica"));
+}
+
+TEST_F(PipelineHostTest, WhatADeadReplicaHadIsServedAgain) {
+  policy = std::make_unique<TwiceTheFirstLane>();
+  begin({slice(0, "1g.10gb", 14, kSmall), slice(1, "1g.10gb", 14, kSmall),
+         slice(2, "1g.10gb", 14, kSmall)});
+  host->put(spec, two_models(), nullptr, "");
+  std::vector<InvocationId> ids;
+  for (uint64_t number = 1; number <= 2; ++number) ids.push_back(submit(number));
+  all_ready(3);
+  const SandboxId left = newest(0, 3), right = newest(1, 3), last = newest(2, 3);
+  end_lane(right);
+  EXPECT_TRUE(lanes.lanes.at(left).stopped) << "the others go with it";
+  EXPECT_TRUE(lanes.lanes.at(last).stopped);
+  end_lane(left);
+  end_lane(last);
+  EXPECT_TRUE(ends.empty());
+  ASSERT_EQ(lanes.order.size(), 6u) << "and all start again";
+  all_ready(3);
+  answer(newest(0, 3), first_answer);
+  answer(newest(2, 3), last_answer);
+  answer(newest(1, 3), first_answer);
+  answer(newest(2, 3), last_answer);
+  EXPECT_EQ(ends.size(), 2u);
+}
+
 TEST_F(PipelineHostTest, NothingIsLostWhenAStageDies) {
   begin({slice(0, "1g.10gb", 14, kSmall), slice(1, "1g.10gb", 14, kSmall)});
   host->put(spec, two_models(), nullptr, "");

@@ -31,12 +31,8 @@ PipelineInstance::PipelineInstance(loop::EventLoop& loop, const LaneSandboxes& s
       sandboxes_(sandboxes),
       request_(std::move(request)),
       events_(std::move(events)),
-      plans_(plan_lanes(request_.package->definition.dag, request_.placement.partition)),
+      plans_(plan_lanes(request_.package->definition.dag, request_.placement)),
       lanes_(plans_.lanes.size()) {
-  const auto& stages = request_.placement.partition.stages;
-  for (size_t stage = 0; stage < stages.size(); ++stage) {
-    stage_of_.insert(stage_of_.end(), stages[stage].lanes.size(), stage);
-  }
   for (Lane& lane : lanes_) lane.sandbox = sandboxes_.next_id();
 }
 
@@ -129,11 +125,14 @@ void PipelineInstance::give(JobId id, std::vector<JobRequest> requests) {
   Job& job = jobs_[id];
   job.requests = std::move(requests);
   job.given = loop_.clock().now();
-  job.lanes_left = lanes_.size();
+  job.turn = turns_++;
   job.end.job = id;
   for (size_t lane = 0; lane < lanes_.size(); ++lane) {
-    job.end.lanes.push_back({request_.placement.slices[lane], stage_of_[lane]});
+    const pipeline::Process& process = plans_.lanes[lane].process;
+    if (!process.takes(job.turn)) continue;
+    job.end.lanes.push_back({request_.placement.slices[lane], process.stage});
     lanes_[lane].waiting.push_back(id);
+    ++job.lanes_left;
   }
   for (size_t lane = 0; lane < lanes_.size(); ++lane) begin_next(lane);
 }
@@ -144,16 +143,16 @@ void PipelineInstance::begin_next(size_t index) {
   lane.current = lane.waiting.front();
   lane.waiting.pop_front();
   Job& job = jobs_.at(*lane.current);
-  job.end.lanes[index].began = loop_.clock().now() - job.given;
+  time_in(job, index).began = loop_.clock().now() - job.given;
   std::vector<std::string_view> events;
   if (plans_.lanes[index].needs_events) {
     for (const JobRequest& request : job.requests) events.push_back(request.payload);
   }
   InvocationRequest request;
   request.id = job.requests.front().id;
-  request.payload = lane_payload(*lane.current, job.requests.size(), events);
+  request.payload = lane_payload(*lane.current, job.requests.size(), job.turn, events);
   // It may wait for all lanes before it, each of which may take that long.
-  const Duration timeout = request_.spec.timeout * static_cast<int64_t>(stage_of_[index] + 1) *
+  const Duration timeout = request_.spec.timeout * static_cast<int64_t>(stage_of(index) + 1) *
                            static_cast<int64_t>(job.requests.size());
   lane.timer = loop_.call_after(timeout, [this, index] { time_out(index); });
   sandboxes_.give(lane.sandbox, request, timeout);
@@ -163,7 +162,7 @@ void PipelineInstance::time_out(size_t index) {
   const JobId job = *lanes_[index].current;
   const std::string message = "Task timed out after " +
                               std::to_string(request_.spec.timeout / milliseconds(1)) +
-                              " ms in stage " + std::to_string(stage_of_[index]);
+                              " ms in stage " + std::to_string(stage_of(index));
   const Error error{ErrorCode::kDeadlineExceeded, message};
   events_.on_ending();
   // It is told first: the others that are in it start again elsewhere, this one does not.
@@ -193,7 +192,7 @@ void PipelineInstance::lane_answered(SandboxId sandbox, HandlerAnswer answer) {
   } else if (!read.ok()) {
     job.failure = failure_of("Runtime.InvalidResponse", read.error().message);
   } else {
-    JobEnd::LaneTime& time = job.end.lanes[index];
+    JobEnd::LaneTime& time = time_in(job, index);
     // What a lane says took no longer than the job did.
     const Duration most = loop_.clock().now() - job.given;
     time.wait = std::min(read->wait, most);
@@ -206,7 +205,7 @@ void PipelineInstance::lane_answered(SandboxId sandbox, HandlerAnswer answer) {
     }
     if (plan.gathers) job.end.results = std::move(read->results);
   }
-  job.end.lanes[index].ended = loop_.clock().now() - job.given;
+  time_in(job, index).ended = loop_.clock().now() - job.given;
   job.end.log_tail += answer.log_tail;
   job.end.device_memory_peak = std::max(job.end.device_memory_peak, answer.device_memory_peak);
   if (--job.lanes_left == 0) finish(id);
@@ -219,7 +218,7 @@ std::string PipelineInstance::name_of(size_t lane) const {
     names +=
         (names.empty() ? "" : ", ") + request_.package->definition.dag.components[component].name;
   }
-  return "stage " + std::to_string(stage_of_[lane]) + " (" + names + ")";
+  return "stage " + std::to_string(stage_of(lane)) + " (" + names + ")";
 }
 
 void PipelineInstance::channel_broke(const std::string& what) {

@@ -126,6 +126,7 @@ class PipelineInstance {
   };
   struct Job {
     std::vector<JobRequest> requests;
+    uint64_t turn = 0;  // its number among the jobs of this instance
     Instant given{};
     size_t lanes_left = 0;
     std::optional<RequestAnswer> failure;  // of a lane, and so of all its requests
@@ -135,6 +136,11 @@ class PipelineInstance {
   Result<void> make_channels();
   LaneExtras extras_of(size_t lane) const;
   size_t index_of(SandboxId sandbox) const;
+  size_t stage_of(size_t lane) const { return plans_.lanes[lane].process.stage; }
+  // One of each lane's replicas has it.
+  JobEnd::LaneTime& time_in(Job& job, size_t lane) const {
+    return job.end.lanes[plans_.lanes[lane].process.lane];
+  }
   // "stage 1 (blur, classify)".
   std::string name_of(size_t lane) const;
   void begin_next(size_t lane);
@@ -153,7 +159,7 @@ class PipelineInstance {
   const Events events_;
   LanePlans plans_;
   std::vector<Lane> lanes_;
-  std::vector<size_t> stage_of_;  // each lane's
+  uint64_t turns_ = 0;  // jobs that were given
   std::map<slice_scheduling::JobId, Job> jobs_;
   std::optional<InstanceEnd> end_;  // it is being ended, with these words
   loop::TimerId start_timer_;

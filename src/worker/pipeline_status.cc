@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
+#include "pipeline/hand_over.h"
 #include "pipeline/pipeline_json.h"
 #include "worker/pipeline_host.h"
 
@@ -36,28 +37,20 @@ const char* word_for(Residence residence) {
   return "stopping";
 }
 
-// The stage that each slice of a placement serves.
-std::vector<size_t> stages_of(const pipeline::Placement& placement) {
-  std::vector<size_t> stages;
-  for (size_t stage = 0; stage < placement.partition.stages.size(); ++stage) {
-    stages.insert(stages.end(), placement.partition.stages[stage].lanes.size(), stage);
-  }
-  return stages;
-}
-
 json stages_json(const Instance& instance, const pipeline::Dag& dag) {
   json stages = json::array();
-  size_t lane = 0;
-  for (const pipeline::Stage& stage : instance.placement.partition.stages) {
-    json lanes = json::array();
-    for (const pipeline::Lane& each : stage.lanes) {
-      json names = json::array();
-      for (const size_t component : each.components)
-        names.push_back(dag.components[component].name);
-      lanes.push_back(
-          {{"components", names}, {"slice", place_name(instance.placement.slices[lane++])}});
+  const auto lanes = pipeline::lanes_of(instance.placement.partition);
+  const auto processes = pipeline::processes_of(instance.placement);
+  for (size_t at = 0; at < processes.size(); ++at) {
+    const pipeline::Process& process = processes[at];
+    json names = json::array();
+    for (const size_t component : lanes[process.lane]->components) {
+      names.push_back(dag.components[component].name);
     }
-    stages.push_back(lanes);
+    json lane = {{"components", names}, {"slice", place_name(instance.placement.slices[at])}};
+    if (process.replicas > 1) lane["replica"] = process.replica;
+    if (stages.size() <= process.stage) stages.push_back(json::array());
+    stages.back().push_back(std::move(lane));
   }
   return stages;
 }
@@ -74,12 +67,13 @@ std::vector<SliceStatus> PipelineHost::status() const {
     status.lost = known == world.slices.end() || known->second.lost;
     if (const auto busy = busy_.find(slice.id); busy != busy_.end()) status.busy = busy->second;
     for (const auto& [id, instance] : world.instances) {
-      const std::vector<size_t> stages = stages_of(instance.placement);
-      for (size_t lane = 0; lane < stages.size(); ++lane) {
-        if (instance.placement.slices[lane] != slice.id) continue;
-        status.holders.push_back(
-            {instance.function, id.value, stages[lane], instance.placement.partition.stages.size(),
-             word_for(instance.tenure), word_for(instance.residence), instance.utilisation});
+      const auto processes = pipeline::processes_of(instance.placement);
+      for (size_t at = 0; at < processes.size(); ++at) {
+        if (instance.placement.slices[at] != slice.id) continue;
+        status.holders.push_back({instance.function, id.value, processes[at].stage,
+                                  instance.placement.partition.stages.size(),
+                                  word_for(instance.tenure), word_for(instance.residence),
+                                  instance.utilisation});
       }
     }
     all.push_back(std::move(status));

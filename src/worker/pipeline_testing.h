@@ -107,11 +107,12 @@ class PipelineHostTest : public testing::Test {
       ends[end.result.id] = std::move(end.result);
     };
     events.on_profile = [this](FunctionId, std::string profile) { profiles.push_back(profile); };
-    host = std::make_unique<PipelineHost>(loop, log, lanes.calls(), setting,
-                                          std::make_unique<slice_scheduling::SliceDispatcher>(
-                                              slice_scheduling::make_slice_policy("fcfs").value(),
-                                              slice_scheduling::SliceDispatcherOptions{}),
-                                          std::move(events));
+    if (!policy) policy = slice_scheduling::make_slice_policy("fcfs").value();
+    host = std::make_unique<PipelineHost>(
+        loop, log, lanes.calls(), setting,
+        std::make_unique<slice_scheduling::SliceDispatcher>(
+            std::move(policy), slice_scheduling::SliceDispatcherOptions{}),
+        std::move(events));
     spec.id = FunctionId(1);
     spec.name = {kDefaultTenant, "app"};
     spec.kind = FunctionKind::kPipeline;
@@ -153,6 +154,7 @@ class PipelineHostTest : public testing::Test {
     host->lane_ended(std::move(end));
   }
 
+  std::unique_ptr<slice_scheduling::SlicePolicy> policy;  // none: fcfs
   const std::string first_answer =
       R"({"components": {"blur": {"ms": 20, "ran": 1}}, "send_ms": 1})";
   const std::string last_answer =

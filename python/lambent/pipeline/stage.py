@@ -1,7 +1,8 @@
 """Stage: one lane of a pipeline instance, in a process of its own: its components, and the channels to and from other lanes
 (docs/decisions/0016-slices-and-pipelines.md). lambent_runtime serves it where LAMBENT_STAGE is set; lanes.py does without a worker.
 
-A lane never leaves another one waiting: whatever fails, every job takes one value from each channel and puts one into each."""
+A lane never leaves another one waiting: whatever fails, every job takes each value that the lane receives from one channel, and puts each
+that it sends into one channel for each lane. Where a lane has replicas, there is a channel for each of them: a job's turn says which."""
 import json
 import os
 import re
@@ -32,28 +33,32 @@ class Stage:
         self._runner = Runner([node for name, node in self.dag.nodes.items() if name in self.components])
         # In the order of the DAG, so that two lanes never wait for each other.
         self.components = list(self._runner.nodes)
-        self._receives = {self._value_name(entry): entry["channel"] for entry in _entries(description, "receives")}
-        self._sends = {}
+        # Of a value, the channels from each replica of the lane that makes it; to each of every lane that needs it.
+        self._receives, self._sends = {}, {}
+        for entry in _entries(description, "receives"):
+            self._receives.setdefault(self._value_name(entry), []).append(entry["channel"])
         for entry in _entries(description, "sends"):
-            self._sends.setdefault(self._value_name(entry), []).append(entry["channel"])
+            lanes = self._sends.setdefault(self._value_name(entry), {})
+            lanes.setdefault(entry.get("to", entry["channel"]), []).append(entry["channel"])
         self._receivers, self._senders, self._noted = {}, {}, set()
         self._check_sources()
 
     def open(self):
         """Opens the channels, then loads the components: if that ends the process, other lanes find out."""
-        for value, path in self._receives.items():
-            self._receivers[value] = ReceivingEnd(path)
-        for value, paths in self._sends.items():
-            self._senders[value] = [SendingEnd(path) for path in paths]
+        for value, paths in self._receives.items():
+            self._receivers[value] = [ReceivingEnd(path) for path in paths]
+        for value, lanes in self._sends.items():
+            self._senders[value] = [[SendingEnd(path) for path in paths] for paths in lanes.values()]
         self._runner.setup()
         return self
 
     def close(self):
-        for end in self._receivers.values():
+        for end in self._ends():
             end.close()
-        for ends in self._senders.values():
-            for end in ends:
-                end.close()
+
+    def _ends(self):
+        return [end for ends in self._receivers.values() for end in ends] + [
+            end for lanes in self._senders.values() for ends in lanes for end in ends]
 
     def serve(self, job, remaining_ms=None):
         """The answer to a job, as 0016 has it. `remaining_ms`: how long the lane may wait for others; None: as long as they live."""
@@ -61,7 +66,7 @@ class Stage:
 
     def say_notes(self):
         """Writes to the log, once, why copies through a channel are slower than they could be."""
-        for end in list(self._receivers.values()) + [end for ends in self._senders.values() for end in ends]:
+        for end in self._ends():
             if end.note and end.path not in self._noted:
                 self._noted.add(end.path)
                 sys.stderr.write("[WARN] memory of channel %s is not page-locked, copies take longer: %s\n" % (end.path, end.note))
@@ -92,7 +97,7 @@ class _Job:
 
     def __init__(self, stage, job, remaining_ms):
         self.stage = stage
-        self.number, self.requests, self.events, self.fault = _checked_job(job)
+        self.number, self.requests, self.turn, self.events, self.fault = _checked_job(job)
         self.deadline = None if remaining_ms is None else time.monotonic() + remaining_ms / 1e3
         self.values = {}
         self.wait_ms = self.receive_ms = self.send_ms = 0.0
@@ -127,7 +132,7 @@ class _Job:
         """The values of all requests; waits for another lane's."""
         if name not in self.values:
             if name in self.stage._receivers:
-                self.values[name] = self._receive(self.stage._receivers[name])
+                self.values[name] = self._receive(self._of_turn(self.stage._receivers[name]))
             else:
                 self._decode()
         return self.values[name]
@@ -151,6 +156,9 @@ class _Job:
         for position, name in enumerate(names):
             # An input that is received as well is not overwritten.
             self.values.setdefault("$" + name, [inputs[position] for inputs in decoded])
+
+    def _of_turn(self, ends):
+        return ends[self.turn % len(ends)]
 
     def _receive(self, end):
         try:
@@ -180,7 +188,8 @@ class _Job:
     def _send(self, name):
         begin = time.perf_counter()
         values = self._value(name)
-        for end in self.stage._senders.get(name, []):
+        for ends in self.stage._senders.get(name, []):
+            end = self._of_turn(ends)
             try:
                 # A value that this channel cannot carry has failed for who receives it alone.
                 end.send(self.number, values, self._remaining_ms())
@@ -218,10 +227,10 @@ class _Job:
 def job_of_unparsed(body, error):
     """The job whose text is no JSON for this process, such as for a number of too many digits: all its requests fail, and what
     other lanes wait for is sent to them. Raises `error` if not even its number is to be seen."""
-    found = re.match(rb'\s*\{\s*"job"\s*:\s*(\d{1,19})\s*,\s*"requests"\s*:\s*(\d{1,9})\s*[,}]', body)
+    found = re.match(rb'\s*\{\s*"job"\s*:\s*(\d{1,19})\s*,\s*"requests"\s*:\s*(\d{1,9})\s*(?:,\s*"turn"\s*:\s*(\d{1,19})\s*)?[,}]', body)
     if found is None:
         raise error
-    return {"job": int(found[1]), "requests": int(found[2]), "fault": "the events cannot be read: %s" % error}
+    return {"job": int(found[1]), "requests": int(found[2]), "turn": int(found[3] or 0), "fault": "the events cannot be read: %s" % error}
 
 
 def load(path):
@@ -255,15 +264,15 @@ def handler_of(app_class):
 def _checked_job(job):
     if not isinstance(job, dict):
         raise StageError("the job is no object")
-    number, requests, events = job.get("job"), job.get("requests"), job.get("events")
-    for name, value in (("job", number), ("requests", requests)):
+    number, requests, turn, events = job.get("job"), job.get("requests"), job.get("turn", 0), job.get("events")
+    for name, value in (("job", number), ("requests", requests), ("turn", turn)):
         if isinstance(value, bool) or not isinstance(value, int) or value < 0:
             raise StageError("the job's '%s' is %r: a number is expected" % (name, value))
     fault = job.get("fault")
     if events is not None and (not isinstance(events, list) or len(events) != requests):
         # Others have the job as well, and wait for what this lane makes of it.
         events, fault = None, "job %d has %d requests and other than as many events" % (number, requests)
-    return number, requests, events, fault
+    return number, requests, turn, events, fault
 
 
 def _texts(description, key, default=None):
