@@ -124,6 +124,33 @@ class Cut(Pipelines):
         self.assertIn('lambent_slo_requests_total{function="large",outcome="in_time",tenant="1"} 1', self.worker.metrics())
         self.remove("large")
 
+    def test_a_stage_that_takes_much_longer_has_replicas_that_take_turns(self):
+        uneven = profile(15000)
+        quick = {**uneven["components"]["first"], "ms": {"2g.20gb": 5, "3g.40gb": 4}}
+        uneven["components"].update(first=quick, second=quick, third={**quick, "ms": {"2g.20gb": 100, "3g.40gb": 70}})
+        self.create("uneven", memory_mb=None, files={"profile.json": json.dumps(uneven)}, slo={"ms": 60000})
+        answers = {}
+        self.assertEqual(self.ask("uneven", {"n": 1})["n"], 30)
+
+        def ask(n):
+            answers[n] = self.ask("uneven", {"n": n, "slow": "third", "seconds": 0.05})["n"]
+
+        threads = [threading.Thread(target=ask, args=(n,)) for n in range(2, 10)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        self.assertEqual(answers, {n: 30 * n for n in range(2, 10)})
+        instance, = self.describe("uneven")["instances"]
+        lanes = [lane for stage in instance["stages"] for lane in stage]
+        replicas = [lane for lane in lanes if lane["components"] == ["third"]]
+        self.assertEqual([lane["replica"] for lane in replicas], [0, 1])
+        self.assertEqual(len({lane["slice"] for lane in lanes}), len(lanes))
+        busy = {each["slice"]: each["busy_s"] for each in self.slices()}
+        for lane in replicas:
+            self.assertGreater(busy[lane["slice"]], 3.9 * 0.05, "four or five of nine jobs, of which the first was short")
+        self.remove("uneven")
+
     def explains_itself(self, reply, stages):
         """The first request of a function: its time went into the start of an instance, and into the stages."""
         self.assertGreater(int(reply.headers["x-lambent-sandbox-us"]), 1000)
