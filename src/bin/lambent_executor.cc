@@ -93,9 +93,10 @@ int main(int count, char** words) {
       ->capture_default_str()
       ->check(CLI::Range(uint64_t{0}, uint64_t{3'600'000}));
   uint64_t interval_ms = 0;
-  app.add_option("--pool-interval-ms", interval_ms,
-                 "How far ahead the pool of the layered rules looks; 0: as long as the driver takes "
-                 "for 200 MB")
+  app.add_option(
+         "--pool-interval-ms", interval_ms,
+         "How far ahead the pool of the layered rules looks; 0: as long as the driver takes "
+         "for 200 MB")
       ->check(CLI::Range(uint64_t{0}, uint64_t{60'000}));
   CLI11_PARSE(app, count, words);
   if (interval_ms > 0) options.pool_interval = milliseconds(interval_ms);

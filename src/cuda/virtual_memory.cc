@@ -93,8 +93,8 @@ Result<void> ReservedAddresses::map(CUdeviceptr address, const PhysicalMemory& m
 }
 
 Result<void> ReservedAddresses::place(CUdeviceptr address, const PhysicalMemory& memory) const {
-  return driver_->check(
-      (*driver_)->mem_map(address, memory.size().count, 0, memory.handle(), 0), "cuMemMap");
+  return driver_->check((*driver_)->mem_map(address, memory.size().count, 0, memory.handle(), 0),
+                        "cuMemMap");
 }
 
 Result<void> ReservedAddresses::open(CUdeviceptr address, Bytes size) const {

@@ -1,5 +1,5 @@
-// ExecutorPool: when functions that share a GPU runtime have memory for their buffers. A value; from
-// command lines to executors.
+// ExecutorPool: when functions that share a GPU runtime have memory for their buffers. A value;
+// from command lines to executors.
 #pragma once
 
 #include <array>

@@ -40,7 +40,8 @@ struct ExecutorOptions {
   // their seat has had none for `pool_hold`.
   ExecutorPool pool = ExecutorPool::kResilient;
   Duration pool_hold = seconds(1);
-  // How far ahead the pool of the layered rules looks; none: as long as the driver takes for 200 MB.
+  // How far ahead the pool of the layered rules looks; none: as long as the driver takes for 200
+  // MB.
   std::optional<Duration> pool_interval = std::nullopt;
 };
 

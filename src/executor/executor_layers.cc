@@ -7,16 +7,16 @@
 namespace lambent::executor {
 
 Result<void> Executor::use_layers() {
-  const bool wanted = options_.pool == ExecutorPool::kLayered ||
-                      options_.pool == ExecutorPool::kLayeredFineGrained;
+  const bool wanted =
+      options_.pool == ExecutorPool::kLayered || options_.pool == ExecutorPool::kLayeredFineGrained;
   if (!wanted) return {};
   LayeredMemory::Hooks hooks;
   hooks.progress = [this](SandboxId id) { layer_came(id); };
   hooks.make_room = [this] { pool_->trim(pool_->mapped(), 0); };
-  ASSIGN_OR_RETURN(layers_, LayeredMemory::create(
-                                loop_, driver_, context_, ordinal_,
-                                {.rule = rule(), .interval = options_.pool_interval},
-                                std::move(hooks)));
+  ASSIGN_OR_RETURN(layers_,
+                   LayeredMemory::create(loop_, driver_, context_, ordinal_,
+                                         {.rule = rule(), .interval = options_.pool_interval},
+                                         std::move(hooks)));
   return {};
 }
 

@@ -1,5 +1,5 @@
-// Requests of a real lambent-executor whose temporaries have memory layer by layer; what it holds of
-// the device is seen by another process on the same one, which is the test.
+// Requests of a real lambent-executor whose temporaries have memory layer by layer; what it holds
+// of the device is seen by another process on the same one, which is the test.
 #include <random>
 
 #include "executor/function_testing.h"
@@ -143,13 +143,12 @@ TEST_F(ExecutorLayersTest, TheSecondRuleKeepsWhatItHasHad) {
 // More of a temporary is read than was written: there is what the function itself left, or zeros.
 TEST_F(ExecutorLayersTest, NobodySeesWhatOthersLeft) {
   const auto layered = executor({"--pool-rule", "layered-fine-grained"});
-  const std::string looks = layered->process.package(
-      function({buffer("x", "input", kCount), buffer("t", "temporary", 16 * kMib),
-                buffer("u", "temporary", 2 * kMib), buffer("v", "temporary", 2 * kMib),
-                buffer("y", "output", 2 * kCount)},
-               {scale("x", "t", 1, 0, kCount), scale("t", "y", 1, 0, 2 * kCount),
-                increment("t", 16 * kMib), scale("t", "u", 1, 0, kCount),
-                scale("u", "v", 1, 0, kCount)}));
+  const std::string looks = layered->process.package(function(
+      {buffer("x", "input", kCount), buffer("t", "temporary", 16 * kMib),
+       buffer("u", "temporary", 2 * kMib), buffer("v", "temporary", 2 * kMib),
+       buffer("y", "output", 2 * kCount)},
+      {scale("x", "t", 1, 0, kCount), scale("t", "y", 1, 0, 2 * kCount), increment("t", 16 * kMib),
+       scale("t", "u", 1, 0, kCount), scale("u", "v", 1, 0, kCount)}));
   std::vector<int> expected(2 * kCount, 0);
   std::fill_n(expected.begin(), kCount, 5);
   const auto run = [&](uint64_t seat) {
@@ -186,10 +185,10 @@ TEST_F(ExecutorLayersTest, AFunctionThatFindsNoMemoryFailsAndOthersGoOn) {
 
 TEST_F(ExecutorLayersTest, SeatsComeAndGoAndEveryAnswerIsRight) {
   const auto layered = executor({"--pool-interval-ms", "1"});
-  const std::vector<std::string> packages = {
-      layered->process.package(chain({32, 16, 8, 4, 2, 16})),
-      layered->process.package(chain({2, 24, 2, 24, 2})),
-      layered->process.package(chain({12, 2, 2, 12, 2})), layered->process.package(chain({1}))};
+  const std::vector<std::string> packages = {layered->process.package(chain({32, 16, 8, 4, 2, 16})),
+                                             layered->process.package(chain({2, 24, 2, 24, 2})),
+                                             layered->process.package(chain({12, 2, 2, 12, 2})),
+                                             layered->process.package(chain({1}))};
   std::mt19937 random(23);
   struct Seat {
     bool is_in = true, runs = false;

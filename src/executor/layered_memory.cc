@@ -95,9 +95,10 @@ void LayeredMemory::move_out(SandboxId id, std::function<void()> then) {
   Seat& seat = seats_.at(id);
   CHECK(!seat.runs, "what runs stays");
   // Behind what was given back on the other thread.
-  takes_.run([] {}, [this, window = seat.window, then = std::move(then)]() mutable {
-    gives_.run([pool = pool_.get(), window] { pool->drop(window); }, std::move(then));
-  });
+  takes_.run([] {},
+             [this, window = seat.window, then = std::move(then)]() mutable {
+               gives_.run([pool = pool_.get(), window] { pool->drop(window); }, std::move(then));
+             });
 }
 
 void LayeredMemory::begin(SandboxId id) {
@@ -129,9 +130,7 @@ std::vector<PagePool::Run> LayeredMemory::begin_layer(SandboxId id, uint32_t lay
   return std::exchange(seat.foreign, {});
 }
 
-Bytes LayeredMemory::peak(SandboxId id) const {
-  return pool_->page() * seats_.at(id).peak;
-}
+Bytes LayeredMemory::peak(SandboxId id) const { return pool_->page() * seats_.at(id).peak; }
 
 // The layer that runs has its memory, and the next one's comes meanwhile.
 void LayeredMemory::prepare(SandboxId id, Seat& seat) {
@@ -267,8 +266,7 @@ void LayeredMemory::look() {
   // No rule keeps what could never be used.
   const Bytes less = std::max(step.shrink, size - pool.most);
   if (less > Bytes(0) && !std::exchange(shrinks_, true)) {
-    gives_.run([pool = pool_.get(), less] { pool->shrink(less); },
-               [this] { shrinks_ = false; });
+    gives_.run([pool = pool_.get(), less] { pool->shrink(less); }, [this] { shrinks_ = false; });
   }
   const bool gives = options_.rule == scheduling::PoolRule::kResilient || size > pool.most;
   if (!running.empty() || (gives && size > Bytes(0))) watch();

@@ -51,7 +51,8 @@ class LayeredMemory {
 
   // A request begins: asks for the memory of its first layer.
   void begin(SandboxId seat);
-  // Whether that of the layer is there; else progress is told. RESOURCE_EXHAUSTED if it will not be.
+  // Whether that of the layer is there; else progress is told. RESOURCE_EXHAUSTED if it will not
+  // be.
   Result<bool> is_there(SandboxId seat, uint32_t layer) const;
   // The layer, which is there, is about to be launched; returns what has come since the one before
   // with something of others in it.
@@ -87,8 +88,8 @@ class LayeredMemory {
     Instant began;  // the layer that runs
   };
 
-  LayeredMemory(loop::EventLoop& loop, const cuda::Context& context,
-                std::unique_ptr<PagePool> pool, Options options, Hooks hooks);
+  LayeredMemory(loop::EventLoop& loop, const cuda::Context& context, std::unique_ptr<PagePool> pool,
+                Options options, Hooks hooks);
   void measure();
   void prepare(SandboxId id, Seat& seat);
   void take(SandboxId id, Seat& seat, std::shared_ptr<Take> what);

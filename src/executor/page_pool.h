@@ -99,7 +99,7 @@ class PagePool {
   std::condition_variable left_;
   device_memory::AddressSpace space_;
   std::unordered_map<CUdeviceptr, Places> windows_;
-  Pages free_;   // those that are mapped nowhere, then the longest free first
+  Pages free_;  // those that are mapped nowhere, then the longest free first
   Pages taken_;
 };
 

@@ -39,8 +39,7 @@ class PagePoolTest : public EmulatedDevice {
   }
   std::optional<cuda::DeviceBuffer> all_that_is_left() {
     const size_t left = free_memory();
-    auto memory =
-        cuda::DeviceBuffer::allocate(*driver_, Bytes(left - left % pool_->page().count));
+    auto memory = cuda::DeviceBuffer::allocate(*driver_, Bytes(left - left % pool_->page().count));
     EXPECT_TRUE(memory.ok());
     if (!memory.ok()) return std::nullopt;
     return std::optional<cuda::DeviceBuffer>(std::move(*memory));
@@ -169,7 +168,9 @@ TEST_F(PagePoolTest, HoldsWhatIsWrittenWhileItShrinks) {
       if (window.taken[page] != takes && random() % 2 == 0) chosen.push_back(page);
     }
     for (const uint32_t page : chosen) {
-      if (!takes) { EXPECT_EQ(value_at(window.address, page), window.value[page]); }
+      if (!takes) {
+        EXPECT_EQ(value_at(window.address, page), window.value[page]);
+      }
       window.taken[page] = takes;
     }
     if (!takes) {
@@ -179,7 +180,9 @@ TEST_F(PagePoolTest, HoldsWhatIsWrittenWhileItShrinks) {
     const Pages foreign = take(window.address, chosen);
     for (const uint32_t page : chosen) {
       const bool is_foreign = std::ranges::count(foreign, page) != 0;
-      if (!is_foreign) { EXPECT_EQ(value_at(window.address, page), window.value[page]); }
+      if (!is_foreign) {
+        EXPECT_EQ(value_at(window.address, page), window.value[page]);
+      }
       window.value[page] = static_cast<unsigned char>(random());
       write(window.address, page, window.value[page]);
     }

@@ -60,15 +60,12 @@ class Program {
 
   // `graph` is valid, and stays as long as the program; no buffer has an address yet. With `blas`,
   // which is used here and not kept, launches of kBlasBundle become calls of cuBLAS where it has
-  // them; in loops of the device they stay kernels. `layers` are the steps, ascending, at which layers
-  // begin: no graph reaches across, and an instruction stands there.
-  static Result<std::unique_ptr<Program>> compile(const cuda::Driver& driver,
-                                                  const kernel_graph::KernelGraph& graph,
-                                                  const kernel_graph::StepOrder& order,
-                                                  const KernelOf& kernel_of,
-                                                  Loops loops = Loops::kOfHost,
-                                                  cublas::Handle* blas = nullptr,
-                                                  std::span<const uint32_t> layers = {});
+  // them; in loops of the device they stay kernels. `layers` are the steps, ascending, at which
+  // layers begin: no graph reaches across, and an instruction stands there.
+  static Result<std::unique_ptr<Program>> compile(
+      const cuda::Driver& driver, const kernel_graph::KernelGraph& graph,
+      const kernel_graph::StepOrder& order, const KernelOf& kernel_of, Loops loops = Loops::kOfHost,
+      cublas::Handle* blas = nullptr, std::span<const uint32_t> layers = {});
 
   const std::vector<Instruction>& instructions() const { return instructions_; }
   // Why loops that could have been the device's are the host's.

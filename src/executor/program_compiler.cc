@@ -347,9 +347,8 @@ Result<std::unique_ptr<Program>> Program::compile(const cuda::Driver& driver,
   std::unique_ptr<Program> program(new Program(driver, graph.buffers.size()));
   const uint64_t words = 1 + most_loops(graph.steps);
   Compiler compiler{driver, kernel_of, loops, blas, *program, words};
-  const auto compiled = layers.empty()
-                            ? compiler.compile(graph.steps, order, 0, graph.steps.size())
-                            : compiler.compile_layers(graph.steps, order, layers);
+  const auto compiled = layers.empty() ? compiler.compile(graph.steps, order, 0, graph.steps.size())
+                                       : compiler.compile_layers(graph.steps, order, layers);
   if (compiled.ok()) {
     if (program->calls_ == 0) program->workspace_.reset();  // none could be captured
     return program;

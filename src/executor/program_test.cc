@@ -125,11 +125,10 @@ TEST_F(ProgramTest, NoGraphReachesIntoTheNextLayer) {
   const uint32_t layers[] = {0, 2};
   compile({increment(0), increment(1), increment(0), repeat(1000, {increment(0)})},
           Program::Loops::kOfHost, layers);
-  EXPECT_THAT(instructions(),
-              ElementsAre(std::pair(Kind::kLayer, 1), std::pair(Kind::kLaunch, 1),
-                          std::pair(Kind::kLayer, 1), std::pair(Kind::kLaunch, 1),
-                          std::pair(Kind::kLaunch, 1000 / kMostNodes),
-                          std::pair(Kind::kLaunch, 1)));
+  EXPECT_THAT(instructions(), ElementsAre(std::pair(Kind::kLayer, 1), std::pair(Kind::kLaunch, 1),
+                                          std::pair(Kind::kLayer, 1), std::pair(Kind::kLaunch, 1),
+                                          std::pair(Kind::kLaunch, 1000 / kMostNodes),
+                                          std::pair(Kind::kLaunch, 1)));
 }
 
 TEST_F(ProgramTest, LongRepeatsLaunchAGraphSeveralTimesAndThenTheRest) {

@@ -233,10 +233,9 @@ Result<void> SeatLoader::make_program(LoadedSeat& seat, std::vector<std::string>
   if (seat.layers) {
     for (const auto& layer : seat.layers->layers) layers.push_back(layer.begin);
   }
-  ASSIGN_OR_RETURN(
-      seat.program,
-      Program::compile(driver_, seat.graph, seat.order, kernel_of, loops,
-                       could_call ? blas_.for_programs() : nullptr, layers));
+  ASSIGN_OR_RETURN(seat.program,
+                   Program::compile(driver_, seat.graph, seat.order, kernel_of, loops,
+                                    could_call ? blas_.for_programs() : nullptr, layers));
   if (seat.program->calls() > 0) seat.shared_blas = blas_.for_requests();
   const auto& no_calls = seat.program->no_calls();
   if (no_calls && !std::exchange(has_told_of_calls_, true)) {

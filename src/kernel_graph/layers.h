@@ -1,6 +1,6 @@
 // A graph in layers: runs of its steps, one after the other, between which the memory of its
-// temporaries changes enough for some to come and some to go. Pure functions over a valid graph; any
-// thread.
+// temporaries changes enough for some to come and some to go. Pure functions over a valid graph;
+// any thread.
 #pragma once
 
 #include <cstdint>
@@ -32,10 +32,10 @@ struct LayerPlan {
   bool operator==(const LayerPlan&) const = default;
 };
 
-// A page of the block that `plan` lays out is needed from the first step that uses a buffer on it to
-// the last, in the order of the list, and not in between two buffers. A repeat is one step. Layers
-// are as long as what they have and some of their steps do not need stays small: one page or an
-// eighth of the most that any step needs, more where there would be more than kMostLayers.
+// A page of the block that `plan` lays out is needed from the first step that uses a buffer on it
+// to the last, in the order of the list, and not in between two buffers. A repeat is one step.
+// Layers are as long as what they have and some of their steps do not need stays small: one page or
+// an eighth of the most that any step needs, more where there would be more than kMostLayers.
 LayerPlan plan_layers(const KernelGraph& graph, const MemoryPlan& plan, Bytes page);
 
 // The memory of temporaries, layer by layer, when that of the next one comes while one runs; with

@@ -15,11 +15,8 @@ constexpr Access kW = Access::kWrite;
 constexpr Bytes kPage = Bytes::mib(2);
 
 Buffer temporary(Bytes size) {
-  return {.name = {},
-          .role = BufferRole::kTemporary,
-          .type = raw_tensor(size),
-          .file = {},
-          .fill = {}};
+  return {
+      .name = {}, .role = BufferRole::kTemporary, .type = raw_tensor(size), .file = {}, .fill = {}};
 }
 Step launch(std::initializer_list<std::pair<uint32_t, Access>> uses) {
   Launch launch;
@@ -37,7 +34,8 @@ KernelGraph chain(std::initializer_list<uint64_t> mib) {
   for (const uint64_t each : mib) {
     const auto number = static_cast<uint32_t>(graph.buffers.size());
     graph.buffers.push_back(temporary(Bytes::mib(each)));
-    graph.steps.push_back(number == 0 ? launch({{0, kW}}) : launch({{number - 1, kR}, {number, kW}}));
+    graph.steps.push_back(number == 0 ? launch({{0, kW}})
+                                      : launch({{number - 1, kR}, {number, kW}}));
   }
   return graph;
 }
