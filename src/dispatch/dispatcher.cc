@@ -258,6 +258,17 @@ void Dispatcher::run_ready(Lane& lane) {
     run(lane, sandbox, lane.fleet.sandbox(sandbox).invocation);
     return true;
   });
+  // The others wait for a token, but not where only sandboxes that may never go hold any.
+  for (size_t i = 0; i < lane.ready.size();) {
+    const SandboxSlot sandbox = lane.ready[i];
+    if (lane.fleet.devices()[lane.fleet.sandbox(sandbox).device].gives_tokens()) {
+      ++i;
+      continue;
+    }
+    lane.ready.erase(lane.ready.begin() + static_cast<ptrdiff_t>(i));
+    return_to_queue(lane, sandbox);
+    stop_sandbox(lane, sandbox, StopReason::kEvicted);
+  }
 }
 
 uint64_t& Dispatcher::start_counter(StartClass start) {

@@ -104,16 +104,6 @@ void Dispatcher::stop_hangs(Lane& lane, SandboxSlot slot) {
     if (last == lane.wanting.rend()) break;
     fail_move(lane, *last);
   }
-  // Ready ones that wait for a token go too where only such sandboxes hold any.
-  const uint32_t device = lane.fleet.sandbox(slot).device;
-  const bool stuck = !lane.fleet.devices()[device].gives_tokens();
-  const std::vector<SandboxSlot> ready = lane.ready;
-  for (const SandboxSlot waiting : ready) {
-    if (!stuck || lane.fleet.sandbox(waiting).device != device) continue;
-    std::erase(lane.ready, waiting);
-    return_to_queue(lane, waiting);
-    stop_sandbox(lane, waiting, StopReason::kEvicted);
-  }
 }
 
 // What sandboxes had on the device is gone, and no call of theirs will succeed again. Idle and

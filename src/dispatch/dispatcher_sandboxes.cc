@@ -40,14 +40,11 @@ void Dispatcher::on(const SandboxReady& event) {
   lane.policy->places_changed(view_of(lane), sandbox.function, now_);
   if (lane.fleet.may_run(found->slot)) {
     run(lane, found->slot, sandbox.invocation);
-  } else if (lane.fleet.devices()[sandbox.device].gives_tokens()) {
+  } else {
     if (invocation.wait_reason == scheduling::WaitReason::kNone) {
       invocation.wait_reason = scheduling::WaitReason::kNoToken;
     }
     lane.ready.push_back(found->slot);
-  } else {
-    return_to_queue(lane, found->slot);
-    stop_sandbox(lane, found->slot, StopReason::kEvicted);
   }
 }
 
