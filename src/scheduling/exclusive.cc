@@ -229,11 +229,14 @@ void ExclusivePolicy::release(const View& view, uint32_t device) {
   index(view, owner);
 }
 
-// Requests were withdrawn, or served elsewhere: devices that were taken for them and not used yet
-// belong again to who is on them.
+// Requests were withdrawn, served elsewhere, or may no longer run beside each other: devices that
+// were taken for them and not used yet belong again to who is on them.
 void ExclusivePolicy::give_back(const View& view, FunctionId function) {
+  const Flow& flow = view.flow(function);
+  const uint32_t most = flow.max_concurrency - std::min(flow.max_concurrency, flow.in_flight);
+  const uint32_t useful = std::min(flow.pending, most);
   for (uint32_t device = 0; device < holdings_.size(); ++device) {
-    if (pool(function).claims <= view.flow(function).pending) return;
+    if (pool(function).claims <= useful) return;
     if (!holdings_[device].claimed || holdings_[device].owner != function) continue;
     release(view, device);
     const auto worker = worker_on(view, device);
@@ -271,7 +274,7 @@ void ExclusivePolicy::serve_those_without_device(const View& view) {
 // Whether the device could ever have this function's worker.
 bool ExclusivePolicy::could_hold(const View& view, uint32_t device, FunctionId function) const {
   const Device& one = view.fleet.devices()[device];
-  return one.healthy && view.flow(function).device_memory <= one.options.memory;
+  return one.healthy && view.flow(function).device_memory <= one.capacity();
 }
 
 // The sandbox on the device that is not being stopped.

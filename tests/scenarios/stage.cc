@@ -51,6 +51,7 @@ void Stage::play(Words& words) {
     if (words.take("without-gpu")) profile.device_memory = Bytes(0);
     if (words.take("without-cpu-variant")) profile.has_cpu_variant = false;
     if (words.take("memory")) profile.device_memory = words.bytes();
+    if (words.take("concurrency")) profile.max_concurrency = words.count();
     give(dispatch::FunctionRegistered{profile});
   } else if (verb == "remove") {
     give(dispatch::FunctionRemoved{function(words.take_any()).id});
