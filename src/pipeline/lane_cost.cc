@@ -57,6 +57,16 @@ std::vector<size_t> last_needs(const Dag& dag, const Lane& lane) {
   return last;
 }
 
+LaneTimes times_on(const PipelineFunction& function, const Partition& partition,
+                   std::span<const SliceShape* const> shapes, const TransferCosts& costs) {
+  const std::vector<const Lane*> lanes = lanes_of(partition);
+  std::vector<Duration> work(lanes.size());
+  for (size_t i = 0; i < lanes.size(); ++i) {
+    work[i] = expected_time(function, *lanes[i], *shapes[i]);
+  }
+  return lane_times(function, partition, hand_overs(function.dag, partition), work, costs);
+}
+
 }  // namespace
 
 Bytes memory_of(const PipelineFunction& function, const Lane& lane) {
@@ -117,39 +127,23 @@ Duration expected_time(const PipelineFunction& function, const Lane& lane,
   return sum;
 }
 
-std::vector<Duration> busy_of(const PipelineFunction& function, const Partition& partition,
-                              std::span<const SliceShape* const> shapes,
-                              const TransferCosts& costs) {
+LaneTimes lane_times(const PipelineFunction& function, const Partition& partition,
+                     std::span<const HandOver> crossing, std::span<const Duration> work,
+                     const TransferCosts& costs) {
   const std::vector<const Lane*> lanes = lanes_of(partition);
-  std::vector<Duration> busy(lanes.size());
-  for (size_t i = 0; i < lanes.size(); ++i) {
-    busy[i] = expected_time(function, *lanes[i], *shapes[i]);
-  }
-  for (const HandOver& each : hand_overs(function.dag, partition)) {
-    const Duration copy =
-        transfer_time(profile_of(function, each.component).output, costs.copies_gb_per_s);
-    busy[each.from] += copy;
-    busy[each.to] += copy + costs.handover;
-  }
-  return busy;
-}
-
-Timing timing_of(const PipelineFunction& function, const Partition& partition,
-                 std::span<const SliceShape* const> shapes, const TransferCosts& costs) {
-  const std::vector<const Lane*> lanes = lanes_of(partition);
-  std::vector<Duration> work(lanes.size()), finished(lanes.size());
-  for (size_t i = 0; i < lanes.size(); ++i) {
-    work[i] = expected_time(function, *lanes[i], *shapes[i]);
-  }
-  const std::vector<Duration> busy = busy_of(function, partition, shapes, costs);
-  const std::vector<HandOver> crossing = hand_overs(function.dag, partition);
   const auto copy_of = [&](const HandOver& each) {
     return transfer_time(profile_of(function, each.component).output, costs.copies_gb_per_s);
   };
+  LaneTimes times;
+  times.busy.assign(work.begin(), work.end());
+  for (const HandOver& each : crossing) {
+    times.busy[each.from] += copy_of(each);
+    times.busy[each.to] += copy_of(each) + costs.handover;
+  }
   // Lanes in their order: what one needs comes from those before it. Only the gathering lane takes
   // results of lanes beside it, when its own work is done.
+  std::vector<Duration> finished(lanes.size());
   auto next = crossing.begin();
-  Duration latency{};
   for (size_t lane = 0; lane < lanes.size(); ++lane) {
     Duration ready{}, gathered{};
     for (; next != crossing.end() && next->to == lane; ++next) {
@@ -164,9 +158,21 @@ Timing timing_of(const PipelineFunction& function, const Partition& partition,
       until = std::max(until, there);
     }
     finished[lane] = std::max(ready + work[lane], gathered);
-    latency = std::max(latency, finished[lane]);
+    times.latency = std::max(times.latency, finished[lane]);
   }
-  return {latency, *std::max_element(busy.begin(), busy.end())};
+  return times;
+}
+
+std::vector<Duration> busy_of(const PipelineFunction& function, const Partition& partition,
+                              std::span<const SliceShape* const> shapes,
+                              const TransferCosts& costs) {
+  return times_on(function, partition, shapes, costs).busy;
+}
+
+Timing timing_of(const PipelineFunction& function, const Partition& partition,
+                 std::span<const SliceShape* const> shapes, const TransferCosts& costs) {
+  const LaneTimes times = times_on(function, partition, shapes, costs);
+  return {times.latency, *std::max_element(times.busy.begin(), times.busy.end())};
 }
 
 Duration load_time(const PipelineFunction& function, const Placement& placement,

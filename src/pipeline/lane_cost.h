@@ -4,8 +4,10 @@
 
 #include <optional>
 #include <span>
+#include <vector>
 
 #include "pipeline/function.h"
+#include "pipeline/hand_over.h"
 
 namespace lambent::pipeline {
 
@@ -48,6 +50,16 @@ Timing timing_of(const PipelineFunction& function, const Partition& partition,
 std::vector<Duration> busy_of(const PipelineFunction& function, const Partition& partition,
                               std::span<const SliceShape* const> shapes,
                               const TransferCosts& costs);
+
+// Both at once, of lanes that work so long on one request, in a partition of these hand-overs: for
+// who asks for many shapes.
+struct LaneTimes {
+  Duration latency{};
+  std::vector<Duration> busy;
+};
+LaneTimes lane_times(const PipelineFunction& function, const Partition& partition,
+                     std::span<const HandOver> crossing, std::span<const Duration> work,
+                     const TransferCosts& costs);
 
 // Until all weights are on their slices, one for each of the placement's processes. Slices of one
 // GPU share its link. Of the placement, partition and replicas count.

@@ -23,6 +23,9 @@ constexpr size_t kShapes = 64;      // of one profile
 constexpr size_t kLanesOfStage = 8;  // more branches share lanes
 constexpr size_t kStepsOfFork = 4;   // stages that all branches of a fork go through together
 
+// Channels of one process of an instance whose lanes have replicas; each is shown to its sandbox.
+constexpr size_t kChannelsOfProcess = 48;
+
 // Values.
 constexpr unsigned kBatch = 1'024;
 constexpr double kSloScale = 1'000;

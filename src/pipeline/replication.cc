@@ -4,6 +4,7 @@
 #include <tuple>
 
 #include "pipeline/hand_over.h"
+#include "pipeline/limits.h"
 
 namespace lambent::pipeline {
 namespace {
@@ -32,20 +33,25 @@ class Search {
         groups_(groups),
         costs_(costs),
         limits_(limits),
-        lanes_(lanes_of(partition)) {}
+        lanes_(lanes_of(partition)),
+        crossing_(hand_overs(function.dag, partition)) {}
 
   std::optional<Replicated> best() {
     size_t ways = 1;
     for (const Lane* lane : lanes_) {
       const Bytes memory = memory_of(function_, *lane);
       std::vector<size_t> fits;
+      std::vector<Duration> work;
       for (size_t i = 0; i < groups_.size(); ++i) {
         const SliceGroup& group = groups_[i];
-        if (group.shape.memory >= memory && !group.slices.empty()) fits.push_back(i);
+        if (group.shape.memory < memory || group.slices.empty()) continue;
+        fits.push_back(i);
+        work.push_back(expected_time(function_, *lane, group.shape));
       }
       if (fits.empty()) return std::nullopt;
       ways = std::min(kMostWays + 1, ways * fits.size());
       choices_.push_back(std::move(fits));
+      work_.push_back(std::move(work));
     }
     if (ways > kMostWays) return std::nullopt;
     std::vector<size_t> way(lanes_.size());
@@ -63,45 +69,55 @@ class Search {
   void consider(const std::vector<size_t>& way) {
     Way tried;
     std::vector<size_t> left;
-    std::vector<const SliceShape*> shapes;
+    std::vector<Duration> work;
     double worth = 0;
     for (const SliceGroup& group : groups_) left.push_back(group.slices.size());
     for (size_t lane = 0; lane < way.size(); ++lane) {
       const size_t group = choices_[lane][way[lane]];
       if (left[group]-- == 0) return;
       tried.groups.push_back(group);
-      shapes.push_back(&groups_[group].shape);
+      work.push_back(work_[lane][way[lane]]);
       worth += groups_[group].worth;
     }
     tried.replicas.assign(way.size(), 1);
-    const std::vector<Duration> busy = busy_of(function_, partition_, shapes, costs_);
-    const Duration latency = timing_of(function_, partition_, shapes, costs_).latency;
+    const LaneTimes times = lane_times(function_, partition_, crossing_, work, costs_);
     const double least_s = 1 / std::max(limits_.wanted_per_s, 1e-9);
     for (size_t used = way.size();; ++used) {
       size_t slowest = 0;
       const auto pace = [&](size_t lane) {
-        return seconds_of(busy[lane]) / static_cast<double>(tried.replicas[lane]);
+        return seconds_of(times.busy[lane]) / static_cast<double>(tried.replicas[lane]);
       };
       for (size_t lane = 1; lane < way.size(); ++lane) {
         if (pace(lane) > pace(slowest)) slowest = lane;
       }
       // Full of jobs, it takes so much longer.
-      const Duration full = latency + from_seconds(pace(slowest) * kBehindOthers);
+      const Duration full = times.latency + from_seconds(pace(slowest) * kBehindOthers);
       const bool late = function_.slo > Duration{} && full > function_.slo;
       tried.cost = worth * std::max(pace(slowest), least_s);
-      if (!best_ || std::tuple(late, tried.cost, latency) <
+      if (!best_ || std::tuple(late, tried.cost, times.latency) <
                         std::tuple(best_late_, best_->cost, best_latency_)) {
         best_ = tried;
         best_late_ = late;
-        best_latency_ = latency;
+        best_latency_ = times.latency;
       }
       if (used >= limits_.most_slices || pace(slowest) <= least_s) return;
       size_t& more = left[tried.groups[slowest]];
       if (more == 0) return;
       --more;
       ++tried.replicas[slowest];
+      if (most_channels(tried.replicas) > limits::kChannelsOfProcess) return;
       worth += groups_[tried.groups[slowest]].worth;
     }
+  }
+
+  // Of one process: for each value one to or from every replica of the lane at the other end.
+  size_t most_channels(const std::vector<size_t>& replicas) const {
+    std::vector<size_t> channels(replicas.size());
+    for (const HandOver& each : crossing_) {
+      channels[each.from] += replicas[each.to];
+      channels[each.to] += replicas[each.from];
+    }
+    return *std::max_element(channels.begin(), channels.end());
   }
 
   Replicated carried_out() const {
@@ -137,7 +153,9 @@ class Search {
   const TransferCosts& costs_;
   const ReplicationLimits& limits_;
   const std::vector<const Lane*> lanes_;
+  const std::vector<HandOver> crossing_;
   std::vector<std::vector<size_t>> choices_;  // by lane: groups that hold it
+  std::vector<std::vector<Duration>> work_;   // and how long it works there
   std::optional<Way> best_;
   bool best_late_ = false;
   Duration best_latency_{};

@@ -35,8 +35,8 @@ struct Replicated {
 // This partition on slices of these groups, all of one node, with replicas where they make results
 // cheaper: of what keeps the SLO alone, if anything does, the cheapest. Each way to give lanes
 // shapes is tried (as long as they are few), and then the lane that is busiest gets a replica until
-// there are no more slices for it. None: it does not fit, or it is one lane, of which instances are
-// the replicas.
+// there are no more slices for it, or a process would have too many channels. None: it does not
+// fit, or it is one lane, of which instances are the replicas.
 std::optional<Replicated> place_replicated(const PipelineFunction& function,
                                            const Partition& partition,
                                            std::span<const SliceGroup> groups,

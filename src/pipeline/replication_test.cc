@@ -3,6 +3,7 @@
 #include <set>
 
 #include "pipeline/hand_over.h"
+#include "pipeline/limits.h"
 #include "pipeline/placing.h"
 #include "pipeline/testing.h"
 
@@ -91,6 +92,26 @@ TEST_F(Replication, WhatKeepsTheSloComesBeforeWhatIsCheap) {
   EXPECT_LT(quick->placement.latency, milliseconds(40));
   function_.slo = milliseconds(5);
   EXPECT_TRUE(replicated(slices, 1'000)->late) << "nothing keeps it: the cheapest of all";
+}
+
+TEST(ReplicationOfMany, AProcessHasNoMoreChannelsThanASandboxCanBeShown) {
+  // Twelve components, all of whose values the last one needs, which takes eight times as long.
+  Dag dag = chain_of(13);
+  for (size_t i = 0; i < 12; ++i) dag.components[i].inputs = {{Source::Kind::kInput, 0}};
+  dag.components[12].inputs.clear();
+  for (size_t i = 0; i < 12; ++i) {
+    dag.components[12].inputs.push_back({Source::Kind::kComponent, i});
+  }
+  std::vector<double> ms(13, 1);
+  ms[12] = 96;
+  const PipelineFunction function = function_of(dag, ms, std::vector<uint64_t>(13, 1));
+  std::vector<size_t> first(12);
+  for (size_t i = 0; i < 12; ++i) first[i] = i;
+  const std::vector<Slice> slices = slices_of(times(9, k4g));
+  const auto found = place_replicated(function, chain_cut({first, {12}}), groups_of(slices), {},
+                                      {.most_slices = 9, .wanted_per_s = 1'000});
+  ASSERT_TRUE(found);
+  EXPECT_THAT(found->placement.replicas, ElementsAre(1, limits::kChannelsOfProcess / 12));
 }
 
 TEST_F(Replication, OfOneLaneItIsAnotherInstance) {

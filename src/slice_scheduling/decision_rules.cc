@@ -80,7 +80,8 @@ Result<void> check(const SliceWorld& world, const Start& start) {
   if (std::find(replicas.begin(), replicas.end(), 0U) != replicas.end()) {
     return broken("a lane that nobody has");
   }
-  if (slices.size() != pipeline::processes_of(start.placement).size()) {
+  const auto processes = pipeline::processes_of(start.placement);
+  if (slices.size() != processes.size()) {
     return broken("another number of slices than of lanes");
   }
   if (std::set<DeviceId>(slices.begin(), slices.end()).size() != slices.size()) {
@@ -99,6 +100,12 @@ Result<void> check(const SliceWorld& world, const Start& start) {
     }
     if (!shares && !found->second.sharing.empty()) return broken(name(id) + " is shared");
     if (shares) RETURN_IF_ERROR(check_turn(world, id, InstanceId{}));
+  }
+  for (size_t at = 0; at < slices.size(); ++at) {
+    const DeviceId first = slices[at - processes[at].replica];
+    if (!(world.slices.at(slices[at]).slice.shape == world.slices.at(first).slice.shape)) {
+      return broken("replicas of one lane on slices of different shapes");
+    }
   }
   return {};
 }

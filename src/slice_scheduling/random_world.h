@@ -182,23 +182,27 @@ class RandomWorld {
   std::vector<Slice> gone_;
 };
 
-// `worlds` worlds of `steps` steps each. A failure names its seed.
-inline void expect_survives_random_worlds(const PolicyFactory& factory, uint64_t first_seed,
-                                          uint64_t worlds, int steps = 300) {
+// `worlds` worlds of `steps` steps each. A failure names its seed. Returns in how many of them an
+// instance with replicas was started.
+inline uint64_t expect_survives_random_worlds(const PolicyFactory& factory, uint64_t first_seed,
+                                              uint64_t worlds, int steps = 300) {
+  uint64_t with_replicas = 0;
   for (uint64_t seed = first_seed; seed < first_seed + worlds; ++seed) {
     SCOPED_TRACE("seed " + std::to_string(seed));
     RandomWorld world(seed, factory);
     for (int step = 0; step < steps; ++step) {
       world.step();
-      if (::testing::Test::HasFailure()) return;
+      if (::testing::Test::HasFailure()) return with_replicas;
     }
     if (seed % 5 == 0) {
       world.drain();
     } else {
       world.settle();
     }
-    if (::testing::Test::HasFailure()) return;
+    if (::testing::Test::HasFailure()) return with_replicas;
+    with_replicas += world.host().starts_with_replicas() > 0;
   }
+  return with_replicas;
 }
 
 }  // namespace lambent::slice_scheduling::testing

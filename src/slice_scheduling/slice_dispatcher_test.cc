@@ -289,7 +289,7 @@ TEST_F(Story, TwoTakeTurnsOnASliceOnlyOneAfterTheOther) {
 }
 
 TEST_F(Story, EveryImpossibleDecisionIsToldApart) {
-  host_.add_slices({1, 1, 1});
+  host_.add_slices({1, 1, 1, 2});
   host_.give(FunctionPut{function_of(1, {{20, 2000}})});
   host_.give(FunctionPut{function_of(2, {{20, 6000}, {20, 6000}})});
   const InstanceId blur = started(kBlur, 1, Tenure::kTimeSharing);
@@ -298,6 +298,9 @@ TEST_F(Story, EveryImpossibleDecisionIsToldApart) {
   const pipeline::Placement pair = on(kSharpen, {slice_of(2, 1), slice_of(3, 1)});
   pipeline::Placement twice = pair;
   twice.slices = {DeviceId{2}, DeviceId{2}};
+  pipeline::Placement mixed = pair;
+  mixed.replicas = {1, 2};
+  mixed.slices = {DeviceId{2}, DeviceId{3}, DeviceId{4}};
   EXPECT_THAT(why_not(Assign{{other}, blur}), HasSubstr("is not queued for"));
   EXPECT_THAT(why_not(Assign{{}, blur}), HasSubstr("no request"));
   EXPECT_THAT(why_not(Assign{{mine, other}, blur}), HasSubstr("more requests than"));
@@ -305,6 +308,7 @@ TEST_F(Story, EveryImpossibleDecisionIsToldApart) {
   EXPECT_THAT(why_not(Start{FunctionId{9}, pair}), HasSubstr("does not exist"));
   EXPECT_THAT(why_not(Start{kSharpen, {}}), HasSubstr("no slice"));
   EXPECT_THAT(why_not(Start{kSharpen, twice}), HasSubstr("two lanes on one"));
+  EXPECT_THAT(why_not(Start{kSharpen, mixed}), HasSubstr("different shapes"));
   EXPECT_THAT(why_not(Start{kSharpen, pair, Tenure::kTimeSharing}), HasSubstr("cannot share"));
   EXPECT_THAT(why_not(Start{kBlur, on(kBlur, {slice_of(1, 1)})}), HasSubstr("is shared"));
   EXPECT_THAT(why_not(Start{kBlur, on(kBlur, {slice_of(2, 1)}), Tenure::kTimeSharing}),

@@ -103,6 +103,7 @@ class VirtualHost {
   const std::vector<InvocationId>& served(FunctionId function) { return served_[function]; }
   // All actions of a kind so far, in words, such as "start 1 2" for instance 1 of function 2.
   const std::vector<std::string>& story() const { return story_; }
+  size_t starts_with_replicas() const { return starts_with_replicas_; }
   std::vector<const Instance*> instances_of(FunctionId function) const {
     std::vector<const Instance*> found;
     for (const auto& [id, instance] : world().instances) {
@@ -188,6 +189,9 @@ class VirtualHost {
     story_.push_back("start " + std::to_string(action.instance.value) + " of " +
                      std::to_string(action.function.value));
     expect_slices_free(action.instance, action.placement.slices);
+    if (action.placement.slices.size() > action.placement.partition.lanes()) {
+      ++starts_with_replicas_;
+    }
     instances_[action.instance] = {.placement = action.placement, .function = action.function};
     const Duration takes = milliseconds(300) + action.placement.load;
     const auto& slices = action.placement.slices;
@@ -282,6 +286,7 @@ class VirtualHost {
   uint32_t last_slice_ = 0;
   uint64_t last_request_ = 0;
   size_t events_ = 0;
+  size_t starts_with_replicas_ = 0;
   size_t running_requests_ = 0;
   size_t most_running_ = 0;
   size_t acknowledged_ = 0;  // requests that no full queue may refuse

@@ -142,10 +142,14 @@ std::optional<pipeline::Placement> Worth::replicated(const FunctionState& functi
   const pipeline::ReplicationLimits limits{
       .most_slices = most_slices_, .wanted_per_s = wanted_per_s + kRoomToGrow * alone_per_s};
   std::optional<pipeline::Replicated> best;
+  std::vector<std::vector<std::pair<std::string, size_t>>> seen;  // as good as each other
   const auto& ranked = function.function->ranked;
   for (const uint32_t node : nodes_of(slices)) {
+    const std::vector<Group> on_node = groups_of(slices, node, most_slices_);
+    if (std::find(seen.begin(), seen.end(), signature(on_node)) != seen.end()) continue;
+    seen.push_back(signature(on_node));
     std::vector<pipeline::SliceGroup> groups;
-    for (const Group& group : groups_of(slices, node, most_slices_)) {
+    for (const Group& group : on_node) {
       groups.push_back({*group.shape, group.slices, by_shape_.at(group.shape->name)});
     }
     for (size_t at = 0; at < std::min(ranked.size(), kPartitions); ++at) {

@@ -53,6 +53,11 @@ LanePlans plan_lanes(const pipeline::Dag& dag, const pipeline::Placement& placem
   return plans;
 }
 
+uint32_t slots_of(const LanePlans& plans, size_t channel) {
+  const size_t replicas = plans.lanes[plans.channels[channel].to].process.replicas;
+  return static_cast<uint32_t>((kJobsAhead + replicas - 1) / replicas);
+}
+
 std::string channel_path(size_t channel) {
   return "/opt/lambent/channels/" + std::to_string(channel);
 }

@@ -102,5 +102,24 @@ TEST(LanePlan, GivesEachReplicaAChannelFromEachAndToEach) {
   EXPECT_NE(stage["sends"][0]["to"], stage["sends"][3]["to"]);
 }
 
+TEST(LanePlan, ASenderHoldsNoMoreForManyReplicasThanOneValueForEach) {
+  const auto held = [](std::vector<size_t> replicas) {
+    Placement placement{{{Stage{{Lane{{0}}}}, Stage{{Lane{{1, 2, 3}}}}}}};
+    placement.replicas = std::move(replicas);
+    const LanePlans plans = plan_lanes(diamond(), placement);
+    uint32_t slots = 0;
+    for (const size_t channel : plans.lanes[0].sends) {
+      EXPECT_GE(slots_of(plans, channel), 1u);
+      slots += slots_of(plans, channel);
+    }
+    return slots;
+  };
+  EXPECT_EQ(held({1, 1}), 3u);
+  EXPECT_EQ(held({2, 1}), 3u) << "each of them has its own memory";
+  EXPECT_EQ(held({1, 2}), 4u);
+  EXPECT_EQ(held({1, 3}), 3u);
+  EXPECT_EQ(held({1, 5}), 5u);
+}
+
 }  // namespace
 }  // namespace lambent::worker

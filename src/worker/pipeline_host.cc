@@ -91,7 +91,8 @@ void PipelineHost::perform(const slice_scheduling::StartInstance& action) {
   log_.debug("pipeline_start",
              {{"function", found->second.spec.name.name},
               {"instance", static_cast<int64_t>(id.value)},
-              {"stages", static_cast<int64_t>(action.placement.partition.stages.size())}});
+              {"stages", static_cast<int64_t>(action.placement.partition.stages.size())},
+              {"processes", static_cast<int64_t>(action.placement.slices.size())}});
   PipelineInstance& instance = *live.instance;
   instances_[id] = std::move(live);
   instance.start();

@@ -59,6 +59,8 @@ struct SliceStatus {
     uint64_t instance = 0;
     size_t stage = 0;
     size_t stages = 1;
+    size_t replica = 0;     // of its lane
+    size_t replicas = 1;    // that its lane has
     std::string tenure;     // "exclusive", "time_sharing"
     std::string residence;  // "starting", "loaded", "unloaded", ...
     double utilisation = 0;

@@ -2,6 +2,8 @@
 
 #include <gmock/gmock.h>
 
+#include <deque>
+
 #include "worker/pipeline_testing.h"
 
 namespace lambent::worker {
@@ -130,9 +132,11 @@ TEST_F(PipelineHostTest, ManyJobsAreUnderWayAtATimeInTheOrderTheyCame) {
   EXPECT_EQ(ends.size(), 3u);
 }
 
-// One instance, its first lane twice, that gets all there is.
-struct TwiceTheFirstLane : slice_scheduling::SlicePolicy {
-  std::string_view name() const override { return "twice"; }
+// One instance of two lanes with replicas, that gets all there is, in jobs of these sizes.
+struct WithReplicas : slice_scheduling::SlicePolicy {
+  explicit WithReplicas(std::vector<size_t> each, std::deque<size_t> sizes = {})
+      : replicas(std::move(each)), job_sizes(std::move(sizes)) {}
+  std::string_view name() const override { return "replicas"; }
   void decide(const slice_scheduling::SliceWorld& world, Instant,
               std::vector<slice_scheduling::Decision>& decisions) override {
     for (const auto& [id, function] : world.functions) {
@@ -141,18 +145,24 @@ struct TwiceTheFirstLane : slice_scheduling::SlicePolicy {
         pipeline::Placement placement{{{{{{{0}}}}, {{{{1}}}}}}};
         for (const auto& [slice, state] : world.slices) placement.slices.push_back(slice);
         placement.latency = placement.bottleneck = milliseconds(40);
-        placement.replicas = {2, 1};
+        placement.replicas = replicas;
         decisions.push_back(slice_scheduling::Start{id, placement});
       } else if (world.instances.at(function.instances.front()).is_open()) {
-        const InvocationId next = function.queue.front().id;
-        decisions.push_back(slice_scheduling::Assign{{next}, function.instances.front()});
+        const size_t size = job_sizes.empty() ? 1 : job_sizes.front();
+        if (function.queue.size() < size) continue;
+        if (!job_sizes.empty()) job_sizes.pop_front();
+        slice_scheduling::Assign assign{{}, function.instances.front()};
+        for (size_t at = 0; at < size; ++at) assign.requests.push_back(function.queue[at].id);
+        decisions.push_back(std::move(assign));
       }
     }
   }
+  std::vector<size_t> replicas;
+  std::deque<size_t> job_sizes;
 };
 
 TEST_F(PipelineHostTest, ReplicasOfALaneTakeJobsInTurn) {
-  policy = std::make_unique<TwiceTheFirstLane>();
+  policy = std::make_unique<WithReplicas>(std::vector<size_t>{2, 1});
   begin({slice(0, "1g.10gb", 14, kSmall), slice(1, "1g.10gb", 14, kSmall),
          slice(2, "1g.10gb", 14, kSmall)});
   host->put(spec, two_models(), nullptr, "");
@@ -188,10 +198,72 @@ TEST_F(PipelineHostTest, ReplicasOfALaneTakeJobsInTurn) {
   ASSERT_EQ(instances[0]["stages"][0].size(), 2u);
   EXPECT_EQ(instances[0]["stages"][0][1]["replica"], 1);
   EXPECT_FALSE(instances[0]["stages"][1][0].contains("replica"));
+  const auto slices = json::parse(host->slices_json(kDefaultTenant))["slices"];
+  EXPECT_EQ(slices[0]["holders"][0]["replica"], 0);
+  EXPECT_EQ(slices[1]["holders"][0]["replica"], 1);
+  EXPECT_EQ(slices[1]["holders"][0]["stage"], 0);
+  EXPECT_FALSE(slices[2]["holders"][0].contains("replica"));
+}
+
+TEST_F(PipelineHostTest, AReplicaWaitsForAllThatTheLaneBeforeHasToDoFirst) {
+  policy = std::make_unique<WithReplicas>(std::vector<size_t>{1, 3}, std::deque<size_t>{2, 3, 1});
+  begin({slice(0, "2g.20gb", 28, kLarge), slice(1, "2g.20gb", 28, kLarge),
+         slice(2, "2g.20gb", 28, kLarge), slice(3, "2g.20gb", 28, kLarge)});
+  auto package = std::make_shared<PipelinePackage>(*two_models());
+  package->definition.most_batch = 4;
+  host->put(spec, package, nullptr, "");
+  for (uint64_t number = 1; number <= 6; ++number) submit(number);
+  all_ready(4);
+  EXPECT_EQ(lanes.channel_slots, (std::vector<uint32_t>{1, 1, 1}));
+  const SandboxId first = newest(0, 4);
+  std::vector<SandboxId> others;
+  for (size_t lane = 1; lane < 4; ++lane) {
+    others.push_back(newest(lane, 4));
+    ASSERT_EQ(lanes.lanes.at(others.back()).given.size(), 1u) << "ahead of its data: lane " << lane;
+  }
+  // Of the spec's 5 s: a job's own requests, and in the lane before those of all jobs up to it.
+  EXPECT_EQ(lanes.lanes.at(first).timeout, seconds(5) * 2);
+  EXPECT_EQ(lanes.lanes.at(others[0]).timeout, seconds(5) * (2 + 2));
+  EXPECT_EQ(lanes.lanes.at(others[1]).timeout, seconds(5) * (2 + 3 + 3));
+  EXPECT_EQ(lanes.lanes.at(others[2]).timeout, seconds(5) * (2 + 3 + 1 + 1));
+  // Nobody has taken too long: 9 s for two requests, 14 for three.
+  const auto pass = [&](Duration time) {
+    clock.advance(time);
+    for (int i = 0; i < 10; ++i) loop.run_once(milliseconds(0));
+  };
+  pass(seconds(9));
+  answer(first, first_answer);
+  const std::string two = R"({"components": {}, "results": [{"value": 1}, {"value": 1}]})";
+  answer(others[0], two);
+  pass(seconds(14));
+  EXPECT_FALSE(lanes.lanes.at(first).stopped);
+  answer(first, first_answer);
+  answer(others[1], R"({"components": {}, "results": [{"value": 1}, {"value": 1}, {"value": 1}]})");
+  answer(first, first_answer);
+  answer(others[2], R"({"components": {}, "results": [{"value": 1}]})");
+  ASSERT_EQ(ends.size(), 6u);
+  for (const auto& [id, end] : ends) EXPECT_EQ(end.outcome, Outcome::kSucceeded);
+}
+
+TEST_F(PipelineHostTest, AnErrorNamesTheReplicaAndItsSlice) {
+  policy = std::make_unique<WithReplicas>(std::vector<size_t>{1, 2});
+  begin({slice(0, "1g.10gb", 14, kSmall), slice(1, "1g.10gb", 14, kSmall),
+         slice(2, "1g.10gb", 14, kSmall)});
+  host->put(spec, two_models(), nullptr, "");
+  for (uint64_t number = 1; number <= 2; ++number) submit(number);
+  all_ready(3);
+  answer(newest(0, 3), first_answer);
+  answer(newest(1, 3), last_answer);
+  answer(newest(0, 3), first_answer);
+  clock.advance(seconds(16));  // it may wait for two requests, and has one of its own
+  for (int i = 0; i < 100 && ends.size() < 2; ++i) loop.run_once(milliseconds(0));
+  ASSERT_EQ(ends.size(), 2u);
+  EXPECT_THAT((ends.at({1, 2}).payload),
+              HasSubstr("5000 ms in stage 1 (classify), replica 1 on slice 0:2"));
 }
 
 TEST_F(PipelineHostTest, WhatADeadReplicaHadIsServedAgain) {
-  policy = std::make_unique<TwiceTheFirstLane>();
+  policy = std::make_unique<WithReplicas>(std::vector<size_t>{2, 1});
   begin({slice(0, "1g.10gb", 14, kSmall), slice(1, "1g.10gb", 14, kSmall),
          slice(2, "1g.10gb", 14, kSmall)});
   host->put(spec, two_models(), nullptr, "");
@@ -263,7 +335,7 @@ TEST_F(PipelineHostTest, WhoWasNotWhereAStageDiedIsNotBlamed) {
   }
   ASSERT_TRUE(ends.contains(guilty));
   EXPECT_EQ(ends[guilty].outcome, Outcome::kFunctionError);
-  EXPECT_THAT(ends[guilty].payload, HasSubstr("exit status 7 in stage 0 (blur)"));
+  EXPECT_THAT(ends[guilty].payload, HasSubstr("exit status 7 in stage 0 (blur) on slice 0:"));
   EXPECT_FALSE(ends.contains(bystander));
   answer(newest(0, 2), first_answer);
   answer(newest(1, 2), last_answer);

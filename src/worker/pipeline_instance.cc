@@ -2,15 +2,20 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <numeric>
 #include <utility>
 
 #include "base/fd.h"
+#include "pipeline/limits.h"
 #include "runtime_api/error_type.h"
 
 namespace lambent::worker {
 namespace {
 
 using slice_scheduling::JobId;
+
+// Beside its channels a lane is shown its description, and what any function of a GPU is.
+static_assert(pipeline::limits::kChannelsOfProcess + 16 <= limits::kSandboxBinds);
 
 // Models are large, and a start reads them from the disk.
 constexpr Duration kStartTimeout = seconds(120);
@@ -64,8 +69,8 @@ Result<void> PipelineInstance::make_channels() {
   if (error)
     return Error{ErrorCode::kInternal, "create " + request_.folder + ": " + error.message()};
   for (size_t channel = 0; channel < plans_.channels.size(); ++channel) {
-    RETURN_IF_ERROR(
-        sandboxes_.make_channel(request_.folder + "/" + std::to_string(channel), request_.slot));
+    RETURN_IF_ERROR(sandboxes_.make_channel(request_.folder + "/" + std::to_string(channel),
+                                            slots_of(plans_, channel), request_.slot));
   }
   for (size_t lane = 0; lane < lanes_.size(); ++lane) {
     const auto& definition = request_.package->definition;
@@ -151,18 +156,37 @@ void PipelineInstance::begin_next(size_t index) {
   InvocationRequest request;
   request.id = job.requests.front().id;
   request.payload = lane_payload(*lane.current, job.requests.size(), job.turn, events);
-  // It may wait for all lanes before it, each of which may take that long.
-  const Duration timeout = request_.spec.timeout * static_cast<int64_t>(stage_of(index) + 1) *
-                           static_cast<int64_t>(job.requests.size());
+  const Duration timeout =
+      request_.spec.timeout * static_cast<int64_t>(requests_before_end(job, index));
   lane.timer = loop_.call_after(timeout, [this, index] { time_out(index); });
   sandboxes_.give(lane.sandbox, request, timeout);
+}
+
+size_t PipelineInstance::requests_before_end(const Job& job, size_t index) const {
+  const pipeline::Process& own = plans_.lanes[index].process;
+  std::vector<size_t> of_lane(own.lane);
+  std::vector<size_t> of_stage(own.stage + 1, job.requests.size());
+  for (size_t i = 0; plans_.lanes[i].process.lane < own.lane; ++i) {
+    const pipeline::Process& earlier = plans_.lanes[i].process;
+    size_t& left = of_lane[earlier.lane];
+    const auto count = [&](JobId id) {
+      const auto found = jobs_.find(id);
+      if (found != jobs_.end() && found->second.turn <= job.turn) {
+        left += found->second.requests.size();
+      }
+    };
+    if (lanes_[i].current) count(*lanes_[i].current);
+    for (const JobId id : lanes_[i].waiting) count(id);
+    of_stage[earlier.stage] = std::max(of_stage[earlier.stage], left);
+  }
+  return std::accumulate(of_stage.begin(), of_stage.end(), size_t{0});
 }
 
 void PipelineInstance::time_out(size_t index) {
   const JobId job = *lanes_[index].current;
   const std::string message = "Task timed out after " +
-                              std::to_string(request_.spec.timeout / milliseconds(1)) +
-                              " ms in stage " + std::to_string(stage_of(index));
+                              std::to_string(request_.spec.timeout / milliseconds(1)) + " ms in " +
+                              name_of(index);
   const Error error{ErrorCode::kDeadlineExceeded, message};
   events_.on_ending();
   // It is told first: the others that are in it start again elsewhere, this one does not.
@@ -218,7 +242,10 @@ std::string PipelineInstance::name_of(size_t lane) const {
     names +=
         (names.empty() ? "" : ", ") + request_.package->definition.dag.components[component].name;
   }
-  return "stage " + std::to_string(stage_of(lane)) + " (" + names + ")";
+  const pipeline::Process& process = plans_.lanes[lane].process;
+  std::string name = "stage " + std::to_string(process.stage) + " (" + names + ")";
+  if (process.replicas > 1) name += ", replica " + std::to_string(process.replica);
+  return name + " on slice " + place_name(request_.placement.slices[lane]);
 }
 
 void PipelineInstance::channel_broke(const std::string& what) {

@@ -30,7 +30,7 @@ struct LaneSandboxes {
   std::function<void(SandboxId, Error, std::string error_type)> stop;
   std::function<void(SandboxId)> move_memory_out;
   std::function<void(SandboxId)> move_memory_in;
-  std::function<Result<void>(const std::string& path, Bytes slot)> make_channel;
+  std::function<Result<void>(const std::string& path, uint32_t slots, Bytes slot)> make_channel;
   std::function<void(const std::string& path)> end_channel;
 };
 
@@ -141,9 +141,13 @@ class PipelineInstance {
   JobEnd::LaneTime& time_in(Job& job, size_t lane) const {
     return job.end.lanes[plans_.lanes[lane].process.lane];
   }
-  // "stage 1 (blur, classify)".
+  // "stage 1 (blur, classify), replica 2 on slice 0:3".
   std::string name_of(size_t lane) const;
   void begin_next(size_t lane);
+  // A job's requests in this lane and, one stage after the other, in those before it: there it may
+  // wait for all jobs given earlier that are still to be done. A lane with replicas begins jobs
+  // while one without has many of them before it.
+  size_t requests_before_end(const Job& job, size_t lane) const;
   // A channel is of no more use. Most often it is because a stage has died, of which is heard soon.
   void channel_broke(const std::string& what);
   void time_out(size_t lane);

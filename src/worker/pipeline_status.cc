@@ -71,9 +71,9 @@ std::vector<SliceStatus> PipelineHost::status() const {
       for (size_t at = 0; at < processes.size(); ++at) {
         if (instance.placement.slices[at] != slice.id) continue;
         status.holders.push_back({instance.function, id.value, processes[at].stage,
-                                  instance.placement.partition.stages.size(),
-                                  word_for(instance.tenure), word_for(instance.residence),
-                                  instance.utilisation});
+                                  instance.placement.partition.stages.size(), processes[at].replica,
+                                  processes[at].replicas, word_for(instance.tenure),
+                                  word_for(instance.residence), instance.utilisation});
       }
     }
     all.push_back(std::move(status));
@@ -88,13 +88,15 @@ std::string PipelineHost::slices_json(TenantId tenant) const {
     for (const SliceStatus::Holder& holder : each.holders) {
       const auto owner = functions_.find(holder.function);
       const bool is_theirs = owner != functions_.end() && owner->second.spec.name.tenant == tenant;
-      holders.push_back({{"function", is_theirs ? json(owner->second.spec.name.name) : json()},
-                         {"instance", holder.instance},
-                         {"stage", holder.stage},
-                         {"stages", holder.stages},
-                         {"tenure", holder.tenure},
-                         {"state", holder.residence},
-                         {"utilisation", holder.utilisation}});
+      json told = {{"function", is_theirs ? json(owner->second.spec.name.name) : json()},
+                   {"instance", holder.instance},
+                   {"stage", holder.stage},
+                   {"stages", holder.stages},
+                   {"tenure", holder.tenure},
+                   {"state", holder.residence},
+                   {"utilisation", holder.utilisation}};
+      if (holder.replicas > 1) told["replica"] = holder.replica;
+      holders.push_back(std::move(told));
     }
     slices.push_back({{"slice", place_name(each.slice.id)},
                       {"uuid", each.slice.uuid},

@@ -56,6 +56,7 @@ struct FakeLanes {
     LaneExtras extras;
     std::vector<nlohmann::json> given;
     InvocationId current;
+    Duration timeout{};  // of what it was given last
     bool stopped = false;
     int moved_out = 0;
     int moved_in = 0;
@@ -63,6 +64,7 @@ struct FakeLanes {
   std::map<SandboxId, Lane> lanes;
   std::vector<SandboxId> order;
   std::vector<std::string> channels;
+  std::vector<uint32_t> channel_slots;
   std::vector<std::string> ended_channels;
   bool refuses_channels = false;
 
@@ -75,16 +77,18 @@ struct FakeLanes {
       --reserved;
       lanes[id] = {spec, device, extras};
     };
-    made.give = [this](SandboxId id, InvocationRequest& request, Duration) {
+    made.give = [this](SandboxId id, InvocationRequest& request, Duration timeout) {
+      lanes.at(id).timeout = timeout;
       lanes.at(id).given.push_back(nlohmann::json::parse(request.payload));
       lanes.at(id).current = request.id;
     };
     made.stop = [this](SandboxId id, Error, std::string) { lanes.at(id).stopped = true; };
     made.move_memory_out = [this](SandboxId id) { ++lanes.at(id).moved_out; };
     made.move_memory_in = [this](SandboxId id) { ++lanes.at(id).moved_in; };
-    made.make_channel = [this](const std::string& path, Bytes) -> Result<void> {
+    made.make_channel = [this](const std::string& path, uint32_t slots, Bytes) -> Result<void> {
       if (refuses_channels) return Error{ErrorCode::kResourceExhausted, "no memory"};
       channels.push_back(path);
+      channel_slots.push_back(slots);
       return {};
     };
     made.end_channel = [this](const std::string& path) { ended_channels.push_back(path); };

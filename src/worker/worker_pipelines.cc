@@ -10,13 +10,10 @@ namespace {
 
 // Lanes of pipelines have ids of their own among sandboxes.
 constexpr uint64_t kFirstLane = uint64_t{1} << 41;
-// Jobs that one stage may be ahead of the next.
-constexpr uint32_t kChannelSlots = 3;
 
-Result<void> make_channel(const std::string& path, Bytes slot) {
+Result<void> make_channel(const std::string& path, uint32_t slots, Bytes slot) {
   stage_channel::ErrorText error;
-  const auto status =
-      stage_channel::create_channel(path.c_str(), kChannelSlots, slot.count, 0666, error);
+  const auto status = stage_channel::create_channel(path.c_str(), slots, slot.count, 0666, error);
   if (status != stage_channel::Status::kDone) {
     return Error{ErrorCode::kInternal, "make a stage's channel: " + std::string(error.text)};
   }
