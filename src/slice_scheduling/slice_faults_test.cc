@@ -117,5 +117,35 @@ TEST_P(EveryPolicy, TheOnlySliceIsTriedAgainAfterAFailedStart) {
   EXPECT_EQ(host_.world().slices.at(DeviceId{1}).failed_starts, 0U);
 }
 
+TEST(SliceFaultsOfReplicas, WhoWasInAnInstanceWithReplicasIsServedAgain) {
+  for (const bool slice_is_lost : {true, false}) {
+    SCOPED_TRACE(slice_is_lost ? "a replica's slice is lost" : "a process dies");
+    VirtualHost host(make_slice_policy("slo").value());
+    host.add_slices(std::vector<unsigned>(12, 1));
+    host.give(FunctionPut{function_of(1, {{50, 7000}, {200, 7000}}, seconds(1))});
+    const auto wide = [&]() -> const Instance* {
+      for (const Instance* each : host.instances_of(kBlur)) {
+        if (each->placement.slices.size() > 2 && each->jobs > 0) return each;
+      }
+      return nullptr;
+    };
+    for (int at = 0; at < 100; ++at) host.submit(kBlur);
+    for (int at = 0; at < 500 && wide() == nullptr; ++at) host.run_for(milliseconds(10));
+    ASSERT_NE(wide(), nullptr) << describe(host.world());
+    const InstanceId id = wide()->id;
+    const DeviceId replica = wide()->placement.slices.back();
+    if (slice_is_lost) {
+      host.give(SliceLost{.slice = replica, .returns = true});
+    } else {
+      host.kill(id);
+    }
+    host.run_for(seconds(1));
+    EXPECT_FALSE(host.world().instances.contains(id)) << "all of it goes";
+    if (slice_is_lost) host.give(SliceAdded{slice_of(replica.value, 1)});
+    host.run_for(seconds(60));
+    EXPECT_EQ(host.served(kBlur).size(), 100U) << describe(host.world());
+  }
+}
+
 }  // namespace
 }  // namespace lambent::slice_scheduling::testing
