@@ -106,7 +106,9 @@ void Dispatcher::start_failed(Lane& lane, SandboxSlot slot, const SandboxExited&
   const InvocationSlot invocation = lane.fleet.sandbox(slot).invocation;
   if (event.error_type != kPlatformFailure) {
     note_host_failure(invocations_[invocation]);
-    complete(invocation, Outcome::kFunctionError, event.error, event.error_type);
+    const bool is_mistake = event.error_type != kNoRoom;
+    complete(invocation, is_mistake ? Outcome::kFunctionError : Outcome::kRejected, event.error,
+             event.error_type);
     remove_sandbox(lane, slot);
     return;
   }

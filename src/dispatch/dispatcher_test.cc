@@ -130,6 +130,22 @@ TEST(Dispatcher, WhatWasAcknowledgedBeforeIsRefusedByNoBound) {
   EXPECT_EQ(bench.got<CompleteInvocation>()[0].error->code, ErrorCode::kResourceExhausted);
 }
 
+TEST(Dispatcher, AStartThatFindsNoRoomIsRefusedAndNotTriedAgain) {
+  DispatchOptions options = one_gpu();
+  options.start_retries = 1;
+  Bench bench(options);
+  bench.at(seconds(1), InvocationSubmitted{id(1), kF});
+  const SandboxId sandbox = bench.got<StartSandbox>().at(0).sandbox;
+  bench.at(seconds(4),
+           SandboxExited{sandbox, {ErrorCode::kResourceExhausted, "no room"}, "Sandbox.NoRoom"});
+  EXPECT_TRUE(bench.got<StartSandbox>().empty());
+  const auto ended = bench.got<CompleteInvocation>();
+  ASSERT_EQ(ended.size(), 1u);
+  EXPECT_EQ(ended[0].outcome, Outcome::kRejected);
+  EXPECT_EQ(ended[0].error->code, ErrorCode::kResourceExhausted);
+  EXPECT_EQ(ended[0].error_type, "Sandbox.NoRoom");
+}
+
 TEST(Dispatcher, AStartThatFailsIsNoWaitInTheQueue) {
   Bench bench;
   bench.at(seconds(1), InvocationSubmitted{id(1), kF});

@@ -11,8 +11,12 @@
 
 namespace lambent::dispatch {
 
-// The one error type that is the platform's fault; all others are the function's.
+// The error type that is the platform's fault, and is tried again; all but these two are the
+// function's.
 constexpr std::string_view kPlatformFailure = "Sandbox.Failure";
+// What the sandbox needs beside its own memory had no room on the device: another try would wait
+// as long.
+constexpr std::string_view kNoRoom = "Sandbox.NoRoom";
 
 // What an invocation is told that can never run, for no device is large enough.
 inline Error too_large(Bytes device_memory) {
