@@ -10,6 +10,8 @@ using Going = ObjectPlaces::Copy::Going;
 
 // Room is given in steps of this part of a device, so that not every change is told.
 constexpr uint64_t kSteps = 64;
+// Without a word for so long, an executor that was told to let go hangs.
+constexpr Duration kLongestSilence = seconds(5);
 
 }  // namespace
 
@@ -66,19 +68,26 @@ void ElasticObjects::give_rooms() {
 void ElasticObjects::tell_room(const ExecutorKey& key, Bytes room, bool is_smaller) {
   supervisor_.send(key, protocol::SetObjectRoom{room});
   if (!is_smaller) return;
-  ++asked_[key];
+  const auto [asked, is_first] = asked_.try_emplace(key);
+  if (is_first) asked->second.since = loop_.clock().now();
+  ++asked->second.times;
   supervisor_.send(key, protocol::DropObject{ObjectId{}, false});
 }
 
 bool ElasticObjects::makes_way(DeviceId device) const {
   const auto is_there = [device](const ExecutorKey& key) { return key.device == device; };
   return std::ranges::any_of(due_, is_there) ||
-         std::ranges::any_of(asked_, [&](const auto& each) { return is_there(each.first); });
+         std::ranges::any_of(asked_, [&](const auto& each) {
+           return is_there(each.first) &&
+                  loop_.clock().now() < each.second.since + kLongestSilence;
+         });
 }
 
 void ElasticObjects::made_way(const ExecutorKey& key) {
   const auto asked = asked_.find(key);
-  if (asked != asked_.end() && --asked->second == 0) asked_.erase(asked);
+  if (asked == asked_.end()) return;
+  asked->second.since = loop_.clock().now();
+  if (--asked->second.times == 0) asked_.erase(asked);
 }
 
 void ElasticObjects::executor_ended(const ExecutorKey& key) {

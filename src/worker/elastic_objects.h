@@ -53,7 +53,7 @@ class ElasticObjects {
   void look(std::vector<DeviceMemory> devices);
 
   // Whether some executor there has less room for objects than it had, and has not given back yet
-  // what it has above that.
+  // what it has above that. One that says nothing for long hangs, and is not counted until it does.
   bool makes_way(DeviceId device) const;
   // It says that it has.
   void made_way(const ExecutorKey& key);
@@ -104,7 +104,13 @@ class ElasticObjects {
   std::map<ExecutorKey, Bytes> rooms_;  // beside what functions have there, as told
   bool rooms_are_due_ = false;
   std::set<ExecutorKey> due_;              // that are yet to be told of a smaller one
-  std::map<ExecutorKey, unsigned> asked_;  // how often, of those that have not said that it is so
+  // Those that have not said yet that all is so: of how many smaller ones, and since when they have
+  // said nothing.
+  struct Asked {
+    unsigned times = 0;
+    Instant since;
+  };
+  std::map<ExecutorKey, Asked> asked_;
   std::array<Moved, kWays> moves_;
   // So that what a timer says later finds nobody.
   std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);

@@ -133,6 +133,20 @@ TEST_F(ElasticObjectsTest, ADeviceHasBeenMadeWayOnWhenItsExecutorsHaveSaidSo) {
   EXPECT_TRUE(turn_until(loop, [&] { return !host->objects_make_way(DeviceId(1)); }));
 }
 
+TEST_F(ElasticObjectsTest, OneThatSaysNothingForLongIsWaitedForNoMore) {
+  have_rooms();
+  make();
+  look(500, 64);
+  clock.advance(seconds(6));
+  EXPECT_FALSE(host->objects_make_way(DeviceId(1)));
+  look(1000, 64);
+  EXPECT_FALSE(host->objects_make_way(DeviceId(1))) << "it still hangs";
+  say(*one, protocol::ObjectHeld{ObjectId{}, Bytes(0)});
+  EXPECT_TRUE(host->objects_make_way(DeviceId(1))) << "it does not, and will answer";
+  say(*one, protocol::ObjectHeld{ObjectId{}, Bytes(0)});
+  EXPECT_FALSE(host->objects_make_way(DeviceId(1)));
+}
+
 TEST_F(ElasticObjectsTest, AnObjectMakesWayToANeighbourAndIsLetGoOfWhenItHasArrived) {
   have_rooms();
   const ObjectId object = make();
