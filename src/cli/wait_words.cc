@@ -11,7 +11,7 @@ std::string_view wait_in_words(std::string_view wait_reason) {
       {"throttled", "its function was ahead of the others' share"},
       {"behind_others", "other functions came first"},
       {"no_token", "every GPU ran as many as it may at once"},
-      {"no_memory", "no GPU had the memory free"},
+      {"no_memory", "no GPU had the memory free beside other functions and executors"},
       {"no_sandbox", "the pool was full of sandboxes at work"},
       {"no_device", "no GPU was healthy"},
       {"memory_moving", "GPU memory was on its way"},
