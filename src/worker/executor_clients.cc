@@ -9,7 +9,7 @@ void ExecutorClients::add(ExecutorClient client) {
   const SandboxId id = client.sandbox;
   const auto [entry, added] = clients_.emplace(id, Entry{std::move(client)});
   CHECK(added, "a sandbox is a client once");
-  supervisor_.need(entry->second.client.key);
+  supervisor_.need(entry->second.client.key, entry->second.client.longest_wait);
   add_if_ready(entry->second);
 }
 
@@ -62,18 +62,20 @@ void ExecutorClients::executor_ready(const ExecutorKey& key) {
 
 void ExecutorClients::lose(const ExecutorKey& key, const Error& cause) {
   lost_[key] = added_to(key);
-  lose_if(key, cause, [](const Entry& entry) { return entry.added; });
+  lose_if(key, cause, kPlatformFailure, [](const Entry& entry) { return entry.added; });
 }
 
 void ExecutorClients::executor_ended(const ExecutorKey& key, const ExecutorEnd& how) {
   lost_.erase(key);
-  lose_if(key, how.cause, [&](const Entry& entry) { return entry.added || !how.was_ready; });
-  if (any_of(key)) supervisor_.need(key);
+  lose_if(key, how.cause, how.no_room ? kNoRoom : kPlatformFailure,
+          [&](const Entry& entry) { return entry.added || !how.was_ready; });
+  if (any_of(key)) supervisor_.need(key, supervisor_.shortest_wait());
 }
 
 void ExecutorClients::lose_if(const ExecutorKey& key, const Error& cause,
+                              const std::string& error_type,
                               const std::function<bool(const Entry&)>& is_lost) {
-  std::vector<std::function<void(const Error&)>> lost;
+  std::vector<std::function<void(const Error&, const std::string&)>> lost;
   for (auto each = clients_.begin(); each != clients_.end();) {
     if (each->second.client.key != key || !is_lost(each->second)) {
       ++each;
@@ -83,7 +85,7 @@ void ExecutorClients::lose_if(const ExecutorKey& key, const Error& cause,
     each = clients_.erase(each);
   }
   const Error error = cause.with_context("the GPU runtime that the function shares ended");
-  for (const auto& on_lost : lost) on_lost(error);
+  for (const auto& on_lost : lost) on_lost(error, error_type);
 }
 
 }  // namespace lambent::worker

@@ -20,8 +20,9 @@ struct ExecutorClient {
   unsigned share = 100;
   OwnedFd listener;  // where its processes connect
   OwnedFd ledger;    // its memory is counted there
+  Duration longest_wait = {};  // for its executor's room
   // Called at most once: the executor ended, and with it all that the sandbox had on the device.
-  std::function<void(const Error&)> on_lost;
+  std::function<void(const Error&, const std::string& error_type)> on_lost;
 };
 
 class ExecutorClients {
@@ -51,7 +52,7 @@ class ExecutorClients {
     bool added = false;
   };
   void add_if_ready(Entry& entry);
-  void lose_if(const ExecutorKey& key, const Error& cause,
+  void lose_if(const ExecutorKey& key, const Error& cause, const std::string& error_type,
                const std::function<bool(const Entry&)>& is_lost);
 
   ExecutorSupervisor& supervisor_;

@@ -18,10 +18,14 @@ class ExecutorClientsTest : public ExecutorHostTest {
   void add(SandboxId id) {
     host->add_client(id, spec, DeviceId(1), memfd_with("listener", false),
                      memfd_with("ledger", false),
-                     [this, id](const Error& error) { lost.emplace_back(id, error); });
+                     [this, id](const Error& error, const std::string& error_type) {
+                       lost.emplace_back(id, error);
+                       lost_types.push_back(error_type);
+                     });
   }
 
   std::vector<std::pair<SandboxId, Error>> lost;
+  std::vector<std::string> lost_types;
 };
 
 TEST_F(ExecutorClientsTest, AreToldToAnExecutorOfTheirDomainWithTheirSocketAndLedger) {
@@ -34,6 +38,24 @@ TEST_F(ExecutorClientsTest, AreToldToAnExecutorOfTheirDomainWithTheirSocketAndLe
   EXPECT_EQ(fds.size(), 2u);
   host->remove_client(SandboxId(7));
   EXPECT_EQ(hears<protocol::RemoveClient>()->client, SandboxId(7));
+}
+
+class ClientsWithoutRoomTest : public ExecutorClientsTest {
+ protected:
+  ClientsWithoutRoomTest() {
+    asks_for_room = true;
+    setting.context_memory = Bytes::mib(400);
+  }
+};
+
+TEST_F(ClientsWithoutRoomTest, AreToldWhyTheyHaveNoExecutor) {
+  add(SandboxId(7));
+  ASSERT_TRUE(turn_until(loop, [&] {
+    clock.advance(milliseconds(500));
+    return lost.size() == 1;
+  }));
+  EXPECT_EQ(lost[0].second.code, ErrorCode::kResourceExhausted);
+  EXPECT_EQ(lost_types[0], "Sandbox.NoRoom");
 }
 
 TEST_F(ExecutorClientsTest, HaveAChangedShareWithoutANewStart) {

@@ -10,18 +10,15 @@
 namespace lambent::worker {
 namespace {
 
-// What the calls of cuBLAS of one function work in (executor/program_compiler.cc).
-constexpr Bytes kCallWorkspace = Bytes::mib(4);
-
 // What a seat is given to end what it runs, before its executor is ended: a round of a loop with a
 // flag, or all that is queued of other steps.
 constexpr Duration kGrace = milliseconds(250);
 
-// Why a seat could not be made: "Sandbox.Failure" is tried again.
+// Why a seat could not be made.
 std::string start_error_type_of(ErrorCode code) {
   const bool is_mistake = code == ErrorCode::kInvalidArgument || code == ErrorCode::kNotFound ||
                           code == ErrorCode::kFailedPrecondition;
-  return is_mistake ? "Runtime.InvalidEntrypoint" : "Sandbox.Failure";
+  return is_mistake ? "Runtime.InvalidEntrypoint" : kPlatformFailure;
 }
 
 }  // namespace
@@ -78,9 +75,12 @@ std::function<void(SandboxId, DeviceId, OwnedFd)> ExecutorHost::link_server() co
   };
 }
 
-std::function<bool(DeviceId)> ExecutorHost::room_finder() const {
+std::function<bool(const ExecutorKey&, size_t)> ExecutorHost::room_finder() const {
   if (!events_.has_room) return {};
-  return [this](DeviceId device) { return events_.has_room(device, taken(device)); };
+  return [this](const Key& key, size_t contexts) {
+    const auto is_there = [&](const Key& each) { return each == key || supervisor_.launched(each); };
+    return events_.has_room(key.device, taken_by(key.device, contexts, is_there));
+  };
 }
 
 // --- Executors ---
@@ -107,16 +107,27 @@ bool ExecutorHost::is_used(const Key& key) const {
 }
 
 Bytes ExecutorHost::taken(DeviceId device) const {
-  Bytes taken = context_memory_ * supervisor_.contexts_on(device);
+  return taken_by(device, supervisor_.contexts_on(device), [](const Key&) { return true; });
+}
+
+Bytes ExecutorHost::taken_by_used(DeviceId device) const {
+  return taken_by(device, supervisor_.used_contexts_on(device), [](const Key&) { return true; });
+}
+
+Bytes ExecutorHost::taken_by(DeviceId device, size_t contexts,
+                             const std::function<bool(const Key&)>& is_there) const {
+  Bytes taken = context_memory_ * contexts;
   if (!calls_cublas_) return taken;
   for (const auto& [id, seat] : seats_) {
-    if (seat->key.device == device) taken += kCallWorkspace;
+    if (seat->key.device == device && is_there(seat->key)) taken += kCallWorkspace;
   }
   return taken;
 }
 
 void ExecutorHost::tell_taken(DeviceId device) {
-  if (events_.on_taken) events_.on_taken(device, taken(device));
+  const Bytes bytes = taken(device);
+  if (std::exchange(told_[device], bytes) == bytes) return;
+  if (events_.on_taken) events_.on_taken(device, bytes);
 }
 
 void ExecutorHost::executor_ready(const Key& key) {
@@ -155,16 +166,17 @@ void ExecutorHost::executor_ended(const Key& key, const ExecutorEnd& how) {
     } else if (seat.current) {
       end(id, {how.cause, "Kernel.Fault"}, how.guilt_is_known || suspects > 1 || seat.waiting);
     } else {
-      end(id, {how.cause, "Sandbox.Failure"}, false);
+      end(id, {how.cause, how.no_room ? kNoRoom : kPlatformFailure}, false);
     }
   }
 }
 
 void ExecutorHost::add_client(SandboxId sandbox, const FunctionSpec& spec, DeviceId device,
                               OwnedFd listener, OwnedFd ledger,
-                              std::function<void(const Error&)> on_lost) {
+                              std::function<void(const Error&, const std::string&)> on_lost) {
   clients_.add({sandbox, spec.id, executor_key(spec, device), spec.gpu.memory, spec.gpu.share,
-                std::move(listener), std::move(ledger), std::move(on_lost)});
+                std::move(listener), std::move(ledger), supervisor_.longest_wait(spec),
+                std::move(on_lost)});
 }
 
 // --- Seats ---
@@ -178,7 +190,7 @@ void ExecutorHost::start(SandboxId id, const FunctionSpec& spec, const std::stri
   seat.spec = spec;
   seat.requested_at = loop_.clock().now();
   seats_[id] = std::move(owned);
-  supervisor_.need(seat.key);
+  supervisor_.need(seat.key, supervisor_.longest_wait(spec));
   if (calls_cublas_) tell_taken(device);
 
   struct Opening {
@@ -202,7 +214,7 @@ void ExecutorHost::start(SandboxId id, const FunctionSpec& spec, const std::stri
                  });
   if (queued) return;
   seat.end_words = EndWords{{ErrorCode::kResourceExhausted, "too much work for the disk at once"},
-                            "Sandbox.Failure"};
+                            kPlatformFailure};
   end_soon(id);
 }
 

@@ -83,8 +83,12 @@ class ExecutorHost {
   // What executors take of a device beside what functions were promised: their contexts, and what
   // cuBLAS works in. Told by on_taken when it changes.
   Bytes taken(DeviceId device) const;
-  // Somebody waits for memory that they take: those that nothing uses end.
-  void make_way() { supervisor_.retire_unused("a function waits for the memory that it takes"); }
+  // The same once those have left that nothing uses.
+  Bytes taken_by_used(DeviceId device) const;
+  // Somebody waits for memory that they take: those there that nothing uses end.
+  void make_way(DeviceId device) {
+    supervisor_.retire_unused(device, "a function waits for the memory that it takes");
+  }
 
   // What dispatch has promised of a device: to functions of every kind, whether they run or not.
   struct DeviceClaim {
@@ -109,9 +113,11 @@ class ExecutorHost {
   const std::array<ElasticObjects::Moved, 3>& object_reads() const { return reads_; }
 
   // A sandbox's CUDA calls will come at this listening socket; its memory is counted in the ledger.
-  // `on_lost` is called, from the loop, if the executor ends before the client is removed.
+  // `on_lost` is called, from the loop, if the executor ends before the client is removed, with why
+  // and the type of that error.
   void add_client(SandboxId sandbox, const FunctionSpec& spec, DeviceId device, OwnedFd listener,
-                  OwnedFd ledger, std::function<void(const Error&)> on_lost);
+                  OwnedFd ledger,
+                  std::function<void(const Error&, const std::string&)> on_lost);
   void remove_client(SandboxId sandbox) { clients_.remove(sandbox); }
 
   // The launcher's word that a sandbox is gone; false if it was no executor.
@@ -128,7 +134,9 @@ class ExecutorHost {
   };
 
   std::function<void(SandboxId, DeviceId, OwnedFd)> link_server() const;
-  std::function<bool(DeviceId)> room_finder() const;
+  std::function<bool(const ExecutorKey&, size_t)> room_finder() const;
+  Bytes taken_by(DeviceId device, size_t contexts,
+                 const std::function<bool(const Key&)>& is_there) const;
 
   bool is_used(const Key& key) const;
   void tell_taken(DeviceId device);
@@ -171,6 +179,7 @@ class ExecutorHost {
   const Bytes context_memory_;
   const bool calls_cublas_;
   Events events_;
+  std::map<DeviceId, Bytes> told_;  // that is taken
   std::unordered_map<SandboxId, std::unique_ptr<Seat>> seats_;
   std::unordered_map<InvocationId, SandboxId> running_;  // where it was given
   // Ran when an executor broke, and one of them broke it: each runs alone from now on.

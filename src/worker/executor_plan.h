@@ -8,6 +8,7 @@
 
 #include "base/ids.h"
 #include "domain/executor_pool.h"
+#include "domain/limits.h"
 #include "sandbox/plan.h"
 #include "worker/sandbox_plan.h"
 
@@ -37,6 +38,8 @@ struct ExecutorSetting {
   // have no more than what functions have there.
   bool elastic_objects = true;
   Bytes context_memory;  // what an executor's context takes of its device
+  // What a start may take, or as long as its function may run, if that is longer.
+  Duration init_timeout = limits::kInitTimeout;
 };
 
 struct ExecutorRequest {
@@ -48,6 +51,9 @@ struct ExecutorRequest {
   // Devices that no process should open: a driver may fail with them.
   std::set<DeviceId> hidden = {};
 };
+
+// What the calls of cuBLAS of one function work in (executor/program_compiler.cc).
+inline constexpr Bytes kCallWorkspace = Bytes::mib(4);
 
 inline constexpr char kExecutorProgram[] = "/opt/lambent/lambent-executor";
 inline constexpr char kCublasFolder[] = "/opt/lambent/cublas";  // and a number

@@ -21,7 +21,8 @@ constexpr size_t kOutputPerTurn = 64 * 1024;
 constexpr size_t kMostOutgoing = 4096;
 // From the launch until its context is there.
 constexpr Duration kHelloTimeout = seconds(30);
-// How long it may wait for room, and how often is looked: others' memory moves in as much.
+// How long one that nobody wants yet waits for room, and how often is looked: others' memory moves
+// in as much.
 constexpr Duration kRoomTimeout = seconds(30);
 constexpr Duration kRoomPeriod = milliseconds(10);
 // From hanging up until it is gone.
@@ -63,7 +64,9 @@ ExecutorProcess::ExecutorProcess(loop::EventLoop& loop, LogSink& log, sandbox::L
       request_(std::move(request)),
       seen_(devices_seen(setting, request_)),
       plan_(plan_executor(setting, request_)),
-      events_(std::move(events)) {
+      context_memory_(setting.context_memory),
+      events_(std::move(events)),
+      room_by_(loop.clock().now() + kRoomTimeout) {
   auto listener = listen_packets(request_.socket_path, 0666);
   if (!listener.ok()) {
     loop_.call_after(Duration(0), [this, alive = std::weak_ptr(alive_), error = listener.error()] {
@@ -80,20 +83,24 @@ ExecutorProcess::ExecutorProcess(loop::EventLoop& loop, LogSink& log, sandbox::L
   }
   // Whoever launches it has told by then that it takes room.
   loop_.call_after(Duration(0), [this, alive = std::weak_ptr(alive_)] {
-    if (!alive.expired()) launch_when_it_has_room(loop_.clock().now() + kRoomTimeout);
+    if (!alive.expired()) launch_when_it_has_room();
   });
 }
 
-void ExecutorProcess::launch_when_it_has_room(Instant by) {
+void ExecutorProcess::launch_when_it_has_room() {
   if (ending_) return end(*ending_);
-  if (events_.has_room()) return launch();
-  if (loop_.clock().now() >= by) {
+  const bool has_room = events_.has_room();
+  if (ending_) return end(*ending_);
+  if (has_room) return launch();
+  if (loop_.clock().now() >= room_by_) {
+    found_no_room_ = true;
     return end({ErrorCode::kResourceExhausted,
                 "functions that run leave no room on the device for the context of "
-                "lambent-executor"});
+                "lambent-executor, which needs " +
+                    to_string(context_memory_) + " of its memory free"});
   }
-  loop_.call_after(kRoomPeriod, [this, by, alive = std::weak_ptr(alive_)] {
-    if (!alive.expired()) launch_when_it_has_room(by);
+  loop_.call_after(kRoomPeriod, [this, alive = std::weak_ptr(alive_)] {
+    if (!alive.expired()) launch_when_it_has_room();
   });
 }
 

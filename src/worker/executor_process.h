@@ -25,7 +25,8 @@ class ExecutorProcess {
     std::function<void()> on_ready;
     std::function<void(protocol::ExecutorMessage, std::vector<OwnedFd>)> on_message;
     std::function<void(std::string_view)> on_output;
-    // Whether its context has room on the device; may be empty: it has. It is launched once it has.
+    // Whether its context has room on the device; may be empty: it has. It is launched once it has,
+    // and may be killed from within.
     std::function<bool()> has_room;
     // It is gone; nothing is called after this. The process may be destroyed from within.
     std::function<void(Error)> on_end;
@@ -41,6 +42,13 @@ class ExecutorProcess {
   SandboxId id() const { return request_.executor; }
   DeviceId device() const { return request_.device; }
   bool ready() const { return ready_; }
+  // Until then it has no room, and takes none.
+  bool launched() const { return !plan_; }
+  // Ends it at that instant if it has no room by then.
+  void wait_for_room_until(Instant by) { room_by_ = by; }
+  Instant waits_for_room_until() const { return room_by_; }
+  // That is how it ended.
+  bool found_no_room() const { return found_no_room_; }
   bool ending() const { return ending_.has_value(); }
   pid_t pid() const { return pid_; }
   // Devices whose memory its own can reach, once it is ready.
@@ -59,7 +67,7 @@ class ExecutorProcess {
     std::vector<OwnedFd> fds;
   };
 
-  void launch_when_it_has_room(Instant by);
+  void launch_when_it_has_room();
   void launch();
   void started(Result<sandbox::Started> result);
   void accept_it();
@@ -75,7 +83,10 @@ class ExecutorProcess {
   const ExecutorRequest request_;
   const std::vector<DeviceId> seen_;         // in the order of its ordinals
   std::optional<sandbox::LaunchPlan> plan_;  // until it is launched
+  const Bytes context_memory_;
   Events events_;
+  Instant room_by_;
+  bool found_no_room_ = false;
 
   OwnedFd listener_;
   loop::Watch listener_watch_;

@@ -48,7 +48,7 @@ std::vector<ExecutorKey> ExecutorSupervisor::kept() const {
   return keys;
 }
 
-void ExecutorSupervisor::need(const ExecutorKey& key) {
+void ExecutorSupervisor::need(const ExecutorKey& key, Duration longest_wait) {
   if (!executors_.contains(key)) {
     make_room(key.device);
     launch(key);
@@ -56,12 +56,23 @@ void ExecutorSupervisor::need(const ExecutorKey& key) {
   Executor& executor = executors_.at(key);
   executor.last_use = ++uses_;
   loop_.cancel(std::exchange(executor.idle_timer, {}));
+  Instant by = loop_.clock().now() + longest_wait;
+  if (executor.wanted > 0) by = std::min(by, executor.process->waits_for_room_until());
+  executor.process->wait_for_room_until(by);
+  if (executor.wanted > 0) return;
+  executor.wanted = uses_;
+  events_.on_count(key.device);
 }
 
 void ExecutorSupervisor::left(const ExecutorKey& key) {
   if (events_.is_used(key)) return;
-  if (!kept_.contains(key)) return retire(key, "no function needs it any more");
-  watch_idleness(key);
+  if (const auto found = executors_.find(key); found != executors_.end()) found->second.wanted = 0;
+  if (kept_.contains(key)) {
+    watch_idleness(key);
+  } else {
+    retire(key, "no function needs it any more");
+  }
+  events_.on_count(key.device);
 }
 
 void ExecutorSupervisor::watch_idleness(const ExecutorKey& key) {
@@ -124,12 +135,72 @@ void ExecutorSupervisor::launch(const ExecutorKey& key) {
   events.on_output = [this, key](std::string_view text) { events_.on_output(key, text); };
   events.on_end = [this, key](const Error& error) { ended(key, error); };
   if (events_.has_room) {
-    events.has_room = [this, device = key.device] { return events_.has_room(device); };
+    events.has_room = [this, key] { return may_launch(key); };
   }
   executors_[key].process = std::make_unique<ExecutorProcess>(
       loop_, log_, launcher_, setting_, std::move(request), std::move(events));
   watch_idleness(key);
   events_.on_count(key.device);
+}
+
+size_t ExecutorSupervisor::launched_on(DeviceId device) const {
+  return static_cast<size_t>(std::ranges::count_if(executors_, [device](const auto& each) {
+    return each.first.device == device && each.second.process->launched();
+  }));
+}
+
+std::vector<ExecutorKey> ExecutorSupervisor::unused_on(DeviceId device) const {
+  std::vector<ExecutorKey> unused;
+  for (const auto& [key, executor] : executors_) {
+    if (key.device != device || executor.retired || events_.is_used(key)) continue;
+    unused.push_back(key);
+  }
+  std::ranges::sort(unused, {}, [this](const auto& key) { return executors_.at(key).last_use; });
+  return unused;
+}
+
+// Those that wait for room launch one by one, as they came to be wanted: none of them holds for
+// another what it does not have yet. One that is only kept gives up for them.
+bool ExecutorSupervisor::may_launch(const ExecutorKey& key) {
+  Executor& executor = executors_.at(key);
+  for (const auto& [other, each] : executors_) {
+    const bool waits = other != key && other.device == key.device && each.wanted > 0 &&
+                       !each.retired && !each.process->launched();
+    if (!waits) continue;
+    if (executor.wanted == 0) {
+      retire(key, "another that is needed waits for room on the device");
+      return false;
+    }
+    if (each.wanted < executor.wanted) return false;
+  }
+  if (executor.wanted == 0) {
+    if (!executor.has_room) {
+      if (!events_.has_room(key, contexts_on(key.device) + 1)) return false;
+      // Objects that lie there make way once it counts.
+      executor.has_room = true;
+      events_.on_count(key.device);
+    }
+    return events_.has_room(key, contexts_on(key.device));
+  }
+  if (events_.has_room(key, launched_on(key.device) + 1)) return true;
+  let_unused_make_way_for(key);
+  return false;
+}
+
+// The least recently used first, no more than it takes, and none if it were for nothing.
+void ExecutorSupervisor::let_unused_make_way_for(const ExecutorKey& key) {
+  std::vector<ExecutorKey> unused = unused_on(key.device);
+  std::erase_if(unused, [this](const auto& each) { return !launched(each); });
+  size_t staying = static_cast<size_t>(std::ranges::count_if(executors_, [&](const auto& each) {
+    return each.first.device == key.device && each.second.process->launched() &&
+           !each.second.retired;
+  }));
+  if (!events_.has_room(key, staying - unused.size() + 1)) return;
+  for (const ExecutorKey& each : unused) {
+    if (events_.has_room(key, staying + 1)) return;
+    retire(each, "another that is needed waits for room on the device");
+    --staying;
+  }
 }
 
 // One that cannot be given its turns copies without.
@@ -173,19 +244,25 @@ void ExecutorSupervisor::ended(const ExecutorKey& key, const Error& error) {
   executors_.erase(key);
   loop_.cancel(gone.idle_timer);
   if (events_.forget_link) events_.forget_link(gone.process->id());
-  events_.on_count(key.device);
   const bool was_ready = gone.process->ready();
   if (gone.retired) {
     events_.on_end(key, {.cause = error, .guilt_is_known = true, .retired = true});
     // Something may have come meanwhile that was not let in any more.
-    if (events_.is_used(key)) need(key);
-    return;
+    if (events_.is_used(key)) need(key, shortest_wait());
+    return events_.on_count(key.device);
   }
   ExecutorEnd end;
   end.cause = gone.broken ? *gone.broken : error;
   end.was_ready = was_ready;
   end.guilt_is_known = gone.blamed || gone.hung || error.code == ErrorCode::kUnavailable;
+  end.no_room = gone.process->found_no_room();
   events_.on_end(key, end);
+  replace(key, was_ready);
+  events_.on_count(key.device);
+}
+
+// One that is kept.
+void ExecutorSupervisor::replace(const ExecutorKey& key, bool was_ready) {
   const auto kept = kept_.find(key);
   if (kept == kept_.end() || executors_.contains(key)) return;
   if (was_ready) return launch(key);
@@ -222,16 +299,26 @@ bool ExecutorSupervisor::reaches(const ExecutorKey& key, DeviceId device) const 
 }
 
 size_t ExecutorSupervisor::contexts_on(DeviceId device) const {
-  return static_cast<size_t>(std::ranges::count_if(
-      executors_, [device](const auto& each) { return each.first.device == device; }));
+  return static_cast<size_t>(std::ranges::count_if(executors_, [device](const auto& each) {
+    const Executor& executor = each.second;
+    const bool waits = (executor.wanted > 0 || executor.has_room) && !executor.retired;
+    return each.first.device == device && (waits || executor.process->launched());
+  }));
 }
 
-void ExecutorSupervisor::retire_unused(const std::string& reason) {
-  std::vector<ExecutorKey> unused;
-  for (const auto& [key, executor] : executors_) {
-    if (!executor.retired && !events_.is_used(key)) unused.push_back(key);
-  }
-  for (const ExecutorKey& key : unused) retire(key, reason);
+size_t ExecutorSupervisor::used_contexts_on(DeviceId device) const {
+  return static_cast<size_t>(std::ranges::count_if(executors_, [&](const auto& each) {
+    return each.first.device == device && events_.is_used(each.first);
+  }));
+}
+
+void ExecutorSupervisor::retire_unused(DeviceId device, const std::string& reason) {
+  for (const ExecutorKey& key : unused_on(device)) retire(key, reason);
+}
+
+bool ExecutorSupervisor::launched(const ExecutorKey& key) const {
+  const auto found = executors_.find(key);
+  return found != executors_.end() && found->second.process->launched();
 }
 
 pid_t ExecutorSupervisor::pid_of(const ExecutorKey& key) const {

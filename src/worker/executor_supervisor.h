@@ -3,6 +3,7 @@
 // ExecutorHost on the loop thread.
 #pragma once
 
+#include <algorithm>
 #include <functional>
 #include <map>
 #include <memory>
@@ -40,7 +41,12 @@ struct ExecutorEnd {
   bool guilt_is_known = false;
   bool retired = false;    // nothing used it
   bool was_ready = false;  // else it came to nothing
+  bool no_room = false;    // there never was room for its context
 };
+
+// Why what waited for an executor, or had one, ended. The first is tried again.
+inline constexpr char kPlatformFailure[] = "Sandbox.Failure";
+inline constexpr char kNoRoom[] = "Sandbox.NoRoom";
 
 class ExecutorSupervisor {
  public:
@@ -53,11 +59,11 @@ class ExecutorSupervisor {
     std::function<void(const ExecutorKey&, const Error&)> on_broken;
     // It is gone from here; what used it may need another from within.
     std::function<void(const ExecutorKey&, const ExecutorEnd&)> on_end;
-    // The device has one more, that will make its context there, or one less, which is gone.
+    // contexts_on() may have changed there. What used one that is gone knows of its end by then.
     std::function<void(DeviceId)> on_count;
-    // Whether the contexts of so many have room there; may be empty: they have. Launches wait for
-    // that.
-    std::function<bool(DeviceId)> has_room;
+    // Whether this one's context has room on its device among so many, and what uses them; may be
+    // empty: it has. Launches wait for that.
+    std::function<bool(const ExecutorKey&, size_t contexts)> has_room;
     // Whether anything has a place in it, or wants one.
     std::function<bool(const ExecutorKey&)> is_used;
     // An executor will ask for turns on the device's link at this socket, until it is forgotten.
@@ -81,17 +87,27 @@ class ExecutorSupervisor {
   void hide(DeviceId device) { hidden_.insert(device); }
   std::vector<ExecutorKey> kept() const;
 
-  // There will be one: on_ready follows unless it is ready, or on_end.
-  void need(const ExecutorKey& key);
+  // There will be one: on_ready follows unless it is ready, or on_end. If its context finds no room
+  // for so long it comes to nothing.
+  void need(const ExecutorKey& key, Duration longest_wait);
+  // As long as a start waits whose function may not run for longer than that.
+  Duration shortest_wait() const { return setting_.init_timeout / kWaitPart; }
+  Duration longest_wait(const FunctionSpec& spec) const {
+    return std::max(setting_.init_timeout, spec.timeout) / kWaitPart;
+  }
   // Something left that had a place in it.
   void left(const ExecutorKey& key);
 
   bool ready(const ExecutorKey& key) const;
   std::vector<ExecutorKey> ready_ones() const;
-  // Processes that have a context there, or may have: those that start and end as well.
+  // Processes that have a context there, or may have: those that start and end as well, and those
+  // that are used and wait for room. One that is only kept counts once it has room.
   size_t contexts_on(DeviceId device) const;
-  // Those that nothing uses leave, kept or not; they come back when they are needed.
-  void retire_unused(const std::string& reason);
+  // Once those have left that nothing uses.
+  size_t used_contexts_on(DeviceId device) const;
+  // Those there that nothing uses leave, kept or not; they come back when they are needed.
+  void retire_unused(DeviceId device, const std::string& reason);
+  bool launched(const ExecutorKey& key) const;
   bool empty() const { return executors_.empty(); }
   SandboxId process_of(const ExecutorKey& key) const;  // zero: there is none
   pid_t pid_of(const ExecutorKey& key) const;
@@ -116,12 +132,22 @@ class ExecutorSupervisor {
     bool hung = false;            // it is ended for a request that does not end
     bool retired = false;         // it is ended because nobody uses it
     uint64_t last_use = 0;        // counts up with every use of any
+    uint64_t wanted = 0;          // at which of these it came to be used; zero: it is only kept
+    bool has_room = false;        // it is only kept, and about to be launched
     loop::TimerId idle_timer;
   };
 
+  // Of what a start may take, how much may be a wait for room.
+  static constexpr int kWaitPart = 3;
+
   void launch(const ExecutorKey& key);
+  bool may_launch(const ExecutorKey& key);
+  void let_unused_make_way_for(const ExecutorKey& key);
+  std::vector<ExecutorKey> unused_on(DeviceId device) const;
+  size_t launched_on(DeviceId device) const;
   void give_link(ExecutorRequest& request);
   void ended(const ExecutorKey& key, const Error& error);
+  void replace(const ExecutorKey& key, bool was_ready);
   void heard(const ExecutorKey& key, protocol::ExecutorMessage message, std::vector<OwnedFd> fds);
   void retire(const ExecutorKey& key, const std::string& reason);
   void make_room(DeviceId device);

@@ -154,12 +154,12 @@ TEST_F(TakenTest, OneThatCannotBeStartedTakesNothing) {
 TEST_F(TakenTest, WhoMakesWayComesBackWhenItIsNeeded) {
   host->keep(spec, DeviceId(1));
   seat(SandboxId(1));
-  host->make_way();
+  host->make_way(DeviceId(1));
   for (int i = 0; i < 5; ++i) loop.run_once(Duration(0));
   EXPECT_EQ(launcher.kills, 0) << "an idle seat is a use";
   host->stop(SandboxId(1), Error{ErrorCode::kCancelled, "retired"}, "Sandbox.Stopped");
   ASSERT_TRUE(turn_until(loop, [&] { return ends.size() == 1; }));
-  host->make_way();
+  host->make_way(DeviceId(1));
   EXPECT_TRUE(taken_becomes(Bytes(0)));
   for (int i = 0; i < 5; ++i) loop.run_once(Duration(0));
   EXPECT_EQ(launcher.launches, 1) << "it is not started anew by itself";
@@ -191,10 +191,15 @@ TEST_F(RoomTest, AnExecutorIsLaunchedWhenItsContextHasRoom) {
 TEST_F(RoomTest, OneThatFindsNoRoomSaysSoAndIsGone) {
   host->start(SandboxId(1), spec, folder.path(), DeviceId(1));
   pass(milliseconds(1));
-  pass(seconds(31));
-  pass(seconds(31));
+  pass(seconds(9));
+  EXPECT_THAT(ends, IsEmpty()) << "its function may run for 30 seconds, so may it be started";
+  pass(seconds(2));
+  pass(milliseconds(20));
   ASSERT_EQ(ends.size(), 1u);
+  EXPECT_EQ(ends[0].error.code, ErrorCode::kResourceExhausted);
+  EXPECT_EQ(ends[0].error_type, "Sandbox.NoRoom");
   EXPECT_THAT(ends[0].error.message, testing::HasSubstr("no room on the device"));
+  EXPECT_THAT(ends[0].error.message, testing::HasSubstr("needs 400 MiB"));
   EXPECT_EQ(launcher.launches, 0);
   EXPECT_EQ(taken[DeviceId(1)], Bytes(0));
 }
@@ -209,6 +214,83 @@ TEST_F(RoomTest, OneThatWaitsForRoomCanBeDropped) {
   room = Bytes::gib(1);
   pass(seconds(1));
   EXPECT_EQ(launcher.launches, 0);
+}
+
+TEST_F(RoomTest, WhoWaitsLaunchesAlsoWhereAnotherHasNoRoomYet) {
+  host->start(SandboxId(1), spec, folder.path(), DeviceId(1));
+  spec.gpu.domain = "vision";
+  host->start(SandboxId(2), spec, folder.path(), DeviceId(1));
+  pass(seconds(1));
+  EXPECT_EQ(taken[DeviceId(1)], Bytes::mib(800)) << "so that room is made for both";
+  room = Bytes::mib(500);
+  pass(milliseconds(20));
+  pass(milliseconds(20));
+  EXPECT_EQ(launcher.launches, 1);
+  room = Bytes::mib(800);
+  pass(milliseconds(20));
+  EXPECT_EQ(launcher.launches, 2);
+}
+
+TEST_F(RoomTest, OneThatIsOnlyKeptTakesNothingUntilItHasRoom) {
+  room = Bytes::mib(300);
+  host->keep(spec, DeviceId(1));
+  pass(milliseconds(20));
+  EXPECT_EQ(taken[DeviceId(1)], Bytes(0));
+  room = Bytes::mib(400);
+  spec.gpu.domain = "vision";
+  host->keep(spec, DeviceId(1));
+  pass(milliseconds(20));
+  EXPECT_EQ(launcher.launches, 1) << "either has room alone";
+  EXPECT_EQ(taken[DeviceId(1)], Bytes::mib(400));
+}
+
+TEST_F(RoomTest, OneThatIsOnlyKeptGivesUpForOneThatIsNeeded) {
+  host->keep(spec, DeviceId(1));
+  spec.gpu.domain = "vision";
+  host->start(SandboxId(1), spec, folder.path(), DeviceId(1));
+  pass(milliseconds(20));
+  room = Bytes::gib(1);
+  pass(milliseconds(20));
+  pass(milliseconds(20));
+  EXPECT_EQ(launcher.launches, 1);
+  EXPECT_EQ(hears<protocol::AddSeat>()->seat, SandboxId(1));
+}
+
+TEST_F(RoomTest, OneThatNothingUsesMakesWayForOneThatWaits) {
+  room = Bytes::mib(500);
+  host->keep(spec, DeviceId(1));
+  ASSERT_TRUE(turn_until(loop, [&] {
+    clock.advance(milliseconds(10));
+    return launcher.running.size() == 1;
+  }));
+  const SandboxId unused = launcher.latest().id;
+  spec.gpu.domain = "vision";
+  host->start(SandboxId(1), spec, folder.path(), DeviceId(1));
+  room = Bytes::mib(300);
+  pass(milliseconds(20));
+  EXPECT_TRUE(launcher.running.contains(unused)) << "it would be for nothing";
+  room = Bytes::mib(500);
+  ASSERT_TRUE(turn_until(loop, [&] {
+    clock.advance(milliseconds(10));
+    return launcher.launches == 2 && !launcher.running.empty();
+  }));
+  EXPECT_FALSE(launcher.running.contains(unused));
+  EXPECT_EQ(hears<protocol::AddSeat>()->seat, SandboxId(1));
+  EXPECT_EQ(taken[DeviceId(1)], Bytes::mib(400));
+}
+
+TEST_F(TakenTest, WhatIsAdmittedWhereAnExecutorEndedHasNothingToDoWithItsEnd) {
+  seat(SandboxId(1));
+  bool is_admitted = false;
+  when_taken_changes = [&] {
+    if (taken[DeviceId(1)] > Bytes(0) || std::exchange(is_admitted, true)) return;
+    host->start(SandboxId(2), spec, folder.path(), DeviceId(1));
+  };
+  launcher.end(launcher.latest().id, {.signal = 9});
+  ASSERT_TRUE(turn_until(loop, [&] { return launcher.launches == 2 && !launcher.running.empty(); }));
+  ASSERT_EQ(ends.size(), 1u);
+  EXPECT_EQ(ends[0].sandbox, SandboxId(1));
+  EXPECT_EQ(hears<protocol::AddSeat>()->seat, SandboxId(2));
 }
 
 class TakenByCublasTest : public TakenTest {

@@ -136,7 +136,10 @@ class ExecutorHostTest : public ::testing::Test {
       EXPECT_EQ(most_leased, Bytes(0));
       links[executor] = std::move(listener);
     };
-    events.on_taken = [this](DeviceId device, Bytes bytes) { taken[device] = bytes; };
+    events.on_taken = [this](DeviceId device, Bytes bytes) {
+      taken[device] = bytes;
+      if (when_taken_changes) when_taken_changes();
+    };
     if (asks_for_room) {
       events.has_room = [this](DeviceId, Bytes bytes) { return bytes <= room; };
     }
@@ -204,6 +207,7 @@ class ExecutorHostTest : public ::testing::Test {
   std::vector<MemoryMove> moves;
   std::map<SandboxId, OwnedFd> links;  // where executors ask for turns on the device's link
   std::map<DeviceId, Bytes> taken;     // as told last
+  std::function<void()> when_taken_changes;
   bool asks_for_room = false;          // before SetUp()
   Bytes room;                          // that functions leave on devices
   std::string printed;

@@ -17,6 +17,11 @@ Error too_large(Bytes size, Bytes limit, std::string_view what) {
                                            " are taken"};
 }
 
+ExecutorSetting for_starts(ExecutorSetting setting, const dispatch::DispatchOptions& options) {
+  setting.init_timeout = options.init_timeout;
+  return setting;
+}
+
 }  // namespace
 
 Worker::Worker(Foundations foundations, WorkerOptions options,
@@ -36,7 +41,8 @@ Worker::Worker(Foundations foundations, WorkerOptions options,
       executors_(
           {foundations.loop, foundations.log, foundations.launcher, foundations.objects,
            [this](auto work, auto then) { return files_.run(std::move(work), std::move(then)); }},
-          options_.executors, options_.run_folder, host_events()),
+          for_starts(options_.executors, dispatcher_->options()), options_.run_folder,
+          host_events()),
       workflows_(foundations.loop, foundations.random, foundations.objects, workflow_events(),
                  options_.workflows),
       pipelines_(foundations.loop, foundations.log, lane_sandboxes(), pipeline_setting(),

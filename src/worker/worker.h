@@ -239,6 +239,7 @@ class Worker final : public InvocationService {
   bool waits_for_objects(DeviceId device, const dispatch::Action& action);
   void look_at_held_back_soon();
   void perform_held_back();
+  void start_held_back(const dispatch::StartSandbox& action);
   // What waits for objects and is not to be any more; none: nothing waits for this sandbox.
   std::optional<dispatch::Action> take_held_back(SandboxId sandbox);
   void let_executors_make_way();
@@ -323,6 +324,7 @@ class Worker final : public InvocationService {
   };
   std::vector<HeldBack> held_back_;
   loop::TimerId held_back_timer_;
+  bool held_back_timed_ = false;
   loop::TimerId wake_timer_;
   loop::TimerId journal_timer_;
   bool journal_timed_ = false;

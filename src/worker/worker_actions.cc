@@ -35,6 +35,7 @@ void Worker::handle(dispatch::Event event) {
     for (const dispatch::Action& action : actions_) perform(action);
   }
   handling_ = false;
+  if (draining_) check_drained();
 }
 
 // What a kill may take of the journal is as old as this at most.
@@ -226,7 +227,7 @@ SandboxHost::Events Worker::host_events() {
     if (!index) return true;
     const scheduling::Device& there = fleet.devices()[*index];
     const Bytes held = fleet.moves_idle() ? there.resident : there.occupied;
-    return held + taken <= there.options.memory;
+    return held + taken <= there.options.memory && !executors_.objects_make_way(device);
   };
   events.on_other_exit = [this](SandboxId id, const sandbox::Exit& exit) {
     executors_.exited(id, exit);
@@ -237,7 +238,9 @@ SandboxHost::Events Worker::host_events() {
                                 OwnedFd listener, OwnedFd ledger) {
     executors_.add_client(
         id, spec, device, std::move(listener), std::move(ledger),
-        [this, id](const Error& error) { host_.stop(id, error, "Sandbox.Failure"); });
+        [this, id](const Error& error, const std::string& error_type) {
+          host_.stop(id, error, error_type);
+        });
   };
   events.leave_runtime = [this](SandboxId id) { executors_.remove_client(id); };
   events.on_object = options_.on_object;
@@ -289,7 +292,6 @@ void Worker::sandbox_ended(SandboxEnd end) {
   ending_ = &end;
   handle(exited);
   ending_ = nullptr;
-  if (draining_) check_drained();
 }
 
 void Worker::drain(std::function<void()> drained) {

@@ -42,18 +42,25 @@ void Worker::devices_read(const std::vector<protocol::DeviceReading>& readings) 
   let_executors_make_way();
 }
 
-// Who would fit a device, and none beside what executors take, waits for these to end: those that
-// nothing uses do so at once. They come back with the next request for them.
+// Who would fit a device, and none beside what executors take, waits for these to end: on one device
+// that would have the room then, those that nothing uses do so. They come back with the next request
+// for them.
 void Worker::let_executors_make_way() {
   Bytes largest;
+  Bytes largest_then;
+  DeviceId device_then;
   for (const scheduling::Device& device : dispatcher_->fleet().devices()) {
-    if (device.healthy) largest = std::max(largest, device.capacity());
+    if (!device.healthy) continue;
+    largest = std::max(largest, device.capacity());
+    const Bytes then = device.options.memory - executors_.taken_by_used(device.options.id);
+    if (then <= largest_then) continue;
+    largest_then = then;
+    device_then = device.options.id;
   }
   const auto waits = [&](const scheduling::Flow& flow) {
-    return flow.pending > 0 && flow.device_memory > largest &&
-           dispatcher_->fleet().could_hold(flow);
+    return flow.pending > 0 && flow.device_memory > largest && flow.device_memory <= largest_then;
   };
-  if (std::ranges::any_of(dispatcher_->flows(), waits)) executors_.make_way();
+  if (std::ranges::any_of(dispatcher_->flows(), waits)) executors_.make_way(device_then);
 }
 
 void Worker::devices_silent() {

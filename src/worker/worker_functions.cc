@@ -94,7 +94,9 @@ Result<void> Worker::check_change(const FunctionSpec& spec) const {
                      seconds_in_words(options_.longest_gpu_run) +
                      " at most here (lambent serve --longest-gpu-run)"};
   }
-  const Bytes most = options_.device_memory - options_.context_memory;
+  Bytes most = options_.device_memory - options_.context_memory;
+  const bool calls_cublas = !options_.executors.cublas.empty();
+  if (spec.kind == FunctionKind::kKernel && calls_cublas) most -= kCallWorkspace;
   if (!host_serves && spec.gpu.memory > most) {
     return Error{ErrorCode::kInvalidArgument, "the function asks for " +
                                                   to_string(spec.gpu.memory) +

@@ -124,12 +124,13 @@ bool Worker::waits_for_objects(DeviceId device, const dispatch::Action& action) 
 }
 
 void Worker::look_at_held_back_soon() {
-  loop_.cancel(held_back_timer_);
+  if (std::exchange(held_back_timed_, true)) return;
   held_back_timer_ = loop_.call_after(kHeldBackPeriod, [this] { perform_held_back(); });
 }
 
 // One by one, for one may lead to another's being stopped.
 void Worker::perform_held_back() {
+  held_back_timed_ = false;
   const Instant now = loop_.clock().now();
   const auto is_due = [&](const HeldBack& each) {
     return now >= each.by || !executors_.objects_make_way(each.device);
@@ -138,10 +139,18 @@ void Worker::perform_held_back() {
        due = std::ranges::find_if(held_back_, is_due)) {
     const dispatch::Action action = std::move(due->action);
     held_back_.erase(due);
-    if (const auto* start = std::get_if<dispatch::StartSandbox>(&action)) start_sandbox(*start);
+    if (const auto* start = std::get_if<dispatch::StartSandbox>(&action)) start_held_back(*start);
     if (const auto* in = std::get_if<dispatch::MoveMemoryIn>(&action)) move_memory_in(in->sandbox);
   }
   if (!held_back_.empty()) look_at_held_back_soon();
+}
+
+// Dispatch has it wait again for a sandbox of the function as it is, if that is another meanwhile.
+void Worker::start_held_back(const dispatch::StartSandbox& action) {
+  const FunctionSpec* spec = functions_.find(action.function);
+  if (spec == nullptr || spec->revision == action.revision) return start_sandbox(action);
+  handle(dispatch::SandboxExited{
+      action.sandbox, {ErrorCode::kAborted, "the function was changed"}, kPlatformFailure});
 }
 
 std::optional<dispatch::Action> Worker::take_held_back(SandboxId sandbox) {

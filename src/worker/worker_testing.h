@@ -71,6 +71,9 @@ class WorkerTest : public ::testing::Test {
     options.state_folder = folder.path() + "/state";
     options.run_folder = folder.path() + "/run";
     options.device_memory = Bytes::mib(1000);
+    options.context_memory = context_memory;
+    options.executors.context_memory = context_memory;
+    if (calls_cublas) options.executors.cublas = {"/usr/lib/libcublas.so.12"};
     options.devices = {{.index = 0, .uuid = "GPU-12345678", .name = "Fake"}};
     options.most_payloads = most_payloads;
     options.longest_gpu_run = longest_gpu_run;
@@ -193,6 +196,8 @@ class WorkerTest : public ::testing::Test {
   size_t queued_invocations = limits::kQueuedInvocations;
   size_t live_workflows = workflow::limits::kLiveRuns;
   Duration longest_gpu_run = limits::kMostTimeout;
+  Bytes context_memory;
+  bool calls_cublas = false;
   TemporaryFolder folder;
   FakeClock clock;
   loop::EventLoop loop{clock};
