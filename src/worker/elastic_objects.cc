@@ -76,10 +76,8 @@ void ElasticObjects::tell_room(const ExecutorKey& key, Bytes room, bool is_small
 
 bool ElasticObjects::makes_way(DeviceId device) const {
   const auto is_there = [device](const ExecutorKey& key) { return key.device == device; };
-  return std::ranges::any_of(due_, is_there) ||
-         std::ranges::any_of(asked_, [&](const auto& each) {
-           return is_there(each.first) &&
-                  loop_.clock().now() < each.second.since + kLongestSilence;
+  return std::ranges::any_of(due_, is_there) || std::ranges::any_of(asked_, [&](const auto& each) {
+           return is_there(each.first) && loop_.clock().now() < each.second.since + kLongestSilence;
          });
 }
 

@@ -103,7 +103,7 @@ class ElasticObjects {
   uint64_t changes_then_ = 0;           // and what was known of objects
   std::map<ExecutorKey, Bytes> rooms_;  // beside what functions have there, as told
   bool rooms_are_due_ = false;
-  std::set<ExecutorKey> due_;              // that are yet to be told of a smaller one
+  std::set<ExecutorKey> due_;  // that are yet to be told of a smaller one
   // Those that have not said yet that all is so: of how many smaller ones, and since when they have
   // said nothing.
   struct Asked {

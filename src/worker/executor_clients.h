@@ -18,8 +18,8 @@ struct ExecutorClient {
   ExecutorKey key;
   Bytes memory;
   unsigned share = 100;
-  OwnedFd listener;  // where its processes connect
-  OwnedFd ledger;    // its memory is counted there
+  OwnedFd listener;            // where its processes connect
+  OwnedFd ledger;              // its memory is counted there
   Duration longest_wait = {};  // for its executor's room
   // Called at most once: the executor ended, and with it all that the sandbox had on the device.
   std::function<void(const Error&, const std::string& error_type)> on_lost;

@@ -78,7 +78,9 @@ std::function<void(SandboxId, DeviceId, OwnedFd)> ExecutorHost::link_server() co
 std::function<bool(const ExecutorKey&, size_t)> ExecutorHost::room_finder() const {
   if (!events_.has_room) return {};
   return [this](const Key& key, size_t contexts) {
-    const auto is_there = [&](const Key& each) { return each == key || supervisor_.launched(each); };
+    const auto is_there = [&](const Key& each) {
+      return each == key || supervisor_.launched(each);
+    };
     return events_.has_room(key.device, taken_by(key.device, contexts, is_there));
   };
 }

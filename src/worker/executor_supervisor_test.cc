@@ -287,7 +287,8 @@ TEST_F(TakenTest, WhatIsAdmittedWhereAnExecutorEndedHasNothingToDoWithItsEnd) {
     host->start(SandboxId(2), spec, folder.path(), DeviceId(1));
   };
   launcher.end(launcher.latest().id, {.signal = 9});
-  ASSERT_TRUE(turn_until(loop, [&] { return launcher.launches == 2 && !launcher.running.empty(); }));
+  ASSERT_TRUE(
+      turn_until(loop, [&] { return launcher.launches == 2 && !launcher.running.empty(); }));
   ASSERT_EQ(ends.size(), 1u);
   EXPECT_EQ(ends[0].sandbox, SandboxId(1));
   EXPECT_EQ(hears<protocol::AddSeat>()->seat, SandboxId(2));

@@ -73,6 +73,7 @@ class WorkerTest : public ::testing::Test {
     options.device_memory = Bytes::mib(1000);
     options.context_memory = context_memory;
     options.executors.context_memory = context_memory;
+    options.sandboxes.forward_folder = forward_folder;
     if (calls_cublas) options.executors.cublas = {"/usr/lib/libcublas.so.12"};
     options.devices = {{.index = 0, .uuid = "GPU-12345678", .name = "Fake"}};
     options.most_payloads = most_payloads;
@@ -133,7 +134,7 @@ class WorkerTest : public ::testing::Test {
     auto deployed = await_change([&](auto done) {
       worker->create_function({std::move(spec), zip_base64}, std::move(done));
     });
-    EXPECT_TRUE(deployed.ok());
+    EXPECT_TRUE(deployed.ok()) << (deployed.ok() ? "" : to_string(deployed.error()));
     return std::move(*deployed);
   }
   FunctionSpec deploy(const std::string& name) { return deploy(spec_of(name)); }
@@ -197,6 +198,7 @@ class WorkerTest : public ::testing::Test {
   size_t live_workflows = workflow::limits::kLiveRuns;
   Duration longest_gpu_run = limits::kMostTimeout;
   Bytes context_memory;
+  std::string forward_folder;
   bool calls_cublas = false;
   TemporaryFolder folder;
   FakeClock clock;
