@@ -139,6 +139,10 @@ bool Executor::end_if_broken(Seat* seat, const Error& error) {
   // A broken context says so at every call, this one included.
   const CUresult state = driver_->stream_query(nullptr);
   if (state == CUDA_SUCCESS || state == CUDA_ERROR_NOT_READY) return false;
+  // What was answered before is over, and its seat may go.
+  const std::optional<SandboxId> id = seat != nullptr ? std::optional(seat->id) : std::nullopt;
+  settle_answered();
+  if (id) seat = find(*id);
   ended_ = true;
   // Every stream tells of it, and every call: only one that is under way alone, with no kernel of
   // a client beside it, is known to have done it.
@@ -163,6 +167,7 @@ bool Executor::end_if_broken(Seat* seat, const Error& error) {
 void Executor::look_after_requests() {
   loop_.call_after(kLookPeriod, [this] {
     if (ended_) return;
+    settle_answered();
     for (const auto& [id, seat] : seats_) {
       if (seat->request == nullptr || seat->loaded == nullptr) continue;
       const auto idle = seat->loaded->stream().is_idle();

@@ -33,6 +33,7 @@ Bytes Executor::window_of(const Seat& seat) const {
 // before, and the host hears when that has ended.
 Result<bool> Executor::begin_layer(Seat& seat, uint32_t layer) {
   RequestUnderWay& request = *seat.request;
+  if (seat.is_removed) return Error{ErrorCode::kUnavailable, "it was removed"};
   ASSIGN_OR_RETURN(const bool there, layers_->is_there(seat.id, layer));
   request.awaits_layer = !there;
   if (!there) return false;
@@ -44,9 +45,9 @@ Result<bool> Executor::begin_layer(Seat& seat, uint32_t layer) {
     RETURN_IF_ERROR(stream.call_back(on_answer, &request));
   }
   // What others had there is not the function's to see.
-  for (const PagePool::Run& run : layers_->begin_layer(seat.id, layer)) {
-    RETURN_IF_ERROR(stream.zero(run.address, run.size));
-  }
+  auto foreign = layers_->begin_layer(seat.id, layer);
+  for (const PagePool::Run& run : foreign) RETURN_IF_ERROR(stream.zero(run.address, run.size));
+  layers_->clean(seat.id, std::move(foreign));
   return true;
 }
 

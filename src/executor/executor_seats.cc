@@ -177,7 +177,7 @@ void Executor::move_out(Seat& seat) {
 
 void Executor::say_moved_out(SandboxId id, Bytes moved) {
   const Seat* seat = find(id);
-  if (seat == nullptr || ended_) return;
+  if (seat == nullptr || seat->loaded == nullptr || ended_) return;
   connection_.send(protocol::SeatMoved{.seat = id,
                                        .out = true,
                                        .moved = moved,

@@ -28,6 +28,29 @@ TEST_F(ExecutorTest, ARequestByValueIsAnsweredByValue) {
   EXPECT_GT(finished->device_memory, Bytes(0));
 }
 
+// The driver's thread takes no time of its own for the way out; the loop does.
+TEST_F(ExecutorTest, ShortAnswersAreTheDriversThreadsAndLongOnesTheLoops) {
+  const size_t most = 4096;  // values in 16 KiB
+  uint64_t seat = 0;
+  for (const size_t count : {size_t{2}, most, most + 1}) {
+    add(++seat, process_->package(affine(count)));
+    process_->run(1, seat, bytes_of(std::vector<int>(count, 5)));
+    std::vector<OwnedFd> fds;
+    const auto finished = process_->expect<Finished>(&fds);
+    ASSERT_TRUE(finished && !finished->error);
+    EXPECT_EQ(ints_of(ExecutorProcess::payload_of(*finished, fds)), std::vector<int>(count, 16));
+    EXPECT_GT(finished->run_time, Duration(0));
+    EXPECT_EQ(finished->copy_out_time == Duration(0), count <= most) << count;
+  }
+}
+
+TEST_F(ExecutorTest, WhatTheDriverCannotSayOfAKernelIsNotTakenForItsEnd) {
+  start({{"EMULATED_CUDA_FAULTS", "fail cuFuncGetParamInfo call 2 with CUDA_ERROR_OUT_OF_MEMORY"}});
+  const Error error = refused(1, affine(2));
+  EXPECT_EQ(error.code, ErrorCode::kResourceExhausted);
+  EXPECT_THAT(error.message, HasSubstr("cuFuncGetParamInfo"));
+}
+
 TEST_F(ExecutorTest, LargeInputsAndOutputsTravelInFilesAndInChunks) {
   const size_t count = 1'400'000;  // three chunks
   add(1, process_->package(affine(count)));

@@ -30,7 +30,10 @@ Result<void> check_parameters(const cuda::Driver& driver, const bundle::Manifest
   std::vector<uint32_t> compiled;
   size_t offset = 0;
   size_t size = 0;
-  while (driver->func_get_param_info(function, compiled.size(), &offset, &size) == CUDA_SUCCESS) {
+  for (;;) {
+    const CUresult found = driver->func_get_param_info(function, compiled.size(), &offset, &size);
+    if (found == CUDA_ERROR_INVALID_VALUE) break;  // there are no more
+    RETURN_IF_ERROR(driver.check(found, "cuFuncGetParamInfo"));
     compiled.push_back(static_cast<uint32_t>(size));
   }
   if (compiled == kernel->parameter_sizes) return {};

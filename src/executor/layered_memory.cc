@@ -130,6 +130,14 @@ std::vector<PagePool::Run> LayeredMemory::begin_layer(SandboxId id, uint32_t lay
   return std::exchange(seat.foreign, {});
 }
 
+void LayeredMemory::clean(SandboxId id, std::vector<PagePool::Run> runs) {
+  if (runs.empty()) return;
+  // Before they are given back, which is done there too.
+  takes_.run([pool = pool_.get(), window = seats_.at(id).window,
+              runs = std::move(runs)] { pool->cleaned(window, runs); },
+             [] {});
+}
+
 Bytes LayeredMemory::peak(SandboxId id) const { return pool_->page() * seats_.at(id).peak; }
 
 // The layer that runs has its memory, and the next one's comes meanwhile.

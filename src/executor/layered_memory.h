@@ -55,8 +55,11 @@ class LayeredMemory {
   // be.
   Result<bool> is_there(SandboxId seat, uint32_t layer) const;
   // The layer, which is there, is about to be launched; returns what has come since the one before
-  // with something of others in it.
+  // with something of others in it, which clean() ends.
   std::vector<PagePool::Run> begin_layer(SandboxId seat, uint32_t layer);
+  // It is queued that these are overwritten, before what the request does next. What is not cleaned
+  // comes as foreign again.
+  void clean(SandboxId seat, std::vector<PagePool::Run> runs);
   // The device has done the request's next layer: what only that needed goes, and what the one
   // after the next needs comes.
   void layer_ended(SandboxId seat);

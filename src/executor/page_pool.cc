@@ -100,7 +100,7 @@ Result<std::vector<PagePool::Run>> PagePool::take(CUdeviceptr window,
   }
   std::vector<Run> foreign;
   for (const uint32_t page : pages) {
-    if (!std::exchange(places[page].is_foreign, false)) continue;
+    if (!places[page].is_foreign) continue;
     const CUdeviceptr address = window + page_.count * page;
     if (!foreign.empty() && foreign.back().address + foreign.back().size.count == address) {
       foreign.back().size += page_;
@@ -109,6 +109,18 @@ Result<std::vector<PagePool::Run>> PagePool::take(CUdeviceptr window,
     }
   }
   return foreign;
+}
+
+void PagePool::cleaned(CUdeviceptr window, std::span<const Run> runs) {
+  const std::lock_guard lock(mutex_);
+  Places& places = windows_.at(window);
+  for (const Run& run : runs) {
+    const uint64_t begin = (run.address - window) / page_.count;
+    for (uint64_t at = begin; at < begin + run.size.count / page_.count; ++at) {
+      CHECK(places[at].state == Place::State::kTaken, "what is cleaned is taken");
+      places[at].is_foreign = false;
+    }
+  }
 }
 
 void PagePool::give_back(CUdeviceptr window, std::span<const uint32_t> pages) {

@@ -42,9 +42,12 @@ class PagePool {
     Bytes size;
   };
   // Has these pages of the window there, none of which is taken already; returns those in which
-  // something else may lie than what the window had. RESOURCE_EXHAUSTED, and nothing taken, if the
-  // device has not as much left. `pages` ascend.
+  // something else may lie than what the window had, as often as they are taken until cleaned() is
+  // called. RESOURCE_EXHAUSTED, and nothing taken, if the device has not as much left. `pages`
+  // ascend.
   Result<std::vector<Run>> take(CUdeviceptr window, std::span<const uint32_t> pages);
+  // Of these, which are still taken, what others left is overwritten before anybody reads it.
+  void cleaned(CUdeviceptr window, std::span<const Run> runs);
   // Nothing may still be running that uses them.
   void give_back(CUdeviceptr window, std::span<const uint32_t> pages);
 
@@ -72,7 +75,7 @@ class PagePool {
   struct Place {
     enum class State : uint8_t { kNone, kFree, kTaken, kLeaving };
     State state = State::kNone;
-    bool is_foreign = false;  // the window has not had it since it was mapped
+    bool is_foreign = false;  // not cleaned since it was mapped here
     Pages::iterator page;     // if there is one
   };
   using Places = std::vector<Place>;

@@ -49,12 +49,13 @@ class PagePoolTest : public EmulatedDevice {
     EXPECT_TRUE(window.ok());
     return window.ok() ? *window : 0;
   }
-  // The pages of the window that came with something else in them.
+  // The pages of the window that came with something else in them, which are clean then.
   Pages take(CUdeviceptr window, const Pages& pages) {
     const auto runs = pool_->take(window, pages);
     EXPECT_TRUE(runs.ok()) << to_string(runs.error());
     Pages foreign;
     if (!runs.ok()) return foreign;
+    pool_->cleaned(window, *runs);
     for (const auto& run : *runs) {
       for (uint64_t at = 0; at < run.size.count; at += pool_->page().count) {
         foreign.push_back(static_cast<uint32_t>((run.address - window + at) / pool_->page().count));
@@ -133,6 +134,22 @@ TEST_F(PagePoolTest, WhatCouldNotBeTakenIsStillForeignLater) {
   EXPECT_FALSE(pool_->take(window, Pages{0, 2}).ok());
   rest.reset();
   EXPECT_THAT(take(window, {0, 2}), ElementsAre(0, 2));
+}
+
+TEST_F(PagePoolTest, WhatWasNotCleanedIsForeignAgain) {
+  const CUdeviceptr window = open(3);
+  for (int i = 0; i < 2; ++i) {
+    const auto runs = pool_->take(window, Pages{0, 1, 2});
+    ASSERT_TRUE(runs.ok());
+    ASSERT_EQ(runs->size(), 1u);
+    EXPECT_EQ(runs->front().size, pool_->page() * 3);
+    if (i == 1) {
+      const PagePool::Run middle = {window + pool_->page().count, pool_->page()};
+      pool_->cleaned(window, {&middle, 1});
+    }
+    pool_->give_back(window, Pages{0, 1, 2});
+  }
+  EXPECT_THAT(take(window, {0, 1, 2}), ElementsAre(0, 2));
 }
 
 TEST_F(PagePoolTest, AWindowThatIsClosedLeavesItsPagesToOthers) {
