@@ -347,19 +347,22 @@ def print_row(row):
           + (f"  {row['errors']}" if row["errors"] else ""), flush=True)
 
 
-def tune(packages, scale, systems, until):
-    """The best setting of each baseline on one load of its own: the most in time, then the least memory; and all that was found."""
+def tune(packages, scale, systems, until, left_out):
+    """The best setting of each baseline on one load of its own: the most in time, then the least memory; and all that was found. What could not
+    be measured is appended to `left_out`."""
     short = with_start(scale, 0.5)
     short.window_s, short.warm_s = 3, 1
     chosen, found = {}, []
     for system in (name for name in SYSTEMS[:-1] if name in systems):
         for settings in TUNED:
             if time.monotonic() > until:
+                left_out.append(["tuning", list(settings), system, "no time"])
                 print(f"{system}: no time for {settings}", flush=True)
                 continue
             segment = ("even", BUSY, offered("even", None, "traffic", BUSY, short.window_s, 1, SEED + 2))
             rows, why = attempt(packages, system, "traffic", 1, [segment], short, settings)
             if not rows:
+                left_out.append(["tuning", list(settings), system, why])
                 print(f"{system} with {settings}: {why}", flush=True)
                 continue
             worker = rows[0]["worker"]
@@ -372,10 +375,13 @@ def tune(packages, scale, systems, until):
     return chosen, found
 
 
-def attempt(packages, system, workflow, tenants, segments, scale, settings):
-    """(rows, None), or (None, why there are none): one system that fails does not take the others with it."""
+def attempt(packages, system, workflow, tenants, segments, scale, settings, models=False):
+    """(rows, None), or (None, why there are none): one system that fails does not take the others with it, nor does the model beside it."""
     try:
-        return measure(packages, system, workflow, tenants, segments, scale, settings), None
+        rows = measure(packages, system, workflow, tenants, segments, scale, settings)
+        if models:
+            add_model(rows, scale)
+        return rows, None
     except (Exception, SystemExit) as error:  # pylint: disable=broad-except
         return None, f"{type(error).__name__}: {error}"[:300]
 
@@ -416,7 +422,7 @@ def main():
     with tempfile.TemporaryDirectory(prefix="lambent-streambox-") as folder, contextlib.suppress(KeyboardInterrupt):
         packages = Packages(folder)
         if options.tune or not (options.quick or options.untuned):
-            chosen, tuned = tune(packages, scale, systems, end if options.tune else begin + 60 * options.minutes / 3)
+            chosen, tuned = tune(packages, scale, systems, end if options.tune else begin + 60 * options.minutes / 3, left_out)
         if options.tune:
             return 0
         print(f"{'QUICK RUN; ' if options.quick else ''}one emulated V100, modelled seconds at {scale.time_scale} x real time; "
@@ -431,13 +437,12 @@ def main():
                 if began + slowest * (0.6 if len(segments) == 1 and slowest else 1) > end:
                     left_out.append([workflow, tenants, system, "no time"])
                     continue
-                found, why = attempt(packages, system, workflow, tenants, segments, cell, chosen.get(system))
+                found, why = attempt(packages, system, workflow, tenants, segments, cell, chosen.get(system), models=True)
                 slowest = max(slowest, time.monotonic() - began)
                 if not found:
                     left_out.append([workflow, tenants, system, why])
                     print(f"{workflow:8} {system:12} failed: {why}", flush=True)
                     continue
-                add_model(found, cell)
                 for row in found:
                     row["runtime_start_s"] = start_s
                     print_row(row)
