@@ -96,6 +96,13 @@ void DeviceStore::set_limit(Bytes limit) {
   pool_.set_limit(limit);
 }
 
+void DeviceStore::make_room(Bytes size) {
+  const Bytes missing = size - pool_.free();
+  if (missing == Bytes(0)) return;
+  const Bytes unpinned = cache_.total() - cache_.pinned();
+  if (const auto victims = cache_.victims(std::min(missing, unpinned))) evict(*victims);
+}
+
 void DeviceStore::trim(Bytes most, uint64_t looks, const std::function<bool(SandboxId)>& is_idle) {
   const Bytes mapped = pool_.mapped();
   pool_.trim(most, looks);

@@ -107,6 +107,9 @@ class DeviceStore {
   // Whether a place can be made without letting anything go.
   bool has_room(Bytes size) const { return pool_.used() + pool_.rounded(size) <= pool_.limit(); }
 
+  // Lets go of what is not pinned, as for a place, until so much lies free in the pool or nothing
+  // is left.
+  void make_room(Bytes size);
   // Gives memory to the device until `most` or more has gone: what lies free (MemoryPool::trim()),
   // then the buffers of seats that `is_idle` names, in the order in which they would go anyway.
   // Objects and constants stay, and so does what is pinned.

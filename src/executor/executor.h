@@ -165,7 +165,7 @@ class Executor {
   void handle(protocol::TakeObject message, std::vector<OwnedFd> fds);
   void handle(protocol::DropObject message, std::vector<OwnedFd> fds);
   void handle(protocol::SetObjectRoom message, std::vector<OwnedFd> fds);
-  bool await_loans(Seat& seat, const Error& error);
+  bool await_room(Seat& seat, const Error& error);
   // executor_cold.cc
   void note_coming(Seat& seat);
   Result<bool> launch(Seat& seat, const Instruction& now);
@@ -231,6 +231,7 @@ class Executor {
   std::unique_ptr<SeatLoader> loader_;
   std::unordered_map<SandboxId, std::unique_ptr<Seat>> seats_;
   std::unordered_map<ObjectId, unsigned> lent_;  // and how often; pinned as often
+  uint32_t pages_asked_ = 0;                     // for the device, and not there yet
   Bytes object_room_;                            // beside what the seats may take
   uint64_t requests_ = 0;
   std::unique_ptr<forward_server::ForwardServer> forward_;  // once there is a client

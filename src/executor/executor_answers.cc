@@ -184,6 +184,7 @@ void Executor::release(Seat& seat) {
   seat.last_request = loop_.now();
   watch_memory();
   settle_in(seat);
+  if (layers_ != nullptr) layers_->room_came();
 }
 
 // A fault says nothing of its kernel: these may have done it.

@@ -12,7 +12,14 @@ Result<void> Executor::use_layers() {
   if (!wanted) return {};
   LayeredMemory::Hooks hooks;
   hooks.progress = [this](SandboxId id) { layer_came(id); };
-  hooks.make_room = [this] { pool_->trim(pool_->mapped(), 0); };
+  hooks.make_room = [this](Bytes size) -> LayeredMemory::Room {
+    store_->make_room(size);
+    const auto leaving = pool_->set_out(size);
+    if (leaving.empty()) return {};
+    return {.give = [this, leaving] { pool_->unmap(leaving); },
+            .then = [this, leaving] { pool_->forget(leaving); }};
+  };
+  hooks.waits = [this] { return !lent_.empty(); };
   ASSIGN_OR_RETURN(layers_,
                    LayeredMemory::create(loop_, driver_, context_, ordinal_,
                                          {.rule = rule(), .interval = options_.pool_interval},

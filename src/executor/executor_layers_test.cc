@@ -184,6 +184,78 @@ TEST_F(ExecutorLayersTest, AFunctionThatFindsNoMemoryFailsAndOthersGoOn) {
   layered->run(1, 3);
 }
 
+// As where the default pool finds none.
+TEST_F(ExecutorLayersTest, ConstantsThatNobodyUsesGoForALayer) {
+  const auto layered = executor({"--pool-interval-ms", "1"});
+  layered->add(1, layered->process.package(chain({16, 8, 4, 2})));
+  layered->add(2, layered->process.package(
+                      function({buffer("x", "input", kCount), buffer("y", "output", kCount),
+                                buffer("w", "constant", 32 * kMib, R"(, "fill": 5)"),
+                                buffer("z", "temporary", kCount)},
+                               {scale("w", "z", 1, 0, kCount), scale("x", "y", 1, 0, kCount)})));
+  layered->run(1, 1);
+  layered->run(2, 1);
+  ASSERT_TRUE(comes_to(Bytes::mib(32), Bytes::mib(52))) << "pages have gone, constants not";
+  auto rest = cuda::DeviceBuffer::allocate(*driver_, free_memory() - Bytes::mib(8));
+  ASSERT_TRUE(rest.ok());
+  layered->run(1, 2);
+  { const auto gone = std::move(rest); }
+  layered->run(2, 2);
+}
+
+TEST_F(ExecutorLayersTest, FreePagesGoForTheBuffersOfOthers) {
+  const auto layered = executor({"--pool-rule", "layered-fine-grained"});
+  const size_t count = 2 * kMib;  // three such buffers
+  layered->add(1, layered->process.package(chain({32, 16, 8})));
+  layered->add(2, layered->process.package(affine(count)));
+  layered->run(1, 1);
+  auto rest = cuda::DeviceBuffer::allocate(*driver_, free_memory() - Bytes::mib(2));
+  ASSERT_TRUE(rest.ok());
+  layered->process.run(++layered->invocations, 2, bytes_of(std::vector<int>(count, 5)));
+  std::vector<int> values;
+  const auto finished = layered->answer(&values);
+  ASSERT_TRUE(finished.has_value());
+  EXPECT_FALSE(finished->error.has_value()) << to_string(*finished->error);
+  EXPECT_EQ(values, std::vector<int>(count, 16));
+}
+
+// Where the driver unmaps only what nothing runs beside, the loop that is to be stopped runs.
+TEST_F(ExecutorLayersTest, ALoopCanBeStoppedWhileALayerWaitsForMemory) {
+  const auto layered = executor({"--pool-interval-ms", "1"});
+  layered->add(1, layered->process.package(chain({16, 8, 4, 2})));
+  const std::string set_at =
+      R"({"kernel": "set_at", "bundle": "bundles/steps", "grid": [1], "block": [1], "arguments":
+         [{"buffer": "x", "access": "read"}, {"literal": 10, "datatype": "INT32"},
+          {"buffer": "done", "access": "write"}]})";
+  Files endless = function({buffer("x", "in_out", kCount), buffer("done", "temporary", 1)},
+                           {R"({"repeat": 1000000000, "until": "done", "steps": [)" +
+                            increment("x", kCount) + "," + set_at + "]}"});
+  add_bundle(endless, LAMBENT_BINARY_DIR "/share/lambent/kernels/loops", "lambent:loops");
+  layered->add(2, layered->process.package(endless));
+  layered->add(3, layered->process.package(
+                      function({buffer("x", "input", kCount), buffer("y", "output", kCount),
+                                buffer("w", "constant", 32 * kMib, R"(, "fill": 5)"),
+                                buffer("z", "temporary", kCount)},
+                               {scale("w", "z", 1, 0, kCount), scale("x", "y", 1, 0, kCount)})));
+  layered->run(1, 1);
+  layered->run(3, 1);
+  ASSERT_TRUE(comes_to(Bytes::mib(32), Bytes::mib(52)));
+  const uint64_t loop = layered->start(2, -2'000'000'000);
+  auto rest = cuda::DeviceBuffer::allocate(*driver_, free_memory() - Bytes::mib(8));
+  ASSERT_TRUE(rest.ok());
+  const uint64_t short_of = layered->start(1, 2);
+  layered->process.send(protocol::RemoveSeat{SandboxId(2)});
+  for (int i = 0; i < 2; ++i) {
+    std::vector<int> values;
+    const auto finished = layered->answer(&values);
+    ASSERT_TRUE(finished.has_value());
+    EXPECT_EQ(finished->error.has_value(), finished->invocation.low == loop);
+    if (finished->invocation.low == short_of) {
+      EXPECT_EQ(values, std::vector<int>(kCount, 2));
+    }
+  }
+}
+
 TEST_F(ExecutorLayersTest, SeatsComeAndGoAndEveryAnswerIsRight) {
   const auto layered = executor({"--pool-interval-ms", "1"});
   const std::vector<std::string> packages = {layered->process.package(chain({32, 16, 8, 4, 2, 16})),

@@ -34,14 +34,26 @@ void Executor::handle(protocol::LoanEnded message, std::vector<OwnedFd>) {
   if (lent == lent_.end()) return;
   store_->unpin(DeviceName::of(message.object));
   if (--lent->second == 0) lent_.erase(lent);
+  if (layers_ != nullptr) layers_->room_came();
   progress();
 }
 
-// What is lent to others stays where it is until they have it, which is soon. A request for which
-// there is too little memory meanwhile tries again then.
-bool Executor::await_loans(Seat& seat, const Error& error) {
-  seat.request->awaits_loans = error.code == ErrorCode::kResourceExhausted && !lent_.empty();
-  return seat.request->awaits_loans;
+// What is lent to others stays where it is until they have it, which is soon; and pages of layers
+// that lie free go to the device. A request for which there is too little memory meanwhile tries
+// again then.
+bool Executor::await_room(Seat& seat, const Error& error) {
+  RequestUnderWay& request = *seat.request;
+  const bool is_short = error.code == ErrorCode::kResourceExhausted;
+  if (is_short && layers_ != nullptr && layers_->pages().size() > Bytes(0) &&
+      !std::exchange(request.has_asked_for_pages, true)) {
+    ++pages_asked_;
+    layers_->give_to_device([this] {
+      --pages_asked_;
+      if (!ended_) progress();
+    });
+  }
+  request.awaits_room = is_short && (pages_asked_ > 0 || !lent_.empty());
+  return request.awaits_room;
 }
 
 void Executor::handle(protocol::TakeObject message, std::vector<OwnedFd> fds) {

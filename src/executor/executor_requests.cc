@@ -119,17 +119,17 @@ void Executor::handle(protocol::ObjectOpened message, std::vector<OwnedFd> fds) 
 // Pins what comes from elsewhere; goes on when all of it is there.
 void Executor::gather(Seat& seat) {
   RequestUnderWay& request = *seat.request;
-  request.awaits_loans = false;
+  request.awaits_room = false;
   if (auto good = check_outputs(request.request); !good.ok()) return fail(seat, good.error());
   const auto complete = gather_contents(seat);
   if (!complete.ok()) {
-    return await_loans(seat, complete.error()) ? void() : fail(seat, complete.error());
+    return await_room(seat, complete.error()) ? void() : fail(seat, complete.error());
   }
   if (!*complete) return;
   request.began = loop_.clock().now();
   auto placed = place_buffers(seat);
   if (!placed.ok()) {
-    return await_loans(seat, placed.error()) ? void() : fail(seat, placed.error());
+    return await_room(seat, placed.error()) ? void() : fail(seat, placed.error());
   }
   request.stage = Stage::kCopyIn;
   auto copies = queue_inputs(seat);

@@ -192,7 +192,7 @@ void Executor::handle(protocol::RemoveSeat message, std::vector<OwnedFd>) {
   if (seat->request != nullptr) seat->request->is_withdrawn = true;
   if (seat->loaded != nullptr) seat->loaded->program->stop_loops();
   if (seat->request != nullptr && (seat->request->awaits_constant || seat->request->awaits_layer ||
-                                   seat->request->awaits_loans)) {
+                                   seat->request->awaits_room)) {
     return fail(*seat, {ErrorCode::kUnavailable, "it was removed"});
   }
   // What another thread or the device still works on goes when that has ended.
@@ -226,6 +226,7 @@ void Executor::remove(SandboxId id) {
   seats_.erase(id);
   set_limit();
   watch_memory();
+  if (layers_ != nullptr) layers_->room_came();
 }
 
 // To give page-locked memory back, the driver may wait for all that runs on the device.

@@ -86,18 +86,24 @@ void LayeredMemory::add(SandboxId id, CUdeviceptr window, const kernel_graph::La
 
 void LayeredMemory::remove(SandboxId id, std::function<void()> then) {
   end(id);
+  const CUdeviceptr window = seats_.at(id).window;
   seats_.erase(id);
-  takes_.run([] {}, std::move(then));
+  drop(window, std::move(then));
   watch();
 }
 
 void LayeredMemory::move_out(SandboxId id, std::function<void()> then) {
   Seat& seat = seats_.at(id);
   CHECK(!seat.runs, "what runs stays");
-  // Behind what was given back on the other thread.
+  seat.is_out = true;
+  drop(seat.window, std::move(then));
+}
+
+// Behind what was given back on the other thread.
+void LayeredMemory::drop(CUdeviceptr window, std::function<void()> then) {
   takes_.run([] {},
-             [this, window = seat.window, then = std::move(then)]() mutable {
-               gives_.run([pool = pool_.get(), window] { pool->drop(window); }, std::move(then));
+             [this, window, then = std::move(then)]() mutable {
+               give([pool = pool_.get(), window] { pool->drop(window); }, std::move(then));
              });
 }
 
@@ -105,9 +111,10 @@ void LayeredMemory::begin(SandboxId id) {
   Seat& seat = seats_.at(id);
   if (seat.runs) return;
   seat.runs = true;
+  seat.is_out = false;
   seat.request = ++requests_;
   seat.there = seat.ended = 0;
-  seat.has_made_room = false;
+  seat.has_loosened = seat.has_made_room = false;
   seat.failure.reset();
   seat.peak = 0;
   seat.foreign.clear();
@@ -143,7 +150,7 @@ Bytes LayeredMemory::peak(SandboxId id) const { return pool_->page() * seats_.at
 // The layer that runs has its memory, and the next one's comes meanwhile.
 void LayeredMemory::prepare(SandboxId id, Seat& seat) {
   const auto& layers = seat.plan->layers;
-  while (seat.taking == nullptr && !seat.failure && seat.there < layers.size() &&
+  while (seat.taking == nullptr && !seat.failure && !seat.lack && seat.there < layers.size() &&
          seat.there <= seat.ended + 1) {
     auto what = std::make_shared<Take>();
     for (const uint32_t page : layers[seat.there].pages) {
@@ -159,6 +166,7 @@ void LayeredMemory::take(SandboxId id, Seat& seat, std::shared_ptr<Take> what) {
   seat.count += what->pages.size();
   seat.peak = std::max(seat.peak, seat.count);
   seat.taking = what;
+  what->gains = gains_;
   takes_.run([pool = pool_.get(), window = seat.window,
               what] { what->outcome = pool->take(window, what->pages); },
              [this, id, request = seat.request, what] { came(id, request, what); });
@@ -172,18 +180,20 @@ void LayeredMemory::came(SandboxId id, uint64_t request, const std::shared_ptr<T
   if (what->outcome.ok()) {
     seat.foreign.insert(seat.foreign.end(), what->outcome->begin(), what->outcome->end());
     ++seat.there;
+    seat.has_loosened = seat.has_made_room = false;
     prepare(id, seat);
     return hooks_.progress(id);
   }
   for (const uint32_t page : what->pages) seat.taken[page] = false;
   seat.count -= what->pages.size();
-  const bool is_short = what->outcome.error().code == ErrorCode::kResourceExhausted;
-  if (is_short && !std::exchange(seat.has_made_room, true)) {
-    hooks_.make_room();
-    return prepare(id, seat);
+  const Error& error = what->outcome.error();
+  if (error.code != ErrorCode::kResourceExhausted && error.code != ErrorCode::kUnavailable) {
+    seat.failure = error.with_context("memory for a layer");
+    return hooks_.progress(id);
   }
-  seat.failure = what->outcome.error().with_context("memory for a layer");
-  hooks_.progress(id);
+  if (what->gains != gains_) return prepare(id, seat);  // it could not see what came meanwhile
+  seat.lack = error;
+  find_room(seat, pool_->page() * what->pages.size());
 }
 
 void LayeredMemory::layer_ended(SandboxId id) {
@@ -206,12 +216,14 @@ void LayeredMemory::layer_ended(SandboxId id) {
   }
   ++seat.ended;
   give_back(seat, std::move(over));
+  pages_came();
   prepare(id, seat);
 }
 
 void LayeredMemory::end(SandboxId id) {
   Seat& seat = seats_.at(id);
   if (!std::exchange(seat.runs, false)) return;
+  seat.lack.reset();
   if (seat.taking != nullptr) {
     // Behind its coming, if it comes.
     takes_.run(
@@ -228,6 +240,7 @@ void LayeredMemory::end(SandboxId id) {
     if (seat.taken[page]) rest.push_back(page);
   }
   give_back(seat, std::move(rest));
+  pages_came();
 }
 
 void LayeredMemory::give_back(Seat& seat, std::vector<uint32_t> pages) {
@@ -259,7 +272,7 @@ void LayeredMemory::look() {
   pool.most = Bytes(0);
   Bytes taken;
   for (const auto& [id, seat] : seats_) {
-    pool.most += seat.profile.whole;
+    if (!seat.is_out) pool.most += seat.profile.whole;
     if (!seat.runs) continue;
     taken += pool_->page() * seat.count;
     running.push_back(
@@ -274,7 +287,7 @@ void LayeredMemory::look() {
   // No rule keeps what could never be used.
   const Bytes less = std::max(step.shrink, size - pool.most);
   if (less > Bytes(0) && !std::exchange(shrinks_, true)) {
-    gives_.run([pool = pool_.get(), less] { pool->shrink(less); }, [this] { shrinks_ = false; });
+    give([pool = pool_.get(), less] { pool->shrink(less); }, [this] { shrinks_ = false; });
   }
   const bool gives = options_.rule == scheduling::PoolRule::kResilient || size > pool.most;
   if (!running.empty() || (gives && size > Bytes(0))) watch();

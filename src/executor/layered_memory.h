@@ -25,11 +25,18 @@ class LayeredMemory {
     // Of Algorithm 1 (scheduling/pool_scaling.h); none: as long as the driver takes for 200 MB.
     std::optional<Duration> interval;
   };
+  // Memory that goes to the device by `give`, which may wait for what runs there; `then` is called
+  // when it has gone. Both empty: there is none.
+  struct Room {
+    std::function<void()> give, then;
+  };
   struct Hooks {
     // The memory of a layer of the seat's request is there, or will not be.
     std::function<void(SandboxId)> progress;
-    // The device has not as much left: what lies free elsewhere goes to it.
-    std::function<void()> make_room;
+    // The device has not so much left: what could go elsewhere is to go to it.
+    std::function<Room(Bytes)> make_room;
+    // Whether room_came() will be called without the end of a request.
+    std::function<bool()> waits;
   };
   static Result<std::unique_ptr<LayeredMemory>> create(loop::EventLoop& loop,
                                                        const cuda::Driver& driver,
@@ -65,25 +72,32 @@ class LayeredMemory {
   void layer_ended(SandboxId seat);
   // The request is over, and nothing of it runs; nothing happens if none has begun.
   void end(SandboxId seat);
+  // Memory elsewhere may go that could not before: who lacks some asks again.
+  void room_came();
+  // Pages that are free go to the device; `then` is called when they have.
+  void give_to_device(std::function<void()> then);
   // The most that the last request had at a time.
   Bytes peak(SandboxId seat) const;
 
  private:
   struct Take {
     std::vector<uint32_t> pages;
+    uint64_t gains = 0;  // when it was asked
     Result<std::vector<PagePool::Run>> outcome = std::vector<PagePool::Run>();
   };
   struct Seat {
     CUdeviceptr window = 0;
     const kernel_graph::LayerPlan* plan = nullptr;
     MemoryProfile profile;  // with the shortest time that each layer has taken
+    bool is_out = false;
     // Of the request that runs, if one does.
     bool runs = false;
     uint64_t request = 0;
     uint32_t there = 0;            // layers whose memory is there or was
     uint32_t ended = 0;            // layers
     std::shared_ptr<Take> taking;  // what the next layer lacks, while it is asked for
-    bool has_made_room = false;
+    std::optional<Error> lack;     // the next layer could not be had, and is asked for again
+    bool has_loosened = false, has_made_room = false;
     std::optional<Error> failure;
     std::vector<bool> taken;  // by page
     uint64_t count = 0, peak = 0;
@@ -94,9 +108,17 @@ class LayeredMemory {
   LayeredMemory(loop::EventLoop& loop, const cuda::Context& context, std::unique_ptr<PagePool> pool,
                 Options options, Hooks hooks);
   void measure();
+  void drop(CUdeviceptr window, std::function<void()> then);
   void prepare(SandboxId id, Seat& seat);
   void take(SandboxId id, Seat& seat, std::shared_ptr<Take> what);
   void came(SandboxId id, uint64_t request, const std::shared_ptr<Take>& what);
+  // The seat lacks so much: has some made free, or waits for who has some.
+  void find_room(Seat& seat, Bytes size);
+  void fail_if_stuck();
+  void give(std::function<void()> work, std::function<void()> then = {});
+  // Pages were given back; more may be loose than before.
+  void pages_came();
+  void retry();
   void give_back(Seat& seat, std::vector<uint32_t> pages);
   void watch();
   void look();
@@ -108,6 +130,8 @@ class LayeredMemory {
   Duration interval_ = milliseconds(20);
   bool watches_ = false, grows_ = false, shrinks_ = false;
   uint64_t requests_ = 0;
+  uint64_t gains_ = 0;   // how often somebody may have got what it lacked
+  uint32_t giving_ = 0;  // what gives_ has to do
   std::unordered_map<SandboxId, Seat> seats_;
   // The first asks for memory, in order; the second gives some to the device, which may wait for
   // what runs there.

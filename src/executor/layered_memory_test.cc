@@ -70,5 +70,108 @@ TEST_F(LayeredMemoryTest, WhatARequestDidNotCleanIsForeignToTheNext) {
   memory_->end(SandboxId(1));
 }
 
+class ShortOfMemory : public LayeredMemoryTest {
+ protected:
+  void SetUp() override {
+    LayeredMemoryTest::SetUp();
+    if (IsSkipped()) return;
+    LayeredMemory::Hooks hooks;
+    hooks.make_room = [this](Bytes) -> LayeredMemory::Room {
+      ++asked_;
+      if (!more_) return {};
+      auto going = std::make_shared<std::unique_ptr<cuda::DeviceBuffer>>(std::move(more_));
+      return {.give = [going] { going->reset(); }};
+    };
+    hooks.waits = [this] { return waits_; };
+    ASSERT_NO_FATAL_FAILURE(start(std::move(hooks)));
+    page_ = memory_->pages().page();
+  }
+  // So many pages are left.
+  void leave(uint32_t pages) {
+    size_t free = 0, total = 0;
+    ASSERT_EQ((*driver_)->mem_get_info(&free, &total), CUDA_SUCCESS);
+    rest_ = allocate(Bytes(free - free % page_.count) - page_ * pages);
+  }
+  std::unique_ptr<cuda::DeviceBuffer> allocate(Bytes size) {
+    auto memory = cuda::DeviceBuffer::allocate(*driver_, size);
+    EXPECT_TRUE(memory.ok());
+    if (!memory.ok()) return nullptr;
+    return std::make_unique<cuda::DeviceBuffer>(std::move(*memory));
+  }
+  // Until the seat has found that there is no more elsewhere either.
+  void await_shortage(int asked) {
+    while (asked_ < asked) loop_.run_once(seconds(30));
+  }
+
+  Bytes page_;
+  int asked_ = 0;
+  bool waits_ = false;
+  std::unique_ptr<cuda::DeviceBuffer> rest_, more_;  // the latter goes if it is asked for
+};
+
+TEST_F(ShortOfMemory, WaitsForThePagesOfAnotherRequest) {
+  add(1, 4, {{0, 1, 2}, {3}});
+  add(2, 4, {{0, 1, 2}});
+  leave(4);
+  memory_->begin(SandboxId(1));
+  ASSERT_TRUE(await(1, 1).ok());
+  EXPECT_EQ(foreign(1, 0, true), page_ * 4) << "and what the next layer needs";
+  memory_->begin(SandboxId(2));
+  await_shortage(1);
+  EXPECT_FALSE(*memory_->is_there(SandboxId(2), 0));
+  memory_->layer_ended(SandboxId(1));
+  EXPECT_EQ(foreign(2, 0, true), page_ * 3);
+  EXPECT_TRUE(await(1, 1).ok());
+  memory_->end(SandboxId(1));
+  memory_->end(SandboxId(2));
+}
+
+TEST_F(ShortOfMemory, ALayerWaitsForThatBeforeIt) {
+  add(1, 5, {{0, 1, 2}, {3, 4}});
+  leave(4);
+  memory_->begin(SandboxId(1));
+  EXPECT_EQ(foreign(1, 0, true), page_ * 3);
+  await_shortage(1);
+  memory_->layer_ended(SandboxId(1));
+  const auto there = await(1, 1);
+  EXPECT_TRUE(there.ok()) << to_string(there.error());
+  memory_->end(SandboxId(1));
+}
+
+TEST_F(ShortOfMemory, HasWhatGoesElsewhere) {
+  add(1, 4, {{0, 1, 2}});
+  more_ = allocate(page_ * 2);
+  leave(1);
+  memory_->begin(SandboxId(1));
+  EXPECT_EQ(foreign(1, 0, true), page_ * 3);
+  EXPECT_EQ(asked_, 1);
+  memory_->end(SandboxId(1));
+}
+
+TEST_F(ShortOfMemory, FailsWhereNobodyHasAnyAndWaitsWhileThereMayBeSome) {
+  add(1, 4, {{0, 1, 2}});
+  add(2, 4, {{0, 1, 2}});
+  leave(2);
+  memory_->begin(SandboxId(1));
+  auto there = await(1, 0);
+  ASSERT_FALSE(there.ok());
+  EXPECT_EQ(there.error().code, ErrorCode::kResourceExhausted);
+  memory_->end(SandboxId(1));
+
+  waits_ = true;
+  memory_->begin(SandboxId(1));
+  memory_->begin(SandboxId(2));
+  await_shortage(3);
+  EXPECT_FALSE(*memory_->is_there(SandboxId(1), 0));
+  waits_ = false;
+  memory_->room_came();
+  there = await(2, 0);
+  EXPECT_FALSE(there.ok()) << "neither goes on: it is the younger";
+  rest_.reset();
+  memory_->end(SandboxId(2));
+  EXPECT_TRUE(await(1, 0).ok());
+  memory_->end(SandboxId(1));
+}
+
 }  // namespace
 }  // namespace lambent::executor

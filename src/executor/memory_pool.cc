@@ -40,6 +40,7 @@ MemoryPool::~MemoryPool() {
   for (const auto& [address, block] : large_) unmap(address, block.size);
   for (const auto& [size, block] : free_large_) unmap(block.address, size);
   for (const auto& [address, block] : shared_) unmap(address, unit_);
+  for (const auto& [address, size] : leaving_) (void)addresses_.unmap(address, size);
 }
 
 bool MemoryPool::is_small(Bytes size) const { return size < kLeastLarge; }
@@ -153,6 +154,50 @@ void MemoryPool::trim(Bytes most, uint64_t looks) {
     unmap(each->first, unit_);
     each = shared_.erase(each);
   }
+}
+
+MemoryPool::Leaving MemoryPool::set_out(Bytes most) {
+  Leaving leaving;
+  Bytes gone;
+  while (gone < most && !free_large_.empty()) {
+    const auto largest = std::prev(free_large_.end());
+    gone += largest->first;
+    leaving.emplace_back(largest->second.address, largest->first);
+    free_large_.erase(largest);
+  }
+  for (auto each = shared_.begin(); each != shared_.end() && gone < most;) {
+    if (!each->second->pieces.is_empty()) {
+      ++each;
+      continue;
+    }
+    gone += unit_;
+    leaving.emplace_back(each->first, unit_);
+    each = shared_.erase(each);
+  }
+  leaving_.insert(leaving.begin(), leaving.end());
+  return leaving;
+}
+
+void MemoryPool::unmap(const Leaving& leaving) const {
+  for (const auto& [address, size] : leaving) (void)addresses_.unmap(address, size);
+}
+
+void MemoryPool::forget(const Leaving& leaving) {
+  for (const auto& [address, size] : leaving) {
+    ++driver_calls_;
+    leaving_.erase(address);
+    space_.give_back(address, size.count);
+    mapped_ -= size;
+  }
+}
+
+Bytes MemoryPool::free() const {
+  Bytes sum;
+  for (const auto& [size, block] : free_large_) sum += size;
+  for (const auto& [address, unit] : shared_) {
+    if (unit->pieces.is_empty()) sum += unit_;
+  }
+  return sum;
 }
 
 bool MemoryPool::has_free() const {

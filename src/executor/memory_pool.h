@@ -45,6 +45,15 @@ class MemoryPool {
   // Gives free memory to the device, the largest blocks first, until `most` or more has gone: what
   // has lain free for more than `looks` earlier calls of this function, and no other.
   void trim(Bytes most, uint64_t looks);
+  // Free memory that goes to the device in three steps, for unmapping may wait for what runs there:
+  // taken out of what lies free, the largest blocks first, until there is so much; unmapped by any
+  // thread; forgotten.
+  using Leaving = std::vector<std::pair<CUdeviceptr, Bytes>>;
+  Leaving set_out(Bytes most);
+  void unmap(const Leaving& leaving) const;
+  void forget(const Leaving& leaving);
+  // What lies free in whole units.
+  Bytes free() const;
   // Whether there is memory that trim() could give to the device, now or later.
   bool has_free() const;
 
@@ -108,6 +117,7 @@ class MemoryPool {
   uint64_t driver_calls_ = 0;
   std::unordered_map<CUdeviceptr, Large> large_;  // handed out
   FreeBlocks free_large_;
+  std::unordered_map<CUdeviceptr, Bytes> leaving_;
   std::map<CUdeviceptr, std::unique_ptr<Shared>> shared_;
   std::unordered_map<CUdeviceptr, Bytes> small_;  // handed out, rounded sizes
 };

@@ -74,12 +74,12 @@ void PagePool::close(CUdeviceptr window) {
 
 Result<std::vector<PagePool::Run>> PagePool::take(CUdeviceptr window,
                                                   std::span<const uint32_t> pages) {
-  std::unique_lock lock(mutex_);
+  const std::lock_guard lock(mutex_);
   Places& places = windows_.at(window);
-  left_.wait(lock, [&] {
-    return std::ranges::none_of(
-        pages, [&](uint32_t page) { return places[page].state == Place::State::kLeaving; });
-  });
+  if (std::ranges::any_of(
+          pages, [&](uint32_t page) { return places[page].state == Place::State::kLeaving; })) {
+    return Error{ErrorCode::kUnavailable, "a page of the window is being unmapped"};
+  }
   std::vector<uint32_t> missing;
   for (const uint32_t page : pages) {
     Place& place = places[page];
@@ -140,6 +140,18 @@ void PagePool::grow_to(Bytes size) {
   }
 }
 
+void PagePool::loosen(Bytes size) {
+  std::unique_lock lock(mutex_);
+  Pages leaving;
+  auto page = free_.begin();
+  Bytes loose;
+  for (; page != free_.end() && page->window == 0; ++page) loose += page_;
+  for (; loose < size && page != free_.end(); loose += page_) set_out(page++, leaving);
+  unmap(lock, leaving);
+  free_.splice(free_.begin(), leaving);
+  left_.notify_all();
+}
+
 void PagePool::shrink(Bytes less) {
   std::unique_lock lock(mutex_);
   Pages leaving;
@@ -183,16 +195,9 @@ Result<void> PagePool::map_run(CUdeviceptr window, Places& places, uint32_t begi
   const auto map_all = [&]() -> Result<void> {
     for (; at < end; ++at) {
       if (free_.empty() || free_.front().window != 0) {
-        const auto added = add_page();
-        if (!added.ok() && free_.empty()) return added;
+        RETURN_IF_ERROR(add_page());
       }
       const auto page = free_.begin();
-      if (page->window != 0) {  // the device has no other: that of another window
-        ++driver_calls_;
-        RETURN_IF_ERROR(addresses_.unmap(page->window + page_.count * page->place, page_));
-        forget(*page);
-        page->window = 0;
-      }
       ++driver_calls_;
       RETURN_IF_ERROR(addresses_.place(window + page_.count * at, page->memory));
       page->window = window;
@@ -224,8 +229,7 @@ void PagePool::set_out(Pages::iterator page, Pages& leaving) {
 }
 
 // Neighbours go with one call, for each may wait for what runs on the device.
-void PagePool::unmap_and_free(std::unique_lock<std::mutex>& lock, Pages leaving) {
-  if (leaving.empty()) return;
+void PagePool::unmap(std::unique_lock<std::mutex>& lock, Pages& leaving) {
   lock.unlock();
   leaving.sort([](const Page& one, const Page& other) {
     return std::pair(one.window, one.place) < std::pair(other.window, other.place);
@@ -243,11 +247,17 @@ void PagePool::unmap_and_free(std::unique_lock<std::mutex>& lock, Pages leaving)
     // In a broken context this fails; then the memory goes with the process.
     (void)addresses_.unmap(first->window + page_.count * first->place, size);
   }
-  const uint64_t count = leaving.size();
   lock.lock();
-  for (const Page& page : leaving) {
+  for (Page& page : leaving) {
     if (page.window != 0) forget(page);
+    page.window = 0;
   }
+}
+
+void PagePool::unmap_and_free(std::unique_lock<std::mutex>& lock, Pages leaving) {
+  if (leaving.empty()) return;
+  const uint64_t count = leaving.size();
+  unmap(lock, leaving);
   lock.unlock();
   leaving.clear();
   driver_calls_ += count;

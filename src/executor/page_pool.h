@@ -1,6 +1,7 @@
 // PagePool: device memory in pages of one size that are mapped where they are needed, and go from
 // window to window: for what comes and goes while requests run. Synchronised; each thread has the
-// device's context current. Only shrink() and drop() may wait for what runs on the device.
+// device's context current. What unmaps may wait for what runs on the device: shrink(), drop(),
+// loosen() and close(), none of which holds up the others meanwhile.
 #pragma once
 
 #include <atomic>
@@ -21,8 +22,8 @@
 namespace lambent::executor {
 
 // A window is a range of addresses that stays; at each of its pages lies memory or nothing. A page
-// that is given back stays where it is until the device needs it, or another window that finds none
-// elsewhere: who takes it again before has it without the driver.
+// that is given back stays where it is until it is loosened or goes to the device: who takes it
+// again before has it without the driver.
 class PagePool {
  public:
   static Result<std::unique_ptr<PagePool>> create(const cuda::Driver& driver, int ordinal);
@@ -43,8 +44,8 @@ class PagePool {
   };
   // Has these pages of the window there, none of which is taken already; returns those in which
   // something else may lie than what the window had, as often as they are taken until cleaned() is
-  // called. RESOURCE_EXHAUSTED, and nothing taken, if the device has not as much left. `pages`
-  // ascend.
+  // called. Nothing is taken, and RESOURCE_EXHAUSTED, if the device has not as much left and too
+  // little lies loose; UNAVAILABLE while one of them is being unmapped. `pages` ascend.
   Result<std::vector<Run>> take(CUdeviceptr window, std::span<const uint32_t> pages);
   // Of these, which are still taken, what others left is overwritten before anybody reads it.
   void cleaned(CUdeviceptr window, std::span<const Run> runs);
@@ -54,6 +55,9 @@ class PagePool {
   // Asks the device for free pages, before somebody needs them, until there is so much in all or
   // the device has no more.
   void grow_to(Bytes size);
+  // Unmaps free pages, those that have been free for longest first, until any window can have so
+  // much of them or none is left.
+  void loosen(Bytes size);
   // Gives free pages to the device, those that have been free for longest first, until so much has
   // gone or none is free.
   void shrink(Bytes less);
@@ -87,8 +91,9 @@ class PagePool {
   Result<void> map(CUdeviceptr window, Places& places, std::span<const uint32_t> missing);
   Result<void> map_run(CUdeviceptr window, Places& places, uint32_t begin, uint32_t end);
   void give_back(Place& place);
-  // Marks a free page as leaving; unmap_and_free() does the rest, without the lock in between.
+  // Marks a free page as leaving; the others do the rest, without the lock in between.
   void set_out(Pages::iterator page, Pages& leaving);
+  void unmap(std::unique_lock<std::mutex>& lock, Pages& leaving);
   void unmap_and_free(std::unique_lock<std::mutex>& lock, Pages leaving);
   void forget(const Page& page);
 

@@ -70,8 +70,10 @@ struct RequestUnderWay {
   uint32_t kernel = 0;
   bool awaits_constant = false;
   bool awaits_layer = false;  // the memory of the next one
-  // It waits for contents, and may have places already: there is room when a loan has ended.
-  bool awaits_loans = false;
+  // It waits for contents, and may have places already: there is room when a loan has ended, or
+  // free pages of layers have gone.
+  bool awaits_room = false;
+  bool has_asked_for_pages = false;
   std::optional<Error> failure;  // answered when the device has done what was queued
 
   // Called by the driver, on a thread of its own, when the device has done what was queued.
