@@ -178,8 +178,13 @@ Result<void> PagePool::add_page() {
   return {};
 }
 
+// All of them are there before one is mapped: to unmap it again might wait for the device.
 // Access is given for as many pages at a time as lie side by side: that call costs most.
 Result<void> PagePool::map(CUdeviceptr window, Places& places, std::span<const uint32_t> missing) {
+  const auto is_mapped = [](const Page& page) { return page.window != 0; };
+  auto loose = static_cast<size_t>(
+      std::distance(free_.begin(), std::find_if(free_.begin(), free_.end(), is_mapped)));
+  for (; loose < missing.size(); ++loose) RETURN_IF_ERROR(add_page());
   for (size_t begin = 0; begin < missing.size();) {
     size_t end = begin + 1;
     while (end < missing.size() && missing[end] == missing[end - 1] + 1) ++end;
@@ -194,10 +199,8 @@ Result<void> PagePool::map_run(CUdeviceptr window, Places& places, uint32_t begi
   uint32_t at = begin;
   const auto map_all = [&]() -> Result<void> {
     for (; at < end; ++at) {
-      if (free_.empty() || free_.front().window != 0) {
-        RETURN_IF_ERROR(add_page());
-      }
       const auto page = free_.begin();
+      CHECK(page != free_.end() && page->window == 0, "there are enough");
       ++driver_calls_;
       RETURN_IF_ERROR(addresses_.place(window + page_.count * at, page->memory));
       page->window = window;

@@ -137,7 +137,9 @@ TEST_F(PagePoolTest, WhatCouldNotBeTakenIsStillForeignLater) {
   const CUdeviceptr window = open(3);
   pool_->grow_to(pool_->page());
   auto rest = all_that_is_left();
+  const uint64_t calls = pool_->driver_calls();
   EXPECT_FALSE(pool_->take(window, Pages{0, 2}).ok());
+  EXPECT_EQ(pool_->driver_calls(), calls + 1) << "nothing was mapped, and unmapped again";
   rest.reset();
   EXPECT_THAT(take(window, {0, 2}), ElementsAre(0, 2));
 }
