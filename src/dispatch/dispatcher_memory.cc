@@ -222,8 +222,8 @@ void Dispatcher::make_room(Lane& lane) {
 // Where no memory moves, what is taken of a device crowds idle sandboxes out. Whether any was.
 bool Dispatcher::make_room_beside_taken(Lane& lane) {
   bool evicted = false;
-  for (uint32_t i = 0; i < lane.fleet.devices().size(); ++i) {
-    if (lane.fleet.devices()[i].taken == Bytes(0)) continue;
+  const std::vector<uint32_t> crowded = lane.fleet.crowded();  // changes as sandboxes leave
+  for (const uint32_t i : crowded) {
     while (const auto victim = lane.fleet.crowded_out(i, flows_, now_)) {
       evicted = relieve(lane, MemoryVictim{*victim, Relief::kEvict});
     }

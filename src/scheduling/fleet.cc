@@ -266,6 +266,7 @@ void Fleet::set_reading(uint32_t device, double utilisation, bool healthy, bool 
 
 void Fleet::set_taken(uint32_t device, Bytes taken) {
   devices_[device].taken = taken;
+  note_crowded(device);
   note_changed(device);
   if (moves_idle()) unsettle(device);
 }
@@ -312,7 +313,19 @@ void Fleet::commit(SandboxSlot slot, Bytes committed) {
   Bytes& total = devices_[sandbox.device].committed;
   total = total - sandbox.committed + committed;
   sandbox.committed = committed;
+  note_crowded(sandbox.device);
   note_changed(sandbox.device);
+}
+
+// Nearly always there is none and nothing to do: this is asked at every start and end of a run.
+void Fleet::note_crowded(uint32_t index) {
+  const Device& device = devices_[index];
+  const bool is_crowded = device.taken > Bytes(0) && device.committed > device.capacity();
+  if (!is_crowded && crowded_.empty()) return;
+  const auto place = std::lower_bound(crowded_.begin(), crowded_.end(), index);
+  const bool was_crowded = place != crowded_.end() && *place == index;
+  if (is_crowded && !was_crowded) crowded_.insert(place, index);
+  if (!is_crowded && was_crowded) crowded_.erase(place);
 }
 
 void Fleet::become(SandboxSlot slot, SandboxState state, Instant now) {

@@ -216,6 +216,8 @@ class Fleet {
   // MemoryRule::kEverySandbox: of the idle sandboxes of a device on which so much was taken that
   // all do not fit, the first that has to go; none: they fit, or all are at work.
   std::optional<SandboxSlot> crowded_out(uint32_t device, const Flows& flows, Instant now) const;
+  // The devices where more is committed than what was taken of them leaves, in their order.
+  const std::vector<uint32_t>& crowded() const { return crowded_; }
 
   // What dispatch did. Each keeps the counts of the device.
   SandboxSlot plan(SandboxId id, FunctionId function, const Flow& flow, uint32_t device,
@@ -360,6 +362,7 @@ class Fleet {
   void list_on_device(SandboxSlot slot);
   void find_again();
   void find_largest_healthy();
+  void note_crowded(uint32_t device);
   // Wraps a change of a device's tokens so that open_devices_ and idle_devices_ stay right.
   template <typename Change>
   void change(uint32_t device, Change change_it);
@@ -384,6 +387,7 @@ class Fleet {
   unsigned open_devices_ = 0;
   unsigned idle_devices_ = 0;
   Bytes largest_healthy_;                          // memory; zero if no device is healthy
+  std::vector<uint32_t> crowded_;
   std::vector<std::vector<IdleSandbox>> idle_on_;  // the idle sandboxes of each device, unordered
   std::vector<uint32_t> place_in_idle_on_;         // by slot
   // Healthy devices with room for a cold start, in their order, but for those that have changed

@@ -151,7 +151,11 @@ void Fleet::archive(StateArchive& archive) {
 
 // What is not written because it follows from the rest.
 void Fleet::find_again() {
-  for (uint32_t i = 0; i < devices_.size(); ++i) note_changed(i);
+  crowded_.clear();
+  for (uint32_t i = 0; i < devices_.size(); ++i) {
+    note_changed(i);
+    note_crowded(i);
+  }
   find_largest_healthy();
   idle_devices_ = 0;
   for (const Device& device : devices_) {
