@@ -113,15 +113,18 @@ void Dispatcher::start_failed(Lane& lane, SandboxSlot slot, const SandboxExited&
     return;
   }
   const FunctionId function = lane.fleet.sandbox(slot).function;
-  if (invocations_[invocation].failed_starts < options_.start_retries && knows(function)) {
-    ++invocations_[invocation].failed_starts;
+  // What others broke is no sign that it fails again.
+  PendingInvocation& pending = invocations_[invocation];
+  unsigned& tries = event.undelivered ? pending.restarts : pending.failed_starts;
+  if (tries < (event.undelivered ? options_.restarts : options_.start_retries) && knows(function)) {
+    ++tries;
     std::erase(lane.ready, slot);
     if (!place_stands(lane, lane.fleet.sandbox(slot))) {
       return_to_queue(lane, slot);
       remove_sandbox(lane, slot);
       return;
     }
-    if (&lane == gpu_.get()) expect_end(invocations_[invocation], false);
+    if (&lane == gpu_.get()) expect_end(pending, false);
     lane.fleet.replace_id(slot, SandboxId{++sandbox_ids_}, now_);
     start_sandbox(lane, slot);
     return;

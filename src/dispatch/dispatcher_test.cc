@@ -114,6 +114,26 @@ TEST(Dispatcher, WhatEndsThroughNoFaultOfItsOwnIsRestartedOftenButNotForEver) {
   EXPECT_EQ(bench.got<CompleteInvocation>()[0].error_type, "Kernel.Fault");
 }
 
+TEST(Dispatcher, AStartThatOthersBrokeIsTriedMoreOftenThanOneThatFailed) {
+  DispatchOptions options = one_gpu();
+  options.start_retries = 1;
+  options.restarts = 4;
+  Bench bench(options);
+  const Error error = {ErrorCode::kInternal, "an illegal address"};
+  bench.at(seconds(1), InvocationSubmitted{id(1), kF});
+  for (unsigned broken = 0; broken < 4; ++broken) {
+    const SandboxId sandbox = bench.got<StartSandbox>().at(0).sandbox;
+    bench.at(seconds(2 + broken), SandboxExited{sandbox, error, "Sandbox.Failure", true});
+  }
+  const SandboxId failed = bench.got<StartSandbox>().at(0).sandbox;
+  bench.at(seconds(7), SandboxExited{failed, error, "Sandbox.Failure"});
+  const SandboxId last = bench.got<StartSandbox>().at(0).sandbox;
+  bench.at(seconds(8), SandboxExited{last, error, "Sandbox.Failure", true});
+  EXPECT_TRUE(bench.got<StartSandbox>().empty());
+  ASSERT_EQ(bench.got<CompleteInvocation>().size(), 1u);
+  EXPECT_EQ(bench.got<CompleteInvocation>()[0].outcome, Outcome::kRejected);
+}
+
 TEST(Dispatcher, WhatWasAcknowledgedBeforeIsRefusedByNoBound) {
   DispatchOptions options = one_gpu();
   options.queued_per_function = 2;

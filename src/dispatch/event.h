@@ -79,7 +79,8 @@ struct SandboxExited {
   Error error;             // what to tell the invocation that it took with it
   std::string error_type;  // "Runtime.ExitError", "Runtime.OutOfMemory", "Sandbox.Failure", ...
   // The invocation that it was given never reached its handler: it had ended after the one before.
-  // Such an invocation is not lost, it starts again in a new sandbox.
+  // Such an invocation is not lost, it starts again in a new sandbox. Of one that was starting: what
+  // it started in was broken by others.
   bool undelivered = false;
 };
 

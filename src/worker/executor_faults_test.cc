@@ -157,6 +157,22 @@ TEST_F(ExecutorFaultsTest, ACrashWhileASeatIsMadeIsNotBlamedOnWhatRuns) {
   EXPECT_EQ(ends[1].error_type, "Sandbox.Failure");
 }
 
+TEST_F(ExecutorFaultsTest, WhoBreaksTheContextIsNotWhoWasBeingLetIn) {
+  seat(SandboxId(1));
+  auto guilty = finished(give(SandboxId(1)));
+  ASSERT_TRUE(hears<protocol::Run>().has_value());
+  host->start(SandboxId(2), spec, folder.path(), DeviceId(1));
+  ASSERT_TRUE(hears<protocol::AddSeat>().has_value());
+  guilty.error = Error{ErrorCode::kInternal, "kernel scatter: an illegal address"};
+  launcher.latest().say(guilty);
+  launcher.latest().say(protocol::Broken{*guilty.error});
+  launcher.end(launcher.latest().id, {.exit_code = 1});
+  ASSERT_TRUE(turn_until(loop, [&] { return ends.size() == 2; }));
+  EXPECT_EQ(ends[1].sandbox, SandboxId(2));
+  EXPECT_EQ(ends[1].error_type, "Sandbox.Failure");
+  EXPECT_TRUE(ends[1].undelivered);
+}
+
 TEST_F(ExecutorFaultsTest, WhatEndsInTimeWhenItIsStoppedLeavesTheExecutorAlone) {
   host->keep(spec, DeviceId(1));
   seat(SandboxId(1));

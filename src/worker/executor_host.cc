@@ -168,7 +168,9 @@ void ExecutorHost::executor_ended(const Key& key, const ExecutorEnd& how) {
     } else if (seat.current) {
       end(id, {how.cause, "Kernel.Fault"}, how.guilt_is_known || suspects > 1 || seat.waiting);
     } else {
-      end(id, {how.cause, how.no_room ? kNoRoom : kPlatformFailure}, false);
+      // Who is known to have broken one that was ready is not who was only being let in.
+      end(id, {how.cause, how.no_room ? kNoRoom : kPlatformFailure},
+          !seat.ready && how.guilt_is_known && how.was_ready);
     }
   }
 }
