@@ -98,7 +98,20 @@ int main(int count, char** words) {
          "How far ahead the pool of the layered rules looks; 0: as long as the driver takes "
          "for 200 MB")
       ->check(CLI::Range(uint64_t{0}, uint64_t{60'000}));
+  uint64_t drain_ms = static_cast<uint64_t>(to_milliseconds(options.forwarding.drain));
+  app.add_option("--client-drain-ms", drain_ms,
+                 "How long work that a forwarded process left behind may go on; then the executor "
+                 "ends, for it may never stop")
+      ->capture_default_str()
+      ->check(CLI::Range(uint64_t{1}, uint64_t{3'600'000}));
+  uint64_t last_call_ms = static_cast<uint64_t>(to_milliseconds(options.forwarding.last_call));
+  app.add_option("--client-last-call-ms", last_call_ms,
+                 "The same of a call that the driver is in when its process has gone")
+      ->capture_default_str()
+      ->check(CLI::Range(uint64_t{1}, uint64_t{3'600'000}));
   CLI11_PARSE(app, count, words);
+  options.forwarding.drain = milliseconds(drain_ms);
+  options.forwarding.last_call = milliseconds(last_call_ms);
   if (interval_ms > 0) options.pool_interval = milliseconds(interval_ms);
   options.pool_hold = milliseconds(hold_ms);
   transfers.order.block = Bytes::kib(block_kib);

@@ -43,6 +43,8 @@ struct ExecutorOptions {
   // How far ahead the pool of the layered rules looks; none: as long as the driver takes for 200
   // MB.
   std::optional<Duration> pool_interval = std::nullopt;
+  // Of sandboxes whose CUDA calls run here.
+  forward_server::ForwardOptions forwarding = {};
 };
 
 class Executor {

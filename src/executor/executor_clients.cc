@@ -11,6 +11,7 @@ void Executor::handle(protocol::AddClient message, std::vector<OwnedFd> fds) {
   if (forward_ == nullptr) {
     auto made = forward_server::ForwardServer::create(
         loop_, {driver_, ordinal_, multiprocessors_ ? &*multiprocessors_ : nullptr}, context_,
+        options_.forwarding,
         [this](forward_server::ProcessEnd how, const Error& error) { client_broke(how, error); });
     if (!made.ok()) return;
     forward_ = std::move(*made);

@@ -92,11 +92,9 @@ class ExecutorProcess {
     return status;
   }
   int socket() const { return socket_.get(); }
-  // How many descriptors the executor has open.
-  size_t open_files() const {
-    const std::filesystem::directory_iterator all("/proc/" + std::to_string(pid_) + "/fd");
-    return static_cast<size_t>(std::distance(begin(all), end(all)));
-  }
+  // How many descriptors the executor has open, and threads.
+  size_t open_files() const { return entries_in("fd"); }
+  size_t threads() const { return entries_in("task"); }
 
   void send(protocol::ExecutorMessage message, const std::vector<int>& fds = {}) {
     const auto sent = send_packet(socket_.get(), protocol::encode(std::move(message)), fds);
@@ -209,6 +207,11 @@ class ExecutorProcess {
   }
 
  private:
+  size_t entries_in(const std::string& folder) const {
+    const std::filesystem::directory_iterator all("/proc/" + std::to_string(pid_) + "/" + folder);
+    return static_cast<size_t>(std::distance(begin(all), end(all)));
+  }
+
   TemporaryFolder folder_;
   pid_t pid_ = -1;
   OwnedFd socket_;

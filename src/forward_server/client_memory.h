@@ -1,11 +1,12 @@
-// ClientMemory: the device memory of one client, counted over all its processes and written into
-// its ledger. Any thread.
+// ClientMemory: what all processes of one client hold together: its device memory, which is also
+// written into its ledger, and the rest. Any thread.
 #pragma once
 
 #include <mutex>
 
 #include "base/fd.h"
 #include "base/units.h"
+#include "forward_server/client_quotas.h"
 #include "ledger/writer.h"
 
 namespace lambent::forward_server {
@@ -43,7 +44,8 @@ class ClientMemory {
     used_ -= bytes;
     writer_.cancel(bytes.count);
   }
-  // Host memory of the executor for images that come in parts; not in the ledger.
+  // Host memory of the executor: for images that come in parts, and for what is known of functions
+  // and graphs. Not in the ledger.
   bool take_upload(Bytes bytes) {
     const std::lock_guard lock(mutex_);
     if (uploads_ + bytes > kMostUploads) return false;
@@ -59,6 +61,8 @@ class ClientMemory {
     used_ -= bytes;
     writer_.release(bytes.count);
   }
+
+  ClientQuotas quotas;
 
  private:
   static constexpr Bytes kMostUploads = Bytes::mib(512);

@@ -3,7 +3,9 @@
 // driver's callback, which only wakes that thread.
 #pragma once
 
+#include <deque>
 #include <functional>
+#include <map>
 #include <memory>
 #include <mutex>
 #include <vector>
@@ -34,8 +36,10 @@ class Completions {
   // For an event that may be recorded anew or destroyed meanwhile.
   void when_done(CUevent event, Then then);
 
-  // Whether any is still to come.
-  bool is_empty() const { return pending_.empty() && handed_ == 0; }
+  // How many are still to come.
+  size_t size() const { return size_; }
+  // Whether there is nothing to come, not even a word of the driver's.
+  bool is_empty() const { return size_ == 0 && told_ == 0; }
   // Calls what is due; true if there was any.
   bool poll();
   // Lets the driver tell of the rest: before the thread goes to sleep.
@@ -46,12 +50,18 @@ class Completions {
  private:
   struct Pending {
     CUevent event = nullptr;
-    CUstream notifier = nullptr;  // one that is used for it alone; null: none yet
     Then then;
   };
+  // What was asked of one stream, in its order: none is over before the one in front of it. So the
+  // driver is asked about that alone, and has to tell of it alone, however many there are.
+  struct Queue {
+    std::deque<Pending> pending;
+    bool is_notifier = false;  // the stream is one of ours, free again when this is empty
+    bool is_told = false;      // the driver is going to tell of the first
+  };
   struct Mail {
-    Pending pending;
-    CUresult result = CUDA_SUCCESS;
+    CUstream stream = nullptr;    // whose queue it is about
+    CUstream notifier = nullptr;  // where the driver called back
   };
   struct Inbox {
     std::mutex mutex;  // guards mails
@@ -60,19 +70,21 @@ class Completions {
   };
   struct Told {
     std::shared_ptr<Inbox> inbox;
-    Pending pending;
+    Mail mail;
   };
   static void told(CUstream, CUresult result, void* user_data);
 
   CUresult take_event(CUevent* event);
   CUresult take_notifier(CUstream* stream);
-  void add(CUstream stream, CUstream notifier, Then then);
-  void finish(Pending pending, CUresult result);
+  void add(CUstream stream, bool is_notifier, Then then);
+  bool take_mails();
+  void finish_first(Queue& queue, CUresult result);
+  CUresult ask_to_be_told(CUstream stream, Queue& queue);
 
   const cuda::Driver& driver_;
   std::shared_ptr<Inbox> inbox_;
-  std::vector<Pending> pending_;
-  size_t handed_ = 0;
+  std::map<CUstream, Queue> queues_;  // none is empty, but for what the driver still tells
+  size_t size_ = 0, told_ = 0;        // pending ones, and queues of which the driver tells
   std::vector<CUevent> free_events_;
   std::vector<CUstream> free_notifiers_;
 };

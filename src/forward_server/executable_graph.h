@@ -79,6 +79,9 @@ class ExecutableGraph {
   CUresult notifier(CUstream* stream);
 
   Bytes counted;
+  // Of the client's quotas: none if it has no nodes here.
+  bool is_held = false, has_stream = false;
+  size_t held_nodes = 0;
   static constexpr uint64_t kUnchecked = UINT64_MAX;
   // The erasures of address ranges when the memory of its enabled nodes was last looked at.
   uint64_t checked_at = 0;

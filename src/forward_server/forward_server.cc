@@ -62,18 +62,21 @@ unsigned usable_cores() {
 Result<std::unique_ptr<ForwardServer>> ForwardServer::create(loop::EventLoop& loop,
                                                              const Splitting& splitting,
                                                              const cuda::Context& context,
+                                                             ForwardOptions options,
                                                              OnBroken on_broken) {
   std::unique_ptr<ForwardServer> server(
-      new ForwardServer(loop, splitting, context, std::move(on_broken)));
+      new ForwardServer(loop, splitting, context, options, std::move(on_broken)));
   RETURN_IF_ERROR(server->describe_device());
   return server;
 }
 
 ForwardServer::ForwardServer(loop::EventLoop& loop, const Splitting& splitting,
-                             const cuda::Context& context, OnBroken on_broken)
+                             const cuda::Context& context, ForwardOptions options,
+                             OnBroken on_broken)
     : loop_(loop),
+      options_(options),
       splitting_(splitting),
-      surroundings_{splitting.driver, context, loop.clock(), usable_cores()},
+      surroundings_{splitting.driver, context, loop.clock(), options.drain, usable_cores()},
       on_broken_(std::move(on_broken)) {}
 
 ForwardServer::~ForwardServer() {
@@ -134,6 +137,7 @@ Result<void> ForwardServer::add(SandboxId id, Bytes memory, std::vector<uint32_t
   auto client = std::make_unique<Client>();
   client->id = id;
   client->memory = std::make_shared<ClientMemory>(memory, std::move(ledger));
+  client->pool = std::make_shared<ClientPool>(splitting_.driver, splitting_.ordinal, memory);
   client->share = std::make_shared<ClientShare>(splitting_, std::move(groups));
   client->listening = std::move(listening);
   client->watch = loop_.watch(client->listening.get(), true, false,
@@ -237,7 +241,7 @@ bool ForwardServer::serve(Client& client, Connection& connection,
   const auto number = reinterpret_cast<uint64_t>(&connection);
   try {
     connection.process.reset(new ServedProcess(
-        surroundings_, client.memory, client.share, std::move(shared),
+        surroundings_, client.memory, client.pool, client.share, std::move(shared),
         [this, alive = alive_, id = client.id, number](ProcessEnd how, CUresult result) {
           // If the mailbox is full, the connection stays until the executor ends.
           (void)loop_.post([this, alive, id, number, how, result] {
@@ -257,8 +261,36 @@ void ForwardServer::hang_up(Client& client, std::list<Connection>::iterator conn
   if (connection->process == nullptr) {
     client.connections.erase(connection);
   } else if (!std::exchange(connection->ending, true)) {
+    connection->told_to_end = loop_.clock().now();
     connection->process->stop();
+    watch_ends();
   }
+}
+
+// A thread that is in the driver for ever would never tell.
+void ForwardServer::watch_ends() {
+  if (std::exchange(watches_ends_, true)) return;
+  loop_.call_after(std::max<Duration>(options_.last_call / 4, milliseconds(1)),
+                   [this, alive = alive_] {
+                     if (*alive) look_at_ends();
+                   });
+}
+
+void ForwardServer::look_at_ends() {
+  watches_ends_ = false;
+  const Instant now = loop_.clock().now();
+  bool any = false;
+  for (const auto& [id, client] : clients_) {
+    for (const Connection& each : client->connections) {
+      if (!each.ending || !each.process->is_served()) continue;
+      any = true;
+      if (now - each.told_to_end < options_.last_call) continue;
+      return on_broken_(ProcessEnd::kHangs,
+                        Error{ErrorCode::kDeadlineExceeded,
+                              "a client's last call of the driver does not come to an end"});
+    }
+  }
+  if (any) watch_ends();
 }
 
 void ForwardServer::ended(SandboxId id, uint64_t number, ProcessEnd how, CUresult result) {

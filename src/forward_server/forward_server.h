@@ -19,17 +19,25 @@
 
 namespace lambent::forward_server {
 
+struct ForwardOptions {
+  // Work that a process left behind may go on for so long; then it counts as one that never ends.
+  Duration drain = seconds(10);
+  // So long may a call go on that the driver is in when its process has gone: a module may be
+  // compiled in it, but a kernel that never ends may be what it waits for.
+  Duration last_call = seconds(60);
+};
+
 class ForwardServer {
  public:
   // Called with kBroken when a client's call found the context broken, with kHangs when work that
-  // it left does not come to an end.
+  // it left, or a call, does not come to an end.
   using OnBroken = std::function<void(ProcessEnd, const Error&)>;
 
   // Loop, driver, multiprocessors and context outlive the server.
   static Result<std::unique_ptr<ForwardServer>> create(loop::EventLoop& loop,
                                                        const Splitting& splitting,
                                                        const cuda::Context& context,
-                                                       OnBroken on_broken);
+                                                       ForwardOptions options, OnBroken on_broken);
   // Waits for the threads of all processes; their work on the device ends first.
   ~ForwardServer();
   ForwardServer(const ForwardServer&) = delete;
@@ -58,12 +66,14 @@ class ForwardServer {
     OwnedFd socket;
     ServedProcess::Pointer process;  // null until it has said hello
     bool ending = false;
+    Instant told_to_end;
     loop::Watch watch;  // before the socket closes
   };
   struct Client {
     SandboxId id;
     // Shared with the threads of its processes.
     std::shared_ptr<ClientMemory> memory;
+    std::shared_ptr<ClientPool> pool;
     std::shared_ptr<ClientShare> share;
     OwnedFd listening;
     bool removed = false;
@@ -72,7 +82,7 @@ class ForwardServer {
   };
 
   ForwardServer(loop::EventLoop& loop, const Splitting& splitting, const cuda::Context& context,
-                OnBroken on_broken);
+                ForwardOptions options, OnBroken on_broken);
   Result<void> describe_device();
   void accept(Client& client);
   void read(Client& client, Connection& connection);
@@ -82,14 +92,18 @@ class ForwardServer {
   void hang_up(Client& client, std::list<Connection>::iterator connection);
   void ended(SandboxId client, uint64_t number, ProcessEnd how, CUresult result);
   void forget_if_empty(SandboxId client);
+  void watch_ends();
+  void look_at_ends();
 
   loop::EventLoop& loop_;
+  const ForwardOptions options_;
   const Splitting splitting_;
   Surroundings surroundings_;
   OnBroken on_broken_;
   forwarding::Welcome welcome_;  // but for the client's limit
   std::unordered_map<SandboxId, std::unique_ptr<Client>> clients_;
   size_t processes_ = 0;
+  bool watches_ends_ = false;
   // Posted tasks that find this false do nothing.
   std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);
 };

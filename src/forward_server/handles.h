@@ -1,5 +1,6 @@
 // HandleTable: what a client's process may name by number. A number is good for one entry only: a
-// stale or invented one finds nothing. A resource of one thread.
+// stale or invented one finds nothing. Entries may count against a quota of the client. A resource
+// of one thread.
 #pragma once
 
 #include <cstdint>
@@ -7,21 +8,30 @@
 #include <utility>
 #include <vector>
 
+#include "forward_server/client_quotas.h"
+
 namespace lambent::forward_server {
 
 template <typename Entry>
 class HandleTable {
  public:
-  explicit HandleTable(size_t most) : most_(most) {}
+  // Whoever has a table without a quota counts by itself.
+  explicit HandleTable(Quota* quota) : quota_(quota) {}
+  ~HandleTable() {
+    if (quota_ != nullptr) quota_->give_back(live_);
+  }
+  HandleTable(const HandleTable&) = delete;
+  HandleTable& operator=(const HandleTable&) = delete;
 
-  // 0 if the table is full.
+  // 0 if the client has as many as it may.
   uint64_t add(Entry entry) {
+    if (quota_ != nullptr && !quota_->take()) return 0;
+    ++live_;
     uint32_t index = 0;
     if (!free_.empty()) {
       index = free_.back();
       free_.pop_back();
     } else {
-      if (slots_.size() == most_) return 0;
       index = static_cast<uint32_t>(slots_.size());
       slots_.emplace_back();
     }
@@ -36,6 +46,8 @@ class HandleTable {
   }
   void erase(uint64_t number) {
     if (find(number) == nullptr) return;
+    if (quota_ != nullptr) quota_->give_back();
+    --live_;
     const auto index = static_cast<uint32_t>((number & UINT32_MAX) >> kShift);
     slots_[index].entry.reset();
     // After so many uses of a slot it rests for good.
@@ -49,7 +61,6 @@ class HandleTable {
       visit(uint64_t{slots_[index].generation} << 32 | index << kShift, *slots_[index].entry);
     }
   }
-  size_t size() const { return slots_.size() - free_.size(); }
 
  private:
   // Programs take handles for pointers: aligned, and never one of the driver's small constants.
@@ -60,7 +71,8 @@ class HandleTable {
     uint32_t generation = 1;
     std::optional<Entry> entry;
   };
-  size_t most_;
+  Quota* const quota_;
+  size_t live_ = 0;
   std::vector<Slot> slots_;
   std::vector<uint32_t> free_;
 };

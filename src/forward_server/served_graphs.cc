@@ -13,8 +13,6 @@ using forwarding::GraphNodeKind;
 using forwarding::kNoGraphNode;
 
 constexpr size_t kMostImageBytes = size_t{64} << 20;
-constexpr size_t kMostGraphs = 4096;
-constexpr size_t kMostNodes = 1 << 18;         // of all graphs of a process
 constexpr size_t kMostHeld = size_t{1} << 16;  // functions that were queued and have not run
 constexpr uint64_t kFlags =
     CUDA_GRAPH_INSTANTIATE_FLAG_AUTO_FREE_ON_LAUNCH | CUDA_GRAPH_INSTANTIATE_FLAG_USE_NODE_PRIORITY;
@@ -125,14 +123,8 @@ void ServedProcess::instantiate_graph(const Call& call) {
   } else {
     result = read_graph(image, context, &nodes, &wrong);
   }
-  if (result == CUDA_SUCCESS &&
-      (graphs_held_ >= kMostGraphs || graph_nodes_ + nodes.size() > kMostNodes)) {
-    result = CUDA_ERROR_OUT_OF_MEMORY;
-  }
+  if (result == CUDA_SUCCESS) result = hold(*graph, nodes);
   if (result == CUDA_SUCCESS) result = take_host_places(nodes, &places);
-  ++graphs_held_;  // release_graph() takes it back, with its nodes
-  graph_nodes_ += nodes.size();
-  const size_t count = nodes.size();
   if (result == CUDA_SUCCESS) {
     graph->checked_at = ranges_.erasures();
     result = graph->make(std::move(nodes), std::move(places), flags, &wrong);
@@ -140,14 +132,27 @@ void ServedProcess::instantiate_graph(const Call& call) {
   }
   if (result == CUDA_SUCCESS) {
     number = graphs_.add(graph);
-    if (number == 0) result = CUDA_ERROR_OUT_OF_MEMORY;
-  }
-  if (result != CUDA_SUCCESS) {
+  } else {
     for (const auto& place : places) free_gates_.push_back(place.gate);
-    graph_nodes_ -= count - graph->nodes().size();
     release_graph(*graph);
   }
   answer(call, result, {number, wrong});
+}
+
+// Against the client's quotas, until it is released.
+CUresult ServedProcess::hold(ExecutableGraph& graph, const std::vector<GraphNode>& nodes) {
+  ClientQuotas& quotas = memory_->quotas;
+  graph.is_held = quotas.graphs.take();
+  if (!graph.is_held) return CUDA_ERROR_OUT_OF_MEMORY;
+  if (!quotas.graph_nodes.take(nodes.size())) return CUDA_ERROR_OUT_OF_MEMORY;
+  graph.held_nodes = nodes.size();
+  // Where it waits for what is due.
+  const bool has_host_nodes = std::any_of(nodes.begin(), nodes.end(), [](const GraphNode& node) {
+    return node.head.kind == GraphNodeKind::kHost;
+  });
+  if (!has_host_nodes) return CUDA_SUCCESS;
+  graph.has_stream = quotas.streams.take();
+  return graph.has_stream ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
 }
 
 ExecutableGraph* ServedProcess::find_graph(uint64_t number) {
@@ -156,8 +161,10 @@ ExecutableGraph* ServedProcess::find_graph(uint64_t number) {
 }
 
 void ServedProcess::release_graph(ExecutableGraph& graph) {
-  --graphs_held_;
-  graph_nodes_ -= graph.nodes().size();
+  ClientQuotas& quotas = memory_->quotas;
+  if (std::exchange(graph.is_held, false)) quotas.graphs.give_back();
+  if (std::exchange(graph.has_stream, false)) quotas.streams.give_back();
+  quotas.graph_nodes.give_back(std::exchange(graph.held_nodes, 0));
   for (const auto& place : graph.host_places()) free_gates_.push_back(place.gate);
   memory_->give_back_upload(std::exchange(graph.counted, {}));
   graph.release();
@@ -325,10 +332,20 @@ CUresult ServedProcess::hold_for_functions(ExecutableGraph& graph) {
 CUresult ServedProcess::destroy_graph(const Call& call) {
   auto* found = graphs_.find(call.arguments[0]);
   if (found == nullptr) return CUDA_ERROR_INVALID_HANDLE;
-  const std::shared_ptr<ExecutableGraph> graph = std::move(*found);
+  destroyed_graphs_.push_back(std::move(*found));
   graphs_.erase(call.arguments[0]);
-  completions_->when_all_done(streams_.all(), [this, graph](CUresult) { release_graph(*graph); });
+  release_destroyed_graphs();
   return CUDA_SUCCESS;
+}
+
+// One wait for many: those that come meanwhile have the next.
+void ServedProcess::release_destroyed_graphs() {
+  if (destroyed_graphs_.empty() || !graphs_to_end_.empty()) return;
+  graphs_to_end_.swap(destroyed_graphs_);
+  completions_->when_all_done(streams_.all(), [this](CUresult) {
+    for (const auto& graph : std::exchange(graphs_to_end_, {})) release_graph(*graph);
+    release_destroyed_graphs();
+  });
 }
 
 }  // namespace lambent::forward_server

@@ -20,9 +20,9 @@ void ServedProcess::memory_info(const Call& call) {
   answer(call, CUDA_SUCCESS, {limit - std::min(used, limit), limit});
 }
 
-// In the order of a stream or not, the memory comes from the driver's pool: giving it back then
-// waits for nobody else's work, as cuMemFree would. It is zeroed, for the driver zeroes nothing
-// that stayed within one process.
+// In the order of a stream or not, the memory comes from a pool of the driver's: giving it back
+// then waits for nobody else's work, as cuMemFree would. It is zeroed, for the driver zeroes
+// nothing that stayed within one process.
 void ServedProcess::allocate(const Call& call, bool in_order) {
   const uint64_t context = call.arguments[0], bytes = call.arguments[1];
   CUstream stream = memory_stream_;
@@ -42,7 +42,12 @@ void ServedProcess::allocate(const Call& call, bool in_order) {
   }
   if (!memory_->take(Bytes(counted))) return answer(call, CUDA_ERROR_OUT_OF_MEMORY);
   CUdeviceptr address = 0;
-  CUresult result = driver_->mem_alloc_async(&address, counted, stream);
+  CUresult result = pool_->allocate(&address, counted, stream);
+  if (result == CUDA_ERROR_OUT_OF_MEMORY) {
+    // What was freed may not have come back yet: nothing else is on this stream.
+    driver_->stream_synchronize(free_stream_);
+    result = pool_->allocate(&address, counted, stream);
+  }
   if (result == CUDA_SUCCESS) {
     result = driver_->memset_d8_async(address, 0, counted, stream);
     if (result == CUDA_SUCCESS && !in_order) result = driver_->stream_synchronize(stream);

@@ -4,6 +4,7 @@
 #include <string>
 #include <utility>
 
+#include "forward_server/module_image.h"
 #include "forward_server/served_process.h"
 
 namespace lambent::forward_server {
@@ -15,6 +16,9 @@ constexpr size_t kTailBytes = 4096;
 constexpr size_t kLogBytes = 16 << 10;
 constexpr size_t kMostParameters = 4096;
 constexpr int kAttributes = 16;
+// What loading may take on the device beyond what the image says, without being counted: code is
+// compiled, and what others do at that moment is seen too.
+constexpr uint64_t kUncounted = 64 << 20;
 static_assert(3 + kAttributes <= forwarding::kAnswerValues);
 
 }  // namespace
@@ -41,19 +45,17 @@ void ServedProcess::load_module(const Call& call) {
   std::string log(kLogBytes, '\0');
   CUresult result = CUDA_SUCCESS;
   if (contexts_.count(module.context) == 0) result = CUDA_ERROR_INVALID_CONTEXT;
-  if (result == CUDA_SUCCESS && image.empty()) result = CUDA_ERROR_INVALID_IMAGE;
-  if (result == CUDA_SUCCESS) {
-    image.append(kTailBytes, '\0');
-    CUjit_option options[] = {CU_JIT_ERROR_LOG_BUFFER, CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES};
-    void* values[] = {log.data(), reinterpret_cast<void*>(log.size() - 1)};
-    result = driver_->module_load_data_ex(&module.module, image.data(), 2, options, values);
-  }
+  if (result == CUDA_SUCCESS) result = load_counted(image, &log, &module);
   uint64_t number = 0;
   if (result == CUDA_SUCCESS) {
     CUmodule loaded = module.module;
+    const Bytes counted = module.counted;
     number = modules_.add(std::move(module));
-    if (number == 0) driver_->module_unload(loaded);
-    if (number == 0) result = CUDA_ERROR_OUT_OF_MEMORY;
+    if (number == 0) {
+      driver_->module_unload(loaded);
+      memory_->give_back(counted);
+      result = CUDA_ERROR_OUT_OF_MEMORY;
+    }
   }
   image = {};
   memory_->give_back_upload(uploaded);
@@ -61,6 +63,50 @@ void ServedProcess::load_module(const Call& call) {
   std::memcpy(pages_.chunk_bytes[chunk], log.data(), log_bytes);
   let_chunk_go(chunk, result);
   answer(call, result, {number, log_bytes});
+}
+
+// A module's memory counts as the client's: its image, and variables that are not in there. The
+// driver does not say what it takes, and an image may hide it (in PTX, or packed): if much more is
+// gone afterwards, and comes back with the module, that was it.
+CUresult ServedProcess::load_counted(std::string& image, std::string* log, Module* module) {
+  const ModuleImage said = read_module_image(image);
+  if (!said.is_sound) return CUDA_ERROR_INVALID_IMAGE;
+  const uint64_t limit = memory_->limit().count;
+  if (said.zeros.count > limit || image.size() > limit) return CUDA_ERROR_OUT_OF_MEMORY;
+  Bytes counted = Bytes(image.size()) + said.zeros;
+  image.append(kTailBytes, '\0');
+  const auto load = [&] {
+    CUjit_option options[] = {CU_JIT_ERROR_LOG_BUFFER, CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES};
+    void* values[] = {log->data(), reinterpret_cast<void*>(log->size() - 1)};
+    return driver_->module_load_data_ex(&module->module, image.data(), 2, options, values);
+  };
+  const auto free_memory = [&] {
+    size_t free = 0, total = 0;
+    return driver_->mem_get_info(&free, &total) == CUDA_SUCCESS ? free : 0;
+  };
+  if (!memory_->take(counted)) return CUDA_ERROR_OUT_OF_MEMORY;
+  const size_t before = free_memory();
+  CUresult result = load();
+  const size_t after = free_memory();
+  const uint64_t unsaid = counted.count + kUncounted;
+  if (result == CUDA_SUCCESS && before > after && before - after > unsaid) {
+    driver_->module_unload(module->module);
+    const size_t without = free_memory();
+    const size_t taken = std::min(before - after, without > after ? without - after : 0);
+    if (taken > unsaid) {
+      memory_->cancel(counted);
+      counted = Bytes(taken);
+      if (!memory_->take(counted)) return CUDA_ERROR_OUT_OF_MEMORY;
+    }
+    result = load();
+  }
+  if (result != CUDA_SUCCESS) {
+    memory_->cancel(counted);
+    return result;
+  }
+  memory_->keep(counted);
+  module->counted = counted;
+  return CUDA_SUCCESS;
 }
 
 void ServedProcess::unload_module(const Call& call) {
@@ -79,6 +125,8 @@ void ServedProcess::drop_module(uint64_t number) {
   for (const auto& [function, each] : module->functions) functions_.erase(each);
   for (const auto& [name, address] : module->globals) ranges_.erase(address);
   seen(driver_->module_unload(module->module));
+  memory_->give_back(module->counted);
+  memory_->give_back_upload(module->counted_on_host);
   modules_.erase(number);
 }
 
@@ -106,8 +154,14 @@ CUresult ServedProcess::add_function(uint64_t module_number, CUfunction function
   entry.parameters =
       std::make_shared<const std::vector<forwarding::ParameterPlace>>(std::move(places));
   if (entry.parameter_bytes > forwarding::kMostInlineBytes) return CUDA_ERROR_NOT_SUPPORTED;
+  const Bytes known(entry.parameters->size() * sizeof(forwarding::ParameterPlace));
+  if (!memory_->take_upload(known)) return CUDA_ERROR_OUT_OF_MEMORY;
   *number = functions_.add(std::move(entry));
-  if (*number == 0) return CUDA_ERROR_OUT_OF_MEMORY;
+  if (*number == 0) {
+    memory_->give_back_upload(known);
+    return CUDA_ERROR_OUT_OF_MEMORY;
+  }
+  module->counted_on_host += known;
   module->functions.emplace(function, *number);
   return CUDA_SUCCESS;
 }

@@ -16,34 +16,31 @@ using forwarding::Answered;
 using forwarding::CallCode;
 using forwarding::CallReader;
 
-// What one process may hold of each kind.
-constexpr size_t kMostStreams = 4096, kMostEvents = 1 << 17, kMostModules = 1 << 14,
-                 kMostFunctions = 1 << 18;
+// What waits for the device. Who has more of it waits as one does whose ring is full.
+constexpr size_t kMostPending = 1 << 17;
 // Calls that are read before completions are looked for again.
 constexpr int kCallsInARow = 256;
 constexpr int kLongestSleep_ms = 1000;
-// Work that a process left behind may go on for so long; then it counts as one that never ends.
-constexpr Duration kDrainTime = seconds(10);
 
 }  // namespace
 
 ServedProcess::ServedProcess(Surroundings& surroundings, std::shared_ptr<ClientMemory> memory,
-                             std::shared_ptr<ClientShare> share,
+                             std::shared_ptr<ClientPool> pool, std::shared_ptr<ClientShare> share,
                              std::shared_ptr<forwarding::SharedMemory> shared, OnEnd on_end)
     : surroundings_(surroundings),
       driver_(surroundings.driver),
       memory_(std::move(memory)),
+      pool_(std::move(pool)),
       share_(std::move(share)),
       shared_(std::move(shared)),
       pages_(*shared_->pages()),
       on_end_(std::move(on_end)),
       reader_(&pages_),
       data_(forwarding::kMostInlineBytes),
-      streams_(driver_, *share_, kMostStreams),
-      events_(kMostEvents),
-      modules_(kMostModules),
-      functions_(kMostFunctions),
-      graphs_(SIZE_MAX),  // graphs_held_ has the limit
+      streams_(driver_, *share_, memory_->quotas.streams),
+      events_(&memory_->quotas.events),
+      modules_(&memory_->quotas.modules),
+      functions_(&memory_->quotas.functions),
       thread_([this] { serve(); }) {}
 
 void ServedProcess::LetGo::operator()(ServedProcess* process) const {
@@ -101,6 +98,7 @@ void ServedProcess::serve() {
   }
   --surroundings_.awake;
   if (malformed_) tell_broken(CUDA_ERROR_UNKNOWN);
+  is_served_ = false;
   bool hangs = false;
   // In a broken context nothing can be freed: it goes with the executor.
   if (broken_ == CUDA_SUCCESS) {
@@ -130,7 +128,8 @@ void ServedProcess::sleep() {
   forwarding::SleepFlag& flag = pages_.control.server_sleeps;
   flag.store(1, std::memory_order_seq_cst);
   std::atomic_thread_fence(std::memory_order_seq_cst);
-  if (!reader_.is_empty() || completions_->has_mail() || stopping_) {
+  const bool may_read = completions_->size() < kMostPending;
+  if ((may_read && !reader_.is_empty()) || completions_->has_mail() || stopping_) {
     flag.store(0);
     return;
   }
@@ -142,6 +141,7 @@ void ServedProcess::sleep() {
 bool ServedProcess::read_calls() {
   bool any = false;
   for (int i = 0; i < kCallsInARow && !stopping_ && broken_ == CUDA_SUCCESS; ++i) {
+    if (completions_->size() >= kMostPending) return any;
     Call call;
     const auto next = reader_.next(call, data_.data());
     if (next == CallReader::Next::kNothing) return any;
@@ -208,7 +208,7 @@ CUresult ServedProcess::seen(CUresult result) {
 }
 
 bool ServedProcess::wait_until_idle() {
-  const Instant until = surroundings_.clock.now() + kDrainTime;
+  const Instant until = surroundings_.clock.now() + surroundings_.drain;
   const auto busy = [&] {
     completions_->poll();
     for (CUstream stream : streams_.all()) {

@@ -19,6 +19,7 @@
 #include "cuda/driver.h"
 #include "forward_server/address_ranges.h"
 #include "forward_server/client_memory.h"
+#include "forward_server/client_pool.h"
 #include "forward_server/client_share.h"
 #include "forward_server/completions.h"
 #include "forward_server/executable_graph.h"
@@ -36,6 +37,8 @@ struct Surroundings {
   const cuda::Driver& driver;
   const cuda::Context& context;
   const Clock& clock;
+  // Work that a process left behind may go on for so long; then it counts as one that never ends.
+  const Duration drain;
   unsigned cores = 1;
   std::atomic<unsigned> awake{0};  // threads of processes that do not sleep
 };
@@ -54,7 +57,7 @@ class ServedProcess {
 
   // The thread begins at once. `on_end` is called on it, as its last deed.
   ServedProcess(Surroundings& surroundings, std::shared_ptr<ClientMemory> memory,
-                std::shared_ptr<ClientShare> share,
+                std::shared_ptr<ClientPool> pool, std::shared_ptr<ClientShare> share,
                 std::shared_ptr<forwarding::SharedMemory> shared, OnEnd on_end);
   // How one goes: waits for the thread (stop() first). What is in a broken context, or beside work
   // that does not end, can be neither destroyed nor waited for: it stays until the executor ends.
@@ -71,6 +74,8 @@ class ServedProcess {
   void tell_broken(CUresult why);
   // As far as its thread has seen. Any thread.
   bool has_unfinished_kernels() const { return launched_.load() != finished_.load(); }
+  // Whether its thread still does what the process asked for. Any thread.
+  bool is_served() const { return is_served_.load(); }
 
  private:
   ~ServedProcess() = default;  // LetGo
@@ -84,6 +89,8 @@ class ServedProcess {
   struct Module {
     CUmodule module = nullptr;
     uint64_t context = 0;
+    Bytes counted;          // device memory
+    Bytes counted_on_host;  // what is known of its functions
     std::unordered_map<CUfunction, uint64_t> functions;
     std::unordered_map<std::string, CUdeviceptr> globals;
   };
@@ -162,6 +169,7 @@ class ServedProcess {
   CUresult destroy_graph(const Call& call);
   CUresult read_graph(const std::string& image, uint64_t context, std::vector<GraphNode>* nodes,
                       uint64_t* wrong);
+  CUresult hold(ExecutableGraph& graph, const std::vector<GraphNode>& nodes);
   CUresult check_node(const forwarding::GraphNodeView& view, uint64_t context, GraphNode* node);
   CUresult take_host_places(const std::vector<GraphNode>& nodes,
                             std::vector<ExecutableGraph::HostPlace>* places);
@@ -170,6 +178,7 @@ class ServedProcess {
   void tell_when_due(CUstream stream, const ExecutableGraph& graph,
                      const ExecutableGraph::HostPlace& place);
   void release_graph(ExecutableGraph& graph);
+  void release_destroyed_graphs();
   ExecutableGraph* find_graph(uint64_t number);
   // Nothing of them runs any more.
   void release_graphs_if(const std::function<bool(const ExecutableGraph&)>& is_one);
@@ -190,6 +199,7 @@ class ServedProcess {
   void occupancy(const Call& call);
   void occupancy_shared_memory(const Call& call);
   CUresult add_function(uint64_t module, CUfunction function, uint64_t* number);
+  CUresult load_counted(std::string& image, std::string* log, Module* module);
 
   const char* data() const { return data_.data(); }
   size_t data_bytes(const Call& call) const { return call.bytes - sizeof(Call); }
@@ -197,12 +207,13 @@ class ServedProcess {
   Surroundings& surroundings_;
   const cuda::Driver& driver_;
   const std::shared_ptr<ClientMemory> memory_;
+  const std::shared_ptr<ClientPool> pool_;
   const std::shared_ptr<ClientShare> share_;
   // Shared with callbacks of the driver, which may come late.
   const std::shared_ptr<forwarding::SharedMemory> shared_;
   forwarding::SharedPages& pages_;
   const OnEnd on_end_;
-  std::atomic<bool> stopping_{false};
+  std::atomic<bool> stopping_{false}, is_served_{true};
   std::atomic<uint64_t> launched_{0}, finished_{0};  // kernels
 
   // All of the thread's own from here on.
@@ -228,9 +239,9 @@ class ServedProcess {
   HandleTable<Event> events_;
   HandleTable<Module> modules_;
   HandleTable<Function> functions_;
-  HandleTable<std::shared_ptr<ExecutableGraph>> graphs_;
-  // With those that were destroyed and may be running still.
-  size_t graphs_held_ = 0, graph_nodes_ = 0;
+  HandleTable<std::shared_ptr<ExecutableGraph>> graphs_{nullptr};
+  // They may be running still; those of the first are waited for.
+  std::vector<std::shared_ptr<ExecutableGraph>> graphs_to_end_, destroyed_graphs_;
   AddressRanges ranges_;
   size_t frees_to_come_ = 0;               // that streams have not reached
   std::vector<Call> waiting_allocations_;  // for those

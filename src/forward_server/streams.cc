@@ -8,6 +8,7 @@ Streams::~Streams() {
 }
 
 void Streams::release(Entry& entry) {
+  quota_.give_back();
   driver_->stream_destroy(entry.stream);
   if (entry.mark != nullptr) driver_->event_destroy(entry.mark);
   entry.part = nullptr;  // after its stream
@@ -36,6 +37,7 @@ CUresult Streams::move(Entry& entry) {
     driver_->stream_destroy(moved.stream);
     return result;
   }
+  quota_.take_anyway();  // until the old one is idle
   leaving_.push_back(entry);
   leaving_.back().mark = nullptr;
   entry = moved;
@@ -52,23 +54,22 @@ CUresult Streams::create(uint64_t context, uint64_t default_stream, unsigned fla
   *number = 0;
   if ((flags & ~unsigned{CU_STREAM_NON_BLOCKING}) != 0) return CUDA_ERROR_INVALID_VALUE;
   release_idle();
-  if (table_.size() + leaving_.size() >= most_) return CUDA_ERROR_OUT_OF_MEMORY;
+  if (!quota_.take()) return CUDA_ERROR_OUT_OF_MEMORY;
   Entry entry;
   entry.context = context;
   entry.blocking = (flags & CU_STREAM_NON_BLOCKING) == 0;
   entry.priority = priority;
   CUresult result = place(&entry);
-  if (result != CUDA_SUCCESS) return result;
+  if (result != CUDA_SUCCESS) {
+    quota_.give_back();
+    return result;
+  }
   result = driver_->event_create(&entry.mark, CU_EVENT_DISABLE_TIMING);
   if (result != CUDA_SUCCESS) {
-    driver_->stream_destroy(entry.stream);
+    release(entry);
     return result;
   }
   *number = table_.add(entry);
-  if (*number == 0) {
-    release(entry);
-    return CUDA_ERROR_OUT_OF_MEMORY;
-  }
   table_.find(*number)->default_stream = default_stream == 0 ? *number : default_stream;
   return CUDA_SUCCESS;
 }

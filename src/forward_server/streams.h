@@ -29,8 +29,8 @@ class Streams {
     uint64_t saw_default = 0;        // the default stream's work that it has waited for
   };
 
-  Streams(const cuda::Driver& driver, ClientShare& share, size_t most)
-      : driver_(driver), share_(share), most_(most), table_(most) {}
+  Streams(const cuda::Driver& driver, ClientShare& share, Quota& quota)
+      : driver_(driver), share_(share), quota_(quota) {}
   ~Streams();
   Streams(const Streams&) = delete;
   Streams& operator=(const Streams&) = delete;
@@ -61,8 +61,8 @@ class Streams {
 
   const cuda::Driver& driver_;
   ClientShare& share_;
-  const size_t most_;
-  HandleTable<Entry> table_;
+  Quota& quota_;
+  HandleTable<Entry> table_{nullptr};
   std::vector<Entry> leaving_;  // destroyed, but not known to be idle
 };
 

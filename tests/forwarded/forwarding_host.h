@@ -22,8 +22,9 @@ namespace lambent::forwarded_testing {
 
 class ForwardingHost {
  public:
-  explicit ForwardingHost(const std::vector<std::pair<std::string, std::string>>& settings = {})
-      : executor(settings) {}
+  explicit ForwardingHost(const std::vector<std::pair<std::string, std::string>>& settings = {},
+                          const std::vector<std::string>& more = {})
+      : executor(settings, more) {}
 
   // A client of the executor; its processes find it at socket_of().
   ledger::LedgerReader add_client(uint64_t number, Bytes memory, uint32_t share = 100) {

@@ -53,6 +53,13 @@ class RawClient {
 
   forwarding::SharedPages& pages() { return *memory_.pages(); }
   void hang_up() { socket_.reset(); }
+  void say(const std::string& words) { (void)send_packet(socket_.get(), words).ok(); }
+  // As write(), but waits for nothing: false if there is no room.
+  bool try_write(const Call& call, const std::string& data = {}) {
+    if (!writer_.has_room(data.size())) return false;
+    writer_.write(call, data.data(), data.size());
+    return true;
+  }
   bool was_hung_up_on(int most_ms = 30'000) {
     pollfd waiting = {socket_.get(), POLLIN, 0};
     return poll(&waiting, 1, most_ms) == 1;
