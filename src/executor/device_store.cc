@@ -103,17 +103,23 @@ void DeviceStore::make_room(Bytes size) {
   if (const auto victims = cache_.victims(std::min(missing, unpinned))) evict(*victims);
 }
 
-void DeviceStore::trim(Bytes most, uint64_t looks, const std::function<bool(SandboxId)>& is_idle) {
-  const Bytes mapped = pool_.mapped();
-  pool_.trim(most, looks);
+MemoryPool::Leaving DeviceStore::trim(Bytes most, uint64_t looks,
+                                      const std::function<bool(SandboxId)>& is_idle) {
+  MemoryPool::Leaving leaving = pool_.set_out_idle(most, looks);
+  const auto gone = [&leaving] {
+    Bytes sum;
+    for (const auto& [address, size] : leaving) sum += size;
+    return sum;
+  };
   const auto unpinned = cache_.victims(cache_.total() - cache_.pinned());
   CHECK(unpinned.has_value(), "what is not pinned can go");
   for (const uint64_t number : *unpinned) {
-    if (mapped - pool_.mapped() >= most) return;
+    if (gone() >= most) break;
     const DeviceName& name = names_.at(number);
     if (name.kind != DeviceName::Kind::kSeatBuffer || !is_idle(SandboxId(name.high))) continue;
-    pool_.give_to_device(forget(number));
+    pool_.give_to_device(forget(number), &leaving);
   }
+  return leaving;
 }
 
 void DeviceStore::evict(const std::vector<uint64_t>& victims) {

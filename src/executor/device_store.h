@@ -110,10 +110,11 @@ class DeviceStore {
   // Lets go of what is not pinned, as for a place, until so much lies free in the pool or nothing
   // is left.
   void make_room(Bytes size);
-  // Gives memory to the device until `most` or more has gone: what lies free (MemoryPool::trim()),
-  // then the buffers of seats that `is_idle` names, in the order in which they would go anyway.
-  // Objects and constants stay, and so does what is pinned.
-  void trim(Bytes most, uint64_t looks, const std::function<bool(SandboxId)>& is_idle);
+  // Takes memory out of the pool, which is to go to the device, until there is `most` or more: what
+  // lies free (MemoryPool::set_out_idle()), then the buffers of seats that `is_idle` names, in the
+  // order in which they would go anyway. Objects and constants stay, and so does what is pinned.
+  MemoryPool::Leaving trim(Bytes most, uint64_t looks,
+                           const std::function<bool(SandboxId)>& is_idle);
   // Calls `visit` with each name and its entry, in no order; it must not place or let go of any.
   template <typename Visit>
   void for_each(Visit visit) const {

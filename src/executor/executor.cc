@@ -55,7 +55,7 @@ Result<void> Executor::start() {
   RETURN_IF_ERROR(use_layers());
   loading.pages = layers_ != nullptr ? &layers_->pages() : nullptr;
   loader_ = std::make_unique<SeatLoader>(driver_, ordinal_, capability, std::move(loading));
-  for (auto* thread : {&loads_, &decodes_, &answers_}) {
+  for (auto* thread : {&loads_, &decodes_, &answers_, &gives_}) {
     *thread = std::make_unique<DeviceThread>(loop_, context_);
   }
   const auto& transfers = options_.transfers;
@@ -82,6 +82,7 @@ Executor::~Executor() {
   loads_.reset();
   decodes_.reset();
   answers_.reset();
+  gives_.reset();
   to_device_.reset();
   to_host_.reset();
   layers_.reset();

@@ -214,6 +214,7 @@ class Executor {
   std::function<void(int)> on_end_;
   bool ended_ = false;
   bool watches_memory_ = false;  // a look at it is to come
+  bool gives_memory_ = false;    // some that it let go of is being unmapped
 
   // Seats whose requests the driver's thread has answered. Before all that such a request uses, for
   // that thread may be here until the last of them is gone.
@@ -238,7 +239,7 @@ class Executor {
   uint64_t requests_ = 0;
   std::unique_ptr<forward_server::ForwardServer> forward_;  // once there is a client
   // Last: they end before what their work uses goes.
-  std::unique_ptr<DeviceThread> loads_, decodes_, answers_;
+  std::unique_ptr<DeviceThread> loads_, decodes_, answers_, gives_;
   std::unique_ptr<TransferEngine> to_device_, to_host_;
 };
 

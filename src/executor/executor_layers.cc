@@ -19,7 +19,7 @@ Result<void> Executor::use_layers() {
     return {.give = [this, leaving] { pool_->unmap(leaving); },
             .then = [this, leaving] { pool_->forget(leaving); }};
   };
-  hooks.waits = [this] { return !lent_.empty(); };
+  hooks.waits = [this] { return !lent_.empty() || gives_memory_; };
   ASSIGN_OR_RETURN(layers_,
                    LayeredMemory::create(loop_, driver_, context_, ordinal_,
                                          {.rule = rule(), .interval = options_.pool_interval},

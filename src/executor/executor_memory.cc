@@ -61,6 +61,7 @@ void Executor::watch_memory() {
 // A seat needs its buffers until it has had no request for the hold: what runs in it is one CUDA
 // graph, mostly, and so its profile has one step, for which all of them must be there.
 void Executor::look_at_memory() {
+  if (gives_memory_) return watch_memory();  // what is mapped is yet to change
   const Instant now = loop_.now();
   const auto is_idle = [&](SandboxId id) {
     const Seat* seat = find(id);
@@ -92,8 +93,17 @@ void Executor::look_at_memory() {
   pool.interval = options_.pool_hold;
   const auto step = scheduling::scale_pool(pool, pool_->mapped() - others, pinned, running);
   const uint64_t looks = options_.pool_hold > Duration(0) ? kLooks : 0;
-  store_->trim(step.shrink, looks, is_idle);
+  auto leaving = store_->trim(step.shrink, looks, is_idle);
   if (has_buffers || pool_->has_free()) watch_memory();
+  if (leaving.empty()) return;
+  gives_memory_ = true;
+  // Not here: unmapping may wait for what runs on the device.
+  gives_->run([this, leaving] { pool_->unmap(leaving); },
+              [this, leaving] {
+                gives_memory_ = false;
+                pool_->forget(leaving);
+                if (!ended_ && layers_ != nullptr) layers_->room_came();
+              });
 }
 
 }  // namespace lambent::executor

@@ -48,8 +48,12 @@ void LayeredMemory::give(std::function<void()> work, std::function<void()> then)
   });
 }
 
+// Behind what was given back on the other thread.
 void LayeredMemory::give_to_device(std::function<void()> then) {
-  give([pool = pool_.get()] { pool->shrink(pool->size()); }, std::move(then));
+  takes_.run([] {},
+             [this, then = std::move(then)]() mutable {
+               give([pool = pool_.get()] { pool->shrink(pool->size()); }, std::move(then));
+             });
 }
 
 void LayeredMemory::room_came() {

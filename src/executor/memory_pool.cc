@@ -118,10 +118,41 @@ void MemoryPool::give_back(CUdeviceptr address) {
   if (mapped_ > limit_) make_room(Bytes(0));
 }
 
-void MemoryPool::give_to_device(CUdeviceptr address) {
+MemoryPool::Leaving MemoryPool::set_out(Bytes most) {
+  return set_out_if(most, [](uint64_t) { return true; });
+}
+
+MemoryPool::Leaving MemoryPool::set_out_idle(Bytes most, uint64_t looks) {
+  ++looks_;
+  return set_out_if(most, [this, looks](uint64_t since) { return looks_ - since > looks; });
+}
+
+MemoryPool::Leaving MemoryPool::set_out_if(Bytes most, const std::function<bool(uint64_t)>& since) {
+  Leaving leaving;
+  Bytes gone;
+  for (auto each = free_large_.end(); each != free_large_.begin() && gone < most;) {
+    --each;
+    if (!since(each->second.since)) continue;
+    gone += each->first;
+    leave(each->second.address, each->first, &leaving);
+    each = free_large_.erase(each);
+  }
+  for (auto each = shared_.begin(); each != shared_.end() && gone < most;) {
+    if (!each->second->pieces.is_empty() || !since(each->second->empty_since)) {
+      ++each;
+      continue;
+    }
+    gone += unit_;
+    leave(each->first, unit_, &leaving);
+    each = shared_.erase(each);
+  }
+  return leaving;
+}
+
+void MemoryPool::give_to_device(CUdeviceptr address, Leaving* leaving) {
   if (const auto large = large_.find(address); large != large_.end()) {
     used_ -= large->second.size;
-    unmap(address, large->second.size);
+    leave(address, large->second.size, leaving);
     large_.erase(large);
     return;
   }
@@ -130,56 +161,28 @@ void MemoryPool::give_to_device(CUdeviceptr address) {
   if (unit == shared_.begin()) return;  // the limit has taken its unit
   --unit;
   if (address - unit->first >= unit_.count || !unit->second->pieces.is_empty()) return;
-  unmap(unit->first, unit_);
+  leave(unit->first, unit_, leaving);
   shared_.erase(unit);
 }
 
-void MemoryPool::trim(Bytes most, uint64_t looks) {
-  ++looks_;
-  Bytes gone;
-  for (auto each = free_large_.end(); each != free_large_.begin() && gone < most;) {
-    --each;
-    if (looks_ - each->second.since <= looks) continue;
-    gone += each->first;
-    unmap(each->second.address, each->first);
-    each = free_large_.erase(each);
-  }
-  for (auto each = shared_.begin(); each != shared_.end() && gone < most;) {
-    const Shared& unit = *each->second;
-    if (!unit.pieces.is_empty() || looks_ - unit.empty_since <= looks) {
-      ++each;
-      continue;
-    }
-    gone += unit_;
-    unmap(each->first, unit_);
-    each = shared_.erase(each);
-  }
-}
-
-MemoryPool::Leaving MemoryPool::set_out(Bytes most) {
-  Leaving leaving;
-  Bytes gone;
-  while (gone < most && !free_large_.empty()) {
-    const auto largest = std::prev(free_large_.end());
-    gone += largest->first;
-    leaving.emplace_back(largest->second.address, largest->first);
-    free_large_.erase(largest);
-  }
-  for (auto each = shared_.begin(); each != shared_.end() && gone < most;) {
-    if (!each->second->pieces.is_empty()) {
-      ++each;
-      continue;
-    }
-    gone += unit_;
-    leaving.emplace_back(each->first, unit_);
-    each = shared_.erase(each);
-  }
-  leaving_.insert(leaving.begin(), leaving.end());
-  return leaving;
+void MemoryPool::leave(CUdeviceptr address, Bytes size, Leaving* leaving) {
+  leaving->emplace_back(address, size);
+  leaving_.emplace(address, size);
+  const std::lock_guard lock(leaving_mutex_);
+  ++to_unmap_;
 }
 
 void MemoryPool::unmap(const Leaving& leaving) const {
   for (const auto& [address, size] : leaving) (void)addresses_.unmap(address, size);
+  const std::lock_guard lock(leaving_mutex_);
+  to_unmap_ -= leaving.size();
+  unmapped_.notify_all();
+}
+
+// Whoever is to unmap it does not wait for this thread.
+void MemoryPool::await_leaving() const {
+  std::unique_lock lock(leaving_mutex_);
+  unmapped_.wait(lock, [this] { return to_unmap_ == 0; });
 }
 
 void MemoryPool::forget(const Leaving& leaving) {
@@ -247,8 +250,14 @@ Result<CUdeviceptr> MemoryPool::map_new(Bytes size) {
     return addresses_.map(address, memory);
   };
   auto mapped = map();
-  if (!mapped.ok() && mapped.error().code == ErrorCode::kResourceExhausted &&
-      !free_large_.empty()) {
+  const auto is_short = [&] {
+    return !mapped.ok() && mapped.error().code == ErrorCode::kResourceExhausted;
+  };
+  if (is_short() && !leaving_.empty()) {
+    await_leaving();
+    mapped = map();
+  }
+  if (is_short() && !free_large_.empty()) {
     // Others have the rest of the device: what lies free here is as good.
     while (!free_large_.empty()) unmap_free(std::prev(free_large_.end()));
     mapped = map();

@@ -3,8 +3,11 @@
 // thread, whose current context is the device's.
 #pragma once
 
+#include <condition_variable>
+#include <functional>
 #include <map>
 #include <memory>
+#include <mutex>
 #include <unordered_map>
 #include <vector>
 
@@ -34,27 +37,26 @@ class MemoryPool {
     Bytes size;        // what it counts with; at least what was asked for
     bool own = false;  // `user` was the last to have it, so that nothing of others can lie in it
   };
-  // RESOURCE_EXHAUSTED if the limit or the device has not as much left. What lies in the block is
-  // undefined, and never another process's.
+  // RESOURCE_EXHAUSTED if the limit or the device has not as much left; before it says so it waits
+  // for what is leaving. What lies in the block is undefined, and never another process's.
   Result<Block> take(Bytes size, uint64_t user);
   // Nothing may still be running that uses it.
   void give_back(CUdeviceptr address);
-  // The same, and its memory goes to the device, at once if nothing else lies in it.
-  void give_to_device(CUdeviceptr address);
 
-  // Gives free memory to the device, the largest blocks first, until `most` or more has gone: what
-  // has lain free for more than `looks` earlier calls of this function, and no other.
-  void trim(Bytes most, uint64_t looks);
-  // Free memory that goes to the device in three steps, for unmapping may wait for what runs there:
-  // taken out of what lies free, the largest blocks first, until there is so much; unmapped by any
-  // thread; forgotten.
+  // Memory goes to the device in three steps, for unmapping may wait for what runs there: it is
+  // taken out of the pool, unmapped by any thread, once, and forgotten.
   using Leaving = std::vector<std::pair<CUdeviceptr, Bytes>>;
+  // Takes out what lies free, the largest blocks first, until there is so much.
   Leaving set_out(Bytes most);
+  // The same with what has lain free for more than `looks` earlier calls of this function.
+  Leaving set_out_idle(Bytes most, uint64_t looks);
+  // As give_back(); takes out the memory that nothing else lies in then, with what is leaving.
+  void give_to_device(CUdeviceptr address, Leaving* leaving);
   void unmap(const Leaving& leaving) const;
   void forget(const Leaving& leaving);
   // What lies free in whole units.
   Bytes free() const;
-  // Whether there is memory that trim() could give to the device, now or later.
+  // Whether there is memory that set_out_idle() could take out, now or later.
   bool has_free() const;
 
   // The memory of a block for another process, which keeps it as long as it likes. NOT_FOUND if the
@@ -100,7 +102,11 @@ class MemoryPool {
   Result<Block> take_large(Bytes size, uint64_t user);
   Result<CUdeviceptr> map_new(Bytes size);
   void unmap(CUdeviceptr address, Bytes size);
+  // What became free at such a look.
+  Leaving set_out_if(Bytes most, const std::function<bool(uint64_t)>& since);
+  void leave(CUdeviceptr address, Bytes size, Leaving* leaving);
   void unmap_free(FreeBlocks::iterator block);
+  void await_leaving() const;
   // Unmaps free blocks, the largest first, until `more` could be mapped within the limit, or none
   // is left.
   void make_room(Bytes more);
@@ -113,11 +119,14 @@ class MemoryPool {
   device_memory::AddressSpace space_;
 
   Bytes limit_, used_, mapped_;
-  uint64_t looks_ = 0;  // calls of trim()
+  uint64_t looks_ = 0;  // calls of set_out_idle()
   uint64_t driver_calls_ = 0;
   std::unordered_map<CUdeviceptr, Large> large_;  // handed out
   FreeBlocks free_large_;
   std::unordered_map<CUdeviceptr, Bytes> leaving_;
+  mutable std::mutex leaving_mutex_;  // guards to_unmap_
+  mutable std::condition_variable unmapped_;
+  mutable size_t to_unmap_ = 0;  // blocks
   std::map<CUdeviceptr, std::unique_ptr<Shared>> shared_;
   std::unordered_map<CUdeviceptr, Bytes> small_;  // handed out, rounded sizes
 };

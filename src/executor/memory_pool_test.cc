@@ -1,6 +1,7 @@
 #include "executor/memory_pool.h"
 
 #include <random>
+#include <thread>
 #include <vector>
 
 #include "executor/testing.h"
@@ -31,6 +32,17 @@ class MemoryPoolTest : public EmulatedDevice {
     auto block = pool_->take(size, user);
     EXPECT_TRUE(block.ok()) << to_string(block.error());
     return block.ok() ? block->address : 0;
+  }
+
+  void give(const MemoryPool::Leaving& leaving) {
+    pool_->unmap(leaving);
+    pool_->forget(leaving);
+  }
+  void trim(Bytes most, uint64_t looks) { give(pool_->set_out_idle(most, looks)); }
+  void give_to_device(CUdeviceptr address) {
+    MemoryPool::Leaving leaving;
+    pool_->give_to_device(address, &leaving);
+    give(leaving);
   }
 
   std::unique_ptr<MemoryPool> pool_;
@@ -138,20 +150,20 @@ TEST_F(MemoryPoolTest, FreeMemoryGoesToTheDeviceAfterAsManyLooks) {
   before_ = free_memory();
   const CUdeviceptr kept = take(Bytes::mib(4)), small = take(Bytes(100));
   pool_->give_back(take(Bytes::mib(8)));
-  pool_->trim(Bytes::gib(1), 2);
+  trim(Bytes::gib(1), 2);
   pool_->give_back(take(Bytes::mib(6)));
   const uint64_t calls = pool_->driver_calls();
-  pool_->trim(Bytes::gib(1), 2);
+  trim(Bytes::gib(1), 2);
   EXPECT_EQ(pool_->driver_calls(), calls) << "both were in use a moment ago";
-  pool_->trim(Bytes::gib(1), 2);
+  trim(Bytes::gib(1), 2);
   EXPECT_EQ(pool_->mapped(), Bytes::mib(4 + 2 + 6));
   // One that was in use meanwhile begins anew.
   pool_->give_back(take(Bytes::mib(6)));
-  pool_->trim(Bytes::gib(1), 2);
+  trim(Bytes::gib(1), 2);
   pool_->give_back(small);
   EXPECT_EQ(pool_->mapped(), Bytes::mib(4 + 2 + 6));
   EXPECT_TRUE(pool_->has_free());
-  for (int i = 0; i < 3; ++i) pool_->trim(Bytes::gib(1), 2);
+  for (int i = 0; i < 3; ++i) trim(Bytes::gib(1), 2);
   EXPECT_EQ(pool_->mapped(), Bytes::mib(4));
   EXPECT_FALSE(pool_->has_free());
   pool_->give_back(kept);
@@ -162,31 +174,50 @@ TEST_F(MemoryPoolTest, NoMoreIsTrimmedThanIsAskedForTheLargestFirst) {
   const CUdeviceptr blocks[] = {take(Bytes::mib(2)), take(Bytes::mib(10)), take(Bytes::mib(4)),
                                 take(Bytes(100))};
   for (const CUdeviceptr block : blocks) pool_->give_back(block);
-  pool_->trim(Bytes(), 0);
+  trim(Bytes(), 0);
   EXPECT_EQ(pool_->mapped(), Bytes::mib(18));
-  pool_->trim(Bytes(1), 0);
+  trim(Bytes(1), 0);
   EXPECT_EQ(pool_->mapped(), Bytes::mib(8));
-  pool_->trim(Bytes::mib(7), 0);
+  trim(Bytes::mib(7), 0);
   EXPECT_EQ(pool_->mapped(), Bytes());
 }
 
 TEST_F(MemoryPoolTest, ABlockCanGoToTheDeviceAtOnceIfNothingElseLiesThere) {
   before_ = free_memory();
   const CUdeviceptr large = take(Bytes::mib(4)), small = take(Bytes(100)), other = take(Bytes(100));
-  pool_->give_to_device(large);
+  give_to_device(large);
   EXPECT_EQ(pool_->mapped(), Bytes::mib(2));
-  pool_->give_to_device(small);
+  give_to_device(small);
   EXPECT_EQ(pool_->mapped(), Bytes::mib(2));
-  pool_->give_to_device(other);
+  give_to_device(other);
   EXPECT_EQ(pool_->mapped(), Bytes());
   EXPECT_EQ(pool_->used(), Bytes());
   // Below the limit, its unit goes by itself.
   const CUdeviceptr last = take(Bytes(100));
   const CUdeviceptr kept = take(Bytes::mib(10));
   pool_->set_limit(Bytes::mib(10));
-  pool_->give_to_device(last);
+  give_to_device(last);
   EXPECT_EQ(pool_->mapped(), Bytes::mib(10));
   pool_->give_back(kept);
+}
+
+// Of a full device: what is on its way to it is waited for before the request is refused.
+TEST_F(MemoryPoolTest, WhoeverFindsTooLittleHasWhatIsLeaving) {
+  before_ = free_memory();
+  const Bytes rest = Bytes(before_ / pool_->rounded(Bytes::mib(2)).count * Bytes::mib(2).count);
+  pool_->set_limit(rest);
+  const CUdeviceptr all = take(rest);
+  pool_->give_back(all);
+  const auto leaving = pool_->set_out(rest);
+  ASSERT_EQ(leaving.size(), 1u);
+  std::thread other([&] {
+    EXPECT_TRUE(context_->enter().ok());
+    pool_->unmap(leaving);
+  });
+  const CUdeviceptr again = take(rest);
+  other.join();
+  pool_->forget(leaving);
+  pool_->give_back(again);
 }
 
 }  // namespace
