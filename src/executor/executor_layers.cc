@@ -20,10 +20,11 @@ Result<void> Executor::use_layers() {
             .then = [this, leaving] { pool_->forget(leaving); }};
   };
   hooks.waits = [this] { return !lent_.empty() || gives_memory_; };
-  ASSIGN_OR_RETURN(layers_,
-                   LayeredMemory::create(loop_, driver_, context_, ordinal_,
-                                         {.rule = rule(), .interval = options_.pool_interval},
-                                         std::move(hooks)));
+  ASSIGN_OR_RETURN(
+      layers_, LayeredMemory::create(
+                   loop_, driver_, context_, ordinal_,
+                   {.rule = rule(), .interval = options_.pool_interval, .hold = options_.pool_hold},
+                   std::move(hooks)));
   return {};
 }
 

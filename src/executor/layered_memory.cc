@@ -13,6 +13,9 @@ namespace {
 constexpr uint32_t kMeasuredPages = 16;
 constexpr uint64_t kMeasuredFor = 200'000'000;
 constexpr Duration kLongestInterval = seconds(1);
+// What the pool keeps while requests follow each other. In the model (docs/workflows-evaluation.md)
+// it takes away what buying pages anew costs, and is a small part of what a static pool has.
+constexpr Bytes kKept = Bytes::mib(64);
 
 bool needs(const kernel_graph::Layer& layer, uint32_t page) {
   return std::ranges::binary_search(layer.pages, page);
@@ -120,6 +123,7 @@ void LayeredMemory::begin(SandboxId id) {
   seat.foreign.clear();
   seat.began = loop_.clock().now();
   prepare(id, seat);
+  if (watch_) loop_.cancel(*std::exchange(watch_, std::nullopt));  // it may be far away
   watch();
 }
 
@@ -223,6 +227,7 @@ void LayeredMemory::layer_ended(SandboxId id) {
 void LayeredMemory::end(SandboxId id) {
   Seat& seat = seats_.at(id);
   if (!std::exchange(seat.runs, false)) return;
+  last_end_ = loop_.clock().now();
   seat.lack.reset();
   if (seat.taking != nullptr) {
     // Behind its coming, if it comes.
@@ -252,11 +257,22 @@ void LayeredMemory::give_back(Seat& seat, std::vector<uint32_t> pages) {
              [] {});
 }
 
-// Nothing is done while there is nothing to give to the device, or while one look is to come.
+bool LayeredMemory::is_held(Instant now) const {
+  return last_end_.has_value() && now - *last_end_ < options_.hold;
+}
+
+// Nothing is done while there is nothing to give to the device, or while one look is to come. What
+// is held while nothing runs is looked at when it is no longer.
 void LayeredMemory::watch() {
-  if (std::exchange(watches_, true)) return;
-  loop_.call_after(scheduling::scaling_period(interval_), [this] {
-    watches_ = false;
+  if (watch_) return;
+  Duration after = scheduling::scaling_period(interval_);
+  const Instant now = loop_.clock().now();
+  const auto runs = [](const auto& entry) { return entry.second.runs; };
+  if (std::ranges::none_of(seats_, runs) && pool_->size() <= kKept && is_held(now)) {
+    after = std::max<Duration>(after, *last_end_ + options_.hold - now);
+  }
+  watch_ = loop_.call_after(after, [this] {
+    watch_.reset();
     look();
   });
 }
@@ -285,7 +301,9 @@ void LayeredMemory::look() {
                [this] { grows_ = false; });
   }
   // No rule keeps what could never be used.
-  const Bytes less = std::max(step.shrink, size - pool.most);
+  const bool holds = options_.hold > Duration(0) && (!running.empty() || is_held(now));
+  const Bytes kept = holds ? kKept : Bytes(0);
+  const Bytes less = std::max(std::min(step.shrink, size - kept), size - pool.most);
   if (less > Bytes(0) && !std::exchange(shrinks_, true)) {
     give([pool = pool_.get(), less] { pool->shrink(less); }, [this] { shrinks_ = false; });
   }

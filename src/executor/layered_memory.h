@@ -24,6 +24,9 @@ class LayeredMemory {
     scheduling::PoolRule rule = scheduling::PoolRule::kResilient;  // not kStatic
     // Of Algorithm 1 (scheduling/pool_scaling.h); none: as long as the driver takes for 200 MB.
     std::optional<Duration> interval;
+    // For so long after a request has ended the pool keeps some pages for the next: where requests
+    // follow each other, most of what a small function needs is there and mapped.
+    Duration hold = Duration(0);
   };
   // Memory that goes to the device by `give`, which may wait for what runs there; `then` is called
   // when it has gone. Both empty: there is none.
@@ -122,13 +125,16 @@ class LayeredMemory {
   void give_back(Seat& seat, std::vector<uint32_t> pages);
   void watch();
   void look();
+  bool is_held(Instant now) const;
 
   loop::EventLoop& loop_;
   const Options options_;
   const Hooks hooks_;
   const std::unique_ptr<PagePool> pool_;
   Duration interval_ = milliseconds(20);
-  bool watches_ = false, grows_ = false, shrinks_ = false;
+  bool grows_ = false, shrinks_ = false;
+  std::optional<loop::TimerId> watch_;  // the next look
+  std::optional<Instant> last_end_;     // of a request
   uint64_t requests_ = 0;
   uint64_t gains_ = 0;   // how often somebody may have got what it lacked
   uint32_t giving_ = 0;  // what gives_ has to do

@@ -1,5 +1,7 @@
 #include "executor/layered_memory.h"
 
+#include <numeric>
+
 #include "executor/testing.h"
 
 namespace lambent::executor {
@@ -7,11 +9,11 @@ namespace {
 
 class LayeredMemoryTest : public EmulatedDevice {
  protected:
-  void start(LayeredMemory::Hooks hooks = {}) {
+  // Else it does not look at its size by itself.
+  void start(LayeredMemory::Hooks hooks = {},
+             LayeredMemory::Options options = {.interval = seconds(3600)}) {
     if (hooks.progress == nullptr) hooks.progress = [](SandboxId) {};
-    // It does not look at its size by itself.
-    auto memory = LayeredMemory::create(loop_, *driver_, *context_, 0, {.interval = seconds(3600)},
-                                        std::move(hooks));
+    auto memory = LayeredMemory::create(loop_, *driver_, *context_, 0, options, std::move(hooks));
     ASSERT_TRUE(memory.ok()) << to_string(memory.error());
     memory_ = std::move(*memory);
   }
@@ -68,6 +70,56 @@ TEST_F(LayeredMemoryTest, WhatARequestDidNotCleanIsForeignToTheNext) {
   memory_->begin(SandboxId(1));
   EXPECT_EQ(foreign(1, 0, true), Bytes(0)) << "it is its own";
   memory_->end(SandboxId(1));
+}
+
+class RequestsThatFollow : public LayeredMemoryTest {
+ protected:
+  void run(uint64_t seat, uint32_t layers) {
+    memory_->begin(SandboxId(seat));
+    for (uint32_t layer = 0; layer < layers; ++layer) {
+      foreign(seat, layer, true);
+      if (layer + 1 < layers) memory_->layer_ended(SandboxId(seat));
+    }
+    memory_->end(SandboxId(seat));
+  }
+  // Time for looks, which may come or not.
+  void rest() {
+    for (int turn = 0; turn < 5; ++turn) loop_.run_once(milliseconds(2));
+  }
+};
+
+TEST_F(RequestsThatFollow, HaveTheirPagesWithoutTheDriver) {
+  ASSERT_NO_FATAL_FAILURE(start({}, {.interval = milliseconds(1), .hold = std::chrono::hours(1)}));
+  const Bytes page = memory_->pages().page();
+  add(1, 8, {{0, 1, 2}, {2, 3}, {4, 5, 6, 7}});
+  run(1, 3);
+  rest();
+  const uint64_t calls = memory_->pages().driver_calls();
+  for (int i = 0; i < 5; ++i) {
+    run(1, 3);
+    rest();
+  }
+  EXPECT_EQ(memory_->pages().driver_calls(), calls);
+  EXPECT_EQ(memory_->pages().size(), page * 8);
+}
+
+TEST_F(RequestsThatFollow, KeepAFewPagesAndNoMore) {
+  ASSERT_NO_FATAL_FAILURE(start({}, {.interval = milliseconds(1), .hold = std::chrono::hours(1)}));
+  std::vector<uint32_t> all(64);
+  std::iota(all.begin(), all.end(), 0);
+  add(1, 64, {all});
+  run(1, 1);
+  while (memory_->pages().size() > Bytes::mib(64)) loop_.run_once(seconds(30));
+  EXPECT_EQ(memory_->pages().size(), Bytes::mib(64));
+}
+
+TEST_F(RequestsThatFollow, GiveAllBackWhenNoneHasComeForLong) {
+  ASSERT_NO_FATAL_FAILURE(start({}, {.interval = milliseconds(1), .hold = milliseconds(20)}));
+  add(1, 8, {{0, 1, 2, 3}});
+  run(1, 1);
+  while (memory_->pages().size() > Bytes(0)) loop_.run_once(seconds(30));
+  run(1, 1);
+  while (memory_->pages().size() > Bytes(0)) loop_.run_once(seconds(30));
 }
 
 class ShortOfMemory : public LayeredMemoryTest {
