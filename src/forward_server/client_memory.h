@@ -6,6 +6,7 @@
 
 #include "base/fd.h"
 #include "base/units.h"
+#include "cuda_abi/driver_types.h"
 #include "forward_server/client_quotas.h"
 #include "ledger/writer.h"
 
@@ -43,6 +44,11 @@ class ClientMemory {
     const std::lock_guard lock(mutex_);
     used_ -= bytes;
     writer_.cancel(bytes.count);
+  }
+  // A process of it has no executor any more, and no way back: its sandbox is to be replaced.
+  void lose_process() {
+    const std::lock_guard lock(mutex_);
+    writer_.context_is_broken(CUDA_ERROR_UNKNOWN);
   }
   // Host memory of the executor: for images that come in parts, and for what is known of functions
   // and graphs. Not in the ledger.

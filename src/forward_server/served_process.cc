@@ -20,7 +20,8 @@ using forwarding::CallReader;
 constexpr size_t kMostPending = 1 << 17;
 // Calls that are read before completions are looked for again.
 constexpr int kCallsInARow = 256;
-constexpr int kLongestSleep_ms = 1000;
+// A process may write over the flag that wakes the thread: then it looks after so long.
+constexpr int kLongestSleep_ms = 500;
 
 }  // namespace
 
@@ -97,7 +98,10 @@ void ServedProcess::serve() {
     sleep();
   }
   --surroundings_.awake;
-  if (malformed_) tell_broken(CUDA_ERROR_UNKNOWN);
+  if (malformed_) {
+    memory_->lose_process();  // before it can say that it failed
+    tell_broken(CUDA_ERROR_UNKNOWN);
+  }
   is_served_ = false;
   bool hangs = false;
   // In a broken context nothing can be freed: it goes with the executor.

@@ -303,6 +303,16 @@ TEST_F(HostileTest, WhatIsSaidToBeInTheRingIsNotBelieved) {
   EXPECT_EQ(other->ask(kMemoryInfo, {}), CUDA_SUCCESS);
 }
 
+// Its sandbox could only fail from then on: the worker replaces one whose ledger says so.
+TEST_F(HostileTest, TheLedgerSaysThatAProcessHasNoExecutorAnyMore) {
+  auto ledger = host_.add_client(3, kMemory);
+  const auto process = connect(host_, 3);
+  EXPECT_EQ(ledger.read()->context_error, 0u);
+  process->write(RawClient::call_of(static_cast<CallCode>(999), {}));
+  EXPECT_TRUE(is_so_soon([&] { return process->pages().control.broken.load() != 0; }));
+  EXPECT_EQ(ledger.read()->context_error, uint32_t{CUDA_ERROR_UNKNOWN});
+}
+
 TEST_F(HostileTest, WhateverChangesWhileItIsReadHarmsItsOwnProcessAlone) {
   // Seeded: writes all over the shared pages while calls are read from them.
   for (uint32_t seed = 1; seed <= 12; ++seed) {
