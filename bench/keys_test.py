@@ -57,6 +57,14 @@ class KeysTest(unittest.TestCase):
             self.assertIsInstance(row["added_ns"], float)
             self.assertEqual(row["lost_events"], 0)
 
+    def test_recovery(self):
+        result = last_line(sys.executable, "-B", str(BENCH / "recovery.py"), "--quick")
+        row = result["harms"]["crash"]
+        self.assertEqual(row["error"], "Runtime.ExitError")
+        for key in ("back_ms", "near_ms", "later_ms"):
+            self.assertGreater(row[key], 0, key)
+        self.assertEqual((row["far"]["failures"], row["far"]["processes"]), (0, 1))
+
     def test_kernel(self):
         result = last_line(str(BUILD / "bin" / "kernel_bench"), "--quick")
         self.assertTrue(result["emulated"])
