@@ -17,7 +17,7 @@ using forwarding::CallCode;
 using forwarding::CallReader;
 
 // What waits for the device. Who has more of it waits as one does whose ring is full.
-constexpr size_t kMostPending = 1 << 17;
+constexpr size_t kMostPending = 1 << 15;
 // Calls that are read before completions are looked for again.
 constexpr int kCallsInARow = 256;
 // A process may write over the flag that wakes the thread: then it looks after so long.

@@ -9,7 +9,7 @@ namespace lambent::forward_server {
 namespace {
 
 constexpr size_t kMostContexts = 64;
-constexpr size_t kGates = 1024, kMostGatePages = 64;
+constexpr size_t kGates = 1024, kMostGatePages = 16;
 
 uint32_t low(uint64_t value) { return static_cast<uint32_t>(value); }
 uint32_t high(uint64_t value) { return static_cast<uint32_t>(value >> 32); }

@@ -6,6 +6,12 @@
 #include "worker/system_folder.h"
 
 namespace lambent::worker {
+namespace {
+
+// As many as four clients may have.
+constexpr unsigned kEmulatedStreams = 4096;
+
+}  // namespace
 
 std::vector<DeviceId> devices_seen(const ExecutorSetting& setting, const ExecutorRequest& request) {
   const auto is_instance = [&](DeviceId each) {
@@ -62,6 +68,8 @@ sandbox::LaunchPlan plan_executor(const ExecutorSetting& setting, const Executor
   plan.limits.memory = setting.host_memory;
   // Threads count: one for each process that is served, beside its own and the driver's.
   plan.limits.processes += forwarding::kMostServedProcesses;
+  // To an emulated device each stream that was used is one as well.
+  if (!setting.gpu.emulated_node.empty()) plan.limits.processes += kEmulatedStreams;
   plan.limits.open_files = limits::kSandboxOpenFiles * 4;
   plan.limits.scratch = limits::kUnzippedCode * 4;
   // An emulated device's memory is a file of the process, with holes where memory was given back.

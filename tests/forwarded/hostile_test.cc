@@ -52,8 +52,9 @@ CUresult load(RawClient& process, const std::string& image) {
   return result;
 }
 
-// Makes the call so often, many at a time; how often it succeeded.
-size_t ask_often(RawClient& process, const Call& call, size_t times) {
+// Makes the call so often, many at a time; how often it succeeded, and the first value of each.
+size_t ask_often(RawClient& process, const Call& call, size_t times,
+                 std::vector<uint64_t>* values = nullptr) {
   constexpr uint16_t kSlots = forwarding::kAnswerSlots - 1;  // the first is RawClient's own
   static_assert(kSlots > 0);
   std::array<uint32_t, forwarding::kAnswerSlots> before{};
@@ -72,7 +73,9 @@ size_t ask_often(RawClient& process, const Call& call, size_t times) {
       const bool came = forwarding::wait_until(
           answer.client_sleeps, nullptr, 100, [&] { return answer.answered == before[slot]; },
           [&] { return !process.was_hung_up_on(0); });
-      if (came && answer.result == CUDA_SUCCESS) ++made;
+      if (!came || answer.result != CUDA_SUCCESS) continue;
+      ++made;
+      if (values != nullptr) values->push_back(answer.values[0]);
     }
   }
   return made;
@@ -226,6 +229,33 @@ TEST_F(HostileTest, WhatWaitsBehindAClosedStreamCostsNoThreadsAndNoStreams) {
   EXPECT_LT(host_.executor.threads(), before + 64);
   expect_to_work(*honest_);
   process->hang_up();
+}
+
+// 32,768 things wait for two streams that never open: no more is read from its ring.
+TEST_F(HostileTest, WhoeverHasTooMuchWaitingIsReadNoFurther) {
+  const auto process = connect(host_, 2);
+  constexpr size_t kHalf = 16'384;  // as many host functions as there may be
+  std::vector<uint64_t> blocks;
+  const Call allocate_small =
+      RawClient::call_of(kAllocateAsync, {process->context, 512, process->stream});
+  // The first function of each stream is due, and waits for the process.
+  ASSERT_EQ(ask_often(*process, allocate_small, kHalf + 2, &blocks), kHalf + 2);
+  ASSERT_EQ(process->ask(kCreateStream, {process->context, CU_STREAM_NON_BLOCKING, 0}),
+            CUDA_SUCCESS);
+  const uint64_t other = process->value(0);
+  process->send(kHostFunction, {process->stream, 1});
+  for (const uint64_t block : blocks) process->send(kFreeAsync, {block, process->stream});
+  for (uint64_t token = 2; token <= kHalf; ++token) process->send(kHostFunction, {other, token});
+  Call last = RawClient::call_of(kMemoryInfo, {});
+  last.slot = 1;
+  process->write(last);
+  auto& control = process->pages().control;
+  EXPECT_TRUE(is_so_soon([&] {
+    return control.server_sleeps.load() != 0 && control.consumed.load() < control.submitted.load();
+  }));
+  process->hang_up();
+  const auto next = connect(host_, 2);
+  EXPECT_TRUE(is_so_soon([&] { return free_memory(*next) == kMemory.count; }));
 }
 
 TEST_F(HostileTest, GraphsThatAreDestroyedWhileNothingEndsCostNoStreams) {
