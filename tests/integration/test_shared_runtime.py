@@ -68,6 +68,10 @@ def handler(event, context):
         device.driver.call("cuMemFree_v2", ctypes.c_uint64(event["address"]))
     if event["how"] == "address":
         return y.pointer.value
+    if event["how"] == "ring":
+        line = next(line for line in open("/proc/self/maps") if "lambent-forward" in line)
+        begin, end = (int(each, 16) for each in line.split()[0].split("-"))
+        ctypes.memset(begin, 0xa5, end - begin)
     if event["how"] == "much":
         return len([device.buffer(1 << 20) for _ in range(1000)])
     kernels.kernel(event["how"])(grid=1, block=1, args=[flag, y])
@@ -158,6 +162,15 @@ class SharedRuntime(KernelTest):
         reply = self.ask("far", {"numbers": [3]})
         self.assertEqual(reply.headers["x-lambent-start"], "warm")
         self.assertEqual(reply.json["process"], far)
+
+    def test_one_that_writes_over_its_ring_is_replaced_and_no_other(self):
+        self.handler("liar", FAULTS)
+        self.handler("near", SCALE)
+        near = self.ask("near", {"numbers": [1]}).json["process"]
+        self.failure("liar", {"how": "ring"})
+        self.worker.wait_for(lambda: "x-amz-function-error" not in self.worker.invoke("liar", {"how": "address"}).headers,
+                             what="another sandbox of it")
+        self.assertEqual(self.ask("near", {"numbers": [3]}).json["process"], near)
 
     def test_a_kernel_that_never_ends_meets_its_time_out(self):
         self.handler("broken", FAULTS, timeout=2)
