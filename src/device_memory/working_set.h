@@ -16,7 +16,12 @@ class WorkingSet {
   // program does to begin with (it fills its memory, which names all of it) is forgotten then.
   static constexpr uint64_t kRememberedStays = 2;
 
-  // A call names memory of this block. A new block is touched by being made.
+  // A new block is touched by being made.
+  void add(Block* block) {
+    ++changes_;
+    touch(block);
+  }
+  // A call names memory of this block.
   void touch(Block* block) {
     is_used_ = true;
     if (block->last_touch == stay_) return;
@@ -38,6 +43,10 @@ class WorkingSet {
     last_touch_of_anything_ = stay_;
   }
 
+  // Until this changes, what was touched once need not be touched again, and what does not lie
+  // aside does not come to lie there.
+  uint64_t changes() const { return changes_; }
+
   bool holds(const Block& block) const {
     return block.is_referenced || is_recent(block.last_touch) || is_recent(last_touch_of_anything_);
   }
@@ -45,6 +54,7 @@ class WorkingSet {
   // The memory has moved out. A stay in which nothing was done says nothing.
   void end_stay() {
     if (is_used_) ++stay_;
+    ++changes_;
     is_used_ = false;
     fetches_ = 0;
   }
@@ -68,6 +78,7 @@ class WorkingSet {
   uint64_t last_touch_of_anything_ = 0;
   uint64_t last_refusal_ = 0;
   uint64_t touches_ = 0;
+  uint64_t changes_ = 1;
   int fetches_ = 0;  // in this stay
   bool is_used_ = false;
 };

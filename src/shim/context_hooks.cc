@@ -4,8 +4,8 @@
 #include "shim/contexts.h"
 #include "shim/gate.h"
 #include "shim/graph_memory.h"
+#include "shim/kernel_words.h"
 #include "shim/residency.h"
-#include "shim/touches.h"
 
 using namespace lambent::shim;
 

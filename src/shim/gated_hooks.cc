@@ -6,6 +6,7 @@
 #include "driver_slots.h"
 #include "shim/abi.h"
 #include "shim/gate.h"
+#include "shim/graph_touches.h"
 #include "shim/touches.h"
 
 using namespace lambent::shim;
@@ -81,6 +82,26 @@ struct NamedByLaunch {
   }
 };
 
+// Nodes that copy and fill: an executable graph keeps to the side on which its memory lay.
+template <typename Description>
+struct NamedByNode {
+  template <typename... Others>
+  static void touch(Handle, Handle, Pointer description, Others...) {
+    touch_placed(description, sizeof(Description));
+  }
+  static void touch(Pointer, Handle, Pointer, size_t, Pointer description, Handle) {
+    touch_placed(description, sizeof(Description));
+  }
+};
+
+struct NamedByTypedNode {
+  static void touch(Handle, Handle, Pointer description) {
+    const int type = description == nullptr ? -1 : *static_cast<const int*>(description);
+    const bool is_placed = type == CU_GRAPH_NODE_TYPE_MEMCPY || type == CU_GRAPH_NODE_TYPE_MEMSET;
+    if (is_placed) touch_placed(description, sizeof(CUgraphNodeParams));
+  }
+};
+
 #define NAMED(name, how)  \
   struct name##_function; \
   template <>             \
@@ -136,18 +157,100 @@ NAMED(cuStreamBatchMemOp, NamedAnything)
 NAMED(cuStreamBatchMemOp_ptsz, NamedAnything)
 NAMED(cuStreamBatchMemOp_v2, NamedAnything)
 NAMED(cuStreamBatchMemOp_v2_ptsz, NamedAnything)
+NAMED(cuGraphAddMemcpyNode, NamedByNode<CUDA_MEMCPY3D>)
+NAMED(cuGraphAddMemsetNode, NamedByNode<CUDA_MEMSET_NODE_PARAMS>)
+NAMED(cuGraphExecMemcpyNodeSetParams, NamedByNode<CUDA_MEMCPY3D>)
+NAMED(cuGraphExecMemsetNodeSetParams, NamedByNode<CUDA_MEMSET_NODE_PARAMS>)
+NAMED(cuGraphExecNodeSetParams, NamedByTypedNode)
 #undef NAMED
+
+// What a call that succeeds makes of an executable graph; most make nothing of any.
+template <typename Function>
+struct Readied {
+  template <typename... Arguments>
+  static Status note(Status status, Arguments...) {
+    return status;
+  }
+};
+
+Handle made(Pointer graph) { return *static_cast<Handle*>(graph); }
+
+struct ReadiedPlainly {
+  template <typename... Others>
+  static Status note(Status status, Pointer graph, Handle description, Others...) {
+    if (status == kSuccess) graph_is_ready(made(graph), description, 0);
+    return status;
+  }
+};
+
+struct ReadiedByFlags {
+  static Status note(Status status, Pointer graph, Handle description, unsigned long long flags) {
+    if (status == kSuccess) graph_is_ready(made(graph), description, flags);
+    return status;
+  }
+};
+
+struct ReadiedByParameters {
+  static Status note(Status status, Pointer graph, Handle description, Pointer parameters) {
+    if (status != kSuccess) return status;
+    const auto* given = static_cast<const CUDA_GRAPH_INSTANTIATE_PARAMS*>(parameters);
+    graph_is_ready(made(graph), description, given->flags);
+    return status;
+  }
+};
+
+struct ReadiedAnew {
+  template <typename... Others>
+  static Status note(Status status, Handle graph, Handle description, Others...) {
+    if (status == kSuccess) graph_is_updated(graph, description);
+    if (status != kSuccess) graph_is_updated_in_part(graph);
+    return status;
+  }
+};
+
+// One node of it is given other parameters.
+template <auto Set>
+struct ReadiedByNode {
+  template <typename... Others>
+  static Status note(Status status, Handle graph, Handle node, Pointer parameters, Others...) {
+    if (status == kSuccess) Set(graph, node, parameters);
+    return status;
+  }
+};
+
+#define READIED(name, ...) \
+  struct name##_function;  \
+  template <>              \
+  struct Readied<name##_function> : __VA_ARGS__ {};
+
+READIED(cuGraphInstantiate, ReadiedPlainly)
+READIED(cuGraphInstantiate_v2, ReadiedPlainly)
+READIED(cuGraphInstantiateWithFlags, ReadiedByFlags)
+READIED(cuGraphInstantiateWithParams, ReadiedByParameters)
+READIED(cuGraphInstantiateWithParams_ptsz, ReadiedByParameters)
+READIED(cuGraphExecUpdate, ReadiedAnew)
+READIED(cuGraphExecUpdate_v2, ReadiedAnew)
+READIED(cuGraphExecKernelNodeSetParams, ReadiedByNode<kernel_node_is_set_v1>)
+READIED(cuGraphExecKernelNodeSetParams_v2, ReadiedByNode<kernel_node_is_set>)
+READIED(cuGraphExecMemcpyNodeSetParams, ReadiedByNode<copy_node_is_set>)
+READIED(cuGraphExecMemsetNodeSetParams, ReadiedByNode<fill_node_is_set>)
+READIED(cuGraphExecChildGraphNodeSetParams, ReadiedByNode<child_node_is_set>)
+READIED(cuGraphExecNodeSetParams, ReadiedByNode<node_is_set>)
+#undef READIED
 
 }  // namespace
 
-#define GATED(name, parameters, arguments, ...)                   \
-  namespace {                                                     \
-  struct name##_function;                                         \
-  }                                                               \
-  SHIM_EXPORT Status name parameters {                            \
-    const Passage passage;                                        \
-    if (notes_touches()) Named<name##_function>::touch arguments; \
-    return noted(REAL(name, __VA_ARGS__) arguments);              \
+#define UNPACKED(...) __VA_ARGS__
+#define GATED(name, parameters, arguments, ...)                        \
+  namespace {                                                          \
+  struct name##_function;                                              \
+  }                                                                    \
+  SHIM_EXPORT Status name parameters {                                 \
+    const Passage passage;                                             \
+    if (notes_touches()) Named<name##_function>::touch arguments;      \
+    const Status status = noted(REAL(name, __VA_ARGS__) arguments);    \
+    return Readied<name##_function>::note(status, UNPACKED arguments); \
   }
 #include "driver_gated.inc"
 #undef GATED
+#undef UNPACKED

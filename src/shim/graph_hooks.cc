@@ -4,6 +4,7 @@
 #include "shim/abi.h"
 #include "shim/gate.h"
 #include "shim/graph_memory.h"
+#include "shim/graph_touches.h"
 #include "shim/touches.h"
 
 using namespace lambent::shim;
@@ -50,17 +51,21 @@ void lambent::shim::recount_graph_memory() {
 }
 
 SHIM_EXPORT Status cuGraphLaunch(Handle graph, Handle stream) {
-  return recounted([=] {
-    touch_anything();
-    return REAL(cuGraphLaunch, Handle, Handle)(graph, stream);
-  });
+  const Passage passage;
+  if (notes_touches()) touch_graph(graph);
+  return recounted([=] { return REAL(cuGraphLaunch, Handle, Handle)(graph, stream); });
 }
 
 SHIM_EXPORT Status cuGraphLaunch_ptsz(Handle graph, Handle stream) {
-  return recounted([=] {
-    touch_anything();
-    return REAL(cuGraphLaunch_ptsz, Handle, Handle)(graph, stream);
-  });
+  const Passage passage;
+  if (notes_touches()) touch_graph(graph);
+  return recounted([=] { return REAL(cuGraphLaunch_ptsz, Handle, Handle)(graph, stream); });
+}
+
+// It does not wait: a program can end while its memory is out.
+SHIM_EXPORT Status cuGraphExecDestroy(Handle graph) {
+  graph_is_ended(graph);
+  return REAL(cuGraphExecDestroy, Handle)(graph);
 }
 
 SHIM_EXPORT Status cuGraphUpload(Handle graph, Handle stream) {

@@ -18,6 +18,8 @@ enum class Kind : uint32_t {
   kMapping,   // key: the address; bytes: of the range; target: our number
   kGraph,     // key: a device's number and one; bytes: what its graphs hold
   kKernel,    // key: the driver's handle of a CUkernel; target: that of its library
+  // Key: the driver's handle of a CUgraphExec; target: where its NodeNames are.
+  kExecutableGraph,
 };
 
 struct Entry {

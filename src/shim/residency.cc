@@ -211,7 +211,7 @@ bool Residency::enter(const Block& block, Allocation* allocation) {
   const bool is_small = Allocations::is_small(allocation->bytes) && !is_managed();
   Locked lock(mutex_);
   if (!allocations_.add_block(block, is_small)) return false;
-  working_set_.touch(allocations_.blocks().at(block.base));
+  working_set_.add(allocations_.blocks().at(block.base));
   allocation->base = block.base;
   if (is_small ? allocations_.place_small(allocation) : allocations_.place_whole(allocation)) {
     return true;

@@ -59,6 +59,9 @@ class Residency {
   // Something that is written into device memory may be this address.
   void refer_to(Address address);
   void touch_anything();
+  // Another number than before whenever what was touched once has to be touched again to be in the
+  // set, or may lie aside.
+  uint64_t changes_of_working_set();
   // What was named and lies aside is to be fetched; and is, for it was granted.
   void a_fetch_is_wanted();
   void a_fetch_begins();

@@ -120,4 +120,9 @@ void Residency::touch_anything() {
   working_set_.touch_anything();
 }
 
+uint64_t Residency::changes_of_working_set() {
+  Locked lock(mutex_);
+  return working_set_.changes();
+}
+
 }  // namespace lambent::shim

@@ -17,12 +17,16 @@ bool working_set_is_wanted();
 
 // The memory of which touches are noted; null: of none.
 [[gnu::visibility("hidden")]] extern Residency* memory_of_touches;
-inline bool notes_touches() { return __atomic_load_n(&memory_of_touches, __ATOMIC_ACQUIRE) != nullptr; }
+inline bool notes_touches() {
+  return __atomic_load_n(&memory_of_touches, __ATOMIC_ACQUIRE) != nullptr;
+}
 void note_touches_of(Residency* memory);
 
 // A copy or a fill names this address, or all that stand in a description of `bytes`.
 void touch(Address address);
 void touch_described(const void* description, size_t bytes);
+// The same where the driver looks on which side the memory lies: what lies aside is fetched first.
+void touch_placed(const void* description, size_t bytes);
 // A call of which it is not known what it reaches.
 void touch_anything();
 // The program copies this into device memory: there may be addresses in it.
@@ -32,8 +36,15 @@ void touch_stored(Address to, Address value);
 // A kernel is launched with these parameters, in either form. Perhaps waits.
 void touch_launched(Handle function, void** parameters, void** extra);
 
-// Code goes with its context: what is known of its kernels is forgotten, before the driver can give
-// their handles to others.
-void forget_code();
+// What is larger than this is data and no table of addresses, and reading it through would take
+// longer than the copy.
+constexpr size_t kMostWrittenBytes = size_t{64} << 10;
+
+// What stands here is written into device memory: whatever is there by then is reached through it.
+// Nothing if it cannot be read, or is too large for a table.
+void refer_to_written(Residency& memory, const void* from, size_t bytes);
+// Some of what was touched lies aside and is wanted. The calling thread's passage is given up
+// meanwhile: memory is fetched while nobody is inside.
+void wait_until_fetched();
 
 }  // namespace lambent::shim

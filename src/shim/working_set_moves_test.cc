@@ -159,16 +159,6 @@ TEST_F(WorkingSetMoves, LetKernelsReachAsideWhatNoCallEverNamed) {
   expect_right(tenant);
 }
 
-TEST_F(WorkingSetMoves, BringInEverythingWhereItIsNotKnownWhatIsReached) {
-  Tenant tenant = this->tenant();
-  hold(tenant);
-  ASSERT_EQ(tenant.ask("make_graph 6", "graph"), "1");
-  settle_on(tenant, 0);
-  EXPECT_EQ(tenant.ask("graph 6", "used"), "6") << "it is reached aside";
-  EXPECT_EQ(move(tenant), kPieces * kPieceMiB);
-  expect_right(tenant);
-}
-
 TEST_F(WorkingSetMoves, GoOnAsideWhereTheDeviceIsFull) {
   Tenant tenant = this->tenant();
   hold(tenant);

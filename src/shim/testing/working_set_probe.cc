@@ -7,29 +7,10 @@
 #include <string.h>
 #include <unistd.h>
 
-#include <vector>
+#include "shim/testing/working_set_probe.h"
 
-#include "cuda_abi/driver.h"
-
-namespace {
-
-constexpr size_t kMiB = size_t{1} << 20;
-constexpr size_t kTableWords = 64;
-
-struct Piece {
-  CUdeviceptr address = 0;
-  size_t words = 0;
-  uint32_t expected = 0;  // every word of it
-};
 std::vector<Piece> pieces;
-CUfunction increment, increment_wrapped, increment_through, store_address;
-CUdeviceptr written_table = 0;  // by the host
-CUdeviceptr stored_table = 0;   // by a kernel
-CUgraphExec graph = nullptr;
-size_t graph_piece = 0;
-CUcontext other_context = nullptr;
-CUstream other_stream = nullptr;
-CUdeviceptr awaited = 0;
+CUfunction increment, increment_through;
 
 void must(int status) {
   if (status == 0) return;
@@ -42,6 +23,18 @@ void say(const char* name, long long value) {
   printf("%s %lld\n", name, value);
   fflush(stdout);
 }
+
+namespace {
+
+constexpr size_t kMiB = size_t{1} << 20;
+constexpr size_t kTableWords = 64;
+
+CUfunction increment_wrapped, store_address;
+CUdeviceptr written_table = 0;  // by the host
+CUdeviceptr stored_table = 0;   // by a kernel
+CUcontext other_context = nullptr;
+CUstream other_stream = nullptr;
+CUdeviceptr awaited = 0;
 
 void launch(CUfunction function, void** parameters, CUstream stream = nullptr) {
   must(cuLaunchKernel(function, 1, 1, 1, 1, 1, 1, 0, stream, parameters, nullptr));
@@ -157,22 +150,6 @@ void store_table() {
   say("stored", 1);
 }
 
-void make_graph(size_t i) {
-  CUstream stream = nullptr;
-  CUgraph description = nullptr;
-  graph_piece = i;
-  must(cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
-  must(cuStreamBeginCapture_v2(stream, CU_STREAM_CAPTURE_MODE_RELAXED));
-  uint64_t count = pieces[i].words;
-  void* parameters[] = {&pieces[i].address, &count};
-  launch(increment, parameters, stream);
-  must(cuStreamEndCapture(stream, &description));
-  must(cuGraphInstantiateWithFlags(&graph, description, 0));
-  say("graph", 1);
-}
-
-void by_graph(size_t) { must(cuGraphLaunch(graph, nullptr)); }
-
 void use(void (*way)(size_t), size_t i) {
   way(i);
   must(cuCtxSynchronize());
@@ -222,7 +199,7 @@ int main() {
               {"written_table", by_written_table},
               {"stored_table", by_stored_table},
               {"copies", by_copies},
-              {"graph", by_graph}};
+              {"graph", launch_graph}};
   char line[128];
   while (fgets(line, sizeof(line), stdin) != nullptr) {
     char word[64] = {};
@@ -238,7 +215,7 @@ int main() {
     if (strcmp(word, "other_waits") == 0) let_other_context_wait();
     if (strcmp(word, "other_goes_on") == 0) let_other_context_go_on();
     if (strcmp(word, "store_table") == 0) store_table();
-    if (strcmp(word, "make_graph") == 0) make_graph(first);
+    if (obey_about_graphs(word, first)) continue;
     if (strcmp(word, "check") == 0) check();
     if (strcmp(word, "free") == 0) let_go(first);
     for (const auto& way : ways) {
