@@ -27,6 +27,8 @@ using namespace lambent;
 struct Options {
   std::string memory = "0";
   std::string mode = "vmm";
+  std::string working_set = "whole";
+  std::string managed_memory = "prefetch";
   std::string host_memory;
   std::string driver;
   double move_every_ms = 0;
@@ -57,6 +59,8 @@ Result<ShimSessionOptions> session_options(const Options& options) {
   }
   ASSIGN_OR_RETURN(session.limit, parse_bytes(options.memory));
   session.mode = *memory_mode_from(options.mode);
+  session.working_set = *working_set_from(options.working_set);
+  session.managed_memory = options.managed_memory;
   session.host_memory = Bytes(available_host_memory().count / 2);
   if (!options.host_memory.empty()) {
     ASSIGN_OR_RETURN(session.host_memory, parse_bytes(options.host_memory));
@@ -191,6 +195,14 @@ int main(int count, char** words) {
       ->capture_default_str();
   app.add_option("--mode", options.mode, "how its memory moves: vmm, uvm or off")
       ->check(CLI::IsMember({"vmm", "uvm", "off"}))
+      ->capture_default_str();
+  app.add_option("--working-set", options.working_set,
+                 "what of it comes in again, in mode vmm: whole, or touched: what was used of late")
+      ->check(CLI::IsMember({"whole", "touched"}))
+      ->capture_default_str();
+  app.add_option("--managed-memory", options.managed_memory,
+                 "how it comes in again, in mode uvm: prefetch, advise or faults")
+      ->check(CLI::IsMember({"prefetch", "advise", "faults"}))
       ->capture_default_str();
   app.add_option("--move-every", options.move_every_ms,
                  "milliseconds between two moves to the host and back; 0: it stays")

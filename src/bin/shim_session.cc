@@ -74,7 +74,8 @@ std::vector<std::string> ShimSession::variables() const {
       "LAMBENT_SHIM_MEMORY=" + (folder_ / "memory").string(),
       "LAMBENT_SHIM_LINK=" + (folder_ / "link").string(),
       "LAMBENT_SHIM_MEMORY_MODE=" + std::string(name_of(options_.mode)),
-      "LAMBENT_SHIM_WORKING_SET=" + std::string(name_of(options_.working_set))};
+      "LAMBENT_SHIM_WORKING_SET=" + std::string(name_of(options_.working_set)),
+      "LAMBENT_SHIM_UVM=" + options_.managed_memory};
   if (options_.emulated) variables.push_back("LAMBENT_SHIM_OVERSUBSCRIBE=1");
   return variables;
 }

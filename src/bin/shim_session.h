@@ -26,7 +26,8 @@ struct ShimSessionOptions {
   Bytes limit;         // of the program's device memory; zero: counted, but not limited
   MemoryMode mode = MemoryMode::kVmm;
   WorkingSet working_set = WorkingSet::kWhole;
-  Bytes host_memory = Bytes::gib(16);  // for memory that is moved out
+  std::string managed_memory = "prefetch";  // how it comes in, in mode kUvm
+  Bytes host_memory = Bytes::gib(16);       // for memory that is moved out
   bool emulated = false;
 };
 
