@@ -99,11 +99,11 @@ class Worker:
             raise SystemExit(f"{method} {path}: HTTP {response.status}: {content[:500]!r}")
         return content
 
-    def create(self, name, code, runtime, handler, max_concurrency=1):
+    def create(self, name, code, runtime, handler, max_concurrency=1, tags=None):
         self.request("POST", "/2015-03-31/functions", json.dumps({
             "FunctionName": name, "Runtime": runtime, "Handler": handler, "Role": "arn:aws:iam::0:role/any",
             "Code": {"ZipFile": base64.b64encode(code).decode()}, "Timeout": 60, "MemorySize": 256,
-            "Tags": {"lambent:max-concurrency": str(max_concurrency)}}))
+            "Tags": {"lambent:max-concurrency": str(max_concurrency), **(tags or {})}}))
 
     def cpu_seconds(self):
         """What the worker's threads ran until now; of the scheduler's own count, in nanoseconds."""

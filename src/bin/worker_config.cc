@@ -135,6 +135,13 @@ std::optional<int> parse_worker_config(int argc, char** argv, WorkerConfig& conf
                  "what of a function's device memory comes in again before it runs, unless its "
                  "manifest says: whole, or touched: what it has used of late (default: whole)")
       ->transform(bin::one_of(kWorkingSets));
+  app.add_option(
+         "--managed-memory", config.managed_memory,
+         "how the device memory of functions in memory mode uvm comes back to a GPU: prefetch, "
+         "before they run; advise, told to the driver and carried when kernels touch it; "
+         "faults, without a word")
+      ->check(CLI::IsMember({"prefetch", "advise", "faults"}))
+      ->capture_default_str();
   app.add_option("--policy", config.policy, "who runs next; see docs/scheduling.md")
       ->check(bin::shown_names(scheduling::policy_names()))
       ->capture_default_str();

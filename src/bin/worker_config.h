@@ -37,6 +37,7 @@ struct WorkerConfig {
   // does not.
   std::optional<Bytes> host_memory;
   WorkingSet working_set = WorkingSet::kWhole;  // of functions that do not say
+  std::string managed_memory = "prefetch";      // how memory of mode uvm comes in
   unsigned sandbox_pool = 4;                    // sandboxes kept ready to start
   std::string policy{scheduling::kDefaultPolicy};
   std::vector<std::string> settings;  // KEY=VALUE of the scheduler

@@ -206,6 +206,7 @@ worker::WorkerOptions worker_options(const WorkerConfig& config, const Installat
   options.executors.context_memory = options.context_memory;
   options.sandboxes.memory_moves = *config.host_memory > Bytes(0);
   options.sandboxes.working_set = config.working_set;
+  options.sandboxes.managed_memory = config.managed_memory;
   for (const auto& device : all_devices) {
     if (device.integrated) options.sandboxes.integrated.insert(worker::device_id_of(device));
   }

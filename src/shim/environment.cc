@@ -22,6 +22,7 @@ const char* working_set_name() { return value_of("LAMBENT_SHIM_WORKING_SET"); }
 const char* memory_mode_name() { return value_of("LAMBENT_SHIM_MEMORY_MODE"); }
 const char* worker_path() { return value_of("LAMBENT_SHIM_MEMORY"); }
 const char* device_link_path() { return value_of("LAMBENT_SHIM_LINK"); }
+const char* managed_way_name() { return value_of("LAMBENT_SHIM_UVM"); }
 bool may_oversubscribe() {
   const char* value = value_of("LAMBENT_SHIM_OVERSUBSCRIBE");
   return value != nullptr && strcmp(value, "1") == 0;

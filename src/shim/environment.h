@@ -14,6 +14,7 @@ const char* working_set_name();  // LAMBENT_SHIM_WORKING_SET: whole or touched
 const char* memory_mode_name();  // LAMBENT_SHIM_MEMORY_MODE: off, vmm or uvm
 const char* worker_path();       // LAMBENT_SHIM_MEMORY, the worker's socket for moves of memory
 const char* device_link_path();  // LAMBENT_SHIM_LINK, lambent-device's socket: turns and leases
+const char* managed_way_name();  // LAMBENT_SHIM_UVM: prefetch, advise or faults
 // LAMBENT_SHIM_OVERSUBSCRIBE=1: managed memory may be more than the device has free.
 bool may_oversubscribe();
 

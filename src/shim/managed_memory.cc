@@ -1,5 +1,7 @@
 #include "shim/managed_memory.h"
 
+#include <string.h>
+
 #include "cuda_abi/driver_types.h"
 #include "driver_slots.h"
 #include "shim/driver_mapping.h"
@@ -15,7 +17,27 @@ constexpr unsigned kNonBlocking = 1;      // CU_STREAM_NON_BLOCKING
 enum class Answer : int { kUnknown, kYes, kNo };
 Answer can_manage[kMostDevices];
 
+ManagedWay way = ManagedWay::kUnread;
+
+ManagedWay read_way() {
+  const char* name = managed_way_name();
+  if (name == nullptr || strcmp(name, "prefetch") == 0) return ManagedWay::kPrefetch;
+  if (strcmp(name, "advise") == 0) return ManagedWay::kAdvise;
+  if (strcmp(name, "faults") == 0) return ManagedWay::kFaults;
+  log_line("LAMBENT_SHIM_UVM=%s is unknown: managed memory is prefetched", name);
+  return ManagedWay::kPrefetch;
+}
+
 }  // namespace
+
+ManagedWay managed_way() {
+  ManagedWay known = __atomic_load_n(&way, __ATOMIC_RELAXED);
+  if (known == ManagedWay::kUnread) {
+    known = read_way();
+    __atomic_store_n(&way, known, __ATOMIC_RELAXED);
+  }
+  return known;
+}
 
 bool device_can_manage(Device device) {
   if (device < 0 || device >= kMostDevices) return false;
@@ -45,9 +67,13 @@ Status allocate_managed(Device device, uint64_t bytes, uint64_t* base) {
   if (status != kSuccess) return status;
   *base = address;
   // A wish: without it the memory serves, only less well.
-  const auto advise = REAL(cuMemAdvise, Address, size_t, int, Device);
-  advise(address, bytes, CU_MEM_ADVISE_SET_PREFERRED_LOCATION, device);
+  if (managed_way() != ManagedWay::kFaults) advise_managed(address, bytes, device);
   return status;
+}
+
+Status advise_managed(uint64_t base, uint64_t bytes, Device device) {
+  const auto advise = REAL(cuMemAdvise, Address, size_t, int, Device);
+  return advise(base, bytes, CU_MEM_ADVISE_SET_PREFERRED_LOCATION, device);
 }
 
 void free_managed(uint64_t base) {

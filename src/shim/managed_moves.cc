@@ -1,4 +1,5 @@
-// The part of Mover that moves managed memory: by prefetches.
+// The part of Mover that moves managed memory: by prefetches, or by leaving it to the driver to
+// carry what kernels touch.
 #include "shim/driver_mapping.h"
 #include "shim/environment.h"
 #include "shim/log.h"
@@ -12,8 +13,21 @@ using device_memory::Block;
 using protocol::LinkDirection;
 using protocol::MemoryMoveStatus;
 
-// A device that is full would let go of other memory of this process, and say nothing: so look.
-MemoryMoveStatus Mover::prefetch_all(Residency& residency, LinkDirection direction) {
+namespace {
+
+// Nothing where nothing is to be told to the driver.
+void advise_all(Blocks& blocks, Device device) {
+  if (managed_way() != ManagedWay::kAdvise) return;
+  for (const Block& block : blocks) {
+    if (block.owner.device == device) advise_managed(block.base, block.used_bytes, device);
+  }
+}
+
+}  // namespace
+
+// A device that is full would let go of other memory of this process, and say nothing: so look,
+// whichever way it comes in.
+MemoryMoveStatus Mover::move_managed(Residency& residency, LinkDirection direction) {
   auto& blocks = residency.allocations_.blocks();
   const bool comes_in = direction == LinkDirection::kToDevice;
   const uint64_t devices = devices_of(blocks);
@@ -24,6 +38,10 @@ MemoryMoveStatus Mover::prefetch_all(Residency& residency, LinkDirection directi
     const uint64_t bytes = sum_of_used(blocks, device);
     if (comes_in && !may_oversubscribe() && bytes > free_bytes_of_current_device()) {
       return Status::kNoDeviceMemory;
+    }
+    if (comes_in && managed_way() != ManagedWay::kPrefetch) {
+      advise_all(blocks, device);
+      continue;
     }
     Copier copier(direction, bytes, link_, host_.arena());
     for (const Block& block : blocks) {

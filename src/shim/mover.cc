@@ -7,6 +7,7 @@
 #include "shim/driver_mapping.h"
 #include "shim/gate.h"
 #include "shim/log.h"
+#include "shim/managed_memory.h"
 #include "shim/moved_blocks.h"
 
 namespace lambent::shim {
@@ -164,7 +165,7 @@ MemoryMoveStatus Mover::take_out(Residency& residency, uint64_t* bytes) {
     if (status != Status::kDone) return status;
   }
   if (residency.is_managed()) {
-    status = prefetch_all(residency, LinkDirection::kToHost);
+    status = move_managed(residency, LinkDirection::kToHost);
     if (status != Status::kDone) return status;
   } else {
     status = carry_own(residency, LinkDirection::kToHost);
@@ -214,7 +215,7 @@ MemoryMoveStatus Mover::wait_for_owners(Residency& residency) {
 MemoryMoveStatus Mover::bring_in(Residency& residency, uint64_t* bytes) {
   auto& blocks = residency.allocations_.blocks();
   if (residency.is_managed()) {
-    const Status status = prefetch_all(residency, LinkDirection::kToDevice);
+    const Status status = move_managed(residency, LinkDirection::kToDevice);
     if (status != Status::kDone) return status;
   }
   const uint64_t devices = devices_of(blocks);
@@ -232,7 +233,8 @@ MemoryMoveStatus Mover::bring_in(Residency& residency, uint64_t* bytes) {
   }
   if (status != Status::kDone) return status;
   *bytes += residency.own_.moving_bytes();
-  *bytes += bytes_that_move(blocks);
+  const bool comes_later = residency.is_managed() && managed_way() != ManagedWay::kPrefetch;
+  if (!comes_later) *bytes += bytes_that_move(blocks);
   return keeps_working_set_ ? take_back(residency, bytes) : Status::kDone;
 }
 

@@ -55,7 +55,7 @@ class Mover {
   Status wait_for_owners(Residency& residency);
   Status copy_out(Residency& residency, Device device);
   Status map_and_copy_in(Residency& residency, Device device);
-  Status prefetch_all(Residency& residency, protocol::LinkDirection direction);
+  Status move_managed(Residency& residency, protocol::LinkDirection direction);
   void let_go(Residency& residency);
   Status carry_own(Residency& residency, protocol::LinkDirection direction);
   void let_go_of_own(Residency& residency);

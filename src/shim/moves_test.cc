@@ -409,6 +409,31 @@ TEST_F(Moves, PrefetchManagedMemoryWithoutALease) {
   EXPECT_TRUE(comes_true([&] { return device->turns_out() == 0; }));
 }
 
+TEST_F(Moves, LeaveItToTheDriverToBringInManagedMemoryWhereTheyAreToldTo) {
+  environment_["LAMBENT_SHIM_MEMORY_MODE"] = "uvm";
+  for (const char* way : {"advise", "faults"}) {
+    SCOPED_TRACE(way);
+    environment_["LAMBENT_SHIM_UVM"] = way;
+    Tenant tenant(environment_, listener_);
+    EXPECT_EQ(tenant.ask("fill", "filled"), "8");
+    EXPECT_EQ(tenant.ask("graph", "graph"), "1");
+    const long long before = free_mib();
+    for (int turn = 0; turn < 3; ++turn) {
+      EXPECT_EQ(tenant.worker().move_out().status, 0u);
+      EXPECT_GE(free_mib(), before + 113);
+      const MemoryMessage in = tenant.worker().move_in();
+      EXPECT_EQ(in.status, 0u);
+      EXPECT_EQ(in.bytes, 0u) << "nothing has come in yet";
+      EXPECT_GE(free_mib(), before + 113);
+      EXPECT_EQ(tenant.ask("launch", "launched"), "1");
+      tenant.ask("check", "checked");
+      EXPECT_EQ(tenant.value("broken"), "0");
+    }
+    tenant.worker().hang_up();
+    tenant.program().finish();
+  }
+}
+
 TEST_F(Moves, OfManagedMemoryInWaitUntilTheDeviceHasRoom) {
   environment_["LAMBENT_SHIM_MEMORY_MODE"] = "uvm";
   Tenant tenant(environment_, listener_);

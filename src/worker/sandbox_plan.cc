@@ -67,6 +67,7 @@ void add_gpu(const SandboxSetting& setting, const FunctionSpec& spec, const Sand
     plan.binds.push_back({request.memory_path, kMemorySocket, true});
     environment["LAMBENT_SHIM_MEMORY"] = kMemorySocket;
     environment["LAMBENT_SHIM_MEMORY_MODE"] = name_of(spec.gpu.memory_mode);
+    environment["LAMBENT_SHIM_UVM"] = setting.managed_memory;
     const bool says = spec.gpu.working_set != WorkingSet::kWorker;
     environment["LAMBENT_SHIM_WORKING_SET"] =
         name_of(says ? spec.gpu.working_set : setting.working_set);

@@ -43,6 +43,9 @@ struct SandboxSetting {
   std::set<DeviceId> integrated = {};
   // What of it comes in again, for functions that do not say: not kWorker.
   WorkingSet working_set = WorkingSet::kWhole;
+  // How managed memory (mode uvm) comes back to a device: prefetch, advise or faults
+  // (docs/shim.md).
+  std::string managed_memory = "prefetch";
   unsigned most_processes = limits::kSandboxProcesses;
 };
 

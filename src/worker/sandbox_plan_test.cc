@@ -89,6 +89,7 @@ TEST(SandboxPlan, AFunctionWhoseMemoryMovesGetsItsSockets) {
   EXPECT_EQ(plan.environment.at("LAMBENT_SHIM_MEMORY"), "/opt/lambent/memory");
   EXPECT_EQ(plan.environment.at("LAMBENT_SHIM_LINK"), "/opt/lambent/link");
   EXPECT_EQ(plan.environment.at("LAMBENT_SHIM_MEMORY_MODE"), "vmm");
+  EXPECT_EQ(plan.environment.at("LAMBENT_SHIM_UVM"), "prefetch");
   EXPECT_TRUE(sandbox::validate(plan).ok()) << sandbox::validate(plan).error().message;
 }
 
