@@ -1,6 +1,8 @@
 #include "worker/memory_channel.h"
 
 #include <sys/socket.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <optional>
@@ -27,6 +29,17 @@ constexpr int kAcceptsPerTurn = 16;
 // So long after a refusal nobody of the sandbox is heard with another wish: room that was missing
 // is missing still. A shim asks again after ten times as long.
 constexpr Duration kRefusalHolds = milliseconds(100);
+// How long who hung up in the middle of a move out may take to end. A process that is killed is
+// gone in less; one that only closed its connection goes on.
+constexpr Duration kEndPatience = milliseconds(2000);
+
+// The process at the other end, to be watched; not valid if it is no more.
+OwnedFd process_behind(const OwnedFd& socket) {
+  ucred peer{};
+  socklen_t size = sizeof(peer);
+  if (getsockopt(socket.get(), SOL_SOCKET, SO_PEERCRED, &peer, &size) != 0) return {};
+  return OwnedFd(static_cast<int>(syscall(SYS_pidfd_open, peer.pid, 0)));
+}
 
 }  // namespace
 
@@ -53,6 +66,7 @@ MemoryChannel::MemoryChannel(loop::EventLoop& loop, LogSink& log, OwnedFd listen
 }
 
 MemoryChannel::~MemoryChannel() {
+  for (const auto& [id, ending] : ending_) loop_.cancel(ending.patience);
   loop_.cancel(report_timer_);
   loop_.cancel(want_timer_);
 }
@@ -179,6 +193,8 @@ void MemoryChannel::tell_all(MemoryMessageKind kind, MemoryMoveDepth depth) {
   depth_ = depth;
   moving_ = true;
   awaited_.clear();
+  for (const auto& [id, ending] : ending_) loop_.cancel(ending.patience);
+  ending_.clear();
   for (const auto& [id, peer] : peers_) {
     if (peer.greeted) awaited_.insert(id);
   }
@@ -204,6 +220,7 @@ void MemoryChannel::drop(uint64_t id) {
   const auto found = peers_.find(id);
   if (found == peers_.end()) return;
   found->second.watch.reset();
+  const OwnedFd socket = std::move(found->second.socket);
   peers_.erase(found);
   // What was announced is still to be answered.
   if (!wants_.empty()) {
@@ -211,6 +228,30 @@ void MemoryChannel::drop(uint64_t id) {
                                 [id](const Want& want) { return want.peer == id; }),
                  wants_.end());
   }
+  if (!awaited_.contains(id)) return;
+  if (moving_ && move_.out && !takes_back_ && await_end(id, socket)) return;
+  awaited_.erase(id);
+  finish_if_all_answered();
+}
+
+// It is being killed, most likely: its memory is on the device until the last of it is gone, and
+// who was promised the room would find the device full. False: it is gone.
+bool MemoryChannel::await_end(uint64_t id, const OwnedFd& socket) {
+  OwnedFd process = process_behind(socket);
+  if (!process.valid()) return false;
+  Ending& ending = ending_[id];
+  ending.process = std::move(process);
+  ending.watch = loop_.watch(ending.process.get(), true, false,
+                             [this, id](loop::Readiness) { has_ended(id); });
+  ending.patience = loop_.call_after(kEndPatience, [this, id] { has_ended(id); });
+  return true;
+}
+
+void MemoryChannel::has_ended(uint64_t id) {
+  const auto found = ending_.find(id);
+  if (found == ending_.end()) return;
+  loop_.cancel(found->second.patience);
+  ending_.erase(found);
   if (awaited_.erase(id) > 0) finish_if_all_answered();
 }
 

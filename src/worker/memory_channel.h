@@ -48,7 +48,8 @@ class MemoryChannel {
   MemoryChannel(const MemoryChannel&) = delete;
   MemoryChannel& operator=(const MemoryChannel&) = delete;
 
-  // A process that comes later is told the same. One that dies meanwhile has nothing left to move.
+  // A process that comes later is told the same. One that dies meanwhile has nothing left to move:
+  // what it had is free for others once it has ended, and a move out is not over before that.
   void move_out(protocol::MemoryMoveDepth depth);
   void move_in();
   // The answer to on_wanted: so much, or none.
@@ -82,6 +83,8 @@ class MemoryChannel {
   void announce_want();
   void send(uint64_t id, protocol::MemoryMessageKind kind, Bytes bytes = {});
   void drop(uint64_t id);
+  bool await_end(uint64_t id, const OwnedFd& socket);
+  void has_ended(uint64_t id);
   void finish_if_all_answered();
 
   loop::EventLoop& loop_;
@@ -102,6 +105,13 @@ class MemoryChannel {
   Instant began_{};
   MemoryMove move_;
   std::set<uint64_t> awaited_;
+  // Of those awaited, who has hung up and may be about to end.
+  struct Ending {
+    OwnedFd process;
+    loop::Watch watch;
+    loop::TimerId patience;
+  };
+  std::map<uint64_t, Ending> ending_;
   loop::TimerId report_timer_;
 
   Bytes spared_;  // by the last move out

@@ -1,9 +1,14 @@
 // The worker's side of moves, with processes that answer as they are told to.
 #include "worker/memory_channel.h"
 
+#include <fcntl.h>
 #include <gtest/gtest.h>
+#include <poll.h>
+#include <signal.h>
 #include <sys/socket.h>
 #include <sys/un.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include <cstring>
 #include <deque>
@@ -253,10 +258,59 @@ TEST_F(Channel, WhoComesLateIsToldWhereItsMemoryBelongs) {
   EXPECT_EQ(hear(late).kind, MemoryMessageKind::kMoveOut);
 }
 
-TEST_F(Channel, AProcessThatDiesInTheMiddleIsNotWaitedFor) {
+TEST_F(Channel, AMoveOutIsOverWhenWhoDiesInTheMiddleHasEnded) {
+  int ends[2];
+  ASSERT_EQ(pipe2(ends, O_CLOEXEC | O_NONBLOCK), 0);
+  const OwnedFd said(ends[0]);
+  const OwnedFd says(ends[1]);
+  const pid_t child = fork();
+  if (child == 0) {
+    const OwnedFd socket = connect_only();
+    say(socket, {.kind = MemoryMessageKind::kHello});
+    char bytes[sizeof(MemoryMessage)];
+    pollfd answer{socket.get(), POLLIN, 0};
+    poll(&answer, 1, -1);
+    const bool is_greeted = receive_packet(socket.get(), bytes).ok();
+    (void)!write(says.get(), &is_greeted, 1);
+    pause();
+    _exit(0);
+  }
+  char word = 0;
+  ASSERT_TRUE(turn_until(loop_, [&] { return read(said.get(), &word, 1) == 1; }));
+  OwnedFd second = process();
+  (void)hear(second);
+  channel_->move_out(MemoryMoveDepth::kMemory);
+  answer(second, hear(second));
+  EXPECT_EQ(kill(child, SIGKILL), 0);
+  EXPECT_TRUE(moved().done);
+  EXPECT_EQ(channel_->processes(), 1u);
+  siginfo_t end{};
+  EXPECT_EQ(waitid(P_PID, static_cast<id_t>(child), &end, WEXITED | WNOHANG), 0);
+  EXPECT_EQ(end.si_pid, child) << "it had ended by then";
+}
+
+TEST_F(Channel, WhoHangsUpInTheMiddleOfAMoveOutAndGoesOnIsWaitedForAWhile) {
   OwnedFd first = process();
   (void)hear(first);
   channel_->move_out(MemoryMoveDepth::kMemory);
+  (void)hear(first);
+  first.reset();
+  ASSERT_TRUE(turn_until(loop_, [&] { return channel_->processes() == 0; }));
+  EXPECT_TRUE(moves_.empty());
+  clock_.advance(milliseconds(1999));
+  loop_.run_once(Duration(0));
+  EXPECT_TRUE(moves_.empty());
+  clock_.advance(milliseconds(1));
+  EXPECT_TRUE(moved().done);
+}
+
+TEST_F(Channel, WhoHangsUpInTheMiddleOfAMoveInIsNotWaitedFor) {
+  OwnedFd first = process();
+  (void)hear(first);
+  channel_->move_out(MemoryMoveDepth::kMemory);
+  answer(first, hear(first));
+  EXPECT_TRUE(moved().done);
+  channel_->move_in();
   (void)hear(first);
   first.reset();
   EXPECT_TRUE(moved().done);
