@@ -2,6 +2,7 @@
 // when an operator says so. `lambent slices` starts it; no worker is asked.
 #include <CLI/CLI.hpp>
 #include <cstdlib>
+#include <filesystem>
 #include <functional>
 #include <iostream>
 #include <optional>
@@ -35,6 +36,11 @@ using Verb = std::function<Result<void>(const Options&, cli::Console&)>;
 
 Result<std::unique_ptr<device::MigLayout>> open(const Options& options) {
   if (options.emulated.empty()) return device::MigLayout::open(options.nvml);
+  // The driver makes the node that it does not find.
+  if (!std::filesystem::exists(options.emulated)) {
+    return Error{ErrorCode::kNotFound, "there is no emulated node " + options.emulated +
+                                           "; 'emulated-gpu create' makes one"};
+  }
   ASSIGN_OR_RETURN(const Installation installation, find_installation());
   setenv("EMULATED_CUDA_NODE", options.emulated.c_str(), 1);
   return device::MigLayout::open(installation.emulated_driver() + "/libnvidia-ml.so.1");

@@ -148,6 +148,13 @@ class SlicesTest(unittest.TestCase):
         self.run_cli("apply", "1g.10gb", "--emulated", node, expect=2)
         self.run_cli("list", "--nvml", self.folder / "nothing.so", expect=UNAVAILABLE)
 
+    def test_an_emulated_node_that_is_not_there_is_not_made(self):
+        node = self.folder / "typo.node"
+        for verb in ("list", "plan", "apply"):
+            given = [] if verb == "list" else ["3*2g.20gb,1g.10gb", "--gpu", 0]
+            self.assertIn("no emulated node", self.run_cli(verb, *given, "--emulated", node, expect=NOT_FOUND).stderr)
+        self.assertFalse(node.exists())
+
     def test_emulated_slices_promise_nothing(self):
         gpu, = json.loads(self.run_cli("list", "--emulated", self.node("a100-80gb-mig"), "--json").stdout)
         self.assertEqual({slice["memory_isolated"] for slice in gpu["slices"]}, {False})
