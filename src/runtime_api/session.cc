@@ -102,23 +102,21 @@ Session::~Session() {
 }
 
 void Session::give(RuntimeInvocation invocation) {
-  CHECK(state_ != State::kRunning, "an invocation for a runtime that has one");
-  CHECK(!pending_.has_value(), "an invocation for a runtime that will be given another");
+  CHECK(running_.size() + pending_.size() < options_.most_running,
+        "an invocation for a runtime that has as many as it may");
   CHECK(invocation.deadline.count() > 0, "an invocation without a deadline");
   if (parked_.has_value()) {
     hand_out(std::move(invocation));
   } else {
-    pending_ = std::move(invocation);
+    pending_.push_back(std::move(invocation));
   }
 }
 
 void Session::hand_out(RuntimeInvocation invocation) {
-  running_ = invocation.id;
-  running_text_ = to_string(invocation.id);
-  state_ = State::kRunning;
+  running_.push_back({invocation.id, to_string(invocation.id)});
   http::Response response;
   http::Headers& headers = response.headers;
-  headers.add("Lambda-Runtime-Aws-Request-Id", running_text_);
+  headers.add("Lambda-Runtime-Aws-Request-Id", running_.back().text);
   headers.add("Lambda-Runtime-Deadline-Ms", std::to_string(invocation.deadline.count()));
   const auto add = [&headers](std::string name, std::string& value) {
     if (!value.empty()) headers.add(std::move(name), std::move(value));
@@ -180,15 +178,15 @@ void Session::handle(http::Request request, http::Responder responder) {
 }
 
 void Session::handle_next(http::Responder responder) {
-  if (state_ == State::kRunning) {
+  if (running_.size() >= options_.most_running) {
     return responder.send(
-        wrong_state("the invocation " + running_text_ + " has not been answered"));
+        wrong_state("the invocation " + running_.front().text + " has not been answered"));
   }
   if (parked_.has_value()) {
     // A runtime that opened a new connection: the newest call is the one that somebody reads.
     parked_->send(wrong_state("another call for the next invocation took this one's place"));
   }
-  state_ = State::kWaiting;
+  has_asked_ = true;
   parked_ = std::move(responder);
   parked_->on_disconnect([self = self_] {
     Session* session = *self;
@@ -196,11 +194,11 @@ void Session::handle_next(http::Responder responder) {
     session->parked_.reset();
     if (session->callbacks_.on_disconnect) session->callbacks_.on_disconnect();
   });
-  if (pending_.has_value()) {
-    RuntimeInvocation invocation = std::move(*pending_);
-    pending_.reset();
+  if (!pending_.empty()) {
+    RuntimeInvocation invocation = std::move(pending_.front());
+    pending_.pop_front();
     hand_out(std::move(invocation));
-  } else if (callbacks_.on_ready) {
+  } else if (callbacks_.on_ready && running_.empty()) {
     callbacks_.on_ready();
   }
 }
@@ -217,21 +215,36 @@ void Session::handle_invocation(std::string_view rest, http::Request request,
   if (request.method != "POST") {
     return responder.send(error_response(405, "MethodNotAllowed", "not with " + request.method));
   }
-  if (state_ == State::kStarting) {
+  if (!has_asked_) {
     return responder.send(wrong_state("no invocation was asked for yet"));
   }
-  if (state_ != State::kRunning || id != running_text_) {
+  if (find_running(id) == nullptr) {
     return responder.send(
         error_response(400, "InvalidRequestID", "the invocation is not, or no longer, being run"));
   }
   if (what == "response") {
-    handle_response(std::move(request), std::move(responder));
+    handle_response(id, std::move(request), std::move(responder));
   } else {
-    handle_error(std::move(request), std::move(responder));
+    handle_error(id, std::move(request), std::move(responder));
   }
 }
 
-void Session::handle_response(http::Request request, http::Responder responder) {
+const Session::Running* Session::find_running(std::string_view id) const {
+  const auto found = std::find_if(running_.begin(), running_.end(),
+                                  [&](const Running& each) { return each.text == id; });
+  return found != running_.end() ? &*found : nullptr;
+}
+
+InvocationId Session::take_running(std::string_view id) {
+  const Running* found = find_running(id);
+  CHECK(found != nullptr, "an invocation that is answered is running");
+  const InvocationId taken = found->id;
+  running_.erase(running_.begin() + (found - running_.data()));
+  return taken;
+}
+
+void Session::handle_response(std::string_view id, http::Request request,
+                              http::Responder responder) {
   const std::string_view mode = request.headers.get("Lambda-Runtime-Function-Response-Mode");
   if (!mode.empty() && mode != "buffered") {
     responder.send(error_response(
@@ -239,36 +252,37 @@ void Session::handle_response(http::Request request, http::Responder responder) 
         mode == "streaming" ? "streamed responses are not offered; return the whole response"
                             : "unknown response mode '" + std::string(mode) + "'"));
     if (mode == "streaming") {
-      fail_running("Runtime.InvalidFunctionResponseMode",
+      fail_running(id, "Runtime.InvalidFunctionResponseMode",
                    "streamed responses are not offered; return the whole response");
     }
     return;
   }
   // The server takes larger bodies, for objects.
   if (Bytes(request.body.size()) > options_.max_response) {
-    return responder.send(refuse(413, kTooLarge));
+    fail_running(id, "Function.ResponseSizeTooLarge", kTooLarge);
+    return responder.send(error_response(413, type_for_status(413), kTooLarge));
   }
-  state_ = State::kWaiting;
+  const InvocationId answered = take_running(id);
   // The caller's answer goes out before the runtime's: somebody waits for it.
   if (callbacks_.on_response) {
-    callbacks_.on_response(running_, std::move(request.body),
+    callbacks_.on_response(answered, std::move(request.body),
                            std::string(request.headers.get("Content-Type")));
   }
   responder.send(accepted());
 }
 
-void Session::handle_error(http::Request request, http::Responder responder) {
-  state_ = State::kWaiting;
+void Session::handle_error(std::string_view id, http::Request request, http::Responder responder) {
+  const InvocationId answered = take_running(id);
   std::string type = error_type_of(request.headers.get("Lambda-Runtime-Function-Error-Type"),
                                    request.body, "Function.Unknown");
   if (callbacks_.on_error) {
-    callbacks_.on_error(running_, std::move(request.body), std::move(type));
+    callbacks_.on_error(answered, std::move(request.body), std::move(type));
   }
   responder.send(accepted());
 }
 
 void Session::handle_init_error(http::Request request, http::Responder responder) {
-  if (state_ != State::kStarting) {
+  if (has_asked_) {
     return responder.send(wrong_state("the runtime has initialised already"));
   }
   std::string type = error_type_of(request.headers.get("Lambda-Runtime-Function-Error-Type"),
@@ -308,27 +322,31 @@ void Session::handle_extension(std::string_view rest, const http::Request& reque
   responder.send(error_response(404, "NotFound", "no such call: " + request.target));
 }
 
-void Session::fail_running(std::string_view error_type, std::string_view message) {
-  state_ = State::kWaiting;
+void Session::fail_running(std::string_view id, std::string_view error_type,
+                           std::string_view message) {
+  const InvocationId failed = take_running(id);
   if (callbacks_.on_error) {
-    callbacks_.on_error(running_, error_json(error_type, message), std::string(error_type));
+    callbacks_.on_error(failed, error_json(error_type, message), std::string(error_type));
   }
 }
 
-// The server answers a request by itself. A body above the limit is the answer to the running
-// invocation, which so gets its outcome.
+// The server answers a request by itself. A body above the limit is the answer to the invocation
+// that is to be answered next, which so gets its outcome.
 http::Response Session::refuse(int status, std::string_view reason) {
   const bool too_large = status == 413;
-  if (too_large && state_ == State::kRunning) {
-    fail_running("Function.ResponseSizeTooLarge", kTooLarge);
+  if (too_large && !running_.empty()) {
+    fail_running(std::string(running_.front().text), "Function.ResponseSizeTooLarge", kTooLarge);
   }
   return error_response(status, type_for_status(status), too_large ? kTooLarge : reason);
 }
 
 void Session::on_truncated(const http::Request& partial) {
-  const std::string path = std::string(kRuntime) + "invocation/" + running_text_ + "/response";
-  if (state_ != State::kRunning || http::path_of(partial.target) != path) return;
-  fail_running("Runtime.TruncatedResponse", "the runtime went away in the middle of its response");
+  for (const Running& running : running_) {
+    const std::string path = std::string(kRuntime) + "invocation/" + running.text + "/response";
+    if (http::path_of(partial.target) != path) continue;
+    return fail_running(std::string(running.text), "Runtime.TruncatedResponse",
+                        "the runtime went away in the middle of its response");
+  }
 }
 
 }  // namespace lambent::runtime_api

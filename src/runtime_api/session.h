@@ -3,13 +3,15 @@
 #pragma once
 
 #include <cstdint>
+#include <deque>
 #include <functional>
 #include <map>
 #include <memory>
 #include <optional>
 #include <string>
-#include <utility>
 #include <string_view>
+#include <utility>
+#include <vector>
 
 #include "base/fd.h"
 #include "base/ids.h"
@@ -35,6 +37,9 @@ struct SessionOptions {
   std::string function_name;  // told to extensions that register
   std::string handler;
   Bytes max_response = limits::kResponsePayload;
+  // Invocations that the runtime may have and not have answered. Lambda's have one; a runtime that
+  // may have more asks for the next while it still works, and answers in their order.
+  size_t most_running = 1;
 };
 
 // Called on the loop thread; any of them may destroy the session, and any may be empty.
@@ -64,44 +69,45 @@ class Session {
   // Whether the runtime waits for work in a call for the next invocation.
   bool is_idle() const { return parked_.has_value(); }
   // Whether it has an invocation that it did not answer yet.
-  bool is_running() const { return state_ == State::kRunning; }
-  // Whether it was given an invocation that the runtime has not asked for yet.
-  bool has_undelivered() const { return pending_.has_value(); }
-  // Takes it back.
-  std::optional<RuntimeInvocation> take_undelivered() {
-    return std::exchange(pending_, std::nullopt);
-  }
-  // Hands an invocation to the runtime: at once if it is idle, else when it next asks for work. One
-  // at a time: the runtime must not have another that it did not answer yet.
+  bool is_running() const { return !running_.empty(); }
+  // Whether it was given invocations that the runtime has not asked for yet.
+  bool has_undelivered() const { return !pending_.empty(); }
+  // Takes them back.
+  std::deque<RuntimeInvocation> take_undelivered() { return std::exchange(pending_, {}); }
+  // Hands an invocation to the runtime: at once if it is idle, else when it next asks for work. At
+  // most so many (most_running) may be given and not answered yet.
   void give(RuntimeInvocation invocation);
 
  private:
-  // kStarting until the first /next; kRunning from give() until the answer; else kWaiting, with or
-  // without a parked /next.
-  enum class State { kStarting, kWaiting, kRunning };
+  struct Running {
+    InvocationId id;
+    std::string text;
+  };
 
   void hand_out(RuntimeInvocation invocation);
   void handle(http::Request request, http::Responder responder);
   void handle_next(http::Responder responder);
   void handle_invocation(std::string_view rest, http::Request request, http::Responder responder);
-  void handle_response(http::Request request, http::Responder responder);
-  void handle_error(http::Request request, http::Responder responder);
+  void handle_response(std::string_view id, http::Request request, http::Responder responder);
+  void handle_error(std::string_view id, http::Request request, http::Responder responder);
   void handle_init_error(http::Request request, http::Responder responder);
   void handle_extension(std::string_view rest, const http::Request& request,
                         http::Responder responder);
-  // Ends the running invocation with an error of the platform's.
-  void fail_running(std::string_view error_type, std::string_view message);
+  const Running* find_running(std::string_view id) const;
+  // It is answered.
+  InvocationId take_running(std::string_view id);
+  // Ends this running invocation with an error of the platform's.
+  void fail_running(std::string_view id, std::string_view error_type, std::string_view message);
   http::Response refuse(int status, std::string_view reason);
   void on_truncated(const http::Request& partial);
 
   loop::EventLoop& loop_;
   const SessionOptions options_;
   const Callbacks callbacks_;
-  State state_ = State::kStarting;
-  InvocationId running_;
-  std::string running_text_;
+  bool has_asked_ = false;        // for work, once at least: it has initialised
+  std::vector<Running> running_;  // the oldest first
   std::optional<http::Responder> parked_;
-  std::optional<RuntimeInvocation> pending_;  // given before the runtime asked
+  std::deque<RuntimeInvocation> pending_;  // given before the runtime asked
   std::map<uint64_t, http::Responder> parked_extensions_;
   uint64_t next_extension_ = 0;
   // Points to this until the session ends; the server may live a turn longer, so that callbacks may

@@ -48,7 +48,9 @@ class SessionTest : public testing::Test {
       responder.send({});
     };
     session = std::make_unique<Session>(
-        loop, std::move(*listener), SessionOptions{.function_name = "f", .handler = "app.handler"},
+        loop, std::move(*listener),
+        SessionOptions{
+            .function_name = "f", .handler = "app.handler", .most_running = most_running},
         std::move(callbacks));
   }
 
@@ -108,6 +110,7 @@ class SessionTest : public testing::Test {
   loop::EventLoop loop{clock};
   std::vector<std::string> events;
   bool end_in_callback = false;
+  size_t most_running = 1;
   uint16_t port = 0;
   std::unique_ptr<Session> session;
 };
@@ -393,6 +396,81 @@ TEST_F(SessionTest, CallsOnObjectsArePassedOn) {
   EXPECT_THAT(call(client, post("/lambent/2026-11/objects", large)), StartsWith("HTTP/1.1 200 "));
   EXPECT_THAT(events, ElementsAre("object GET '' 0", "object GET '/x.0' 0",
                                   "object POST '' " + std::to_string(large.size())));
+}
+
+class TwoInHandTest : public SessionTest {
+ protected:
+  TwoInHandTest() { most_running = 2; }
+  static RuntimeInvocation other() {
+    RuntimeInvocation made = invocation();
+    made.id = {3, 4};
+    return made;
+  }
+  const std::string other_text = to_string(other().id);
+};
+
+TEST_F(TwoInHandTest, TheNextIsAskedForBeforeTheLastIsAnswered) {
+  RawClient asking = start_running();
+  EXPECT_FALSE(session->is_idle());
+  asking.send(next());
+  turn();
+  EXPECT_TRUE(session->is_idle());
+  EXPECT_TRUE(events.empty()) << "it has something to do: " << events.front();
+  session->give(other());
+  turn();
+  asking.receive();
+  EXPECT_THAT(asking.received, HasSubstr(other_text));
+
+  // Not a third one; and each is answered once, as itself.
+  EXPECT_THAT(call(asking, next()), StartsWith("HTTP/1.1 403"));
+  RawClient answering = connect();
+  EXPECT_THAT(call(answering, answer(kIdText, "1")), StartsWith("HTTP/1.1 202"));
+  EXPECT_TRUE(session->is_running());
+  EXPECT_THAT(call(answering, answer(kIdText, "1")), HasSubstr("InvalidRequestID"));
+  EXPECT_THAT(call(answering, error(other_text, "{}")), StartsWith("HTTP/1.1 202"));
+  EXPECT_FALSE(session->is_running());
+  ASSERT_EQ(events.size(), 2u);
+  EXPECT_THAT(events[0], StartsWith(std::string("response ") + kIdText));
+  EXPECT_THAT(events[1], StartsWith("error " + other_text));
+}
+
+TEST_F(TwoInHandTest, WhatWasGivenAheadWaitsUntilItIsAskedFor) {
+  RawClient client = start_running();
+  session->give(other());
+  EXPECT_TRUE(session->has_undelivered());
+  EXPECT_THAT(call(client, next()), HasSubstr(other_text));
+  EXPECT_FALSE(session->has_undelivered());
+}
+
+TEST_F(TwoInHandTest, ABodyAboveTheLimitIsTheAnswerToTheOldest) {
+  RawClient client = start_running();
+  session->give(other());
+  (void)call(client, next());
+  RawClient answering = connect();
+  const std::string large(limits::kHttpObject.count + 1, 'x');
+  answering.send("POST /2018-06-01/runtime/invocation/" + std::string(kIdText) +
+                 "/response HTTP/1.1\r\nHost: h\r\nContent-Length: " +
+                 std::to_string(large.size()) + "\r\n\r\n");
+  turn();
+  ASSERT_FALSE(events.empty());
+  EXPECT_THAT(events[0], StartsWith(std::string("error ") + kIdText));
+  EXPECT_TRUE(session->is_running());
+}
+
+TEST_F(TwoInHandTest, WhatIsTruncatedIsTheAnswerToItsOwn) {
+  RawClient client = start_running();
+  session->give(other());
+  (void)call(client, next());
+  RawClient answering = connect();
+  answering.send("POST /2018-06-01/runtime/invocation/" + other_text +
+                 "/response HTTP/1.1\r\nHost: h\r\nContent-Length: 10\r\n\r\nabc");
+  turn();
+  answering.fd.reset();
+  turn();
+  ASSERT_FALSE(events.empty());
+  EXPECT_THAT(events[0], StartsWith("error " + other_text));
+  EXPECT_THAT(events[0], HasSubstr("Runtime.TruncatedResponse"));
+  EXPECT_TRUE(session->is_running());
 }
 
 }  // namespace

@@ -4,9 +4,12 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
+#include <deque>
 #include <filesystem>
 #include <optional>
+#include <tuple>
 #include <utility>
 
 #include "base/packet.h"
@@ -64,6 +67,7 @@ struct SandboxHost::Sandbox {
   bool executed = false;
   bool initialised = false;
   Bytes most_response;
+  size_t most_in_hand = 1;
   uint64_t invocations = 0;
 
   std::unique_ptr<runtime_api::Session> session;
@@ -79,11 +83,18 @@ struct SandboxHost::Sandbox {
   Bytes device_memory_peak;
   uint32_t context_error = 0;  // a CUresult: its CUDA context is broken
 
-  std::optional<InvocationId> current;
-  // `current` came when this was being stopped already: its payload, which nobody saw.
-  std::optional<std::string> too_late;
-  Instant given_at{};
-  LogTail tail;
+  // Given and not answered, the oldest first.
+  struct InHand {
+    InvocationId id;
+    Instant given_at{};
+    LogTail tail;  // what was printed since it was given
+  };
+  std::deque<InHand> in_hand;
+  LogTail idle_tail;  // while none is: of the last one, and what was printed since
+  // Of the one that is answered next, if there is one.
+  const LogTail& next_tail() const { return in_hand.empty() ? idle_tail : in_hand.front().tail; }
+  // One that came when this was being stopped already, which nobody saw, with its payload.
+  std::optional<std::pair<InvocationId, std::string>> too_late;
 
   // Why it is being stopped, if we stop it; or what the runtime said when its start failed.
   std::optional<EndWords> end_words;
@@ -118,6 +129,7 @@ void SandboxHost::start(SandboxId id, const FunctionSpec& spec, const std::strin
   sandbox.device = device;
   sandbox.requested_at = loop_.clock().now();
   sandbox.most_response = extras.most_response;
+  sandbox.most_in_hand = extras.in_hand;
   sandboxes_[id] = std::move(owned);
 
   SandboxRequest request{id, device, code_folder, ""};
@@ -208,11 +220,11 @@ void SandboxHost::started(SandboxId id, Result<sandbox::Started> result) {
                   [this, &sandbox](loop::Readiness) { read_output(sandbox, kOutputPerTurn); });
   runtime_api::Callbacks callbacks;
   callbacks.on_ready = [this, &sandbox] { ready(sandbox); };
-  callbacks.on_response = [this, &sandbox](InvocationId, std::string body, std::string) {
-    answered(sandbox, true, std::move(body), "");
+  callbacks.on_response = [this, &sandbox](InvocationId id, std::string body, std::string) {
+    answered(sandbox, id, true, std::move(body), "");
   };
-  callbacks.on_error = [this, &sandbox](InvocationId, std::string json, std::string type) {
-    answered(sandbox, false, std::move(json), std::move(type));
+  callbacks.on_error = [this, &sandbox](InvocationId id, std::string json, std::string type) {
+    answered(sandbox, id, false, std::move(json), std::move(type));
   };
   callbacks.on_init_error = [this, &sandbox](std::string json, std::string type) {
     init_failed(sandbox, std::move(json), std::move(type));
@@ -228,7 +240,8 @@ void SandboxHost::started(SandboxId id, Result<sandbox::Started> result) {
       loop_, std::move(result->runtime_api_listener),
       runtime_api::SessionOptions{.function_name = sandbox.spec.name.name,
                                   .handler = sandbox.spec.handler,
-                                  .max_response = sandbox.most_response},
+                                  .max_response = sandbox.most_response,
+                                  .most_running = sandbox.most_in_hand},
       std::move(callbacks));
 }
 
@@ -242,16 +255,18 @@ void SandboxHost::give(SandboxId id, InvocationRequest& request, Duration timeou
   const auto found = sandboxes_.find(id);
   if (found == sandboxes_.end()) return;  // its end is on the way to the worker
   Sandbox& sandbox = *found->second;
-  sandbox.current = request.id;
   if (sandbox.end_words) {
-    sandbox.too_late = std::move(request.payload);
+    sandbox.too_late.emplace(request.id, std::move(request.payload));
     return;
   }
-  sandbox.tail.clear();
-  sandbox.given_at = loop_.clock().now();
-  if (sandbox.ledger) (void)sandbox.ledger->reset_peak();
-  const std::string text_id = to_string(request.id);
-  print(sandbox, "START RequestId: " + text_id + " Version: $LATEST\n");
+  if (sandbox.in_hand.empty()) {
+    sandbox.idle_tail.clear();
+    if (sandbox.ledger) (void)sandbox.ledger->reset_peak();
+  }
+  Sandbox::InHand& given = sandbox.in_hand.emplace_back();
+  given.id = request.id;
+  given.given_at = loop_.clock().now();
+  print_of(sandbox, given.tail, "START RequestId: " + to_string(given.id) + " Version: $LATEST\n");
   runtime_api::RuntimeInvocation invocation;
   invocation.id = request.id;
   invocation.deadline =
@@ -264,37 +279,45 @@ void SandboxHost::give(SandboxId id, InvocationRequest& request, Duration timeou
   sandbox.session->give(std::move(invocation));
 }
 
-void SandboxHost::answered(Sandbox& sandbox, bool succeeded, std::string payload,
-                           std::string error_type) {
+void SandboxHost::answered(Sandbox& sandbox, InvocationId invocation, bool succeeded,
+                           std::string payload, std::string error_type) {
   // What comes after the time-out is too late.
-  if (!sandbox.current || sandbox.end_words) return;
+  if (sandbox.end_words) return;
+  const auto found =
+      std::find_if(sandbox.in_hand.begin(), sandbox.in_hand.end(),
+                   [&](const Sandbox::InHand& each) { return each.id == invocation; });
+  if (found == sandbox.in_hand.end()) return;
   HandlerAnswer answer;
-  answer.invocation = *std::exchange(sandbox.current, std::nullopt);
+  answer.invocation = invocation;
   answer.succeeded = succeeded;
   answer.payload = std::move(payload);
   answer.error_type = std::move(error_type);
-  answer.execution = loop_.clock().now() - sandbox.given_at;
+  answer.execution = loop_.clock().now() - found->given_at;
   ++sandbox.invocations;
   read_output(sandbox, kOutputAtEnd);
   read_ledger(sandbox);
   const std::string text_id = to_string(answer.invocation);
-  print(sandbox, end_lines(text_id, answer.execution, sandbox.spec.memory));
+  print_of(sandbox, found->tail, end_lines(text_id, answer.execution, sandbox.spec.memory));
+  LogTail tail = std::move(found->tail);
+  sandbox.in_hand.erase(found);
   answer.device_memory_now = sandbox.device_memory;
   answer.device_memory_peak = sandbox.device_memory_peak;
-  if (sandbox.context_error != 0) replace_broken(sandbox);
-  answer.log_tail = sandbox.tail.text();
+  if (sandbox.context_error != 0) replace_broken(sandbox, tail);
+  answer.log_tail = tail.text();
+  if (sandbox.in_hand.empty()) sandbox.idle_tail = std::move(tail);
   events_.on_answer(sandbox.id, std::move(answer));
 }
 
 // Nothing that its process asks of the device would succeed any more. What it is given before its
 // end is known starts again in another one.
-void SandboxHost::replace_broken(Sandbox& sandbox) {
+void SandboxHost::replace_broken(Sandbox& sandbox, LogTail& tail) {
   const std::string code = std::to_string(sandbox.context_error);
   log_.info("cuda_context_broken", {{"sandbox", static_cast<int64_t>(sandbox.id.value)},
                                     {"function", sandbox.spec.name.name},
                                     {"cuda_error", static_cast<int64_t>(sandbox.context_error)}});
-  print(sandbox, "The CUDA context of this process is broken (CUDA error " + code +
-                     "); the next invocation gets a new process.\n");
+  const std::string line = "The CUDA context of this process is broken (CUDA error " + code +
+                           "); the next invocation gets a new process.\n";
+  print_of(sandbox, tail, line);
   stop(sandbox.id, {ErrorCode::kInternal, "its CUDA context is broken (CUDA error " + code + ")"},
        "Sandbox.Stopped");
 }
@@ -375,17 +398,20 @@ void SandboxHost::finish(SandboxId id, Error error, std::string error_type,
   if (!sandbox->runtime_path.empty()) events_.leave_runtime(id);
 
   SandboxEnd end;
-  // Not if we stopped it: then the invocation has its outcome already.
-  end.undelivered = sandbox->current && sandbox->session && sandbox->session->has_undelivered() &&
-                    !sandbox->end_words;
+  std::deque<runtime_api::RuntimeInvocation> unseen;
+  if (sandbox->session) unseen = sandbox->session->take_undelivered();
+  for (const runtime_api::RuntimeInvocation& each : unseen) end.unseen.push_back(each.id);
   if (sandbox->too_late) {
     end.undelivered = true;
-    end.invocation = *sandbox->current;
-    end.returned_payload = std::move(*sandbox->too_late);
-  } else if (end.undelivered) {
-    end.invocation = *sandbox->current;
-    end.returned_payload = std::move(sandbox->session->take_undelivered()->payload);
+    std::tie(end.invocation, end.returned_payload) = std::move(*sandbox->too_late);
+    end.unseen.push_back(end.invocation);
+  } else if (!unseen.empty() && !sandbox->end_words) {
+    // Not if we stopped it: then the invocation has its outcome already.
+    end.undelivered = true;
+    end.invocation = unseen.front().id;
+    end.returned_payload = std::move(unseen.front().payload);
   }
+  end.context_is_broken = sandbox->context_error != 0;
   end.sandbox = id;
   if (sandbox->executed && !sandbox->initialised) {
     end.init = loop_.clock().now() - sandbox->executed_at;
@@ -396,14 +422,19 @@ void SandboxHost::finish(SandboxId id, Error error, std::string error_type,
     end.payload = std::move(sandbox->end_payload);
   } else {
     std::string message = end.error.message;
-    if (sandbox->current) message = "RequestId: " + to_string(*sandbox->current) + " " + message;
+    if (!sandbox->in_hand.empty()) {
+      message = "RequestId: " + to_string(sandbox->in_hand.front().id) + " " + message;
+    } else if (sandbox->too_late) {
+      message = "RequestId: " + to_string(sandbox->too_late->first) + " " + message;
+    }
     end.payload = runtime_api::error_json(end.error_type, message);
   }
-  if (sandbox->current && !sandbox->too_late)
-    print(*sandbox, "END RequestId: " + to_string(*sandbox->current) + "\n");
+  for (Sandbox::InHand& each : sandbox->in_hand) {
+    print_of(*sandbox, each.tail, "END RequestId: " + to_string(each.id) + "\n");
+  }
   end.host_memory_peak = host_memory_peak;
   end.device_memory_peak = sandbox->device_memory_peak;
-  end.log_tail = sandbox->tail.text();
+  end.log_tail = sandbox->next_tail().text();
   events_.on_end(std::move(end));
 }
 
@@ -423,8 +454,15 @@ void SandboxHost::read_output(Sandbox& sandbox, size_t most) {
   }
 }
 
+// A line of ours about one invocation.
+void SandboxHost::print_of(const Sandbox& sandbox, LogTail& tail, std::string_view text) {
+  tail.append(text);
+  events_.on_output(sandbox.spec.id, text);
+}
+
 void SandboxHost::print(Sandbox& sandbox, std::string_view text) {
-  sandbox.tail.append(text);
+  if (sandbox.in_hand.empty()) sandbox.idle_tail.append(text);
+  for (Sandbox::InHand& each : sandbox.in_hand) each.tail.append(text);
   events_.on_output(sandbox.spec.id, text);
 }
 
@@ -445,7 +483,7 @@ RunReport SandboxHost::glimpse(SandboxId id) {
   read_ledger(sandbox);
   RunReport report;
   report.device_memory_peak = sandbox.device_memory_peak;
-  report.log_tail = sandbox.tail.text();
+  report.log_tail = sandbox.next_tail().text();
   return report;
 }
 
@@ -455,10 +493,10 @@ std::vector<SandboxStatus> SandboxHost::status() const {
     SandboxStatus status;
     status.id = id;
     status.function = sandbox->spec.name;
-    status.state = sandbox->end_words      ? "stopping"
-                   : !sandbox->initialised ? "starting"
-                   : sandbox->current      ? "busy"
-                                           : "idle";
+    status.state = sandbox->end_words          ? "stopping"
+                   : !sandbox->initialised     ? "starting"
+                   : !sandbox->in_hand.empty() ? "busy"
+                                               : "idle";
     status.pid = sandbox->pid;
     status.device = sandbox->device;
     status.age = loop_.clock().now() - sandbox->requested_at;

@@ -52,6 +52,8 @@ struct SandboxEnd : RunReport {
   // That invocation, with the payload that was taken out of its request.
   InvocationId invocation;
   std::string returned_payload;
+  std::vector<InvocationId> unseen;  // all such, of one that may have several
+  bool context_is_broken = false;    // its CUDA context
 };
 
 class SandboxHost {
@@ -97,7 +99,8 @@ class SandboxHost {
   // Answered by on_ready or on_end.
   void start(SandboxId sandbox, const FunctionSpec& spec, const std::string& code_folder,
              DeviceId device, LaneExtras extras = {});
-  // To an idle sandbox; answered by on_answer or on_end. Takes the payload out of `request`.
+  // To an idle sandbox, or one that may have more (LaneExtras::in_hand); answered by on_answer or
+  // on_end. Takes the payload out of `request`.
   void give(SandboxId sandbox, InvocationRequest& request, Duration timeout);
   // The answer to on_memory_wanted.
   void grant_memory(SandboxId sandbox, Bytes bytes);
@@ -108,7 +111,8 @@ class SandboxHost {
   // eviction).
   void stop(SandboxId sandbox, Error error, std::string error_type);
 
-  // What its invocation printed and allocated until now; for one that is completed before it ended.
+  // What its (oldest) invocation printed and allocated until now; for one that is completed before
+  // it ended.
   RunReport glimpse(SandboxId sandbox);
 
   std::vector<SandboxStatus> status() const;
@@ -120,12 +124,14 @@ class SandboxHost {
   void exited(SandboxId id, const sandbox::Exit& exit);
   void finish(SandboxId id, Error error, std::string error_type, Bytes host_memory_peak);
   void ready(Sandbox& sandbox);
-  void answered(Sandbox& sandbox, bool succeeded, std::string payload, std::string error_type);
+  void answered(Sandbox& sandbox, InvocationId invocation, bool succeeded, std::string payload,
+                std::string error_type);
   void init_failed(Sandbox& sandbox, std::string json, std::string type);
-  void replace_broken(Sandbox& sandbox);
+  void replace_broken(Sandbox& sandbox, LogTail& tail);
   // Reads what the sandbox printed; at most `most` bytes, so that a noisy one cannot hold the loop.
   void read_output(Sandbox& sandbox, size_t most);
   void print(Sandbox& sandbox, std::string_view text);
+  void print_of(const Sandbox& sandbox, LogTail& tail, std::string_view text);
   // What the processes of a sandbox with a GPU are connected to.
   Result<void> connect_memory(Sandbox& sandbox, SandboxRequest& request);
   Result<void> connect_runtime(Sandbox& sandbox, SandboxRequest& request);

@@ -173,6 +173,41 @@ TEST_F(SandboxHostTest, AProcessWhoseCudaContextBrokeAnswersAndIsReplaced) {
   EXPECT_THAT(ends[0].error.message, HasSubstr("CUDA context is broken"));
 }
 
+TEST_F(SandboxHostTest, OneThatMayHaveTwoIsGivenTheNextBeforeItHasAnswered) {
+  constexpr InvocationId kNext{3, 4}, kThird{5, 6};
+  host->start(kSandbox, spec, "/code", DeviceId(0), {.in_hand = 2});
+  ASSERT_TRUE(until([&] { return readies == 1; }));
+  const auto give = [&](InvocationId id) {
+    InvocationRequest request;
+    request.id = id;
+    host->give(kSandbox, request, seconds(3));
+  };
+  give(kInvocation);
+  ASSERT_TRUE(until([&] { return runtime != nullptr; }));
+  const size_t before = printed;
+  runtime->print("of the first\n");
+  ASSERT_TRUE(until([&] { return printed > before; }));
+  clock.advance(milliseconds(10));
+  // This runtime asks for no more before it has answered: the second is not seen until then.
+  give(kNext);
+  runtime->print("of either\n");
+  runtime->answer(event, "{}");
+  ASSERT_TRUE(until([&] { return event.id == to_string(kNext); }));
+  give(kThird);
+  ASSERT_EQ(answers.size(), 1u);
+  EXPECT_EQ(answers[0].invocation, kInvocation);
+  EXPECT_EQ(answers[0].execution, milliseconds(10));
+  EXPECT_THAT(answers[0].log_tail,
+              HasSubstr("of the first\nof either\nEND RequestId: " + to_string(kInvocation)));
+  EXPECT_EQ(readies, 1);
+  launcher.end(kSandbox, {.signal = 9});
+  ASSERT_TRUE(until([&] { return !ends.empty(); }));
+  EXPECT_EQ(ends[0].unseen, std::vector<InvocationId>{kThird}) << "it was at work on the second";
+  EXPECT_THAT(ends[0].log_tail, HasSubstr("START RequestId: " + to_string(kNext)));
+  EXPECT_THAT(ends[0].log_tail, HasSubstr("of either\n"));
+  EXPECT_THAT(ends[0].log_tail, testing::Not(HasSubstr(to_string(kInvocation))));
+}
+
 TEST_F(SandboxHostTest, OutOfMemoryIsToldWithTheLimitThatWasMet) {
   start_working();
   launcher.end(kSandbox, {.signal = 9, .out_of_memory = true, .memory_peak = Bytes::mib(128)});

@@ -54,6 +54,7 @@ struct LaneExtras {
   std::vector<sandbox::Bind> binds = {};
   std::map<std::string, std::string> environment = {};
   Bytes most_response = limits::kResponsePayload;  // it answers for all requests of a job
+  size_t in_hand = 1;  // invocations that it may have and not have answered
 };
 
 struct SandboxRequest {
