@@ -9,8 +9,9 @@
     result = c.array("f")                            # waits, copies back
     image = device.tensor("float32", (480, 640), values)  # with a type and a shape; an argument like a buffer
 
-One device and one context; not for several threads at once. Every failed call raises a CudaError.
+One device and one context, in every thread that uses it; a buffer is for one thread at a time. Every failed call raises a CudaError.
 """
+import _thread
 import array
 import ctypes
 import json
@@ -55,9 +56,22 @@ class _Driver:
             self._library = ctypes.CDLL("libcuda.so.1")
         except OSError as error:
             raise NoDevice(100, "CUDA_ERROR_NO_DEVICE", "load libcuda.so.1 (%s)" % error) from None
+        self._context, self._thread = None, _thread._local()
         self.call("cuInit", c_uint(0))
 
+    def use(self, context):
+        """Calls are made in this context from now on, in whichever thread."""
+        self._context = context
+        self.join()
+
+    def join(self):
+        """Makes the context this thread's."""
+        if self._context is not None and getattr(self._thread, "context", None) is not self._context:
+            self._thread.context = self._context
+            self.call("cuCtxSetCurrent", self._context)
+
     def call(self, name, *arguments):
+        self.join()
         code = getattr(self._library, name)(*arguments)
         if code != 0:
             text = ctypes.c_char_p()
@@ -75,7 +89,11 @@ class Device:
         self.driver.call("cuDeviceGet", byref(self._handle), c_int(ordinal))
         context = c_void_p()
         self.driver.call("cuDevicePrimaryCtxRetain", byref(context), self._handle)
-        self.driver.call("cuCtxSetCurrent", context)
+        self.driver.use(context)
+
+    def join(self):
+        """Makes this thread one of those that use the device: calls do so themselves, but not those of other libraries."""
+        self.driver.join()
 
     @property
     def name(self):
@@ -137,13 +155,15 @@ class DeviceBuffer:
 
     # Of all buffers of the process, and the most that it has been since somebody set it; bytes.
     allocated_bytes = peak_bytes = 0
+    _counting = _thread.RLock()  # one that is freed may be found by who counts another
 
     def __init__(self, device, size):
         self._device, self.size = device, size
         self.pointer = c_uint64(0)
         device.driver.call("cuMemAlloc_v2", byref(self.pointer), c_size_t(size))
-        DeviceBuffer.allocated_bytes += size
-        DeviceBuffer.peak_bytes = max(DeviceBuffer.peak_bytes, DeviceBuffer.allocated_bytes)
+        with DeviceBuffer._counting:
+            DeviceBuffer.allocated_bytes += size
+            DeviceBuffer.peak_bytes = max(DeviceBuffer.peak_bytes, DeviceBuffer.allocated_bytes)
 
     def write(self, content, offset=0):
         view = memoryview(content).cast("B")
@@ -179,7 +199,8 @@ class DeviceBuffer:
     def free(self):
         if self.pointer.value:
             pointer, self.pointer = self.pointer, c_uint64(0)
-            DeviceBuffer.allocated_bytes -= self.size
+            with DeviceBuffer._counting:
+                DeviceBuffer.allocated_bytes -= self.size
             self._device.driver.call("cuMemFree_v2", pointer)
 
     def __del__(self):

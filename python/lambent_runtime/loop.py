@@ -21,6 +21,8 @@ def serve(address, handler_name):
             _report(error.error_type, str(error), error.trace)
             api.fail(None, error.error_type, _error_body(error.error_type, str(error), error.trace))
             return 1
+        if getattr(handler, "in_hand", 1) > 1:
+            return _serve_overlapped(address, api, handler)
         while True:
             _serve_one(api, handler)
     except (ApiError, OSError) as error:
@@ -50,6 +52,32 @@ def _handler(name, folder):
         raise InitError(type(error).__name__, message, trace_of(error)) from None
 
 
+def _serve_overlapped(address, api, handler):
+    """For a lane of a pipeline that may have several jobs in hand: each is begun while others are at work."""
+    from lambent.pipeline.overlap import Overlap
+
+    answers = RuntimeApi(address)  # on a connection of their own: the other one waits for the next job
+
+    def take():
+        headers, body = api.next()
+        return headers["lambda-runtime-aws-request-id"], lambda: _begin(handler, headers, body)
+
+    def answer(request_id, outcome):
+        if isinstance(outcome, Exception):
+            return _fail(answers, request_id, type(outcome).__name__, str(outcome), trace_of(outcome))
+        _respond(answers, request_id, outcome)
+
+    Overlap(handler.stage, take, answer, handler.in_hand).serve()
+
+
+def _begin(handler, headers, body):
+    try:
+        event = decode(headers.get("content-type", ""), body)
+    except (ValueError, RecursionError) as error:
+        return handler.begin_unparsed(body, error, Context(headers))
+    return handler.begin(event, Context(headers))
+
+
 def _serve_one(api, handler):
     headers, body = api.next()
     request_id = headers["lambda-runtime-aws-request-id"]
@@ -59,6 +87,10 @@ def _serve_one(api, handler):
         answer = _answer(handler, headers, body)
     except Exception as error:
         return _fail(api, request_id, type(error).__name__, str(error), trace_of(error))
+    _respond(api, request_id, answer)
+
+
+def _respond(api, request_id, answer):
     try:
         content_type, payload = encode(answer)
     except (TypeError, ValueError, RecursionError) as error:

@@ -63,6 +63,9 @@ LAMBENT_STAGE_EXPORT const char* lambent_stage_error(const lambent_stage_end* en
 LAMBENT_STAGE_EXPORT const char* lambent_stage_note(const lambent_stage_end* end);
 LAMBENT_STAGE_EXPORT uint64_t lambent_stage_slot_bytes(const lambent_stage_end* end);
 
+/* For `stream`: no work that is under way uses the memory. */
+#define LAMBENT_STAGE_NO_STREAM UINT64_MAX
+
 /* Times are in milliseconds, negative for ever; `stream` is the CUstream whose work the copies of
  * device memory follow. What each waits for and returns: Sender::send, Receiver::receive, take and
  * release. */

@@ -87,6 +87,7 @@ Status DeviceCopier::follow(uint64_t stream, ErrorText& error) {
     error.set("the channel has no stream: its first copy failed");
     return Status::kDevice;
   }
+  if (stream == kNoStream) return Status::kDone;
   CUresult result = driver_->event_record(event_of(ordered_), reinterpret_cast<CUstream>(stream));
   if (result != CUDA_SUCCESS) return failed("cuEventRecord", result, error);
   result = driver_->stream_wait_event(stream_of(stream_), event_of(ordered_), 0);

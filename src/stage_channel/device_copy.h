@@ -12,6 +12,9 @@ namespace lambent::stage_channel {
 
 struct Driver;
 
+// For a stream that copies are to follow: no work that is under way uses their memory.
+inline constexpr uint64_t kNoStream = UINT64_MAX;
+
 class DeviceCopier {
  public:
   // So many copies may be under way.
@@ -23,7 +26,8 @@ class DeviceCopier {
   // Waits for its copies and lets go of page-locked memory.
   ~DeviceCopier();
 
-  // Copies that follow are made in this thread's current context, after what is in `stream` now.
+  // Copies that follow are made in this thread's current context, after what is in `stream` now
+  // (kNoStream: after nothing).
   Status follow(uint64_t stream, ErrorText& error);
   // Begins a copy of bytes that lie in one block of a slot. There is room for it (is_full).
   Status begin_to_host(uint64_t slot, uint64_t offset, uint64_t device, size_t bytes,

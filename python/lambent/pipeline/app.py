@@ -19,6 +19,8 @@ class Pipeline:
     rank = None
     # Where it may run: on "slices" of its own, in one process on a "shared" device, or on either as it suits ("auto").
     isolation = "slices"
+    # Whether decode() of the next request and encode() of the last may run, in threads of their own, while a component is at work.
+    overlap = True
 
     def define_dag(self, *inputs):
         """Calls self.register for each component, in an order in which each stands after what it needs. The names of the

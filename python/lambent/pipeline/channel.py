@@ -5,7 +5,7 @@ import json
 import os
 from ctypes import POINTER, byref, c_char_p, c_int, c_int64, c_uint32, c_uint64, c_void_p
 
-from .values import Failed, ValueRefused, put_together, room_for, take_apart
+from .values import NO_STREAM, Failed, ValueRefused, put_together, room_for, take_apart
 
 DONE, TIMED_OUT, PEER_GONE, ENDED, TOO_LARGE, MALFORMED, DEVICE, SYSTEM, INVALID, FAILED = range(10)
 NAMES = ("Done", "TimedOut", "PeerGone", "Ended", "TooLarge", "Malformed", "Device", "System", "Invalid", "Failed")
@@ -120,10 +120,11 @@ class _End:
 class SendingEnd(_End):
     _is_sender = 1
 
-    def send(self, job, values, timeout_ms=None):
+    def send(self, job, values, timeout_ms=None, complete=False):
         """Sends the values of a job, one for each request; a Failed is one. A value that cannot be handed on, or for which the
         slot has no room left, goes as a Failed; the list of what went is returned. Waits for a slot; ChannelError if none comes
-        free in time or nobody is there to free one."""
+        free in time or nobody is there to free one. `complete`: no work that makes the values is under way on the device any more,
+        so that their copies need not wait for what is."""
         sent, entries, kept = [], [], []
         used, stream = 0, 0
         for request, value in enumerate(values):
@@ -142,6 +143,8 @@ class SendingEnd(_End):
         for _, leaf in kept:
             if leaf is not None and leaf.on_device and leaf.stream:
                 stream = leaf.stream
+        if complete:
+            stream = NO_STREAM
         array = (_Value * max(1, len(entries)))(*entries)
         status = self._functions.lambent_stage_send(self._end, job, len(values), array, len(entries), stream,
                                                     _milliseconds(timeout_ms))

@@ -5,6 +5,7 @@ import os
 import sys
 
 from .lanes import load_app
+from .overlap import Overlap
 from .stage import Stage, load
 
 
@@ -24,11 +25,15 @@ def main():
         answer({"error": "%s%s: %s" % ("component '%s': " % component if component else "", type(error).__name__, error)})
         return 1
     answer({"ready": description["lane"]})
-    for line in sys.stdin:
-        try:
-            answer(stage.serve(json.loads(line)))
-        except Exception as error:
-            answer({"error": "%s: %s" % (type(error).__name__, error)})
+
+    def take():
+        line = sys.stdin.readline()
+        return (None, lambda: stage.begin(json.loads(line))) if line else None
+
+    def answer_one(_, outcome):
+        answer({"error": "%s: %s" % (type(outcome).__name__, outcome)} if isinstance(outcome, Exception) else outcome)
+
+    Overlap(stage, take, answer_one, stage.in_hand).serve()
     stage.close()
     return 0
 

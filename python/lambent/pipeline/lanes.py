@@ -18,6 +18,7 @@ from .dag import PipelineError
 
 SLOTS = 4
 SLOT_BYTES = 1 << 30
+IN_HAND = 2  # jobs of a lane: one comes or goes while the other is computed
 
 
 def load_app(handler, folder="."):
@@ -57,7 +58,7 @@ def lane_descriptions(dag, lanes, handler, folder):
         raise PipelineError("component '%s' is in no lane" % missing[0])
     last = max(lane_of[name] for name in dag.outputs)
     described = [{"handler": handler, "lane": number, "components": names, "receives": [], "sends": [],
-                  "outputs": dag.outputs if number == last else []} for number, names in enumerate(lanes)]
+                  "outputs": dag.outputs if number == last else [], "in_hand": IN_HAND} for number, names in enumerate(lanes)]
     needed = {(source, lane_of[node.name]) for node in dag.nodes.values() for source in node.inputs}
     needed |= {(name, last) for name in dag.outputs}
     paths = []

@@ -1,6 +1,7 @@
 """What a component of a pipeline is: Component, and KernelModule, whose forward launches kernels of bundles."""
 import os
 import re
+import sys
 
 
 class Component:
@@ -88,3 +89,19 @@ def shared_device():
 
         _device = lambent_cuda.Device()
     return _device
+
+
+def join_device():
+    """For a thread beside the one that loaded the components: what it asks of the device does not wait for what is at work there."""
+    torch = sys.modules.get("torch")
+    if torch is not None and hasattr(torch, "cuda") and torch.cuda.is_available():
+        torch.cuda.set_stream(torch.cuda.Stream())
+        torch.cuda.current_stream().synchronize()  # and has the context from then on
+
+
+def complete_own_work():
+    """Waits for what this thread has begun on a stream of its own: another thread goes on with it."""
+    torch = sys.modules.get("torch")
+    if torch is not None and hasattr(torch, "cuda") and torch.cuda.is_available():
+        if torch.cuda.current_stream() != torch.cuda.default_stream():
+            torch.cuda.current_stream().synchronize()

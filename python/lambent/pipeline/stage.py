@@ -11,6 +11,7 @@ import time
 
 from .channel import DEVICE, ENDED, MALFORMED, PEER_GONE, SYSTEM, ChannelError, ReceivingEnd, SendingEnd
 from .dag import PipelineError
+from .module import complete_own_work
 from .runner import Runner
 from .values import Failed, failed_by
 
@@ -41,7 +42,11 @@ class Stage:
             lanes = self._sends.setdefault(self._value_name(entry), {})
             lanes.setdefault(entry.get("to", entry["channel"]), []).append(entry["channel"])
         self._receivers, self._senders, self._noted = {}, {}, set()
+        # Of what comes first the input may be fetched while a job before is still at work; of others, what is needed for it may
+        # have to be made of this very job's values.
+        self._first = list(self._runner.nodes[self.components[0]].inputs) if self.components else []
         self._check_sources()
+        self.in_hand = min(_in_hand(description), 2 if getattr(app, "overlap", True) else 1)
 
     def open(self):
         """Opens the channels, then loads the components: if that ends the process, other lanes find out."""
@@ -62,14 +67,29 @@ class Stage:
 
     def serve(self, job, remaining_ms=None):
         """The answer to a job, as 0016 has it. `remaining_ms`: how long the lane may wait for others; None: as long as they live."""
-        return _Job(self, job, remaining_ms).serve()
+        begun = self.begin(job, remaining_ms)
+        return self.finish(self.work(begun))
 
-    def say_notes(self):
+    # The three parts of a job. Each may be a thread's of its own, if each has the jobs in their order: a channel is only ever used in
+    # one of them, so that it has them in order, too.
+
+    def begin(self, job, remaining_ms=None):
+        """A job whose input is there: decoded, or received."""
+        return _Job(self, job, remaining_ms).begin()
+
+    def work(self, begun):
+        """Runs its components, and sends what others need of them but the last."""
+        return begun.work()
+
+    def finish(self, begun):
+        """Sends what is left, and makes the answer."""
+        return begun.finish()
+
+    def say_note(self, end):
         """Writes to the log, once, why copies through a channel are slower than they could be."""
-        for end in self._ends():
-            if end.note and end.path not in self._noted:
-                self._noted.add(end.path)
-                sys.stderr.write("[WARN] memory of channel %s is not page-locked, copies take longer: %s\n" % (end.path, end.note))
+        if end.note and end.path not in self._noted:
+            self._noted.add(end.path)
+            sys.stderr.write("[WARN] memory of channel %s is not page-locked, copies take longer: %s\n" % (end.path, end.note))
 
     def _known(self, name):
         if name not in self.dag.nodes:
@@ -99,39 +119,71 @@ class _Job:
         self.stage = stage
         self.number, self.requests, self.turn, self.events, self.fault = _checked_job(job)
         self.deadline = None if remaining_ms is None else time.monotonic() + remaining_ms / 1e3
-        self.values = {}
-        self.wait_ms = self.receive_ms = self.send_ms = 0.0
-        self.broken = None
+        self.values, self.received = {}, set()
+        self.queue_ms = self.wait_ms = self.receive_ms = self.send_ms = 0.0
+        self.measured, self.broken = {}, None
 
-    def serve(self):
+    def begin(self):
         stage = self.stage
+        for name in stage._first:
+            self._value(name)
+        if self._decodes():
+            self._decode()
+        self._wait_since = time.perf_counter()
+        return self
+
+    def work(self):
+        stage = self.stage
+        self._waited()
         for name in stage.components:
             sources = [self._value(source) for source in stage.dag.nodes[name].inputs]
             try:
                 self.values[name] = stage._runner.run(name, list(zip(*sources)))
             except Exception as error:  # not the component's own, such as of a device that is lost
                 self.values[name] = self._all_failed(type(error).__name__, "component '%s': %s" % (name, error))
+            if name != stage.components[-1]:
+                self._send(name)
+        needed = set(stage.components[-1:]) | set(stage._senders) | set(stage.outputs)
+        self.values = {name: value for name, value in self.values.items() if name in needed}
+        # Another job may be measured before this one is answered.
+        self.measured = {name: stage._runner.measured[name].to_json() for name in stage.components}
+        self._wait_since = time.perf_counter()
+        return self
+
+    def finish(self):
+        stage = self.stage
+        self._waited()
+        for name in stage.components[-1:]:
             self._send(name)
         for name in stage._receivers:
-            self._value(name)
+            if name not in self.received:
+                self._value(name)
         for name in stage._senders:
             if name not in stage.components:
                 self._send(name)
-        answer = {"components": {name: stage._runner.measured[name].to_json() for name in stage.components},
-                  "wait_ms": round(self.wait_ms, 3), "receive_ms": round(self.receive_ms, 3),
-                  "send_ms": round(self.send_ms, 3)}
+        answer = {"components": self.measured, "queue_ms": round(self.queue_ms, 3), "wait_ms": round(self.wait_ms, 3),
+                  "receive_ms": round(self.receive_ms, 3), "send_ms": round(self.send_ms, 3)}
         if stage.outputs:
             outputs = {name: self._value(name) for name in stage.outputs}
             answer["results"] = [self._result(outputs, request) for request in range(self.requests)]
         if self.broken is not None:
             answer["broken"] = self.broken
-        stage.say_notes()
         return answer
+
+    def _waited(self):
+        """For a job before it, which was at this part."""
+        self.queue_ms += (time.perf_counter() - self._wait_since) * 1e3
+
+    def _decodes(self):
+        """Whether some component here needs an input that nobody sends."""
+        return any(source.startswith("$") and source not in self.stage._receivers and source not in self.values
+                   for name in self.stage.components for source in self.stage.dag.nodes[name].inputs)
 
     def _value(self, name):
         """The values of all requests; waits for another lane's."""
         if name not in self.values:
             if name in self.stage._receivers:
+                self.received.add(name)
                 self.values[name] = self._receive(self._of_turn(self.stage._receivers[name]))
             else:
                 self._decode()
@@ -156,6 +208,7 @@ class _Job:
         for position, name in enumerate(names):
             # An input that is received as well is not overwritten.
             self.values.setdefault("$" + name, [inputs[position] for inputs in decoded])
+        complete_own_work()
 
     def _of_turn(self, ends):
         return ends[self.turn % len(ends)]
@@ -178,6 +231,7 @@ class _Job:
                                         (self.number, self.requests, requests))
             values = end.take(requests, self._remaining_ms())
             self.receive_ms += (time.perf_counter() - arrived) * 1e3
+            self.stage.say_note(end)
             return values
         except ChannelError as error:
             self._note(error)
@@ -192,7 +246,8 @@ class _Job:
             end = self._of_turn(ends)
             try:
                 # A value that this channel cannot carry has failed for who receives it alone.
-                end.send(self.number, values, self._remaining_ms())
+                end.send(self.number, values, self._remaining_ms(), complete=True)
+                self.stage.say_note(end)
             except ChannelError as error:
                 self._note(error)
         self.send_ms += (time.perf_counter() - begin) * 1e3
@@ -252,13 +307,27 @@ def handler_of(app_class):
     if not path:
         app.prepare()
         return lambda event, context: app.run(event)
-    stage = Stage(load(path)[0], app).open()
-    # Nothing left, or no deadline at all: either way the worker decides when it is over.
-    def serve(event, context):
-        return stage.serve(event, context.get_remaining_time_in_millis() or None)
+    return LaneHandler(Stage(load(path)[0], app).open())
 
-    serve.unparsed = lambda body, error, context: serve(job_of_unparsed(body, error), context)
-    return serve
+
+class LaneHandler:
+    """What lambent_runtime calls for each job; where `in_hand` is more than 1, in its parts, by Overlap."""
+
+    def __init__(self, stage):
+        self.stage, self.in_hand = stage, stage.in_hand
+
+    def __call__(self, event, context):
+        return self.stage.finish(self.stage.work(self.begin(event, context)))
+
+    def unparsed(self, body, error, context):
+        return self(job_of_unparsed(body, error), context)
+
+    def begin(self, event, context):
+        # Nothing left, or no deadline at all: either way the worker decides when it is over.
+        return self.stage.begin(event, context.get_remaining_time_in_millis() or None)
+
+    def begin_unparsed(self, body, error, context):
+        return self.begin(job_of_unparsed(body, error), context)
 
 
 def _checked_job(job):
@@ -273,6 +342,13 @@ def _checked_job(job):
         # Others have the job as well, and wait for what this lane makes of it.
         events, fault = None, "job %d has %d requests and other than as many events" % (number, requests)
     return number, requests, turn, events, fault
+
+
+def _in_hand(description):
+    number = description.get("in_hand", 1)
+    if isinstance(number, bool) or not isinstance(number, int) or number < 1:
+        raise StageError("LAMBENT_STAGE: 'in_hand' is %r: a number of jobs is expected" % (number,))
+    return number
 
 
 def _texts(description, key, default=None):

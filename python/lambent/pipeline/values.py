@@ -16,6 +16,9 @@ TORCH_DEVICE, TORCH_HOST, CUDA, NUMPY, BYTES = 1, 2, 3, 4, 5
 
 MOST_DIMENSIONS = 8
 
+# For who asks which work on the device a copy has to follow: none (src/stage_channel/c_api.h).
+NO_STREAM = (1 << 64) - 1
+
 
 class ValueRefused(TypeError):
     """A value that cannot be handed to another process."""
@@ -67,6 +70,7 @@ def leaf_of(value):
         return _torch_leaf(torch, value)
     cuda = sys.modules.get("lambent_cuda")
     if cuda is not None and isinstance(value, cuda.Tensor):
+        value.device.join()  # this thread copies it
         return Leaf(value, CUDA, NUMBERS[value.datatype], value.shape, value.nbytes, value.pointer.value, True)
     numpy = sys.modules.get("numpy")
     if numpy is not None and isinstance(value, (numpy.ndarray, numpy.generic)):
@@ -107,8 +111,9 @@ def room_for(container, datatype, shape, nbytes):
         stream = torch.cuda.current_stream().cuda_stream if on_device else 0
         return Leaf(tensor, container, datatype, shape, nbytes, tensor.data_ptr(), on_device, stream), lambda: tensor
     if container == CUDA:
+        # Nothing under way on the device can know of memory that was allocated just now.
         buffer = shared_device().tensor(name, shape)
-        return Leaf(buffer, container, datatype, shape, nbytes, buffer.pointer.value, True), lambda: buffer
+        return Leaf(buffer, container, datatype, shape, nbytes, buffer.pointer.value, True, NO_STREAM), lambda: buffer
     if container == NUMPY:
         import numpy
 
