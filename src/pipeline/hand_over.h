@@ -30,6 +30,17 @@ inline size_t gathering_lane(const Partition& partition) { return partition.lane
 // The lanes, numbered as above.
 std::vector<const Lane*> lanes_of(const Partition& partition);
 
+// Jobs whose values a channel holds. Together a sender's channels for one value to one lane hold as
+// many as it may be ahead, or one for each replica: their memory is the sender's.
+inline constexpr size_t kJobsAhead = 3;
+constexpr size_t slots_of_channel(size_t receivers) {
+  return (kJobsAhead + receivers - 1) / receivers;
+}
+
+// Jobs that a lane is given and has not answered: one is computed while the input of the next comes
+// in, or the result of the last goes out.
+inline constexpr size_t kJobsInHand = 2;
+
 // What runs on a slice of a placement: a lane, or one of its replicas.
 struct Process {
   size_t lane = 0;

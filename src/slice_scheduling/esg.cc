@@ -98,7 +98,9 @@ void EsgPolicy::serve(const SliceWorld& world, const FunctionState& function, In
   for (const InstanceId id : function.instances) {
     const Instance& instance = world.instances.at(id);
     if (!instance.is_open()) continue;
-    any_idle = any_idle || instance.jobs == 0;
+    const bool has_place = instance.has_place(now);
+    any_idle = any_idle || has_place;
+    if (!has_place) decisions.push_back(AskAgain{instance.ahead_at()});
     instances.push_back(&instance);
     resources.push_back(
         {std::max(now, instance.busy_until), instance.latency(),
@@ -115,7 +117,7 @@ void EsgPolicy::serve(const SliceWorld& world, const FunctionState& function, In
   for (const EsgStep& step : esg_search(deadlines, resources, most_batch, options_.most_states)) {
     const size_t first = next;
     next += step.requests;
-    if (instances[step.resource]->jobs > 0 || resources[step.resource].free > now) continue;
+    if (!instances[step.resource]->has_place(now)) continue;
     Assign assign{{}, instances[step.resource]->id};
     for (size_t i = first; i < next; ++i) assign.requests.push_back(function.queue[i].id);
     decisions.push_back(std::move(assign));
@@ -125,7 +127,7 @@ void EsgPolicy::serve(const SliceWorld& world, const FunctionState& function, In
   // Not all can be in time: as soon as can be, on the fastest.
   const Instance* fastest = nullptr;
   for (const Instance* instance : instances) {
-    if (instance->jobs == 0 && (!fastest || instance->latency() < fastest->latency())) {
+    if (instance->has_place(now) && (!fastest || instance->latency() < fastest->latency())) {
       fastest = instance;
     }
   }

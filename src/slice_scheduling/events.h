@@ -108,6 +108,9 @@ struct GiveJob {
   JobId job;
   InstanceId instance;
   std::vector<InvocationId> requests;
+  // An instance ended under one of them: no stage works on another job beside it, which would be
+  // blamed with it if that happens again.
+  bool alone = false;
 };
 // Exactly one for each request that was submitted. Without an error: its job finished, and the host
 // has the answer.

@@ -6,8 +6,14 @@ namespace lambent::slice_scheduling {
 
 void FluidFaasPolicy::decide(const SliceWorld& world, Instant now,
                              std::vector<Decision>& decisions) {
-  route(world, decisions);
+  const Instant ahead = route(world, now, decisions);
   if (!decisions.empty()) return;
+  change(world, now, decisions);
+  if (ahead != kNever) decisions.push_back(AskAgain{ahead});
+}
+
+void FluidFaasPolicy::change(const SliceWorld& world, Instant now,
+                             std::vector<Decision>& decisions) {
   finish_migrations(world, decisions);
   if (decisions.empty()) change_states(world, now, decisions);
   if (!decisions.empty()) return;
@@ -24,27 +30,35 @@ void FluidFaasPolicy::decide(const SliceWorld& world, Instant now,
   let_go_cold(world, now, decisions);
 }
 
-void FluidFaasPolicy::route(const SliceWorld& world, std::vector<Decision>& decisions) const {
+Instant FluidFaasPolicy::route(const SliceWorld& world, Instant now,
+                               std::vector<Decision>& decisions) const {
   std::vector<const Instance*> open;
+  Instant ahead = kNever;
   for (const auto& [id, function] : world.functions) {
     if (function.queue.empty()) continue;
     open.clear();
     for (const InstanceId each : function.instances) {
       const Instance& instance = world.instances.at(each);
       if (instance.tenure != Tenure::kExclusive || !instance.is_open()) continue;
-      if (instance.jobs < instance.most_jobs()) open.push_back(&instance);
+      if (instance.has_place(now)) {
+        open.push_back(&instance);
+      } else {
+        ahead = std::min(ahead, instance.ahead_at());
+      }
     }
     std::sort(open.begin(), open.end(), [](const Instance* a, const Instance* b) {
       return a->latency() != b->latency() ? a->latency() < b->latency() : a->id < b->id;
     });
     size_t next = 0;
     for (const Instance* instance : open) {
-      for (size_t jobs = instance->jobs; jobs < instance->most_jobs(); ++jobs) {
+      const size_t most = std::max(instance->most_jobs(), instance->jobs + 1);
+      for (size_t jobs = instance->jobs; jobs < most; ++jobs) {
         if (next == function.queue.size()) break;
         decisions.push_back(Assign{{function.queue[next++].id}, instance->id});
       }
     }
   }
+  return ahead;
 }
 
 std::vector<FluidFaasPolicy::Waiting> FluidFaasPolicy::waiting(const SliceWorld& world) const {

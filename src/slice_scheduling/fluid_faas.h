@@ -42,7 +42,10 @@ class FluidFaasPolicy final : public SlicePolicy {
   };
 
   // Section 5.3, request routing: exclusive instances first, the quickest of them first.
-  void route(const SliceWorld& world, std::vector<Decision>& decisions) const;
+  // Which instances there are, and who is on the slices that several share.
+  void change(const SliceWorld& world, Instant now, std::vector<Decision>& decisions);
+  // When the next instance that has no place will have one, though none of its jobs is done.
+  Instant route(const SliceWorld& world, Instant now, std::vector<Decision>& decisions) const;
   std::vector<Waiting> waiting(const SliceWorld& world) const;
   // Time sharing: in the order of their keys, evicting who was used least recently.
   void take_turns(const SliceWorld& world, const std::vector<Waiting>& waiting,

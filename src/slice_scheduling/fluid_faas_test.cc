@@ -270,6 +270,7 @@ TEST_F(FluidFaas, TheOldestGoToTheQuickestInstanceThenToTheNextAndTheRestShares)
       ASSERT_EQ(assign->requests[0], function.queue.front().id);
       assigned.emplace_back(assign->requests[0].low, assign->instance.value);
       ++world.instances.at(assign->instance).jobs;
+      world.instances.at(assign->instance).busy_until = world.now + seconds(1);
       world.queued.erase(assign->requests[0]);
       function.queue.pop_front();
     }

@@ -32,7 +32,12 @@ void InflessPolicy::serve(const SliceWorld& world, const FunctionState& function
   std::vector<const Instance*> idle;
   for (const InstanceId id : function.instances) {
     const Instance& instance = world.instances.at(id);
-    if (instance.is_open() && instance.jobs == 0) idle.push_back(&instance);
+    if (!instance.is_open()) continue;
+    if (instance.has_place(now)) {
+      idle.push_back(&instance);
+    } else if (!function.queue.empty()) {
+      decisions.push_back(AskAgain{instance.ahead_at()});
+    }
   }
   const auto cost = [&](const Instance* instance) {
     return WholeFunctions::shape_of(world, *instance).multiprocessors *

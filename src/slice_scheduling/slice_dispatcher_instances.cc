@@ -87,8 +87,10 @@ void SliceDispatcher::State::apply(const Assign& decision) {
           .requests = {},
           .given = now,
           .expected = instance.finish_of(decision.requests.size(), now) - now};
+  bool alone = false;
   for (const InvocationId request : decision.requests) {
     job.requests.push_back(take(request));
+    alone = alone || job.requests.back().attempts > 0;
     running.emplace(request, id);
   }
   jobs.emplace(id, std::move(job));
@@ -99,7 +101,7 @@ void SliceDispatcher::State::apply(const Assign& decision) {
   instance.busy_until = std::max(now, instance.busy_until) + instance.bottleneck() * count;
   instance.busy += instance.bottleneck() * count;
   window_moves = true;
-  act(GiveJob{id, instance.id, decision.requests});
+  act(GiveJob{id, instance.id, decision.requests, alone});
 }
 
 void SliceDispatcher::State::on(const JobFinished& event) {
@@ -113,9 +115,11 @@ void SliceDispatcher::State::on(const JobFinished& event) {
   instance.requests -= job.requests.size();
   instance.last_used = now;
   learn_pace(instance, job, event.execution);
-  if (instance.jobs == 0 && instance.busy_until > now) {
-    instance.busy -= instance.busy_until - now;
-    instance.busy_until = now;
+  if (!instance.is_pipeline() || (instance.jobs == 0 && instance.busy_until > now)) {
+    // What it has left, it begins with now.
+    const Instant until = now + instance.bottleneck() * static_cast<int64_t>(instance.requests);
+    instance.busy += until - std::max(now, instance.busy_until);
+    instance.busy_until = until;
   }
   for (const QueuedRequest& request : job.requests) {
     running.erase(request.id);

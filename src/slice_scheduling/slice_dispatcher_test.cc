@@ -120,7 +120,7 @@ TEST_F(Story, WhatAnInstanceHadWhenItDiedIsQueuedInFrontOfWhatCameLater) {
 }
 
 TEST_F(Story, WhoWasNotAtWorkWhereAnInstanceDiedIsNotBlamed) {
-  host_.add_slices({1});
+  host_.add_slices({1, 1});
   host_.give(FunctionPut{function_of(1, {{20, 2000}})});
   const InstanceId instance = started(kBlur, 1);
   const InvocationId guilty = host_.submit(kBlur);
@@ -132,6 +132,35 @@ TEST_F(Story, WhoWasNotAtWorkWhereAnInstanceDiedIsNotBlamed) {
   ASSERT_EQ(queue.size(), 2U);
   EXPECT_EQ(queue[0].attempts, 1U);
   EXPECT_EQ(queue[1].attempts, 0U);
+  EXPECT_TRUE(host_.given_alone().empty());
+  const InstanceId another = started(kBlur, 2);
+  decide(Assign{{guilty}, another});
+  decide(Assign{{bystander}, another});
+  EXPECT_EQ(host_.given_alone(), std::set<JobId>{JobId(3)})
+      << "the next time it is known who was at work";
+}
+
+TEST_F(Story, AWholeFunctionHasAPlaceForTheNextShortlyBeforeItsJobIsDone) {
+  host_.add_slices({1});
+  host_.give(FunctionPut{function_of(1, {{400, 2000}})});
+  const InstanceId id = started(kBlur, 1);
+  const Instance& instance = *host_.world().find(id);
+  EXPECT_TRUE(instance.has_place(host_.now()));
+  decide(Assign{{host_.submit(kBlur)}, id});
+  EXPECT_FALSE(instance.has_place(host_.now()));
+  // 5 ms and a 32nd of 400.
+  EXPECT_EQ(instance.ahead_at(), host_.now() + microseconds(400'000 - 17'500));
+  EXPECT_TRUE(instance.has_place(instance.ahead_at()));
+  decide(Assign{{host_.submit(kBlur)}, id});
+  EXPECT_EQ(instance.ahead_at(), kNever) << "two are all that it has";
+  EXPECT_EQ(instance.busy_until, host_.now() + milliseconds(800));
+  // However long the first took: the second begins when it is done.
+  host_.run_for(milliseconds(100));
+  host_.give(JobFinished{JobId(1), milliseconds(100)});
+  EXPECT_EQ(instance.busy_until, host_.now() + instance.bottleneck());
+  host_.run_for(seconds(2));
+  EXPECT_EQ(instance.jobs, 0U);
+  EXPECT_LE(instance.busy_until, host_.now());
 }
 
 TEST_F(Story, ARequestUnderWhichInstancesKeepDyingFailsWithTheirError) {

@@ -48,7 +48,10 @@ void SloPolicy::route(const SliceWorld& world, const FunctionState& function, In
   for (const InstanceId id : function.instances) {
     const Instance& instance = world.instances.at(id);
     if (!instance.is_open()) continue;
-    if (instance.jobs >= instance.most_jobs()) continue;
+    if (!instance.has_place(now)) {
+      if (instance.ahead_at() != kNever) decisions.push_back(AskAgain{instance.ahead_at()});
+      continue;
+    }
     if (instance.tenure == Tenure::kTimeSharing && must_yield(world, instance, now)) continue;
     if (best == nullptr || instance.finish_of(1, now) < best->finish_of(1, now)) best = &instance;
   }

@@ -92,6 +92,23 @@ TEST_F(Slo, FunctionsWithMoreThanTheyCanDoKeepAllSlicesBusyAndWaitAlike) {
   expect_all_served();
 }
 
+TEST_F(Slo, TheNextJobIsThereWhenOneIsDoneAndTheMostUrgentIsChosenLate) {
+  host_.add_slices({1});
+  put(1, {{400, 2000}}, milliseconds(700));
+  submit(kBlur);
+  host_.run_for(seconds(1));
+  const Instance& instance = *host_.instances_of(kBlur).front();
+  submit(kBlur);
+  submit(kBlur);
+  EXPECT_EQ(instance.jobs, 1U);
+  host_.run_for(milliseconds(380));
+  EXPECT_EQ(instance.jobs, 1U) << "somebody more urgent may come";
+  host_.run_for(milliseconds(10));
+  EXPECT_EQ(instance.jobs, 2U) << "before the first is done, though nothing happened";
+  host_.run_for(seconds(2));
+  expect_all_served();
+}
+
 // Of two models, each of which fills a slice, the second takes four times as long as the first.
 TEST_F(Slo, ALaneThatHoldsTheOthersUpHasReplicasWhereSoMuchIsWanted) {
   host_.add_slices(std::vector<unsigned>(12, 1));

@@ -8,6 +8,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <variant>
 #include <vector>
@@ -104,6 +105,8 @@ class VirtualHost {
   // All actions of a kind so far, in words, such as "start 1 2" for instance 1 of function 2.
   const std::vector<std::string>& story() const { return story_; }
   size_t starts_with_replicas() const { return starts_with_replicas_; }
+  // Jobs that nobody is to be at work beside.
+  const std::set<JobId>& given_alone() const { return given_alone_; }
   std::vector<const Instance*> instances_of(FunctionId function) const {
     std::vector<const Instance*> found;
     for (const auto& [id, instance] : world().instances) {
@@ -249,6 +252,7 @@ class VirtualHost {
       EXPECT_FALSE(outcomes_.contains(request)) << "begun after its end";
       EXPECT_EQ(submitted_.at(request), running.function);
     }
+    if (action.alone) given_alone_.insert(action.job);
     running.jobs.emplace(action.job, action.requests);
     jobs_.emplace(action.job, action.instance);
     running_requests_ += action.requests.size();
@@ -294,6 +298,7 @@ class VirtualHost {
   std::multimap<Instant, Event> coming_;
   std::map<InstanceId, Running> instances_;
   std::map<JobId, InstanceId> jobs_;
+  std::set<JobId> given_alone_;
   std::map<InvocationId, FunctionId> submitted_;
   std::map<InvocationId, Outcome> outcomes_;
   std::map<FunctionId, std::vector<InvocationId>> served_;

@@ -3,6 +3,15 @@
 #include <algorithm>
 
 namespace lambent::slice_scheduling {
+namespace {
+
+// How long before the end of its job an instance of one process is given the next: what it takes to
+// bring its input in, and as much as the end may be off. What is given earlier waits there instead
+// of where the most urgent comes first.
+constexpr Duration kAhead = milliseconds(5);
+constexpr int64_t kAheadShare = 32;  // of what a job takes
+
+}  // namespace
 
 Duration Instance::scaled(Duration profiled) const {
   return Duration(static_cast<int64_t>(static_cast<double>(profiled.count()) * pace));
@@ -15,6 +24,13 @@ Instant Instance::finish_of(size_t job_requests, Instant now) const {
 size_t Instance::most_jobs() const {
   if (!is_pipeline() || placement.bottleneck <= Duration::zero()) return 1;
   return 1 + static_cast<size_t>(placement.latency / placement.bottleneck);
+}
+
+bool Instance::has_place(Instant now) const { return jobs < most_jobs() || ahead_at() <= now; }
+
+Instant Instance::ahead_at() const {
+  if (is_pipeline() || jobs != 1) return kNever;
+  return busy_until - std::min(kAhead + bottleneck() / kAheadShare, busy_until - Instant{});
 }
 
 const Instance* SliceWorld::find(InstanceId id) const {

@@ -66,6 +66,10 @@ struct Instance {
   // How many jobs keep every stage of it busy: one where there is one stage, one more for each
   // bottleneck's time that a job is under way beyond.
   size_t most_jobs() const;
+  // Whether it can take another job now: it has fewer than that; or it is one process, whose last
+  // job will soon be done (from ahead_at() on), so that the input of the next comes in meanwhile.
+  bool has_place(Instant now) const;
+  Instant ahead_at() const;
 
  private:
   Duration scaled(Duration profiled) const;

@@ -105,6 +105,7 @@ Result<LaneAnswer> parse_lane_answer(std::string_view text, const pipeline::Dag&
   if (!parsed.ok()) return malformed(parsed.error().message);
   if (!parsed->is_object()) return malformed("it is no object");
   LaneAnswer answer;
+  ASSIGN_OR_RETURN(answer.queue, milliseconds_of(*parsed, "queue_ms"));
   ASSIGN_OR_RETURN(answer.wait, milliseconds_of(*parsed, "wait_ms"));
   ASSIGN_OR_RETURN(answer.receive, milliseconds_of(*parsed, "receive_ms"));
   ASSIGN_OR_RETURN(answer.send, milliseconds_of(*parsed, "send_ms"));

@@ -42,7 +42,8 @@ struct RequestAnswer {
 
 struct LaneAnswer {
   std::vector<ComponentReading> components;
-  Duration wait{};  // for what it received
+  Duration queue{};  // for the job before, which was at work or on its way out
+  Duration wait{};   // for what it received
   Duration receive{};
   Duration send{};
   std::vector<RequestAnswer> results;  // of the lane that gathers: one for each request

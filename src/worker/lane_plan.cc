@@ -55,7 +55,7 @@ LanePlans plan_lanes(const pipeline::Dag& dag, const pipeline::Placement& placem
 
 uint32_t slots_of(const LanePlans& plans, size_t channel) {
   const size_t replicas = plans.lanes[plans.channels[channel].to].process.replicas;
-  return static_cast<uint32_t>((kJobsAhead + replicas - 1) / replicas);
+  return static_cast<uint32_t>(pipeline::slots_of_channel(replicas));
 }
 
 std::string channel_path(size_t channel) {
@@ -67,9 +67,13 @@ std::string stage_json(const LanePlans& plans, size_t lane, const pipeline::Dag&
   using nlohmann::json;
   const LanePlan& plan = plans.lanes[lane];
   const auto name_of = [&dag](size_t component) { return dag.components[component].name; };
-  json text = {{"handler", handler},          {"lane", plan.process.lane},
-               {"components", json::array()}, {"receives", json::array()},
-               {"sends", json::array()},      {"outputs", json::array()}};
+  json text = {{"handler", handler},
+               {"lane", plan.process.lane},
+               {"components", json::array()},
+               {"receives", json::array()},
+               {"sends", json::array()},
+               {"outputs", json::array()},
+               {"in_hand", pipeline::kJobsInHand}};
   for (const size_t component : plan.components) text["components"].push_back(name_of(component));
   for (const size_t channel : plan.receives) {
     text["receives"].push_back(

@@ -41,9 +41,7 @@ struct LanePlans {
 // In the order of the placement's slices.
 LanePlans plan_lanes(const pipeline::Dag& dag, const pipeline::Placement& placement);
 
-// Jobs whose values a channel holds. Together a sender's channels for one value to one lane hold as
-// many as it may be ahead, or one for each replica: their memory is the sender's.
-inline constexpr size_t kJobsAhead = 3;
+// Jobs whose values it holds.
 uint32_t slots_of(const LanePlans& plans, size_t channel);
 
 // Where a lane's sandbox finds them.

@@ -61,7 +61,7 @@ TEST(LanePlan, GathersOutputsThatOthersMake) {
   EXPECT_FALSE(plans.lanes[0].gathers);
   const auto stage = nlohmann::json::parse(stage_json(plans, 1, dag, "app.App"));
   EXPECT_EQ(stage, nlohmann::json::parse(R"({"handler": "app.App", "lane": 1,
-      "components": ["right", "last"], "outputs": ["last", "left"], "sends": [],
+      "components": ["right", "last"], "outputs": ["last", "left"], "sends": [], "in_hand": 2,
       "receives": [{"channel": "/opt/lambent/channels/0", "value": "first"},
                    {"channel": "/opt/lambent/channels/1", "value": "left"}]})"));
   const auto first = nlohmann::json::parse(stage_json(plans, 0, dag, "app.App"));

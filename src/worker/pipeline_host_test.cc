@@ -119,10 +119,11 @@ TEST_F(PipelineHostTest, ManyJobsAreUnderWayAtATimeInTheOrderTheyCame) {
   submit(2);
   submit(3);
   FakeLanes::Lane& first = lanes.lanes.at(newest(0, 2));
-  EXPECT_EQ(first.given.size(), 1u) << "one at a time in each stage";
+  EXPECT_EQ(first.extras.in_hand, 2u);
+  EXPECT_EQ(first.given.size(), 2u) << "one at work, and one whose input comes meanwhile";
   answer(newest(0, 2), first_answer);
-  ASSERT_EQ(first.given.size(), 2u) << "while the first is in the second stage";
-  EXPECT_EQ(lanes.lanes.at(newest(1, 2)).given.size(), 1u);
+  ASSERT_EQ(first.given.size(), 3u) << "while the first is in the second stage";
+  EXPECT_EQ(lanes.lanes.at(newest(1, 2)).given.size(), 2u);
   answer(newest(1, 2), last_answer);
   EXPECT_EQ(ends.size(), 1u);
   for (int i = 0; i < 2; ++i) {
@@ -174,14 +175,13 @@ TEST_F(PipelineHostTest, ReplicasOfALaneTakeJobsInTurn) {
   const SandboxId left = newest(0, 3), right = newest(1, 3), last = newest(2, 3);
   EXPECT_EQ(lanes.lanes.at(left).extras.binds.size(), 2u) << "its description and its channel";
   EXPECT_EQ(lanes.lanes.at(last).extras.binds.size(), 3u);
-  ASSERT_EQ(lanes.lanes.at(left).given.size(), 1u);
+  ASSERT_EQ(lanes.lanes.at(left).given.size(), 2u);
   ASSERT_EQ(lanes.lanes.at(right).given.size(), 1u) << "the second, while the first is at work";
   EXPECT_EQ(lanes.lanes.at(left).given[0]["turn"], 0);
   EXPECT_EQ(lanes.lanes.at(right).given[0]["turn"], 1);
   EXPECT_EQ(lanes.lanes.at(last).given[0]["turn"], 0);
   answer(right, first_answer);
   answer(left, first_answer);
-  ASSERT_EQ(lanes.lanes.at(left).given.size(), 2u);
   EXPECT_EQ(lanes.lanes.at(left).given[1]["turn"], 2);
   EXPECT_EQ(lanes.lanes.at(right).given.size(), 1u) << "the third is not its turn";
   answer(last, last_answer);
@@ -222,7 +222,8 @@ TEST_F(PipelineHostTest, AReplicaWaitsForAllThatTheLaneBeforeHasToDoFirst) {
     ASSERT_EQ(lanes.lanes.at(others.back()).given.size(), 1u) << "ahead of its data: lane " << lane;
   }
   // Of the spec's 5 s: a job's own requests, and in the lane before those of all jobs up to it.
-  EXPECT_EQ(lanes.lanes.at(first).timeout, seconds(5) * 2);
+  // Of the second, which has to wait for the first where it is, too.
+  EXPECT_EQ(lanes.lanes.at(first).timeout, seconds(5) * (2 + 3));
   EXPECT_EQ(lanes.lanes.at(others[0]).timeout, seconds(5) * (2 + 2));
   EXPECT_EQ(lanes.lanes.at(others[1]).timeout, seconds(5) * (2 + 3 + 3));
   EXPECT_EQ(lanes.lanes.at(others[2]).timeout, seconds(5) * (2 + 3 + 1 + 1));
@@ -354,8 +355,8 @@ TEST_F(PipelineHostTest, WhoWasGivenToAStageThatWasEndingIsNotBlamed) {
     const size_t before = lanes.order.size();
     // With this answer its context is broken: the next job is one that it never sees.
     answer(first, first_answer);
-    EXPECT_EQ(lanes.lanes.at(first).current, innocent);
-    end_lane(first, "its CUDA context is broken (CUDA error 700)", true);
+    EXPECT_EQ(lanes.lanes.at(first).held.front(), innocent);
+    end_lane(first, "its CUDA context is broken (CUDA error 700)", 1);
     end_lane(last, "stopped");
     clock.advance(seconds(60));
     for (int i = 0; i < 100 && lanes.order.size() == before; ++i) loop.run_once(milliseconds(0));
@@ -381,7 +382,7 @@ TEST_F(PipelineHostTest, AStageThatEndsAfterItsAnswerIsNotBlamedForWhatIsOver) {
   const InvocationId next = submit(2);
   for (int death = 0; death < 4; ++death) {
     const size_t before = lanes.order.size();
-    end_lane(newest(0, 1), "its CUDA context is broken (CUDA error 700)", true);
+    end_lane(newest(0, 1), "its CUDA context is broken (CUDA error 700)", 1);
     clock.advance(seconds(60));
     for (int i = 0; i < 100 && lanes.order.size() == before; ++i) loop.run_once(milliseconds(0));
     ASSERT_EQ(lanes.order.size(), before + 1);
@@ -389,6 +390,75 @@ TEST_F(PipelineHostTest, AStageThatEndsAfterItsAnswerIsNotBlamedForWhatIsOver) {
   }
   answer(newest(0, 1), R"({"components": {}, "results": [{"value": "cat"}]})");
   EXPECT_EQ(ends.at(next).outcome, Outcome::kSucceeded);
+}
+
+TEST_F(PipelineHostTest, WhoWasBesideTheOneThatKillsAStageIsThereNoMore) {
+  begin({slice(0, "1g.10gb", 14, kSmall), slice(1, "1g.10gb", 14, kSmall)});
+  host->put(spec, two_models(), nullptr, "");
+  const InvocationId guilty = submit(1);
+  all_ready(2);
+  const InvocationId beside = submit(2);
+  for (int death = 0; death < 3; ++death) {
+    const SandboxId first = newest(0, 2), last = newest(1, 2);
+    const size_t before = lanes.order.size();
+    EXPECT_EQ(lanes.lanes.at(first).held.size(), death == 0 ? 2u : 1u)
+        << "which of them did it is not known, the next time it is";
+    end_lane(first, "Runtime exited with error: signal: 11");
+    end_lane(last, "stopped");
+    clock.advance(seconds(60));
+    for (int i = 0; i < 100 && lanes.order.size() == before; ++i) loop.run_once(milliseconds(0));
+    ASSERT_EQ(lanes.order.size(), before + 2);
+    all_ready(2);
+  }
+  EXPECT_EQ(ends.at(guilty).outcome, Outcome::kFunctionError);
+  EXPECT_FALSE(ends.contains(beside));
+  answer(newest(0, 2), first_answer);
+  answer(newest(1, 2), last_answer);
+  EXPECT_EQ(ends.at(beside).outcome, Outcome::kSucceeded);
+}
+
+TEST_F(PipelineHostTest, TheContextThatAJobBrokeIsItsFaultThoughAnotherWasInHand) {
+  begin({slice(0, "1g.10gb", 14, kSmall), slice(1, "1g.10gb", 14, kSmall)});
+  host->put(spec, two_models(), nullptr, "");
+  const InvocationId guilty = submit(1);
+  all_ready(2);
+  const InvocationId beside = submit(2);
+  for (int death = 0; death < 3; ++death) {
+    const SandboxId first = newest(0, 2), last = newest(1, 2);
+    const size_t before = lanes.order.size();
+    answer(first, first_answer);
+    // From the second time on the other one comes when the stage is on its way out.
+    end_lane(first, "its CUDA context is broken (CUDA error 700)", death == 0 ? 0 : 1);
+    end_lane(last, "stopped");
+    clock.advance(seconds(60));
+    for (int i = 0; i < 100 && lanes.order.size() == before; ++i) loop.run_once(milliseconds(0));
+    ASSERT_EQ(lanes.order.size(), before + 2);
+    all_ready(2);
+  }
+  EXPECT_EQ(ends.at(guilty).outcome, Outcome::kFunctionError);
+  EXPECT_THAT(ends[guilty].payload, HasSubstr("CUDA error 700"));
+  EXPECT_FALSE(ends.contains(beside)) << "it was beside the guilty one once";
+}
+
+TEST_F(PipelineHostTest, WhatIsInHandHasItsTimeFromWhenTheOneBeforeIsDone) {
+  begin({slice(0, "1g.10gb", 14, kSmall), slice(1, "1g.10gb", 14, kSmall)});
+  host->put(spec, two_models(), nullptr, "");
+  submit(1);
+  all_ready(2);
+  const InvocationId late = submit(2);
+  const SandboxId first = newest(0, 2), last = newest(1, 2);
+  const auto pass = [&](Duration time) {
+    clock.advance(time);
+    for (int i = 0; i < 10; ++i) loop.run_once(milliseconds(0));
+  };
+  pass(milliseconds(4900));
+  answer(first, first_answer);
+  answer(last, last_answer);
+  pass(milliseconds(4900));
+  EXPECT_FALSE(lanes.lanes.at(first).stopped) << "its 5 s are not over";
+  pass(milliseconds(200));
+  EXPECT_TRUE(lanes.lanes.at(first).stopped);
+  EXPECT_EQ(ends.at(late).error_type, "Sandbox.Timeout");
 }
 
 TEST_F(PipelineHostTest, AFunctionThatCannotStartFailsWithItsOwnWords) {

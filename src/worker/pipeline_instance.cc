@@ -84,6 +84,7 @@ Result<void> PipelineInstance::make_channels() {
 LaneExtras PipelineInstance::extras_of(size_t lane) const {
   LaneExtras extras;
   extras.most_response = limits::kResponsePayload * (request_.package->definition.most_batch + 1);
+  extras.in_hand = pipeline::kJobsInHand;
   extras.environment["LAMBENT_STAGE"] = kStageFile;
   extras.binds.push_back(
       {request_.folder + "/stage-" + std::to_string(lane) + ".json", kStageFile});
@@ -126,9 +127,10 @@ void PipelineInstance::lane_ready(SandboxId sandbox) {
   events_.on_ready();
 }
 
-void PipelineInstance::give(JobId id, std::vector<JobRequest> requests) {
+void PipelineInstance::give(JobId id, std::vector<JobRequest> requests, bool alone) {
   Job& job = jobs_[id];
   job.requests = std::move(requests);
+  job.alone = alone;
   job.given = loop_.clock().now();
   job.turn = turns_++;
   job.end.job = id;
@@ -144,22 +146,50 @@ void PipelineInstance::give(JobId id, std::vector<JobRequest> requests) {
 
 void PipelineInstance::begin_next(size_t index) {
   Lane& lane = lanes_[index];
-  if (lane.current || lane.waiting.empty() || end_ || is_broken_) return;
-  lane.current = lane.waiting.front();
-  lane.waiting.pop_front();
-  Job& job = jobs_.at(*lane.current);
-  time_in(job, index).began = loop_.clock().now() - job.given;
-  std::vector<std::string_view> events;
-  if (plans_.lanes[index].needs_events) {
-    for (const JobRequest& request : job.requests) events.push_back(request.payload);
+  while (!lane.waiting.empty() && !end_ && !is_broken_) {
+    const JobId id = lane.waiting.front();
+    Job& job = jobs_.at(id);
+    if (!has_room(lane, job)) return;
+    lane.waiting.pop_front();
+    time_in(job, index).began = loop_.clock().now() - job.given;
+    std::vector<std::string_view> events;
+    if (plans_.lanes[index].needs_events) {
+      for (const JobRequest& request : job.requests) events.push_back(request.payload);
+    }
+    InvocationRequest request;
+    request.id = job.requests.front().id;
+    request.payload = lane_payload(id, job.requests.size(), job.turn, events);
+    // What it may wait for here is said at once, as it waits in its sandbox.
+    size_t requests = requests_before_end(job, index);
+    for (const Held& before : lane.held) requests += requests_of(before.job);
+    lane.held.push_back({id, request.id});
+    if (lane.held.size() == 1) watch_oldest(index);
+    sandboxes_.give(lane.sandbox, request, request_.spec.timeout * static_cast<int64_t>(requests));
   }
-  InvocationRequest request;
-  request.id = job.requests.front().id;
-  request.payload = lane_payload(*lane.current, job.requests.size(), job.turn, events);
-  const Duration timeout =
-      request_.spec.timeout * static_cast<int64_t>(requests_before_end(job, index));
-  lane.timer = loop_.call_after(timeout, [this, index] { time_out(index); });
-  sandboxes_.give(lane.sandbox, request, timeout);
+}
+
+bool PipelineInstance::has_room(const Lane& lane, const Job& job) const {
+  if (lane.held.empty()) return true;
+  const bool beside =
+      !job.alone && std::none_of(lane.held.begin(), lane.held.end(), [this](const Held& each) {
+        const auto found = jobs_.find(each.job);
+        return found != jobs_.end() && found->second.alone;
+      });
+  return beside && lane.held.size() < pipeline::kJobsInHand;
+}
+
+void PipelineInstance::watch_oldest(size_t index) {
+  Lane& lane = lanes_[index];
+  loop_.cancel(lane.timer);
+  const auto found = jobs_.find(lane.held.front().job);
+  const size_t requests = found != jobs_.end() ? requests_before_end(found->second, index) : 1;
+  lane.timer = loop_.call_after(request_.spec.timeout * static_cast<int64_t>(requests),
+                                [this, index] { time_out(index); });
+}
+
+size_t PipelineInstance::requests_of(JobId job) const {
+  const auto found = jobs_.find(job);
+  return found != jobs_.end() ? found->second.requests.size() : 0;
 }
 
 size_t PipelineInstance::requests_before_end(const Job& job, size_t index) const {
@@ -175,7 +205,7 @@ size_t PipelineInstance::requests_before_end(const Job& job, size_t index) const
         left += found->second.requests.size();
       }
     };
-    if (lanes_[i].current) count(*lanes_[i].current);
+    for (const Held& each : lanes_[i].held) count(each.job);
     for (const JobId id : lanes_[i].waiting) count(id);
     of_stage[earlier.stage] = std::max(of_stage[earlier.stage], left);
   }
@@ -183,7 +213,7 @@ size_t PipelineInstance::requests_before_end(const Job& job, size_t index) const
 }
 
 void PipelineInstance::time_out(size_t index) {
-  const JobId job = *lanes_[index].current;
+  const JobId job = lanes_[index].held.front().job;
   const std::string message = "Task timed out after " +
                               std::to_string(request_.spec.timeout / milliseconds(1)) + " ms in " +
                               name_of(index);
@@ -197,9 +227,14 @@ void PipelineInstance::time_out(size_t index) {
 void PipelineInstance::lane_answered(SandboxId sandbox, HandlerAnswer answer) {
   const size_t index = index_of(sandbox);
   Lane& lane = lanes_[index];
-  if (!lane.current) return;
-  const JobId id = *std::exchange(lane.current, std::nullopt);
+  const auto held = std::find_if(lane.held.begin(), lane.held.end(), [&](const Held& each) {
+    return each.invocation == answer.invocation;
+  });
+  if (held == lane.held.end()) return;
+  const JobId id = held->job;
+  lane.held.erase(held);
   loop_.cancel(lane.timer);
+  if (!lane.held.empty()) watch_oldest(index);
   const auto found = jobs_.find(id);
   if (found == jobs_.end()) return begin_next(index);
   Job& job = found->second;
@@ -219,6 +254,7 @@ void PipelineInstance::lane_answered(SandboxId sandbox, HandlerAnswer answer) {
     JobEnd::LaneTime& time = time_in(job, index);
     // What a lane says took no longer than the job did.
     const Duration most = loop_.clock().now() - job.given;
+    time.queue = std::min(read->queue, most);
     time.wait = std::min(read->wait, most);
     time.receive = std::min(read->receive, most);
     time.send = std::min(read->send, most);
@@ -343,11 +379,15 @@ void PipelineInstance::lane_ended(SandboxEnd end) {
     end_->log_tail = std::move(end.log_tail);
     end_->blamed.emplace();
     // What it was given when its end was on the way already, it never saw.
-    if (lane.current && !end.undelivered) {
-      end_->blamed->push_back(*lane.current);
-    } else if (lane.answered && jobs_.contains(*lane.answered)) {
-      // It is not over, and what this stage did for it may have been the end of the stage: a broken
-      // context is found after the answer.
+    for (const Held& each : lane.held) {
+      const bool seen =
+          std::find(end.unseen.begin(), end.unseen.end(), each.invocation) == end.unseen.end();
+      if (seen) end_->blamed->push_back(each.job);
+    }
+    // It is not over, and what this stage did for it may have been the end of the stage: a broken
+    // context is found after the answer.
+    const bool answered = lane.answered && jobs_.contains(*lane.answered);
+    if (answered && (end_->blamed->empty() || end.context_is_broken)) {
       end_->blamed->push_back(*lane.answered);
     }
   }

@@ -49,8 +49,9 @@ struct JobEnd {
     size_t stage = 0;
     Duration began{};  // when the lane had it, after the instance was given it
     Duration ended{};
-    Duration busy{};  // of its components
-    Duration wait{};  // for what it received
+    Duration busy{};   // of its components
+    Duration queue{};  // in the lane, for the job before
+    Duration wait{};   // for what it received
     Duration receive{};
     Duration send{};
   };
@@ -96,7 +97,8 @@ class PipelineInstance {
   PipelineInstance& operator=(const PipelineInstance&) = delete;
 
   void start();
-  void give(slice_scheduling::JobId job, std::vector<JobRequest> requests);
+  // `alone`: no lane works on another job beside it, so that it is to blame if one dies.
+  void give(slice_scheduling::JobId job, std::vector<JobRequest> requests, bool alone = false);
   // Only while no job is in it.
   void unload();
   void load();
@@ -115,18 +117,23 @@ class PipelineInstance {
   void memory_moved(SandboxId sandbox, const MemoryMove& move);
 
  private:
+  struct Held {
+    slice_scheduling::JobId job;
+    InvocationId invocation;  // as its sandbox knows it
+  };
   struct Lane {
     SandboxId sandbox;
     bool ready = false;
     bool gone = false;
     std::deque<slice_scheduling::JobId> waiting;
-    std::optional<slice_scheduling::JobId> current;
+    std::deque<Held> held;  // given to its sandbox and not answered, the oldest first
     std::optional<slice_scheduling::JobId> answered;  // the last, if it still is in here
-    loop::TimerId timer;
+    loop::TimerId timer;                              // of the oldest
   };
   struct Job {
     std::vector<JobRequest> requests;
     uint64_t turn = 0;  // its number among the jobs of this instance
+    bool alone = false;
     Instant given{};
     size_t lanes_left = 0;
     std::optional<RequestAnswer> failure;  // of a lane, and so of all its requests
@@ -144,10 +151,15 @@ class PipelineInstance {
   // "stage 1 (blur, classify), replica 2 on slice 0:3".
   std::string name_of(size_t lane) const;
   void begin_next(size_t lane);
+  // Whether the lane may have this job in hand beside those that it has.
+  bool has_room(const Lane& lane, const Job& job) const;
+  // From now on the oldest that it holds may take as long as it may.
+  void watch_oldest(size_t lane);
   // A job's requests in this lane and, one stage after the other, in those before it: there it may
   // wait for all jobs given earlier that are still to be done. A lane with replicas begins jobs
   // while one without has many of them before it.
   size_t requests_before_end(const Job& job, size_t lane) const;
+  size_t requests_of(slice_scheduling::JobId job) const;  // none if it is over
   // A channel is of no more use. Most often it is because a stage has died, of which is heard soon.
   void channel_broke(const std::string& what);
   void time_out(size_t lane);

@@ -47,7 +47,7 @@ void PipelineHost::perform(const slice_scheduling::GiveJob& action) {
     if (is_first && events_.on_begin) events_.on_begin(id);
   }
   jobs_[action.job] = {action.instance, action.requests};
-  found->second.instance->give(action.job, std::move(requests));
+  found->second.instance->give(action.job, std::move(requests), action.alone);
 }
 
 void PipelineHost::job_ended(InstanceId id, JobEnd end) {

@@ -4,6 +4,7 @@
 
 #include <gtest/gtest.h>
 
+#include <deque>
 #include <map>
 #include <nlohmann/json.hpp>
 
@@ -55,8 +56,8 @@ struct FakeLanes {
     DeviceId device;
     LaneExtras extras;
     std::vector<nlohmann::json> given;
-    InvocationId current;
-    Duration timeout{};  // of what it was given last
+    std::deque<InvocationId> held;  // given and not answered
+    Duration timeout{};             // of what it was given last
     bool stopped = false;
     int moved_out = 0;
     int moved_in = 0;
@@ -80,7 +81,7 @@ struct FakeLanes {
     made.give = [this](SandboxId id, InvocationRequest& request, Duration timeout) {
       lanes.at(id).timeout = timeout;
       lanes.at(id).given.push_back(nlohmann::json::parse(request.payload));
-      lanes.at(id).current = request.id;
+      lanes.at(id).held.push_back(request.id);
     };
     made.stop = [this](SandboxId id, Error, std::string) { lanes.at(id).stopped = true; };
     made.move_memory_out = [this](SandboxId id) { ++lanes.at(id).moved_out; };
@@ -141,16 +142,23 @@ class PipelineHostTest : public testing::Test {
   void answer(SandboxId lane, const std::string& payload, bool succeeded = true) {
     clock.advance(milliseconds(40));
     HandlerAnswer made;
-    made.invocation = lanes.lanes.at(lane).current;
+    auto& held = lanes.lanes.at(lane).held;
+    if (!held.empty()) {
+      made.invocation = held.front();
+      held.pop_front();
+    }
     made.succeeded = succeeded;
     made.payload = payload;
     if (!succeeded) made.error_type = "Runtime.Bad";
     host->lane_answered(lane, std::move(made));
   }
+  // `unseen`: of what it holds, so many at the end never came to it.
   void end_lane(SandboxId lane, const std::string& why = "Runtime exited with error: signal: 9",
-                bool undelivered = false) {
+                size_t unseen = 0) {
     SandboxEnd end;
-    end.undelivered = undelivered;
+    const auto& held = lanes.lanes.at(lane).held;
+    end.unseen.assign(held.end() - static_cast<ptrdiff_t>(unseen), held.end());
+    end.context_is_broken = why.find("CUDA context") != std::string::npos;
     end.sandbox = lane;
     end.error = {ErrorCode::kInternal, why};
     end.error_type = "Runtime.ExitError";

@@ -33,8 +33,10 @@ json json_of(const JobRecord& job, const JobEnd::LaneTime& lane) {
                       {"ms", rounded_ms(reading.time)},
                       {"ran", reading.ran}});
   }
-  // A lane has its job ahead of its input: it was behind others only from when that was there.
-  const Duration queued = std::max(Duration(0), lane.began - ready_of(job, lane.stage));
+  // A lane has its job ahead of its input: it was behind others only from when that was there. And
+  // it has two in hand: there it tells itself.
+  const Duration queued =
+      std::max(Duration(0), lane.began - ready_of(job, lane.stage)) + lane.queue;
   return {{"stage", lane.stage},
           {"slice", place_name(lane.slice)},
           {"at_ms", rounded_ms(lane.began)},
