@@ -47,6 +47,12 @@ std::string json_of(const Figures& f) {
       .add("gpu_time_s", f.gpu_time_s)
       .add("mig_held_s", f.mig_held_s)
       .add("gpu_held_s", f.gpu_held_s)
+      .add("slices_pct", Joined()
+                             .add("working", f.working_pct)
+                             .add("coming", f.coming_pct)
+                             .add("waiting", f.waiting_pct)
+                             .add("free", f.free_pct)
+                             .object())
       .add("pipeline_pct", f.pipeline_pct)
       .add("starts", f.starts)
       .add("loads", f.loads)
@@ -118,7 +124,7 @@ Comparison compare(const Plan& plan) {
     Joined by_load;
     for (const Size size : plan.sizes) {
       Measured all;
-      std::vector<double> whole, cut, placed;
+      std::vector<double> whole, cut, placed, replicated;
       for (uint64_t seed = 1; seed <= plan.seeds; ++seed) {
         for (const Point& point : kPoints) {
           const auto [setting, load, found] = prepare(plan, layout, size, point, seed);
@@ -126,6 +132,7 @@ Comparison compare(const Plan& plan) {
             whole.push_back(found.whole);
             cut.push_back(found.cut);
             placed.push_back(found.placed);
+            replicated.push_back(found.replicated);
           }
           for (const System& system : systems(scene_of(size))) {
             all[point.name][system.name].push_back(measure(system, setting, load));
@@ -133,9 +140,11 @@ Comparison compare(const Plan& plan) {
         }
       }
       char title[160];
-      std::snprintf(title, sizeof(title),
-                    "%s, %s (%s): whole functions %.1f/s, placed %.1f, pieces %.1f", layout.c_str(),
-                    load_of(size), name_of(size), mean(whole), mean(placed), mean(cut));
+      std::snprintf(
+          title, sizeof(title),
+          "%s, %s (%s): whole functions %.1f/s, placed %.1f, with replicas %.1f, pieces %.1f",
+          layout.c_str(), load_of(size), name_of(size), mean(whole), mean(placed), mean(replicated),
+          mean(cut));
       print_head(title);
       Joined baselines;
       for (const Point& point : kPoints) {
@@ -192,6 +201,7 @@ Comparison compare(const Plan& plan) {
       }
       baselines.add("whole_bound_per_s", mean(whole)).add("cut_bound_per_s", mean(cut));
       baselines.add("placed_bound_per_s", mean(placed));
+      baselines.add("replicated_bound_per_s", mean(replicated));
       baselines.add("paper", paper_says(layout, size));
       by_load.add(load_of(size), baselines.object());
     }

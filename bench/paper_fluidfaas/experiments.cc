@@ -103,7 +103,7 @@ double bound_of(const Setting& setting, const std::vector<double>& mix, bool who
   return *bound;
 }
 
-double placed_bound_of(const Setting& setting, const std::vector<double>& mix) {
+double placed_bound_of(const Setting& setting, const std::vector<double>& mix, size_t most_slices) {
   const Functions functions = functions_of(setting, pipeline::RankRule::kBalance);
   std::map<std::string, double> there;  // slices of each shape
   for (const Slice& slice : slices_of(*setting.layout, setting.nodes)) ++there[slice.shape.name];
@@ -119,26 +119,35 @@ double placed_bound_of(const Setting& setting, const std::vector<double>& mix) {
   for (size_t i = 0; i < functions.size(); ++i) {
     std::map<std::vector<double>, double> best;
     for (const pipeline::Partition& partition : functions[i]->ranked) {
-      std::vector<std::pair<std::vector<double>, double>> open = {
-          {std::vector<double>(names.size(), 0), 0}};  // slices, the slowest lane's seconds
+      // The slowest lane's seconds, by how many slices of each shape are used; at last how many.
+      std::map<std::pair<std::vector<double>, size_t>, double> open = {
+          {{std::vector<double>(names.size(), 0), 0}, 0}};
+      size_t left = partition.lanes();  // lanes that have no slice yet
       for (const pipeline::Stage& stage : partition.stages) {
         for (const pipeline::Lane& lane : stage.lanes) {
-          std::vector<std::pair<std::vector<double>, double>> next;
-          const Bytes memory = pipeline::memory_of(*functions[i], lane);
+          --left;
+          std::map<std::pair<std::vector<double>, size_t>, double> next;
+          const Bytes memory = pipeline::least_memory_of(*functions[i], lane);
           for (const auto& [used, slowest] : open) {
             for (size_t shape = 0; shape < names.size(); ++shape) {
               if (shape_of(names[shape]).memory < memory) continue;
               const auto time = pipeline::time_of(*functions[i], lane, shape_of(names[shape]));
               auto more = used;
-              ++more[shape];
-              next.emplace_back(std::move(more), std::max(slowest, to_seconds(*time)));
+              for (double replicas = 1;; ++replicas) {
+                ++more.first[shape];
+                ++more.second;
+                if (replicas > 1 && more.second + left > most_slices) break;
+                const double seconds = std::max(slowest, to_seconds(*time) / replicas);
+                const auto [entry, is_new] = next.try_emplace(more, seconds);
+                entry->second = std::min(entry->second, seconds);
+              }
             }
           }
           open = std::move(next);
         }
       }
       for (const auto& [used, slowest] : open) {
-        double& rate = best[used];
+        double& rate = best[used.first];
         rate = std::max(rate, 1 / slowest);
       }
     }
@@ -185,6 +194,7 @@ Figures measure(const System& system, const Setting& setting, const Load& load) 
   scene.arrivals = ramped(load, setting.warm_s, setting.seed).arrivals;
   scene.machine = machine_of(setting.size, setting.constants);
   scene.seed = setting.seed;
+  scene.watched_from = Instant(from_seconds(setting.warm_s));
   scene.drain = from_seconds(setting.drain_s);
   slice_scheduling::SlicePolicyOptions options = system.options;
   options.costs = costs_of(setting.size, setting.constants);
@@ -222,6 +232,19 @@ Figures measure(const System& system, const Setting& setting, const Load& load) 
     figures.gpu_time_s += to_seconds(use.busy);
     figures.gpu_held_s += to_seconds(use.held);
   }
+  double all = 0, working = 0, coming = 0, held = 0;
+  for (const Slice& slice : scene.slices) {
+    const double multiprocessors = slice.shape.multiprocessors;
+    const slice_simulator::Use& use = run.watched.at(slice.id);
+    all += multiprocessors * length_s;
+    working += multiprocessors * to_seconds(use.busy);
+    coming += multiprocessors * to_seconds(use.coming);
+    held += multiprocessors * to_seconds(use.held);
+  }
+  figures.working_pct = 100 * working / all;
+  figures.coming_pct = 100 * coming / all;
+  figures.waiting_pct = 100 * (held - working - coming) / all;
+  figures.free_pct = 100 * (all - held) / all;
   figures.pipeline_pct = 100 * static_cast<double>(run.pipeline_jobs) /
                          std::max<double>(1, static_cast<double>(run.jobs));
   figures.starts = static_cast<double>(run.starts);
@@ -245,6 +268,8 @@ Figures mean_of(const std::vector<Figures>& all) {
       &Figures::makespan_s,    &Figures::mig_time_s,
       &Figures::gpu_time_s,    &Figures::mig_held_s,
       &Figures::gpu_held_s,    &Figures::pipeline_pct,
+      &Figures::working_pct,   &Figures::coming_pct,
+      &Figures::waiting_pct,   &Figures::free_pct,
       &Figures::starts,        &Figures::loads,
       &Figures::unanswered,    &Figures::impossible};
   for (const Figures& one : all) {

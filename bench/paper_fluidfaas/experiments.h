@@ -46,10 +46,13 @@ struct Figures {
   double makespan_s = 0;                  // from the first arrival to the last answer
   double mig_time_s = 0, gpu_time_s = 0;  // working
   double mig_held_s = 0, gpu_held_s = 0;  // with somebody's weights
-  double pipeline_pct = 0;                // of jobs
-  double starts = 0, loads = 0;           // loads: of instances that had been moved out
-  double copied_gb = 0;                   // of weights and of memory that moved
-  double unanswered = 0;                  // or with an error
+  // Of the multiprocessors of all slices while requests came, after the first warm_s: at work; with
+  // an instance that is on its way; with one that is there and waits; with none.
+  double working_pct = 0, coming_pct = 0, waiting_pct = 0, free_pct = 0;
+  double pipeline_pct = 0;       // of jobs
+  double starts = 0, loads = 0;  // loads: of instances that had been moved out
+  double copied_gb = 0;          // of weights and of memory that moved
+  double unanswered = 0;         // or with an error
   double impossible = 0;
 
   double share_of_bound() const { return bound_per_s > 0 ? throughput_per_s / bound_per_s : 0; }
@@ -80,10 +83,11 @@ double half_width(const std::vector<double>& values);
 // Requests a second of the load's mix that whole functions on one slice can give at most, and
 // components on any.
 double bound_of(const Setting& setting, const std::vector<double>& mix, bool whole);
-// The same by real placements without replicas: an instance has a slice for each of its lanes and
-// gives what its slowest lane does; of how many there are of each, a linear program decides,
-// fractions allowed. Left out are hand-overs, and that an instance is on one node.
-double placed_bound_of(const Setting& setting, const std::vector<double>& mix);
+// The same by real placements: an instance has a slice for each of its lanes, or, with replicas, up
+// to `most_slices`, and gives what its slowest lane does; of how many there are of each, a linear
+// program decides, fractions allowed. Left out are hand-overs, and that an instance is on one node.
+double placed_bound_of(const Setting& setting, const std::vector<double>& mix,
+                       size_t most_slices = 0);
 // How many of each application of that size come a second.
 std::vector<double> mix_of(const Load& load, size_t applications);
 

@@ -77,6 +77,8 @@ Prepared prepare(const Plan& plan, const std::string& layout, Size size, const P
   if (rate <= 0) return prepared;
   prepared.bounds.whole = bound_of(setting, mix, true);
   prepared.bounds.placed = prepared.bounds.whole > 0 ? placed_bound_of(setting, mix) : 0;
+  prepared.bounds.replicated =
+      placed_bound_of(setting, mix, slice_scheduling::SloPolicyOptions{}.most_slices);
   prepared.bounds.cut = bound_of(setting, mix, false);
   const double of = point.of == Point::Of::kTrace   ? rate
                     : point.of == Point::Of::kWhole ? prepared.bounds.whole

@@ -39,8 +39,10 @@ struct Plan {
 Result<Plan> plan_for(bool quick, const std::string& traces);
 
 struct Bounds {
-  double whole = 0, placed = 0, cut = 0;  // requests a second of the load's mix
-  double times_trace = 0;                 // what is offered, over the trace's own rate
+  // Requests a second of the load's mix; `replicated`: placed on up to as many slices as `slo`
+  // does.
+  double whole = 0, placed = 0, replicated = 0, cut = 0;
+  double times_trace = 0;  // what is offered, over the trace's own rate
 };
 struct Prepared {
   Setting setting;

@@ -57,19 +57,27 @@ std::vector<size_t> last_needs(const Dag& dag, const Lane& lane) {
   return last;
 }
 
-LaneTimes times_on(const PipelineFunction& function, const Partition& partition,
-                   std::span<const SliceShape* const> shapes, const TransferCosts& costs) {
-  const std::vector<const Lane*> lanes = lanes_of(partition);
-  std::vector<Duration> work(lanes.size());
-  for (size_t i = 0; i < lanes.size(); ++i) {
-    work[i] = expected_time(function, *lanes[i], *shapes[i]);
+// What another job holds on the device while one is computed: what was received for what runs
+// first, or what runs last has made and is on its way out. Inputs of the function are in no
+// profile.
+Bytes beside_of(const PipelineFunction& function, const Lane& lane) {
+  Bytes coming;
+  for (const Source& source : function.dag.components[lane.components.front()].inputs) {
+    const bool comes = source.kind == Source::Kind::kComponent && !has(lane, source.index);
+    if (comes) coming += profile_of(function, source.index).output;
   }
-  return lane_times(function, partition, hand_overs(function.dag, partition), work, costs);
+  // Both are part of what was measured of the component that they belong to.
+  const auto works_with = [&](size_t component) {
+    const ComponentProfile& profile = profile_of(function, component);
+    return profile.memory - profile.weights;
+  };
+  const Bytes going = profile_of(function, lane.components.back()).output;
+  return std::max(std::min(coming, works_with(lane.components.front())),
+                  std::min(going, works_with(lane.components.back())));
 }
 
-}  // namespace
-
-Bytes memory_of(const PipelineFunction& function, const Lane& lane) {
+// `beside`: what other jobs hold there, of one request each.
+Bytes memory_beside(const PipelineFunction& function, const Lane& lane, Bytes beside) {
   const std::vector<size_t> last = last_needs(function.dag, lane);
   Bytes weights, most;
   bool measured = true;
@@ -94,8 +102,28 @@ Bytes memory_of(const PipelineFunction& function, const Lane& lane) {
     gathered += profile_of(function, output).output;
   }
   if (made > 0 && made < function.dag.outputs.size()) most = std::max(most, gathered);
-  const Bytes needed = function.profile.context + weights + most * function.most_batch;
+  const Bytes needed = function.profile.context + weights + (most + beside) * function.most_batch;
   return measured ? needed : std::max(needed, function.declared_memory);
+}
+
+LaneTimes times_on(const PipelineFunction& function, const Partition& partition,
+                   std::span<const SliceShape* const> shapes, const TransferCosts& costs) {
+  const std::vector<const Lane*> lanes = lanes_of(partition);
+  std::vector<Duration> work(lanes.size());
+  for (size_t i = 0; i < lanes.size(); ++i) {
+    work[i] = expected_time(function, *lanes[i], *shapes[i]);
+  }
+  return lane_times(function, partition, hand_overs(function.dag, partition), work, costs);
+}
+
+}  // namespace
+
+Bytes memory_of(const PipelineFunction& function, const Lane& lane) {
+  return memory_beside(function, lane, beside_of(function, lane));
+}
+
+Bytes least_memory_of(const PipelineFunction& function, const Lane& lane) {
+  return memory_beside(function, lane, Bytes(0));
 }
 
 std::optional<Duration> time_of(const PipelineFunction& function, const Lane& lane,
@@ -139,6 +167,10 @@ LaneTimes lane_times(const PipelineFunction& function, const Partition& partitio
   for (const HandOver& each : crossing) {
     times.busy[each.from] += copy_of(each);
     times.busy[each.to] += copy_of(each) + costs.handover;
+  }
+  // Copies of one job go beside the work on another, but no more jobs than that are in hand.
+  for (size_t lane = 0; lane < lanes.size(); ++lane) {
+    times.busy[lane] = std::max(work[lane], times.busy[lane] / static_cast<int64_t>(kJobsInHand));
   }
   // Lanes in their order: what one needs comes from those before it. Only the gathering lane takes
   // results of lanes beside it, when its own work is done.

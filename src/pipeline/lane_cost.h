@@ -22,9 +22,11 @@ struct TransferCosts {
 
 // What a lane needs on its slice's device: the process's context, all weights, and at the worst
 // moment what a component works with and the values that wait for later ones or for the answer, for
-// a full batch.
+// a full batch; and the input, or the output, of another job that it has in hand.
 // With a component that was not measured, at least what the function declares.
 Bytes memory_of(const PipelineFunction& function, const Lane& lane);
+// The same with one job in hand: no process of the lane needs less.
+Bytes least_memory_of(const PipelineFunction& function, const Lane& lane);
 
 // How long a lane works on one request on a slice of this shape; optional components by their
 // probability. None if a component of it that ever runs was not measured on any shape.
@@ -38,15 +40,16 @@ Duration expected_time(const PipelineFunction& function, const Lane& lane, const
 
 struct Timing {
   Duration latency{};     // of one request alone, hand-overs included
-  Duration bottleneck{};  // of the lane that is busy longest for one request, its copies included
+  Duration bottleneck{};  // between two results of the lane that takes longest for one
 };
 // With one shape for each lane (hand_over.h says in which order). A value is copied to the host by
-// the lane that made it and from there by the one that needs it, once for each that needs it: they
-// are taken not to overlap with each other or with work, as they need not.
+// the lane that made it and from there by the one that needs it, once for each that needs it: of
+// one request these are taken not to overlap, as they need not. A lane has two in hand: the copies
+// of one go beside the work on the other.
 Timing timing_of(const PipelineFunction& function, const Partition& partition,
                  std::span<const SliceShape* const> shapes, const TransferCosts& costs);
 
-// Of these lanes, how long each is busy for one request, its copies included.
+// Of these lanes, the time between two results of each that always has something to do.
 std::vector<Duration> busy_of(const PipelineFunction& function, const Partition& partition,
                               std::span<const SliceShape* const> shapes,
                               const TransferCosts& costs);

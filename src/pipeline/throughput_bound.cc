@@ -89,7 +89,7 @@ Result<double> throughput_bound(std::span<const MixedFunction> mix, std::span<co
   std::vector<Pair> pairs;
   for (size_t work = 0; work < all.size(); ++work) {
     const PipelineFunction& function = *all[work].function;
-    const Bytes memory = memory_of(function, all[work].lane);
+    const Bytes memory = least_memory_of(function, all[work].lane);
     bool fits = false;
     for (size_t shape = 0; shape < shapes.size(); ++shape) {
       if (shapes[shape].shape.memory < memory) continue;

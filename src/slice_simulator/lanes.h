@@ -1,7 +1,9 @@
-// Lanes of an instance as the simulated machine has them: which values each waits for and hands on,
-// by channels that hold one value. Made from a placement; changed by Machine alone.
+// Lanes of an instance as the simulated machine has them: what each does for a job, in which parts,
+// and the channels between them. Made from a placement; changed by Machine alone.
 #pragma once
 
+#include <array>
+#include <cstdint>
 #include <deque>
 #include <optional>
 #include <vector>
@@ -14,44 +16,57 @@ namespace lambent::slice_simulator {
 
 using slice_scheduling::JobId;
 
-// From one lane to another; carries one component's output.
-struct Channel {
-  size_t from = 0, to = 0;  // lanes
-  Bytes bytes;              // of one request
-  // The value that lies in it, whole or while it is being sent; the next has to wait.
-  std::optional<JobId> value;
-  bool whole = false;
+// One component's output of one job, in a channel.
+struct Value {
+  JobId job;
+  bool whole = false;  // all of it has been sent
   // The receiver copies it on; it began before all had been sent.
   bool receiving = false, overlapped = false, received = false;
   // Copies that are under way.
   uint64_t send = 0, receive = 0;
+};
 
-  void empty() { *this = Channel{from, to, bytes, {}, false, false, false, false, 0, 0}; }
+// From one lane to another; carries one component's output.
+struct Channel {
+  size_t from = 0, to = 0;  // lanes
+  Bytes bytes;              // of one request
+  size_t slots = 1;
+  std::deque<Value> values;  // in the order of jobs; the next waits while all slots are taken
+};
+
+// What a lane does for a job, one after the other.
+struct Step {
+  enum class Kind { kReceive, kSend, kEdge, kExecute } kind = Kind::kExecute;
+  // Of the value that is received or sent: with one of the other lane's replicas, or with each of
+  // them in turn.
+  std::vector<size_t> channels = {};
+
+  size_t channel_of(uint64_t job) const { return channels[job % channels.size()]; }
+};
+
+// A job goes through a lane in three parts, each of which has one at a time: its input comes, it is
+// computed, its result goes (python/lambent/pipeline/overlap.py).
+struct Part {
+  std::vector<Step> steps;
+  std::deque<JobId> jobs;  // in front the one that it is at
+  size_t at = 0;           // which of its steps
+  bool begun = false;      // with that step
+  bool waiting = false;    // for another lane
+  Instant since{};         // when it began with that step
 };
 
 struct RunningLane {
-  enum class State { kIdle, kReceiving, kExecuting, kHandingOver, kSending };
   std::vector<size_t> components;
   DeviceId slice;
   size_t stage = 0;
   pipeline::Process process;
   Bytes weights;
-  Bytes memory;  // with the process's context
-  // Channels of each value: with one of the other lane's replicas, or with each of them in turn.
-  std::vector<std::vector<size_t>> receives, sends;
-  std::deque<JobId> jobs;  // in front the one that it is at
-  State state = State::kIdle;
-  size_t at = 0;         // which of its receives or sends
-  bool waiting = false;  // for another lane
-  Instant since{};       // of what it is doing
-
-  // For the instance's job of this number, which has to do with this lane.
-  size_t receive_of(uint64_t job) const { return receives[at][job % receives[at].size()]; }
-  size_t send_of(uint64_t job) const { return sends[at][job % sends[at].size()]; }
-  bool is_working() const {
-    return state == State::kExecuting || state == State::kSending ||
-           (state == State::kReceiving && !waiting);
-  }
+  Bytes memory;            // with the process's context
+  std::deque<JobId> jobs;  // that it has not begun
+  std::array<Part, 3> parts;
+  size_t in_hand = 0;    // jobs in its parts
+  size_t at_alone = 0;   // those of them that are alone
+  unsigned working = 0;  // parts that copy or compute
 };
 
 struct Wiring {

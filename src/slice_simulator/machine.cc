@@ -34,8 +34,8 @@ Machine::Machine(const Scene& scene, Tell tell) : scene_(scene), tell_(std::move
   }
 }
 
-void Machine::at(Instant when, Happening what, InstanceId instance, size_t number, JobId job) {
-  timers_.push({when, ++order_, what, instance, number, job});
+void Machine::at(Instant when, Happening what, InstanceId instance, size_t number, size_t part) {
+  timers_.push({when, ++order_, what, instance, number, part});
 }
 
 Instant Machine::next() const {
@@ -71,18 +71,13 @@ void Machine::happen(const Timer& timer) {
       return move_weights(timer.instance, Move::kFirst, timer.at);
     case Happening::kStopped:
       return end(timer.instance, "it was stopped", timer.at);
-    case Happening::kExecuted: {
-      RunningLane& lane = found->second.wiring.lanes[timer.number];
-      if (lane.jobs.empty() || lane.jobs.front() != timer.job) return;
-      Job& job = found->second.jobs.at(timer.job);
-      job.execution[lane.stage] = std::max(job.execution[lane.stage], timer.at - lane.since);
-      work(lane, false, timer.at);
-      lane.state = RunningLane::State::kHandingOver;
-      lane.at = 0;
-      return hand_on(timer.instance, timer.number, timer.at);
+    case Happening::kStepDone: {
+      const Part& part = found->second.wiring.lanes[timer.number].parts[timer.part];
+      end_step(timer.instance, timer.number, timer.part, timer.at, timer.at - part.since);
+      return step(timer.instance, timer.number, timer.part, timer.at);
     }
     case Happening::kHandedOver:
-      return hand_on(timer.instance, timer.number, timer.at);
+      return hand_on(timer.instance, timer.number, timer.part, timer.at);
     case Happening::kReceived:
       return received(timer.instance, timer.number, timer.at);
     case Happening::kFault:
@@ -116,6 +111,7 @@ void Machine::perform(const Action& action, Instant now) {
     found->second.presence = Presence::kLoading;
     found->second.coming = {now, kNever};
     hold(found->second, load->instance, true, now);
+    come(found->second, true, now);
     move_weights(load->instance, Move::kIn, now);
   } else if (const auto* given = std::get_if<slice_scheduling::GiveJob>(&action)) {
     give(*given, now);
@@ -134,6 +130,7 @@ void Machine::start(const slice_scheduling::StartInstance& wanted, Instant now) 
     place.contexts[wanted.instance] = function.profile.context;
   }
   hold(running, wanted.instance, true, now);
+  come(running, true, now);
   running.start = function.profile.start + start_beside_others(wanted.instance, now);
   running.started_at = now + running.start;
   const double luck = chance(scene_.seed, wanted.instance.value, 0);
@@ -196,9 +193,9 @@ void Machine::copied(Links::CopyId copy, Instant now) {
   Running& running = owner->second;
   if (copying.what == Copying::What::kSend) return sent(copying.instance, copying.channel, now);
   if (copying.what == Copying::What::kReceive) {
-    Channel& channel = running.wiring.channels[copying.channel];
-    channel.receive = 0;
-    channel.received = true;
+    Value& value = running.wiring.channels[copying.channel].values.front();
+    value.receive = 0;
+    value.received = true;
     return received(copying.instance, copying.channel, now);
   }
   running.weights.erase(copy);
@@ -206,6 +203,7 @@ void Machine::copied(Links::CopyId copy, Instant now) {
   if (running.presence == Presence::kLoading) {
     running.presence = Presence::kLoaded;
     running.coming.there = now;
+    come(running, false, now);
     happened_.push_back(InstanceReady{copying.instance});
   } else if (running.presence == Presence::kUnloading) {
     running.presence = Presence::kUnloaded;
@@ -220,13 +218,22 @@ void Machine::hold(Running& running, InstanceId id, bool held, Instant now) {
     const Bytes context = functions_.at(running.function)->profile.context;
     if (!held && place.memory.erase(id) == 0) continue;
     if (held) place.memory[id] = lane.memory - context;
-    place.counter.change(&Counter::held, held ? 1 : -1, now);
-    gpu_of(place).change(&Counter::held, held ? 1 : -1, now);
+    place.counter.change(&Counter::held, &Use::held, held ? 1 : -1, now);
+    gpu_of(place).change(&Counter::held, &Use::held, held ? 1 : -1, now);
     if (place.memory.size() > 1) complain("two instances are loaded on one slice", now);
     Bytes all;
     for (const auto& [unused, bytes] : place.memory) all += bytes;
     for (const auto& [unused, bytes] : place.contexts) all += bytes;
     if (held && all > place.slice.shape.memory) complain("a slice has too little memory", now);
+  }
+}
+
+void Machine::come(Running& running, bool coming, Instant now) {
+  running.is_coming = coming;
+  for (const RunningLane& lane : running.wiring.lanes) {
+    Place& place = places_.at(lane.slice);
+    place.counter.change(&Counter::coming, &Use::coming, coming ? 1 : -1, now);
+    gpu_of(place).change(&Counter::coming, &Use::coming, coming ? 1 : -1, now);
   }
 }
 
@@ -250,8 +257,9 @@ void Machine::fault(const Fault& fault, Instant now) {
 void Machine::end(InstanceId id, const std::string& why, Instant now) {
   Running& running = instances_.at(id);
   hold(running, id, false, now);
+  if (running.is_coming) come(running, false, now);
   for (const RunningLane& lane : running.wiring.lanes) {
-    if (lane.is_working()) work(lane, false, now);
+    if (lane.working > 0) work(lane, false, now);
     places_.at(lane.slice).contexts.erase(id);
   }
   for (const auto& [copy, unused] : running.weights) {
@@ -259,9 +267,11 @@ void Machine::end(InstanceId id, const std::string& why, Instant now) {
     copies_.erase(copy);
   }
   for (const Channel& channel : running.wiring.channels) {
-    for (const Links::CopyId copy : {channel.send, channel.receive}) {
-      links_.cancel(copy, now);
-      copies_.erase(copy);
+    for (const Value& value : channel.values) {
+      for (const Links::CopyId copy : {value.send, value.receive}) {
+        links_.cancel(copy, now);
+        copies_.erase(copy);
+      }
     }
   }
   instances_.erase(id);
@@ -269,27 +279,27 @@ void Machine::end(InstanceId id, const std::string& why, Instant now) {
       InstanceEnded{id, Error{ErrorCode::kUnavailable, "the instance ended: " + why}});
 }
 
-void Machine::Counter::change(unsigned Counter::*which, int by, Instant now) {
-  Instant& since = which == &Counter::busy ? busy_since : held_since;
-  Duration& sum = which == &Counter::busy ? use.busy : use.held;
-  if (this->*which == 0) since = now;
-  CHECK(by > 0 || this->*which > 0, "a slice that is less than unused");
-  this->*which += static_cast<unsigned>(by);
-  if (this->*which == 0) sum += now - since;
+void Machine::Counter::change(Since Counter::*which, Duration Use::*sum, int by, Instant now) {
+  Since& one = this->*which;
+  if (one.count == 0) one.since = now;
+  CHECK(by > 0 || one.count > 0, "a slice that is less than unused");
+  one.count += static_cast<unsigned>(by);
+  if (one.count == 0) use.*sum += now - one.since;
 }
 
 Use Machine::Counter::until(Instant now) const {
   Use sum = use;
-  if (busy > 0) sum.busy += now - busy_since;
-  if (held > 0) sum.held += now - held_since;
+  if (busy.count > 0) sum.busy += now - busy.since;
+  if (held.count > 0) sum.held += now - held.since;
+  if (coming.count > 0) sum.coming += now - coming.since;
   return sum;
 }
 
 void Machine::work(const RunningLane& lane, bool working, Instant now) {
   Place& place = places_.at(lane.slice);
-  place.counter.change(&Counter::busy, working ? 1 : -1, now);
-  gpu_of(place).change(&Counter::busy, working ? 1 : -1, now);
-  if (place.counter.busy > 1) complain("two lanes work on one slice", now);
+  place.counter.change(&Counter::busy, &Use::busy, working ? 1 : -1, now);
+  gpu_of(place).change(&Counter::busy, &Use::busy, working ? 1 : -1, now);
+  if (place.counter.busy.count > 1) complain("two lanes work on one slice", now);
 }
 
 std::map<DeviceId, Use> Machine::slice_use(Instant now) const {

@@ -18,8 +18,9 @@ namespace lambent::slice_simulator {
 
 // How long a slice or a GPU was in use.
 struct Use {
-  Duration busy{};  // a lane of it computed or copied
-  Duration held{};  // an instance had its weights there, or was bringing them
+  Duration busy{};    // a lane of it computed or copied
+  Duration held{};    // an instance had its weights there, or was bringing them
+  Duration coming{};  // of that: it was started there, or brought them
 };
 
 // Where a request's time went once it had been given to an instance.
@@ -60,14 +61,14 @@ class Machine {
 
  private:
   using InstanceId = slice_scheduling::InstanceId;
-  enum class Happening { kStarted, kStopped, kExecuted, kHandedOver, kReceived, kFault };
+  enum class Happening { kStarted, kStopped, kStepDone, kHandedOver, kReceived, kFault };
   struct Timer {
     Instant at{};
     uint64_t order = 0;
     Happening what = Happening::kStarted;
     InstanceId instance;
     size_t number = 0;  // lane, channel or fault
-    JobId job;
+    size_t part = 0;    // of a lane
     bool operator>(const Timer& other) const {
       return at != other.at ? at > other.at : order > other.order;
     }
@@ -75,6 +76,7 @@ class Machine {
   struct Job {
     std::vector<InvocationId> requests;
     uint64_t number = 0;  // of its instance's
+    bool alone = false;
     size_t lanes_left = 0;
     std::vector<Duration> execution, transfer;  // by stage
     JobTimes times;
@@ -88,14 +90,18 @@ class Machine {
     std::map<JobId, Job> jobs;
     uint64_t jobs_given = 0;
     Coming coming;
+    bool is_coming = false;
     Duration start{};      // how long it takes, alone and beside those that have come until now
     Instant started_at{};  // when it is over, beside those
   };
   struct Counter {  // of lanes, on a slice or a GPU
-    unsigned busy = 0, held = 0;
-    Instant busy_since{}, held_since{};
+    struct Since {
+      unsigned count = 0;
+      Instant since{};
+    };
+    Since busy, held, coming;
     Use use;
-    void change(unsigned Counter::*which, int by, Instant now);
+    void change(Since Counter::*which, Duration Use::*sum, int by, Instant now);
     Use until(Instant now) const;
   };
   struct Place {
@@ -117,20 +123,27 @@ class Machine {
   enum class Move { kFirst, kIn, kOut };  // kFirst: of a process that has just started
   void move_weights(InstanceId id, Move move, Instant now);
   void give(const slice_scheduling::GiveJob& wanted, Instant now);
-  void step(InstanceId id, size_t lane, Instant now);
-  void receive(InstanceId id, size_t lane, Instant now);
+  void take(InstanceId id, size_t lane, Instant now);
+  void pass_on(InstanceId id, size_t lane, size_t part, JobId job, Instant now);
+  void step(InstanceId id, size_t lane, size_t part, Instant now);
+  void begin_work(RunningLane& lane, Part& part, Instant now);
+  void end_step(InstanceId id, size_t lane, size_t part, Instant now, Duration took);
+  void receive(InstanceId id, size_t lane, size_t part, Instant now);
+  void wake(InstanceId id, size_t lane, size_t channel, Instant now);
+  static size_t part_at(const Running& running, const RunningLane& lane, size_t channel);
   void received(InstanceId id, size_t channel, Instant now);
-  void hand_on(InstanceId id, size_t lane, Instant now);
+  void hand_on(InstanceId id, size_t lane, size_t part, Instant now);
   void sent(InstanceId id, size_t channel, Instant now);
-  void execute(InstanceId id, size_t lane, Instant now);
-  void lane_done(InstanceId id, size_t lane, Instant now);
+  void part_done(InstanceId id, size_t lane, size_t part, Instant now);
+  void lane_done(InstanceId id, size_t lane, JobId job, Instant now);
   void copied(Links::CopyId copy, Instant now);
   void happen(const Timer& timer);
   void fault(const Fault& fault, Instant now);
   void end(InstanceId id, const std::string& why, Instant now);
   void hold(Running& running, InstanceId id, bool held, Instant now);
+  void come(Running& running, bool coming, Instant now);
   void work(const RunningLane& lane, bool working, Instant now);
-  void at(Instant when, Happening what, InstanceId instance, size_t number, JobId job = {});
+  void at(Instant when, Happening what, InstanceId instance, size_t number, size_t part = 0);
   Duration execution_of(const Running& running, const RunningLane& lane, const Job& job) const;
   Counter& gpu_of(const Place& place) { return gpus_[{place.slice.node, place.slice.gpu}]; }
   void complain(std::string what, Instant now);

@@ -8,8 +8,6 @@
 
 namespace lambent::slice_simulator {
 
-using State = RunningLane::State;
-
 void Machine::give(const slice_scheduling::GiveJob& wanted, Instant now) {
   const auto found = instances_.find(wanted.instance);
   if (found == instances_.end()) return;
@@ -19,6 +17,7 @@ void Machine::give(const slice_scheduling::GiveJob& wanted, Instant now) {
   }
   Job& job = running.jobs[wanted.job];
   job.requests = wanted.requests;
+  job.alone = wanted.alone;
   job.number = running.jobs_given++;
   const size_t stages = running.wiring.lanes.back().stage + 1;
   job.execution.resize(stages);
@@ -29,137 +28,208 @@ void Machine::give(const slice_scheduling::GiveJob& wanted, Instant now) {
     lane.jobs.push_back(wanted.job);
     ++job.lanes_left;
   }
-  for (size_t i = 0; i < running.wiring.lanes.size(); ++i) step(wanted.instance, i, now);
+  for (size_t i = 0; i < running.wiring.lanes.size(); ++i) take(wanted.instance, i, now);
 }
 
-// An idle lane begins with the next job.
-void Machine::step(InstanceId id, size_t number, Instant now) {
-  RunningLane& lane = instances_.at(id).wiring.lanes[number];
-  if (lane.state != State::kIdle || lane.jobs.empty()) return;
-  lane.state = State::kReceiving;
-  lane.at = 0;
-  lane.waiting = false;
-  receive(id, number, now);
-}
-
-void Machine::receive(InstanceId id, size_t number, Instant now) {
+// The lane begins with jobs as long as it may have more in hand.
+void Machine::take(InstanceId id, size_t number, Instant now) {
   Running& running = instances_.at(id);
   RunningLane& lane = running.wiring.lanes[number];
-  if (lane.at == lane.receives.size()) return execute(id, number, now);
-  const size_t from = lane.receive_of(running.jobs.at(lane.jobs.front()).number);
+  while (!lane.jobs.empty()) {
+    const JobId job = lane.jobs.front();
+    const bool alone = running.jobs.at(job).alone || lane.at_alone > 0;
+    if (lane.in_hand >= (alone ? 1 : pipeline::kJobsInHand)) return;
+    lane.jobs.pop_front();
+    ++lane.in_hand;
+    lane.at_alone += running.jobs.at(job).alone;
+    pass_on(id, number, 0, job, now);
+  }
+}
+
+// To a part of the lane, which begins with it if it has nothing else.
+void Machine::pass_on(InstanceId id, size_t number, size_t part_number, JobId job, Instant now) {
+  instances_.at(id).wiring.lanes[number].parts[part_number].jobs.push_back(job);
+  step(id, number, part_number, now);
+}
+
+// A part that is neither in the middle of a step nor waits begins with the one that it is at.
+void Machine::step(InstanceId id, size_t number, size_t part_number, Instant now) {
+  Running& running = instances_.at(id);
+  RunningLane& lane = running.wiring.lanes[number];
+  Part& part = lane.parts[part_number];
+  if (part.jobs.empty() || part.begun || part.waiting) return;
+  if (part.at == part.steps.size()) return part_done(id, number, part_number, now);
+  const Step& step = part.steps[part.at];
+  const Job& job = running.jobs.at(part.jobs.front());
+  switch (step.kind) {
+    case Step::Kind::kReceive:
+      return receive(id, number, part_number, now);
+    case Step::Kind::kSend: {
+      const Channel& channel = running.wiring.channels[step.channel_of(job.number)];
+      if (channel.values.size() >= channel.slots) {
+        part.waiting = true;
+        return;
+      }
+      begin_work(lane, part, now);
+      return at(now + scene_.machine.handover, Happening::kHandedOver, id, number, part_number);
+    }
+    case Step::Kind::kEdge:
+      begin_work(lane, part, now);
+      return at(now + scene_.machine.edge / 2, Happening::kStepDone, id, number, part_number);
+    case Step::Kind::kExecute:
+      begin_work(lane, part, now);
+      return at(now + execution_of(running, lane, job), Happening::kStepDone, id, number,
+                part_number);
+  }
+}
+
+void Machine::begin_work(RunningLane& lane, Part& part, Instant now) {
+  part.begun = true;
+  part.since = now;
+  if (lane.working++ == 0) work(lane, true, now);
+}
+
+// The step that took until now is over, and what it took counts as `kind`.
+void Machine::end_step(InstanceId id, size_t number, size_t part_number, Instant now,
+                       Duration took) {
+  Running& running = instances_.at(id);
+  RunningLane& lane = running.wiring.lanes[number];
+  Part& part = lane.parts[part_number];
+  Job& job = running.jobs.at(part.jobs.front());
+  if (part.steps[part.at].kind == Step::Kind::kExecute) {
+    job.execution[lane.stage] = std::max(job.execution[lane.stage], took);
+  } else {
+    job.transfer[lane.stage] += took;
+  }
+  if (--lane.working == 0) work(lane, false, now);
+  part.begun = false;
+  ++part.at;
+}
+
+void Machine::receive(InstanceId id, size_t number, size_t part_number, Instant now) {
+  Running& running = instances_.at(id);
+  RunningLane& lane = running.wiring.lanes[number];
+  Part& part = lane.parts[part_number];
+  const Job& job = running.jobs.at(part.jobs.front());
+  const size_t from = part.steps[part.at].channel_of(job.number);
   Channel& channel = running.wiring.channels[from];
-  if (channel.value != lane.jobs.front()) {
-    lane.waiting = true;
+  if (channel.values.empty() || channel.values.front().job != part.jobs.front()) {
+    part.waiting = true;
     return;
   }
-  lane.waiting = false;
-  lane.since = now;
-  work(lane, true, now);
-  channel.receiving = true;
-  channel.overlapped = !channel.whole;
+  begin_work(lane, part, now);
+  Value& value = channel.values.front();
+  value.receiving = true;
+  value.overlapped = !value.whole;
   const Place& place = places_.at(lane.slice);
-  const Job& job = running.jobs.at(lane.jobs.front());
-  channel.receive = links_.start(channel.bytes * job.requests.size(), scene_.machine.copy_gb_per_s,
-                                 {place.gpu_in, place.node_in}, now);
-  copies_[channel.receive] = {id, from, Copying::What::kReceive};
+  value.receive = links_.start(channel.bytes * job.requests.size(), scene_.machine.copy_gb_per_s,
+                               {place.gpu_in, place.node_in}, now);
+  copies_[value.receive] = {id, from, Copying::What::kReceive};
+}
+
+// The part of this lane that is at this channel for the job; there is one.
+size_t Machine::part_at(const Running& running, const RunningLane& lane, size_t channel) {
+  for (size_t i = 0; i < lane.parts.size(); ++i) {
+    const Part& part = lane.parts[i];
+    if (part.jobs.empty() || part.at >= part.steps.size()) continue;
+    const Step& step = part.steps[part.at];
+    if (step.channels.empty()) continue;
+    if (step.channel_of(running.jobs.at(part.jobs.front()).number) == channel) return i;
+  }
+  return lane.parts.size();
 }
 
 // Called when the receiver has copied, when the sender has, and when the last piece has followed.
 void Machine::received(InstanceId id, size_t number, Instant now) {
   Running& running = instances_.at(id);
   Channel& channel = running.wiring.channels[number];
-  if (!channel.receiving || !channel.received || !channel.whole) return;
-  if (std::exchange(channel.overlapped, false)) {
+  if (channel.values.empty()) return;
+  Value& value = channel.values.front();
+  if (!value.receiving || !value.received || !value.whole) return;
+  if (std::exchange(value.overlapped, false)) {
     // The last piece can be copied on only after it was copied in.
     const double piece_s =
         static_cast<double>(std::min(channel.bytes, scene_.machine.chunk).count) /
         (scene_.machine.copy_gb_per_s * 1e9);
     return at(now + from_seconds(piece_s), Happening::kReceived, id, number);
   }
+  channel.values.pop_front();
   RunningLane& lane = running.wiring.lanes[channel.to];
-  Job& job = running.jobs.at(lane.jobs.front());
-  job.transfer[lane.stage] += now - lane.since;
-  work(lane, false, now);
-  channel.empty();
-  ++lane.at;
-  RunningLane& sender = running.wiring.lanes[channel.from];
-  const size_t sender_number = channel.from;
-  if (sender.waiting && sender.state == State::kHandingOver) {
-    sender.waiting = false;
-    hand_on(id, sender_number, now);
-  }
-  receive(id, static_cast<size_t>(&lane - running.wiring.lanes.data()), now);
+  const size_t receiver = part_at(running, lane, number);
+  end_step(id, channel.to, receiver, now, now - lane.parts[receiver].since);
+  const size_t from = channel.from, to = channel.to;
+  wake(id, from, number, now);
+  step(id, to, receiver, now);
 }
 
-void Machine::execute(InstanceId id, size_t number, Instant now) {
+// There is room in the channel, and what a hand-over takes beside its copies is over.
+void Machine::hand_on(InstanceId id, size_t number, size_t part_number, Instant now) {
   Running& running = instances_.at(id);
   RunningLane& lane = running.wiring.lanes[number];
-  const JobId job_id = lane.jobs.front();
-  Job& job = running.jobs.at(job_id);
-  Duration edge{};
-  if (lane.stage == 0 || running.wiring.lanes.size() == 1) edge = scene_.machine.edge;
-  lane.state = State::kExecuting;
-  lane.since = now + edge;
-  job.transfer[lane.stage] = std::max(job.transfer[lane.stage], edge);
-  work(lane, true, now);
-  at(now + edge + execution_of(running, lane, job), Happening::kExecuted, id, number, job_id);
-}
-
-// The next value of those that the lane hands on, or the end of the job for it.
-void Machine::hand_on(InstanceId id, size_t number, Instant now) {
-  Running& running = instances_.at(id);
-  RunningLane& lane = running.wiring.lanes[number];
-  if (lane.at == lane.sends.size()) return lane_done(id, number, now);
-  const size_t to = lane.send_of(running.jobs.at(lane.jobs.front()).number);
+  const Part& part = lane.parts[part_number];
+  const Job& job = running.jobs.at(part.jobs.front());
+  const size_t to = part.steps[part.at].channel_of(job.number);
   Channel& channel = running.wiring.channels[to];
-  if (channel.value) {
-    lane.waiting = true;
-    return;
-  }
-  if (lane.state == State::kHandingOver) {
-    lane.state = State::kSending;
-    lane.since = now;
-    work(lane, true, now);
-    return at(now + scene_.machine.handover, Happening::kHandedOver, id, number);
-  }
   const Place& place = places_.at(lane.slice);
-  const JobId job_id = lane.jobs.front();
-  channel.value = job_id;
-  channel.send = links_.start(channel.bytes * running.jobs.at(job_id).requests.size(),
-                              scene_.machine.copy_gb_per_s, {place.gpu_out, place.node_out}, now);
-  copies_[channel.send] = {id, to, Copying::What::kSend};
-  RunningLane& receiver = running.wiring.lanes[channel.to];
-  if (receiver.waiting && receiver.state == State::kReceiving) receive(id, channel.to, now);
+  Value& value = channel.values.emplace_back();
+  value.job = part.jobs.front();
+  value.send = links_.start(channel.bytes * job.requests.size(), scene_.machine.copy_gb_per_s,
+                            {place.gpu_out, place.node_out}, now);
+  copies_[value.send] = {id, to, Copying::What::kSend};
+  wake(id, channel.to, to, now);
+}
+
+// The part of this lane that waits for something to happen in this channel, if one does.
+void Machine::wake(InstanceId id, size_t number, size_t channel, Instant now) {
+  Running& running = instances_.at(id);
+  RunningLane& lane = running.wiring.lanes[number];
+  const size_t part = part_at(running, lane, channel);
+  if (part == lane.parts.size() || !lane.parts[part].waiting) return;
+  lane.parts[part].waiting = false;
+  step(id, number, part, now);
 }
 
 void Machine::sent(InstanceId id, size_t number, Instant now) {
   Running& running = instances_.at(id);
   Channel& channel = running.wiring.channels[number];
-  channel.send = 0;
-  channel.whole = true;
-  RunningLane& lane = running.wiring.lanes[channel.from];
-  Job& job = running.jobs.at(lane.jobs.front());
+  Value& value = channel.values.back();
+  value.send = 0;
+  value.whole = true;
+  const size_t from = channel.from;
+  RunningLane& lane = running.wiring.lanes[from];
+  const size_t sender = part_at(running, lane, number);
   // What the receiver copies at the same time is not counted twice.
-  const Instant alone_until = channel.receiving ? running.wiring.lanes[channel.to].since : now;
-  job.transfer[lane.stage] += alone_until - lane.since;
-  work(lane, false, now);
-  lane.state = State::kHandingOver;
-  ++lane.at;
-  const size_t sender = channel.from;
-  received(id, number, now);
-  // The receiver may have been done, and have woken the sender for its next value.
-  RunningLane& again = instances_.at(id).wiring.lanes[sender];
-  if (again.state == State::kHandingOver && !again.waiting) hand_on(id, sender, now);
+  Instant alone_until = now;
+  if (value.receiving) {
+    const RunningLane& receiver = running.wiring.lanes[channel.to];
+    alone_until = receiver.parts[part_at(running, receiver, number)].since;
+  }
+  end_step(id, from, sender, now, alone_until - lane.parts[sender].since);
+  if (channel.values.size() == 1) received(id, number, now);
+  step(id, from, sender, now);
 }
 
-void Machine::lane_done(InstanceId id, size_t number, Instant now) {
+void Machine::part_done(InstanceId id, size_t number, size_t part_number, Instant now) {
   Running& running = instances_.at(id);
   RunningLane& lane = running.wiring.lanes[number];
-  const JobId job_id = lane.jobs.front();
-  lane.jobs.pop_front();
-  lane.state = State::kIdle;
-  lane.waiting = false;
+  Part& part = lane.parts[part_number];
+  const JobId job = part.jobs.front();
+  part.jobs.pop_front();
+  part.at = 0;
+  if (part_number + 1 < lane.parts.size()) {
+    pass_on(id, number, part_number + 1, job, now);
+  } else {
+    lane_done(id, number, job, now);
+  }
+  step(id, number, part_number, now);
+}
+
+void Machine::lane_done(InstanceId id, size_t number, JobId job_id, Instant now) {
+  Running& running = instances_.at(id);
+  RunningLane& lane = running.wiring.lanes[number];
   Job& job = running.jobs.at(job_id);
+  --lane.in_hand;
+  lane.at_alone -= job.alone;
   if (--job.lanes_left == 0) {
     for (const Duration time : job.execution) job.times.execution += time;
     for (const Duration time : job.transfer) job.times.transfer += time;
@@ -168,7 +238,7 @@ void Machine::lane_done(InstanceId id, size_t number, Instant now) {
     running.jobs.erase(job_id);
     happened_.push_back(slice_scheduling::JobFinished{job_id, execution});
   }
-  step(id, number, now);
+  take(id, number, now);
 }
 
 Duration Machine::execution_of(const Running& running, const RunningLane& lane,

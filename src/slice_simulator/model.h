@@ -36,7 +36,7 @@ struct MachineModel {
   // A hand-over goes by such pieces: one is copied on while the next is copied in.
   Bytes chunk = Bytes::mib(4);
   Duration handover = microseconds(200);  // of each value that is handed over, beside its copies
-  Duration edge = milliseconds(2);        // of each job: its input to the device and its result
+  Duration edge = milliseconds(2);        // of each job: half its input's way in, half its result's
   Duration stop = milliseconds(100);      // from StopInstance to its end
   // What every other process that starts all the while adds to a process's start: host processors
   // are shared. One that starts for part of that time adds that part.
@@ -74,6 +74,8 @@ struct Scene {
   std::vector<Fault> faults;      // in any order
   MachineModel machine;
   uint64_t seed = 1;
+  // RunResult::watched is of the time from then to the last arrival.
+  Instant watched_from{};
   // How long after the last arrival to go on for requests that are not complete.
   Duration drain = seconds(600);
 };

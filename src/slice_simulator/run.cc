@@ -32,6 +32,9 @@ class Run {
     for (size_t i = 0; i < scene_.arrivals.size(); ++i) {
       const Arrival& arrival = scene_.arrivals[i];
       until(arrival.at);
+      if (watched_before_.empty() && arrival.at >= scene_.watched_from) {
+        watched_before_ = machine_.slice_use(arrival.at);
+      }
       RequestOutcome& outcome = result_.requests[i];
       outcome.function = arrival.function;
       outcome.submitted = arrival.at;
@@ -41,6 +44,11 @@ class Run {
       handle(slice_scheduling::RequestSubmitted{request_id(i), arrival.function}, arrival.at);
     }
     const Instant last = scene_.arrivals.empty() ? start : scene_.arrivals.back().at;
+    result_.watched = machine_.slice_use(last);
+    for (auto& [slice, use] : result_.watched) {
+      const Use& before = watched_before_[slice];
+      use = {use.busy - before.busy, use.held - before.held, use.coming - before.coming};
+    }
     const Instant end = last + scene_.drain;
     while (open_ > 0 && next() <= end) until(next());
     result_.ended = open_ == 0 ? std::max(last_answer_, last) : end;
@@ -163,6 +171,7 @@ class Run {
   RunResult result_;
   std::map<JobId, OpenJob> jobs_;
   std::map<InstanceId, size_t> lanes_of_;
+  std::map<DeviceId, Use> watched_before_;
   Instant wake_ = kNever;
   Instant last_answer_{};
   size_t open_ = 0;

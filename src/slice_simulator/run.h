@@ -34,6 +34,7 @@ struct RunResult {
   std::vector<RequestOutcome> requests;  // in the order of arrival
   Instant ended{};                       // the last answer, or the end of the run
   std::map<DeviceId, Use> slices;
+  std::map<DeviceId, Use> watched;  // between Scene::watched_from and the last arrival
   std::map<std::pair<uint32_t, uint32_t>, Use> gpus;  // by node and GPU
   uint64_t starts = 0, loads = 0, unloads = 0, stops = 0;
   uint64_t pipelines = 0;  // of the starts: on several slices
