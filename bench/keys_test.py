@@ -41,7 +41,8 @@ class KeysTest(unittest.TestCase):
         # About as many as were asked for, each with an outcome; at this load nobody is refused.
         self.assertGreater(row["invocations"], 100_000)
         self.assertEqual(row["rejected_share"], 0)
-        for key in ("invocations_per_s", "of_the_clock", "bare_invocations_per_s", "bare_over_ours"):
+        for key in ("invocations_per_s", "of_the_clock", "bare_invocations_per_s", "bare_over_ours",
+                    "bound_together_per_s", "bound_alone_per_s"):
             self.assertEqual(len(row[key]), 3, key)
             for figure in row[key]:
                 self.assertGreater(figure, 0, key)
