@@ -11,11 +11,11 @@ namespace lambent::journal {
 namespace {
 
 using namespace dispatch;
-using Words = std::array<uint64_t, 8>;
+using Words = EventWords;
+using journal::unpack;
 
 constexpr uint64_t kFlag = 0x100;
 constexpr uint64_t kSecondFlag = 0x200;
-constexpr uint64_t kThirdFlag = 0x400;
 
 uint64_t flags(bool first, bool second = false) {
   return (first ? kFlag : 0) | (second ? kSecondFlag : 0);
@@ -31,14 +31,6 @@ void pack(const FunctionRemoved& e, Words& words) {
 }
 void unpack(const Words& words, FunctionRemoved& e) {
   e.function = FunctionId(static_cast<uint32_t>(words[2]));
-}
-
-void unpack(const Words& words, InvocationSubmitted& e) {
-  e.asynchronous = (words[0] & kFlag) != 0;
-  e.acknowledged = (words[0] & kSecondFlag) != 0;
-  e.within_run = (words[0] & kThirdFlag) != 0;
-  e.invocation = {words[2], words[3]};
-  e.function = FunctionId(static_cast<uint32_t>(words[4]));
 }
 
 void pack(const InvocationCancelled& e, Words& words) {
@@ -58,13 +50,6 @@ void unpack(const Words& words, SandboxReady& e) {
   e.sandbox = SandboxId(words[2]);
   e.sandbox_time = duration(words[3]);
   e.init_time = duration(words[4]);
-}
-
-void unpack(const Words& words, InvocationFinished& e) {
-  e.succeeded = (words[0] & kFlag) != 0;
-  e.invocation = {words[2], words[3]};
-  e.execution = duration(words[4]);
-  e.device_memory = Bytes(words[5]);
 }
 
 void pack(const DeviceReading& e, Words& words) {

@@ -12,6 +12,7 @@
 #include "base/check.h"
 #include "dispatch/event.h"
 #include "domain/limits.h"
+#include "journal/event_kind.h"
 
 namespace lambent::journal {
 
@@ -21,6 +22,28 @@ struct RecordedEvent {
   uint32_t digest = 0;  // low bits of the log hash
   dispatch::Event event;
 };
+
+// The kind in the lowest byte, flags above it, the digest in the upper half; the instant; what the
+// event carries.
+using EventWords = std::array<uint64_t, 8>;
+
+inline bool flag_of(const EventWords& words, unsigned which) {
+  return (words[0] >> (8 + which) & 1) != 0;
+}
+// What EventBatch::add does to the frequent two, the other way round.
+inline void unpack(const EventWords& words, dispatch::InvocationSubmitted& e) {
+  e.asynchronous = flag_of(words, 0);
+  e.acknowledged = flag_of(words, 1);
+  e.within_run = flag_of(words, 2);
+  e.invocation = {words[2], words[3]};
+  e.function = FunctionId(static_cast<uint32_t>(words[4]));
+}
+inline void unpack(const EventWords& words, dispatch::InvocationFinished& e) {
+  e.succeeded = flag_of(words, 0);
+  e.invocation = {words[2], words[3]};
+  e.execution = Duration(static_cast<int64_t>(words[4]));
+  e.device_memory = Bytes(words[5]);
+}
 
 // What an event says, as the words that it is made of: whoever decides writes a line of them as a
 // whole, and nothing of it depends on what they are.
@@ -67,12 +90,16 @@ class EventBatch {
 
   // As it was added.
   RecordedEvent operator[](size_t index) const;
+  // All of them in their order: `visit(now, digest, event)` with each as the kind that it is. The
+  // frequent two are never made into events of any kind.
+  template <typename Visit>
+  void for_each(Visit visit) const;
+  // The number of the first.
+  uint64_t first() const { return first_; }
 
  private:
-  // The kind in the lowest byte, flags above it, the digest in the upper half; the instant;
-  // what the event carries.
   struct alignas(64) Line {
-    std::array<uint64_t, 8> words;
+    EventWords words;
   };
 
   void begin(uint64_t number);
@@ -87,5 +114,26 @@ class EventBatch {
   size_t count_ = 0;
   uint64_t first_ = 0;
 };
+
+template <typename Visit>
+void EventBatch::for_each(Visit visit) const {
+  const auto visit_as = [&]<typename Kind>(const EventWords& words, Kind event) {
+    unpack(words, event);
+    visit(Instant(Duration(static_cast<int64_t>(words[1]))), static_cast<uint32_t>(words[0] >> 32),
+          event);
+  };
+  for (size_t i = 0; i < count_; ++i) {
+    const EventWords& words = lines_[i].words;
+    const size_t kind = words[0] & 0xff;
+    if (kind == kind_of<dispatch::InvocationFinished>()) {
+      visit_as(words, dispatch::InvocationFinished{});
+    } else if (kind == kind_of<dispatch::InvocationSubmitted>()) {
+      visit_as(words, dispatch::InvocationSubmitted{});
+    } else {
+      const RecordedEvent seldom = (*this)[i];
+      std::visit([&](const auto& event) { visit(seldom.now, seldom.digest, event); }, seldom.event);
+    }
+  }
+}
 
 }  // namespace lambent::journal

@@ -283,7 +283,8 @@ BatchWriter::BatchWriter() { bytes_.resize(kFirstCapacity); }
 
 void BatchWriter::grow() { bytes_.resize(bytes_.size() * 2); }
 
-void BatchWriter::add(uint64_t number, const Event& event, Instant now, uint64_t log_hash) {
+template <typename Kind>
+void BatchWriter::put(uint64_t number, const Kind& event, Instant now, uint32_t digest) {
   if (bytes_.size() - size_ < kMostEventSize) grow();
   if (count_ == 0) {
     first_ = number;
@@ -291,26 +292,32 @@ void BatchWriter::add(uint64_t number, const Event& event, Instant now, uint64_t
     last_ = now;
   }
   Pen pen{reinterpret_cast<uint8_t*>(bytes_.data()) + size_};
-  std::visit(
-      [&](const auto& e) {
-        *pen.at++ = static_cast<uint8_t>(event.index() | flags_of(e));
-        pen.number(static_cast<uint64_t>((now - last_).count()));
-        pen.put(e);
-      },
-      event);
-  pen.fixed32(static_cast<uint32_t>(log_hash));
+  *pen.at++ = static_cast<uint8_t>(kind_of<Kind>() | flags_of(event));
+  pen.number(static_cast<uint64_t>((now - last_).count()));
+  pen.put(event);
+  pen.fixed32(digest);
   size_ = static_cast<size_t>(pen.at - reinterpret_cast<uint8_t*>(bytes_.data()));
   last_ = now;
   ++count_;
 }
 
-std::string BatchWriter::take() {
+void BatchWriter::add(uint64_t number, const Event& event, Instant now, uint64_t log_hash) {
+  std::visit([&](const auto& e) { put(number, e, now, static_cast<uint32_t>(log_hash)); }, event);
+}
+
+void BatchWriter::add(const EventBatch& batch) {
+  CHECK(empty(), "a batch is a block of its own");
+  batch.for_each([&](Instant now, uint32_t digest, const auto& event) {
+    put(batch.first() + count_, event, now, digest);
+  });
+}
+
+std::string_view BatchWriter::finish() {
   Pen pen{reinterpret_cast<uint8_t*>(bytes_.data())};
   pen.fixed(first_);
   pen.fixed(static_cast<uint64_t>(base_.time_since_epoch().count()));
   pen.fixed32(count_);
-  // A copy: bytes that another core has read are slower to write to than those that stay here.
-  std::string batch = bytes_.substr(0, size_);
+  const std::string_view batch = std::string_view(bytes_).substr(0, size_);
   size_ = kBatchHeadSize;
   count_ = 0;
   return batch;
@@ -318,10 +325,7 @@ std::string BatchWriter::take() {
 
 std::string encoded(const EventBatch& batch) {
   BatchWriter writer;
-  for (size_t i = 0; i < batch.size(); ++i) {
-    const RecordedEvent event = batch[i];
-    writer.add(event.number, event.event, event.now, event.digest);
-  }
+  writer.add(batch);
   return writer.take();
 }
 

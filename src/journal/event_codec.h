@@ -30,10 +30,17 @@ class BatchWriter {
   size_t size() const { return size_; }
   // The event that has this number; `now` is not before the one before.
   void add(uint64_t number, const dispatch::Event& event, Instant now, uint64_t log_hash);
-  // The batch, ready to be a block's payload; the writer is then empty.
-  std::string take();
+  // All of a batch; the writer is empty.
+  void add(const EventBatch& batch);
+  // The batch, ready to be a block's payload; the writer is then empty, and the bytes stand until
+  // the next event.
+  std::string_view finish();
+  // The same to keep.
+  std::string take() { return std::string(finish()); }
 
  private:
+  template <typename Kind>
+  void put(uint64_t number, const Kind& event, Instant now, uint32_t digest);
   void grow();
 
   std::string bytes_;  // size_ of them are in use

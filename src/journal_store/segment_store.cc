@@ -159,8 +159,12 @@ void SegmentStore::fail(const Error& error) {
 Result<void> SegmentStore::perform(const Work& work) {
   if (work.begins) return begin_file();
   scratch_.clear();
-  const bool has_events = !work.events.empty();
-  journal::append_block(scratch_, work.type, has_events ? encoded(work.events) : work.payload);
+  if (work.events.empty()) {
+    journal::append_block(scratch_, work.type, work.payload);
+  } else {
+    writer_.add(work.events);
+    journal::append_block(scratch_, work.type, writer_.finish());
+  }
   RETURN_IF_ERROR(write_all(file_.get(), scratch_));
   // What power could take is what the kernel holds; a segment that was closed is safe from it.
   if (work.type == journal::BlockType::kEnd && fdatasync(file_.get()) != 0) {

@@ -85,6 +85,7 @@ class SegmentStore final : public journal::SegmentSink {
   // Of the thread.
   OwnedFd file_;
   uint64_t number_ = 0;
+  journal::BatchWriter writer_;
   std::string scratch_;
   std::thread thread_;
 };
