@@ -3,7 +3,7 @@
 
 16 copies of a function with 1.5 GB each and 0.9 s of execution (the paper's FFT) on a GPU of 16 GB, called in turn: one at a time, and all
 queued, first come first served. Sandboxes, messages and moves are real; kernels, faults and the link take modelled time. Seconds a call are modelled ones, and each is
-told over that of one copy alone, which is always warm. Usage: managed_memory.py [--quick]
+told over that of one copy alone, which is always warm. Usage: managed_memory.py [--quick] [--rounds N]
 """
 import argparse
 import json
@@ -92,10 +92,11 @@ def measure(code, way, rounds):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--quick", action="store_true", help="fewer rounds")
+    parser.add_argument("--quick", action="store_true", help="two rounds")
+    parser.add_argument("--rounds", type=int, default=20, help="calls of each copy")
     parser.add_argument("--ways", nargs="+", choices=WAYS, default=list(WAYS))
     options = parser.parse_args()
-    code, rounds = package(), 2 if options.quick else 20
+    code, rounds = package(), 2 if options.quick else options.rounds
     result = {"name": "managed-memory", "machine": machine(), "rounds": rounds, "copies": COPIES, "time_scale": TIME_SCALE, "ways": {}}
     for way in options.ways:
         result["ways"][way] = one = measure(code, way, rounds)

@@ -105,6 +105,8 @@ class Acceptance:
         rows = {}
         answer, rate = None, None
         for way in WAYS:
+            if way != "bare" and way not in self.options.ways:
+                continue
             row = rows[way] = {}
             start = time.monotonic()
             try:
@@ -252,6 +254,7 @@ def main():
     parser.add_argument("--python", default=sys.executable, help="the Python of the programs: one that has PyTorch")
     parser.add_argument("--libraries", type=pathlib.Path, help="folder of libraries that Lambent's own programs need")
     parser.add_argument("--only", nargs="+", choices=STEPS, help="these steps alone, in this order")
+    parser.add_argument("--ways", nargs="+", choices=WAYS, default=list(WAYS), help="of running a program, these; bare is always one")
     parser.add_argument("--minutes", type=float, default=25, help="begin nothing new after so long")
     parser.add_argument("--emulated", action="store_true", help="a dry run on the emulated GPU")
     parser.add_argument("--out", type=pathlib.Path, default=pathlib.Path("gpu-acceptance.json"))

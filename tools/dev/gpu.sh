@@ -115,12 +115,13 @@ left_of() {
   echo "$left"
 }
 
+all_suites() { ours 60 "$conformance" --gtest_list_tests | grep -v '^ ' | grep '\.$' | sed 's/\.$//'; }
+
 # One process for each suite: one that crashes or hangs takes no other with it.
 run_conformance() {
   local suites suite report status flags=(--driver="$1" --nvml="$2")
   [ -z "$data" ] || flags+=(--data="$data")
-  suites="$(ours 60 "$conformance" --gtest_list_tests | grep -v '^ ' | grep '\.$' | sed 's/\.$//')"
-  [ -z "$wanted" ] || suites="$wanted"
+  suites="${wanted:-$(all_suites)}"
   mkdir -p "$out/conformance"
   : >"$out/ended.txt"
   : >"$out/no_time.txt"
@@ -152,6 +153,11 @@ run_conformance() {
 run() {
   find_programs
   deadline=$((SECONDS + minutes * 60))
+  local suite known
+  known="$(all_suites)"
+  for suite in $wanted; do
+    grep -qxF "$suite" <<<"$known" || die "there is no suite '$suite'; there are: $(tr '\n' ' ' <<<"$known")"
+  done
   local driver=libcuda.so.1 nvml=libnvidia-ml.so.1
   mkdir -p "$out"
   out="$(cd "$out" && pwd)"
@@ -167,6 +173,7 @@ run() {
   say "acceptance of the shim"
   local acceptance_status=0 ways=(--minutes "$((minutes / 2 > 0 ? minutes / 2 : 1))")
   [ -z "$only" ] || ways=(--minutes "$minutes" --only $only)
+  [ "$quick" = no ] || ways+=(--ways moved touched)
   [ -z "$libraries" ] || ways+=(--libraries "$libraries")
   if [ "$emulated" = yes ]; then ways+=(--emulated); else ways+=(--driver "$(driver_path)"); fi
   rm -f "$out/acceptance.json"
