@@ -1,11 +1,8 @@
 """Functions whose GPU memory together exceeds the device's: it moves to the host while they rest and comes back unchanged."""
-import pathlib
-import subprocess
-import tempfile
 import threading
 import unittest
 
-from harness import PREFIX, Worker
+from harness import Worker
 from test_gpu import GpuTest
 
 MIB = 1 << 20
@@ -205,70 +202,6 @@ class WorkingSets(MovingTest):
         self.assertGreaterEqual(rounds[-1], 256 * MIB)
         self.assertIn("gpu_cold", self.starts())
         self.use(None)
-
-
-# Keeps several pieces of memory, all that it may have, and names the one that the call names to a kernel.
-NAMED = """
-import array
-import lambent_cuda as cuda
-
-PIECES, SIZE = 8, 32 << 20
-device = cuda.Device()
-bump = device.load("/var/task/bundles/bump").kernel("bump")
-held = [device.buffer(array.array("I", [1000 * i]).tobytes() * (SIZE // 4)) for i in range(PIECES)]
-calls = [0] * PIECES
-
-def handler(event, context):
-    i = event["piece"]
-    bump(grid=1, block=1, args=[held[i]])
-    device.synchronize()
-    calls[i] += 1
-    first, second = array.array("I", held[i].bytes()[:8])
-    return {"right": (first, second) == (1000 * i + calls[i], 1000 * i)}
-"""
-BUMP = """
-#include <lambent/kernel.h>
-
-extern "C" __global__ void bump(unsigned* words) { words[0] += 1; }
-LAMBENT_KERNEL(bump);
-"""
-
-
-def bump_bundle():
-    with tempfile.TemporaryDirectory() as folder:
-        source, out = pathlib.Path(folder) / "bump.cu", pathlib.Path(folder) / "bump"
-        source.write_text(BUMP)
-        subprocess.run([str(PREFIX / "bin/lambent-bundle"), "build", str(source), "-o", str(out)], check=True,
-                       capture_output=True)
-        return {"bundles/bump/" + str(path.relative_to(out)): path.read_bytes()
-                for path in out.rglob("*") if path.is_file()}
-
-
-class Fetches(MovingTest):
-    """Functions of 256 MiB, their limit, that name 32 of them to a kernel; on a device of 1 GiB."""
-    flags = (*MovingTest.flags, "--working-set", "touched")
-
-    def use(self, name, piece):
-        reply = self.worker.invoke(name, {"piece": piece})
-        self.assertTrue(self.assert_works(reply)["right"], f"{name}: piece {piece}")
-        return reply.headers["x-lambent-start"]
-
-    def test_what_a_kernel_names_is_fetched_where_dispatch_grants_the_room(self):
-        bundle = bump_bundle()
-        self.names = [f"fetches-{i}" for i in range(5)]
-        for name in self.names:
-            self.create_gpu(name, NAMED, bundle, gpu_memory="257MiB", memory=512)
-        for _ in range(8):
-            starts = [self.use(name, 1) for name in self.names]
-        self.assertEqual(starts, ["warm"] * 5, "they fit together")
-        before = self.metric("lambent_gpu_memory_fetches_total", 'answer="granted"')
-        for name in self.names[:2]:
-            self.use(name, 2)
-        granted = self.metric("lambent_gpu_memory_fetches_total", 'answer="granted"') - before
-        self.assertGreaterEqual(granted, 2)
-        for name in self.names:
-            for piece in (5, 1, 0):
-                self.use(name, piece)
 
 
 class ContextsLeave(MovingTest):
