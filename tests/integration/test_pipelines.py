@@ -1,6 +1,7 @@
 """Pipelines through the whole worker: functions cut over MIG instances of an emulated A100, values between their stages, errors,
 deaths of stages, restarts, and what the worker tells of all this."""
 import base64
+import concurrent.futures
 import json
 import os
 import signal
@@ -45,6 +46,33 @@ class App(Pipeline):
 
     def encode(self, outputs):
         return outputs["third"]
+"""
+
+# The first component waits until another request was decoded after its own, unless that was the last.
+AHEAD = APP + """
+import threading
+
+decoded, changed = [], threading.Condition()
+
+class Waits(Step):
+    def forward(self, value):
+        with changed:
+            after = decoded.index(value["n"]) + 1
+            if not changed.wait_for(lambda: len(decoded) > after or after == value["requests"], 20):
+                raise TimeoutError("nobody was decoded beside %d: %s" % (value["n"], decoded))
+        return super().forward(value)
+
+class Ahead(App):
+    def define_dag(self, value):
+        a = self.register("first", Waits, value, label="first", factor=2)
+        b = self.register("second", Step, a, label="second", factor=3)
+        return self.register("third", Step, b, label="third", factor=5)
+
+    def decode(self, event):
+        with changed:
+            decoded.append(event["n"])
+            changed.notify_all()
+        return super().decode(event)
 """
 
 
@@ -168,6 +196,15 @@ class Cut(Pipelines):
                               capture_output=True, text=True, timeout=60)
         self.assertEqual(done.returncode, 0, done.stderr)
         self.assertIn("its instance was started", done.stdout)
+
+    def test_the_next_request_is_decoded_while_one_is_at_work(self):
+        self.create("ahead", memory_mb=5000, files={"app.py": AHEAD}, handler="app.Ahead", slo={"ms": 60000})
+        self.assertEqual(self.ask("ahead", {"n": 1, "requests": 1})["n"], 30)
+        with concurrent.futures.ThreadPoolExecutor(5) as pool:
+            answers = pool.map(lambda n: self.ask("ahead", {"n": n, "requests": 6}), range(2, 7))
+            self.assertEqual([answer["n"] for answer in answers], [30 * n for n in range(2, 7)])
+        self.assertEqual(len(self.describe("ahead")["instances"]), 1)
+        self.remove("ahead")
 
     def test_one_that_fits_is_not_cut(self):
         self.create("small", memory_mb=3000)
