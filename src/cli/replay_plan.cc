@@ -88,7 +88,8 @@ Result<ReplayPlan> make_plan(const ReplayOptions& options) {
   ASSIGN_OR_RETURN(plan.catalogue, open_catalogue(options.catalogue));
   ASSIGN_OR_RETURN(plan.trace, open_workload(options, plan.catalogue));
   if (plan.trace.functions.empty()) {
-    return Error{ErrorCode::kInvalidArgument, options.trace + " has no functions"};
+    return Error{ErrorCode::kInvalidArgument,
+                 options.trace + " has no functions: below its header there is no row"};
   }
   SeededRandom random(options.read.seed);
   ASSIGN_OR_RETURN(const auto entries,

@@ -71,7 +71,7 @@ void BadRows::add(size_t line, std::string_view why) {
   }
 }
 
-Result<void> BadRows::verdict() const {
+Result<void> BadRows::verdict(std::string_view remedy) const {
   if (count_ == 0) return {};
   std::string message =
       file_ + " has " + std::to_string(count_) + (count_ == 1 ? " bad row: " : " bad rows: ");
@@ -79,6 +79,7 @@ Result<void> BadRows::verdict() const {
   if (count_ > shown_.size()) {
     message += "; and " + std::to_string(count_ - shown_.size()) + " more";
   }
+  message += remedy;
   return Error{ErrorCode::kInvalidArgument, message};
 }
 

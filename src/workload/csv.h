@@ -19,15 +19,18 @@ bool split_row(std::string_view row, std::vector<std::string_view>& fields);
 std::optional<double> number_of(std::string_view text);
 std::optional<uint64_t> whole_number_of(std::string_view text);
 
+// What can be done about the bad rows of a trace.
+constexpr std::string_view kSkipBadRows = "; --skip-bad-rows leaves such rows out";
+
 // Counts the bad rows of one file and keeps the words for the first few.
 class BadRows {
  public:
   explicit BadRows(std::string file) : file_(std::move(file)) {}
   void add(size_t line, std::string_view why);
   size_t count() const { return count_; }
-  // INVALID_ARGUMENT with file name, number of bad rows and the first few with their lines; good
-  // if there were none.
-  Result<void> verdict() const;
+  // INVALID_ARGUMENT with file name, number of bad rows and the first few with their lines, and
+  // what can be done about it; good if there were none.
+  Result<void> verdict(std::string_view remedy = "") const;
 
  private:
   static constexpr size_t kShown = 5;

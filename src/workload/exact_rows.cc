@@ -9,6 +9,13 @@ Result<ExactRows> ExactRows::start(RowReader rows, const std::string& file) {
     return Error{ErrorCode::kInvalidArgument,
                  file + " line 1: the header has no column 'function' or 'func'"};
   }
+  // Whoever gives times of execution, say, has to learn that nothing would be made of them.
+  for (size_t i = 0; i < rows.header().size(); ++i) {
+    if (i == time || i == *function) continue;
+    return Error{ErrorCode::kInvalidArgument, file + " line 1: nothing is known of the column " +
+                                                  quoted(rows.header()[i]) +
+                                                  ": rows have t_ms and function; leave it out"};
+  }
   return ExactRows(std::move(rows), time, *function);
 }
 

@@ -23,7 +23,7 @@ Duration end_of_window(const TraceOptions& options) {
 // Of arrivals that are held in memory: the window, the chosen functions, the rate.
 Result<Trace> finish(std::string format, FunctionTable table, std::vector<Arrival> arrivals,
                      const BadRows& bad, const TraceOptions& options) {
-  if (!options.skip_bad_rows) RETURN_IF_ERROR(bad.verdict());
+  if (!options.skip_bad_rows) RETURN_IF_ERROR(bad.verdict(kSkipBadRows));
   const Duration end = end_of_window(options);
   std::erase_if(arrivals, [&](const Arrival& a) { return a.at < options.start || a.at >= end; });
 
@@ -109,7 +109,7 @@ Result<Trace> stream_exact_trace(std::unique_ptr<LineReader> lines, ExactRows ro
     ++counts[index];
     last[index] = row.at;
   }
-  if (!options.skip_bad_rows) RETURN_IF_ERROR(bad.verdict());
+  if (!options.skip_bad_rows) RETURN_IF_ERROR(bad.verdict(kSkipBadRows));
 
   Trace trace{.format = "exact", .functions = table.take()};
   trace.skipped_rows = bad.count();

@@ -158,7 +158,7 @@ Result<Trace> read_minute_trace(RowReader rows, const std::string& file,
     totals.push_back(total);
     counts.of_function.push_back(row);
   }
-  if (!options.skip_bad_rows) RETURN_IF_ERROR(bad.verdict());
+  if (!options.skip_bad_rows) RETURN_IF_ERROR(bad.verdict(kSkipBadRows));
 
   Trace trace{.format = "minutes", .functions = table.take()};
   trace.skipped_rows = bad.count();

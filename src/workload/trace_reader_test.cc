@@ -108,11 +108,24 @@ TEST(ExactTrace, TakesOurOwnHeaderAndNeedsNoFunctionsFile) {
   EXPECT_EQ(times_of(*trace), std::vector<double>{0.0015});
 }
 
+TEST(ExactTrace, RefusesAColumnOfWhichNothingWouldBeMade) {
+  for (const char* text : {"t_ms,function,execution_ms\n1,f,2\n", "func,x,t_ms\nf,2,1\n",
+                           "t_ms,func,func\n1,f,g\n", "t_ms,function,func\n1,f,g\n"}) {
+    const auto trace = read(text);
+    ASSERT_FALSE(trace.ok()) << text;
+    EXPECT_EQ(trace.error().code, ErrorCode::kInvalidArgument);
+    EXPECT_THAT(trace.error().message, HasSubstr("t.csv line 1: nothing is known of the column '"));
+    EXPECT_THAT(trace.error().message, HasSubstr("leave it out"));
+  }
+  EXPECT_TRUE(read("func,t_ms\nf,1\n").ok());
+}
+
 TEST(ExactTrace, RefusesRowsThatGoBackInTime) {
   const auto trace = read("t_ms,func\n10,a\n5,a\n12,a\n");
   ASSERT_FALSE(trace.ok());
   EXPECT_EQ(trace.error().code, ErrorCode::kInvalidArgument);
   EXPECT_THAT(trace.error().message, HasSubstr("line 3: t_ms goes back to '5'; sort the rows"));
+  EXPECT_THAT(trace.error().message, HasSubstr("--skip-bad-rows leaves such rows out"));
   auto kept = read("t_ms,func\n10,a\n5,a\n12,a\n", {.skip_bad_rows = true});
   ASSERT_TRUE(kept.ok());
   EXPECT_EQ(kept->skipped_rows, 1u);

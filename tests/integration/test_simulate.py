@@ -100,6 +100,11 @@ class SimulateTest(unittest.TestCase):
         self.assertIn("over_run_s", self.run_cli("simulate", "t.csv", "--set", "x=1", expect=INVALID).stderr)
         (self.folder / "bad.csv").write_text("t_ms,function\nsoon,a\n")
         self.assertIn("bad.csv", self.run_cli("simulate", "bad.csv", expect=INVALID).stderr)
+        (self.folder / "wide.csv").write_text("t_ms,function,execution_ms\n1,a,5\n")
+        self.assertIn("wide.csv line 1: nothing is known of the column 'execution_ms'",
+                      self.run_cli("simulate", "wide.csv", expect=INVALID).stderr)
+        (self.folder / "empty.csv").write_text("t_ms,function\n")
+        self.assertIn("there is no row", self.run_cli("simulate", "empty.csv", expect=INVALID).stderr)
         self.run_cli("simulate", "t.csv", "--gpus", "0", expect=2)
 
 
