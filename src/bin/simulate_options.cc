@@ -29,6 +29,7 @@ Result<void> apply_profile(const CLI::App& app, SimulateOptions& options) {
   if (left_open("--link")) {
     run.device.link_bytes_per_second = profile.host_to_device_bytes_per_s;
     run.device.link_out_bytes_per_second = profile.device_to_host_bytes_per_s;
+    run.device.first_out_seconds_per_gib = profile.first_out_s_per_gib;
   }
   run.device.run_overhead = from_seconds(profile.run_overhead_s);
   run.device.stop_time = from_seconds(profile.stop_s);

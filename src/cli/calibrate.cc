@@ -3,7 +3,9 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
+#include <cstdlib>
 #include <nlohmann/json.hpp>
+#include <sstream>
 #include <thread>
 
 #include "base/fd.h"
@@ -260,7 +262,8 @@ class Calibration {
   // What the link gives when the worker moves the memory of a sandbox: not all of what a copy gets,
   // for there are blocks to be made and mapped. Three functions that each ask for most of a device
   // make each other go in turns, one with much to move and two with little: the difference is that
-  // much, one way or the other. As it was if memory does not move here.
+  // much, one way or the other. The first way out of a sandbox is longer, and measured with new
+  // ones. As it was if memory does not move here.
   Result<void> measure_moves() {
     say("moves of memory");
     const uint64_t much_mib =
@@ -300,6 +303,57 @@ class Calibration {
     };
     note(in_s, profile_.host_to_device_bytes_per_s);
     note(out_s, profile_.device_to_host_bytes_per_s);
+    return measure_first_out(much_mib);
+  }
+
+  // What the worker counts of moves off its devices.
+  struct MovesOut {
+    double count = 0, seconds = 0, bytes = 0;
+  };
+  Result<MovesOut> moves_out() {
+    ASSIGN_OR_RETURN(const auto response,
+                     good(transport_.send({.method = "GET", .target = "/metrics"}, kPatience)));
+    MovesOut moves;
+    std::istringstream lines(response.body);
+    for (std::string line; std::getline(lines, line);) {
+      const auto note = [&](const char* name, double& value) {
+        const std::string head = std::string(name) + "{direction=\"out\"} ";
+        if (line.starts_with(head)) value = std::strtod(line.c_str() + head.size(), nullptr);
+      };
+      note("lambent_gpu_memory_move_seconds_count", moves.count);
+      note("lambent_gpu_memory_move_seconds_sum", moves.seconds);
+      note("lambent_gpu_memory_moved_bytes_total", moves.bytes);
+    }
+    return moves;
+  }
+
+  // How much longer than the link takes the first way of a sandbox off a device is, by the worker's
+  // count: it goes for another one that starts, each time new ones of both.
+  Result<void> measure_first_out(uint64_t much_mib) {
+    const GpuNeeds all{.memory = most_of_a_device()};
+    const std::string goes = "calibrate-first-goes", comes = "calibrate-first-comes";
+    const auto bytes = static_cast<double>(Bytes::mib(much_mib).count);
+    std::vector<double> longer_s;
+    for (int i = 0; i < options_.repeats; ++i) {
+      RETURN_IF_ERROR(deploy(goes, 0, 0, all, much_mib));
+      RETURN_IF_ERROR(deploy(comes, 0, 0, all, kLittleMib));
+      RETURN_IF_ERROR(invoke_cold(goes));
+      ASSIGN_OR_RETURN(const MovesOut before, moves_out());
+      RETURN_IF_ERROR(invoke_cold(comes));
+      ASSIGN_OR_RETURN(const MovesOut after, moves_out());
+      // Or it was stopped to make room, or had nothing to move yet.
+      if (after.count == before.count + 1 && after.bytes - before.bytes > bytes / 2) {
+        longer_s.push_back(modelled(after.seconds - before.seconds) -
+                           bytes / profile_.device_to_host_bytes_per_s);
+      }
+      for (int k = 0; k < 2; ++k) remove_last();
+      for (const std::string& name : {goes, comes}) {
+        RETURN_IF_ERROR(wait_until_gone(transport_, name));
+      }
+    }
+    if (longer_s.empty()) return {};
+    profile_.first_out_s_per_gib =
+        std::max(0.0, median_of(longer_s)) * 1024 / static_cast<double>(much_mib);
     return {};
   }
 
@@ -384,6 +438,7 @@ std::string table_of(const NodeProfile& profile) {
   std::snprintf(out, sizeof(out), "%.2f GB/s", profile.device_to_host_bytes_per_s * 1e-9);
   table.add({"link in", in, "as memory moves"});
   table.add({"link out", out, "as memory moves"});
+  table.add({"first way out", ms(profile.first_out_s_per_gib), "longer, of a GiB"});
   return table.str();
 }
 
@@ -413,7 +468,8 @@ int run_calibrate(Transport& transport, const http::Endpoint& endpoint, Console&
                         {"request_overhead_ms", profile->request_overhead_s * 1e3},
                         {"contention", profile->contention},
                         {"host_to_device_gb_per_s", profile->host_to_device_bytes_per_s * 1e-9},
-                        {"device_to_host_gb_per_s", profile->device_to_host_bytes_per_s * 1e-9}}
+                        {"device_to_host_gb_per_s", profile->device_to_host_bytes_per_s * 1e-9},
+                        {"first_out_ms_per_gib", profile->first_out_s_per_gib * 1e3}}
                        .dump(2)
                 << "\n";
     return 0;

@@ -38,6 +38,9 @@ struct DeviceModel {
   // the two ways do not slow each other down. A guess for PCIe 3 with pinned memory.
   double link_bytes_per_second = 10e9;      // onto the device
   double link_out_bytes_per_second = 10e9;  // off it
+  // The first move of a sandbox off its device takes so much longer, as memory of the host is made
+  // for it, which it keeps.
+  double first_out_seconds_per_gib = 0;
   Bytes stays;  // of a sandbox's memory, what a move out leaves behind: its context
   // Of the memory that moved out, the share that comes in again: what programs use. The rest lies
   // aside.

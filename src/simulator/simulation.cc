@@ -239,15 +239,23 @@ void Simulation::begin_move(RunSlot slot, dispatch::MoveDirection direction, Byt
   run.moving = bytes;
   run.carried = bytes;
   if (run.is_kernel) run.carried = in ? std::min(bytes, run.constants) : Bytes(0);
-  carry(slot, direction, run.carried);
+  Duration longer{};
+  if (!in && !run.was_out) {
+    longer = from_seconds(static_cast<double>(run.carried.count) /
+                          static_cast<double>(Bytes::gib(1).count) *
+                          options_.device.first_out_seconds_per_gib);
+  }
+  run.was_out |= !in;
+  carry(slot, direction, run.carried, longer);
 }
 
-void Simulation::carry(RunSlot slot, dispatch::MoveDirection direction, Bytes bytes) {
+void Simulation::carry(RunSlot slot, dispatch::MoveDirection direction, Bytes bytes,
+                       Duration longer) {
   const bool in = direction == dispatch::MoveDirection::kIn;
   const double rate =
       in ? options_.device.link_bytes_per_second : options_.device.link_out_bytes_per_second;
   const uint32_t link = link_of(runs_[slot].device, direction);
-  links_[link].start(slot, from_seconds(static_cast<double>(bytes.count) / rate), now_);
+  links_[link].start(slot, from_seconds(static_cast<double>(bytes.count) / rate) + longer, now_);
   note_next_move(link);
 }
 

@@ -94,6 +94,7 @@ class Simulation {
     bool starting : 1 = false;
     bool loads : 1 = false;  // its constants, before it is ready
     bool is_kernel : 1 = false;
+    bool was_out : 1 = false;
     bool fails : 1 = false;
     bool crashes : 1 = false;
     // Moves.
@@ -115,7 +116,7 @@ class Simulation {
   void perform(const dispatch::MoveMemoryOut& action);
   void perform(const dispatch::GrantMemory&) {}  // models want what they brought in alone
   void begin_work(RunSlot slot);
-  void carry(RunSlot slot, dispatch::MoveDirection direction, Bytes bytes);
+  void carry(RunSlot slot, dispatch::MoveDirection direction, Bytes bytes, Duration longer = {});
   void begin_move(RunSlot slot, dispatch::MoveDirection direction, Bytes bytes);
   void end_move_on(uint32_t link);
   void finish_on(uint32_t device);

@@ -75,6 +75,24 @@ TEST(Simulation, MemoryThatWasMovedOffTakesTheLinkToComeBack) {
   EXPECT_EQ(outcomes[1].outcome.phases.run, seconds(1));
 }
 
+TEST(Simulation, TheFirstMoveOffTheDeviceMakesMemoryOfTheHost) {
+  SimulationOptions options = one_function();
+  options.dispatch.fleet.memory_rule = scheduling::MemoryRule::kMoveIdle;
+  options.device.link_bytes_per_second = static_cast<double>(Bytes::gib(1).count);
+  options.device.link_out_bytes_per_second = static_cast<double>(Bytes::gib(1).count);
+  options.device.first_out_seconds_per_gib = 4;
+  // FCFS moves it out after each run: from 3 s to 8 s, and from 10 s to 11 s.
+  const auto outcomes = run(options,
+                            {{Instant(), FunctionId{1}},
+                             {Instant(seconds(4)), FunctionId{1}},
+                             {Instant(milliseconds(10'500)), FunctionId{1}}},
+                            "fcfs");
+  ASSERT_EQ(outcomes.size(), 3u);
+  EXPECT_EQ(outcomes[1].outcome.phases.memory, seconds(5));
+  EXPECT_EQ(outcomes[1].completed, Instant(seconds(10)));
+  EXPECT_EQ(outcomes[2].outcome.phases.memory, milliseconds(1500));
+}
+
 // What the memory of each invocation took, in the order of outcomes.
 std::vector<Duration> memory_times(const SimulationOptions& options,
                                    const std::vector<Arrival>& arrivals) {

@@ -9,7 +9,7 @@
 namespace lambent::workload {
 namespace {
 
-constexpr int64_t kFormat = 1;
+constexpr int64_t kFormat = 2;
 
 std::string number_text(double value) {
   char text[40];
@@ -174,7 +174,11 @@ std::string text_of(const NodeProfile& profile) {
          number_text(profile.host_to_device_bytes_per_s * 1e-9) +
          "\n"
          "device_to_host_gb_per_s = " +
-         number_text(profile.device_to_host_bytes_per_s * 1e-9) + "\n";
+         number_text(profile.device_to_host_bytes_per_s * 1e-9) +
+         "\n"
+         "first_out_ms_per_gib = " +
+         number_text(profile.first_out_s_per_gib * 1e3) +
+         " # so much longer the first move of a sandbox off its device\n";
 }
 
 Result<NodeProfile> parse_profile(std::string_view text, const std::string& file) {
@@ -226,6 +230,7 @@ Result<NodeProfile> parse_profile(std::string_view text, const std::string& file
     Section link(root, "link", wrong);
     profile.host_to_device_bytes_per_s = link.number("host_to_device_gb_per_s", 1e-6, 1e6) * 1e9;
     profile.device_to_host_bytes_per_s = link.number("device_to_host_gb_per_s", 1e-6, 1e6) * 1e9;
+    profile.first_out_s_per_gib = link.number("first_out_ms_per_gib", 0, kLongestMs) * 1e-3;
   }
   if (!wrong.empty()) return bad(wrong);
   return profile;

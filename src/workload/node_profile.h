@@ -39,6 +39,8 @@ struct NodeProfile {
   // copies from pinned memory.
   double host_to_device_bytes_per_s = 0;
   double device_to_host_bytes_per_s = 0;
+  // By how much the first move of a sandbox off its device is longer: memory of the host is made.
+  double first_out_s_per_gib = 0;
 
   bool operator==(const NodeProfile&) const = default;
 };

@@ -23,7 +23,8 @@ NodeProfile some_profile() {
           .stop_s = 0.012,
           .contention = {1, 2.1, 3.15},
           .host_to_device_bytes_per_s = 12e9,
-          .device_to_host_bytes_per_s = 12.8e9};
+          .device_to_host_bytes_per_s = 12.8e9,
+          .first_out_s_per_gib = 0.4};
 }
 
 std::string with(const std::string& from, const std::string& to) {
@@ -41,10 +42,10 @@ TEST(NodeProfile, ComesBackAsItWasWritten) {
 TEST(NodeProfile, NamesFileLineAndKey) {
   for (const auto& [text, why] : std::vector<std::pair<std::string, std::string>>{
            {"", "node.toml: not a profile"},
-           {"format = 2\n", "make one with 'lambent calibrate'"},
+           {"format = 1\n", "make one with 'lambent calibrate'"},
            {"# one\n# \xe2\x80\xa8two\n", "node.toml: line 2: a character that is not plain"},
            {"a = = 1\n", "node.toml: line 1"},
-           {"format = 1\n", "no table [node]"},
+           {"format = 2\n", "no table [node]"},
            {with("sandbox_ms = 5", "sandbox_ms = -5"), "'start.sandbox_ms' is not a number from 0"},
            {with("sandbox_ms = 5", "sandbox_ms = nan"), "'start.sandbox_ms' is not a number"},
            {with("sandbox_ms = 5", "sandbox_ms = \"5\""), "line 14"},
@@ -52,6 +53,8 @@ TEST(NodeProfile, NamesFileLineAndKey) {
            {with("stop_ms = 12", "stop_ms = 12\nstep_ms = 1"), "'start.step_ms' is no key"},
            {with("[1, 2.1, 3.15]", "[]"), "'contention.factors' is not a list"},
            {with("[1, 2.1, 3.15]", "[1, inf]"), "'contention.factors' is not a list"},
+           {with("first_out_ms_per_gib = 400", "first_out_ms_per_gib = inf"),
+            "'link.first_out_ms_per_gib' is not a number from 0"},
            {with("emulated = true", "emulated = 1"), "neither true nor false"}}) {
     const auto read = parse_profile(text, "node.toml");
     ASSERT_FALSE(read.ok()) << text;

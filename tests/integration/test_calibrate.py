@@ -39,6 +39,8 @@ class CalibrateTest(unittest.TestCase):
         # How much longer a start takes that has to wait for another sandbox's end: on a busy machine perhaps not at all.
         self.assertGreaterEqual(measured["stop_ms"], 0)
         self.assertLess(measured["stop_ms"], 60_000)
+        self.assertGreaterEqual(measured["first_out_ms_per_gib"], 0)
+        self.assertLess(measured["first_out_ms_per_gib"], 60_000)
         profile = tomllib.loads((self.folder / "node.toml").read_text())
         self.assertEqual(profile["node"]["time_scale"], 10)
         with_profile = json.loads(self.run_cli("simulate", "t.csv", "--profile", "node.toml", "--json").stdout)[0]
@@ -49,7 +51,7 @@ class CalibrateTest(unittest.TestCase):
     def test_bad_profiles_are_refused_with_file_and_line(self):
         (self.folder / "other.toml").write_text("format = 9\n")
         self.assertIn("other.toml", self.run_cli("simulate", "t.csv", "--profile", "other.toml", expect=INVALID).stderr)
-        (self.folder / "broken.toml").write_text("format = 1\n[node\n")
+        (self.folder / "broken.toml").write_text("format = 2\n[node\n")
         self.assertIn("broken.toml: line 2", self.run_cli("simulate", "t.csv", "--profile", "broken.toml", expect=INVALID).stderr)
         self.run_cli("simulate", "t.csv", "--profile", "none.toml", expect=NOT_FOUND)
 
