@@ -15,9 +15,10 @@ namespace {
 
 // After a failure (a full disk, say) another segment is not tried at once.
 constexpr Duration kRetryAfter = seconds(10);
-constexpr size_t kSpareBatches = 16;
-// So many bytes of events wait before the thread is woken for them.
-constexpr size_t kHurry = limits::kJournalBuffer.count / 32;
+constexpr size_t kSpareBatches = 64;
+// So many bytes of events wait before the thread is woken for them: each time costs the thread that
+// decides, and what is left of the buffer lasts until this one runs.
+constexpr size_t kHurry = limits::kJournalBuffer.count / 4;
 
 }  // namespace
 
