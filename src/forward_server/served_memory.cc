@@ -12,6 +12,7 @@ namespace {
 
 // The driver hands out no less, and nothing smaller is counted.
 constexpr uint64_t kLeastBytes = 512;
+constexpr size_t kMostPendingFrees = 1 << 16;  // with all else that waits
 
 }  // namespace
 
@@ -90,6 +91,8 @@ void ServedProcess::free(const Call& call) {
 }
 
 CUresult ServedProcess::free_in_order(const Call& call) {
+  // All else that waits is bounded by itself: by slots, by chunks, by words that hold streams.
+  if (completions_->size() >= kMostPendingFrees) return CUDA_ERROR_OUT_OF_MEMORY;
   const AddressRange* range = ranges_.find(call.arguments[0]);
   if (range == nullptr || range->module != 0) return CUDA_ERROR_INVALID_VALUE;
   CUstream stream = nullptr;

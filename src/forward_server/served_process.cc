@@ -16,7 +16,8 @@ using forwarding::Answered;
 using forwarding::CallCode;
 using forwarding::CallReader;
 
-// What waits for the device. Who has more of it waits as one does whose ring is full.
+// What waits for the device. Who has more of it waits as one does whose ring is full, unless the
+// device may wait for one of its functions: that it has returned stands in the ring, too.
 constexpr size_t kMostPending = 1 << 15;
 // Calls that are read before completions are looked for again.
 constexpr int kCallsInARow = 256;
@@ -132,8 +133,7 @@ void ServedProcess::sleep() {
   forwarding::SleepFlag& flag = pages_.control.server_sleeps;
   flag.store(1, std::memory_order_seq_cst);
   std::atomic_thread_fence(std::memory_order_seq_cst);
-  const bool may_read = completions_->size() < kMostPending;
-  if ((may_read && !reader_.is_empty()) || completions_->has_mail() || stopping_) {
+  if ((may_read() && !reader_.is_empty()) || completions_->has_mail() || stopping_) {
     flag.store(0);
     return;
   }
@@ -142,10 +142,14 @@ void ServedProcess::sleep() {
   ++surroundings_.awake;
 }
 
+bool ServedProcess::may_read() const {
+  return completions_->size() < kMostPending || !held_.empty();
+}
+
 bool ServedProcess::read_calls() {
   bool any = false;
   for (int i = 0; i < kCallsInARow && !stopping_ && broken_ == CUDA_SUCCESS; ++i) {
-    if (completions_->size() >= kMostPending) return any;
+    if (!may_read()) return any;
     Call call;
     const auto next = reader_.next(call, data_.data());
     if (next == CallReader::Next::kNothing) return any;

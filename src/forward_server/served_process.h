@@ -102,6 +102,7 @@ class ServedProcess {
   };
 
   void serve();
+  bool may_read() const;
   bool read_calls();
   void sleep();
   void look_for_finished_kernels();

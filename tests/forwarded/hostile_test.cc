@@ -231,28 +231,34 @@ TEST_F(HostileTest, WhatWaitsBehindAClosedStreamCostsNoThreadsAndNoStreams) {
   process->hang_up();
 }
 
-// 32,768 things wait for two streams that never open: no more is read from its ring.
-TEST_F(HostileTest, WhoeverHasTooMuchWaitingIsReadNoFurther) {
+// Much waits behind a function of the process's own, which it may only now get to run.
+TEST_F(HostileTest, HoweverMuchWaitsBehindAFunctionThatItReturnedIsHeard) {
   const auto process = connect(host_, 2);
-  constexpr size_t kHalf = 16'384;  // as many host functions as there may be
+  constexpr size_t kFrees = 50'000, kFunctions = 16'384;  // of these no more may wait
   std::vector<uint64_t> blocks;
   const Call allocate_small =
       RawClient::call_of(kAllocateAsync, {process->context, 512, process->stream});
-  // The first function of each stream is due, and waits for the process.
-  ASSERT_EQ(ask_often(*process, allocate_small, kHalf + 2, &blocks), kHalf + 2);
+  ASSERT_EQ(ask_often(*process, allocate_small, kFrees, &blocks), kFrees);
   ASSERT_EQ(process->ask(kCreateStream, {process->context, CU_STREAM_NON_BLOCKING, 0}),
             CUDA_SUCCESS);
   const uint64_t other = process->value(0);
   process->send(kHostFunction, {process->stream, 1});
   for (const uint64_t block : blocks) process->send(kFreeAsync, {block, process->stream});
-  for (uint64_t token = 2; token <= kHalf; ++token) process->send(kHostFunction, {other, token});
-  Call last = RawClient::call_of(kMemoryInfo, {});
-  last.slot = 1;
-  process->write(last);
-  auto& control = process->pages().control;
-  EXPECT_TRUE(is_so_soon([&] {
-    return control.server_sleeps.load() != 0 && control.consumed.load() < control.submitted.load();
-  }));
+  EXPECT_LT(free_memory(*process), kMemory.count) << "all wait";
+  ASSERT_EQ(process->ask(kNextHostFunction, {}), CUDA_SUCCESS);
+  process->send(kHostFunctionDone, {process->value(0)});
+  EXPECT_TRUE(is_so_soon([&] { return free_memory(*process) == kMemory.count; }));
+
+  // There is an end to it: 65,536 things.
+  blocks.clear();
+  ASSERT_EQ(ask_often(*process, allocate_small, kFrees, &blocks), kFrees);
+  process->send(kHostFunction, {process->stream, 2});
+  for (size_t i = 0; i + 1 < kFunctions; ++i) process->send(kHostFunction, {other, 3 + i});
+  for (const uint64_t block : blocks) process->send(kFreeAsync, {block, process->stream});
+  // Calls that are not answered themselves have their error told with a later one.
+  ASSERT_EQ(process->ask(kCreateStream, {process->context, CU_STREAM_NON_BLOCKING, 0}),
+            CUDA_SUCCESS);
+  EXPECT_EQ(process->ask(kQueryStream, {process->value(0)}), CUDA_ERROR_OUT_OF_MEMORY);
   process->hang_up();
   const auto next = connect(host_, 2);
   EXPECT_TRUE(is_so_soon([&] { return free_memory(*next) == kMemory.count; }));
@@ -427,9 +433,13 @@ class AnyCalls {
   std::optional<size_t> free_one(const std::array<uint32_t, n>& uses, Count answered) {
     const size_t first = random_() % n;
     if (random_() % 500 == 0) return first;
-    for (size_t i = 0; i < n; ++i) {
-      const size_t each = (first + i) % n;
-      if (answered(each) == uses[each]) return each;
+    // Its thread may not have had a core for a while; some are never answered.
+    for (int look = 0; look < 50 && !process_.was_hung_up_on(0); ++look) {
+      for (size_t i = 0; i < n; ++i) {
+        const size_t each = (first + i) % n;
+        if (answered(each) == uses[each]) return each;
+      }
+      usleep(1000);
     }
     return std::nullopt;
   }
@@ -486,7 +496,7 @@ TEST_F(HostileTest, AnyCallsInAnyOrderHarmNobody) {
     for (int i = 0; i < 1000 && calls.make_one(); ++i) ++made;
     process->hang_up();
   }
-  EXPECT_GT(made, 4000u);
+  EXPECT_GT(made, 1000u);
   // What is the honest one's is as it was.
   EXPECT_EQ(honest_->copy(kCopyOut, honest_->stream, foreign, 4096), CUDA_SUCCESS);
   const char* bytes = honest_->pages().chunk_bytes[0];
@@ -616,23 +626,46 @@ TEST(HostileModules, MemoryThatAnImageHidesCountsAsWell) {
   expect_to_work(*small);
 }
 
+void launch_endless(RawClient& process) {
+  ASSERT_EQ(load(process, kernels()), CUDA_SUCCESS);
+  const uint64_t module = process.value(0);
+  ASSERT_EQ(process.ask_with(RawClient::call_of(kFindFunction, {module}), "endless"), CUDA_SUCCESS);
+  process.send(kLaunch, {process.value(0), process.stream, 1 | uint64_t{1} << 32,
+                         1 | uint64_t{1} << 32, 1 | uint64_t{1} << 32, 0, 0});
+  ASSERT_EQ(process.ask(kQueryStream, {process.stream}), CUDA_ERROR_NOT_READY);
+}
+
 TEST(HostileEnds, AKernelThatNeverEndsEndsTheExecutorSoonAfterItsProcess) {
   ForwardingHost host({}, {"--client-drain-ms", "100"});
   ASSERT_TRUE(host.executor.expect<protocol::ExecutorHello>());
   host.add_client(1, kMemory);
   const auto process = connect(host, 1);
-  ASSERT_EQ(load(*process, kernels()), CUDA_SUCCESS);
-  const uint64_t module = process->value(0);
-  ASSERT_EQ(process->ask_with(RawClient::call_of(kFindFunction, {module}), "endless"),
-            CUDA_SUCCESS);
-  process->send(kLaunch, {process->value(0), process->stream, 1 | uint64_t{1} << 32,
-                          1 | uint64_t{1} << 32, 1 | uint64_t{1} << 32, 0, 0});
-  ASSERT_EQ(process->ask(kQueryStream, {process->stream}), CUDA_ERROR_NOT_READY);
+  launch_endless(*process);
   process->hang_up();
   const auto broken = host.executor.expect<protocol::Broken>();
   ASSERT_TRUE(broken.has_value());
   EXPECT_EQ(broken->error.code, ErrorCode::kDeadlineExceeded);
   EXPECT_EQ(WEXITSTATUS(host.executor.wait_for_exit()), 1);
+}
+
+// 32,768 things wait for a kernel that does not end: no more is read from its ring.
+TEST(HostileEnds, WhoeverHasTooMuchWaitingForTheDeviceIsReadNoFurther) {
+  ForwardingHost host({}, {"--client-drain-ms", "100"});
+  ASSERT_TRUE(host.executor.expect<protocol::ExecutorHello>());
+  host.add_client(1, kMemory);
+  const auto process = connect(host, 1);
+  std::vector<uint64_t> blocks;
+  const Call allocate_small =
+      RawClient::call_of(kAllocateAsync, {process->context, 512, process->stream});
+  ASSERT_EQ(ask_often(*process, allocate_small, 33'000, &blocks), 33'000u);
+  launch_endless(*process);
+  for (const uint64_t block : blocks) process->send(kFreeAsync, {block, process->stream});
+  auto& control = process->pages().control;
+  EXPECT_TRUE(is_so_soon([&] {
+    return control.server_sleeps.load() != 0 && control.consumed.load() < control.submitted.load();
+  }));
+  process->hang_up();
+  EXPECT_TRUE(host.executor.expect<protocol::Broken>().has_value());
 }
 
 TEST(HostileEnds, ACallOfTheDriverThatNeverReturnsDoesTheSame) {
