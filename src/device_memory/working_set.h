@@ -63,6 +63,12 @@ class WorkingSet {
   // this stay: every attempt holds the program up.
   bool may_fetch() const { return last_refusal_ != stay_; }
   void refuse_fetches() { last_refusal_ = stay_; }
+  // Where the driver must not see on which side memory lies, a fetch is tried again and again, until
+  // that was once given up in this stay.
+  bool may_insist() const { return last_giving_up_ != stay_; }
+  void give_up() { last_giving_up_ = stay_; }
+  // No move has put anything aside before what was used in the first stay can be forgotten.
+  bool can_have_put_aside() const { return stay_ > kRememberedStays; }
   // After so many fetches in one stay all is fetched at once, for the program has begun to do
   // something else. What was wanted in vain was no fetch.
   static constexpr int kMostFetches = 4;
@@ -77,6 +83,7 @@ class WorkingSet {
   uint64_t stay_ = 1;
   uint64_t last_touch_of_anything_ = 0;
   uint64_t last_refusal_ = 0;
+  uint64_t last_giving_up_ = 0;
   uint64_t touches_ = 0;
   uint64_t changes_ = 1;
   int fetches_ = 0;  // in this stay

@@ -7,6 +7,7 @@
 #include "shim/gate.h"
 #include "shim/locked.h"
 #include "shim/pending_frees.h"
+#include "shim/touches.h"
 
 namespace lambent::shim {
 namespace {
@@ -67,6 +68,15 @@ Status begin(const Stream& stream, Call call) {
   const Status status = call();
   if (status == kSuccess && inside.outermost()) begins(stream);
   return status;
+}
+
+// Into a graph that exists, which may be the body of a conditional node: nobody can look through
+// that one when it is made ready, and while it is captured nothing can be fetched.
+template <typename Call>
+Status begin_into_graph(const Stream& stream, Call call) {
+  const Passage passage;
+  if (notes_touches()) place_everything();
+  return begin(stream, call);
 }
 
 // It may fail and leave the capture as it is, as on the wrong thread.
@@ -160,7 +170,7 @@ SHIM_EXPORT Status cuStreamBeginCapture_v2_ptsz(Handle stream, int mode) {
 
 SHIM_EXPORT Status cuStreamBeginCaptureToGraph(Handle stream, Handle graph, const void* nodes,
                                                const void* edges, size_t count, int mode) {
-  return begin({stream, false}, [=] {
+  return begin_into_graph({stream, false}, [=] {
     return REAL(cuStreamBeginCaptureToGraph, Handle, Handle, const void*, const void*, size_t, int)(
         stream, graph, nodes, edges, count, mode);
   });
@@ -168,7 +178,7 @@ SHIM_EXPORT Status cuStreamBeginCaptureToGraph(Handle stream, Handle graph, cons
 
 SHIM_EXPORT Status cuStreamBeginCaptureToGraph_ptsz(Handle stream, Handle graph, const void* nodes,
                                                     const void* edges, size_t count, int mode) {
-  return begin({stream, true}, [=] {
+  return begin_into_graph({stream, true}, [=] {
     return REAL(cuStreamBeginCaptureToGraph_ptsz, Handle, Handle, const void*, const void*, size_t,
                 int)(stream, graph, nodes, edges, count, mode);
   });

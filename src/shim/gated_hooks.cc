@@ -82,7 +82,19 @@ struct NamedByLaunch {
   }
 };
 
-// Nodes that copy and fill: an executable graph keeps to the side on which its memory lay.
+// Executable graphs that are made of a description, or changed to it.
+struct NamedByGraph {
+  template <typename... Others>
+  static void touch(Pointer, Handle description, Others...) {
+    place_graph(description);
+  }
+};
+
+struct NamedByChild {
+  static void touch(Handle, Handle, Handle child) { place_graph(child); }
+};
+
+// Nodes that copy and fill: an executable graph keeps to the side on which their memory lay.
 template <typename Description>
 struct NamedByNode {
   template <typename... Others>
@@ -95,11 +107,7 @@ struct NamedByNode {
 };
 
 struct NamedByTypedNode {
-  static void touch(Handle, Handle, Pointer description) {
-    const int type = description == nullptr ? -1 : *static_cast<const int*>(description);
-    const bool is_placed = type == CU_GRAPH_NODE_TYPE_MEMCPY || type == CU_GRAPH_NODE_TYPE_MEMSET;
-    if (is_placed) touch_placed(description, sizeof(CUgraphNodeParams));
-  }
+  static void touch(Handle, Handle, Pointer description) { place_node(description); }
 };
 
 #define NAMED(name, how)  \
@@ -162,6 +170,14 @@ NAMED(cuGraphAddMemsetNode, NamedByNode<CUDA_MEMSET_NODE_PARAMS>)
 NAMED(cuGraphExecMemcpyNodeSetParams, NamedByNode<CUDA_MEMCPY3D>)
 NAMED(cuGraphExecMemsetNodeSetParams, NamedByNode<CUDA_MEMSET_NODE_PARAMS>)
 NAMED(cuGraphExecNodeSetParams, NamedByTypedNode)
+NAMED(cuGraphExecChildGraphNodeSetParams, NamedByChild)
+NAMED(cuGraphExecUpdate, NamedByGraph)
+NAMED(cuGraphExecUpdate_v2, NamedByGraph)
+NAMED(cuGraphInstantiate, NamedByGraph)
+NAMED(cuGraphInstantiate_v2, NamedByGraph)
+NAMED(cuGraphInstantiateWithFlags, NamedByGraph)
+NAMED(cuGraphInstantiateWithParams, NamedByGraph)
+NAMED(cuGraphInstantiateWithParams_ptsz, NamedByGraph)
 #undef NAMED
 
 // What a call that succeeds makes of an executable graph; most make nothing of any.

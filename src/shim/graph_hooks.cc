@@ -92,6 +92,7 @@ SHIM_EXPORT Status cuGraphAddMemAllocNode(Handle* node, Handle graph, const Hand
 SHIM_EXPORT Status cuGraphAddNode(Handle* node, Handle graph, const Handle* dependencies,
                                   size_t count, void* parameters) {
   const Passage passage;
+  if (notes_touches()) place_node(parameters);
   const Status status = REAL(cuGraphAddNode, Handle*, Handle, const Handle*, size_t, void*)(
       node, graph, dependencies, count, parameters);
   note(status, parameters);
@@ -101,6 +102,7 @@ SHIM_EXPORT Status cuGraphAddNode(Handle* node, Handle graph, const Handle* depe
 SHIM_EXPORT Status cuGraphAddNode_v2(Handle* node, Handle graph, const Handle* dependencies,
                                      const void* edges, size_t count, void* parameters) {
   const Passage passage;
+  if (notes_touches()) place_node(parameters);
   const Status status = REAL(cuGraphAddNode_v2, Handle*, Handle, const Handle*, const void*, size_t,
                              void*)(node, graph, dependencies, edges, count, parameters);
   note(status, parameters);

@@ -87,18 +87,22 @@ class Naming {
 
   void name_copy(Handle node, Handle top, const CUDA_MEMCPY3D& copy) {
     const auto from = reinterpret_cast<Address>(copy.srcHost);
-    const bool is_upload = copy.srcMemoryType == CU_MEMORYTYPE_HOST && from != 0;
+    const auto to = reinterpret_cast<Address>(copy.dstHost);
+    const bool is_from_host = copy.srcMemoryType == CU_MEMORYTYPE_HOST && !memory_.owns(from);
+    const bool is_to_host = copy.dstMemoryType == CU_MEMORYTYPE_HOST && !memory_.owns(to);
+    const bool is_upload = is_from_host && from != 0;
     const uint64_t bytes = copy.WidthInBytes * copy.Height * copy.Depth;
     const bool is_plain = copy.srcY == 0 && copy.srcZ == 0 && copy.Height <= 1 && copy.Depth <= 1;
     if (is_upload && is_plain && bytes <= kMostWrittenBytes) {
       names_.add({node, top, NamedBy::kUpload, from + copy.srcXInBytes, bytes});
     }
-    if (copy.srcMemoryType != CU_MEMORYTYPE_HOST) {
-      add_address(node, top, copy.srcDevice, NamedBy::kCopy);
+    // What was captured while it lay aside is the host's to the driver.
+    const bool is_from_aside = copy.srcMemoryType == CU_MEMORYTYPE_HOST && !is_from_host;
+    const bool is_to_aside = copy.dstMemoryType == CU_MEMORYTYPE_HOST && !is_to_host;
+    if (!is_from_host) {
+      add_address(node, top, is_from_aside ? from : copy.srcDevice, NamedBy::kCopy);
     }
-    if (copy.dstMemoryType != CU_MEMORYTYPE_HOST) {
-      add_address(node, top, copy.dstDevice, NamedBy::kCopy);
-    }
+    if (!is_to_host) add_address(node, top, is_to_aside ? to : copy.dstDevice, NamedBy::kCopy);
   }
 
   void name_fill(Handle node, Handle top, Address to) {
@@ -171,6 +175,32 @@ class Naming {
   NodeNames& names_;
 };
 
+// The same copy or fill: the driver looks anew on which side its memory lies.
+void describe_again(Residency& memory, Handle node) {
+  int type = -1;
+  if (REAL(cuGraphNodeGetType, Handle, int*)(node, &type) != kSuccess) return;
+  if (type == CU_GRAPH_NODE_TYPE_MEMCPY) {
+    CUDA_MEMCPY3D copy = {};
+    if (REAL(cuGraphMemcpyNodeGetParams, Handle, void*)(node, &copy) != kSuccess) return;
+    const auto from = reinterpret_cast<Address>(copy.srcHost);
+    const auto to = reinterpret_cast<Address>(copy.dstHost);
+    if (copy.srcMemoryType == CU_MEMORYTYPE_HOST && memory.owns(from)) {
+      copy.srcMemoryType = CU_MEMORYTYPE_UNIFIED;
+      copy.srcDevice = from;
+    }
+    if (copy.dstMemoryType == CU_MEMORYTYPE_HOST && memory.owns(to)) {
+      copy.dstMemoryType = CU_MEMORYTYPE_UNIFIED;
+      copy.dstDevice = to;
+    }
+    REAL(cuGraphMemcpyNodeSetParams, Handle, const void*)(node, &copy);
+  }
+  if (type == CU_GRAPH_NODE_TYPE_MEMSET) {
+    CUDA_MEMSET_NODE_PARAMS fill = {};
+    if (REAL(cuGraphMemsetNodeGetParams, Handle, void*)(node, &fill) != kSuccess) return;
+    REAL(cuGraphMemsetNodeSetParams, Handle, const void*)(node, &fill);
+  }
+}
+
 // One node names something else from now on: what `name` collects.
 template <typename Name>
 void replace(Handle executable, Handle node, Name name) {
@@ -234,6 +264,39 @@ void touch_names(Residency& memory, NodeNames& names, ToDo& to_do) {
 }
 
 }  // namespace
+
+void place_graph(Handle description) {
+  Residency* memory = __atomic_load_n(&memory_of_touches, __ATOMIC_ACQUIRE);
+  if (memory == nullptr || !memory->can_have_put_aside()) return;
+  NodeNames names;
+  Naming(*memory, names).name_all(description, nullptr, 0);
+  const bool is_placed = fetch_all(*memory, [&] {
+    bool is_aside = false;
+    for (const NodeName& name : names) {
+      if (name.by == NamedBy::kCopy) is_aside |= memory->touch_placed(name.address);
+    }
+    return is_aside;
+  });
+  if (!is_placed) return;
+  for (const NodeName& name : names) {
+    if (name.by == NamedBy::kCopy) describe_again(*memory, name.node);
+  }
+}
+
+void place_node(const void* parameters) {
+  if (parameters == nullptr) return;
+  const auto given = described<CUgraphNodeParams>(parameters);
+  switch (given.type) {
+    case CU_GRAPH_NODE_TYPE_MEMCPY:
+      return touch_placed(&given.memcpy, sizeof(given.memcpy));
+    case CU_GRAPH_NODE_TYPE_MEMSET:
+      return touch_placed(&given.memset, sizeof(given.memset));
+    case CU_GRAPH_NODE_TYPE_GRAPH:
+      return place_graph(given.graph.graph);
+    default:
+      return;
+  }
+}
 
 void graph_is_ready(Handle executable, Handle description, unsigned long long flags) {
   if (!working_set_is_wanted()) return;

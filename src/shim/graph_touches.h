@@ -7,6 +7,13 @@
 
 namespace lambent::shim {
 
+// Before the driver makes an executable graph of this description, or changes one to it: of memory
+// that copies and fills name it keeps the side on which that lies, and refuses to change it to
+// another. So what lies aside is fetched, and nodes that were described, or captured, while their
+// memory lay elsewhere are described again: every executable graph knows it on the device.
+void place_graph(Handle description);
+// Before a node is added, or one of an executable graph is changed, with these CUgraphNodeParams.
+void place_node(const void* parameters);
 // The driver has made this executable graph of that description. Flags: CUgraphInstantiate_flags.
 void graph_is_ready(Handle executable, Handle description, unsigned long long flags);
 // The driver has given all its nodes the parameters of that description's; or tried to, and it is

@@ -56,6 +56,14 @@ class Residency {
   // For the working set (touches.h). A call names this address, be it one of ours or not: true if
   // what is there lies aside and has to be fetched first.
   bool touch(Address address);
+  // The same where the driver looks on which side the memory lies: true if it lies aside, whether
+  // fetches were refused or not.
+  bool touch_placed(Address address);
+  // Whether to go on trying to fetch it; and that this was given up for the rest of the stay.
+  bool may_insist();
+  void give_up_insisting();
+  // False: nothing has lain aside so far.
+  bool can_have_put_aside();
   // Something that is written into device memory may be this address.
   void refer_to(Address address);
   void touch_anything();

@@ -17,6 +17,29 @@ bool Residency::touch(Address address) {
   return block->is_aside && working_set_.may_fetch();
 }
 
+bool Residency::touch_placed(Address address) {
+  Locked lock(mutex_);
+  Block* block = allocations_.blocks().containing(address);
+  if (block == nullptr) return false;
+  working_set_.touch(block);
+  return block->is_aside;
+}
+
+bool Residency::may_insist() {
+  Locked lock(mutex_);
+  return working_set_.may_insist();
+}
+
+void Residency::give_up_insisting() {
+  Locked lock(mutex_);
+  working_set_.give_up();
+}
+
+bool Residency::can_have_put_aside() {
+  Locked lock(mutex_);
+  return working_set_.can_have_put_aside();
+}
+
 void Residency::a_fetch_is_wanted() {
   Locked lock(mutex_);
   working_set_.want_fetch();

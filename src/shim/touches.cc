@@ -4,12 +4,14 @@
 #include <pthread.h>
 #include <string.h>
 #include <sys/syscall.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "driver_slots.h"
 #include "shim/abi.h"
 #include "shim/agent.h"
 #include "shim/captures.h"
+#include "shim/contexts.h"
 #include "shim/environment.h"
 #include "shim/kernel_words.h"
 #include "shim/log.h"
@@ -21,7 +23,17 @@ Residency* memory_of_touches = nullptr;
 
 namespace {
 
+// How long an insistent fetch goes on, and the pause between two attempts.
+constexpr uint64_t kInsistNs = 10'000'000'000;
+constexpr long kPauseNs = 20'000'000;
+
 bool fork_is_watched = false;
+
+uint64_t now_ns() {
+  timespec now = {};
+  clock_gettime(CLOCK_MONOTONIC, &now);
+  return static_cast<uint64_t>(now.tv_sec) * 1'000'000'000 + static_cast<uint64_t>(now.tv_nsec);
+}
 
 Residency* watched_memory() { return __atomic_load_n(&memory_of_touches, __ATOMIC_ACQUIRE); }
 
@@ -101,9 +113,22 @@ void touch_described(const void* description, size_t bytes) {
 void touch_placed(const void* description, size_t bytes) {
   Residency* memory = watched_memory();
   if (memory == nullptr || description == nullptr) return;
-  bool is_wanted = false;
-  for_each_word(description, bytes, [&](Address word) { is_wanted |= memory->touch(word); });
-  if (is_wanted) wait_until_fetched();
+  fetch_all(*memory, [=] {
+    bool is_aside = false;
+    for_each_word(description, bytes,
+                  [&](Address word) { is_aside |= memory->touch_placed(word); });
+    return is_aside;
+  });
+}
+
+void place_everything() {
+  Residency* memory = watched_memory();
+  if (memory == nullptr) return;
+  fetch_all(*memory, [=] {
+    const bool is_aside = memory->aside_bytes() > 0;
+    if (is_aside) memory->touch_anything();
+    return is_aside;
+  });
 }
 
 void touch_anything() {
@@ -146,6 +171,24 @@ void wait_until_fetched() {
   if (is_anything_captured() || !leave_passage()) return;
   fetch_what_is_wanted();
   return_to_passage();
+}
+
+// Between two attempts the memory may move as well: nobody is inside.
+bool Insistence::try_again() {
+  const bool is_first = since_ns_ == 0;
+  if (is_first) since_ns_ = now_ns();
+  if (!memory_.may_insist() || !knows_all_contexts()) return false;
+  if (now_ns() - since_ns_ > kInsistNs) {
+    log_line("memory that a graph names cannot be fetched: the graph reaches it aside");
+    memory_.give_up_insisting();
+    return false;
+  }
+  if (is_anything_captured() || !leave_passage()) return false;
+  const timespec pause = {0, kPauseNs};
+  if (!is_first) nanosleep(&pause, nullptr);
+  fetch_what_is_wanted();
+  return_to_passage();
+  return true;
 }
 
 }  // namespace lambent::shim

@@ -27,6 +27,8 @@ void touch(Address address);
 void touch_described(const void* description, size_t bytes);
 // The same where the driver looks on which side the memory lies: what lies aside is fetched first.
 void touch_placed(const void* description, size_t bytes);
+// All memory, where it is not known what will be named.
+void place_everything();
 // A call of which it is not known what it reaches.
 void touch_anything();
 // The program copies this into device memory: there may be addresses in it.
@@ -46,5 +48,27 @@ void refer_to_written(Residency& memory, const void* from, size_t bytes);
 // Some of what was touched lies aside and is wanted. The calling thread's passage is given up
 // meanwhile: memory is fetched while nobody is inside.
 void wait_until_fetched();
+
+// Has memory fetched, with many attempts: they may be refused for as long as others need the room,
+// and fail for as long as work does not end. The thread's passage is given up meanwhile.
+class Insistence {
+ public:
+  explicit Insistence(Residency& memory) : memory_(memory) {}
+  // Of what was touched, some still lies aside. False: it stays there.
+  bool try_again();
+
+ private:
+  Residency& memory_;
+  uint64_t since_ns_ = 0;
+};
+// True if nothing lies aside in the end of what `any_aside` touches.
+template <typename AnyAside>
+bool fetch_all(Residency& memory, AnyAside any_aside) {
+  Insistence insistence(memory);
+  while (any_aside()) {
+    if (!insistence.try_again()) return false;
+  }
+  return true;
+}
 
 }  // namespace lambent::shim

@@ -91,6 +91,22 @@ CUgraph with_copy(size_t i) {
   return made;
 }
 
+// Of the shape of with_copy's, by a stream.
+CUgraph captured_copy(size_t i) {
+  CUstream stream = nullptr;
+  CUgraph made = nullptr;
+  source.resize(pieces[i].words);
+  must(cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
+  must(cuStreamBeginCapture_v2(stream, CU_STREAM_CAPTURE_MODE_RELAXED));
+  must(cuMemcpyHtoDAsync_v2(pieces[i].address, source.data(), source.size() * sizeof(uint32_t),
+                            stream));
+  must(cuStreamEndCapture(stream, &made));
+  must(cuStreamDestroy_v2(stream));
+  size_t count = 1;
+  must(cuGraphGetNodes(made, &node, &count));
+  return made;
+}
+
 CUDA_MEMSET_NODE_PARAMS fill_of(size_t i) {
   return {pieces[i].address, 0, pieces[i].expected + 1, 4, pieces[i].words, 1};
 }
@@ -100,6 +116,21 @@ CUgraph with_fill(size_t i) {
   const CUDA_MEMSET_NODE_PARAMS fill = fill_of(i);
   must(cuGraphCreate(&made, 0));
   must(cuGraphAddMemsetNode(&node, made, nullptr, 0, &fill, nullptr));
+  is_fill = true;
+  return made;
+}
+
+// What sets the memory to what it will be: a stream's fill, whose value is set before each launch.
+CUgraph captured_fill(size_t i) {
+  CUstream stream = nullptr;
+  CUgraph made = nullptr;
+  must(cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
+  must(cuStreamBeginCapture_v2(stream, CU_STREAM_CAPTURE_MODE_RELAXED));
+  must(cuMemsetD32Async(pieces[i].address, pieces[i].expected + 1, pieces[i].words, stream));
+  must(cuStreamEndCapture(stream, &made));
+  must(cuStreamDestroy_v2(stream));
+  size_t count = 1;
+  must(cuGraphGetNodes(made, &node, &count));
   is_fill = true;
   return made;
 }
@@ -132,10 +163,10 @@ CUgraph with_host_function(size_t i) {
   return made;
 }
 
-CUgraph with_condition(size_t i) {
+// A condition that is always met; what is to be done then is added to the body.
+CUgraph with_body(CUgraph* body) {
   CUcontext context = nullptr;
   CUgraph made = nullptr;
-  CUgraphNode inner = nullptr;
   CUgraphConditionalHandle handle = 0;
   must(cuCtxGetCurrent(&context));
   must(cuGraphCreate(&made, 0));
@@ -148,10 +179,46 @@ CUgraph with_condition(size_t i) {
   condition.conditional.size = 1;
   condition.conditional.ctx = context;
   must(cuGraphAddNode_v2(&node, made, nullptr, nullptr, 0, &condition));
+  *body = condition.conditional.phGraph_out[0];
+  return made;
+}
+
+CUgraph with_condition(size_t i) {
+  CUgraph body = nullptr;
+  CUgraphNode inner = nullptr;
+  const CUgraph made = with_body(&body);
   Parameters parameters;
   name(parameters, i);
   const CUDA_KERNEL_NODE_PARAMS kernel = kernel_of(parameters);
-  must(cuGraphAddKernelNode_v2(&inner, condition.conditional.phGraph_out[0], nullptr, 0, &kernel));
+  must(cuGraphAddKernelNode_v2(&inner, body, nullptr, 0, &kernel));
+  return made;
+}
+
+CUgraph with_body_copy(size_t i) {
+  CUgraph body = nullptr;
+  CUgraphNode inner = nullptr;
+  const CUgraph made = with_body(&body);
+  CUgraphNodeParams given;
+  memset(&given, 0, sizeof(given));
+  given.type = CU_GRAPH_NODE_TYPE_MEMCPY;
+  given.memcpy.copyParams = copy_to(i);
+  must(cuCtxGetCurrent(&given.memcpy.copyCtx));
+  must(cuGraphAddNode_v2(&inner, body, nullptr, nullptr, 0, &given));
+  return made;
+}
+
+CUgraph with_captured_body(size_t i) {
+  CUgraph body = nullptr;
+  CUstream stream = nullptr;
+  const CUgraph made = with_body(&body);
+  source.resize(pieces[i].words);
+  must(cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
+  must(cuStreamBeginCaptureToGraph(stream, body, nullptr, nullptr, 0,
+                                   CU_STREAM_CAPTURE_MODE_RELAXED));
+  must(cuMemcpyHtoDAsync_v2(pieces[i].address, source.data(), source.size() * sizeof(uint32_t),
+                            stream));
+  must(cuStreamEndCapture(stream, &body));
+  must(cuStreamDestroy_v2(stream));
   return made;
 }
 
@@ -200,13 +267,32 @@ void change_child(size_t i) {
   must(cuGraphDestroy(child));
 }
 
-// By another description of the same shape.
-void change_all(size_t i) {
+// To another description of the same shape.
+void change_to(CUgraph other) {
   CUgraphExecUpdateResultInfo info;
-  CUgraphNode inner = nullptr;
-  const CUgraph other = with_kernel_node(i, &inner);
   must(cuGraphExecUpdate_v2(graph, other, &info));
   must(cuGraphDestroy(other));
+}
+
+void change_all(size_t i) {
+  CUgraphNode inner = nullptr;
+  change_to(with_kernel_node(i, &inner));
+}
+
+// `make` sets the node to one of the other description, and the executable graph knows it by that
+// of its own.
+void change_all_by(CUgraph (*make)(size_t), size_t i) {
+  const CUgraphNode own = node;
+  change_to(make(i));
+  node = own;
+}
+
+// A description that was made before, and has been changed since.
+void change_description(size_t i) {
+  CUgraphExecUpdateResultInfo info;
+  const CUDA_MEMCPY3D copy = copy_to(i);
+  must(cuGraphMemcpyNodeSetParams(node, &copy));
+  must(cuGraphExecUpdate_v2(graph, description, &info));
 }
 
 // By one that it cannot become, which the driver refuses.
@@ -231,16 +317,28 @@ bool obey_about_graphs(const char* word, size_t piece) {
                {"make_child", with_child},
                {"make_copy", with_copy},
                {"make_fill", with_fill},
+               {"capture_copy", captured_copy},
+               {"capture_fill", captured_fill},
                {"make_table", with_table},
                {"make_host_function", with_host_function},
+               {"make_body", with_body_copy},
+               {"capture_body", with_captured_body},
                {"make_condition", with_condition}};
   const struct {
     const char* word;
     void (*change)(size_t);
-  } changes[] = {{"change_kernel", change_kernel},  {"change_node", change_node},
-                 {"change_copy", change_copy},      {"change_fill", change_fill},
-                 {"change_child", change_child},    {"change_all", change_all},
-                 {"change_in_vain", change_in_vain}};
+  } changes[] = {{"change_kernel", change_kernel},
+                 {"change_node", change_node},
+                 {"change_copy", change_copy},
+                 {"change_fill", change_fill},
+                 {"change_child", change_child},
+                 {"change_all", change_all},
+                 {"change_in_vain", change_in_vain},
+                 {"change_description", change_description},
+                 {"change_body", [](size_t i) { change_all_by(with_body_copy, i); }},
+                 {"recapture_body", [](size_t i) { change_all_by(with_captured_body, i); }},
+                 {"recapture_copy", [](size_t i) { change_all_by(captured_copy, i); }},
+                 {"recapture_fill", [](size_t i) { change_all_by(captured_fill, i); }}};
   for (const auto& each : makes) {
     if (strcmp(word, each.word) != 0) continue;
     is_fill = false;
