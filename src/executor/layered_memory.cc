@@ -123,8 +123,7 @@ void LayeredMemory::begin(SandboxId id) {
   seat.foreign.clear();
   seat.began = loop_.clock().now();
   prepare(id, seat);
-  if (watch_) loop_.cancel(*std::exchange(watch_, std::nullopt));  // it may be far away
-  watch();
+  watch();  // the next look may be far away
 }
 
 Result<bool> LayeredMemory::is_there(SandboxId id, uint32_t layer) const {
@@ -261,20 +260,25 @@ bool LayeredMemory::is_held(Instant now) const {
   return last_end_.has_value() && now - *last_end_ < options_.hold;
 }
 
-// Nothing is done while there is nothing to give to the device, or while one look is to come. What
-// is held while nothing runs is looked at when it is no longer.
+// Nothing is done while there is nothing to give to the device. What is held while nothing runs is
+// looked at when it is no longer. A look that comes earlier stays: requests that begin more often
+// than looks come do not put it off.
 void LayeredMemory::watch() {
-  if (watch_) return;
   Duration after = scheduling::scaling_period(interval_);
   const Instant now = loop_.clock().now();
   const auto runs = [](const auto& entry) { return entry.second.runs; };
   if (std::ranges::none_of(seats_, runs) && pool_->size() <= kKept && is_held(now)) {
     after = std::max<Duration>(after, *last_end_ + options_.hold - now);
   }
-  watch_ = loop_.call_after(after, [this] {
-    watch_.reset();
-    look();
-  });
+  const Instant due = now + after;
+  if (watch_ && watch_->due <= due) return;
+  if (watch_) loop_.cancel(watch_->timer);
+  watch_ = {.timer = loop_.call_at(due,
+                                   [this] {
+                                     watch_.reset();
+                                     look();
+                                   }),
+            .due = due};
 }
 
 // Algorithm 1 of the StreamBox paper.

@@ -123,6 +123,7 @@ class LayeredMemory {
   void pages_came();
   void retry();
   void give_back(Seat& seat, std::vector<uint32_t> pages);
+  // There will be a look when the state asks for one, or earlier.
   void watch();
   void look();
   bool is_held(Instant now) const;
@@ -133,8 +134,12 @@ class LayeredMemory {
   const std::unique_ptr<PagePool> pool_;
   Duration interval_ = milliseconds(20);
   bool grows_ = false, shrinks_ = false;
-  std::optional<loop::TimerId> watch_;  // the next look
-  std::optional<Instant> last_end_;     // of a request
+  struct Watch {
+    loop::TimerId timer;
+    Instant due;
+  };
+  std::optional<Watch> watch_;       // the next look
+  std::optional<Instant> last_end_;  // of a request
   uint64_t requests_ = 0;
   uint64_t gains_ = 0;   // how often somebody may have got what it lacked
   uint32_t giving_ = 0;  // what gives_ has to do

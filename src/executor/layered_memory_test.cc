@@ -9,6 +9,7 @@ namespace {
 
 class LayeredMemoryTest : public EmulatedDevice {
  protected:
+  explicit LayeredMemoryTest(const Clock& clock = system_) : loop_(clock) {}
   // Else it does not look at its size by itself.
   void start(LayeredMemory::Hooks hooks = {},
              LayeredMemory::Options options = {.interval = seconds(3600)}) {
@@ -47,8 +48,8 @@ class LayeredMemoryTest : public EmulatedDevice {
     return sum;
   }
 
-  SystemClock clock_;
-  loop::EventLoop loop_{clock_};
+  static inline SystemClock system_;
+  loop::EventLoop loop_;
   std::vector<std::unique_ptr<kernel_graph::LayerPlan>> plans_;
   std::unique_ptr<LayeredMemory> memory_;
 };
@@ -74,6 +75,7 @@ TEST_F(LayeredMemoryTest, WhatARequestDidNotCleanIsForeignToTheNext) {
 
 class RequestsThatFollow : public LayeredMemoryTest {
  protected:
+  using LayeredMemoryTest::LayeredMemoryTest;
   void run(uint64_t seat, uint32_t layers) {
     memory_->begin(SandboxId(seat));
     for (uint32_t layer = 0; layer < layers; ++layer) {
@@ -120,6 +122,35 @@ TEST_F(RequestsThatFollow, GiveAllBackWhenNoneHasComeForLong) {
   while (memory_->pages().size() > Bytes(0)) loop_.run_once(seconds(30));
   run(1, 1);
   while (memory_->pages().size() > Bytes(0)) loop_.run_once(seconds(30));
+}
+
+class RequestsThatCrowd : public RequestsThatFollow {
+ protected:
+  RequestsThatCrowd() : RequestsThatFollow(turned_) {}
+  static inline FakeClock turned_;
+};
+
+// They begin four times between two looks.
+TEST_F(RequestsThatCrowd, DoNotPutOffWhatThePoolGivesBack) {
+  constexpr Duration kInterval = seconds(8);
+  ASSERT_NO_FATAL_FAILURE(start({}, {.interval = kInterval}));
+  const Bytes page = memory_->pages().page();
+  std::vector<uint32_t> all(64);
+  std::iota(all.begin(), all.end(), 0);
+  add(1, 64, {all});
+  add(2, 1, {{0}});
+  run(1, 1);
+  ASSERT_EQ(memory_->pages().size(), page * 64);
+  for (int i = 0; i < 5; ++i) {
+    turned_.advance(scheduling::scaling_period(kInterval) / 4);
+    run(2, 1);
+    loop_.run_once(Duration(0));
+  }
+  // A look asked for it by then; it is given by another thread, which wakes the loop.
+  for (int turn = 0; turn < 100 && memory_->pages().size() > page; ++turn) {
+    loop_.run_once(milliseconds(100));
+  }
+  EXPECT_LE(memory_->pages().size(), page);
 }
 
 class ShortOfMemory : public LayeredMemoryTest {
