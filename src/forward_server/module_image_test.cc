@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <cstring>
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -16,6 +17,7 @@ struct Elf {
   Elf64_Ehdr header{};
   std::vector<Elf64_Shdr> sections;
   std::vector<Elf64_Phdr> segments;
+  std::string names;
 
   Elf() {
     std::memcpy(header.e_ident, ELFMAG, SELFMAG);
@@ -31,6 +33,17 @@ struct Elf {
     section.sh_size = bytes;
     sections.push_back(section);
   }
+  // The sections after the first, in their order, are called so. The table, which is a section too,
+  // is laid where the body begins.
+  void call(const std::vector<std::string>& given) {
+    names.assign(1, '\0');
+    for (size_t i = 0; i < given.size(); ++i) {
+      sections[i + 1].sh_name = static_cast<uint32_t>(names.size());
+      names += given[i] + '\0';
+    }
+    header.e_shstrndx = static_cast<uint16_t>(sections.size());
+    add(SHT_STRTAB, 0, sizeof(header), names.size());
+  }
   // Header, body, segments, sections.
   std::string image() const {
     Elf64_Ehdr written = header;
@@ -40,6 +53,7 @@ struct Elf {
     if (written.e_shoff == 0) written.e_shoff = after;
     if (written.e_shnum == 0) written.e_shnum = static_cast<uint16_t>(sections.size());
     std::string image(reinterpret_cast<const char*>(&written), sizeof(written));
+    image += names;
     image.resize(sizeof(header) + kBody, 'x');
     image.append(reinterpret_cast<const char*>(segments.data()),
                  segments.size() * sizeof(Elf64_Phdr));
@@ -119,6 +133,63 @@ TEST(ModuleImage, CountsTheVariablesThatAreNotInTheFile) {
   EXPECT_EQ(found.zeros.count, (uint64_t{1} << 40) + 1000);
   elf.add(SHT_NOBITS, SHF_ALLOC, 0, UINT64_MAX - 5);
   EXPECT_FALSE(read_module_image(elf.image()).is_sound);
+}
+
+// As ptxas writes them: what is shared among the threads of a block has the flags of a variable.
+Elf with_shared_memory() {
+  constexpr uint64_t kFlags = SHF_ALLOC | SHF_WRITE;
+  Elf elf;
+  elf.add(SHT_NULL, 0, 0, 0);
+  elf.add(SHT_NOBITS, kFlags | SHF_INFO_LINK, 0, 48 << 10);
+  elf.add(SHT_NOBITS, kFlags, 0, 1024);
+  elf.add(SHT_NOBITS, kFlags, 0, 4000);
+  elf.add(SHT_NOBITS, kFlags, 0, 300);
+  elf.add(SHT_NOBITS, kFlags, 0, 20);
+  elf.add(SHT_NOBITS, kFlags, 0, 1);
+  elf.call({".nv.shared.kernel", ".nv.shared.reserved.0", ".nv.global", ".nv.sharedness", ".nv.shar",
+            ".nv.shared"});
+  return elf;
+}
+
+TEST(ModuleImage, DoesNotCountSharedMemoryAsItsVariables) {
+  const Elf elf = with_shared_memory();
+  const ModuleImage found = read_module_image(elf.image());
+  EXPECT_TRUE(found.is_sound);
+  EXPECT_EQ(found.zeros.count, 4320u);
+  // The first section says where the names are.
+  Elf many = elf;
+  many.sections[0].sh_link = many.header.e_shstrndx;
+  many.header.e_shstrndx = SHN_XINDEX;
+  EXPECT_EQ(read_module_image(many.image()).zeros.count, 4320u);
+  // Without names all of it counts.
+  Elf nameless = elf;
+  nameless.header.e_shstrndx = SHN_UNDEF;
+  for (auto& section : nameless.sections) section.sh_name = 0;
+  EXPECT_EQ(read_module_image(nameless.image()).zeros.count, (48 << 10) + 1024 + 4321u);
+}
+
+TEST(ModuleImage, IsNotSoundIfItsSectionsNamesLieElsewhere) {
+  const auto is_sound_with = [](const std::function<void(Elf&)>& change) {
+    Elf elf = with_shared_memory();
+    change(elf);
+    return read_module_image(elf.image()).is_sound;
+  };
+  EXPECT_TRUE(is_sound_with([](Elf&) {}));
+  EXPECT_FALSE(is_sound_with([](Elf& elf) { elf.header.e_shstrndx = 1000; }));
+  EXPECT_FALSE(is_sound_with([](Elf& elf) {
+    elf.header.e_shstrndx = SHN_XINDEX;
+    elf.sections[0].sh_link = UINT32_MAX;
+  }));
+  EXPECT_FALSE(is_sound_with([](Elf& elf) { elf.sections.back().sh_offset = UINT64_MAX - 8; }));
+  EXPECT_FALSE(is_sound_with([](Elf& elf) {
+    elf.sections.back().sh_type = SHT_NOBITS;
+    elf.sections.back().sh_size = 1 << 20;
+  }));
+  // The last name has no end.
+  EXPECT_FALSE(is_sound_with([](Elf& elf) { --elf.sections.back().sh_size; }));
+  for (const uint32_t beyond : {uint32_t{kBody}, UINT32_MAX}) {
+    EXPECT_FALSE(is_sound_with([&](Elf& elf) { elf.sections[1].sh_name = beyond; }));
+  }
 }
 
 TEST(ModuleImage, OfAFatBinaryIsAsLongAsItSays) {
