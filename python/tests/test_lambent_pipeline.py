@@ -3,11 +3,14 @@ import contextlib
 import io
 import json
 import os
+import types
 import unittest
+from unittest import mock
 
 from pipeline_apps import APP, PYTHON, Folder, answer_to
 
-from lambent.pipeline import Component, Pipeline, PipelineError, dag, lanes, values
+from lambent.pipeline import Component, Pipeline, PipelineError, channel, dag, lanes, values
+from lambent.pipeline.meter import DeviceMeter
 from lambent.pipeline.runner import Runner
 
 
@@ -150,6 +153,14 @@ class RunTest(Folder):
         self.assertEqual(outputs[2].error_type, "TypeError")
         self.assertEqual(measured.ran, 1)
 
+    def test_what_decode_began_is_waited_for_even_if_all_of_it_passes_through(self):
+        with mock.patch.object(DeviceMeter, "synchronize") as waited:
+            self.run_components(Identity, [(values.Failed("Earlier", "before"),)])
+            waited.assert_not_called()
+            outputs, measured = self.run_components(Identity, [(1,), (2,)], when=lambda x: False)
+            waited.assert_called_once()
+        self.assertEqual((outputs, measured.ran), ([1, 2], 0))
+
     def test_values_come_apart_and_together(self):
         for value in (None, 5, "é", [1, [2.5, True]], {"a": {"b": []}}, (1, (2,)), {"$x": 1, "y": {3: 4}}, [b"raw", b"", (b"x",)]):
             text, leaves = values.take_apart(value)
@@ -167,6 +178,62 @@ class RunTest(Folder):
             text = file.read()
         words = [line.strip().split(" ")[0].strip(",") for line in text.splitlines() if line.strip().startswith("k")]
         self.assertEqual([word[1:].lower() for word in words], list(values.DATATYPES))
+
+
+class TensorOfTorch:
+    """What values.py asks of one on a device, at an address; `made_contiguous` is the address of the copy, if it needs one."""
+
+    dtype, shape, device = "torch.float32", (2, 2), types.SimpleNamespace(type="cuda")
+
+    def __init__(self, address, made_contiguous=None):
+        self.address, self.made_contiguous = address, made_contiguous or address
+
+    def detach(self):
+        return TensorOfTorch(self.address, self.made_contiguous)
+
+    resolve_conj = resolve_neg = detach
+
+    def contiguous(self):
+        return TensorOfTorch(self.made_contiguous)
+
+    def data_ptr(self):
+        return self.address
+
+    def numel(self):
+        return 4
+
+    def element_size(self):
+        return 4
+
+
+class TorchTest(Folder):
+    """With a stand-in for torch, of which the current stream is 77."""
+
+    def setUp(self):
+        super().setUp()
+        cuda = types.SimpleNamespace(current_stream=lambda _: types.SimpleNamespace(cuda_stream=77))
+        torch = mock.patch.dict("sys.modules", torch=types.SimpleNamespace(Tensor=TensorOfTorch, cuda=cuda))
+        torch.start()
+        self.addCleanup(torch.stop)
+        path = os.path.join(self.folder, "channel")
+        channel.create(path, 1, 1 << 20)
+        self.end = channel.SendingEnd(path)
+        self.addCleanup(self.end.close)
+
+    def stream_of(self, value, complete):
+        """What the copies follow, and the addresses that they are made from."""
+        with mock.patch.object(self.end, "_functions") as functions:
+            functions.lambent_stage_send.return_value = channel.DONE
+            self.end.send(0, [value], complete=complete)
+        _, _, _, entries, count, stream, _ = functions.lambent_stage_send.call_args.args
+        return stream, [entry.address for entry in entries[:count] if entry.on_device]
+
+    def test_a_copy_that_is_made_to_be_sent_is_followed_even_if_the_value_is_complete(self):
+        as_it_is, permuted = TensorOfTorch(1 << 20), TensorOfTorch(2 << 20, 3 << 20)
+        self.assertEqual(self.stream_of(as_it_is, True), (values.NO_STREAM, [1 << 20]))
+        self.assertEqual(self.stream_of(as_it_is, False), (77, [1 << 20]))
+        self.assertEqual(self.stream_of(permuted, True), (77, [3 << 20]))
+        self.assertEqual(self.stream_of({"a": permuted, "b": as_it_is}, True), (77, [3 << 20, 1 << 20]))
 
 
 if __name__ == "__main__":

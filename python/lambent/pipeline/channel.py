@@ -124,7 +124,7 @@ class SendingEnd(_End):
         """Sends the values of a job, one for each request; a Failed is one. A value that cannot be handed on, or for which the
         slot has no room left, goes as a Failed; the list of what went is returned. Waits for a slot; ChannelError if none comes
         free in time or nobody is there to free one. `complete`: no work that makes the values is under way on the device any more,
-        so that their copies need not wait for what is."""
+        so that their copies need not wait for what is; those of tensors that had to be made contiguous here follow that."""
         sent, entries, kept = [], [], []
         used, stream = 0, 0
         for request, value in enumerate(values):
@@ -140,10 +140,11 @@ class SendingEnd(_End):
             used = after
             entries.extend(own)
             sent.append(value if failure is None else failure)
-        for _, leaf in kept:
-            if leaf is not None and leaf.on_device and leaf.stream:
+        on_device = [leaf for _, leaf in kept if leaf is not None and leaf.on_device]
+        for leaf in on_device:
+            if leaf.stream:
                 stream = leaf.stream
-        if complete:
+        if complete and not any(leaf.is_copy for leaf in on_device):
             stream = NO_STREAM
         array = (_Value * max(1, len(entries)))(*entries)
         status = self._functions.lambent_stage_send(self._end, job, len(values), array, len(entries), stream,

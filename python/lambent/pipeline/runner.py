@@ -97,8 +97,10 @@ class Runner:
                     outputs[request] = values[0]
             except Exception as error:
                 outputs[request] = self._failed(name, error)
-        if alive:
+        if not all(isinstance(output, Failed) for output in outputs):
+            # What decode() has begun is complete then, of what passes through as well: nobody waits for that any more.
             self.meter.synchronize()
+        if alive:
             begin = time.perf_counter()
             self._run_all(name, inputs, alive, outputs)
             measured.ms = (time.perf_counter() - begin) * 1e3

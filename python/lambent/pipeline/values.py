@@ -48,12 +48,13 @@ def failed_by(error, where=""):
 
 
 class Leaf:
-    """Where the bytes of a tensor are: contiguous, at `address` of the host or of the device. `owner` keeps them there."""
+    """Where the bytes of a tensor are: contiguous, at `address` of the host or of the device. `owner` keeps them there. `is_copy`: work
+    on `stream` that was begun for this leaf has yet to put them there."""
 
-    def __init__(self, owner, container, datatype, shape, nbytes, address, on_device, stream=0):
+    def __init__(self, owner, container, datatype, shape, nbytes, address, on_device, stream=0, is_copy=False):
         self.owner, self.container, self.datatype = owner, container, datatype
         self.shape, self.nbytes, self.address = tuple(shape), nbytes, address
-        self.on_device, self.stream = on_device, stream
+        self.on_device, self.stream, self.is_copy = on_device, stream, is_copy
         if len(self.shape) > MOST_DIMENSIONS:
             raise ValueRefused("a tensor of %d dimensions; at most %d can be handed on" %
                                (len(self.shape), MOST_DIMENSIONS))
@@ -88,7 +89,7 @@ def _torch_leaf(torch, value):
     on_device = held.device.type == "cuda"
     stream = torch.cuda.current_stream(held.device).cuda_stream if on_device else 0
     return Leaf(held, TORCH_DEVICE if on_device else TORCH_HOST, NUMBERS[name], held.shape,
-                held.numel() * held.element_size(), held.data_ptr(), on_device, stream)
+                held.numel() * held.element_size(), held.data_ptr(), on_device, stream, held.data_ptr() != value.data_ptr())
 
 
 def _numpy_leaf(numpy, value):
