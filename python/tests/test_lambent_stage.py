@@ -4,6 +4,7 @@ import os
 import subprocess
 import sys
 import unittest
+from unittest import mock
 
 from pipeline_apps import APP, PYTHON, Folder, answer_to
 from test_lambent_runtime import FakeRuntimeApi
@@ -122,6 +123,16 @@ class StageTest(Folder):
             self.assertEqual([value.error_type for value in after.take(requests)], ["StageError"] * requests)
         with self.assertRaises(ValueError):
             job_of_unparsed(b"nothing", raised.exception)
+
+    def test_who_waits_for_what_the_device_failed_to_decode_gets_its_failure(self):
+        stage, after = self.first_lane()
+        with mock.patch("lambent.pipeline.stage.complete_own_work", side_effect=RuntimeError("CUDA error 700")):
+            stage.serve({"job": 3, "requests": 2, "events": [{"n": 1}, {}]})
+        self.assertEqual(after.wait(1000), (3, 2))
+        self.assertEqual([value.error_type for value in after.take(2)], ["RuntimeError", "ValueError"])
+        stage.serve(self.job(4, 4))
+        self.assertEqual(after.wait(1000), (4, 1))
+        self.assertEqual(after.take(1), [8])
 
     def test_the_runtime_answers_a_job_that_it_cannot_read(self):
         self.description.update(components=["double"], receives=[], outputs=["double"])

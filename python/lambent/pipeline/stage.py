@@ -205,10 +205,13 @@ class _Job:
                 decoded.append([inputs[name] for name in names])
             except Exception as error:
                 decoded.append([failed_by(error)] * len(names))
+        try:
+            complete_own_work()
+        except Exception as error:  # of what was begun on the device, for whichever request
+            decoded = [inputs if any(isinstance(each, Failed) for each in inputs) else [failed_by(error)] * len(names) for inputs in decoded]
         for position, name in enumerate(names):
             # An input that is received as well is not overwritten.
             self.values.setdefault("$" + name, [inputs[position] for inputs in decoded])
-        complete_own_work()
 
     def _of_turn(self, ends):
         return ends[self.turn % len(ends)]
