@@ -93,8 +93,8 @@ struct SandboxHost::Sandbox {
   LogTail idle_tail;  // while none is: of the last one, and what was printed since
   // Of the one that is answered next, if there is one.
   const LogTail& next_tail() const { return in_hand.empty() ? idle_tail : in_hand.front().tail; }
-  // One that came when this was being stopped already, which nobody saw, with its payload.
-  std::optional<std::pair<InvocationId, std::string>> too_late;
+  // Those that came when this was being stopped already, which nobody saw, with their payloads.
+  std::deque<std::pair<InvocationId, std::string>> too_late;
 
   // Why it is being stopped, if we stop it; or what the runtime said when its start failed.
   std::optional<EndWords> end_words;
@@ -256,7 +256,7 @@ void SandboxHost::give(SandboxId id, InvocationRequest& request, Duration timeou
   if (found == sandboxes_.end()) return;  // its end is on the way to the worker
   Sandbox& sandbox = *found->second;
   if (sandbox.end_words) {
-    sandbox.too_late.emplace(request.id, std::move(request.payload));
+    sandbox.too_late.emplace_back(request.id, std::move(request.payload));
     return;
   }
   if (sandbox.in_hand.empty()) {
@@ -401,10 +401,10 @@ void SandboxHost::finish(SandboxId id, Error error, std::string error_type,
   std::deque<runtime_api::RuntimeInvocation> unseen;
   if (sandbox->session) unseen = sandbox->session->take_undelivered();
   for (const runtime_api::RuntimeInvocation& each : unseen) end.unseen.push_back(each.id);
-  if (sandbox->too_late) {
+  for (const auto& each : sandbox->too_late) end.unseen.push_back(each.first);
+  if (!sandbox->too_late.empty()) {
     end.undelivered = true;
-    std::tie(end.invocation, end.returned_payload) = std::move(*sandbox->too_late);
-    end.unseen.push_back(end.invocation);
+    std::tie(end.invocation, end.returned_payload) = std::move(sandbox->too_late.front());
   } else if (!unseen.empty() && !sandbox->end_words) {
     // Not if we stopped it: then the invocation has its outcome already.
     end.undelivered = true;
@@ -424,8 +424,8 @@ void SandboxHost::finish(SandboxId id, Error error, std::string error_type,
     std::string message = end.error.message;
     if (!sandbox->in_hand.empty()) {
       message = "RequestId: " + to_string(sandbox->in_hand.front().id) + " " + message;
-    } else if (sandbox->too_late) {
-      message = "RequestId: " + to_string(sandbox->too_late->first) + " " + message;
+    } else if (!sandbox->too_late.empty()) {
+      message = "RequestId: " + to_string(sandbox->too_late.front().first) + " " + message;
     }
     end.payload = runtime_api::error_json(end.error_type, message);
   }

@@ -49,7 +49,7 @@ struct SandboxEnd : RunReport {
   Error error;
   Duration init{};           // of one that never asked for work: since its processes were there
   bool undelivered = false;  // it was given an invocation that its handler never saw
-  // That invocation, with the payload that was taken out of its request.
+  // That invocation, the first if several, with the payload that was taken out of its request.
   InvocationId invocation;
   std::string returned_payload;
   std::vector<InvocationId> unseen;  // all such, of one that may have several

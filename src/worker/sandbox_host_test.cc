@@ -208,6 +208,35 @@ TEST_F(SandboxHostTest, OneThatMayHaveTwoIsGivenTheNextBeforeItHasAnswered) {
   EXPECT_THAT(ends[0].log_tail, testing::Not(HasSubstr(to_string(kInvocation))));
 }
 
+TEST_F(SandboxHostTest, AllThatIsGivenToOneOfTwoInHandOnItsWayOutIsUnseen) {
+  constexpr InvocationId kNext{3, 4}, kThird{5, 6};
+  spec.gpu.memory = Bytes::mib(16);
+  host->start(kSandbox, spec, "/code", DeviceId(0), {.in_hand = 2});
+  ASSERT_TRUE(until([&] { return readies == 1; }));
+  const auto give = [&](InvocationId id, const std::string& payload) {
+    InvocationRequest request;
+    request.id = id;
+    request.payload = payload;
+    host->give(kSandbox, request, seconds(3));
+  };
+  give(kInvocation, "seen");
+  ASSERT_TRUE(until([&] { return runtime != nullptr; }));
+  ledger::LedgerWriter shim;
+  ASSERT_TRUE(shim.attach((folder.path() + "/run/ledger-7").c_str()));
+  shim.context_is_broken(700);
+  after_answer = [&] {
+    give(kNext, "the second");
+    give(kThird, "the third");
+  };
+  runtime->answer(event, "{}");
+  ASSERT_TRUE(until([&] { return !ends.empty(); }));
+  ASSERT_EQ(answers.size(), 1u);
+  EXPECT_TRUE(ends[0].undelivered);
+  EXPECT_EQ(ends[0].unseen, (std::vector<InvocationId>{kNext, kThird}));
+  EXPECT_EQ(ends[0].invocation, kNext);
+  EXPECT_EQ(ends[0].returned_payload, "the second");
+}
+
 TEST_F(SandboxHostTest, OutOfMemoryIsToldWithTheLimitThatWasMet) {
   start_working();
   launcher.end(kSandbox, {.signal = 9, .out_of_memory = true, .memory_peak = Bytes::mib(128)});
