@@ -111,6 +111,26 @@ class StageTest(Folder):
         self.description.update(components=["double"], receives=[], outputs=[], sends=[{"channel": self.path, "value": "double", "to": 1}])
         return self.stage(), channel.ReceivingEnd(self.path)
 
+    def test_a_job_keeps_no_value_that_it_does_not_need_any_more(self):
+        """What there is when each component runs, and when the job goes out."""
+        def kept(**lane):
+            self.description.update(lane)
+            stage, found = self.stage(), []
+            job, run = stage.begin(self.job(0, 1)), stage._runner.run
+
+            def noted(name, inputs):
+                found.append(set(job.values))
+                return run(name, inputs)
+            stage._runner.run = noted
+            return found + [set(stage.work(job).values)]
+        self.assertEqual(kept(components=["double", "plus", "minus", "pair"], receives=[]),
+                         [{"$n"}, {"double"}, {"double", "plus"}, {"plus", "minus"}, {"pair"}])
+        self.assertEqual(kept(outputs=["plus", "pair"])[-1], {"plus", "pair"})
+        sends = [{"channel": os.path.join(self.folder, name), "value": name, "to": 1} for name in ("plus", "minus")]
+        for entry in sends:
+            channel.create(entry["channel"], 1, 1 << 20)
+        self.assertEqual(kept(components=["double", "plus", "minus"], outputs=[], sends=sends)[-1], {"minus"}, "the other is sent")
+
     def test_who_waits_for_a_job_that_cannot_be_read_gets_its_failure(self):
         stage, after = self.first_lane()
         body = b'{"job":4,"requests":2,"events":[{"n":%s},{"n":1}]}' % (b"1" * 5000)

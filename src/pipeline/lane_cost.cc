@@ -57,23 +57,38 @@ std::vector<size_t> last_needs(const Dag& dag, const Lane& lane) {
   return last;
 }
 
+// The outputs of the function that lie in a lane until it has answered: the gathering lane, which
+// makes one of them, has those of other lanes as well. Which it is depends on the partition, so
+// that each that may be it is judged as if it were.
+std::vector<size_t> gathered_by(const PipelineFunction& function, const Lane& lane) {
+  const std::vector<size_t>& outputs = function.dag.outputs;
+  const bool makes_one = std::any_of(outputs.begin(), outputs.end(),
+                                     [&](size_t output) { return has(lane, output); });
+  return makes_one ? outputs : std::vector<size_t>();
+}
+
 // What another job holds on the device while one is computed: what was received for what runs
-// first, or what runs last has made and is on its way out. Inputs of the function are in no
-// profile.
+// first; or what runs last has made and is on its way out, and what the answer is made of. Inputs
+// of the function are in no profile.
 Bytes beside_of(const PipelineFunction& function, const Lane& lane) {
   Bytes coming;
   for (const Source& source : function.dag.components[lane.components.front()].inputs) {
     const bool comes = source.kind == Source::Kind::kComponent && !has(lane, source.index);
     if (comes) coming += profile_of(function, source.index).output;
   }
-  // Both are part of what was measured of the component that they belong to.
+  // All are part of what was measured of the component that they belong to.
   const auto works_with = [&](size_t component) {
     const ComponentProfile& profile = profile_of(function, component);
     return profile.memory - profile.weights;
   };
-  const Bytes going = profile_of(function, lane.components.back()).output;
-  return std::max(std::min(coming, works_with(lane.components.front())),
-                  std::min(going, works_with(lane.components.back())));
+  std::vector<size_t> left = gathered_by(function, lane);
+  const size_t last = lane.components.back();
+  if (std::find(left.begin(), left.end(), last) == left.end()) left.push_back(last);
+  Bytes going;
+  for (const size_t component : left) {
+    going += std::min(profile_of(function, component).output, works_with(component));
+  }
+  return std::max(std::min(coming, works_with(lane.components.front())), going);
 }
 
 // `beside`: what other jobs hold there, of one request each.
@@ -92,17 +107,16 @@ Bytes memory_beside(const PipelineFunction& function, const Lane& lane, Bytes be
     }
     most = std::max(most, profile.memory - profile.weights + waiting);
   }
-  // In the end the gathering lane, which makes one of the outputs, has those of other lanes as
-  // well. Which it is depends on the partition, so that each that may be it is judged as if it
-  // were.
+  // Nothing of this job is computed any more when other lanes' outputs come.
   Bytes gathered;
-  size_t made = 0;
-  for (const size_t output : function.dag.outputs) {
-    made += has(lane, output);
+  bool all_made = true;
+  for (const size_t output : gathered_by(function, lane)) {
+    all_made = all_made && has(lane, output);
     gathered += profile_of(function, output).output;
   }
-  if (made > 0 && made < function.dag.outputs.size()) most = std::max(most, gathered);
-  const Bytes needed = function.profile.context + weights + (most + beside) * function.most_batch;
+  most += beside;
+  if (!all_made) most = std::max(most, gathered);
+  const Bytes needed = function.profile.context + weights + most * function.most_batch;
   return measured ? needed : std::max(needed, function.declared_memory);
 }
 

@@ -22,7 +22,7 @@ struct TransferCosts {
 
 // What a lane needs on its slice's device: the process's context, all weights, and at the worst
 // moment what a component works with and the values that wait for later ones or for the answer, for
-// a full batch; and the input, or the output, of another job that it has in hand.
+// a full batch; and the input of another job in hand, or its output and what its answer is made of.
 // With a component that was not measured, at least what the function declares.
 Bytes memory_of(const PipelineFunction& function, const Lane& lane);
 // The same with one job in hand: no process of the lane needs less.

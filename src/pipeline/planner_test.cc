@@ -191,10 +191,12 @@ TEST(Memory, OutputsOfTheFunctionStayUntilItIsAnswered) {
   function.dag.outputs = {0, 2};
   function.profile.components[0].output = function.profile.components[0].memory = Bytes::gib(4);
   function.profile.components[2].memory = Bytes::gib(5);
-  EXPECT_EQ(memory_of(function, Lane{{0, 1, 2}}), Bytes::gib(4 + 5));
+  EXPECT_EQ(least_memory_of(function, Lane{{0, 1, 2}}), Bytes::gib(4 + 5));
+  EXPECT_EQ(memory_of(function, Lane{{0, 1, 2}}), Bytes::gib(4 + 5 + 4)) << "beside the next job";
   // The lane that gathers has what others made beside what it makes itself.
   function.profile.components[2].output = Bytes::gib(3);
   EXPECT_EQ(least_memory_of(function, Lane{{2}}), Bytes::gib(4 + 3));
+  EXPECT_EQ(memory_of(function, Lane{{2}}), Bytes::gib(5 + (4 + 3))) << "beside the next job";
   EXPECT_EQ(memory_of(function, Lane{{1}}), Bytes::gib(0));
 }
 

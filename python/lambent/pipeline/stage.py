@@ -46,7 +46,17 @@ class Stage:
         # have to be made of this very job's values.
         self._first = list(self._runner.nodes[self.components[0]].inputs) if self.components else []
         self._check_sources()
+        self._needed_after = self._needs()
         self.in_hand = min(_in_hand(description), 2 if getattr(app, "overlap", True) else 1)
+
+    def _needs(self):
+        """After each component the values that a job still needs. Others are dropped: no memory is planned for them."""
+        needed = set(self.components[-1:]) | set(self.outputs) | (set(self._sends) - set(self.components))
+        after = []
+        for name in reversed(self.components):
+            after.append(needed)
+            needed = needed | set(self.dag.nodes[name].inputs)
+        return dict(zip(reversed(self.components), after))
 
     def open(self):
         """Opens the channels, then loads the components: if that ends the process, other lanes find out."""
@@ -143,8 +153,8 @@ class _Job:
                 self.values[name] = self._all_failed(type(error).__name__, "component '%s': %s" % (name, error))
             if name != stage.components[-1]:
                 self._send(name)
-        needed = set(stage.components[-1:]) | set(stage._senders) | set(stage.outputs)
-        self.values = {name: value for name, value in self.values.items() if name in needed}
+            sources = None
+            self.values = {each: value for each, value in self.values.items() if each in stage._needed_after[name]}
         # Another job may be measured before this one is answered.
         self.measured = {name: stage._runner.measured[name].to_json() for name in stage.components}
         self._wait_since = time.perf_counter()
