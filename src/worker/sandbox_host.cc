@@ -82,6 +82,7 @@ struct SandboxHost::Sandbox {
   Bytes device_memory;
   Bytes device_memory_peak;
   uint32_t context_error = 0;  // a CUresult: its CUDA context is broken
+  bool replaced = false;       // it is being stopped for that
 
   // Given and not answered, the oldest first.
   struct InHand {
@@ -311,6 +312,7 @@ void SandboxHost::answered(Sandbox& sandbox, InvocationId invocation, bool succe
 // Nothing that its process asks of the device would succeed any more. What it is given before its
 // end is known starts again in another one.
 void SandboxHost::replace_broken(Sandbox& sandbox, LogTail& tail) {
+  sandbox.replaced = true;
   const std::string code = std::to_string(sandbox.context_error);
   log_.info("cuda_context_broken", {{"sandbox", static_cast<int64_t>(sandbox.id.value)},
                                     {"function", sandbox.spec.name.name},
@@ -411,7 +413,7 @@ void SandboxHost::finish(SandboxId id, Error error, std::string error_type,
     end.invocation = unseen.front().id;
     end.returned_payload = std::move(unseen.front().payload);
   }
-  end.context_is_broken = sandbox->context_error != 0;
+  end.context_is_broken = sandbox->replaced;
   end.sandbox = id;
   if (sandbox->executed && !sandbox->initialised) {
     end.init = loop_.clock().now() - sandbox->executed_at;

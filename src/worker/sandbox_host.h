@@ -53,7 +53,7 @@ struct SandboxEnd : RunReport {
   InvocationId invocation;
   std::string returned_payload;
   std::vector<InvocationId> unseen;  // all such, of one that may have several
-  bool context_is_broken = false;    // its CUDA context
+  bool context_is_broken = false;    // its CUDA context, after an answer: it was stopped for that
 };
 
 class SandboxHost {

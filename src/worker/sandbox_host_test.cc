@@ -235,6 +235,25 @@ TEST_F(SandboxHostTest, AllThatIsGivenToOneOfTwoInHandOnItsWayOutIsUnseen) {
   EXPECT_EQ(ends[0].unseen, (std::vector<InvocationId>{kNext, kThird}));
   EXPECT_EQ(ends[0].invocation, kNext);
   EXPECT_EQ(ends[0].returned_payload, "the second");
+  EXPECT_TRUE(ends[0].context_is_broken);
+}
+
+TEST_F(SandboxHostTest, AContextThatBreaksBeforeTheNextEndIsNotOfTheAnswerBefore) {
+  constexpr InvocationId kNext{3, 4};
+  spec.gpu.memory = Bytes::mib(16);
+  start_working();
+  runtime->answer(event, "{}");
+  ASSERT_TRUE(until([&] { return !answers.empty(); }));
+  InvocationRequest next;
+  next.id = kNext;
+  host->give(kSandbox, next, seconds(3));
+  ASSERT_TRUE(until([&] { return event.id == to_string(kNext); }));
+  ledger::LedgerWriter shim;
+  ASSERT_TRUE(shim.attach((folder.path() + "/run/ledger-7").c_str()));
+  shim.context_is_broken(700);
+  launcher.end(kSandbox, {.signal = 6});
+  ASSERT_TRUE(until([&] { return !ends.empty(); }));
+  EXPECT_FALSE(ends[0].context_is_broken) << "nothing was answered with it";
 }
 
 TEST_F(SandboxHostTest, OutOfMemoryIsToldWithTheLimitThatWasMet) {
