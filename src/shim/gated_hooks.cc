@@ -101,12 +101,14 @@ struct NamedByNode {
   static void touch(Handle, Handle, Pointer description, Others...) {
     touch_placed(description, sizeof(Description));
   }
+  static void touch(Handle, Pointer description) { touch_placed(description, sizeof(Description)); }
   static void touch(Pointer, Handle, Pointer, size_t, Pointer description, Handle) {
     touch_placed(description, sizeof(Description));
   }
 };
 
 struct NamedByTypedNode {
+  static void touch(Handle, Pointer description) { place_node(description); }
   static void touch(Handle, Handle, Pointer description) { place_node(description); }
 };
 
@@ -167,6 +169,9 @@ NAMED(cuStreamBatchMemOp_v2, NamedAnything)
 NAMED(cuStreamBatchMemOp_v2_ptsz, NamedAnything)
 NAMED(cuGraphAddMemcpyNode, NamedByNode<CUDA_MEMCPY3D>)
 NAMED(cuGraphAddMemsetNode, NamedByNode<CUDA_MEMSET_NODE_PARAMS>)
+NAMED(cuGraphMemcpyNodeSetParams, NamedByNode<CUDA_MEMCPY3D>)
+NAMED(cuGraphMemsetNodeSetParams, NamedByNode<CUDA_MEMSET_NODE_PARAMS>)
+NAMED(cuGraphNodeSetParams, NamedByTypedNode)
 NAMED(cuGraphExecMemcpyNodeSetParams, NamedByNode<CUDA_MEMCPY3D>)
 NAMED(cuGraphExecMemsetNodeSetParams, NamedByNode<CUDA_MEMSET_NODE_PARAMS>)
 NAMED(cuGraphExecNodeSetParams, NamedByTypedNode)
