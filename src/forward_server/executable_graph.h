@@ -9,6 +9,7 @@
 
 #include "base/units.h"
 #include "cuda/driver.h"
+#include "forward_server/client_quotas.h"
 #include "forwarding/graph_image.h"
 
 namespace lambent::forward_server {
@@ -17,6 +18,9 @@ namespace lambent::forward_server {
 // handle first.
 using SharedEvent = std::shared_ptr<CUevent_st>;
 CUresult make_event(const cuda::Driver& driver, unsigned flags, SharedEvent* event);
+// Its handle goes: if graphs still have it, it counts against the quota until the last of them lets
+// it go.
+void keep_counted(const SharedEvent& event, Quota& quota);
 
 // Shared by a function and all the nodes that run it.
 using ParameterPlaces = std::shared_ptr<const std::vector<forwarding::ParameterPlace>>;

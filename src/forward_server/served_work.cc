@@ -51,7 +51,9 @@ void ServedProcess::clear_context(uint64_t context) {
     forget(address);
   }
   events_.for_each([&](uint64_t number, Event& event) {
-    if (event.context == context) events_.erase(number);
+    if (event.context != context) return;
+    keep_counted(event.event, memory_->quotas.events);  // graphs of other contexts may have it
+    events_.erase(number);
   });
   streams_.destroy_all_of(context);
   contexts_.erase(context);
@@ -124,7 +126,9 @@ void ServedProcess::create_event(const Call& call) {
 
 // A graph that has it in a node keeps it.
 CUresult ServedProcess::destroy_event(const Call& call) {
-  if (events_.find(call.arguments[0]) == nullptr) return CUDA_ERROR_INVALID_HANDLE;
+  const Event* event = events_.find(call.arguments[0]);
+  if (event == nullptr) return CUDA_ERROR_INVALID_HANDLE;
+  keep_counted(event->event, memory_->quotas.events);
   events_.erase(call.arguments[0]);
   return CUDA_SUCCESS;
 }

@@ -91,6 +91,36 @@ class ForwardedGraphsTest : public testing::Test {
   ForwardingHost host_;
 };
 
+// As many as a client may have (forward_server/client_quotas.h), all but one in a graph.
+TEST_F(ForwardedGraphsTest, EventsThatAGraphKeepsCountUntilItLetsThemGo) {
+  constexpr uint64_t kMostEvents = 1 << 16;
+  host_.add_client(1, kMemory);
+  const auto process = connect(1);
+  const auto create = [&] {
+    return process->ask(kCreateEvent, {process->context, CU_EVENT_DISABLE_TIMING});
+  };
+  std::string image;
+  std::vector<uint64_t> events;
+  for (uint64_t i = 0; i < kMostEvents; ++i) {
+    ASSERT_EQ(create(), CUDA_SUCCESS);
+    events.push_back(process->value(0));
+    if (i > 0) add(&image, GraphNodeKind::kRecordEvent, {events.back()});
+  }
+  uint64_t graph = 0;
+  ASSERT_EQ(instantiate(*process, image, &graph), CUDA_SUCCESS);
+  for (const uint64_t event : events) process->send(kDestroyEvent, {event});
+  // The one that no graph has is there for another.
+  EXPECT_EQ(create(), CUDA_SUCCESS);
+  EXPECT_EQ(create(), CUDA_ERROR_OUT_OF_MEMORY);
+  process->send(kDestroyGraph, {graph});
+  bool there_is_room = false;
+  for (int tries = 0; tries < 1000 && !there_is_room; ++tries) {
+    there_is_room = create() == CUDA_SUCCESS;
+    if (!there_is_room) usleep(10'000);  // nothing tells when its streams were seen to be idle
+  }
+  EXPECT_TRUE(there_is_room);
+}
+
 TEST_F(ForwardedGraphsTest, NodesThatNameWhatIsNotTheClientsAreRefusedWithTheirPlace) {
   host_.add_client(1, kMemory);
   host_.add_client(2, kMemory);
