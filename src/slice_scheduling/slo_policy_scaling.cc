@@ -209,7 +209,7 @@ bool SloPolicy::claim_beside(const SliceWorld& world, const Demand& demand, Inst
     decisions.push_back(ChangeTenure{*best->exclusive, Tenure::kTimeSharing});
   }
   add_claim({function.function->id, std::move(*placement), Tenure::kTimeSharing, now});
-  if (decisions.empty()) decisions.push_back(AskAgain{now});
+  decisions.push_back(AskAgain{now});  // it may be settled by now
   return true;
 }
 
@@ -305,7 +305,7 @@ bool SloPolicy::claim_from_others(const SliceWorld& world, const std::vector<Dem
       if (needed) decisions.push_back(Retire{donors[at].instance->id});
     }
     add_claim({id, std::move(*placement), Tenure::kExclusive, now});
-    if (decisions.empty()) decisions.push_back(AskAgain{now});
+    decisions.push_back(AskAgain{now});  // it may be settled by now
     return true;
   }
   vain = {world.slices_version, function.version, world.windows + 1};

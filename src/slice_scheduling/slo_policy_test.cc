@@ -337,6 +337,25 @@ TEST_F(Slo, WhatAClaimHeldIsHadByOthersWhenItIsGivenUp) {
   EXPECT_TRUE(host_.outcomes().contains(other)) << describe(host_.world());
 }
 
+TEST_F(Slo, AClaimIsSettledAtOnceWhileOthersAreAtWork) {
+  host_.add_slices({2, 1});
+  put(1, {{600'000, 12'000}}, seconds(3600));  // on the larger slice, which others do not get
+  for (uint32_t id = 2; id <= 4; ++id) put(id, {{20, 2000}});
+  submit(kBlur);
+  submit(kBlur);
+  host_.run_for(seconds(5));
+  for (uint32_t id = 2; id <= 3; ++id) submit(FunctionId{id});
+  host_.run_for(seconds(5));
+  ASSERT_EQ(host_.outcomes().size(), 2U) << describe(host_.world());
+  // Two share the small slice; the one that is on it is idle.
+  submit(FunctionId{4});
+  const std::vector<std::string> before = host_.story();
+  host_.run_for(milliseconds(1));
+  EXPECT_GT(host_.story().size(), before.size()) << describe(host_.world());
+  host_.run_for(seconds(5));
+  EXPECT_EQ(host_.served(FunctionId{4}).size(), 1U);
+}
+
 TEST_F(Slo, WhatFitsNowhereIsToldWhatItNeeds) {
   host_.add_slices({1, 2});
   put(1, {{40, 25'000}});
