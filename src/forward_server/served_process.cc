@@ -130,6 +130,7 @@ void ServedProcess::look_for_finished_kernels() {
 void ServedProcess::sleep() {
   look_for_finished_kernels();
   if (broken_ != CUDA_SUCCESS) return;
+  streams_.release_idle();
   forwarding::SleepFlag& flag = pages_.control.server_sleeps;
   flag.store(1, std::memory_order_seq_cst);
   std::atomic_thread_fence(std::memory_order_seq_cst);

@@ -49,6 +49,9 @@ class Streams {
   CUresult use(uint64_t number, CUstream* stream);
   // Whether it has a share of the multiprocessors rather than all; as of its last use.
   bool has_share(uint64_t number);
+  // Those that were destroyed and whose work is over go, and count no more. Before the thread sleeps
+  // too: the client's other processes may need the room.
+  void release_idle();
   std::vector<CUstream> all();
   std::vector<CUstream> all_of(uint64_t context);
 
@@ -57,7 +60,6 @@ class Streams {
   CUresult move(Entry& entry);
   CUresult wait(Entry& waiting, Entry& for_this);
   void release(Entry& entry);
-  void release_idle();
 
   const cuda::Driver& driver_;
   ClientShare& share_;

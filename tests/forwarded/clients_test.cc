@@ -251,6 +251,37 @@ TEST_F(ClientsTest, WhatAStreamStillUsesIsTheClientsUntilItsEnd) {
             CUDA_ERROR_OUT_OF_MEMORY);
 }
 
+// The host function of another process ends what holds them: that process alone hears of it.
+TEST_F(ClientsTest, StreamsOfASilentProcessAreThereForOthersOnceTheirWorkIsOver) {
+  constexpr uint64_t kMostStreams = 1024;  // of a client (forward_server/client_quotas.h)
+  host_.add_client(1, kMemory);
+  const auto silent = connect(1), other = connect(1);
+  const auto create = [](RawClient& process) {
+    return process.ask(kCreateStream, {process.context, CU_STREAM_NON_BLOCKING, 0});
+  };
+  ASSERT_EQ(create(*silent), CUDA_SUCCESS);
+  const uint64_t held = silent->value(0);
+  ASSERT_EQ(silent->ask(kCreateEvent, {silent->context, CU_EVENT_DISABLE_TIMING}), CUDA_SUCCESS);
+  const uint64_t event = silent->value(0);
+  silent->send(kHostFunction, {held, 1});
+  silent->send(kRecordEvent, {event, held});
+  for (uint64_t i = 3; i < kMostStreams; ++i) {  // with two default streams
+    ASSERT_EQ(create(*silent), CUDA_SUCCESS);
+    const uint64_t stream = silent->value(0);
+    silent->send(kWaitEvent, {stream, event});
+    silent->send(kDestroyStream, {stream});
+  }
+  EXPECT_EQ(create(*other), CUDA_ERROR_OUT_OF_MEMORY);
+  ASSERT_EQ(silent->ask(kNextHostFunction, {}), CUDA_SUCCESS);
+  silent->send(kHostFunctionDone, {1});  // the last that it says
+  bool there_is_room = false;
+  for (int tries = 0; tries < 1000 && !there_is_room; ++tries) {
+    there_is_room = create(*other) == CUDA_SUCCESS;
+    if (!there_is_room) usleep(10'000);  // it looks when it wakes
+  }
+  EXPECT_TRUE(there_is_room);
+}
+
 TEST_F(ClientsTest, ManyHostFunctionsWaitAndOnlyThoseHandedOutEnd) {
   host_.add_client(1, kMemory);
   host_.add_client(2, kMemory);
