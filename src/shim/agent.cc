@@ -17,6 +17,7 @@
 #include "shim/memory_socket.h"
 #include "shim/mover.h"
 #include "shim/touches.h"
+#include "shim/undestroyed.h"
 
 namespace lambent::shim {
 namespace {
@@ -32,6 +33,8 @@ constexpr long kHomeEveryNs = 100'000'000;
 
 pid_t started_in = 0;
 bool fork_is_watched = false;
+// The agent's from its beginning on.
+Undestroyed<MemorySocket> to_worker;
 // Read from the environment by the thread that starts the agent; the program may change it later.
 char worker[kMostPathBytes];
 char link_path[kMostPathBytes];
@@ -159,17 +162,12 @@ void* run_agent(void*) {
   const MemoryMode mode = mode_of_this_process();
   DeviceLink link(link_path[0] == '\0' ? nullptr : link_path, mode);
   Mover mover(link);
-  MemorySocket socket;
-  if (!socket.open(worker)) return nullptr;
   MemorySocket wishes;
   if (keeps_working_set && mode == MemoryMode::kVmm) {
     begin_working_set(mover);
-    if (wishes.copy(socket)) ask_on(&wishes);
+    if (wishes.copy(to_worker.value)) ask_on(&wishes);
   }
-  MemoryMessage hello;
-  hello.process = static_cast<uint32_t>(getpid());
-  hello.mode = static_cast<uint32_t>(mode);
-  if (socket.send(hello)) serve(socket, mover);
+  serve(to_worker.value, mover);
   ask_on(nullptr);
   wishes.shut();
   // Nobody is left to bring the memory home, and the program may be waiting for it. What lies aside
@@ -181,6 +179,27 @@ void* run_agent(void*) {
   Locked lock(mover_mutex);
   mover_of_agent = nullptr;
   return nullptr;
+}
+
+// Whoever hears of something that this process did with memory can know of the process by then.
+bool greet_worker() {
+  MemoryMessage hello;
+  hello.process = static_cast<uint32_t>(getpid());
+  hello.mode = static_cast<uint32_t>(mode_of_this_process());
+  return to_worker->open(worker) && to_worker->send(hello);
+}
+
+void begin_agent() {
+  if (!greet_worker()) return;
+  pthread_attr_t detached;
+  pthread_attr_init(&detached);
+  pthread_attr_setdetachstate(&detached, PTHREAD_CREATE_DETACHED);
+  pthread_t thread;
+  const int error = pthread_create(&thread, &detached, run_agent, nullptr);
+  pthread_attr_destroy(&detached);
+  if (error == 0) return;
+  log_line("no thread to move memory: %s", strerror(error));
+  to_worker->shut();
 }
 
 void keep(const char* path, char (&kept)[kMostPathBytes]) {
@@ -216,15 +235,9 @@ void program_uses_the_driver() {
   sigset_t all;
   sigset_t before;
   sigfillset(&all);
-  pthread_attr_t detached;
-  pthread_attr_init(&detached);
-  pthread_attr_setdetachstate(&detached, PTHREAD_CREATE_DETACHED);
   pthread_sigmask(SIG_SETMASK, &all, &before);
-  pthread_t thread;
-  const int error = pthread_create(&thread, &detached, run_agent, nullptr);
+  begin_agent();
   pthread_sigmask(SIG_SETMASK, &before, nullptr);
-  pthread_attr_destroy(&detached);
-  if (error != 0) log_line("no thread to move memory: %s", strerror(error));
 }
 
 }  // namespace lambent::shim

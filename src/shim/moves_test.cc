@@ -1,7 +1,9 @@
 // Device memory that moves out to the host and back while the program knows nothing of it, over the
 // emulated driver; the test plays the worker and lambent-device.
 #include <gtest/gtest.h>
+#include <poll.h>
 #include <signal.h>
+#include <sys/socket.h>
 #include <time.h>
 
 #include "shim/testing/moves_fixture.h"
@@ -38,6 +40,18 @@ TEST_F(Moves, BeginWithAHelloAtTheFirstContext) {
   EXPECT_EQ(tenant.worker().hello().kind, MemoryMessageKind::kHello);
   EXPECT_EQ(tenant.worker().hello().mode, static_cast<uint32_t>(MemoryMode::kVmm));
   EXPECT_EQ(tenant.worker().hello().process, static_cast<uint32_t>(tenant.program().process()));
+}
+
+// Room is given away when every process that is known has moved out.
+TEST_F(Moves, AreWaitedForByWhoeverHearsOfTheProcess) {
+  Running program({kMovingProbe}, environment_);
+  ASSERT_TRUE(program.wait_for("ready")) << "it has a context";
+  pollfd connection = {listener_.get(), POLLIN, 0};
+  ASSERT_EQ(poll(&connection, 1, 0), 1) << "nothing is waited for";
+  const OwnedFd worker = listener_.accept();
+  MemoryMessage hello;
+  ASSERT_EQ(recv(worker.get(), &hello, sizeof(hello), MSG_DONTWAIT), ssize_t{sizeof(hello)});
+  EXPECT_EQ(hello.kind, MemoryMessageKind::kHello);
 }
 
 TEST_F(Moves, LeaveEveryByteWhereItWasOverManyTurns) {

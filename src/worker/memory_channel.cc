@@ -25,7 +25,7 @@ using protocol::MemoryMoveStatus;
 constexpr size_t kMostPeers = limits::kSandboxProcesses;
 // What one sandbox may have of a turn of the loop.
 constexpr int kMessagesPerTurn = 16;
-constexpr int kAcceptsPerTurn = 16;
+constexpr size_t kAcceptsPerTurn = 16;
 // So long after a refusal nobody of the sandbox is heard with another wish: room that was missing
 // is missing still. A shim asks again after ten times as long.
 constexpr Duration kRefusalHolds = milliseconds(100);
@@ -61,8 +61,8 @@ MemoryChannel::MemoryChannel(loop::EventLoop& loop, LogSink& log, OwnedFd listen
       listener_(std::move(listener)),
       on_moved_(std::move(on_moved)),
       on_wanted_(std::move(on_wanted)) {
-  listener_watch_ =
-      loop_.watch(listener_.get(), true, false, [this](loop::Readiness) { accept_peers(); });
+  listener_watch_ = loop_.watch(listener_.get(), true, false,
+                                [this](loop::Readiness) { accept_peers(kAcceptsPerTurn); });
 }
 
 MemoryChannel::~MemoryChannel() {
@@ -71,8 +71,8 @@ MemoryChannel::~MemoryChannel() {
   loop_.cancel(want_timer_);
 }
 
-void MemoryChannel::accept_peers() {
-  for (int count = 0; count < kAcceptsPerTurn; ++count) {
+void MemoryChannel::accept_peers(size_t most) {
+  for (size_t count = 0; count < most; ++count) {
     OwnedFd socket(accept4(listener_.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
     if (!socket.valid()) return;
     if (peers_.size() >= kMostPeers) continue;  // and so hung up on
@@ -180,7 +180,18 @@ void MemoryChannel::grant(Bytes bytes) {
 void MemoryChannel::move_out(MemoryMoveDepth depth) { begin(MemoryMessageKind::kMoveOut, depth); }
 void MemoryChannel::move_in() { begin(MemoryMessageKind::kMoveIn, MemoryMoveDepth::kMemory); }
 
+// Who has memory has greeted, but perhaps in this very turn of the loop.
+void MemoryChannel::hear_newcomers() {
+  accept_peers(kMostPeers);
+  std::vector<uint64_t> newcomers;
+  for (const auto& [id, peer] : peers_) {
+    if (!peer.greeted) newcomers.push_back(id);
+  }
+  for (const uint64_t id : newcomers) read_peer(id);
+}
+
 void MemoryChannel::begin(MemoryMessageKind kind, MemoryMoveDepth depth) {
+  hear_newcomers();
   move_ = {.out = kind == MemoryMessageKind::kMoveOut, .deep = depth == MemoryMoveDepth::kContext};
   takes_back_ = false;
   began_ = loop_.clock().now();

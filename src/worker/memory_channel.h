@@ -72,7 +72,8 @@ class MemoryChannel {
 
   MemoryChannel(loop::EventLoop& loop, LogSink& log, OwnedFd listener,
                 std::function<void(MemoryMove)> on_moved, std::function<void(Bytes)> on_wanted);
-  void accept_peers();
+  void accept_peers(size_t most);
+  void hear_newcomers();
   void read_peer(uint64_t id);
   bool take(uint64_t id, Peer& peer, const protocol::MemoryMessage& message);
   void begin(protocol::MemoryMessageKind kind, protocol::MemoryMoveDepth depth);

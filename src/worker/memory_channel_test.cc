@@ -145,6 +145,30 @@ TEST_F(Channel, AMoveIsOverWhenEveryProcessHasAnswered) {
   EXPECT_EQ(move.left, Bytes(3));
 }
 
+// Its greeting lies unread where the worker hears of its first answer, and so of a device's
+// pressure.
+TEST_F(Channel, AMoveWaitsForAProcessWhoseGreetingWasNotReadYet) {
+  const OwnedFd known = process();
+  answer(known, hear(known));
+  const OwnedFd unread = process();
+  channel_->move_out(MemoryMoveDepth::kMemory);
+  answer(known, hear(known));
+  for (int turn = 0; turn < 5; ++turn) loop_.run_once(milliseconds(1));
+  EXPECT_TRUE(moves_.empty());
+  EXPECT_EQ(hear(unread).kind, MemoryMessageKind::kMoveIn) << "as it is told on arrival";
+  const MemoryMessage command = hear(unread);
+  EXPECT_EQ(command.kind, MemoryMessageKind::kMoveOut);
+  answer(unread, command, MemoryMoveStatus::kDone, Bytes(20));
+  EXPECT_EQ(moved().moved, Bytes(20));
+}
+
+// It may never say anything, and then has no memory.
+TEST_F(Channel, AMoveDoesNotWaitForWhoeverConnectsAndSaysNothing) {
+  const OwnedFd silent = connect_only();
+  channel_->move_out(MemoryMoveDepth::kMemory);
+  EXPECT_TRUE(moved().done);
+}
+
 TEST_F(Channel, WhatAProcessWantsIsPassedOnAndAnsweredOneAfterTheOther) {
   const OwnedFd first = process();
   const OwnedFd second = process();
