@@ -9,6 +9,7 @@ void FairQueuing::flow_changed(const View& view, FunctionId function, Instant) {
   if (function.value >= virtual_times_.size()) {
     virtual_times_.resize(function.value + 1);
     where_.resize(function.value + 1);
+    is_cold_.resize(function.value + 1);
   }
   // A flow with work is never behind; one that was registered anew may have been.
   Duration& virtual_time = virtual_times_[function.value];
@@ -43,8 +44,9 @@ void FairQueuing::finished(const View& view, FunctionId function, Instant) {
   advance_global(view);
 }
 
-void FairQueuing::places_changed(const View&, FunctionId function, Instant) {
+void FairQueuing::places_changed(const View& view, FunctionId function, Instant) {
   if (function.value >= where_.size()) return;
+  count_cold(view, function);
   if (where_[function.value] == Where::kCandidate) candidates_.forget(function.value);
   if (where_[function.value] == Where::kThrottled) throttled_.forget(function.value);
 }
@@ -161,7 +163,26 @@ bool FairQueuing::decide_by_notes(const View& view, WaitingOrder<Key>& order,
   return order.empty();
 }
 
+void FairQueuing::count_cold(const View& view, FunctionId function) {
+  const bool is_cold = where_[function.value] == Where::kCandidate &&
+                       view.fleet.newest_idle_of(function) == kNoSandbox;
+  cold_ += static_cast<size_t>(is_cold) - is_cold_[function.value];
+  is_cold_[function.value] = is_cold ? 1 : 0;
+}
+
+// Each candidate has an idle sandbox, which may not run without a token. A start elsewhere needs a
+// device with nothing to do, and so does a throttled flow where candidates wait for places.
+bool FairQueuing::all_wait_for_tokens(const View& view) {
+  if (!view.fleet.every_device_is_full() || candidates_.empty()) return false;
+  if (!cold_is_known_) {
+    for (uint32_t i = 0; i < where_.size(); ++i) count_cold(view, FunctionId{i});
+    cold_is_known_ = true;
+  }
+  return cold_ == 0;
+}
+
 Decision FairQueuing::decide(const View& view, Instant) {
+  if (all_wait_for_tokens(view)) return Decision::nothing(WaitReason::kNoToken);
   if (candidates_.noted() + throttled_.noted() > 0) {
     notice_changes(view.fleet);
   } else {
@@ -287,6 +308,9 @@ void FairQueuing::archive(StateArchive& archive) {
     if (candidates_.contains(i)) where_[i] = Where::kCandidate;
     if (throttled_.contains(i)) where_[i] = Where::kThrottled;
   }
+  is_cold_.assign(where_.size(), 0);
+  cold_ = 0;
+  cold_is_known_ = false;
   // Whoever waits has a virtual time.
   archive.expect(candidates_.size() + throttled_.size() ==
                  where_.size() - static_cast<size_t>(
@@ -320,6 +344,7 @@ void FairQueuing::index(const View& view, FunctionId function) {
     if (where == Where::kThrottled) throttled_.erase(function.value);
     where = to;
   }
+  count_cold(view, function);
   if (to == Where::kCandidate) {
     candidates_.put(function.value, rank_of(view, function, virtual_time));
   } else if (to == Where::kThrottled) {
@@ -338,6 +363,7 @@ void FairQueuing::advance_global(const View& view) {
   while (!throttled_.empty() && !is_throttled(throttled_.top_key())) {
     const uint32_t function = throttled_.pop();
     where_[function] = Where::kCandidate;
+    count_cold(view, FunctionId{function});
     candidates_.put(function, rank_of(view, FunctionId{function}, virtual_times_[function]));
   }
 }

@@ -43,8 +43,9 @@ struct FairQueuingOptions {
 // sorted arrays with notes of why (waiting_order.h), which are moved and scanned as far as they are
 // long; the idle sandboxes of devices that changed are looked at for them. And a decision looks
 // past at most kLookAhead candidates that do not fit, and kWarmLookAhead of those that wait for the
-// token of a device where they are warm (past all of them if a device has nothing to do), and that
-// all flows are looked at when the health of a device changes.
+// token of a device where they are warm (past all of them if a device has nothing to do). Where no
+// device has a token and all candidates have idle sandboxes, nobody is asked. All flows are looked
+// at when the health of a device changes.
 class FairQueuing : public Policy {
  public:
   explicit FairQueuing(FairQueuingOptions options) : window_(options) {}
@@ -116,6 +117,10 @@ class FairQueuing : public Policy {
     return virtual_time > global_ + window_.over_run;
   }
   void advance_global(const View& view);
+  // Whether nobody has a place, as one can tell without asking.
+  bool all_wait_for_tokens(const View& view);
+  // After every change of where_ or of the function's idle sandboxes.
+  void count_cold(const View& view, FunctionId function);
   // `wait_for_place`: whether one was passed over that waits for a place, and not for its own
   // sandboxes at work.
   std::optional<Decision> decide_among_candidates(const View& view, WaitReason& reason,
@@ -128,6 +133,11 @@ class FairQueuing : public Policy {
   std::vector<Duration> virtual_times_;  // by FunctionId
   enum class Where : uint8_t { kNowhere, kCandidate, kThrottled };
   std::vector<Where> where_;  // it waits; likewise
+  // Candidates without an idle sandbox, and how many they are. Unknown after a restore, until they
+  // are asked for.
+  std::vector<uint8_t> is_cold_;
+  size_t cold_ = 0;
+  bool cold_is_known_ = true;
   // Flows with pending or running work that some healthy device could hold.
   IndexedHeap<Duration> working_;
   // Flows that may start one more invocation: those within T, and those beyond.

@@ -56,6 +56,10 @@ class TwoDevices : public testing::TestWithParam<std::string_view> {
     fleet_->run(slot, now_);
     return slot;
   }
+  // Both devices without a token left, with functions 2 to 5.
+  void fill() {
+    for (uint32_t i = 2; i < 6; ++i) busy_.push_back(run(i, i / 4));
+  }
   void rest(SandboxSlot slot) {
     const FunctionId function = fleet_->sandbox(slot).function;
     fleet_->rest(slot, now_);
@@ -80,6 +84,7 @@ class TwoDevices : public testing::TestWithParam<std::string_view> {
   std::optional<Fleet> fleet_;
   Flows flows_;
   uint64_t sandboxes_ = 0;
+  std::vector<SandboxSlot> busy_;
   Instant now_{};
 };
 INSTANTIATE_TEST_SUITE_P(Policies, TwoDevices, testing::Values("density", "mqfq-sticky"),
@@ -150,6 +155,39 @@ TEST_P(TwoDevices, FortyThatAreWarmOnAFullDeviceHideNobodyWhoFitsTheOther) {
   ASSERT_TRUE(decision.dispatch);
   EXPECT_EQ(decision.function, FunctionId{kCold});
   EXPECT_EQ(decision.place.device, 1u);
+}
+
+TEST_P(TwoDevices, WhereNoTokenIsLeftNobodyIsAskedWhoIsWarm) {
+  for (uint32_t i = 10; i < 50; ++i) rest(run(i, i % 2));
+  fill();
+  for (uint32_t i = 10; i < 50; ++i) submit(i);
+  const Decision nothing = decide();
+  EXPECT_FALSE(nothing.dispatch);
+  EXPECT_EQ(nothing.reason, WaitReason::kNoToken);
+  // The fleet tells its changes to a policy that keeps notes of whom it asked.
+  const uint64_t told = fleet_->changes().count();
+  rest(busy_.front());
+  EXPECT_EQ(fleet_->changes().count(), told);
+  const Decision decision = decide();
+  ASSERT_TRUE(decision.dispatch);
+  EXPECT_EQ(decision.place.device, 0u);
+}
+
+TEST_P(TwoDevices, WhereNoTokenIsLeftOneThatIsColdMayStartBesideThem) {
+  FleetOptions options = fleet_->options();
+  options.starts_outside_tokens = 1;
+  fleet_.emplace(options);
+  for (uint32_t i = 10; i < 50; ++i) rest(run(i, i % 2));
+  fill();
+  for (uint32_t i = 10; i < 50; ++i) submit(i);
+  ASSERT_FALSE(decide().dispatch);
+  // One of those that wait loses its sandbox, and with it what it waited for.
+  fleet_->stop(fleet_->newest_idle_of(FunctionId{30}), now_);
+  policy_->places_changed(view(), FunctionId{30}, now_);
+  const Decision decision = decide();
+  ASSERT_TRUE(decision.dispatch);
+  EXPECT_EQ(decision.function, FunctionId{30});
+  EXPECT_EQ(decision.place.warm, kNoSandbox);
 }
 
 }  // namespace

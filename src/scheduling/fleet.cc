@@ -29,6 +29,7 @@ Fleet::Fleet(FleetOptions options) : options_(std::move(options)) {
     if (device.by_utilisation) devices_.back().concurrency.emplace(*device.by_utilisation);
     if (is_open(devices_.back())) ++open_devices_;
     if (is_healthy_and_idle(devices_.back())) ++idle_devices_;
+    if (is_healthy_and_full(devices_.back())) ++full_devices_;
   }
   idle_on_.resize(devices_.size());
   has_changed_.resize(devices_.size());
@@ -92,10 +93,13 @@ void Fleet::change(uint32_t device_index, Change change_it) {
   Device& device = devices_[device_index];
   const bool was_open = is_open(device);
   const bool was_idle = is_healthy_and_idle(device);
+  const bool was_full = is_healthy_and_full(device);
   change_it(device);
   open_devices_ += static_cast<unsigned>(is_open(device)) - static_cast<unsigned>(was_open);
   idle_devices_ +=
       static_cast<unsigned>(is_healthy_and_idle(device)) - static_cast<unsigned>(was_idle);
+  full_devices_ +=
+      static_cast<unsigned>(is_healthy_and_full(device)) - static_cast<unsigned>(was_full);
   note_changed(device_index);
 }
 

@@ -160,6 +160,11 @@ class Fleet {
   bool has_room() const { return open_devices_ > 0; }
   // Whether some healthy device has nothing to do.
   bool any_device_idle() const { return idle_devices_ > 0; }
+  // Whether all devices are healthy and at work, and none has a token left: then no idle sandbox
+  // may run, whosever it is.
+  bool every_device_is_full() const {
+    return full_devices_ == devices_.size() && !any_device_idle();
+  }
   // The device memory that a sandbox of this flow takes there: none on the host.
   Bytes memory_of(const Flow& flow, uint32_t device) const {
     return devices_[device].options.id == kHostDevice ? Bytes(0) : flow.device_memory;
@@ -310,6 +315,9 @@ class Fleet {
   static bool is_healthy_and_idle(const Device& device) {
     return device.healthy && device.is_idle();
   }
+  static bool is_healthy_and_full(const Device& device) {
+    return device.healthy && !device.has_token();
+  }
   bool has_cold_room(const Device& device) const;
   Bytes at_work_on(const Device& device) const;
   Bytes room_of(const Device& device) const { return device.capacity() - at_work_on(device); }
@@ -363,7 +371,7 @@ class Fleet {
   void find_again();
   void find_largest_healthy();
   void note_crowded(uint32_t device);
-  // Wraps a change of a device's tokens so that open_devices_ and idle_devices_ stay right.
+  // Wraps a change of a device's tokens so that the counts of devices stay right.
   template <typename Change>
   void change(uint32_t device, Change change_it);
 
@@ -386,7 +394,8 @@ class Fleet {
   std::vector<Device> devices_;
   unsigned open_devices_ = 0;
   unsigned idle_devices_ = 0;
-  Bytes largest_healthy_;                          // memory; zero if no device is healthy
+  unsigned full_devices_ = 0;
+  Bytes largest_healthy_;  // memory; zero if no device is healthy
   std::vector<uint32_t> crowded_;
   std::vector<std::vector<IdleSandbox>> idle_on_;  // the idle sandboxes of each device, unordered
   std::vector<uint32_t> place_in_idle_on_;         // by slot

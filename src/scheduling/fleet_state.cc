@@ -157,9 +157,10 @@ void Fleet::find_again() {
     note_crowded(i);
   }
   find_largest_healthy();
-  idle_devices_ = 0;
+  idle_devices_ = full_devices_ = 0;
   for (const Device& device : devices_) {
     if (is_healthy_and_idle(device)) ++idle_devices_;
+    if (is_healthy_and_full(device)) ++full_devices_;
   }
   for (std::vector<IdleSandbox>& idle : idle_on_) idle.clear();
   place_in_idle_on_.assign(sandboxes_.size(), 0);
