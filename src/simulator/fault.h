@@ -35,9 +35,10 @@ enum class Fault : uint8_t {
   kEarlyTimer,
   // Of devices and of the clock.
   kLostDevice,
-  kSilentDevice,  // it does not answer for a while, and nothing on it is harmed
-  kTakenDevice,   // others than sandboxes take of its memory for a while
-  kClockStep,     // minutes pass at once, as for a process that was suspended
+  kSilentDevice,   // it does not answer for a while, and nothing on it is harmed
+  kTakenDevice,    // others than sandboxes take of its memory for a while
+  kExecutorDeath,  // the process ends that several functions share on it
+  kClockStep,      // minutes pass at once, as for a process that was suspended
   // What people do at the worst moment.
   kCancellation,
   kRepeatedSubmission,

@@ -1,5 +1,8 @@
 // The part of FaultyRun that nobody asked for: arrivals, devices that are lost, deployments, stray
 // messages, clocks that step.
+#include <algorithm>
+#include <utility>
+
 #include "simulator/faulty_run.h"
 
 namespace lambent::simulator {
@@ -34,6 +37,7 @@ void FaultyRun::plan_incidents() {
   plan(Fault::kLostDevice, 3, &FaultyRun::lose_device);
   plan(Fault::kSilentDevice, 4, &FaultyRun::silence_device);
   plan(Fault::kTakenDevice, 8, &FaultyRun::take_of_device);
+  plan(Fault::kExecutorDeath, 4, &FaultyRun::kill_executor);
   plan(Fault::kClockStep, 2, &FaultyRun::step_clock);
   plan(Fault::kRedeploy, 6, &FaultyRun::redeploy);
   plan(Fault::kStaleDeploy, 2, &FaultyRun::deploy_stale);
@@ -78,6 +82,32 @@ void FaultyRun::take_of_device() {
     --incidents_left_;
     give(dispatch::DeviceTaken{id, Bytes(0)});
   });
+}
+
+// Every second function has its sandboxes on a device in one process, and the others in another.
+// These end at one instant, but dispatch is told so one after the other, and may have given work to
+// the next one by then. Of several that ran nobody knows who did it, so all of them start again; so
+// does what somebody killed.
+void FaultyRun::kill_executor() {
+  const uint32_t device = 1 + static_cast<uint32_t>(random_.below(devices_.size()));
+  const uint32_t which = static_cast<uint32_t>(random_.below(2));
+  std::vector<std::pair<SandboxId, bool>> ended;  // and whether it ran
+  for (auto& [id, process] : processes_) {
+    if (process.device != device || process.function.value % 2 != which) continue;
+    if (std::exchange(process.alive, false)) ended.emplace_back(id, process.running);
+  }
+  const auto ran =
+      std::count_if(ended.begin(), ended.end(), [](const auto& one) { return one.second; });
+  const bool starts_again = ran > 1 || random_.below(2) == 0;
+  for (const auto& [id, ran_then] : ended) {
+    const Process& process = processes_[id];
+    dispatch::SandboxExited exited{
+        id, {ErrorCode::kUnknown, "its executor ended"}, "Sandbox.Failure"};
+    if (ran_then || process.given_too_late) exited.error_type = "Kernel.Fault";
+    exited.undelivered = ran_then ? starts_again : process.given_too_late;
+    give(exited);
+  }
+  give(dispatch::DeviceTaken{DeviceId{device}, Bytes(0)});
 }
 
 void FaultyRun::read_device(uint32_t index) {

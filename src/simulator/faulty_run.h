@@ -37,7 +37,8 @@ class FaultyRun {
     bool alive = true, running = false;
     // Whether its memory is on the device, and what it does once it is.
     bool memory_in = true;
-    bool wants = false;  // of what lies aside, and was not answered
+    bool wants = false;           // of what lies aside, and was not answered
+    bool given_too_late = false;  // an invocation, when it had ended
     std::function<void()> awaits_memory;
     uint64_t runs = 0;
     InvocationId invocation;
@@ -93,6 +94,7 @@ class FaultyRun {
   void lose_device();
   void silence_device();
   void take_of_device();
+  void kill_executor();
   void read_device(uint32_t index);
   void read_devices();
   void step_clock() { now_ += seconds(between(random_, 60, 1200)); }

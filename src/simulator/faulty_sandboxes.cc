@@ -32,6 +32,7 @@ void FaultyRun::perform(const dispatch::StartSandbox& action) {
 void FaultyRun::perform(const dispatch::StartInvocation& action) {
   const SandboxId id = action.sandbox;
   Process& process = processes_[id];
+  process.given_too_late = !process.alive;
   if (!process.alive) return;
   process.running = true;
   process.invocation = action.invocation;
