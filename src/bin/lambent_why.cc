@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 #include <thread>
 
+#include "bin/standard_output.h"
 #include "bin/usage.h"
 #include "cli/console.h"
 #include "journal/why.h"
@@ -63,8 +64,15 @@ nlohmann::json json_of(const journal::Why& why) {
     json["went_first"].push_back(
         {{"function", journal::name_in(why.names(), other.function)},
          {"count", other.count},
-         {"virtual_time_ms", to_milliseconds(other.virtual_time)},
-         {"own_virtual_time_ms", to_milliseconds(other.own_virtual_time)}});
+         {"virtual_time_ms", to_milliseconds(other.its.standing.virtual_time)},
+         {"own_virtual_time_ms", to_milliseconds(other.own.standing.virtual_time)},
+         {"waiting", other.its.pending},
+         {"own_waiting", other.own.pending},
+         {"at_work", other.its.in_flight},
+         {"own_at_work", other.own.in_flight}});
+    if (other.its.standing.due == kNever || other.own.standing.due == kNever) continue;
+    json["went_first"].back()["due_at_ms"] = since_ms(why, other.its.standing.due);
+    json["went_first"].back()["own_due_at_ms"] = since_ms(why, other.own.standing.due);
   }
   if (const auto& outcome = why.outcome()) {
     json["outcome"] = name_of(outcome->outcome);
@@ -86,6 +94,7 @@ Result<journal::ReplayTotals> read_story(const Options& options, journal::Why& w
   sinks.restored = [&](const auto& header, const auto& dispatcher, const auto& names) {
     why.restored(header, dispatcher, names);
   };
+  sinks.decided = [&](const journal::ReplayedDecision& decision) { why.decided(decision); };
   sinks.step = [&](const journal::ReplayStep& step) { why.step(step); };
   sinks.enough = [&] { return why.over(); };
   journal::ReplayTotals totals;
@@ -139,5 +148,5 @@ int run(const Options& options) {
 int main(int argc, char** argv) {
   Options options;
   if (const auto exit_code = parse(argc, argv, options)) return *exit_code;
-  return run(options);
+  return bin::after_output(run(options));
 }

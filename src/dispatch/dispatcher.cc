@@ -201,6 +201,10 @@ void Dispatcher::decide(Lane& lane) {
 void Dispatcher::dispatch(Lane& lane, const scheduling::Decision& decision) {
   const InvocationSlot slot = invocations_.front(decision.function);
   CHECK(slot != kNoInvocation, "a policy dispatches only flows that have work");
+  if (watcher_) {
+    const scheduling::Device& device = lane.fleet.devices()[decision.place.device];
+    watcher_(invocations_[slot].id, decision.function, device.options.id);
+  }
   flows_[decision.function.value].took_turn(now_);
   leave_queue(slot);
   PendingInvocation& invocation = invocations_[slot];

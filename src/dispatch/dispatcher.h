@@ -122,6 +122,11 @@ class Dispatcher {
   // By device, the longest run first.
   std::vector<TokenHolder> token_holders(Instant now) const;
 
+  // Called when an invocation is given its place, before anything of that is done: for whoever
+  // explains decisions, which it must not change.
+  using Watcher = std::function<void(InvocationId, FunctionId, DeviceId)>;
+  void watch(Watcher watcher) { watcher_ = std::move(watcher); }
+
   // Its whole state. A dispatcher with the same options and policies that was restored from it does
   // from then on what this one does, bit for bit. Not while an event is handled.
   std::string snapshot() const;
@@ -275,6 +280,7 @@ class Dispatcher {
   // Valid while an event is handled.
   Instant now_{};
   std::vector<Action>* out_ = nullptr;
+  Watcher watcher_;
 };
 
 }  // namespace lambent::dispatch

@@ -121,6 +121,11 @@ class Replayer {
     }
     next_event_ = header_->next_event;
     now_ = header_->now;
+    if (sinks_.decided) {
+      state_->watch([this](InvocationId invocation, FunctionId function, DeviceId device) {
+        sinks_.decided({invocation, function, device, now_, *state_});
+      });
+    }
     if (sinks_.restored) sinks_.restored(*header_, *state_, names_);
     return {};
   }

@@ -15,6 +15,15 @@
 
 namespace lambent::journal {
 
+// A decision at the event that is replayed: this invocation gets its place there.
+struct ReplayedDecision {
+  InvocationId invocation;
+  FunctionId function;
+  DeviceId device;
+  Instant now{};
+  const dispatch::Dispatcher& dispatcher;  // before anything of that is done
+};
+
 // One event as it was decided again.
 struct ReplayStep {
   const RecordedEvent& recorded;
@@ -27,6 +36,7 @@ struct ReplaySinks {
   // All may be empty. A new run began, or events are missing: the dispatcher holds a restored
   // state.
   std::function<void(const SegmentHeader&, const dispatch::Dispatcher&, const Names&)> restored;
+  std::function<void(const ReplayedDecision&)> decided;
   // After each event.
   std::function<void(const ReplayStep&)> step;
   // Asked after each block: true ends the replay there.

@@ -2,7 +2,9 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <utility>
 
+#include "domain/limits.h"
 #include "journal/words.h"
 
 namespace lambent::journal {
@@ -100,7 +102,9 @@ std::vector<std::string> holders_in_words(const Dispatcher& dispatcher, const Na
                            name_in(names, holder.function) + ", for " +
                            duration_in_words(holder.held) + " so far";
     if (holder.state == InvocationState::kStarting) sentence += ", starting";
-    if (holder.most_left) {
+    // No function has a longer one: it stands for none, as a simulation has it.
+    const Duration timeout = dispatcher.flows()[holder.function.value].timeout;
+    if (holder.most_left && timeout <= limits::kMostTimeout) {
       sentence += ", for " + duration_in_words(*holder.most_left) + " more at most (its timeout)";
     }
     sentences.push_back(std::move(sentence));
@@ -119,7 +123,8 @@ const scheduling::Sandbox* find_sandbox(const Dispatcher& dispatcher, SandboxId 
 
 void Why::restored(const SegmentHeader& header, const Dispatcher& dispatcher, const Names&) {
   over_run_ = header.facts.policy_options.mqfq.over_run;
-  has_virtual_times_ = header.facts.policy.starts_with("mqfq") || header.facts.policy == "density";
+  policy_ = header.facts.policy;
+  has_virtual_times_ = policy_.starts_with("mqfq") || policy_ == "density";
   if (outcome_ || (found_ && dispatcher.explain(invocation_, header.now))) return;
   if (found_) {
     say(header.now, "the journal has a gap here; what became of it is not in it");
@@ -202,64 +207,126 @@ void Why::follow(const ReplayStep& step) {
   const auto here = step.dispatcher.explain(invocation_, now);
   if (queued_) {
     waits_[reason_] += now - last_;
+    untold_waits_[reason_] += now - last_;
     last_ = now;
-    note_others(step);
+    if (waits_for_token_) note_place(step);
     if (!here || here->state != InvocationState::kQueued) leave_queue(step);
   } else if (here && here->state == InvocationState::kQueued) {
-    say(now, "went back into the queue: its place was no more");
+    const auto* ready = std::get_if<SandboxReady>(&step.recorded.event);
+    waits_for_token_ = started_ && ready != nullptr && ready->sandbox == started_sandbox_;
+    say(now, waits_for_token_ ? "its sandbox is ready, and waits for a token of its device"
+                              : "went back into the queue: its place was no more");
+    started_ = waits_for_token_;
     sandbox_ = {};
     queued_ = true;
-    started_ = false;
     last_ = now;
   }
   if (here) reason_ = here->reason;
   note_actions(step);
 }
 
-// What was dispatched at this event while it waited.
-void Why::note_others(const ReplayStep& step) {
-  const bool uses_gpu = step.dispatcher.flows()[function_.value].device_memory.count > 0;
-  const auto elsewhere = [&](DeviceId device) {
-    return uses_gpu && device == scheduling::kHostDevice;
-  };
+// Whether the sandbox that waits for a token is still there.
+void Why::note_place(const ReplayStep& step) {
+  const auto* exited = std::get_if<SandboxExited>(&step.recorded.event);
+  bool is_gone = exited != nullptr && exited->sandbox == started_sandbox_;
   for (const Action& action : step.actions) {
-    FunctionId function;
-    if (const auto* start = std::get_if<StartSandbox>(&action)) {
-      if (elsewhere(start->device)) continue;
-      function = start->function;
-    } else if (const auto* run = std::get_if<StartInvocation>(&action);
-               run != nullptr && run->start != StartClass::kCold) {
-      if (run->invocation == invocation_ || elsewhere(run->device)) continue;
-      const auto other = step.dispatcher.explain(run->invocation, step.recorded.now);
-      if (!other) continue;
-      function = other->function;
-    } else {
-      continue;
-    }
-    if (std::get_if<StartSandbox>(&action) != nullptr && function == function_) continue;
-    const auto found =
-        std::find_if(went_first_.begin(), went_first_.end(),
-                     [&](const WentFirst& each) { return each.function == function; });
-    if (found != went_first_.end()) {
-      ++found->count;
-      continue;
-    }
-    const auto own = step.dispatcher.standing(function_, step.recorded.now);
-    went_first_.push_back(
-        {.function = function,
-         .count = 1,
-         .virtual_time = step.dispatcher.standing(function, step.recorded.now).virtual_time,
-         .own_virtual_time = own.virtual_time,
-         .was_throttled = own.state == scheduling::FlowState::kThrottled});
+    const auto* stop = std::get_if<StopSandbox>(&action);
+    is_gone = is_gone || (stop != nullptr && stop->sandbox == started_sandbox_);
   }
+  if (!is_gone) return;
+  say(step.recorded.now, "went back into the queue: its place was no more");
+  waits_for_token_ = started_ = false;
+}
+
+// Of those that are dispatched while it waits: what the policy saw then.
+void Why::decided(const ReplayedDecision& decision) {
+  if (!found_ || outcome_ || !queued_ || decision.invocation == invocation_) return;
+  const scheduling::Flows& flows = decision.dispatcher.flows();
+  const bool uses_gpu = flows[function_.value].device_memory.count > 0;
+  if (uses_gpu == (decision.device == scheduling::kHostDevice)) return;
+  ++untold_first_[decision.function];
+  const auto found =
+      std::find_if(went_first_.begin(), went_first_.end(),
+                   [&](const WentFirst& each) { return each.function == decision.function; });
+  if (found != went_first_.end()) {
+    ++found->count;
+    return;
+  }
+  const auto side = [&](FunctionId function) {
+    const scheduling::Flow& flow = flows[function.value];
+    return WentFirst::Side{decision.dispatcher.standing(function, decision.now), flow.pending,
+                           flow.in_flight, flow.sheds};
+  };
+  went_first_.push_back({decision.function, 1, side(decision.function), side(function_)});
+}
+
+// Why that one's function came first, as far as it is the policy's order.
+std::string Why::order_in_words(const WentFirst& other) const {
+  const auto& its = other.its;
+  const auto& own = other.own;
+  if (!has_virtual_times_ || other.function == function_) return "";
+  const std::string virtual_times = "virtual times " +
+                                    duration_in_words(its.standing.virtual_time) + " and " +
+                                    duration_in_words(own.standing.virtual_time);
+  if (own.standing.state == scheduling::FlowState::kThrottled) {
+    return "; this one's function was throttled (" + virtual_times + ")";
+  }
+  const auto at_work = [&](const std::string& first, const std::string& then) {
+    return first + std::to_string(its.in_flight) + " and " + std::to_string(own.in_flight) + then;
+  };
+  if (its.standing.due == kNever || own.standing.due == kNever) {
+    return "; it had " + std::to_string(its.pending) + " waiting, this one's function " +
+           std::to_string(own.pending) + at_work(", at work ", ", ") + virtual_times;
+  }
+  const auto due = [&](const WentFirst::Side& side) {
+    char text[32];
+    std::snprintf(text, sizeof(text), "%+.3f s", to_seconds(side.standing.due - arrived_));
+    return std::string(text);
+  };
+  std::string words =
+      "; by wait and cost its turn was due at " + due(its) + ", this one's at " + due(own);
+  if (own.in_flight > 0) {
+    words += at_work(", but those with nothing at work come first (", ")");
+  } else if (own.sheds) {
+    words += ", but those that ask for more than their share come last";
+  } else if (its.standing.due > own.standing.due) {
+    words += ", but there was no place for this one";
+  }
+  return words;
+}
+
+std::vector<std::string> Why::waits_in_words() const {
+  std::vector<std::string> sentences;
+  for (const auto& [reason, waited] : untold_waits_) {
+    if (waited == Duration(0)) continue;
+    sentences.push_back("had waited " + duration_in_words(waited) + " " +
+                        (waits_for_token_ ? "for that token" : std::string(sentence_of(reason))) +
+                        " (" + std::string(name_of(reason)) + ")");
+  }
+  for (const WentFirst& other : went_first_) {
+    const auto untold = untold_first_.find(other.function);
+    if (untold == untold_first_.end()) continue;
+    sentences.push_back(std::to_string(untold->second) + " of " + name_in(names_, other.function) +
+                        " went first" +
+                        (untold->second == other.count ? order_in_words(other) : ""));
+  }
+  return sentences;
+}
+
+void Why::tell_waits(Instant now) {
+  for (std::string& sentence : waits_in_words()) say(now, std::move(sentence));
+  untold_waits_.clear();
+  untold_first_.clear();
 }
 
 // It was dispatched at this event, unless it has its outcome.
 void Why::leave_queue(const ReplayStep& step) {
   queued_ = false;
   const Instant now = step.recorded.now;
+  tell_waits(now);
+  const bool had_place = std::exchange(waits_for_token_, false);
   const auto here = step.dispatcher.explain(invocation_, now);
-  if (!here) return;
+  if (!here || had_place) return;
   if (here->host_reason != scheduling::HostReason::kNone) {
     say(now, "goes to the host's processors " + host_reason_in_words(*here));
   } else if (std::string standing = standing_in_words(step.dispatcher, now);
@@ -320,6 +387,7 @@ void Why::note_actions(const ReplayStep& step) {
     if (const auto* start = std::get_if<StartSandbox>(&action);
         start != nullptr && cold_ && !started_ && start->function == function_) {
       started_ = true;
+      started_sandbox_ = start->sandbox;
       say(now, "cold: sandbox " + std::to_string(start->sandbox.value) + " is started for it on " +
                    device_in_words(start->device));
     }
@@ -360,36 +428,13 @@ void Why::complete(const ReplayStep& step, const CompleteInvocation& action) {
 std::string Why::text() const {
   std::string text = "invocation " + to_string(invocation_) + " of " + function_name_ +
                      ", tenant " + std::to_string(tenant_.value) + "\n";
-  bool told_waits = false;
   const auto line = [&](Instant now, const std::string& sentence) {
     char at[32];
     std::snprintf(at, sizeof(at), "%+12.6f s  ", to_seconds(now - arrived_));
     text += at + sentence + "\n";
   };
-  const auto tell_waits = [&](Instant now) {
-    for (const auto& [reason, waited] : waits_) {
-      if (waited == Duration(0)) continue;
-      line(now, "had waited " + duration_in_words(waited) + " " + std::string(sentence_of(reason)) +
-                    " (" + std::string(name_of(reason)) + ")");
-    }
-    for (const WentFirst& other : went_first_) {
-      std::string sentence =
-          std::to_string(other.count) + " of " + name_in(names_, other.function) + " went first";
-      if (has_virtual_times_) {
-        sentence += "; its virtual time was " + duration_in_words(other.virtual_time) +
-                    " with the charge, that of this one's function " +
-                    duration_in_words(other.own_virtual_time) +
-                    (other.was_throttled ? ", throttled" : "");
-      }
-      line(now, sentence);
-    }
-    told_waits = true;
-  };
-  for (const Moment& moment : moments_) {
-    if (!told_waits && moment.now > arrived_) tell_waits(moment.now);
-    line(moment.now, moment.sentence);
-  }
-  if (!told_waits && !moments_.empty()) tell_waits(last_);
+  for (const Moment& moment : moments_) line(moment.now, moment.sentence);
+  for (const std::string& sentence : waits_in_words()) line(last_, sentence);
   if (!outcome_) text += "              the journal ends before it has its outcome\n";
   return text;
 }

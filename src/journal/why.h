@@ -12,12 +12,16 @@ namespace lambent::journal {
 
 // What was dispatched while it waited, of one function.
 struct WentFirst {
+  // What a policy may order by.
+  struct Side {
+    scheduling::FlowStanding standing;
+    unsigned pending = 0, in_flight = 0;
+    bool sheds = false;
+  };
   FunctionId function;
   uint64_t count = 0;
-  // When the first of them went: its function's virtual time, and that of the one that waited.
-  Duration virtual_time{};
-  Duration own_virtual_time{};
-  bool was_throttled = false;  // it, that waited
+  // When the first of them went: how its function stood, and that of the one that waited.
+  Side its, own;
 };
 
 struct Moment {
@@ -31,6 +35,7 @@ class Why {
 
   void restored(const SegmentHeader& header, const dispatch::Dispatcher& dispatcher,
                 const Names& names);
+  void decided(const ReplayedDecision& decision);
   void step(const ReplayStep& step);
 
   bool found() const { return found_; }
@@ -55,7 +60,10 @@ class Why {
   void say(Instant now, std::string sentence) { moments_.push_back({now, std::move(sentence)}); }
   void arrive(const ReplayStep& step, const dispatch::InvocationSubmitted& event);
   void follow(const ReplayStep& step);
-  void note_others(const ReplayStep& step);
+  void note_place(const ReplayStep& step);
+  void tell_waits(Instant now);
+  std::vector<std::string> waits_in_words() const;
+  std::string order_in_words(const WentFirst& other) const;
   void leave_queue(const ReplayStep& step);
   void note_moves_out(const ReplayStep& step);
   void note_actions(const ReplayStep& step);
@@ -66,12 +74,15 @@ class Why {
   bool found_ = false;
   bool queued_ = false;
   bool cold_ = false;
-  bool started_ = false;  // its sandbox
-  SandboxId sandbox_;     // that it was given to
+  bool started_ = false;          // its sandbox
+  bool waits_for_token_ = false;  // and that is ready
+  SandboxId started_sandbox_;
+  SandboxId sandbox_;  // that it was given to
   FunctionId function_;
   std::string function_name_;
   TenantId tenant_;
   Duration over_run_{};
+  std::string policy_;
   bool has_virtual_times_ = false;
   Instant arrived_{};
   Instant last_{};
@@ -79,6 +90,9 @@ class Why {
   std::vector<Moment> moments_;
   std::vector<WentFirst> went_first_;
   std::map<scheduling::WaitReason, Duration> waits_;
+  // Of both, what the story has not told yet.
+  std::map<scheduling::WaitReason, Duration> untold_waits_;
+  std::map<FunctionId, uint64_t> untold_first_;
   std::vector<std::string> evicted_;
   std::optional<dispatch::CompleteInvocation> outcome_;
   Names names_;

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "journal/testing.h"
+#include "journal/words.h"
 
 namespace lambent::journal {
 namespace {
@@ -13,11 +14,14 @@ using namespace dispatch;
 // A worker with one GPU for one function at a time, and its journal.
 class Scene {
  public:
-  explicit Scene(scheduling::MemoryRule rule = scheduling::MemoryRule::kEverySandbox)
-      : dispatcher_(options(rule), std::move(scheduling::make_policy("mqfq-sticky")).value()) {
+  explicit Scene(scheduling::MemoryRule rule = scheduling::MemoryRule::kEverySandbox,
+                 const std::string& policy = "mqfq-sticky", unsigned starts_outside_tokens = 0)
+      : dispatcher_(options(rule, starts_outside_tokens),
+                    std::move(scheduling::make_policy(policy)).value()) {
     recorder_.emplace(
-        RunFacts{.version = "test", .policy = "mqfq-sticky", .options = options(rule)}, journal_,
-        RecorderOptions{});
+        RunFacts{
+            .version = "test", .policy = policy, .options = options(rule, starts_outside_tokens)},
+        journal_, RecorderOptions{});
     recorder_->begin(dispatcher_, Duration(0));
     for (const auto& [id, name] : {std::pair(1u, "resnet"), std::pair(2u, "bert")}) {
       recorder_->name(FunctionId{id}, name);
@@ -41,6 +45,7 @@ class Scene {
     sinks.restored = [&](const auto& header, const auto& dispatcher, const auto& names) {
       why.restored(header, dispatcher, names);
     };
+    sinks.decided = [&](const ReplayedDecision& decision) { why.decided(decision); };
     sinks.step = [&](const ReplayStep& step) { why.step(step); };
     ReplayTotals totals;
     EXPECT_TRUE(replay(journal_.source(), sinks, totals).ok());
@@ -49,8 +54,9 @@ class Scene {
   }
 
  private:
-  static DispatchOptions options(scheduling::MemoryRule rule) {
+  static DispatchOptions options(scheduling::MemoryRule rule, unsigned starts_outside_tokens) {
     DispatchOptions options;
+    options.fleet.starts_outside_tokens = starts_outside_tokens;
     options.fleet.memory_rule = rule;
     options.fleet.devices = {{.id = DeviceId{1}, .memory = Bytes::gib(16), .tokens = 1}};
     return options;
@@ -139,6 +145,25 @@ TEST(Why, NamesWhoHoldsTheTokensAndForHowLongAtMost) {
       << text;
 }
 
+TEST(Why, NamesNoBoundWhereThereIsNone) {
+  Scene scene;
+  // As a simulation registers those that never time out.
+  scene.at(seconds(0), FunctionRegistered{{.id = FunctionId{1},
+                                           .tenant = TenantId{7},
+                                           .revision = 1,
+                                           .device_memory = Bytes::gib(10),
+                                           .timeout = std::chrono::hours(24 * 365)}});
+  one_after_the_other(scene);
+  const std::string text = scene.story_of(kSecond).text();
+  EXPECT_NE(text.find("GPU 1 was held by resnet, for 2 s so far\n"), std::string::npos) << text;
+}
+
+TEST(Why, WritesLongTimesInWholeSeconds) {
+  EXPECT_EQ(duration_in_words(seconds(123'456)), "123456 s");
+  EXPECT_EQ(duration_in_words(seconds(-123'456)), "-123456 s");
+  EXPECT_EQ(duration_in_words(milliseconds(99'994)), "99.99 s");
+}
+
 TEST(Why, SaysWhoWentFirst) {
   Scene scene;
   scene.at(seconds(1), InvocationSubmitted{kFirst, FunctionId{1}});
@@ -157,6 +182,52 @@ TEST(Why, SaysWhoWentFirst) {
   EXPECT_GE(why.went_first()[0].count, 1u);
   EXPECT_NE(why.text().find("of resnet went first"), std::string::npos) << why.text();
   EXPECT_NE(why.text().find("the journal ends before"), std::string::npos);
+}
+
+TEST(Why, TellsByWhatDensityPutOthersFirst) {
+  Scene scene(scheduling::MemoryRule::kEverySandbox, "density");
+  scene.at(seconds(1), InvocationSubmitted{kFirst, FunctionId{1}});
+  scene.at(seconds(2), SandboxReady{SandboxId{1}, seconds(0), seconds(1)});
+  // bert has come a moment before the next of resnet, which is warm and done in a second.
+  scene.at(milliseconds(2'400), InvocationSubmitted{kSecond, FunctionId{2}});
+  scene.at(milliseconds(2'500), InvocationSubmitted{{0, 10}, FunctionId{1}});
+  scene.at(seconds(3), InvocationFinished{kFirst, seconds(1), true});
+  const Why why = scene.story_of(kSecond);
+  ASSERT_EQ(why.went_first().size(), 1u) << why.text();
+  const WentFirst& first = why.went_first()[0];
+  EXPECT_LT(first.its.standing.due, first.own.standing.due);
+  EXPECT_NE(why.text().find("1 of resnet went first; by wait and cost its turn was due at +"),
+            std::string::npos)
+      << why.text();
+  EXPECT_EQ(why.text().find("no place for this one"), std::string::npos) << why.text();
+}
+
+TEST(Why, TellsThatItsReadySandboxWaitsForAToken) {
+  Scene scene(scheduling::MemoryRule::kEverySandbox, "mqfq-sticky", 1);
+  scene.at(seconds(0), FunctionRegistered{{.id = FunctionId{3},
+                                           .tenant = TenantId{7},
+                                           .device_memory = Bytes::gib(4),
+                                           .timeout = seconds(100)}});
+  scene.at(seconds(0), FunctionRegistered{{.id = FunctionId{4},
+                                           .tenant = TenantId{7},
+                                           .device_memory = Bytes::gib(4),
+                                           .timeout = seconds(100)}});
+  scene.at(seconds(1), InvocationSubmitted{kFirst, FunctionId{3}});
+  scene.at(seconds(2), SandboxReady{SandboxId{1}});
+  scene.at(seconds(3), InvocationSubmitted{kSecond, FunctionId{4}});
+  scene.at(seconds(4), SandboxReady{SandboxId{2}});
+  scene.at(seconds(9), InvocationFinished{kFirst, seconds(7), true});
+  scene.at(seconds(10), InvocationFinished{kSecond, seconds(1), true});
+  const Why why = scene.story_of(kSecond);
+  ASSERT_TRUE(why.over());
+  EXPECT_EQ(why.waits().at(scheduling::WaitReason::kNoToken), seconds(5));
+  const std::string text = why.text();
+  for (const char* words :
+       {"its sandbox is ready, and waits for a token of its device",
+        "had waited 5 s for that token (no_token)", "begins to run in sandbox 2", "queue 5 s"}) {
+    EXPECT_NE(text.find(words), std::string::npos) << words << " is not in:\n" << text;
+  }
+  EXPECT_EQ(text.find("went back into the queue"), std::string::npos) << text;
 }
 
 TEST(Why, TellsWhyItWentToTheHost) {

@@ -119,7 +119,9 @@ std::string duration_in_words(Duration duration) {
   const double amount_s = to_seconds(duration);
   const double size_s = std::abs(amount_s);
   char text[48];
-  if (size_s >= 1 || size_s == 0) {
+  if (size_s >= 1e4) {
+    std::snprintf(text, sizeof(text), "%.0f s", amount_s);
+  } else if (size_s >= 1 || size_s == 0) {
     std::snprintf(text, sizeof(text), "%.4g s", amount_s);
   } else if (size_s >= 1e-3) {
     std::snprintf(text, sizeof(text), "%.3g ms", amount_s * 1e3);

@@ -31,6 +31,12 @@ void DensityPolicy::places_changed(const View& view, FunctionId function, Instan
   rank_again(view, function);
 }
 
+FlowStanding DensityPolicy::standing(const View& view, FunctionId function, Instant now) const {
+  FlowStanding standing = FairQueuing::standing(view, function, now);
+  if (view.flow(function).pending > 0) standing.due = due_of(view, function);
+  return standing;
+}
+
 Duration DensityPolicy::set_up_of(const View& view, FunctionId function) const {
   SandboxSlot outside = kNoSandbox;
   for (SandboxSlot slot = view.fleet.newest_idle_of(function); slot != kNoSandbox;

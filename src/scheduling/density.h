@@ -52,6 +52,7 @@ class DensityPolicy final : public FairQueuing {
 
   std::string_view name() const override { return "density"; }
   void places_changed(const View& view, FunctionId function, Instant now) override;
+  FlowStanding standing(const View& view, FunctionId function, Instant now) const override;
 
   // The instant by which flows are ordered, and what goes into it; for tests and `why`.
   Duration cost_of(const View& view, FunctionId function) const;

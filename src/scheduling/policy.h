@@ -49,6 +49,8 @@ std::string_view name_of(FlowState state);
 struct FlowStanding {
   FlowState state = FlowState::kInactive;
   Duration virtual_time{};
+  // When its turn is due, under a policy that orders those that wait by that; else kNever.
+  Instant due = kNever;
 };
 
 class Policy {
