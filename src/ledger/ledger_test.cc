@@ -219,6 +219,30 @@ TEST_F(Ledger, AForkedChildLeavesTheRowOfItsParentAlone) {
   EXPECT_EQ(reader.read()->used, Bytes(400));
 }
 
+// As programs do that close all descriptors which they have not opened themselves. What they open
+// next has the number of one that was ours.
+TEST_F(Ledger, ARowOutlastsItsDescriptorAndWhateverHasItsNumberIsLeftAlone) {
+  LedgerReader reader = created(1000);
+  const int number = fcntl(STDERR_FILENO, F_DUPFD_CLOEXEC, 900);  // where it will be
+  close(number);
+  LedgerWriter writer;
+  ASSERT_TRUE(writer.attach(path_.c_str()));
+  ASSERT_GE(fcntl(number, F_GETFD), 0);
+  ASSERT_TRUE(allocate(writer, 600));
+  LedgerWriter neighbour;
+  ASSERT_TRUE(neighbour.attach(path_.c_str()));
+  ASSERT_TRUE(allocate(neighbour, 300));
+  const int other = open((folder_ / "other").c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+  ASSERT_EQ(dup2(other, number), number);
+  EXPECT_FALSE(allocate(writer, 101)) << "it looks for rows of the dead, and finds none";
+  EXPECT_EQ(reader.read()->used, Bytes(900));
+  writer.forget_after_fork();
+  EXPECT_GE(fcntl(number, F_GETFD), 0);
+  close(number);
+  close(other);
+  EXPECT_EQ(reader.read()->used, Bytes(300));
+}
+
 TEST_F(Ledger, ProcessesBeyondTheRowsShareTheLastOne) {
   LedgerReader reader = created(10000);
   std::vector<std::unique_ptr<LedgerWriter>> writers;

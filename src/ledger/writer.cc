@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <sched.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 namespace lambent::ledger {
@@ -11,6 +12,8 @@ constexpr int kReserveAttempts = 64;
 // More than any device has; keeps sums far from overflowing.
 constexpr uint64_t kMostBytes = uint64_t{1} << 56;
 constexpr int kOverflowLockAttempts = 64;
+// Out of the way of programs that count their descriptors.
+constexpr int kFirstDescriptor = 900;
 
 bool lock_row(int fd, uint32_t row, short type) {
   struct flock lock = {};
@@ -59,8 +62,14 @@ bool LedgerWriter::attach(const char* path) {
 
 bool LedgerWriter::attach(int fd) {
   detach();
-  lock_fd_ = fd;
-  if (view_.attach(fd) && take_row()) return true;
+  const int high = fcntl(fd, F_DUPFD_CLOEXEC, kFirstDescriptor);
+  if (high >= 0) close(fd);
+  lock_fd_ = high >= 0 ? high : fd;
+  struct stat status = {};
+  fstat(lock_fd_, &status);
+  device_ = status.st_dev;
+  inode_ = status.st_ino;
+  if (view_.attach(lock_fd_) && take_row()) return true;
   forget_after_fork();
   return false;
 }
@@ -89,9 +98,19 @@ void LedgerWriter::detach() {
   forget_after_fork();
 }
 
-void LedgerWriter::forget_after_fork() {
-  if (lock_fd_ >= 0) close(lock_fd_);
+bool LedgerWriter::has_lock_fd() const {
+  struct stat status = {};
+  return lock_fd_ >= 0 && fstat(lock_fd_, &status) == 0 && status.st_dev == device_ &&
+         status.st_ino == inode_;
+}
+
+void LedgerWriter::close_lock_fd() {
+  if (has_lock_fd()) close(lock_fd_);
   lock_fd_ = -1;
+}
+
+void LedgerWriter::forget_after_fork() {
+  close_lock_fd();
   view_.detach();
   reclaiming_.clear();
 }
@@ -192,8 +211,10 @@ uint64_t LedgerWriter::promised_bytes() const {
 
 // Locks do not keep threads of one process apart (they share the file description), hence the flag:
 // else a second thread could clear a row that the first has just given free and a new process took.
+// Without the descriptor it is left to others: to the worker, at the latest.
 void LedgerWriter::reclaim_dead_rows() {
   if (!is_attached() || reclaiming_.test_and_set()) return;
+  if (!has_lock_fd()) return reclaiming_.clear();
   uint32_t rows = view_.page()->header.rows_in_use.load();
   if (rows > kLedgerRows) rows = kLedgerRows;
   for (uint32_t row = 0; row < rows; ++row) {

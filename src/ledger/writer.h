@@ -60,10 +60,16 @@ class LedgerWriter {
   bool take_row();
   bool reserve(uint64_t bytes);
 
+  // A program may close descriptors that it knows nothing of, and then open its own.
+  bool has_lock_fd() const;
+  void close_lock_fd();
+
   LedgerView view_;
-  // A file description of its own for the locks: the mapping keeps its own one alive, also in
-  // children, and a lock lives as long as its description.
+  // Its file description is also the mapping's, and a lock lives as long as its description: so the
+  // row stays this process's, whatever becomes of the descriptor.
   int lock_fd_ = -1;
+  uint64_t device_ = 0;  // of the file
+  uint64_t inode_ = 0;
   uint32_t row_ = 0;
   std::atomic_flag reclaiming_;
 };
