@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Holds the shim against the driver: how it treats every exported function must be written down, by its full name where
-that could have to do with memory; the built library must export exactly the driver's names; and what waits at the gate
+"""Holds a shim against the driver, or NVML: how it treats every exported function must be written down, by its full name where
+that could have to do with memory; the built library must export exactly the real one's names; and what waits at the gate
 must be the same in both tables.
 
 usage: check_shim_coverage.py SYMBOLS COVERAGE [LIBRARY NM] [--gated GATED_FUNCTIONS] [--stub LIBCUDA_STUB]
@@ -26,8 +26,17 @@ SUSPICIOUS = re.compile(
 # ...and what only looks so.
 HARMLESS = re.compile(r"Coredump|MipmapFilter|MipmapLevel|TensorMap(Encode|Replace)|cuDeviceCanAccessPeer|cuStreamWaitEvent"
                       r"|ExternalSemaphore|cuGraph.*Get(?!.*Mem)|cuGraphExecGetFlags")
-# Beyond the driver's names.
-OWN_EXPORTS = {"dlopen", "lambent_shim_real_dlopen"}
+# The same of NVML's names.
+SUSPICIOUS_NVML = re.compile(r"Mem|Process|Accounting|Fb|Framebuffer|BAR1|GetAttributes")
+# Beyond the driver's and NVML's names.
+OWN_EXPORTS = {"dlopen", "lambent_shim_real_dlopen", "lambent_shim_nvml_is_here"}
+
+
+def may_be_about_memory(name):
+    if name.startswith("nvml"):
+        return SUSPICIOUS_NVML.search(name)
+    return SUSPICIOUS.search(name) and not HARMLESS.search(name)
+
 
 
 def rows_of(text):
@@ -50,11 +59,11 @@ def problems_of(symbols_text, coverage_text, exports=None, gated_text=None):
         elif "*" in row[0] and row[1] != "forwarded":
             problems.append(f"{row[0]}: only what is forwarded may be a pattern")
         if not fnmatch.filter(symbols, row[0]):
-            problems.append(f"{row[0]}: the driver has no such function")
+            problems.append(f"{row[0]}: the real library has no such function")
         if [other[0] for other in rows].count(row[0]) > 1:
             problems.append(f"{row[0]}: classified twice")
     for name in sorted(symbols - set(names)):
-        if SUSPICIOUS.search(name) and not HARMLESS.search(name):
+        if may_be_about_memory(name):
             problems.append(f"{name}: nobody has said by its name how the shim treats it")
         elif not any(fnmatch.fnmatchcase(name, pattern) for pattern in patterns):
             problems.append(f"{name}: nobody has said how the shim treats it")
@@ -99,7 +108,7 @@ def main():
                      for name in sorted(theirs - known)]
     elif options.stub:
         print(f"not held against a toolkit's driver: there is no {options.stub}")
-    print("\n".join(problems) if problems else "the shim covers the driver")
+    print("\n".join(problems) if problems else "the shim covers the real library")
     sys.exit(1 if problems else 0)
 
 

@@ -38,6 +38,14 @@ class CoverageCheck(unittest.TestCase):
         self.assertEqual(len(problems_of(SYMBOLS, GOOD + "cuMemGone hooked it went\n")), 1)
         self.assertEqual(len(problems_of(SYMBOLS, GOOD + "cuInit forwarded nothing\n")), 2)
 
+    def test_fails_on_what_nvml_could_say_of_memory(self):
+        names = "nvmlInit_v2\nnvmlDeviceGetMemoryInfo\n"
+        rows = "nvmlDeviceGetMemoryInfo hooked tells the limit\nnvml* forwarded says nothing of memory\n"
+        self.assertEqual(problems_of(names, rows), [])
+        for name in ("nvmlDeviceGetMemoryInfo_v3", "nvmlDeviceGetComputeRunningProcesses_v4", "nvmlDeviceGetAttributes_v3",
+                     "nvmlVgpuTypeGetFramebufferSize_v2", "nvmlDeviceGetRunningProcessDetailList_v2"):
+            self.assertEqual(len(problems_of(names + name, rows)), 1, name)
+
     def test_fails_on_exports_that_are_missing_or_too_many(self):
         names = set(SYMBOLS.split())
         self.assertEqual(problems_of(SYMBOLS, GOOD, names | {"dlopen"}), [])

@@ -53,6 +53,38 @@ struct Process {
   unsigned compute_instance;
 };
 
+struct ProcessDetail {
+  unsigned process_id;
+  unsigned long long used;
+  unsigned gpu_instance;
+  unsigned compute_instance;
+  unsigned long long used_protected;
+};
+
+struct ProcessDetails {
+  unsigned version;
+  unsigned mode;
+  unsigned count;
+  ProcessDetail* processes;
+};
+
+struct AccountingStats {
+  unsigned busy_percent;
+  unsigned memory_busy_percent;
+  unsigned long long most_used;
+  // and what has nothing to do with memory
+};
+
+struct Attributes {
+  unsigned counts[8];  // of multiprocessors, engines and slices
+  unsigned long long mebibytes;
+};
+
+struct ConfidentialSizes {
+  unsigned long long protected_kibibytes;
+  unsigned long long unprotected_kibibytes;
+};
+
 constexpr unsigned long long kNotAvailable = ~0ULL;  // NVML_VALUE_NOT_AVAILABLE
 
 alignas(ledger::LedgerView) unsigned char view_storage[sizeof(ledger::LedgerView)];
@@ -83,19 +115,27 @@ void narrow(MemoryInfo* memory) {
   memory->used = seen.total_bytes - seen.free_bytes;
 }
 
-// No process is seen to use more than the sandbox has: what the driver needs for itself in a
-// process is no part of the limit.
+// Nothing is seen to be more than the sandbox has, in units of so many bytes.
+void bound(unsigned long long* amount, uint64_t unit = 1) {
+  const ledger::LedgerView* view = ledger();
+  if (view == nullptr || view->limit_bytes() == 0 || *amount == kNotAvailable) return;
+  const uint64_t limit = view->limit_bytes() / unit;
+  if (*amount > limit) *amount = limit;
+}
+
+// What the driver needs for itself in a process is no part of the limit.
 template <typename ProcessInfo>
 int running_processes(unsigned slot, void* device, unsigned* count, ProcessInfo* processes) {
   const unsigned room = count == nullptr ? 0 : *count;
   const int status = real<int (*)(void*, unsigned*, ProcessInfo*)>(slot)(device, count, processes);
-  const ledger::LedgerView* view = ledger();
-  if (status != 0 || count == nullptr || processes == nullptr || view == nullptr) return status;
-  const uint64_t limit = view->limit_bytes();
-  for (unsigned i = 0; limit != 0 && i < *count && i < room; ++i) {
-    if (processes[i].used != kNotAvailable && processes[i].used > limit) processes[i].used = limit;
-  }
+  if (status != 0 || count == nullptr || processes == nullptr) return status;
+  for (unsigned i = 0; i < *count && i < room; ++i) bound(&processes[i].used);
   return status;
+}
+
+template <typename Answer>
+int asked(unsigned slot, void* device, Answer* answer) {
+  return real<int (*)(void*, Answer*)>(slot)(device, answer);
 }
 
 }  // namespace
@@ -126,17 +166,61 @@ SHIM_EXPORT int nvmlDeviceGetMemoryInfo_v2(void* device, MemoryVersion2* memory)
   return status;
 }
 
-SHIM_EXPORT int nvmlDeviceGetComputeRunningProcesses(void* device, unsigned* count,
-                                                     ProcessVersion1* processes) {
-  return running_processes(kSlot_nvmlDeviceGetComputeRunningProcesses, device, count, processes);
+SHIM_EXPORT int nvmlDeviceGetConfComputeProtectedMemoryUsage(void* device, Memory* memory) {
+  const int status = asked(kSlot_nvmlDeviceGetConfComputeProtectedMemoryUsage, device, memory);
+  if (status == 0 && memory != nullptr) narrow(memory);
+  return status;
 }
 
-SHIM_EXPORT int nvmlDeviceGetComputeRunningProcesses_v2(void* device, unsigned* count,
-                                                        Process* processes) {
-  return running_processes(kSlot_nvmlDeviceGetComputeRunningProcesses_v2, device, count, processes);
+SHIM_EXPORT int nvmlDeviceGetConfComputeMemSizeInfo(void* device, ConfidentialSizes* sizes) {
+  const int status = asked(kSlot_nvmlDeviceGetConfComputeMemSizeInfo, device, sizes);
+  if (status != 0 || sizes == nullptr) return status;
+  bound(&sizes->protected_kibibytes, 1024);
+  bound(&sizes->unprotected_kibibytes, 1024);
+  return status;
 }
 
-SHIM_EXPORT int nvmlDeviceGetComputeRunningProcesses_v3(void* device, unsigned* count,
-                                                        Process* processes) {
-  return running_processes(kSlot_nvmlDeviceGetComputeRunningProcesses_v3, device, count, processes);
+#define ATTRIBUTES(name)                                        \
+  SHIM_EXPORT int name(void* device, Attributes* attributes) {  \
+    const int status = asked(kSlot_##name, device, attributes); \
+    if (status == 0 && attributes != nullptr) {                 \
+      bound(&attributes->mebibytes, 1 << 20);                   \
+    }                                                           \
+    return status;                                              \
+  }
+ATTRIBUTES(nvmlDeviceGetAttributes)
+ATTRIBUTES(nvmlDeviceGetAttributes_v2)
+
+SHIM_EXPORT int nvmlDeviceGetAccountingStats(void* device, unsigned process,
+                                             AccountingStats* stats) {
+  const auto ask =
+      real<int (*)(void*, unsigned, AccountingStats*)>(kSlot_nvmlDeviceGetAccountingStats);
+  const int status = ask(device, process, stats);
+  if (status == 0 && stats != nullptr) bound(&stats->most_used);
+  return status;
 }
+
+SHIM_EXPORT int nvmlDeviceGetRunningProcessDetailList(void* device, ProcessDetails* list) {
+  const unsigned room = list == nullptr ? 0 : list->count;
+  const int status = asked(kSlot_nvmlDeviceGetRunningProcessDetailList, device, list);
+  if (status != 0 || list == nullptr || list->processes == nullptr) return status;
+  for (unsigned i = 0; i < list->count && i < room; ++i) {
+    bound(&list->processes[i].used);
+    bound(&list->processes[i].used_protected);
+  }
+  return status;
+}
+
+#define RUNNING_PROCESSES(name, ProcessInfo)                                    \
+  SHIM_EXPORT int name(void* device, unsigned* count, ProcessInfo* processes) { \
+    return running_processes(kSlot_##name, device, count, processes);           \
+  }
+RUNNING_PROCESSES(nvmlDeviceGetComputeRunningProcesses, ProcessVersion1)
+RUNNING_PROCESSES(nvmlDeviceGetComputeRunningProcesses_v2, Process)
+RUNNING_PROCESSES(nvmlDeviceGetComputeRunningProcesses_v3, Process)
+RUNNING_PROCESSES(nvmlDeviceGetGraphicsRunningProcesses, ProcessVersion1)
+RUNNING_PROCESSES(nvmlDeviceGetGraphicsRunningProcesses_v2, Process)
+RUNNING_PROCESSES(nvmlDeviceGetGraphicsRunningProcesses_v3, Process)
+RUNNING_PROCESSES(nvmlDeviceGetMPSComputeRunningProcesses, ProcessVersion1)
+RUNNING_PROCESSES(nvmlDeviceGetMPSComputeRunningProcesses_v2, Process)
+RUNNING_PROCESSES(nvmlDeviceGetMPSComputeRunningProcesses_v3, Process)

@@ -176,8 +176,15 @@ TEST_F(Shim, PythonMeetsTheLimitByNameByPathAndByAddressAndNvmlAgrees) {
   EXPECT_EQ(run.values.at("nvml_total"), run.values.at("cuda_total"));
   EXPECT_EQ(run.values.at("nvml_free"), run.values.at("cuda_free"));
   EXPECT_EQ(run.values.at("cuda_free"), std::to_string(Bytes::mib(54).count));
-  EXPECT_EQ(run.values.at("nvml_processes"),
-            std::to_string(kLimit.count) + "," + std::to_string(Bytes::mib(1).count));
+  const std::string limit = std::to_string(kLimit.count);
+  for (const char* list : {"nvml_processes", "nvml_graphics", "nvml_mps", "nvml_details"}) {
+    EXPECT_EQ(run.values.at(list), limit + "," + std::to_string(Bytes::mib(1).count)) << list;
+  }
+  for (const char* amount : {"nvml_protected", "nvml_accounting", "nvml_confidential"}) {
+    EXPECT_EQ(run.values.at(amount), limit) << amount;
+  }
+  EXPECT_EQ(run.values.at("nvml_attributes_mib"), std::to_string(kLimit.count >> 20));
+  EXPECT_EQ(run.values.at("nvml_sizes_kib"), std::to_string(kLimit.count >> 10) + ",1");
 }
 
 }  // namespace

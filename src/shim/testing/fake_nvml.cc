@@ -99,6 +99,55 @@ nvmlReturn_t nvmlDeviceGetComputeRunningProcesses_v3(nvmlDevice_t, unsigned* cou
   processes[1] = {2, 1 << 20, 0, 0};
   return NVML_SUCCESS;
 }
+nvmlReturn_t nvmlDeviceGetGraphicsRunningProcesses_v3(nvmlDevice_t device, unsigned* count,
+                                                      nvmlProcessInfo_t* processes) {
+  return nvmlDeviceGetComputeRunningProcesses_v3(device, count, processes);
+}
+nvmlReturn_t nvmlDeviceGetMPSComputeRunningProcesses_v3(nvmlDevice_t device, unsigned* count,
+                                                        nvmlProcessInfo_t* processes) {
+  return nvmlDeviceGetComputeRunningProcesses_v3(device, count, processes);
+}
+struct Detail {
+  unsigned process;
+  unsigned long long used;
+  unsigned gpu_instance, compute_instance;
+  unsigned long long used_protected;
+};
+struct Details {
+  unsigned version, mode, count;
+  Detail* processes;
+};
+nvmlReturn_t nvmlDeviceGetRunningProcessDetailList(nvmlDevice_t, Details* list) {
+  if (list->count < 2) return list->count = 2, NVML_ERROR_INSUFFICIENT_SIZE;
+  list->count = 2;
+  list->processes[0] = {1, kUsed, 0, 0, 0};
+  list->processes[1] = {2, 1 << 20, 0, 0, kUsed};
+  return NVML_SUCCESS;
+}
+struct Accounting {
+  unsigned busy, memory_busy;
+  unsigned long long most_used, time, since;
+  unsigned is_running, reserved[5];
+};
+nvmlReturn_t nvmlDeviceGetAccountingStats(nvmlDevice_t, unsigned, Accounting* stats) {
+  *stats = {1, 2, kUsed, 3, 4, 5, {}};
+  return NVML_SUCCESS;
+}
+nvmlReturn_t nvmlDeviceGetAttributes_v2(nvmlDevice_t, nvmlDeviceAttributes_t* attributes) {
+  *attributes = {132, 1, 2, 3, 4, 5, 6, 7, kTotal >> 20};
+  return NVML_SUCCESS;
+}
+nvmlReturn_t nvmlDeviceGetConfComputeProtectedMemoryUsage(nvmlDevice_t device,
+                                                          nvmlMemory_t* memory) {
+  return nvmlDeviceGetMemoryInfo(device, memory);
+}
+struct ConfidentialSizes {
+  unsigned long long protected_kib, unprotected_kib;
+};
+nvmlReturn_t nvmlDeviceGetConfComputeMemSizeInfo(nvmlDevice_t, ConfidentialSizes* sizes) {
+  *sizes = {kTotal >> 10, 1};
+  return NVML_SUCCESS;
+}
 nvmlReturn_t nvmlDeviceGetUtilizationRates(nvmlDevice_t, nvmlUtilization_t* utilization) {
   if (is_there("FAKE_NVML_UNTOLD")) return NVML_ERROR_UNKNOWN;
   *utilization = {42, 7};

@@ -41,10 +41,45 @@ class Process(ctypes.Structure):
     _fields_ = [("pid", ctypes.c_uint), ("used", ctypes.c_uint64), ("gi", ctypes.c_uint), ("ci", ctypes.c_uint)]
 
 
-processes = (Process * 4)()
-count = ctypes.c_uint(4)
-nvml.nvmlDeviceGetComputeRunningProcesses_v3(device, ctypes.byref(count), processes)
-print("nvml_processes", ",".join(str(processes[i].used) for i in range(count.value)))
+def of_processes(question):
+    processes = (Process * 4)()
+    count = ctypes.c_uint(4)
+    getattr(nvml, question)(device, ctypes.byref(count), processes)
+    return ",".join(str(processes[i].used) for i in range(count.value))
+
+
+class Detail(ctypes.Structure):
+    _fields_ = Process._fields_ + [("protected", ctypes.c_uint64)]
+
+
+class Details(ctypes.Structure):
+    _fields_ = [("version", ctypes.c_uint), ("mode", ctypes.c_uint), ("count", ctypes.c_uint), ("processes", ctypes.POINTER(Detail))]
+
+
+class Accounting(ctypes.Structure):
+    _fields_ = [("shares", ctypes.c_uint * 2), ("most", ctypes.c_uint64), ("times", ctypes.c_uint64 * 2), ("rest", ctypes.c_uint * 6)]
+
+
+class Attributes(ctypes.Structure):
+    _fields_ = [("counts", ctypes.c_uint * 8), ("mib", ctypes.c_uint64)]
+
+
+print("nvml_processes", of_processes("nvmlDeviceGetComputeRunningProcesses_v3"))
+print("nvml_graphics", of_processes("nvmlDeviceGetGraphicsRunningProcesses_v3"))
+print("nvml_mps", of_processes("nvmlDeviceGetMPSComputeRunningProcesses_v3"))
+details = Details(0, 0, 4, (Detail * 4)())
+nvml.nvmlDeviceGetRunningProcessDetailList(device, ctypes.byref(details))
+print("nvml_details", ",".join(str(each.used) for each in details.processes[:details.count]))
+print("nvml_protected", details.processes[1].protected)
+accounting, attributes, confidential, sizes = Accounting(), Attributes(), Memory(), (ctypes.c_uint64 * 2)()
+nvml.nvmlDeviceGetAccountingStats(device, ctypes.c_uint(1), ctypes.byref(accounting))
+print("nvml_accounting", accounting.most)
+nvml.nvmlDeviceGetAttributes_v2(device, ctypes.byref(attributes))
+print("nvml_attributes_mib", attributes.mib)
+nvml.nvmlDeviceGetConfComputeProtectedMemoryUsage(device, ctypes.byref(confidential))
+print("nvml_confidential", confidential.total)
+nvml.nvmlDeviceGetConfComputeMemSizeInfo(device, sizes)
+print("nvml_sizes_kib", "%d,%d" % tuple(sizes))
 free, total = ctypes.c_size_t(), ctypes.c_size_t()
 by_name.cuMemGetInfo_v2(ctypes.byref(free), ctypes.byref(total))
 print("cuda_total", total.value)
