@@ -28,9 +28,15 @@ constexpr VersionRow kVersions[] = {
 #undef DRIVER_VERSION
 };
 
-// The hook for what was asked for, chosen as the driver does: the newest that is not newer than the
-// version asked for; null if we have none.
-void* hook_for_request(const char* name, int version, unsigned long long flags) {
+constexpr int newest_version() {
+  int newest = 0;
+  for (const VersionRow& row : kVersions) newest = row.since > newest ? row.since : newest;
+  return newest;
+}
+
+// What was asked for, chosen as the driver does: the newest that is not newer than the version
+// asked for; null if we know none.
+const VersionRow* row_for_request(const char* name, int version, unsigned long long flags) {
   const bool per_thread_stream = (flags & kPerThreadDefaultStream) != 0;
   const VersionRow* best = nullptr;
   for (const VersionRow& row : kVersions) {
@@ -40,7 +46,50 @@ void* hook_for_request(const char* name, int version, unsigned long long flags) 
     const bool closer = best != nullptr && row.since == best->since && row.per_thread_stream;
     if (newer || closer) best = &row;
   }
-  return best == nullptr ? nullptr : hook_of_name(best->exported);
+  return best;
+}
+
+// Of its own version at most.
+int version_that_answers(int version) {
+  int drivers = 0;
+  const Status status = REAL(cuDriverGetVersion, int*)(&drivers);
+  return status == kSuccess && drivers < version ? drivers : version;
+}
+
+// Something that the driver exports and we know, and have no hook for.
+bool is_forwarded(const char* name, const void* answer) {
+  for (const VersionRow& row : kVersions) {
+    if (strcmp(row.name, name) == 0 && real_function(row.exported) == answer) return true;
+  }
+  return false;
+}
+
+bool begins_with(const char* name, const char* beginning) {
+  return strncmp(name, beginning, strlen(beginning)) == 0;
+}
+
+bool may_be_about_memory(const char* name) {
+  for (const char* beginning : {"cuMem", "cuArray", "cuMipmappedArray", "cuLaunch", "cuGraph"}) {
+    if (begins_with(name, beginning)) return !begins_with(name, "cuGraphics");
+  }
+  return false;
+}
+
+// Some address of the driver's that we do not know. It may answer with others than it exports; or
+// the function is newer than this shim, and then the program gets it as it is.
+void* hook_for_unknown(const char* name, void* answer, int version, unsigned long long flags) {
+  const int answering = version_that_answers(version);
+  const VersionRow* row = row_for_request(name, answering, flags);
+  const bool is_that_row = answering <= newest_version() || !driver_answers_with_exports();
+  if (row != nullptr && is_that_row) {
+    void* const hook = hook_of_name(row->exported);
+    return hook == nullptr ? answer : hook;
+  }
+  if (may_be_about_memory(name)) {
+    log_line("%s of CUDA %d is newer than this shim: it is not counted, and does not wait", name,
+             answering);
+  }
+  return answer;
 }
 
 void trace(const char* name, int version, unsigned long long flags, const void* answer) {
@@ -52,8 +101,8 @@ void replace_by_hook(const char* name, void** function, int version, unsigned lo
   if (function == nullptr || *function == nullptr || name == nullptr) return;
   void* const answer = *function;
   *function = hook_of_address(answer);
-  if (*function == answer && !driver_answers_with_exports()) {
-    if (void* hook = hook_for_request(name, version, flags); hook != nullptr) *function = hook;
+  if (*function == answer && !is_hook(answer) && !is_forwarded(name, answer)) {
+    *function = hook_for_unknown(name, answer, version, flags);
   }
   trace(name, version, flags, *function);
 }

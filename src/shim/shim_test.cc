@@ -3,6 +3,9 @@
 #include <unistd.h>
 
 #include <filesystem>
+#include <fstream>
+#include <string>
+#include <vector>
 
 #include "base/testing.h"
 #include "ledger/ledger.h"
@@ -66,9 +69,32 @@ INSTANTIATE_TEST_SUITE_P(Shim, EveryWay,
 
 TEST_F(Shim, GoesByNameWhereTheDriverAnswersWithPrivateAddresses) {
   ledger::LedgerReader reader = ledger();
-  environment_["FAKE_DRIVER_PRIVATE_ADDRESSES"] = "1";
-  EXPECT_EQ(probe("getproc", "limit").values.at("too_much"), "2");
-  EXPECT_EQ(reader.read()->denied, 1u);
+  for (const char* name : {"cuMemAlloc", "cuMemGetInfo"}) {
+    environment_["FAKE_DRIVER_PRIVATE_ADDRESS"] = name;
+    const Finished run = probe("getproc", "limit");
+    EXPECT_EQ(run.values.at("too_much"), "2") << name;
+    EXPECT_EQ(run.values.at("total"), std::to_string(kLimit.count)) << name;
+  }
+  EXPECT_EQ(reader.read()->denied, 2u);
+}
+
+// The program has them all the same.
+TEST_F(Shim, TellsOfFunctionsThatAreNewerThanItIs) {
+  ledger::LedgerReader reader = ledger();
+  environment_["FAKE_DRIVER_VERSION"] = "14000";
+  environment_["FAKE_DRIVER_PRIVATE_ADDRESS"] = "cuMemGetInfo";
+  const Finished run = probe("linked", "newer");
+  for (const char* name : {"cuMemAllocTomorrow", "cuMemGetInfo", "cuMemFree"}) {
+    EXPECT_EQ(run.values.at(name), "0") << name;
+  }
+  std::ifstream log(folder_ / "log");
+  std::vector<std::string> said;
+  for (std::string line; std::getline(log, line);) said.push_back(line.substr(line.find(": ") + 2));
+  EXPECT_EQ(said, (std::vector<std::string>{
+                      "cuMemAllocTomorrow of CUDA 14000 is newer than this shim: it is not "
+                      "counted, and does not wait",
+                      "cuMemGetInfo of CUDA 14000 is newer than this shim: it is not counted, and "
+                      "does not wait"}));
 }
 
 TEST_F(Shim, OnlyForwardsWithoutALedger) {

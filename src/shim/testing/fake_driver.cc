@@ -70,7 +70,10 @@ EXPORT void fake_set_capturing(int on) { captures = on != 0; }
 EXPORT size_t fake_most_used() { return most_used; }
 
 EXPORT int cuInit(unsigned) { return 0; }
-EXPORT int cuDriverGetVersion(int* version) { return *version = 13000, 0; }
+EXPORT int cuDriverGetVersion(int* version) {
+  const char* given = getenv("FAKE_DRIVER_VERSION");
+  return *version = given == nullptr ? 13000 : atoi(given), 0;
+}
 EXPORT int cuDeviceGetCount(int* count) { return *count = 1, 0; }
 EXPORT int cuCtxGetCurrent(void** context) { return *context = &context_object, 0; }
 EXPORT int cuCtxGetDevice(int* device) { return *device = 0, 0; }
@@ -150,11 +153,19 @@ EXPORT int cuDeviceGetGraphMemAttribute(int, int attribute, void* value) {
   return *static_cast<unsigned long long*>(value) = graph_reserved, 0;
 }
 
-EXPORT int cuMemGetInfo_v2(size_t* free_bytes, size_t* total) {
+namespace {
+
+int tell_memory(size_t* free_bytes, size_t* total) {
   std::lock_guard lock(mutex);
   *free_bytes = kTotal - used;
   *total = kTotal;
   return 0;
+}
+
+}  // namespace
+
+EXPORT int cuMemGetInfo_v2(size_t* free_bytes, size_t* total) {
+  return tell_memory(free_bytes, total);
 }
 EXPORT int cuDeviceTotalMem_v2(size_t* total, int) { return *total = kTotal, 0; }
 
@@ -180,13 +191,24 @@ EXPORT int cuDevicePrimaryCtxReset_v2(int) { return cuCtxDestroy_v2(nullptr); }
 namespace {
 
 int through_another_address(Address* address, size_t bytes) { return allocate(address, bytes); }
+int told_through_another_address(size_t* free_bytes, size_t* total) {
+  return tell_memory(free_bytes, total);
+}
 
-// With FAKE_DRIVER_PRIVATE_ADDRESSES it answers with other addresses than it exports.
+// Of the name in FAKE_DRIVER_PRIVATE_ADDRESS it answers with another address than it exports.
+void* private_address_of(const char* name) {
+  const char* it = getenv("FAKE_DRIVER_PRIVATE_ADDRESS");
+  if (it == nullptr || strcmp(it, name) != 0) return nullptr;
+  return strcmp(name, "cuMemAlloc") == 0 ? reinterpret_cast<void*>(&through_another_address)
+                                         : reinterpret_cast<void*>(&told_through_another_address);
+}
+
 int find_function(const char* name, void** function, unsigned long long flags) {
-  if (strcmp(name, "cuMemAlloc") == 0 && getenv("FAKE_DRIVER_PRIVATE_ADDRESSES") != nullptr) {
-    *function = reinterpret_cast<void*>(&through_another_address);
-    return 0;
-  }
+  // What a driver of years to come may have.
+  const bool is_newer = strcmp(name, "cuMemAllocTomorrow") == 0;
+  *function =
+      is_newer ? reinterpret_cast<void*>(&through_another_address) : private_address_of(name);
+  if (*function != nullptr) return 0;
   Dl_info self = {};
   dladdr(reinterpret_cast<void*>(&find_function), &self);
   static void* own = nullptr;

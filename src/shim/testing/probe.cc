@@ -170,6 +170,14 @@ void refused_scenario(const Driver& driver) {
   printf("small %d\n", driver.allocate(&address, kMiB));
 }
 
+// A runtime that is newer than the shim, over a driver that is as new.
+void newer_scenario(const Driver&) {
+  for (const char* name : {"cuMemAllocTomorrow", "cuMemGetInfo", "cuMemFree"}) {
+    void* address = nullptr;
+    printf("%s %d\n", name, cuGetProcAddress_v2(name, &address, 14000, 0, nullptr));
+  }
+}
+
 void killed_scenario(const Driver& driver) {
   Address address = 0;
   printf("held %d\n", driver.allocate(&address, 60 * kMiB));
@@ -189,6 +197,7 @@ int main(int count, char** words) {
   if (strcmp(words[2], "threads") == 0) threads_scenario(driver);
   if (strcmp(words[2], "hold") == 0) hold_scenario(driver);
   if (strcmp(words[2], "refused") == 0) refused_scenario(driver);
+  if (strcmp(words[2], "newer") == 0) newer_scenario(driver);
   if (strcmp(words[2], "killed") == 0) killed_scenario(driver);
   return 0;
 }
