@@ -1,9 +1,13 @@
 #include "shim/agent.h"
 
+#include <errno.h>
+#include <limits.h>
+#include <linux/futex.h>
 #include <pthread.h>
 #include <signal.h>
 #include <string.h>
 #include <sys/prctl.h>
+#include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -31,6 +35,9 @@ constexpr size_t kMostPathBytes = 256;
 // How often memory tries to come home where nobody is left to ask it to.
 constexpr long kHomeEveryNs = 100'000'000;
 
+// Processes, so that a child, however it was made, begins anew: in which a thread has set out to
+// greet the worker, and in which that is done, as far as it can be.
+pid_t starting_in = 0;
 pid_t started_in = 0;
 bool fork_is_watched = false;
 // The agent's from its beginning on.
@@ -56,30 +63,40 @@ pthread_mutex_t mover_mutex = PTHREAD_MUTEX_INITIALIZER;
 Mover* mover_of_agent = nullptr;
 bool keeps_working_set = false;
 
-// A thread of the program's does our work: what it asks of the driver is no business of a capture,
-// and whoever interrupted it might wait for what it holds.
-class Borrowed {
+// A thread of the program's does our work: whoever interrupted or ended it might wait for what it
+// holds.
+class Undisturbed {
  public:
-  Borrowed() {
+  Undisturbed() {
     pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancellation_);
     sigset_t all;
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, &signals_);
-    REAL(cuThreadExchangeStreamCaptureMode, int*)(&capture_mode_);
   }
-  ~Borrowed() {
-    REAL(cuThreadExchangeStreamCaptureMode, int*)(&capture_mode_);
+  ~Undisturbed() {
     pthread_sigmask(SIG_SETMASK, &signals_, nullptr);
     pthread_setcancelstate(cancellation_, nullptr);
   }
+  Undisturbed(const Undisturbed&) = delete;
+  Undisturbed& operator=(const Undisturbed&) = delete;
+
+ private:
+  int cancellation_ = PTHREAD_CANCEL_ENABLE;
+  sigset_t signals_ = {};
+};
+
+// What it asks of the driver meanwhile is no business of a capture.
+class Borrowed {
+ public:
+  Borrowed() { REAL(cuThreadExchangeStreamCaptureMode, int*)(&capture_mode_); }
+  ~Borrowed() { REAL(cuThreadExchangeStreamCaptureMode, int*)(&capture_mode_); }
   Borrowed(const Borrowed&) = delete;
   Borrowed& operator=(const Borrowed&) = delete;
 
  private:
+  const Undisturbed undisturbed_;
   const Passepartout passepartout_;
   InsideHook inside_;
-  int cancellation_ = PTHREAD_CANCEL_ENABLE;
-  sigset_t signals_ = {};
   int capture_mode_ = 2;  // CU_STREAM_CAPTURE_MODE_RELAXED
 };
 
@@ -121,7 +138,7 @@ void take(const MemoryMessage& grant, Mover& mover) {
   mover.fetch();
 }
 
-// Until the worker is gone.
+// Until the worker is gone, or the program has closed the connection.
 void serve(MemorySocket& socket, Mover& mover) {
   while (socket.is_open()) {
     MemoryMessage command;
@@ -136,6 +153,7 @@ void serve(MemorySocket& socket, Mover& mover) {
     MemoryMessage answer;
     if (obey(command, mover, &answer)) socket.send(answer);
   }
+  socket.shut();
 }
 
 void begin_working_set(Mover& mover) {
@@ -152,8 +170,34 @@ void start_afresh_in_child() {
   grants_start_afresh_in_child();
 }
 
+// Whoever hears of something that this process did with memory can know of the process by then.
+// Zero, or the error.
+int greet_worker() {
+  MemoryMessage hello;
+  hello.process = static_cast<uint32_t>(getpid());
+  hello.mode = static_cast<uint32_t>(mode_of_this_process());
+  const int error = to_worker->open(worker);
+  if (error != 0) return error;
+  return to_worker->send(hello) ? 0 : EPIPE;
+}
+
+// On the agent's thread, which can wait for a worker that is stopped.
+bool is_greeted() {
+  int error = to_worker->is_open() ? 0 : EAGAIN;
+  while (error == EAGAIN) error = greet_worker();
+  return error == 0;
+}
+
+void serve_worker(Mover& mover) {
+  MemorySocket wishes;
+  if (mover_of_agent != nullptr && wishes.copy(to_worker.value)) ask_on(&wishes);
+  serve(to_worker.value, mover);
+  ask_on(nullptr);
+}
+
 void* run_agent(void*) {
   prctl(PR_SET_NAME, "lambent-memory");
+  if (!is_greeted()) return nullptr;
   const Passepartout passepartout;
   InsideHook inside;
   // What this thread asks of the driver is no business of a capture on another.
@@ -162,14 +206,10 @@ void* run_agent(void*) {
   const MemoryMode mode = mode_of_this_process();
   DeviceLink link(link_path[0] == '\0' ? nullptr : link_path, mode);
   Mover mover(link);
-  MemorySocket wishes;
-  if (keeps_working_set && mode == MemoryMode::kVmm) {
-    begin_working_set(mover);
-    if (wishes.copy(to_worker.value)) ask_on(&wishes);
-  }
-  serve(to_worker.value, mover);
-  ask_on(nullptr);
-  wishes.shut();
+  if (keeps_working_set && mode == MemoryMode::kVmm) begin_working_set(mover);
+  do {
+    serve_worker(mover);
+  } while (to_worker->was_taken_away() && is_greeted());
   // Nobody is left to bring the memory home, and the program may be waiting for it. What lies aside
   // is reached where it is.
   while (mover.is_out() && mover.move_in().status == MemoryMoveStatus::kNoDeviceMemory) {
@@ -181,30 +221,48 @@ void* run_agent(void*) {
   return nullptr;
 }
 
-// Whoever hears of something that this process did with memory can know of the process by then.
-bool greet_worker() {
-  MemoryMessage hello;
-  hello.process = static_cast<uint32_t>(getpid());
-  hello.mode = static_cast<uint32_t>(mode_of_this_process());
-  return to_worker->open(worker) && to_worker->send(hello);
-}
-
 void begin_agent() {
-  if (!greet_worker()) return;
+  const int error = greet_worker();
+  if (error != 0) log_line("cannot connect to %s: %s", worker, strerror(error));
+  if (error != 0 && error != EAGAIN) return;
   pthread_attr_t detached;
   pthread_attr_init(&detached);
   pthread_attr_setdetachstate(&detached, PTHREAD_CREATE_DETACHED);
   pthread_t thread;
-  const int error = pthread_create(&thread, &detached, run_agent, nullptr);
+  const int refusal = pthread_create(&thread, &detached, run_agent, nullptr);
   pthread_attr_destroy(&detached);
-  if (error == 0) return;
-  log_line("no thread to move memory: %s", strerror(error));
+  if (refusal == 0) return;
+  log_line("no thread to move memory: %s", strerror(refusal));
   to_worker->shut();
 }
 
 void keep(const char* path, char (&kept)[kMostPathBytes]) {
   kept[0] = '\0';
-  if (path != nullptr && strlen(path) < sizeof(kept)) strcpy(kept, path);
+  if (path == nullptr) return;
+  if (strlen(path) < sizeof(kept)) {
+    strcpy(kept, path);
+  } else {
+    log_line("cannot connect to %s: %s", path, strerror(ENAMETOOLONG));
+  }
+}
+
+void start() {
+  keep(worker_path(), worker);
+  keep(device_link_path(), link_path);
+  if (worker[0] == '\0') return;
+  keeps_working_set = working_set_is_wanted();
+  if (!__atomic_exchange_n(&fork_is_watched, true, __ATOMIC_ACQ_REL)) {
+    pthread_atfork(nullptr, nullptr, start_afresh_in_child);
+  }
+  begin_agent();
+}
+
+// Another thread is at it, and gives up after a second where nobody takes it in.
+void wait_until_started_in(pid_t self) {
+  pid_t seen = 0;
+  while ((seen = __atomic_load_n(&started_in, __ATOMIC_ACQUIRE)) != self) {
+    syscall(SYS_futex, &started_in, FUTEX_WAIT_PRIVATE, seen, nullptr, nullptr, 0);
+  }
 }
 
 }  // namespace
@@ -219,25 +277,16 @@ void fetch_what_is_wanted() {
 
 void program_uses_the_driver() {
   const pid_t self = getpid();
-  pid_t known = __atomic_load_n(&started_in, __ATOMIC_ACQUIRE);
-  if (known == self) return;
-  if (!__atomic_compare_exchange_n(&started_in, &known, self, false, __ATOMIC_ACQ_REL,
-                                   __ATOMIC_ACQUIRE)) {
-    return;  // another thread was faster
+  if (__atomic_load_n(&started_in, __ATOMIC_ACQUIRE) == self) return;
+  const Undisturbed undisturbed;
+  pid_t known = __atomic_load_n(&starting_in, __ATOMIC_ACQUIRE);
+  if (known == self || !__atomic_compare_exchange_n(&starting_in, &known, self, false,
+                                                    __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE)) {
+    return wait_until_started_in(self);
   }
-  keep(worker_path(), worker);
-  keep(device_link_path(), link_path);
-  if (worker[0] == '\0') return;
-  keeps_working_set = working_set_is_wanted();
-  if (!__atomic_exchange_n(&fork_is_watched, true, __ATOMIC_ACQ_REL)) {
-    pthread_atfork(nullptr, nullptr, start_afresh_in_child);
-  }
-  sigset_t all;
-  sigset_t before;
-  sigfillset(&all);
-  pthread_sigmask(SIG_SETMASK, &all, &before);
-  begin_agent();
-  pthread_sigmask(SIG_SETMASK, &before, nullptr);
+  start();
+  __atomic_store_n(&started_in, self, __ATOMIC_RELEASE);
+  syscall(SYS_futex, &started_in, FUTEX_WAKE_PRIVATE, INT_MAX, nullptr, nullptr, 0);
 }
 
 }  // namespace lambent::shim

@@ -1,5 +1,6 @@
 #include "shim/device_link.h"
 
+#include <string.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -37,10 +38,15 @@ MemoryMessage message_of(MemoryMessageKind kind, LinkDirection direction, uint64
 bool DeviceLink::connect() {
   if (path_ == nullptr || socket_.is_open()) return path_ != nullptr;
   unanswered_ = 0;
-  if (!socket_.open(path_)) return false;
+  if (const int error = socket_.open(path_); error != 0) {
+    log_line("cannot connect to %s: %s", path_, strerror(error));
+    return false;
+  }
   MemoryMessage hello;
   hello.mode = static_cast<uint32_t>(mode_);
   hello.process = static_cast<uint32_t>(getpid());
+  hello.bytes = leased_bytes_;
+  hello.aside_bytes = aside_bytes_;
   return socket_.send(hello);
 }
 
@@ -110,6 +116,7 @@ int DeviceLink::lease(uint64_t bytes, uint64_t* got) {
   }
   int descriptor = -1;
   if (!await_lease(MemoryMessageKind::kLease, bytes, got, &descriptor)) return -1;
+  leased_bytes_ += *got;
   return descriptor;
 }
 
@@ -123,15 +130,19 @@ bool DeviceLink::want_aside(uint64_t bytes) {
   uint64_t got = 0;
   const bool granted = await_lease(MemoryMessageKind::kAsideGranted, bytes, &got, &descriptor);
   if (descriptor >= 0) close(descriptor);
+  if (granted) aside_bytes_ += bytes;
   return granted;
 }
 
+// Where it cannot be told, it is when the next connection says what this process has.
 void DeviceLink::return_leases() {
-  if (!socket_.is_open()) return;  // it has them back
+  leased_bytes_ = 0;
+  if (!socket_.is_open()) return;
   socket_.send(message_of(MemoryMessageKind::kReturnLeases, LinkDirection::kToDevice, 0));
 }
 
 void DeviceLink::return_aside(uint64_t bytes) {
+  aside_bytes_ -= bytes < aside_bytes_ ? bytes : aside_bytes_;
   if (!socket_.is_open()) return;
   socket_.send(message_of(MemoryMessageKind::kReturnAside, LinkDirection::kToDevice, bytes));
 }

@@ -56,6 +56,9 @@ class DeviceLink {
   bool is_wanted_ = false;   // a turn was asked for and has not come
   int64_t waited_ns_ = 0;    // for that turn
   uint64_t unanswered_ = 0;  // turns that were taken without an answer, which may still come
+  // What this process has, of whichever connection.
+  uint64_t leased_bytes_ = 0;
+  uint64_t aside_bytes_ = 0;
 };
 
 }  // namespace lambent::shim

@@ -59,6 +59,9 @@ bool wait_for_answer(uint64_t end_ns) {
 void ask_on(MemorySocket* socket) {
   Locked lock(asking.mutex);
   asking.socket = socket;
+  // What was asked on another is answered by nobody.
+  asking.is_asked = false;
+  asking.is_overdue = false;
   pthread_cond_broadcast(&asking.answered);
 }
 
@@ -78,7 +81,7 @@ bool is_granted(Residency& memory) {
       if (!asking.socket->send(wish)) return false;
       asking.is_asked = true;
     }
-    if (!wait_for_answer(end_ns)) asking.is_overdue = true;
+    if (!wait_for_answer(end_ns)) asking.is_overdue = asking.is_asked;
   }
   return false;
 }

@@ -22,6 +22,11 @@ using protocol::MemoryMessage;
 constexpr int kMostSockets = 4;
 MemorySocket* open_sockets[kMostSockets];
 bool is_fork_watched = false;
+// Forks, so that a socket which a child may have got before it was among the open ones is not used.
+// To hold forks back with a mutex could make two handlers of forks wait for each other.
+unsigned forks_begun = 0;
+unsigned forks_over = 0;
+constexpr int kMostTries = 16;
 
 void enter(MemorySocket* socket) {
   for (MemorySocket*& place : open_sockets) {
@@ -40,9 +45,13 @@ void leave(MemorySocket* socket) {
   }
 }
 
-// The child's copies would keep the parent alive for the other side. The sockets themselves lie on
-// the stack of the agent's thread, which the child has as memory alone.
+void fork_begins() { __atomic_fetch_add(&forks_begun, 1, __ATOMIC_SEQ_CST); }
+void fork_is_over() { __atomic_fetch_add(&forks_over, 1, __ATOMIC_SEQ_CST); }
+
+// The child's copies would keep the parent alive for the other side. What lies on the stack of the
+// agent's thread the child has as memory alone.
 void close_in_child() {
+  fork_is_over();
   for (MemorySocket*& place : open_sockets) {
     MemorySocket* socket = __atomic_exchange_n(&place, nullptr, __ATOMIC_ACQ_REL);
     if (socket != nullptr) socket->shut();
@@ -52,18 +61,23 @@ void close_in_child() {
 // Out of the way of programs that count their descriptors.
 constexpr int kFirstDescriptor = 900;
 
-int connect_to(const char* path) {
-  sockaddr_un address = {};
-  address.sun_family = AF_UNIX;
-  if (strlen(path) >= sizeof(address.sun_path)) return errno = ENAMETOOLONG, -1;
-  strcpy(address.sun_path, path);
-  const int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
-  if (fd < 0) return -1;
-  if (connect(fd, reinterpret_cast<const sockaddr*>(&address), sizeof(address)) == 0) return fd;
-  const int error = errno;
+// Who listens may be stopped, and those who wait for it have taken all the places that there are.
+constexpr timeval kConnectPatience = {1, 0};
+
+void set_patience(int fd, timeval patience) {
+  setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &patience, sizeof(patience));
+}
+
+void watch_forks() {
+  if (__atomic_exchange_n(&is_fork_watched, true, __ATOMIC_ACQ_REL)) return;
+  pthread_atfork(fork_begins, fork_is_over, close_in_child);
+}
+
+int at_a_high_number(int fd) {
+  const int high = fd < 0 ? -1 : fcntl(fd, F_DUPFD_CLOEXEC, kFirstDescriptor);
+  if (high < 0) return fd;
   close(fd);
-  errno = error;
-  return -1;
+  return high;
 }
 
 int taken_out_of(const msghdr& header) {
@@ -84,45 +98,63 @@ int taken_out_of(const msghdr& header) {
 
 }  // namespace
 
-bool MemorySocket::open(const char* path) {
+int MemorySocket::open(const char* path) {
   shut();
-  fd_ = connect_to(path);
-  if (fd_ < 0) {
-    log_line("cannot connect to %s: %s", path, strerror(errno));
-    return false;
+  sockaddr_un address = {};
+  address.sun_family = AF_UNIX;
+  if (strlen(path) >= sizeof(address.sun_path)) return ENAMETOOLONG;
+  strcpy(address.sun_path, path);
+  if (!make()) return errno;
+  set_patience(fd_, kConnectPatience);
+  if (connect(fd_, reinterpret_cast<const sockaddr*>(&address), sizeof(address)) != 0) {
+    const int error = errno;
+    shut();
+    return error;
   }
-  const int high = fcntl(fd_, F_DUPFD_CLOEXEC, kFirstDescriptor);
-  if (high >= 0) {
-    close(fd_);
-    fd_ = high;
+  set_patience(fd_, {});
+  return 0;
+}
+
+bool MemorySocket::make() {
+  watch_forks();
+  for (int tries = 0; tries < kMostTries; ++tries) {
+    shut();
+    const unsigned over = __atomic_load_n(&forks_over, __ATOMIC_SEQ_CST);
+    const int fd = at_a_high_number(socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0));
+    if (fd < 0) return false;
+    take(fd, fd);
+    if (__atomic_load_n(&forks_begun, __ATOMIC_SEQ_CST) <= over) break;
   }
-  take(fd_);
   return true;
 }
 
+// Its number is among the open ones before it stands for the connection.
 bool MemorySocket::copy(const MemorySocket& other) {
   shut();
-  const int copied = fcntl(other.fd_, F_DUPFD_CLOEXEC, kFirstDescriptor);
-  if (copied < 0) return false;
-  take(copied);
-  return true;
+  const int place = at_a_high_number(::open("/dev/null", O_RDONLY | O_CLOEXEC));
+  if (place < 0) return false;
+  take(place, other.fd_);
+  if (dup3(other.fd_, place, O_CLOEXEC) == place) return true;
+  close(place);
+  shut();
+  return false;
 }
 
-void MemorySocket::take(int fd) {
-  fd_ = fd;
+void MemorySocket::take(int fd, int like) {
   struct stat status = {};
-  fstat(fd_, &status);
+  fstat(like, &status);
   device_ = status.st_dev;
   inode_ = status.st_ino;
-  if (!__atomic_exchange_n(&is_fork_watched, true, __ATOMIC_ACQ_REL)) {
-    pthread_atfork(nullptr, nullptr, close_in_child);
-  }
+  fd_ = fd;
   enter(this);
 }
 
 void MemorySocket::shut() {
+  if (fd_ >= 0) {
+    was_taken_away_ = !is_still_ours();
+    if (!was_taken_away_) close(fd_);
+  }
   leave(this);
-  if (fd_ >= 0 && is_still_ours()) close(fd_);
   fd_ = -1;
 }
 
@@ -144,7 +176,7 @@ bool MemorySocket::send(const MemoryMessage& message) {
 
 Received MemorySocket::receive(int64_t timeout_ns, MemoryMessage* message, int* descriptor) {
   *descriptor = -1;
-  if (fd_ < 0) return Received::kClosed;
+  if (!is_open()) return shut(), Received::kClosed;
   const timespec timeout = {timeout_ns / 1'000'000'000, timeout_ns % 1'000'000'000};
   pollfd waiting = {fd_, POLLIN, 0};
   const int ready = ppoll(&waiting, 1, timeout_ns < 0 ? nullptr : &timeout, nullptr);

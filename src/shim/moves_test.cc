@@ -54,6 +54,58 @@ TEST_F(Moves, AreWaitedForByWhoeverHearsOfTheProcess) {
   EXPECT_EQ(hello.kind, MemoryMessageKind::kHello);
 }
 
+// What a worker that is stopped is to a program: its socket takes nobody in.
+class BeforeAStoppedWorker : public Moves {
+ protected:
+  BeforeAStoppedWorker() : in_line_(listener_.fill()) {}
+
+  // The worker goes on, and comes to the one that had to wait.
+  OwnedFd next_that_says_hello() {
+    in_line_.clear();
+    while (true) {
+      OwnedFd connection = listener_.accept();
+      const auto message = next_message(connection.get());
+      if (message && message->kind == MemoryMessageKind::kHello) return connection;
+    }
+  }
+
+  std::vector<OwnedFd> in_line_;
+};
+
+TEST_F(BeforeAStoppedWorker, AProgramGoesOnAndIsKnownLater) {
+  Running program({kMovingProbe}, environment_);
+  ASSERT_TRUE(program.wait_for("ready")) << "it does not wait for a worker that does not listen";
+  EXPECT_NE(log().find("cannot connect"), std::string::npos);
+  program.tell("fill");
+  ASSERT_TRUE(program.wait_for("filled"));
+  EXPECT_TRUE(next_that_says_hello().valid());
+  EXPECT_EQ(program.finish().exit_code, 0);
+}
+
+// Memory of the second would be memory of which the worker cannot know.
+TEST_F(BeforeAStoppedWorker, AThreadWaitsForTheOneThatGreets) {
+  Running program({kMovingProbe, "by_two_threads"}, environment_);
+  ASSERT_TRUE(program.wait_for("entered"));
+  EXPECT_NE(log().find("cannot connect"), std::string::npos) << "one went on before the other";
+  ASSERT_TRUE(program.wait_for("ready"));
+  EXPECT_EQ(program.finish().exit_code, 0);
+}
+
+TEST_F(Moves, DoNotHappenWhereNobodyListens) {
+  for (const std::string& nowhere :
+       {folder_ / "nobody", folder_ / "ledger", std::string("/"), std::string(300, 'x')}) {
+    SCOPED_TRACE(nowhere);
+    environment_["LAMBENT_SHIM_MEMORY"] = nowhere;
+    Running program({kMovingProbe}, environment_);
+    program.tell("fill");
+    program.tell("check");
+    const Finished end = program.finish();
+    EXPECT_EQ(end.exit_code, 0);
+    EXPECT_EQ(end.values.at("broken"), "0");
+    EXPECT_NE(log().find("cannot connect to " + nowhere), std::string::npos);
+  }
+}
+
 TEST_F(Moves, LeaveEveryByteWhereItWasOverManyTurns) {
   Tenant tenant(environment_, listener_);
   EXPECT_EQ(tenant.ask("fill", "filled"), "8");
@@ -320,6 +372,27 @@ TEST_F(Moves, AreNotWaitedForWhereOnlyAChildIsLeft) {
   tenant.worker().command(MemoryMessageKind::kMoveOut);
   EXPECT_EQ(tenant.worker().answer().status, static_cast<uint32_t>(MemoryMoveStatus::kFailed))
       << "the connection has ended with its process";
+}
+
+// Closing does not wake who waits on a descriptor, so the first command is lost with the
+// connection.
+TEST_F(Moves, GoOnAfterTheProgramHasClosedTheirConnections) {
+  const auto device = this->device({});
+  Tenant tenant(environment_, listener_);
+  EXPECT_EQ(tenant.ask("fill", "filled"), "8");
+  expect_done(tenant.worker().move_out(), kFilledMiB);
+  expect_done(tenant.worker().move_in(), kFilledMiB);
+  EXPECT_EQ(tenant.ask("close_sockets", "closed"), "2");
+  tenant.worker().command(MemoryMessageKind::kMoveOut);
+  EXPECT_EQ(tenant.worker().answer().status, static_cast<uint32_t>(MemoryMoveStatus::kFailed))
+      << "the connection has ended";
+  WorkerSide again(listener_);
+  EXPECT_EQ(again.hello().kind, MemoryMessageKind::kHello);
+  expect_done(again.move_out(), kFilledMiB);
+  expect_done(again.move_in(), kFilledMiB);
+  tenant.ask("check", "checked");
+  EXPECT_EQ(tenant.value("broken"), "0");
+  EXPECT_EQ(device->leases(), 1) << "what it was given is its own still";
 }
 
 TEST_F(Moves, DoNotReachAForkedChild) {

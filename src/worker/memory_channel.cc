@@ -1,7 +1,6 @@
 #include "worker/memory_channel.h"
 
 #include <sys/socket.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -11,6 +10,7 @@
 #include <vector>
 
 #include "base/packet.h"
+#include "base/process.h"
 #include "domain/limits.h"
 #include "protocol/memory_codec.h"
 
@@ -32,14 +32,6 @@ constexpr Duration kRefusalHolds = milliseconds(100);
 // How long who hung up in the middle of a move out may take to end. A process that is killed is
 // gone in less; one that only closed its connection goes on.
 constexpr Duration kEndPatience = milliseconds(2000);
-
-// The process at the other end, to be watched; not valid if it is no more.
-OwnedFd process_behind(const OwnedFd& socket) {
-  ucred peer{};
-  socklen_t size = sizeof(peer);
-  if (getsockopt(socket.get(), SOL_SOCKET, SO_PEERCRED, &peer, &size) != 0) return {};
-  return OwnedFd(static_cast<int>(syscall(SYS_pidfd_open, peer.pid, 0)));
-}
 
 }  // namespace
 
@@ -134,6 +126,7 @@ bool MemoryChannel::take(uint64_t id, Peer& peer, const MemoryMessage& message) 
 
 void MemoryChannel::greet(uint64_t id) {
   if (moving_) awaited_.insert(id);
+  await_end_no_more(process_behind(peers_.at(id).socket));
   send(id, belongs_out_ ? MemoryMessageKind::kMoveOut : MemoryMessageKind::kMoveIn);
   // What the others do not have on the device, this one may allocate.
   if (const Bytes spared = std::exchange(spared_, Bytes(0)); spared > Bytes(0)) want({0, spared});
@@ -248,14 +241,23 @@ void MemoryChannel::drop(uint64_t id) {
 // It is being killed, most likely: its memory is on the device until the last of it is gone, and
 // who was promised the room would find the device full. False: it is gone.
 bool MemoryChannel::await_end(uint64_t id, const OwnedFd& socket) {
-  OwnedFd process = process_behind(socket);
+  const pid_t who = process_behind(socket);
+  OwnedFd process = open_process(who);
   if (!process.valid()) return false;
   Ending& ending = ending_[id];
+  ending.id = who;
   ending.process = std::move(process);
   ending.watch = loop_.watch(ending.process.get(), true, false,
                              [this, id](loop::Readiness) { has_ended(id); });
   ending.patience = loop_.call_after(kEndPatience, [this, id] { has_ended(id); });
   return true;
+}
+
+// It had lost its connection, and has come again.
+void MemoryChannel::await_end_no_more(pid_t process) {
+  const auto is_it = [process](const auto& ending) { return ending.second.id == process; };
+  const auto found = std::find_if(ending_.begin(), ending_.end(), is_it);
+  if (found != ending_.end()) has_ended(found->first);
 }
 
 void MemoryChannel::has_ended(uint64_t id) {

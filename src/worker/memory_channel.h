@@ -2,6 +2,8 @@
 // learns how that went. Used by SandboxHost on the loop thread; trusts no byte of what it hears.
 #pragma once
 
+#include <sys/types.h>
+
 #include <deque>
 #include <functional>
 #include <map>
@@ -85,6 +87,7 @@ class MemoryChannel {
   void send(uint64_t id, protocol::MemoryMessageKind kind, Bytes bytes = {});
   void drop(uint64_t id);
   bool await_end(uint64_t id, const OwnedFd& socket);
+  void await_end_no_more(pid_t process);
   void has_ended(uint64_t id);
   void finish_if_all_answered();
 
@@ -108,6 +111,7 @@ class MemoryChannel {
   std::set<uint64_t> awaited_;
   // Of those awaited, who has hung up and may be about to end.
   struct Ending {
+    pid_t id = 0;
     OwnedFd process;
     loop::Watch watch;
     loop::TimerId patience;

@@ -328,6 +328,23 @@ TEST_F(Channel, WhoHangsUpInTheMiddleOfAMoveOutAndGoesOnIsWaitedForAWhile) {
   EXPECT_TRUE(moved().done);
 }
 
+TEST_F(Channel, WhoHangsUpInTheMiddleOfAMoveOutAndComesAgainIsToldAgain) {
+  OwnedFd first = process();
+  (void)hear(first);
+  channel_->move_out(MemoryMoveDepth::kMemory);
+  (void)hear(first);
+  first.reset();
+  ASSERT_TRUE(turn_until(loop_, [&] { return channel_->processes() == 0; }));
+  const OwnedFd again = process();
+  const MemoryMessage command = hear(again);
+  EXPECT_EQ(command.kind, MemoryMessageKind::kMoveOut);
+  EXPECT_TRUE(moves_.empty());
+  answer(again, command, MemoryMoveStatus::kDone, Bytes(20));
+  const MemoryMove move = moved();
+  EXPECT_TRUE(move.done);
+  EXPECT_EQ(move.moved, Bytes(20));
+}
+
 TEST_F(Channel, WhoHangsUpInTheMiddleOfAMoveInIsNotWaitedFor) {
   OwnedFd first = process();
   (void)hear(first);

@@ -16,6 +16,13 @@ using protocol::MemoryMessage;
 using protocol::MemoryMessageKind;
 using protocol::MemoryMoveStatus;
 
+sockaddr_un address_of(const std::string& path) {
+  sockaddr_un address = {};
+  address.sun_family = AF_UNIX;
+  strncpy(address.sun_path, path.c_str(), sizeof(address.sun_path) - 1);
+  return address;
+}
+
 void send_message(int fd, const MemoryMessage& message) {
   (void)!send(fd, &message, sizeof(message), MSG_NOSIGNAL);
 }
@@ -40,12 +47,22 @@ void send_descriptor(int fd, const MemoryMessage& message, int descriptor) {
 }  // namespace
 
 MemoryListener::MemoryListener(const std::string& path)
-    : fd_(socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0)) {
-  sockaddr_un address = {};
-  address.sun_family = AF_UNIX;
-  strncpy(address.sun_path, path.c_str(), sizeof(address.sun_path) - 1);
+    : path_(path), fd_(socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0)) {
+  const sockaddr_un address = address_of(path);
   bind(fd_.get(), reinterpret_cast<const sockaddr*>(&address), sizeof(address));
   listen(fd_.get(), 16);
+}
+
+std::vector<OwnedFd> MemoryListener::fill() const {
+  const sockaddr_un address = address_of(path_);
+  std::vector<OwnedFd> connections;
+  while (true) {
+    OwnedFd next(socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+    if (connect(next.get(), reinterpret_cast<const sockaddr*>(&address), sizeof(address)) != 0) {
+      return connections;
+    }
+    connections.push_back(std::move(next));
+  }
 }
 
 OwnedFd MemoryListener::accept() {

@@ -25,8 +25,11 @@ class MemoryListener {
   // The next connection; waits for it.
   OwnedFd accept();
   int get() const { return fd_.get(); }
+  // Connections until no more are taken in.
+  std::vector<OwnedFd> fill() const;
 
  private:
+  std::string path_;
   OwnedFd fd_;
 };
 

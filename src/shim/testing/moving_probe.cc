@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -262,6 +263,18 @@ void leave_a_child() {
   say("left", 1);
 }
 
+// As a program does that closes all descriptors which it has not opened itself.
+void close_sockets() {
+  int closed = 0;
+  for (int descriptor = 3; descriptor < 1024; ++descriptor) {
+    struct stat status = {};
+    if (fstat(descriptor, &status) != 0 || !S_ISSOCK(status.st_mode)) continue;
+    close(descriptor);
+    ++closed;
+  }
+  say("closed", closed);
+}
+
 void free_all() {
   for (const Piece& piece : pieces) must(cuMemFree_v2(piece.address));
   pieces.clear();
@@ -299,8 +312,19 @@ void make_array() {
 
 }  // namespace
 
-int main() {
+void use_the_driver() {
+  CUcontext same = nullptr;
+  must(cuDevicePrimaryCtxRetain(&same, 0));
+  say("entered", 1);
+}
+
+int main(int count, char** words) {
   must(cuInit(0));
+  if (count > 1 && strcmp(words[1], "by_two_threads") == 0) {
+    std::thread other(use_the_driver);
+    use_the_driver();
+    other.join();
+  }
   must(cuDevicePrimaryCtxRetain(&context, 0));
   must(cuCtxSetCurrent(context));
   must(cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
@@ -317,6 +341,7 @@ int main() {
               {"end_hammering", end_hammering},
               {"fork", fork_child},
               {"leave_a_child", leave_a_child},
+              {"close_sockets", close_sockets},
               {"free", free_all},
               {"report", report_free},
               {"give_back", give_all_back},
