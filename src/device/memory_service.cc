@@ -1,5 +1,6 @@
 #include "device/memory_service.h"
 
+#include <poll.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -10,6 +11,7 @@
 #include <vector>
 
 #include "base/packet.h"
+#include "base/process.h"
 #include "device/lease_book.h"
 #include "device/lease_maker.h"
 #include "domain/limits.h"
@@ -46,14 +48,36 @@ Result<std::optional<Received>> receive(int socket) {
   return std::optional<Received>(Received{*message, std::move(packet->fds)});
 }
 
+// What a process has on the host.
+struct Held {
+  std::vector<std::pair<OwnedFd, Bytes>> leases;
+  Bytes aside;  // counted, but not given by us
+
+  bool is_something() const { return !leases.empty() || aside > Bytes(0); }
+};
+
 struct Client {
   uint64_t sandbox = 0;
+  pid_t process = 0;
   OwnedFd socket;
   loop::Watch watch;
   size_t leases_wanted = 0;  // granted or being made
-  std::vector<std::pair<OwnedFd, Bytes>> leases;
-  Bytes aside;  // counted, but not given by us
+  Held held;
 };
+
+// A process that goes on while its connection has ended: it may have closed a descriptor of which
+// it knows nothing, and still has its memory in what it holds.
+struct Orphan {
+  uint64_t sandbox = 0;
+  OwnedFd process;
+  loop::Watch watch;
+  Held held;
+};
+
+bool has_hung_up(const OwnedFd& socket) {
+  pollfd end{socket.get(), 0, 0};
+  return poll(&end, 1, 0) == 1 && (end.revents & POLLHUP) != 0;
+}
 
 struct Sandbox {
   uint32_t device = 0;
@@ -84,9 +108,14 @@ struct MemoryService::State {
   bool obey(uint64_t id, Client& client, const MemoryMessage& message);
   void want_lease(uint64_t id, Client& client, Bytes bytes);
   void lease_made(uint64_t client_id, uint64_t sandbox, Bytes bytes, Result<OwnedFd> made);
-  void return_leases(Client& client);
+  void return_leases(uint64_t sandbox, Held& held);
+  void return_all(uint64_t sandbox, Held& held);
   void want_aside(Client& client, Bytes bytes);
+  void hang_up(uint64_t id);
   void drop_client(uint64_t id);
+  void keep_for_process(Client& client);
+  void adopt(Client& client, const MemoryMessage& hello);
+  void has_ended(pid_t process);
   void give_turns();
 
   loop::EventLoop& loop;
@@ -97,6 +126,7 @@ struct MemoryService::State {
   LeaseBook book;
   std::map<uint64_t, Sandbox> sandboxes;
   std::map<uint64_t, Client> clients;
+  std::map<pid_t, Orphan> orphans;
   uint64_t last_client = 0;
   loop::TimerId expiry_timer;
   LeaseMaker maker;  // last: its answers need all of the above
@@ -140,6 +170,11 @@ void MemoryService::State::forget_sandbox(uint64_t id) {
     if (client.sandbox == id) its.push_back(client_id);
   }
   for (const uint64_t client : its) drop_client(client);
+  std::vector<pid_t> its_orphans;
+  for (const auto& [process, orphan] : orphans) {
+    if (orphan.sandbox == id) its_orphans.push_back(process);
+  }
+  for (const pid_t process : its_orphans) has_ended(process);
   book.remove_sandbox(id);
   found->second.watch.reset();
   sandboxes.erase(found);
@@ -157,6 +192,7 @@ void MemoryService::State::accept_clients(uint64_t id) {
     const uint64_t client_id = ++last_client;
     Client& client = clients[client_id];
     client.sandbox = id;
+    client.process = process_behind(socket);
     client.socket = std::move(socket);
     client.watch = loop.watch(client.socket.get(), true, false,
                               [this, client_id](loop::Readiness) { read_client(client_id); });
@@ -172,7 +208,7 @@ void MemoryService::State::read_client(uint64_t id) {
     const auto received = receive(found->second.socket.get());
     if (received.ok() && !received->has_value()) break;
     if (!received.ok() || !obey(id, found->second, (*received)->message)) {
-      drop_client(id);
+      hang_up(id);
       break;
     }
   }
@@ -184,6 +220,7 @@ bool MemoryService::State::obey(uint64_t id, Client& client, const MemoryMessage
   const auto direction = static_cast<LinkDirection>(message.direction);
   switch (message.kind) {
     case MemoryMessageKind::kHello:
+      adopt(client, message);
       return true;
     case MemoryMessageKind::kWantLink:
       return arbiter.want(id, direction, Bytes(message.bytes));
@@ -195,7 +232,8 @@ bool MemoryService::State::obey(uint64_t id, Client& client, const MemoryMessage
       want_lease(id, client, Bytes(message.bytes));
       return true;
     case MemoryMessageKind::kReturnLeases:
-      return_leases(client);
+      client.leases_wanted -= client.held.leases.size();
+      return_leases(client.sandbox, client.held);
       return true;
     case MemoryMessageKind::kWantAside:
       if (message.bytes == 0 || message.bytes % kLeaseGranularity != 0) return false;
@@ -203,8 +241,8 @@ bool MemoryService::State::obey(uint64_t id, Client& client, const MemoryMessage
       return true;
     case MemoryMessageKind::kReturnAside: {
       // A predecessor of ours may have granted more.
-      const Bytes returned = std::min(Bytes(message.bytes), client.aside);
-      client.aside -= returned;
+      const Bytes returned = std::min(Bytes(message.bytes), client.held.aside);
+      client.held.aside -= returned;
       book.give_back(client.sandbox, returned);
       return true;
     }
@@ -243,19 +281,23 @@ void MemoryService::State::lease_made(uint64_t client_id, uint64_t sandbox, Byte
   }
   const int fds[] = {made->get()};
   const bool sent = send_packet(client.socket.get(), bytes_of(answer), fds).ok();
-  client.leases.emplace_back(std::move(*made), bytes);
-  if (!sent) drop_client(client_id);
+  client.held.leases.emplace_back(std::move(*made), bytes);
+  if (!sent) hang_up(client_id);
 }
 
 // They are cut to nothing: whoever still has one mapped has no memory behind it any more, and no
 // page goes to another tenant but through the kernel, zeroed.
-void MemoryService::State::return_leases(Client& client) {
-  for (const auto& [fd, bytes] : client.leases) {
+void MemoryService::State::return_leases(uint64_t sandbox, Held& held) {
+  for (const auto& [fd, bytes] : held.leases) {
     (void)!ftruncate(fd.get(), 0);
-    book.give_back(client.sandbox, bytes);
+    book.give_back(sandbox, bytes);
   }
-  client.leases_wanted -= client.leases.size();
-  client.leases.clear();
+  held.leases.clear();
+}
+
+void MemoryService::State::return_all(uint64_t sandbox, Held& held) {
+  return_leases(sandbox, held);
+  book.give_back(sandbox, std::exchange(held.aside, Bytes(0)));
 }
 
 void MemoryService::State::want_aside(Client& client, Bytes bytes) {
@@ -263,18 +305,73 @@ void MemoryService::State::want_aside(Client& client, Bytes bytes) {
   answer.bytes = bytes.count;
   answer.kind = MemoryMessageKind::kNoLease;
   if (book.lease(client.sandbox, bytes)) {
-    client.aside += bytes;
+    client.held.aside += bytes;
     answer.kind = MemoryMessageKind::kAsideGranted;
   }
   (void)send_packet(client.socket.get(), bytes_of(answer));
+}
+
+// What its process has stays until that has ended.
+void MemoryService::State::hang_up(uint64_t id) {
+  const auto found = clients.find(id);
+  if (found == clients.end()) return;
+  Client& client = found->second;
+  if (client.held.is_something()) keep_for_process(client);
+  drop_client(id);
+}
+
+// What is left with the client goes back.
+void MemoryService::State::keep_for_process(Client& client) {
+  OwnedFd process = open_process(client.process);
+  if (!process.valid()) return;
+  Orphan& orphan = orphans[client.process];
+  if (!orphan.process.valid()) {
+    orphan.sandbox = client.sandbox;
+    orphan.process = std::move(process);
+    orphan.watch = loop.watch(orphan.process.get(), true, false,
+                              [this, id = client.process](loop::Readiness) { has_ended(id); });
+  }
+  if (orphan.sandbox != client.sandbox) return;
+  for (auto& lease : client.held.leases) orphan.held.leases.push_back(std::move(lease));
+  client.held.leases.clear();
+  orphan.held.aside += std::exchange(client.held.aside, Bytes(0));
+}
+
+void MemoryService::State::has_ended(pid_t process) {
+  const auto found = orphans.find(process);
+  if (found == orphans.end()) return;
+  return_all(found->second.sandbox, found->second.held);
+  found->second.watch.reset();
+  orphans.erase(found);
+}
+
+// A process that connects again says what it has; one that has become another program has nothing.
+void MemoryService::State::adopt(Client& client, const MemoryMessage& hello) {
+  std::vector<uint64_t> ended;  // which may not have been seen yet
+  for (const auto& [id, other] : clients) {
+    if (&other == &client || other.process != client.process) continue;
+    if (has_hung_up(other.socket)) ended.push_back(id);
+  }
+  for (const uint64_t id : ended) hang_up(id);
+  const auto found = orphans.find(client.process);
+  if (found == orphans.end() || found->second.sandbox != client.sandbox) return;
+  Held& held = found->second.held;
+  if (hello.bytes > 0) {
+    client.leases_wanted += held.leases.size();
+    for (auto& lease : held.leases) client.held.leases.push_back(std::move(lease));
+    held.leases.clear();
+  }
+  const Bytes aside = std::min(held.aside, Bytes(hello.aside_bytes));
+  held.aside -= aside;
+  client.held.aside += aside;
+  has_ended(client.process);
 }
 
 void MemoryService::State::drop_client(uint64_t id) {
   const auto found = clients.find(id);
   if (found == clients.end()) return;
   Client& client = found->second;
-  return_leases(client);
-  book.give_back(client.sandbox, client.aside);
+  return_all(client.sandbox, client.held);
   const auto sandbox = sandboxes.find(client.sandbox);
   if (sandbox != sandboxes.end()) --sandbox->second.clients;
   arbiter.remove(id);

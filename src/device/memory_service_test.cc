@@ -2,10 +2,13 @@
 #include "device/memory_service.h"
 
 #include <gtest/gtest.h>
+#include <poll.h>
+#include <signal.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <cstring>
@@ -61,6 +64,12 @@ class Service : public testing::Test {
     message.bytes = bytes.count;
     ASSERT_TRUE(send_packet(fd.get(), bytes_of(message)).ok());
   }
+  void say_hello(const OwnedFd& fd, Bytes leased, Bytes aside) {
+    MemoryMessage message;
+    message.bytes = leased.count;
+    message.aside_bytes = aside.count;
+    ASSERT_TRUE(send_packet(fd.get(), bytes_of(message)).ok());
+  }
   // What the client hears next; none if it is hung up on. Fails the test after ten seconds.
   std::optional<Heard> hear(const OwnedFd& fd) {
     const Instant end = clock_.now() + seconds(10);
@@ -96,24 +105,117 @@ class Service : public testing::Test {
   std::unique_ptr<MemoryService> service_;
 };
 
-TEST_F(Service, LeasesAreZeroedFilesThatGoWithTheirClient) {
-  serve(1, Bytes::mib(8));
-  OwnedFd client = call(1);
-  say(client, MemoryMessageKind::kHello);
-  say(client, MemoryMessageKind::kWantLease, Bytes::mib(4));
-  auto lease = hear(client);
-  ASSERT_TRUE(lease);
-  EXPECT_EQ(lease->message.kind, MemoryMessageKind::kLease);
-  ASSERT_EQ(lease->fds.size(), 1u);
-  const int fd = lease->fds.front().get();
+int64_t size_of(const OwnedFd& file) {
   struct stat facts {};
-  ASSERT_EQ(fstat(fd, &facts), 0);
-  EXPECT_EQ(facts.st_size, 4 << 20);
-  EXPECT_GE(facts.st_blocks * 512, 4 << 20) << "its pages are there already";
-  client.reset();
-  for (int turn = 0; turn < 5; ++turn) loop_.run_once(milliseconds(1));
-  ASSERT_EQ(fstat(fd, &facts), 0);
-  EXPECT_EQ(facts.st_size, 0) << "whoever kept a descriptor has nothing any more";
+  EXPECT_EQ(fstat(file.get(), &facts), 0);
+  return facts.st_size;
+}
+
+// A process of a sandbox that has a lease, of which somebody has kept a descriptor.
+class Holder {
+ public:
+  enum class Connection { kKept, kClosed };
+
+  // Turns the loop until it has its lease.
+  Holder(loop::EventLoop& loop, const std::function<OwnedFd()>& call, Connection connection) {
+    int ends[2];
+    EXPECT_EQ(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, ends), 0);
+    const OwnedFd ours(ends[0]);
+    const OwnedFd theirs(ends[1]);
+    process_ = fork();
+    if (process_ == 0) hold(call(), connection, theirs);
+    char word = 0;
+    for (int turn = 0; turn < 1000 && !lease_.valid(); ++turn) {
+      loop.run_once(milliseconds(10));
+      auto packet = receive_packet(ours.get(), {&word, 1});
+      if (packet.ok() && packet->has_value()) lease_ = std::move((*packet)->fds.front());
+    }
+    EXPECT_TRUE(lease_.valid());
+  }
+  ~Holder() { end(); }
+  Holder(const Holder&) = delete;
+  Holder& operator=(const Holder&) = delete;
+
+  const OwnedFd& lease() const { return lease_; }
+  void end() {
+    if (process_ <= 0) return;
+    kill(process_, SIGKILL);
+    waitpid(std::exchange(process_, -1), nullptr, 0);
+  }
+
+ private:
+  [[noreturn]] static void hold(OwnedFd socket, Connection connection, const OwnedFd& theirs) {
+    MemoryMessage message;
+    message.kind = MemoryMessageKind::kWantLease;
+    message.bytes = Bytes::mib(4).count;
+    char bytes[sizeof(message)];
+    memcpy(bytes, &message, sizeof(message));
+    (void)send_packet(socket.get(), {bytes, sizeof(bytes)});
+    pollfd answer{socket.get(), POLLIN, 0};
+    poll(&answer, 1, -1);
+    auto packet = receive_packet(socket.get(), bytes);
+    if (!packet.ok() || !packet->has_value() || (*packet)->fds.empty()) _exit(1);
+    if (connection == Connection::kClosed) socket.reset();
+    const int fds[] = {(*packet)->fds.front().get()};
+    (void)send_packet(theirs.get(), "x", fds);
+    while (true) pause();
+  }
+
+  pid_t process_ = -1;
+  OwnedFd lease_;
+};
+
+TEST_F(Service, LeasesAreZeroedFilesThatGoWithTheirProcess) {
+  serve(1, Bytes::mib(8));
+  for (const auto connection : {Holder::Connection::kKept, Holder::Connection::kClosed}) {
+    Holder holder(
+        loop_, [this] { return call(1); }, connection);
+    for (int turn = 0; turn < 5; ++turn) loop_.run_once(milliseconds(1));
+    struct stat facts {};
+    ASSERT_EQ(fstat(holder.lease().get(), &facts), 0);
+    EXPECT_EQ(facts.st_size, 4 << 20) << "its memory lies there, whatever it has closed";
+    EXPECT_GE(facts.st_blocks * 512, 4 << 20) << "its pages are there already";
+    const OwnedFd other = call(1);
+    say(other, MemoryMessageKind::kWantLease, Bytes::mib(8));
+    EXPECT_EQ(hear(other)->message.kind, MemoryMessageKind::kNoLease);
+    holder.end();
+    for (int turn = 0; turn < 1000 && size_of(holder.lease()) != 0; ++turn) {
+      loop_.run_once(milliseconds(10));
+    }
+    EXPECT_EQ(size_of(holder.lease()), 0) << "whoever kept a descriptor has nothing any more";
+    say(other, MemoryMessageKind::kWantLease, Bytes::mib(8));
+    EXPECT_EQ(hear(other)->message.kind, MemoryMessageKind::kLease);
+    say(other, MemoryMessageKind::kReturnLeases);
+  }
+}
+
+// The end of the first connection may be seen after the beginning of the second.
+TEST_F(Service, AProcessThatConnectsAgainHasWhatItSays) {
+  serve(1, Bytes::mib(8));
+  for (const bool is_seen : {true, false}) {
+    OwnedFd first = call(1);
+    say(first, MemoryMessageKind::kWantLease, Bytes::mib(4));
+    const auto lease = hear(first);
+    say(first, MemoryMessageKind::kWantAside, Bytes::mib(4));
+    EXPECT_EQ(hear(first)->message.kind, MemoryMessageKind::kAsideGranted);
+    first.reset();
+    for (int turn = 0; turn < 5 && is_seen; ++turn) loop_.run_once(milliseconds(1));
+    OwnedFd again = call(1);
+    say_hello(again, Bytes::mib(4), Bytes::mib(2));
+    say(again, MemoryMessageKind::kWantAside, Bytes::mib(4));
+    EXPECT_EQ(hear(again)->message.kind, MemoryMessageKind::kNoLease) << "2 MiB are left";
+    EXPECT_EQ(size_of(lease->fds.front()), 4 << 20);
+    say(again, MemoryMessageKind::kReturnLeases);
+    say(again, MemoryMessageKind::kWantAside, Bytes::mib(6));
+    EXPECT_EQ(hear(again)->message.kind, MemoryMessageKind::kAsideGranted);
+    EXPECT_EQ(size_of(lease->fds.front()), 0);
+    again.reset();
+    const OwnedFd as_another_program = call(1);
+    say_hello(as_another_program, Bytes(0), Bytes(0));
+    say(as_another_program, MemoryMessageKind::kWantLease, Bytes::mib(8));
+    EXPECT_EQ(hear(as_another_program)->message.kind, MemoryMessageKind::kLease);
+    say(as_another_program, MemoryMessageKind::kReturnLeases);
+  }
 }
 
 TEST_F(Service, NeitherTheBudgetNorASandboxesShareIsExceeded) {
@@ -127,7 +229,7 @@ TEST_F(Service, NeitherTheBudgetNorASandboxesShareIsExceeded) {
   EXPECT_EQ(hear(first)->message.kind, MemoryMessageKind::kLease);
   say(second, MemoryMessageKind::kWantLease, Bytes::mib(4));
   EXPECT_EQ(hear(second)->message.kind, MemoryMessageKind::kNoLease) << "2 MiB are left";
-  first.reset();
+  say(first, MemoryMessageKind::kReturnLeases);
   loop_.run_once(milliseconds(10));
   say(second, MemoryMessageKind::kWantLease, Bytes::mib(8));
   EXPECT_EQ(hear(second)->message.kind, MemoryMessageKind::kLease);
@@ -158,11 +260,13 @@ TEST_F(Service, WhatLiesAsideCountsLikeALease) {
   client.reset();
   loop_.run_once(milliseconds(10));
   OwnedFd next = call(1);
+  say_hello(next, Bytes(0), Bytes(0));
   say(next, MemoryMessageKind::kWantAside, Bytes::mib(6));
   EXPECT_EQ(hear(next)->message.kind, MemoryMessageKind::kAsideGranted) << "nothing is left over";
   next.reset();
   loop_.run_once(milliseconds(10));
   OwnedFd last = call(1);
+  say_hello(last, Bytes(0), Bytes(0));
   say(last, MemoryMessageKind::kWantLease, Bytes::mib(6));
   EXPECT_EQ(hear(last)->message.kind, MemoryMessageKind::kLease);
 }

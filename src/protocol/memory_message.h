@@ -14,6 +14,7 @@ constexpr uint16_t kMemoryProtocolVersion = 3;
 enum class MemoryMessageKind : uint16_t {
   // Between the shim and the worker. A process says hello when it first uses the driver and is
   // answered with where its memory belongs now: kMoveIn or kMoveOut, which it answers as any other.
+  // To lambent-device it also says what it has of earlier connections: bytes leased, aside_bytes.
   kHello = 1,  // to the worker and to lambent-device; process, mode
   kMoveOut,    // from the worker; sequence, depth
   kMoveIn,     // from the worker; sequence

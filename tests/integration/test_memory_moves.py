@@ -9,7 +9,7 @@ MIB = 1 << 20
 
 # Holds its memory for as long as it lives, with a pattern of its own in it, and looks at it at every call.
 HOLDER = """
-import array, os
+import array, os, stat
 import lambent_cuda as cuda
 
 SIZE = int(os.environ["HOLD_MIB"]) << 20
@@ -18,12 +18,26 @@ words = array.array("I", ((int(os.environ["SEED"]) + i) & 0xffffffff for i in ra
 held = [device.buffer(words) for _ in range(SIZE // len(words))]
 calls = 0
 
+def close_sockets():
+    # Those at high numbers, as closefrom does with all: they are the shim's.
+    closed = 0
+    for number in range(900, 1024):
+        try:
+            if stat.S_ISSOCK(os.fstat(number).st_mode):
+                os.close(number)
+                closed += 1
+        except OSError:
+            pass
+    return closed
+
 def handler(event, context):
     global calls
     calls += 1
     changed = [i for i, one in enumerate(held) if one.bytes() != words]
     if event.get("crash"):
         os.abort()
+    if event.get("close"):
+        return {"changed": changed, "calls": calls, "closed": close_sockets()}
     return {"changed": changed, "calls": calls, "free": device.memory_info()[0]}
 """
 
@@ -48,9 +62,9 @@ class MovingTest(GpuTest):
     def moved_bytes(self, direction):
         return self.metric("lambent_gpu_memory_moved_bytes_total", f'direction="{direction}"')
 
-    def call(self, name):
+    def call(self, name, event=None):
         """The start class of one call, once its memory was found as it was left."""
-        reply = self.worker.invoke(name)
+        reply = self.worker.invoke(name, event or {})
         answer = self.assert_works(reply)
         self.assertEqual(answer["changed"], [], f"{name}: buffers that came back changed")
         return reply.headers["x-lambent-start"], answer
@@ -121,6 +135,20 @@ class MemoryMoves(MovingTest):
         self.assert_function_error(self.worker.invoke(self.names[3], {"crash": True}), "Runtime.ExitError")
         for name in self.names[:3]:
             self.assertIn(self.call(name)[0], ("warm", "gpu_cold"))
+
+    def test_programs_that_close_descriptors_of_which_they_know_nothing_keep_their_memory(self):
+        self.create_holders(5)
+        for name in self.names:
+            self.call(name)
+        closed = 0
+        for round in range(2, 5):
+            for name in self.names:
+                answer = self.call(name, {"close": True})[1]
+                self.assertEqual(answer["calls"], round, f"{name} was started anew")
+                closed += answer["closed"]
+        self.assertGreaterEqual(closed, 15)
+        self.assertGreater(self.moved_bytes("in"), 5 * 280 * MIB)
+        self.assertLessEqual(self.device_memory_used(), 1024 * MIB)
 
     def test_a_removed_function_leaves_nothing_behind(self):
         before = self.steady_memory_used()
