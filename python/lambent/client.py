@@ -67,7 +67,8 @@ class Function:
         {"object": id}; arrays and bytes are put first. Its answer is the one object.
 
         A kernel function gets its inputs by keyword. `outputs` names those buffers that become objects, in order; one
-        reference for one, a list for more.
+        reference for one (which may be named without a list), a list for more. Inputs that are no references become
+        objects that end with the call: nobody else knows them.
         """
         if len(event) > 1 or (event and inputs):
             raise TypeError("one event, or inputs by keyword")
@@ -80,21 +81,40 @@ class Function:
         return self._client.submit(self.name, payload, needs)[0]
 
     def __call__(self, *event, outputs=(), **inputs):
-        """Runs it and waits: the answer of a handler; of a kernel function the tensors of these outputs, one or a list."""
+        """Runs it and waits: the answer of a handler; of a kernel function the tensors of these outputs, one or a list.
+        No object is left of them."""
         made = self.remote(*event, outputs=outputs, **inputs)
-        if self.kind != "kernel":
-            return made.json()
-        return [each.get() for each in made] if isinstance(made, list) else made.get()
+        several = made if isinstance(made, list) else [made]
+        try:
+            if self.kind != "kernel":
+                return made.json()
+            tensors = [each.get() for each in several]
+            return tensors if isinstance(made, list) else tensors[0]
+        finally:
+            self._client.let_go(several)
 
     def _run_kernels(self, inputs, outputs):
+        if isinstance(outputs, str):
+            outputs = (outputs,)
         if not outputs:
             raise TypeError("a kernel function needs the names of its outputs, such as outputs=['y']")
-        references = {name: value if isinstance(value, ObjectRef) else self._client.put(value)
-                      for name, value in inputs.items()}
-        request = {"inputs": [{"name": name, "parameters": {"object": reference.id}}
-                              for name, reference in references.items()],
-                   "outputs": [{"name": name, "parameters": {"object": True}} for name in outputs]}
-        made = self._client.submit(self.name, json.dumps(request), list(references.values()), len(outputs))
+        references, own = {}, []
+        try:
+            for name, value in inputs.items():
+                if not isinstance(value, ObjectRef):
+                    try:
+                        value = self._client.put(value)
+                    except TypeError as error:
+                        raise TypeError("input %r: %s" % (name, error)) from None
+                    own.append(value)
+                references[name] = value
+            request = {"inputs": [{"name": name, "parameters": {"object": reference.id}}
+                                  for name, reference in references.items()],
+                       "outputs": [{"name": name, "parameters": {"object": True}} for name in outputs]}
+            made = self._client.submit(self.name, json.dumps(request), list(references.values()), len(outputs))
+        finally:
+            # They stay until the invocation that needs them has ended.
+            self._client.let_go(own)
         return made[0] if len(made) == 1 else made
 
 
@@ -162,6 +182,14 @@ class Client:
                 waited = time.monotonic() - began
                 if error.code != "DEADLINE_EXCEEDED" or left <= _MOST_WAIT or waited < 0.9 * _MOST_WAIT:
                     raise
+
+    def let_go(self, references):
+        """Removes those that exist or have failed, as a courtesy: the others expire."""
+        for each in references:
+            try:
+                self.remove(each)
+            except LambentError:
+                pass
 
     def remove(self, reference):
         self._http.remove(reference.id if isinstance(reference, ObjectRef) else reference)

@@ -65,7 +65,11 @@ def tensor_of(data, datatype=None, shape=None):
             raise TypeError("no datatype for a numpy array of %s" % array.dtype)
         # ascontiguousarray makes one dimension of none.
         return Tensor(datatype or name, data.shape if shape is None else shape, array.reshape(-1).view("u1"))
-    view = memoryview(data)
+    try:
+        view = memoryview(data)
+    except TypeError:
+        raise TypeError("%s has no type of elements: give bytes, an array (array.array, numpy) or what has a buffer"
+                        % type(data).__name__) from None
     elements = _datatype_of(view) if datatype is None else None
     if elements is not None:
         datatype, shape = elements, view.shape if shape is None else shape

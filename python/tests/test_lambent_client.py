@@ -14,7 +14,7 @@ import unittest.mock
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent))
 
 from lambent import local_objects  # noqa: E402
-from lambent.client import Client  # noqa: E402
+from lambent.client import Client, ObjectRef  # noqa: E402
 from lambent.errors import DeadlineExceeded, InvalidArgument, LambentError, NotFound, Unavailable, error_of  # noqa: E402
 from lambent.tensor import Tensor, tensor_of  # noqa: E402
 
@@ -61,6 +61,9 @@ class Tensors(unittest.TestCase):
             self.assertEqual((tensor_of(plain).datatype, tensor_of(plain).shape), ("BYTES", (3,)))
         with self.assertRaises(TypeError):
             tensor_of((ctypes.c_int32.__ctype_be__ * 2)(5, 6))
+        with self.assertRaises(TypeError) as caught:
+            tensor_of([1, 2])
+        self.assertIn("list has no type of elements", str(caught.exception))
 
 
 class Wire(unittest.TestCase):
@@ -155,9 +158,10 @@ class Clients(unittest.TestCase):
         self.functions("kernel")
         self.script(201, {"object": NAME})
         self.script(202, {"invocation": "i", "objects": ["i.0", "i.1"]})
+        self.script(204, b"")
         y, z = self.client.function("f").remote(x=b"1234", outputs=("y", "z"))
         self.assertEqual((y.id, z.id), ("i.0", "i.1"))
-        _, _, headers, body = self.server.seen[-1]
+        _, _, headers, body = self.server.seen[-2]
         self.assertEqual(headers["x-lambent-outputs"], "2")
         self.assertEqual(json.loads(body), {
             "inputs": [{"name": "x", "parameters": {"object": NAME}}],
@@ -167,10 +171,27 @@ class Clients(unittest.TestCase):
         self.functions("kernel")
         self.script(201, {"object": NAME})
         self.script(202, {"invocation": "i", "objects": ["i.0"]})
+        self.script(204, b"")
         self.script(200, array.array("f", [2, 4]).tobytes(), x_lambent_datatype="FP32", x_lambent_shape="[2]")
+        self.script(204, b"")
         y = self.client.function("f")(x=array.array("f", [1, 2]), outputs=["y"])
         self.assertEqual((y.datatype, y.shape, y.data.cast("f").tolist()), ("FP32", (2,), [2, 4]))
         self.assertEqual(self.server.seen[1][2]["x-lambent-datatype"], "FP32")
+        # What it put for the call, once that needs it, and what came of it.
+        self.assertEqual([each[1] for each in self.server.seen if each[0] == "DELETE"],
+                         ["/v1/objects/" + NAME, "/v1/objects/i.0"])
+        self.assertEqual([each[0] for each in self.server.seen], ["GET", "POST", "POST", "DELETE", "GET", "DELETE"])
+
+    def test_a_call_leaves_the_references_that_it_was_given_and_nothing_of_its_own(self):
+        self.functions("kernel")
+        self.script(201, {"object": NAME})
+        self.script(400, {"error": {"code": "INVALID_ARGUMENT", "message": "outputs[0].name: there is no output 'z'"}})
+        self.script(404, {"error": {"code": "NOT_FOUND", "message": "it expired already"}})
+        given = ObjectRef(self.client, NAME[:-1] + "8")
+        with self.assertRaises(InvalidArgument):
+            self.client.function("f")(x=b"1234", w=given, outputs="z")
+        self.assertEqual(json.loads(self.server.seen[2][3])["outputs"], [{"name": "z", "parameters": {"object": True}}])
+        self.assertEqual(self.server.seen[-1][:2], ("DELETE", "/v1/objects/" + NAME))
 
     def test_a_kernel_function_may_have_no_inputs_and_needs_the_names_of_its_outputs(self):
         self.functions("kernel")
