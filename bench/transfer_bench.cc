@@ -26,7 +26,8 @@ constexpr double kTimeScale = 1.0 / 64;
 
 std::string number(uint64_t value) { return std::to_string(value); }
 
-// A row of layers, each with weights and a bias; its graph and its files, which have holes alone.
+// A row of layers, each with weights and a bias; its graph and its files, which have holes
+// but for a number.
 struct Model {
   uint64_t layers = 0;
   Bytes weights;       // of a layer
@@ -52,6 +53,9 @@ struct Model {
       for (const auto& [kind, bytes] : {std::pair("w", weights), std::pair("b", Bytes::kib(4))}) {
         OwnedFd file(memfd_create("weights", MFD_CLOEXEC));
         if (ftruncate(file.get(), static_cast<off_t>(bytes.count)) != 0) std::exit(1);
+        // No two are the same, or they would lie on the device once.
+        static uint64_t number = 0;
+        if (pwrite(file.get(), &++number, sizeof(number), 0) != sizeof(number)) std::exit(1);
         files.emplace_back(kind + number(i), std::move(file));
       }
     }

@@ -95,6 +95,30 @@ TEST_F(LayersTest, SeatsThatShareConstantsShareTheirLoad) {
   EXPECT_FALSE(link_->hear(Duration(0)).has_value()) << "no second turn for the same bytes";
 }
 
+TEST_F(LayersTest, FunctionsWithTheSameWeightsHaveOneCopyOfThem) {
+  Files files = function({buffer("w", "constant", kLayer, R"(, "file": "w.bin")"),
+                          buffer("x", "in_out", 2), buffer("y", "output", 2)},
+                         {increment("x", 2), scale("w", "y", 2, 1, 2)});
+  files["w.bin"] = std::string(kLayer * sizeof(int), '\0');
+  // As for another batch size: another graph, and a package of its own.
+  Files others = function({buffer("weights", "constant", kLayer, R"(, "file": "weights.bin")"),
+                           buffer("y", "output", 3)},
+                          {scale("weights", "y", 1, 7, 3)});
+  others["weights.bin"] = files["w.bin"];
+  add(1, process_->package(files), Bytes::mib(128));
+  add(2, process_->package(others), Bytes::mib(128));
+  process_->run(1, 1, bytes_of({5, 6}));
+  give_turn();
+  EXPECT_EQ(answer(), (std::vector<int>{6, 7, 1, 1}));
+  link_->expect_done(Bytes::mib(32));
+  EXPECT_EQ(run(2, 2, {}), (std::vector<int>{7, 7, 7}));
+  EXPECT_FALSE(link_->hear(Duration(0)).has_value()) << "no second turn for the same bytes";
+  // They stay for the second when the first goes.
+  process_->send(protocol::RemoveSeat{SandboxId(1)});
+  EXPECT_EQ(run(3, 2, {}), (std::vector<int>{7, 7, 7}));
+  EXPECT_FALSE(link_->hear(Duration(0)).has_value());
+}
+
 TEST_F(LayersTest, SeatsOfOneFunctionShareWhatIsFilledWithAValueAndOthersDoNot) {
   const Files files = layers(1, {scale("x", "y", 3, 1, 2)});
   const std::string package = process_->package(files);

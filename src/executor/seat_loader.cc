@@ -57,17 +57,6 @@ Result<kernel_graph::FileSizes> sizes_of(const SeatLoader::Order& order) {
   return sizes;
 }
 
-// Files of the same identity and time of change have the same content: packages are not changed.
-Result<DeviceName> name_of_file(int fd) {
-  struct stat status {};
-  if (fstat(fd, &status) != 0) return error_from_errno("fstat", errno);
-  const auto file = static_cast<uint64_t>(status.st_ino) ^ static_cast<uint64_t>(status.st_dev)
-                                                               << 48;
-  const auto version = static_cast<uint64_t>(status.st_mtim.tv_sec) * 1'000'000'000 +
-                       static_cast<uint64_t>(status.st_mtim.tv_nsec);
-  return DeviceName::constant(file, version);
-}
-
 kernel_graph::KernelFacts facts_of(const bundle::Kernel& kernel) {
   return {kernel.parameter_sizes, kernel.static_shared_bytes, kernel.max_threads};
 }
@@ -109,7 +98,6 @@ Result<std::shared_ptr<const LoadedBundle>> SeatLoader::load_bundle(const std::s
 Result<std::vector<Constant>> SeatLoader::take_constants(const KernelGraph& graph,
                                                          const kernel_graph::MemoryPlan& plan,
                                                          Order& order) {
-  std::erase_if(constant_files_, [](const auto& file) { return file.second.expired(); });
   ASSIGN_OR_RETURN(const size_t graph_file, find_file(order, order.graph));
   ASSIGN_OR_RETURN(const DeviceName graph_name, name_of_file(order.files[graph_file].get()));
   std::vector<Constant> constants;
@@ -124,15 +112,9 @@ Result<std::vector<Constant>> SeatLoader::take_constants(const KernelGraph& grap
       constant.name = DeviceName::filled(graph_name, i);
     } else {
       ASSIGN_OR_RETURN(const size_t index, find_file(order, buffer.file));
-      ASSIGN_OR_RETURN(constant.name, name_of_file(order.files[index].get()));
-      auto& known = constant_files_[constant.name];
-      constant.file = known.lock();
-      if (constant.file == nullptr) {
-        constant.file =
-            std::make_shared<OwnedFd>(fcntl(order.files[index].get(), F_DUPFD_CLOEXEC, 0));
-        if (!constant.file->valid()) return error_from_errno("dup", errno);
-        known = constant.file;
-      }
+      ASSIGN_OR_RETURN(auto file, constant_files_.take(order.files[index].get()));
+      constant.name = file.name;
+      constant.file = std::move(file.file);
     }
     constants.push_back(std::move(constant));
   }

@@ -6,12 +6,12 @@
 #include <optional>
 #include <span>
 #include <string>
-#include <unordered_map>
 #include <vector>
 
 #include "base/fd.h"
 #include "cuda/stream.h"
 #include "executor/blas.h"
+#include "executor/constant_files.h"
 #include "executor/device_store.h"
 #include "executor/kernel_cache.h"
 #include "executor/page_pool.h"
@@ -133,8 +133,7 @@ class SeatLoader {
   bool has_told_of_loops_ = false, has_told_of_calls_ = false;
   Blas blas_;
   KernelCache kernels_;
-  // One descriptor for a content, however many seats have it.
-  std::unordered_map<DeviceName, std::weak_ptr<OwnedFd>, DeviceNameHash> constant_files_;
+  ConstantFiles constant_files_;
 };
 
 }  // namespace lambent::executor
