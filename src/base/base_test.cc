@@ -1,4 +1,7 @@
+#include <fcntl.h>
 #include <gtest/gtest.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include <set>
 
@@ -112,6 +115,26 @@ TEST(WriteFileAtomically, ReplacesTheFileAndRespectsTheReadLimit) {
   EXPECT_EQ(*read_file(path, 5), "three");
   EXPECT_EQ(read_file(path, 4).error().code, ErrorCode::kResourceExhausted);
   EXPECT_EQ(read_file(path + ".missing", 4).error().code, ErrorCode::kNotFound);
+}
+
+TEST(WriteFileAtomically, WritesToAPipeAsItIs) {
+  const std::string path =
+      ::testing::TempDir() + "/lambent_base_test_pipe" + std::to_string(getpid());
+  ASSERT_EQ(mkfifo(path.c_str(), 0600), 0);
+  const OwnedFd reader(open(path.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC));
+  ASSERT_TRUE(write_file_atomically(path, "one", false).ok());
+  char got[8];
+  EXPECT_EQ(read(reader.get(), got, sizeof(got)), 3);
+  struct stat there {};
+  ASSERT_EQ(stat(path.c_str(), &there), 0);
+  EXPECT_TRUE(S_ISFIFO(there.st_mode)) << "it was replaced";
+  unlink(path.c_str());
+}
+
+TEST(WriteFileAtomically, NamesTheFileThatTakesNoMore) {
+  const auto full = write_file_atomically("/dev/full", "one", false);
+  ASSERT_FALSE(full.ok());
+  EXPECT_NE(full.error().message.find("/dev/full"), std::string::npos) << full.error().message;
 }
 
 TEST(Log, ASinkWantsItsLeastLevelAndAbove) {

@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <libgen.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -56,10 +57,19 @@ Result<std::string> read_file(const std::string& path, size_t limit) {
 }
 
 Result<void> write_file_atomically(const std::string& path, std::string_view data, bool sync) {
+  struct stat there {};
+  if (stat(path.c_str(), &there) == 0 && (S_ISFIFO(there.st_mode) || S_ISCHR(there.st_mode))) {
+    OwnedFd fd(open(path.c_str(), O_WRONLY | O_CLOEXEC));
+    if (!fd.valid()) return error_from_errno("open " + path, errno);
+    const auto written = write_all(fd.get(), data);
+    if (!written.ok()) return written.error().with_context(path);
+    return {};
+  }
   const std::string temporary = path + ".new";
   OwnedFd fd(open(temporary.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644));
   if (!fd.valid()) return error_from_errno("create " + temporary, errno);
   auto written = write_all(fd.get(), data);
+  if (!written.ok()) written = written.error().with_context(temporary);
   if (written.ok() && sync && fsync(fd.get()) != 0) {
     written = error_from_errno("fsync " + temporary, errno);
   }

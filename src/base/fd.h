@@ -35,7 +35,7 @@ class OwnedFd {
 Result<void> write_all(int fd, std::string_view data);
 // Reads a whole file, at most `limit` bytes; RESOURCE_EXHAUSTED above that.
 Result<std::string> read_file(const std::string& path, size_t limit);
-// Writes a new file and renames it into place; with `sync`, durable before it returns.
+// Writes a new file, renamed into place (pipes and devices: as they are); `sync`: durable by then.
 Result<void> write_file_atomically(const std::string& path, std::string_view data, bool sync);
 
 }  // namespace lambent
