@@ -113,5 +113,16 @@ TEST(RunSummary, CallsARunInvalidWhoseOverheadIsMoreThanTwoPercent) {
   EXPECT_EQ(reason_invalid(run), "");
 }
 
+TEST(RunSummary, CallsARunInvalidWhoseResultFileHasNoEnd) {
+  workload::RunFile file{.name = "r.jsonl", .end = workload::RunEnd{.elapsed_s = 2}};
+  EXPECT_EQ(reason_invalid(figures_of(file)), "");
+  file.end.reset();
+  const RunFigures part = figures_of(file);
+  EXPECT_NE(table_of({part}).find("INVALID r.jsonl: its result file has no end"),
+            std::string::npos);
+  EXPECT_NE(json_of(part).find("\"invalid_because\": \"its result file has no end"),
+            std::string::npos);
+}
+
 }  // namespace
 }  // namespace lambent::cli

@@ -230,9 +230,10 @@ class Recorder {
     write(workload::line_of(workload::RunEnd{elapsed_s}));
     if (file_.is_open()) file_.close();
     if (failed_) return *failed_;
-    return RunFigures{header_.policy.empty() ? header_.trace : header_.policy, header_,
-                      statistics_.summary(elapsed_s, header_.devices),
-                      workload::mean_utilisation(readings_)};
+    return RunFigures{.label = header_.policy.empty() ? header_.trace : header_.policy,
+                      .header = header_,
+                      .summary = statistics_.summary(elapsed_s, header_.devices),
+                      .utilisation = workload::mean_utilisation(readings_)};
   }
   const std::string& first_error() const { return first_error_; }
   const std::optional<Error>& failed() const { return failed_; }

@@ -113,6 +113,7 @@ class Replay {
     ++answered_;
     RunRecord record = record_of(waiting);
     record.sample.latency_s = modelled(now - waiting.meant_at);
+    if (response.ok()) record.invocation = response->headers.get("x-amzn-requestid");
     if (!response.ok()) {
       record.outcome = RunOutcome::kFailed;
       record.error = response.error().message;

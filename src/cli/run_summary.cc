@@ -26,10 +26,17 @@ Json maybe(const std::optional<double>& number) { return number ? Json(*number) 
 
 RunFigures figures_of(const workload::RunFile& run) {
   const std::string label = run.header.policy.empty() ? run.name : run.header.policy;
-  return {label, run.header, workload::summarise(run), workload::mean_utilisation(run.readings)};
+  return {.label = label,
+          .header = run.header,
+          .summary = workload::summarise(run),
+          .utilisation = workload::mean_utilisation(run.readings),
+          .cut_off = !run.end.has_value()};
 }
 
 std::string reason_invalid(const RunFigures& run) {
+  if (run.cut_off) {
+    return "its result file has no end, so these are figures of a part of the run; run it again";
+  }
   const auto share = workload::overhead_share(run.header, run.summary);
   if (!share || *share <= workload::kMostOverheadShare) return "";
   return "the machine's own overhead of " + fixed(*run.header.overhead_s * 1e3, 2) + " ms, times " +

@@ -23,6 +23,7 @@ struct RunFigures {
   workload::Summary summary;
   std::optional<double> utilisation;  // as the devices said
   std::optional<MemoryMoves> moves;   // nothing moved, or nobody knows
+  bool cut_off = false;               // of a result file without an end: figures of a part
 };
 
 RunFigures figures_of(const workload::RunFile& run);

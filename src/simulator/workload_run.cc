@@ -63,6 +63,7 @@ workload::RunRecord record_of(const SimulatedInvocation& invocation,
   record.at_s = to_seconds(invocation.submitted.time_since_epoch());
   record.sample = sample;
   record.device = outcome.device.value;
+  record.invocation = to_string(outcome.invocation);
   if (outcome.outcome == Outcome::kRejected) {
     record.outcome = workload::RunOutcome::kRejected;
     if (outcome.error) record.error = name_of(outcome.error->code);

@@ -11,6 +11,9 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 constexpr int kFormat = 1;
+constexpr std::string_view kTorn =
+    "; the run was cut off while that line was written: run it again, or take the line out to see "
+    "the part that is there";
 
 std::string line(const Json& json) {
   return json.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n";
@@ -121,6 +124,7 @@ std::string read_record(const Json& json, const RunHeader& header, RunRecord& re
   if (!outcome) return "'outcome' is not one that we know";
   record = {.at_s = fields.required_seconds("at_s"), .outcome = *outcome};
   record.error = fields.text("error");
+  record.invocation = fields.text("invocation");
   const uint64_t device = fields.whole("device", 0);
   if (device > header.devices) return "'device' is not one of the header's";
   record.device = static_cast<uint32_t>(device);
@@ -215,6 +219,7 @@ std::string line_of(const RunRecord& record) {
     if (record.sample.memory_s > 0) json["memory_s"] = record.sample.memory_s;
   }
   if (record.device > 0) json["device"] = record.device;
+  if (!record.invocation.empty()) json["invocation"] = record.invocation;
   if (!record.error.empty()) json["error"] = record.error;
   return line(json);
 }
@@ -232,6 +237,7 @@ Result<RunFile> read_run(LineReader& lines, const std::string& file) {
   RunFile run{.name = file};
   BadRows bad(file);
   size_t number = 0;
+  size_t last_bad = 0;
   for (;;) {
     auto text = lines.next();
     ++number;
@@ -241,10 +247,12 @@ Result<RunFile> read_run(LineReader& lines, const std::string& file) {
     const bool first = number == 1;
     if (std::string wrong = read_line(**text, first, run); !wrong.empty()) {
       bad.add(number, wrong);
+      last_bad = number;
       if (first) break;
     }
   }
-  RETURN_IF_ERROR(bad.verdict());
+  const bool is_torn = bad.count() == 1 && last_bad + 1 == number && !run.end;
+  RETURN_IF_ERROR(bad.verdict(is_torn ? kTorn : ""));
   if (run.header.functions.empty()) {
     return Error{ErrorCode::kInvalidArgument, file + " line 1: there is no header with functions"};
   }

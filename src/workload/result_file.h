@@ -48,8 +48,9 @@ struct RunRecord {
   double at_s = 0;  // when it was meant to be sent, since the start
   Sample sample;
   RunOutcome outcome = RunOutcome::kSucceeded;
-  uint32_t device = 0;  // where it ran, from 1; 0: unknown, or on no device
-  std::string error;    // a word for what went wrong, empty on success
+  uint32_t device = 0;     // where it ran, from 1; 0: unknown, or on no device
+  std::string invocation;  // its id, which 'lambent why' takes; empty: unknown
+  std::string error;       // a word for what went wrong, empty on success
 };
 
 struct RunReading {

@@ -50,6 +50,26 @@ TEST(ResultFile, IsReadBackAsItWasWritten) {
   EXPECT_TRUE(small_run().starts_with(again));
 }
 
+TEST(ResultFile, KeepsTheIdsOfInvocations) {
+  RunRecord record{.invocation = "0e6c9d1e-4f2c-4c33-9a52-6f1b1b3f0f7a"};
+  const std::string text = small_run() + line_of(record);
+  const auto run = read_run(*lines_of(text), "r.jsonl");
+  ASSERT_TRUE(run.ok()) << run.error().message;
+  EXPECT_EQ(run->records[0].invocation, "");
+  EXPECT_EQ(run->records[2].invocation, record.invocation);
+}
+
+TEST(ResultFile, SaysWhatToDoWithOneThatWasCutOff) {
+  const std::string whole = small_run();
+  const size_t end = whole.rfind("{\"elapsed_s\"");
+  const auto between_lines = read_run(*lines_of(whole.substr(0, end)), "r.jsonl");
+  ASSERT_TRUE(between_lines.ok());
+  EXPECT_FALSE(between_lines->end.has_value());
+  const auto within_one = read_run(*lines_of(whole.substr(0, end - 5)), "r.jsonl");
+  ASSERT_FALSE(within_one.ok());
+  EXPECT_THAT(within_one.error().message, HasSubstr("line 5: not a JSON object; the run was cut"));
+}
+
 TEST(ResultFile, NamesBadLines) {
   std::string text =
       small_run() + "nonsense\n{\"function\":7,\"outcome\":\"succeeded\",\"at_s\":1}\n" +
