@@ -91,7 +91,7 @@ Result<SweepFile> read_sweep(std::string_view text, const std::string& file) {
   SweepFile sweep;
   size_t number = 0;
   const auto bad = [&](ErrorCode code, const std::string& why) {
-    return Error{code, file + ":" + std::to_string(number) + ": " + why};
+    return Error{code, file + ":" + std::to_string(number) + ": " + why + "; give another --out"};
   };
   while (sweep.whole_bytes < text.size()) {
     const size_t end = text.find('\n', sweep.whole_bytes);
@@ -107,7 +107,7 @@ Result<SweepFile> read_sweep(std::string_view text, const std::string& file) {
         return bad(ErrorCode::kInvalidArgument, "not the file of a sweep");
       }
       if (json["sweep"] != kFormat) {
-        return bad(ErrorCode::kInvalidArgument, "a sweep of another format; give another --out");
+        return bad(ErrorCode::kInvalidArgument, "a sweep of another format");
       }
       if (!read_header(json, sweep.header) || !sweep.header.grid.check().ok()) {
         return bad(ErrorCode::kInvalidArgument, "a header that makes no sense");

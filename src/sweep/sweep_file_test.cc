@@ -58,7 +58,8 @@ TEST(SweepFile, NamesTheLineThatIsWrong) {
            {"t_ms,func\n", "x.jsonl:1: not a line"},
            {"{\"sweep\":2}\n", "x.jsonl:1: a sweep of another format"},
            {"{\"sweep\":1,\"version\":3}\n", "x.jsonl:1: a header"},
-           {file_of(1) + "{\"cell\":{}}\n", "x.jsonl:3: not the figures"},
+           {file_of(1) + "{\"cell\":{}}\n",
+            "x.jsonl:3: not the figures of a cell; give another --out"},
            {file_of(0) + line_of(result({{"9", "fcfs"}, 1}, 1), kGrid), "x.jsonl:2: a cell that"},
            {file_of(0) + line_of(result({{"1", "fcfs"}, 3}, 1), kGrid),
             "x.jsonl:2: a cell that"}}) {

@@ -3,22 +3,15 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
+#include "workload/csv.h"
+
 namespace lambent::sweep {
-namespace {
 
-// Quoted where a comma or a quote would break the row.
-std::string field(const std::string& text) {
-  if (text.find_first_of(",\"\n") == std::string::npos) return text;
-  std::string quoted = "\"";
-  for (const char c : text) quoted += c == '"' ? std::string("\"\"") : std::string(1, c);
-  return quoted + "\"";
-}
-
-}  // namespace
+using workload::csv_field;
 
 std::string csv_of(const Grid& grid, const std::vector<Point>& points) {
   std::string text;
-  for (const Axis& axis : grid.axes) text += field(axis.name) + ",";
+  for (const Axis& axis : grid.axes) text += csv_field(axis.name) + ",";
   text += "seeds";
   for (const Metric& metric : metrics()) {
     text += "," + std::string(metric.name) + "," + std::string(metric.name) + "_half_width";
@@ -26,7 +19,7 @@ std::string csv_of(const Grid& grid, const std::vector<Point>& points) {
   text += "\n";
   const auto number = [](double value) { return nlohmann::json(value).dump(); };
   for (const Point& point : points) {
-    for (const std::string& value : point.values) text += field(value) + ",";
+    for (const std::string& value : point.values) text += csv_field(value) + ",";
     size_t seeds = 0;
     for (const Estimate& estimate : point.estimates) seeds = std::max(seeds, estimate.count);
     text += std::to_string(seeds);

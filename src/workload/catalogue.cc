@@ -43,11 +43,15 @@ Result<Catalogue> read_catalogue(LineReader& lines, const std::string& file) {
     CatalogueEntry entry{.name = std::string(fields[name]),
                          .times_source = std::string(fields[times_source]),
                          .memory_source = std::string(fields[memory_source])};
-    bool good = true;
+    std::string wrong;
     const auto read_seconds = [&](size_t column, double& seconds) {
       const auto number = number_of(fields[column]);
-      good = good && number && *number > 0 && *number <= kMostSeconds;
-      if (good) seconds = *number;
+      if (number && *number > 0 && *number <= kMostSeconds) {
+        seconds = *number;
+      } else if (wrong.empty()) {
+        wrong = rows.header()[column] + " is '" + std::string(fields[column].substr(0, 40)) +
+                "', not a number of seconds above 0 and up to 1e6";
+      }
     };
     read_seconds(gpu_warm, entry.gpu_warm_s);
     read_seconds(cpu_warm, entry.cpu_warm_s);
@@ -55,8 +59,8 @@ Result<Catalogue> read_catalogue(LineReader& lines, const std::string& file) {
     const auto mib = whole_number_of(fields[memory]);
     if (entry.name.empty()) {
       bad.add(rows.line(), "the function has no name");
-    } else if (!good) {
-      bad.add(rows.line(), "a time is not a number of seconds above zero");
+    } else if (!wrong.empty()) {
+      bad.add(rows.line(), wrong);
     } else if (!mib || *mib > kMostMib) {
       bad.add(rows.line(), "device_memory_mib is '" + std::string(fields[memory]) + "'");
     } else if (find_entry(catalogue, entry.name) != nullptr) {

@@ -36,7 +36,8 @@ TEST(Catalogue, NamesBadRowsByLine) {
   const auto catalogue = read(
       "a,1,1,1,10,paper,guess\nb,x,1,1,10,p,g\nc,1,1,1,ten,p,g\na,1,1,1,1,p,g\nd,0,1,1,1,p,g\n");
   ASSERT_FALSE(catalogue.ok());
-  EXPECT_THAT(catalogue.error().message, HasSubstr("c.csv has 4 bad rows: line 3: a time"));
+  EXPECT_THAT(catalogue.error().message,
+              HasSubstr("c.csv has 4 bad rows: line 3: gpu_warm_s is 'x'"));
   EXPECT_THAT(catalogue.error().message, HasSubstr("line 4: device_memory_mib is 'ten'"));
   EXPECT_THAT(catalogue.error().message, HasSubstr("line 5: function 'a' has a row already"));
   EXPECT_FALSE(read("").ok());

@@ -56,6 +56,13 @@ bool split_row(std::string_view row, std::vector<std::string_view>& fields) {
   }
 }
 
+std::string csv_field(const std::string& text) {
+  if (text.find_first_of(",\"\n") == std::string::npos) return text;
+  std::string quoted = "\"";
+  for (const char c : text) quoted += c == '"' ? std::string("\"\"") : std::string(1, c);
+  return quoted + "\"";
+}
+
 std::optional<double> number_of(std::string_view text) {
   const std::optional<double> number = parsed<double>(text);
   if (!number || !std::isfinite(*number)) return std::nullopt;
@@ -98,7 +105,8 @@ Result<RowReader> RowReader::start(LineReader& lines, std::string file) {
   if (header.starts_with("\xEF\xBB\xBF")) header.remove_prefix(3);
   std::vector<std::string_view> fields;
   if (header.empty() || !split_row(header, fields)) {
-    return Error{ErrorCode::kInvalidArgument, reader.file_ + " line 1: there is no header"};
+    return Error{ErrorCode::kInvalidArgument,
+                 reader.file_ + " line 1: there is no header, which names the columns"};
   }
   reader.header_.assign(fields.begin(), fields.end());
   return reader;

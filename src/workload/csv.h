@@ -15,6 +15,9 @@ namespace lambent::workload {
 // Cuts a row at its commas. A field may stand in quotes; quotes inside quotes are refused (false).
 bool split_row(std::string_view row, std::vector<std::string_view>& fields);
 
+// The text as a field of a row that is written: in quotes where a comma or a quote would break it.
+std::string csv_field(const std::string& text);
+
 // The whole text as a finite number or a whole number; nothing otherwise.
 std::optional<double> number_of(std::string_view text);
 std::optional<uint64_t> whole_number_of(std::string_view text);

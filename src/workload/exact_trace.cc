@@ -147,6 +147,14 @@ Result<Trace> read_azure2021_trace(RowReader rows, const std::string& file,
   ASSIGN_OR_RETURN(const size_t named, rows.required_column("func"));
   ASSIGN_OR_RETURN(const size_t ended, rows.required_column("end_timestamp"));
   ASSIGN_OR_RETURN(const size_t lasted, rows.required_column("duration"));
+  for (const std::string& column : rows.header()) {
+    if (column == "app" || column == "func" || column == "end_timestamp" || column == "duration") {
+      continue;
+    }
+    return Error{ErrorCode::kInvalidArgument,
+                 file + " line 1: nothing is known of the column " + quoted(column) +
+                     ": rows have app, func, end_timestamp and duration; leave it out"};
+  }
   FunctionTable table;
   BadRows bad(file);
   std::vector<Arrival> arrivals;

@@ -1,7 +1,11 @@
 #include "workload/minute_trace.h"
 
+#include <algorithm>
+#include <iterator>
+
 #include "base/random.h"
 #include "domain/limits.h"
+#include "workload/exact_rows.h"
 #include "workload/function_table.h"
 #include "workload/time_order.h"
 
@@ -75,6 +79,28 @@ std::optional<size_t> name_column(const RowReader& rows) {
   return rows.column("fid") ? rows.column("fid") : rows.column("HashFunction");
 }
 
+// What stands before the minutes in the files that there are. Of another column nothing would be
+// made; and a number there is a minute that those after it do not follow.
+Result<void> check_columns_before(const RowReader& rows, size_t first, const std::string& file) {
+  constexpr std::string_view kKnown[] = {"fid",     "HashFunction", "HashOwner", "HashApp",
+                                         "Trigger", "label",        "total"};
+  const std::vector<std::string>& header = rows.header();
+  if (first > 0 && whole_number_of(header[first - 1])) {
+    return Error{ErrorCode::kInvalidArgument,
+                 file + " line 1: the minutes have gaps, for " + quoted(header[first]) +
+                     " comes after " + quoted(header[first - 1]) +
+                     ": give each minute its column, one after the other"};
+  }
+  for (size_t i = 0; i < first; ++i) {
+    if (std::find(std::begin(kKnown), std::end(kKnown), header[i]) != std::end(kKnown)) continue;
+    return Error{ErrorCode::kInvalidArgument,
+                 file + " line 1: nothing is known of the column " + quoted(header[i]) +
+                     ": before the minutes there may be fid, label, total, HashOwner, HashApp, "
+                     "HashFunction and Trigger; leave it out"};
+  }
+  return {};
+}
+
 struct Columns {
   size_t name;
   std::optional<size_t> label;
@@ -85,6 +111,7 @@ struct Columns {
 Result<Columns> columns_of(const RowReader& rows, const std::string& file,
                            const TraceOptions& options) {
   const size_t first = *first_minute_column(rows.header());
+  RETURN_IF_ERROR(check_columns_before(rows, first, file));
   const size_t minutes = rows.header().size() - first;
   if (minutes > limits::kTraceMinutes) {
     return Error{ErrorCode::kOutOfRange, file + " has " + std::to_string(minutes) +

@@ -183,7 +183,8 @@ std::string text_of(const NodeProfile& profile) {
 
 Result<NodeProfile> parse_profile(std::string_view text, const std::string& file) {
   const auto bad = [&](const std::string& why) {
-    return Error{ErrorCode::kInvalidArgument, file + ": " + why};
+    return Error{ErrorCode::kInvalidArgument,
+                 file + ": " + why + "; 'lambent calibrate' writes a new one"};
   };
   // toml++ assumes of some letters beyond ASCII what does not hold; no key or value here has any.
   size_t line = 1;
@@ -201,7 +202,7 @@ Result<NodeProfile> parse_profile(std::string_view text, const std::string& file
   }
   const toml::table& root = parsed.table();
   if (root["format"].value<int64_t>() != kFormat) {
-    return bad("not a profile of this version; make one with 'lambent calibrate'");
+    return bad("not a profile of this version");
   }
   NodeProfile profile;
   std::string wrong;

@@ -42,7 +42,7 @@ TEST(NodeProfile, ComesBackAsItWasWritten) {
 TEST(NodeProfile, NamesFileLineAndKey) {
   for (const auto& [text, why] : std::vector<std::pair<std::string, std::string>>{
            {"", "node.toml: not a profile"},
-           {"format = 1\n", "make one with 'lambent calibrate'"},
+           {"format = 1\n", "of this version; 'lambent calibrate' writes a new one"},
            {"# one\n# \xe2\x80\xa8two\n", "node.toml: line 2: a character that is not plain"},
            {"a = = 1\n", "node.toml: line 1"},
            {"format = 2\n", "no table [node]"},

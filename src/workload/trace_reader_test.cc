@@ -12,6 +12,7 @@
 #include <thread>
 
 #include "base/fd.h"
+#include "workload/csv.h"
 
 namespace lambent::workload {
 namespace {
@@ -280,6 +281,27 @@ TEST(MinuteTrace, NamesBadRowsByLine) {
   EXPECT_THAT(trace.error().message, HasSubstr("line 3: minute 2 is '-1'"));
   EXPECT_THAT(trace.error().message, HasSubstr("line 4: function 'f' has a row already"));
   EXPECT_THAT(trace.error().message, HasSubstr("line 5: 4 fields where the header has 5"));
+}
+
+TEST(MinuteTrace, RefusesColumnsOfWhichNothingWouldBeMade) {
+  EXPECT_THAT(read("fid,1,2,4,5\nf,1,1,1,1\n").error().message,
+              HasSubstr("t.csv line 1: the minutes have gaps, for '4' comes after '2'"));
+  EXPECT_THAT(read("fid,2,1,2\nf,1,1,1\n").error().message,
+              HasSubstr("the minutes have gaps, for '1' comes after '2'"));
+  EXPECT_THAT(read("fid,weight,1,2\nf,3,1,1\n").error().message,
+              HasSubstr("t.csv line 1: nothing is known of the column 'weight'"));
+  EXPECT_TRUE(read("HashOwner,HashApp,HashFunction,Trigger,total,7,8\no,a,f,http,2,1,1\n").ok());
+}
+
+TEST(Azure2021Trace, RefusesColumnsOfWhichNothingWouldBeMade) {
+  EXPECT_THAT(read("app,func,end_timestamp,duration,memory\nx,f,57.5,7.5,9\n").error().message,
+              HasSubstr("t.csv line 1: nothing is known of the column 'memory'"));
+}
+
+TEST(CsvField, IsQuotedWhereItWouldBreakTheRow) {
+  EXPECT_EQ(csv_field("resnet-50"), "resnet-50");
+  EXPECT_EQ(csv_field("a,b"), "\"a,b\"");
+  EXPECT_EQ(csv_field("say \"a\""), "\"say \"\"a\"\"\"");
 }
 
 TEST(Azure2021Trace, ArrivesWhenItEndedLessItsDuration) {
