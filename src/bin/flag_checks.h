@@ -1,7 +1,12 @@
 // Checks of numbers and words on command lines. Used by mains.
 #pragma once
 
+#include <sys/stat.h>
+#include <unistd.h>
+
 #include <CLI/CLI.hpp>
+#include <cerrno>
+#include <cstring>
 #include <sstream>
 #include <string>
 #include <utility>
@@ -23,6 +28,35 @@ inline CLI::Validator within(double least, double most) {
         return "";
       },
       description);
+}
+
+// Digits alone: for an unsigned number CLI takes -1 for the largest that there is.
+inline CLI::Validator whole_number() {
+  return CLI::Validator(
+      [](std::string& text) -> std::string {
+        const bool digits = text.find_first_not_of("0123456789") == std::string::npos;
+        return digits && !text.empty() ? "" : "Value " + text + " is no whole number";
+      },
+      "");
+}
+
+// A file that can be written, so that nobody waits for results that then have no place.
+inline CLI::Validator output_file() {
+  return CLI::Validator(
+      [](std::string& path) -> std::string {
+        struct stat there {};
+        const bool exists = stat(path.c_str(), &there) == 0;
+        if (exists && S_ISDIR(there.st_mode)) return path + " is a folder";
+        const bool is_special = exists && !S_ISREG(there.st_mode);
+        const size_t slash = path.rfind('/');
+        const std::string folder = slash == std::string::npos ? "." : path.substr(0, slash + 1);
+        if (access(is_special ? path.c_str() : folder.c_str(), is_special ? W_OK : W_OK | X_OK) ==
+            0) {
+          return "";
+        }
+        return "cannot write " + path + ": " + std::strerror(errno);
+      },
+      "");
 }
 
 // One of these words, in their order, which help shows as people write them; for ->transform() on

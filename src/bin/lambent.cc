@@ -14,6 +14,7 @@
 #include "bin/lambent_commands.h"
 #include "bin/lambent_paths.h"
 #include "bin/programs.h"
+#include "bin/standard_output.h"
 
 namespace {
 
@@ -79,5 +80,5 @@ int main(int argc, char** argv) {
     return exec_sibling(std::string(program), argc, argv);
   }
   if (first == "demo") return exec_demo(argc, argv);
-  return bin::run_client_command(argc, argv);
+  return bin::after_output(bin::run_client_command(argc, argv));
 }

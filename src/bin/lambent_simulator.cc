@@ -2,16 +2,21 @@
 // worker's own dispatch and scheduling. `lambent simulate` starts it.
 #include <unistd.h>
 
-#include <fstream>
 #include <iostream>
+#include <set>
+#include <sstream>
 
+#include "base/fd.h"
+#include "bin/flag_checks.h"
 #include "bin/journal_replay.h"
 #include "bin/journal_what_if.h"
 #include "bin/simulate_run.h"
 #include "bin/simulated_journal.h"
+#include "bin/standard_output.h"
 #include "bin/timeline_file.h"
 #include "bin/usage.h"
 #include "cli/console.h"
+#include "workload/csv.h"
 
 namespace {
 
@@ -42,7 +47,28 @@ void add_journal_flags(CLI::App& app, JournalOptions& options) {
       ->needs("--replay");
   app.add_option("--timeline", options.replay.timeline,
                  "write what ran where and when as a Chrome trace, for ui.perfetto.dev; with "
-                 "several policies, one for each: FILE-POLICY");
+                 "several policies, one for each: FILE-POLICY")
+      ->check(output_file());
+}
+
+// A journal has arrivals, policy and devices of its own: what would change nothing is refused.
+std::optional<int> refuse_beside_replay(const CLI::App& app, const JournalOptions& journal) {
+  if (journal.replay.journal.empty()) return std::nullopt;
+  std::set<std::string> heeded = {"--replay", "--json", "--quiet"};
+  if (journal.what_if.empty()) {
+    heeded.insert("--timeline");
+  } else {
+    heeded.insert({"--what-if", "--profile", "--slowdown", "--link", "--host-share", "--touched"});
+  }
+  for (const CLI::Option* option : app.get_options()) {
+    if (option->count() == 0 || heeded.contains(option->get_name())) continue;
+    return exit_of(app, CLI::ValidationError(
+                            option->get_name() + " changes nothing " +
+                            (journal.what_if.empty() ? "with --replay" : "with --what-if") +
+                            ": the journal says what there was; --what-if KEY=VALUE, such as D=3, "
+                            "tells what would have been"));
+  }
+  return std::nullopt;
 }
 
 std::optional<int> parse(int argc, char** argv, SimulateOptions& options, JournalOptions& journal) {
@@ -54,6 +80,7 @@ std::optional<int> parse(int argc, char** argv, SimulateOptions& options, Journa
   add_simulate_flags(app, options);
   add_journal_flags(app, journal);
   if (const auto exit_code = bin::parse(app, argc, argv)) return *exit_code;
+  if (const auto exit_code = refuse_beside_replay(app, journal)) return *exit_code;
   const auto finished = finish_simulate_flags(app, options);
   if (finished.ok()) return std::nullopt;
   cli::Console console{std::cout, std::cerr, options.json, isatty(STDERR_FILENO) != 0};
@@ -97,25 +124,21 @@ Result<cli::RunFigures> simulate_policy(const SimulateOptions& options,
   return figures;
 }
 
-Result<void> write_csv(const std::string& path, const std::vector<cli::RunFigures>& runs) {
-  std::ofstream file(path, std::ios::trunc);
-  file << "policy,function,invocations,failed,mean_s,p50_s,p99_s,cold_ratio,queue_mean_s,cold_mean_"
+std::string csv_of(const std::vector<cli::RunFigures>& runs) {
+  std::ostringstream rows;
+  rows << "policy,function,invocations,failed,mean_s,p50_s,p99_s,cold_ratio,queue_mean_s,cold_mean_"
           "s,run_mean_s\n";
   for (const cli::RunFigures& run : runs) {
     for (const workload::FunctionSummary& f : run.summary.functions) {
-      file << run.label << ',' << f.name << ',' << f.count << ',' << f.failed << ',' << f.mean_s
-           << ',' << f.p50_s << ',' << f.p99_s << ',' << f.cold_ratio << ',' << f.queue_mean_s
-           << ',' << f.cold_mean_s << ',' << f.run_mean_s << '\n';
+      rows << run.label << ',' << workload::csv_field(f.name) << ',' << f.count << ',' << f.failed
+           << ',' << f.mean_s << ',' << f.p50_s << ',' << f.p99_s << ',' << f.cold_ratio << ','
+           << f.queue_mean_s << ',' << f.cold_mean_s << ',' << f.run_mean_s << '\n';
     }
   }
-  file.close();
-  if (!file) return Error{ErrorCode::kInvalidArgument, "cannot write " + path};
-  return {};
+  return rows.str();
 }
 
-}  // namespace
-
-int main(int argc, char** argv) {
+int run(int argc, char** argv) {
   SimulateOptions options;
   JournalOptions journal;
   if (const auto exit_code = parse(argc, argv, options, journal)) return *exit_code;
@@ -134,9 +157,8 @@ int main(int argc, char** argv) {
     runs.push_back(std::move(run).value());
   }
   if (!options.csv.empty()) {
-    if (const auto written = write_csv(options.csv, runs); !written.ok()) {
-      return cli::fail(console, written.error());
-    }
+    const auto written = write_file_atomically(options.csv, csv_of(runs), false);
+    if (!written.ok()) return cli::fail(console, written.error());
   }
   if (!options.json) {
     std::cout << cli::table_of(runs) << "All figures are simulated.\n";
@@ -147,3 +169,7 @@ int main(int argc, char** argv) {
   std::cout << "[" << text << "]\n";
   return 0;
 }
+
+}  // namespace
+
+int main(int argc, char** argv) { return after_output(run(argc, argv)); }

@@ -15,8 +15,10 @@
 #include <thread>
 
 #include "base/fd.h"
+#include "bin/flag_checks.h"
 #include "bin/shown_names.h"
 #include "bin/simulate_run.h"
+#include "bin/standard_output.h"
 #include "bin/sweep_plan.h"
 #include "bin/usage.h"
 #include "cli/console.h"
@@ -68,7 +70,7 @@ std::optional<int> parse(int argc, char** argv, Options& options) {
       ->check(shown_names(scheduling::policy_names()))
       ->delimiter(',')
       ->allow_extra_args(false);
-  app.add_option("--seed", options.first_seed, "the first seed");
+  app.add_option("--seed", options.first_seed, "the first seed")->check(whole_number());
   app.add_option("--seeds", options.seeds, "each cell runs under so many seeds, for intervals")
       ->check(CLI::Range(1, 10'000));
   app.add_option("--jobs", options.jobs, "simulations at once")->check(CLI::Range(1, 1024));
@@ -80,8 +82,9 @@ std::optional<int> parse(int argc, char** argv, Options& options) {
       ->allow_extra_args(false);
   app.add_option("--out", options.out,
                  "keeps each finished cell; the same command goes on where this one stopped");
-  app.add_option("--csv", options.csv, "a row per point: means and intervals of every figure");
-  app.add_option("--page", options.page, "an HTML page with heat maps");
+  app.add_option("--csv", options.csv, "a row per point: means and intervals of every figure")
+      ->check(output_file());
+  app.add_option("--page", options.page, "an HTML page with heat maps")->check(output_file());
   app.add_flag("--json", options.json, "results as JSON");
   app.add_flag("--quiet", options.quiet, "no progress");
   if (const auto exit_code = bin::parse(app, argc, argv)) return *exit_code;
@@ -146,31 +149,38 @@ class Results {
   std::vector<sweep::CellResult> results_;
 };
 
+// How far the sweep is, on standard error: a bar on a terminal, else a line now and then.
 class Progress {
  public:
-  Progress(bool shown, size_t done, size_t all) : shown_(shown), before_(done), all_(all) {}
+  Progress(bool quiet, size_t done, size_t all)
+      : quiet_(quiet), on_terminal_(isatty(STDERR_FILENO) != 0), before_(done), all_(all) {}
   ~Progress() {
-    if (shown_) std::fprintf(stderr, "\r\x1b[K");
+    if (!quiet_ && on_terminal_) std::fprintf(stderr, "\r\x1b[K");
   }
   Progress(const Progress&) = delete;
   Progress& operator=(const Progress&) = delete;
 
   void show(size_t done) {
-    if (!shown_) return;
+    if (quiet_) return;
     const double passed_s =
         std::chrono::duration<double>(std::chrono::steady_clock::now() - begin_).count();
+    if (!on_terminal_ && passed_s < last_s_ + kLinePeriod_s) return;
+    last_s_ = passed_s;
     constexpr size_t kWidth = 30;
     const size_t filled = done * kWidth / all_;
     const double left_s = done > before_ ? passed_s / static_cast<double>(done - before_) *
                                                static_cast<double>(all_ - done)
                                          : 0;
-    std::fprintf(stderr, "\r[%s%s] %zu of %zu cells, %.0f s left \x1b[K",
+    std::fprintf(stderr, "%s[%s%s] %zu of %zu cells, %.0f s left%s", on_terminal_ ? "\r" : "",
                  std::string(filled, '#').c_str(), std::string(kWidth - filled, '.').c_str(), done,
-                 all_, left_s);
+                 all_, left_s, on_terminal_ ? " \x1b[K" : "\n");
   }
 
  private:
-  bool shown_;
+  static constexpr double kLinePeriod_s = 10;
+  bool quiet_;
+  bool on_terminal_;
+  double last_s_ = 0;
   size_t before_, all_;
   std::chrono::steady_clock::time_point begin_ = std::chrono::steady_clock::now();
 };
@@ -190,7 +200,7 @@ Result<void> run_cells(const Options& options, const SweepPlan& plan, Results& r
   if (!options.quiet && before > 0) {
     std::fprintf(stderr, "%zu of %zu cells are there already\n", before, plan.grid.size());
   }
-  Progress progress(!options.quiet && isatty(STDERR_FILENO) != 0, before, plan.grid.size());
+  Progress progress(options.quiet, before, plan.grid.size());
   progress.show(before);
   std::mutex mutex;
   std::atomic<size_t> next = 0;
@@ -336,5 +346,5 @@ int main(int argc, char** argv) {
   if (const auto exit_code = parse(argc, argv, options)) return *exit_code;
   cli::Console console{std::cout, std::cerr, options.json, isatty(STDERR_FILENO) != 0};
   const auto done = sweep_all(options);
-  return done.ok() ? 0 : cli::fail(console, done.error());
+  return done.ok() ? after_output(0) : cli::fail(console, done.error());
 }

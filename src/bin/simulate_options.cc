@@ -108,11 +108,13 @@ void add_simulate_flags(CLI::App& app, SimulateOptions& options) {
       ->check(within(1e-6, 1e9));
   app.add_option("--spread", options.spread, "where arrivals lie in a minute of counts")
       ->check(CLI::IsMember({"uniform", "equidistant", "poisson"}));
-  app.add_option("--busiest", options.workload.read.busiest, "only the N busiest functions");
+  app.add_option("--busiest", options.workload.read.busiest, "only the N busiest functions")
+      ->check(whole_number());
   app.add_option("--only", options.workload.read.only, "only these functions")
       ->delimiter(',')
       ->allow_extra_args(false);
-  app.add_option("--seed", options.workload.read.seed, "of everything that is drawn");
+  app.add_option("--seed", options.workload.read.seed, "of everything that is drawn")
+      ->check(whole_number());
   app.add_flag("--resample", options.workload.resamples,
                "draw each function's arrivals anew, by --seed, from the gaps that it has in the "
                "trace");
@@ -122,8 +124,9 @@ void add_simulate_flags(CLI::App& app, SimulateOptions& options) {
                "instead of refusing the trace");
   app.add_option("--out", options.out,
                  "a result file for 'lambent report'; with several policies, one for each: "
-                 "FILE-POLICY");
-  app.add_option("--csv", options.csv, "a row per policy and function");
+                 "FILE-POLICY")
+      ->check(output_file());
+  app.add_option("--csv", options.csv, "a row per policy and function")->check(output_file());
   app.add_option("--reading", options.reading_s, "seconds between readings in the result file")
       ->check(within(0.001, 1e9));
   app.add_flag("--json", options.json, "results as JSON");

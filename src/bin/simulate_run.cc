@@ -109,8 +109,8 @@ Result<cli::RunFigures> simulate(const SimulateOptions& options, const std::stri
   }
   simulator::WorkloadRunSinks sinks;
   std::ofstream out;
+  const std::string path = path_of_policy(options, options.out, policy_name);
   if (!options.out.empty()) {
-    const std::string path = path_of_policy(options, options.out, policy_name);
     out.open(path, std::ios::trunc);
     if (!out) return Error{ErrorCode::kInvalidArgument, "cannot write " + path};
     out << line_of(figures.header);
@@ -138,10 +138,16 @@ Result<cli::RunFigures> simulate(const SimulateOptions& options, const std::stri
   progress.clear();
   if (!finished.ok()) return finished.error();
   const simulator::WorkloadRunTotals& totals = *finished;
+  if (totals.invocations == 0) {
+    return Error{ErrorCode::kInvalidArgument,
+                 (options.workload.trace.empty() ? "the workload" : options.workload.trace) +
+                     " has no arrival in this window; ask for another one (--start, --duration) or "
+                     "for other functions (--only, --busiest)"};
+  }
   if (out.is_open()) {
     out << line_of(workload::RunEnd{totals.elapsed_s});
     out.close();
-    if (!out) return Error{ErrorCode::kDataLoss, "could not write all of " + options.out};
+    if (!out) return Error{ErrorCode::kDataLoss, "could not write all of " + path};
   }
   const double took_s = seconds_passed();
   if (!options.quiet) {

@@ -26,6 +26,10 @@ void SimulatedJournal::begin(const simulator::Simulation& simulation,
   recorder_->begin(*dispatcher_, Duration(0));
 }
 
+SimulatedJournal::~SimulatedJournal() {
+  if (recorder_ != nullptr) recorder_->leave_open();
+}
+
 Result<void> SimulatedJournal::finish() {
   const bool lost = recorder_->lost_events() > 0;
   recorder_.reset();

@@ -24,8 +24,12 @@ class SimulatedJournal {
   void record(const dispatch::Event& event, Instant now) {
     recorder_->record(event, now, *dispatcher_);
   }
-  // Closes it. An error if something could not be written.
+  // Closes it; without this it shows that it is of a part of the run. An error if something could
+  // not be written.
   Result<void> finish();
+  ~SimulatedJournal();
+  SimulatedJournal(const SimulatedJournal&) = delete;
+  SimulatedJournal& operator=(const SimulatedJournal&) = delete;
 
  private:
   SimulatedJournal() : log_(LogFormat::kText, LogLevel::kWarning) {}

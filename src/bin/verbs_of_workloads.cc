@@ -43,16 +43,19 @@ void add_replay(Shell& shell) {
       ->check(within(1e-6, 1e9));
   verb->add_option("--spread", flags->spread, "where arrivals lie in a minute of counts")
       ->check(CLI::IsMember({"uniform", "equidistant", "poisson"}));
-  verb->add_option("--busiest", options.read.busiest, "only the N busiest functions");
+  verb->add_option("--busiest", options.read.busiest, "only the N busiest functions")
+      ->check(whole_number());
   verb->add_option("--only", options.read.only, "only these functions")->delimiter(',');
-  verb->add_option("--seed", options.read.seed, "of spreading, drawing and generating");
+  verb->add_option("--seed", options.read.seed, "of spreading, drawing and generating")
+      ->check(whole_number());
   verb->add_flag("--resample", options.resamples,
                  "draw each function's arrivals anew, by --seed, from the gaps that it has in the "
                  "trace");
   verb->add_option("--load", options.load, "offered load of a generated workload")
       ->check(within(1e-6, 1e6));
   verb->add_flag("--skip-bad-rows", options.read.skip_bad_rows, "instead of refusing the trace");
-  verb->add_option("--out", options.out, "write a result file for 'lambent report'");
+  verb->add_option("--out", options.out, "write a result file for 'lambent report'")
+      ->check(output_file());
   verb->add_option("--label", options.label, "name of the run (default: the worker's policy)");
   verb->add_flag("--deploy", options.deploy, "deploy a paper function for each function first");
   verb->add_option("--paper-function", options.paper_function, "the folder of its package");
@@ -121,7 +124,8 @@ void add_load(Shell& shell) {
   verb->add_option("--payload", options->payload_file, "the event from a file; - is stdin")
       ->excludes(data);
   verb->add_option("--content-type", options->content_type, "what the event is");
-  verb->add_option("--seed", options->seed, "of the times and of whose turn it is");
+  verb->add_option("--seed", options->seed, "of the times and of whose turn it is")
+      ->check(whole_number());
   verb->add_option("--csv", options->csv, "write the distributions of latencies to this file");
   verb->callback([&shell, options] {
     if (options->rate) options->online = true;

@@ -19,7 +19,7 @@ Recorder::Recorder(RunFacts facts, SegmentSink& sink, RecorderOptions options)
 
 Recorder::~Recorder() {
   hand_over();
-  close();
+  if (!leaves_open_) close();
 }
 
 void Recorder::begin(const dispatch::Dispatcher& dispatcher, Duration wall_time) {

@@ -41,7 +41,7 @@ class Recorder {
  public:
   // The sink outlives it.
   Recorder(RunFacts facts, SegmentSink& sink, RecorderOptions options);
-  // Closes the segment, whatever happened.
+  // Closes the segment, whatever happened, unless it is to be left open.
   ~Recorder();
   Recorder(const Recorder&) = delete;
   Recorder& operator=(const Recorder&) = delete;
@@ -57,6 +57,10 @@ class Recorder {
   // Hands over what was recorded so far, so that a kill loses nothing older; begins a new segment
   // where one is due. Called now and then, and before a kill that can be foreseen.
   void flush(const dispatch::Dispatcher& dispatcher, Duration wall_time);
+
+  // What is recorded is a part of a run that failed: as after a kill, a replay tells that the end
+  // is missing.
+  void leave_open() { leaves_open_ = true; }
 
   // Whether something waits for flush().
   bool pending() const { return !batch_.empty() || !recording_; }
@@ -84,6 +88,7 @@ class Recorder {
   uint64_t segment_bytes_ = 0;
   uint64_t segment_limit_ = 0;
   bool continues_ = true;
+  bool leaves_open_ = false;
   uint64_t lost_ = 0;
 };
 

@@ -188,7 +188,8 @@ class Replayer {
                                     " bytes of an unfinished block "
                                     "are ignored)"
                               : "") +
-            ": its worker was killed, or is still running; events after that are not in it";
+            ": its worker was killed or is still running, or the run failed; events after that are "
+            "not in it";
   }
 
   const ReplaySinks& sinks_;

@@ -59,7 +59,7 @@ class JournalTest(unittest.TestCase):
 
         replayed = self.run_cli("simulate", "--replay", self.journal)
         self.assertIn("all identical (up to an end that was not closed)", replayed.stdout)
-        self.assertIn("was killed, or is still running", replayed.stderr)
+        self.assertIn("was killed or is still running", replayed.stderr)
         first = json.loads(self.run_cli("simulate", "--replay", self.journal, "--json").stdout)
         self.assertGreaterEqual(first["events"], 2 + 6 * 2)
 
@@ -129,6 +129,16 @@ class JournalTest(unittest.TestCase):
         self.assertIn("The model's error", self.run_cli("simulate", "--replay", self.journal, "--what-if", "policy=fcfs").stdout)
         self.assertIn("--what-if E=2", self.run_cli("simulate", "--replay", self.journal, "--what-if", "E=2", expect=INVALID).stderr)
         self.run_cli("simulate", "--what-if", "D=1", expect=2)
+
+    def test_what_would_change_nothing_beside_a_journal_is_refused(self):
+        self.simulate()
+        replay = ("simulate", "--replay", self.journal)
+        self.assertIn("--policy changes nothing with --replay", self.run_cli(*replay, "--policy", "fcfs", expect=2).stderr)
+        self.assertIn("TRACE changes nothing", self.run_cli(*replay, "t.csv", expect=2).stderr)
+        self.assertIn("--pool changes nothing with --what-if",
+                      self.run_cli(*replay, "--what-if", "D=1", "--pool", "4", expect=2).stderr)
+        self.run_cli(*replay, "--what-if", "D=1", "--timeline", "t.json", expect=2)
+        self.run_cli(*replay, "--what-if", "D=1", "--slowdown", "0.5")
 
     def test_what_is_spoilt_is_named_with_file_and_byte(self):
         self.simulate()

@@ -1,4 +1,5 @@
 """lambent simulate as a user runs it: no worker, the same figures again, files for report, errors that name what is wrong."""
+import csv
 import gzip
 import json
 import os
@@ -10,7 +11,7 @@ import unittest
 from harness import PREFIX
 
 LAMBENT = str(PREFIX / "bin/lambent")
-INVALID, NOT_FOUND, ABORTED = 13, 15, 20
+INVALID, NOT_FOUND, EXHAUSTED, ABORTED, DATA_LOSS = 13, 15, 18, 20, 25
 TRACE = "t_ms,function\n" + "".join(f"{250 * i},{'abc'[(i * i + i // 5) % 3]}\n" for i in range(200))
 
 
@@ -79,7 +80,7 @@ class SimulateTest(unittest.TestCase):
         # The second reading has begun when the header of the result file is there; what it is held up by is the pipe of records.
         (self.folder / "long.csv").write_text("t_ms,function\n" + "".join(f"{9000 * i},a\n" for i in range(100_000)))
         os.mkfifo(self.folder / "records")
-        command = [LAMBENT, "simulate", "long.csv", "--out", "records", "--json"]
+        command = [LAMBENT, "simulate", "long.csv", "--out", "records", "--json", "--journal", "journal"]
         with subprocess.Popen(command, cwd=self.folder, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as run:
             with open(self.folder / "records") as records:
                 records.readline()
@@ -90,6 +91,35 @@ class SimulateTest(unittest.TestCase):
         self.assertEqual((run.returncode, out), (ABORTED, ""), err)
         self.assertIn("long.csv line", err)
         self.assertIn("run this again", err)
+        self.assertIn("(up to an end that was not closed)", self.run_cli("simulate", "--replay", "journal").stdout)
+
+    def test_records_have_the_ids_that_why_takes(self):
+        self.run_cli("simulate", "t.csv", "--out", "run.jsonl", "--journal", "journal", "--quiet")
+        records = [json.loads(line) for line in (self.folder / "run.jsonl").read_text().splitlines()]
+        slowest = max((record for record in records if "latency_s" in record), key=lambda record: record["latency_s"])
+        story = json.loads(self.run_cli("why", slowest["invocation"], "--journal", "journal", "--json").stdout)
+        self.assertEqual(story["outcome"], "succeeded")
+        self.assertAlmostEqual(story["phases_ms"]["queue"] / 1e3, slowest["queue_s"], places=6)
+        self.assertNotIn("more at most", json.dumps(story["story"]), "of a simulation nothing times out")
+
+    def test_names_with_commas_are_one_field(self):
+        (self.folder / "odd.csv").write_text('t_ms,function\n1,"a,b"\n2,c\n')
+        self.run_cli("simulate", "odd.csv", "--csv", "rows.csv")
+        with open(self.folder / "rows.csv", newline="") as rows:
+            self.assertEqual([row["function"] for row in csv.DictReader(rows)], ["a,b", "c"])
+
+    def test_a_result_that_was_cut_off_is_not_shown_as_whole(self):
+        self.run_cli("simulate", "t.csv", "--policy", "fcfs", "--out", "run.jsonl")
+        lines = (self.folder / "run.jsonl").read_text().splitlines(keepends=True)
+        (self.folder / "run.jsonl").write_text("".join(lines[:100]))
+        self.assertIn("INVALID fcfs: its result file has no end", self.run_cli("report", "run.jsonl", "-o", "r.html").stdout)
+        self.assertIn("Cut off", (self.folder / "r.html").read_text())
+        with open("/dev/full", "w") as full:
+            done = subprocess.run([LAMBENT, "simulate", "t.csv", "--json"], stdout=full, stderr=subprocess.PIPE, text=True, timeout=60,
+                                  cwd=self.folder)
+        self.assertEqual(done.returncode, DATA_LOSS, done.stderr)
+        self.assertIn("could not write all of the standard output", done.stderr)
+        self.assertIn("/dev/full", self.run_cli("simulate", "t.csv", "--csv", "/dev/full", expect=EXHAUSTED).stderr)
 
     def test_what_is_wrong_is_named(self):
         self.assertIn("nowhere.csv", self.run_cli("simulate", "nowhere.csv", expect=NOT_FOUND).stderr)
@@ -106,6 +136,12 @@ class SimulateTest(unittest.TestCase):
         (self.folder / "empty.csv").write_text("t_ms,function\n")
         self.assertIn("there is no row", self.run_cli("simulate", "empty.csv", expect=INVALID).stderr)
         self.run_cli("simulate", "t.csv", "--gpus", "0", expect=2)
+        for flag in ("--seed", "--busiest"):
+            self.assertIn("-1 is no whole number", self.run_cli("simulate", "t.csv", flag, "-1", expect=2).stderr)
+        self.assertIn("t.csv has no arrival in this window", self.run_cli("simulate", "t.csv", "--start", "1000", expect=INVALID).stderr)
+        # Before anything runs.
+        for flag in ("--csv", "--out", "--timeline"):
+            self.assertIn("cannot write nowhere/x", self.run_cli("simulate", "t.csv", flag, "nowhere/x", expect=2).stderr)
 
 
 if __name__ == "__main__":
