@@ -362,6 +362,7 @@ void Dispatcher::on(const DeviceTaken& event) {
     return;
   }
   gpu_->fleet.set_taken(*device, event.bytes);
+  drop_planned_beyond(*device);
 }
 
 void Dispatcher::on(const TimerFired&) {

@@ -229,6 +229,7 @@ class Dispatcher {
   // Places that are no more.
   void return_to_queue(Lane& lane, scheduling::SandboxSlot sandbox);
   void drop_planned(Lane& lane, const std::function<bool(const scheduling::Sandbox&)>& drops);
+  void drop_planned_beyond(uint32_t device);
   bool place_stands(const Lane& lane, const scheduling::Sandbox& sandbox) const;
   void stop_hangs(Lane& lane, scheduling::SandboxSlot sandbox);
   void lose_device(uint32_t device);

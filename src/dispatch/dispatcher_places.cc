@@ -71,6 +71,24 @@ void Dispatcher::drop_planned(Lane& lane, const std::function<bool(const Sandbox
   }
 }
 
+// Of those that are planned on a device, and have no room there beside what was taken of it since,
+// the last ones go back: it may be theirs for as long as it likes, and another place be free.
+void Dispatcher::drop_planned_beyond(uint32_t device) {
+  Lane& lane = *gpu_;
+  const scheduling::Device& there = lane.fleet.devices()[device];
+  const auto at_work = [&] {
+    return lane.fleet.moves_idle() ? there.committed : there.committed - there.idle_memory;
+  };
+  while (at_work() > there.capacity()) {
+    const auto last =
+        std::find_if(lane.planned.rbegin(), lane.planned.rend(),
+                     [&](SandboxSlot slot) { return lane.fleet.sandbox(slot).device == device; });
+    if (last == lane.planned.rend()) return;
+    const SandboxId id = lane.fleet.sandbox(*last).id;
+    drop_planned(lane, [&](const Sandbox& sandbox) { return sandbox.id == id; });
+  }
+}
+
 // Whether another process of the same function may take over what this one holds.
 bool Dispatcher::place_stands(const Lane& lane, const Sandbox& sandbox) const {
   const scheduling::Flow& flow = flows_[sandbox.function.value];

@@ -48,6 +48,33 @@ class Bench {
 
 InvocationId id(uint64_t n) { return {0, n}; }
 
+TEST(Dispatcher, APlannedSandboxGoesElsewhereWhenItsRoomIsTaken) {
+  DispatchOptions options = one_gpu();
+  options.fleet.devices.push_back({.id = DeviceId{2}, .memory = Bytes::gib(16)});
+  Bench bench(options, {.device_memory = Bytes::gib(10)});
+  const FunctionId other{2};
+  bench.at(seconds(0), FunctionRegistered{{.id = other,
+                                           .tenant = TenantId{1},
+                                           .device_memory = Bytes::gib(10),
+                                           .timeout = seconds(100)}});
+  bench.at(seconds(1), InvocationSubmitted{id(1), kF});
+  bench.at(seconds(2), SandboxReady{SandboxId{1}});
+  bench.at(seconds(3), InvocationFinished{id(1), seconds(1), true});
+  bench.at(seconds(4), DeviceReading{.device = DeviceId{2}, .healthy = false});
+  // Asynchronous: its wait has no end of its own.
+  bench.at(seconds(5), InvocationSubmitted{id(2), other, true});
+  ASSERT_EQ(bench.got<StopSandbox>().size(), 1u);
+  ASSERT_EQ(bench.got<StartSandbox>().size(), 0u);
+  bench.at(seconds(6), DeviceReading{.device = DeviceId{2}, .healthy = true});
+  ASSERT_EQ(bench.got<StartSandbox>().size(), 0u);
+
+  bench.at(seconds(7), DeviceTaken{DeviceId{1}, Bytes::gib(8)});
+  const auto starts = bench.got<StartSandbox>();
+  ASSERT_EQ(starts.size(), 1u);
+  EXPECT_EQ(starts[0].function, other);
+  EXPECT_EQ(starts[0].device, DeviceId{2});
+}
+
 TEST(Dispatcher, AFirstInvocationIsColdAndASecondWarm) {
   Bench bench;
   bench.at(seconds(1), InvocationSubmitted{id(1), kF});
