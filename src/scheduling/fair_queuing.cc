@@ -9,7 +9,7 @@ void FairQueuing::flow_changed(const View& view, FunctionId function, Instant) {
   if (function.value >= virtual_times_.size()) {
     virtual_times_.resize(function.value + 1);
     where_.resize(function.value + 1);
-    is_cold_.resize(function.value + 1);
+    if (cold_is_known_) is_cold_.resize(function.value + 1);
   }
   // A flow with work is never behind; one that was registered anew may have been.
   Duration& virtual_time = virtual_times_[function.value];
@@ -164,6 +164,7 @@ bool FairQueuing::decide_by_notes(const View& view, WaitingOrder<Key>& order,
 }
 
 void FairQueuing::count_cold(const View& view, FunctionId function) {
+  if (!cold_is_known_) return;
   const bool is_cold = where_[function.value] == Where::kCandidate &&
                        view.fleet.newest_idle_of(function) == kNoSandbox;
   cold_ += static_cast<size_t>(is_cold) - is_cold_[function.value];
@@ -173,10 +174,11 @@ void FairQueuing::count_cold(const View& view, FunctionId function) {
 // Each candidate has an idle sandbox, which may not run without a token. A start elsewhere needs a
 // device with nothing to do, and so does a throttled flow where candidates wait for places.
 bool FairQueuing::all_wait_for_tokens(const View& view) {
-  if (!view.fleet.every_device_is_full() || candidates_.empty()) return false;
-  if (!cold_is_known_) {
+  if (!view.fleet.every_device_is_full() || candidates_.size() < kCountedCandidates) return false;
+  if (!std::exchange(cold_is_known_, true)) {
+    is_cold_.assign(where_.size(), 0);
+    cold_ = 0;
     for (uint32_t i = 0; i < where_.size(); ++i) count_cold(view, FunctionId{i});
-    cold_is_known_ = true;
   }
   return cold_ == 0;
 }
@@ -308,8 +310,6 @@ void FairQueuing::archive(StateArchive& archive) {
     if (candidates_.contains(i)) where_[i] = Where::kCandidate;
     if (throttled_.contains(i)) where_[i] = Where::kThrottled;
   }
-  is_cold_.assign(where_.size(), 0);
-  cold_ = 0;
   cold_is_known_ = false;
   // Whoever waits has a virtual time.
   archive.expect(candidates_.size() + throttled_.size() ==

@@ -98,6 +98,8 @@ class FairQueuing : public Policy {
   static constexpr size_t kLookAhead = 16;
   static constexpr size_t kWarmLookAhead = 256;
   static constexpr size_t kGoodEnoughLookAhead = 64;
+  // Fewer are asked sooner than counted.
+  static constexpr size_t kCountedCandidates = 8;
 
   // Forgets what was noted of flows that may have a place now.
   void notice_changes(const Fleet& fleet);
@@ -133,11 +135,10 @@ class FairQueuing : public Policy {
   std::vector<Duration> virtual_times_;  // by FunctionId
   enum class Where : uint8_t { kNowhere, kCandidate, kThrottled };
   std::vector<Where> where_;  // it waits; likewise
-  // Candidates without an idle sandbox, and how many they are. Unknown after a restore, until they
-  // are asked for.
+  // Candidates without an idle sandbox, and how many they are: from when that matters first.
   std::vector<uint8_t> is_cold_;
   size_t cold_ = 0;
-  bool cold_is_known_ = true;
+  bool cold_is_known_ = false;
   // Flows with pending or running work that some healthy device could hold.
   IndexedHeap<Duration> working_;
   // Flows that may start one more invocation: those within T, and those beyond.
