@@ -71,8 +71,8 @@ nlohmann::json json_of(const journal::Why& why) {
          {"at_work", other.its.in_flight},
          {"own_at_work", other.own.in_flight}});
     if (other.its.standing.due == kNever || other.own.standing.due == kNever) continue;
-    json["went_first"].back()["due_at_ms"] = since_ms(why, other.its.standing.due);
-    json["went_first"].back()["own_due_at_ms"] = since_ms(why, other.own.standing.due);
+    json["went_first"].back()["due_before_ms"] =
+        to_milliseconds(other.own.standing.due - other.its.standing.due);
   }
   if (const auto& outcome = why.outcome()) {
     json["outcome"] = name_of(outcome->outcome);

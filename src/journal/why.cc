@@ -278,18 +278,15 @@ std::string Why::order_in_words(const WentFirst& other) const {
     return "; it had " + std::to_string(its.pending) + " waiting, this one's function " +
            std::to_string(own.pending) + at_work(", at work ", ", ") + virtual_times;
   }
-  const auto due = [&](const WentFirst::Side& side) {
-    char text[32];
-    std::snprintf(text, sizeof(text), "%+.3f s", to_seconds(side.standing.due - arrived_));
-    return std::string(text);
-  };
-  std::string words =
-      "; by wait and cost its turn was due at " + due(its) + ", this one's at " + due(own);
+  const Duration ahead = own.standing.due - its.standing.due;
+  std::string words = "; by wait and cost its turn was due " +
+                      duration_in_words(std::max(ahead, -ahead)) +
+                      (ahead < Duration(0) ? " after" : " before") + " this one's";
   if (own.in_flight > 0) {
     words += at_work(", but those with nothing at work come first (", ")");
   } else if (own.sheds) {
     words += ", but those that ask for more than their share come last";
-  } else if (its.standing.due > own.standing.due) {
+  } else if (ahead < Duration(0)) {
     words += ", but there was no place for this one";
   }
   return words;

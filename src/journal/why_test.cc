@@ -196,7 +196,7 @@ TEST(Why, TellsByWhatDensityPutOthersFirst) {
   ASSERT_EQ(why.went_first().size(), 1u) << why.text();
   const WentFirst& first = why.went_first()[0];
   EXPECT_LT(first.its.standing.due, first.own.standing.due);
-  EXPECT_NE(why.text().find("1 of resnet went first; by wait and cost its turn was due at +"),
+  EXPECT_NE(why.text().find("1 of resnet went first; by wait and cost its turn was due "),
             std::string::npos)
       << why.text();
   EXPECT_EQ(why.text().find("no place for this one"), std::string::npos) << why.text();
