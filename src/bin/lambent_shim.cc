@@ -10,6 +10,7 @@
 #include <CLI/CLI.hpp>
 #include <cstdio>
 #include <cstring>
+#include <filesystem>
 #include <iostream>
 
 #include "bin/flag_checks.h"
@@ -45,18 +46,30 @@ std::string usual_driver() {
   return "";
 }
 
+// Absolute, for the program may go elsewhere.
+Result<std::string> driver_of(const Options& options, const Installation& installation) {
+  if (options.emulated) return installation.emulated_driver() + "/libcuda.so.1";
+  const std::string path =
+      options.driver.empty()
+          ? usual_driver()
+          : std::filesystem::absolute(options.driver).lexically_normal().string();
+  if (path.empty()) {
+    return Error{ErrorCode::kNotFound,
+                 "no libcuda.so.1 was found; name it with --driver, or use --emulated"};
+  }
+  std::error_code ignored;
+  if (!std::filesystem::is_regular_file(path, ignored) || access(path.c_str(), R_OK) != 0) {
+    return Error{ErrorCode::kNotFound, "--driver: there is no file " + path + " to be read"};
+  }
+  return path;
+}
+
 Result<ShimSessionOptions> session_options(const Options& options) {
   ASSIGN_OR_RETURN(const Installation installation, find_installation());
   ShimSessionOptions session;
   session.shim_folder = installation.shim();
   session.emulated = options.emulated;
-  session.driver = options.emulated         ? installation.emulated_driver() + "/libcuda.so.1"
-                   : options.driver.empty() ? usual_driver()
-                                            : options.driver;
-  if (session.driver.empty()) {
-    return Error{ErrorCode::kNotFound,
-                 "no libcuda.so.1 was found; name it with --driver, or use --emulated"};
-  }
+  ASSIGN_OR_RETURN(session.driver, driver_of(options, installation));
   ASSIGN_OR_RETURN(session.limit, parse_bytes(options.memory));
   session.mode = *memory_mode_from(options.mode);
   session.working_set = *working_set_from(options.working_set);

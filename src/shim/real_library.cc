@@ -13,6 +13,7 @@ namespace {
 using Open = void* (*)(const char*, int);
 
 void* library = nullptr;
+bool absence_is_told = false;
 [[gnu::tls_model("initial-exec")]] thread_local bool opening = false;
 
 int no_library() { return kRealLibrary.no_library_status; }
@@ -52,7 +53,10 @@ void* open_real_library() {
       known = open_path(*usual);
     }
   }
-  if (known == nullptr) log_line("no real library: %s", dlerror());
+  if (known == nullptr && !__atomic_exchange_n(&absence_is_told, true, __ATOMIC_ACQ_REL)) {
+    const char* why = dlerror();
+    log_line("no real library: %s", why == nullptr ? "none is where it was looked for" : why);
+  }
   __atomic_store_n(&library, known, __ATOMIC_RELEASE);
   opening = false;
   return known;

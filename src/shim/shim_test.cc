@@ -39,6 +39,16 @@ class Shim : public ::testing::Test {
     return Running({SHIM_PROBE, "linked", scenario}, environment_);
   }
 
+  // Without who said it.
+  std::vector<std::string> lines_of_log() {
+    std::ifstream log(folder_ / "log");
+    std::vector<std::string> said;
+    for (std::string line; std::getline(log, line);) {
+      said.push_back(line.substr(line.find(": ") + 2));
+    }
+    return said;
+  }
+
   const TemporaryFolder folder_;
   std::map<std::string, std::string> environment_;
 };
@@ -87,14 +97,12 @@ TEST_F(Shim, TellsOfFunctionsThatAreNewerThanItIs) {
   for (const char* name : {"cuMemAllocTomorrow", "cuMemGetInfo", "cuMemFree"}) {
     EXPECT_EQ(run.values.at(name), "0") << name;
   }
-  std::ifstream log(folder_ / "log");
-  std::vector<std::string> said;
-  for (std::string line; std::getline(log, line);) said.push_back(line.substr(line.find(": ") + 2));
-  EXPECT_EQ(said, (std::vector<std::string>{
-                      "cuMemAllocTomorrow of CUDA 14000 is newer than this shim: it is not "
-                      "counted, and does not wait",
-                      "cuMemGetInfo of CUDA 14000 is newer than this shim: it is not counted, and "
-                      "does not wait"}));
+  EXPECT_EQ(lines_of_log(),
+            (std::vector<std::string>{
+                "cuMemAllocTomorrow of CUDA 14000 is newer than this shim: it is not "
+                "counted, and does not wait",
+                "cuMemGetInfo of CUDA 14000 is newer than this shim: it is not counted, and "
+                "does not wait"}));
 }
 
 TEST_F(Shim, OnlyForwardsWithoutALedger) {
@@ -113,6 +121,9 @@ TEST_F(Shim, FallsThroughToTheDriverIfTheLedgerCannotBeUsed) {
 TEST_F(Shim, AnswersNoDeviceWithoutADriver) {
   environment_["LAMBENT_SHIM_DRIVER"] = "/nonexistent/libcuda.so.1";
   EXPECT_EQ(probe("linked", "limit").values.at("init"), "100");
+  int said = 0;
+  for (const std::string& line : lines_of_log()) said += line.starts_with("no real library: ");
+  EXPECT_EQ(said, 1) << "however many calls there were";
 }
 
 TEST_F(Shim, DoesNotTakeItselfForTheDriver) {

@@ -8,6 +8,7 @@ import shlex
 import shutil
 import socket
 import subprocess
+import sys
 import tempfile
 import time
 import unittest
@@ -277,6 +278,15 @@ class BadInputTest(CommandTest):
         self.assertIn("did you mean '--policy'?", self.run_cli("sweep", "--vary", "D=1:2", "--polcy", "fcfs", expect=INVALID).stderr)
         error = json.loads(self.run_cli("invoke", "f", "g", "--json", expect=2).stderr)["error"]
         self.assertEqual((error["code"], error["message"]), ("INVALID_ARGUMENT", "'g' is one word too many"))
+
+    def test_a_program_is_run_under_the_driver_that_is_named_or_not_at_all(self):
+        done = self.run_cli("shim", "--driver", "nowhere/libcuda.so.1", "--", "true", expect=NOT_FOUND)
+        self.assertIn(f"--driver: there is no file {self.folder}/nowhere/libcuda.so.1", done.stderr)
+        driver = os.path.relpath(PREFIX / "lib/emulated/libcuda.so.1", self.folder)
+        script = "import ctypes, os; os.chdir('/'); print(ctypes.CDLL('libcuda.so.1').cuInit(0))"
+        done = self.run_cli("shim", "--driver", driver, "--", sys.executable, "-c", script,
+                            environment={"EMULATED_CUDA_NODE": str(self.folder / "node"), "EMULATED_CUDA_CONFIG": "tiny"})
+        self.assertEqual(done.stdout, "0\n")
 
     def test_a_second_worker_says_which_options_give_it_places_of_its_own(self):
         first = pathlib.Path(self.worker.folder)
