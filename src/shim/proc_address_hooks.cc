@@ -27,6 +27,7 @@ constexpr VersionRow kVersions[] = {
 #include "cuda_abi/driver_versions.inc"
 #undef DRIVER_VERSION
 };
+constexpr size_t kVersionCount = sizeof(kVersions) / sizeof(kVersions[0]);
 
 constexpr int newest_version() {
   int newest = 0;
@@ -34,13 +35,43 @@ constexpr int newest_version() {
   return newest;
 }
 
+struct Rows {
+  const VersionRow* first;
+  const VersionRow* last;
+  const VersionRow* begin() const { return first; }
+  const VersionRow* end() const { return last; }
+};
+
+constexpr bool are_sorted() {
+  for (size_t i = 1; i < kVersionCount; ++i) {
+    if (__builtin_strcmp(kVersions[i - 1].name, kVersions[i].name) > 0) return false;
+  }
+  return true;
+}
+static_assert(are_sorted());
+
+Rows rows_of(const char* name) {
+  const VersionRow* first = kVersions;
+  for (size_t left = kVersionCount; left > 0;) {
+    const size_t half = left / 2;
+    const bool is_before = strcmp(first[half].name, name) < 0;
+    first += is_before ? half + 1 : 0;
+    left = is_before ? left - half - 1 : half;
+  }
+  const VersionRow* last = first;
+  while (last != kVersions + kVersionCount && strcmp(last->name, name) == 0) {
+    ++last;
+  }
+  return {first, last};
+}
+
 // What was asked for, chosen as the driver does: the newest that is not newer than the version
 // asked for; null if we know none.
 const VersionRow* row_for_request(const char* name, int version, unsigned long long flags) {
   const bool per_thread_stream = (flags & kPerThreadDefaultStream) != 0;
   const VersionRow* best = nullptr;
-  for (const VersionRow& row : kVersions) {
-    if (strcmp(row.name, name) != 0 || row.since > version) continue;
+  for (const VersionRow& row : rows_of(name)) {
+    if (row.since > version) continue;
     if (row.per_thread_stream && !per_thread_stream) continue;
     const bool newer = best == nullptr || row.since > best->since;
     const bool closer = best != nullptr && row.since == best->since && row.per_thread_stream;
@@ -58,8 +89,8 @@ int version_that_answers(int version) {
 
 // Something that the driver exports and we know, and have no hook for.
 bool is_forwarded(const char* name, const void* answer) {
-  for (const VersionRow& row : kVersions) {
-    if (strcmp(row.name, name) == 0 && real_function(row.exported) == answer) return true;
+  for (const VersionRow& row : rows_of(name)) {
+    if (real_function(row.exported) == answer) return true;
   }
   return false;
 }
