@@ -32,8 +32,9 @@ using protocol::MemoryMode;
 using protocol::MemoryMoveStatus;
 
 constexpr size_t kMostPathBytes = 256;
-// How often memory tries to come home where nobody is left to ask it to.
-constexpr long kHomeEveryNs = 100'000'000;
+// Between two tries: of memory to come home where nobody is left to ask it to, and to be taken in
+// by a worker that is stopped.
+constexpr long kPauseNs = 100'000'000;
 
 // Processes, so that a child, however it was made, begins anew: in which a thread has set out to
 // greet the worker, and in which that is done, as far as it can be.
@@ -181,10 +182,18 @@ int greet_worker() {
   return to_worker->send(hello) ? 0 : EPIPE;
 }
 
+void pause_before_another_try() {
+  const timespec pause = {0, kPauseNs};
+  nanosleep(&pause, nullptr);
+}
+
 // On the agent's thread, which can wait for a worker that is stopped.
 bool is_greeted() {
-  int error = to_worker->is_open() ? 0 : EAGAIN;
-  while (error == EAGAIN) error = greet_worker();
+  int error = to_worker->is_open() ? 0 : greet_worker();
+  while (error == EAGAIN) {
+    pause_before_another_try();
+    error = greet_worker();
+  }
   return error == 0;
 }
 
@@ -213,8 +222,7 @@ void* run_agent(void*) {
   // Nobody is left to bring the memory home, and the program may be waiting for it. What lies aside
   // is reached where it is.
   while (mover.is_out() && mover.move_in().status == MemoryMoveStatus::kNoDeviceMemory) {
-    const timespec pause = {0, kHomeEveryNs};
-    nanosleep(&pause, nullptr);
+    pause_before_another_try();
   }
   Locked lock(mover_mutex);
   mover_of_agent = nullptr;
