@@ -107,8 +107,9 @@ Result<void> Executor::check_outputs(const kernel_graph::Request& request) const
   const auto objects = std::count_if(request.outputs.begin(), request.outputs.end(),
                                      [](const auto& output) { return output.as_object; });
   if (static_cast<size_t>(objects) <= kMostObjects) return {};
-  return Error{ErrorCode::kResourceExhausted, "a request can make " + std::to_string(kMostObjects) +
-                                                  " objects, not " + std::to_string(objects)};
+  return Error{ErrorCode::kOutOfRange, "outputs: a request can make " +
+                                           std::to_string(kMostObjects) + " objects, not " +
+                                           std::to_string(objects)};
 }
 
 void Executor::handle(protocol::ObjectOpened message, std::vector<OwnedFd> fds) {

@@ -135,8 +135,11 @@ Result<std::unique_ptr<LoadedSeat>> SeatLoader::load(Order order) {
   const std::vector<std::string> names = kernel_graph::bundles_of(*parsed);
   std::vector<std::shared_ptr<const LoadedBundle>> bundles;
   for (const std::string& name : names) {
-    ASSIGN_OR_RETURN(auto bundle, load_bundle(name, order));
-    bundles.push_back(std::move(bundle));
+    auto bundle = load_bundle(name, order);
+    if (!bundle.ok()) {
+      return bundle.error().with_context(order.graph + ": " + place_of_bundle(*parsed, name));
+    }
+    bundles.push_back(std::move(*bundle));
   }
 
   kernel_graph::KernelLookup lookup;
@@ -205,10 +208,13 @@ Result<void> SeatLoader::make_program(LoadedSeat& seat, std::vector<std::string>
       lacks = bundle.error();
     }
   }
-  const auto kernel_of = [&](const kernel_graph::Launch& launch) {
+  const auto kernel_of = [&](const kernel_graph::Launch& launch) -> Result<CUfunction> {
     const auto name = std::find(names.begin(), names.end(), launch.bundle);
-    return seat.bundles[static_cast<size_t>(name - names.begin())]->kernel(driver_, launch.kernel,
-                                                                           launch.shared_bytes);
+    auto kernel = seat.bundles[static_cast<size_t>(name - names.begin())]->kernel(
+        driver_, launch.kernel, launch.shared_bytes);
+    const std::string place = kernel.ok() ? "" : place_of_launch(seat.graph, launch);
+    if (place.empty()) return kernel;
+    return kernel.error().with_context(order.graph + ": " + place);
   };
   const bool could_call = std::find(names.begin(), names.end(), cublas::kBlasBundle) != names.end();
   std::vector<uint32_t> layers;

@@ -214,7 +214,8 @@ Result<Invoke> decode_invoke(http::Request request, FunctionName name) {
   if (Bytes(request.body.size()) > limit) {
     return Error{ErrorCode::kOutOfRange, "Request must be smaller than " +
                                              std::to_string(limit.count) +
-                                             " bytes for the Invoke operation"};
+                                             " bytes for the Invoke operation; what is larger "
+                                             "goes by reference, as an object (docs/objects.md)"};
   }
   ASSIGN_OR_RETURN(invoke.request.client_context, read_client_context(headers));
   ASSIGN_OR_RETURN(invoke.request.needs, read_needs(headers, invoke.request.client_context));

@@ -35,10 +35,10 @@ std::string json_head(const Buffer& buffer) {
 }
 
 Error too_large(uint64_t bytes) {
-  return {ErrorCode::kResourceExhausted, "outputs: " + std::to_string(bytes) +
-                                             " bytes by value are more than the " +
-                                             std::to_string(limits::kResponsePayload.count) +
-                                             " that an answer may have; ask for them as objects"};
+  return {ErrorCode::kOutOfRange, "outputs: " + std::to_string(bytes) +
+                                      " bytes by value are more than the " +
+                                      std::to_string(limits::kResponsePayload.count) +
+                                      " that an answer may have; ask for them as objects"};
 }
 
 }  // namespace

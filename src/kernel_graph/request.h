@@ -79,12 +79,12 @@ class RequestCodec {
   const std::vector<uint32_t>& outputs() const { return outputs_; }
 
   // An empty content type is JSON; parameters such as a charset are read over. Answers
-  // INVALID_ARGUMENT, naming the place, such as "inputs[1].data[7]", and RESOURCE_EXHAUSTED if the
+  // INVALID_ARGUMENT, naming the place, such as "inputs[1].data[7]", and OUT_OF_RANGE if the
   // outputs that are wanted by value cannot go into one answer (limits::kResponsePayload). The
   // payload must outlive the request.
   Result<Request> decode(std::string_view content_type, std::string_view payload) const;
 
-  // The payload; its content type is content_type(request). RESOURCE_EXHAUSTED if it is longer than
+  // The payload; its content type is content_type(request). OUT_OF_RANGE if it is longer than
   // limits::kResponsePayload.
   Result<std::string> encode(const Request& request, std::span<const AnswerOutput> outputs) const;
   static std::string_view content_type(const Request& request) {

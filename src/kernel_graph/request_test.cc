@@ -361,7 +361,7 @@ TEST(Request, AnswersThatWouldBeTooLargeAreRefusedBeforeAnythingRuns) {
   const RequestCodec codec(graph);
   const auto refused = codec.decode("", "{}");
   ASSERT_FALSE(refused.ok());
-  EXPECT_EQ(refused.error().code, ErrorCode::kResourceExhausted);
+  EXPECT_EQ(refused.error().code, ErrorCode::kOutOfRange);
   EXPECT_EQ(refused.error().message,
             "outputs: 6291457 bytes by value are more than the 6291456 that an answer may have; "
             "ask for them as objects");
@@ -377,8 +377,7 @@ TEST(Request, AnswersThatTurnOutTooLargeAreRefused) {
   ASSERT_TRUE(request.ok());
   const std::string y(count, '\xff');  // "255," for each
   const AnswerOutput answer{.bytes = y};
-  EXPECT_EQ(codec.encode(*request, std::span(&answer, 1)).error().code,
-            ErrorCode::kResourceExhausted);
+  EXPECT_EQ(codec.encode(*request, std::span(&answer, 1)).error().code, ErrorCode::kOutOfRange);
 }
 
 }  // namespace

@@ -302,6 +302,20 @@ std::string place_of_bundle(const std::vector<Step>& steps, std::string_view bun
   return "";
 }
 
+std::string place_of_launch(const std::vector<Step>& steps, const Launch& launch,
+                            const std::string& inside) {
+  for (size_t i = 0; i < steps.size(); ++i) {
+    const std::string place = at(inside + "steps", i);
+    if (const auto* repeat = std::get_if<Repeat>(&steps[i])) {
+      std::string found = place_of_launch(repeat->steps, launch, place + ".");
+      if (!found.empty()) return found;
+    } else if (&std::get<Launch>(steps[i]) == &launch) {
+      return place;
+    }
+  }
+  return "";
+}
+
 void add_bundles(const std::vector<Step>& steps, std::set<std::string>& bundles) {
   for (const Step& step : steps) {
     if (const auto* repeat = std::get_if<Repeat>(&step)) {
@@ -322,6 +336,10 @@ std::vector<std::string> bundles_of(const KernelGraph& graph) {
 
 std::string place_of_bundle(const KernelGraph& graph, std::string_view bundle) {
   return place_of_bundle(graph.steps, bundle, "");
+}
+
+std::string place_of_launch(const KernelGraph& graph, const Launch& launch) {
+  return place_of_launch(graph.steps, launch, "");
 }
 
 std::string place_of_file(const KernelGraph& graph, size_t buffer) {

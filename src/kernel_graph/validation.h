@@ -29,6 +29,9 @@ using KernelLookup =
 std::vector<std::string> bundles_of(const KernelGraph& graph);
 // Where the graph names this bundle first, such as "steps[2].steps[0].bundle"; empty if nowhere.
 std::string place_of_bundle(const KernelGraph& graph, std::string_view bundle);
+// Of this launch of the graph's own steps, such as "steps[2].steps[0]"; empty if it is none of
+// them.
+std::string place_of_launch(const KernelGraph& graph, const Launch& launch);
 // Of the file of a buffer, such as "buffers[1] ('w').file".
 std::string place_of_file(const KernelGraph& graph, size_t buffer);
 

@@ -17,7 +17,7 @@ constexpr Duration kGrace = milliseconds(250);
 // Why a seat could not be made.
 std::string start_error_type_of(ErrorCode code) {
   const bool is_mistake = code == ErrorCode::kInvalidArgument || code == ErrorCode::kNotFound ||
-                          code == ErrorCode::kFailedPrecondition;
+                          code == ErrorCode::kFailedPrecondition || code == ErrorCode::kDataLoss;
   return is_mistake ? "Runtime.InvalidEntrypoint" : kPlatformFailure;
 }
 

@@ -31,23 +31,37 @@ std::string path_on_disk(const KernelPackageOptions& options, const std::string&
   return options.built_in + "/" + path.substr(kBuiltIn.size());
 }
 
-Result<KernelGraph> read_graph(const KernelPackageOptions& options) {
-  auto json = read_file(options.folder + "/" + options.graph, limits::kGraphJson.count);
-  if (!json.ok()) {
-    return Error{ErrorCode::kNotFound, "the package has no readable " + options.graph +
-                                           ", which is to be its graph: " + json.error().message};
-  }
-  auto graph = kernel_graph::parse_graph(*json);
-  if (!graph.ok()) return graph.error().with_context(options.graph);
-  return graph;
-}
-
 // What is missing or damaged in a package is the mistake of who sent it.
 Error as_clients(Error error) {
   const bool is_ours =
       error.code == ErrorCode::kUnavailable || error.code == ErrorCode::kResourceExhausted;
   if (!is_ours) error.code = ErrorCode::kInvalidArgument;
   return error;
+}
+
+// Errors name files as the package has them: where it lies is nobody's business.
+Error naming(Error error, const std::string& on_disk, const std::string& path) {
+  if (const size_t found = error.message.find(on_disk); found != std::string::npos) {
+    error.message.replace(found, on_disk.size(), path);
+  }
+  return error;
+}
+
+Result<KernelGraph> read_graph(const KernelPackageOptions& options) {
+  const std::string on_disk = options.folder + "/" + options.graph;
+  std::error_code unknown;
+  if (std::filesystem::file_size(on_disk, unknown) > limits::kGraphJson.count && !unknown) {
+    return Error{ErrorCode::kInvalidArgument,
+                 options.graph + " is larger than " + to_string(limits::kGraphJson)};
+  }
+  auto json = read_file(on_disk, limits::kGraphJson.count);
+  if (!json.ok()) {
+    return as_clients(
+        naming(json.error(), on_disk, options.graph).with_context("the graph of the package"));
+  }
+  auto graph = kernel_graph::parse_graph(*json);
+  if (!graph.ok()) return graph.error().with_context(options.graph);
+  return graph;
 }
 
 // Paths come from a graph and from manifests that were parsed strictly; what matters here is that a
@@ -62,17 +76,12 @@ Result<OwnedFd> open_file(const std::string& path, const std::string& name) {
   return fd;
 }
 
-// Errors name files as the package has them: where it lies is nobody's business.
 Result<bundle::Bundle> open_bundle(const KernelPackageOptions& options, const std::string& name) {
   const auto read = [&](const std::string& path, size_t limit) -> Result<std::string> {
     const std::string on_disk = path_on_disk(options, path);
     auto content = read_file(on_disk, limit);
     if (content.ok()) return content;
-    Error error = content.error();
-    if (const size_t found = error.message.find(on_disk); found != std::string::npos) {
-      error.message.replace(found, on_disk.size(), path);
-    }
-    return error;
+    return naming(content.error(), on_disk, path);
   };
   auto opened = bundle::Bundle::open(name, read);
   if (!opened.ok()) return as_clients(opened.error());
@@ -88,7 +97,8 @@ std::string similar_bundle(const KernelPackageOptions& options, const std::strin
   using Iterator = std::filesystem::directory_iterator;
   for (Iterator entry(path_on_disk(options, folder), failure); entry != Iterator();
        entry.increment(failure)) {
-    known.push_back(folder + entry->path().filename().string());
+    const std::string each = folder + entry->path().filename().string();
+    if (each != name) known.push_back(each);
   }
   const std::vector<std::string_view> words(known.begin(), known.end());
   const auto closest = closest_word(name, words);
@@ -183,9 +193,20 @@ Bytes device_memory_of(const KernelGraph& graph) {
   return large + round_up(small, protocol::kPoolUnit);
 }
 
+// Where to look first if there is not enough for all.
+Error too_large(const KernelGraph& graph, Bytes needed, Bytes most) {
+  const auto sizes = kernel_graph::plan_memory(graph, kernel_graph::order_of(graph.steps)).sizes;
+  const auto largest = static_cast<size_t>(std::ranges::max_element(sizes) - sizes.begin());
+  return {ErrorCode::kInvalidArgument,
+          "buffers[" + std::to_string(largest) + "] ('" + graph.buffers[largest].name +
+              "'): a request takes " + to_string(needed) + " of device memory, " +
+              to_string(sizes[largest]) + " of it for this buffer, the largest; the largest GPU " +
+              "here has " + to_string(most) + " for a function"};
+}
+
 }  // namespace
 
-Result<Bytes> check_kernel_package(const KernelPackageOptions& options) {
+Result<Bytes> check_kernel_package(const KernelPackageOptions& options, Bytes most) {
   ASSIGN_OR_RETURN(const KernelGraph graph, read_graph(options));
   ASSIGN_OR_RETURN(const auto kernels, kernels_of(options, graph));
   auto valid = kernel_graph::validate(graph, kernels);
@@ -194,7 +215,9 @@ Result<Bytes> check_kernel_package(const KernelPackageOptions& options) {
   valid = kernel_graph::validate_files(graph, sizes);
   if (!valid.ok()) return valid.error().with_context(options.graph);
   ASSIGN_OR_RETURN(const auto files, open_kernel_package(options));
-  return device_memory_of(graph);
+  const Bytes needed = device_memory_of(graph);
+  if (needed > most) return too_large(graph, needed, most).with_context(options.graph);
+  return needed;
 }
 
 Result<std::vector<PackageFile>> open_kernel_package(const KernelPackageOptions& options) {

@@ -18,9 +18,9 @@ struct KernelPackageOptions {
 };
 
 // Reads the graph and the manifests of its bundles, validates all, and tells how much device memory
-// a request takes. INVALID_ARGUMENT names the place in the graph or the file; NOT_FOUND: there is
-// no graph.
-Result<Bytes> check_kernel_package(const KernelPackageOptions& options);
+// a request takes. INVALID_ARGUMENT names the place in the graph or the file, the largest buffer if
+// that is more than `most`.
+Result<Bytes> check_kernel_package(const KernelPackageOptions& options, Bytes most);
 
 struct PackageFile {
   std::string name;  // in the package; of a built-in bundle "lambent:NAME/..."

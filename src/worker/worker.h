@@ -259,6 +259,7 @@ class Worker final : public InvocationService {
 
   // Functions (worker_functions.cc).
   Result<void> check_change(const FunctionSpec& spec) const;
+  Bytes most_device_memory(FunctionKind kind) const;
   void store_function(FunctionChange change, Callback<FunctionSpec> done);
   // What a function's package describes, where it describes something.
   struct Packaged {

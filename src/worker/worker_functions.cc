@@ -30,8 +30,8 @@ bool takes_turns_on_a_gpu(const FunctionSpec& spec) {
 
 // Checks a kernel function's package; the memory that its requests take is what it asks for, unless
 // it asks for more. Blocks.
-Result<void> fit_to_package(FunctionSpec& spec, const KernelPackageOptions& package) {
-  ASSIGN_OR_RETURN(const Bytes needed, check_kernel_package(package));
+Result<void> fit_to_package(FunctionSpec& spec, const KernelPackageOptions& package, Bytes most) {
+  ASSIGN_OR_RETURN(const Bytes needed, check_kernel_package(package, most));
   if (spec.gpu.memory == Bytes(0)) spec.gpu.memory = needed;
   if (spec.gpu.memory < needed) {
     return Error{ErrorCode::kInvalidArgument, "gpu.memory is " + to_string(spec.gpu.memory) +
@@ -45,6 +45,13 @@ Result<void> fit_to_package(FunctionSpec& spec, const KernelPackageOptions& pack
 
 std::string Worker::code_folder(const FunctionSpec& spec) const {
   return options_.state_folder + "/code/" + archive::code_folder_name(spec.code_sha256);
+}
+
+// What the largest device has for a function of this kind.
+Bytes Worker::most_device_memory(FunctionKind kind) const {
+  const Bytes most = options_.device_memory - options_.context_memory;
+  const bool calls_cublas = kind == FunctionKind::kKernel && !options_.executors.cublas.empty();
+  return calls_cublas ? most - kCallWorkspace : most;
 }
 
 Result<void> Worker::check_change(const FunctionSpec& spec) const {
@@ -94,9 +101,7 @@ Result<void> Worker::check_change(const FunctionSpec& spec) const {
                      seconds_in_words(options_.longest_gpu_run) +
                      " at most here (lambent serve --longest-gpu-run)"};
   }
-  Bytes most = options_.device_memory - options_.context_memory;
-  const bool calls_cublas = !options_.executors.cublas.empty();
-  if (spec.kind == FunctionKind::kKernel && calls_cublas) most -= kCallWorkspace;
+  const Bytes most = most_device_memory(spec.kind);
   if (!host_serves && spec.gpu.memory > most) {
     return Error{ErrorCode::kInvalidArgument, "the function asks for " +
                                                   to_string(spec.gpu.memory) +
@@ -183,7 +188,8 @@ void Worker::store_function(FunctionChange change, Callback<FunctionSpec> done) 
     if (!unpacking->result.ok()) return;
     FunctionSpec& spec = unpacking->change.spec;
     if (kind == FunctionKind::kKernel) {
-      unpacking->result = fit_to_package(spec, {code_folder(spec), spec.handler, built_in});
+      unpacking->result = fit_to_package(spec, {code_folder(spec), spec.handler, built_in},
+                                         most_device_memory(kind));
     } else if (kind == FunctionKind::kWorkflow) {
       auto graph = read_workflow(code_folder(spec), spec.handler);
       if (!graph.ok()) unpacking->result = graph.error();

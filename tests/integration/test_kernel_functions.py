@@ -4,6 +4,7 @@ import array
 import base64
 import contextlib
 import functools
+import hashlib
 import json
 import pathlib
 import struct
@@ -421,7 +422,9 @@ class Deployment(KernelTest):
     def test_a_package_without_its_graph_or_with_a_damaged_bundle_is_refused(self):
         error = self.error_of(self.worker.create, "none", make_zip({"x": "y"}), runtime="provided.al2023",
                               handler="graph.json", tags={"lambent:kind": "kernel"})
+        self.assertEqual((error.status, error.error_type), (400, "InvalidParameterValueException"))
         self.assertIn("graph.json", error.body.decode())
+        self.assertNotIn(str(self.worker.folder), error.body.decode())
         damaged = dict(bundle_files())
         host = next(name for name in damaged if name.endswith(".so"))
         damaged[host] = damaged[host][:-1] + bytes([damaged[host][-1] ^ 1])
@@ -432,6 +435,34 @@ class Deployment(KernelTest):
                 self.assertNotIn(str(self.worker.folder), message)
         self.assertIn("bundles/k does not match its hash", self.refused(scale_graph(), damaged))
 
+    def test_what_the_device_lacks_is_said_of_its_place(self):
+        graph = scale_graph()
+        graph["steps"] = [{"repeat": 2, "steps": [{**graph["steps"][0], "shared_bytes": 220_000}]}]
+        self.create("much", graph)  # what a block may have is known to the device alone
+        failure = self.failure("much", {"inputs": [{"name": "x", "data": [1, 2, 3, 4]}]})
+        self.assertEqual(failure["errorType"], "Runtime.InvalidEntrypoint", failure)
+        self.assertIn("graph.json: steps[0].steps[0]: scale with 220000 bytes of shared memory", failure["errorMessage"])
+
+    def test_a_bundle_whose_manifest_says_other_parameters_is_the_packages_mistake(self):
+        files = bundle_files()
+        manifest = json.loads(files["bundles/k/manifest.json"])
+        scale = next(each for each in manifest["kernels"] if each["name"] == "scale")
+        scale["parameters"][3] = 8
+        manifest["content_sha256"] = ""
+        digest = hashlib.sha256()
+        parts = [json.dumps(manifest, indent=2, sort_keys=True).encode() + b"\n"]
+        parts += [files["bundles/k/" + each] for each in manifest["sources"]]
+        parts += [files["bundles/k/" + each["file"]] for each in manifest["targets"]]
+        for part in parts:
+            digest.update(b"%d:" % len(part) + part)
+        manifest["content_sha256"] = digest.hexdigest()
+        graph = scale_graph()
+        graph["steps"][0]["arguments"][3] = {"literal": 4, "datatype": "UINT64"}
+        self.create("forged", graph, {"bundles/k/manifest.json": json.dumps(manifest)})
+        failure = self.failure("forged", {"inputs": [{"name": "x", "data": [1, 2, 3, 4]}]})
+        self.assertEqual(failure["errorType"], "Runtime.InvalidEntrypoint", failure)
+        self.assertIn("graph.json: steps[0]: kernel bundle 'k': the parameters of 'scale'", failure["errorMessage"])
+
     def test_a_graph_cannot_lead_out_of_its_package(self):
         graph = scale_graph()
         graph["steps"][0]["bundle"] = "../../../../etc"
@@ -441,8 +472,12 @@ class Deployment(KernelTest):
         self.assertEqual(error.status, 400)
 
     def test_more_memory_than_the_device_has_is_refused(self):
-        graph = scale_graph(1 << 29)
-        self.assertIn("device memory", self.refused(graph))
+        message = self.refused(scale_graph(1 << 29))
+        self.assertIn("graph.json: buffers[0] ('x'): a request takes 4.0 GiB of device memory, 2 GiB of it for this buffer", message)
+        graph = scale_graph()
+        graph["buffers"].append(tensor("w", "constant", [1 << 28], fill=1))
+        graph["steps"].append(launch("scale", "w", "y", 1.0, unsigned(4), block=(32,)))
+        self.assertIn("graph.json: buffers[2] ('w'): ", self.refused(graph))
 
     def test_deploy_compiles_sources(self):
         with tempfile.TemporaryDirectory() as folder:
