@@ -43,7 +43,8 @@ Result<Contents::Content> Contents::pin_constant(const Constant& constant, uint6
 }
 
 Result<Contents::Content> Contents::look(const Constant& constant, uint64_t owner) {
-  if (const auto error = errors_.find(constant.name); error != errors_.end()) return error->second;
+  if (const auto error = errors_.find(constant.name); error != errors_.end())
+    return error->second.error;
   if (!is_brought(constant.name)) {
     RETURN_IF_ERROR(
         bring(constant.name, {constant.file, constant.pattern, constant.size, {}}, owner));
@@ -54,7 +55,7 @@ Result<Contents::Content> Contents::look(const Constant& constant, uint64_t owne
 Result<std::optional<CUdeviceptr>> Contents::pin_object(ObjectId object, const TensorType& type,
                                                         uint64_t owner) {
   const DeviceName name = DeviceName::of(object);
-  if (const auto error = errors_.find(name); error != errors_.end()) return error->second;
+  if (const auto error = errors_.find(name); error != errors_.end()) return error->second.error;
   if (is_brought(name)) {
     const auto* entry = store_.find(name);
     RETURN_IF_ERROR(check_type(object, entry->type, type));
@@ -71,11 +72,16 @@ Result<std::optional<CUdeviceptr>> Contents::pin_object(ObjectId object, const T
 
 Result<std::shared_ptr<OwnedFd>> Contents::host_object(ObjectId object, const TensorType& type) {
   const DeviceName name = DeviceName::of(object);
-  if (const auto error = errors_.find(name); error != errors_.end()) return error->second;
+  if (const auto error = errors_.find(name); error != errors_.end()) return error->second.error;
   const HostObject* host = on_host(object);
   if (host == nullptr) return std::shared_ptr<OwnedFd>();
   RETURN_IF_ERROR(check_type(object, host->type, type));
   return host->file;
+}
+
+bool Contents::has_failed(ObjectId object) const {
+  const auto problem = errors_.find(DeviceName::of(object));
+  return problem != errors_.end() && problem->second.failed;
 }
 
 Contents::HostObject* Contents::on_host(ObjectId object) {
@@ -146,8 +152,8 @@ void Contents::ended(const DeviceName& name, Result<void> outcome) {
   if (is_object) store_.unpin(name);
 }
 
-void Contents::tell(const DeviceName& name, std::optional<Error> error) {
-  if (error) errors_.insert_or_assign(name, std::move(*error));
+void Contents::tell(const DeviceName& name, std::optional<Error> error, bool failed) {
+  if (error) errors_.insert_or_assign(name, Problem{std::move(*error), failed});
   hooks_.progress();
   errors_.erase(name);
 }
@@ -159,7 +165,7 @@ void Contents::opened(const protocol::ObjectOpened& answer, OwnedFd file, OwnedF
     loan.reset(new Loan{answer.object, std::move(lent), answer.lent, hooks_});
   }
   const DeviceName name = DeviceName::of(answer.object);
-  if (answer.error) return tell(name, answer.error);
+  if (answer.error) return tell(name, answer.error, answer.failed);
   const auto size = byte_size(answer.type);
   if (!size.ok()) return tell(name, size.error());
   const auto has = check_sealed(file.get());

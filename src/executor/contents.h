@@ -52,6 +52,8 @@ class Contents {
   // The object's sealed file, null if it is not here yet, for content that goes to a place of the
   // request's own.
   Result<std::shared_ptr<OwnedFd>> host_object(ObjectId object, const TensorType& type);
+  // While its error is told: whether that is what became of the object.
+  bool has_failed(ObjectId object) const;
   void unpin(const DeviceName& name) { store_.unpin(name); }
 
   // The worker's answer. `lent`: device memory of another executor that the object lies in, if the
@@ -99,7 +101,7 @@ class Contents {
   Result<void> bring(const DeviceName& name, const Source& source, uint64_t owner);
   bool borrow(const DeviceName& name, const Source& source);
   void ended(const DeviceName& name, Result<void> outcome);
-  void tell(const DeviceName& name, std::optional<Error> error);
+  void tell(const DeviceName& name, std::optional<Error> error, bool failed = false);
   void keep_on_host(HostObject object);
 
   DeviceStore& store_;
@@ -108,7 +110,11 @@ class Contents {
   const Hooks hooks_;
   // On their way; the event that they are there after, once there is one.
   std::unordered_map<DeviceName, const cuda::Event*, DeviceNameHash> arrivals_;
-  std::unordered_map<DeviceName, Error, DeviceNameHash> errors_;  // while progress is told
+  struct Problem {
+    Error error;
+    bool failed = false;
+  };
+  std::unordered_map<DeviceName, Problem, DeviceNameHash> errors_;  // while progress is told
   std::unordered_set<ObjectId> asked_;
   std::list<HostObject> host_;  // the most recently used first
   std::unordered_map<ObjectId, std::list<HostObject>::iterator> on_host_;

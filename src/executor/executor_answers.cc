@@ -236,6 +236,7 @@ void Executor::fail(Seat& seat, Error error) {
   protocol::Finished finished;
   finished.invocation = request.message.invocation;
   finished.error = std::move(error);
+  finished.subject = request.subject;
   release(seat);
   connection_.send(std::move(finished));
 }

@@ -62,6 +62,7 @@ TEST_F(ExecutorTest, AnObjectThatCannotBeHadFailsItsRequestWithItsCause) {
   EXPECT_EQ(finished->error->code, ErrorCode::kNotFound);
   EXPECT_THAT(finished->error->message, HasSubstr("inputs[0].parameters.object ('x'): "));
   EXPECT_THAT(finished->error->message, HasSubstr("it expired"));
+  EXPECT_EQ(finished->subject, protocol::ErrorSubject::kInput);
 
   // One of another type is refused, and so is one that somebody could still change.
   process_->run(2, 1, kFromObject + "}", "application/json");
@@ -70,6 +71,25 @@ TEST_F(ExecutorTest, AnObjectThatCannotBeHadFailsItsRequestWithItsCause) {
   ASSERT_TRUE(finished && finished->error);
   EXPECT_EQ(finished->error->code, ErrorCode::kInvalidArgument);
   EXPECT_THAT(finished->error->message, HasSubstr("FP32 [2] instead of INT32 [2]"));
+  works(1);
+}
+
+TEST_F(ExecutorTest, WhatBecameOfAnInputIsToldFromWhatIsWrongWithTheRequest) {
+  add(1, process_->package(affine(2)));
+  process_->run(1, 1, kFromObject + "}", "application/json");
+  const auto asked = process_->expect<protocol::OpenObject>();
+  ASSERT_TRUE(asked.has_value());
+  process_->send(protocol::ObjectOpened{
+      asked->object, Error{ErrorCode::kInternal, "its kernel faulted"}, TensorType{}, {}, true});
+  auto finished = process_->expect<Finished>();
+  ASSERT_TRUE(finished && finished->error);
+  EXPECT_EQ(finished->error->code, ErrorCode::kInternal);
+  EXPECT_EQ(finished->subject, protocol::ErrorSubject::kFailedInput);
+
+  process_->run(2, 1, R"({"inputs": []})", "application/json");
+  finished = process_->expect<Finished>();
+  ASSERT_TRUE(finished && finished->error);
+  EXPECT_EQ(finished->subject, protocol::ErrorSubject::kRequest);
   works(1);
 }
 

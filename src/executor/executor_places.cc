@@ -23,6 +23,7 @@ constexpr Bytes kBytesForAUse = Bytes::mib(1);
 Result<bool> Executor::gather_contents(Seat& seat) {
   RequestUnderWay& request = *seat.request;
   const LoadedSeat& loaded = *seat.loaded;
+  request.subject = protocol::ErrorSubject::kRequest;
   request.contents.resize(loaded.graph.buffers.size(), 0);
   request.files.resize(loaded.graph.buffers.size());
   bool complete = true;
@@ -42,6 +43,8 @@ Result<bool> Executor::gather_contents(Seat& seat) {
     if (!input.object) continue;
     const auto& buffer = loaded.graph.buffers[input.buffer];
     const auto explain = [&](const Error& error) {
+      request.subject = contents_->has_failed(*input.object) ? protocol::ErrorSubject::kFailedInput
+                                                             : protocol::ErrorSubject::kInput;
       return error.with_context("inputs[" + std::to_string(input.number) +
                                 "].parameters.object ('" + buffer.name + "')");
     };

@@ -75,6 +75,7 @@ struct RequestUnderWay {
   bool awaits_room = false;
   bool has_asked_for_pages = false;
   std::optional<Error> failure;  // answered when the device has done what was queued
+  protocol::ErrorSubject subject = protocol::ErrorSubject::kRequest;  // of an error, if it fails
 
   // Called by the driver, on a thread of its own, when the device has done what was queued.
   std::function<void(CUresult)> on_device;

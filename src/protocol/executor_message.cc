@@ -82,6 +82,7 @@ void ObjectOpened::archive(StateArchive& archive) {
   archive_error(archive, error);
   type.archive(archive);
   archive.field(lent);
+  archive.field(failed);
 }
 
 void LendObject::archive(StateArchive& archive) { archive.field(object); }
@@ -147,6 +148,7 @@ void OutputObject::archive(StateArchive& archive) {
 void Finished::archive(StateArchive& archive) {
   archive.field(invocation);
   archive_error(archive, error);
+  archive.choice(subject, ErrorSubject::kFailedInput);
   archive.field(content_type);
   archive.field(payload);
   archive.field(payload_attached);

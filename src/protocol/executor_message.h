@@ -17,7 +17,7 @@
 
 namespace lambent::protocol {
 
-constexpr uint32_t kExecutorProtocolVersion = 4;
+constexpr uint32_t kExecutorProtocolVersion = 5;
 // Longer payloads travel in a memfd beside their message.
 constexpr Bytes kInlinePayload = Bytes::kib(48);
 // No message is longer.
@@ -106,6 +106,8 @@ struct ObjectOpened {
   // If not zero, another executor lends it: it lies at the beginning of so much device memory,
   // which comes as the second descriptor. Answered by LoanEnded.
   Bytes lent;
+  // The error is what became of the object: its producer failed, or it was damaged.
+  bool failed = false;
 
   void archive(StateArchive& archive);
   bool operator==(const ObjectOpened&) const = default;
@@ -204,11 +206,18 @@ struct OutputObject {
   void archive(StateArchive& archive);
   bool operator==(const OutputObject&) const = default;
 };
+// What the error of a request is about.
+enum class ErrorSubject : uint8_t {
+  kRequest,      // itself, or its kernels
+  kInput,        // an object that it names could not be had
+  kFailedInput,  // an object that it names had failed: the error is that of who was to make it
+};
 struct Finished {
   InvocationId invocation;
   // Set if the request failed: the client's mistake (INVALID_ARGUMENT, NOT_FOUND), a limit
   // (RESOURCE_EXHAUSTED), or a kernel's fault (INTERNAL).
   std::optional<Error> error;
+  ErrorSubject subject = ErrorSubject::kRequest;
   std::string content_type;
   std::string payload;                // the answer
   bool payload_attached = false;      // it comes as the first memfd instead

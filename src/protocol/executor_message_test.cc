@@ -12,6 +12,7 @@ std::vector<ExecutorMessage> one_of_each() {
   Finished finished;
   finished.invocation = invocation;
   finished.error = Error{ErrorCode::kResourceExhausted, "no room"};
+  finished.subject = ErrorSubject::kFailedInput;
   finished.payload = std::string("\0x", 2);
   finished.objects = {{object, type}, {{{4, 5}, 0}, raw_tensor(Bytes(9))}};
   finished.run_time = milliseconds(3);
@@ -25,7 +26,7 @@ std::vector<ExecutorMessage> one_of_each() {
       AddClient{SandboxId{6}, Bytes::mib(3), 50},
       RemoveClient{SandboxId{6}},
       Run{invocation, SandboxId{5}, "application/json", "{}", false},
-      ObjectOpened{object, Error{ErrorCode::kNotFound, "gone"}, {}},
+      ObjectOpened{object, Error{ErrorCode::kNotFound, "gone"}, {}, {}, true},
       ObjectOpened{object, std::nullopt, type, Bytes::mib(4)},
       LendObject{object},
       LoanEnded{object},

@@ -71,6 +71,22 @@ TEST_F(ExecutorFaultsTest, OfSeveralThatRanInACrashAllStartAgain) {
   EXPECT_FALSE(ends[3].undelivered);
 }
 
+TEST_F(ExecutorFaultsTest, WhoAskedForAnObjectThatHadFailedIsNotTakenToHaveBrokenAnything) {
+  two_run();
+  auto unlucky = finished({9, 1});
+  unlucky.error = Error{ErrorCode::kInternal, "inputs[0]: function 'f' failed: a kernel faulted"};
+  unlucky.subject = protocol::ErrorSubject::kFailedInput;
+  launcher.latest().say(unlucky);
+  ASSERT_TRUE(turn_until(loop, [&] { return answers.size() == 1; }));
+  EXPECT_EQ(answers[0].error_type, "Object.Failed");
+  // So whoever runs alone when it crashes is the one.
+  launcher.end(launcher.latest().id, {.signal = 11});
+  ASSERT_TRUE(turn_until(loop, [&] { return ends.size() == 2; }));
+  EXPECT_EQ(ends[1].sandbox, SandboxId(2));
+  EXPECT_FALSE(ends[1].undelivered);
+  EXPECT_EQ(ends[1].error_type, "Kernel.Fault");
+}
+
 TEST_F(ExecutorFaultsTest, OneThatIsBeingStoppedMayHaveBrokenItToo) {
   two_run();
   host->stop(SandboxId(1), Error{ErrorCode::kDeadlineExceeded, "too long"}, "Sandbox.Timeout");

@@ -11,7 +11,11 @@
 namespace lambent::worker {
 namespace {
 
-std::string_view error_type_of(ErrorCode code) {
+std::string_view error_type_of(ErrorCode code, protocol::ErrorSubject subject) {
+  if (subject == protocol::ErrorSubject::kFailedInput) return "Object.Failed";
+  // Whoever may have it could not be asked.
+  const bool of_input = subject == protocol::ErrorSubject::kInput;
+  if (of_input && code == ErrorCode::kUnavailable) return "Object.Unavailable";
   switch (code) {
     case ErrorCode::kInvalidArgument:
     case ErrorCode::kOutOfRange:
@@ -141,7 +145,7 @@ void ExecutorHost::answer(Seat& seat, const protocol::Finished& message,
     answer.payload = std::move(payload).value();
   } else {
     answer.error = payload.error();
-    answer.error_type = error_type_of(payload.error().code);
+    answer.error_type = error_type_of(payload.error().code, message.subject);
     answer.payload = runtime_api::error_json(answer.error_type, to_string(payload.error()));
     seat.tail.append("ERROR RequestId: " + id + " " + to_string(payload.error()) + "\n");
   }

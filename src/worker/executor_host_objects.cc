@@ -23,6 +23,10 @@ void ExecutorHost::on(const Key& key, const protocol::OpenObject& message) {
       fds.push_back(std::move(opened->memfd));
     } else {
       answer.error = opened.error();
+      if (objects_ != nullptr) {
+        const auto known = objects_->status(key.tenant, object);
+        answer.failed = known.ok() && known->state == objects::ObjectState::kFailed;
+      }
     }
     if (opened.ok()) {
       ElasticObjects::Moved& read = reads_[!loan ? 2 : loan->from != key.device ? 1 : 0];

@@ -201,6 +201,42 @@ TEST_F(ExecutorHostTest, AClientsMistakeIsItsAnswerAndTheSeatGoesOn) {
   EXPECT_EQ(host->status()[0].state, "idle");
 }
 
+TEST_F(ExecutorHostTest, WhatHappenedToAnInputIsSaidByTheErrorsType) {
+  using Subject = protocol::ErrorSubject;
+  const std::tuple<ErrorCode, Subject, const char*> told[] = {
+      {ErrorCode::kInvalidArgument, Subject::kRequest, "Request.Invalid"},
+      {ErrorCode::kInvalidArgument, Subject::kInput, "Request.Invalid"},
+      {ErrorCode::kInvalidArgument, Subject::kFailedInput, "Object.Failed"},
+      {ErrorCode::kNotFound, Subject::kInput, "Object.NotFound"},
+      {ErrorCode::kNotFound, Subject::kFailedInput, "Object.Failed"},
+      {ErrorCode::kUnavailable, Subject::kInput, "Object.Unavailable"},
+      {ErrorCode::kInternal, Subject::kFailedInput, "Object.Failed"}};
+  seat(SandboxId(1));
+  for (const auto& [code, subject, type] : told) {
+    auto message = finished(give(SandboxId(1)));
+    message.error = Error{code, "inputs[0]"};
+    message.subject = subject;
+    launcher.latest().say(message);
+    const size_t before = answers.size();
+    ASSERT_TRUE(turn_until(loop, [&] { return answers.size() > before; }));
+    EXPECT_EQ(answers.back().error_type, type) << name_of(code);
+  }
+}
+
+TEST_F(ExecutorHostTest, AnObjectThatFailedIsToldFromOneThatIsNotThere) {
+  const ObjectId failed{{4, 4}, 0}, unknown{{4, 5}, 0};
+  ASSERT_TRUE(store.expect(kDefaultTenant, failed).ok());
+  store.fail(kDefaultTenant, failed, {ErrorCode::kNotFound, "its producer lacked a file"});
+  seat(SandboxId(1));
+  for (const ObjectId object : {failed, unknown}) {
+    launcher.latest().say(protocol::OpenObject{object});
+    const auto answer = hears<protocol::ObjectOpened>();
+    ASSERT_TRUE(answer && answer->error);
+    EXPECT_EQ(answer->error->code, ErrorCode::kNotFound);
+    EXPECT_EQ(answer->failed, object == failed);
+  }
+}
+
 TEST_F(ExecutorHostTest, AnIdleSeatGoesWithoutATrace) {
   seat(SandboxId(1));
   host->stop(SandboxId(1), Error{ErrorCode::kCancelled, "idle"}, "Sandbox.Stopped");

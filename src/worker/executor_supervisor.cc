@@ -230,7 +230,8 @@ void ExecutorSupervisor::heard(const ExecutorKey& key, protocol::ExecutorMessage
                                std::vector<OwnedFd> fds) {
   Executor& executor = executors_.at(key);
   if (const auto* finished = std::get_if<protocol::Finished>(&message)) {
-    const bool is_fault = finished->error && finished->error->code == ErrorCode::kInternal;
+    const bool is_fault = finished->error && finished->error->code == ErrorCode::kInternal &&
+                          finished->subject == protocol::ErrorSubject::kRequest;
     executor.blamed = executor.blamed || is_fault;
   } else if (const auto* broken = std::get_if<protocol::Broken>(&message)) {
     executor.broken = broken->error;

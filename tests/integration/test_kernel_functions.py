@@ -379,6 +379,19 @@ class Graphs(KernelTest):
             for words in ("'double'", "'prepare'", "ValueError: no numbers today"):
                 self.assertIn(words, str(caught.exception))
 
+    def test_a_request_for_an_object_that_failed_says_so_whatever_its_producer_failed_with(self):
+        broken = {"inputs": [{"name": "flag", "data": [0]}], "outputs": [{"name": "y", "parameters": {"object": True}}]}
+        missing = "00000000-0000-4000-8000-000000000000.0"
+        lacking = {"inputs": [{"name": "x", "parameters": {"object": missing}}]}
+        for name, request, cause in (("broken", broken, "Kernel.Fault: kernel wild"),
+                                     ("double", {"inputs": []}, "Request.Invalid: inputs: 'x' is missing"),
+                                     ("double", lacking, f"Object.NotFound: inputs[0].parameters.object ('x'): object {missing}")):
+            made = self.submit(name, request)
+            self.error_of(self.worker.request, "GET", f"/v1/objects/{made}?wait=30")
+            failure = self.failure("triple", {"inputs": [{"name": "x", "parameters": {"object": made}}]})
+            self.assertEqual(failure["errorType"], "Object.Failed", failure)
+            self.assertIn(cause, failure["errorMessage"])
+
     def test_an_object_of_another_type_is_refused_with_both_types(self):
         made = self.submit("slow_source", {})
         failure = self.failure("double", {"inputs": [{"name": "x", "parameters": {"object": made}}]},
