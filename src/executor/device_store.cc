@@ -35,6 +35,7 @@ Result<DeviceStore::Placed> DeviceStore::place(const DeviceName& name, Bytes siz
   entry.pins = 1;
   cache_.add(entry.number, entry.size);
   cache_.pin(entry.number);
+  if (wanted_.contains(name)) cache_.need(entry.number);
   names_.emplace(entry.number, name);
   entries_.emplace(name, std::move(entry));
   return Placed{block->address, block->own};
@@ -68,10 +69,23 @@ void DeviceStore::unneed(uint64_t ticket) {
   if (names_.contains(ticket)) cache_.unneed(ticket);
 }
 
+void DeviceStore::want(const DeviceName& name, bool wanted) {
+  const bool changed = wanted ? wanted_.insert(name).second : wanted_.erase(name) > 0;
+  const Entry* entry = changed ? find(name) : nullptr;
+  if (entry == nullptr) return;
+  if (wanted) {
+    cache_.need(entry->number);
+  } else {
+    cache_.unneed(entry->number);
+  }
+}
+
 void DeviceStore::rename(const DeviceName& from, const DeviceName& to) {
   auto node = entries_.extract(from);
   CHECK(!node.empty(), "it lies here");
   CHECK(find(to) == nullptr, "the new name is free");
+  if (wanted_.contains(from)) cache_.unneed(node.mapped().number);
+  if (wanted_.contains(to)) cache_.need(node.mapped().number);
   names_[node.mapped().number] = to;
   node.key() = to;
   entries_.insert(std::move(node));
@@ -83,6 +97,7 @@ void DeviceStore::drop(const DeviceName& name) {
 }
 
 void DeviceStore::leave(const DeviceName& name) {
+  want(name, false);
   Entry* entry = find(name);
   if (entry == nullptr) return;
   entry->leaves = true;

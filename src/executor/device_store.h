@@ -7,6 +7,7 @@
 #include <functional>
 #include <string>
 #include <unordered_map>
+#include <unordered_set>
 
 #include "base/ids.h"
 #include "domain/tensor_type.h"
@@ -94,6 +95,9 @@ class DeviceStore {
   // not lie here.
   uint64_t need(const DeviceName& name);
   void unneed(uint64_t ticket);
+  // The same for requests that have not come yet, whether it lies here already or comes later,
+  // until they want it no more or it leave()s.
+  void want(const DeviceName& name, bool wanted);
   // The content goes by another name from now on; that one must be free.
   void rename(const DeviceName& from, const DeviceName& to);
   // Lets it go; nothing happens if it does not lie here or is pinned.
@@ -131,6 +135,7 @@ class DeviceStore {
   DeviceCache cache_;
   std::unordered_map<DeviceName, Entry, DeviceNameHash> entries_;
   std::unordered_map<uint64_t, DeviceName> names_;  // by number in the cache
+  std::unordered_set<DeviceName, DeviceNameHash> wanted_;
   uint64_t last_number_ = 0;
 };
 

@@ -49,6 +49,42 @@ TEST_F(DeviceStoreTest, TheLeastRecentlyUsedGoesForWhatComes) {
   EXPECT_EQ(store_->find(object(2)), nullptr);
 }
 
+TEST_F(DeviceStoreTest, WhatQueuedRequestsWantGoesAfterWhatIsUsedMoreOften) {
+  store_->want(object(1), true);  // before it is there
+  place(object(1), Bytes::mib(8));
+  place(object(2), Bytes::mib(8));
+  store_->pin(object(2));
+  store_->unpin(object(2));
+  place(object(3), Bytes::mib(8));
+  EXPECT_NE(store_->find(object(1)), nullptr);
+  EXPECT_EQ(store_->find(object(2)), nullptr);
+  // Where nothing else can go it does, and counts again when it comes back.
+  place(object(4), Bytes::mib(20));
+  EXPECT_EQ(store_->find(object(1)), nullptr);
+  const DeviceName output = DeviceName::of(SandboxId(3), 0);
+  place(output, Bytes::mib(8));
+  store_->rename(output, object(1));
+  place(object(5), Bytes::mib(8));
+  place(object(6), Bytes::mib(8));
+  EXPECT_NE(store_->find(object(1)), nullptr);
+  EXPECT_EQ(store_->find(object(5)), nullptr);
+  store_->want(object(1), false);
+  place(object(7), Bytes::mib(8));
+  EXPECT_EQ(store_->find(object(1)), nullptr);
+}
+
+TEST_F(DeviceStoreTest, WhatIsWantedLeavesWithItsObject) {
+  store_->want(object(1), true);
+  place(object(1), Bytes::mib(8));
+  store_->leave(object(1));
+  EXPECT_EQ(store_->find(object(1)), nullptr);
+  // One of this name is another.
+  place(object(1), Bytes::mib(8));
+  place(object(2), Bytes::mib(8));
+  place(object(3), Bytes::mib(8));
+  EXPECT_EQ(store_->find(object(1)), nullptr);
+}
+
 TEST_F(DeviceStoreTest, WhatARunningRequestHasStaysAndTheOthersFitOrFail) {
   ASSERT_TRUE(store_->place(object(1), Bytes::mib(12), 1).ok());
   const auto refused = store_->place(object(2), Bytes::mib(12), 1);

@@ -166,6 +166,7 @@ class Executor {
   void handle(protocol::LoanEnded message, std::vector<OwnedFd> fds);
   void handle(protocol::TakeObject message, std::vector<OwnedFd> fds);
   void handle(protocol::DropObject message, std::vector<OwnedFd> fds);
+  void handle(protocol::NeedObject message, std::vector<OwnedFd> fds);
   void handle(protocol::SetObjectRoom message, std::vector<OwnedFd> fds);
   bool await_room(Seat& seat, const Error& error);
   // executor_cold.cc

@@ -74,6 +74,10 @@ void Executor::handle(protocol::DropObject message, std::vector<OwnedFd>) {
   connection_.send(protocol::ObjectHeld{message.object, stays});
 }
 
+void Executor::handle(protocol::NeedObject message, std::vector<OwnedFd>) {
+  store_->want(DeviceName::of(message.object), message.needed);
+}
+
 void Executor::handle(protocol::SetObjectRoom message, std::vector<OwnedFd>) {
   object_room_ = message.room;
   set_limit();

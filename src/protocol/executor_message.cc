@@ -100,6 +100,11 @@ void DropObject::archive(StateArchive& archive) {
   archive.field(deleted);
 }
 
+void NeedObject::archive(StateArchive& archive) {
+  archive.field(object);
+  archive.field(needed);
+}
+
 void SetObjectRoom::archive(StateArchive& archive) { archive.field(room); }
 
 void ObjectHeld::archive(StateArchive& archive) {

@@ -148,6 +148,15 @@ struct DropObject {
   void archive(StateArchive& archive);
   bool operator==(const DropObject&) const = default;
 };
+// Requests that are queued will read this object, or do so no more: kept on the device rather than
+// others, should it lie there or come to. Has no answer.
+struct NeedObject {
+  ObjectId object;
+  bool needed = false;
+
+  void archive(StateArchive& archive);
+  bool operator==(const NeedObject&) const = default;
+};
 // Objects may take so much of the device beside what the seats may take. At first that is nothing.
 struct SetObjectRoom {
   Bytes room;
@@ -268,9 +277,9 @@ struct Broken {
 
 using ExecutorMessage =
     std::variant<AddSeat, RemoveSeat, MoveSeat, SetShare, AddClient, RemoveClient, Run,
-                 ObjectOpened, LendObject, LoanEnded, TakeObject, DropObject, SetObjectRoom,
-                 ObjectLent, ObjectHeld, ExecutorHello, SeatReady, SeatFailed, SeatMoved, Finished,
-                 OpenObject, Broken>;
+                 ObjectOpened, LendObject, LoanEnded, TakeObject, DropObject, NeedObject,
+                 SetObjectRoom, ObjectLent, ObjectHeld, ExecutorHello, SeatReady, SeatFailed,
+                 SeatMoved, Finished, OpenObject, Broken>;
 
 std::string encode(ExecutorMessage message);
 

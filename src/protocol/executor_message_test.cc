@@ -32,6 +32,7 @@ std::vector<ExecutorMessage> one_of_each() {
       LoanEnded{object},
       TakeObject{object, type, Bytes::mib(4)},
       DropObject{object, true},
+      NeedObject{object, true},
       SetObjectRoom{Bytes::gib(2)},
       ObjectHeld{object, Bytes::mib(4)},
       ObjectLent{object, Error{ErrorCode::kNotFound, "gone"}, Bytes::mib(4)},

@@ -141,6 +141,7 @@ void ExecutorHost::executor_ended(const Key& key, const ExecutorEnd& how) {
   places_.executor_ended(key);
   loans_.executor_ended(key);
   elastic_.executor_ended(key);
+  for (auto& [object, need] : needs_) need.told.erase(key);
   if (how.retired) return;
   // What used it may be started again from within on_end: then in another executor.
   const std::vector<SandboxId> all = seats_of(key);

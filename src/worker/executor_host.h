@@ -101,6 +101,9 @@ class ExecutorHost {
   bool minds_objects();
   void look_at_objects(const std::vector<DeviceClaim>& claims,
                        const std::function<bool(FunctionId)>& has_queue);
+  // A request that is queued for a kernel function will read these, or has ended: executors keep
+  // what they have of them on a device rather than other objects.
+  void need_objects(TenantId tenant, const std::vector<ObjectId>& objects, bool begins);
   // Whether objects still lie there, or memory that they had, where they have to make way.
   bool objects_make_way(DeviceId device) const { return elastic_.makes_way(device); }
   // What lies on devices, and what moved: see ElasticObjects.
@@ -150,6 +153,7 @@ class ExecutorHost {
   void on(const Key& key, const protocol::ObjectLent& message, std::vector<OwnedFd> fds);
   void on(const Key& key, const protocol::ObjectHeld& message);
   void object_made(const Key& key, const protocol::OutputObject& output);
+  void tell_need(const objects::ObjectKey& object, const Key& key);
   void discard(const Key& key, const std::vector<protocol::OutputObject>& made, size_t first);
   void object_gone(TenantId tenant, ObjectId object);
   Bytes needed_by(const Seat& seat, const std::function<bool(FunctionId)>& has_queue) const;
@@ -189,6 +193,12 @@ class ExecutorHost {
   ObjectPlaces places_;
   ObjectLoans loans_;
   ElasticObjects elastic_;
+  // What queued requests read, and which executors were told.
+  struct Need {
+    unsigned requests = 0;
+    std::set<Key> told;
+  };
+  std::map<objects::ObjectKey, Need> needs_;
   std::array<ElasticObjects::Moved, 3> reads_;
   std::optional<Instant> looked_at_objects_;
   // So that what a timer or the disk says later finds nobody.

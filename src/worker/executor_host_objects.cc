@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "base/check.h"
 #include "protocol/pool_units.h"
 #include "worker/executor_seat.h"
 
@@ -83,6 +84,7 @@ void ExecutorHost::on(const Key& key, const protocol::ObjectHeld& message) {
   // No executor can say that more is taken than that.
   const Bytes most = known.ok() ? known->size + protocol::kPoolUnit : Bytes(0);
   elastic_.held(object, key, std::min(message.held, most));
+  if (message.held > Bytes(0)) tell_need(object, key);
 }
 
 void ExecutorHost::object_made(const Key& key, const protocol::OutputObject& output) {
@@ -94,6 +96,37 @@ void ExecutorHost::object_made(const Key& key, const protocol::OutputObject& out
   if (!known.ok() || known->size < protocol::kLeastLarge) return;
   const uint64_t unit = protocol::kPoolUnit.count;
   places_.held(object, key, Bytes((known->size.count + unit - 1) / unit * unit));
+  tell_need(object, key);
+}
+
+void ExecutorHost::need_objects(TenantId tenant, const std::vector<ObjectId>& objects,
+                                bool begins) {
+  for (const ObjectId each : objects) {
+    const objects::ObjectKey object{tenant, each};
+    if (begins) {
+      if (++needs_[object].requests > 1) continue;
+      // What shares memory with others is not worth a message.
+      const auto* copies = places_.find(object);
+      if (copies == nullptr) continue;
+      for (const ObjectPlaces::Copy& copy : *copies) {
+        if (copy.held > Bytes(0)) tell_need(object, copy.holder);
+      }
+      continue;
+    }
+    const auto found = needs_.find(object);
+    CHECK(found != needs_.end(), "a need ends after it began");
+    if (--found->second.requests > 0) continue;
+    for (const Key& key : found->second.told) {
+      supervisor_.send(key, protocol::NeedObject{each, false});
+    }
+    needs_.erase(found);
+  }
+}
+
+void ExecutorHost::tell_need(const objects::ObjectKey& object, const Key& key) {
+  const auto found = needs_.find(object);
+  if (found == needs_.end() || !found->second.told.insert(key).second) return;
+  supervisor_.send(key, protocol::NeedObject{object.object, true});
 }
 
 // What was made and is kept nowhere: its names mean nothing.

@@ -237,6 +237,41 @@ TEST_F(ExecutorHostTest, AnObjectThatFailedIsToldFromOneThatIsNotThere) {
   }
 }
 
+TEST_F(ExecutorHostTest, WhatQueuedRequestsReadIsKeptWhereItIsUntilTheLastHasEnded) {
+  seat(SandboxId(1));
+  const InvocationId id = give(SandboxId(1));
+  ASSERT_TRUE(hears<protocol::Run>().has_value());
+  auto message = finished(id);
+  const std::string content(size_t{2} << 20, 'x');
+  message.objects = {{{id, 0}, raw_tensor(Bytes(content.size()))},
+                     {{id, 1}, raw_tensor(Bytes(2)), 1}};
+  const OwnedFd large = memfd_with(content, true), small = memfd_with("ab", true);
+  launcher.latest().say(message, {large.get(), small.get()});
+  ASSERT_TRUE(turn_until(loop, [&] { return !answers.empty(); }));
+
+  // A small one is not worth a message.
+  host->need_objects(kDefaultTenant, {{id, 0}, {id, 1}}, true);
+  auto told = hears<protocol::NeedObject>();
+  EXPECT_EQ(told, (protocol::NeedObject{{id, 0}, true}));
+  host->need_objects(kDefaultTenant, {{id, 0}}, true);
+  host->need_objects(kDefaultTenant, {{id, 0}, {id, 1}}, false);
+  loop.run_once(Duration(0));
+  EXPECT_FALSE(launcher.latest().hear().has_value()) << "another still needs it";
+  host->need_objects(kDefaultTenant, {{id, 0}}, false);
+  told = hears<protocol::NeedObject>();
+  EXPECT_EQ(told, (protocol::NeedObject{{id, 0}, false}));
+
+  // One that comes to lie there later is kept, too.
+  host->need_objects(kDefaultTenant, {{id, 0}}, true);
+  ASSERT_TRUE(hears<protocol::NeedObject>().has_value());
+  launcher.end(launcher.latest().id, {.signal = 9});
+  ASSERT_TRUE(turn_until(loop, [&] { return ends.size() == 1; }));
+  seat(SandboxId(2));
+  launcher.latest().say(protocol::ObjectHeld{{id, 0}, Bytes::mib(2)});
+  told = hears<protocol::NeedObject>();
+  EXPECT_EQ(told, (protocol::NeedObject{{id, 0}, true}));
+}
+
 TEST_F(ExecutorHostTest, AnIdleSeatGoesWithoutATrace) {
   seat(SandboxId(1));
   host->stop(SandboxId(1), Error{ErrorCode::kCancelled, "idle"}, "Sandbox.Stopped");

@@ -235,6 +235,10 @@ void Worker::queue(Live& live) {
   const FunctionSpec* spec = functions_.find(live.function);
   if (spec != nullptr && spec->kind == FunctionKind::kWorkflow) return begin_workflow(live, *spec);
   if (spec != nullptr && spec->kind == FunctionKind::kPipeline) return begin_pipeline(live, *spec);
+  if (spec != nullptr && spec->kind == FunctionKind::kKernel && !live.request.needs.empty()) {
+    live.reads_objects = true;
+    executors_.need_objects(live.request.function.tenant, live.request.needs, true);
+  }
   submit_to_dispatch(live);
 }
 

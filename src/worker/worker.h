@@ -151,6 +151,7 @@ class Worker final : public InvocationService {
     std::optional<HandlerAnswer> answer;
     SandboxId sandbox;
     bool is_whole_pipeline = false;  // a pipeline's, that dispatch serves
+    bool reads_objects = false;      // a kernel function's: executors know what it needs
   };
 
   // Invocations (worker.cc).

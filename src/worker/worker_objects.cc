@@ -68,6 +68,7 @@ void Worker::begin_objects(const Live& live) {
 
 void Worker::finish_objects(const Live& live, const InvocationResult& result) {
   const TenantId tenant = live.request.function.tenant;
+  if (live.reads_objects) executors_.need_objects(tenant, live.request.needs, false);
   waits_->end(result.id);
   const auto fail_outputs = [&](const Error& cause) {
     for (uint32_t i = 0; i < live.request.outputs; ++i) {
