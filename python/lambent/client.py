@@ -50,8 +50,8 @@ class ObjectRef:
 class Function:
     """A deployed function; a handler or a kernel function alike."""
 
-    def __init__(self, client, name):
-        self._client, self.name = client, name
+    def __init__(self, client, name, ttl=None):
+        self._client, self.name, self.ttl = client, name, ttl
         self._kind = None
 
     @property
@@ -78,7 +78,7 @@ class Function:
             raise TypeError("a handler has one output: its answer")
         needs = []
         payload = json.dumps(self._client.encode(event[0] if event else inputs, needs))
-        return self._client.submit(self.name, payload, needs)[0]
+        return self._client.submit(self.name, payload, needs, ttl=self.ttl)[0]
 
     def __call__(self, *event, outputs=(), **inputs):
         """Runs it and waits: the answer of a handler; of a kernel function the tensors of these outputs, one or a list.
@@ -111,7 +111,8 @@ class Function:
             request = {"inputs": [{"name": name, "parameters": {"object": reference.id}}
                                   for name, reference in references.items()],
                        "outputs": [{"name": name, "parameters": {"object": True}} for name in outputs]}
-            made = self._client.submit(self.name, json.dumps(request), list(references.values()), len(outputs))
+            made = self._client.submit(self.name, json.dumps(request), list(references.values()), len(outputs),
+                                       self.ttl)
         finally:
             # They stay until the invocation that needs them has ended.
             self._client.let_go(own)
@@ -160,8 +161,10 @@ class Client:
             raise error_from(status, headers, body)
         return json.loads(body).get("Tags", {}).get("lambent:kind", "handler")
 
-    def function(self, name):
-        return Function(self, name)
+    def function(self, name, ttl=None):
+        """A Function. `ttl`: how many seconds what its calls make lives, or longer while an invocation needs it; unless
+        said, an hour."""
+        return Function(self, name, ttl)
 
     # Objects.
     def put(self, data, datatype=None, shape=None, ttl=None):
@@ -195,9 +198,11 @@ class Client:
         self._http.remove(reference.id if isinstance(reference, ObjectRef) else reference)
 
     # Functions.
-    def submit(self, function, payload, needs=(), outputs=1):
+    def submit(self, function, payload, needs=(), outputs=1, ttl=None):
         """Runs a function once all that it needs exists: references to what it will make."""
         headers = {"Content-Type": "application/json", "X-Lambent-Outputs": str(outputs)}
+        if ttl is not None:
+            headers["X-Lambent-Ttl"] = "%.3f" % ttl
         if needs:
             names = dict.fromkeys(each.id if isinstance(each, ObjectRef) else each for each in needs)
             headers["X-Lambent-Needs"] = ", ".join(names)

@@ -182,6 +182,14 @@ class Clients(unittest.TestCase):
                          ["/v1/objects/" + NAME, "/v1/objects/i.0"])
         self.assertEqual([each[0] for each in self.server.seen], ["GET", "POST", "POST", "DELETE", "GET", "DELETE"])
 
+    def test_what_calls_make_lives_as_long_as_the_function_was_said_to(self):
+        for ttl, said in ((90, "90.000"), (None, None)):
+            self.script(202, {"invocation": "i", "objects": ["i.0"]})
+            function = self.client.function("f", ttl)
+            function._kind = "handler"
+            function.remote({})
+            self.assertEqual(self.server.seen[-1][2].get("x-lambent-ttl"), said)
+
     def test_a_call_leaves_the_references_that_it_was_given_and_nothing_of_its_own(self):
         self.functions("kernel")
         self.script(201, {"object": NAME})

@@ -56,6 +56,9 @@ struct InvocationRequest {
   // How many objects it makes, <id>.0 and on: futures from its submission on. What the function
   // answers is the first of them, unless the function made that itself.
   uint32_t outputs = 0;
+  // How long these, and what a kernel function makes, live; none: as long as is usual. What a
+  // handler puts itself has a time of its own. Not of asynchronous ones.
+  std::optional<Duration> time_to_live;
 };
 
 // The outcome, exactly one per invocation.

@@ -219,6 +219,12 @@ Result<Invoke> decode_invoke(http::Request request, FunctionName name) {
   }
   ASSIGN_OR_RETURN(invoke.request.client_context, read_client_context(headers));
   ASSIGN_OR_RETURN(invoke.request.needs, read_needs(headers, invoke.request.client_context));
+  const auto time_to_live = read_time_to_live(request);
+  if (!time_to_live.ok()) return time_to_live.error().with_context("X-Lambent-Ttl");
+  invoke.request.time_to_live = *time_to_live;
+  if (asynchronous && invoke.request.time_to_live) {
+    return invalid("X-Lambent-Ttl is not for events: what they make lives as long as is usual");
+  }
   invoke.request.function = std::move(name);
   invoke.request.kind = asynchronous ? InvocationKind::kAsynchronous : InvocationKind::kSynchronous;
   invoke.request.content_type = payload_type_of(headers);

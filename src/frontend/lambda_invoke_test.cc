@@ -182,10 +182,13 @@ TEST_F(LambdaTest, BadHeadersOfAnInvocationAreRefused) {
       {"X-Amz-Client-Context", std::string(3584, 'A')},
       {"X-Amz-Client-Context", base64_encode(R"({"custom":{"lambent-needs":[]}})")},
       {"X-Amz-Client-Context", base64_encode(R"({"custom":{"lambent-needs":"f.0"}})")},
-      {"X-Lambent-Needs", "nonsense"}};
+      {"X-Lambent-Needs", "nonsense"},
+      {"X-Lambent-Ttl", "0.5"}};
   for (const auto& header : bad) {
     expect_fault(invoke("{}", {header}), 400, "InvalidParameterValueException", header.first);
   }
+  expect_fault(invoke("{}", {{"X-Amz-Invocation-Type", "Event"}, {"X-Lambent-Ttl", "60"}}), 400,
+               "InvalidParameterValueException", "X-Lambent-Ttl");
   EXPECT_TRUE(service_.submitted.empty());
   EXPECT_EQ(invoke("{}", {{"amz-sdk-invocation-id", std::string(129, 'k')}}).status, 200);
   EXPECT_EQ(service_.submitted.at(0).idempotency_key, "");
@@ -202,6 +205,14 @@ TEST_F(LambdaTest, WhatAnInvocationNeedsComesInAHeaderOrInTheClientContext) {
   EXPECT_EQ(service_.submitted.at(1).needs, std::vector<ObjectId>{*object_id_from_string(two)});
   invoke("{}", {{"X-Amz-Client-Context", base64_encode(R"({"custom":{"other":1}})")}});
   EXPECT_TRUE(service_.submitted.at(2).needs.empty());
+}
+
+TEST_F(LambdaTest, WhatAnInvocationMakesLivesAsLongAsItSays) {
+  create("f");
+  invoke("{}", {{"X-Lambent-Ttl", "90"}});
+  EXPECT_EQ(service_.submitted.at(0).time_to_live, seconds(90));
+  invoke("{}", {});
+  EXPECT_EQ(service_.submitted.at(1).time_to_live, std::nullopt);
 }
 
 TEST_F(LambdaTest, AClientThatLeavesIsForgotten) {

@@ -90,6 +90,9 @@ NativeCall decode_submit(const http::Request& request, std::string name, const C
     }
     submit.request.outputs = static_cast<uint32_t>(*number);
   }
+  auto time_to_live = read_time_to_live(request);
+  if (!time_to_live.ok()) return error_response(time_to_live.error());
+  submit.request.time_to_live = *time_to_live;
   return submit;
 }
 

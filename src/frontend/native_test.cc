@@ -311,9 +311,10 @@ TEST_F(NativeTest, ASubmittedInvocationIsNamedAtOnceWithWhatItMakes) {
   service_.hold = true;
   const std::string need = "00000000-0000-0001-0000-000000000002.3";
   const auto seen = std::make_shared<Exchanged>();
-  router_.handle(request_of("POST", "/v1/functions/f/invocations", "{\"x\":1}",
-                            {{"X-Lambent-Needs", need}, {"X-Lambent-Outputs", "2"}}),
-                 responder_to(seen));
+  router_.handle(
+      request_of("POST", "/v1/functions/f/invocations", "{\"x\":1}",
+                 {{"X-Lambent-Needs", need}, {"X-Lambent-Outputs", "2"}, {"X-Lambent-Ttl", "1.5"}}),
+      responder_to(seen));
   ASSERT_EQ(seen->response->status, 202);
   const json answer = json::parse(seen->response->body);
   ASSERT_EQ(answer["objects"].size(), 2u);
@@ -324,6 +325,7 @@ TEST_F(NativeTest, ASubmittedInvocationIsNamedAtOnceWithWhatItMakes) {
   EXPECT_EQ(request.payload, "{\"x\":1}");
   EXPECT_EQ(request.outputs, 2u);
   EXPECT_EQ(request.needs, std::vector<ObjectId>{*object_id_from_string(need)});
+  EXPECT_EQ(request.time_to_live, milliseconds(1500));
   service_.held[0]();  // nobody waits any more
 }
 
@@ -354,6 +356,7 @@ TEST_F(NativeTest, WhatCannotBeginIsRefusedAtOnce) {
   expect_error(post("g", {{"X-Lambent-Outputs", "0"}}), 400, "INVALID_ARGUMENT");
   expect_error(post("g", {{"X-Lambent-Outputs", "17"}}), 400, "INVALID_ARGUMENT");
   expect_error(post("g", {{"X-Lambent-Needs", "x"}}), 400, "INVALID_ARGUMENT");
+  expect_error(post("g", {{"X-Lambent-Ttl", "0"}}), 400, "INVALID_ARGUMENT");
   FunctionSpec spec;
   spec.name = {kDefaultTenant, "f"};
   service_.functions[spec.name] = spec;

@@ -101,9 +101,7 @@ Result<PutObject> read_put(http::Request request, std::optional<ObjectId> object
   PutObject put;
   put.object = object;
   ASSIGN_OR_RETURN(put.type, read_type(request, size));
-  ASSIGN_OR_RETURN(put.time_to_live,
-                   read_seconds(request, "ttl", "x-lambent-ttl", limits::kLeastObjectTimeToLive,
-                                limits::kMostObjectTimeToLive));
+  ASSIGN_OR_RETURN(put.time_to_live, read_time_to_live(request));
   put.bytes = std::move(request.body);
   return put;
 }
@@ -186,6 +184,11 @@ ObjectCall decode_object_call(http::Request request, std::string_view path) {
   if (request.method == "DELETE") return RemoveObject{*object};
   if (request.method == "PUT") return call_or_error(read_put(std::move(request), *object));
   return not_allowed(request.method, "GET, HEAD, PUT, DELETE");
+}
+
+Result<std::optional<Duration>> read_time_to_live(const http::Request& request) {
+  return read_seconds(request, "ttl", "x-lambent-ttl", limits::kLeastObjectTimeToLive,
+                      limits::kMostObjectTimeToLive);
 }
 
 Result<std::vector<ObjectId>> parse_object_list(std::string_view text) {

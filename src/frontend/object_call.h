@@ -54,6 +54,9 @@ using ObjectCall =
 // `path` is what follows the part that all such paths share: "" or "/ID". Takes the body.
 ObjectCall decode_object_call(http::Request request, std::string_view path);
 
+// What the query ("ttl") or X-Lambent-Ttl says, in seconds; none: nothing. INVALID_ARGUMENT.
+Result<std::optional<Duration>> read_time_to_live(const http::Request& request);
+
 // "<uuid>.<number>, <uuid>.<number>", as in X-Lambent-Needs. INVALID_ARGUMENT.
 Result<std::vector<ObjectId>> parse_object_list(std::string_view text);
 

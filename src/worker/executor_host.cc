@@ -287,6 +287,7 @@ void ExecutorHost::give(SandboxId id, const InvocationRequest& request) {
   seat.current = request.id;
   running_[request.id] = id;
   seat.given_at = loop_.clock().now();
+  seat.time_to_live = request.time_to_live;
   seat.tail.clear();
   seat.tail.append("START RequestId: " + to_string(request.id) + " Version: $LATEST\n");
   protocol::Run run;

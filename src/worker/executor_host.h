@@ -158,7 +158,7 @@ class ExecutorHost {
   void object_gone(TenantId tenant, ObjectId object);
   Bytes needed_by(const Seat& seat, const std::function<bool(FunctionId)>& has_queue) const;
   void finished(const Key& key, protocol::Finished message, std::vector<OwnedFd> fds);
-  Result<std::string> take_results(const Key& key, protocol::Finished& message,
+  Result<std::string> take_results(const Seat& seat, protocol::Finished& message,
                                    std::vector<OwnedFd>& fds);
   void answer(Seat& seat, const protocol::Finished& message, Result<std::string> payload);
   void printed(const Key& key, std::string_view text);

@@ -89,7 +89,7 @@ void ExecutorHost::finished(const Key& key, protocol::Finished message, std::vec
   seat->device_memory = message.device_memory;
   seat->device_memory_peak = std::max(seat->device_memory, message.device_memory_peak);
   if (!seat->end_words) {
-    answer(*seat, message, take_results(key, message, fds));
+    answer(*seat, message, take_results(*seat, message, fds));
     send_waiting(key);
     // It does not have the share that it was given: the next one starts with it, or says why not.
     seat = seat_of(key, id);
@@ -102,7 +102,7 @@ void ExecutorHost::finished(const Key& key, protocol::Finished message, std::vec
 }
 
 // Stores what became objects; the payload of the answer, or why it failed.
-Result<std::string> ExecutorHost::take_results(const Key& key, protocol::Finished& message,
+Result<std::string> ExecutorHost::take_results(const Seat& seat, protocol::Finished& message,
                                                std::vector<OwnedFd>& fds) {
   if (message.error) return *message.error;
   const size_t first_object = message.payload_attached ? 1 : 0;
@@ -118,14 +118,14 @@ Result<std::string> ExecutorHost::take_results(const Key& key, protocol::Finishe
     if (output.object.maker != message.invocation || objects_ == nullptr) {
       return Error{ErrorCode::kInternal, "lambent-executor made an object that is not its own"};
     }
-    auto stored =
-        objects_->store(key.tenant, output.object, output.type, std::move(fds[first_object + i]));
+    auto stored = objects_->store(seat.key.tenant, output.object, output.type,
+                                  std::move(fds[first_object + i]), seat.time_to_live);
     // One that ran twice, because its executor went in between, may have made it before.
     if (!stored.ok() && stored.error().code != ErrorCode::kAlreadyExists) {
-      discard(key, message.objects, i);
+      discard(seat.key, message.objects, i);
       return stored.error().with_context("outputs[" + std::to_string(output.output) + "]");
     }
-    object_made(key, output);
+    object_made(seat.key, output);
   }
   return payload;
 }

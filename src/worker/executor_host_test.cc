@@ -178,6 +178,22 @@ TEST_F(ExecutorHostTest, OutputsBecomeObjectsOfTheTenantAndInputsAreHandedOut) {
   EXPECT_EQ(missing->error->code, ErrorCode::kNotFound);
 }
 
+TEST_F(ExecutorHostTest, WhatItMakesLivesAsLongAsItsInvocationSays) {
+  seat(SandboxId(1));
+  InvocationRequest request;
+  request.id = {9, 1};
+  request.time_to_live = seconds(7);
+  host->give(SandboxId(1), request);
+  auto message = finished(request.id);
+  message.objects = {{{request.id, 0}, raw_tensor(Bytes(1))}};
+  const OwnedFd object = memfd_with("x", true);
+  launcher.latest().say(message, {object.get()});
+  ASSERT_TRUE(turn_until(loop, [&] { return !answers.empty(); }));
+  const auto status = store.status(kDefaultTenant, {request.id, 0});
+  ASSERT_TRUE(status.ok());
+  EXPECT_EQ(status->expires - status->created, seconds(7));
+}
+
 TEST_F(ExecutorHostTest, AnExecutorCannotMakeObjectsOfOthers) {
   seat(SandboxId(1));
   auto message = finished(give(SandboxId(1)));

@@ -27,6 +27,7 @@ struct ExecutorHost::Seat {
   bool out = false;  // its memory is, or will be
   std::optional<InvocationId> current;
   Instant given_at{};
+  std::optional<Duration> time_to_live;  // of the objects that `current` makes
   // What `current` is to run with, until the seat's memory is in.
   std::optional<protocol::Run> waiting;
   std::vector<OwnedFd> waiting_fds;

@@ -82,10 +82,10 @@ void Worker::finish_objects(const Live& live, const InvocationResult& result) {
   const auto first = objects_->status(tenant, {result.id, 0});
   if (first.ok() && first->state == objects::ObjectState::kExpected) {
     auto memory = sealed_memory(result.payload);
-    auto stored =
-        memory.ok() ? objects_->store(tenant, {result.id, 0},
-                                      raw_tensor(Bytes(result.payload.size())), std::move(*memory))
-                    : Result<void>(memory.error());
+    auto stored = memory.ok() ? objects_->store(tenant, {result.id, 0},
+                                                raw_tensor(Bytes(result.payload.size())),
+                                                std::move(*memory), live.request.time_to_live)
+                              : Result<void>(memory.error());
     if (!stored.ok()) {
       objects_->fail(tenant, {result.id, 0},
                      stored.error().with_context("what function '" + function.name + "' made"));

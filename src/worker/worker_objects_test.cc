@@ -49,6 +49,21 @@ TEST_F(WorkerTest, AnInvocationWaitsForWhatAnotherMakes) {
   EXPECT_EQ(objects.status(kDefaultTenant, made)->references, 0U);
 }
 
+TEST_F(WorkerTest, WhatAFunctionAnswersLivesAsLongAsItsInvocationSays) {
+  deploy("f");
+  for (const auto& [said, lives] : {std::pair(std::optional<Duration>(seconds(5)), seconds(5)),
+                                    std::pair(std::optional<Duration>(), seconds(3600))}) {
+    InvocationRequest request = request_for("f", "1");
+    request.outputs = 1;
+    request.time_to_live = said;
+    const ObjectId made{request.id, 0};
+    await(submit(std::move(request)));
+    const auto status = objects.status(kDefaultTenant, made);
+    ASSERT_TRUE(status.ok());
+    EXPECT_EQ(status->expires - status->created, lives);
+  }
+}
+
 TEST_F(WorkerTest, AFailureReachesTheEndOfTheChainWithItsCause) {
   deploy("f");
   launcher.script = [](FakeRuntime& runtime, const Event& event) {

@@ -392,6 +392,23 @@ class Graphs(KernelTest):
             self.assertEqual(failure["errorType"], "Object.Failed", failure)
             self.assertIn(cause, failure["errorMessage"])
 
+    def test_calls_leave_no_objects_behind_and_what_they_make_lives_as_long_as_was_said(self):
+        with Client(self.worker.endpoint) as client:
+            def listed():
+                return {each["object"] for each in self.worker.request("GET", "/v1/objects").json["objects"]}
+            x = client.put(floats(1, 2, 3, 4), "FP32", (4,))
+            before = listed()
+            double = client.function("double")
+            self.assertEqual(bytes(double(x=array.array("f", [1, 2, 3, 4]), outputs="y")), floats(2, 4, 6, 8))
+            self.assertEqual(bytes(double(x=x, outputs="y")), floats(2, 4, 6, 8))
+            with self.assertRaises(InvalidArgument):
+                double(x=array.array("d", [1, 2, 3, 4]), outputs="y")
+            self.worker.wait_for(lambda: listed() - before == set(), what="nothing is left")
+            self.assertIn(x.id, listed())
+            short = client.function("double", ttl=1).remote(x=x, outputs="y")
+            self.assertEqual(bytes(short.get()), floats(2, 4, 6, 8))
+            self.worker.wait_for(lambda: short.id not in listed(), what="it expires")
+
     def test_an_object_of_another_type_is_refused_with_both_types(self):
         made = self.submit("slow_source", {})
         failure = self.failure("double", {"inputs": [{"name": "x", "parameters": {"object": made}}]},
