@@ -136,17 +136,26 @@ Result<void> write_csv(const std::string& path, const std::vector<Phase>& phases
   return {};
 }
 
-// Nothing was answered well: what was said most often.
-Error failure_of(const LoadTotals& totals) {
+// Of what is counted under a name of its own.
+ErrorCode code_of(std::string_view name) {
+  if (name == kDropped) return ErrorCode::kResourceExhausted;
+  if (name == kUnanswered) return ErrorCode::kDeadlineExceeded;
+  return error_code_from_name(name).value_or(ErrorCode::kUnknown);
+}
+
+// Nothing was answered well: says what was said most often; the verb's exit code.
+int fail_with(Console& console, const LoadTotals& totals) {
   const auto most = std::max_element(
       totals.errors.begin(), totals.errors.end(),
       [](const auto& one, const auto& other) { return one.second < other.second; });
   if (most == totals.errors.end()) {
-    return {ErrorCode::kDeadlineExceeded,
-            "nothing was answered in the time that counts; run for longer with --seconds"};
+    return fail(console,
+                {ErrorCode::kDeadlineExceeded,
+                 "nothing was answered in the time that counts; run for longer with --seconds"});
   }
-  return {error_code_from_name(most->first).value_or(ErrorCode::kUnavailable),
-          "no request succeeded: " + totals.first_errors.at(most->first)};
+  const int code = fail(console, {code_of(most->first),
+                                  "no request succeeded: " + totals.first_errors.at(most->first)});
+  return most->first == kFunctionError ? kExitFunctionError : code;
 }
 
 }  // namespace
@@ -181,7 +190,7 @@ int run_load_verb(Transport& transport, const http::Endpoint& endpoint, Console&
   };
   if (!options.rate) {
     measure("offline", 0);
-    if (phases[0].totals.succeeded == 0) return fail(console, failure_of(phases[0].totals));
+    if (phases[0].totals.succeeded == 0) return fail_with(console, phases[0].totals);
   }
   if (options.online) {
     const double rate =
@@ -202,8 +211,7 @@ int run_load_verb(Transport& transport, const http::Endpoint& endpoint, Console&
     console.out << table_of(phases);
   }
   const LoadTotals& last = phases.back().totals;
-  if (last.succeeded == 0) return fail(console, failure_of(last));
-  return 0;
+  return last.succeeded > 0 ? 0 : fail_with(console, last);
 }
 
 }  // namespace lambent::cli

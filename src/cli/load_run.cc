@@ -17,9 +17,6 @@ namespace {
 // Answers are waited for as long as the run lasts; the give-up time ends it.
 constexpr Duration kRequestTimeout = std::chrono::hours(24);
 constexpr Duration kProgressEvery = milliseconds(500);
-// Codes of requests that have no latency, since nobody knows how long they would have taken.
-constexpr const char* kUnanswered = "UNANSWERED";
-constexpr const char* kDropped = "DROPPED";
 
 class LoadRun {
  public:
@@ -131,17 +128,17 @@ class LoadRun {
 
   void note(const Waiting& waiting, Instant now, const Result<http::Response>& response) {
     if (!response.ok()) {
-      note_error(std::string(name_of(response.error().code)), response.error().message);
+      note_error(name_of(response.error().code), response.error().message);
       return;
     }
     if (response->status >= 300) {
       const Error error = error_of(*response);
-      note_error(std::string(name_of(error.code)), error.message);
+      note_error(name_of(error.code), error.message);
       return;
     }
     const Answer answer = answer_of(*response);
     if (answer.function_failed) {
-      note_error("FUNCTION_ERROR", answer.payload.substr(0, 200));
+      note_error(kFunctionError, answer.payload.substr(0, 200));
       return;
     }
     ++totals_.succeeded;
@@ -149,8 +146,8 @@ class LoadRun {
     totals_.latencies_s.push_back(to_seconds(now - waiting.meant_at));
   }
 
-  void note_error(const std::string& code, const std::string& message) {
-    ++totals_.errors[code];
+  void note_error(std::string_view code, const std::string& message) {
+    ++totals_.errors[std::string(code)];
     totals_.first_errors.emplace(code, message);
   }
 
@@ -201,7 +198,7 @@ uint64_t LoadTotals::failed() const {
 
 double LoadTotals::left_out() const {
   uint64_t without_latency = 0;
-  for (const char* code : {kUnanswered, kDropped}) {
+  for (const std::string_view code : {kUnanswered, kDropped}) {
     if (const auto found = errors.find(code); found != errors.end()) {
       without_latency += found->second;
     }

@@ -6,6 +6,7 @@
 #include <functional>
 #include <map>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/time.h"
@@ -35,15 +36,21 @@ struct LoadRunOptions {
   uint64_t seed = 1;
 };
 
+// What is counted as an error without having a code: what a function itself says, and requests
+// without a latency, for nobody knows how long they would have taken.
+inline constexpr std::string_view kFunctionError = "FUNCTION_ERROR";
+inline constexpr std::string_view kUnanswered = "UNANSWERED";
+inline constexpr std::string_view kDropped = "DROPPED";
+
 struct LoadTotals {
   double seconds = 0;  // that were counted
   uint64_t sent = 0;   // counted or not
   // Of what counts: offline what was answered in that time, online what was meant to be sent in it.
   uint64_t succeeded = 0;
-  std::map<std::string, uint64_t> errors;           // by code; a handler's as FUNCTION_ERROR
-  std::map<std::string, std::string> first_errors;  // what the first of each said
-  std::map<std::string, uint64_t> starts;           // of those that succeeded, by class
-  std::vector<double> latencies_s;                  // of those that succeeded, sorted
+  std::map<std::string, uint64_t, std::less<>> errors;  // by code, or by one of these names
+  std::map<std::string, std::string> first_errors;      // what the first of each said
+  std::map<std::string, uint64_t> starts;               // of those that succeeded, by class
+  std::vector<double> latencies_s;                      // of those that succeeded, sorted
   // Online: the largest delay between the time a request was meant to be sent and the one it was
   // sent at. Above a few milliseconds this machine could not keep the pace.
   double worst_lateness_s = 0;

@@ -161,6 +161,11 @@ TEST_F(Load, WhereNothingSucceedsTheMostFrequentErrorIsTheVerbs) {
   EXPECT_THAT(err.str(), HasSubstr("the queue is full"));
 }
 
+TEST_F(Load, AFunctionThatAlwaysFailsIsNotTakenForAWorkerThatIsNotThere) {
+  EXPECT_EQ(run({.functions = {"broken"}}), kExitFunctionError);
+  EXPECT_THAT(err.str(), HasSubstr("no request succeeded"));
+}
+
 TEST_F(Load, TheDistributionGoesIntoAFileAndTheTableShowsTheRest) {
   const TemporaryFolder folder;
   const std::string path = folder.path() + "/load.csv";

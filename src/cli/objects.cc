@@ -51,8 +51,13 @@ int run_objects_put(Transport& transport, Console& console, const PutObjectOptio
   if (options.file == "-") {
     request.body.assign(std::istreambuf_iterator<char>(std::cin), {});
   } else {
-    // A byte more than fits, so that the worker's own limit is what is heard of.
-    auto bytes = read_file(options.file, limits::kHttpObject.count + 1);
+    auto bytes = read_file(options.file, limits::kHttpObject.count);
+    if (!bytes.ok() && bytes.error().code == ErrorCode::kResourceExhausted) {
+      return fail(console, {ErrorCode::kOutOfRange,
+                            options.file + " has more than the " + to_string(limits::kHttpObject) +
+                                " that an object has over HTTP; larger ones go through the " +
+                                "worker's object socket, as lambent.client in Python does"});
+    }
     if (!bytes.ok()) return fail(console, bytes.error());
     request.body = std::move(*bytes);
   }

@@ -1,10 +1,14 @@
 // put, get and lists of objects.
 #include <gmock/gmock.h>
 
+#include <filesystem>
+#include <fstream>
+
 #include "base/fd.h"
 #include "base/testing.h"
 #include "cli/objects.h"
 #include "cli/verbs_testing.h"
+#include "domain/limits.h"
 
 namespace lambent::cli {
 namespace {
@@ -28,6 +32,17 @@ TEST_F(Verbs, AnObjectIsPutWithItsTypeAndGotByItsName) {
   EXPECT_THAT(err.str(), HasSubstr("FP32"));
   transport.answer(response(404, R"({"error":{"code":"NOT_FOUND","message":"no such object"}})"));
   EXPECT_EQ(run_objects_get(transport, console, {.id = "o.1"}), 15);
+}
+
+TEST_F(Verbs, AnObjectThatIsTooLargeIsRefusedWithTheOtherWay) {
+  TemporaryFolder folder;
+  const std::string path = folder / "large";
+  std::ofstream(path).close();
+  std::filesystem::resize_file(path, limits::kHttpObject.count + 1);
+  EXPECT_EQ(run_objects_put(transport, console, {.file = path}), 21);
+  EXPECT_THAT(err.str(), HasSubstr("more than the 64 MiB"));
+  EXPECT_THAT(err.str(), HasSubstr("object socket"));
+  EXPECT_TRUE(transport.requests.empty());
 }
 
 TEST_F(Verbs, ObjectsAreListedPageAfterPageAndRemoved) {
