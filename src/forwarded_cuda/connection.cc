@@ -31,6 +31,8 @@ constexpr const char* kSocketVariable = "LAMBENT_FORWARD_SOCKET";
 constexpr int kGreeting_ms = 30'000;
 // How often a thread that waits makes sure that the executor is still there.
 constexpr int kLook_ms = 200;
+// Much longer than a worker takes to end a process whose executor is gone.
+constexpr int kEnd_ms = 10'000;
 
 struct Slot {
   uint32_t asked = 0;
@@ -166,11 +168,16 @@ CUresult broken(const Connection& connection) {
 }
 
 // Whether it pays to wait on. The executor says nothing on the socket: if there is something, it
-// is the end.
+// is the end, of this process as well: the worker ends whoever used the executor, and calls what may
+// be called again. A program that heard of it first would answer with an error of its own, which is
+// nobody's reason to call it again.
 bool is_there(Connection& connection) {
   if (broken(connection) != CUDA_SUCCESS) return false;
   pollfd hung_up = {connection.socket, POLLIN, 0};
-  if (poll(&hung_up, 1, 0) > 0) g_lost = 1;
+  if (poll(&hung_up, 1, 0) > 0) {
+    poll(nullptr, 0, kEnd_ms);
+    g_lost = 1;
+  }
   return g_lost == 0;
 }
 

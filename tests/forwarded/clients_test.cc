@@ -1,6 +1,10 @@
 // Clients of a real executor that lie, flood, die and crowd: none of them reaches another's memory,
 // and the executor goes on.
+#include <dlfcn.h>
 #include <gtest/gtest.h>
+#include <signal.h>
+#include <sys/socket.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cstring>
@@ -340,6 +344,46 @@ TEST_F(ClientsTest, ManyClientsWorkSideBySide) {
   }
   for (uint64_t client = 1; client <= 48; ++client) host_.remove_client(client);
   for (const auto& process : processes) EXPECT_TRUE(process->was_hung_up_on());
+}
+
+// A process that works through the library until a call fails, and exits then. Writes a byte once
+// it works.
+[[noreturn]] void work_until_an_error(const std::string& socket, int ready) {
+  setenv("LAMBENT_FORWARD_SOCKET", socket.c_str(), 1);
+  void* library = dlopen(LAMBENT_BINARY_DIR "/lib/forward/libcuda.so.1", RTLD_NOW);
+  const auto call = [library](const char* name, auto... arguments) {
+    return reinterpret_cast<CUresult (*)(decltype(arguments)...)>(dlsym(library, name))(
+        arguments...);
+  };
+  void* context = nullptr;
+  CUresult result = call("cuInit", 0u);
+  if (result == CUDA_SUCCESS) result = call("cuDevicePrimaryCtxRetain", &context, 0);
+  if (result == CUDA_SUCCESS) result = call("cuCtxSetCurrent", context);
+  if (result == CUDA_SUCCESS) result = call("cuCtxSynchronize");
+  if (result == CUDA_SUCCESS && write(ready, "r", 1) == 1) {
+    while (call("cuCtxSynchronize") == CUDA_SUCCESS) usleep(1000);
+  }
+  _exit(7);
+}
+
+TEST_F(ClientsTest, AProgramHearsOfItsExecutorsEndOnlyIfNobodyEndsIt) {
+  host_.add_client(1, kMemory);
+  int ready[2];
+  ASSERT_EQ(pipe(ready), 0);
+  const pid_t program = fork();
+  if (program == 0) work_until_an_error(host_.socket_of(1), ready[1]);
+  close(ready[1]);
+  char byte = 0;
+  ASSERT_EQ(read(ready[0], &byte, 1), 1);
+  close(ready[0]);
+  shutdown(host_.executor.socket(), SHUT_RDWR);
+  host_.executor.wait_for_exit();
+  // In place of the worker, which has other things to do first: longer than the library takes to
+  // notice.
+  usleep(1'000'000);
+  kill(program, SIGTERM);
+  const int status = ForwardingHost::wait_for(program);
+  EXPECT_TRUE(WIFSIGNALED(status)) << "it exited with " << WEXITSTATUS(status);
 }
 
 }  // namespace

@@ -11,8 +11,9 @@ import sys
 import tempfile
 import threading
 import time
+import uuid
 
-from harness import PREFIX, Worker, WorkerTest, make_zip
+from harness import PREFIX, HttpError, Worker, WorkerTest, make_zip
 import test_kernel_functions as kernels
 
 sys.path.insert(0, str(PREFIX / "share/lambent/python"))
@@ -40,6 +41,26 @@ from lambent import objects
 
 def handler(event, context):
     return sum(sum(array.array("f", bytes(objects.get(each)))) for each in event["of"])
+"""
+# Works on the device until somebody ends it, and says so; the second time it only says that it is the second.
+WORKS = """
+import lambent_cuda as cuda
+from lambent import objects
+from lambent.errors import LambentError
+
+device = cuda.Device()
+y = device.buffer(64)
+
+def handler(event, context):
+    try:
+        return bytes(objects.get(event["begun"])).decode()
+    except LambentError:
+        pass
+    for turn in range(1_000_000):
+        y.fill(turn % 256)
+        device.synchronize()
+        if turn == 0:
+            objects.put(b"again", name=event["begun"])
 """
 
 
@@ -389,6 +410,34 @@ class Kernels(Workflows):
             self.assertEqual(names, {x.id, made["object"]})
             for name in names:
                 self.worker.request("DELETE", "/v1/objects/" + name)
+
+    def exists(self, name):
+        try:
+            return self.worker.request("GET", "/v1/objects/" + name).status == 200
+        except HttpError:
+            return False
+
+    def test_an_idempotent_handler_is_called_again_when_the_executor_that_it_shares_died(self):
+        self.worker.create_python("works", WORKS, tags={"lambent:gpu-memory": "32MiB", "lambent:gpu-runtime": "shared"})
+        for name, idempotent in (("sturdy", True), ("fragile", False)):
+            self.create(name, [component("work", "works", idempotent=idempotent)])
+            begun, replies = str(uuid.uuid4()) + ".0", []
+            caller = threading.Thread(target=lambda: replies.append(self.worker.invoke(name, {"begun": begun})))
+            caller.start()
+            self.worker.wait_for(lambda: self.exists(begun), what="its work on the device")
+            self.worker.invoke("double", {"inputs": [{"name": "x", "data": [1, 2, 3, 4]}]})  # in the same executor
+            executor = next(each["pid"] for each in self.worker.sandboxes() if each["function"] == "double")
+            # The handler is the first to notice, for the worker sleeps for longer than its library does between two looks.
+            os.kill(self.worker.process.pid, signal.SIGSTOP)
+            os.kill(executor, signal.SIGKILL)
+            time.sleep(0.6)
+            os.kill(self.worker.process.pid, signal.SIGCONT)
+            caller.join()
+            if idempotent:
+                self.assertEqual(replies[0].json, "again")
+            else:
+                self.assertEqual(replies[0].json["errorType"], "Sandbox.Failure", replies[0].json)
+            self.worker.request("DELETE", "/v1/objects/" + begun)
 
     def test_a_kernel_runs_for_each_element(self):
         self.create("each", [component("all", "double", for_each="$input", input={"x": "$item"}),
