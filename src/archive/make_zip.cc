@@ -163,8 +163,10 @@ class ZipMaker {
 
 }  // namespace
 
-Result<std::string> make_zip(const std::string& folder, const ZipLimits& limits) {
-  ASSIGN_OR_RETURN(const std::vector<std::string> paths, list_folder(folder, limits));
+Result<std::string> make_zip(const std::string& folder, const ZipLimits& limits,
+                             const std::string& without) {
+  ASSIGN_OR_RETURN(std::vector<std::string> paths, list_folder(folder, limits));
+  if (paths.size() > 1) std::erase(paths, without);
   ZipMaker maker(folder, limits);
   for (const std::string& path : paths) RETURN_IF_ERROR(maker.add(path));
   return maker.finish();

@@ -35,8 +35,10 @@ Result<UnpackedZip> check_zip(std::string_view zip, const ZipLimits& limits = {}
 void remove_partial(const std::string& folder);
 
 // A zip of a folder's files; the same bytes for the same contents. Symbolic links that stay inside
-// are kept; anything else that is no file or folder is INVALID_ARGUMENT.
-Result<std::string> make_zip(const std::string& folder, const ZipLimits& limits = {});
+// are kept; anything else that is no file or folder is INVALID_ARGUMENT. The entry `without` is
+// left out, unless it is the only one.
+Result<std::string> make_zip(const std::string& folder, const ZipLimits& limits = {},
+                             const std::string& without = "");
 
 // SHA-256 in base64, as Lambda's CodeSha256.
 std::string code_sha256(std::string_view zip);

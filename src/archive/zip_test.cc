@@ -188,6 +188,18 @@ TEST_F(Zip, TheSameContentsGiveTheSameBytes) {
   EXPECT_EQ(*make_zip((folder_ / "one").string()), *make_zip((folder_ / "two").string()));
 }
 
+TEST_F(Zip, OneEntryMayBeLeftOut) {
+  for (const char* file : {"one/a", "two/a", "two/left", "two/in/left"}) write(file, "1");
+  fs::create_directory(folder_ / "one/in");
+  write("one/in/left", "1");
+  const auto zip = make_zip((folder_ / "two").string(), {}, "left");
+  ASSERT_TRUE(zip.ok());
+  EXPECT_EQ(*zip, *make_zip((folder_ / "one").string()));
+  write("alone/left", "1");
+  EXPECT_EQ(*make_zip((folder_ / "alone").string(), {}, "left"),
+            *make_zip((folder_ / "alone").string()));
+}
+
 TEST_F(Zip, AFolderThatIsNoPackageIsRefused) {
   write("in/a", std::string(5000, 'a'));
   const std::string in = (folder_ / "in").string();

@@ -52,8 +52,16 @@ Result<void> check_graph(const std::string& json, const std::string& file) {
   return {};
 }
 
-Result<std::string> zip_of(const std::string& folder, const Manifest& manifest,
+// What the manifest is called in the folder of the code; empty if it is not right there.
+std::string own_manifest(const std::string& code, const std::string& file) {
+  const std::string name = last_part(file);
+  std::error_code error;
+  return std::filesystem::equivalent(std::filesystem::path(code) / name, file, error) ? name : "";
+}
+
+Result<std::string> zip_of(const std::string& file, const Manifest& manifest,
                            const DeployOptions& options) {
+  const std::string folder = folder_of(file);
   if (!manifest.workflow.empty()) {
     if (!options.code) return zip_of_graph(manifest);
     return Error{ErrorCode::kInvalidArgument,
@@ -67,7 +75,12 @@ Result<std::string> zip_of(const std::string& folder, const Manifest& manifest,
     }
     return read_file(code, limits::kZippedCode.count);
   }
-  if (manifest.bundles.empty() && manifest.sources.empty()) return archive::make_zip(code);
+  // The manifest is told in the request. In the package it would make other code of it whenever a
+  // setting is another one, and what runs would start anew.
+  const std::string without = own_manifest(code, file);
+  if (manifest.bundles.empty() && manifest.sources.empty()) {
+    return archive::make_zip(code, {}, without);
+  }
   ASSIGN_OR_RETURN(const StagingFolder staging, StagingFolder::make());
   RETURN_IF_ERROR(staging.add(code, ""));
   for (const std::string& bundle : manifest.bundles) {
@@ -77,7 +90,7 @@ Result<std::string> zip_of(const std::string& folder, const Manifest& manifest,
   for (const std::string& source : manifest.sources) {
     RETURN_IF_ERROR(add_compiled(staging, join_path(folder, source), options));
   }
-  return archive::make_zip(staging.path());
+  return archive::make_zip(staging.path(), {}, without);
 }
 
 // Of a path without a manifest: what is there instead, and what could be done.
@@ -214,7 +227,7 @@ Result<Package> make_package_within(const DeployOptions& options, size_t depth) 
   if (!package.manifest.workflow.empty()) {
     RETURN_IF_ERROR(check_graph(package.manifest.workflow, file));
   }
-  ASSIGN_OR_RETURN(package.zip, zip_of(folder, package.manifest, options));
+  ASSIGN_OR_RETURN(package.zip, zip_of(file, package.manifest, options));
   const std::string code = options.code ? *options.code : join_path(folder, package.manifest.code);
   warn_of_missing_code(code, file, package.manifest);
   return package;

@@ -69,6 +69,21 @@ TEST_F(Deploy, CreatesAFunctionFromItsManifest) {
   EXPECT_THAT(*zip, HasSubstr("app.py"));
 }
 
+TEST_F(Deploy, SendsTheSameCodeWhateverTheManifestBesideItSays) {
+  write("app.py", "def handler(event, context): return event\n");
+  write("data/lambent.toml", "name = \"part of the code\"\n");
+  std::vector<std::string> sent;
+  for (const char* share : {"40", "60"}) {
+    write("lambent.toml", std::string("name = \"hello\"\nruntime = \"python3\"\nhandler = "
+                                      "\"app.handler\"\n[gpu]\nshare = ") + share + "\n");
+    const auto package = make_package({.path = folder});
+    ASSERT_TRUE(package.ok()) << to_string(package.error());
+    sent.push_back(package->zip);
+  }
+  EXPECT_EQ(sent[0], sent[1]);
+  EXPECT_THAT(sent[0], HasSubstr("data/lambent.toml"));
+}
+
 TEST_F(Deploy, UpdatesCodeConfigurationAndTagsOfAFunctionThatExists) {
   write("lambent.toml", "name = \"hello\"\n");
   write("bootstrap", "#!/bin/sh\n");
