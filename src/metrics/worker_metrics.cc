@@ -105,6 +105,13 @@ struct WorkerMetrics::State {
       family(prometheus::BuildGauge(), "lambent_object_bytes", "Bytes of objects by place.");
   Family<Counter>& object_events = family(prometheus::BuildCounter(), "lambent_object_events_total",
                                           "What befell objects and those who asked for them.");
+  Family<Gauge>& executors =
+      family(prometheus::BuildGauge(), "lambent_executors",
+             "Processes that kernel functions and handlers with a shared runtime run in, by device.");
+  Family<Counter>& executor_ends =
+      family(prometheus::BuildCounter(), "lambent_executor_ends_total",
+             "Such processes that ended: unused, by a fault of what ran there, for what ran there "
+             "did not end, died in another way, or never were ready.");
   Family<Counter>& object_moves =
       family(prometheus::BuildCounter(), "lambent_object_moves_total",
              "Objects that made way on a device, by where they are then: where another function "
@@ -270,6 +277,7 @@ void WorkerMetrics::set_device(DeviceId device, const DeviceGauges& gauges) {
   state_->utilisation.Add({{"gpu", gpu}}).Set(gauges.utilisation);
   state_->tokens.Add({{"gpu", gpu}, {"kind", "all"}}).Set(gauges.tokens);
   state_->tokens.Add({{"gpu", gpu}, {"kind", "held"}}).Set(gauges.tokens_held);
+  state_->executors.Add({{"gpu", gpu}}).Set(static_cast<double>(gauges.executors));
   state_->healthy.Add({{"gpu", gpu}}).Set(gauges.healthy ? 1 : 0);
 }
 
@@ -279,6 +287,11 @@ void WorkerMetrics::set_xids(DeviceId device, const std::map<uint32_t, uint64_t>
         state_->xid_errors.Add({{"gpu", place_name(device)}, {"xid", std::to_string(xid)}});
     counter.Increment(static_cast<double>(count) - counter.Value());
   }
+}
+
+void WorkerMetrics::set_executor_ends(std::string_view how, uint64_t count) {
+  Counter& counter = state_->executor_ends.Add({{"how", std::string(how)}});
+  counter.Increment(static_cast<double>(count) - counter.Value());
 }
 
 void WorkerMetrics::set_sandboxes(const std::map<std::string, uint64_t>& by_state) {

@@ -51,6 +51,7 @@ class WorkerMetrics {
     double utilisation = 0;  // 0..1
     unsigned tokens = 0;
     unsigned tokens_held = 0;
+    uint64_t executors = 0;  // that are ready there
     bool healthy = true;
   };
   void set_device(DeviceId device, const DeviceGauges& gauges);
@@ -59,6 +60,8 @@ class WorkerMetrics {
   // A slice of a pipeline worker: what it is, how long components ran on it since the worker began
   // (never less than the last time), and whether somebody has it.
   void set_slice(DeviceId slice, const std::string& shape, Duration busy, bool held);
+  // How many executors have ended so; never less than the last time.
+  void set_executor_ends(std::string_view how, uint64_t count);
   // How many sandboxes are in each state.
   void set_sandboxes(const std::map<std::string, uint64_t>& by_state);
   void set_queued(uint64_t queued);

@@ -51,6 +51,15 @@ TEST(Metrics, AFunctionThatWasNeverInvokedHasNoSeries) {
   EXPECT_TRUE(has(metrics.text(), "lambent_flow_pending{function=\"resize\",tenant=\"7\"} 0"));
 }
 
+TEST(Metrics, TellHowManyExecutorsThereAreAndHowOthersEnded) {
+  WorkerMetrics metrics("1.2.3");
+  metrics.set_device(DeviceId(1), {.executors = 2});
+  for (const uint64_t count : {1, 3, 3}) metrics.set_executor_ends("fault", count);
+  const std::string text = metrics.text();
+  EXPECT_TRUE(has(text, "lambent_executors{gpu=\"0\"} 2")) << text;
+  EXPECT_TRUE(has(text, "lambent_executor_ends_total{how=\"fault\"} 3")) << text;
+}
+
 TEST(Metrics, RefusalsAreCountedAndLeftOutOfLatencies) {
   WorkerMetrics metrics("1.2.3");
   InvocationResult refused = result_of(Outcome::kRejected, StartClass::kWarm, Duration{});

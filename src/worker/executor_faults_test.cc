@@ -117,6 +117,7 @@ TEST_F(ExecutorFaultsTest, WhenItCannotSayWhoBrokeItAllStartAgain) {
   launcher.end(launcher.latest().id, {.exit_code = 1});
   ASSERT_TRUE(turn_until(loop, [&] { return ends.size() == 2; }));
   EXPECT_TRUE(ends[0].undelivered && ends[1].undelivered);
+  EXPECT_EQ(host->executor_ends().fault, 1u);
 }
 
 TEST_F(ExecutorFaultsTest, WhoBrokeTheContextIsToldAndTheOthersStartAgain) {
@@ -146,6 +147,7 @@ TEST_F(ExecutorFaultsTest, AHungKernelCostsItsExecutorAndTheOthersStartAgain) {
   EXPECT_EQ(ends[0].error_type, "Sandbox.Timeout");
   EXPECT_FALSE(ends[0].undelivered);
   EXPECT_TRUE(ends[1].undelivered);
+  EXPECT_EQ(host->executor_ends().hang, 1u);
 }
 
 TEST_F(ExecutorFaultsTest, StoppingWhatWasNeverSentLeavesTheExecutorAlone) {

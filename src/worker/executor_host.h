@@ -107,6 +107,9 @@ class ExecutorHost {
   // Whether objects still lie there, or memory that they had, where they have to make way.
   bool objects_make_way(DeviceId device) const { return elastic_.makes_way(device); }
   // What lies on devices, and what moved: see ElasticObjects.
+  // Those that are ready, and how the others ended.
+  std::vector<ExecutorKey> ready_executors() const { return supervisor_.ready_ones(); }
+  const ExecutorEnds& executor_ends() const { return supervisor_.ends(); }
   Bytes objects_on_devices() const { return places_.on_devices(); }
   const std::array<ElasticObjects::Moved, ElasticObjects::kWays>& object_moves() const {
     return elastic_.moves();

@@ -246,6 +246,11 @@ void ExecutorSupervisor::ended(const ExecutorKey& key, const Error& error) {
   loop_.cancel(gone.idle_timer);
   if (events_.forget_link) events_.forget_link(gone.process->id());
   const bool was_ready = gone.process->ready();
+  ++(gone.retired  ? ends_.unused
+     : gone.hung   ? ends_.hang
+     : gone.broken ? ends_.fault
+     : was_ready   ? ends_.died
+                   : ends_.unstarted);
   if (gone.retired) {
     events_.on_end(key, {.cause = error, .guilt_is_known = true, .retired = true});
     // Something may have come meanwhile that was not let in any more.

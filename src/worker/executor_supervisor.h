@@ -44,6 +44,15 @@ struct ExecutorEnd {
   bool no_room = false;    // there never was room for its context
 };
 
+// How many executors ended, since the worker began.
+struct ExecutorEnds {
+  uint64_t unused = 0;     // nothing needed them
+  uint64_t fault = 0;      // something broke their context
+  uint64_t hang = 0;       // what ran in them did not end
+  uint64_t died = 0;       // in another way
+  uint64_t unstarted = 0;  // before they were ready
+};
+
 // Why what waited for an executor, or had one, ended. The first is tried again.
 inline constexpr char kPlatformFailure[] = "Sandbox.Failure";
 inline constexpr char kNoRoom[] = "Sandbox.NoRoom";
@@ -109,6 +118,7 @@ class ExecutorSupervisor {
   void retire_unused(DeviceId device, const std::string& reason);
   bool launched(const ExecutorKey& key) const;
   bool empty() const { return executors_.empty(); }
+  const ExecutorEnds& ends() const { return ends_; }
   SandboxId process_of(const ExecutorKey& key) const;  // zero: there is none
   pid_t pid_of(const ExecutorKey& key) const;
   // Whether what lies on that device can be copied to this executor's without the host.
@@ -163,6 +173,7 @@ class ExecutorSupervisor {
   std::map<ExecutorKey, Executor> executors_;
   std::set<DeviceId> hidden_;
   std::map<ExecutorKey, unsigned> kept_;  // and how often in a row one came to nothing
+  ExecutorEnds ends_;
   uint64_t launches_ = 0;
   uint64_t uses_ = 0;
   // So that what a timer says later finds nobody.

@@ -29,6 +29,7 @@ TEST_F(ExecutorHostTest, AnExecutorIsShownWhereItGetsItsTurnsOnTheLinkForAsLongA
   const SandboxId id = executor.id;
   launcher.end(id, {.signal = 9});
   ASSERT_TRUE(turn_until(loop, [&] { return !links.contains(id); }));
+  EXPECT_EQ(host->executor_ends().died, 1u);
   EXPECT_NE(access(path.c_str(), F_OK), 0);
 }
 
@@ -117,6 +118,7 @@ TEST_F(ExecutorHostTest, OneThatIsKeptEndsWhenNothingUsedItForLongAndComesBackWh
   EXPECT_EQ(launcher.launches, 1);
   seat(SandboxId(2));
   EXPECT_EQ(launcher.launches, 2);
+  EXPECT_EQ(host->executor_ends().unused, 1u);
 }
 
 class TakenTest : public ExecutorHostTest {

@@ -158,8 +158,11 @@ void Worker::update_gauges() {
                        .running = flow->in_flight + flow->on_host,
                        .virtual_time = dispatcher_->standing(spec.id, now).virtual_time});
   }
+  const std::vector<ExecutorKey> executors = executors_.ready_executors();
   for (const scheduling::Device& device : dispatcher_->fleet().devices()) {
     metrics::WorkerMetrics::DeviceGauges gauges;
+    gauges.executors = static_cast<uint64_t>(
+        std::ranges::count(executors, device.options.id, &ExecutorKey::device));
     gauges.memory_total = device.options.memory;
     gauges.memory_committed = device.committed;
     gauges.memory_resident = device.resident;
@@ -174,6 +177,12 @@ void Worker::update_gauges() {
   for (const protocol::DeviceInventory& device : options_.devices) {
     const DeviceId id(device.index + 1);
     metrics_.set_xids(id, care_.standing(id).xids);
+  }
+  const ExecutorEnds& ends = executors_.executor_ends();
+  for (const auto& [how, count] : {std::pair("unused", ends.unused), std::pair("fault", ends.fault),
+                                   std::pair("hang", ends.hang), std::pair("died", ends.died),
+                                   std::pair("unstarted", ends.unstarted)}) {
+    metrics_.set_executor_ends(how, count);
   }
   for (const SliceStatus& slice : pipelines_.status()) {
     metrics_.set_slice(slice.slice.id, slice.slice.shape.name, slice.busy, !slice.holders.empty());

@@ -149,12 +149,17 @@ class SharedRuntime(KernelTest):
         self.assertIn("OUT_OF_MEMORY", self.failure("much", {"how": "much"})["errorMessage"])
         self.assertIn("OUT_OF_MEMORY", self.failure("much", {"how": "much"})["errorMessage"])
 
+    def faults(self):
+        name = 'lambent_executor_ends_total{how="fault"} '
+        return next(float(line.removeprefix(name)) for line in self.worker.metrics().splitlines() if line.startswith(name))
+
     def test_a_fault_ends_its_domain_and_no_other(self):
         self.handler("broken", FAULTS)
         self.handler("near", SCALE)
         self.handler("far", SCALE, domain="far")
         far = self.ask("far", {"numbers": [1]}).json["process"]
         self.ask("near", {"numbers": [1]})
+        before = self.faults()
         self.failure("broken", {"how": "wild"})
         begin = time.monotonic()
         self.assertEqual(self.ask("near", {"numbers": [1, 2]}).json["y"], [2, 4])
@@ -162,6 +167,8 @@ class SharedRuntime(KernelTest):
         reply = self.ask("far", {"numbers": [3]})
         self.assertEqual(reply.headers["x-lambent-start"], "warm")
         self.assertEqual(reply.json["process"], far)
+        self.assertGreaterEqual(self.faults(), before + 1)
+        self.worker.wait_for(lambda: 'lambent_executors{gpu="0"} 2\n' in self.worker.metrics(), what="an executor for each domain")
 
     def test_one_that_writes_over_its_ring_is_replaced_and_no_other(self):
         self.handler("liar", FAULTS)
