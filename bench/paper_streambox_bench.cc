@@ -1,8 +1,9 @@
-// paper_streambox_bench [--quick] [--out FILE] [--traces DIR] [--seed N] [--parts N] [--sweep]: the
-// StreamBox paper's comparison in a model of its node: three workflows of neural networks under
-// INFless, Astraea, Stream-only and ours, whose pool, object store and transfers are decided by the
-// production policies. Prints tables and, as its last line, one JSON object. All of it is
-// simulated.
+// paper_streambox_bench [--quick] [--out FILE] [--traces DIR] [--seed N] [--parts N] [--sweep]
+// [--weights]: the StreamBox paper's comparison in a model of its node: three workflows of neural
+// networks under INFless, Astraea, Stream-only and ours, whose pool, object store and transfers are
+// decided by the production policies. Prints tables and, as its last line, one JSON object. All of
+// it is simulated.
+#include <algorithm>
 #include <cmath>
 #include <cstdio>
 #include <cstring>
@@ -53,6 +54,7 @@ std::string json_of(const Ratios& ratios) {
       .add("memory_reduction_pct", ratios.memory_reduction_pct)
       .add("throughput_ratio", ratios.throughput_ratio)
       .add("e2e_p50_ratio", ratios.p50_ratio)
+      .add("e2e_p99_ratio", ratios.p99_ratio)
       .add("e2e_mean_ratio", ratios.mean_ratio)
       .object();
 }
@@ -344,8 +346,11 @@ int run(const Plan& plan, const std::vector<Load>& loads, const char* source, co
   return 0;
 }
 
-int run_parts(const Plan& plan, const std::vector<Load>& loads, unsigned parts, const char* out) {
+// `only_weights`: what becomes of keeping weights, instead of the comparison.
+int run_parts(const Plan& plan, const std::vector<Load>& loads, unsigned parts, bool only_weights,
+              const char* out) {
   const Constants constants;
+  const Models models = make_models(constants);
   std::printf("simulated: 4 x V100-16GB, %u parts of the loads, chance from seed %llu on\n", parts,
               static_cast<unsigned long long>(plan.seed));
   const std::string json =
@@ -354,7 +359,9 @@ int run_parts(const Plan& plan, const std::vector<Load>& loads, unsigned parts, 
           .add("quick", plan.quick ? "true" : "false")
           .add("simulated", "true")
           .add("seed", static_cast<double>(plan.seed))
-          .add("comparison", compare_parts(plan, make_models(constants), constants, loads, parts))
+          .add(only_weights ? "weights" : "comparison",
+               only_weights ? compare_weights(plan, models, constants, loads, parts)
+                            : compare_parts(plan, models, constants, loads, parts))
           .object();
   std::printf("%s\n", json.c_str());
   if (out != nullptr && !(std::ofstream(out) << json << "\n")) {
@@ -371,7 +378,7 @@ int main(int count, char** arguments) {
   using namespace lambent::paper_streambox;
   Plan plan;
   const char *out = nullptr, *traces = nullptr;
-  bool sweeps = false;
+  bool sweeps = false, weights = false;
   uint64_t parts = 0;
   const auto whole = [](const char* text) { return lambent::workload::whole_number_of(text); };
   for (int i = 1; i < count; ++i) {
@@ -391,13 +398,15 @@ int main(int count, char** arguments) {
     } else if (std::strcmp(arguments[i], "--seed") == 0 && i + 1 < count &&
                whole(arguments[i + 1])) {
       plan.seed = *whole(arguments[++i]);
+    } else if (std::strcmp(arguments[i], "--weights") == 0) {
+      weights = true;
     } else if (std::strcmp(arguments[i], "--parts") == 0 && i + 1 < count &&
                whole(arguments[i + 1]).value_or(0) > 0 && *whole(arguments[i + 1]) <= 100) {
       parts = *whole(arguments[++i]);
     } else {
       std::fprintf(stderr,
                    "usage: paper_streambox_bench [--quick] [--out FILE] [--traces DIR] [--seed N] "
-                   "[--parts 1..100] [--sweep]\n");
+                   "[--parts 1..100] [--sweep] [--weights]\n");
       return 2;
     }
   }
@@ -409,6 +418,7 @@ int main(int count, char** arguments) {
     std::fprintf(stderr, "paper_streambox_bench: %s\n", loads.error().message.c_str());
     return 1;
   }
-  if (parts > 0) return run_parts(plan, *loads, static_cast<unsigned>(parts), out);
+  if (weights) parts = std::max<uint64_t>(parts, 1);
+  if (parts > 0) return run_parts(plan, *loads, static_cast<unsigned>(parts), weights, out);
   return run(plan, *loads, traces == nullptr ? "generated" : "of the traces", out);
 }

@@ -131,6 +131,15 @@ double reduction_pct(double ours, double theirs) { return 100 * (1 - ours / thei
 
 }  // namespace
 
+const char* name_of(KeptWeights kept) {
+  static constexpr const char* kNames[] = {"minute", "runtime"};
+  return kNames[static_cast<size_t>(kept)];
+}
+
+void keep_weights(Setup& setup, KeptWeights kept) {
+  if (kept == KeptWeights::kRuntime) setup.keep_weights_s = -1;
+}
+
 Setup best_setup(System system, bool eager) {
   Setup setup = basic_setup(system, Constants{});
   if (has_processes(system) && !eager) {
@@ -178,6 +187,7 @@ std::vector<Cell> compare(const Plan& plan, const Models& models, const Constant
       Cell cell{.workflow = workflow.name, .load = load.name};
       for (const System system : plan.systems) {
         Setup setup = best_setup(system, plan.eager);
+        if (system == System::kStreamBox) keep_weights(setup, plan.weights);
         cell.light[system] = run_seeds(plan, models, constants, workflow, setup, load, plan.light);
         setup.drop_late = true;
         double& best = cell.best_goodput[system];
@@ -198,7 +208,7 @@ std::map<System, Ratios> ratios_of(const std::vector<Cell>& cells) {
   std::map<System, Ratios> all;
   for (const System system : {System::kInfless, System::kAstraea, System::kStreamOnly}) {
     if (cells.empty() || !cells[0].light.contains(system)) continue;
-    double memory = 0, throughput = 0, p50 = 0, mean = 0;
+    double memory = 0, throughput = 0, p50 = 0, p99 = 0, mean = 0;
     for (const Cell& cell : cells) {
       const RunResult& theirs = cell.light.at(system);
       const RunResult& ours = cell.light.at(System::kStreamBox);
@@ -206,12 +216,14 @@ std::map<System, Ratios> ratios_of(const std::vector<Cell>& cells) {
       throughput +=
           std::log(cell.best_goodput.at(System::kStreamBox) / cell.best_goodput.at(system));
       p50 += std::log(theirs.p50_s / ours.p50_s);
+      p99 += std::log(theirs.p99_s / ours.p99_s);
       mean += std::log(theirs.mean_s / ours.mean_s);
     }
     const auto n = static_cast<double>(cells.size());
     all[system] = {.memory_reduction_pct = reduction_pct(std::exp(memory / n), 1),
                    .throughput_ratio = std::exp(throughput / n),
                    .p50_ratio = std::exp(p50 / n),
+                   .p99_ratio = std::exp(p99 / n),
                    .mean_ratio = std::exp(mean / n)};
   }
   return all;

@@ -196,6 +196,23 @@ TEST(TheModel, GivesBackAllMemoryInTheEnd) {
   }
 }
 
+TEST(KeptWeights, AreThereForThoseThatComeBackAfterAMinute) {
+  const Constants constants;
+  const Models models = make_models(constants);
+  std::vector<double> arrivals;
+  for (int i = 0; i < 10; ++i) arrivals.push_back(90.0 * i);
+  const auto run_with = [&](KeptWeights kept) {
+    paper_streambox::Setup setup = best_setup(System::kStreamBox);
+    keep_weights(setup, kept);
+    return run_once(constants, models, workflows()[2], setup, arrivals, 1000, 3);
+  };
+  const RunResult minute = run_with(KeptWeights::kMinute),
+                  runtime = run_with(KeptWeights::kRuntime);
+  EXPECT_EQ(runtime.loads * 10, minute.loads);
+  EXPECT_LT(runtime.mean_s, minute.mean_s);
+  EXPECT_LT(minute.memory_bytes, runtime.memory_bytes);
+}
+
 TEST(TheInputs, NameEveryConstantOnceWithItsSource) {
   std::vector<double Constants::*> seen;
   for (const Input& input : inputs()) {

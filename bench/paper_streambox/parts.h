@@ -16,4 +16,9 @@ namespace lambent::paper_streambox {
 std::string compare_parts(const Plan& plan, const Models& models, const Constants& constants,
                           const std::vector<Load>& loads, unsigned parts);
 
+// Ours over Stream-only under a light load, by how long ours keeps weights that nobody uses; JSON
+// of the ratios (of answers in time there are none) and of each point.
+std::string compare_weights(const Plan& plan, const Models& models, const Constants& constants,
+                            const std::vector<Load>& loads, unsigned parts);
+
 }  // namespace lambent::paper_streambox
