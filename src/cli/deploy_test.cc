@@ -75,7 +75,8 @@ TEST_F(Deploy, SendsTheSameCodeWhateverTheManifestBesideItSays) {
   std::vector<std::string> sent;
   for (const char* share : {"40", "60"}) {
     write("lambent.toml", std::string("name = \"hello\"\nruntime = \"python3\"\nhandler = "
-                                      "\"app.handler\"\n[gpu]\nshare = ") + share + "\n");
+                                      "\"app.handler\"\n[gpu]\nshare = ") +
+                              share + "\n");
     const auto package = make_package({.path = folder});
     ASSERT_TRUE(package.ok()) << to_string(package.error());
     sent.push_back(package->zip);

@@ -168,9 +168,9 @@ CUresult broken(const Connection& connection) {
 }
 
 // Whether it pays to wait on. The executor says nothing on the socket: if there is something, it
-// is the end, of this process as well: the worker ends whoever used the executor, and calls what may
-// be called again. A program that heard of it first would answer with an error of its own, which is
-// nobody's reason to call it again.
+// is the end, of this process as well: the worker ends whoever used the executor, and calls what
+// may be called again. A program that heard of it first would answer with an error of its own,
+// which is nobody's reason to call it again.
 bool is_there(Connection& connection) {
   if (broken(connection) != CUDA_SUCCESS) return false;
   pollfd hung_up = {connection.socket, POLLIN, 0};
