@@ -323,14 +323,14 @@ class PackageTest(GraphTest):
             self.graph.source(source).kernel("step")(grid=1, block=1, arguments=[read_write(self.y)])
         package = os.path.join(self.folder, "package")
         self.graph.save(package, timeout_s=5, description='say "hi"', launch_mode="model",
-                        tags={"a b": "c"})
+                        domain="vision", share=40, memory="64M", tags={"a b": "c"})
         with open(os.path.join(package, "graph.json"), encoding="utf-8") as file:
             self.assertEqual(json.load(file), self.graph.json())
         with open(os.path.join(package, "lambent.toml"), "rb") as file:
             self.assertEqual(tomllib.load(file), {
                 "name": "g", "kind": "kernel", "graph": "graph.json", "timeout_s": 5,
                 "description": 'say "hi"', "bundles": ["../math"], "sources": ["step.cu"],
-                "gpu": {"launch_mode": "model"}, "tags": {"a b": "c"}})
+                "gpu": {"launch_mode": "model", "domain": "vision", "share": 40, "memory": "64M"}, "tags": {"a b": "c"}})
         self.assertTrue(os.path.exists(os.path.join(package, "step.cu")))
 
     def test_unknown_settings_are_refused(self):

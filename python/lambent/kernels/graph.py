@@ -260,7 +260,8 @@ class Graph:
         """Writes a package for `lambent deploy`: graph.json, lambent.toml, constants and sources.
 
         `settings` go into lambent.toml: description, timeout_s, weight, max_concurrency, tags (a
-        dictionary), launch_mode ("compute" or "model", which the emulated driver alone knows).
+        dictionary), and those of its table [gpu]: domain, share, memory, launch_mode ("compute" or
+        "model", which the emulated driver alone knows).
         """
         package.save(self, folder, **settings)
 

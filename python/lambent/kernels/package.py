@@ -9,7 +9,8 @@ from .errors import GraphError, did_you_mean
 if TYPE_CHECKING:
     from .graph import Graph
 
-_SETTINGS = ("description", "timeout_s", "weight", "max_concurrency", "tags", "launch_mode")
+_GPU_SETTINGS = ("launch_mode", "memory", "domain", "share")
+_SETTINGS = ("description", "timeout_s", "weight", "max_concurrency", "tags") + _GPU_SETTINGS
 
 
 def save(graph: "Graph", folder: str, **settings: Any) -> None:
@@ -85,8 +86,9 @@ def _manifest(name: str, bundles: List[str], sources: List[str], settings: Dict[
         lines.append("bundles = " + json.dumps(bundles))
     if sources:
         lines.append("sources = " + json.dumps(sources))
-    if "launch_mode" in settings:
-        lines += ["", "[gpu]", "launch_mode = " + json.dumps(settings["launch_mode"])]
+    gpu = ["%s = %s" % (key, json.dumps(settings[key])) for key in _GPU_SETTINGS if key in settings]
+    if gpu:
+        lines += ["", "[gpu]"] + gpu
     if settings.get("tags"):
         lines += ["", "[tags]"]
         lines += ["%s = %s" % (json.dumps(key), json.dumps(value))
