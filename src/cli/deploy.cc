@@ -52,6 +52,27 @@ Result<void> check_graph(const std::string& json, const std::string& file) {
   return {};
 }
 
+// A reference within a text is none, which is easily overlooked. `place` is what lies above the
+// value, or "FILE: " of the whole graph.
+void warn_of_inner_references(const Json& value, const std::string& place,
+                              std::vector<std::string>& warnings) {
+  if (value.is_string()) {
+    const std::string text = value.get<std::string>();
+    for (const char* begin : {"$input", "$item", "$index"}) {
+      const size_t at = text.find(begin);
+      if (at == std::string::npos || at == 0 || text.starts_with('$')) continue;
+      warnings.push_back(place + ": '" + text + "' is taken as it stands: a reference such as " +
+                         begin + " stands alone in its text");
+      return;
+    }
+  }
+  if (!value.is_structured()) return;
+  for (const auto& [key, inner] : value.items()) {
+    const std::string step = value.is_array() ? "[" + key + "]" : "." + key;
+    warn_of_inner_references(inner, place.ends_with(": ") ? place + key : place + step, warnings);
+  }
+}
+
 // What the manifest is called in the folder of the code; empty if it is not right there.
 std::string own_manifest(const std::string& code, const std::string& file) {
   const std::string name = last_part(file);
@@ -226,6 +247,8 @@ Result<Package> make_package_within(const DeployOptions& options, size_t depth) 
   RETURN_IF_ERROR(add_components(folder, file, options, depth, package));
   if (!package.manifest.workflow.empty()) {
     RETURN_IF_ERROR(check_graph(package.manifest.workflow, file));
+    warn_of_inner_references(Json::parse(package.manifest.workflow), file + ": ",
+                             package.manifest.warnings);
   }
   ASSIGN_OR_RETURN(package.zip, zip_of(file, package.manifest, options));
   const std::string code = options.code ? *options.code : join_path(folder, package.manifest.code);

@@ -69,6 +69,21 @@ TEST_F(Deploy, CreatesAFunctionFromItsManifest) {
   EXPECT_THAT(*zip, HasSubstr("app.py"));
 }
 
+TEST_F(Deploy, WarnsOfReferencesWithinATextOfAWorkflow) {
+  write("lambent.toml",
+        "name = \"w\"\nkind = \"workflow\"\noutput = {said = \"$a\", sum = \"it is $input.x\"}\n"
+        "[[component]]\nname = \"a\"\nfunction = \"f\"\n"
+        "input = {text = \"at $input.x\", price = \"$$5 for $item\", x = \"$input.x\", y = \"5 "
+        "$\"}\n");
+  const auto package = make_package({.path = folder});
+  ASSERT_TRUE(package.ok()) << to_string(package.error());
+  EXPECT_THAT(package->manifest.warnings,
+              testing::ElementsAre(
+                  HasSubstr("lambent.toml: components[0].input.text: 'at $input.x' is taken as it "
+                            "stands: a reference such as $input stands alone"),
+                  HasSubstr("output.sum: 'it is $input.x'")));
+}
+
 TEST_F(Deploy, SendsTheSameCodeWhateverTheManifestBesideItSays) {
   write("app.py", "def handler(event, context): return event\n");
   write("data/lambent.toml", "name = \"part of the code\"\n");
