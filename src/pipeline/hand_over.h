@@ -24,7 +24,8 @@ struct HandOver {
 // Ascending by receiver, then by component. What the function returns goes to the gathering lane.
 std::vector<HandOver> hand_overs(const Dag& dag, const Partition& partition);
 
-// The lane that answers with the results: the last.
+// The lane that answers with the results: the last. It makes an output itself: nobody comes after
+// it, and what nobody needs is an output.
 inline size_t gathering_lane(const Partition& partition) { return partition.lanes() - 1; }
 
 // The lanes, numbered as above.

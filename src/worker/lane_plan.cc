@@ -1,6 +1,5 @@
 #include "worker/lane_plan.h"
 
-#include <algorithm>
 #include <set>
 #include <utility>
 
@@ -46,7 +45,7 @@ LanePlans plan_lanes(const pipeline::Dag& dag, const pipeline::Placement& placem
       }
     }
   }
-  const size_t last = lane_of[*std::max_element(dag.outputs.begin(), dag.outputs.end())];
+  const size_t last = pipeline::gathering_lane(placement.partition);
   each_replica(last,
                [&](size_t at) { plans.lanes[at].gathers = plans.lanes[at].needs_events = true; });
   for (const size_t output : dag.outputs) send(output, last);

@@ -69,6 +69,25 @@ TEST(LanePlan, GathersOutputsThatOthersMake) {
   EXPECT_EQ(first["sends"][1]["to"], 1);
 }
 
+// Two branches share a slice beside the third: the lane that ends with the last output is not the
+// last lane.
+TEST(LanePlan, GathersWhereHandOversSayItDoes) {
+  Dag dag;
+  dag.inputs = {"image"};
+  dag.components = {{"a", {{kInput, 0}}}, {"b", {{kInput, 0}}}, {"c", {{kInput, 0}}}};
+  dag.outputs = {0, 1, 2};
+  const Partition beside{{Stage{{Lane{{0, 2}}, Lane{{1}}}}}};
+  const LanePlans plans = plan_lanes(dag, {beside});
+  ASSERT_EQ(plans.lanes.size(), 2u);
+  std::vector<pipeline::HandOver> planned;
+  for (const LaneChannel& each : plans.channels)
+    planned.push_back({each.value, each.from, each.to});
+  EXPECT_EQ(planned, pipeline::hand_overs(dag, beside));
+  for (size_t lane = 0; lane < 2; ++lane) {
+    EXPECT_EQ(plans.lanes[lane].gathers, lane == pipeline::gathering_lane(beside));
+  }
+}
+
 TEST(LanePlan, GivesEachReplicaAChannelFromEachAndToEach) {
   Placement placement{{{Stage{{Lane{{0}}}}, Stage{{Lane{{1}}, Lane{{2}}}}, Stage{{Lane{{3}}}}}}};
   placement.replicas = {2, 3, 1, 1};
