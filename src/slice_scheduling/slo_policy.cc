@@ -73,7 +73,8 @@ void SloPolicy::tidy(const SliceWorld& world, Instant now, std::vector<Decision>
 }
 
 // From a pipeline to a slice that holds the function alone and is quicker, when nobody waits: the
-// new instance first; the old one goes when it has done what it was given.
+// new instance first; the old one goes when it has done what it was given, which the new one does
+// not overtake (may_begin).
 void SloPolicy::migrate(const SliceWorld& world, Instant now, std::vector<Decision>& decisions) {
   for (auto each = migrations_.begin(); each != migrations_.end();) {
     const auto& [from, to] = each->second;
@@ -83,15 +84,13 @@ void SloPolicy::migrate(const SliceWorld& world, Instant now, std::vector<Decisi
                                 : world.find(*slice->second.exclusive);
     const Instance* old = world.find(from);
     const bool goes_on = fresh != nullptr && fresh->function == each->first && !fresh->retiring &&
-                         old != nullptr && !old->retiring;
-    if (goes_on && !fresh->is_open()) {
-      ++each;
-      continue;
+                         old != nullptr && (!old->retiring || old->jobs > 0);
+    if (goes_on && fresh->is_open() && !old->retiring) {
+      decisions.push_back(Retire{from});
+      return;
     }
-    if (goes_on) decisions.push_back(Retire{from});
-    each = migrations_.erase(each);
+    each = goes_on ? std::next(each) : migrations_.erase(each);
   }
-  if (!decisions.empty() && std::holds_alternative<Retire>(decisions.back())) return;
   if (!world.queued.empty() || !claims_.empty()) return;
   for (const auto& [id, instance] : world.instances) {
     if (!instance.is_open() || !instance.is_pipeline()) continue;

@@ -71,6 +71,7 @@ class SloPolicy final : public SlicePolicy {
   void route(const SliceWorld& world, Instant now, std::vector<Decision>& decisions);
   void route(const SliceWorld& world, const FunctionState& function, Instant now,
              std::vector<Decision>& decisions);
+  Instant may_begin(const SliceWorld& world, const Instance& instance) const;
   bool must_yield(const SliceWorld& world, const Instance& instance, Instant now) const;
   void take_turns(const SliceWorld& world, Instant now, std::vector<Decision>& decisions);
   const Instance* next_on(const SliceWorld& world, const SliceState& slice, Instant now) const;

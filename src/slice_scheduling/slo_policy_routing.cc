@@ -53,6 +53,10 @@ void SloPolicy::route(const SliceWorld& world, const FunctionState& function, In
       continue;
     }
     if (instance.tenure == Tenure::kTimeSharing && must_yield(world, instance, now)) continue;
+    if (const Instant begin = may_begin(world, instance); begin > now) {
+      decisions.push_back(AskAgain{begin});
+      continue;
+    }
     if (best == nullptr || instance.finish_of(1, now) < best->finish_of(1, now)) best = &instance;
   }
   if (best == nullptr) return;
@@ -90,6 +94,19 @@ void SloPolicy::route(const SliceWorld& world, const FunctionState& function, In
     assign.requests.push_back(function.queue[at].id);
   }
   decisions.push_back(std::move(assign));
+}
+
+// When an instance to which its function moves from a pipeline may have a job: so late that this is
+// done, as far as is known, after all that the pipeline still has. A request waits no longer for it
+// than the pipeline would have taken.
+Instant SloPolicy::may_begin(const SliceWorld& world, const Instance& instance) const {
+  const auto found = migrations_.find(instance.function);
+  if (found == migrations_.end() || instance.placement.slices.front() != found->second.to) {
+    return Instant{};
+  }
+  const Instance* old = world.find(found->second.from);
+  if (old == nullptr || old->jobs == 0) return Instant{};
+  return old->busy_until + old->latency() - old->bottleneck() - instance.latency();
 }
 
 // Whether others who share its slice, or wait for it, come before the next job of this instance.

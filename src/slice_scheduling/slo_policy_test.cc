@@ -313,6 +313,24 @@ TEST_F(Slo, APipelineMigratesWhenASliceForAllOfItIsThere) {
   EXPECT_TRUE(std::is_sorted(served.begin(), served.end()));
 }
 
+// On the one slice it takes a quarter of the time, so that who goes there first would be answered
+// before those who are still in the pipeline.
+TEST_F(Slo, AMigrationReordersNothing) {
+  host_.add_slices({1, 1});
+  put(1, {{400, 6000}, {400, 6000}});
+  submit_every(kBlur, milliseconds(450), 20);
+  host_.give(SliceAdded{slice_of(9, 4)});
+  submit_every(kBlur, milliseconds(450), 20);
+  ASSERT_EQ(host_.instances_of(kBlur).size(), 1U);
+  EXPECT_FALSE(host_.instances_of(kBlur).at(0)->is_pipeline());
+  host_.run_for(seconds(2));
+  expect_all_served();
+  const auto& served = host_.served(kBlur);
+  EXPECT_EQ(served.size(), 40U);
+  EXPECT_TRUE(std::is_sorted(served.begin(), served.end()));
+  EXPECT_EQ(share_in_time(seconds(2)), 1) << "nobody waited for longer than the pipeline takes";
+}
+
 TEST_F(Slo, ALongPipelineIsPlacedOnManyAlikeSlices) {
   host_.add_slices(std::vector<unsigned>(7, 1));
   host_.give(FunctionPut{function_of(1, std::vector<ComponentOf>(7, {20, 9000}), seconds(2), 8)});

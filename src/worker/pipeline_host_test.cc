@@ -538,6 +538,43 @@ TEST_F(PipelineHostTest, ASliceThatIsLostTakesItsInstanceAlong) {
   EXPECT_FALSE(host->status()[1].lost);
 }
 
+TEST_F(PipelineHostTest, APipelineMovesToTheSliceThatHoldsItAllAndAnswersEverythingOnceInOrder) {
+  policy = slice_scheduling::make_slice_policy("slo").value();
+  begin({slice(0, "2g.20gb", 28, kLarge), slice(1, "1g.10gb", 14, kSmall),
+         slice(2, "1g.10gb", 14, kSmall)});
+  host->device_reading(mig_instance(0, 0), true);
+  host->put(spec, two_models(), nullptr, "");
+  submit(1);
+  ASSERT_EQ(lanes.order.size(), 2u);
+  const SandboxId blur = newest(0, 2), classify = newest(1, 2);
+  all_ready(2);
+  submit(2);
+  host->device_reading(mig_instance(0, 0), false);
+  ASSERT_EQ(lanes.order.size(), 3u) << "the new instance comes before the old one goes";
+  const SandboxId whole = newest(0, 1);
+  EXPECT_EQ(lanes.lanes.at(whole).device, mig_instance(0, 0));
+  submit(3);
+  EXPECT_FALSE(lanes.lanes.at(blur).stopped);
+  all_ready(1);
+  submit(4);
+  EXPECT_TRUE(lanes.lanes.at(whole).given.empty()) << "it would be answered before the others";
+  for (uint64_t number = 1; number <= 3; ++number) {
+    EXPECT_FALSE(lanes.lanes.at(blur).stopped) << "it has what it was given";
+    answer(blur, first_answer);
+    answer(classify, last_answer);
+    EXPECT_EQ(ends.size(), number);
+    EXPECT_TRUE(ends.contains(InvocationId{1, number}));
+  }
+  EXPECT_TRUE(lanes.lanes.at(blur).stopped);
+  EXPECT_TRUE(lanes.lanes.at(classify).stopped);
+  ASSERT_EQ(lanes.lanes.at(whole).given.size(), 1u);
+  answer(whole, R"({"components": {}, "results": [{"value": "dog"}]})");
+  for (uint64_t number = 1; number <= 4; ++number) {
+    EXPECT_EQ(ends.at({1, number}).outcome, Outcome::kSucceeded);
+  }
+  EXPECT_EQ(ends.at({1, 4}).payload, "\"dog\"");
+}
+
 TEST_F(PipelineHostTest, ChannelsThatCannotBeMadeFailTheStart) {
   begin({slice(0, "1g.10gb", 14, kSmall), slice(1, "1g.10gb", 14, kSmall)});
   lanes.refuses_channels = true;
