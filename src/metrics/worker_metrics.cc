@@ -132,6 +132,9 @@ struct WorkerMetrics::State {
   Family<Counter>& slice_busy =
       family(prometheus::BuildCounter(), "lambent_slice_busy_seconds_total",
              "Time in which a pipeline's component ran on the slice.");
+  Family<Counter>& gpu_slices_busy =
+      family(prometheus::BuildCounter(), "lambent_gpu_slices_busy_seconds_total",
+             "Time in which a pipeline's component ran on any slice of the GPU.");
   Family<Gauge>& slice_held = family(prometheus::BuildGauge(), "lambent_slice_held",
                                      "1 while an instance of a pipeline has the slice.");
   struct Moves {
@@ -232,6 +235,11 @@ void WorkerMetrics::set_slice(DeviceId slice, const std::string& shape, Duration
   Counter& counter = state_->slice_busy.Add(labels);
   counter.Increment(std::max(0.0, to_seconds(busy) - counter.Value()));
   state_->slice_held.Add(labels).Set(held ? 1 : 0);
+}
+
+void WorkerMetrics::set_gpu_time(uint32_t gpu, Duration busy) {
+  Counter& counter = state_->gpu_slices_busy.Add({{"gpu", std::to_string(gpu)}});
+  counter.Increment(std::max(0.0, to_seconds(busy) - counter.Value()));
 }
 
 void WorkerMetrics::forget(const FunctionName& function) {

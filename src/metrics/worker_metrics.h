@@ -62,6 +62,9 @@ class WorkerMetrics {
   void set_slice(DeviceId slice, const std::string& shape, Duration busy, bool held);
   // How many executors have ended so; never less than the last time.
   void set_executor_ends(std::string_view how, uint64_t count);
+  // How long components ran on any slice of that GPU since the worker began (never less than the
+  // last time).
+  void set_gpu_time(uint32_t gpu, Duration busy);
   // How many sandboxes are in each state.
   void set_sandboxes(const std::map<std::string, uint64_t>& by_state);
   void set_queued(uint64_t queued);

@@ -21,6 +21,7 @@
 #include "scheduling/flow.h"
 #include "slice_scheduling/slice_dispatcher.h"
 #include "slice_scheduling/slice_wait.h"
+#include "worker/covered_time.h"
 #include "worker/pipeline_instance.h"
 #include "worker/pipeline_isolation.h"
 #include "worker/pipeline_package.h"
@@ -142,6 +143,9 @@ class PipelineHost {
                std::function<void(Result<std::string>)> done);
 
   std::vector<SliceStatus> status() const;
+  // Of each GPU with slices here: since the worker began, time in which components ran on any slice
+  // of it.
+  std::map<uint32_t, Duration> gpu_time() const;
   // The same for one tenant, as JSON: functions of others have no names there.
   std::string slices_json(TenantId tenant) const;
   struct Counts {
@@ -261,6 +265,7 @@ class PipelineHost {
   };
   std::map<slice_scheduling::JobId, LiveJob> jobs_;
   std::map<DeviceId, Duration> busy_;
+  std::map<uint32_t, CoveredTime> gpu_busy_;  // by GPU: while any slice of it was at work
   std::map<DeviceId, bool> lost_;
   std::deque<slice_scheduling::Event> waiting_;
   bool handling_ = false;

@@ -42,6 +42,8 @@ TEST_F(PipelineHostTest, CutsAFunctionOverTwoSmallSlicesAndHandsItsJobsThrough) 
   EXPECT_EQ(in_time[id], true);
   EXPECT_EQ(host->counts(spec.id).completed, 1u);
   EXPECT_EQ(host->counts(spec.id).mig_time, milliseconds(40));
+  const std::map<uint32_t, Duration> one_after_the_other{{0, milliseconds(40)}};
+  EXPECT_EQ(host->gpu_time(), one_after_the_other);
   EXPECT_EQ(host->queued(), 0u);
   EXPECT_GT(host->turn(spec.id), Duration(0)) << "so it is known how long a queue takes";
 }

@@ -135,9 +135,12 @@ void PipelineHost::remove(FunctionId function) {
 }
 
 void PipelineHost::learn(Function& function, const PipelinePackage& package, const JobEnd& end) {
+  const Instant given = loop_.clock().now() - end.execution;
   for (const JobEnd::LaneTime& lane : end.lanes) {
     busy_[lane.slice] += lane.busy;
     function.counts.mig_time += lane.busy;
+    const Instant done = given + lane.ended - lane.send;
+    gpu_busy_[gpu_of(lane.slice)].add(done - lane.busy, done);
   }
   if (&package != function.package.get()) return;  // of an older revision
   const bool all_succeeded = std::all_of(end.results.begin(), end.results.end(),

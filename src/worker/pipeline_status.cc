@@ -81,6 +81,13 @@ std::vector<SliceStatus> PipelineHost::status() const {
   return all;
 }
 
+std::map<uint32_t, Duration> PipelineHost::gpu_time() const {
+  std::map<uint32_t, Duration> times;
+  for (const Slice& slice : setting_.slices) times[gpu_of(slice.id)];
+  for (const auto& [gpu, covered] : gpu_busy_) times[gpu] = covered.total();
+  return times;
+}
+
 std::string PipelineHost::slices_json(TenantId tenant) const {
   json slices = json::array();
   for (const SliceStatus& each : status()) {
@@ -107,7 +114,11 @@ std::string PipelineHost::slices_json(TenantId tenant) const {
                       {"busy_s", to_seconds(each.busy)},
                       {"holders", holders}});
   }
-  return json{{"policy", dispatcher_->policy_name()}, {"slices", slices}}.dump();
+  json gpus = json::array();
+  for (const auto& [gpu, busy] : gpu_time()) {
+    gpus.push_back({{"gpu", gpu}, {"busy_s", to_seconds(busy)}});
+  }
+  return json{{"policy", dispatcher_->policy_name()}, {"slices", slices}, {"gpus", gpus}}.dump();
 }
 
 PipelineHost::Counts PipelineHost::counts(FunctionId function) const {

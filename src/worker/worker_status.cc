@@ -187,6 +187,7 @@ void Worker::update_gauges() {
   for (const SliceStatus& slice : pipelines_.status()) {
     metrics_.set_slice(slice.slice.id, slice.slice.shape.name, slice.busy, !slice.holders.empty());
   }
+  for (const auto& [gpu, busy] : pipelines_.gpu_time()) metrics_.set_gpu_time(gpu, busy);
   std::map<std::string, uint64_t> by_state = {
       {"starting", 0}, {"idle", 0}, {"busy", 0}, {"stopping", 0}};
   for (const SandboxStatus& sandbox : all_sandboxes()) ++by_state[sandbox.state];

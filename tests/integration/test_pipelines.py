@@ -150,6 +150,9 @@ class Cut(Pipelines):
         self.assertEqual(told["slo"], {"ms": 60000, "in_time": 1, "late": 0})
         self.explains_itself(reply, stages)
         self.assertIn('lambent_slo_requests_total{function="large",outcome="in_time",tenant="1"} 1', self.worker.metrics())
+        self.assertIn('lambent_gpu_slices_busy_seconds_total{gpu="0"}', self.worker.metrics())
+        gpu, = self.worker.request("GET", "/v1/slices").json["gpus"]
+        self.assertLessEqual(gpu["busy_s"], sum(each["busy_s"] for each in self.slices()) + 1e-6)
         self.remove("large")
 
     def test_a_stage_that_takes_much_longer_has_replicas_that_take_turns(self):
