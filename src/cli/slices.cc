@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <nlohmann/json.hpp>
+#include <utility>
 
 #include "base/units.h"
 #include "cli/slice_names.h"
@@ -42,10 +43,54 @@ SliceShape shape_of_instance(const GpuState& gpu, const InstanceState& instance)
   return shape;
 }
 
+// How several have one device or one slice at once. No layout tells of these: they come and go with
+// who uses it, and only some functions can have them.
+struct Sharing {
+  const char* name;
+  bool memory_isolated, fault_isolated, runs_concurrently;
+  const char* used_by;
+};
+constexpr Sharing kSharing[] = {
+    {"processes in turns", true, false, false, "functions with a process of their own"},
+    {"clients of MPS", true, false, true, "nobody: Lambent starts no MPS"},
+    {"green shares", false, false, true,
+     "one executor's kernel functions and clients, by gpu.share"},
+};
+
+std::string promise(bool memory, bool faults, bool time) {
+  std::string text;
+  for (const auto& [keeps, name] :
+       {std::pair(memory, "memory"), std::pair(faults, "faults"), std::pair(time, "time")}) {
+    if (keeps) text += (text.empty() ? "" : ", ") + std::string(name);
+  }
+  return text.empty() ? "nothing" : text;
+}
+// Of a slice; of a whole device, which takes turns between the processes that share it.
 std::string promise(bool whole, bool isolates) {
   if (!isolates) return "nothing: emulated";
-  // A whole device that processes share takes turns between them.
-  return whole ? "memory" : "memory, faults, time";
+  return promise(true, !whole, !whole);
+}
+
+std::string sharing_text(bool isolates) {
+  TextTable table({"several on one of them", "keeps apart", "used by"});
+  for (const Sharing& each : kSharing) {
+    table.add({each.name,
+               promise(isolates && each.memory_isolated, isolates && each.fault_isolated,
+                       each.runs_concurrently),
+               each.used_by});
+  }
+  return table.str();
+}
+
+Json sharing_json(bool isolates) {
+  Json list = Json::array();
+  for (const Sharing& each : kSharing) {
+    list.push_back({{"sharing", each.name},
+                    {"memory_isolated", isolates && each.memory_isolated},
+                    {"fault_isolated", isolates && each.fault_isolated},
+                    {"runs_concurrently", each.runs_concurrently}});
+  }
+  return list;
 }
 
 Json json_of(const std::vector<Placement>& layout) {
@@ -102,7 +147,7 @@ std::string slices_text(const std::vector<GpuState>& gpus, bool isolates) {
     }
     notes += "\n";
   }
-  return table.str() + "\n" + notes;
+  return table.str() + "\n" + notes + "\n" + sharing_text(isolates);
 }
 
 std::string slices_json(const std::vector<GpuState>& gpus, bool isolates) {
@@ -121,10 +166,15 @@ std::string slices_json(const std::vector<GpuState>& gpus, bool isolates) {
                         {"fault_isolated", isolates},
                         {"runs_concurrently", true}});
     }
-    Json object = {{"gpu", gpu.index},           {"uuid", gpu.uuid},
-                   {"name", gpu.name},           {"memory_bytes", Bytes::mib(gpu.memory_mib).count},
-                   {"mig", mode_of(gpu)},        {"family", nullptr},
-                   {"processes", gpu.processes}, {"slices", slices}};
+    Json object = {{"gpu", gpu.index},
+                   {"uuid", gpu.uuid},
+                   {"name", gpu.name},
+                   {"memory_bytes", Bytes::mib(gpu.memory_mib).count},
+                   {"mig", mode_of(gpu)},
+                   {"family", nullptr},
+                   {"processes", gpu.processes},
+                   {"slices", slices},
+                   {"sharing", sharing_json(isolates)}};
     if (family) object["family"] = family->name;
     list.push_back(std::move(object));
   }

@@ -158,6 +158,7 @@ class SlicesTest(unittest.TestCase):
     def test_emulated_slices_promise_nothing(self):
         gpu, = json.loads(self.run_cli("list", "--emulated", self.node("a100-80gb-mig"), "--json").stdout)
         self.assertEqual({slice["memory_isolated"] for slice in gpu["slices"]}, {False})
+        self.assertEqual({one["memory_isolated"] or one["fault_isolated"] for one in gpu["sharing"]}, {False})
 
 
 if __name__ == "__main__":
