@@ -206,8 +206,8 @@ int main(int argc, char** argv) {
   sub = app.add_subcommand("advise", "which layouts would serve pipelines best, by simulation");
   sub->add_option("--pipeline", advise.pipelines, "[NAME=]pipeline.json; NAME as the trace has it")
       ->required();
-  sub->add_option("--profile", advise.profiles, "profile.json of each, in the same order")
-      ->required();
+  sub->add_option("--profile", advise.profiles,
+                  "profile.json of each, in the same order (default: those beside them)");
   auto* trace =
       sub->add_option("--trace", advise.trace, "when requests come (simulator.md, Traces)");
   sub->add_option("--rate", advise.rates, "of each pipeline, requests a second, without a trace")

@@ -3,16 +3,14 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
-#include <filesystem>
+#include <optional>
 #include <set>
 
-#include "base/fd.h"
 #include "base/log.h"
 #include "base/random.h"
+#include "cli/pipeline_files.h"
 #include "cli/slice_names.h"
 #include "cli/text_table.h"
-#include "pipeline/limits.h"
-#include "pipeline/pipeline_json.h"
 #include "pipeline/planner.h"
 #include "slice_simulator/layout_advice.h"
 #include "workload/trace_reader.h"
@@ -30,11 +28,6 @@ std::string number(const char* format, double value) {
   char text[48];
   std::snprintf(text, sizeof(text), format, value);
   return text;
-}
-
-Result<std::string> read_json(std::string path, const char* file) {
-  if (std::filesystem::is_directory(path)) path += std::string("/") + file;
-  return read_file(path, pipeline::limits::kJson.count + 1);
 }
 
 // Every full set of slices that a device of the family can have, wherever they lie.
@@ -64,12 +57,18 @@ Result<Named> read_function(const std::string& argument, const std::string& prof
                             const pipeline::TransferCosts& costs) {
   const size_t equals = argument.find('=');
   const std::string file = equals == std::string::npos ? argument : argument.substr(equals + 1);
-  ASSIGN_OR_RETURN(const std::string text, read_json(file, "pipeline.json"));
-  const auto definition = pipeline::parse_pipeline(text);
-  if (!definition.ok()) return definition.error().with_context(file);
-  ASSIGN_OR_RETURN(const std::string profile_text, read_json(profile_file, "profile.json"));
-  const auto measured = pipeline::parse_profile(profile_text, definition->dag);
-  if (!measured.ok()) return measured.error().with_context(profile_file);
+  ASSIGN_OR_RETURN(const cli::DescribedPipeline described, cli::read_definition(file));
+  std::optional<std::string> profile_text;
+  if (profile_file.empty()) {
+    ASSIGN_OR_RETURN(profile_text, cli::read_own_profile_text(file));
+  } else {
+    ASSIGN_OR_RETURN(profile_text, cli::read_profile_text(profile_file));
+  }
+  if (!profile_text) return invalid(file + " has no profile.json: a --profile is expected");
+  const auto measured = pipeline::parse_profile(*profile_text, described.definition.dag);
+  if (!measured.ok()) {
+    return measured.error().with_context(profile_file.empty() ? file : profile_file);
+  }
   pipeline::PlannerOptions planner{
       .rule = pipeline::RankRule::kThroughput, .costs = costs, .shapes = measured->shapes};
   for (const mig::MigProfile& profile : family.profiles) {
@@ -78,8 +77,8 @@ Result<Named> read_function(const std::string& argument, const std::string& prof
       planner.shapes.push_back(shape);
     }
   }
-  auto function =
-      pipeline::plan_function(FunctionId(number), *definition, *measured, Bytes(), planner);
+  auto function = pipeline::plan_function(FunctionId(number), described.definition, *measured,
+                                          described.declared_memory, planner);
   if (!function.ok()) return function.error().with_context(file);
   return Named{equals == std::string::npos ? "" : argument.substr(0, equals),
                std::make_shared<const pipeline::PipelineFunction>(*std::move(function))};
@@ -215,8 +214,8 @@ void show_text(const Advice& advice, double change_minutes, cli::Console& consol
 
 Result<void> advise_slices(const SlicesAdviseOptions& options, cli::Console& console) {
   if (options.pipelines.empty()) return invalid("a --pipeline is expected");
-  if (options.pipelines.size() != options.profiles.size()) {
-    return invalid("each --pipeline needs its --profile, in the same order");
+  if (!options.profiles.empty() && options.pipelines.size() != options.profiles.size()) {
+    return invalid("each --pipeline needs its --profile, in the same order, or none has one");
   }
   if (options.gpus < 1 || options.gpus > 16) return invalid("--gpus is 1 to 16");
   if (!(options.rate_scale > 0)) return invalid("--rate-scale is above 0");
@@ -230,9 +229,10 @@ Result<void> advise_slices(const SlicesAdviseOptions& options, cli::Console& con
   advice_options.change_takes = from_seconds(60 * options.change_minutes);
   std::vector<Named> functions;
   for (size_t i = 0; i < options.pipelines.size(); ++i) {
-    ASSIGN_OR_RETURN(Named one,
-                     read_function(options.pipelines[i], options.profiles[i],
-                                   static_cast<uint32_t>(i) + 1, *family, advice_options.costs));
+    ASSIGN_OR_RETURN(
+        Named one,
+        read_function(options.pipelines[i], options.profiles.empty() ? "" : options.profiles[i],
+                      static_cast<uint32_t>(i) + 1, *family, advice_options.costs));
     advice_options.functions.push_back(one.function);
     functions.push_back(std::move(one));
   }

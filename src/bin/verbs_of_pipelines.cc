@@ -45,7 +45,8 @@ void add_plan(Shell& shell) {
                    "without a worker: its pipeline.json, or the folder with it or its lambent.toml")
       ->excludes(name);
   verb->add_option("--profile", options.profile,
-                   "its profile.json; without one all components count as equally long");
+                   "its profile.json (default: the worker's, or the one beside it); without one "
+                   "all components count as equally long");
   verb->add_option("--slices", options.slices,
                    "that are free on each GPU, such as 4g.40gb,3*1g.10gb (default: the worker's)");
   verb->add_option("--family", options.family, "of the devices that these are slices of")
@@ -54,7 +55,7 @@ void add_plan(Shell& shell) {
   verb->add_option("--gpus", options.gpus, "so many with these slices, of one node")
       ->check(CLI::Range(1u, 64u));
   verb->add_option("--memory", options.memory,
-                   "what the manifest declares (8G): needed where nothing was measured");
+                   "instead of what the manifest declares (8G): for what was not measured");
   verb->add_option("--rank", options.rank, "instead of what pipeline.json says (default: balance)")
       ->check(CLI::IsMember({"balance", "throughput"}));
   verb->add_option("--copies-gb-s", options.costs.copies_gb_per_s,

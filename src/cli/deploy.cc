@@ -10,6 +10,8 @@
 #include "cli/api_error.h"
 #include "cli/function_request.h"
 #include "cli/staging.h"
+#include "pipeline/limits.h"
+#include "pipeline/pipeline_json.h"
 #include "workflow/graph_json.h"
 #include "workflow/limits.h"
 
@@ -80,6 +82,21 @@ std::string own_manifest(const std::string& code, const std::string& file) {
   return std::filesystem::equivalent(std::filesystem::path(code) / name, file, error) ? name : "";
 }
 
+// The SLO of the manifest, into the pipeline's description that is sent.
+Result<void> put_slo(const StagingFolder& staging, const Manifest& manifest) {
+  const std::string& name = manifest.spec.handler;
+  const std::string file = staging.path() + "/" + name;
+  const auto text = read_file(file, pipeline::limits::kJson.count + 1);
+  if (!text.ok()) {
+    return Error{text.error().code, "the code has no readable " + name +
+                                        ", which python3 -m lambent.pipeline build writes"};
+  }
+  auto definition = pipeline::parse_pipeline(*text);
+  if (!definition.ok()) return definition.error().with_context(name);
+  definition->slo = manifest.slo;
+  return write_file_atomically(file, pipeline::to_json(*definition), false);
+}
+
 Result<std::string> zip_of(const std::string& file, const Manifest& manifest,
                            const DeployOptions& options) {
   const std::string folder = folder_of(file);
@@ -89,17 +106,19 @@ Result<std::string> zip_of(const std::string& file, const Manifest& manifest,
                  "--code is for workflows without [[component]] tables"};
   }
   const std::string code = options.code ? *options.code : join_path(folder, manifest.code);
+  const bool has_slo = !std::holds_alternative<pipeline::NoSlo>(manifest.slo);
   if (code.ends_with(".zip")) {
-    if (!manifest.bundles.empty() || !manifest.sources.empty()) {
-      return Error{ErrorCode::kInvalidArgument,
-                   "bundles cannot be added to " + code + ": name a folder as code"};
+    if (!manifest.bundles.empty() || !manifest.sources.empty() || has_slo) {
+      return Error{ErrorCode::kInvalidArgument, (has_slo ? "an SLO" : "bundles") +
+                                                    std::string(" cannot be added to ") + code +
+                                                    ": name a folder as code"};
     }
     return read_file(code, limits::kZippedCode.count);
   }
   // The manifest is told in the request. In the package it would make other code of it whenever a
   // setting is another one, and what runs would start anew.
   const std::string without = own_manifest(code, file);
-  if (manifest.bundles.empty() && manifest.sources.empty()) {
+  if (manifest.bundles.empty() && manifest.sources.empty() && !has_slo) {
     return archive::make_zip(code, {}, without);
   }
   ASSIGN_OR_RETURN(const StagingFolder staging, StagingFolder::make());
@@ -111,6 +130,7 @@ Result<std::string> zip_of(const std::string& file, const Manifest& manifest,
   for (const std::string& source : manifest.sources) {
     RETURN_IF_ERROR(add_compiled(staging, join_path(folder, source), options));
   }
+  if (has_slo) RETURN_IF_ERROR(put_slo(staging, manifest));
   return archive::make_zip(staging.path(), {}, without);
 }
 

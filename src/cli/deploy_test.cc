@@ -100,6 +100,41 @@ TEST_F(Deploy, SendsTheSameCodeWhateverTheManifestBesideItSays) {
   EXPECT_THAT(sent[0], HasSubstr("data/lambent.toml"));
 }
 
+TEST_F(Deploy, PutsTheManifestsSloIntoWhatThePipelineSaysOfItself) {
+  const std::string manifest = "name = \"app\"\nkind = \"pipeline\"\ncode = \"code\"\n";
+  const std::string pipeline =
+      R"({"pipeline": 1, "handler": "app.App", "inputs": ["image"], "outputs": ["classify"],
+          "components": [{"name": "classify", "inputs": ["$image"]}], "slo": {"ms": 200}})";
+  int packages = 0;
+  const auto deployed_slo = [&](const std::string& slo) -> Json {
+    write("lambent.toml", manifest + slo);
+    const auto package = make_package({.path = folder});
+    if (!package.ok()) return package.error().message;
+    const std::string unpacked = folder / ("unpacked-" + std::to_string(++packages));
+    EXPECT_TRUE(archive::unpack_zip(package->zip, unpacked).ok());
+    return Json::parse(read_file(unpacked + "/pipeline.json", 1 << 20).value())["slo"];
+  };
+  write("code/pipeline.json", pipeline);
+  EXPECT_EQ(deployed_slo(""), Json({{"ms", 200}})) << "its own";
+  EXPECT_EQ(deployed_slo("[slo]\nscale = 1.5\n"), Json({{"scale", 1.5}}));
+  EXPECT_EQ(deployed_slo("[slo]\nms = 35\n"), Json({{"ms", 35}}));
+  const auto complaint = [&](const std::string& slo) { return deployed_slo(slo).dump(); };
+  EXPECT_THAT(complaint("[slo]\nms = 35\nscale = 2\n"), HasSubstr("line 4: [slo] has either ms"));
+  EXPECT_THAT(complaint("[slo]\n"), HasSubstr("[slo] has either ms"));
+  EXPECT_THAT(complaint("[slo]\nms = 0\n"),
+              HasSubstr("slo.ms is more than 0 and at most 86400000"));
+  EXPECT_THAT(complaint("[slo]\nscale = nan\n"), HasSubstr("slo.scale is more than 0"));
+  EXPECT_THAT(complaint("slo = 200\n"), HasSubstr("line 4: slo must be a table"));
+  EXPECT_THAT(complaint("code2 = \"\"\n[slo]\nms = \"1s\"\n"),
+              HasSubstr("slo.ms must be a number"));
+  write("code/pipeline.json", "{}");
+  EXPECT_THAT(complaint("[slo]\nms = 35\n"), HasSubstr("pipeline.json: "))
+      << "told before it is sent";
+  write("lambent.toml", "name = \"hello\"\nhandler = \"app.handler\"\n[slo]\nms = 35\n");
+  EXPECT_THAT(make_package({.path = folder}).error().message,
+              HasSubstr("a function of kind 'handler' has no slo"));
+}
+
 TEST_F(Deploy, UpdatesCodeConfigurationAndTagsOfAFunctionThatExists) {
   write("lambent.toml", "name = \"hello\"\n");
   write("bootstrap", "#!/bin/sh\n");

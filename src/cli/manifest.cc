@@ -6,6 +6,7 @@
 
 #include "base/spelling.h"
 #include "cli/workflow_manifest.h"
+#include "pipeline/limits.h"
 
 namespace lambent::cli {
 namespace {
@@ -13,10 +14,11 @@ namespace {
 constexpr std::string_view kKeys[] = {
     "name",      "kind",   "runtime",     "handler", "graph",           "code",    "description",
     "timeout_s", "memory", "weight",      "role",    "max_concurrency", "bundles", "sources",
-    "gpu",       "cpu",    "environment", "tags",    "component",       "output"};
+    "gpu",       "cpu",    "environment", "tags",    "component",       "output",  "slo"};
 constexpr std::string_view kGpuKeys[] = {"memory",     "launch_mode", "memory_mode", "working_set",
                                          "checkpoint", "runtime",     "domain",      "share"};
 constexpr std::string_view kCpuKeys[] = {"handler", "gpu_speedup"};
+constexpr std::string_view kSloKeys[] = {"ms", "scale"};
 
 // Reads the keys of one table, remembering the first thing that is wrong.
 class TableReader {
@@ -183,6 +185,34 @@ Result<void> read_cpu(const toml::table& table, const std::string& file, Manifes
   return reader.verdict();
 }
 
+// As pipeline.json has it.
+Result<void> read_slo(const toml::table& table, const std::string& file, Manifest& manifest) {
+  TableReader reader(table, "slo.", file);
+  reader.warn_of_unknown(kSloKeys, manifest.warnings);
+  const auto ms = reader.number("ms"), scale = reader.number("scale");
+  RETURN_IF_ERROR(reader.verdict());
+  const std::string place = file + " line " + std::to_string(table.source().begin.line) + ": ";
+  if (ms.has_value() == scale.has_value()) {
+    return Error{ErrorCode::kInvalidArgument,
+                 place +
+                     "[slo] has either ms, the time from a request to its answer, or scale, "
+                     "which multiplies the time of the function alone"};
+  }
+  const double most = ms ? to_seconds(pipeline::limits::kTime) * 1e3 : pipeline::limits::kSloScale;
+  const double value = ms ? *ms : *scale;
+  if (!(value > 0) || value > most) {
+    return Error{ErrorCode::kInvalidArgument, place + (ms ? "slo.ms" : "slo.scale") +
+                                                  " is more than 0 and at most " +
+                                                  std::to_string(static_cast<int64_t>(most))};
+  }
+  if (ms) {
+    manifest.slo = from_seconds(value / 1e3);
+  } else {
+    manifest.slo = pipeline::SloScale{value};
+  }
+  return {};
+}
+
 Result<Runtime> runtime_of(const std::string& name, const std::string& file) {
   if (name == "provided" || name.starts_with("provided.")) return Runtime::kProvided;
   if (name == "python" || name.starts_with("python3")) return Runtime::kPython;
@@ -207,11 +237,11 @@ std::string graph_file_of(FunctionKind kind) {
 
 // Keys that say something about functions of other kinds alone.
 Result<void> check_kind_keys(const toml::table& table, FunctionKind kind, const std::string& file) {
-  static constexpr std::string_view kNotOfHandlers[] = {"graph", "component", "output"};
-  static constexpr std::string_view kNotOfKernels[] = {"runtime", "handler",   "environment",
-                                                       "cpu",     "component", "output"};
-  static constexpr std::string_view kNotOfWorkflows[] = {"runtime", "handler", "environment", "gpu",
-                                                         "cpu",     "bundles", "sources"};
+  static constexpr std::string_view kNotOfHandlers[] = {"graph", "component", "output", "slo"};
+  static constexpr std::string_view kNotOfKernels[] = {"runtime",   "handler", "environment", "cpu",
+                                                       "component", "output",  "slo"};
+  static constexpr std::string_view kNotOfWorkflows[] = {
+      "runtime", "handler", "environment", "gpu", "cpu", "bundles", "sources", "slo"};
   static constexpr std::string_view kNotOfPipelines[] = {"handler", "cpu", "component", "output"};
   std::span<const std::string_view> foreign = kNotOfHandlers;
   if (kind == FunctionKind::kKernel) foreign = kNotOfKernels;
@@ -283,6 +313,7 @@ Result<Manifest> parse_manifest(std::string_view text, const std::string& file) 
   }
   const toml::table* gpu = reader.table("gpu");
   const toml::table* cpu = reader.table("cpu");
+  const toml::table* slo = reader.table("slo");
   RETURN_IF_ERROR(reader.verdict());
   if (gpu != nullptr) RETURN_IF_ERROR(read_gpu(*gpu, file, manifest));
   if (cpu != nullptr) RETURN_IF_ERROR(read_cpu(*cpu, file, manifest));
@@ -294,6 +325,7 @@ Result<Manifest> parse_manifest(std::string_view text, const std::string& file) 
   }
   spec.kind = *known;
   RETURN_IF_ERROR(check_kind_keys(parsed.table(), spec.kind, file));
+  if (slo != nullptr) RETURN_IF_ERROR(read_slo(*slo, file, manifest));
   if (spec.kind == FunctionKind::kWorkflow) {
     RETURN_IF_ERROR(read_workflow(parsed.table(), file, manifest));
   }

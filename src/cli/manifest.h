@@ -8,6 +8,7 @@
 
 #include "base/result.h"
 #include "domain/function.h"
+#include "pipeline/definition.h"
 
 namespace lambent::cli {
 
@@ -22,6 +23,8 @@ struct Manifest {
   // to the manifest.
   std::string workflow;
   std::map<size_t, std::string> packages;
+  // Of a pipeline: what its [slo] table says, which then holds in place of its pipeline.json.
+  pipeline::Slo slo;
   // Keys that we do not know, with the one that was perhaps meant; shown, not fatal.
   std::vector<std::string> warnings;
 };

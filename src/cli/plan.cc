@@ -144,6 +144,11 @@ void tell(const Plan& plan, const PlanOptions& options, std::ostream& out) {
   if (!plan.inputs.knows_slices) return;
   out << "\n";
   if (!plan.first) {
+    const size_t instances = plan.inputs.instances;
+    if (instances > 0) {
+      out << "It has " << instances << (instances == 1 ? " instance" : " instances")
+          << " already; of another one:\n";
+    }
     out << "None fits these slices. It needs " << pipeline::what_would_fit(plan.function) << ".\n";
     return;
   }

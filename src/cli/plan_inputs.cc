@@ -2,12 +2,10 @@
 
 #include <algorithm>
 #include <charconv>
-#include <filesystem>
 #include <nlohmann/json.hpp>
 
-#include "base/fd.h"
 #include "cli/api_error.h"
-#include "cli/manifest.h"
+#include "cli/pipeline_files.h"
 #include "cli/slice_names.h"
 #include "http/message.h"
 #include "pipeline/limits.h"
@@ -18,7 +16,6 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-constexpr size_t kManifestSize = 1 << 20;
 constexpr Duration kTimeout = seconds(30);
 
 Result<Json> get_json(Transport& transport, const std::string& target) {
@@ -50,20 +47,6 @@ Result<void> take_profile(const std::string& text, const std::string& where, Pla
   return {};
 }
 
-// In a folder the file, or that of the folder's code, where the folder is what is deployed.
-Result<std::string> read_from(std::string path, const char* file) {
-  if (std::filesystem::is_directory(path)) {
-    const std::string manifest_file = path + "/lambent.toml";
-    if (!std::filesystem::exists(path + "/" + file) && std::filesystem::exists(manifest_file)) {
-      ASSIGN_OR_RETURN(const std::string text, read_file(manifest_file, kManifestSize));
-      ASSIGN_OR_RETURN(const Manifest manifest, parse_manifest(text, manifest_file));
-      path = std::filesystem::path(path) / manifest.code;
-    }
-    path += std::string("/") + file;
-  }
-  return read_file(path, pipeline::limits::kJson.count + 1);
-}
-
 // Of a function that has no slices alone.
 void take_isolation(const Json& json, PlanInputs& inputs) {
   const auto isolation = json.find("isolation");
@@ -82,8 +65,13 @@ void take_isolation(const Json& json, PlanInputs& inputs) {
 
 Result<void> read_function(Transport& transport, const PlanOptions& options, PlanInputs& inputs) {
   if (options.function.empty()) {
-    ASSIGN_OR_RETURN(const std::string text, read_from(options.pipeline, "pipeline.json"));
-    RETURN_IF_ERROR(take_definition(text, options.pipeline, inputs));
+    ASSIGN_OR_RETURN(DescribedPipeline described, read_definition(options.pipeline));
+    inputs.definition = std::move(described.definition);
+    inputs.declared_memory = described.declared_memory;
+    if (options.profile.empty()) {
+      ASSIGN_OR_RETURN(const auto text, read_own_profile_text(options.pipeline));
+      if (text) RETURN_IF_ERROR(take_profile(*text, "its profile.json", inputs));
+    }
   } else {
     const std::string target =
         "/v1/functions/" + http::percent_encode(options.function) + "/pipeline";
@@ -101,10 +89,13 @@ Result<void> read_function(Transport& transport, const PlanOptions& options, Pla
       }
       inputs.declared_memory = Bytes::mib(memory->get<uint64_t>());
     }
+    if (const auto there = json.find("instances"); there != json.end() && there->is_array()) {
+      inputs.instances = there->size();
+    }
     take_isolation(json, inputs);
   }
   if (options.profile.empty()) return {};
-  ASSIGN_OR_RETURN(const std::string text, read_from(options.profile, "profile.json"));
+  ASSIGN_OR_RETURN(const std::string text, read_profile_text(options.profile));
   return take_profile(text, options.profile, inputs);
 }
 

@@ -15,7 +15,7 @@ namespace lambent::cli {
 struct PlanOptions {
   std::string function;  // of the worker; or
   std::string pipeline;  // the file pipeline.json, or a folder with it or with its lambent.toml
-  std::string profile;   // the file profile.json; empty: what the worker has, or nothing
+  std::string profile;   // the file profile.json; empty: what the worker has, or lies beside
   // That are free on each GPU: "4g.40gb,2*1g.10gb"; empty: those that are free at the worker.
   std::string slices;
   std::string family = "a100-80gb";  // of the devices that these are slices of
@@ -33,6 +33,7 @@ struct PlanInputs {
   bool knows_slices = false;       // which are free, be it none
   std::vector<Slice> free;         // with ids from 1 up
   std::vector<SliceShape> shapes;  // by which partitions are judged
+  size_t instances = 0;            // that it has at the worker already
   Bytes declared_memory;
   // What the worker chose between slices and a shared device, and why; empty: there was no choice,
   // or no worker was asked.

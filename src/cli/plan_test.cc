@@ -174,6 +174,10 @@ TEST_F(PlanVerb, NoSliceIsFreeIsAnAnswerToo) {
   worker_.slices = R"({"slices": []})";
   ASSERT_EQ(run(), 0) << err_.str();
   EXPECT_THAT(out(), HasSubstr("None fits these slices. It needs a slice with 13.5 GiB"));
+  EXPECT_THAT(out(), Not(HasSubstr("already")));
+  worker_.isolation = R"(, "instances": [{"instance": 1}])";  // which has them all
+  ASSERT_EQ(run(), 0) << err_.str();
+  EXPECT_THAT(out(), HasSubstr("It has 1 instance already; of another one:\nNone fits"));
 }
 
 TEST_F(PlanVerb, WhatAWorkerSaysIsNotTakenOnTrust) {
@@ -214,7 +218,27 @@ TEST_F(PlanVerb, AFolderThatIsDeployedStandsForItsCode) {
   EXPECT_THAT(out(), HasSubstr("First that fits (1): deblur classify"));
 }
 
+TEST_F(PlanVerb, TheManifestSaysWhatItsFilesDoNot) {
+  TemporaryFolder app;
+  std::filesystem::create_directory(app.path() + "/src");
+  EXPECT_TRUE(write_file_atomically(app.path() + "/src/pipeline.json", kPipeline, false).ok());
+  const std::string manifest =
+      "name = \"app\"\nkind = \"pipeline\"\ncode = \"src\"\n[gpu]\nmemory = \"12G\"\n"
+      "[slo]\nms = 35\n";
+  EXPECT_TRUE(write_file_atomically(app.path() + "/lambent.toml", manifest, false).ok());
+  options_ = {.pipeline = app.path(), .slices = "1g.10gb,2g.20gb"};
+  ASSERT_EQ(run(), 0) << err_.str();
+  EXPECT_THAT(out(), AllOf(HasSubstr("SLO 35.0 ms"), HasSubstr("Nothing was measured"),
+                           HasSubstr("12 GiB")));
+  // Its profile lies where its code is.
+  EXPECT_TRUE(write_file_atomically(app.path() + "/src/profile.json", kProfile, false).ok());
+  ASSERT_EQ(run(), 0) << err_.str();
+  EXPECT_THAT(out(), AllOf(HasSubstr("SLO 35.0 ms"), Not(HasSubstr("Nothing was measured")),
+                           HasSubstr("on 2g.20gb: latency 20.0 ms")));
+}
+
 TEST_F(PlanVerb, WithoutMeasurementsTheDeclaredMemoryDecides) {
+  std::filesystem::remove(folder_.path() + "/profile.json");
   options_.profile.clear();
   options_.memory = "12G";
   options_.slices = "1g.10gb,2g.20gb";
