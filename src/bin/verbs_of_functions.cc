@@ -41,7 +41,8 @@ void add_init(Shell& shell) {
       ->capture_default_str();
   verb->add_option("--runtime", options->kind,
                    "python, cuda (Python with a kernel of its own), native (C++), kernel (a graph "
-                   "of kernels) or workflow (two functions put together)")
+                   "of kernels), workflow (two functions put together) or pipeline (components "
+                   "that are cut over slices)")
       ->capture_default_str();
   verb->callback([&shell, options] {
     shell.verb = [&shell, options](Transport&, const http::Endpoint&) {

@@ -150,7 +150,8 @@ const std::vector<InitKind>& init_kinds() {
       {"kernel",
        R"({"inputs": [{"name": "x", "datatype": "FP32", "shape": [4], "data": [1, 2, 3, 4]}]})",
        ""},
-      {"workflow", R"({"text": "the quick fox"})", ""}};
+      {"workflow", R"({"text": "the quick fox"})", ""},
+      {"pipeline", R"({"text": "the quick, brown fox"})", ""}};
   return kinds;
 }
 

@@ -4,7 +4,9 @@ import json
 import os
 import pathlib
 import shutil
+import shlex
 import subprocess
+import sys
 import tempfile
 import threading
 
@@ -68,3 +70,24 @@ class PipelineExample(WorkerTest):
         self.assertGreater(len(stages), 1, stages)
         self.assertEqual(sorted(name for stage in stages for lane in stage for name in lane),
                          ["blur", "brightness", "enlarge", "threshold"])
+
+    def test_what_init_writes_is_deployed_with_the_slo_of_its_manifest(self):
+        with tempfile.TemporaryDirectory() as folder:
+            def run(*words, cwd=folder, **more):
+                done = subprocess.run(words, capture_output=True, text=True, check=False, cwd=cwd, timeout=120, env={
+                    **os.environ, "LAMBENT_ENDPOINT": self.worker.endpoint, **more})
+                self.assertEqual(done.returncode, 0, done.stderr)
+                return done.stdout
+
+            lambent = str(PREFIX / "bin/lambent")
+            begun = json.loads(run(lambent, "init", "words", "--runtime", "pipeline", "--json"))
+            written = pathlib.Path(folder) / "words/pipeline.json"
+            built = run(sys.executable, "-m", "lambent.pipeline", "build", "app.App", cwd=written.parent,
+                        PYTHONPATH=str(PREFIX / "share/lambent/python"))
+            self.assertEqual(json.loads(built), json.loads(written.read_text()))
+            deploy, invoke = (shlex.split(command) for command in begun["next"])
+            run(lambent, *deploy[1:])
+            self.assertEqual(json.loads(run(lambent, *invoke[1:])), {"count": 4, "longest": "quick"})
+        told = self.worker.request("GET", "/v1/functions/words/pipeline").json
+        self.assertEqual(told["pipeline"]["slo"], {"ms": 1000})
+        self.assertEqual(told["slo"]["in_time"] + told["slo"]["late"], 1)
