@@ -1,4 +1,5 @@
-// paper_fluidfaas_bench [--quick] [--out FILE] [--traces DIR] [--sweep SYSTEM [--scene SCENE]]:
+// paper_fluidfaas_bench [--quick] [--out FILE] [--traces DIR] [--seed N] [--only SYSTEM]
+// [--sweep SYSTEM [--scene SCENE]]:
 // FluidFaaS's comparison in a model of its two nodes: four applications in three sizes on three MIG
 // layouts, under ESG, INFless, FluidFaaS as published, and ours, each by its production policy.
 // Prints tables and, as its last line, one JSON object. All of it is simulated.
@@ -212,6 +213,35 @@ Comparison compare(const Plan& plan) {
   return comparison;
 }
 
+// One system by itself at the comparison's points: the mean of all seeds, and of its shares of the
+// bound each.
+void alone(const Plan& plan, const std::string& name) {
+  for (const std::string& layout : plan.layouts) {
+    for (const Size size : plan.sizes) {
+      print_head((layout + ", " + load_of(size) + " (" + name_of(size) + ")").c_str());
+      for (const Point& point : kPoints) {
+        std::vector<Figures> figures;
+        std::string shares;
+        for (uint64_t seed = 1; seed <= plan.seeds; ++seed) {
+          const Prepared prepared = prepare(plan, layout, size, point, seed);
+          const System system = system_named(name, scene_of(size));
+          figures.push_back(measure(system, prepared.setting, prepared.load));
+          char share[64];
+          std::snprintf(share, sizeof(share), " %.3f of %.1f", figures.back().share_of_bound(),
+                        prepared.bounds.cut);
+          shares += share;
+        }
+        const Figures average = mean_of(figures);
+        print_row(std::string(point.name) + " " + name, average);
+        std::printf(
+            "    shares:%s; slices: at work %.1f, coming %.1f, waiting %.1f, free %.1f %%\n",
+            shares.c_str(), average.working_pct, average.coming_pct, average.waiting_pct,
+            average.free_pct);
+      }
+    }
+  }
+}
+
 // Loads from a quarter of what whole functions can take to twice that.
 std::string surface(const Plan& plan) {
   Joined rows;
@@ -339,9 +369,17 @@ int run(const Plan& plan, bool comparison_alone, uint64_t drawn_by, const char* 
   return 0;
 }
 
+bool is_system(const std::string& name) {
+  return std::ranges::any_of(systems(Scene::kLight),
+                             [&](const System& system) { return system.name == name; });
+}
+
+bool is_load(const std::string& name) {
+  return std::ranges::any_of(kSizes, [&](Size size) { return load_of(size) == name; });
+}
+
 int run_sweep(const std::string& name, const std::string& only, bool quick) {
-  if (std::ranges::none_of(systems(Scene::kLight),
-                           [&](const System& system) { return system.name == name; })) {
+  if (!is_system(name)) {
     std::fprintf(stderr, "paper_fluidfaas_bench: '%s' has no sweep; %s\n", name.c_str(),
                  "esg, infless, fluidfaas and ours have");
     return 2;
@@ -368,7 +406,7 @@ int main(int count, char** arguments) {
   using namespace lambent::paper_fluidfaas;
   bool quick = false, comparison_alone = false;
   uint64_t seed = 0;
-  std::string layout;
+  std::string layout, system, load;
   const char *out = nullptr, *swept = nullptr, *traces = nullptr, *scene = "";
   for (int i = 1; i < count; ++i) {
     const bool more = i + 1 < count;
@@ -389,13 +427,18 @@ int main(int count, char** arguments) {
                std::strcmp(arguments[i + 1], "comparison") == 0) {
       comparison_alone = true;
       ++i;
+    } else if (std::strcmp(arguments[i], "--only") == 0 && more && is_system(arguments[i + 1])) {
+      system = arguments[++i];
     } else if (std::strcmp(arguments[i], "--layout") == 0 && more) {
       layout = arguments[++i];
+    } else if (std::strcmp(arguments[i], "--load") == 0 && more && is_load(arguments[i + 1])) {
+      load = arguments[++i];
     } else {
       std::fprintf(stderr,
                    "usage: paper_fluidfaas_bench [--quick] [--out FILE] [--traces DIR] [--seed N] "
-                   "[--only comparison] [--layout P1|P2|Hybrid] [--sweep "
-                   "esg|infless|fluidfaas|ours [--scene light|medium|heavy|crowded]]\n");
+                   "[--only comparison|esg|infless|fluidfaas|ours] [--layout P1|P2|Hybrid] "
+                   "[--load light|medium|heavy] [--sweep esg|infless|fluidfaas|ours "
+                   "[--scene light|medium|heavy|crowded]]\n");
       return 2;
     }
   }
@@ -417,6 +460,11 @@ int main(int count, char** arguments) {
   // Without traces, arrivals by another seed; each of the plan's own has a part of them.
   for (const Size size : plan->sizes) {
     if (seed != 0 && traces == nullptr) plan->loads[size] = generated_load(size, seed);
+  }
+  if (!load.empty()) std::erase_if(plan->sizes, [&](Size size) { return load_of(size) != load; });
+  if (!system.empty()) {
+    alone(*plan, system);
+    return 0;
   }
   return run(*plan, comparison_alone, seed, out);
 }
