@@ -155,7 +155,15 @@ class Mover {
   void moved(const worker::MemoryMove& move) {
     (move.out ? out_ : in_).add(move);
     if (move.out && move.done) return session_.move_in();
+    if (!move.out && !move.done && !refusal_is_told_) tell_of_refusal();
     arm();
+  }
+  // The program waits for its memory meanwhile.
+  void tell_of_refusal() {
+    refusal_is_told_ = true;
+    std::cerr << "lambent shim: its memory cannot come back: the GPU has no room for it; tried "
+                 "again every "
+              << to_seconds(period_) << " s" << std::endl;
   }
 
   loop::EventLoop& loop_;
@@ -163,6 +171,7 @@ class Mover {
   Duration period_;
   Sum out_;
   Sum in_;
+  bool refusal_is_told_ = false;
 };
 
 Result<int> run(Options& options) {

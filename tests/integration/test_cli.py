@@ -288,6 +288,42 @@ class BadInputTest(CommandTest):
                             environment={"EMULATED_CUDA_NODE": str(self.folder / "node"), "EMULATED_CUDA_CONFIG": "tiny"})
         self.assertEqual(done.stdout, "0\n")
 
+    def test_a_program_whose_memory_cannot_come_back_is_told_of(self):
+        call = """
+import ctypes, os, sys
+from ctypes import byref, c_int, c_size_t, c_ubyte, c_uint64, c_void_p
+cuda, context, address = ctypes.CDLL("libcuda.so.1"), c_void_p(), c_uint64()
+assert cuda.cuInit(0) == 0
+assert cuda.cuDevicePrimaryCtxRetain(byref(context), c_int(0)) == 0 and cuda.cuCtxSetCurrent(context) == 0
+"""
+        holds = call + """
+assert cuda.cuMemAlloc_v2(byref(address), c_size_t(100 << 20)) == 0
+print("has it", flush=True)
+while not os.path.exists(sys.argv[1]):
+    assert cuda.cuMemsetD8_v2(address, c_ubyte(7), c_size_t(4096)) == 0
+"""
+        takes_its_place = call + """
+pieces = 0
+while pieces < 92:
+    pieces += cuda.cuMemAlloc_v2(byref(address), c_size_t(10 << 20)) == 0
+print("has it", flush=True)
+sys.stdin.read()
+"""
+        stop = self.folder / "stop"
+        environment = {**os.environ, "EMULATED_CUDA_NODE": str(self.folder / "node"), "EMULATED_CUDA_CONFIG": "tiny"}
+        with subprocess.Popen([LAMBENT, "shim", "--emulated", "--move-every", "50", "--", sys.executable, "-c", holds, str(stop)],
+                              env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as first:
+            self.assertEqual(first.stdout.readline(), "has it\n")
+            with subprocess.Popen([sys.executable, "-c", takes_its_place], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
+                                  env={**environment, "LD_LIBRARY_PATH": str(PREFIX / "lib/emulated")}) as second:
+                self.assertEqual(second.stdout.readline(), "has it\n")
+                self.assertIn("its memory cannot come back: the GPU has no room for it", first.stderr.readline())
+                second.stdin.close()
+                self.assertEqual(second.wait(), 0)
+            stop.touch()
+            self.assertRegex(first.stderr.read(), r"moved out \d+ times.*times refused")
+            self.assertEqual(first.wait(), 0)
+
     def test_a_second_worker_says_which_options_give_it_places_of_its_own(self):
         first = pathlib.Path(self.worker.folder)
         address = self.worker.endpoint.removeprefix("http://")
