@@ -54,8 +54,8 @@ struct Model {
         OwnedFd file(memfd_create("weights", MFD_CLOEXEC));
         if (ftruncate(file.get(), static_cast<off_t>(bytes.count)) != 0) std::exit(1);
         // No two are the same, or they would lie on the device once.
-        static uint64_t number = 0;
-        if (pwrite(file.get(), &++number, sizeof(number), 0) != sizeof(number)) std::exit(1);
+        static uint64_t mark = 0;
+        if (pwrite(file.get(), &++mark, sizeof(mark), 0) != sizeof(mark)) std::exit(1);
         files.emplace_back(kind + number(i), std::move(file));
       }
     }

@@ -279,7 +279,7 @@ TEST(NvmlDoor, ADeviceWithMemoryOfItsOwnIsWhatNvmlSays) {
   EXPECT_EQ((*nvml)->devices()[0].memory_total, Bytes::gib(16));
 }
 
-// A process of a sandbox that asks for 2 MiB of host memory and gets them, or not.
+// A process of a sandbox that has nothing, asks for 2 MiB of host memory and gets them, or not.
 bool leases(const std::string& path, loop::EventLoop& loop) {
   const OwnedFd client(socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
   sockaddr_un address{};
@@ -288,11 +288,14 @@ bool leases(const std::string& path, loop::EventLoop& loop) {
   if (connect(client.get(), reinterpret_cast<sockaddr*>(&address), sizeof(address)) != 0)
     return false;
   protocol::MemoryMessage message;
-  message.kind = protocol::MemoryMessageKind::kWantLease;
-  message.bytes = Bytes::mib(2).count;
   char buffer[sizeof(message)];
-  memcpy(buffer, &message, sizeof(message));
-  if (!send_packet(client.get(), {buffer, sizeof(buffer)}).ok()) return false;
+  for (const auto kind :
+       {protocol::MemoryMessageKind::kHello, protocol::MemoryMessageKind::kWantLease}) {
+    message.kind = kind;
+    memcpy(buffer, &message, sizeof(message));
+    if (!send_packet(client.get(), {buffer, sizeof(buffer)}).ok()) return false;
+    message.bytes = Bytes::mib(2).count;
+  }
   for (int turn = 0; turn < 500; ++turn) {
     loop.run_once(milliseconds(10));
     const auto packet = receive_packet(client.get(), buffer);

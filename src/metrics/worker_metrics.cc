@@ -105,9 +105,9 @@ struct WorkerMetrics::State {
       family(prometheus::BuildGauge(), "lambent_object_bytes", "Bytes of objects by place.");
   Family<Counter>& object_events = family(prometheus::BuildCounter(), "lambent_object_events_total",
                                           "What befell objects and those who asked for them.");
-  Family<Gauge>& executors =
-      family(prometheus::BuildGauge(), "lambent_executors",
-             "Processes that kernel functions and handlers with a shared runtime run in, by device.");
+  Family<Gauge>& executors = family(
+      prometheus::BuildGauge(), "lambent_executors",
+      "Processes that kernel functions and handlers with a shared runtime run in, by device.");
   Family<Counter>& executor_ends =
       family(prometheus::BuildCounter(), "lambent_executor_ends_total",
              "Such processes that ended: unused, by a fault of what ran there, for what ran there "

@@ -381,7 +381,7 @@ sys.stdin.read()
         self.assertRegex(done.stderr, r"t\.csv.*line 3|t\.csv:3")
         minutes = self.folder / "azure.csv.gz"
         with gzip.open(minutes, "wt") as out:
-            out.write("fid,trigger,1,2\nf1,timer,3,x\n")
+            out.write("fid,Trigger,1,2\nf1,timer,3,x\n")
         self.assertRegex(self.run_cli("replay", minutes, expect=INVALID).stderr, r"azure.*(line |:)2")
         self.run_cli("replay", "no-such-trace.csv", expect=NOT_FOUND)
 
