@@ -17,6 +17,7 @@ import tempfile
 import threading
 import time
 
+from open_loop import percentile
 from worker_under_test import PREFIX, Worker, invocations_path, machine, make_zip
 
 MULTIPROCESSORS, BLOCKS_OF_ONE = 80, 16  # blocks of 128 threads that one of them runs at once
@@ -134,10 +135,6 @@ class Kind:
         return [self.call(work)[0] for _ in range(repeats)]
 
 
-def quantile(values, share):
-    return sorted(values)[min(len(values) - 1, int(share * len(values)))]
-
-
 class Neighbour:
     """A function with long kernels, asked by two clients, so that the device always has some of them."""
 
@@ -152,7 +149,7 @@ class Neighbour:
     def __enter__(self):
         for thread in self.threads:
             thread.start()
-        time.sleep(0.3)
+        time.sleep(0.3)  # several of its requests: what is measured beside it begins when its kernels are there
 
     def __exit__(self, *_):
         self.over.set()
@@ -182,7 +179,7 @@ def beside(node, kind, repeats):
             node.call("neighbour", {"inputs": []})
         with Neighbour(node):
             times = kind.times(WIDE, repeats)
-        rows[f"{mine} beside {theirs}"] = {"p50_ms": round(statistics.median(times), 2), "p99_ms": round(quantile(times, 0.99), 2)}
+        rows[f"{mine} beside {theirs}"] = {"p50_ms": round(statistics.median(times), 2), "p99_ms": round(percentile(times, 0.99), 2)}
     return rows
 
 
@@ -211,10 +208,10 @@ def change(kind, changes):
     asking = threading.Thread(target=ask)
     asking.start()
     for i in range(changes):
-        time.sleep(0.6)
+        time.sleep(0.6)  # longer than a change takes to hold, so that the next one is not seen for it
         begun.append((time.monotonic(), 25 if i % 2 == 0 else 100))
         kind.node.share(kind.function_of(WIDE), begun[-1][1])
-    time.sleep(0.6)
+    time.sleep(0.6)  # the last one has to hold too
     over.set()
     asking.join()
     # From the change until a request begins that has the new share: four times as long, or no more than twice.

@@ -361,7 +361,7 @@ TEST_F(ClientsTest, ManyClientsWorkSideBySide) {
   if (result == CUDA_SUCCESS) result = call("cuCtxSetCurrent", context);
   if (result == CUDA_SUCCESS) result = call("cuCtxSynchronize");
   if (result == CUDA_SUCCESS && write(ready, "r", 1) == 1) {
-    while (call("cuCtxSynchronize") == CUDA_SUCCESS) usleep(1000);
+    while (call("cuCtxSynchronize") == CUDA_SUCCESS) usleep(1000);  // leaves others a core
   }
   _exit(7);
 }
