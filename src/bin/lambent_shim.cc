@@ -3,7 +3,6 @@
 #include <poll.h>
 #include <signal.h>
 #include <spawn.h>
-#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -13,6 +12,7 @@
 #include <filesystem>
 #include <iostream>
 
+#include "base/process.h"
 #include "bin/flag_checks.h"
 #include "bin/host_memory.h"
 #include "bin/installation.h"
@@ -186,7 +186,7 @@ Result<int> run(Options& options) {
                        pointers_to(options.program).data(), pointers_to(environment).data())) {
     return error_from_errno("start " + options.program[0], error);
   }
-  const OwnedFd end(static_cast<int>(syscall(SYS_pidfd_open, id, 0)));
+  const OwnedFd end = open_process(id);
   const auto watch = loop.watch(end.get(), true, false, [&](loop::Readiness) { loop.stop(); });
   const Mover mover(loop, *session, from_seconds(options.move_every_ms / 1000));
   loop.run();

@@ -338,12 +338,10 @@ class Calibration {
       RETURN_IF_ERROR(deploy(goes, 0, 0, all, much_mib));
       RETURN_IF_ERROR(deploy(comes, 0, 0, all, kLittleMib));
       RETURN_IF_ERROR(invoke_cold(goes));
-      // Who is told to move before it has made itself known to the worker moves nothing at first.
-      std::this_thread::sleep_for(milliseconds(200));
       ASSIGN_OR_RETURN(const MovesOut before, moves_out());
       RETURN_IF_ERROR(invoke_cold(comes));
       ASSIGN_OR_RETURN(const MovesOut after, moves_out());
-      // Or it was stopped to make room, or had nothing to move yet.
+      // Or it was stopped to make room.
       if (after.count == before.count + 1 && after.bytes - before.bytes > bytes / 2) {
         longer_s.push_back(modelled(after.seconds - before.seconds) -
                            bytes / profile_.device_to_host_bytes_per_s);

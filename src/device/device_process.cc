@@ -6,9 +6,10 @@
 #include <signal.h>
 #include <spawn.h>
 #include <sys/socket.h>
-#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
+
+#include "base/process.h"
 
 namespace lambent::device {
 namespace {
@@ -86,7 +87,7 @@ Result<std::unique_ptr<DeviceProcess>> DeviceProcess::spawn(
   const int status = spawn_with(program, std::move(words), environment, readings.theirs.get(),
                                 memory.theirs.get(), id);
   if (status != 0) return error_from_errno("start " + program, status);
-  OwnedFd pidfd(static_cast<int>(syscall(SYS_pidfd_open, id, 0)));
+  OwnedFd pidfd = open_process(id);
   const int pidfd_error = errno;
   auto process = std::unique_ptr<DeviceProcess>(
       new DeviceProcess(id, std::move(pidfd), std::move(readings.ours), std::move(memory.ours)));

@@ -4,7 +4,6 @@
 #include <poll.h>
 #include <signal.h>
 #include <spawn.h>
-#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -14,6 +13,7 @@
 #include <sstream>
 
 #include "base/fd.h"
+#include "base/process.h"
 
 extern char** environ;
 
@@ -81,7 +81,7 @@ std::optional<std::string> read_until_end(int from, Instant deadline, const Cloc
 
 // Who is stuck in the driver may outlive the signal, and is waited for no longer than this.
 void reap(pid_t id, Instant deadline, const Clock& clock) {
-  const OwnedFd ended(static_cast<int>(syscall(SYS_pidfd_open, id, 0)));
+  const OwnedFd ended = open_process(id);
   while (waitpid(id, nullptr, WNOHANG) == 0) {
     const auto left = std::chrono::ceil<milliseconds>(deadline - clock.now()).count();
     pollfd readable = {ended.get(), POLLIN, 0};

@@ -19,6 +19,7 @@
 #include "shim/locked.h"
 #include "shim/log.h"
 #include "shim/memory_socket.h"
+#include "shim/monotonic.h"
 #include "shim/mover.h"
 #include "shim/touches.h"
 #include "shim/undestroyed.h"
@@ -46,12 +47,6 @@ Undestroyed<MemorySocket> to_worker;
 // Read from the environment by the thread that starts the agent; the program may change it later.
 char worker[kMostPathBytes];
 char link_path[kMostPathBytes];
-
-uint64_t now_ns() {
-  timespec now = {};
-  clock_gettime(CLOCK_MONOTONIC, &now);
-  return static_cast<uint64_t>(now.tv_sec) * 1'000'000'000 + static_cast<uint64_t>(now.tv_nsec);
-}
 
 MemoryMode mode_of_this_process() {
   Residency* residency = Residency::current();

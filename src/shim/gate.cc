@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include "shim/locked.h"
+#include "shim/monotonic.h"
 
 namespace lambent::shim {
 namespace {
@@ -39,12 +40,6 @@ uint64_t openings = 0;
 unsigned waiting = 0;   // for the next opening
 unsigned released = 0;  // waited for the last opening, and have not entered yet
 bool fork_is_watched = false;
-
-uint64_t now_ns() {
-  timespec now = {};
-  clock_gettime(CLOCK_MONOTONIC, &now);
-  return static_cast<uint64_t>(now.tv_sec) * 1'000'000'000 + static_cast<uint64_t>(now.tv_nsec);
-}
 
 bool nobody_inside() {
   for (const Line& line : lines) {

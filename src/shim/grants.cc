@@ -5,6 +5,7 @@
 
 #include "shim/locked.h"
 #include "shim/memory_socket.h"
+#include "shim/monotonic.h"
 #include "shim/residency.h"
 
 namespace lambent::shim {
@@ -27,12 +28,6 @@ struct Asking {
   uint64_t not_before_ns = 0;  // after a refusal
 };
 Asking asking;
-
-uint64_t now_ns() {
-  timespec now = {};
-  clock_gettime(CLOCK_MONOTONIC, &now);
-  return static_cast<uint64_t>(now.tv_sec) * 1'000'000'000 + static_cast<uint64_t>(now.tv_nsec);
-}
 
 // With the mutex held, here and below.
 bool may_ask() {

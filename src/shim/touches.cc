@@ -15,6 +15,7 @@
 #include "shim/environment.h"
 #include "shim/kernel_words.h"
 #include "shim/log.h"
+#include "shim/monotonic.h"
 #include "shim/residency.h"
 
 namespace lambent::shim {
@@ -28,12 +29,6 @@ constexpr uint64_t kInsistNs = 10'000'000'000;
 constexpr long kPauseNs = 20'000'000;
 
 bool fork_is_watched = false;
-
-uint64_t now_ns() {
-  timespec now = {};
-  clock_gettime(CLOCK_MONOTONIC, &now);
-  return static_cast<uint64_t>(now.tv_sec) * 1'000'000'000 + static_cast<uint64_t>(now.tv_nsec);
-}
 
 Residency* watched_memory() { return __atomic_load_n(&memory_of_touches, __ATOMIC_ACQUIRE); }
 
