@@ -60,6 +60,10 @@ class SlicePolicy {
   // (one that is not is passed over). Asked after each event,
   // again until nothing comes but AskAgain.
   virtual void decide(const SliceWorld& world, Instant now, std::vector<Decision>& decisions) = 0;
+  // Whether it reads what is kept in windows, so that it is asked at the end of each.
+  virtual bool reads_windows() const { return true; }
+  // A request for this function came. Called before it is queued, or turned away.
+  virtual void arrived(const FunctionState& function, Instant now) { (void)function, (void)now; }
   // A job of this instance took so long; for policies that learn.
   virtual void finished(const Instance& instance, size_t requests, Duration execution) {
     (void)instance, (void)requests, (void)execution;

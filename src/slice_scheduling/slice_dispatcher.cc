@@ -96,7 +96,8 @@ void SliceDispatcher::State::roll_window() {
 void SliceDispatcher::State::wake() {
   std::optional<Instant> wanted;
   if (!world.draining) wanted = ask_again;
-  if (window_moves && (!wanted || window_start + options.window < *wanted)) {
+  if (window_moves && policy->reads_windows() &&
+      (!wanted || window_start + options.window < *wanted)) {
     wanted = window_start + options.window;
   }
   // One that is too early does no harm, and is not worth an action.

@@ -98,8 +98,10 @@ void SliceDispatcher::State::apply(const Assign& decision) {
   ++instance.jobs;
   instance.requests += decision.requests.size();
   instance.last_used = now;
-  instance.busy_until = std::max(now, instance.busy_until) + instance.bottleneck() * count;
-  instance.busy += instance.bottleneck() * count;
+  const Duration work = instance.bottleneck() * count;
+  instance.busy_until = std::max(now, instance.busy_until) + work;
+  instance.busy += work;
+  instance.given.add(to_seconds(work), now);
   window_moves = true;
   act(GiveJob{id, instance.id, decision.requests, alone});
 }

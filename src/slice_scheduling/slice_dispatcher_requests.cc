@@ -71,6 +71,7 @@ void SliceDispatcher::State::on(const RequestSubmitted& event) {
   ++arrivals[event.function];
   window_moves = true;
   function->last_arrival = now;
+  policy->arrived(*function, now);
   if (!event.acknowledged && function->queue.size() >= options.most_queued) {
     return complete(event.request,
                     Error{ErrorCode::kResourceExhausted,

@@ -27,15 +27,19 @@ void SloPolicy::decide(const SliceWorld& world, Instant now, std::vector<Decisio
 // has slices of its own besides is not needed any more.
 void SloPolicy::tidy(const SliceWorld& world, Instant now, std::vector<Decision>& decisions) {
   // What it looks at changes with slices and time.
-  const bool again = tidied_.slices_version != world.slices_version ||
-                     tidied_.window != world.windows || now >= tidy_at_;
+  const bool again = tidied_version_ != world.slices_version || now >= tidy_at_;
   if (!again) {
     if (tidy_at_ != kNever) decisions.push_back(AskAgain{tidy_at_});
     return;
   }
   Instant next = kNever;
+  const Instant later = now + world.window;  // for who is at work
   for (const auto& [id, instance] : world.instances) {
-    if (instance.retiring || instance.jobs > 0) continue;
+    if (instance.retiring) continue;
+    if (instance.jobs > 0) {
+      next = std::min(next, later);
+      continue;
+    }
     if (instance.tenure == Tenure::kTimeSharing) {
       const DeviceId slice = instance.placement.slices.front();
       if (world.slices.at(slice).sharing.size() == 1 && !is_claimed(slice)) {
@@ -44,11 +48,13 @@ void SloPolicy::tidy(const SliceWorld& world, Instant now, std::vector<Decision>
         continue;
       }
     }
-    if (instance.residence != Residence::kLoaded && instance.residence != Residence::kUnloaded) {
+    const FunctionState& function = world.functions.at(instance.function);
+    const bool settled =
+        instance.residence == Residence::kLoaded || instance.residence == Residence::kUnloaded;
+    if (!settled || !function.queue.empty()) {
+      next = std::min(next, later);
       continue;
     }
-    const FunctionState& function = world.functions.at(instance.function);
-    if (!function.queue.empty()) continue;
     if (instance.residence == Residence::kUnloaded) {
       const bool has_own = std::any_of(
           function.instances.begin(), function.instances.end(),
@@ -66,7 +72,7 @@ void SloPolicy::tidy(const SliceWorld& world, Instant now, std::vector<Decision>
     }
   }
   if (decisions.empty() || std::holds_alternative<AskAgain>(decisions.back())) {
-    tidied_ = {world.slices_version, 0, world.windows};
+    tidied_version_ = world.slices_version;
     tidy_at_ = next;
   }
   if (next != kNever) decisions.push_back(AskAgain{next});
@@ -100,7 +106,7 @@ void SloPolicy::migrate(const SliceWorld& world, Instant now, std::vector<Decisi
     if (!placement || placement->latency >= instance.placement.latency) continue;
     // It was placed for what is wanted, which the one slice may not give.
     const bool by_what_is_wanted = !instance.placement.replicas.empty();
-    if (by_what_is_wanted && to_seconds(placement->bottleneck) * wanted_per_s(function) > 1) {
+    if (by_what_is_wanted && to_seconds(placement->bottleneck) * wanted_per_s(function, now) > 1) {
       continue;
     }
     migrations_[instance.function] = {id, placement->slices.front()};

@@ -10,6 +10,7 @@
 
 #include "slice_scheduling/placer.h"
 #include "slice_scheduling/policy.h"
+#include "slice_scheduling/recent_rate.h"
 #include "slice_scheduling/worth.h"
 
 namespace lambent::slice_scheduling {
@@ -45,6 +46,8 @@ class SloPolicy final : public SlicePolicy {
       : placer_(first_fit(placer)), worth_(placer, costs, options.most_slices), options_(options) {}
 
   std::string_view name() const override { return "slo"; }
+  bool reads_windows() const override { return false; }
+  void arrived(const FunctionState& function, Instant now) override;
   void decide(const SliceWorld& world, Instant now, std::vector<Decision>& decisions) override;
 
  private:
@@ -78,12 +81,13 @@ class SloPolicy final : public SlicePolicy {
   Instant start_by(const Instance& instance, const FunctionState& function, Instant now) const;
 
   // slo_policy_scaling.cc: which instances there are.
-  void remember_rates(const SliceWorld& world);  // of the window that is over
+  void forget_gone(const SliceWorld& world);
   Demand demand_of(const SliceWorld& world, const FunctionState& function, Instant now) const;
   // So much capacity that what usually comes is served, and what waits in twice the time of a
   // start: less than that is over before it helps.
-  double wanted_per_s(const FunctionState& function) const;
-  double pressure_with(const Demand& demand, double capacity_per_s) const;
+  double wanted_per_s(const FunctionState& function, Instant now) const;
+  double pressure_with(const Demand& demand, double capacity_per_s, Instant now) const;
+  double peak_per_s(FunctionId function, Instant now) const;
   double share_of(const SliceWorld& world, const Instance& instance, Instant now) const;
   void scale(const SliceWorld& world, Instant now, std::vector<Decision>& decisions);
   bool start_on_free(const SliceWorld& world, const Demand& demand,
@@ -121,16 +125,20 @@ class SloPolicy final : public SlicePolicy {
   struct Vain {
     uint64_t slices_version = 0;
     uint64_t function_version = 0;
-    uint64_t window = 0;
+    Instant again_at{};  // whatever has not changed until then
   };
-  struct Rate {
-    double usual_per_s = 0;  // of the last few windows
-    double peak_per_s = 0;   // of the last minute
+  // Of a function's requests, kept in no windows: with those, the same requests would be served
+  // well or badly by when a window begins.
+  struct Rates {
+    RecentRate now{seconds(1)};
+    RecentRate usual{milliseconds(4500)};
+    double peak_per_s = 0;  // of the last minute, at peak_at
+    Instant peak_at{};
   };
-  std::map<FunctionId, Rate> rates_;
-  uint64_t windows_seen_ = 0;
-  Vain tidied_;  // when tidy() looked last
-  Instant tidy_at_{};
+  std::map<FunctionId, Rates> rates_;
+  uint64_t tidied_version_ = 0;  // of the slices, when tidy() looked last
+  Instant tidy_at_{};            // looks again
+  uint64_t windows_seen_ = 0;    // by forget_gone()
   std::map<FunctionId, Vain> no_free_;
   std::map<FunctionId, Vain> no_donor_;
 };

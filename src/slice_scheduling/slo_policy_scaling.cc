@@ -1,6 +1,7 @@
 // The part of SloPolicy that decides which instances there are: more where requests wait longer
 // than their SLOs allow, on slices that are free, or that others need less.
 #include <algorithm>
+#include <cmath>
 
 #include "slice_scheduling/slo_policy.h"
 
@@ -13,6 +14,11 @@ constexpr Duration kLongestClaim = seconds(30);
 constexpr Duration kLeastStay = seconds(1);
 // A slice that others share is another's for so long after its last request.
 constexpr Duration kActive = seconds(10);
+// A function under no more pressure than this without an instance will hardly miss it.
+constexpr double kSpared = 0.5;
+constexpr double kHardlyBusy = 0.3;
+// Requests a second that count as none.
+constexpr double kLeastRate = 1e-3;
 
 double per_second(Duration each) { return 1 / std::max(1e-6, to_seconds(each)); }
 
@@ -43,14 +49,16 @@ double SloPolicy::share_of(const SliceWorld& world, const Instance& instance, In
   return 1 / static_cast<double>(active);
 }
 
-double SloPolicy::pressure_with(const Demand& demand, double capacity_per_s) const {
+double SloPolicy::pressure_with(const Demand& demand, double capacity_per_s, Instant now) const {
   const FunctionState& function = *demand.function;
   const auto queued = static_cast<double>(function.queue.size());
+  const auto rates = rates_.find(function.function->id);
+  const double arrivals_per_s = rates == rates_.end() ? 0 : rates->second.now.per_s(now);
   if (capacity_per_s <= 0) {
-    return queued > 0 || function.arrivals_per_s > 0 ? kWaitsForever : 0;
+    return queued > 0 || arrivals_per_s > kLeastRate ? kWaitsForever : 0;
   }
   const double wait = queued / capacity_per_s / std::max(1e-6, to_seconds(demand.allowed));
-  const double busy = function.arrivals_per_s / capacity_per_s / options_.most_busy;
+  const double busy = arrivals_per_s / capacity_per_s / options_.most_busy;
   return std::max(wait, busy);
 }
 
@@ -81,7 +89,7 @@ SloPolicy::Demand SloPolicy::demand_of(const SliceWorld& world, const FunctionSt
                        ? std::max(slo - demand.latency, slo / 4)
                        : from_seconds(to_seconds(demand.latency) * options_.waits_without_slo);
   demand.allowed = std::max(demand.allowed, Duration(milliseconds(1)));
-  demand.pressure = pressure_with(demand, demand.capacity_per_s);
+  demand.pressure = pressure_with(demand, demand.capacity_per_s, now);
   if (!any_here && demand.staying > 0 && !function.queue.empty()) {
     // It has no slice now: its request waits for a turn.
     demand.pressure =
@@ -103,8 +111,23 @@ void SloPolicy::add_claim(Claim claim) {
   claims_.push_back(std::move(claim));
 }
 
-void SloPolicy::remember_rates(const SliceWorld& world) {
-  constexpr double kKept = 0.8, kPeakKept = 0.98;
+void SloPolicy::arrived(const FunctionState& function, Instant now) {
+  Rates& rates = rates_[function.function->id];
+  rates.now.add(1, now);
+  rates.usual.add(1, now);
+  rates.peak_per_s = std::max(peak_per_s(function.function->id, now), rates.now.per_s(now));
+  rates.peak_at = now;
+}
+
+double SloPolicy::peak_per_s(FunctionId function, Instant now) const {
+  constexpr Duration kMemory = seconds(50);
+  const auto found = rates_.find(function);
+  if (found == rates_.end()) return 0;
+  const Rates& rates = found->second;
+  return rates.peak_per_s * std::exp(-to_seconds(now - rates.peak_at) / to_seconds(kMemory));
+}
+
+void SloPolicy::forget_gone(const SliceWorld& world) {
   if (windows_seen_ == world.windows) return;
   windows_seen_ = world.windows;
   const auto is_gone = [&](const auto& each) { return !world.functions.contains(each.first); };
@@ -112,15 +135,10 @@ void SloPolicy::remember_rates(const SliceWorld& world) {
   std::erase_if(jobs_given_, is_gone);
   std::erase_if(no_free_, is_gone);
   std::erase_if(no_donor_, is_gone);
-  for (const auto& [id, function] : world.functions) {
-    Rate& rate = rates_[id];
-    rate.usual_per_s = kKept * rate.usual_per_s + (1 - kKept) * function.arrivals_per_s;
-    rate.peak_per_s = std::max(kPeakKept * rate.peak_per_s, function.arrivals_per_s);
-  }
 }
 
 void SloPolicy::scale(const SliceWorld& world, Instant now, std::vector<Decision>& decisions) {
-  remember_rates(world);
+  forget_gone(world);
   bool any_queued = false;
   for (const auto& [id, function] : world.functions) any_queued |= !function.queue.empty();
   if (!any_queued) return;
@@ -152,9 +170,9 @@ void SloPolicy::scale(const SliceWorld& world, Instant now, std::vector<Decision
   }
 }
 
-double SloPolicy::wanted_per_s(const FunctionState& function) const {
-  const auto rate = rates_.find(function.function->id);
-  const double usual_per_s = rate == rates_.end() ? 0 : rate->second.usual_per_s;
+double SloPolicy::wanted_per_s(const FunctionState& function, Instant now) const {
+  const auto rates = rates_.find(function.function->id);
+  const double usual_per_s = rates == rates_.end() ? 0 : rates->second.usual.per_s(now);
   return usual_per_s / options_.most_busy +
          static_cast<double>(function.queue.size()) / (2 * start_seconds(function));
 }
@@ -167,9 +185,10 @@ bool SloPolicy::start_on_free(const SliceWorld& world, const Demand& demand,
   if (vain.slices_version == world.slices_version && vain.function_version == function.version) {
     return false;
   }
-  auto placement = worth_.choose(world, function, unclaimed(world), wanted_per_s(function));
+  auto placement =
+      worth_.choose(world, function, unclaimed(world), wanted_per_s(function, world.now));
   if (!placement) {
-    vain = {world.slices_version, function.version, world.windows};
+    vain = {world.slices_version, function.version};
     return false;
   }
   decisions.push_back(Start{function.function->id, std::move(*placement), Tenure::kExclusive});
@@ -220,13 +239,14 @@ bool SloPolicy::claim_from_others(const SliceWorld& world, const std::vector<Dem
   const FunctionState& function = *needy.function;
   const FunctionId id = function.function->id;
   Vain& vain = no_donor_[id];
-  // Pressures change all the time; after one look in vain the next is in the next window.
-  if (vain.window == world.windows + 1 && vain.function_version == function.version &&
+  // Pressures change all the time; after one look in vain the next is a little later.
+  if (now < vain.again_at && vain.function_version == function.version &&
       (needy.staying > 0 || vain.slices_version == world.slices_version)) {
+    decisions.push_back(AskAgain{vain.again_at});
     return false;
   }
   const double start_s = start_seconds(function);
-  const double wanted_per_s = this->wanted_per_s(function);
+  const double wanted_per_s = this->wanted_per_s(function, now);
   if (needy.staying > 0 && needy.capacity_per_s >= wanted_per_s) return false;
   const double wait_s =
       static_cast<double>(function.queue.size()) / std::max(1e-6, needy.capacity_per_s);
@@ -249,20 +269,25 @@ bool SloPolicy::claim_from_others(const SliceWorld& world, const std::vector<Dem
                       [&](DeviceId slice) { return is_claimed(slice); });
       if (!claimed) mine.push_back(&instance);
     }
-    std::sort(mine.begin(), mine.end(), [](const Instance* a, const Instance* b) {
-      return a->utilisation != b->utilisation ? a->utilisation < b->utilisation : a->id < b->id;
+    // First those that have hardly anything to do, the oldest, which was the best placement then.
+    const auto busy = [now](const Instance* instance) {
+      const double given = instance->given.per_s(now);
+      return given < kHardlyBusy ? 0 : given;
+    };
+    std::sort(mine.begin(), mine.end(), [&](const Instance* a, const Instance* b) {
+      return busy(a) != busy(b) ? busy(a) < busy(b) : a->id < b->id;
     });
     size_t left = demand.staying;
     for (const Instance* instance : mine) {
       const double with = per_second(instance->bottleneck()) * share_of(world, *instance, now);
-      double pressure = pressure_with(demand, left_per_s - with);
+      double pressure = pressure_with(demand, left_per_s - with, now);
       if (left_per_s > with) {
-        pressure = std::max(pressure, rates_[demand.function->function->id].peak_per_s /
+        pressure = std::max(pressure, peak_per_s(demand.function->function->id, now) /
                                           (left_per_s - with) / options_.most_busy);
       }
       const bool last = --left == 0;
       if (last && is_idle(world, *instance) && now - instance->last_used > kLeastStay) {
-        pressure = 0.5;  // cold, not starving
+        pressure = kSpared;  // cold, not starving
       }
       // Who can do without it gives it soon; who cannot, only to those who wait much longer, and
       // after a while. Who has nothing at all gets a turn from those who have something.
@@ -293,6 +318,8 @@ bool SloPolicy::claim_from_others(const SliceWorld& world, const std::vector<Dem
       const SliceState& state = world.slices.at(slice);
       if (!state.lost && state.sharing.size() <= 1) pool.push_back(state.slice);
     }
+    // Of all that is hardly missed the best is chosen; of what is, no more is taken than it needs.
+    if (count + 1 < donors.size() && donors[count + 1].pressure <= kSpared) continue;
     if (!placer_.place_on(function, pool)) continue;
     auto placement = worth_.choose(world, function, pool, wanted_per_s);
     if (!placement) continue;
@@ -308,7 +335,8 @@ bool SloPolicy::claim_from_others(const SliceWorld& world, const std::vector<Dem
     decisions.push_back(AskAgain{now});  // it may be settled by now
     return true;
   }
-  vain = {world.slices_version, function.version, world.windows + 1};
+  vain = {world.slices_version, function.version, now + world.window / 4};
+  decisions.push_back(AskAgain{vain.again_at});
   return false;
 }
 

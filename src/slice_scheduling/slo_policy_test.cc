@@ -244,6 +244,63 @@ TEST_F(Slo, SlicesOfWhoIsIdleGoToWhoWaits) {
   EXPECT_EQ(host_.instances_of(kSharpen).size(), 1U);
 }
 
+// Two others have been idle for long; who has the small slice, on which it would be late, for
+// longer.
+TEST_F(Slo, OfSlicesThatAreHardlyMissedItTakesTheOnesThatKeepItsSlo) {
+  put(1, {{20, 2000}});
+  put(2, {{200, 2000}}, milliseconds(100));
+  put(3, {{20, 20'000}});
+  host_.add_slices({1});
+  submit_every(kBlur, seconds(3), 1);
+  host_.add_slices({4});
+  submit_every(FunctionId{3}, seconds(3), 1);
+  host_.add_slices({1});
+  submit_every(kSharpen, seconds(3), 1);
+  EXPECT_EQ(free_slices(), 0U);
+  submit_every(kSharpen, milliseconds(1), 10);
+  host_.run_for(seconds(3));
+  expect_all_served();
+  ASSERT_GE(host_.instances_of(kSharpen).size(), 2U) << describe(host_.world());
+  EXPECT_EQ(host_.instances_of(kSharpen)[1]->placement.slices.front(), DeviceId{2});
+}
+
+// When each of some requests is answered, if the first comes so long after the slices. Three
+// functions, of which one after the other has much to do, on too few slices for that.
+std::vector<Duration> answered_after(Duration pause) {
+  VirtualHost host(std::make_unique<SloPolicy>(place_simply, SloPolicyOptions{}));
+  host.add_slices({4, 2, 1, 2, 1, 1});
+  for (uint32_t id = 1; id <= 3; ++id) {
+    host.give(FunctionPut{function_of(id, {{150, 5000}, {100, 4000}}, milliseconds(600))});
+  }
+  host.run_for(pause);
+  const Instant begin = host.now();
+  SeededRandom random(7);
+  std::vector<InvocationId> requests;
+  for (int at = 0; at < 1200; ++at) {
+    const auto busiest = static_cast<uint32_t>(at / 170 % 3 + 1);
+    const bool other = random.uniform() < 0.3;
+    requests.push_back(host.submit(FunctionId{other ? busiest % 3 + 1 : busiest}));
+    host.run_for(from_seconds(random.uniform() * 0.06));
+  }
+  host.run_for(seconds(200));
+  std::vector<Duration> answered;
+  for (const InvocationId request : requests) {
+    answered.push_back(host.outcomes().at(request).when - begin);
+  }
+  return answered;
+}
+
+TEST(SloWindows, WhenASecondBeginsDoesNotMatter) {
+  const std::vector<Duration> answered = answered_after(milliseconds(100));
+  for (const int64_t pause : {300, 500, 700, 900}) {
+    const std::vector<Duration> other = answered_after(milliseconds(pause));
+    const auto [one, another] = std::mismatch(answered.begin(), answered.end(), other.begin());
+    EXPECT_EQ(one, answered.end())
+        << "after " << pause << " ms request " << one - answered.begin() << " is answered at "
+        << to_seconds(*another) << " s, after 100 ms at " << to_seconds(*one) << " s";
+  }
+}
+
 TEST_F(Slo, WhoHasNothingGetsATurnFromWhoIsBusy) {
   host_.add_slices({1, 1});
   put(1, {{100, 6000}, {100, 6000}});

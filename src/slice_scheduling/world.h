@@ -14,6 +14,7 @@
 #include "domain/slice.h"
 #include "pipeline/function.h"
 #include "slice_scheduling/events.h"
+#include "slice_scheduling/recent_rate.h"
 
 namespace lambent::slice_scheduling {
 
@@ -53,7 +54,9 @@ struct Instance {
   double pace = 1;
   // When its bottleneck stage will have done all that it was given, as far as is known.
   Instant busy_until{};
-  Duration busy{};         // of its bottleneck stage: by the jobs given until now
+  Duration busy{};  // of its bottleneck stage: by the jobs given until now
+  // Seconds of its bottleneck's work that it was given for each second of late.
+  RecentRate given{seconds(1)};
   double utilisation = 0;  // 0..1: the share of the last window that its bottleneck was busy
 
   bool is_pipeline() const { return placement.slices.size() > 1; }
