@@ -61,6 +61,8 @@ Answer answer_of(const http::Response& response) {
   for (const StartClass start : {StartClass::kCold, StartClass::kGpuCold, StartClass::kWarm}) {
     if (headers.get("x-lambent-start") == name_of(start)) answer.start = start;
   }
+  if (const auto slo = headers.get("x-lambent-slo"); !slo.empty())
+    answer.in_time = slo == "in_time";
   answer.device = headers.get("x-lambent-device");
   answer.wait_reason = headers.get("x-lambent-wait-reason");
   const auto peak = number_in(headers, "x-lambent-device-memory-peak-bytes");
@@ -80,6 +82,7 @@ std::string phases_line(const Answer& answer) {
     line += " | run " + short_milliseconds(phases.run) + "   ";
   }
   if (answer.start) line += std::string(name_of(*answer.start)) + "   ";
+  if (answer.in_time == false) line += "SLO missed   ";
   if (!answer.device.empty())
     line += (answer.device == "cpu" ? "" : "gpu ") + answer.device + "   ";
   if (answer.device_memory_peak.count > 0) {

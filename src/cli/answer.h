@@ -16,8 +16,9 @@ struct Answer {
   // What the worker says about where the time went; nothing if it does not.
   std::optional<Phases> phases;
   std::optional<StartClass> start;
-  std::string device;       // where it ran: "0", "0:2" (a MIG instance) or "cpu"
-  std::string wait_reason;  // what held it back in the queue, in the worker's word
+  std::optional<bool> in_time;  // kept its function's SLO; nothing if that has none
+  std::string device;           // where it ran: "0", "0:2" (a MIG instance) or "cpu"
+  std::string wait_reason;      // what held it back in the queue, in the worker's word
   Bytes device_memory_peak;
   std::string payload;
   std::string log_tail;  // decoded; only if it was asked for

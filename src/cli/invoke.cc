@@ -49,6 +49,7 @@ Json json_of(const Answer& answer) {
   Json json = {{"id", answer.id},
                {"outcome", answer.function_failed ? "function_error" : "succeeded"}};
   if (answer.start) json["start"] = name_of(*answer.start);
+  if (answer.in_time) json["slo"] = *answer.in_time ? "in_time" : "late";
   if (answer.phases) {
     const auto us = [](Duration d) { return std::chrono::duration_cast<microseconds>(d).count(); };
     json["phases_us"] = {

@@ -78,6 +78,11 @@ std::string table_of(const std::vector<Phase>& phases) {
   }
   std::string text = table.str();
   for (const Phase& phase : phases) {
+    if (const auto hits = phase.totals.slo_hit_ratio()) {
+      text += phase.name + ": " + fixed(*hits * 100, 1) + " % of " +
+              std::to_string(phase.totals.in_time + phase.totals.late) +
+              " requests with an SLO kept it\n";
+    }
     for (const auto& [code, count] : phase.totals.errors) {
       text += phase.name + ": " + std::to_string(count) + " " + code + ": " +
               phase.totals.first_errors.at(code) + "\n";
@@ -110,6 +115,8 @@ Json json_of(const Phase& phase) {
     json[key] = totals.latencies_s.empty() ? Json() : Json(totals.latency_at(share) * 1e3);
   }
   json["starts"] = totals.starts;
+  const auto hits = totals.slo_hit_ratio();
+  json["slo_hit_ratio"] = hits ? Json(*hits) : Json();
   json["errors"] = totals.errors;
   json["worst_lateness_ms"] = totals.worst_lateness_s * 1e3;
   json["cdf"] = Json::array();

@@ -131,12 +131,13 @@ class LoadRun {
       note_error(name_of(response.error().code), response.error().message);
       return;
     }
+    const Answer answer = answer_of(*response);
+    if (answer.in_time) ++(*answer.in_time ? totals_.in_time : totals_.late);
     if (response->status >= 300) {
       const Error error = error_of(*response);
       note_error(name_of(error.code), error.message);
       return;
     }
-    const Answer answer = answer_of(*response);
     if (answer.function_failed) {
       note_error(kFunctionError, answer.payload.substr(0, 200));
       return;
@@ -206,6 +207,11 @@ double LoadTotals::left_out() const {
   return without_latency == 0
              ? 0
              : static_cast<double>(without_latency) / static_cast<double>(succeeded + failed());
+}
+
+std::optional<double> LoadTotals::slo_hit_ratio() const {
+  if (in_time + late == 0) return std::nullopt;
+  return static_cast<double>(in_time) / static_cast<double>(in_time + late);
 }
 
 double LoadTotals::latency_at(double share) const {

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <functional>
 #include <map>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -50,7 +51,9 @@ struct LoadTotals {
   std::map<std::string, uint64_t, std::less<>> errors;  // by code, or by one of these names
   std::map<std::string, std::string> first_errors;      // what the first of each said
   std::map<std::string, uint64_t> starts;               // of those that succeeded, by class
-  std::vector<double> latencies_s;                      // of those that succeeded, sorted
+  // Of functions with an SLO, by what the worker says: also what failed, which is late.
+  uint64_t in_time = 0, late = 0;
+  std::vector<double> latencies_s;  // of those that succeeded, sorted
   // Online: the largest delay between the time a request was meant to be sent and the one it was
   // sent at. Above a few milliseconds this machine could not keep the pace.
   double worst_lateness_s = 0;
@@ -59,6 +62,8 @@ struct LoadTotals {
   // The share, 0 to 1, that was dropped or not answered: latencies without those look too good.
   double left_out() const;
   double throughput() const { return seconds > 0 ? static_cast<double>(succeeded) / seconds : 0; }
+  // 0 to 1; nothing if no function has an SLO.
+  std::optional<double> slo_hit_ratio() const;
   // Nearest rank, 0 to 1; zero if nothing succeeded.
   double latency_at(double share) const;
 };

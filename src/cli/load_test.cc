@@ -79,6 +79,8 @@ class FakeWorker {
       response.body = R"({"Message":"the queue is full"})";
       return response;
     }
+    if (is_about("prompt")) response.headers.add("X-Lambent-Slo", "in_time");
+    if (is_about("tardy")) response.headers.add("X-Lambent-Slo", "late");
     if (is_about("broken")) {
       response.headers.add("X-Amz-Function-Error", "Unhandled");
       response.body = R"({"errorMessage":"no"})";
@@ -140,6 +142,20 @@ TEST_F(Load, AGivenRateIsAskedForAtOnce) {
   const Json json = Json::parse(out.str());
   ASSERT_EQ(json.size(), 1u);
   EXPECT_EQ(json[0]["rate"], 500.0);
+}
+
+TEST_F(Load, SlosAreCountedAsTheWorkerSaysWhereThereAreAny) {
+  ASSERT_EQ(run({.functions = {"prompt", "tardy", "tardy-and-broken", "f"}, .clients = 4}), 0);
+  const Json json = Json::parse(out.str());
+  EXPECT_GT(json[0]["slo_hit_ratio"], 0.0);
+  EXPECT_LT(json[0]["slo_hit_ratio"], 1.0);
+  out.str("");
+  ASSERT_EQ(run({.functions = {"prompt"}}, false), 0);
+  EXPECT_THAT(out.str(), HasSubstr("offline: 100.0 % of "));
+  EXPECT_THAT(out.str(), HasSubstr(" requests with an SLO kept it\n"));
+  out.str("");
+  ASSERT_EQ(run({.functions = {"f"}}), 0);
+  EXPECT_TRUE(Json::parse(out.str())[0]["slo_hit_ratio"].is_null());
 }
 
 TEST_F(Load, ErrorsAreCountedByTheirCodeBesideWhatSucceeds) {

@@ -113,15 +113,19 @@ class Replay {
     ++answered_;
     RunRecord record = record_of(waiting);
     record.sample.latency_s = modelled(now - waiting.meant_at);
-    if (response.ok()) record.invocation = response->headers.get("x-amzn-requestid");
     if (!response.ok()) {
       record.outcome = RunOutcome::kFailed;
       record.error = response.error().message;
-    } else if (response->status >= 300) {
-      record.outcome = RunOutcome::kRejected;
-      record.error = to_string(error_of(*response));
     } else {
-      take_phases(answer_of(*response), record);
+      const Answer answer = answer_of(*response);
+      record.invocation = answer.id;
+      record.sample.in_time = answer.in_time;
+      if (response->status >= 300) {
+        record.outcome = RunOutcome::kRejected;
+        record.error = to_string(error_of(*response));
+      } else {
+        take_phases(answer, record);
+      }
     }
     record.sample.succeeded = record.outcome == RunOutcome::kSucceeded;
     if (!record.sample.succeeded) ++errors_;

@@ -65,6 +65,11 @@ std::string table_of(const std::vector<RunFigures>& runs) {
             std::to_string(moves.prefetch_hits) + " of them used\n";
   }
   for (const RunFigures& run : runs) {
+    if (const auto& hits = run.summary.slo_hit_ratio) {
+      text += "SLOs of " + run.label + ": kept by " + percent(hits) + "\n";
+    }
+  }
+  for (const RunFigures& run : runs) {
     if (const std::string reason = reason_invalid(run); !reason.empty()) {
       text += "INVALID " + run.label + ": " + reason + "\n";
     }
@@ -93,6 +98,7 @@ std::string json_of(const RunFigures& run) {
                {"cold_mean_s", s.cold_mean_s},
                {"memory_mean_s", s.memory_mean_s},
                {"run_mean_s", s.run_mean_s},
+               {"slo_hit_ratio", maybe(s.slo_hit_ratio)},
                {"normalised_latency", maybe(s.normalised_latency)},
                {"busy_ratio", maybe(s.busy_ratio)},
                {"utilisation", maybe(run.utilisation)},
@@ -116,7 +122,8 @@ std::string json_of(const RunFigures& run) {
                                  {"p50_s", f.p50_s},
                                  {"p99_s", f.p99_s},
                                  {"warm_s", f.warm_s > 0 ? Json(f.warm_s) : Json()},
-                                 {"cold_ratio", f.cold_ratio}});
+                                 {"cold_ratio", f.cold_ratio},
+                                 {"slo_hit_ratio", maybe(f.slo_hit_ratio)}});
   }
   return json.dump(2, ' ', false, Json::error_handler_t::replace);
 }

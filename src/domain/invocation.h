@@ -89,6 +89,8 @@ struct InvocationResult {
   Bytes device_memory_peak;  // as the shim counted it
   Bytes host_memory_peak;
   std::string log_tail;  // the last limits::kLogTail bytes that it printed
+  // Whether it was answered well within its function's SLO; none: that has none.
+  std::optional<bool> in_time;
   uint64_t revision = 0;
 };
 

@@ -58,6 +58,7 @@ TEST_F(LambdaTest, AnInvocationCarriesWhatTheClientSentAndAnswersWithItsOutcome)
                      milliseconds(4)};
     result.device_memory_peak = Bytes(5);
     result.log_tail = "a log";
+    result.in_time = true;
     return result;
   };
   const auto response =
@@ -90,6 +91,7 @@ TEST_F(LambdaTest, AnInvocationCarriesWhatTheClientSentAndAnswersWithItsOutcome)
   EXPECT_EQ(headers.get("x-lambent-memory-us"), "5000");
   EXPECT_EQ(headers.get("x-lambent-run-us"), "4000");
   EXPECT_EQ(headers.get("x-lambent-device-memory-peak-bytes"), "5");
+  EXPECT_EQ(headers.get("x-lambent-slo"), "in_time");
 }
 
 TEST_F(LambdaTest, AFailedFunctionIsA200WithFunctionError) {

@@ -23,6 +23,7 @@ std::string header_text(std::string_view text) {
 void add_outcome(http::Headers& headers, const InvocationResult& result) {
   headers.set("x-amzn-RequestId", to_string(result.id));
   headers.add("x-lambent-outcome", std::string(name_of(result.outcome)));
+  if (result.in_time) headers.add("x-lambent-slo", *result.in_time ? "in_time" : "late");
   if (result.outcome == Outcome::kRejected) return;
   headers.add("X-Amz-Executed-Version", "$LATEST");
   if (result.outcome == Outcome::kFunctionError) {

@@ -43,14 +43,6 @@ struct PipelineSetting {
   std::function<bool(std::function<void()> work, std::function<void()> completion)> background;
 };
 
-// How a request ended. `result.wait_reason` is a word of slice_wait.h, and its device that of its
-// first stage.
-struct PipelineEnd {
-  InvocationResult result;
-  // Whether it ended within its SLO; none: it has none.
-  std::optional<bool> in_time;
-};
-
 // A slice, and who has it.
 struct SliceStatus {
   Slice slice;
@@ -75,7 +67,9 @@ class PipelineMeasurement;
 class PipelineHost {
  public:
   struct Events {
-    std::function<void(PipelineEnd)> on_end;
+    // How a request ended. Its wait_reason is a word of slice_wait.h, and its device that of its
+    // first stage.
+    std::function<void(InvocationResult)> on_end;
     // It was given to an instance for the first time.
     std::function<void(InvocationId)> on_begin;
     // Its profile was found to be another; for the catalog. May be empty.

@@ -110,13 +110,12 @@ void PipelineHost::perform(const slice_scheduling::CompleteRequest& action) {
       end.log_tail = last.log_tail;
     }
   }
-  std::optional<bool> in_time;
-  if (owner != functions_.end()) in_time = count(owner->second, end.outcome, record.took);
+  if (owner != functions_.end()) end.in_time = count(owner->second, end.outcome, record.took);
   record.state = name_of(end.outcome);
   if (end.error) record.error = end.error->message;
   if (record.error.empty()) record.error = end.error_type;
   traces_.keep(std::move(record));
-  events_.on_end({std::move(end), in_time});
+  events_.on_end(std::move(end));
 }
 
 // Where its time went.

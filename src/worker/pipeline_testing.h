@@ -107,9 +107,9 @@ class PipelineHostTest : public testing::Test {
     setting.context_memory = Bytes::mib(400);
     setting.channel_folder = folder.path() + "/channels";
     PipelineHost::Events events;
-    events.on_end = [this](PipelineEnd end) {
-      in_time[end.result.id] = end.in_time;
-      ends[end.result.id] = std::move(end.result);
+    events.on_end = [this](InvocationResult end) {
+      in_time[end.id] = end.in_time;
+      ends[end.id] = std::move(end);
     };
     events.on_profile = [this](FunctionId, std::string profile) { profiles.push_back(profile); };
     if (!policy) policy = slice_scheduling::make_slice_policy("fcfs").value();

@@ -304,10 +304,9 @@ void Worker::finish(Live live, InvocationResult result) {
         runtime_api::error_json(result.error_type, to_string(result.id) + " " + message);
   }
   if (live.is_whole_pipeline) {
-    const auto in_time =
-        pipelines_.ended_whole(live.function, result.outcome, result.phases.total());
-    if (in_time) metrics_.slo(live.request.function, *in_time);
+    result.in_time = pipelines_.ended_whole(live.function, result.outcome, result.phases.total());
   }
+  if (result.in_time) metrics_.slo(live.request.function, *result.in_time);
   if (objects_ != nullptr) finish_objects(live, result);
   metrics_.completed(live.request.function, result);
   log_completion(live, result);

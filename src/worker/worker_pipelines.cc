@@ -66,11 +66,7 @@ LaneSandboxes Worker::lane_sandboxes() {
 PipelineHost::Events Worker::pipeline_events() {
   PipelineHost::Events events;
   events.on_begin = [this](InvocationId id) { note_begun(live_.at(id).request); };
-  events.on_end = [this](PipelineEnd end) {
-    Live live = take_live(end.result.id);
-    if (end.in_time) metrics_.slo(live.request.function, *end.in_time);
-    finish(std::move(live), std::move(end.result));
-  };
+  events.on_end = [this](InvocationResult result) { finish(std::move(result)); };
   events.on_profile = [this](FunctionId function, std::string profile) {
     const FunctionSpec* spec = functions_.find(function);
     if (spec == nullptr) return;

@@ -60,6 +60,7 @@ const Column kTable[] = {
      [](const ShownRun& r) { return std::optional(r.summary.variance_between_functions); }},
     {"cold", [](const ShownRun& r) { return percent(r.summary.cold_ratio); },
      [](const ShownRun& r) { return std::optional(r.summary.cold_ratio); }},
+    {"SLO kept", [](const ShownRun& r) { return percent(r.summary.slo_hit_ratio); }, nullptr},
     {"gpu cold", [](const ShownRun& r) { return percent(r.summary.gpu_cold_ratio); }, nullptr},
     {"normalised",
      [](const ShownRun& r) {

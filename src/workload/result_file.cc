@@ -124,6 +124,7 @@ std::string read_record(const Json& json, const RunHeader& header, RunRecord& re
   if (!outcome) return "'outcome' is not one that we know";
   record = {.at_s = fields.required_seconds("at_s"), .outcome = *outcome};
   record.error = fields.text("error");
+  if (json.contains("in_time")) record.sample.in_time = fields.flag("in_time", false);
   record.invocation = fields.text("invocation");
   const uint64_t device = fields.whole("device", 0);
   if (device > header.devices) return "'device' is not one of the header's";
@@ -218,6 +219,7 @@ std::string line_of(const RunRecord& record) {
     json["run_s"] = record.sample.run_s;
     if (record.sample.memory_s > 0) json["memory_s"] = record.sample.memory_s;
   }
+  if (record.sample.in_time) json["in_time"] = *record.sample.in_time;
   if (record.device > 0) json["device"] = record.device;
   if (!record.invocation.empty()) json["invocation"] = record.invocation;
   if (!record.error.empty()) json["error"] = record.error;

@@ -19,11 +19,13 @@ std::string small_run() {
                  .cold_s = 0.5,
                  .run_s = 0.75,
                  .memory_s = 0.25,
-                 .start = StartClass::kCold};
+                 .start = StartClass::kCold,
+                 .in_time = true};
   text += line_of(good);
   RunRecord dropped{.at_s = 1, .outcome = RunOutcome::kDropped, .error = "outstanding"};
   dropped.sample.function = 1;
   dropped.sample.succeeded = false;
+  dropped.sample.in_time = false;
   text += line_of(dropped);
   text += line_of(RunReading{.at_s = 1, .utilisation = 0.25, .in_flight = 3});
   text += line_of(RunReading{.at_s = 2, .in_flight = 2});
@@ -43,6 +45,9 @@ TEST(ResultFile, IsReadBackAsItWasWritten) {
   const Summary summary = summarise(*run);
   EXPECT_EQ(summary.count, 1u);
   EXPECT_EQ(summary.failed, 1u);
+  EXPECT_EQ(run->records[0].sample.in_time, true);
+  EXPECT_EQ(summary.slo_hit_ratio, 0.5);
+  EXPECT_EQ(summary.functions[1].slo_hit_ratio, 0);
   EXPECT_DOUBLE_EQ(summary.busy_ratio.value(), 0.1875);
   // Ten times one millisecond over two seconds.
   EXPECT_DOUBLE_EQ(overhead_share(run->header, summary).value(), 0.005);

@@ -19,6 +19,9 @@ RunStatistics::RunStatistics(std::vector<std::string> names, std::vector<double>
 void RunStatistics::add(const Sample& sample) {
   CHECK(sample.function < functions_.size(), "a sample is of a known function");
   PerFunction& function = functions_[sample.function];
+  if (sample.in_time) {
+    for (SloHits* slo : {&slo_, &function.slo}) ++(*sample.in_time ? slo->in_time : slo->late);
+  }
   if (!sample.succeeded) {
     ++failed_;
     ++function.failed;
@@ -43,6 +46,11 @@ void RunStatistics::add(const Sample& sample) {
   }
 }
 
+std::optional<double> RunStatistics::SloHits::ratio() const {
+  if (in_time + late == 0) return std::nullopt;
+  return workload::ratio(in_time, in_time + late);
+}
+
 Summary RunStatistics::summary(double elapsed_s, unsigned devices) const {
   Summary summary{.count = latency_.count(),
                   .failed = failed_,
@@ -56,7 +64,8 @@ Summary RunStatistics::summary(double elapsed_s, unsigned devices) const {
                   .queue_mean_s = queue_.mean(),
                   .cold_mean_s = cold_.mean(),
                   .run_mean_s = run_.mean(),
-                  .memory_mean_s = memory_.mean()};
+                  .memory_mean_s = memory_.mean(),
+                  .slo_hit_ratio = slo_.ratio()};
   Moments means;
   for (size_t i = 0; i < functions_.size(); ++i) {
     const PerFunction& function = functions_[i];
@@ -72,7 +81,8 @@ Summary RunStatistics::summary(double elapsed_s, unsigned devices) const {
          .cold_ratio = ratio(function.cold_starts, function.latency.count()),
          .queue_mean_s = function.queue.mean(),
          .cold_mean_s = function.cold.mean(),
-         .run_mean_s = function.run.mean()});
+         .run_mean_s = function.run.mean(),
+         .slo_hit_ratio = function.slo.ratio()});
   }
   summary.variance_between_functions = means.variance();
   if (normalised_.count() > 0 && normalised_.count() == latency_.count()) {

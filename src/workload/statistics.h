@@ -23,6 +23,7 @@ struct Sample {
   double memory_s = 0;  // of the run, before its memory was in place
   StartClass start = StartClass::kWarm;
   bool succeeded = true;
+  std::optional<bool> in_time;  // kept its function's SLO; nothing if that has none
 };
 
 struct FunctionSummary {
@@ -37,6 +38,7 @@ struct FunctionSummary {
   double queue_mean_s = 0;
   double cold_mean_s = 0;
   double run_mean_s = 0;
+  std::optional<double> slo_hit_ratio;  // nothing without an SLO
 };
 
 // Latencies are over the invocations that succeeded; the failed ones are counted beside them.
@@ -62,6 +64,8 @@ struct Summary {
   // Run time of all invocations over elapsed time and devices: the upper bound of how busy the
   // devices were, since a handler also runs on the CPU. Nothing without an elapsed time.
   std::optional<double> busy_ratio;
+  // Of the invocations of functions with an SLO, the share that kept it; one that failed did not.
+  std::optional<double> slo_hit_ratio;
   std::vector<FunctionSummary> functions;
 };
 
@@ -79,6 +83,10 @@ class RunStatistics {
   // There may be thousands of functions: each keeps few numbers as they are.
   static constexpr size_t kExactPerFunction = 1'024;
 
+  struct SloHits {
+    uint64_t in_time = 0, late = 0;
+    std::optional<double> ratio() const;
+  };
   struct PerFunction {
     Mean latency;
     Quantiles quantiles{kExactPerFunction};
@@ -87,6 +95,7 @@ class RunStatistics {
     Mean run;
     uint64_t failed = 0;
     uint64_t cold_starts = 0;
+    SloHits slo;
   };
 
   std::vector<std::string> names_;
@@ -103,6 +112,7 @@ class RunStatistics {
   uint64_t failed_ = 0;
   uint64_t cold_starts_ = 0;
   uint64_t gpu_cold_starts_ = 0;
+  SloHits slo_;
 };
 
 }  // namespace lambent::workload

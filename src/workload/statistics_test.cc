@@ -87,6 +87,19 @@ TEST(RunStatistics, MatchValuesWorkedOutByHand) {
   EXPECT_EQ(summary.functions[1].failed, 1u);
   EXPECT_DOUBLE_EQ(summary.functions[1].p50_s, 6);
   EXPECT_EQ(summary.functions[2].count, 0u);
+  EXPECT_FALSE(summary.slo_hit_ratio);
+}
+
+TEST(Statistics, SharesOfKeptSlosAreOfThoseThatHaveOne) {
+  RunStatistics statistics({"a", "b"}, {});
+  statistics.add({.function = 0, .latency_s = 1, .in_time = true});
+  statistics.add({.function = 0, .latency_s = 2, .in_time = false});
+  statistics.add({.function = 0, .latency_s = 2, .succeeded = false, .in_time = false});
+  statistics.add({.function = 1, .latency_s = 9});
+  const Summary summary = statistics.summary(10, 1);
+  EXPECT_DOUBLE_EQ(summary.slo_hit_ratio.value(), 1.0 / 3);
+  EXPECT_DOUBLE_EQ(summary.functions[0].slo_hit_ratio.value(), 1.0 / 3);
+  EXPECT_FALSE(summary.functions[1].slo_hit_ratio);
 }
 
 TEST(RunStatistics, SayNothingAboutWhatTheyDoNotKnow) {
