@@ -97,6 +97,16 @@ Result<void> put_slo(const StagingFolder& staging, const Manifest& manifest) {
   return write_file_atomically(file, pipeline::to_json(*definition), false);
 }
 
+Result<void> add_unpacked(const StagingFolder& staging, const std::string& file) {
+  ASSIGN_OR_RETURN(const std::string zip, read_file(file, limits::kZippedCode.count));
+  ASSIGN_OR_RETURN(const StagingFolder unpacked, StagingFolder::make());
+  const std::string folder = unpacked.path() + "/code";
+  if (const auto done = archive::unpack_zip(zip, folder); !done.ok()) {
+    return done.error().with_context(file);
+  }
+  return staging.add(folder, "");
+}
+
 Result<std::string> zip_of(const std::string& file, const Manifest& manifest,
                            const DeployOptions& options) {
   const std::string folder = folder_of(file);
@@ -107,22 +117,15 @@ Result<std::string> zip_of(const std::string& file, const Manifest& manifest,
   }
   const std::string code = options.code ? *options.code : join_path(folder, manifest.code);
   const bool has_slo = !std::holds_alternative<pipeline::NoSlo>(manifest.slo);
-  if (code.ends_with(".zip")) {
-    if (!manifest.bundles.empty() || !manifest.sources.empty() || has_slo) {
-      return Error{ErrorCode::kInvalidArgument, (has_slo ? "an SLO" : "bundles") +
-                                                    std::string(" cannot be added to ") + code +
-                                                    ": name a folder as code"};
-    }
-    return read_file(code, limits::kZippedCode.count);
-  }
+  const bool as_it_is = manifest.bundles.empty() && manifest.sources.empty() && !has_slo;
+  const bool is_zip = code.ends_with(".zip");
+  if (is_zip && as_it_is) return read_file(code, limits::kZippedCode.count);
   // The manifest is told in the request. In the package it would make other code of it whenever a
   // setting is another one, and what runs would start anew.
   const std::string without = own_manifest(code, file);
-  if (manifest.bundles.empty() && manifest.sources.empty() && !has_slo) {
-    return archive::make_zip(code, {}, without);
-  }
+  if (as_it_is) return archive::make_zip(code, {}, without);
   ASSIGN_OR_RETURN(const StagingFolder staging, StagingFolder::make());
-  RETURN_IF_ERROR(staging.add(code, ""));
+  RETURN_IF_ERROR(is_zip ? add_unpacked(staging, code) : staging.add(code, ""));
   for (const std::string& bundle : manifest.bundles) {
     const std::string source = join_path(folder, bundle);
     RETURN_IF_ERROR(staging.add(source, "bundles/" + last_part(source)));

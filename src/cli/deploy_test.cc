@@ -127,6 +127,18 @@ TEST_F(Deploy, PutsTheManifestsSloIntoWhatThePipelineSaysOfItself) {
   EXPECT_THAT(complaint("slo = 200\n"), HasSubstr("line 4: slo must be a table"));
   EXPECT_THAT(complaint("code2 = \"\"\n[slo]\nms = \"1s\"\n"),
               HasSubstr("slo.ms must be a number"));
+  // A package that is a zip already is packed anew.
+  write("code.zip", archive::make_zip(folder / "code").value());
+  const std::string zipped = "name = \"app\"\nkind = \"pipeline\"\ncode = \"code.zip\"\n";
+  write("lambent.toml", zipped + "[slo]\nms = 35\n");
+  const auto repacked = make_package({.path = folder});
+  ASSERT_TRUE(repacked.ok()) << to_string(repacked.error());
+  ASSERT_TRUE(archive::unpack_zip(repacked->zip, folder / "repacked").ok());
+  const auto repacked_json =
+      Json::parse(read_file(folder / "repacked/pipeline.json", 1 << 20).value());
+  EXPECT_EQ(repacked_json["slo"], Json({{"ms", 35}}));
+  write("code.zip", "no zip");
+  EXPECT_THAT(make_package({.path = folder}).error().message, HasSubstr("code.zip: "));
   write("code/pipeline.json", "{}");
   EXPECT_THAT(complaint("[slo]\nms = 35\n"), HasSubstr("pipeline.json: "))
       << "told before it is sent";

@@ -69,6 +69,7 @@ class VirtualHost {
       const auto next = coming_.begin();
       now_ = std::max(now_, next->first);
       const Event event = next->second;
+      if (wake_ == next) wake_.reset();
       coming_.erase(next);
       if (is_stale(event)) continue;
       note_coming(event);
@@ -279,7 +280,8 @@ class VirtualHost {
   }
   void perform(const WakeAt& action) {
     EXPECT_GE(action.when, now_);
-    coming_.emplace(action.when, TimerFired{});
+    if (wake_) coming_.erase(*wake_);
+    wake_ = coming_.emplace(action.when, TimerFired{});
   }
 
   const SliceDispatcherOptions options_;
@@ -296,6 +298,7 @@ class VirtualHost {
   size_t acknowledged_ = 0;  // requests that no full queue may refuse
   std::vector<Action> actions_;
   std::multimap<Instant, Event> coming_;
+  std::optional<std::multimap<Instant, Event>::iterator> wake_;  // among them
   std::map<InstanceId, Running> instances_;
   std::map<JobId, InstanceId> jobs_;
   std::set<JobId> given_alone_;
