@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Pipelines on MIG slices through a real worker, beside the simulator: how far the simulator of bench paper-fluidfaas is off.
 
-Usage: paper_fluidfaas_worker.py [--quick] [--out FILE] [--seed N] [--policy NAME]
+Usage: paper_fluidfaas_worker.py [--quick] [--out FILE] [--seed N] [--seconds N] [--policy NAME]
 
 Two emulated A100s cut into 3g.40gb and two 2g.20gb each; processes, channels, hand-overs, moves of memory, the Runtime API and HTTP are real. A component
 sleeps for the time that its profile says for the slice it finds itself on, and holds a 256th of the weights that it is planned with. What starts, hand-overs,
@@ -384,12 +384,15 @@ def main():
     parser.add_argument("--quick", action="store_true")
     parser.add_argument("--out")
     parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--seconds", type=int, help="that are judged at each point; without it 20")
     parser.add_argument("--policy", choices=("slo", "fluidfaas", "esg"))
     options = parser.parse_args()
     plan = {"ramp_s": 3, "seconds": 8, "policies": ["slo"], "loads": [0.4], "repeats": 1, "runs": 1} if options.quick else {
         "ramp_s": 8, "seconds": 20, "policies": ["slo", "fluidfaas", "esg"], "loads": [0.3, 0.55, 0.75], "repeats": 4, "runs": 2}
     if options.policy:
         plan["policies"] = [options.policy]
+    if options.seconds:
+        plan["seconds"] = options.seconds
     around = machine()
     rows = []
     print(f"{'QUICK RUN; ' if options.quick else ''}{GPUS} emulated A100, six slices; real processes on {around['cores']} cores, load {around['load_1min_at_start']}")
@@ -407,7 +410,7 @@ def main():
                 print_row(rows[-1])
     worst = {key: max((abs(row["simulator_error"][key]) for row in rows)) for key in rows[0]["simulator_error"]}
     result = {"bench": "paper-fluidfaas-worker", "quick": options.quick, "emulated": True, "machine": around, "gpus": GPUS, "goal_pct": GOAL_PCT,
-              "simulations": SIMULATIONS, "seed": options.seed, "calibration": {
+              "simulations": SIMULATIONS, "seed": options.seed, "seconds": plan["seconds"], "calibration": {
                   key: [round(v, 3) for v in value] if isinstance(value, list) else round(value, 4) for key, value in costs.items()},
               "simulator_error_pct": worst, "within_goal": f"{sum(row['within_goal'] for row in rows)} of {len(rows)}",
               "worker_within_goal": None if options.quick else f"{sum(row['worker_within_goal'] for row in rows)} of {len(rows)}", "rows": rows}

@@ -39,6 +39,17 @@ TEST_F(Verbs, InvokeTellsHowLongItsMemoryWasOnTheWay) {
       << err.str();
 }
 
+TEST_F(Verbs, InvokeSaysWhereAnSloWasMissed) {
+  for (const char* slo : {"late", "in_time"}) {
+    http::Response answer = invoked("1");
+    answer.headers.add("x-lambent-slo", slo);
+    transport.answer(answer);
+    EXPECT_EQ(run_invoke(transport, console, {.name = "f"}), 0);
+  }
+  EXPECT_THAT(err.str(), HasSubstr("cold   SLO missed   gpu 0"));
+  EXPECT_EQ(err.str().find("SLO"), err.str().rfind("SLO")) << "kept ones need no word";
+}
+
 TEST_F(Verbs, InvokeSaysItAllInJson) {
   console.json = true;
   http::Response answer = invoked("{\"sum\":3}");
