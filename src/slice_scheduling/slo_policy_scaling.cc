@@ -351,6 +351,7 @@ void SloPolicy::settle_claims(const SliceWorld& world, Instant now,
       done = done || slice == world.slices.end() || slice->second.lost;
     }
     if (!done && !settle(world, *claim, decisions)) {
+      decisions.push_back(AskAgain{claim->made + kLongestClaim + microseconds(1)});
       ++claim;
       continue;
     }
