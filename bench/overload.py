@@ -38,7 +38,7 @@ def log(text):
 
 
 def request_of(name, body=b"{}"):
-    return (b"POST " + invocations_path(name).encode() + b" HTTP/1.1\r\nHost: h\r\nContent-Length: %d\r\n\r\n" % len(body)) + body
+    return (b"POST " + invocations_path(name).encode() + b" HTTP/1.1\r\nHost: localhost\r\nContent-Length: %d\r\n\r\n" % len(body)) + body
 
 
 def rounded(value, digits=3):
@@ -202,7 +202,7 @@ def invoke_p50_ms(worker, name, count):
 def deploy_many(worker, first, last, code):
     """So many functions by 32 clients; seconds."""
     bodies = {index: function_json(f"f{index:05}", code, {}).encode() for index in range(first, last)}
-    kinds = {index: b"POST /2015-03-31/functions HTTP/1.1\r\nHost: h\r\nContent-Length: %d\r\n\r\n" % len(body) + body for index, body in bodies.items()}
+    kinds = {index: b"POST /2015-03-31/functions HTTP/1.1\r\nHost: localhost\r\nContent-Length: %d\r\n\r\n" % len(body) + body for index, body in bodies.items()}
     loop, failed, start = OpenLoop(worker.address, kinds), [], time.monotonic()
     loop.on_answer = lambda answer: failed.append(answer) if answer.status != 201 else None
     for index in range(first, last):
@@ -266,7 +266,7 @@ def functions(quick):
 
 def open_idle(address, count):
     """Connections that have asked something once and now say nothing."""
-    held, probe = [], b"GET /healthz HTTP/1.1\r\nHost: h\r\n\r\n"
+    held, probe = [], b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n"
     with contextlib.suppress(OSError):
         for _ in range(count):
             held.append(socket.create_connection((address[0], int(address[1])), 10))

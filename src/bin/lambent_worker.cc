@@ -89,32 +89,6 @@ Result<WorkerJournal> open_journal(const WorkerConfig& config, const SchedulerSe
   return journal;
 }
 
-// Where somebody else is: which option says another place.
-template <typename T>
-Result<T> or_elsewhere(Result<T> listening, const char* option) {
-  if (listening.ok() || listening.error().code != ErrorCode::kUnavailable) return listening;
-  Error error = listening.error();
-  error.message += "; choose another with " + std::string(option);
-  return error;
-}
-
-Result<void> listen_all(const WorkerConfig& config, http::Server& server, LogSink& log) {
-  ASSIGN_OR_RETURN(OwnedFd tcp,
-                   or_elsewhere(http::listen_tcp(config.address, config.port), "--listen"));
-  const std::string endpoint =
-      "http://" + config.address + ":" + std::to_string(http::port_of(tcp));
-  RETURN_IF_ERROR(server.listen(std::move(tcp)));
-  if (!config.socket_path.empty()) {
-    ASSIGN_OR_RETURN(OwnedFd unix_socket,
-                     or_elsewhere(http::listen_unix(config.socket_path, 0660), "--socket"));
-    RETURN_IF_ERROR(server.listen(std::move(unix_socket)));
-  }
-  // For whoever started us with port 0.
-  RETURN_IF_ERROR(write_file_atomically(config.run_folder + "/endpoint", endpoint + "\n", false));
-  log.info("listening", {{"endpoint", endpoint}, {"socket", config.socket_path}});
-  return {};
-}
-
 Result<std::unique_ptr<sandbox::Launcher>> start_launcher(const WorkerConfig& config,
                                                           const Installation& installation,
                                                           loop::EventLoop& loop, LogSink& log) {
@@ -251,12 +225,15 @@ Result<void> run(WorkerConfig config) {
 
   frontend::Router router(
       worker, objects_frontend, loop, random,
-      native_options(worker, metrics, objects, facts_of(config, shares.dispatched)));
+      native_options(worker, metrics, objects, facts_of(config, shares.dispatched)),
+      frontend::RequestGuard(host_policy(config.listen)));
   http::ServerOptions server_options;
   server_options.error_response = frontend::server_error;
   server_options.max_connections = most_connections();
   http::Server server(loop, server_options, router.handler());
-  RETURN_IF_ERROR(listen_all(config, server, log));
+  ASSIGN_OR_RETURN(const std::string endpoint, listen_all(config.listen, server, log));
+  // For whoever started us with port 0.
+  RETURN_IF_ERROR(write_file_atomically(config.run_folder + "/endpoint", endpoint + "\n", false));
   run_until_told(config, signals, loop, log, worker, server);
   log.info("stopped");
   return {};

@@ -83,24 +83,10 @@ Result<void> read_concurrency(const std::string& text,
   return {};
 }
 
-Result<void> read_listen(const std::string& text, WorkerConfig& config) {
-  const size_t colon = text.rfind(':');
-  char* end = nullptr;
-  const unsigned long port =
-      colon == std::string::npos ? 65536 : std::strtoul(text.c_str() + colon + 1, &end, 10);
-  if (port > 65535 || end == text.c_str() + colon + 1 || *end != '\0') {
-    return Error{ErrorCode::kInvalidArgument, "--listen is ADDRESS:PORT, not '" + text + "'"};
-  }
-  config.address = text.substr(0, colon);
-  config.port = static_cast<uint16_t>(port);
-  return {};
-}
-
 }  // namespace
 
 std::optional<int> parse_worker_config(int argc, char** argv, WorkerConfig& config) {
   default_folders(config);
-  std::string listen = config.address + ":" + std::to_string(config.port);
   std::string gpu = "emulated:" + config.gpu_preset;
   double keep_alive_s = to_seconds(config.keep_alive);
   double drain_s = to_seconds(config.drain_time);
@@ -109,8 +95,7 @@ std::optional<int> parse_worker_config(int argc, char** argv, WorkerConfig& conf
       "The Lambent worker: runs functions on this machine.\n\n"
       "Example: lambent serve --gpu emulated:v100-16gb --policy mqfq-sticky",
       "lambent serve");
-  app.add_option("--listen", listen, "ADDRESS:PORT of the HTTP API")->capture_default_str();
-  app.add_option("--socket", config.socket_path, "also listen on this Unix socket");
+  const ListenFlags listen(app);
   app.add_option("--state", config.state_folder, "folder of what must survive a restart")
       ->capture_default_str();
   app.add_option("--run", config.run_folder, "folder of what must not")->capture_default_str();
@@ -254,8 +239,8 @@ std::optional<int> parse_worker_config(int argc, char** argv, WorkerConfig& conf
       ->transform(bin::one_of(kLevels));
   if (const auto exit_code = bin::parse(app, argc, argv)) return *exit_code;
   const bool says_how = threshold->count() + most->count() > 0;
-  for (const auto& result : {read_gpu(gpu, config), read_listen(listen, config),
-                             read_concurrency(concurrency, utilisation, says_how, config)}) {
+  for (const auto& result :
+       {read_gpu(gpu, config), read_concurrency(concurrency, utilisation, says_how, config)}) {
     if (result.ok()) continue;
     std::cerr << "lambent serve: " << result.error().message << "\n";
     return 2;
@@ -278,6 +263,12 @@ std::optional<int> parse_worker_config(int argc, char** argv, WorkerConfig& conf
   for (std::string* folder : {&config.state_folder, &config.run_folder}) {
     *folder = std::filesystem::absolute(*folder).lexically_normal();
   }
+  const auto listen_options = listen.read(config.run_folder + "/lambent.sock");
+  if (!listen_options.ok()) {
+    std::cerr << "lambent serve: " << listen_options.error().message << "\n";
+    return 2;
+  }
+  config.listen = *listen_options;
   if (context->count() > 0) config.context_memory = Bytes::mib(context_mib);
   config.journal_size = Bytes::mib(journal_mib);
   config.longest_gpu_run = from_seconds(longest_gpu_run_s);

@@ -10,6 +10,7 @@
 #include "base/result.h"
 #include "base/time.h"
 #include "base/units.h"
+#include "bin/listen_options.h"
 #include "dispatch/options.h"
 #include "domain/executor_pool.h"
 #include "domain/function.h"
@@ -22,9 +23,7 @@ enum class GpuKind { kNone, kEmulated, kNvidia };
 enum class ExecutorObjects { kHost, kLent, kElastic };
 
 struct WorkerConfig {
-  std::string address = "127.0.0.1";
-  uint16_t port = 8980;
-  std::string socket_path;   // empty: none
+  ListenOptions listen;
   std::string state_folder;  // catalog and code
   std::string run_folder;    // ledgers, the emulated GPU's node file
   GpuKind gpu = GpuKind::kEmulated;

@@ -163,11 +163,6 @@ NativeCall decode_path(const http::Request& request, const Caller& caller) {
   if (parts->size() == 4 && kind == "devices" &&
       (parts->at(3) == "drain" || parts->at(3) == "undrain")) {
     if (request.method != "POST") return method_not_allowed(request.method, "POST");
-    // A browser can be made to send this by any page, and then says so; our own clients never do.
-    if (request.headers.contains("origin")) {
-      return error_response(Error{ErrorCode::kPermissionDenied,
-                                  "web pages (an Origin header) may not change devices"});
-    }
     return decode_device_change(parts->at(2), parts->at(3) == "drain", query);
   }
   if (parts->size() == 2 && kind == "version") return GetVersion();

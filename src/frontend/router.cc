@@ -1,6 +1,8 @@
 #include "frontend/router.h"
 
+#include "frontend/lambda_fault.h"
 #include "frontend/lambda_route.h"
+#include "frontend/native_error.h"
 
 namespace lambent::frontend {
 
@@ -11,13 +13,18 @@ constexpr std::string_view kObjects = "/v1/objects";
 }  // namespace
 
 Router::Router(InvocationService& service, ObjectsFrontend& objects, loop::EventLoop& loop,
-               Random& random, NativeOptions options)
-    : lambda_(service, random),
+               Random& random, NativeOptions options, RequestGuard guard)
+    : guard_(std::move(guard)),
+      lambda_(service, random),
       objects_(objects),
       native_(service, loop, random, std::move(options)) {}
 
 void Router::handle(http::Request request, http::Responder responder) {
-  if (is_lambda_path(http::path_of(request.target))) {
+  const bool to_lambda = is_lambda_path(http::path_of(request.target));
+  if (const auto allowed = guard_.check(request); !allowed.ok()) {
+    const Error& error = allowed.error();
+    responder.send(to_lambda ? response_of(fault_of(error)) : error_response(error));
+  } else if (to_lambda) {
     lambda_.handle(std::move(request), std::move(responder));
   } else if (const std::string path(http::path_of(request.target));
              path == kObjects || path.starts_with(std::string(kObjects) + "/")) {

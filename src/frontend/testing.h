@@ -162,11 +162,13 @@ inline http::Responder responder_to(const std::shared_ptr<Exchanged>& seen) {
   return http::Responder(std::make_shared<FakeExchange>(seen));
 }
 
+// Names the host localhost unless `headers` name another.
 inline http::Request request_of(
     std::string method, std::string target, std::string body = "",
     const std::vector<std::pair<std::string, std::string>>& headers = {}) {
   http::Request request{std::move(method), std::move(target), {}, std::move(body)};
   for (const auto& [name, value] : headers) request.headers.add(name, value);
+  if (!request.headers.contains("host")) request.headers.add("Host", "localhost:8980");
   return request;
 }
 

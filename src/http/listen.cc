@@ -59,7 +59,7 @@ Result<OwnedFd> listen_tcp(const std::string& address, uint16_t port) {
   return fd;
 }
 
-Result<OwnedFd> listen_unix(const std::string& path, unsigned mode) {
+Result<OwnedFd> listen_unix(const std::string& path, mode_t mode, std::optional<gid_t> group) {
   sockaddr_un address{};
   address.sun_family = AF_UNIX;
   if (path.empty() || path.size() >= sizeof address.sun_path) {
@@ -78,8 +78,11 @@ Result<OwnedFd> listen_unix(const std::string& path, unsigned mode) {
   }
   OwnedFd fd(socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
   if (!fd.valid()) return bind_error(path, errno);
-  // Nobody can connect before listen(), so the mode is in force before anybody could.
+  // Nobody can connect before listen(), so mode and group are in force before anybody could.
   if (bind(fd.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0) {
+    return bind_error(path, errno);
+  }
+  if (group && chown(path.c_str(), static_cast<uid_t>(-1), *group) != 0) {
     return bind_error(path, errno);
   }
   if (chmod(path.c_str(), mode) != 0) return bind_error(path, errno);

@@ -7,10 +7,6 @@
 namespace lambent::http {
 namespace {
 
-bool same_name(std::string_view a, std::string_view b) {
-  return a.size() == b.size() && strncasecmp(a.data(), b.data(), a.size()) == 0;
-}
-
 int hex_digit(char c) {
   if (c >= '0' && c <= '9') return c - '0';
   if (c >= 'a' && c <= 'f') return c - 'a' + 10;
@@ -19,6 +15,10 @@ int hex_digit(char c) {
 }
 
 }  // namespace
+
+bool same_name(std::string_view a, std::string_view b) {
+  return a.size() == b.size() && strncasecmp(a.data(), b.data(), a.size()) == 0;
+}
 
 void Headers::set(std::string_view name, std::string value) {
   std::erase_if(fields_, [&](const auto& field) { return same_name(field.first, name); });

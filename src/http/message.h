@@ -30,11 +30,15 @@ class Headers {
   std::vector<std::pair<std::string, std::string>> fields_;
 };
 
+// By what a request came to a server.
+enum class Transport { kTcp, kUnix };
+
 struct Request {
   std::string method;
   std::string target;  // as sent: path and query, still percent-encoded
   Headers headers;
   std::string body;
+  Transport transport = Transport::kTcp;  // the server sets it; clients ignore it
 };
 
 struct Response {
@@ -46,6 +50,8 @@ struct Response {
   std::shared_ptr<const void> lease = nullptr;
 };
 
+// Whether two names of header fields, or other words of HTTP, are the same but for case.
+bool same_name(std::string_view a, std::string_view b);
 // The part of a target before '?', and the one after it.
 std::string_view path_of(std::string_view target);
 std::string_view query_of(std::string_view target);

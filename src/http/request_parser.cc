@@ -1,7 +1,6 @@
 #include "http/request_parser.h"
 
 #include <http_parser.h>
-#include <strings.h>
 
 #include <algorithm>
 #include <array>
@@ -13,10 +12,6 @@ namespace {
 
 constexpr char kTlsHandshake = 0x16;
 
-bool same_word(std::string_view a, std::string_view b) {
-  return a.size() == b.size() && strncasecmp(a.data(), b.data(), a.size()) == 0;
-}
-
 // Whether `list`, a comma-separated header value, contains `word`.
 bool list_contains(std::string_view list, std::string_view word) {
   while (!list.empty()) {
@@ -24,7 +19,7 @@ bool list_contains(std::string_view list, std::string_view word) {
     std::string_view item = list.substr(0, comma);
     while (!item.empty() && (item.front() == ' ' || item.front() == '\t')) item.remove_prefix(1);
     while (!item.empty() && (item.back() == ' ' || item.back() == '\t')) item.remove_suffix(1);
-    if (same_word(item, word)) return true;
+    if (same_name(item, word)) return true;
     list.remove_prefix(std::min(comma + 1, list.size()));
   }
   return false;
@@ -66,7 +61,7 @@ bool has_bare_line_end(std::string_view head, size_t from) {
 void take_off_authority(std::string& target) {
   const size_t scheme = target.find("://");
   if (target.starts_with('/') || scheme == std::string::npos) return;
-  if (!same_word(std::string_view(target).substr(0, scheme), "http")) return;
+  if (!same_name(std::string_view(target).substr(0, scheme), "http")) return;
   const size_t path = target.find_first_of("/?#", scheme + 3);
   target.erase(0, std::min(path, target.size()));
   if (!target.starts_with('/')) target.insert(0, "/");
@@ -237,25 +232,25 @@ void RequestParser::check_head() {
     if (!is_token(name)) return fail(400, "a header name with characters that may not be in one");
     switch (name.size()) {
       case 4:
-        if (same_word(name, "Host")) hosts++;
+        if (same_name(name, "Host")) hosts++;
         break;
       case 6:
-        if (same_word(name, "Expect")) expect = value;
+        if (same_name(name, "Expect")) expect = value;
         break;
       case 10:
-        if (same_word(name, "Connection")) {
+        if (same_name(name, "Connection")) {
           close = close || list_contains(value, "close");
           stay = stay || list_contains(value, "keep-alive");
         }
         break;
       case 14:
-        if (same_word(name, "Content-Length")) {
+        if (same_name(name, "Content-Length")) {
           lengths++;
           length = value;
         }
         break;
       case 17:
-        if (same_word(name, "Transfer-Encoding")) {
+        if (same_name(name, "Transfer-Encoding")) {
           encodings++;
           encoding = value;
         }
@@ -271,7 +266,7 @@ void RequestParser::check_head() {
   if (lengths + encodings > 1) {
     return fail(400, "Content-Length and Transfer-Encoding exclude each other");
   }
-  if (encodings == 1 && (http_1_0_ || !same_word(encoding, "chunked"))) {
+  if (encodings == 1 && (http_1_0_ || !same_name(encoding, "chunked"))) {
     return fail(400, "the only Transfer-Encoding accepted is chunked, in HTTP/1.1");
   }
   // The C parser skips white space inside a number; nobody honest sends any.
@@ -287,7 +282,7 @@ void RequestParser::check_head() {
     return fail(413, "the request body is larger than is allowed here");
   }
   const bool has_body = chunked_ || body_left_ > 0;
-  expects_continue_ = has_body && !http_1_0_ && same_word(expect, "100-continue");
+  expects_continue_ = has_body && !http_1_0_ && same_name(expect, "100-continue");
   if (!has_body) {
     status_ = Status::kComplete;
     return;

@@ -32,7 +32,7 @@ constexpr Duration kAcceptPause = milliseconds(100);
 struct Server::State {
   struct Listener {
     OwnedFd fd;
-    bool tcp = false;
+    Transport transport = Transport::kTcp;
     loop::Watch watch;
   };
 
@@ -86,11 +86,11 @@ void Server::State::accept_from(Listener& listener) {
     const bool refused =
         count >= options.max_connections && !(options.idle_ones_make_room && make_room());
     if (refused && count >= options.max_connections + kRefusedAtOnce) continue;
-    if (listener.tcp) {
+    if (listener.transport == Transport::kTcp) {
       const int on = 1;
       setsockopt(fd.get(), IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
     }
-    auto connection = std::make_unique<Connection>(context, std::move(fd));
+    auto connection = std::make_unique<Connection>(context, std::move(fd), listener.transport);
     Connection& borrowed = *connection;
     connections.emplace(&borrowed, std::move(connection));
     if (refused) borrowed.refuse();
@@ -148,7 +148,7 @@ Result<void> Server::listen(OwnedFd listener_fd) {
   }
   auto listener = std::make_unique<State::Listener>();
   listener->fd = std::move(listener_fd);
-  listener->tcp = address.ss_family != AF_UNIX;
+  listener->transport = address.ss_family == AF_UNIX ? Transport::kUnix : Transport::kTcp;
   State::Listener& borrowed = *listener;
   listener->watch = state_->loop.watch(
       listener->fd.get(), true, false,

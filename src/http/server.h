@@ -2,8 +2,11 @@
 // pipelining answered in order, limits on everything, time-outs against slow senders.
 #pragma once
 
+#include <sys/types.h>
+
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "base/fd.h"
@@ -89,8 +92,9 @@ class Server {
 
 // A listening socket; port 0 asks for any. UNAVAILABLE if the address is in use.
 Result<OwnedFd> listen_tcp(const std::string& address, uint16_t port);
-// Replaces a stale socket file; mode is the file's.
-Result<OwnedFd> listen_unix(const std::string& path, unsigned mode);
+// Replaces a stale socket file; mode and group are the file's.
+Result<OwnedFd> listen_unix(const std::string& path, mode_t mode,
+                            std::optional<gid_t> group = std::nullopt);
 uint16_t port_of(const OwnedFd& listener);
 
 }  // namespace lambent::http

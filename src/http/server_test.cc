@@ -31,6 +31,7 @@ TEST_F(ServerTest, AnswersARequestAndKeepsTheConnection) {
   EXPECT_EQ(server->connection_count(), 1u);
   EXPECT_EQ(requests[0].method, "POST");
   EXPECT_EQ(requests[0].headers.get("host"), "h");
+  EXPECT_EQ(requests[0].transport, Transport::kTcp);
 }
 
 TEST_F(ServerTest, PipelinedRequestsAreAnsweredInOrder) {
@@ -233,11 +234,12 @@ TEST_F(ServerTest, ServesUnixSocketsAndReplacesAStaleFile) {
     EXPECT_EQ(listen_unix(path, 0600).error().code, ErrorCode::kUnavailable);
   }
   start_echo();
-  auto listener = listen_unix(path, 0660);
+  auto listener = listen_unix(path, 0660, getegid());
   ASSERT_TRUE(listener.ok()) << to_string(listener.error());
   struct stat status {};
   stat(path.c_str(), &status);
   EXPECT_EQ(status.st_mode & 0777, 0660u);
+  EXPECT_EQ(status.st_gid, getegid());
   ASSERT_TRUE(server->listen(std::move(*listener)).ok());
   RawClient client;
   client.fd = OwnedFd(socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
@@ -247,6 +249,7 @@ TEST_F(ServerTest, ServesUnixSocketsAndReplacesAStaleFile) {
   ASSERT_EQ(::connect(client.fd.get(), reinterpret_cast<sockaddr*>(&address), sizeof address), 0);
   client.send("POST / HTTP/1.1\r\nHost: h\r\nContent-Length: 2\r\n\r\nok");
   wait_for(client, "ok");
+  EXPECT_EQ(requests[0].transport, Transport::kUnix);
   unlink(path.c_str());
 }
 

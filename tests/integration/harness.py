@@ -10,6 +10,7 @@ import os
 import pathlib
 import shutil
 import signal
+import socket
 import subprocess
 import tempfile
 import time
@@ -72,10 +73,10 @@ class Worker:
 
     log_level = "debug"
 
-    def __init__(self, *flags, gpu="emulated:tiny", folder=None, environment=None):
+    def __init__(self, *flags, gpu="emulated:tiny", folder=None, environment=None, listen="127.0.0.1:0"):
         self.own_folder = folder is None
         self.folder = pathlib.Path(folder or tempfile.mkdtemp(prefix="lambent-test-"))
-        self.flags, self.gpu, self.process = flags, gpu, None
+        self.flags, self.gpu, self.listen, self.process = flags, gpu, listen, None
         self.environment = environment or {}
         self.log_path = self.folder / "worker.log"
         self.start()
@@ -87,7 +88,7 @@ class Worker:
         deadline = time.monotonic() + 30
         with open(self.log_path, "ab") as log:
             self.process = subprocess.Popen(
-                [str(PREFIX / "bin/lambent-worker"), "--listen", "127.0.0.1:0", "--state", str(self.folder / "state"),
+                [str(PREFIX / "bin/lambent-worker"), "--listen", self.listen, "--state", str(self.folder / "state"),
                  "--run", str(self.folder / "run"), "--gpu", self.gpu, "--log-format", "json", "--log-level",
                  self.log_level, *self.flags],
                 stdout=log, stderr=log, stdin=subprocess.DEVNULL, start_new_session=True,
@@ -100,9 +101,12 @@ class Worker:
         except BaseException:
             self.kill()  # nobody else knows of it yet
             raise
-        host, _, port = endpoint.read_text().strip().removeprefix("http://").rpartition(":")
-        self.address = (host, int(port))
-        self.endpoint = f"http://{host}:{port}"
+        self.endpoint = endpoint.read_text().strip()
+        if self.endpoint.startswith("http://"):
+            host, _, port = self.endpoint.removeprefix("http://").rpartition(":")
+            self.address = (host, int(port))
+        else:
+            self.address = self.endpoint.removeprefix("unix:")
 
     def log(self):
         return self.log_path.read_text(errors="replace")
@@ -124,8 +128,17 @@ class Worker:
         if self.own_folder:
             shutil.rmtree(self.folder, ignore_errors=True)
 
+    def connect(self, timeout=60):
+        if isinstance(self.address, tuple):
+            return http.client.HTTPConnection(*self.address, timeout=timeout)
+        connection = http.client.HTTPConnection("localhost", timeout=timeout)
+        connection.sock = socket.socket(socket.AF_UNIX)
+        connection.sock.settimeout(timeout)
+        connection.sock.connect(self.address)
+        return connection
+
     def request(self, method, path, body=None, headers=None, timeout=60):
-        connection = http.client.HTTPConnection(*self.address, timeout=timeout)
+        connection = self.connect(timeout)
         try:
             connection.request(method, path, body, headers or {})
             response = connection.getresponse()

@@ -41,7 +41,7 @@ class PublicApiTest(HostileTest):
 
     def test_clients_that_go_away_leave_nothing_running_for_ever(self):
         self.worker.create_python("slowly", "import time\ndef handler(e, c):\n  time.sleep(0.05)\n  return 'x' * 100000")
-        request = (b"POST /2015-03-31/functions/slowly/invocations HTTP/1.1\r\nHost: x\r\nContent-Length: 2\r\n\r\n{}")
+        request = (b"POST /2015-03-31/functions/slowly/invocations HTTP/1.1\r\nHost: localhost\r\nContent-Length: 2\r\n\r\n{}")
         for _ in range(60):
             with socket.create_connection(self.worker.address, 10) as connection:
                 connection.sendall(request)
@@ -61,7 +61,7 @@ class PublicApiTest(HostileTest):
                                          for each in self.worker.sandboxes()), 30, "the first")
         with socket.create_connection(self.worker.address, 10) as connection:
             event = b'{"n": 2, "seconds": 0}'
-            connection.sendall(b"POST /2015-03-31/functions/counted/invocations HTTP/1.1\r\nHost: x\r\n"
+            connection.sendall(b"POST /2015-03-31/functions/counted/invocations HTTP/1.1\r\nHost: localhost\r\n"
                                b"Content-Length: %d\r\n\r\n%s" % (len(event), event))
             self.worker.wait_for(lambda: queued() == 1, 30, "the second in its queue")
         self.worker.wait_for(lambda: queued() == 0, 30, "the queue to be left")
@@ -71,7 +71,7 @@ class PublicApiTest(HostileTest):
     def test_a_client_that_reads_nothing_is_no_burden(self):
         self.worker.create_python("large", "def handler(e, c): return 'x' * 5000000")
         before = worker_memory(self.worker)
-        request = b"POST /2015-03-31/functions/large/invocations HTTP/1.1\r\nHost: x\r\nContent-Length: 2\r\n\r\n{}"
+        request = b"POST /2015-03-31/functions/large/invocations HTTP/1.1\r\nHost: localhost\r\nContent-Length: 2\r\n\r\n{}"
         with socket.create_connection(self.worker.address, 10) as connection:
             connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
             connection.setblocking(False)

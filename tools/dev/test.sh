@@ -1,8 +1,13 @@
 #!/usr/bin/env bash
-# ./dev test: installs what is missing, builds the optimised build and runs every test of it. Further arguments go to ctest.
+# ./dev test [--all]: installs what is missing, builds the optimised build and runs every test of it. --all: also the tests that
+# need large downloads. Further arguments go to ctest.
 source "$(dirname "$0")/common.sh"
 install_packages tools/dev/packages.txt
 install_packages tools/dev/test-packages.txt
+if [ "${1:-}" = --all ]; then
+  shift
+  install_packages tools/dev/browser-packages.txt
+fi
 clients=tests/clients/requirements.txt
 if has_nvcc; then
   python_packages "$clients"

@@ -372,7 +372,7 @@ class Faults:
         connection.settimeout(5)
         return connection
 
-    REQUEST = b"POST /2015-03-31/functions/calm-0/invocations HTTP/1.1\r\nHost: x\r\nContent-Length: %d\r\n\r\n"
+    REQUEST = b"POST /2015-03-31/functions/calm-0/invocations HTTP/1.1\r\nHost: localhost\r\nContent-Length: %d\r\n\r\n"
 
     def half_requests(self, dice):
         self.go_on_beside(self.hold_halves, [dice.randrange(1, 60) for _ in range(60)], dice.uniform(2, 8))

@@ -1,0 +1,129 @@
+#include "bin/listen_options.h"
+
+#include <grp.h>
+
+#include <charconv>
+#include <utility>
+
+namespace lambent {
+namespace {
+
+Error invalid(std::string message) { return {ErrorCode::kInvalidArgument, std::move(message)}; }
+
+Result<std::optional<http::Authority>> read_listen(const std::string& text) {
+  if (text == "none") return std::optional<http::Authority>();
+  const size_t colon = text.rfind(':');
+  // IPv6 addresses are taken without their brackets too.
+  const bool bare_ipv6 =
+      !text.starts_with('[') && colon != std::string::npos && text.find(':') != colon;
+  const auto tcp = http::parse_authority(
+      bare_ipv6 ? "[" + text.substr(0, colon) + "]" + text.substr(colon) : text);
+  if (!tcp || !tcp->port || tcp->kind == http::Authority::Kind::kName) {
+    return invalid("--listen is ADDRESS:PORT, with an IP address, or none; not '" + text + "'");
+  }
+  return tcp;
+}
+
+Result<mode_t> read_mode(const std::string& text) {
+  unsigned mode = 0;
+  const auto [end, problem] = std::from_chars(text.data(), text.data() + text.size(), mode, 8);
+  if (problem != std::errc() || end != text.data() + text.size() || mode > 0777) {
+    return invalid("--socket-mode is an octal mode such as 0660, not '" + text + "'");
+  }
+  return static_cast<mode_t>(mode);
+}
+
+Result<gid_t> read_group(const std::string& text) {
+  gid_t number = 0;
+  const auto [end, problem] = std::from_chars(text.data(), text.data() + text.size(), number);
+  if (problem == std::errc() && end == text.data() + text.size()) return number;
+  const group* found = getgrnam(text.c_str());
+  if (found == nullptr) return invalid("--socket-group: there is no group '" + text + "'");
+  return found->gr_gid;
+}
+
+// An address that is in use: which flag chooses another.
+template <typename T>
+Result<T> or_elsewhere(Result<T> listening, const char* flag) {
+  if (listening.ok() || listening.error().code != ErrorCode::kUnavailable) return listening;
+  Error error = listening.error();
+  error.message += "; choose another with " + std::string(flag);
+  return error;
+}
+
+}  // namespace
+
+ListenFlags::ListenFlags(CLI::App& app) {
+  const ListenOptions defaults;
+  listen_ = http::to_string(*defaults.tcp);
+  socket_mode_ = "0660";
+  app.add_option("--listen", listen_,
+                 "ADDRESS:PORT of the HTTP API, or none: the Unix socket is the only way in")
+      ->capture_default_str();
+  app.add_option("--host", names_,
+                 "NAME or NAME:PORT that clients may call this machine by, beside localhost and "
+                 "loopback addresses; several: give it again");
+  app.add_flag("--insecure-open-to-network", open_to_network_,
+               "allow --listen with an address beyond loopback, where everyone who reaches it can "
+               "deploy and run code: there are no tokens and no TLS");
+  app.add_option("--socket", socket_,
+                 "also listen on this Unix socket (with --listen none: lambent.sock in --run)");
+  app.add_option("--socket-mode", socket_mode_, "its mode, in octal")->capture_default_str();
+  app.add_option("--socket-group", socket_group_, "its group, by name or number");
+}
+
+Result<ListenOptions> ListenFlags::read(const std::string& default_socket) const {
+  ListenOptions options;
+  ASSIGN_OR_RETURN(options.tcp, read_listen(listen_));
+  for (const std::string& text : names_) {
+    const auto name = http::parse_authority(text);
+    if (!name) return invalid("--host is NAME or NAME:PORT, not '" + text + "'");
+    options.names.push_back(*name);
+  }
+  options.open_to_network = open_to_network_;
+  if (options.tcp && !http::is_loopback(*options.tcp) && !open_to_network_) {
+    return invalid("--listen " + listen_ +
+                   " would let everyone who reaches this address deploy and run code here: there "
+                   "are no tokens and no TLS yet. Listen on 127.0.0.1, or use --listen none and "
+                   "--socket; where the network is trusted, add --insecure-open-to-network");
+  }
+  options.socket_path = socket_;
+  if (!options.tcp && socket_.empty()) options.socket_path = default_socket;
+  ASSIGN_OR_RETURN(options.socket_mode, read_mode(socket_mode_));
+  if (!socket_group_.empty()) {
+    ASSIGN_OR_RETURN(options.socket_group, read_group(socket_group_));
+  }
+  return options;
+}
+
+frontend::HostPolicy host_policy(const ListenOptions& options) {
+  return {.listener = options.tcp, .names = options.names};
+}
+
+Result<std::string> listen_all(const ListenOptions& options, http::Server& server, LogSink& log) {
+  std::string endpoint = "unix:" + options.socket_path;
+  if (options.tcp) {
+    http::Authority address = *options.tcp;
+    ASSIGN_OR_RETURN(OwnedFd tcp,
+                     or_elsewhere(http::listen_tcp(address.host, *address.port), "--listen"));
+    address.port = http::port_of(tcp);
+    endpoint = "http://" + http::to_string(address);
+    RETURN_IF_ERROR(server.listen(std::move(tcp)));
+    if (!http::is_loopback(address)) {
+      log.warning("open_to_network",
+                  {{"endpoint", endpoint},
+                   {"what", "everyone who reaches this address can deploy and run code here"}});
+    }
+  }
+  if (!options.socket_path.empty()) {
+    ASSIGN_OR_RETURN(OwnedFd unix_socket,
+                     or_elsewhere(http::listen_unix(options.socket_path, options.socket_mode,
+                                                    options.socket_group),
+                                  "--socket"));
+    RETURN_IF_ERROR(server.listen(std::move(unix_socket)));
+  }
+  log.info("listening", {{"endpoint", endpoint}, {"socket", options.socket_path}});
+  return endpoint;
+}
+
+}  // namespace lambent
