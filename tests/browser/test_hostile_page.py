@@ -109,7 +109,7 @@ class HostilePageTest(unittest.TestCase):
              "--disable-component-update", f"--user-data-dir={folder}", "--remote-debugging-port=0",
              "--host-resolver-rules=MAP *.evil.test 127.0.0.1", url],
             stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=said, start_new_session=True,
-            env={**os.environ, "HOME": str(folder)})
+            env={**os.environ, "HOME": str(folder), "TMPDIR": str(folder)})
         try:
             if not reported.wait(90):
                 said.seek(0)
