@@ -19,9 +19,9 @@
 #include <string>
 #include <vector>
 
-#include "base/fd.h"
-#include "http/client.h"
-#include "http/server.h"
+#include "core/base/fd.h"
+#include "core/http/client.h"
+#include "core/http/server.h"
 
 using namespace lambent;
 

@@ -1,6 +1,6 @@
 // blas_bench: the built-in linear algebra by our own kernels (kernels/blas.cu) and by cuBLAS, on
 // the driver that is loaded: what each takes, and whether their results are within the tolerance
-// (cublas/call.h) of each other and of the definition. Ends with 1 if one is not.
+// (gpu/cublas/call.h) of each other and of the definition. Ends with 1 if one is not.
 //
 // blas_bench --cublas FILE... [--kernels FOLDER] [--edge N] [--quick]: the first library that works
 // is taken; FOLDER is the bundle `blas`.
@@ -13,12 +13,12 @@
 #include <string>
 #include <vector>
 
-#include "base/fd.h"
-#include "base/time.h"
-#include "bundle/bundle.h"
-#include "cublas/handle.h"
-#include "cublas/testing.h"
-#include "cuda/device.h"
+#include "core/base/fd.h"
+#include "core/base/time.h"
+#include "gpu/bundle/bundle.h"
+#include "gpu/cublas/handle.h"
+#include "gpu/cublas/testing/testing.h"
+#include "gpu/cuda/device.h"
 
 namespace {
 

@@ -14,7 +14,7 @@
 #include <thread>
 #include <vector>
 
-#include "sandbox/sandbox_harness.h"
+#include "node/sandbox/sandbox_harness.h"
 
 namespace {
 

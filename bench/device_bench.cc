@@ -18,7 +18,7 @@
 #include <string>
 #include <vector>
 
-#include "cuda/driver.h"
+#include "gpu/cuda/driver.h"
 
 namespace {
 

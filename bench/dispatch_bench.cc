@@ -16,10 +16,10 @@
 #include <string>
 #include <vector>
 
-#include "base/check.h"
-#include "base/random.h"
-#include "dispatch/dispatcher.h"
-#include "scheduling/make_policy.h"
+#include "core/base/check.h"
+#include "core/base/random.h"
+#include "decide/dispatch/dispatcher.h"
+#include "decide/scheduling/make_policy.h"
 
 namespace lambent {
 namespace {

@@ -1,6 +1,6 @@
 // A native handler that gives back what it got: the least that a function can do, for `bench
 // invoke`.
-#include "runtime_client/runtime_client.h"
+#include "edge/runtime_client/runtime_client.h"
 
 namespace client = lambent::runtime_client;
 

@@ -15,8 +15,8 @@
 #include <string>
 #include <vector>
 
-#include "cuda/driver.h"
-#include "emulated_node/machine.h"
+#include "emulator/emulated_node/machine.h"
+#include "gpu/cuda/driver.h"
 
 namespace {
 

@@ -17,9 +17,9 @@
 #include <string>
 #include <vector>
 
-#include "base/packet.h"
-#include "base/time.h"
-#include "protocol/executor_message.h"
+#include "core/base/packet.h"
+#include "core/base/time.h"
+#include "core/protocol/executor_message.h"
 
 extern char** environ;
 

@@ -19,12 +19,12 @@
 #include <thread>
 #include <vector>
 
-#include "base/time.h"
-#include "cuda_abi/driver_types.h"
+#include "core/base/time.h"
 #include "forwarded/forwarding_host.h"
-#include "forwarding/ring.h"
-#include "forwarding/shared_memory.h"
-#include "forwarding/waiting.h"
+#include "gpu/cuda_abi/driver_types.h"
+#include "gpu/forward_ring/ring.h"
+#include "gpu/forward_ring/shared_memory.h"
+#include "gpu/forward_ring/waiting.h"
 
 namespace {
 
@@ -53,14 +53,14 @@ void must(bool good, const char* what) {
 
 struct Driver {
 #define DRIVER_FUNCTION(name, symbol, parameters) CUresult(*name) parameters = nullptr;
-#include "cuda_abi/driver_table.inc"
+#include "gpu/cuda_abi/driver_table.inc"
 #undef DRIVER_FUNCTION
   explicit Driver(const std::string& path) {
     void* library = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
     must(library != nullptr, "a driver is built");
 #define DRIVER_FUNCTION(name, symbol, parameters) \
   name = reinterpret_cast<CUresult(*) parameters>(dlsym(library, #symbol));
-#include "cuda_abi/driver_table.inc"
+#include "gpu/cuda_abi/driver_table.inc"
 #undef DRIVER_FUNCTION
     must(init(0) == CUDA_SUCCESS, "cuInit");
     CUcontext context = nullptr;
@@ -202,48 +202,48 @@ std::vector<Measured> in_processes(int count, const std::function<Measured(int)>
 
 // The ring alone: calls to a process that answers those that want it and does nothing else.
 Measured bare_ring(double seconds) {
-  forwarding::SharedMemory memory;
+  forward_ring::SharedMemory memory;
   const int fd = memory.create();
   must(fd >= 0, "shared memory");
   const pid_t server = fork();
   if (server == 0) {
-    forwarding::SharedMemory own;
+    forward_ring::SharedMemory own;
     must(own.map(fd), "shared memory");
-    forwarding::CallReader reader(own.pages());
-    std::vector<char> data(forwarding::kMostInlineBytes);
-    forwarding::SpinBudget budget;
+    forward_ring::CallReader reader(own.pages());
+    std::vector<char> data(forward_ring::kMostInlineBytes);
+    forward_ring::SpinBudget budget;
     auto& slot = own.pages()->slots[0];
     for (uint32_t answered = 0;;) {
-      forwarding::Call call;
-      if (reader.next(call, data.data()) != forwarding::CallReader::Next::kCall) {
-        forwarding::wait_until(
+      forward_ring::Call call;
+      if (reader.next(call, data.data()) != forward_ring::CallReader::Next::kCall) {
+        forward_ring::wait_until(
             own.pages()->control.server_sleeps, &budget, 1000, [&] { return !reader.is_empty(); },
             [] { return true; });
         continue;
       }
-      if (call.slot == forwarding::kNoSlot) continue;
+      if (call.slot == forward_ring::kNoSlot) continue;
       slot.answered.store(++answered, std::memory_order_release);
-      forwarding::wake(slot.client_sleeps);
+      forward_ring::wake(slot.client_sleeps);
     }
   }
-  forwarding::CallWriter writer(memory.pages());
-  forwarding::SpinBudget budget;
+  forward_ring::CallWriter writer(memory.pages());
+  forward_ring::SpinBudget budget;
   auto& slot = memory.pages()->slots[0];
   uint32_t asked = 0;
   const auto ask = [&] {
-    forwarding::Call call;
-    call.code = static_cast<uint16_t>(forwarding::CallCode::kMemoryInfo);
+    forward_ring::Call call;
+    call.code = static_cast<uint16_t>(forward_ring::CallCode::kMemoryInfo);
     call.slot = 0;
     writer.write(call);
     ++asked;
-    forwarding::wait_until(
+    forward_ring::wait_until(
         slot.client_sleeps, &budget, 1000, [&] { return slot.answered.load() == asked; },
         [] { return true; });
   };
   std::vector<double> enqueues, questions;
   for (double until = now_us() + seconds * 1e6; now_us() < until;) {
-    forwarding::Call call;
-    call.code = static_cast<uint16_t>(forwarding::CallCode::kDestroyEvent);
+    forward_ring::Call call;
+    call.code = static_cast<uint16_t>(forward_ring::CallCode::kDestroyEvent);
     const double begin = now_us();
     for (int i = 0; i < kBatch; ++i) writer.write(call);
     enqueues.push_back((now_us() - begin) / kBatch);
@@ -263,7 +263,7 @@ double socket_us(double seconds) {
   int ends[2];
   must(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) == 0, "a pair of sockets");
   const pid_t server = fork();
-  char packet[sizeof(forwarding::Call)] = {};
+  char packet[sizeof(forward_ring::Call)] = {};
   if (server == 0) {
     close(ends[0]);
     while (recv(ends[1], packet, sizeof(packet), 0) > 0) send(ends[1], packet, 16, 0);

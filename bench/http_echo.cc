@@ -5,7 +5,7 @@
 #include <cstdio>
 #include <string>
 
-#include "http/server.h"
+#include "core/http/server.h"
 
 using namespace lambent;
 

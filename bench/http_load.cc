@@ -15,10 +15,10 @@
 #include <string>
 #include <vector>
 
-#include "base/fd.h"
-#include "base/time.h"
-#include "http/client.h"
-#include "http/response_parser.h"
+#include "core/base/fd.h"
+#include "core/base/time.h"
+#include "core/http/client.h"
+#include "core/http/response_parser.h"
 
 using namespace lambent;
 

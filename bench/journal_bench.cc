@@ -19,12 +19,12 @@
 #include <string>
 #include <vector>
 
-#include "base/check.h"
-#include "base/log.h"
-#include "base/random.h"
-#include "journal/recorder.h"
-#include "journal_store/segment_store.h"
-#include "scheduling/make_policy.h"
+#include "core/base/check.h"
+#include "core/base/log.h"
+#include "core/base/random.h"
+#include "decide/journal/recorder.h"
+#include "decide/scheduling/make_policy.h"
+#include "node/journal_store/segment_store.h"
 
 namespace lambent {
 namespace {

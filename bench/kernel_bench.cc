@@ -22,14 +22,14 @@
 #include <thread>
 #include <vector>
 
-#include "base/packet.h"
-#include "base/time.h"
-#include "bundle/bundle.h"
-#include "cuda/device.h"
-#include "cuda/graph.h"
-#include "cuda/stream.h"
+#include "core/base/packet.h"
+#include "core/base/time.h"
+#include "core/protocol/executor_message.h"
 #include "executor_under_test.h"
-#include "protocol/executor_message.h"
+#include "gpu/bundle/bundle.h"
+#include "gpu/cuda/device.h"
+#include "gpu/cuda/graph.h"
+#include "gpu/cuda/stream.h"
 
 namespace {
 

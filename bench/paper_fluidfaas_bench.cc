@@ -14,7 +14,7 @@
 #include "bench/paper_fluidfaas/metrics.h"
 #include "bench/paper_fluidfaas/plan.h"
 #include "bench/paper_fluidfaas/sensitivity.h"
-#include "workload/csv.h"
+#include "sim/workload/csv.h"
 
 namespace lambent::paper_fluidfaas {
 

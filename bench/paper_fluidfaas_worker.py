@@ -374,7 +374,7 @@ def print_row(row):
 
 
 def node_file(folder):
-    presets = [*PREFIX.rglob("a100-80gb-mig.toml"), ROOT / "src/emulated_node/presets/a100-80gb-mig.toml"]
+    presets = [*PREFIX.rglob("a100-80gb-mig.toml"), ROOT / "src/emulator/emulated_node/presets/a100-80gb-mig.toml"]
     text = presets[0].read_text()
     (folder / "node.toml").write_text(text.replace("devices = 1", f"devices = {GPUS}", 1))
 

@@ -15,7 +15,7 @@
 
 #include "bench/json.h"
 #include "bench/paper_kaas/run.h"
-#include "workload/csv.h"
+#include "sim/workload/csv.h"
 
 namespace lambent::paper_kaas {
 

@@ -30,7 +30,7 @@ def run(*command, **options):
 
 def node(folder):
     """Four of the preset's GPU."""
-    presets = [path for path in PREFIX.rglob("v100-16gb.toml")] or [ROOT / "src/emulated_node/presets/v100-16gb.toml"]
+    presets = [path for path in PREFIX.rglob("v100-16gb.toml")] or [ROOT / "src/emulator/emulated_node/presets/v100-16gb.toml"]
     text = presets[0].read_text()
     path = folder / "node.toml"
     path.write_text(text.replace("devices = 1", f"devices = {GPUS}", 1))

@@ -15,7 +15,7 @@
 #include "bench/paper_mqfq/sweep.h"
 #include "bench/paper_mqfq/table3.h"
 #include "bench/paper_mqfq/table4.h"
-#include "workload/csv.h"
+#include "sim/workload/csv.h"
 
 namespace lambent::paper_mqfq {
 

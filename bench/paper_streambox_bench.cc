@@ -13,7 +13,7 @@
 #include "bench/paper_streambox/experiments.h"
 #include "bench/paper_streambox/inputs.h"
 #include "bench/paper_streambox/parts.h"
-#include "workload/csv.h"
+#include "sim/workload/csv.h"
 
 namespace lambent::paper_streambox {
 

@@ -193,7 +193,7 @@ class Node:
 
 def node_text(scale):
     """One of the preset's GPU; a runtime as the paper has it; processes share it by MPS."""
-    presets = [*PREFIX.rglob("v100-16gb.toml"), ROOT / "src/emulated_node/presets/v100-16gb.toml"]
+    presets = [*PREFIX.rglob("v100-16gb.toml"), ROOT / "src/emulator/emulated_node/presets/v100-16gb.toml"]
     lines = []
     for line in presets[0].read_text().splitlines():
         key = line.partition("=")[0].strip()

@@ -14,7 +14,7 @@
 #include <vector>
 
 #include "bench/shim_bench_programs.h"
-#include "ledger/ledger.h"
+#include "gpu/ledger/ledger.h"
 
 namespace {
 

@@ -30,12 +30,12 @@
 #include <string>
 #include <vector>
 
-#include "base/check.h"
-#include "base/random.h"
-#include "scheduling/make_policy.h"
-#include "simulator/workload_run.h"
-#include "workload/catalogue.h"
-#include "workload/generator.h"
+#include "core/base/check.h"
+#include "core/base/random.h"
+#include "decide/scheduling/make_policy.h"
+#include "sim/simulator/workload_run.h"
+#include "sim/workload/catalogue.h"
+#include "sim/workload/generator.h"
 
 namespace lambent {
 namespace {

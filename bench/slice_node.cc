@@ -15,11 +15,11 @@
 #include <iterator>
 #include <nlohmann/json.hpp>
 
-#include "pipeline/pipeline_json.h"
-#include "pipeline/planner.h"
-#include "pipeline/throughput_bound.h"
-#include "slice_scheduling/make_policy.h"
-#include "slice_simulator/run.h"
+#include "decide/pipeline/pipeline_json.h"
+#include "decide/pipeline/planner.h"
+#include "decide/pipeline/throughput_bound.h"
+#include "decide/slice_scheduling/make_policy.h"
+#include "sim/slice_simulator/run.h"
 
 namespace lambent {
 namespace {

@@ -13,9 +13,9 @@
 #include <iostream>
 #include <nlohmann/json.hpp>
 
-#include "base/result.h"
 #include "bench/paper_streambox/experiments.h"
 #include "bench/paper_streambox/inputs.h"
+#include "core/base/result.h"
 
 namespace lambent::paper_streambox {
 namespace {

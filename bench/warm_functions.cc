@@ -7,9 +7,9 @@
 #include <utility>
 #include <vector>
 
-#include "base/random.h"
-#include "dispatch/dispatcher.h"
-#include "scheduling/fcfs.h"
+#include "core/base/random.h"
+#include "decide/dispatch/dispatcher.h"
+#include "decide/scheduling/fcfs.h"
 
 namespace lambent::bench {
 namespace {

@@ -2,7 +2,7 @@
 // that take turns until nothing changes any more. Used by working_set_bench.
 #pragma once
 
-#include "base/units.h"
+#include "core/base/units.h"
 
 namespace lambent::bench {
 

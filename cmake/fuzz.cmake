@@ -1,4 +1,4 @@
-# fuzz_target(NAME USES rooms... [MUTATIONS n] [LINKS libraries...])
+# fuzz_target(NAME USES modules... [MUTATIONS n] [LINKS libraries...])
 #
 # tests/fuzz/NAME_fuzz.cc defines LLVMFuzzerTestOneInput; tests/fuzz/corpus/NAME/ holds seeds.
 # Always: the test NAME_corpus runs the seeds and a fixed number of seeded mutations of them.
@@ -35,7 +35,7 @@ function(fuzz_target name)
   foreach(program ${programs})
     foreach(other ${FUZZ_USES})
       if(NOT TARGET lambent_${other})
-        message(FATAL_ERROR "fuzz_target(${name}): there is no room '${other}'")
+        message(FATAL_ERROR "fuzz_target(${name}): there is no module '${other}'")
       endif()
       target_link_libraries(${program} PRIVATE lambent_${other})
     endforeach()

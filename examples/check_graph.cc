@@ -6,10 +6,10 @@
 #include <fstream>
 #include <sstream>
 
-#include "bundle/manifest.h"
-#include "kernel_graph/graph_json.h"
-#include "kernel_graph/plan.h"
-#include "kernel_graph/validation.h"
+#include "decide/kernel_graph/graph_json.h"
+#include "decide/kernel_graph/plan.h"
+#include "decide/kernel_graph/validation.h"
+#include "gpu/bundle/manifest.h"
 
 namespace {
 

@@ -7,10 +7,10 @@
 #include <string>
 #include <vector>
 
-#include "base/fd.h"
-#include "bundle/bundle.h"
-#include "cuda/device.h"
-#include "cuda/driver.h"
+#include "core/base/fd.h"
+#include "gpu/bundle/bundle.h"
+#include "gpu/cuda/device.h"
+#include "gpu/cuda/driver.h"
 
 namespace lambent::examples {
 

@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "cuda_abi/emulated_kernel.h"
+#include "gpu/cuda_abi/emulated_kernel.h"
 
 namespace lambent {
 

@@ -9,7 +9,7 @@ launcher="$(command -v ccache || true)"
 export compiler launcher
 export CCACHE_DIR="${CCACHE_DIR:-$PWD/.cache/ccache}" CCACHE_BASEDIR="$PWD" CCACHE_NOHASHDIR=1
 mkdir -p build/headers
-python3 -B tools/generate_entry_points.py src/cuda_abi/driver_symbols.txt build/headers/entry_points.S \
+python3 -B tools/generate_entry_points.py src/gpu/cuda_abi/driver_symbols.txt build/headers/entry_points.S \
   build/headers/entry_names.h
 check() {
   local unit="build/headers/${1//\//_}.cc"

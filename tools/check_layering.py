@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
-"""Holds every #include under src/ against the DEPENDS lines of src/rooms.cmake.
+"""Holds every #include under src/ against the floor and DEPENDS lines of src/modules.cmake.
 
-A room may include its own headers, those of rooms it names, and system headers. src/bin may include anything.
-Also checks: no environment reads outside src/bin and the preloaded libraries, no clocks, threads, files or sockets in pure rooms.
+A module may include its own headers, those of modules that it names, and system headers; it may name modules of its own floor
+and of those that its floor uses. src/bin may include anything. Tests and testing/ folders may also include TEST_USES.
+Also checks: no environment reads outside src/bin and the preloaded libraries, no clocks, threads, files or sockets in pure modules.
 Prints each offence as file:line: why, and exits with 1 if there is any.
 """
 import pathlib
@@ -13,7 +14,7 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent
 SOURCE = ROOT / "src"
 PURE = {"scheduling", "slice_scheduling", "dispatch", "journal", "protocol", "workload", "simulator", "slice_simulator", "pipeline", "mig"}
 # Preloaded libraries have no main; each reads its environment in one file.
-MAY_READ_ENVIRONMENT = {"bin", "shim", "forwarded_cuda", "emulated_node", "runtime_client"}
+MAY_READ_ENVIRONMENT = {"bin", "shim", "forward_client", "emulated_node", "runtime_client"}
 IMPURE = re.compile(
     r"\b(std::chrono::\w*_clock|std::(mutex|shared_mutex|thread|jthread|condition_variable|random_device)|"
     r"std::(filesystem|[io]?fstream|this_thread)|pthread_\w+)\b")
@@ -28,50 +29,81 @@ SYSTEM_CALL = re.compile(
 BEFORE_CALL = {"return", "else", "do", "case", "co_return", "co_await"}
 
 
-def read_rooms():
-    rooms = {}
-    for line in (SOURCE / "rooms.cmake").read_text().splitlines():
-        match = re.match(r"room\((\w+)\s*(.*)\)", line)
+class Layout:
+    """What src/modules.cmake says."""
+
+    def __init__(self):
+        self.floors = {}  # floor: the floors and FLOOR/MODULEs that it uses
+        self.floor_of = {}  # module: its floor
+        self.depends = {}  # module: the modules that it names
+        self.test_uses = {}
+        self.mistakes = []
+
+
+def read_layout():
+    layout, floor = Layout(), None
+    for number, line in enumerate((SOURCE / "modules.cmake").read_text().splitlines(), 1):
+        match = re.match(r"(floor|module)\((\w+)\s*(.*)\)", line)
         if not match:
             continue
-        name, rest = match.groups()
-        words = rest.split()
-        lists = {"DEPENDS": [], "LINKS": [], "TEST_USES": []}
-        current = None
-        for word in words:
-            if word in lists:
-                current = word
-            elif word == "OWN_BUILD":
-                current = None
-            elif current:
-                lists[current].append(word)
-        rooms[name] = (set(lists["DEPENDS"]), set(lists["TEST_USES"]))
-    return rooms
+        kind, name, rest = match.groups()
+        lists, current = {}, None
+        for word in rest.split():
+            if word in ("USES", "DEPENDS", "LINKS", "TEST_USES", "OWN_BUILD"):
+                current = lists.setdefault(word, [])
+            elif current is not None:
+                current.append(word)
+        if kind == "floor":
+            floor = name
+            layout.floors[name] = lists.get("USES", [])
+        elif floor is None:
+            layout.mistakes.append(f"src/modules.cmake:{number}: {name} has no floor above it")
+        else:
+            layout.floor_of[name] = floor
+            layout.depends[name] = lists.get("DEPENDS", [])
+            layout.test_uses[name] = lists.get("TEST_USES", [])
+    return layout
 
 
-def reachable(rooms, name):
-    """The rooms that `name` may include: those it names. Naming is not inherited."""
-    return rooms[name][0] | {name}
+def check_floors(layout):
+    """Modules that name one of a floor which theirs does not use, and floors that use one that stands below them in the file."""
+    offences, known = [], set()
+    for floor, uses in layout.floors.items():
+        for used in uses:
+            used_floor, _, module = used.partition("/")
+            if used_floor not in known:
+                offences.append(f"src/modules.cmake:1: floor {floor} uses {used_floor}, which is no floor above it")
+            elif module and layout.floor_of.get(module) != used_floor:
+                offences.append(f"src/modules.cmake:1: floor {floor} uses {used}, which is no module")
+        known.add(floor)
+    for name, others in layout.depends.items():
+        floor = layout.floor_of[name]
+        for other in others:
+            theirs = layout.floor_of.get(other)
+            if theirs is not None and theirs != floor and not {theirs, f"{theirs}/{other}"} & set(layout.floors[floor]):
+                offences.append(f"src/modules.cmake:1: {name} of floor {floor} depends on {other} of floor {theirs}, "
+                                "which its floor does not use")
+    return offences
 
 
-def check_cycles(rooms):
+def check_cycles(layout):
     offences, state = [], {}
 
     def visit(name, path):
         if state.get(name) == "done":
             return
         if state.get(name) == "open":
-            offences.append("src/rooms.cmake:1: rooms depend on each other: " + " -> ".join(path + [name]))
+            offences.append("src/modules.cmake:1: modules depend on each other: " + " -> ".join(path + [name]))
             return
         state[name] = "open"
-        for other in sorted(rooms[name][0]):
-            if other not in rooms:
-                offences.append(f"src/rooms.cmake:1: {name} depends on {other}, which is no room")
+        for other in sorted(layout.depends[name]):
+            if other not in layout.depends:
+                offences.append(f"src/modules.cmake:1: {name} depends on {other}, which is no module")
             else:
                 visit(other, path + [name])
         state[name] = "done"
 
-    for name in rooms:
+    for name in layout.depends:
         visit(name, [])
     return offences
 
@@ -85,34 +117,53 @@ def calls_system(code):
     return False
 
 
-def check_file(path, room, rooms):
+def check_file(path, module, layout):
     offences = []
-    is_test = path.stem.endswith("_test") or path.name in {"testing.h", "virtual_host.h", "random_world.h"} or "testing" in path.relative_to(SOURCE).parts
-    allowed = reachable(rooms, room) | (rooms[room][1] if is_test else set())
+    is_test = path.stem.endswith("_test") or "testing" in path.relative_to(SOURCE).parts
+    allowed = {module, *layout.depends[module], *(layout.test_uses[module] if is_test else ())}
     for number, line in enumerate(path.read_text(errors="replace").splitlines(), 1):
         where = f"{path.relative_to(ROOT)}:{number}"
-        match = re.match(r'\s*#\s*include\s+"([^"/]+)/', line)
-        if match and match.group(1) in rooms and match.group(1) not in allowed:
-            offences.append(f"{where}: room {room} may not use {match.group(1)} (see src/rooms.cmake)")
+        match = re.match(r'\s*#\s*include\s+"([^"]+)"', line)
+        if match:
+            floor, _, rest = match.group(1).partition("/")
+            other = rest.partition("/")[0]
+            if floor == "bin":
+                offences.append(f"{where}: only mains include headers of bin")
+            elif floor in layout.floors and layout.floor_of.get(other) != floor:
+                offences.append(f"{where}: there is no module {floor}/{other}")
+            elif floor in layout.floors and other not in allowed:
+                offences.append(f"{where}: module {module} may not use {other} (see src/modules.cmake)")
+            elif floor not in layout.floors and floor in layout.floor_of:
+                offences.append(f"{where}: the path of an include begins with a floor")
         code = line.split("//")[0]
-        if room not in MAY_READ_ENVIRONMENT and not is_test and re.search(r"\b(secure_)?getenv\(", code):
+        if module not in MAY_READ_ENVIRONMENT and not is_test and re.search(r"\b(secure_)?getenv\(", code):
             offences.append(f"{where}: the environment is read in src/bin only")
-        if room in PURE and not is_test and (IMPURE.search(code) or calls_system(code)):
-            offences.append(f"{where}: {room} is pure: no clocks, threads, locks, files or sockets")
+        if module in PURE and not is_test and (IMPURE.search(code) or calls_system(code)):
+            offences.append(f"{where}: {module} is pure: no clocks, threads, locks, files or sockets")
     return offences
 
 
 def main():
-    rooms = read_rooms()
-    offences = check_cycles(rooms)
+    layout = read_layout()
+    offences = layout.mistakes + check_floors(layout) + check_cycles(layout)
+    for name in sorted(PURE | MAY_READ_ENVIRONMENT - {"bin"} if (SOURCE / "bin").exists() else ()):
+        if name not in layout.floor_of:
+            offences.append(f"tools/check_layering.py:1: there is no module {name}")
     for folder in sorted(p for p in SOURCE.iterdir() if p.is_dir() and p.name != "bin"):
-        if folder.name not in rooms:
-            offences.append(f"src/{folder.name}:1: a folder without a line in src/rooms.cmake")
+        if folder.name not in layout.floors:
+            offences.append(f"src/{folder.name}:1: a folder without a floor's line in src/modules.cmake")
             continue
-        for path in sorted(folder.rglob("*")):
-            if path.suffix in (".h", ".cc", ".inc"):
-                offences += check_file(path, folder.name, rooms)
-    print("\n".join(offences) or f"{len(rooms)} rooms keep to their doors")
+        for below in sorted(p for p in folder.iterdir() if p.is_dir()):
+            if layout.floor_of.get(below.name) != folder.name:
+                offences.append(f"src/{folder.name}/{below.name}:1: a folder without a module's line in src/modules.cmake")
+                continue
+            for path in sorted(below.rglob("*")):
+                if path.suffix in (".h", ".cc", ".inc"):
+                    offences += check_file(path, below.name, layout)
+    for name, floor in layout.floor_of.items():
+        if not (SOURCE / floor / name).is_dir():
+            offences.append(f"src/modules.cmake:1: module {name} has no folder src/{floor}/{name}")
+    print("\n".join(offences) or f"{len(layout.floor_of)} modules on {len(layout.floors)} floors keep to what they may use")
     return 1 if offences else 0
 
 

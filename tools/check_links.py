@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """Holds the links of our pages against the tree: every relative link of every *.md leads to a file or
 folder that is there, and every anchor to a heading. In ARCHITECTURE.md a link whose text is a name of the
-code, [`room::Class::function`](file), must lead to a file of that room that defines it, and the table of
-rooms must list those of src/rooms.cmake. So the walks there cannot go stale silently."""
+code, [`module::Class::function`](file), must lead to a file of that module that defines it, and the table of
+modules must list those of src/modules.cmake. So the walks there cannot go stale silently."""
 import pathlib
 import re
 import subprocess
@@ -12,8 +12,8 @@ LINK = re.compile(r"\[((?:[^\[\]]|\[[^\[\]]*\])*)\]\(([^()\s]+)(?:\s+\"[^\"]*\")
 DEFINITION = re.compile(r"^ {0,3}\[([^\]]+)\]:\s+(\S+)", re.MULTILINE)
 NAME = re.compile(r"^`([A-Za-z_][\w]*(?:::[A-Za-z_~]\w*)+)`$")
 OUTSIDE = re.compile(r"^[a-z][a-z0-9+.-]*:")
-# In the table of rooms, but no room of the layering.
-OTHER_ROOMS = {"bin"}
+# In the table of modules, but none of the layering.
+OTHER_MODULES = {"bin"}
 
 
 def without_code(text):
@@ -81,7 +81,7 @@ def check_page(root, page):
 
 
 def defines(text, parts):
-    """Whether a file's text defines what these parts, without the room, name. Definitions begin at the
+    """Whether a file's text defines what these parts, without the module, name. Definitions begin at the
     beginning of a line, as we format; a method may also stand in the body of its class."""
     last = re.escape(parts[-1])
     a_type = r"\b(?:class|struct|enum|enum class)\s+(?:alignas\(\w+\)\s+)?{}\b(?!\s*;)"
@@ -95,33 +95,34 @@ def defines(text, parts):
 
 
 def check_names(root, page):
-    """Names of the code that the linked file, of the room that they begin with, does not define."""
+    """Names of the code that the linked file, of the module that they begin with, does not define."""
     text = (root / page).read_text()
     for number, label, target in links(text):
         name = NAME.match(label)
         if not name or OUTSIDE.match(target):
             continue
-        room, *parts = name.group(1).split("::")
+        module, *parts = name.group(1).split("::")
         file = root / page
         file = file.parent / target.partition("#")[0]
         where = f"{page}:{number}: {name.group(1)}"
         if not file.is_file():
             continue  # a broken link, told elsewhere
-        if file.resolve().parent != (root / "src" / room).resolve():
-            yield f"{where} is not of the room that {target} lies in"
+        folder = file.resolve().parent
+        if folder.name != module or (root / "src").resolve() not in folder.parents:
+            yield f"{where} is not of the module that {target} lies in"
         elif not defines(file.read_text(), parts):
             yield f"{where} is not defined in {target}"
 
 
-def check_rooms(root, page):
-    """Rooms that the page's table leaves out, or that are none."""
-    cmake = (root / "src" / "rooms.cmake").read_text()
-    rooms = set(re.findall(r"^room\((\w+)", cmake, re.MULTILINE)) | OTHER_ROOMS
-    listed = set(re.findall(r"^\| (\w+) \|", (root / page).read_text(), re.MULTILINE)) - {"room", "path", "kind"}
-    for room in sorted(rooms - listed):
-        yield f"{page}: the table of rooms leaves out {room}"
-    for room in sorted(listed - rooms):
-        yield f"{page}: there is no room {room}"
+def check_modules(root, page):
+    """Modules that the page's table leaves out, or that are none."""
+    cmake = (root / "src" / "modules.cmake").read_text()
+    modules = set(re.findall(r"^module\((\w+)", cmake, re.MULTILINE)) | OTHER_MODULES
+    listed = set(re.findall(r"^\| (\w+) \|", (root / page).read_text(), re.MULTILINE)) - {"floor", "module", "path", "kind"}
+    for module in sorted(modules - listed):
+        yield f"{page}: the table of modules leaves out {module}"
+    for module in sorted(listed - modules):
+        yield f"{page}: there is no module {module}"
 
 
 def pages(root):
@@ -138,7 +139,7 @@ def check(root):
     for page in pages(root):
         problems += check_page(root, page)
     problems += check_names(root, "ARCHITECTURE.md")
-    problems += check_rooms(root, "ARCHITECTURE.md")
+    problems += check_modules(root, "ARCHITECTURE.md")
     return problems
 
 

@@ -8,8 +8,8 @@ import check_links as subject
 
 PAGE = """# The house
 [up](#the-house), [a folder](src), [a page](docs/b.md#two-words-1), [outside](https://example.org/x)
-[`hall::Class::open`](src/hall/x.cc) and [`hall::open_all`](src/hall/x.cc)
-| room | is |
+[`hall::Class::open`](src/core/hall/x.cc) and [`hall::open_all`](src/core/hall/x.cc)
+| module | is |
 | hall | one |
 | bin | mains |
 """
@@ -20,8 +20,8 @@ class LinksTest(unittest.TestCase):
         folder = tempfile.TemporaryDirectory()
         self.addCleanup(folder.cleanup)
         self.root = pathlib.Path(folder.name)
-        self.write("src/rooms.cmake", "room(hall DEPENDS base)\n")
-        self.write("src/hall/x.cc", "Result<int> Class::open(int a) {\n}\nResult<void> open_all(int b) {\n}\n")
+        self.write("src/modules.cmake", "floor(core)\nmodule(hall DEPENDS base)\n")
+        self.write("src/core/hall/x.cc", "Result<int> Class::open(int a) {\n}\nResult<void> open_all(int b) {\n}\n")
         self.write("docs/b.md", "# B\n## Two *words*\n## Two words\n")
         self.write("ARCHITECTURE.md", PAGE)
 
@@ -62,28 +62,28 @@ class LinksTest(unittest.TestCase):
         self.assertEqual(self.problems("", "`a[0](b)` and `c`\n```\n[x](gone.md)\n```\n"), [])
 
     def test_a_function_that_was_renamed_or_moved_is_named(self):
-        self.refused("hall::Class::close is not defined in src/hall/x.cc", "Class::open", "Class::close")
+        self.refused("hall::Class::close is not defined in src/core/hall/x.cc", "Class::open", "Class::close")
         self.refused("hall::open_some is not defined", "open_all", "open_some")
-        self.write("src/hall/x.cc", "void Class::use() { open_all(1); open(2); }\n")
+        self.write("src/core/hall/x.cc", "void Class::use() { open_all(1); open(2); }\n")
         self.assertEqual(len(subject.check(self.root)), 2)
 
-    def test_a_name_of_another_room_is_named(self):
-        self.refused("is not of the room", "`hall::Class", "`shed::Class")
+    def test_a_name_of_another_module_is_named(self):
+        self.refused("is not of the module", "`hall::Class", "`shed::Class")
 
     def test_a_method_in_the_body_of_its_class_is_found(self):
-        self.write("src/hall/y.h", "class Class {\n  void open(int a) {}\n};\nstruct Other;\n")
-        self.assertEqual(self.problems("open`](src/hall/x.cc)", "open`](src/hall/y.h)"), [])
-        self.refused("hall::Shut::open is not defined", "`hall::Class::open`](src/hall/x.cc)",
-                     "`hall::Shut::open`](src/hall/y.h)")
+        self.write("src/core/hall/y.h", "class Class {\n  void open(int a) {}\n};\nstruct Other;\n")
+        self.assertEqual(self.problems("open`](src/core/hall/x.cc)", "open`](src/core/hall/y.h)"), [])
+        self.refused("hall::Shut::open is not defined", "`hall::Class::open`](src/core/hall/x.cc)",
+                     "`hall::Shut::open`](src/core/hall/y.h)")
 
     def test_a_type_is_found_where_it_is_defined_alone(self):
-        self.write("src/hall/y.h", "class alignas(8) Class {};\nstruct Other;\nenum class Third { kA };\n")
+        self.write("src/core/hall/y.h", "class alignas(8) Class {};\nstruct Other;\nenum class Third { kA };\n")
         for name, count in (("Class", 0), ("Third", 0), ("Other", 1), ("Fourth", 1)):
-            self.assertEqual(len(self.problems("", f"[`hall::{name}`](src/hall/y.h)\n")), count, name)
+            self.assertEqual(len(self.problems("", f"[`hall::{name}`](src/core/hall/y.h)\n")), count, name)
 
-    def test_the_table_of_rooms_is_complete(self):
+    def test_the_table_of_modules_is_complete(self):
         self.refused("leaves out hall", "| hall | one |\n", "")
-        self.refused("there is no room attic", "| bin |", "| attic | x |\n| bin |")
+        self.refused("there is no module attic", "| bin |", "| attic | x |\n| bin |")
 
 
 if __name__ == "__main__":

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""What the emulated driver does not do, each with its reason: src/emulated_cuda/refusals.txt, read and held against the driver.
+"""What the emulated driver does not do, each with its reason: src/emulator/emulated_cuda/refusals.txt, read and held against the driver.
 
 usage: driver_refusals.py check DOCUMENT OBJECT...   every exported name is either defined in one of the objects or has one
                                                      line with its reason, no line is idle, and the document says the same
@@ -15,8 +15,8 @@ import subprocess
 import sys
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
-SYMBOLS = ROOT / "src/cuda_abi/driver_symbols.txt"
-REFUSALS = ROOT / "src/emulated_cuda/refusals.txt"
+SYMBOLS = ROOT / "src/gpu/cuda_abi/driver_symbols.txt"
+REFUSALS = ROOT / "src/emulator/emulated_cuda/refusals.txt"
 BEGIN, END = "<!-- the table below is written by tools/driver_refusals.py -->", "<!-- end of the table -->"
 CLASSES = ("refused", "meaningless", "answered")
 

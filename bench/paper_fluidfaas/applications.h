@@ -6,11 +6,11 @@
 #include <string>
 #include <vector>
 
-#include "base/result.h"
 #include "bench/paper_fluidfaas/constants.h"
-#include "pipeline/function.h"
-#include "pipeline/planner.h"
-#include "slice_simulator/model.h"
+#include "core/base/result.h"
+#include "decide/pipeline/function.h"
+#include "decide/pipeline/planner.h"
+#include "sim/slice_simulator/model.h"
 
 namespace lambent::paper_fluidfaas {
 

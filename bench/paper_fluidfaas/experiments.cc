@@ -3,9 +3,9 @@
 #include <algorithm>
 #include <cmath>
 
-#include "base/check.h"
-#include "pipeline/linear_program.h"
-#include "pipeline/throughput_bound.h"
+#include "core/base/check.h"
+#include "decide/pipeline/linear_program.h"
+#include "decide/pipeline/throughput_bound.h"
 
 namespace lambent::paper_fluidfaas {
 namespace {

@@ -8,8 +8,8 @@
 
 #include "bench/paper_fluidfaas/layouts.h"
 #include "bench/paper_fluidfaas/loads.h"
-#include "slice_scheduling/make_policy.h"
-#include "slice_simulator/run.h"
+#include "decide/slice_scheduling/make_policy.h"
+#include "sim/slice_simulator/run.h"
 
 namespace lambent::paper_fluidfaas {
 

@@ -2,8 +2,8 @@
 
 #include <algorithm>
 
-#include "base/check.h"
 #include "bench/paper_fluidfaas/applications.h"
+#include "core/base/check.h"
 
 namespace lambent::paper_fluidfaas {
 namespace {

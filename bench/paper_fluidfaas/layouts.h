@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "domain/slice.h"
+#include "core/domain/slice.h"
 
 namespace lambent::paper_fluidfaas {
 

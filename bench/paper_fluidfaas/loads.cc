@@ -3,9 +3,9 @@
 #include <algorithm>
 #include <cmath>
 
-#include "base/random.h"
-#include "workload/csv.h"
-#include "workload/trace_reader.h"
+#include "core/base/random.h"
+#include "sim/workload/csv.h"
+#include "sim/workload/trace_reader.h"
 
 namespace lambent::paper_fluidfaas {
 namespace {

@@ -5,9 +5,9 @@
 #include <string>
 #include <vector>
 
-#include "base/result.h"
 #include "bench/paper_fluidfaas/applications.h"
-#include "slice_simulator/model.h"
+#include "core/base/result.h"
+#include "sim/slice_simulator/model.h"
 
 namespace lambent::paper_fluidfaas {
 

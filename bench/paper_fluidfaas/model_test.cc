@@ -4,7 +4,7 @@
 #include "bench/paper_fluidfaas/experiments.h"
 #include "bench/paper_fluidfaas/inputs.h"
 #include "bench/paper_fluidfaas/plan.h"
-#include "pipeline/lane_cost.h"
+#include "decide/pipeline/lane_cost.h"
 
 namespace lambent::paper_fluidfaas {
 namespace {

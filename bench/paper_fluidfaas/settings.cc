@@ -2,9 +2,9 @@
 // spare_ratio was chosen on others: docs/decisions/0038), and variants of them.
 #include <algorithm>
 
-#include "base/check.h"
 #include "bench/paper_fluidfaas/experiments.h"
 #include "bench/paper_fluidfaas/plan.h"
+#include "core/base/check.h"
 
 namespace lambent::paper_fluidfaas {
 

@@ -1,6 +1,6 @@
 #include "bench/paper_kaas/model.h"
 
-#include "workload/csv.h"
+#include "sim/workload/csv.h"
 
 namespace lambent::paper_kaas {
 

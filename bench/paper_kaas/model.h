@@ -5,9 +5,9 @@
 #include <string>
 #include <vector>
 
-#include "base/result.h"
-#include "base/time.h"
-#include "base/units.h"
+#include "core/base/result.h"
+#include "core/base/time.h"
+#include "core/base/units.h"
 
 namespace lambent::paper_kaas {
 
@@ -53,7 +53,7 @@ struct Setup {
   unsigned tokens = 1;  // D
   Duration over_run{};  // T of MQFQ-Sticky; zero: the default
   double cfs_penalty = 10;
-  unsigned replicas = 1;             // clients, each with a function of its own
+  unsigned replicas = 1;      // clients, each with a function of its own
   bool memory_first = false;  // MQFQ-Sticky
 };
 

@@ -3,13 +3,13 @@
 #include <algorithm>
 #include <cmath>
 
-#include "base/check.h"
-#include "base/random.h"
-#include "scheduling/make_policy.h"
-#include "simulator/simulation.h"
-#include "workload/csv.h"
-#include "workload/lines.h"
-#include "workload/quantiles.h"
+#include "core/base/check.h"
+#include "core/base/random.h"
+#include "decide/scheduling/make_policy.h"
+#include "sim/simulator/simulation.h"
+#include "sim/workload/csv.h"
+#include "sim/workload/lines.h"
+#include "sim/workload/quantiles.h"
 
 namespace lambent::paper_kaas {
 namespace {

@@ -6,9 +6,9 @@
 #include <span>
 #include <string>
 
-#include "base/units.h"
-#include "scheduling/device_concurrency.h"
-#include "scheduling/hybrid.h"
+#include "core/base/units.h"
+#include "decide/scheduling/device_concurrency.h"
+#include "decide/scheduling/hybrid.h"
 
 namespace lambent::paper_mqfq {
 

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "workload/quantiles.h"
+#include "sim/workload/quantiles.h"
 
 namespace lambent::paper_mqfq {
 

@@ -7,8 +7,8 @@
 #include <map>
 
 #include "bench/json.h"
-#include "workload/csv.h"
-#include "workload/spreading.h"
+#include "sim/workload/csv.h"
+#include "sim/workload/spreading.h"
 
 namespace lambent::paper_mqfq {
 namespace {

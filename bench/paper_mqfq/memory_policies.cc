@@ -3,11 +3,11 @@
 #include <cstdio>
 #include <limits>
 
-#include "base/check.h"
 #include "bench/json.h"
 #include "bench/paper_mqfq/figures.h"
-#include "scheduling/make_policy.h"
-#include "simulator/simulation.h"
+#include "core/base/check.h"
+#include "decide/scheduling/make_policy.h"
+#include "sim/simulator/simulation.h"
 
 namespace lambent::paper_mqfq {
 

@@ -4,8 +4,8 @@
 #include <cmath>
 #include <filesystem>
 
-#include "workload/generator.h"
-#include "workload/trace_reader.h"
+#include "sim/workload/generator.h"
+#include "sim/workload/trace_reader.h"
 
 namespace lambent::paper_mqfq {
 namespace {

@@ -8,7 +8,7 @@
 #include <fstream>
 
 #include "bench/json.h"
-#include "workload/svg.h"
+#include "sim/workload/svg.h"
 
 namespace lambent::paper_mqfq {
 

@@ -4,10 +4,10 @@
 #include <cmath>
 #include <limits>
 
-#include "base/check.h"
 #include "bench/json.h"
 #include "bench/paper_mqfq/fairness.h"
-#include "simulator/workload_run.h"
+#include "core/base/check.h"
+#include "sim/simulator/workload_run.h"
 
 namespace lambent::paper_mqfq {
 

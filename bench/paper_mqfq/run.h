@@ -9,7 +9,7 @@
 #include "bench/paper_mqfq/constants.h"
 #include "bench/paper_mqfq/systems.h"
 #include "bench/paper_mqfq/workloads.h"
-#include "sweep/figures.h"
+#include "sim/sweep/figures.h"
 
 namespace lambent::paper_mqfq {
 

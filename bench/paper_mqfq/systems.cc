@@ -1,8 +1,8 @@
 #include "bench/paper_mqfq/systems.h"
 
-#include "base/check.h"
 #include "bench/json.h"
-#include "workload/lines.h"
+#include "core/base/check.h"
+#include "sim/workload/lines.h"
 
 namespace lambent::paper_mqfq {
 

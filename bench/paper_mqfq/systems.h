@@ -5,9 +5,9 @@
 #include <string>
 #include <vector>
 
-#include "base/result.h"
-#include "scheduling/fleet.h"
-#include "scheduling/make_policy.h"
+#include "core/base/result.h"
+#include "decide/scheduling/fleet.h"
+#include "decide/scheduling/make_policy.h"
 
 namespace lambent::paper_mqfq {
 

@@ -2,8 +2,8 @@
 
 #include "bench/json.h"
 #include "bench/paper_mqfq/families.h"
-#include "workload/generator.h"
-#include "workload/trace_reader.h"
+#include "sim/workload/generator.h"
+#include "sim/workload/trace_reader.h"
 
 namespace lambent::paper_mqfq {
 namespace {

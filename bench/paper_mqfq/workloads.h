@@ -6,9 +6,9 @@
 #include <string>
 #include <vector>
 
-#include "base/result.h"
-#include "workload/catalogue.h"
-#include "workload/trace.h"
+#include "core/base/result.h"
+#include "sim/workload/catalogue.h"
+#include "sim/workload/trace.h"
 
 namespace lambent::paper_mqfq {
 

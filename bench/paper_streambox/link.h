@@ -6,7 +6,7 @@
 #include <unordered_map>
 
 #include "bench/paper_streambox/events.h"
-#include "scheduling/transfer_queue.h"
+#include "decide/scheduling/transfer_queue.h"
 
 namespace lambent::paper_streambox {
 

@@ -4,7 +4,7 @@
 #include <cmath>
 #include <fstream>
 
-#include "base/random.h"
+#include "core/base/random.h"
 
 namespace lambent::paper_streambox {
 

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "kernel_graph/profile.h"
+#include "decide/kernel_graph/profile.h"
 
 namespace lambent::paper_streambox {
 namespace {

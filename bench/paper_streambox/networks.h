@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "bench/paper_streambox/constants.h"
-#include "domain/memory_profile.h"
+#include "core/domain/memory_profile.h"
 
 namespace lambent::paper_streambox {
 

@@ -11,7 +11,7 @@
 #include "bench/paper_streambox/link.h"
 #include "bench/paper_streambox/processor.h"
 #include "bench/paper_streambox/setup.h"
-#include "workload/quantiles.h"
+#include "sim/workload/quantiles.h"
 
 namespace lambent::paper_streambox {
 

@@ -4,7 +4,7 @@
 #include <cstdio>
 
 #include "bench/json.h"
-#include "sweep/figures.h"
+#include "sim/sweep/figures.h"
 
 namespace lambent::paper_streambox {
 

@@ -7,7 +7,7 @@
 
 #include "bench/paper_streambox/events.h"
 #include "bench/paper_streambox/networks.h"
-#include "scheduling/pool_scaling.h"
+#include "decide/scheduling/pool_scaling.h"
 
 namespace lambent::paper_streambox {
 

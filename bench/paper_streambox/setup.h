@@ -7,9 +7,9 @@
 
 #include "bench/paper_streambox/constants.h"
 #include "bench/paper_streambox/workflows.h"
-#include "scheduling/elastic_store.h"
-#include "scheduling/pool_scaling.h"
-#include "scheduling/transfer_queue.h"
+#include "decide/scheduling/elastic_store.h"
+#include "decide/scheduling/pool_scaling.h"
+#include "decide/scheduling/transfer_queue.h"
 
 namespace lambent::paper_streambox {
 

@@ -5,8 +5,8 @@
 #include <cstdint>
 #include <vector>
 
-#include "base/random.h"
 #include "bench/paper_streambox/networks.h"
+#include "core/base/random.h"
 
 namespace lambent::paper_streambox {
 

@@ -5,7 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "computations.h"
-#include "runtime_client/runtime_client.h"
+#include "edge/runtime_client/runtime_client.h"
 
 namespace {
 

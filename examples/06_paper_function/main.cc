@@ -8,8 +8,8 @@
 #include <cstdlib>
 #include <ctime>
 
+#include "edge/runtime_client/runtime_client.h"
 #include "examples/native_gpu.h"
-#include "runtime_client/runtime_client.h"
 
 namespace {
 

@@ -1,5 +1,5 @@
 """LocalObjects: objects through the worker's object socket: sealed memory goes over as a descriptor, so that a get
-copies nothing and a put copies once. Linux; the wire is src/protocol/object_message.h. Not thread-safe."""
+copies nothing and a put copies once. Linux; the wire is src/core/protocol/object_message.h. Not thread-safe."""
 import array
 import errno
 import fcntl

@@ -1,7 +1,7 @@
 """Tensor: what an object holds: a datatype of the Open Inference Protocol, a shape, and bytes that nobody copies.
 Made by `lambent.client` and `lambent.objects`; numpy is used if it is there."""
 
-# In the order of the wire (src/domain/tensor_type.h); the letters are numpy's.
+# In the order of the wire (src/core/domain/tensor_type.h); the letters are numpy's.
 DATATYPES = {
     "BYTES": (1, "u1"), "BOOL": (1, "?"), "UINT8": (1, "u1"), "UINT16": (2, "u2"), "UINT32": (4, "u4"),
     "UINT64": (8, "u8"), "INT8": (1, "i1"), "INT16": (2, "i2"), "INT32": (4, "i4"), "INT64": (8, "i8"),

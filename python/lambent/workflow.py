@@ -18,7 +18,7 @@ import os
 import re
 from typing import Any, Dict, Iterable, List, Optional, Sequence, Set, Union
 
-# What Lambent takes (src/workflow/limits.h).
+# What Lambent takes (src/decide/workflow/limits.h).
 COMPONENTS = 256
 NAME_LENGTH = 64
 GRAPH_BYTES = 1 << 20

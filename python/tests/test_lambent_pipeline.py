@@ -174,7 +174,7 @@ class RunTest(Folder):
                 values.put_together(text, [b"only"])
 
     def test_datatypes_are_those_of_the_channel(self):
-        with open(os.path.join(PYTHON, "..", "src/stage_channel/datatypes.h"), encoding="utf-8") as file:
+        with open(os.path.join(PYTHON, "..", "src/gpu/stage_channel/datatypes.h"), encoding="utf-8") as file:
             text = file.read()
         words = [line.strip().split(" ")[0].strip(",") for line in text.splitlines() if line.strip().startswith("k")]
         self.assertEqual([word[1:].lower() for word in words], list(values.DATATYPES))

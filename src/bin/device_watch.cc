@@ -9,13 +9,13 @@ constexpr Duration kInventoryWait = seconds(15);
 
 }  // namespace
 
-DeviceWatch::DeviceWatch(loop::EventLoop& loop, LogSink& log, device::DeviceMonitorOptions options)
+DeviceWatch::DeviceWatch(loop::EventLoop& loop, LogSink& log, monitor::DeviceMonitorOptions options)
     : loop_(loop), log_(log), monitor_(loop, log, std::move(options), callbacks()) {
   monitor_.start();
 }
 
-device::DeviceMonitorCallbacks DeviceWatch::callbacks() {
-  device::DeviceMonitorCallbacks callbacks;
+monitor::DeviceMonitorCallbacks DeviceWatch::callbacks() {
+  monitor::DeviceMonitorCallbacks callbacks;
   callbacks.devices_found = [this](const auto& found) {
     // What dispatch was told at the start stays; a device that went shows in the readings.
     if (worker_ == nullptr) devices_ = found;

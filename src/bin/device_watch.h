@@ -4,17 +4,17 @@
 
 #include <vector>
 
-#include "base/log.h"
-#include "device/device_monitor.h"
-#include "loop/event_loop.h"
-#include "worker/worker.h"
+#include "core/base/log.h"
+#include "core/loop/event_loop.h"
+#include "gpu/monitor/device_monitor.h"
+#include "node/worker/worker.h"
 
 namespace lambent {
 
 class DeviceWatch {
  public:
   // Starts lambent-device. `loop` and `log` outlive it.
-  DeviceWatch(loop::EventLoop& loop, LogSink& log, device::DeviceMonitorOptions options);
+  DeviceWatch(loop::EventLoop& loop, LogSink& log, monitor::DeviceMonitorOptions options);
 
   // Turns the loop until the devices are known. UNAVAILABLE after 15 s.
   Result<std::vector<protocol::DeviceInventory>> find();
@@ -27,14 +27,14 @@ class DeviceWatch {
   void serve_links(worker::WorkerOptions& options);
 
  private:
-  device::DeviceMonitorCallbacks callbacks();
+  monitor::DeviceMonitorCallbacks callbacks();
 
   loop::EventLoop& loop_;
   LogSink& log_;
   worker::Worker* worker_ = nullptr;  // null until it is told of
   std::vector<protocol::DeviceInventory> devices_;
   std::vector<protocol::DeviceFault> early_faults_;
-  device::DeviceMonitor monitor_;
+  monitor::DeviceMonitor monitor_;
 };
 
 }  // namespace lambent

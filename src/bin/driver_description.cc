@@ -3,8 +3,8 @@
 #include <cstdio>
 #include <optional>
 
-#include "cuda/driver.h"
-#include "device/driver_facts.h"
+#include "gpu/cuda/driver.h"
+#include "gpu/monitor/driver_facts.h"
 
 namespace lambent {
 namespace {
@@ -21,7 +21,7 @@ std::string nvml_uuid_of(const CUuuid& uuid) {
   return text;
 }
 
-std::optional<device::DriverFacts> facts_of(const cuda::Driver& driver, int ordinal) {
+std::optional<monitor::DriverFacts> facts_of(const cuda::Driver& driver, int ordinal) {
   CUdevice device = 0;
   CUuuid uuid = {};
   int integrated = 0;
@@ -33,7 +33,7 @@ std::optional<device::DriverFacts> facts_of(const cuda::Driver& driver, int ordi
       driver->device_total_mem(&memory, device) != CUDA_SUCCESS) {
     return std::nullopt;
   }
-  return device::DriverFacts{nvml_uuid_of(uuid), integrated != 0, Bytes(memory)};
+  return monitor::DriverFacts{nvml_uuid_of(uuid), integrated != 0, Bytes(memory)};
 }
 
 }  // namespace
@@ -46,11 +46,11 @@ int describe_driver() {
   }
   int count = 0;
   if ((**driver)->device_get_count(&count) != CUDA_SUCCESS) return 1;
-  std::vector<device::DriverFacts> facts;
+  std::vector<monitor::DriverFacts> facts;
   for (int ordinal = 0; ordinal < count; ++ordinal) {
     if (auto known = facts_of(**driver, ordinal)) facts.push_back(std::move(*known));
   }
-  std::fputs(device::to_text(facts).c_str(), stdout);
+  std::fputs(monitor::to_text(facts).c_str(), stdout);
   return 0;
 }
 

@@ -1,5 +1,5 @@
-// What CUDA's driver says of its devices, for lambent-device (device/driver_facts.h). A process of
-// its own: a driver that hangs is ended with it.
+// What CUDA's driver says of its devices, for lambent-device (gpu/monitor/driver_facts.h). A
+// process of its own: a driver that hangs is ended with it.
 #pragma once
 
 namespace lambent {

@@ -1,7 +1,7 @@
 // What host memory this machine has to spare. Reads /proc and the cgroup; for mains.
 #pragma once
 
-#include "base/units.h"
+#include "core/base/units.h"
 
 namespace lambent {
 

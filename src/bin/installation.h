@@ -4,7 +4,7 @@
 
 #include <string>
 
-#include "base/result.h"
+#include "core/base/result.h"
 
 namespace lambent {
 

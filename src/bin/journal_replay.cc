@@ -3,9 +3,9 @@
 #include <nlohmann/json.hpp>
 
 #include "bin/timeline_file.h"
-#include "journal/replay.h"
-#include "journal/words.h"
-#include "journal_store/segment_files.h"
+#include "decide/journal/replay.h"
+#include "decide/journal/words.h"
+#include "node/journal_store/segment_files.h"
 
 namespace lambent::bin {
 namespace {

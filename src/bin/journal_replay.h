@@ -4,7 +4,7 @@
 
 #include <string>
 
-#include "cli/console.h"
+#include "edge/cli/console.h"
 
 namespace lambent::bin {
 

@@ -7,8 +7,8 @@
 
 #include "bin/measured_workload.h"
 #include "bin/scheduler_settings.h"
-#include "cli/text_table.h"
-#include "journal_store/segment_files.h"
+#include "edge/cli/text_table.h"
+#include "node/journal_store/segment_files.h"
 
 namespace lambent::bin {
 namespace {

@@ -5,8 +5,8 @@
 #include <string>
 #include <vector>
 
-#include "cli/console.h"
-#include "simulator/model.h"
+#include "edge/cli/console.h"
+#include "sim/simulator/model.h"
 
 namespace lambent::bin {
 

@@ -10,11 +10,11 @@
 #include <string_view>
 #include <vector>
 
-#include "base/error.h"
 #include "bin/lambent_commands.h"
 #include "bin/lambent_paths.h"
 #include "bin/programs.h"
 #include "bin/standard_output.h"
+#include "core/base/error.h"
 
 namespace {
 

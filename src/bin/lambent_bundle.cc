@@ -5,14 +5,14 @@
 #include <filesystem>
 #include <iostream>
 
-#include "base/fd.h"
-#include "base/log.h"
 #include "bin/usage.h"
-#include "bundle/builder.h"
-#include "bundle/bundle.h"
-#include "bundle/device_compiler.h"
-#include "bundle/inspection.h"
-#include "bundle/program_kernels.h"
+#include "core/base/fd.h"
+#include "core/base/log.h"
+#include "gpu/bundle/builder.h"
+#include "gpu/bundle/bundle.h"
+#include "gpu/bundle/device_compiler.h"
+#include "gpu/bundle/inspection.h"
+#include "gpu/bundle/program_kernels.h"
 
 namespace {
 

@@ -6,7 +6,7 @@
 #include "bin/completion.h"
 #include "bin/lambent_paths.h"
 #include "bin/programs.h"
-#include "bundle/child_process.h"
+#include "gpu/bundle/child_process.h"
 
 namespace lambent::bin {
 namespace {

@@ -4,7 +4,7 @@
 #include <CLI/CLI.hpp>
 #include <string>
 
-#include "base/result.h"
+#include "core/base/result.h"
 
 namespace lambent::bin {
 

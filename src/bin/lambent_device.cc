@@ -10,11 +10,11 @@
 #include <optional>
 #include <thread>
 
-#include "base/time.h"
 #include "bin/driver_description.h"
-#include "device/driver_facts.h"
-#include "device/memory_service.h"
-#include "device/nvml.h"
+#include "core/base/time.h"
+#include "gpu/monitor/driver_facts.h"
+#include "gpu/monitor/memory_service.h"
+#include "gpu/monitor/nvml.h"
 
 namespace {
 
@@ -38,7 +38,7 @@ Sent send_message(int socket, const protocol::DeviceMessage& message) {
 // is not fetched meanwhile.
 class FaultReport {
  public:
-  FaultReport(device::Nvml& nvml, int socket) : nvml_(nvml), socket_(socket) {}
+  FaultReport(monitor::Nvml& nvml, int socket) : nvml_(nvml), socket_(socket) {}
 
   // False if the worker is gone.
   bool send() {
@@ -50,7 +50,7 @@ class FaultReport {
   }
 
  private:
-  device::Nvml& nvml_;
+  monitor::Nvml& nvml_;
   int socket_;
   protocol::DevicesFaulted untold_;
 };
@@ -66,7 +66,7 @@ bool wait_until(int socket, Instant next, const Clock& clock) {
   }
 }
 
-void print_complaints(device::Nvml& nvml) {
+void print_complaints(monitor::Nvml& nvml) {
   for (const std::string& complaint : nvml.take_complaints()) {
     std::fprintf(stderr, "lambent-device: %s\n", complaint.c_str());
   }
@@ -74,7 +74,7 @@ void print_complaints(device::Nvml& nvml) {
 
 // A reading that finds the socket full is dropped: the worker is busy, and the next is better.
 // Xids go first: what is wrong with the device may make its reading hang.
-int report(device::Nvml& nvml, int socket, Duration period) {
+int report(monitor::Nvml& nvml, int socket, Duration period) {
   const SystemClock clock;
   FaultReport faults(nvml, socket);
   if (send_message(socket, protocol::DevicesFound{nvml.devices()}) == Sent::kWorkerGone) return 0;
@@ -94,7 +94,7 @@ int report(device::Nvml& nvml, int socket, Duration period) {
 // Serves the functions' shims on a thread of its own for as long as the worker lives.
 class MemoryThread {
  public:
-  MemoryThread(OwnedFd control, const device::MemoryServiceOptions& options)
+  MemoryThread(OwnedFd control, const monitor::MemoryServiceOptions& options)
       : loop_(clock_), service_(loop_, std::move(control), options, [this] { loop_.stop(); }) {
     thread_ = std::thread([this] { loop_.run(); });
   }
@@ -108,7 +108,7 @@ class MemoryThread {
  private:
   SystemClock clock_;
   loop::EventLoop loop_;
-  device::MemoryService service_;
+  monitor::MemoryService service_;
   std::thread thread_;
 };
 
@@ -154,13 +154,13 @@ int main(int count, char** words) {
   if (memory_socket >= 0) {
     memory.emplace(
         OwnedFd(memory_socket),
-        device::MemoryServiceOptions{.budget = Bytes(host_memory), .sparse = sparse_leases});
+        monitor::MemoryServiceOptions{.budget = Bytes(host_memory), .sparse = sparse_leases});
   }
-  std::vector<device::DriverFacts> facts;
+  std::vector<monitor::DriverFacts> facts;
   if (!driver_folder.empty()) {
-    facts = device::ask_driver("/proc/self/exe", driver_folder, kDriverPatience);
+    facts = monitor::ask_driver("/proc/self/exe", driver_folder, kDriverPatience);
   }
-  auto nvml = device::Nvml::open(nvml_path, sysfs, std::move(facts));
+  auto nvml = monitor::Nvml::open(nvml_path, sysfs, std::move(facts));
   if (!nvml.ok()) {
     std::fprintf(stderr, "lambent-device: %s\n", to_string(nvml.error()).c_str());
     send_message(socket, protocol::DevicesUnavailable{nvml.error().message});

@@ -9,10 +9,10 @@
 #include <cstdio>
 #include <cstring>
 
-#include "base/time.h"
 #include "bin/pool_flags.h"
-#include "executor/executor.h"
-#include "executor/link_turns.h"
+#include "core/base/time.h"
+#include "gpu/executor/executor.h"
+#include "gpu/executor/link_turns.h"
 
 namespace {
 

@@ -11,7 +11,7 @@
 #include <string>
 #include <string_view>
 
-#include "sandbox/server.h"
+#include "node/sandbox/server.h"
 
 namespace {
 

@@ -12,12 +12,12 @@
 #include <filesystem>
 #include <iostream>
 
-#include "base/process.h"
 #include "bin/flag_checks.h"
 #include "bin/host_memory.h"
 #include "bin/installation.h"
 #include "bin/shim_session.h"
 #include "bin/usage.h"
+#include "core/base/process.h"
 
 extern char** environ;
 

@@ -6,7 +6,6 @@
 #include <set>
 #include <sstream>
 
-#include "base/fd.h"
 #include "bin/flag_checks.h"
 #include "bin/journal_replay.h"
 #include "bin/journal_what_if.h"
@@ -15,8 +14,9 @@
 #include "bin/standard_output.h"
 #include "bin/timeline_file.h"
 #include "bin/usage.h"
-#include "cli/console.h"
-#include "workload/csv.h"
+#include "core/base/fd.h"
+#include "edge/cli/console.h"
+#include "sim/workload/csv.h"
 
 namespace {
 

@@ -11,12 +11,12 @@
 #include "bin/shown_names.h"
 #include "bin/slices_advise.h"
 #include "bin/usage.h"
-#include "cli/console.h"
-#include "cli/slice_names.h"
-#include "cli/slices.h"
-#include "device/mig_layout.h"
-#include "device/served_devices.h"
-#include "slice_scheduling/make_policy.h"
+#include "decide/slice_scheduling/make_policy.h"
+#include "edge/cli/console.h"
+#include "edge/cli/slice_names.h"
+#include "edge/cli/slices.h"
+#include "gpu/monitor/mig_layout.h"
+#include "gpu/monitor/served_devices.h"
 
 namespace {
 
@@ -34,8 +34,8 @@ struct Options {
 
 using Verb = std::function<Result<void>(const Options&, cli::Console&)>;
 
-Result<std::unique_ptr<device::MigLayout>> open(const Options& options) {
-  if (options.emulated.empty()) return device::MigLayout::open(options.nvml);
+Result<std::unique_ptr<monitor::MigLayout>> open(const Options& options) {
+  if (options.emulated.empty()) return monitor::MigLayout::open(options.nvml);
   // The driver makes the node that it does not find.
   if (!std::filesystem::exists(options.emulated)) {
     return Error{ErrorCode::kNotFound, "there is no emulated node " + options.emulated +
@@ -43,7 +43,7 @@ Result<std::unique_ptr<device::MigLayout>> open(const Options& options) {
   }
   ASSIGN_OR_RETURN(const Installation installation, find_installation());
   setenv("EMULATED_CUDA_NODE", options.emulated.c_str(), 1);
-  return device::MigLayout::open(installation.emulated_driver() + "/libnvidia-ml.so.1");
+  return monitor::MigLayout::open(installation.emulated_driver() + "/libnvidia-ml.so.1");
 }
 
 Result<void> list(const Options& options, cli::Console& console) {
@@ -118,7 +118,7 @@ Error needs_yes(const std::string& device) {
   return {ErrorCode::kFailedPrecondition, "nothing was changed; say --yes to do this to " + device};
 }
 
-Result<void> turn_off(device::MigLayout& layout, const mig::GpuState& gpu, const Options& options,
+Result<void> turn_off(monitor::MigLayout& layout, const mig::GpuState& gpu, const Options& options,
                       cli::Console& console) {
   for (const mig::InstanceState& each : gpu.instances) {
     console.err << "destroy   the slice at " << each.start << "\n";
@@ -139,10 +139,10 @@ Result<void> apply(const Options& options, cli::Console& console) {
   if (options.off == !options.wanted.empty()) {
     return Error{ErrorCode::kInvalidArgument, "either slices or --off is expected"};
   }
-  const std::string file = options.emulated.empty() ? device::kDriverFile : options.emulated;
+  const std::string file = options.emulated.empty() ? monitor::kDriverFile : options.emulated;
   OwnedFd claim;
   if (options.yes) {
-    ASSIGN_OR_RETURN(claim, device::claim_to_cut(file));
+    ASSIGN_OR_RETURN(claim, monitor::claim_to_cut(file));
     if (!claim.valid()) {
       console.err << "warning   " << file
                   << " cannot be locked: whether a worker serves these devices is not known\n";

@@ -14,19 +14,19 @@
 #include <set>
 #include <thread>
 
-#include "base/fd.h"
 #include "bin/flag_checks.h"
 #include "bin/shown_names.h"
 #include "bin/simulate_run.h"
 #include "bin/standard_output.h"
 #include "bin/sweep_plan.h"
 #include "bin/usage.h"
-#include "cli/console.h"
-#include "cli/text_table.h"
-#include "scheduling/make_policy.h"
-#include "sweep/sweep_file.h"
-#include "sweep/sweep_page.h"
-#include "sweep/sweep_text.h"
+#include "core/base/fd.h"
+#include "decide/scheduling/make_policy.h"
+#include "edge/cli/console.h"
+#include "edge/cli/text_table.h"
+#include "sim/sweep/sweep_file.h"
+#include "sim/sweep/sweep_page.h"
+#include "sim/sweep/sweep_text.h"
 
 #ifndef LAMBENT_VERSION
 #define LAMBENT_VERSION "0.0.0"

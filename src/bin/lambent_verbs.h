@@ -10,8 +10,8 @@
 #include <string>
 
 #include "bin/lambent_paths.h"
-#include "cli/console.h"
-#include "cli/transport.h"
+#include "edge/cli/console.h"
+#include "edge/cli/transport.h"
 
 #ifndef LAMBENT_VERSION
 #define LAMBENT_VERSION "0.0.0"

@@ -8,10 +8,10 @@
 
 #include "bin/standard_output.h"
 #include "bin/usage.h"
-#include "cli/console.h"
-#include "journal/why.h"
-#include "journal/words.h"
-#include "journal_store/segment_files.h"
+#include "decide/journal/why.h"
+#include "decide/journal/words.h"
+#include "edge/cli/console.h"
+#include "node/journal_store/segment_files.h"
 
 namespace {
 

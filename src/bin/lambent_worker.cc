@@ -11,19 +11,19 @@
 #include "bin/worker_config.h"
 #include "bin/worker_settings.h"
 #include "bin/worker_setup.h"
-#include "catalog/catalog.h"
-#include "device/served_devices.h"
-#include "frontend/native_error.h"
-#include "frontend/peer_objects.h"
-#include "frontend/router.h"
-#include "http/server.h"
-#include "journal_store/segment_store.h"
-#include "metrics/worker_metrics.h"
-#include "objects/object_socket.h"
-#include "objects/object_store.h"
-#include "sandbox/launcher.h"
-#include "worker/file_thread.h"
-#include "worker/worker.h"
+#include "core/http/server.h"
+#include "core/metrics/worker_metrics.h"
+#include "edge/frontend/native_error.h"
+#include "edge/frontend/peer_objects.h"
+#include "edge/frontend/router.h"
+#include "gpu/monitor/served_devices.h"
+#include "node/catalog/catalog.h"
+#include "node/journal_store/segment_store.h"
+#include "node/objects/object_socket.h"
+#include "node/objects/object_store.h"
+#include "node/sandbox/launcher.h"
+#include "node/worker/file_thread.h"
+#include "node/worker/worker.h"
 
 namespace lambent {
 namespace {
@@ -168,8 +168,8 @@ Result<void> run(WorkerConfig config) {
   OwnedFd served;
   if (config.gpu != GpuKind::kNone) {
     const std::string file =
-        config.gpu == GpuKind::kEmulated ? driver.emulated_node : device::kDriverFile;
-    ASSIGN_OR_RETURN(served, device::mark_served(file));
+        config.gpu == GpuKind::kEmulated ? driver.emulated_node : monitor::kDriverFile;
+    ASSIGN_OR_RETURN(served, monitor::mark_served(file));
     if (!served.valid()) {
       log.warning(
           "devices_not_marked",

@@ -9,10 +9,10 @@
 #include <string>
 #include <vector>
 
-#include "base/log.h"
-#include "base/result.h"
-#include "frontend/request_guard.h"
-#include "http/server.h"
+#include "core/base/log.h"
+#include "core/base/result.h"
+#include "core/http/server.h"
+#include "edge/frontend/request_guard.h"
 
 namespace lambent {
 

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "domain/limits.h"
+#include "core/domain/limits.h"
 
 namespace lambent::bin {
 

@@ -8,8 +8,8 @@
 #include <unordered_map>
 #include <vector>
 
-#include "journal/replay.h"
-#include "simulator/simulation.h"
+#include "decide/journal/replay.h"
+#include "sim/simulator/simulation.h"
 
 namespace lambent::bin {
 

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "bin/flag_checks.h"
-#include "domain/executor_pool.h"
+#include "core/domain/executor_pool.h"
 
 namespace lambent::bin {
 

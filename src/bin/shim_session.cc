@@ -5,8 +5,8 @@
 
 #include <cerrno>
 
-#include "base/packet.h"
-#include "protocol/memory_codec.h"
+#include "core/base/packet.h"
+#include "core/protocol/memory_codec.h"
 
 namespace lambent {
 namespace {
@@ -46,9 +46,9 @@ Result<void> ShimSession::start() {
     return error_from_errno("socketpair", errno);
   }
   control_ = OwnedFd(ends[0]);
-  service_ = std::make_unique<device::MemoryService>(
+  service_ = std::make_unique<monitor::MemoryService>(
       loop_, OwnedFd(ends[1]),
-      device::MemoryServiceOptions{.budget = options_.host_memory, .sparse = options_.emulated},
+      monitor::MemoryServiceOptions{.budget = options_.host_memory, .sparse = options_.emulated},
       [] {});
   ASSIGN_OR_RETURN(const OwnedFd listener, listen_packets(folder_ / "link", 0600));
   protocol::MemoryMessage message;

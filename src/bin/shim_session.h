@@ -10,12 +10,12 @@
 #include <string>
 #include <vector>
 
-#include "base/log.h"
-#include "device/memory_service.h"
-#include "domain/function.h"
-#include "ledger/ledger.h"
-#include "loop/event_loop.h"
-#include "worker/memory_channel.h"
+#include "core/base/log.h"
+#include "core/domain/function.h"
+#include "core/loop/event_loop.h"
+#include "gpu/ledger/ledger.h"
+#include "gpu/monitor/memory_service.h"
+#include "node/worker/memory_channel.h"
 
 namespace lambent {
 
@@ -67,7 +67,7 @@ class ShimSession {
   NoLog log_;
   std::optional<ledger::LedgerReader> ledger_;
   OwnedFd control_;
-  std::unique_ptr<device::MemoryService> service_;
+  std::unique_ptr<monitor::MemoryService> service_;
   std::unique_ptr<worker::MemoryChannel> channel_;
 };
 

@@ -1,13 +1,13 @@
 #include "bin/simulate_options.h"
 
-#include "base/fd.h"
 #include "bin/flag_checks.h"
 #include "bin/lambent_paths.h"
 #include "bin/shown_names.h"
-#include "domain/limits.h"
-#include "scheduling/make_policy.h"
-#include "workload/node_profile.h"
-#include "workload/spreading.h"
+#include "core/base/fd.h"
+#include "core/domain/limits.h"
+#include "decide/scheduling/make_policy.h"
+#include "sim/workload/node_profile.h"
+#include "sim/workload/spreading.h"
 
 namespace lambent::bin {
 namespace {

@@ -6,10 +6,10 @@
 #include <string>
 #include <vector>
 
-#include "base/result.h"
 #include "bin/scheduler_settings.h"
-#include "cli/replay.h"
-#include "simulator/workload_run.h"
+#include "core/base/result.h"
+#include "edge/cli/replay.h"
+#include "sim/simulator/workload_run.h"
 
 namespace lambent::bin {
 

@@ -8,9 +8,9 @@
 #include <cstdio>
 #include <fstream>
 
-#include "cli/replay_plan.h"
-#include "scheduling/make_policy.h"
-#include "simulator/workload_run.h"
+#include "decide/scheduling/make_policy.h"
+#include "edge/cli/replay_plan.h"
+#include "sim/simulator/workload_run.h"
 
 namespace lambent::bin {
 namespace {

@@ -6,10 +6,10 @@
 #include <string>
 #include <vector>
 
-#include "base/result.h"
 #include "bin/simulate_options.h"
-#include "cli/run_summary.h"
-#include "simulator/simulation.h"
+#include "core/base/result.h"
+#include "edge/cli/run_summary.h"
+#include "sim/simulator/simulation.h"
 
 namespace lambent::bin {
 

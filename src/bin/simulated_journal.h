@@ -6,11 +6,11 @@
 #include <string>
 #include <vector>
 
-#include "base/log.h"
-#include "base/random.h"
-#include "journal/recorder.h"
-#include "journal_store/segment_store.h"
-#include "simulator/simulation.h"
+#include "core/base/log.h"
+#include "core/base/random.h"
+#include "decide/journal/recorder.h"
+#include "node/journal_store/segment_store.h"
+#include "sim/simulator/simulation.h"
 
 namespace lambent::bin {
 

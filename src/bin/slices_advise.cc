@@ -6,14 +6,14 @@
 #include <optional>
 #include <set>
 
-#include "base/log.h"
-#include "base/random.h"
-#include "cli/pipeline_files.h"
-#include "cli/slice_names.h"
-#include "cli/text_table.h"
-#include "pipeline/planner.h"
-#include "slice_simulator/layout_advice.h"
-#include "workload/trace_reader.h"
+#include "core/base/log.h"
+#include "core/base/random.h"
+#include "decide/pipeline/planner.h"
+#include "edge/cli/pipeline_files.h"
+#include "edge/cli/slice_names.h"
+#include "edge/cli/text_table.h"
+#include "sim/slice_simulator/layout_advice.h"
+#include "sim/workload/trace_reader.h"
 
 namespace lambent {
 namespace {

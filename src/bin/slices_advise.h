@@ -5,8 +5,8 @@
 #include <string>
 #include <vector>
 
-#include "base/result.h"
-#include "cli/console.h"
+#include "core/base/result.h"
+#include "edge/cli/console.h"
 
 namespace lambent {
 

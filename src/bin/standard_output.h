@@ -5,7 +5,7 @@
 #include <cstring>
 #include <iostream>
 
-#include "base/error.h"
+#include "core/base/error.h"
 
 namespace lambent::bin {
 

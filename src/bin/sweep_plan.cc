@@ -4,7 +4,7 @@
 #include <set>
 
 #include "bin/usage.h"
-#include "scheduling/make_policy.h"
+#include "decide/scheduling/make_policy.h"
 
 namespace lambent::bin {
 namespace {

@@ -5,9 +5,9 @@
 #include <string>
 #include <vector>
 
-#include "base/result.h"
 #include "bin/simulate_options.h"
-#include "sweep/grid.h"
+#include "core/base/result.h"
+#include "sim/sweep/grid.h"
 
 namespace lambent::bin {
 

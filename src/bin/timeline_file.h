@@ -6,8 +6,8 @@
 #include <memory>
 #include <string>
 
-#include "base/result.h"
-#include "journal/timeline.h"
+#include "core/base/result.h"
+#include "decide/journal/timeline.h"
 
 namespace lambent::bin {
 

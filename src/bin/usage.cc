@@ -8,9 +8,9 @@
 #include <utility>
 #include <vector>
 
-#include "base/log.h"
-#include "base/spelling.h"
 #include "bin/command_tree.h"
+#include "core/base/log.h"
+#include "core/base/spelling.h"
 
 namespace lambent::bin {
 namespace {

@@ -7,13 +7,13 @@
 #include "bin/flag_checks.h"
 #include "bin/installation.h"
 #include "bin/lambent_paths.h"
-#include "bundle/builder.h"
-#include "cli/deploy.h"
-#include "cli/init.h"
-#include "cli/invoke.h"
-#include "cli/logs.h"
-#include "cli/objects.h"
-#include "cli/remove.h"
+#include "edge/cli/deploy.h"
+#include "edge/cli/init.h"
+#include "edge/cli/invoke.h"
+#include "edge/cli/logs.h"
+#include "edge/cli/objects.h"
+#include "edge/cli/remove.h"
+#include "gpu/bundle/builder.h"
 
 namespace lambent::bin {
 namespace {

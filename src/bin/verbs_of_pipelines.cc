@@ -5,8 +5,8 @@
 #include <utility>
 
 #include "bin/flag_checks.h"
-#include "cli/plan.h"
-#include "cli/profile.h"
+#include "edge/cli/plan.h"
+#include "edge/cli/profile.h"
 
 namespace lambent::bin {
 

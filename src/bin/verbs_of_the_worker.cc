@@ -4,9 +4,9 @@
 #include <memory>
 #include <utility>
 
-#include "cli/devices.h"
-#include "cli/listing.h"
-#include "cli/why.h"
+#include "edge/cli/devices.h"
+#include "edge/cli/listing.h"
+#include "edge/cli/why.h"
 
 namespace lambent::bin {
 

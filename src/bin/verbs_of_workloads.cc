@@ -6,10 +6,10 @@
 
 #include "bin/flag_checks.h"
 #include "bin/lambent_paths.h"
-#include "cli/calibrate.h"
-#include "cli/load.h"
-#include "cli/replay.h"
-#include "cli/report.h"
+#include "edge/cli/calibrate.h"
+#include "edge/cli/load.h"
+#include "edge/cli/replay.h"
+#include "edge/cli/report.h"
 
 namespace lambent::bin {
 

@@ -14,8 +14,8 @@
 #include "bin/pool_flags.h"
 #include "bin/shown_names.h"
 #include "bin/usage.h"
-#include "scheduling/make_policy.h"
-#include "slice_scheduling/make_policy.h"
+#include "decide/scheduling/make_policy.h"
+#include "decide/slice_scheduling/make_policy.h"
 
 namespace lambent {
 namespace {

@@ -6,15 +6,15 @@
 #include <string>
 #include <vector>
 
-#include "base/log.h"
-#include "base/result.h"
-#include "base/time.h"
-#include "base/units.h"
 #include "bin/listen_options.h"
-#include "dispatch/options.h"
-#include "domain/executor_pool.h"
-#include "domain/function.h"
-#include "scheduling/make_policy.h"
+#include "core/base/log.h"
+#include "core/base/result.h"
+#include "core/base/time.h"
+#include "core/base/units.h"
+#include "core/domain/executor_pool.h"
+#include "core/domain/function.h"
+#include "decide/dispatch/options.h"
+#include "decide/scheduling/make_policy.h"
 
 namespace lambent {
 
@@ -48,7 +48,7 @@ struct WorkerConfig {
   bool near_gpu = true;  // functions stay on the processors near their GPU
   Duration keep_alive = std::chrono::minutes(10);
   Duration drain_time = seconds(30);
-  // Of executors: see worker/executor_plan.h.
+  // Of executors: see node/worker/executor_plan.h.
   ExecutorPool executor_pool = ExecutorPool::kResilient;
   Duration executor_pool_hold = seconds(1);
   bool executor_transfers_take_turns = true;
@@ -63,7 +63,7 @@ struct WorkerConfig {
   Bytes object_disk = Bytes::gib(8);
   std::optional<Bytes> object_quota;
   std::vector<std::string> peers;  // other nodes, where objects that are unknown here are sought
-  std::string pipeline_slices = "none";  // devices that serve pipelines: worker/slice_choice.h
+  std::string pipeline_slices = "none";  // devices that serve pipelines: node/worker/slice_choice.h
   std::string slice_policy;              // who gets which of them; empty: the default
   std::string python = "/usr/bin/python3";
   LogFormat log_format = LogFormat::kText;

@@ -8,8 +8,8 @@
 #include <functional>
 
 #include "bin/host_memory.h"
-#include "slice_scheduling/make_policy.h"
-#include "worker/cpu_list.h"
+#include "decide/slice_scheduling/make_policy.h"
+#include "node/worker/cpu_list.h"
 
 namespace lambent {
 namespace {
@@ -46,10 +46,10 @@ Bytes usual_host_memory(const WorkerConfig& config) {
   return Bytes(static_cast<uint64_t>(static_cast<double>(half.count) * config.memory_scale));
 }
 
-device::DeviceMonitorOptions monitor_options(const WorkerConfig& config,
-                                             const worker::GpuDriver& driver,
-                                             const Installation& installation) {
-  device::DeviceMonitorOptions options;
+monitor::DeviceMonitorOptions monitor_options(const WorkerConfig& config,
+                                              const worker::GpuDriver& driver,
+                                              const Installation& installation) {
+  monitor::DeviceMonitorOptions options;
   options.program = installation.program("lambent-device");
   options.nvml = driver.folder + "/libnvidia-ml.so.1";
   options.driver_folder = driver.folder;

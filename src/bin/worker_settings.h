@@ -6,16 +6,16 @@
 #include <string>
 #include <vector>
 
-#include "base/log.h"
 #include "bin/installation.h"
 #include "bin/scheduler_settings.h"
 #include "bin/worker_config.h"
-#include "device/device_monitor.h"
-#include "frontend/native.h"
-#include "http/client.h"
-#include "objects/object_store.h"
-#include "worker/slice_choice.h"
-#include "worker/worker.h"
+#include "core/base/log.h"
+#include "core/http/client.h"
+#include "edge/frontend/native.h"
+#include "gpu/monitor/device_monitor.h"
+#include "node/objects/object_store.h"
+#include "node/worker/slice_choice.h"
+#include "node/worker/worker.h"
 
 namespace lambent {
 
@@ -23,9 +23,9 @@ namespace lambent {
 // amounts are scaled ones.
 Bytes usual_host_memory(const WorkerConfig& config);
 
-device::DeviceMonitorOptions monitor_options(const WorkerConfig& config,
-                                             const worker::GpuDriver& driver,
-                                             const Installation& installation);
+monitor::DeviceMonitorOptions monitor_options(const WorkerConfig& config,
+                                              const worker::GpuDriver& driver,
+                                              const Installation& installation);
 
 // What the driver's users need to know of each device: its name for CUDA and, where functions stay
 // near their GPU, the processors near it.

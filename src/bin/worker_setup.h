@@ -5,12 +5,12 @@
 #include <string>
 #include <vector>
 
-#include "base/fd.h"
-#include "base/log.h"
-#include "base/result.h"
 #include "bin/installation.h"
 #include "bin/worker_config.h"
-#include "worker/sandbox_plan.h"
+#include "core/base/fd.h"
+#include "core/base/log.h"
+#include "core/base/result.h"
+#include "node/worker/sandbox_plan.h"
 
 namespace lambent {
 

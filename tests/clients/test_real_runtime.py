@@ -31,14 +31,14 @@ def rows_of_versions():
     """{name: [(since, symbol, per thread)]} as cuGetProcAddress answers."""
     rows = {}
     for match in re.finditer(r"DRIVER_VERSION\((\w+), *(\d+), *(\w+), *(\d)\)",
-                             (SOURCE / "cuda_abi/driver_versions.inc").read_text()):
+                             (SOURCE / "gpu/cuda_abi/driver_versions.inc").read_text()):
         rows.setdefault(match[1], []).append((int(match[2]), match[3], match[4] == "1"))
     return rows
 
 
 def treatments():
     """{symbol: hooked, gated or forwarded}; patterns are left out, they only forward."""
-    lines = (line.split("#")[0].split() for line in (SOURCE / "shim/coverage.txt").read_text().splitlines())
+    lines = (line.split("#")[0].split() for line in (SOURCE / "gpu/shim/coverage.txt").read_text().splitlines())
     return {words[0]: words[1] for words in lines if len(words) > 1}
 
 

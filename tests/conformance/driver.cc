@@ -31,7 +31,7 @@ bool Driver::load(const std::string& path, std::string* error) {
   void* library = open_library(path, error);
   if (!library) return false;
 #define DRIVER_FUNCTION(name, symbol, parameters) find(library, #symbol, &name, error);
-#include "cuda_abi/driver_table.inc"
+#include "gpu/cuda_abi/driver_table.inc"
 #undef DRIVER_FUNCTION
   return error->empty();
 }
@@ -40,7 +40,7 @@ bool Nvml::load(const std::string& path, std::string* error) {
   void* library = open_library(path, error);
   if (!library) return false;
 #define NVML_FUNCTION(name, symbol, parameters) find(library, #symbol, &name, error);
-#include "cuda_abi/nvml_table.inc"
+#include "gpu/cuda_abi/nvml_table.inc"
 #undef NVML_FUNCTION
   return error->empty();
 }

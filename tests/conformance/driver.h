@@ -5,14 +5,14 @@
 #include <string>
 #include <vector>
 
-#include "cuda_abi/driver_types.h"
-#include "cuda_abi/nvml.h"
+#include "gpu/cuda_abi/driver_types.h"
+#include "gpu/cuda_abi/nvml.h"
 
 namespace lambent::conformance {
 
 struct Driver {
 #define DRIVER_FUNCTION(name, symbol, parameters) CUresult(*name) parameters = nullptr;
-#include "cuda_abi/driver_table.inc"
+#include "gpu/cuda_abi/driver_table.inc"
 #undef DRIVER_FUNCTION
   bool emulated = false;    // told by its device's name
   bool model_mode = false;  // of the emulator: kernels take their time without running
@@ -23,7 +23,7 @@ struct Driver {
 
 struct Nvml {
 #define NVML_FUNCTION(name, symbol, parameters) nvmlReturn_t(*name) parameters = nullptr;
-#include "cuda_abi/nvml_table.inc"
+#include "gpu/cuda_abi/nvml_table.inc"
 #undef NVML_FUNCTION
   bool load(const std::string& path, std::string* error);
 };

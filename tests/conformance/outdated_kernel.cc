@@ -1,6 +1,6 @@
 // A host module written by hand: a kernel of an ABI that the driver does not know, and cooperative
 // ones.
-#include "cuda_abi/emulated_kernel.h"
+#include "gpu/cuda_abi/emulated_kernel.h"
 
 extern "C" __attribute__((visibility("default")))
 const emulated_kernel emulated_kernel_outdated{EMULATED_KERNEL_ABI_VERSION + 1,

@@ -19,10 +19,10 @@
 #include <sstream>
 #include <string>
 
-#include "base/fd.h"
-#include "cublas/library.h"
-#include "cuda/device.h"
-#include "cuda/graph.h"
+#include "core/base/fd.h"
+#include "gpu/cublas/library.h"
+#include "gpu/cuda/device.h"
+#include "gpu/cuda/graph.h"
 
 #define EXPORTED extern "C" __attribute__((visibility("default")))
 

@@ -190,7 +190,7 @@ class ReferenceTest(unittest.TestCase):
             self.assertEqual(subs, set(help_text.subcommands_of(verb)), verb)
 
     def test_lambda_md_has_every_tag_that_the_worker_takes_and_no_other(self):
-        taken = re.findall(r'setting == "([a-z-]+)"', (REPOSITORY / "src/frontend/function_tags.cc").read_text())
+        taken = re.findall(r'setting == "([a-z-]+)"', (REPOSITORY / "src/edge/frontend/function_tags.cc").read_text())
         told = re.findall(r"^\| `lambent:([a-z-]+)`", (REPOSITORY / "docs/lambda.md").read_text(), re.MULTILINE)
         self.assertEqual(sorted(told), sorted(taken))
 

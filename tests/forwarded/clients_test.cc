@@ -53,7 +53,7 @@ TEST_F(ClientsTest, NonsenseInARingEndsItsProcessAlone) {
   {
     const auto liar = connect(2);
     liar->pages().control.submitted = UINT64_MAX;
-    forwarding::wake(liar->pages().control.server_sleeps);
+    forward_ring::wake(liar->pages().control.server_sleeps);
     EXPECT_TRUE(liar->was_hung_up_on());
   }
   {
@@ -118,10 +118,11 @@ TEST_F(ClientsTest, MemoryOfOthersIsZeroed) {
   for (const uint64_t client : {1, 2, 1}) {
     const auto process = connect(client);
     const uint64_t address = allocate(*process, kBlock);
-    EXPECT_EQ(process->copy(kCopyOut, process->stream, address, forwarding::kChunkBytes),
+    EXPECT_EQ(process->copy(kCopyOut, process->stream, address, forward_ring::kChunkBytes),
               CUDA_SUCCESS);
     const char* bytes = process->pages().chunk_bytes[0];
-    EXPECT_TRUE(std::all_of(bytes, bytes + forwarding::kChunkBytes, [](char c) { return c == 0; }));
+    EXPECT_TRUE(
+        std::all_of(bytes, bytes + forward_ring::kChunkBytes, [](char c) { return c == 0; }));
     process->send(kFill, {process->stream, address, 0, 0xab, 1, kBlock, 1});
     EXPECT_EQ(process->ask(kFree, {address}), CUDA_SUCCESS);
   }
@@ -183,7 +184,7 @@ TEST_F(ClientsTest, AFaultBreaksTheExecutorForAllAndTheWorkerIsTold) {
 
 TEST_F(ClientsTest, MoreProcessesThanAreServedAreRefusedUntilOneEnds) {
   std::vector<std::unique_ptr<RawClient>> processes;
-  for (uint64_t client = 1; processes.size() < forwarding::kMostServedProcesses; ++client) {
+  for (uint64_t client = 1; processes.size() < forward_ring::kMostServedProcesses; ++client) {
     host_.add_client(client, kMemory);
     for (int i = 0; i < 128; ++i) {
       processes.push_back(std::make_unique<RawClient>(host_.socket_of(client)));
@@ -236,11 +237,11 @@ TEST_F(ClientsTest, WhatAStreamStillUsesIsTheClientsUntilItsEnd) {
   free.slot = 1;
   process->write(free);
   EXPECT_EQ(process->ask(kSynchronizeStream, {process->stream}), CUDA_SUCCESS);
-  forwarding::AnswerSlot& freed = process->pages().slots[1];
+  forward_ring::AnswerSlot& freed = process->pages().slots[1];
   EXPECT_EQ(freed.answered.load(), 0u);
   run_function(7);
   ASSERT_EQ(process->ask(kSynchronizeContext, {process->context}), CUDA_SUCCESS);
-  EXPECT_TRUE(forwarding::wait_until(
+  EXPECT_TRUE(forward_ring::wait_until(
       freed.client_sleeps, nullptr, 100, [&] { return freed.answered.load() == 1; },
       [&] { return !process->was_hung_up_on(0); }));
   // What a stream has not come to free counts, and is there for what comes after it.
@@ -257,7 +258,7 @@ TEST_F(ClientsTest, WhatAStreamStillUsesIsTheClientsUntilItsEnd) {
 
 // The host function of another process ends what holds them: that process alone hears of it.
 TEST_F(ClientsTest, StreamsOfASilentProcessAreThereForOthersOnceTheirWorkIsOver) {
-  constexpr uint64_t kMostStreams = 1024;  // of a client (forward_server/client_quotas.h)
+  constexpr uint64_t kMostStreams = 1024;  // of a client (gpu/forward_server/client_quotas.h)
   host_.add_client(1, kMemory);
   const auto silent = connect(1), other = connect(1);
   const auto create = [](RawClient& process) {

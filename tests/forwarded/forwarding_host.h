@@ -12,9 +12,9 @@
 #include <utility>
 #include <vector>
 
-#include "base/packet.h"
-#include "executor/process_testing.h"
-#include "ledger/ledger.h"
+#include "core/base/packet.h"
+#include "gpu/executor/testing/process_testing.h"
+#include "gpu/ledger/ledger.h"
 
 extern char** environ;
 

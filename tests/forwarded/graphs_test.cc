@@ -12,14 +12,14 @@
 
 #include "forwarded/forwarding_host.h"
 #include "forwarded/raw_client.h"
-#include "forwarding/graph_image.h"
+#include "gpu/forward_ring/graph_image.h"
 
 namespace lambent::forwarded_testing {
 namespace {
 
 using enum CallCode;
-using forwarding::GraphNodeHead;
-using forwarding::GraphNodeKind;
+using forward_ring::GraphNodeHead;
+using forward_ring::GraphNodeKind;
 
 constexpr Bytes kMemory = Bytes::mib(32);
 constexpr uint64_t kBlock = 1 << 20;
@@ -44,7 +44,7 @@ class ForwardedGraphsTest : public testing::Test {
     head.data_bytes = static_cast<uint32_t>(data.size());
     std::copy(arguments.begin(), arguments.end(), head.arguments);
     const size_t at = image->size();
-    image->resize(at + forwarding::graph_node_bytes(after.size(), data.size()));
+    image->resize(at + forward_ring::graph_node_bytes(after.size(), data.size()));
     write_graph_node(image->data() + at, head, after.data(), data.data());
   }
   static std::string fill_of(uint64_t address, uint64_t value, uint64_t bytes = kBlock) {
@@ -91,7 +91,7 @@ class ForwardedGraphsTest : public testing::Test {
   ForwardingHost host_;
 };
 
-// As many as a client may have (forward_server/client_quotas.h), all but one in a graph.
+// As many as a client may have (gpu/forward_server/client_quotas.h), all but one in a graph.
 TEST_F(ForwardedGraphsTest, EventsThatAGraphKeepsCountUntilItLetsThemGo) {
   constexpr uint64_t kMostEvents = 1 << 16;
   host_.add_client(1, kMemory);
@@ -155,7 +155,7 @@ TEST_F(ForwardedGraphsTest, NodesThatNameWhatIsNotTheClientsAreRefusedWithTheirP
   image.clear();
   add(&image, GraphNodeKind::kHost, {7});
   expect_refused(image, CUDA_ERROR_INVALID_VALUE, 0);
-  expect_refused(fill_of(own, 1).substr(8), CUDA_ERROR_INVALID_VALUE, forwarding::kNoGraphNode);
+  expect_refused(fill_of(own, 1).substr(8), CUDA_ERROR_INVALID_VALUE, forward_ring::kNoGraphNode);
   EXPECT_EQ(first_byte(*owner, foreign), 0);
   // It goes on.
   ASSERT_EQ(instantiate(*other, fill_of(own, 3), &graph), CUDA_SUCCESS);
@@ -257,7 +257,7 @@ TEST_F(ForwardedGraphsTest, ANodeThatIsSetCountsForWhatItIsThen) {
   ASSERT_EQ(instantiate(*process, small, &graph), CUDA_SUCCESS);
   // An image that is never used takes all of the client's room for images but for 64 bytes. What is
   // known of the five parameters of both functions lies there too.
-  const size_t known = 5 * sizeof(forwarding::ParameterPlace);
+  const size_t known = 5 * sizeof(forward_ring::ParameterPlace);
   ASSERT_EQ(process->upload(std::string(Bytes::mib(512).count - small.size() - known - 64, '\0')),
             CUDA_SUCCESS);
   const Call set = RawClient::call_of(kSetGraphNode, {graph, 0});
@@ -276,7 +276,7 @@ TEST_F(ForwardedGraphsTest, ANodeThatIsSetCountsForWhatItIsThen) {
 TEST_F(ForwardedGraphsTest, AHostFunctionRunsOnceForEachLaunchAndHoldsWhatComesAfterIt) {
   host_.add_client(1, kMemory);
   const auto process = connect(1);
-  const uint64_t address = allocate(*process, kBlock), token = forwarding::kGraphToken | 3;
+  const uint64_t address = allocate(*process, kBlock), token = forward_ring::kGraphToken | 3;
   std::string image;
   add(&image, GraphNodeKind::kHost, {token});
   add(&image, GraphNodeKind::kFill, {address, 0, 6, 1, kBlock, 1}, {0});
@@ -304,7 +304,7 @@ TEST_F(ForwardedGraphsTest, AHostFunctionRunsOnceForEachLaunchAndHoldsWhatComesA
 TEST_F(ForwardedGraphsTest, TheFunctionsOfALaunchThatIsRefusedAreGivenBackAndHoldNothing) {
   host_.add_client(1, kMemory);
   const auto process = connect(1);
-  const uint64_t address = allocate(*process, kBlock), token = forwarding::kGraphToken | 3;
+  const uint64_t address = allocate(*process, kBlock), token = forward_ring::kGraphToken | 3;
   std::string image = fill_of(address, 1);
   add(&image, GraphNodeKind::kHost, {token}, {0});
   add(&image, GraphNodeKind::kHost, {token + 1}, {1});
@@ -340,7 +340,7 @@ TEST_F(ForwardedGraphsTest, WhatADeadProcessLeftInAGraphComesBack) {
     const auto process = connect(1);
     const uint64_t address = allocate(*process, kBlock);
     std::string image;
-    add(&image, GraphNodeKind::kHost, {forwarding::kGraphToken | 1});
+    add(&image, GraphNodeKind::kHost, {forward_ring::kGraphToken | 1});
     add(&image, GraphNodeKind::kFill, {address, 0, 6, 1, kBlock, 1}, {0});
     uint64_t graph = 0;
     ASSERT_EQ(instantiate(*process, image, &graph), CUDA_SUCCESS);
@@ -381,7 +381,7 @@ TEST_F(ForwardedGraphsTest, GraphsThatAreDestroyedWhileWorkIsHeldCountUntilItIsO
   host_.add_client(1, kMemory);
   const auto process = connect(1);
   std::string held;
-  add(&held, GraphNodeKind::kHost, {forwarding::kGraphToken | 3});
+  add(&held, GraphNodeKind::kHost, {forward_ring::kGraphToken | 3});
   uint64_t graph = 0, made = 1;
   ASSERT_EQ(instantiate(*process, held, &graph), CUDA_SUCCESS);
   process->send(kLaunchGraph, {graph, process->stream});

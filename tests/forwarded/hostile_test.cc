@@ -26,7 +26,7 @@ using enum CallCode;
 
 constexpr Bytes kMemory = Bytes::mib(32);
 constexpr uint64_t kBlock = 1 << 20;
-// Of one client, over all its processes (forward_server/client_quotas.h).
+// Of one client, over all its processes (gpu/forward_server/client_quotas.h).
 constexpr size_t kMostStreams = 1024, kMostEvents = 1 << 16, kMostGraphs = 4096;
 
 std::string kernels() {
@@ -55,9 +55,9 @@ CUresult load(RawClient& process, const std::string& image) {
 // Makes the call so often, many at a time; how often it succeeded, and the first value of each.
 size_t ask_often(RawClient& process, const Call& call, size_t times,
                  std::vector<uint64_t>* values = nullptr) {
-  constexpr uint16_t kSlots = forwarding::kAnswerSlots - 1;  // the first is RawClient's own
+  constexpr uint16_t kSlots = forward_ring::kAnswerSlots - 1;  // the first is RawClient's own
   static_assert(kSlots > 0);
-  std::array<uint32_t, forwarding::kAnswerSlots> before{};
+  std::array<uint32_t, forward_ring::kAnswerSlots> before{};
   size_t made = 0;
   for (size_t slot = 1; slot <= kSlots; ++slot) before[slot] = process.pages().slots[slot].answered;
   for (size_t asked = 0; asked < times; asked += kSlots) {
@@ -68,9 +68,9 @@ size_t ask_often(RawClient& process, const Call& call, size_t times,
       process.write(each);
     }
     for (uint16_t slot = 1; slot <= some; ++slot) {
-      forwarding::AnswerSlot& answer = process.pages().slots[slot];
+      forward_ring::AnswerSlot& answer = process.pages().slots[slot];
       ++before[slot];
-      const bool came = forwarding::wait_until(
+      const bool came = forward_ring::wait_until(
           answer.client_sleeps, nullptr, 100, [&] { return answer.answered == before[slot]; },
           [&] { return !process.was_hung_up_on(0); });
       if (!came || answer.result != CUDA_SUCCESS) continue;
@@ -321,17 +321,18 @@ TEST_F(HostileTest, ImagesThatNameWhatLiesBeyondTheirEndAreRefused) {
 }
 
 TEST_F(HostileTest, WhatIsSaidToBeInTheRingIsNotBelieved) {
-  for (const uint64_t submitted : {uint64_t{1}, uint64_t{63}, uint64_t{forwarding::kRingBytes + 64},
-                                   uint64_t{1} << 63, UINT64_MAX - 63}) {
+  for (const uint64_t submitted :
+       {uint64_t{1}, uint64_t{63}, uint64_t{forward_ring::kRingBytes + 64}, uint64_t{1} << 63,
+        UINT64_MAX - 63}) {
     const auto liar = std::make_unique<RawClient>(host_.socket_of(2));
     liar->pages().control.submitted = submitted;
-    forwarding::wake(liar->pages().control.server_sleeps);
+    forward_ring::wake(liar->pages().control.server_sleeps);
     EXPECT_TRUE(liar->was_hung_up_on()) << submitted;
   }
   // Back to what was read already.
   const auto liar = connect(host_, 2);
   liar->pages().control.submitted = 16;
-  forwarding::wake(liar->pages().control.server_sleeps);
+  forward_ring::wake(liar->pages().control.server_sleeps);
   EXPECT_TRUE(liar->was_hung_up_on());
   // What the server has read it keeps for itself.
   const auto other = connect(host_, 2);
@@ -359,11 +360,11 @@ TEST_F(HostileTest, WhateverChangesWhileItIsReadHarmsItsOwnProcessAlone) {
       std::mt19937_64 random(seed);
       auto* words = reinterpret_cast<volatile uint64_t*>(&process->pages());
       // The ring and what stands before it; seldom the counters, or nothing would be read.
-      const size_t ring = offsetof(forwarding::SharedPages, ring) / 8;
+      const size_t ring = offsetof(forward_ring::SharedPages, ring) / 8;
       while (!over) {
         const bool all = random() % 4096 == 0;
-        const size_t at = all ? random() % (ring + forwarding::kRingBytes / 8)
-                              : ring + random() % (forwarding::kRingBytes / 8);
+        const size_t at = all ? random() % (ring + forward_ring::kRingBytes / 8)
+                              : ring + random() % (forward_ring::kRingBytes / 8);
         words[at] = random() % 3 == 0 ? random() : random() % 64;
       }
     });
@@ -390,20 +391,20 @@ class AnyCalls {
     Call call;
     call.code = static_cast<uint16_t>(random_() % kCodes);
     const auto code = static_cast<CallCode>(call.code);
-    const auto answered = forwarding::answered_how(code);
+    const auto answered = forward_ring::answered_how(code);
     for (uint64_t& argument : call.arguments) {
       argument = random_() % 16 == 0 ? random_() : known_[random_() % known_.size()];
     }
     std::string data;
     if (takes_data(code) && random_() % 2 == 0) data.resize(random_() % 300);
     for (char& each : data) each = static_cast<char>(random_());
-    using enum forwarding::Answered;
+    using enum forward_ring::Answered;
     if (answered == kChunk || answered == kSlotChunk) {
       const auto chunk = free_one(
           chunk_uses_, [this](size_t i) { return process_.pages().chunks[i].done.load(); });
       if (!chunk) return false;
       ++chunk_uses_[*chunk];
-      call.arguments[forwarding::chunk_argument(code)] = *chunk;
+      call.arguments[forward_ring::chunk_argument(code)] = *chunk;
     }
     if (answered == kSlot || answered == kSlotChunk) {
       // The first is RawClient's own.
@@ -417,7 +418,7 @@ class AnyCalls {
     while (!process_.try_write(call, data)) {
       if (process_.was_hung_up_on(1)) return false;
     }
-    if (call.slot != forwarding::kNoSlot) look_at(call.slot);
+    if (call.slot != forward_ring::kNoSlot) look_at(call.slot);
     return true;
   }
 
@@ -445,7 +446,7 @@ class AnyCalls {
   }
   // Waits for a moment, for a number that it may be given.
   void look_at(uint16_t number) {
-    const forwarding::AnswerSlot& slot = process_.pages().slots[number];
+    const forward_ring::AnswerSlot& slot = process_.pages().slots[number];
     for (int look = 0; look < 200; ++look) {
       if (slot.answered.load() == asked_[number]) break;
       sched_yield();
@@ -457,8 +458,8 @@ class AnyCalls {
   RawClient& process_;
   std::mt19937_64 random_;
   std::vector<uint64_t> known_;
-  std::array<uint32_t, forwarding::kAnswerSlots> asked_{};
-  std::array<uint32_t, forwarding::kChunks> chunk_uses_{};
+  std::array<uint32_t, forward_ring::kAnswerSlots> asked_{};
+  std::array<uint32_t, forward_ring::kChunks> chunk_uses_{};
 };
 
 TEST_F(HostileTest, AnyCallsInAnyOrderHarmNobody) {
@@ -492,7 +493,7 @@ TEST_F(HostileTest, AnyCallsInAnyOrderHarmNobody) {
                     honest_->context,
                     process->context,
                     process->stream,
-                    forwarding::kGraphToken | 3});
+                    forward_ring::kGraphToken | 3});
     for (int i = 0; i < 1000 && calls.make_one(); ++i) ++made;
     process->hang_up();
   }
@@ -533,13 +534,13 @@ TEST_F(HostileTest, WhoeverDiesInTheMiddleOfACallLeavesNothing) {
         ask_without_waiting(process, kLoadModule, {process.context, 1}, 3);
       },
       [&](RawClient& process) {
-        for (uint16_t slot = 1; slot < forwarding::kAnswerSlots; ++slot) {
+        for (uint16_t slot = 1; slot < forward_ring::kAnswerSlots; ++slot) {
           ask_without_waiting(process, kAllocate, {process.context, kBlock / 4}, slot);
         }
       },
       [&](RawClient& process) {
         process.send(kHostFunction, {process.stream, 5});
-        for (uint16_t slot = 1; slot < forwarding::kAnswerSlots; ++slot) {
+        for (uint16_t slot = 1; slot < forward_ring::kAnswerSlots; ++slot) {
           ask_without_waiting(process, kSynchronizeContext, {process.context}, slot);
         }
       },
@@ -552,15 +553,15 @@ TEST_F(HostileTest, WhoeverDiesInTheMiddleOfACallLeavesNothing) {
       },
       [&](RawClient& process) {
         const uint64_t address = allocate(process, kBlock);
-        for (uint64_t chunk = 0; chunk < forwarding::kChunks; ++chunk) {
-          process.send(kCopyOut, {process.stream, address, chunk, forwarding::kChunkBytes});
+        for (uint64_t chunk = 0; chunk < forward_ring::kChunks; ++chunk) {
+          process.send(kCopyOut, {process.stream, address, chunk, forward_ring::kChunkBytes});
         }
       },
       [](RawClient& process) {
         // Half of a call.
         auto& control = process.pages().control;
         control.submitted = control.submitted.load() + 32;
-        forwarding::wake(control.server_sleeps);
+        forward_ring::wake(control.server_sleeps);
       }};
   for (size_t i = 0; i < deaths.size(); ++i) {
     const auto process = connect(host_, 2);
@@ -589,7 +590,7 @@ TEST_F(HostileTest, SocketsThatSayNothingOrNonsenseHoldUpNobody) {
   expect_to_work(*honest_);
   expect_to_work(*connect(host_, 2));
   for (const std::string& word :
-       {std::string("x"), std::string(sizeof(forwarding::Hello), '\0'), std::string(4096, 'y')}) {
+       {std::string("x"), std::string(sizeof(forward_ring::Hello), '\0'), std::string(4096, 'y')}) {
     const OwnedFd socket = open_socket();
     ASSERT_TRUE(send_packet(socket.get(), word).ok());
     pollfd waiting = {socket.get(), POLLIN, 0};

@@ -14,19 +14,19 @@
 #include <optional>
 #include <string>
 
-#include "base/check.h"
-#include "base/fd.h"
-#include "base/packet.h"
-#include "cuda_abi/driver_types.h"
-#include "forwarding/greeting.h"
-#include "forwarding/ring.h"
-#include "forwarding/shared_memory.h"
-#include "forwarding/waiting.h"
+#include "core/base/check.h"
+#include "core/base/fd.h"
+#include "core/base/packet.h"
+#include "gpu/cuda_abi/driver_types.h"
+#include "gpu/forward_ring/greeting.h"
+#include "gpu/forward_ring/ring.h"
+#include "gpu/forward_ring/shared_memory.h"
+#include "gpu/forward_ring/waiting.h"
 
 namespace lambent::forwarded_testing {
 
-using forwarding::Call;
-using forwarding::CallCode;
+using forward_ring::Call;
+using forward_ring::CallCode;
 
 class RawClient {
  public:
@@ -38,20 +38,20 @@ class RawClient {
     std::memcpy(address.sun_path, path.c_str(), path.size() + 1);
     CHECK(connect(socket_.get(), reinterpret_cast<const sockaddr*>(&address), sizeof(address)) == 0,
           "the client's socket is there");
-    const forwarding::Hello hello;
+    const forward_ring::Hello hello;
     CHECK(send_packet(socket_.get(), {reinterpret_cast<const char*>(&hello), sizeof(hello)}).ok(),
           "the executor listens");
-    std::array<char, sizeof(forwarding::Welcome)> buffer;
+    std::array<char, sizeof(forward_ring::Welcome)> buffer;
     auto packet = receive_packet(socket_.get(), buffer);
     CHECK(packet.ok() && *packet, "a welcome");
     std::memcpy(&welcome, buffer.data(), sizeof(welcome));
     if (welcome.refused != 0) return;
     CHECK((*packet)->fds.size() == 1, "a welcome with its memory");
     CHECK(memory_.map((*packet)->fds[0].get()), "memory that is sealed");
-    writer_ = forwarding::CallWriter(memory_.pages());
+    writer_ = forward_ring::CallWriter(memory_.pages());
   }
 
-  forwarding::SharedPages& pages() { return *memory_.pages(); }
+  forward_ring::SharedPages& pages() { return *memory_.pages(); }
   void hang_up() { socket_.reset(); }
   void say(const std::string& words) { (void)send_packet(socket_.get(), words).ok(); }
   // As write(), but waits for nothing: false if there is no room.
@@ -72,7 +72,7 @@ class RawClient {
     return call;
   }
   void write(const Call& call, const void* data = nullptr, size_t bytes = 0) {
-    forwarding::wait_until(
+    forward_ring::wait_until(
         pages().control.client_waits_for_room, nullptr, 1000,
         [&] { return writer_.has_room(bytes); }, [] { return true; });
     writer_.write(call, data, bytes);
@@ -89,9 +89,9 @@ class RawClient {
     call.slot = 0;
     write(call, data.data(), data.size());
     ++asked_;
-    forwarding::AnswerSlot& slot = pages().slots[0];
+    forward_ring::AnswerSlot& slot = pages().slots[0];
     const bool may_spin = pages().control.may_spin.load() != 0;
-    const bool came = forwarding::wait_until(
+    const bool came = forward_ring::wait_until(
         slot.client_sleeps, may_spin ? &budget_ : nullptr, 100,
         [&] { return slot.answered.load(std::memory_order_acquire) == asked_; },
         [&] { return !was_hung_up_on(0); });
@@ -105,8 +105,8 @@ class RawClient {
   }
   CUresult wait_for_chunk() {
     ++chunk_uses_;
-    forwarding::ChunkState& chunk = pages().chunks[0];
-    const bool came = forwarding::wait_until(
+    forward_ring::ChunkState& chunk = pages().chunks[0];
+    const bool came = forward_ring::wait_until(
         chunk.client_sleeps, &budget_, 100, [&] { return chunk.done.load() == chunk_uses_; },
         [&] { return !was_hung_up_on(0); });
     return came ? static_cast<CUresult>(chunk.result.load()) : CUDA_ERROR_DEVICE_UNAVAILABLE;
@@ -115,7 +115,7 @@ class RawClient {
   CUresult upload(const std::string& image) {
     CUresult result = CUDA_SUCCESS;
     for (size_t at = 0; at < image.size() && result == CUDA_SUCCESS;) {
-      const size_t part = std::min(image.size() - at, forwarding::kChunkBytes);
+      const size_t part = std::min(image.size() - at, forward_ring::kChunkBytes);
       std::memcpy(pages().chunk_bytes[0], image.data() + at, part);
       send(CallCode::kUpload, {0, part});
       result = wait_for_chunk();
@@ -131,14 +131,14 @@ class RawClient {
     return true;
   }
 
-  forwarding::Welcome welcome;
+  forward_ring::Welcome welcome;
   uint64_t context = 0, stream = 0;
 
  private:
   OwnedFd socket_;
-  forwarding::SharedMemory memory_;
-  forwarding::CallWriter writer_;
-  forwarding::SpinBudget budget_;
+  forward_ring::SharedMemory memory_;
+  forward_ring::CallWriter writer_;
+  forward_ring::SpinBudget budget_;
   uint32_t asked_ = 0, chunk_uses_ = 0;
 };
 

@@ -10,7 +10,7 @@
 
 #include "forwarded/forwarding_host.h"
 #include "forwarded/raw_client.h"
-#include "forwarding/graph_image.h"
+#include "gpu/forward_ring/graph_image.h"
 
 namespace lambent::forwarded_testing {
 namespace {
@@ -129,13 +129,13 @@ TEST_F(ForwardedSharesTest, AGraphKeepsToTheShareToo) {
   host_.add_client(1, kMemory, 25);
   Occupant occupant(host_.socket_of(1));
   RawClient& client = occupant.client;
-  forwarding::GraphNodeHead head;
-  head.kind = forwarding::GraphNodeKind::kKernel;
+  forward_ring::GraphNodeHead head;
+  head.kind = forward_ring::GraphNodeKind::kKernel;
   head.data_bytes = sizeof(uint64_t);
   const uint64_t arguments[] = {occupant.function, Occupant::kGrid | uint64_t{1} << 32,
                                 Occupant::kBlock, Occupant::kOnes, 0};
   std::copy(std::begin(arguments), std::end(arguments), head.arguments);
-  std::string image(forwarding::graph_node_bytes(0, sizeof(uint64_t)), '\0');
+  std::string image(forward_ring::graph_node_bytes(0, sizeof(uint64_t)), '\0');
   write_graph_node(image.data(), head, nullptr, occupant.parameters().data());
   ASSERT_EQ(client.upload(image), CUDA_SUCCESS);
   ASSERT_EQ(client.ask(kInstantiateGraph, {client.context, 0}), CUDA_SUCCESS);

@@ -3,9 +3,9 @@
 #include <cstdint>
 #include <string_view>
 
-#include "base/check.h"
-#include "sandbox/plan.h"
-#include "worker/cpu_list.h"
+#include "core/base/check.h"
+#include "node/sandbox/plan.h"
+#include "node/worker/cpu_list.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   using namespace lambent;

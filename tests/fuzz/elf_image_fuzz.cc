@@ -6,7 +6,7 @@
 #include <string_view>
 #include <vector>
 
-#include "emulated_cuda/image.h"
+#include "emulator/emulated_cuda/image.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   using namespace lambent::emulated_cuda;

@@ -4,7 +4,7 @@
 #include <cstdlib>
 #include <string_view>
 
-#include "emulated_node/fault_plan.h"
+#include "emulator/emulated_node/fault_plan.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   using namespace lambent::emulated_node;

@@ -7,10 +7,10 @@
 #include <memory>
 #include <vector>
 
-#include "forwarding/ring.h"
+#include "gpu/forward_ring/ring.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
-  using namespace lambent::forwarding;
+  using namespace lambent::forward_ring;
   static const auto pages = std::make_unique<SharedPages>();
   static std::vector<char> content(kMostInlineBytes);
   uint64_t submitted = 0;

@@ -4,10 +4,10 @@
 #include <cstdint>
 #include <cstdlib>
 
-#include "forwarding/graph_image.h"
+#include "gpu/forward_ring/graph_image.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
-  using namespace lambent::forwarding;
+  using namespace lambent::forward_ring;
   const char* image = reinterpret_cast<const char*>(data);
   GraphReader reader(image, size);
   GraphNodeView node;

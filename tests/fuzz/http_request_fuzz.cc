@@ -6,7 +6,7 @@
 #include <string>
 #include <string_view>
 
-#include "http/request_parser.h"
+#include "core/http/request_parser.h"
 
 namespace {
 

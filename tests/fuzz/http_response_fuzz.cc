@@ -6,7 +6,7 @@
 #include <string>
 #include <string_view>
 
-#include "http/response_parser.h"
+#include "core/http/response_parser.h"
 
 namespace {
 

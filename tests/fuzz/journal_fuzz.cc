@@ -5,8 +5,8 @@
 #include <cstdint>
 #include <string_view>
 
-#include "journal/event_codec.h"
-#include "journal/replay.h"
+#include "decide/journal/event_codec.h"
+#include "decide/journal/replay.h"
 
 namespace {
 

@@ -4,9 +4,9 @@
 #include <cstdint>
 #include <cstdlib>
 
-#include "kernel_graph/graph_json.h"
-#include "kernel_graph/plan.h"
-#include "kernel_graph/validation.h"
+#include "decide/kernel_graph/graph_json.h"
+#include "decide/kernel_graph/plan.h"
+#include "decide/kernel_graph/validation.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   using namespace lambent::kernel_graph;

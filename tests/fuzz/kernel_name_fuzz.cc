@@ -4,9 +4,9 @@
 #include <cstdint>
 #include <string>
 
-#include "base/check.h"
-#include "bundle/program_kernels.h"
-#include "emulated_runtime/device_names.h"
+#include "core/base/check.h"
+#include "emulator/emulated_runtime/device_names.h"
+#include "gpu/bundle/program_kernels.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   using namespace lambent;

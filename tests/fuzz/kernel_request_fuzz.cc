@@ -4,7 +4,7 @@
 #include <cstdlib>
 #include <string>
 
-#include "kernel_graph/request.h"
+#include "decide/kernel_graph/request.h"
 
 namespace {
 

@@ -5,8 +5,8 @@
 #include <string>
 #include <string_view>
 
-#include "base/check.h"
-#include "frontend/lambda_call.h"
+#include "core/base/check.h"
+#include "edge/frontend/lambda_call.h"
 
 namespace {
 

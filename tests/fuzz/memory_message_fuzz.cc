@@ -5,16 +5,16 @@
 #include <cstdlib>
 #include <cstring>
 
-#include "device/lease_book.h"
-#include "device/link_arbiter.h"
+#include "gpu/monitor/lease_book.h"
+#include "gpu/monitor/link_arbiter.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   using namespace lambent;
   using protocol::MemoryMessage;
   using protocol::MemoryMessageKind;
   constexpr Bytes kBudget = Bytes::gib(1);
-  device::LinkArbiter arbiter({});
-  device::LeaseBook book(kBudget);
+  monitor::LinkArbiter arbiter({});
+  monitor::LeaseBook book(kBudget);
   Instant now{};
   for (; size >= sizeof(MemoryMessage);
        data += sizeof(MemoryMessage), size -= sizeof(MemoryMessage)) {

@@ -6,7 +6,7 @@
 #include <string>
 #include <string_view>
 
-#include "forward_server/module_image.h"
+#include "gpu/forward_server/module_image.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   using namespace lambent;

@@ -3,8 +3,8 @@
 #include <cstdint>
 #include <string_view>
 
-#include "base/check.h"
-#include "frontend/native_call.h"
+#include "core/base/check.h"
+#include "edge/frontend/native_call.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   using namespace lambent;

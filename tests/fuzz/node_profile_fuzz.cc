@@ -6,7 +6,7 @@
 #include <cstdlib>
 #include <string_view>
 
-#include "workload/node_profile.h"
+#include "sim/workload/node_profile.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   using namespace lambent::workload;

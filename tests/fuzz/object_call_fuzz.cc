@@ -5,9 +5,9 @@
 #include <string>
 #include <string_view>
 
-#include "base/check.h"
-#include "domain/limits.h"
-#include "frontend/object_call.h"
+#include "core/base/check.h"
+#include "core/domain/limits.h"
+#include "edge/frontend/object_call.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   using namespace lambent;

@@ -4,8 +4,8 @@
 #include <cstdint>
 #include <cstdlib>
 
-#include "pipeline/pipeline_json.h"
-#include "pipeline/profile_json.h"
+#include "decide/pipeline/pipeline_json.h"
+#include "decide/pipeline/profile_json.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   using namespace lambent::pipeline;

@@ -4,8 +4,8 @@
 #include <cstdint>
 #include <string_view>
 
-#include "base/check.h"
-#include "bundle/program_source.h"
+#include "core/base/check.h"
+#include "gpu/bundle/program_source.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   using namespace lambent;

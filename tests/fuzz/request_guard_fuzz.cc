@@ -4,8 +4,8 @@
 #include <cstdint>
 #include <string_view>
 
-#include "base/check.h"
-#include "frontend/request_guard.h"
+#include "core/base/check.h"
+#include "edge/frontend/request_guard.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   using namespace lambent;

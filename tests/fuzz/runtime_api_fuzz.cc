@@ -9,7 +9,7 @@
 #include <memory>
 #include <string_view>
 
-#include "runtime_api/session.h"
+#include "node/runtime_api/session.h"
 
 using namespace lambent;
 

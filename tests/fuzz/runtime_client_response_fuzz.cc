@@ -3,7 +3,7 @@
 #include <cstdint>
 #include <cstdlib>
 
-#include "runtime_client/http_response.h"
+#include "edge/runtime_client/http_response.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   lambent::runtime_client::HttpResponse response;

@@ -6,7 +6,7 @@
 #include <cstring>
 #include <memory>
 
-#include "stage_channel/check.h"
+#include "gpu/stage_channel/check.h"
 
 using namespace lambent::stage_channel;
 

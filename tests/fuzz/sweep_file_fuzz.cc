@@ -5,7 +5,7 @@
 #include <cstdlib>
 #include <string>
 
-#include "sweep/sweep_file.h"
+#include "sim/sweep/sweep_file.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   using namespace lambent::sweep;

@@ -5,10 +5,10 @@
 #include <memory>
 #include <string_view>
 
-#include "base/check.h"
-#include "workload/catalogue.h"
-#include "workload/result_file.h"
-#include "workload/trace_reader.h"
+#include "core/base/check.h"
+#include "sim/workload/catalogue.h"
+#include "sim/workload/result_file.h"
+#include "sim/workload/trace_reader.h"
 
 namespace {
 

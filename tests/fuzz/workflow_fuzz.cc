@@ -4,9 +4,9 @@
 #include <cstdint>
 #include <cstdlib>
 
-#include "workflow/graph_json.h"
-#include "workflow/kernel_call.h"
-#include "workflow/run.h"
+#include "decide/workflow/graph_json.h"
+#include "decide/workflow/kernel_call.h"
+#include "decide/workflow/run.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   using namespace lambent::workflow;

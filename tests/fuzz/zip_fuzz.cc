@@ -3,8 +3,8 @@
 #include <cstdint>
 #include <string_view>
 
-#include "archive/zip.h"
-#include "base/check.h"
+#include "core/archive/zip.h"
+#include "core/base/check.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   const lambent::archive::ZipLimits limits{

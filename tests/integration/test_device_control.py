@@ -151,7 +151,7 @@ class NearProcessorsTest(unittest.TestCase):
             self.skipTest("needs two processors, with numbers below 64")
         folder = pathlib.Path(self.enterContext(tempfile.TemporaryDirectory(prefix="lambent-near-")))
         self.config = folder / "near.toml"
-        tiny = (ROOT / "src/emulated_node/presets/tiny.toml").read_text()
+        tiny = (ROOT / "src/emulator/emulated_node/presets/tiny.toml").read_text()
         self.config.write_text(f'{tiny}\n[topology]\nprocessors = ["{self.own[-1]}"]\n')
 
     def where(self, *flags):

@@ -5,8 +5,8 @@
 #include <memory>
 #include <string>
 
-#include "dispatch/dispatcher.h"
-#include "scheduling/make_policy.h"
+#include "decide/dispatch/dispatcher.h"
+#include "decide/scheduling/make_policy.h"
 #include "tests/scenarios/words.h"
 
 namespace lambent::scenario {

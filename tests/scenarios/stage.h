@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "dispatch/dispatcher.h"
+#include "decide/dispatch/dispatcher.h"
 #include "tests/scenarios/given.h"
 #include "tests/scenarios/words.h"
 

@@ -5,8 +5,8 @@
 #include <string>
 #include <vector>
 
-#include "base/time.h"
-#include "base/units.h"
+#include "core/base/time.h"
+#include "core/base/units.h"
 
 namespace lambent::scenario {
 

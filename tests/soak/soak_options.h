@@ -3,8 +3,8 @@
 
 #include <string>
 
-#include "base/result.h"
-#include "simulator/faulty_world.h"
+#include "core/base/result.h"
+#include "sim/simulator/faulty_world.h"
 
 namespace lambent::soak {
 

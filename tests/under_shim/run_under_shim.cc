@@ -13,7 +13,7 @@
 #include <string>
 #include <vector>
 
-#include "ledger/ledger.h"
+#include "gpu/ledger/ledger.h"
 
 namespace {
 

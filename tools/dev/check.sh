@@ -23,7 +23,7 @@ build asan
 ASAN_OPTIONS=detect_leaks=1 LSAN_OPTIONS=suppressions="$root/tools/dev/leaks.supp" UBSAN_OPTIONS=print_stacktrace=1 \
   ctest --test-dir build/asan --output-on-failure --no-tests=error -j "$(nproc)" -LE no-asan
 
-say "thread sanitizer, for the rooms with threads"
+say "thread sanitizer, for the modules with threads"
 threaded=(loop_test http_test catalog_test metrics_test worker_test)
 build tsan "${threaded[@]}"
 for program in "${threaded[@]}"; do

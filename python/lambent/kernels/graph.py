@@ -8,7 +8,7 @@ from . import package
 from .errors import GraphError, did_you_mean
 from .literals import Literal, Number, element_json, holds, pack, size_of
 
-# What devices take, and what Lambent takes (src/domain/limits.h).
+# What devices take, and what Lambent takes (src/core/domain/limits.h).
 BLOCK_THREADS = 1024
 GRID = (2**31 - 1, 65535, 65535)
 BLOCK = (1024, 1024, 64)

@@ -1,4 +1,4 @@
-"""SendingEnd and ReceivingEnd: values through a stage channel, by liblambent_stage.so (src/stage_channel/c_api.h). Device memory goes
+"""SendingEnd and ReceivingEnd: values through a stage channel, by liblambent_stage.so (src/gpu/stage_channel/c_api.h). Device memory goes
 from device to host memory to the next device there, without this interpreter's lock and without a copy in Python."""
 import ctypes
 import json

@@ -1,5 +1,5 @@
 """The DAG of a pipeline function: what define_dag records, checked, and as pipeline.json has it
-(docs/decisions/0016-slices-and-pipelines.md; the worker reads it with src/pipeline/pipeline_json.cc)."""
+(docs/decisions/0016-slices-and-pipelines.md; the worker reads it with src/decide/pipeline/pipeline_json.cc)."""
 import re
 
 from .module import Component

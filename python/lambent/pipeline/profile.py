@@ -1,5 +1,5 @@
 """Measures a pipeline's components on the slice that this process sees, and merges that into profile.json
-(docs/decisions/0016-slices-and-pipelines.md; the worker reads it with src/pipeline/profile_json.cc)."""
+(docs/decisions/0016-slices-and-pipelines.md; the worker reads it with src/decide/pipeline/profile_json.cc)."""
 import os
 import statistics
 import time

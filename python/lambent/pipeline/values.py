@@ -1,12 +1,12 @@
 """What components hand each other: tensors, bytes, what JSON can say, and dicts, lists and tuples of these; taken apart into the
-entries that a channel carries (src/stage_channel), and put together again. Nothing is pickled."""
+entries that a channel carries (src/gpu/stage_channel), and put together again. Nothing is pickled."""
 import ctypes
 import json
 import sys
 
 from .module import shared_device
 
-# By the numbers of src/stage_channel/datatypes.h.
+# By the numbers of src/gpu/stage_channel/datatypes.h.
 DATATYPES = ("bool", "uint8", "int8", "uint16", "int16", "uint32", "int32", "uint64", "int64", "float16", "bfloat16",
              "float32", "float64", "complex64", "complex128")
 NUMBERS = {name: number for number, name in enumerate(DATATYPES, 1)}
@@ -16,7 +16,7 @@ TORCH_DEVICE, TORCH_HOST, CUDA, NUMPY, BYTES = 1, 2, 3, 4, 5
 
 MOST_DIMENSIONS = 8
 
-# For who asks which work on the device a copy has to follow: none (src/stage_channel/c_api.h).
+# For who asks which work on the device a copy has to follow: none (src/gpu/stage_channel/c_api.h).
 NO_STREAM = (1 << 64) - 1
 
 

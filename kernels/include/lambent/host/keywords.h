@@ -7,7 +7,7 @@
 // Variables must be found by name by cuModuleGetGlobal, so they are exported.
 #define __device__ __attribute__((visibility("default")))
 #define __constant__ __attribute__((visibility("default")))
-// The driver knows them by their section (emulated_cuda/elf_image.h).
+// The driver knows them by their section (emulator/emulated_cuda/elf_image.h).
 #define __managed__ __attribute__((visibility("default"), section("managed_variables")))
 #define __host__
 // One instance per thread that runs blocks, which is one per running block. `extern __shared__`

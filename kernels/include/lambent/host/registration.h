@@ -6,7 +6,7 @@
 #include <type_traits>
 #include <utility>
 
-#include "cuda_abi/emulated_kernel.h"
+#include "gpu/cuda_abi/emulated_kernel.h"
 #include "lambent/host/index.h"
 #ifdef LAMBENT_KERNEL_COROUTINES
 #include "lambent/host/run_coroutines.h"

@@ -10,7 +10,7 @@
 #include <cstdio>
 #include <cstdlib>
 
-#include "cuda_abi/emulated_kernel.h"
+#include "gpu/cuda_abi/emulated_kernel.h"
 #include "lambent/host/index.h"
 
 namespace lambent::host {

@@ -1,0 +1,246 @@
+#include "core/domain/function.h"
+
+#include <algorithm>
+#include <cctype>
+
+namespace lambent {
+namespace {
+
+Error invalid(const std::string& what) { return Error{ErrorCode::kInvalidArgument, what}; }
+
+bool is_name_character(char c) {
+  return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '-' || c == '_';
+}
+
+bool is_variable_name(std::string_view name) {
+  if (name.empty() || std::isdigit(static_cast<unsigned char>(name.front())) != 0) return false;
+  for (const char c : name) {
+    if (std::isalnum(static_cast<unsigned char>(c)) == 0 && c != '_') return false;
+  }
+  return true;
+}
+
+Result<void> validate_name(const std::string& name) {
+  if (name.empty() || name.size() > limits::kFunctionNameLength) {
+    return invalid("the function name must have 1 to " +
+                   std::to_string(limits::kFunctionNameLength) + " characters");
+  }
+  for (const char c : name) {
+    if (!is_name_character(c)) {
+      return invalid("the function name may have only letters, digits, '-' and '_'");
+    }
+  }
+  return {};
+}
+
+Result<void> validate_environment(const std::map<std::string, std::string>& environment) {
+  size_t bytes = 0;
+  for (const auto& [key, value] : environment) {
+    if (!is_variable_name(key)) return invalid("'" + key + "' is not a name of a variable");
+    if (value.find('\0') != std::string::npos) {
+      return invalid("the value of variable '" + key + "' has a NUL character");
+    }
+    bytes += key.size() + value.size();
+  }
+  if (bytes > limits::kEnvironment.count) {
+    return invalid("the environment variables have " + std::to_string(bytes) + " bytes; at most " +
+                   std::to_string(limits::kEnvironment.count) + " fit");
+  }
+  return {};
+}
+
+Result<void> validate_gpu(const GpuNeeds& gpu) {
+  if (gpu.checkpoint && gpu.memory_mode != MemoryMode::kVmm) {
+    return invalid(
+        "checkpoint needs memory_mode vmm: the driver cannot checkpoint managed memory, and memory "
+        "that stays needs none");
+  }
+  if (gpu.checkpoint && gpu.runtime == GpuRuntime::kShared) {
+    return invalid("checkpoint needs a CUDA context of the function's own, not a shared runtime");
+  }
+  const bool is_mapped = gpu.memory_mode == MemoryMode::kVmm && gpu.runtime == GpuRuntime::kOwn;
+  if (gpu.working_set == WorkingSet::kTouched && !is_mapped) {
+    return invalid(
+        "working_set touched needs memory_mode vmm and a CUDA context of the function's own");
+  }
+  if (gpu.domain.size() > limits::kFunctionNameLength ||
+      !std::all_of(gpu.domain.begin(), gpu.domain.end(), is_name_character)) {
+    return invalid("the gpu domain may have only letters, digits, '-' and '_', at most " +
+                   std::to_string(limits::kFunctionNameLength));
+  }
+  if (gpu.share == 0 || gpu.share > 100) {
+    return invalid("the gpu share must be 1 to 100 per cent");
+  }
+  return {};
+}
+
+// Bytes below the blank would end or forge what shows the handler or hands it on.
+bool has_control_characters(const std::string& text) {
+  return std::any_of(text.begin(), text.end(), [](unsigned char c) { return c < ' ' || c == 127; });
+}
+
+bool is_python_handler(const std::string& handler) {
+  const size_t dot = handler.rfind('.');
+  return dot != std::string::npos && dot > 0 && dot + 1 < handler.size();
+}
+
+Result<void> validate_cpu_variant(const FunctionSpec& spec) {
+  const CpuVariant& variant = *spec.cpu_variant;
+  if (spec.kind != FunctionKind::kHandler) {
+    return invalid("only a handler can have a CPU variant; this is a " +
+                   std::string(name_of(spec.kind)) + " function");
+  }
+  if (spec.gpu.memory == Bytes(0)) {
+    return invalid("a function without GPU runs on the CPU anyway: it can have no CPU variant");
+  }
+  if (spec.gpu.runtime == GpuRuntime::kShared) {
+    return invalid("a function with the gpu runtime 'shared' can have no CPU variant");
+  }
+  if (!(variant.gpu_speedup >= 0 && variant.gpu_speedup <= limits::kMostGpuSpeedup)) {
+    return invalid("the gpu_speedup must be above 0 and at most 1000000, or 0 to have it learnt");
+  }
+  if (variant.handler.empty()) return {};
+  if (has_control_characters(variant.handler)) {
+    return invalid("the handler of the CPU variant may have no control characters");
+  }
+  if (spec.runtime == Runtime::kPython && !is_python_handler(variant.handler)) {
+    return invalid("the handler of a Python function is written module.function, not '" +
+                   variant.handler + "'");
+  }
+  return {};
+}
+
+// A kernel function's file is looked for below its package, and nowhere else.
+bool is_path_inside(const std::string& path) {
+  if (path.empty() || path.front() == '/' || path.find('\0') != std::string::npos) return false;
+  for (size_t at = 0; at <= path.size();) {
+    const size_t end = std::min(path.find('/', at), path.size());
+    if (path.substr(at, end - at) == "..") return false;
+    at = end + 1;
+  }
+  return true;
+}
+
+}  // namespace
+
+std::string_view name_of(FunctionKind kind) {
+  switch (kind) {
+    case FunctionKind::kHandler:
+      return "handler";
+    case FunctionKind::kKernel:
+      return "kernel";
+    case FunctionKind::kWorkflow:
+      return "workflow";
+    case FunctionKind::kPipeline:
+      break;
+  }
+  return "pipeline";
+}
+
+std::optional<FunctionKind> function_kind_from(std::string_view name) {
+  for (const FunctionKind kind : {FunctionKind::kHandler, FunctionKind::kKernel,
+                                  FunctionKind::kWorkflow, FunctionKind::kPipeline}) {
+    if (name_of(kind) == name) return kind;
+  }
+  return std::nullopt;
+}
+
+std::string_view name_of(MemoryMode mode) {
+  switch (mode) {
+    case MemoryMode::kOff:
+      return "off";
+    case MemoryMode::kVmm:
+      return "vmm";
+    case MemoryMode::kUvm:
+      break;
+  }
+  return "uvm";
+}
+
+std::optional<MemoryMode> memory_mode_from(std::string_view name) {
+  for (const MemoryMode mode : {MemoryMode::kOff, MemoryMode::kVmm, MemoryMode::kUvm}) {
+    if (name_of(mode) == name) return mode;
+  }
+  return std::nullopt;
+}
+
+std::string_view name_of(WorkingSet set) {
+  switch (set) {
+    case WorkingSet::kWorker:
+      return "worker";
+    case WorkingSet::kWhole:
+      return "whole";
+    case WorkingSet::kTouched:
+      break;
+  }
+  return "touched";
+}
+
+std::optional<WorkingSet> working_set_from(std::string_view name) {
+  for (const WorkingSet set : {WorkingSet::kWorker, WorkingSet::kWhole, WorkingSet::kTouched}) {
+    if (name_of(set) == name) return set;
+  }
+  return std::nullopt;
+}
+
+std::string_view name_of(GpuRuntime runtime) {
+  return runtime == GpuRuntime::kOwn ? "own" : "shared";
+}
+
+std::optional<GpuRuntime> gpu_runtime_from(std::string_view name) {
+  for (const GpuRuntime runtime : {GpuRuntime::kOwn, GpuRuntime::kShared}) {
+    if (name_of(runtime) == name) return runtime;
+  }
+  return std::nullopt;
+}
+
+Result<void> validate(const FunctionSpec& spec) {
+  RETURN_IF_ERROR(validate_name(spec.name.name));
+  RETURN_IF_ERROR(validate_environment(spec.environment));
+  if (spec.timeout < limits::kLeastTimeout || spec.timeout > limits::kMostTimeout) {
+    return invalid("the timeout must be 1 to 5400 seconds");
+  }
+  if (spec.memory < limits::kLeastMemory || spec.memory > limits::kMostMemory) {
+    return invalid("the memory size must be " + to_string(limits::kLeastMemory) + " to " +
+                   to_string(limits::kMostMemory));
+  }
+  if (!(spec.weight >= limits::kLeastWeight && spec.weight <= limits::kMostWeight)) {
+    return invalid("the weight must be 0.01 to 1000");
+  }
+  if (has_control_characters(spec.handler)) {
+    return invalid("the handler may have no control characters");
+  }
+  RETURN_IF_ERROR(validate_gpu(spec.gpu));
+  if (spec.cpu_variant) RETURN_IF_ERROR(validate_cpu_variant(spec));
+  if (spec.max_concurrency == 0) return invalid("max_concurrency must be at least 1");
+  if (spec.kind != FunctionKind::kHandler) {
+    if (!is_path_inside(spec.handler)) {
+      return invalid(
+          "the handler of a " + std::string(name_of(spec.kind)) +
+          " function is the path of its graph in the package, such as graph.json, not '" +
+          spec.handler + "'");
+    }
+    return {};
+  }
+  if (spec.runtime == Runtime::kPython && !is_python_handler(spec.handler)) {
+    return invalid("the handler of a Python function is written module.function, not '" +
+                   spec.handler + "'");
+  }
+  return {};
+}
+
+bool keeps_sandboxes(const FunctionSpec& before, const FunctionSpec& after) {
+  FunctionSpec made_from = after;
+  made_from.revision = before.revision;
+  made_from.last_modified = before.last_modified;
+  made_from.weight = before.weight;
+  made_from.max_concurrency = before.max_concurrency;
+  made_from.tags = before.tags;
+  // The executor changes it while the function runs.
+  if (after.kind == FunctionKind::kKernel || after.gpu.runtime == GpuRuntime::kShared) {
+    made_from.gpu.share = before.gpu.share;
+  }
+  return made_from == before;
+}
+
+}  // namespace lambent

@@ -1,0 +1,133 @@
+// FunctionSpec: what a user deployed. A value; made by the frontend, kept by the catalog, read by
+// all.
+#pragma once
+
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "core/base/ids.h"
+#include "core/base/result.h"
+#include "core/base/time.h"
+#include "core/base/units.h"
+#include "core/domain/limits.h"
+
+namespace lambent {
+
+// How a function finds it: tenants never see each other's names.
+struct FunctionName {
+  TenantId tenant;
+  std::string name;
+
+  auto operator<=>(const FunctionName&) const = default;
+};
+
+// The tenant of a worker that was given no others.
+constexpr TenantId kDefaultTenant{1};
+
+enum class FunctionKind {
+  kHandler,   // black-box code in a sandbox, spoken to by the Lambda Runtime API
+  kKernel,    // a graph of kernels without host code, run by lambent-executor
+  kWorkflow,  // a graph of other functions, which the worker calls
+  kPipeline,  // a graph of components in one package, cut into stages over slices
+};
+std::string_view name_of(FunctionKind kind);  // "handler", "kernel", "workflow", "pipeline"
+std::optional<FunctionKind> function_kind_from(std::string_view name);
+
+enum class Runtime {
+  kProvided,  // the package's own executable 'bootstrap'
+  kPython,    // the package's module.function, run by our Python runtime client
+};
+
+// How a function's device memory is moved to the host while the function rests and others need the
+// room (docs/shim.md): never, mapped by the shim and copied, or as managed memory.
+enum class MemoryMode { kOff, kVmm, kUvm };
+std::string_view name_of(MemoryMode mode);  // "off", "vmm", "uvm"
+std::optional<MemoryMode> memory_mode_from(std::string_view name);
+
+// What of its device memory comes in before it runs (docs/shim.md): what the worker's --working-set
+// says, all of it, or what its calls have named of late.
+enum class WorkingSet { kWorker, kWhole, kTouched };
+std::string_view name_of(WorkingSet set);  // "worker", "whole", "touched"
+std::optional<WorkingSet> working_set_from(std::string_view name);
+
+// Whose CUDA context a handler's driver calls run in: one of its sandbox's own, or, forwarded, that
+// of the executor which the functions of its tenant and domain share (docs/workflows.md).
+enum class GpuRuntime { kOwn, kShared };
+std::string_view name_of(GpuRuntime runtime);  // "own", "shared"
+std::optional<GpuRuntime> gpu_runtime_from(std::string_view name);
+
+// What the function needs from a GPU. `memory` zero means: the function uses no GPU.
+struct GpuNeeds {
+  Bytes memory;
+  MemoryMode memory_mode = MemoryMode::kVmm;
+  WorkingSet working_set = WorkingSet::kWorker;
+  // Whether the driver may checkpoint its processes while they rest, context and all.
+  bool checkpoint = false;
+  // How the emulated driver runs this function's kernels; ignored by a real one.
+  enum class LaunchMode { kCompute, kModel } launch_mode = LaunchMode::kCompute;
+  GpuRuntime runtime = GpuRuntime::kOwn;
+  // Which functions of the tenant share an executor: those of the same domain. Empty: all that name
+  // none.
+  std::string domain;
+  // Of the device's multiprocessors, per cent, that what runs in an executor may use at once.
+  unsigned share = 100;
+
+  bool operator==(const GpuNeeds&) const = default;
+};
+
+// A function that uses a GPU may also run without one, on the host's processors, in a sandbox that
+// sees no GPU: the same package, perhaps by another handler. Where an invocation runs is decided
+// when its turn comes (decide/scheduling/hybrid.h).
+struct CpuVariant {
+  std::string handler;  // empty: the function's own
+  // How many times as long a run takes there as on the GPU; zero: not known, it is learnt.
+  double gpu_speedup = 0;
+
+  bool operator==(const CpuVariant&) const = default;
+};
+
+struct FunctionSpec {
+  FunctionId id;
+  FunctionName name;
+  FunctionKind kind = FunctionKind::kHandler;
+  // Counts up from 1 with every change of code or configuration; warm sandboxes of older
+  // revisions are retired, unless the change can do without (keeps_sandboxes).
+  uint64_t revision = 1;
+
+  Runtime runtime = Runtime::kProvided;
+  std::string runtime_name = "provided.al2023";  // as the client wrote it
+  // "module.function" for Python; for a kernel function or a workflow, which file of the package is
+  // its graph.
+  std::string handler;
+  std::string description;
+  std::string role;
+  std::map<std::string, std::string> environment;
+  std::map<std::string, std::string> tags;
+
+  Duration timeout = limits::kDefaultTimeout;
+  Bytes memory = limits::kDefaultMemory;  // host memory limit of one sandbox
+  GpuNeeds gpu;
+  std::optional<CpuVariant> cpu_variant;
+  double weight = 1;
+  // How many sandboxes the function may have at work at once. 1: its calls never overlap.
+  unsigned max_concurrency = limits::kDefaultConcurrency;
+
+  std::string code_sha256;   // base64, as Lambda's CodeSha256
+  Bytes code_size;           // of the zip
+  Duration last_modified{};  // since the Unix epoch
+
+  bool operator==(const FunctionSpec&) const = default;
+};
+
+// INVALID_ARGUMENT, naming the field, if a limit is broken.
+Result<void> validate(const FunctionSpec& spec);
+
+// Whether warm sandboxes of `before` serve `after` as well: nothing differs that they were made
+// from. What is decided outside of them alone (weight, concurrency, tags) may, and the share of a
+// kernel function, which its executor changes between two requests.
+bool keeps_sandboxes(const FunctionSpec& before, const FunctionSpec& after);
+
+}  // namespace lambent

@@ -1,0 +1,96 @@
+// InvocationService: the one way into the platform. Frontends decode, authenticate and call it; the
+// worker implements it, tests fake it. All calls and callbacks happen on the loop thread.
+#pragma once
+
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "core/domain/function.h"
+#include "core/domain/invocation.h"
+
+namespace lambent {
+
+struct FunctionChange {
+  FunctionSpec spec;  // id and revision are the service's to give
+  // The zip in base64, as it was sent: decoding many megabytes takes long, so the service does it
+  // off the loop thread (INVALID_ARGUMENT if it cannot). Empty when only the configuration changes.
+  std::string zip_base64;
+};
+
+// A sandbox as `lambent ps` shows it.
+struct SandboxStatus {
+  SandboxId id;
+  FunctionName function;
+  std::string state;  // "starting", "idle", "busy", "stopping"
+  int64_t pid = 0;
+  DeviceId device;
+  Duration age{};
+  uint64_t invocations = 0;
+  Bytes device_memory;
+  Bytes host_memory;
+  // Where its device memory is: "in", "moving out", "out", "moving in", or "out with context";
+  // empty if it has none.
+  std::string device_memory_place;
+};
+
+// A function as `lambent ls` shows it.
+struct FunctionStatus {
+  FunctionSpec spec;
+  uint64_t queued = 0;
+  uint64_t running = 0;
+  uint64_t completed = 0;
+  uint64_t sandboxes = 0;
+};
+
+// Of all functions of a tenant.
+struct FunctionTotals {
+  uint64_t functions = 0;
+  Bytes code;  // of their zips
+};
+
+class InvocationService {
+ public:
+  template <typename T>
+  using Callback = std::function<void(Result<T>)>;
+
+  virtual ~InvocationService() = default;
+
+  // Runs a function. The callback gets exactly one InvocationResult (kRejected carries the error),
+  // or an Error for what could not even become an invocation (NOT_FOUND, payload too large). For
+  // kAsynchronous it is called once the invocation is durable, with an empty result; its id is that
+  // of the first of its repeats.
+  virtual void submit(InvocationRequest request, Callback<InvocationResult> done) = 0;
+  // The client went away: a synchronous invocation may go on, but nobody waits for it.
+  virtual void forget(InvocationId id) = 0;
+  // The stored outcome of an asynchronous invocation; nullopt while it is queued or running;
+  // NOT_FOUND if there is none.
+  virtual void async_result(TenantId tenant, InvocationId id,
+                            Callback<std::optional<InvocationResult>> done) = 0;
+
+  virtual void create_function(FunctionChange change, Callback<FunctionSpec> done) = 0;
+  // Replaces code or configuration; the spec's name says which function.
+  virtual void update_function(FunctionChange change, Callback<FunctionSpec> done) = 0;
+  virtual void remove_function(FunctionName name, Callback<FunctionSpec> done) = 0;
+
+  virtual Result<FunctionSpec> find_function(const FunctionName& name) const = 0;
+  // In order of name, after `after` (empty: from the start), at most `limit`.
+  virtual std::vector<FunctionSpec> list_functions(TenantId tenant, const std::string& after,
+                                                   size_t limit) const = 0;
+  // The same, with what they do.
+  virtual std::vector<FunctionStatus> function_status(TenantId tenant, const std::string& after,
+                                                      size_t limit) const = 0;
+  virtual FunctionTotals function_totals(TenantId tenant) const = 0;
+  virtual std::vector<SandboxStatus> sandbox_status(TenantId tenant) const = 0;
+
+  // The function's log from byte `offset` on (since the worker's start), at most 1 MiB, and the
+  // offset after it. Old bytes may be gone: then it starts at the oldest one kept.
+  struct LogChunk {
+    std::string text;
+    uint64_t next_offset = 0;
+  };
+  virtual Result<LogChunk> read_log(const FunctionName& name, uint64_t offset) const = 0;
+};
+
+}  // namespace lambent

@@ -1,0 +1,150 @@
+// Every limit of the platform by name, in one place. Each has a test that reaches it.
+#pragma once
+
+#include <cstddef>
+
+#include "core/base/time.h"
+#include "core/base/units.h"
+
+namespace lambent::limits {
+
+// Payloads, as AWS Lambda has them.
+constexpr Bytes kSyncPayload = Bytes(6 * 1024 * 1024);
+constexpr Bytes kAsyncPayload = Bytes(1024 * 1024);
+constexpr Bytes kResponsePayload = Bytes(6 * 1024 * 1024);
+constexpr Bytes kLogTail = Bytes(4 * 1024);
+
+// Function packages.
+constexpr Bytes kZippedCode = Bytes::mib(50);
+constexpr Bytes kUnzippedCode = Bytes::mib(250);
+constexpr size_t kZipEntries = 20'000;
+constexpr size_t kFunctionNameLength = 64;
+constexpr size_t kFunctions = 10'000;
+constexpr Bytes kEnvironment = Bytes(4 * 1024);
+constexpr size_t kDescriptionLength = 256;
+constexpr size_t kTags = 50;
+constexpr size_t kTagKeyLength = 128;
+constexpr size_t kTagValueLength = 256;
+
+// What a function may ask for.
+constexpr Duration kLeastTimeout = seconds(1);
+constexpr Duration kMostTimeout = seconds(5400);
+constexpr Duration kDefaultTimeout = seconds(30);
+constexpr Bytes kLeastMemory = Bytes::mib(64);
+constexpr Bytes kMostMemory = Bytes::mib(32768);
+constexpr Bytes kDefaultMemory = Bytes::mib(512);
+
+// Sandboxes of one function that may be at work at once. As many as Lambda gives an account by
+// default: how many there are, the scheduler decides.
+constexpr unsigned kDefaultConcurrency = 1000;
+constexpr unsigned kMostConcurrency = 10'000;
+constexpr double kLeastWeight = 0.01;
+constexpr double kMostWeight = 1000;
+constexpr double kMostGpuSpeedup = 1e6;  // of a CPU variant
+
+// A sandbox must ask for its first invocation within this time after it was started.
+constexpr Duration kInitTimeout = seconds(10);
+
+// Executors of kernel functions.
+constexpr size_t kExecutorSeats = 1'000;
+// Objects that an executor keeps open to bring them to the device once more.
+constexpr size_t kExecutorHostObjects = 128;
+constexpr Bytes kExecutorHostBytes = Bytes::gib(1);
+
+// Kernel functions: their graphs, and what the largest devices take.
+constexpr Bytes kGraphJson = Bytes::mib(4);
+constexpr size_t kGraphBuffers = 4'096;
+constexpr size_t kGraphSteps = 4'096;  // counting those in repeats
+constexpr size_t kGraphDepth = 4;      // of repeats in repeats
+constexpr size_t kGraphArguments = 256;
+constexpr uint64_t kGraphRounds = 1'000'000'000;
+constexpr size_t kGraphNameLength = 256;
+constexpr Bytes kGraphMemory = Bytes::gib(1024);
+constexpr uint32_t kBlockThreads = 1'024;
+constexpr Bytes kBlockSharedMemory = Bytes::kib(227);
+
+// Queues.
+constexpr size_t kQueuedPerFunction = 10'000;
+constexpr size_t kQueuedInvocations = 100'000;
+constexpr size_t kMailbox = 65'536;
+constexpr size_t kCatalogQueue = 16'384;
+constexpr Bytes kCatalogQueueBytes = Bytes::mib(256);
+constexpr size_t kCatalogBatch = 512;
+
+// Logs of functions, kept for `lambent logs`.
+constexpr Bytes kLogPerFunction = Bytes::mib(4);
+
+// Sandboxes, unless the operator says otherwise.
+constexpr unsigned kSandboxProcesses = 256;
+constexpr unsigned kSandboxOpenFiles = 1024;
+constexpr Bytes kSandboxScratch = Bytes::mib(512);
+constexpr Bytes kSandboxFileSize = Bytes::mib(512);
+constexpr unsigned kSandboxes = 1'000;  // at one time on a node
+constexpr size_t kSandboxBinds = 64;
+constexpr size_t kSandboxArguments = 256;
+constexpr size_t kSandboxPathLength = 1'024;
+constexpr Duration kSandboxLaunchTimeout = seconds(10);
+// One message between worker and lambent-launcher: a whole plan.
+constexpr Bytes kLauncherMessage = Bytes::kib(128);
+
+// Requests to the frontends.
+constexpr size_t kJsonDepth = 32;
+constexpr size_t kClientContextLength = 3583;
+constexpr size_t kIdempotencyKeyLength = 128;
+constexpr size_t kTraceIdLength = 512;
+constexpr size_t kFunctionsPerPage = 50;
+constexpr size_t kLogFollowers = 64;
+
+// HTTP.
+constexpr size_t kHttpConnections = 4'096;
+constexpr Bytes kHttpHeaders = Bytes::kib(64);
+constexpr Duration kHttpHeaderTimeout = seconds(10);
+constexpr Duration kHttpBodyTimeout = seconds(60);
+constexpr Duration kHttpIdleTimeout = seconds(75);
+// The Runtime API may carry an X-Ray cause of up to 1 MiB in a header.
+constexpr Bytes kRuntimeApiHeaders = Bytes(1024 * 1024 + 64 * 1024);
+
+// Objects.
+constexpr Bytes kObjectSize = Bytes::gib(64);  // the quotas are usually less
+constexpr size_t kObjects = 100'000;           // on a node, with those expected and failed
+constexpr size_t kObjectsOfTenant = 50'000;    // of one tenant
+constexpr size_t kObjectWaits = 20'000;
+constexpr size_t kForgottenObjects = 10'000;  // whose expiry is remembered
+constexpr Duration kObjectTimeToLive = std::chrono::hours(1);
+constexpr Duration kFailedObjectTimeToLive = std::chrono::minutes(5);  // at most
+constexpr Duration kLeastObjectTimeToLive = seconds(1);
+constexpr Duration kMostObjectTimeToLive = std::chrono::hours(24 * 7);
+constexpr size_t kObjectsPerPage = 1'000;
+constexpr Duration kMostObjectWait = seconds(900);  // of one request
+// What one invocation waits for, how many may wait so, and for how long.
+constexpr size_t kNeeds = 64;
+constexpr size_t kOutputs = 16;
+constexpr size_t kInvocationsWaiting = 10'000;
+constexpr Duration kNeedsTimeout = std::chrono::hours(1);
+constexpr size_t kObjectConnections = 1'024;      // at the object socket
+constexpr size_t kObjectGets = 256;               // that wait, of one of them
+constexpr Bytes kObjectCopies = Bytes::mib(512);  // under way between HTTP and objects
+// Over HTTP; through the object socket they may be as large as the quota.
+constexpr Bytes kHttpObject = Bytes::mib(64);
+
+// Traces and replays.
+constexpr Bytes kTraceLine = Bytes::mib(1);
+constexpr size_t kTraceFunctions = 100'000;
+constexpr size_t kTraceMinutes = 20'160;       // two weeks
+constexpr size_t kTraceArrivals = 20'000'000;  // of traces that have to be held in memory
+constexpr uint64_t kGeneratedArrivals = 10'000'000'000;
+constexpr uint64_t kTraceCountPerMinute = 10'000'000;
+constexpr size_t kReplayOutstanding = 1'024;
+
+// The journal of dispatch.
+constexpr size_t kJournalFunctions = 1 << 20;    // ids above this are damage
+constexpr Bytes kJournalBuffer = Bytes::mib(8);  // that the disk may be behind
+constexpr Bytes kJournalBlock = Bytes::kib(64);
+constexpr Bytes kLeastJournal = Bytes::mib(1);
+constexpr size_t kJournalSegments = 8;  // that share the journal's size
+
+// How long the outcome of an invocation answers repeats of the same request.
+constexpr Duration kIdempotencyWindow = std::chrono::minutes(15);
+constexpr size_t kIdempotencyEntries = 10'000;
+
+}  // namespace lambent::limits

@@ -1,0 +1,284 @@
+#include "core/http/client.h"
+
+#include <fcntl.h>
+#include <netdb.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <poll.h>
+#include <sys/socket.h>
+#include <sys/uio.h>
+#include <sys/un.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <charconv>
+#include <cstring>
+#include <utility>
+
+#include "core/base/fd.h"
+#include "core/http/response_parser.h"
+
+namespace lambent::http {
+namespace {
+
+constexpr size_t kReadSize = 64 * 1024;
+
+std::string encode_request(const Request& request, const Endpoint& endpoint) {
+  std::string out = request.method + " " + request.target + " HTTP/1.1\r\n";
+  if (!request.headers.contains("Host")) {
+    out += "Host: ";
+    out += endpoint.socket_path.empty() ? endpoint.host + ":" + std::to_string(endpoint.port)
+                                        : "localhost";
+    out += "\r\n";
+  }
+  for (const auto& [name, value] : request.headers.fields()) out += name + ": " + value + "\r\n";
+  const bool has_body = !request.body.empty() || request.method == "POST" ||
+                        request.method == "PUT" || request.method == "PATCH";
+  if (has_body && !request.headers.contains("Content-Length")) {
+    out += "Content-Length: " + std::to_string(request.body.size()) + "\r\n";
+  }
+  out += "\r\n";
+  return out;
+}
+
+Error unavailable(const Endpoint& endpoint, std::string_view why) {
+  return {ErrorCode::kUnavailable,
+          "connect to " + to_string(endpoint) + ": " + std::string(why) + "; is a worker running?"};
+}
+
+}  // namespace
+
+struct BlockingClient::State {
+  explicit State(Endpoint its_endpoint) : endpoint(std::move(its_endpoint)) {}
+
+  Result<void> connect();
+  Result<void> connect_to(const sockaddr* address, socklen_t length);
+  Result<void> wait(short events);
+  Result<void> write_request(const Request& request);
+  Result<Response> exchange(const Request& request,
+                            const std::function<bool(std::string_view)>* sink, bool& nothing_read);
+  Result<Response> send(const Request& request, Duration timeout,
+                        const std::function<bool(std::string_view)>* sink);
+
+  const Endpoint endpoint;
+  const SystemClock clock;
+  OwnedFd fd;
+  Instant deadline = kNever;
+  std::string buffer;
+};
+
+Result<void> BlockingClient::State::wait(short events) {
+  for (;;) {
+    const Duration left = deadline - clock.now();
+    if (left <= Duration::zero()) {
+      return Error{ErrorCode::kDeadlineExceeded,
+                   "no answer from " + to_string(endpoint) + " in time"};
+    }
+    pollfd entry{fd.get(), events, 0};
+    const auto milliseconds_left = std::min<int64_t>(left.count() / 1'000'000 + 1, 3'600'000);
+    const int ready = poll(&entry, 1, static_cast<int>(milliseconds_left));
+    if (ready > 0) return {};
+    if (ready < 0 && errno != EINTR) return error_from_errno("wait for an answer", errno);
+  }
+}
+
+Result<void> BlockingClient::State::connect_to(const sockaddr* address, socklen_t length) {
+  fd = OwnedFd(socket(address->sa_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+  if (!fd.valid()) return error_from_errno("make a socket", errno);
+  if (::connect(fd.get(), address, length) != 0) {
+    if (errno != EINPROGRESS) {
+      const Error error = unavailable(endpoint, strerror(errno));
+      fd.reset();
+      return error;
+    }
+    const Result<void> waited = wait(POLLOUT);
+    int problem = 0;
+    socklen_t size = sizeof problem;
+    if (waited.ok()) getsockopt(fd.get(), SOL_SOCKET, SO_ERROR, &problem, &size);
+    if (!waited.ok() || problem != 0) {
+      fd.reset();
+      return waited.ok() ? unavailable(endpoint, strerror(problem)) : waited.error();
+    }
+  }
+  if (address->sa_family != AF_UNIX) {
+    const int on = 1;
+    setsockopt(fd.get(), IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
+  }
+  return {};
+}
+
+Result<void> BlockingClient::State::connect() {
+  if (!endpoint.socket_path.empty()) {
+    sockaddr_un address{};
+    address.sun_family = AF_UNIX;
+    if (endpoint.socket_path.size() >= sizeof address.sun_path) {
+      return Error{ErrorCode::kInvalidArgument, "the path of the Unix socket is too long"};
+    }
+    memcpy(address.sun_path, endpoint.socket_path.c_str(), endpoint.socket_path.size() + 1);
+    return connect_to(reinterpret_cast<const sockaddr*>(&address), sizeof address);
+  }
+  addrinfo hints{};
+  hints.ai_socktype = SOCK_STREAM;
+  addrinfo* found = nullptr;
+  const int failure =
+      getaddrinfo(endpoint.host.c_str(), std::to_string(endpoint.port).c_str(), &hints, &found);
+  if (failure != 0) return unavailable(endpoint, gai_strerror(failure));
+  Result<void> result = unavailable(endpoint, "no address");
+  for (const addrinfo* one = found; one != nullptr; one = one->ai_next) {
+    result = connect_to(one->ai_addr, one->ai_addrlen);
+    if (result.ok()) break;
+  }
+  freeaddrinfo(found);
+  return result;
+}
+
+Result<void> BlockingClient::State::write_request(const Request& request) {
+  std::string head = encode_request(request, endpoint);
+  std::string_view parts[2] = {head, request.body};
+  while (!parts[0].empty() || !parts[1].empty()) {
+    iovec buffers[2];
+    for (int i = 0; i < 2; i++) {
+      buffers[i] = {const_cast<char*>(parts[i].data()), parts[i].size()};
+    }
+    msghdr message{};
+    message.msg_iov = buffers;
+    message.msg_iovlen = 2;
+    const ssize_t sent = sendmsg(fd.get(), &message, MSG_NOSIGNAL);
+    if (sent < 0) {
+      if (errno == EINTR) continue;
+      if (errno != EAGAIN) return error_from_errno("send a request", errno);
+      RETURN_IF_ERROR(wait(POLLOUT));
+      continue;
+    }
+    auto left = static_cast<size_t>(sent);
+    for (std::string_view& part : parts) {
+      const size_t taken = std::min(left, part.size());
+      part.remove_prefix(taken);
+      left -= taken;
+    }
+  }
+  return {};
+}
+
+Result<Response> BlockingClient::State::exchange(const Request& request,
+                                                 const std::function<bool(std::string_view)>* sink,
+                                                 bool& nothing_read) {
+  // A server that refuses a large body answers before it has read it, so a failure to send is
+  // reported only if there is no answer either.
+  const Result<void> written = write_request(request);
+  if (!written.ok() && written.error().code == ErrorCode::kDeadlineExceeded) return written.error();
+  ResponseParser parser(request.method == "HEAD");
+  bool whole = false;
+  while (!whole) {
+    const ssize_t got = recv(fd.get(), buffer.data(), buffer.size(), 0);
+    if (got < 0 && errno == EINTR) continue;
+    if (got < 0 && errno == EAGAIN) {
+      RETURN_IF_ERROR(wait(POLLIN));
+      continue;
+    }
+    if (got <= 0) {
+      if (got == 0 && parser.finish()) break;
+      if (!written.ok()) return written.error();
+      return Error{ErrorCode::kUnavailable,
+                   to_string(endpoint) + " closed the connection before its answer was whole"};
+    }
+    nothing_read = false;
+    std::string_view data(buffer.data(), static_cast<size_t>(got));
+    ASSIGN_OR_RETURN(whole, parser.feed(data));
+    if (sink != nullptr && parser.head_done() && !parser.response().body.empty()) {
+      const std::string piece = std::exchange(parser.response().body, {});
+      if (!(*sink)(piece)) {
+        fd.reset();
+        return std::move(parser.response());
+      }
+    }
+    if (whole && !data.empty()) fd.reset();  // more than was asked for
+  }
+  if (!written.ok() || !parser.keep_alive()) fd.reset();
+  return std::move(parser.response());
+}
+
+Result<Response> BlockingClient::State::send(const Request& request, Duration timeout,
+                                             const std::function<bool(std::string_view)>* sink) {
+  const Instant now = clock.now();
+  deadline = timeout < kNever - now ? now + timeout : kNever;
+  buffer.resize(kReadSize);
+  for (;;) {
+    const bool reused = fd.valid();
+    if (!reused) RETURN_IF_ERROR(connect());
+    bool nothing_read = true;
+    Result<Response> response = exchange(request, sink, nothing_read);
+    if (response.ok()) return response;
+    fd.reset();
+    // The server may have closed the idle connection just now: then nobody saw the request.
+    if (reused && nothing_read && response.error().code != ErrorCode::kDeadlineExceeded) continue;
+    return response;
+  }
+}
+
+BlockingClient::BlockingClient(Endpoint endpoint)
+    : state_(std::make_unique<State>(std::move(endpoint))) {}
+
+BlockingClient::~BlockingClient() = default;
+
+Result<Response> BlockingClient::send(const Request& request, Duration timeout) {
+  return state_->send(request, timeout, nullptr);
+}
+
+Result<Response> BlockingClient::stream(const Request& request, Duration timeout,
+                                        const std::function<bool(std::string_view)>& sink) {
+  return state_->send(request, timeout, &sink);
+}
+
+Result<Endpoint> parse_endpoint(std::string_view text) {
+  const auto wrong = [text](std::string_view why) {
+    return Error{ErrorCode::kInvalidArgument,
+                 "'" + std::string(text) +
+                     "' is not an endpoint such as http://127.0.0.1:9000 or " +
+                     "unix:/run/lambent.sock: " + std::string(why)};
+  };
+  Endpoint endpoint;
+  if (text.starts_with("unix:")) {
+    endpoint.socket_path = text.substr(5);
+    if (endpoint.socket_path.starts_with("//")) endpoint.socket_path.erase(0, 2);
+    if (endpoint.socket_path.empty()) return wrong("the path is missing");
+    return endpoint;
+  }
+  std::string_view rest = text;
+  if (rest.starts_with("https://")) return wrong("TLS is not spoken");
+  if (rest.starts_with("http://")) rest.remove_prefix(7);
+  if (rest.ends_with('/')) rest.remove_suffix(1);
+  endpoint.port = 80;
+  size_t colon = rest.rfind(':');
+  if (rest.starts_with('[')) {
+    const size_t bracket = rest.find(']');
+    if (bracket == std::string_view::npos) return wrong("']' is missing");
+    endpoint.host = rest.substr(1, bracket - 1);
+    colon = bracket + 1 < rest.size() && rest[bracket + 1] == ':' ? bracket + 1
+                                                                  : std::string_view::npos;
+    if (colon == std::string_view::npos && bracket + 1 != rest.size()) return wrong("bad port");
+  } else {
+    endpoint.host = rest.substr(0, colon);
+  }
+  if (endpoint.host.empty() || endpoint.host.find('/') != std::string::npos) {
+    return wrong("the host is missing");
+  }
+  if (colon != std::string_view::npos) {
+    const std::string_view port = rest.substr(colon + 1);
+    const auto [end, problem] =
+        std::from_chars(port.data(), port.data() + port.size(), endpoint.port);
+    if (problem != std::errc() || end != port.data() + port.size() || endpoint.port == 0) {
+      return wrong("bad port");
+    }
+  }
+  return endpoint;
+}
+
+std::string to_string(const Endpoint& endpoint) {
+  if (!endpoint.socket_path.empty()) return "unix:" + endpoint.socket_path;
+  const bool v6 = endpoint.host.find(':') != std::string::npos;
+  return "http://" + (v6 ? "[" + endpoint.host + "]" : endpoint.host) + ":" +
+         std::to_string(endpoint.port);
+}
+
+}  // namespace lambent::http

@@ -1,0 +1,45 @@
+// BlockingClient: a keep-alive HTTP/1.1 client for programs that may wait: the CLI, tests and load
+// generators. One connection, one thread.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <string_view>
+
+#include "core/base/result.h"
+#include "core/base/time.h"
+#include "core/http/message.h"
+
+namespace lambent::http {
+
+// "http://127.0.0.1:9000" or "unix:/run/lambent.sock".
+struct Endpoint {
+  std::string host;  // empty for a Unix socket
+  uint16_t port = 0;
+  std::string socket_path;
+};
+Result<Endpoint> parse_endpoint(std::string_view text);
+std::string to_string(const Endpoint& endpoint);
+
+class BlockingClient {
+ public:
+  explicit BlockingClient(Endpoint endpoint);
+  ~BlockingClient();
+  BlockingClient(const BlockingClient&) = delete;
+  BlockingClient& operator=(const BlockingClient&) = delete;
+
+  // Sends and waits for the whole response. A connection that the server had closed in the meantime
+  // is opened again once, if nothing of the response was read. UNAVAILABLE if nobody listens;
+  // DEADLINE_EXCEEDED after `timeout`.
+  Result<Response> send(const Request& request, Duration timeout);
+  // The same, handing body bytes to `sink` as they arrive; a false from it ends the request.
+  Result<Response> stream(const Request& request, Duration timeout,
+                          const std::function<bool(std::string_view)>& sink);
+
+ private:
+  struct State;
+  std::unique_ptr<State> state_;
+};
+
+}  // namespace lambent::http

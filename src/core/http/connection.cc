@@ -1,0 +1,450 @@
+#include "core/http/connection.h"
+
+#include <sys/socket.h>
+#include <sys/uio.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <charconv>
+#include <utility>
+
+namespace lambent::http {
+namespace {
+
+// A client that reads a chunked answer so slowly that more than this waits for it is let go.
+constexpr size_t kMostUnsent = 1024 * 1024;
+constexpr int kBuffersPerWrite = 16;
+
+bool would_block(int error) { return error == EAGAIN || error == EWOULDBLOCK || error == EINTR; }
+
+}  // namespace
+
+struct Connection::Exchange final : Responder::Exchange {
+  explicit Exchange(Connection& its_connection) : connection(&its_connection) {}
+
+  void send(Response response) override {
+    if (connection != nullptr && !started) connection->send(std::move(response));
+  }
+  void start_chunked(Response head) override {
+    if (connection == nullptr || started) return;
+    started = true;
+    connection->start_chunked(head);
+  }
+  bool send_chunk(std::string_view data) override {
+    return connection != nullptr && started && connection->send_chunk(data);
+  }
+  void finish_chunked() override {
+    if (connection != nullptr && started) connection->finish_chunked();
+  }
+  void on_disconnect(std::function<void()> callback) override {
+    if (connection != nullptr) disconnected = std::move(callback);
+  }
+  void abandon() override {
+    disconnected = nullptr;
+    if (connection != nullptr) connection->abandon(started);
+  }
+
+  Connection* connection;  // null once answered, or closed
+  bool started = false;    // the head of a chunked answer was sent
+  bool chunk_framing = false;
+  bool head_only = false;
+  std::function<void()> disconnected;
+};
+
+Connection::Connection(ConnectionContext& context, OwnedFd fd, Transport transport)
+    : context_(context),
+      fd_(std::move(fd)),
+      transport_(transport),
+      parser_({.max_headers = context.options.max_headers.count,
+               .max_body = context.options.max_body.count}) {
+  watch_ = context_.loop.watch(fd_.get(), true, false,
+                               [this](loop::Readiness ready) { on_ready(ready); });
+  set_deadline(Waiting::kIdle, context_.options.idle_timeout);
+}
+
+Connection::~Connection() {
+  if (exchange_ != nullptr) exchange_->connection = nullptr;
+  count_unfinished_body(0);
+  context_.loop.cancel(timer_);
+}
+
+void Connection::refuse() { fail(503, "too many connections"); }
+
+void Connection::close_if_idle() {
+  if (idle_since() != kNever) close(false);
+}
+
+Instant Connection::idle_since() const {
+  const bool idle = phase_ == Phase::kReading && waiting_ == Waiting::kIdle &&
+                    parser_.status() == RequestParser::Status::kIdle && outbox_.empty();
+  return idle ? deadline_ - context_.options.idle_timeout : kNever;
+}
+
+void Connection::on_ready(loop::Readiness ready) {
+  if (ready.writable) flush();
+  if (phase_ == Phase::kClosed) return;
+  if (ready.readable) {
+    if (phase_ == Phase::kHandling || !outbox_.empty()) {
+      on_readable_while_busy();
+    } else {
+      on_readable();
+    }
+  } else if (ready.hung_up) {
+    close(true);
+  }
+}
+
+void Connection::on_readable() {
+  std::vector<char>& scratch = context_.scratch;
+  const ssize_t got = recv(fd_.get(), scratch.data(), scratch.size(), 0);
+  if (got < 0 && would_block(errno)) return;
+  if (got <= 0) {
+    // Between requests, or in the middle of one that can no longer be whole.
+    const bool truncated =
+        phase_ == Phase::kReading && parser_.status() == RequestParser::Status::kBody;
+    close(false);
+    if (truncated && context_.options.on_truncated) {
+      context_.options.on_truncated(parser_.request());
+    }
+    return;
+  }
+  if (phase_ == Phase::kLingering) return;  // read and dropped
+  consume(std::string_view(scratch.data(), static_cast<size_t>(got)));
+}
+
+// The client sends more, or ends, while its last request is being answered. We look without
+// reading: more input waits in the kernel, which is the client's back pressure.
+void Connection::on_readable_while_busy() {
+  char byte;
+  const ssize_t got = recv(fd_.get(), &byte, 1, MSG_PEEK);
+  if (got < 0) {
+    if (!would_block(errno)) close(true);
+    return;
+  }
+  if (got == 0) {
+    peer_finished_sending_ = true;
+    if (!context_.options.serve_half_closed) {
+      close(true);
+      return;
+    }
+  }
+  watch_for(false, watching_writes_);
+  if (peer_finished_sending_) probe();
+}
+
+// The end of the client's sending looks the same whether it waits for its answer or is gone. So we
+// write something that a waiting client must skip: the machine of one that is gone answers with a
+// reset, which ends the connection. HTTP/1.0 knows nothing to skip.
+void Connection::probe() {
+  if (phase_ != Phase::kHandling || exchange_->started || parser_.is_http_1_0()) return;
+  write("HTTP/1.1 100 Continue\r\n\r\n", {});
+}
+
+void Connection::consume(std::string_view data) {
+  consuming_ = true;
+  while (phase_ == Phase::kReading && outbox_.empty() && !data.empty()) {
+    const RequestParser::Status status = parser_.feed(data);
+    if (status == RequestParser::Status::kComplete) {
+      handle_request();
+    } else if (status == RequestParser::Status::kFailed) {
+      fail(parser_.failure().status, parser_.failure().reason);
+    }
+  }
+  consuming_ = false;
+  if (phase_ == Phase::kClosed || phase_ == Phase::kLingering) return;
+  pending_input_.assign(data);
+  if (phase_ == Phase::kReading && outbox_.empty()) wait_for_more_input();
+}
+
+void Connection::count_unfinished_body(size_t bytes) {
+  context_.unfinished_bodies += bytes - unfinished_body_;
+  unfinished_body_ = bytes;
+}
+
+void Connection::handle_request() {
+  count_unfinished_body(0);
+  phase_ = Phase::kHandling;
+  waiting_ = Waiting::kNothing;
+  deadline_ = kNever;
+  exchange_ = std::make_shared<Exchange>(*this);
+  exchange_->head_only = parser_.request().method == "HEAD";
+  parser_.request().transport = transport_;
+  context_.handler(std::move(parser_.request()), Responder(exchange_));
+}
+
+void Connection::wait_for_more_input() {
+  if (peer_finished_sending_ ||
+      (context_.draining && parser_.status() == RequestParser::Status::kIdle)) {
+    close(false);
+    return;
+  }
+  watch_for(true, false);
+  switch (parser_.status()) {
+    case RequestParser::Status::kHead:
+      if (waiting_ != Waiting::kHead) set_deadline(Waiting::kHead, context_.options.header_timeout);
+      break;
+    case RequestParser::Status::kBody:
+      count_unfinished_body(parser_.request().body.size());
+      if (context_.unfinished_bodies > context_.options.max_unfinished_bodies.count) {
+        fail(503, "too many unfinished request bodies at once");
+        return;
+      }
+      if (waiting_ != Waiting::kBody) set_deadline(Waiting::kBody, context_.options.body_timeout);
+      if (parser_.take_expects_continue()) write("HTTP/1.1 100 Continue\r\n\r\n", {});
+      break;
+    default:
+      set_deadline(Waiting::kIdle, context_.options.idle_timeout);
+      break;
+  }
+}
+
+void Connection::fail(int status, std::string_view reason) {
+  Response response;
+  if (context_.options.error_response) {
+    response = context_.options.error_response(status, reason);
+  } else {
+    response.headers.add("Content-Type", "text/plain");
+    response.body = std::string(reason) + "\n";
+  }
+  response.status = status;
+  count_unfinished_body(0);
+  std::string().swap(parser_.request().body);  // we may linger for a while
+  phase_ = Phase::kLingering;
+  linger_after_flush_ = true;
+  const HeadOptions head{.body_size = response.body.size(), .close = true};
+  std::string text = encode_head(response, head, context_.date.at(context_.loop.now()));
+  write(std::move(text), std::move(response.body));
+}
+
+bool Connection::must_close() const { return !parser_.keep_alive() || context_.draining; }
+
+void Connection::send(Response response) {
+  exchange_->disconnected = nullptr;
+  const bool close_it = must_close();
+  const HeadOptions head{
+      .body_size = response.body.size(), .close = close_it, .http_1_0 = parser_.is_http_1_0()};
+  std::string text = encode_head(response, head, context_.date.at(context_.loop.now()));
+  if (exchange_->head_only || is_bodiless(response.status)) response.body.clear();
+  write(std::move(text), std::move(response.body), std::move(response.lease));
+  finish_exchange(close_it);
+}
+
+void Connection::start_chunked(const Response& response) {
+  const bool old = parser_.is_http_1_0();
+  exchange_->chunk_framing = !old;
+  const HeadOptions head{.framing = old ? BodyFraming::kToClose : BodyFraming::kChunked,
+                         .close = must_close() || old,
+                         .http_1_0 = old};
+  write(encode_head(response, head, context_.date.at(context_.loop.now())), {});
+}
+
+bool Connection::send_chunk(std::string_view data) {
+  if (data.empty() || exchange_->head_only) return true;
+  if (unsent_ > kMostUnsent) {
+    close(false);
+    return false;
+  }
+  // If writing fails, our false tells, and not the callback.
+  const std::shared_ptr<Exchange> exchange = exchange_;
+  std::function<void()> disconnected = std::exchange(exchange->disconnected, nullptr);
+  write_chunk(data);
+  if (phase_ == Phase::kClosed) return false;
+  exchange->disconnected = std::move(disconnected);
+  return true;
+}
+
+void Connection::write_chunk(std::string_view data) {
+  if (!exchange_->chunk_framing) {
+    write(std::string(data), {});
+    return;
+  }
+  char size[20];
+  char* end = std::to_chars(size, size + 16, data.size(), 16).ptr;
+  *end++ = '\r';
+  *end++ = '\n';
+  std::string body;
+  body.reserve(data.size() + 2);
+  body += data;
+  body += "\r\n";
+  write(std::string(size, end), std::move(body));
+}
+
+void Connection::finish_chunked() {
+  exchange_->disconnected = nullptr;
+  const bool framed = exchange_->chunk_framing;
+  if (framed && !exchange_->head_only) write("0\r\n\r\n", {});
+  finish_exchange(must_close() || !framed);
+}
+
+void Connection::abandon(bool started) {
+  if (started) {
+    close(false);  // the client sees that the answer is cut short
+    return;
+  }
+  Response response;
+  if (context_.options.error_response) {
+    response = context_.options.error_response(500, "the request was dropped");
+  }
+  response.status = 500;
+  send(std::move(response));
+}
+
+// The answer is on its way; goes on with the next request.
+void Connection::finish_exchange(bool close_it) {
+  if (phase_ == Phase::kClosed) return;
+  exchange_->connection = nullptr;
+  // What the callback holds is destroyed last: it may call back.
+  const std::shared_ptr<Exchange> finished = std::move(exchange_);
+  exchange_ = nullptr;
+  phase_ = Phase::kReading;
+  parser_.next();
+  if (close_it) {
+    phase_ = Phase::kLingering;
+    close_after_flush_ = true;
+    if (!consuming_ && pending_input_.empty() && outbox_.empty()) {
+      close(false);
+    } else if (outbox_.empty()) {
+      linger();
+    }
+    return;
+  }
+  if (!consuming_ && outbox_.empty()) consume(std::exchange(pending_input_, {}));
+}
+
+void Connection::write(std::string head, std::string body, std::shared_ptr<const void> lease) {
+  if (phase_ == Phase::kClosed) return;
+  size_t sent = 0;
+  if (outbox_.empty()) {
+    iovec parts[2] = {{head.data(), head.size()}, {body.data(), body.size()}};
+    msghdr message{};
+    message.msg_iov = parts;
+    message.msg_iovlen = body.empty() ? 1 : 2;
+    const ssize_t written = sendmsg(fd_.get(), &message, MSG_NOSIGNAL);
+    if (written < 0 && !would_block(errno)) {
+      close(true);
+      return;
+    }
+    sent = written < 0 ? 0 : static_cast<size_t>(written);
+    if (sent == head.size() + body.size()) {
+      if (linger_after_flush_) linger();
+      return;
+    }
+    outbox_offset_ = sent < head.size() ? sent : sent - head.size();
+  }
+  unsent_ += head.size() + body.size() - sent;
+  if (sent < head.size()) outbox_.push_back({std::move(head), nullptr});
+  if (!body.empty()) outbox_.push_back({std::move(body), std::move(lease)});
+  watch_for(watching_reads_, true);
+  if (waiting_ != Waiting::kWrite) set_deadline(Waiting::kWrite, context_.options.body_timeout);
+}
+
+void Connection::flush() {
+  while (!outbox_.empty()) {
+    iovec parts[kBuffersPerWrite];
+    size_t count = 0;
+    size_t offset = outbox_offset_;
+    for (auto it = outbox_.begin(); it != outbox_.end() && count < kBuffersPerWrite; ++it) {
+      parts[count++] = {it->bytes.data() + offset, it->bytes.size() - offset};
+      offset = 0;
+    }
+    msghdr message{};
+    message.msg_iov = parts;
+    message.msg_iovlen = count;
+    const ssize_t written = sendmsg(fd_.get(), &message, MSG_NOSIGNAL);
+    if (written < 0) {
+      if (!would_block(errno)) close(true);
+      return;
+    }
+    set_deadline(Waiting::kWrite, context_.options.body_timeout);
+    auto left = static_cast<size_t>(written);
+    unsent_ -= left;
+    while (left > 0) {
+      const size_t rest = outbox_.front().bytes.size() - outbox_offset_;
+      if (left < rest) {
+        outbox_offset_ += left;
+        break;
+      }
+      left -= rest;
+      outbox_.pop_front();
+      outbox_offset_ = 0;
+    }
+  }
+  after_flush();
+}
+
+void Connection::after_flush() {
+  waiting_ = Waiting::kNothing;
+  deadline_ = kNever;
+  watch_for(watching_reads_, false);
+  if (linger_after_flush_ || close_after_flush_) {
+    linger();
+  } else if (phase_ == Phase::kReading) {
+    consume(std::exchange(pending_input_, {}));
+  }
+}
+
+// Our side is done, but the client may still be sending: closing now would make the kernel reset
+// the connection and might destroy the answer before the client has read it.
+void Connection::linger() {
+  if (phase_ == Phase::kClosed) return;
+  phase_ = Phase::kLingering;
+  shutdown(fd_.get(), SHUT_WR);
+  pending_input_.clear();
+  watch_for(true, false);
+  set_deadline(Waiting::kLinger, context_.options.header_timeout);
+}
+
+void Connection::close(bool tell_exchange) {
+  if (phase_ == Phase::kClosed) return;
+  phase_ = Phase::kClosed;
+  watch_.reset();
+  context_.loop.cancel(timer_);
+  timer_due_ = kNever;
+  fd_.reset();
+  outbox_.clear();
+  count_unfinished_body(0);
+  std::function<void()> disconnected;
+  if (exchange_ != nullptr) {
+    exchange_->connection = nullptr;
+    if (tell_exchange) disconnected = std::exchange(exchange_->disconnected, nullptr);
+  }
+  context_.on_closed(*this);
+  if (disconnected) disconnected();
+}
+
+void Connection::watch_for(bool readable, bool writable) {
+  if (readable == watching_reads_ && writable == watching_writes_) return;
+  watching_reads_ = readable;
+  watching_writes_ = writable;
+  watch_.update(readable, writable);
+}
+
+// The timer is only moved forward when a deadline comes nearer; most of the time a later deadline
+// is just noted, and the timer finds it when it fires.
+void Connection::set_deadline(Waiting what, Duration from_now) {
+  waiting_ = what;
+  deadline_ = context_.loop.now() + from_now;
+  if (timer_due_ <= deadline_) return;
+  if (timer_due_ != kNever) context_.loop.cancel(timer_);
+  timer_due_ = deadline_;
+  timer_ = context_.loop.call_at(deadline_, [this] { on_timer(); });
+}
+
+void Connection::on_timer() {
+  timer_due_ = kNever;
+  if (deadline_ == kNever) return;
+  if (context_.loop.now() < deadline_) {
+    timer_due_ = deadline_;
+    timer_ = context_.loop.call_at(deadline_, [this] { on_timer(); });
+    return;
+  }
+  if (waiting_ == Waiting::kHead) {
+    fail(408, "the request headers took too long");
+  } else if (waiting_ == Waiting::kBody) {
+    fail(408, "the request body took too long");
+  } else {
+    close(true);
+  }
+}
+
+}  // namespace lambent::http

@@ -1,0 +1,120 @@
+// Connection: one client of a Server, from accept to close: reads requests, hands them to the
+// handler one at a time, writes the answers. Lives on the loop thread, owned by its server.
+#pragma once
+
+#include <deque>
+#include <functional>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "core/base/fd.h"
+#include "core/http/exchange.h"
+#include "core/http/request_parser.h"
+#include "core/http/response_head.h"
+#include "core/http/server.h"
+#include "core/loop/event_loop.h"
+
+namespace lambent::http {
+
+class Connection;
+
+// What all connections of a server share. Borrowed; outlives them.
+struct ConnectionContext {
+  loop::EventLoop& loop;
+  const ServerOptions& options;
+  const Server::Handler& handler;
+  DateLine date;
+  // Bytes are read into here; what is not consumed at once is copied.
+  std::vector<char> scratch;
+  bool draining = false;
+  // The connection is closed and may be destroyed, but not before the current callback returned.
+  std::function<void(Connection&)> on_closed;
+  size_t unfinished_bodies = 0;  // bytes, of all connections
+};
+
+class Connection {
+ public:
+  Connection(ConnectionContext& context, OwnedFd fd, Transport transport);
+  ~Connection();
+  Connection(const Connection&) = delete;
+  Connection& operator=(const Connection&) = delete;
+
+  // Answers 503 without waiting for a request, and closes.
+  void refuse();
+  // Closes if no request is being read or answered.
+  void close_if_idle();
+  // Since when it has been between requests; kNever if it is not.
+  Instant idle_since() const;
+
+ private:
+  struct Exchange;
+  enum class Phase { kReading, kHandling, kLingering, kClosed };
+  enum class Waiting { kNothing, kIdle, kHead, kBody, kWrite, kLinger };
+
+  void on_ready(loop::Readiness ready);
+  void on_readable();
+  void on_readable_while_busy();
+  void probe();
+  // Parses and handles requests from `data`, keeping what has to wait for the current answer.
+  void consume(std::string_view data);
+  void handle_request();
+  void wait_for_more_input();
+  // Counts what this connection holds of a body that is still arriving.
+  void count_unfinished_body(size_t bytes);
+  void fail(int status, std::string_view reason);
+
+  void send(Response response);
+  void start_chunked(const Response& head);
+  bool send_chunk(std::string_view data);
+  void write_chunk(std::string_view data);
+  void finish_chunked();
+  void abandon(bool started);
+  bool must_close() const;
+  void finish_exchange(bool close);
+
+  void write(std::string head, std::string body, std::shared_ptr<const void> lease = nullptr);
+  void flush();
+  void after_flush();
+  void linger();
+  // Ends the connection now and, if asked to, tells the exchange.
+  void close(bool tell_exchange);
+
+  void watch_for(bool readable, bool writable);
+  void set_deadline(Waiting what, Duration from_now);
+  void on_timer();
+
+  ConnectionContext& context_;
+  OwnedFd fd_;
+  const Transport transport_;
+  RequestParser parser_;
+  loop::Watch watch_;
+  Phase phase_ = Phase::kReading;
+  bool watching_reads_ = true;
+  bool watching_writes_ = false;
+  bool peer_finished_sending_ = false;
+  bool consuming_ = false;
+  bool close_after_flush_ = false;
+  bool linger_after_flush_ = false;
+
+  // The request being handled. Shared with its Responder: either may end first.
+  std::shared_ptr<Exchange> exchange_;
+  std::string pending_input_;
+  size_t unfinished_body_ = 0;
+
+  struct Unsent {
+    std::string bytes;
+    std::shared_ptr<const void> lease;  // the response's
+  };
+  std::deque<Unsent> outbox_;
+  size_t outbox_offset_ = 0;  // in the first one
+  size_t unsent_ = 0;
+
+  Waiting waiting_ = Waiting::kNothing;
+  Instant deadline_ = kNever;
+  Instant timer_due_ = kNever;  // never before deadline_ is over; kNever if no timer is armed
+  loop::TimerId timer_;
+};
+
+}  // namespace lambent::http

@@ -1,0 +1,173 @@
+#include "core/http/server.h"
+
+#include <fcntl.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <sys/socket.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+#include "core/http/connection.h"
+
+namespace lambent::http {
+namespace {
+
+constexpr size_t kScratchSize = 64 * 1024;
+constexpr int kAcceptsPerTurn = 64;
+// So many connections beyond the limit are told so; more are closed without a word.
+constexpr size_t kRefusedAtOnce = 64;
+// At the limit: so many idle ones go at once, and how long they must have been idle, which is also
+// how long nobody is looked for again if there were none.
+constexpr size_t kIdleClosedAtOnce = 32;
+constexpr Duration kIdleEnough = seconds(1);
+// Without free descriptors accepting would fail again at once.
+constexpr Duration kAcceptPause = milliseconds(100);
+
+}  // namespace
+
+struct Server::State {
+  struct Listener {
+    OwnedFd fd;
+    Transport transport = Transport::kTcp;
+    loop::Watch watch;
+  };
+
+  State(loop::EventLoop& the_loop, ServerOptions the_options, Handler the_handler)
+      : loop(the_loop),
+        options(std::move(the_options)),
+        handler(std::move(the_handler)),
+        context{loop,
+                options,
+                handler,
+                DateLine(loop.clock()),
+                std::vector<char>(kScratchSize),
+                false,
+                [this](Connection& connection) { retire(connection); }} {}
+
+  ~State() {
+    loop.cancel(reaper);
+    loop.cancel(accept_pause);
+  }
+
+  void accept_from(Listener& listener);
+  void pause_accepting();
+  // Closes those that have been idle longest; false if there are none.
+  bool make_room();
+  void retire(Connection& connection);
+
+  loop::EventLoop& loop;
+  const ServerOptions options;
+  const Handler handler;
+  ConnectionContext context;
+  std::vector<std::unique_ptr<Listener>> listeners;
+  std::unordered_map<Connection*, std::unique_ptr<Connection>> connections;
+  // Closed ones, which may still be on the stack; destroyed in the next turn.
+  std::vector<std::unique_ptr<Connection>> retired;
+  loop::TimerId reaper;
+  loop::TimerId accept_pause;
+  Instant look_again{};  // for idle connections
+};
+
+void Server::State::accept_from(Listener& listener) {
+  for (int i = 0; i < kAcceptsPerTurn; i++) {
+    OwnedFd fd(accept4(listener.fd.get(), nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC));
+    if (!fd.valid()) {
+      if (errno == ECONNABORTED || errno == EINTR) continue;
+      if (errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM) {
+        pause_accepting();
+      }
+      return;
+    }
+    const size_t count = connections.size();
+    const bool refused =
+        count >= options.max_connections && !(options.idle_ones_make_room && make_room());
+    if (refused && count >= options.max_connections + kRefusedAtOnce) continue;
+    if (listener.transport == Transport::kTcp) {
+      const int on = 1;
+      setsockopt(fd.get(), IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
+    }
+    auto connection = std::make_unique<Connection>(context, std::move(fd), listener.transport);
+    Connection& borrowed = *connection;
+    connections.emplace(&borrowed, std::move(connection));
+    if (refused) borrowed.refuse();
+  }
+}
+
+void Server::State::pause_accepting() {
+  for (const auto& listener : listeners) listener->watch.update(false, false);
+  loop.cancel(accept_pause);
+  accept_pause = loop.call_after(kAcceptPause, [this] {
+    for (const auto& listener : listeners) listener->watch.update(true, false);
+  });
+}
+
+// Looks at all connections, so it makes room for some.
+bool Server::State::make_room() {
+  const Instant now = loop.now();
+  if (now < look_again) return false;
+  std::vector<std::pair<Instant, Connection*>> idle;
+  for (const auto& [connection, owner] : connections) {
+    const Instant since = connection->idle_since();
+    if (since != kNever && since + kIdleEnough <= now) idle.emplace_back(since, connection);
+  }
+  if (idle.empty()) look_again = now + kIdleEnough;
+  const size_t most = std::min(idle.size(), kIdleClosedAtOnce);
+  std::partial_sort(idle.begin(), idle.begin() + static_cast<ptrdiff_t>(most), idle.end());
+  for (size_t i = 0; i < most; ++i) idle[i].second->close_if_idle();
+  return most > 0;
+}
+
+void Server::State::retire(Connection& connection) {
+  const auto found = connections.find(&connection);
+  if (found == connections.end()) return;
+  if (retired.empty()) {
+    reaper = loop.call_after(Duration::zero(), [this] { retired.clear(); });
+  }
+  retired.push_back(std::move(found->second));
+  connections.erase(found);
+}
+
+Server::Server(loop::EventLoop& loop, ServerOptions options, Handler handler)
+    : state_(std::make_unique<State>(loop, std::move(options), std::move(handler))) {}
+
+Server::~Server() = default;
+
+Result<void> Server::listen(OwnedFd listener_fd) {
+  const int flags = fcntl(listener_fd.get(), F_GETFL);
+  if (flags < 0 || fcntl(listener_fd.get(), F_SETFL, flags | O_NONBLOCK) != 0) {
+    return error_from_errno("listen on a socket", errno);
+  }
+  sockaddr_storage address{};
+  socklen_t length = sizeof address;
+  if (getsockname(listener_fd.get(), reinterpret_cast<sockaddr*>(&address), &length) != 0) {
+    return error_from_errno("listen on a socket", errno);
+  }
+  auto listener = std::make_unique<State::Listener>();
+  listener->fd = std::move(listener_fd);
+  listener->transport = address.ss_family == AF_UNIX ? Transport::kUnix : Transport::kTcp;
+  State::Listener& borrowed = *listener;
+  listener->watch = state_->loop.watch(
+      listener->fd.get(), true, false,
+      [state = state_.get(), &borrowed](loop::Readiness) { state->accept_from(borrowed); });
+  if (!listener->watch.active()) return error_from_errno("watch a listening socket", errno);
+  state_->listeners.push_back(std::move(listener));
+  return {};
+}
+
+void Server::drain() {
+  state_->context.draining = true;
+  state_->loop.cancel(state_->accept_pause);
+  state_->listeners.clear();
+  std::vector<Connection*> all;
+  all.reserve(state_->connections.size());
+  for (const auto& [connection, owner] : state_->connections) all.push_back(connection);
+  for (Connection* connection : all) connection->close_if_idle();
+}
+
+size_t Server::connection_count() const { return state_->connections.size(); }
+
+}  // namespace lambent::http

@@ -1,0 +1,100 @@
+// Server: HTTP/1.1 on listening sockets that it is given, all on the loop thread. Keep-alive,
+// pipelining answered in order, limits on everything, time-outs against slow senders.
+#pragma once
+
+#include <sys/types.h>
+
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "core/base/fd.h"
+#include "core/base/result.h"
+#include "core/base/time.h"
+#include "core/domain/limits.h"
+#include "core/http/message.h"
+#include "core/loop/event_loop.h"
+
+namespace lambent::http {
+
+// Answers one request, now or later, on the loop thread. Dropped without an answer, it sends 500.
+class Responder {
+ public:
+  // What the server does for a responder; its connection may be gone by then.
+  class Exchange;
+
+  explicit Responder(std::shared_ptr<Exchange> exchange);
+  Responder(Responder&&) noexcept = default;
+  Responder& operator=(Responder&&) noexcept;
+  ~Responder();
+
+  void send(Response response);
+  // Instead of send(): a chunked response. send_chunk is false once the client is gone or too slow
+  // (more than 1 MiB unsent).
+  void start_chunked(Response head);
+  bool send_chunk(std::string_view data);
+  void finish_chunked();
+  // Called once if the client is seen to go away before the answer was sent; not if this responder
+  // is gone by then.
+  void on_disconnect(std::function<void()> callback);
+
+ private:
+  // Shared between the connection and the responder: either may end first.
+  std::shared_ptr<Exchange> exchange_;
+};
+
+struct ServerOptions {
+  size_t max_connections = limits::kHttpConnections;
+  // What one connection more gets: the place of those that have been idle longest, if there are
+  // any; else, and if false, 503. False where a client counts on the one that it has.
+  bool idle_ones_make_room = true;
+  Bytes max_headers = limits::kHttpHeaders;
+  // Larger bodies are answered by `too_large`, without being read.
+  Bytes max_body = Bytes::mib(80);
+  // What all connections together hold of bodies that are still arriving; the one that goes beyond
+  // is answered 503. At least max_body.
+  Bytes max_unfinished_bodies = Bytes::mib(512);
+  Duration header_timeout = limits::kHttpHeaderTimeout;
+  Duration body_timeout = limits::kHttpBodyTimeout;
+  Duration idle_timeout = limits::kHttpIdleTimeout;
+  // A client that only closed its sending side still gets its answer; over TCP it cannot be told
+  // from one that is gone until we write, so it is sent an interim answer (100) at once. False: the
+  // end of its sending is a disconnect.
+  bool serve_half_closed = true;
+  // Bodies for the server's own answers (400, 408, 413, 431, 503); status and reason in, response
+  // out.
+  std::function<Response(int status, std::string_view reason)> error_response;
+  // A client went away in the middle of a body: the request as far as it came. May be empty.
+  std::function<void(const Request& partial)> on_truncated;
+};
+
+class Server {
+ public:
+  using Handler = std::function<void(Request, Responder)>;
+
+  Server(loop::EventLoop& loop, ServerOptions options, Handler handler);
+  // Not from within one of its own callbacks. Responders that are still out become mute.
+  ~Server();
+  Server(const Server&) = delete;
+  Server& operator=(const Server&) = delete;
+
+  // Takes a listening stream socket (TCP or Unix).
+  Result<void> listen(OwnedFd listener);
+  // Stops accepting; connections close as their current request is answered.
+  void drain();
+  size_t connection_count() const;
+
+ private:
+  struct State;
+  std::unique_ptr<State> state_;
+};
+
+// A listening socket; port 0 asks for any. UNAVAILABLE if the address is in use.
+Result<OwnedFd> listen_tcp(const std::string& address, uint16_t port);
+// Replaces a stale socket file; mode and group are the file's.
+Result<OwnedFd> listen_unix(const std::string& path, mode_t mode,
+                            std::optional<gid_t> group = std::nullopt);
+uint16_t port_of(const OwnedFd& listener);
+
+}  // namespace lambent::http

@@ -1,0 +1,114 @@
+// WorkerMetrics: what a worker counts, and its Prometheus text. Used on the worker's loop thread.
+#pragma once
+
+#include <array>
+#include <map>
+#include <memory>
+#include <string>
+#include <string_view>
+
+#include "core/domain/function.h"
+#include "core/domain/invocation.h"
+
+namespace lambent::metrics {
+
+class WorkerMetrics {
+ public:
+  // `version` is told by lambent_build_info.
+  explicit WorkerMetrics(const std::string& version);
+  ~WorkerMetrics();
+  WorkerMetrics(const WorkerMetrics&) = delete;
+  WorkerMetrics& operator=(const WorkerMetrics&) = delete;
+
+  // An invocation has its outcome. One that was refused because too much waits is counted and has
+  // no part in the latencies.
+  void completed(const FunctionName& function, const InvocationResult& result);
+  void sandbox_started(Duration sandbox_time, Duration init_time);
+  // Device memory of a sandbox was moved, off its device or back.
+  void memory_moved(bool out, Bytes moved, Duration duration);
+  // A running sandbox asked for memory that lay aside, and may fetch it or not.
+  void memory_wanted(bool granted);
+  // A request of a function with an SLO ended, in time or not.
+  void slo(const FunctionName& function, bool in_time);
+  // The function is gone, and its series with it: the number of series is bounded by that of
+  // functions.
+  void forget(const FunctionName& function);
+
+  // Gauges, set just before the text is asked for.
+  struct FlowGauges {
+    uint64_t pending = 0;
+    uint64_t running = 0;
+    Duration virtual_time{};
+  };
+  // Of a function that was never invoked nothing is told.
+  void set_flow(const FunctionName& function, const FlowGauges& gauges);
+  struct DeviceGauges {
+    Bytes memory_total;
+    Bytes memory_used;       // by NVML
+    Bytes memory_committed;  // by admission
+    Bytes memory_resident;   // by what dispatch knows of moves; zero where nothing moves
+    Bytes memory_taken;      // by executors, beside what functions were promised
+    double utilisation = 0;  // 0..1
+    unsigned tokens = 0;
+    unsigned tokens_held = 0;
+    uint64_t executors = 0;  // that are ready there
+    bool healthy = true;
+  };
+  void set_device(DeviceId device, const DeviceGauges& gauges);
+  // How often each Xid was reported; never less than the last time.
+  void set_xids(DeviceId device, const std::map<uint32_t, uint64_t>& xids);
+  // A slice of a pipeline worker: what it is, how long components ran on it since the worker began
+  // (never less than the last time), and whether somebody has it.
+  void set_slice(DeviceId slice, const std::string& shape, Duration busy, bool held);
+  // How many executors have ended so; never less than the last time.
+  void set_executor_ends(std::string_view how, uint64_t count);
+  // How long components ran on any slice of that GPU since the worker began (never less than the
+  // last time).
+  void set_gpu_time(uint32_t gpu, Duration busy);
+  // How many sandboxes are in each state.
+  void set_sandboxes(const std::map<std::string, uint64_t>& by_state);
+  void set_queued(uint64_t queued);
+  // Device memory that is on the host, of all GPUs.
+  void set_memory_on_host(Bytes memory);
+
+  struct ObjectGauges {
+    uint64_t objects = 0;
+    uint64_t expected = 0;
+    uint64_t waiting = 0;  // requests and invocations that wait for one
+    Bytes memory;
+    Bytes disk;
+    // Since the worker's start; never less than the last time.
+    uint64_t stored = 0;
+    uint64_t failed = 0;
+    uint64_t expired = 0;
+    uint64_t spilled = 0;
+    uint64_t read_back = 0;
+    uint64_t lost = 0;
+    uint64_t refused = 0;
+    uint64_t waits = 0;
+    uint64_t timed_out = 0;
+  };
+  void set_objects(const ObjectGauges& gauges);
+
+  struct ObjectMoves {
+    Bytes on_devices;  // what objects take of all devices
+    // Since the worker's start; never less than the last time.
+    struct Way {
+      std::string_view name;
+      uint64_t objects = 0;
+      Bytes bytes;
+    };
+    std::array<Way, 3> ways;
+    std::array<Way, 3> reads;  // of executors, by where they had the object from
+  };
+  void set_object_moves(const ObjectMoves& moves);
+
+  // Prometheus text format 0.0.4.
+  std::string text() const;
+
+ private:
+  struct State;
+  std::unique_ptr<State> state_;
+};
+
+}  // namespace lambent::metrics

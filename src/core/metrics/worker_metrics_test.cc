@@ -1,0 +1,88 @@
+#include "core/metrics/worker_metrics.h"
+
+#include <gtest/gtest.h>
+
+namespace lambent::metrics {
+namespace {
+
+const FunctionName kResize{TenantId(7), "resize"};
+
+bool has(const std::string& text, const std::string& part) {
+  return text.find(part) != std::string::npos;
+}
+
+InvocationResult result_of(Outcome outcome, StartClass start, Duration queue) {
+  InvocationResult result;
+  result.outcome = outcome;
+  result.start = start;
+  result.phases.queue = queue;
+  return result;
+}
+
+TEST(Metrics, CountInvocationsByTenantFunctionOutcomeAndStart) {
+  WorkerMetrics metrics("1.2.3");
+  metrics.completed(kResize, result_of(Outcome::kSucceeded, StartClass::kCold, seconds(2)));
+  metrics.completed(kResize, result_of(Outcome::kSucceeded, StartClass::kWarm, Duration{}));
+  metrics.completed(kResize, result_of(Outcome::kSucceeded, StartClass::kWarm, Duration{}));
+  const std::string text = metrics.text();
+  EXPECT_TRUE(has(text,
+                  "lambent_invocations_total{function=\"resize\",outcome=\"succeeded\","
+                  "start=\"warm\",tenant=\"7\"} 2"))
+      << text;
+  EXPECT_TRUE(has(text, "lambent_queue_seconds_sum{function=\"resize\",tenant=\"7\"} 2")) << text;
+}
+
+TEST(Metrics, ARemovedFunctionLeavesNoSeries) {
+  WorkerMetrics metrics("1.2.3");
+  metrics.completed(kResize, result_of(Outcome::kRejected, StartClass::kCold, Duration{}));
+  metrics.set_flow(kResize, {.pending = 3, .running = 1, .virtual_time = seconds(5)});
+  EXPECT_TRUE(has(metrics.text(), "resize"));
+  metrics.forget(kResize);
+  EXPECT_FALSE(has(metrics.text(), "resize"));
+  metrics.forget(kResize);
+}
+
+TEST(Metrics, AFunctionThatWasNeverInvokedHasNoSeries) {
+  WorkerMetrics metrics("1.2.3");
+  metrics.set_flow(kResize, {});
+  EXPECT_FALSE(has(metrics.text(), "resize"));
+  metrics.set_flow(kResize, {.pending = 1});
+  metrics.set_flow(kResize, {});
+  EXPECT_TRUE(has(metrics.text(), "lambent_flow_pending{function=\"resize\",tenant=\"7\"} 0"));
+}
+
+TEST(Metrics, TellHowManyExecutorsThereAreAndHowOthersEnded) {
+  WorkerMetrics metrics("1.2.3");
+  metrics.set_device(DeviceId(1), {.executors = 2});
+  for (const uint64_t count : {1, 3, 3}) metrics.set_executor_ends("fault", count);
+  const std::string text = metrics.text();
+  EXPECT_TRUE(has(text, "lambent_executors{gpu=\"0\"} 2")) << text;
+  EXPECT_TRUE(has(text, "lambent_executor_ends_total{how=\"fault\"} 3")) << text;
+}
+
+TEST(Metrics, RefusalsAreCountedAndLeftOutOfLatencies) {
+  WorkerMetrics metrics("1.2.3");
+  InvocationResult refused = result_of(Outcome::kRejected, StartClass::kWarm, Duration{});
+  refused.retry_after = seconds(1);
+  metrics.completed(kResize, refused);
+  const std::string text = metrics.text();
+  EXPECT_TRUE(has(text, "outcome=\"rejected\",start=\"warm\",tenant=\"7\"} 1")) << text;
+  EXPECT_TRUE(
+      has(text, "lambent_invocation_duration_seconds_count{function=\"resize\",tenant=\"7\"} 0"))
+      << text;
+}
+
+TEST(Metrics, GaugesTakeTheNewestValue) {
+  WorkerMetrics metrics("1.2.3");
+  metrics.set_device(DeviceId(1), {.memory_total = Bytes(100), .utilisation = 0.25});
+  metrics.set_device(DeviceId(1), {.memory_total = Bytes(100), .utilisation = 0.75});
+  metrics.set_sandboxes({{"idle", 2}});
+  metrics.set_sandboxes({{"idle", 1}});
+  const std::string text = metrics.text();
+  EXPECT_TRUE(has(text, "lambent_gpu_utilization_ratio{gpu=\"0\"} 0.75")) << text;
+  EXPECT_TRUE(has(text, "lambent_pool_containers{state=\"idle\"} 1")) << text;
+  EXPECT_TRUE(has(text, "lambent_build_info{version=\"1.2.3\"")) << text;
+}
+
+}  // namespace
+}  // namespace lambent::metrics

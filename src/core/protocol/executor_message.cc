@@ -1,0 +1,193 @@
+#include "core/protocol/executor_message.h"
+
+#include <utility>
+
+namespace lambent::protocol {
+namespace {
+
+// Messages may quote what a client sent; a packet has an end.
+constexpr size_t kMostErrorBytes = 4096;
+
+void archive_error(StateArchive& archive, Error& error) {
+  if (!archive.reading() && error.message.size() > kMostErrorBytes) {
+    error.message.resize(kMostErrorBytes);
+    error.message += "...";
+  }
+  archive.choice(error.code, ErrorCode::kUnauthenticated);
+  archive.field(error.message);
+}
+
+void archive_error(StateArchive& archive, std::optional<Error>& error) {
+  bool failed = error.has_value();
+  archive.field(failed);
+  if (archive.reading()) error = failed ? std::optional<Error>(Error{}) : std::nullopt;
+  if (error) archive_error(archive, *error);
+}
+
+// Reads the message that stands at `index` of the variant.
+template <size_t I = 0>
+bool read_kind(size_t index, StateArchive& archive, std::optional<ExecutorMessage>& out) {
+  if constexpr (I < std::variant_size_v<ExecutorMessage>) {
+    if (index != I) return read_kind<I + 1>(index, archive, out);
+    std::variant_alternative_t<I, ExecutorMessage> message;
+    message.archive(archive);
+    out.emplace(std::in_place_index<I>, std::move(message));
+    return true;
+  } else {
+    return false;
+  }
+}
+
+}  // namespace
+
+void AddSeat::archive(StateArchive& archive) {
+  archive.field(seat);
+  archive.field(graph);
+  archive.list(files);
+  archive.field(memory);
+  archive.field(modelled);
+  archive.field(share);
+}
+
+void RemoveSeat::archive(StateArchive& archive) { archive.field(seat); }
+
+void MoveSeat::archive(StateArchive& archive) {
+  archive.field(seat);
+  archive.field(out);
+}
+
+void SetShare::archive(StateArchive& archive) {
+  archive.field(seat);
+  archive.field(share);
+}
+
+void AddClient::archive(StateArchive& archive) {
+  archive.field(client);
+  archive.field(memory);
+  archive.field(share);
+}
+
+void RemoveClient::archive(StateArchive& archive) { archive.field(client); }
+
+void Run::archive(StateArchive& archive) {
+  archive.field(invocation);
+  archive.field(seat);
+  archive.field(content_type);
+  archive.field(payload);
+  archive.field(payload_attached);
+}
+
+void ObjectOpened::archive(StateArchive& archive) {
+  archive.field(object);
+  archive_error(archive, error);
+  type.archive(archive);
+  archive.field(lent);
+  archive.field(failed);
+}
+
+void LendObject::archive(StateArchive& archive) { archive.field(object); }
+
+void LoanEnded::archive(StateArchive& archive) { archive.field(object); }
+
+void TakeObject::archive(StateArchive& archive) {
+  archive.field(object);
+  type.archive(archive);
+  archive.field(lent);
+}
+
+void DropObject::archive(StateArchive& archive) {
+  archive.field(object);
+  archive.field(deleted);
+}
+
+void NeedObject::archive(StateArchive& archive) {
+  archive.field(object);
+  archive.field(needed);
+}
+
+void SetObjectRoom::archive(StateArchive& archive) { archive.field(room); }
+
+void ObjectHeld::archive(StateArchive& archive) {
+  archive.field(object);
+  archive.field(held);
+}
+
+void ObjectLent::archive(StateArchive& archive) {
+  archive.field(object);
+  archive_error(archive, error);
+  archive.field(lent);
+}
+
+void ExecutorHello::archive(StateArchive& archive) {
+  archive.field(version);
+  archive.field(context_time);
+  archive.list(peers);
+}
+
+void SeatReady::archive(StateArchive& archive) {
+  archive.field(seat);
+  archive.field(elapsed);
+  archive.field(constants);
+}
+
+void SeatFailed::archive(StateArchive& archive) {
+  archive.field(seat);
+  archive_error(archive, error);
+}
+
+void SeatMoved::archive(StateArchive& archive) {
+  archive.field(seat);
+  archive.field(out);
+  archive.field(done);
+  archive.field(moved);
+  archive.field(left);
+  archive.field(duration);
+}
+
+void OutputObject::archive(StateArchive& archive) {
+  archive.field(object);
+  type.archive(archive);
+  archive.field(output);
+}
+
+void Finished::archive(StateArchive& archive) {
+  archive.field(invocation);
+  archive_error(archive, error);
+  archive.choice(subject, ErrorSubject::kFailedInput);
+  archive.field(content_type);
+  archive.field(payload);
+  archive.field(payload_attached);
+  archive.list(objects, [&archive](OutputObject& object) { object.archive(archive); });
+  archive.field(objects_time);
+  archive.field(copy_in_time);
+  archive.field(run_time);
+  archive.field(copy_out_time);
+  archive.field(device_memory);
+  archive.field(device_memory_peak);
+}
+
+void OpenObject::archive(StateArchive& archive) { archive.field(object); }
+
+void Broken::archive(StateArchive& archive) { archive_error(archive, error); }
+
+std::string encode(ExecutorMessage message) {
+  std::string bytes;
+  StateArchive archive(&bytes);
+  uint32_t kind = static_cast<uint32_t>(message.index());
+  archive.field(kind);
+  std::visit([&archive](auto& each) { each.archive(archive); }, message);
+  return bytes;
+}
+
+Result<ExecutorMessage> decode_executor_message(std::string_view bytes) {
+  StateArchive archive(bytes);
+  uint32_t kind = 0;
+  archive.field(kind);
+  std::optional<ExecutorMessage> message;
+  if (!archive.ok() || !read_kind(kind, archive, message) || !archive.complete()) {
+    return Error{ErrorCode::kInvalidArgument, "no message between worker and lambent-executor"};
+  }
+  return std::move(*message);
+}
+
+}  // namespace lambent::protocol

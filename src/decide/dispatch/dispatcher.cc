@@ -1,0 +1,417 @@
+#include "decide/dispatch/dispatcher.h"
+
+#include <algorithm>
+
+#include "core/base/check.h"
+#include "decide/dispatch/lane.h"
+#include "decide/scheduling/fcfs.h"
+
+namespace lambent::dispatch {
+
+using scheduling::Flow;
+using scheduling::Sandbox;
+using scheduling::SandboxSlot;
+
+namespace {
+
+scheduling::FleetOptions host_fleet_options(const DispatchOptions& options) {
+  scheduling::FleetOptions host;
+  host.devices.push_back({.id = scheduling::kHostDevice,
+                          .tokens = options.host_concurrency,
+                          .contexts = options.host_sandboxes});
+  host.most_sandboxes = options.host_sandboxes;
+  host.eviction = options.fleet.eviction;
+  // Its processors are many and its starts short: calls of one function run beside each other.
+  host.second_patience = 0;
+  return host;
+}
+
+}  // namespace
+
+Dispatcher::Dispatcher(DispatchOptions options, std::unique_ptr<scheduling::Policy> policy,
+                       std::unique_ptr<scheduling::Policy> host_policy)
+    : options_(std::move(options)) {
+  if (host_policy == nullptr) {
+    host_policy = std::make_unique<scheduling::FcfsPolicy>(scheduling::FcfsOptions{});
+  }
+  policy->adapt(options_.fleet);
+  gpu_ = std::make_unique<Lane>(options_.fleet, std::move(policy));
+  host_ = std::make_unique<Lane>(host_fleet_options(options_), std::move(host_policy));
+  away_since_.resize(gpu_->fleet.devices().size());
+}
+
+Dispatcher::~Dispatcher() = default;
+
+void Dispatcher::handle(const Event& event, Instant now, std::vector<Action>& out) {
+  CHECK(now >= now_, "time never goes back");
+  now_ = now;
+  out_ = &out;
+  hash_.add(event, now);
+  gpu_->fleet.tell_time(now);
+  host_->fleet.tell_time(now);
+  std::visit([this](const auto& e) { on(e); }, event);
+  if (ranks_stale_ && !waiting_variants_.empty()) rank_functions();
+  for (Lane* lane : {gpu_.get(), host_.get()}) {
+    if (!lane->wanting.empty()) move_in_wanting(*lane);
+    if (!lane->fetching.empty()) grant_fetches(*lane);
+    if (!lane->planned.empty()) start_planned(*lane);
+    if (!lane->ready.empty()) run_ready(*lane);
+    if (lane->pending > 0) decide(*lane);
+  }
+  send_to_host();
+  if (gpu_->fleet.moves_idle()) {
+    for (;;) {
+      const size_t idle = gpu_->fleet.idle_sandboxes();
+      make_room(*gpu_);
+      prefetch(*gpu_);
+      if (gpu_->fleet.idle_sandboxes() == idle || gpu_->pending == 0) break;
+      // Who waited for a sandbox that had to make way may have a place elsewhere now.
+      decide(*gpu_);
+    }
+    gpu_->fleet.settled();
+  } else if (make_room_beside_taken(*gpu_) && gpu_->pending > 0) {
+    decide(*gpu_);
+  }
+  if (!new_heads_.empty()) note_wait_reasons();
+  arm_timer();
+  out_ = nullptr;
+}
+
+// ---- Invocations
+
+std::optional<Error> Dispatcher::refusal_of(const InvocationSubmitted& event) const {
+  if (!knows(event.function)) {
+    return Error{ErrorCode::kNotFound, "the function does not exist"};
+  }
+  const Flow& flow = flows_[event.function.value];
+  if (draining_ && !event.asynchronous) {
+    return Error{ErrorCode::kUnavailable, "the worker is stopping; send this to another one"};
+  }
+  if (!may_wait(flow)) {
+    return too_large(flow.device_memory);
+  }
+  return std::nullopt;
+}
+
+std::optional<scheduling::Refusal> Dispatcher::overload_of(const InvocationSubmitted& event) const {
+  if (event.acknowledged) return std::nullopt;
+  return scheduling::refusal_of(
+      {.asynchronous = event.asynchronous, .within_run = event.within_run},
+      scheduling::queue_of(flows_[event.function.value]),
+      {.all = queued_, .synchronous = queued_synchronous_},
+      {.per_function = options_.queued_per_function,
+       .all = options_.queued_invocations,
+       .synchronous = options_.queued_synchronous,
+       .wait = options_.queue_wait});
+}
+
+void Dispatcher::on(const InvocationSubmitted& event) {
+  if (invocations_.find(event.invocation)) {
+    ++counters_.ignored_events;
+    return;
+  }
+  ++counters_.submitted;
+  if (const auto refusal = refusal_of(event)) {
+    reject_now(event.invocation, *refusal);
+    return;
+  }
+  Flow& flow = flows_[event.function.value];
+  if (auto refusal = overload_of(event)) {
+    note_shedding(event.function);
+    reject_now(event.invocation, {ErrorCode::kResourceExhausted, std::move(refusal->message)},
+               refusal->retry_after);
+    return;
+  }
+  if (flow.last_arrival != kNever) flow.interarrival.learn(now_ - flow.last_arrival);
+  flow.last_arrival = now_;
+  flow.last_activity = now_;
+
+  const InvocationSlot slot = invocations_.add(event.invocation);
+  PendingInvocation& invocation = invocations_[slot];
+  invocation.function = event.function;
+  invocation.asynchronous = event.asynchronous;
+  invocation.acknowledged = event.acknowledged;
+  invocation.within_run = event.within_run;
+  invocation.arrival = ++arrivals_;
+  invocation.submitted = now_;
+  invocation.wait_reason =
+      flow.pending > 0 ? scheduling::WaitReason::kOwnQueue : scheduling::WaitReason::kNone;
+  invocations_.push_back(event.function, slot);
+  if (invocation.has_client()) invocation_deadlines_.put(slot, now_ + options_.longest_wait);
+
+  if (flow.pending == 0) {
+    flow.oldest = invocation.arrival;
+    flow.oldest_since = now_;
+    flow.begin_queue(now_);
+    new_heads_.push_back(event.function);
+  }
+  note_queued(invocation);
+  Lane& lane = lane_of(event.function);
+  ++lane.pending;
+  note_waiting(event.function);
+  lane.policy->enqueued(view_of(lane), event.function, now_);
+}
+
+void Dispatcher::on(const InvocationCancelled& event) {
+  const auto slot = invocations_.find(event.invocation);
+  if (!slot || invocations_[*slot].state != InvocationState::kQueued) {
+    ++counters_.ignored_events;
+    return;
+  }
+  reject_queued(*slot, {ErrorCode::kCancelled, "the client went away before it ran"});
+}
+
+void Dispatcher::on(const InvocationFinished& event) {
+  const auto slot = invocations_.find(event.invocation);
+  if (!slot || invocations_[*slot].state != InvocationState::kRunning) {
+    ++counters_.ignored_events;
+    return;
+  }
+  const PendingInvocation& invocation = invocations_[*slot];
+  const SandboxSlot sandbox = invocation.sandbox;
+  const FunctionId function = invocation.function;
+  // A run whose memory never came says nothing about what it takes on the device.
+  const bool failed_on_host = invocation.is_cpu_variant() && !event.succeeded;
+  if (!invocation.awaits_memory && !failed_on_host) {
+    learn_run(invocation, std::max(Duration(0), event.execution - invocation.memory_time));
+  }
+  if (event.succeeded) {
+    note_host_success(invocation);
+  } else if (flows_[function.value].max_concurrency > 0) {
+    // Where no GPU could have done better it is the handler's own affair.
+    note_host_failure(invocation);
+  }
+  Lane& lane = invocation.on_host ? *host_ : *gpu_;
+  complete(*slot, event.succeeded ? Outcome::kSucceeded : Outcome::kFunctionError, std::nullopt,
+           "");
+  after_run(lane, sandbox);
+}
+
+// ---- Dispatching
+
+void Dispatcher::decide(Lane& lane) {
+  if (draining_) return;
+  while (lane.pending > 0 && lane.fleet.has_room()) {
+    const scheduling::Decision decision = lane.policy->decide(view_of(lane), now_);
+    if (!decision.dispatch) return;
+    dispatch(lane, decision);
+  }
+}
+
+void Dispatcher::dispatch(Lane& lane, const scheduling::Decision& decision) {
+  const InvocationSlot slot = invocations_.front(decision.function);
+  CHECK(slot != kNoInvocation, "a policy dispatches only flows that have work");
+  if (watcher_) {
+    const scheduling::Device& device = lane.fleet.devices()[decision.place.device];
+    watcher_(invocations_[slot].id, decision.function, device.options.id);
+  }
+  flows_[decision.function.value].took_turn(now_);
+  leave_queue(slot);
+  PendingInvocation& invocation = invocations_[slot];
+  invocation.dispatched = now_;
+  invocation.device = lane.fleet.devices()[decision.place.device].options.id;
+  Flow& flow = flows_[decision.function.value];
+  ++flow.in_flight;
+  flow.last_activity = now_;
+  if (&lane == gpu_.get()) {
+    gpu_runs_.add(slot);
+    expect_end(invocation, decision.place.warm != scheduling::kNoSandbox);
+  }
+  if (decision.place.warm == scheduling::kNoSandbox) {
+    start_in_new_sandbox(lane, slot, decision.place);
+  } else {
+    run(lane, decision.place.warm, slot);
+  }
+  lane.policy->dispatched(view_of(lane), decision.function, now_);
+}
+
+void Dispatcher::start_in_new_sandbox(Lane& lane, InvocationSlot slot,
+                                      const scheduling::Place& place) {
+  PendingInvocation& invocation = invocations_[slot];
+  const Flow& flow = flows_[invocation.function.value];
+  const Bytes memory = lane.fleet.memory_of(flow, place.device);
+  for (const SandboxSlot victim : lane.fleet.victims_for(place, memory, flows_, now_)) {
+    ++counters_.evictions;
+    stop_sandbox(lane, victim, StopReason::kEvicted);
+  }
+  const SandboxSlot sandbox =
+      lane.fleet.plan(SandboxId{++sandbox_ids_}, invocation.function, flow, place.device, now_);
+  lane.fleet.assign(sandbox, slot);
+  invocation.sandbox = sandbox;
+  invocation.on_host = &lane == host_.get();
+  invocation.state = InvocationState::kStarting;
+  invocation.start = StartClass::kCold;
+  if (lane.fleet.may_start(sandbox)) {
+    start_sandbox(lane, sandbox);
+  } else {
+    lane.planned.push_back(sandbox);
+  }
+}
+
+void Dispatcher::start_planned(Lane& lane) {
+  std::erase_if(lane.planned, [&](SandboxSlot sandbox) {
+    if (!lane.fleet.may_start(sandbox)) return false;
+    start_sandbox(lane, sandbox);
+    return true;
+  });
+}
+
+void Dispatcher::run_ready(Lane& lane) {
+  std::erase_if(lane.ready, [&](SandboxSlot sandbox) {
+    if (!lane.fleet.may_run(sandbox)) return false;
+    run(lane, sandbox, lane.fleet.sandbox(sandbox).invocation);
+    return true;
+  });
+  // The others wait for a token, but not where only sandboxes that may never go hold any.
+  for (size_t i = 0; i < lane.ready.size();) {
+    const SandboxSlot sandbox = lane.ready[i];
+    if (lane.fleet.devices()[lane.fleet.sandbox(sandbox).device].gives_tokens()) {
+      ++i;
+      continue;
+    }
+    lane.ready.erase(lane.ready.begin() + static_cast<ptrdiff_t>(i));
+    return_to_queue(lane, sandbox);
+    stop_sandbox(lane, sandbox, StopReason::kEvicted);
+  }
+}
+
+uint64_t& Dispatcher::start_counter(StartClass start) {
+  switch (start) {
+    case StartClass::kCold:
+      return counters_.cold_starts;
+    case StartClass::kGpuCold:
+      return counters_.gpu_cold_starts;
+    case StartClass::kWarm:
+      break;
+  }
+  return counters_.warm_starts;
+}
+
+void Dispatcher::run(Lane& lane, SandboxSlot sandbox, InvocationSlot slot) {
+  PendingInvocation& invocation = invocations_[slot];
+  lane.deadlines.erase(sandbox);
+  if (lane.fleet.sandbox(sandbox).prefetched) ++counters_.prefetch_hits;
+  const bool memory_is_in = lane.fleet.run(sandbox, now_);
+  lane.fleet.assign(sandbox, slot);
+  if (invocation.state != InvocationState::kStarting) {
+    invocation.start = memory_is_in ? StartClass::kWarm : StartClass::kGpuCold;
+  }
+  ++start_counter(invocation.start);
+  if (invocation.is_cpu_variant()) ++counters_.host_runs;
+  invocation.state = InvocationState::kRunning;
+  invocation.started = now_;
+  invocation.sandbox = sandbox;
+  invocation.on_host = &lane == host_.get();
+  invocation.awaits_memory = !memory_is_in;
+  invocation.memory_time = {};
+  time_run(slot);
+  emit(StartInvocation{.invocation = invocation.id,
+                       .sandbox = lane.fleet.sandbox(sandbox).id,
+                       .device = invocation.device,
+                       .start = invocation.start});
+  if (!memory_is_in) await_memory(lane, sandbox);
+}
+
+// The timeout of a run counts from now if its memory is there.
+void Dispatcher::time_run(InvocationSlot slot) {
+  const PendingInvocation& invocation = invocations_[slot];
+  const Duration timeout = flows_[invocation.function.value].timeout;
+  if (timeout.count() > 0 && !invocation.awaits_memory) {
+    invocation_deadlines_.put(slot, now_ + timeout);
+  } else {
+    invocation_deadlines_.erase(slot);
+  }
+}
+
+// Says of each invocation that has become the first of its queue, and was not dispatched at once,
+// what holds it back.
+void Dispatcher::note_wait_reasons() {
+  for (const FunctionId function : new_heads_) {
+    const InvocationSlot head = invocations_.front(function);
+    if (head == kNoInvocation) continue;
+    invocations_[head].wait_reason =
+        draining_ ? scheduling::WaitReason::kDraining : why_waiting(function);
+  }
+  new_heads_.clear();
+}
+
+// ---- Devices, time, the end
+
+void Dispatcher::on(const DeviceReading& event) {
+  const auto device = gpu_->fleet.device_index(event.device);
+  if (!device) {
+    ++counters_.ignored_events;
+    return;
+  }
+  const bool was_lost = gpu_->fleet.devices()[*device].lost;
+  const bool was_healthy = gpu_->fleet.devices()[*device].healthy;
+  gpu_->fleet.set_reading(*device, event.utilisation, event.healthy && !event.lost, event.lost);
+  if (was_healthy && !gpu_->fleet.devices()[*device].healthy) away_since_[*device] = now_;
+  if (was_healthy != gpu_->fleet.devices()[*device].healthy || was_lost != event.lost) {
+    gpu_->policy->health_changed(view_of(*gpu_), now_);
+  }
+  if (event.lost && !was_lost) lose_device(*device);
+  if (gpu_->fleet.devices()[*device].healthy) return;
+  drop_planned(*gpu_, [&](const Sandbox& sandbox) { return sandbox.device == *device; });
+}
+
+void Dispatcher::on(const DeviceTaken& event) {
+  const auto device = gpu_->fleet.device_index(event.device);
+  if (!device) {
+    ++counters_.ignored_events;
+    return;
+  }
+  gpu_->fleet.set_taken(*device, event.bytes);
+  drop_planned_beyond(*device);
+}
+
+void Dispatcher::on(const TimerFired&) {
+  armed_ = kNever;
+  while (invocation_deadlines_.any_until(now_)) {
+    expire_invocation(invocation_deadlines_.pop());
+  }
+  for (Lane* lane : {gpu_.get(), host_.get()}) {
+    while (lane->deadlines.any_until(now_)) {
+      expire_sandbox(*lane, lane->deadlines.pop());
+    }
+    while (lane->moves.any_until(now_)) {
+      const SandboxSlot slot = lane->moves.pop();
+      if (lane->fleet.sandbox(slot).fetching > Bytes(0)) {
+        end_fetch(*lane, slot, false);
+        continue;
+      }
+      ++counters_.failed_moves;
+      fail_move(*lane, slot);
+    }
+  }
+}
+
+void Dispatcher::on(const DrainStarted&) {
+  draining_ = true;
+  for (uint32_t id = 0; id < flows_.size(); ++id) {
+    InvocationSlot slot = invocations_.front(FunctionId{id});
+    while (slot != kNoInvocation) {
+      const InvocationSlot next = invocations_[slot].later;
+      if (!invocations_[slot].asynchronous) {
+        reject_queued(slot, {ErrorCode::kUnavailable, "the worker is stopping"});
+      }
+      slot = next;
+    }
+    stop_idle(FunctionId{id}, StopReason::kDrained);
+  }
+}
+
+void Dispatcher::arm_timer() {
+  // Time alone sends a function elsewhere that waits for a busy device.
+  Instant earliest = std::min({armed_, gpu_->fleet.next_move(), ask_again_});
+  for (auto* deadlines :
+       {&invocation_deadlines_, &gpu_->deadlines, &gpu_->moves, &host_->deadlines}) {
+    earliest = deadlines->earliest(earliest);
+  }
+  // A wish that has become too early is left alone: it fires, finds nothing, and is made anew.
+  if (earliest >= armed_) return;
+  armed_ = earliest;
+  emit(WakeAt{earliest});
+}
+
+}  // namespace lambent::dispatch

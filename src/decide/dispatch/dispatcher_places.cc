@@ -1,0 +1,156 @@
+// The part of Dispatcher for places that are no more: a device is lost, a function has changed, a
+// sandbox that was to make room does not go.
+#include <algorithm>
+
+#include "decide/dispatch/dispatcher.h"
+#include "decide/dispatch/lane.h"
+
+namespace lambent::dispatch {
+
+using scheduling::Sandbox;
+using scheduling::SandboxSlot;
+using scheduling::SandboxState;
+
+// The sandbox that an invocation was given will not serve it, and it has not begun to run: it waits
+// again, where it stood in its queue. A function that is gone or a worker that stops lets nothing
+// wait.
+void Dispatcher::return_to_queue(Lane& lane, SandboxSlot sandbox) {
+  const InvocationSlot slot = lane.fleet.sandbox(sandbox).invocation;
+  const bool waited_for_place = lane.fleet.sandbox(sandbox).state == SandboxState::kPlanned;
+  lane.fleet.unassign(sandbox);
+  PendingInvocation& invocation = invocations_[slot];
+  const FunctionId function = invocation.function;
+  ++counters_.returned;
+  invocation.state = InvocationState::kQueued;
+  invocation.start = StartClass::kWarm;
+  invocation.sandbox = scheduling::kNoSandbox;
+  invocation.device = {};
+  invocation.sandbox_time = {};
+  invocation.init_time = {};
+  invocation.awaits_memory = false;
+  invocation.memory_time = {};
+  leave_processor(slot);
+  invocations_.put_back(function, slot);
+  if (!invocation.has_client()) {
+    invocation_deadlines_.erase(slot);
+  } else if (!waited_for_place) {
+    // A whole wait anew: the time that went into a start was no waiting.
+    invocation_deadlines_.put(slot, now_ + options_.longest_wait);
+  }
+  scheduling::Flow& flow = flows_[function.value];
+  note_queued(invocation);
+  // It took its turn for nothing: the next one's is not measured from there.
+  flow.last_turn = kNever;
+  const PendingInvocation& head = invocations_[invocations_.front(function)];
+  flow.oldest = head.arrival;
+  flow.oldest_since = head.submitted;
+  new_heads_.push_back(function);
+  Lane& queue_lane = lane_of(function);
+  ++queue_lane.pending;
+  note_waiting(function);
+  queue_lane.policy->flow_changed(view_of(queue_lane), function, now_);
+  if (!flow.registered) {
+    reject_queued(slot, {ErrorCode::kNotFound, "the function was removed while this waited"});
+  } else if (!may_wait(flow)) {
+    reject_queued(slot, too_large(flow.device_memory));
+  } else if (draining_ && !invocation.asynchronous) {
+    reject_queued(slot, {ErrorCode::kUnavailable, "the worker is stopping"});
+  }
+}
+
+void Dispatcher::drop_planned(Lane& lane, const std::function<bool(const Sandbox&)>& drops) {
+  for (size_t i = 0; i < lane.planned.size();) {
+    const SandboxSlot slot = lane.planned[i];
+    if (!drops(lane.fleet.sandbox(slot))) {
+      ++i;
+      continue;
+    }
+    lane.planned.erase(lane.planned.begin() + static_cast<ptrdiff_t>(i));
+    return_to_queue(lane, slot);
+    remove_sandbox(lane, slot);
+  }
+}
+
+// Of those that are planned on a device, and have no room there beside what was taken of it since,
+// the last ones go back: it may be theirs for as long as it likes, and another place be free.
+void Dispatcher::drop_planned_beyond(uint32_t device) {
+  Lane& lane = *gpu_;
+  const scheduling::Device& there = lane.fleet.devices()[device];
+  const auto at_work = [&] {
+    return lane.fleet.moves_idle() ? there.committed : there.committed - there.idle_memory;
+  };
+  while (at_work() > there.capacity()) {
+    const auto last =
+        std::find_if(lane.planned.rbegin(), lane.planned.rend(),
+                     [&](SandboxSlot slot) { return lane.fleet.sandbox(slot).device == device; });
+    if (last == lane.planned.rend()) return;
+    const SandboxId id = lane.fleet.sandbox(*last).id;
+    drop_planned(lane, [&](const Sandbox& sandbox) { return sandbox.id == id; });
+  }
+}
+
+// Whether another process of the same function may take over what this one holds.
+bool Dispatcher::place_stands(const Lane& lane, const Sandbox& sandbox) const {
+  const scheduling::Flow& flow = flows_[sandbox.function.value];
+  // A new process needs all of its memory at once.
+  if (sandbox.residency != scheduling::Residency::kIn || sandbox.aside > Bytes(0)) return false;
+  const scheduling::Device& device = lane.fleet.devices()[sandbox.device];
+  const Bytes held = lane.fleet.moves_idle() ? device.resident : device.occupied;
+  // More may be taken of the device than when it was admitted.
+  if (held > device.capacity()) return false;
+  return flow.revision == sandbox.revision &&
+         lane.fleet.memory_of(flow, sandbox.device) == sandbox.memory && device.healthy;
+}
+
+// It was told to stop and still exists. What it holds stays held, perhaps for ever, so nothing may
+// go on waiting for that alone.
+void Dispatcher::stop_hangs(Lane& lane, SandboxSlot slot) {
+  drop_planned(lane, [](const Sandbox&) { return true; });
+  lane.fleet.keep_counting(slot);
+  // Nor may anybody wait for memory that only it could have made room for.
+  const uint32_t device_of_it = lane.fleet.sandbox(slot).device;
+  const scheduling::Device& crowded = lane.fleet.devices()[device_of_it];
+  const std::vector<SandboxSlot> fetching = lane.fetching;
+  for (const SandboxSlot each : fetching) {
+    if (crowded.committed <= crowded.capacity()) break;
+    if (lane.fleet.sandbox(each).device == device_of_it) end_fetch(lane, each, false);
+  }
+  while (crowded.committed > crowded.capacity()) {
+    const auto last = std::find_if(
+        lane.wanting.rbegin(), lane.wanting.rend(),
+        [&](SandboxSlot each) { return lane.fleet.sandbox(each).device == device_of_it; });
+    if (last == lane.wanting.rend()) break;
+    fail_move(lane, *last);
+  }
+}
+
+// What sandboxes had on the device is gone, and no call of theirs will succeed again. Idle and
+// starting ones are stopped; one that runs may still answer, and goes then.
+void Dispatcher::lose_device(uint32_t device) {
+  Lane& lane = *gpu_;
+  lane.fleet.lose(device);
+  const std::vector<SandboxSlot> all = lane.fleet.all();
+  for (const SandboxSlot slot : all) {
+    const Sandbox& sandbox = lane.fleet.sandbox(slot);
+    if (sandbox.device != device) continue;
+    if (sandbox.state == SandboxState::kStarting) {
+      PendingInvocation& invocation = invocations_[sandbox.invocation];
+      if (invocation.failed_starts < options_.start_retries) {
+        ++invocation.failed_starts;
+        return_to_queue(lane, slot);
+      } else {
+        complete(sandbox.invocation, Outcome::kRejected,
+                 Error{ErrorCode::kUnavailable,
+                       "the GPU was lost or drained while a sandbox started on it"},
+                 std::string(kPlatformFailure));
+        lane.fleet.unassign(slot);
+      }
+      std::erase(lane.ready, slot);
+      stop_sandbox(lane, slot, StopReason::kDeviceLost);
+    } else if (sandbox.state == SandboxState::kIdle) {
+      stop_sandbox(lane, slot, StopReason::kDeviceLost);
+    }
+  }
+}
+
+}  // namespace lambent::dispatch

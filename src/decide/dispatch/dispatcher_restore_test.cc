@@ -1,0 +1,69 @@
+// A snapshot is read as foreign bytes: what could not have been written is refused.
+#include <gtest/gtest.h>
+
+#include <set>
+#include <string>
+#include <vector>
+
+#include "decide/dispatch/dispatcher.h"
+#include "decide/scheduling/make_policy.h"
+
+namespace lambent::dispatch {
+namespace {
+
+Dispatcher fresh() {
+  DispatchOptions options;
+  options.fleet.devices.push_back(
+      {.id = DeviceId{1}, .memory = Bytes::gib(16), .tokens = 3, .contexts = 8});
+  return Dispatcher(options, std::move(scheduling::make_policy("mqfq-sticky")).value());
+}
+
+// Three functions run, in the slots 0 to 2, and the second one's invocation ends.
+void run_two_of_three(Dispatcher& dispatcher) {
+  std::vector<Action> actions;
+  for (uint32_t i = 1; i <= 3; ++i) {
+    const FunctionId id{i};
+    const Event events[] = {
+        FunctionRegistered{{.id = id, .tenant = TenantId{1}, .device_memory = Bytes::gib(1)}},
+        InvocationSubmitted{{0, i}, id}, SandboxReady{SandboxId{i}}};
+    for (const Event& event : events) dispatcher.handle(event, Instant(seconds(i)), actions);
+  }
+  dispatcher.handle(InvocationFinished{{0, 2}, seconds(1), true}, Instant(seconds(4)), actions);
+}
+
+std::multiset<uint32_t> at_work(const Dispatcher& dispatcher) {
+  std::multiset<uint32_t> slots;
+  for (const scheduling::SandboxSlot slot : dispatcher.fleet().all()) {
+    const scheduling::Sandbox& sandbox = dispatcher.fleet().sandbox(slot);
+    if (sandbox.has_invocation) slots.insert(sandbox.invocation);
+  }
+  return slots;
+}
+
+TEST(DispatcherRestore, RefusesASandboxWhoseInvocationIsNoneOrAnothers) {
+  Dispatcher original = fresh();
+  run_two_of_three(original);
+  ASSERT_EQ(at_work(original), (std::multiset<uint32_t>{0, 2}));
+  const std::string bytes = original.snapshot();
+  size_t refused = 0;
+  for (size_t place = 0; place < bytes.size(); ++place) {
+    for (const char value : {'\0', '\1', '\2'}) {
+      if (bytes[place] < 0 || bytes[place] > 2) continue;
+      std::string changed = bytes;
+      changed[place] = value;
+      Dispatcher restored = fresh();
+      if (!restored.restore(changed)) {
+        ++refused;
+        continue;
+      }
+      const auto slots = at_work(restored);
+      EXPECT_EQ(slots.count(1), 0u) << "nobody has it; byte " << place;
+      EXPECT_LE(slots.count(0), 1u) << "byte " << place;
+      EXPECT_LE(slots.count(2), 1u) << "byte " << place;
+    }
+  }
+  EXPECT_GT(refused, 0u);
+}
+
+}  // namespace
+}  // namespace lambent::dispatch

@@ -1,0 +1,146 @@
+// What can happen to dispatch: a closed set of events, each a value that can be journalled.
+// Made by the worker, the simulator and tests; consumed by Dispatcher::handle.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <variant>
+
+#include "core/base/ids.h"
+#include "core/base/time.h"
+#include "core/base/units.h"
+#include "core/domain/invocation.h"
+
+namespace lambent::dispatch {
+
+// What dispatch knows of a function: its limits, and what was learnt of it before a restart.
+struct FunctionProfile {
+  FunctionId id;
+  TenantId tenant;
+  uint64_t revision = 1;
+  double weight = 1;
+  unsigned max_concurrency = 1;
+  Bytes device_memory;  // admission counts this much for each of its sandboxes; zero: no GPU
+  Duration timeout{};
+  // Whether the memory of its sandboxes can be moved off the device and back (MoveMemoryOut), and
+  // then what that leaves behind (MoveDepth::kContext).
+  bool memory_moves = true;
+  bool checkpoints = false;
+  // It can also run on the host's processors. How many times as long a run takes there as on the
+  // GPU, as its owner says; zero: to be learnt.
+  bool has_cpu_variant = false;
+  double gpu_speedup = 0;
+  // Learnt statistics; zero where nothing was learnt yet.
+  Duration mean_execution{};
+  Duration mean_interarrival{};
+  Duration mean_cold_start{};
+  uint64_t completed = 0;
+  // The same of its runs on the host.
+  Duration mean_host_execution{};
+  Duration mean_host_cold_start{};
+  uint64_t completed_on_host = 0;
+};
+
+// A function was deployed, changed (same id, higher revision: its sandboxes are retired) or removed
+// (what it had queued is rejected).
+struct FunctionRegistered {
+  FunctionProfile profile;
+};
+struct FunctionRemoved {
+  FunctionId function;
+};
+
+struct InvocationSubmitted {
+  InvocationId invocation;
+  FunctionId function;
+  bool asynchronous = false;  // may wait as long as it must
+  // Whoever asks was told that it will run, or that what needs it will, so no bound of a queue
+  // refuses it: there may be less room now than there was then, after a restart with other options.
+  // A synchronous one like that has no client that waits for it: it waits as long as it must, too.
+  bool acknowledged = false;
+  // A call of a workflow: if a client waits, then for the workflow, and holds no connection for
+  // this. It has the client's bound of time all the same.
+  bool within_run = false;
+};
+// Nobody wants the outcome any more; a queued one is dropped, a running one goes on.
+struct InvocationCancelled {
+  InvocationId invocation;
+};
+
+// The sandbox asked for its first invocation.
+struct SandboxReady {
+  SandboxId sandbox;
+  Duration sandbox_time{};
+  Duration init_time{};
+};
+// The sandbox is gone: it could not be started, crashed, or stopped as it was told.
+struct SandboxExited {
+  SandboxId sandbox;
+  Error error;             // what to tell the invocation that it took with it
+  std::string error_type;  // "Runtime.ExitError", "Runtime.OutOfMemory", "Sandbox.Failure", ...
+  // The invocation that it was given never reached its handler: it had ended after the one before.
+  // Such an invocation is not lost, it starts again in a new sandbox. Of one that was starting:
+  // what it started in was broken by others.
+  bool undelivered = false;
+};
+
+// The handler answered; the sandbox is idle again.
+struct InvocationFinished {
+  InvocationId invocation;
+  Duration execution{};
+  bool succeeded = true;  // false: the handler reported an error
+  Bytes device_memory;    // what the sandbox holds on the device now
+};
+
+// A reading of NVML through lambent-device.
+struct DeviceReading {
+  DeviceId device;
+  double utilisation = 0;  // 0..1 over the last period
+  Bytes memory_used;
+  bool healthy = true;  // false: it gets no new work until it is again
+  // It fell off the bus, or is taken out of service: what its sandboxes had on it is given up.
+  bool lost = false;
+};
+
+// The answer to MoveMemoryIn and MoveMemoryOut, one to each and none without: how the move ended. A
+// sandbox is asked for its next move only after the answer to the one before.
+enum class MoveDirection { kIn, kOut };
+std::string_view name_of(MoveDirection direction);
+struct MemoryMoved {
+  SandboxId sandbox;
+  MoveDirection direction = MoveDirection::kIn;
+  bool done = true;  // false: the memory stayed where it was
+  Bytes moved;
+  Bytes left;  // what stayed on the device after a move out, the context included
+  // After a move out: what will stay on the host when the rest is moved in again.
+  Bytes aside;
+  Duration duration{};
+};
+
+// A program that runs has come to need so much of its memory that lies aside: it asks for room on
+// the device. Answered by one GrantMemory, unless SandboxExited comes first; a sandbox asks again
+// only after the answer.
+struct MemoryWanted {
+  SandboxId sandbox;
+  Bytes bytes;
+};
+
+// So much of a device's memory is taken by what is no sandbox and does not move for one: contexts
+// of executors. What was said of it before no longer holds.
+struct DeviceTaken {
+  DeviceId device;
+  Bytes bytes;
+};
+
+// The instant asked for by WakeAt has come.
+struct TimerFired {};
+
+// Stop taking work: queued synchronous invocations are rejected, running ones may finish.
+struct DrainStarted {};
+
+using Event =
+    std::variant<FunctionRegistered, FunctionRemoved, InvocationSubmitted, InvocationCancelled,
+                 SandboxReady, SandboxExited, InvocationFinished, DeviceReading, TimerFired,
+                 DrainStarted, MemoryMoved, MemoryWanted, DeviceTaken>;
+
+}  // namespace lambent::dispatch

@@ -1,0 +1,141 @@
+#include "decide/journal/words.h"
+
+#include <cmath>
+#include <cstdio>
+
+#include "decide/scheduling/fleet.h"
+
+namespace lambent::journal {
+namespace {
+
+using namespace dispatch;
+
+std::string sandbox_in_words(SandboxId id) { return "sandbox " + std::to_string(id.value); }
+
+struct EventWords {
+  const Names& names;
+
+  std::string operator()(const FunctionRegistered& e) const {
+    return name_in(names, e.profile.id) + " registered, revision " +
+           std::to_string(e.profile.revision);
+  }
+  std::string operator()(const FunctionRemoved& e) const {
+    return name_in(names, e.function) + " removed";
+  }
+  std::string operator()(const InvocationSubmitted& e) const {
+    return "invocation " + to_string(e.invocation) + " of " + name_in(names, e.function) +
+           " submitted" + (e.asynchronous ? ", asynchronous" : "");
+  }
+  std::string operator()(const InvocationCancelled& e) const {
+    return "invocation " + to_string(e.invocation) + " cancelled";
+  }
+  std::string operator()(const SandboxReady& e) const {
+    return sandbox_in_words(e.sandbox) + " ready after " +
+           duration_in_words(e.sandbox_time + e.init_time);
+  }
+  std::string operator()(const SandboxExited& e) const {
+    return sandbox_in_words(e.sandbox) + " gone" +
+           (e.error_type.empty() ? "" : " (" + e.error_type + ")");
+  }
+  std::string operator()(const InvocationFinished& e) const {
+    return "invocation " + to_string(e.invocation) + (e.succeeded ? " finished" : " failed") +
+           " after " + duration_in_words(e.execution);
+  }
+  std::string operator()(const DeviceReading& e) const {
+    char text[96];
+    std::snprintf(text, sizeof(text), "%s reads %.0f %% busy%s", device_in_words(e.device).c_str(),
+                  e.utilisation * 100, e.healthy ? "" : ", not healthy");
+    return text;
+  }
+  std::string operator()(const TimerFired&) const { return "timer fired"; }
+  std::string operator()(const DrainStarted&) const { return "drain started"; }
+  std::string operator()(const MemoryMoved& e) const {
+    const std::string whose = "memory of " + sandbox_in_words(e.sandbox);
+    const std::string way(name_of(e.direction));
+    if (!e.done) return whose + " could not be moved " + way;
+    return whose + " moved " + way + ", " + to_string(e.moved) + " in " +
+           duration_in_words(e.duration) +
+           (e.left.count > 0 ? ", " + to_string(e.left) + " stay" : "") +
+           (e.aside.count > 0 ? ", " + to_string(e.aside) + " are put aside" : "");
+  }
+  std::string operator()(const MemoryWanted& e) const {
+    return sandbox_in_words(e.sandbox) + " asks for " + to_string(e.bytes) +
+           " of its memory that lies aside";
+  }
+  std::string operator()(const DeviceTaken& e) const {
+    return "executors take " + to_string(e.bytes) + " of " + device_in_words(e.device);
+  }
+};
+
+struct ActionWords {
+  const Names& names;
+
+  std::string operator()(const StartSandbox& a) const {
+    return "start " + sandbox_in_words(a.sandbox) + " of " + name_in(names, a.function) + " on " +
+           device_in_words(a.device);
+  }
+  std::string operator()(const StartInvocation& a) const {
+    return "run invocation " + to_string(a.invocation) + " in " + sandbox_in_words(a.sandbox) +
+           " on " + device_in_words(a.device) + ", " + std::string(name_of(a.start));
+  }
+  std::string operator()(const StopSandbox& a) const {
+    return "stop " + sandbox_in_words(a.sandbox) + ", " + std::string(name_of(a.reason));
+  }
+  std::string operator()(const CompleteInvocation& a) const {
+    return "complete invocation " + to_string(a.invocation) + ", " +
+           std::string(name_of(a.outcome)) +
+           (a.error ? " (" + std::string(name_of(a.error->code)) + ")" : "");
+  }
+  std::string operator()(const MoveMemoryIn& a) const {
+    return "move memory of " + sandbox_in_words(a.sandbox) + " in";
+  }
+  std::string operator()(const MoveMemoryOut& a) const {
+    return "move memory of " + sandbox_in_words(a.sandbox) + " out" +
+           (a.depth == MoveDepth::kContext ? ", context and all" : "");
+  }
+  std::string operator()(const GrantMemory& a) const {
+    if (a.bytes.count == 0) return "leave what lies aside of " + sandbox_in_words(a.sandbox);
+    return "let " + sandbox_in_words(a.sandbox) + " fetch " + to_string(a.bytes);
+  }
+  std::string operator()(const WakeAt& a) const {
+    char text[64];
+    std::snprintf(text, sizeof(text), "wake at %.6f s", to_seconds(a.instant.time_since_epoch()));
+    return text;
+  }
+};
+
+}  // namespace
+
+std::string name_in(const Names& names, FunctionId function) {
+  const auto found = names.find(function);
+  return found != names.end() ? found->second : "function " + std::to_string(function.value);
+}
+
+std::string device_in_words(DeviceId device) {
+  return device == scheduling::kHostDevice ? "the host" : "GPU " + std::to_string(device.value);
+}
+
+std::string duration_in_words(Duration duration) {
+  const double amount_s = to_seconds(duration);
+  const double size_s = std::abs(amount_s);
+  char text[48];
+  if (size_s >= 1e4) {
+    std::snprintf(text, sizeof(text), "%.0f s", amount_s);
+  } else if (size_s >= 1 || size_s == 0) {
+    std::snprintf(text, sizeof(text), "%.4g s", amount_s);
+  } else if (size_s >= 1e-3) {
+    std::snprintf(text, sizeof(text), "%.3g ms", amount_s * 1e3);
+  } else {
+    std::snprintf(text, sizeof(text), "%.3g us", amount_s * 1e6);
+  }
+  return text;
+}
+
+std::string in_words(const Event& event, const Names& names) {
+  return std::visit(EventWords{names}, event);
+}
+std::string in_words(const Action& action, const Names& names) {
+  return std::visit(ActionWords{names}, action);
+}
+
+}  // namespace lambent::journal

@@ -1,0 +1,157 @@
+#include "decide/kernel_graph/request.h"
+
+#include "core/base/base64.h"
+#include "core/base/check.h"
+#include "core/base/log.h"
+#include "core/domain/limits.h"
+#include "decide/kernel_graph/element.h"
+#include "decide/kernel_graph/request_reader.h"
+
+namespace lambent::kernel_graph {
+namespace {
+
+// Without parameters such as a charset.
+std::string_view media_type(std::string_view content_type) {
+  content_type = content_type.substr(0, content_type.find(';'));
+  while (content_type.ends_with(' ')) content_type.remove_suffix(1);
+  while (content_type.starts_with(' ')) content_type.remove_prefix(1);
+  return content_type;
+}
+
+bool equals_ignoring_case(std::string_view a, std::string_view lower) {
+  return a.size() == lower.size() &&
+         std::equal(a.begin(), a.end(), lower.begin(), [](char left, char right) {
+           return (left >= 'A' && left <= 'Z' ? left - 'A' + 'a' : left) == right;
+         });
+}
+
+std::string json_head(const Buffer& buffer) {
+  std::string head = "{\"name\":\"" + json_escape(buffer.name) + "\",\"datatype\":\"" +
+                     std::string(name_of(buffer.type.datatype)) + "\",\"shape\":[";
+  for (size_t i = 0; i < buffer.type.shape.size(); ++i) {
+    head += (i == 0 ? "" : ",") + std::to_string(buffer.type.shape[i]);
+  }
+  return head + "]";
+}
+
+Error too_large(uint64_t bytes) {
+  return {ErrorCode::kOutOfRange, "outputs: " + std::to_string(bytes) +
+                                      " bytes by value are more than the " +
+                                      std::to_string(limits::kResponsePayload.count) +
+                                      " that an answer may have; ask for them as objects"};
+}
+
+}  // namespace
+
+RequestCodec::RequestCodec(const KernelGraph& graph) {
+  for (uint32_t i = 0; i < graph.buffers.size(); ++i) {
+    const Buffer& buffer = graph.buffers[i];
+    const auto size = byte_size(buffer.type);
+    CHECK(size.ok(), "the tensors of a valid graph can be counted");
+    Tensor& tensor = tensors_.emplace_back();
+    tensor.name = buffer.name;
+    tensor.role = buffer.role;
+    tensor.type = buffer.type;
+    tensor.size_bytes = size->count;
+    tensor.elements = size->count / size_of(buffer.type.datatype).count;
+    by_name_.emplace(buffer.name, i);
+    if (is_input(buffer.role)) {
+      tensor.input = static_cast<uint32_t>(inputs_.size());
+      inputs_.push_back(i);
+    }
+    if (is_output(buffer.role)) {
+      tensor.output = static_cast<uint32_t>(outputs_.size());
+      tensor.json_head = json_head(buffer);
+      outputs_.push_back(i);
+    }
+  }
+}
+
+Result<Request> RequestCodec::decode(std::string_view content_type,
+                                     std::string_view payload) const {
+  const std::string_view type = media_type(content_type);
+  Result<Request> request =
+      Error{ErrorCode::kInvalidArgument, "content type '" + std::string(type.substr(0, 100)) +
+                                             "' is not known; " + std::string(kJsonContentType) +
+                                             " and " + std::string(kRawContentType) + " are"};
+  if (type.empty() || equals_ignoring_case(type, kJsonContentType)) {
+    // Without inputs there is nothing to say.
+    const bool nothing = payload.empty() && inputs_.empty();
+    request = RequestReader(*this, nothing ? "{}" : payload).read();
+  } else if (equals_ignoring_case(type, kRawContentType)) {
+    request = decode_raw(payload);
+  }
+  if (!request.ok()) return request;
+  uint64_t by_value = 0;
+  for (const RequestOutput& output : request->outputs) {
+    if (!output.as_object) by_value += tensors_[output.buffer].size_bytes;
+  }
+  if (by_value > limits::kResponsePayload.count) return too_large(by_value);
+  return request;
+}
+
+Result<Request> RequestCodec::decode_raw(std::string_view payload) const {
+  uint64_t expected = 0;
+  for (const uint32_t buffer : inputs_) expected += tensors_[buffer].size_bytes;
+  if (payload.size() != expected) {
+    return Error{ErrorCode::kInvalidArgument,
+                 "the request: " + std::to_string(payload.size()) + " bytes are given, the " +
+                     std::to_string(inputs_.size()) + " inputs have " + std::to_string(expected)};
+  }
+  Request request;
+  request.raw = true;
+  for (const uint32_t buffer : inputs_) {
+    const uint64_t size = tensors_[buffer].size_bytes;
+    request.inputs.push_back({.buffer = buffer, .bytes = payload.substr(0, size)});
+    payload.remove_prefix(size);
+  }
+  for (const uint32_t buffer : outputs_) request.outputs.push_back({.buffer = buffer});
+  return request;
+}
+
+Result<std::string> RequestCodec::encode(const Request& request,
+                                         std::span<const AnswerOutput> outputs) const {
+  CHECK(outputs.size() == request.outputs.size(), "an answer has what was asked for");
+  std::string text;
+  if (request.raw) {
+    for (const AnswerOutput& output : outputs) text += output.bytes;
+    return text;
+  }
+  text = "{";
+  if (!request.id.empty()) text += "\"id\":\"" + json_escape(request.id) + "\",";
+  text += "\"outputs\":[";
+  for (size_t i = 0; i < outputs.size(); ++i) {
+    if (i > 0) text += ',';
+    append_output(request.outputs[i], outputs[i], text);
+    if (text.size() > limits::kResponsePayload.count) return too_large(text.size());
+  }
+  text += "]}";
+  return text;
+}
+
+void RequestCodec::append_output(const RequestOutput& wanted, const AnswerOutput& output,
+                                 std::string& text) const {
+  const Tensor& tensor = tensors_[wanted.buffer];
+  text += tensor.json_head;
+  if (wanted.as_object) {
+    CHECK(output.object.has_value(), "what was wanted as an object became one");
+    text += ",\"parameters\":{\"object\":\"" + to_string(*output.object) + "\"}}";
+    return;
+  }
+  CHECK(output.bytes.size() == tensor.size_bytes, "an output has its buffer's size");
+  if (wanted.base64 || !has_json_form(tensor.type.datatype)) {
+    text += ",\"data\":\"" + base64_encode(output.bytes) + "\"}";
+    return;
+  }
+  constexpr size_t kUsualNumber = 12;
+  text.reserve(text.size() + tensor.elements * kUsualNumber);
+  text += ",\"data\":[";
+  const size_t size = size_of(tensor.type.datatype).count;
+  for (size_t at = 0; at < output.bytes.size(); at += size) {
+    if (at > 0) text += ',';
+    append_element(tensor.type.datatype, output.bytes.data() + at, text);
+  }
+  text += "]}";
+}
+
+}  // namespace lambent::kernel_graph

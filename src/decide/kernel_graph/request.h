@@ -1,0 +1,118 @@
+// RequestCodec: reads the requests to one kernel function, and writes their answers, in the words
+// of the Open Inference Protocol v2 or as bare bytes. A value without state that changes; any
+// thread.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "core/base/ids.h"
+#include "core/base/result.h"
+#include "decide/kernel_graph/graph.h"
+
+namespace lambent::kernel_graph {
+
+constexpr std::string_view kJsonContentType = "application/json";
+constexpr std::string_view kRawContentType = "application/octet-stream";
+
+struct RequestInput {
+  uint32_t buffer = 0;             // index in the graph
+  std::optional<ObjectId> object;  // the content is this object; its type is still to be checked
+  std::string_view bytes;          // else: the content, exactly the buffer's size
+  uint32_t number = 0;             // in the request's own list
+};
+
+struct RequestOutput {
+  uint32_t buffer = 0;  // index in the graph
+  bool as_object = false;
+  bool base64 = false;  // by value, in base64
+};
+
+struct Request {
+  // Every input and in_out buffer, in the graph's order. Bytes lie in the payload or in `decoded`.
+  std::vector<RequestInput> inputs;
+  // What the caller wants, in its order; the rest need not leave the device.
+  std::vector<RequestOutput> outputs;
+  std::string id;    // the caller's own name of the request; comes back in the answer
+  bool raw = false;  // the answer is bare bytes
+  std::vector<std::unique_ptr<char[]>> decoded;
+};
+
+// One for each of Request::outputs, in that order.
+struct AnswerOutput {
+  std::optional<ObjectId> object;  // what it became, if it was wanted as one
+  std::string_view bytes;          // else: its content
+};
+
+// A JSON request:
+//
+//   {"id": "mine",
+//    "inputs": [{"name": "x", "datatype": "FP32", "shape": [2, 2], "data": [1, 2, 3, 4]},
+//               {"name": "y", "parameters": {"object": "6f1c...-....0"}}],
+//    "outputs": [{"name": "z", "parameters": {"object": true}}, {"name": "s"}]}
+//
+// "data" is a list, flat or nested as the shape is, or a string: the tensor's bytes in base64, the
+// only form of FP16, BF16 and BYTES. "datatype" and "shape" may be left out; what is said must be
+// the buffer's. Whole numbers have no fraction and no exponent, BOOL is true, false, 1 or 0; a
+// number that the datatype cannot hold is refused, one between two that it can hold is rounded to
+// the nearest; what JSON has no number for is "NaN", "Infinity" and "-Infinity". "outputs" may be
+// left out: then all come by value; "parameters" {"object": true} asks for an object, {"base64":
+// true} for bytes in base64. A request without "outputs" may have such "parameters" itself: they
+// hold for every output.
+//
+// A raw request is the bytes of all inputs, one after the other in the graph's order; so is its
+// answer.
+class RequestCodec {
+ public:
+  // Copies what it needs; the graph is valid.
+  explicit RequestCodec(const KernelGraph& graph);
+
+  // The buffers that each request brings, and those that an answer may hold, by index and in the
+  // graph's order.
+  const std::vector<uint32_t>& inputs() const { return inputs_; }
+  const std::vector<uint32_t>& outputs() const { return outputs_; }
+
+  // An empty content type is JSON; parameters such as a charset are read over. Answers
+  // INVALID_ARGUMENT, naming the place, such as "inputs[1].data[7]", and OUT_OF_RANGE if the
+  // outputs that are wanted by value cannot go into one answer (limits::kResponsePayload). The
+  // payload must outlive the request.
+  Result<Request> decode(std::string_view content_type, std::string_view payload) const;
+
+  // The payload; its content type is content_type(request). OUT_OF_RANGE if it is longer than
+  // limits::kResponsePayload.
+  Result<std::string> encode(const Request& request, std::span<const AnswerOutput> outputs) const;
+  static std::string_view content_type(const Request& request) {
+    return request.raw ? kRawContentType : kJsonContentType;
+  }
+
+ private:
+  friend class RequestReader;
+
+  struct Tensor {
+    std::string name;
+    BufferRole role = BufferRole::kTemporary;
+    TensorType type;
+    uint64_t size_bytes = 0;
+    uint64_t elements = 0;
+    uint32_t input = 0;     // its number among the inputs, if it is one
+    uint32_t output = 0;    // its number among the outputs, if it is one
+    std::string json_head;  // of an output in an answer: its name, datatype and shape
+  };
+
+  Result<Request> decode_raw(std::string_view payload) const;
+  void append_output(const RequestOutput& wanted, const AnswerOutput& output,
+                     std::string& text) const;
+
+  std::vector<Tensor> tensors_;  // by buffer
+  std::map<std::string, uint32_t, std::less<>> by_name_;
+  std::vector<uint32_t> inputs_;
+  std::vector<uint32_t> outputs_;
+};
+
+}  // namespace lambent::kernel_graph

@@ -1,0 +1,117 @@
+#include "decide/pipeline/profile_book.h"
+
+#include <algorithm>
+#include <cmath>
+
+namespace lambent::pipeline {
+namespace {
+
+constexpr double kLeastWeight = 0.05;
+constexpr double kNews = 0.1;
+
+double mixed(double old, double now, double weight) { return old + weight * (now - old); }
+
+Duration mixed(Duration old, Duration now, double weight) {
+  return Duration(static_cast<int64_t>(
+      mixed(static_cast<double>(old.count()), static_cast<double>(now.count()), weight)));
+}
+
+bool differ(double one, double other) {
+  return std::abs(one - other) > kNews * std::max(std::abs(one), std::abs(other));
+}
+
+bool differ(const ComponentProfile& one, const ComponentProfile& other) {
+  const auto bytes = [](Bytes b) { return static_cast<double>(b.count); };
+  if (differ(bytes(one.memory), bytes(other.memory)) ||
+      differ(bytes(one.output), bytes(other.output)) ||
+      differ(bytes(one.weights), bytes(other.weights)) ||
+      differ(one.probability, other.probability) ||
+      one.time_by_shape.size() != other.time_by_shape.size()) {
+    return true;
+  }
+  for (const auto& [shape, time] : one.time_by_shape) {
+    const auto found = other.time_by_shape.find(shape);
+    if (found == other.time_by_shape.end()) return true;
+    if (differ(to_seconds(time), to_seconds(found->second))) return true;
+  }
+  return false;
+}
+
+}  // namespace
+
+ProfileBook::ProfileBook(MeasuredProfile measured, size_t components)
+    : measured_(std::move(measured)), chances_(components) {
+  measured_.profile.components.resize(components);
+  for (size_t i = 0; i < components; ++i) {
+    const ComponentProfile& known = measured_.profile.components[i];
+    for (const auto& [shape, time] : known.time_by_shape) times_[{i, shape}].runs = kTrusted;
+    if (!(known == ComponentProfile())) chances_[i].runs = kTrusted;
+  }
+  if (measured_.profile.start > Duration(0)) starts_.runs = kTrusted;
+  told_ = measured_;
+}
+
+double ProfileBook::Weight::next() {
+  return std::max(kLeastWeight, 1.0 / static_cast<double>(++runs));
+}
+
+void ProfileBook::add(const ComponentRun& run, const SliceShape& shape) {
+  if (run.component >= measured_.profile.components.size()) return;
+  ComponentProfile& component = measured_.profile.components[run.component];
+  if (run.requests > 0) {
+    const double chance = static_cast<double>(run.ran) / run.requests;
+    component.probability = mixed(component.probability, chance, chances_[run.component].next());
+  }
+  component.weights = std::max(component.weights, run.weights);
+  component.memory = std::max(component.memory, run.memory);
+  if (run.ran == 0) return;
+  component.output = std::max(component.output, run.output);
+  const double weight = times_[{run.component, shape.name}].next();
+  Duration& time = component.time_by_shape[shape.name];
+  time = mixed(time, run.time / run.ran, weight);
+  know(shape);
+}
+
+void ProfileBook::replace(const ComponentRun& run, const SliceShape& shape) {
+  if (run.component >= measured_.profile.components.size() || run.requests == 0) return;
+  ComponentProfile& component = measured_.profile.components[run.component];
+  component.probability = static_cast<double>(run.ran) / run.requests;
+  chances_[run.component].runs = kTrusted;
+  component.weights = run.weights;
+  if (run.ran == 0) {  // its working memory, output and time are as far as they were known
+    component.memory = std::max(component.memory, std::max(run.memory, run.weights));
+    return;
+  }
+  component.memory = run.memory;
+  component.output = run.output;
+  component.time_by_shape[shape.name] = run.time / run.ran;
+  times_[{run.component, shape.name}].runs = kTrusted;
+  know(shape);
+}
+
+void ProfileBook::know(const SliceShape& shape) {
+  const auto same = [&](const SliceShape& each) { return each.name == shape.name; };
+  if (std::any_of(measured_.shapes.begin(), measured_.shapes.end(), same)) return;
+  const auto place = std::find_if(measured_.shapes.begin(), measured_.shapes.end(),
+                                  [&](const SliceShape& each) { return each.name > shape.name; });
+  measured_.shapes.insert(place, shape);
+}
+
+void ProfileBook::add_start(Duration start) {
+  measured_.profile.start = mixed(measured_.profile.start, start, starts_.next());
+}
+
+bool ProfileBook::is_news() {
+  const auto& now = measured_.profile.components;
+  const auto& then = told_.profile.components;
+  const bool same =
+      std::equal(now.begin(), now.end(), then.begin(), then.end(),
+                 [](const auto& one, const auto& other) { return !differ(one, other); });
+  const bool starts_alike =
+      !differ(to_seconds(measured_.profile.start), to_seconds(told_.profile.start));
+  if (same && starts_alike) return false;
+  told_ = measured_;
+  return true;
+}
+
+}  // namespace lambent::pipeline

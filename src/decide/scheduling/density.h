@@ -1,0 +1,68 @@
+// Density: fair queuing that serves, within T, whoever is done soonest for what it takes:
+// invocations per second of set-up and execution. The policy that ships. See policy.h for who calls
+// it.
+#pragma once
+
+#include "decide/scheduling/fair_queuing.h"
+
+namespace lambent::scheduling {
+
+struct DensityOptions {
+  // So much longer must the first of a queue have waited to make up for twice the cost. Less is
+  // nearer to first come, first served; more leaves the costly ones waiting for longer.
+  Duration patience = seconds(20);
+  // What starting a sandbox is taken to last for a function that never had one.
+  Duration first_start = seconds(1);
+  // At what rate memory is taken to come onto a device. Half or four times as much changes little.
+  double link_bytes_per_second = 10e9;
+};
+
+// What an invocation of a flow costs is its execution and its part of the set-up that it, and those
+// that wait with it, need first:
+//
+//   cost = (execution + set-up / pending) / weight
+//
+// where the set-up is nothing if an idle sandbox has its memory on the device, the time to bring
+// that if it is on the host, and a cold start if there is no idle sandbox (those on a device that
+// is not healthy count for nothing); all but the speed of the link are learnt. To serve the least
+// cost first keeps the mean wait down: short functions and those that are warm do not wait for long
+// or cold ones, and a cold start is made when there is enough for it to do. So that nobody waits
+// for ever, each flow has a due time,
+//
+//   due = when the first of its queue came + patience x log2(cost),
+//
+// and of the flows within T the one that is due first goes first. Due times do not change while
+// time passes, so a heap holds them; its order is that of density x 2^(wait / patience).
+//
+// A flow that has something in flight comes after all that have nothing: a second sandbox of a
+// function that is running is a hidden cold start. Of those that have nothing in flight, and of
+// those that have, one that sheds (admission.h) comes last: the first of its queue has always
+// waited longest.
+//
+// What is promised, beside the fairness that FairQueuing states:
+// - Of two flows within T with nothing in flight, neither of which sheds, that both find a place,
+//   the one of cost c is not
+//   overtaken by an invocation of cost c' < c that came more than patience x (log2(c / c') + 0.09)
+//   after the first of its queue (0.09: the logarithm is taken by straight lines, which are exact
+//   at the powers of two). Waiting is bounded by the ratio of costs, whatever the load.
+// - With equal costs it is first come, first served, as long as none of them sheds.
+class DensityPolicy final : public FairQueuing {
+ public:
+  DensityPolicy(FairQueuingOptions fair_queuing, DensityOptions options);
+
+  std::string_view name() const override { return "density"; }
+  void places_changed(const View& view, FunctionId function, Instant now) override;
+  FlowStanding standing(const View& view, FunctionId function, Instant now) const override;
+
+  // The instant by which flows are ordered, and what goes into it; for tests and `why`.
+  Duration cost_of(const View& view, FunctionId function) const;
+  Duration set_up_of(const View& view, FunctionId function) const;
+  Instant due_of(const View& view, FunctionId function) const;
+
+ private:
+  Rank rank_of(const View& view, FunctionId function, Duration virtual_time) const override;
+
+  DensityOptions options_;
+};
+
+}  // namespace lambent::scheduling

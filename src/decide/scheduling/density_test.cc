@@ -1,0 +1,251 @@
+#include "decide/scheduling/density.h"
+
+#include <gtest/gtest.h>
+
+namespace lambent::scheduling {
+namespace {
+
+// One device with one token; functions 1 to 4 that take a second and as long to start, with a warm
+// sandbox where a test puts it.
+class Density : public testing::Test {
+ protected:
+  Density() : policy_({.over_run = seconds(1000)}, {}) {
+    FleetOptions options;
+    options.devices.push_back({.id = DeviceId{1}, .memory = Bytes::gib(16), .tokens = 1});
+    options.memory_rule = MemoryRule::kMoveIdle;
+    fleet_.emplace(options);
+    flows_.resize(5);
+    for (uint32_t i = 1; i <= 4; ++i) {
+      flows_[i].registered = true;
+      flows_[i].device_memory = Bytes::gib(1);
+      takes(i, seconds(1), seconds(1));
+      policy_.flow_changed(view(), FunctionId{i}, now_);
+    }
+  }
+
+  View view() { return {flows_, *fleet_}; }
+  void takes(uint32_t function, Duration execution, Duration cold_start) {
+    flows_[function].execution = RunningMean(execution, 1);
+    flows_[function].cold_start = RunningMean(cold_start, 1);
+  }
+  SandboxSlot warm(uint32_t function) {
+    const FunctionId id{function};
+    const SandboxSlot slot = fleet_->plan(SandboxId{++sandboxes_}, id, flows_[function], 0, now_);
+    fleet_->start(slot, now_);
+    fleet_->rest(slot, now_);
+    policy_.places_changed(view(), id, now_);
+    return slot;
+  }
+  void submit(uint32_t function, int times = 1) {
+    for (int i = 0; i < times; ++i) {
+      if (++flows_[function].pending == 1) flows_[function].oldest_since = now_;
+      policy_.enqueued(view(), FunctionId{function}, now_);
+    }
+  }
+  // So much GPU time as if the function had just had it.
+  void charge(uint32_t function, Duration time) {
+    const RunningMean before = flows_[function].execution;
+    flows_[function].execution = RunningMean(time, 1);
+    ++flows_[function].in_flight;
+    policy_.dispatched(view(), FunctionId{function}, now_);
+    --flows_[function].in_flight;
+    flows_[function].execution = before;
+    policy_.finished(view(), FunctionId{function}, now_);
+  }
+  uint32_t first() {
+    const Decision decision = policy_.decide(view(), now_);
+    return decision.dispatch ? decision.function.value : 0;
+  }
+
+  DensityPolicy policy_;
+  std::optional<Fleet> fleet_;
+  Flows flows_;
+  uint64_t sandboxes_ = 0;
+  Instant now_{};
+};
+
+TEST_F(Density, TheShorterGoesFirst) {
+  takes(2, milliseconds(100), seconds(1));
+  submit(1);
+  submit(2);
+  EXPECT_EQ(first(), 2u);
+}
+
+TEST_F(Density, OfEqualOnesTheWarmOneGoesBeforeTheOneThatHasToStart) {
+  submit(1);
+  warm(2);
+  submit(2);
+  EXPECT_EQ(first(), 2u);
+}
+
+TEST_F(Density, AWarmSandboxThatIsStoppedCountsNoMore) {
+  const SandboxSlot slot = warm(2);
+  submit(1);
+  submit(2);
+  ASSERT_EQ(first(), 2u);
+  fleet_->stop(slot, now_);
+  policy_.places_changed(view(), FunctionId{2}, now_);
+  EXPECT_EQ(first(), 1u);
+}
+
+TEST_F(Density, MemoryOnADeviceThatIsSilentCountsNoMore) {
+  FleetOptions options = fleet_->options();
+  options.devices.push_back({.id = DeviceId{2}, .memory = Bytes::gib(16), .tokens = 1});
+  fleet_.emplace(options);
+  takes(2, milliseconds(900), seconds(16));
+  warm(2);
+  submit(1);
+  submit(2);
+  ASSERT_EQ(first(), 2u);
+  fleet_->set_reading(0, 0, false);
+  policy_.health_changed(view(), now_);
+  EXPECT_EQ(policy_.set_up_of(view(), FunctionId{2}), seconds(16));
+  EXPECT_EQ(first(), 1u);
+  fleet_->set_reading(0, 0, true);
+  policy_.health_changed(view(), now_);
+  EXPECT_EQ(first(), 2u);
+}
+
+TEST_F(Density, MemoryOnTheHostCostsItsWayBack) {
+  takes(1, milliseconds(1000), seconds(9));
+  takes(2, milliseconds(1050), seconds(9));
+  const SandboxSlot slot = warm(1);
+  warm(2);
+  submit(1);
+  submit(2);
+  ASSERT_EQ(first(), 1u);
+  fleet_->begin_move_out(slot, false);
+  fleet_->end_move(slot, true, Bytes(0));
+  policy_.places_changed(view(), FunctionId{1}, now_);
+  EXPECT_EQ(policy_.set_up_of(view(), FunctionId{1}),
+            from_seconds(static_cast<double>(Bytes::gib(1).count) / 10e9));
+  EXPECT_EQ(first(), 2u);
+}
+
+TEST_F(Density, AColdStartIsWorthMoreWhenMoreWait) {
+  takes(1, seconds(1), seconds(8));
+  takes(2, seconds(2), seconds(4));
+  submit(1, 1);
+  submit(2, 1);
+  ASSERT_EQ(first(), 2u) << "9 s for one against 6 s for one";
+  submit(1, 3);
+  EXPECT_EQ(policy_.cost_of(view(), FunctionId{1}), seconds(3));
+  EXPECT_EQ(first(), 1u) << "12 s for four against 6 s for one";
+}
+
+TEST_F(Density, WaitingMakesUpForTwiceTheCostEveryTwentySeconds) {
+  warm(1);
+  warm(2);
+  takes(1, seconds(4), seconds(1));
+  takes(2, seconds(1), seconds(1));
+  submit(1);
+  now_ += seconds(40) - milliseconds(1);
+  submit(2);
+  EXPECT_EQ(first(), 2u) << "four times the cost, not yet 40 s";
+  flows_[2].pending = 0;
+  policy_.flow_changed(view(), FunctionId{2}, now_);
+  now_ += milliseconds(2);
+  submit(2);
+  EXPECT_EQ(first(), 1u);
+}
+
+TEST_F(Density, TimeAloneChangesNoOrder) {
+  warm(1);
+  warm(2);
+  takes(1, seconds(4), seconds(1));
+  submit(1);
+  now_ += seconds(39);
+  submit(2);
+  EXPECT_EQ(first(), 2u);
+  now_ += seconds(10'000);
+  EXPECT_EQ(first(), 2u);
+}
+
+TEST_F(Density, WithEqualCostsItIsFirstComeFirstServed) {
+  for (const uint32_t function : {3, 1, 4, 2}) {
+    warm(function);
+    submit(function);
+    now_ += milliseconds(1);
+  }
+  for (const uint32_t expected : {3, 1, 4, 2}) {
+    EXPECT_EQ(first(), expected);
+    flows_[expected].pending = 0;
+    policy_.flow_changed(view(), FunctionId{expected}, now_);
+  }
+}
+
+TEST_F(Density, AFunctionThatRunsComesAfterAllThatDoNot) {
+  flows_[1].max_concurrency = 2;
+  takes(1, milliseconds(1), milliseconds(1));
+  takes(2, seconds(60), seconds(60));
+  flows_[1].in_flight = 1;
+  policy_.flow_changed(view(), FunctionId{1}, now_);
+  submit(1);
+  submit(2);
+  EXPECT_EQ(first(), 2u);
+}
+
+TEST_F(Density, TwiceTheWeightIsHalfTheCost) {
+  warm(1);
+  warm(2);
+  takes(1, milliseconds(1900), seconds(1));
+  submit(1);
+  submit(2);
+  ASSERT_EQ(first(), 2u);
+  flows_[1].weight = 2;
+  policy_.flow_changed(view(), FunctionId{1}, now_);
+  EXPECT_EQ(first(), 1u);
+}
+
+TEST_F(Density, AFunctionNeverSeenIsTakenToStartInASecondAndToRunForATenthOfT) {
+  flows_[1].execution = {};
+  flows_[1].cold_start = {};
+  EXPECT_EQ(policy_.cost_of(view(), FunctionId{1}), seconds(101));
+}
+
+TEST_F(Density, WhoIsFurtherAheadThanTWaitsForTheOthersHoweverCheapItIs) {
+  takes(1, milliseconds(1), milliseconds(1));
+  submit(1);
+  submit(2);
+  charge(1, seconds(1001));
+  EXPECT_EQ(first(), 2u);
+  EXPECT_EQ(policy_.why_waiting(view(), FunctionId{1}), WaitReason::kThrottled);
+  EXPECT_EQ(policy_.standing(view(), FunctionId{1}, now_).state, FlowState::kThrottled);
+  EXPECT_EQ(policy_.why_waiting(view(), FunctionId{2}), WaitReason::kBehindOthers);
+}
+
+TEST_F(Density, ForeseesInTheOrderInWhichItServes) {
+  takes(2, milliseconds(100), seconds(1));
+  takes(3, milliseconds(10), seconds(1));
+  for (const uint32_t function : {1, 2, 3}) {
+    warm(function);
+    submit(function);
+  }
+  std::vector<FunctionId> foreseen;
+  policy_.foresee(view(), 2, foreseen);
+  EXPECT_EQ(foreseen, (std::vector<FunctionId>{FunctionId{3}, FunctionId{2}}));
+}
+
+// Cheap work without end, of which T would let a thousand seconds by: the costly one waits for no
+// longer than its cost is worth, and never starves.
+TEST_F(Density, ACostlyInvocationIsOvertakenForNoLongerThanTheRatioOfCostsSays) {
+  warm(1);
+  warm(2);
+  takes(1, seconds(16), seconds(1));
+  takes(2, milliseconds(125), seconds(1));
+  submit(1);
+  const Instant came = now_;
+  while (first() == 2 || flows_[2].pending == 0) {
+    ASSERT_LT(now_ - came, seconds(200));
+    now_ += milliseconds(125);
+    flows_[2].pending = 0;
+    policy_.flow_changed(view(), FunctionId{2}, now_);
+    submit(2);
+  }
+  // log2(16 / 0.125) = 7 times twenty seconds.
+  EXPECT_GT(now_ - came, from_seconds(20 * (7 - 0.09)));
+  EXPECT_LT(now_ - came, from_seconds(20 * (7 + 0.09) + 0.25));
+}
+
+}  // namespace
+}  // namespace lambent::scheduling

@@ -1,0 +1,59 @@
+#include "decide/scheduling/eviction.h"
+
+#include <algorithm>
+#include <compare>
+
+#include "core/base/check.h"
+#include "decide/scheduling/hybrid.h"
+
+namespace lambent::scheduling {
+namespace {
+
+// What giving up this sandbox is expected to cost, in seconds of cold start per second. A function
+// that has been silent for longer than its usual gap is taken to come as rarely as that silence.
+double expected_loss(const EvictionGuesses& guesses, const EvictionCandidate& candidate,
+                     Instant now) {
+  const Flow& flow = *candidate.flow;
+  const Duration silence = now - candidate.last_used;
+  const Duration gap =
+      std::max({flow.interarrival.mean_or(guesses.gap), silence, Duration(milliseconds(1))});
+  const Duration cold_start = candidate.cpu_variant ? expected_host_cold_start(flow)
+                                                    : flow.cold_start.mean_or(guesses.cold_start);
+  return to_seconds(cold_start) / to_seconds(gap);
+}
+
+// The order of who is given up: by the flow first, then by how long it has not been used.
+struct Rank {
+  bool wanted = false;  // something waits for it, or is expected to
+  double loss = 0;
+  Instant last_used{};
+  uint32_t slot = 0;
+  auto operator<=>(const Rank&) const = default;
+};
+
+Rank rank_of(EvictionRule rule, const EvictionGuesses& guesses, const EvictionCandidate& candidate,
+             Instant now) {
+  Rank rank{.last_used = candidate.last_used, .slot = candidate.slot};
+  if (rule == EvictionRule::kCostAware) {
+    rank.wanted = candidate.flow->pending > 0;
+    rank.loss = expected_loss(guesses, candidate, now);
+  } else {
+    rank.wanted = candidate.flow->is_active(now);
+  }
+  return rank;
+}
+
+}  // namespace
+
+uint32_t choose_victim(EvictionRule rule, const EvictionGuesses& guesses,
+                       std::span<const EvictionCandidate> candidates, Instant now) {
+  CHECK(!candidates.empty(), "no sandbox to evict");
+  Rank least = rank_of(rule, guesses, candidates.front(), now);
+  for (const EvictionCandidate& candidate : candidates.subspan(1)) {
+    const Rank rank = rank_of(rule, guesses, candidate, now);
+    if (rank < least) least = rank;
+  }
+  return least.slot;
+}
+
+}  // namespace lambent::scheduling

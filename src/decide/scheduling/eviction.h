@@ -1,0 +1,37 @@
+// Which idle sandbox to give up when a new one needs its place. Pure; used by Fleet.
+#pragma once
+
+#include <cstdint>
+#include <span>
+
+#include "core/base/time.h"
+#include "decide/scheduling/flow.h"
+
+namespace lambent::scheduling {
+
+enum class EvictionRule {
+  kLeastRecentlyUsed,  // among inactive flows first, then among active ones
+  // The one whose loss is expected to cost least: cold start time of its function times how often
+  // the function is called, with a function that has work waiting last of all.
+  kCostAware,
+};
+
+// What kCostAware takes a function for of which nothing is known yet.
+struct EvictionGuesses {
+  Duration gap = seconds(60);  // between two of its calls
+  Duration cold_start = seconds(1);
+};
+
+struct EvictionCandidate {
+  uint32_t slot = 0;
+  Instant last_used{};
+  const Flow* flow = nullptr;  // never null
+  bool cpu_variant = false;    // it runs on the host although its function uses a GPU
+};
+
+// The slot to evict; `candidates` is not empty. Scans: it is asked once per cold start in a full
+// pool, which costs milliseconds at the least.
+uint32_t choose_victim(EvictionRule rule, const EvictionGuesses& guesses,
+                       std::span<const EvictionCandidate> candidates, Instant now);
+
+}  // namespace lambent::scheduling

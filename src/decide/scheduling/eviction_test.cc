@@ -1,0 +1,77 @@
+#include "decide/scheduling/eviction.h"
+
+#include <gtest/gtest.h>
+
+#include <vector>
+
+namespace lambent::scheduling {
+namespace {
+
+constexpr Instant kNow = Instant(seconds(100));
+
+Flow flow(Duration cold_start, Duration interarrival) {
+  Flow flow;
+  flow.cold_start.learn(cold_start);
+  flow.interarrival.learn(interarrival);
+  return flow;
+}
+
+Instant ago(Duration duration) { return kNow - duration; }
+
+TEST(Eviction, TheLeastRecentlyUsedGoesFirst) {
+  const Flow any = flow(seconds(1), seconds(1));
+  const std::vector<EvictionCandidate> candidates = {
+      {1, ago(seconds(5)), &any}, {2, ago(seconds(9)), &any}, {3, ago(seconds(1)), &any}};
+  EXPECT_EQ(choose_victim(EvictionRule::kLeastRecentlyUsed, {}, candidates, kNow), 2u);
+}
+
+TEST(Eviction, AFunctionInItsGracePeriodOutlastsAnInactiveOneThatWasUsedLater) {
+  Flow active = flow(seconds(1), seconds(1));
+  active.active_until = kNow + seconds(1);
+  const Flow inactive = flow(seconds(1), seconds(1));
+  const std::vector<EvictionCandidate> candidates = {{1, ago(seconds(9)), &active},
+                                                     {2, ago(seconds(5)), &inactive}};
+  EXPECT_EQ(choose_victim(EvictionRule::kLeastRecentlyUsed, {}, candidates, kNow), 2u);
+}
+
+TEST(Eviction, ByCostARareOrQuicklyStartedFunctionGoesBeforeABusyAndSlowOne) {
+  const Flow slow_start = flow(seconds(16), seconds(10));
+  const Flow quick_start = flow(seconds(1), seconds(10));
+  const Flow rare = flow(seconds(16), seconds(1000));
+  const std::vector<EvictionCandidate> by_cold = {{1, ago(seconds(9)), &slow_start},
+                                                  {2, ago(seconds(1)), &quick_start}};
+  EXPECT_EQ(choose_victim(EvictionRule::kCostAware, {}, by_cold, kNow), 2u);
+  const std::vector<EvictionCandidate> by_gap = {{1, ago(seconds(9)), &slow_start},
+                                                 {2, ago(seconds(1)), &rare}};
+  EXPECT_EQ(choose_victim(EvictionRule::kCostAware, {}, by_gap, kNow), 2u);
+}
+
+TEST(Eviction, ByCostACpuVariantCountsAsItStartsOnTheHost) {
+  Flow variant = flow(seconds(20), seconds(10));
+  variant.host_cold_start.learn(milliseconds(100));
+  const Flow plain = flow(seconds(2), seconds(10));
+  const std::vector<EvictionCandidate> candidates = {{1, ago(seconds(9)), &variant, true},
+                                                     {2, ago(seconds(9)), &plain}};
+  EXPECT_EQ(choose_victim(EvictionRule::kCostAware, {}, candidates, kNow), 1u);
+}
+
+TEST(Eviction, ByCostALongSilenceCountsAsTheGap) {
+  // Once every second, but silent for 90: it is not believed to come back soon.
+  const Flow gone = flow(seconds(2), seconds(1));
+  const Flow steady = flow(seconds(2), seconds(20));
+  const std::vector<EvictionCandidate> candidates = {{1, ago(seconds(90)), &gone},
+                                                     {2, ago(seconds(10)), &steady}};
+  EXPECT_EQ(choose_victim(EvictionRule::kCostAware, {}, candidates, kNow), 1u);
+}
+
+TEST(Eviction, ByCostAFunctionThatHasWorkWaitingGoesLast) {
+  Flow awaited = flow(milliseconds(1), seconds(1000));
+  awaited.pending = 1;
+  const Flow precious = flow(seconds(100), seconds(1));
+  const std::vector<EvictionCandidate> candidates = {{1, ago(seconds(9)), &awaited},
+                                                     {2, ago(seconds(1)), &precious}};
+  EXPECT_EQ(choose_victim(EvictionRule::kCostAware, {}, candidates, kNow), 2u);
+}
+
+}  // namespace
+}  // namespace lambent::scheduling

@@ -1,0 +1,54 @@
+// What policies do with their heaps of flows: first_that_fits, the decision of those that take
+// functions in a fixed order, and take_first, a look at who comes next. Pure; used by policies.
+#pragma once
+
+#include <optional>
+#include <vector>
+
+#include "decide/scheduling/indexed_heap.h"
+#include "decide/scheduling/policy.h"
+
+namespace lambent::scheduling {
+
+// Whoever is first goes first, and holds up the others while there is no place for it. But a device
+// with nothing to do takes the next one that fits there: the first could not run on it in any case.
+// And one that waits for its own sandboxes at work holds up nobody, for that wait is its own.
+// `reason` is set to what holds up the first, and only then does `idle_devices_only` become true.
+inline std::optional<Decision> first_that_fits(const View& view, IndexedHeap<uint64_t>& order,
+                                               bool& idle_devices_only, WaitReason& reason) {
+  std::optional<Decision> decision;
+  std::vector<std::pair<uint32_t, uint64_t>> passed_over;
+  while (!order.empty()) {
+    const FunctionId function{order.top()};
+    const PlaceOrReason found =
+        view.fleet.find_place(function, view.flow(function), idle_devices_only);
+    if (found.place) {
+      decision = Decision::to(function, *found.place);
+      break;
+    }
+    if (!idle_devices_only && (passed_over.empty() || found.reason != WaitReason::kAtWork)) {
+      reason = found.reason;
+    }
+    if (found.reason != WaitReason::kAtWork) {
+      if (!view.fleet.any_device_idle()) break;
+      idle_devices_only = true;
+    }
+    passed_over.emplace_back(order.top(), order.top_key());
+    order.pop();
+  }
+  for (const auto& [function, key] : passed_over) order.put(function, key);
+  return decision;
+}
+
+// Appends the first `most` flows of the heap, which stays as it is.
+template <typename Key>
+void take_first(IndexedHeap<Key>& order, size_t most, std::vector<FunctionId>& out) {
+  std::vector<std::pair<uint32_t, Key>> taken;
+  while (taken.size() < most && !order.empty()) {
+    taken.emplace_back(order.top(), order.top_key());
+    out.push_back(FunctionId{order.pop()});
+  }
+  for (auto& [function, key] : taken) order.put(function, std::move(key));
+}
+
+}  // namespace lambent::scheduling

@@ -1,0 +1,194 @@
+// The part of Fleet that follows memory which moves between the devices and the host
+// (MemoryRule::kMoveIdle): where that of each sandbox is, and what it adds to the totals.
+#include <algorithm>
+#include <utility>
+
+#include "core/base/check.h"
+#include "decide/scheduling/fleet.h"
+
+namespace lambent::scheduling {
+
+bool Fleet::may_move_in(SandboxSlot slot) const {
+  const Sandbox& sandbox = sandboxes_[slot];
+  const Device& device = devices_[sandbox.device];
+  if (sandbox.residency != Residency::kOut) return false;
+  if (!device.healthy || sandbox.device_losses != device.losses) return false;
+  if (sandbox.counts.without_context &&
+      device.occupants - device.without_context >= device.options.contexts) {
+    return false;
+  }
+  // A second try waits for all that is leaving.
+  if (sandbox.move_failed && device.leaving > Bytes(0)) return false;
+  const Bytes missing = sandbox.needed() - sandbox.counts.on_device;
+  if (sandbox.state == SandboxState::kBusy) {
+    return device.resident + missing <= device.capacity();
+  }
+  // What is fetched ahead leaves those who were admitted their room, and their contexts.
+  const bool has_context = sandbox.counts.wants_context;
+  return device.resident + device.promised + missing <= device.capacity() &&
+         device.contexts_wanted + (has_context ? 0 : 1) <= device.options.contexts;
+}
+
+bool Fleet::may_move_out(SandboxSlot slot, bool deep) const {
+  const Sandbox& sandbox = sandboxes_[slot];
+  if (sandbox.state != SandboxState::kIdle || sandbox.move_failed) return false;
+  if (!sandbox.memory_moves || !devices_[sandbox.device].options.memory_moves) return false;
+  if (deep && (!sandbox.checkpoints || sandbox.deep)) return false;
+  if (sandbox.residency != (deep ? Residency::kOut : Residency::kIn)) return false;
+  return sandbox.memory - sandbox.counts.on_host <= options_.host_memory - memory_on_host_;
+}
+
+void Fleet::begin_move_in(SandboxSlot slot) {
+  Sandbox& sandbox = sandboxes_[slot];
+  CHECK(may_move_in(slot), "memory is moved in where there is room for it");
+  touch(sandbox.function);
+  sandbox.residency = Residency::kMovingIn;
+  if (sandbox.state == SandboxState::kIdle) sandbox.prefetched = true;
+  recount(slot);
+}
+
+void Fleet::begin_move_out(SandboxSlot slot, bool deep) {
+  Sandbox& sandbox = sandboxes_[slot];
+  CHECK(may_move_out(slot, deep), "only idle sandboxes are moved out, one step at a time");
+  touch(sandbox.function);
+  sandbox.residency = Residency::kMovingOut;
+  sandbox.deep = deep;
+  sandbox.prefetched = false;
+  recount(slot);
+}
+
+void Fleet::end_move(SandboxSlot slot, bool done, Bytes left, Bytes aside) {
+  Sandbox& sandbox = sandboxes_[slot];
+  const bool was_in = sandbox.residency == Residency::kMovingIn;
+  CHECK(was_in || sandbox.residency == Residency::kMovingOut, "a move ends once");
+  touch(sandbox.function);
+  if (!done) sandbox.move_failed = true;
+  if (was_in) {
+    sandbox.residency = done ? Residency::kIn : Residency::kOut;
+    if (done) sandbox.deep = false;
+    if (!done) sandbox.prefetched = false;
+  } else if (sandbox.deep) {
+    // It was out before, so it is out in either case.
+    sandbox.residency = Residency::kOut;
+    sandbox.deep = done;
+  } else {
+    sandbox.residency = done ? Residency::kOut : Residency::kIn;
+    if (done) {
+      // No more can have stayed than was there.
+      sandbox.left = std::min(left, sandbox.memory - sandbox.aside);
+      sandbox.aside = std::min(aside, sandbox.memory - sandbox.left);
+    }
+  }
+  // One that was given an invocation on its way out was admitted with all of its memory.
+  if (sandbox.state == SandboxState::kBusy) commit(slot, sandbox.needed());
+  recount(slot);
+}
+
+bool Fleet::admits_fetch(SandboxSlot slot, Bytes bytes) const {
+  const Sandbox& sandbox = sandboxes_[slot];
+  const Device& device = devices_[sandbox.device];
+  return sandbox.state == SandboxState::kBusy && sandbox.residency == Residency::kIn &&
+         sandbox.fetching == Bytes(0) && bytes <= sandbox.aside && device.healthy &&
+         memory_fits(device, bytes);
+}
+
+void Fleet::begin_fetch(SandboxSlot slot, Bytes bytes) {
+  CHECK(admits_fetch(slot, bytes), "what is fetched was admitted");
+  Sandbox& sandbox = sandboxes_[slot];
+  sandbox.fetching = bytes;
+  commit(slot, sandbox.needed() + bytes);
+  recount(slot);
+}
+
+bool Fleet::may_fetch(SandboxSlot slot) const {
+  const Sandbox& sandbox = sandboxes_[slot];
+  const Device& device = devices_[sandbox.device];
+  return device.resident + sandbox.fetching <= device.capacity();
+}
+
+void Fleet::end_fetch(SandboxSlot slot, bool granted) {
+  Sandbox& sandbox = sandboxes_[slot];
+  const Bytes fetched = std::exchange(sandbox.fetching, Bytes(0));
+  if (granted) sandbox.aside -= fetched;
+  commit(slot, sandbox.needed());
+  recount(slot);
+}
+
+Sandbox::Counts Fleet::counts_of(const Sandbox& sandbox) const {
+  Sandbox::Counts counts;
+  if (sandbox.state == SandboxState::kPlanned) {
+    counts.promised = sandbox.memory;
+    counts.wants_context = true;
+    return counts;
+  }
+  const bool stopping = sandbox.state == SandboxState::kStopping;
+  const bool busy = sandbox.state == SandboxState::kBusy;
+  const bool going_deep = sandbox.deep && sandbox.residency == Residency::kMovingOut;
+  const Bytes outside = sandbox.memory - sandbox.left;
+  const Bytes inside = sandbox.memory - sandbox.aside;
+  switch (sandbox.residency) {
+    case Residency::kIn:
+      counts.on_device = inside;
+      counts.on_host = sandbox.aside;
+      break;
+    case Residency::kMovingIn:
+      counts.on_device = inside;
+      counts.on_host = sandbox.deep ? sandbox.memory : outside;
+      break;
+    case Residency::kMovingOut:
+      counts.on_device = sandbox.deep ? sandbox.left : inside;
+      counts.on_host = sandbox.memory;
+      // Sandboxes mostly leave behind what they left the last time.
+      counts.leaving = sandbox.deep ? sandbox.left : inside - sandbox.left;
+      break;
+    case Residency::kOut:
+      counts.on_device = sandbox.deep ? Bytes(0) : sandbox.left;
+      counts.on_host = sandbox.deep ? sandbox.memory : outside;
+      counts.without_context = sandbox.deep;
+      break;
+  }
+  if (stopping) {
+    counts.leaving = sandbox.hangs ? Bytes(0) : counts.on_device;
+    counts.wants_context = sandbox.hangs && !counts.without_context;
+    return counts;
+  }
+  const bool is_out =
+      sandbox.residency == Residency::kOut || sandbox.residency == Residency::kMovingOut;
+  if (busy && is_out) counts.promised = sandbox.needed() - (counts.on_device - counts.leaving);
+  counts.promised += sandbox.fetching;
+  counts.wants_context = busy || !(going_deep || counts.without_context);
+  counts.rests_outside =
+      sandbox.state == SandboxState::kIdle && sandbox.residency == Residency::kOut;
+  return counts;
+}
+
+void Fleet::add_counts(SandboxSlot slot, const Sandbox::Counts& counts) {
+  Sandbox& sandbox = sandboxes_[slot];
+  Device& device = devices_[sandbox.device];
+  const Sandbox::Counts before = std::exchange(sandbox.counts, counts);
+  const auto add = [](auto& total, auto was, auto is) { total = total - was + is; };
+  add(device.resident, before.on_device, counts.on_device);
+  add(device.promised, before.promised, counts.promised);
+  add(device.leaving, before.leaving, counts.leaving);
+  add(memory_on_host_, before.on_host, counts.on_host);
+  const auto add_one = [](unsigned& total, bool was, bool is) {
+    total += static_cast<unsigned>(is) - static_cast<unsigned>(was);
+  };
+  add_one(device.without_context, before.without_context, counts.without_context);
+  add_one(device.contexts_wanted, before.wants_context, counts.wants_context);
+  add_one(resting_outside_, before.rests_outside, counts.rests_outside);
+  unsettle(sandbox.device);
+}
+
+void Fleet::unsettle(uint32_t device) {
+  if (is_unsettled_[device]) return;
+  is_unsettled_[device] = 1;
+  unsettled_.push_back(device);
+}
+
+void Fleet::settled() {
+  for (const uint32_t device : unsettled_) is_unsettled_[device] = 0;
+  unsettled_.clear();
+}
+
+}  // namespace lambent::scheduling

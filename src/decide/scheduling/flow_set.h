@@ -1,0 +1,58 @@
+// FlowSet: a set of functions, one bit each, that is walked in the order of their ids. A value;
+// kept by dispatch beside the flows.
+#pragma once
+
+#include <bit>
+#include <cstdint>
+#include <vector>
+
+#include "core/base/ids.h"
+
+namespace lambent::scheduling {
+
+class FlowSet {
+ public:
+  size_t size() const { return size_; }
+  bool empty() const { return size_ == 0; }
+
+  bool contains(FunctionId function) const {
+    const size_t word = function.value / kBits;
+    return word < words_.size() && (words_[word] & bit_of(function)) != 0;
+  }
+
+  void put(FunctionId function, bool in) {
+    const size_t word = function.value / kBits;
+    if (word >= words_.size()) {
+      if (!in) return;
+      words_.resize(word + 1);
+    }
+    if (contains(function) == in) return;
+    words_[word] ^= bit_of(function);
+    in ? ++size_ : --size_;
+  }
+
+  void clear() {
+    words_.clear();
+    size_ = 0;
+  }
+
+  // The set must not change meanwhile.
+  template <typename Visit>
+  void for_each(Visit visit) const {
+    for (size_t word = 0; word < words_.size(); ++word) {
+      for (uint64_t left = words_[word]; left != 0; left &= left - 1) {
+        visit(FunctionId{static_cast<uint32_t>(word * kBits) +
+                         static_cast<uint32_t>(std::countr_zero(left))});
+      }
+    }
+  }
+
+ private:
+  static constexpr size_t kBits = 64;
+  static uint64_t bit_of(FunctionId function) { return uint64_t{1} << function.value % kBits; }
+
+  std::vector<uint64_t> words_;
+  size_t size_ = 0;
+};
+
+}  // namespace lambent::scheduling

@@ -1,0 +1,119 @@
+#include "decide/scheduling/memory_victims.h"
+
+#include <algorithm>
+#include <compare>
+#include <vector>
+
+#include "core/base/fetch_lines.h"
+
+namespace lambent::scheduling {
+namespace {
+
+// How soon the flow is expected on the device.
+enum class Wanted { kInactive, kThrottled, kActive, kNext };
+
+Wanted wanted(const View& view, const Policy& policy, FunctionId function, Instant now) {
+  switch (policy.standing(view, function, now).state) {
+    case FlowState::kInactive:
+      return Wanted::kInactive;
+    case FlowState::kThrottled:
+      return Wanted::kThrottled;
+    case FlowState::kActive:
+      break;
+  }
+  return view.flow(function).pending > 0 ? Wanted::kNext : Wanted::kActive;
+}
+
+// The order of who goes, least first.
+struct Rank {
+  bool next = false;
+  Relief relief = Relief::kMoveOut;
+  Wanted wanted = Wanted::kInactive;
+  Instant last_used{};
+  SandboxSlot slot = kNoSandbox;
+  auto operator<=>(const Rank&) const = default;
+};
+
+// The idle sandboxes of a device were mostly not used lately: on their way into the caches before
+// the first is looked at, they are waited for once.
+const std::vector<IdleSandbox>& fetched_idle_on(const View& view, uint32_t device) {
+  const std::vector<IdleSandbox>& idle = view.fleet.idle_on(device);
+  for (const auto [slot, function] : idle) {
+    fetch_lines(view.fleet.sandbox(slot), 2 * kCacheLine);
+    fetch_lines(view.flow(function), 3 * kCacheLine);
+  }
+  return idle;
+}
+
+bool is_moving(const Sandbox& sandbox) {
+  return sandbox.residency == Residency::kMovingIn || sandbox.residency == Residency::kMovingOut;
+}
+
+}  // namespace
+
+std::optional<MemoryVictim> memory_victim(const View& view, const Policy& policy, uint32_t device,
+                                          Instant now) {
+  std::optional<Rank> least;
+  for (const auto [slot, function] : fetched_idle_on(view, device)) {
+    const Sandbox& sandbox = view.fleet.sandbox(slot);
+    if (is_moving(sandbox) || sandbox.counts.on_device == Bytes(0)) continue;
+    Rank rank{.relief = Relief::kEvict,
+              .wanted = wanted(view, policy, function, now),
+              .last_used = sandbox.last_used,
+              .slot = slot};
+    if (view.fleet.may_move_out(slot, false)) {
+      rank.relief = Relief::kMoveOut;
+    } else if (rank.wanted == Wanted::kInactive && view.fleet.may_move_out(slot, true)) {
+      rank.relief = Relief::kMoveContextOut;
+    }
+    rank.next = rank.wanted == Wanted::kNext;
+    if (!least || rank < *least) least = rank;
+  }
+  if (!least) return std::nullopt;
+  return MemoryVictim{least->slot, least->relief};
+}
+
+std::vector<SandboxSlot> unwanted_memory(const View& view, const Policy& policy, uint32_t device,
+                                         FunctionId spared, Bytes needed, Instant now) {
+  std::vector<Rank> ranks;
+  for (const auto [slot, function] : view.fleet.idle_on(device)) {
+    const Sandbox& sandbox = view.fleet.sandbox(slot);
+    if (function == spared || !view.fleet.may_move_out(slot, false)) continue;
+    const Rank rank{.wanted = wanted(view, policy, function, now),
+                    .last_used = sandbox.last_used,
+                    .slot = slot};
+    if (rank.wanted <= Wanted::kThrottled) ranks.push_back(rank);
+  }
+  std::sort(ranks.begin(), ranks.end());
+  std::vector<SandboxSlot> unwanted;
+  Bytes room;
+  for (const Rank& rank : ranks) {
+    if (room >= needed) break;
+    const Sandbox& sandbox = view.fleet.sandbox(rank.slot);
+    unwanted.push_back(rank.slot);
+    room += sandbox.counts.on_device - sandbox.left;
+  }
+  if (room < needed) unwanted.clear();
+  return unwanted;
+}
+
+std::optional<MemoryVictim> context_victim(const View& view, uint32_t device, Instant now) {
+  std::optional<Rank> least;
+  std::vector<EvictionCandidate> candidates;
+  for (const auto [slot, function] : fetched_idle_on(view, device)) {
+    const Sandbox& sandbox = view.fleet.sandbox(slot);
+    if (!sandbox.counts.wants_context) continue;
+    const Flow& flow = view.flow(function);
+    candidates.push_back({slot, sandbox.last_used, &flow});
+    if (flow.is_active(now) || !view.fleet.may_move_out(slot, true)) continue;
+    const Rank rank{.last_used = sandbox.last_used, .slot = slot};
+    if (!least || rank < *least) least = rank;
+  }
+  if (least) return MemoryVictim{least->slot, Relief::kMoveContextOut};
+  if (candidates.empty()) return std::nullopt;
+  const SandboxSlot evicted =
+      choose_victim(view.fleet.options().eviction, view.fleet.options().guesses, candidates, now);
+  return MemoryVictim{evicted, Relief::kEvict};
+}
+
+}  // namespace lambent::scheduling

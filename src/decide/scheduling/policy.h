@@ -1,0 +1,104 @@
+// Policy: chooses whose invocation is dispatched next. Pure: it sees a view and a time, knows no
+// clock, lock or file; called by dispatch on the loop thread, by the simulator and by tests.
+#pragma once
+
+#include <cstddef>
+#include <string_view>
+#include <vector>
+
+#include "core/base/ids.h"
+#include "core/base/state_archive.h"
+#include "core/base/time.h"
+#include "decide/scheduling/fleet.h"
+#include "decide/scheduling/flow.h"
+#include "decide/scheduling/wait_reason.h"
+
+namespace lambent::scheduling {
+
+// What a policy may look at. Dispatch changes it first and then tells the policy.
+struct View {
+  const Flows& flows;
+  const Fleet& fleet;
+
+  const Flow& flow(FunctionId function) const { return flows[function.value]; }
+};
+
+// Dispatch the oldest invocation of this flow there, or nothing, and why.
+struct Decision {
+  bool dispatch = false;
+  FunctionId function;
+  Place place;
+  WaitReason reason = WaitReason::kNone;
+  // When time alone could change the answer.
+  Instant wake_at = kNever;
+
+  static Decision to(FunctionId function, Place place) { return {true, function, place}; }
+  static Decision nothing(WaitReason reason, Instant wake_at = kNever) {
+    return {false, {}, {}, reason, wake_at};
+  }
+};
+
+// Whether a flow is served, as users see it.
+enum class FlowState {
+  kInactive,   // nothing to do, and its grace period is over
+  kActive,     // has work, or is empty and expected back soon
+  kThrottled,  // too far ahead of the others
+};
+std::string_view name_of(FlowState state);
+
+struct FlowStanding {
+  FlowState state = FlowState::kInactive;
+  Duration virtual_time{};
+  // When its turn is due, under a policy that orders those that wait by that; else kNever.
+  Instant due = kNever;
+};
+
+class Policy {
+ public:
+  virtual ~Policy() = default;
+  virtual std::string_view name() const = 0;
+  // What the policy needs the devices to be, whatever was chosen for them.
+  virtual void adapt(FleetOptions&) const {}
+
+  // The flow's limits or counts changed in another way than below: (un)registered, invocations
+  // taken out of its queue.
+  virtual void flow_changed(const View& view, FunctionId function, Instant now) = 0;
+  virtual void enqueued(const View& view, FunctionId function, Instant now) = 0;
+  virtual void dispatched(const View& view, FunctionId function, Instant now) = 0;
+  // An invocation is over, however it ended; its execution time has been learnt.
+  virtual void finished(const View& view, FunctionId function, Instant now) = 0;
+
+  // A sandbox of the flow is ready, came to rest, was stopped or is gone, or memory of an idle one
+  // was moved: for policies that keep track of where a flow could go and what that takes.
+  virtual void places_changed(const View&, FunctionId, Instant) {}
+
+  // Devices became healthy or ceased to be: what could run somewhere, and where it is warm, may be
+  // another matter now for all flows that use a GPU.
+  virtual void health_changed(const View&, Instant) {}
+
+  virtual Decision decide(const View& view, Instant now) = 0;
+  // Appends flows that wait, those first that are likely to be dispatched first, at most so many.
+  // Their memory is fetched ahead. Changes no decision.
+  virtual void foresee(const View& view, size_t most, std::vector<FunctionId>& out) = 0;
+
+  // Why the first in this flow's queue is not running. Cheap: asked for each that waits.
+  virtual WaitReason why_waiting(const View& view, FunctionId function) const = 0;
+  virtual FlowStanding standing(const View& view, FunctionId function, Instant now) const = 0;
+
+  // How long a flow that has just become empty stays active: its sandbox and its memory on the
+  // device go after those of inactive flows.
+  virtual Duration grace(const View&, FunctionId) const { return {}; }
+  virtual Duration global_virtual_time() const { return {}; }
+  // How often work conservation dispatched a throttled flow.
+  virtual uint64_t conserving_dispatches() const { return 0; }
+  // False: a sandbox is stopped after its one invocation.
+  virtual bool keeps_sandboxes() const { return true; }
+  // True: a sandbox's memory is moved off the device after each invocation, in the background.
+  virtual bool moves_off_after_run() const { return false; }
+
+  // All that the next decision depends on beside the view and the options. A policy restored from
+  // it decides as the one that was saved; the journal stands on that.
+  virtual void archive(StateArchive& archive) = 0;
+};
+
+}  // namespace lambent::scheduling

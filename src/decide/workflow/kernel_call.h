@@ -1,0 +1,28 @@
+// What travels between workflows and kernel functions: inputs by name become a request in the words
+// of the Open Inference Protocol v2, and its answer outputs by name. Pure functions; used by the
+// worker's workflows.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "core/base/ids.h"
+#include "core/base/result.h"
+#include "decide/workflow/value.h"
+
+namespace lambent::workflow {
+
+// The input is an object of tensors by name, each of them {"object": ID}, a list of numbers (nested
+// or not), one number, bytes in base64, or {"datatype", "shape", "data"}. INVALID_ARGUMENT names
+// the one that is something else; what fits the function's buffers is for the executor to say.
+Result<std::string> kernel_request(const Value& input, bool outputs_by_value);
+
+// {"y": {"object": ID, "datatype": "FP32", "shape": [4]}}, which may go into the next function as
+// it is, or with "data" if it came by value. INTERNAL for an answer in other words.
+Result<Value> kernel_outputs(std::string_view answer);
+
+// Every {"object": ID} anywhere in a value, each once.
+std::vector<ObjectId> objects_in(const Value& value);
+
+}  // namespace lambent::workflow

@@ -1,0 +1,56 @@
+#include "decide/workflow/kernel_call.h"
+
+#include <gtest/gtest.h>
+
+namespace lambent::workflow {
+namespace {
+
+constexpr const char* kId = "00000000-0000-0001-0000-000000000002.1";
+
+TEST(KernelCall, TensorsByNameBecomeARequest) {
+  const Value input = {{"a", {{"object", kId}, {"datatype", "FP32"}, {"shape", {2}}}},
+                       {"b", {1, 2.5}},
+                       {"c", 7},
+                       {"d", "AAAA"},
+                       {"e", {{"datatype", "INT32"}, {"shape", {1}}, {"data", {4}}}}};
+  EXPECT_EQ(
+      kernel_request(input, false).value(),
+      R"({"inputs":[{"datatype":"FP32","name":"a","parameters":{"object":")" + std::string(kId) +
+          R"("},"shape":[2]},{"data":[1,2.5],"name":"b"},{"data":[7],"name":"c"},)"
+          R"({"data":"AAAA","name":"d"},{"data":[4],"datatype":"INT32","name":"e","shape":[1]}],)"
+          R"("parameters":{"object":true}})");
+  EXPECT_EQ(kernel_request(Value::object(), true).value(), R"({"inputs":[]})");
+}
+
+TEST(KernelCall, WhatIsNoTensorIsNamed) {
+  EXPECT_EQ(kernel_request(Value::array(), false).error().message,
+            "the input of a kernel function is an object of tensors by name, this is a list");
+  EXPECT_EQ(kernel_request({{"x", nullptr}}, false).error().message,
+            "input 'x' is null; a tensor is an object's reference, numbers, or datatype, shape and "
+            "data");
+  EXPECT_EQ(kernel_request({{"x", {{"dta", 1}}}}, false).error().message,
+            "input 'x' has the key 'dta'; a tensor has object, or datatype, shape and data");
+}
+
+TEST(KernelCall, AnswersBecomeOutputsByName) {
+  const auto outputs = kernel_outputs(
+      R"({"outputs":[{"name":"y","datatype":"FP32","shape":[2],"parameters":{"object":")" +
+      std::string(kId) + R"("}},{"name":"n","datatype":"UINT8","shape":[],"data":[42]}]})");
+  ASSERT_TRUE(outputs.ok());
+  EXPECT_EQ(*outputs,
+            (Value{{"y", {{"datatype", "FP32"}, {"shape", {2}}, {"object", kId}}},
+                   {"n", {{"datatype", "UINT8"}, {"shape", Value::array()}, {"data", {42}}}}}));
+  // An output may be the next one's input as it is.
+  EXPECT_TRUE(kernel_request(*outputs, false).ok());
+  for (const char* strange : {"", "[]", "{", R"({"outputs":1})", R"({"outputs":[{"data":1}]})"}) {
+    EXPECT_FALSE(kernel_outputs(strange).ok()) << strange;
+  }
+}
+
+TEST(KernelCall, ReferencesAreFoundWhereverTheyAre) {
+  const Value value = {{"deep", {1, {{"object", kId}}, {{"object", "no id"}}}}, {"object", kId}};
+  EXPECT_EQ(objects_in(value), std::vector<ObjectId>{*object_id_from_string(kId)});
+}
+
+}  // namespace
+}  // namespace lambent::workflow

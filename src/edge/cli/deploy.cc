@@ -1,0 +1,350 @@
+#include "edge/cli/deploy.h"
+
+#include <algorithm>
+#include <filesystem>
+#include <map>
+#include <nlohmann/json.hpp>
+
+#include "core/archive/zip.h"
+#include "core/base/fd.h"
+#include "decide/pipeline/limits.h"
+#include "decide/pipeline/pipeline_json.h"
+#include "decide/workflow/graph_json.h"
+#include "decide/workflow/limits.h"
+#include "edge/cli/api_error.h"
+#include "edge/cli/function_request.h"
+#include "edge/cli/staging.h"
+
+namespace lambent::cli {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+constexpr Duration kTimeout = seconds(120);
+constexpr size_t kMostManifest = 1 << 20;
+
+// "kernels/step.cu" becomes bundles/step.
+Result<void> add_compiled(const StagingFolder& staging, const std::string& source,
+                          const DeployOptions& options) {
+  if (!options.build_bundle) {
+    return Error{ErrorCode::kUnimplemented, "compiling " + source + ": there is no compiler here"};
+  }
+  const std::string name = std::filesystem::path(source).stem();
+  const std::string folder = staging.path() + "/bundles/" + name;
+  std::error_code error;
+  if (std::filesystem::exists(folder, error)) {
+    return Error{ErrorCode::kInvalidArgument, "two kernel bundles are called '" + name + "'"};
+  }
+  std::filesystem::create_directories(staging.path() + "/bundles", error);
+  return options.build_bundle(source, folder);
+}
+
+// Of a workflow that is described in the manifest: its graph and nothing else.
+Result<std::string> zip_of_graph(const Manifest& manifest) {
+  ASSIGN_OR_RETURN(const StagingFolder staging, StagingFolder::make());
+  const std::string file = staging.path() + "/" + manifest.spec.handler;
+  RETURN_IF_ERROR(write_file_atomically(file, manifest.workflow, false));
+  return archive::make_zip(staging.path());
+}
+
+// Mistakes in a workflow's graph, told before anything is sent.
+Result<void> check_graph(const std::string& json, const std::string& file) {
+  const auto graph = workflow::parse_workflow(json);
+  if (!graph.ok()) return graph.error().with_context(file);
+  return {};
+}
+
+// A reference within a text is none, which is easily overlooked. `place` is what lies above the
+// value, or "FILE: " of the whole graph.
+void warn_of_inner_references(const Json& value, const std::string& place,
+                              std::vector<std::string>& warnings) {
+  if (value.is_string()) {
+    const std::string text = value.get<std::string>();
+    for (const char* begin : {"$input", "$item", "$index"}) {
+      const size_t at = text.find(begin);
+      if (at == std::string::npos || at == 0 || text.starts_with('$')) continue;
+      warnings.push_back(place + ": '" + text + "' is taken as it stands: a reference such as " +
+                         begin + " stands alone in its text");
+      return;
+    }
+  }
+  if (!value.is_structured()) return;
+  for (const auto& [key, inner] : value.items()) {
+    const std::string step = value.is_array() ? "[" + key + "]" : "." + key;
+    warn_of_inner_references(inner, place.ends_with(": ") ? place + key : place + step, warnings);
+  }
+}
+
+// What the manifest is called in the folder of the code; empty if it is not right there.
+std::string own_manifest(const std::string& code, const std::string& file) {
+  const std::string name = last_part(file);
+  std::error_code error;
+  return std::filesystem::equivalent(std::filesystem::path(code) / name, file, error) ? name : "";
+}
+
+// The SLO of the manifest, into the pipeline's description that is sent.
+Result<void> put_slo(const StagingFolder& staging, const Manifest& manifest) {
+  const std::string& name = manifest.spec.handler;
+  const std::string file = staging.path() + "/" + name;
+  const auto text = read_file(file, pipeline::limits::kJson.count + 1);
+  if (!text.ok()) {
+    return Error{text.error().code, "the code has no readable " + name +
+                                        ", which python3 -m lambent.pipeline build writes"};
+  }
+  auto definition = pipeline::parse_pipeline(*text);
+  if (!definition.ok()) return definition.error().with_context(name);
+  definition->slo = manifest.slo;
+  return write_file_atomically(file, pipeline::to_json(*definition), false);
+}
+
+Result<void> add_unpacked(const StagingFolder& staging, const std::string& file) {
+  ASSIGN_OR_RETURN(const std::string zip, read_file(file, limits::kZippedCode.count));
+  ASSIGN_OR_RETURN(const StagingFolder unpacked, StagingFolder::make());
+  const std::string folder = unpacked.path() + "/code";
+  if (const auto done = archive::unpack_zip(zip, folder); !done.ok()) {
+    return done.error().with_context(file);
+  }
+  return staging.add(folder, "");
+}
+
+Result<std::string> zip_of(const std::string& file, const Manifest& manifest,
+                           const DeployOptions& options) {
+  const std::string folder = folder_of(file);
+  if (!manifest.workflow.empty()) {
+    if (!options.code) return zip_of_graph(manifest);
+    return Error{ErrorCode::kInvalidArgument,
+                 "--code is for workflows without [[component]] tables"};
+  }
+  const std::string code = options.code ? *options.code : join_path(folder, manifest.code);
+  const bool has_slo = !std::holds_alternative<pipeline::NoSlo>(manifest.slo);
+  const bool as_it_is = manifest.bundles.empty() && manifest.sources.empty() && !has_slo;
+  const bool is_zip = code.ends_with(".zip");
+  if (is_zip && as_it_is) return read_file(code, limits::kZippedCode.count);
+  // The manifest is told in the request. In the package it would make other code of it whenever a
+  // setting is another one, and what runs would start anew.
+  const std::string without = own_manifest(code, file);
+  if (as_it_is) return archive::make_zip(code, {}, without);
+  ASSIGN_OR_RETURN(const StagingFolder staging, StagingFolder::make());
+  RETURN_IF_ERROR(is_zip ? add_unpacked(staging, code) : staging.add(code, ""));
+  for (const std::string& bundle : manifest.bundles) {
+    const std::string source = join_path(folder, bundle);
+    RETURN_IF_ERROR(staging.add(source, "bundles/" + last_part(source)));
+  }
+  for (const std::string& source : manifest.sources) {
+    RETURN_IF_ERROR(add_compiled(staging, join_path(folder, source), options));
+  }
+  if (has_slo) RETURN_IF_ERROR(put_slo(staging, manifest));
+  return archive::make_zip(staging.path(), {}, without);
+}
+
+// Of a path without a manifest: what is there instead, and what could be done.
+std::string where_manifests_are(const std::string& path) {
+  namespace fs = std::filesystem;
+  std::error_code error;
+  if (!fs::exists(path, error)) return "there is no folder or file '" + path + "'";
+  std::string said = "there is no lambent.toml in " +
+                     (path == "." ? "this folder" : "'" + path + "'") +
+                     ", which would describe a function";
+  constexpr size_t kMostNamed = 5;
+  std::vector<std::string> below;
+  for (const fs::directory_entry& entry : fs::directory_iterator(path, error)) {
+    if (!fs::exists(entry.path() / "lambent.toml", error)) continue;
+    below.push_back(entry.path().lexically_normal().string());
+    if (below.size() == kMostNamed) break;
+  }
+  if (below.empty()) return said + "; 'lambent init NAME' writes one to begin with";
+  std::sort(below.begin(), below.end());
+  said += "; there is one in ";
+  for (size_t i = 0; i < below.size(); ++i) said += (i == 0 ? "" : ", ") + below[i];
+  return said;
+}
+
+Result<Package> make_package_within(const DeployOptions& options, size_t depth);
+
+// Whether `module` of a handler ("app", "kitchen.app") can be there: as a file, a package, or in C.
+bool has_module(const std::string& code, std::string module) {
+  namespace fs = std::filesystem;
+  std::replace(module.begin(), module.end(), '.', '/');
+  const fs::path path = fs::path(code) / module;
+  std::error_code error;
+  if (fs::is_directory(path, error)) return true;
+  const std::string beginning = path.filename().string() + ".";
+  for (const fs::directory_entry& entry : fs::directory_iterator(path.parent_path(), error)) {
+    if (entry.path().filename().string().starts_with(beginning)) return true;
+  }
+  return false;
+}
+
+// What an invocation would fail for is better told now; but a handler may come from elsewhere, such
+// as from Python's own library.
+void warn_of_missing_code(const std::string& code, const std::string& file, Manifest& manifest) {
+  namespace fs = std::filesystem;
+  std::error_code error;
+  const FunctionSpec& spec = manifest.spec;
+  if (spec.kind != FunctionKind::kHandler || !fs::is_directory(code, error)) return;
+  if (spec.runtime == Runtime::kProvided) {
+    const fs::file_status status = fs::status(fs::path(code) / "bootstrap", error);
+    if (!fs::exists(status)) {
+      manifest.warnings.push_back(file + ": there is no program 'bootstrap' in " + code);
+    } else if ((status.permissions() & fs::perms::others_exec) == fs::perms::none) {
+      manifest.warnings.push_back(code + "/bootstrap is not executable: chmod 755 it");
+    }
+    return;
+  }
+  const std::string module = spec.handler.substr(0, spec.handler.rfind('.'));
+  if (has_module(code, module)) return;
+  manifest.warnings.push_back(file + ": the handler '" + spec.handler + "' is a function of " +
+                              module + ".py, which is not in " + code);
+}
+
+// Every function of a deployment, with the manifest it comes from: two that have one name would
+// replace each other.
+Result<void> check_names(const Package& package, std::map<std::string, std::string>& files) {
+  for (const Package& component : package.components) {
+    RETURN_IF_ERROR(check_names(component, files));
+  }
+  const std::string& name = package.manifest.spec.name.name;
+  const std::string file = std::filesystem::path(package.file).lexically_normal();
+  const auto [found, is_new] = files.try_emplace(name, file);
+  if (is_new || found->second == file) return {};
+  return Error{ErrorCode::kInvalidArgument, found->second + " and " + file +
+                                                " both describe a function '" + name +
+                                                "'; give one of them another name"};
+}
+
+// Packs what components name as their packages, and puts the functions' names into the graph.
+Result<void> add_components(const std::string& folder, const std::string& file,
+                            const DeployOptions& options, size_t depth, Package& package) {
+  Manifest& manifest = package.manifest;
+  if (manifest.packages.empty()) return {};
+  if (depth == workflow::limits::kDepth) {
+    return Error{ErrorCode::kInvalidArgument, file + ": packages lie more than " +
+                                                  std::to_string(workflow::limits::kDepth) +
+                                                  " deep in each other"};
+  }
+  Json graph = Json::parse(manifest.workflow);
+  std::map<std::pair<std::string, std::string>, std::string> packed;  // to the function's name
+  for (const auto& [number, path] : manifest.packages) {
+    Json& component = graph["components"][number];
+    DeployOptions inner{.path = join_path(folder, path), .build_bundle = options.build_bundle};
+    const auto function = component.find("function");
+    if (function != component.end() && function->is_string()) inner.name = *function;
+    std::string& name = packed[{inner.path, inner.name.value_or("")}];
+    if (name.empty()) {
+      auto made = make_package_within(inner, depth + 1);
+      if (!made.ok()) {
+        return made.error().with_context("components[" + std::to_string(number) + "].package");
+      }
+      name = made->manifest.spec.name.name;
+      package.components.push_back(std::move(made).value());
+    }
+    component["function"] = name;
+  }
+  manifest.workflow = graph.dump(1, ' ', false, Json::error_handler_t::replace);
+  return {};
+}
+
+Result<Package> make_package_within(const DeployOptions& options, size_t depth) {
+  const std::string file =
+      options.path.ends_with(".toml") ? options.path : join_path(options.path, "lambent.toml");
+  auto text = read_file(file, kMostManifest);
+  if (!text.ok() && text.error().code == ErrorCode::kNotFound) {
+    return Error{ErrorCode::kNotFound, where_manifests_are(options.path)};
+  }
+  if (!text.ok()) return text.error();
+  Package package;
+  package.file = file;
+  ASSIGN_OR_RETURN(package.manifest, parse_manifest(*text, file));
+  FunctionSpec& spec = package.manifest.spec;
+  const std::string folder = folder_of(file);
+  if (options.name) spec.name.name = *options.name;
+  if (spec.name.name.empty()) {
+    return Error{ErrorCode::kInvalidArgument, file + " has no name; add one or give --name"};
+  }
+  if (auto valid = validate(spec); !valid.ok()) {
+    // What is missing may be there under a name that is spelt wrong.
+    Error error = valid.error().with_context(file);
+    for (const std::string& warning : package.manifest.warnings) error.message += "\n  " + warning;
+    return error;
+  }
+  RETURN_IF_ERROR(add_components(folder, file, options, depth, package));
+  if (!package.manifest.workflow.empty()) {
+    RETURN_IF_ERROR(check_graph(package.manifest.workflow, file));
+    warn_of_inner_references(Json::parse(package.manifest.workflow), file + ": ",
+                             package.manifest.warnings);
+  }
+  ASSIGN_OR_RETURN(package.zip, zip_of(file, package.manifest, options));
+  const std::string code = options.code ? *options.code : join_path(folder, package.manifest.code);
+  warn_of_missing_code(code, file, package.manifest);
+  return package;
+}
+
+// Components before those that call them. The error names the function.
+Result<void> deploy_all(Transport& transport, Console& console, const Package& package,
+                        Json& actions) {
+  for (const Package& component : package.components) {
+    RETURN_IF_ERROR(deploy_all(transport, console, component, actions));
+  }
+  const FunctionSpec& spec = package.manifest.spec;
+  for (const std::string& warning : package.manifest.warnings) {
+    console.err << "lambent: warning: " << warning << "\n";
+  }
+  const auto deployed = deploy_function(transport, spec, package.zip);
+  if (!deployed.ok()) return deployed.error().with_context("deploying " + spec.name.name);
+  const char* action = deployed->created ? "created" : "updated";
+  if (!console.json) {
+    console.out << action << " " << spec.name.name << " (" << to_string(Bytes(package.zip.size()))
+                << ")\n";
+  }
+  Json json = {{"action", action}, {"package_bytes", package.zip.size()}};
+  const Json answer = Json::parse(deployed->answer, nullptr, false);
+  json["function"] = answer.is_discarded() ? Json() : answer;
+  actions.push_back(std::move(json));
+  return {};
+}
+
+}  // namespace
+
+Result<Package> make_package(const DeployOptions& options) {
+  ASSIGN_OR_RETURN(Package package, make_package_within(options, 0));
+  std::map<std::string, std::string> files;
+  RETURN_IF_ERROR(check_names(package, files));
+  return package;
+}
+
+Result<Deployed> deploy_function(Transport& transport, const FunctionSpec& spec,
+                                 const std::string& zip) {
+  auto created = good(transport.send(create_request(spec, zip), kTimeout));
+  if (created.ok()) return Deployed{.created = true, .answer = std::move(created->body)};
+  if (created.error().code != ErrorCode::kAlreadyExists) return created.error();
+  auto updated = good(transport.send(update_code_request(spec.name.name, zip), kTimeout));
+  // AWS has one word for "it exists" and for "this worker cannot take it". Who says no more than
+  // that (no x-lambent-code) meant the other.
+  if (!updated.ok() && updated.error().code == ErrorCode::kNotFound) {
+    return Error{ErrorCode::kFailedPrecondition, created.error().message};
+  }
+  if (!updated.ok()) return updated.error().with_context("updating the code");
+  updated = good(transport.send(update_tags_request(spec), kTimeout));
+  if (!updated.ok()) return updated.error().with_context("updating the tags");
+  updated = good(transport.send(update_configuration_request(spec), kTimeout));
+  if (!updated.ok()) return updated.error().with_context("updating the configuration");
+  return Deployed{.created = false, .answer = std::move(updated->body)};
+}
+
+int run_deploy(Transport& transport, Console& console, const DeployOptions& options) {
+  const auto package = make_package(options);
+  if (!package.ok()) return fail(console, package.error());
+  Json actions = Json::array();
+  const auto deployed = deploy_all(transport, console, *package, actions);
+  if (!deployed.ok()) return fail(console, deployed.error());
+  if (console.json) {
+    // The function itself, with those that came before it.
+    Json json = std::move(actions.back());
+    actions.erase(actions.size() - 1);
+    if (!actions.empty()) json["components"] = std::move(actions);
+    console.out << json.dump(2) << "\n";
+  }
+  return 0;
+}
+
+}  // namespace lambent::cli

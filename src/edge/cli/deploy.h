@@ -1,0 +1,47 @@
+// lambent deploy: reads lambent.toml, zips the code, creates or updates the function.
+#pragma once
+
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "core/domain/function.h"
+#include "edge/cli/console.h"
+#include "edge/cli/manifest.h"
+#include "edge/cli/transport.h"
+
+namespace lambent::cli {
+
+struct DeployOptions {
+  std::string path = ".";  // a folder with lambent.toml, or such a file
+  // Override what the manifest says.
+  std::optional<std::string> name;
+  std::optional<std::string> code;  // relative to the working folder
+  // Compiles a CUDA source into a bundle in a new folder; empty: there is no compiler.
+  std::function<Result<void>(const std::string& source, const std::string& folder)> build_bundle =
+      {};
+};
+
+// A function as its manifest describes it, with its code and kernel bundles packed, and the
+// packages of its components, if it is a workflow.
+struct Package {
+  std::string file;  // of the manifest
+  Manifest manifest;
+  std::string zip;
+  std::vector<Package> components;
+};
+Result<Package> make_package(const DeployOptions& options);
+
+// The packages of a workflow's components come first; nothing is sent before all are packed.
+int run_deploy(Transport& transport, Console& console, const DeployOptions& options);
+
+struct Deployed {
+  bool created = false;  // or updated
+  std::string answer;    // the worker's FunctionConfiguration, JSON
+};
+// Creates the function, or updates code and configuration of the one that has its name.
+Result<Deployed> deploy_function(Transport& transport, const FunctionSpec& spec,
+                                 const std::string& zip);
+
+}  // namespace lambent::cli

@@ -1,0 +1,306 @@
+// deploy: which calls a manifest becomes, and what is said of one that is wrong.
+#include <gmock/gmock.h>
+
+#include <filesystem>
+#include <nlohmann/json.hpp>
+
+#include "core/archive/zip.h"
+#include "core/base/base64.h"
+#include "core/base/fd.h"
+#include "core/base/testing/testing.h"
+#include "edge/cli/deploy.h"
+#include "edge/cli/testing/verbs_testing.h"
+
+namespace lambent::cli {
+namespace {
+
+using testing::AllOf;
+using testing::HasSubstr;
+using Json = nlohmann::json;
+
+class Deploy : public Verbs {
+ protected:
+  void write(const std::string& name, std::string_view text) {
+    const auto path = folder / name;
+    std::filesystem::create_directories(path.parent_path());
+    ASSERT_TRUE(write_file_atomically(path, text, false).ok());
+  }
+  TemporaryFolder temporary;
+  const std::filesystem::path folder = temporary.path();
+};
+
+TEST_F(Deploy, CreatesAFunctionFromItsManifest) {
+  write("lambent.toml",
+        "name = \"hello\"\nruntime = \"python3\"\nhandler = \"app.handler\"\ncode = \"code\"\n"
+        "memory = \"256M\"\ntimeout_s = 12\nweight = 2.5\nmax_concurency = 3\n"
+        "bundles = [\"out/add.bundle\"]\n"
+        "[gpu]\nmemory = \"1.5G\"\nlaunch_mode = \"model\"\nmemory_mode = \"vmm\"\nworking_set = "
+        "\"touched\"\ncheckpoint = "
+        "true\nruntime = \"own\"\ndomain = \"vision\"\nshare = 40\n[cpu]\nhandler = "
+        "\"app.on_cpu\"\ngpu_speedup = 7.5\n[environment]\nA = \"b\"\n");
+  write("code/app.py", "def handler(event, context): return event\n");
+  write("out/add.bundle", "bundle");
+  transport.answer(response(201, "{\"FunctionName\":\"hello\"}"));
+  EXPECT_EQ(run_deploy(transport, console, {.path = folder}), 0) << err.str();
+  EXPECT_THAT(err.str(), HasSubstr("line 8: no key 'max_concurency'; did you mean "
+                                   "'max_concurrency'?"));
+  EXPECT_THAT(out.str(), HasSubstr("created hello ("));
+  ASSERT_EQ(transport.requests.size(), 1u);
+  const Json sent = Json::parse(transport.requests[0].body);
+  EXPECT_EQ(sent["FunctionName"], "hello");
+  EXPECT_EQ(sent["Timeout"], 12);
+  EXPECT_EQ(sent["MemorySize"], 256);
+  EXPECT_EQ(sent["Environment"]["Variables"]["A"], "b");
+  EXPECT_EQ(sent["Tags"]["lambent:gpu-memory"], "1536MiB");
+  EXPECT_EQ(sent["Tags"]["lambent:launch-mode"], "model");
+  EXPECT_EQ(sent["Tags"]["lambent:memory-mode"], "vmm");
+  EXPECT_EQ(sent["Tags"]["lambent:working-set"], "touched");
+  EXPECT_EQ(sent["Tags"]["lambent:checkpoint"], "true");
+  EXPECT_EQ(sent["Tags"]["lambent:gpu-runtime"], "own");
+  EXPECT_EQ(sent["Tags"]["lambent:gpu-domain"], "vision");
+  EXPECT_EQ(sent["Tags"]["lambent:gpu-share"], "40");
+  EXPECT_EQ(sent["Tags"]["lambent:cpu-variant"], "true");
+  EXPECT_EQ(sent["Tags"]["lambent:cpu-handler"], "app.on_cpu");
+  EXPECT_EQ(sent["Tags"]["lambent:gpu-speedup"], "7.5");
+  EXPECT_EQ(sent["Tags"]["lambent:weight"], "2.5");
+  const auto zip = base64_decode(sent["Code"]["ZipFile"].get<std::string>());
+  ASSERT_TRUE(zip.has_value());
+  EXPECT_THAT(*zip, HasSubstr("bundles/add.bundle"));
+  EXPECT_THAT(*zip, HasSubstr("app.py"));
+}
+
+TEST_F(Deploy, WarnsOfReferencesWithinATextOfAWorkflow) {
+  write("lambent.toml",
+        "name = \"w\"\nkind = \"workflow\"\noutput = {said = \"$a\", sum = \"it is $input.x\"}\n"
+        "[[component]]\nname = \"a\"\nfunction = \"f\"\n"
+        "input = {text = \"at $input.x\", price = \"$$5 for $item\", x = \"$input.x\", y = \"5 "
+        "$\"}\n");
+  const auto package = make_package({.path = folder});
+  ASSERT_TRUE(package.ok()) << to_string(package.error());
+  EXPECT_THAT(package->manifest.warnings,
+              testing::ElementsAre(
+                  HasSubstr("lambent.toml: components[0].input.text: 'at $input.x' is taken as it "
+                            "stands: a reference such as $input stands alone"),
+                  HasSubstr("output.sum: 'it is $input.x'")));
+}
+
+TEST_F(Deploy, SendsTheSameCodeWhateverTheManifestBesideItSays) {
+  write("app.py", "def handler(event, context): return event\n");
+  write("data/lambent.toml", "name = \"part of the code\"\n");
+  std::vector<std::string> sent;
+  for (const char* share : {"40", "60"}) {
+    write("lambent.toml", std::string("name = \"hello\"\nruntime = \"python3\"\nhandler = "
+                                      "\"app.handler\"\n[gpu]\nshare = ") +
+                              share + "\n");
+    const auto package = make_package({.path = folder});
+    ASSERT_TRUE(package.ok()) << to_string(package.error());
+    sent.push_back(package->zip);
+  }
+  EXPECT_EQ(sent[0], sent[1]);
+  EXPECT_THAT(sent[0], HasSubstr("data/lambent.toml"));
+}
+
+TEST_F(Deploy, PutsTheManifestsSloIntoWhatThePipelineSaysOfItself) {
+  const std::string manifest = "name = \"app\"\nkind = \"pipeline\"\ncode = \"code\"\n";
+  const std::string pipeline =
+      R"({"pipeline": 1, "handler": "app.App", "inputs": ["image"], "outputs": ["classify"],
+          "components": [{"name": "classify", "inputs": ["$image"]}], "slo": {"ms": 200}})";
+  int packages = 0;
+  const auto deployed_slo = [&](const std::string& slo) -> Json {
+    write("lambent.toml", manifest + slo);
+    const auto package = make_package({.path = folder});
+    if (!package.ok()) return package.error().message;
+    const std::string unpacked = folder / ("unpacked-" + std::to_string(++packages));
+    EXPECT_TRUE(archive::unpack_zip(package->zip, unpacked).ok());
+    return Json::parse(read_file(unpacked + "/pipeline.json", 1 << 20).value())["slo"];
+  };
+  write("code/pipeline.json", pipeline);
+  EXPECT_EQ(deployed_slo(""), Json({{"ms", 200}})) << "its own";
+  EXPECT_EQ(deployed_slo("[slo]\nscale = 1.5\n"), Json({{"scale", 1.5}}));
+  EXPECT_EQ(deployed_slo("[slo]\nms = 35\n"), Json({{"ms", 35}}));
+  const auto complaint = [&](const std::string& slo) { return deployed_slo(slo).dump(); };
+  EXPECT_THAT(complaint("[slo]\nms = 35\nscale = 2\n"), HasSubstr("line 4: [slo] has either ms"));
+  EXPECT_THAT(complaint("[slo]\n"), HasSubstr("[slo] has either ms"));
+  EXPECT_THAT(complaint("[slo]\nms = 0\n"),
+              HasSubstr("slo.ms is more than 0 and at most 86400000"));
+  EXPECT_THAT(complaint("[slo]\nscale = nan\n"), HasSubstr("slo.scale is more than 0"));
+  EXPECT_THAT(complaint("slo = 200\n"), HasSubstr("line 4: slo must be a table"));
+  EXPECT_THAT(complaint("code2 = \"\"\n[slo]\nms = \"1s\"\n"),
+              HasSubstr("slo.ms must be a number"));
+  // A package that is a zip already is packed anew.
+  write("code.zip", archive::make_zip(folder / "code").value());
+  const std::string zipped = "name = \"app\"\nkind = \"pipeline\"\ncode = \"code.zip\"\n";
+  write("lambent.toml", zipped + "[slo]\nms = 35\n");
+  const auto repacked = make_package({.path = folder});
+  ASSERT_TRUE(repacked.ok()) << to_string(repacked.error());
+  ASSERT_TRUE(archive::unpack_zip(repacked->zip, folder / "repacked").ok());
+  const auto repacked_json =
+      Json::parse(read_file(folder / "repacked/pipeline.json", 1 << 20).value());
+  EXPECT_EQ(repacked_json["slo"], Json({{"ms", 35}}));
+  write("code.zip", "no zip");
+  EXPECT_THAT(make_package({.path = folder}).error().message, HasSubstr("code.zip: "));
+  write("code/pipeline.json", "{}");
+  EXPECT_THAT(complaint("[slo]\nms = 35\n"), HasSubstr("pipeline.json: "))
+      << "told before it is sent";
+  write("lambent.toml", "name = \"hello\"\nhandler = \"app.handler\"\n[slo]\nms = 35\n");
+  EXPECT_THAT(make_package({.path = folder}).error().message,
+              HasSubstr("a function of kind 'handler' has no slo"));
+}
+
+TEST_F(Deploy, UpdatesCodeConfigurationAndTagsOfAFunctionThatExists) {
+  write("lambent.toml", "name = \"hello\"\n");
+  write("bootstrap", "#!/bin/sh\n");
+  transport.answer(response(409, "{\"Message\":\"Function already exist: hello\"}",
+                            {{"x-amzn-ErrorType", "ResourceConflictException"}}));
+  transport.answer(response(200, "{}"));
+  transport.answer(response(204, ""));
+  transport.answer(response(200, "{\"FunctionName\":\"hello\"}"));
+  EXPECT_EQ(run_deploy(transport, console, {.path = folder}), 0) << err.str();
+  EXPECT_THAT(out.str(), HasSubstr("updated hello ("));
+  ASSERT_EQ(transport.requests.size(), 4u);
+  EXPECT_EQ(transport.requests[1].target, "/2015-03-31/functions/hello/code");
+  EXPECT_EQ(transport.requests[2].target, "/2017-03-31/tags/hello");
+  EXPECT_EQ(Json::parse(transport.requests[2].body)["Tags"]["lambent:gpu-memory"], "0MiB");
+  EXPECT_EQ(transport.requests[3].target, "/2015-03-31/functions/hello/configuration");
+}
+
+TEST_F(Deploy, ChangesNothingWhereTheWorkerSaysThatItCannotTakeIt) {
+  write("lambent.toml", "name = \"hello\"\n");
+  write("bootstrap", "#!/bin/sh\n");
+  transport.answer(response(409, "{\"Message\":\"no devices for pipelines here\"}",
+                            {{"x-amzn-ErrorType", "ResourceConflictException"},
+                             {"x-lambent-code", "FAILED_PRECONDITION"}}));
+  EXPECT_EQ(run_deploy(transport, console, {.path = folder}),
+            exit_code_of(ErrorCode::kFailedPrecondition));
+  EXPECT_THAT(err.str(),
+              HasSubstr("FAILED_PRECONDITION: deploying hello: no devices for pipelines here"));
+  EXPECT_EQ(transport.requests.size(), 1u);
+}
+
+TEST_F(Deploy, SaysWhyAWorkerRefusesAFunctionThatItDoesNotHave) {
+  write("lambent.toml", "name = \"hello\"\n");
+  write("bootstrap", "#!/bin/sh\n");
+  transport.answer(response(409, "{\"Message\":\"no devices for pipelines here\"}",
+                            {{"x-amzn-ErrorType", "ResourceConflictException"}}));
+  transport.answer(response(404, "{\"Message\":\"Function not found\"}",
+                            {{"x-amzn-ErrorType", "ResourceNotFoundException"}}));
+  EXPECT_EQ(run_deploy(transport, console, {.path = folder}),
+            exit_code_of(ErrorCode::kFailedPrecondition));
+  EXPECT_THAT(err.str(), HasSubstr("no devices for pipelines here"));
+}
+
+constexpr const char* kWorkflow =
+    "name = \"traffic\"\nkind = \"workflow\"\n"
+    "output = {faces = \"$faces\", price = \"$$5\", n = [1, 2.5, true]}\n"
+    "[[component]]\nname = \"detect\"\npackage = \"detector\"\ninput = {image = \"$input\"}\n"
+    "[[component]]\nname = \"faces\"\nfunction = \"face\"\nfor_each = \"$detect\"\n"
+    "when = {ref = \"$item.score\", op = \">\", value = 0.5}\nidempotent = true\n"
+    "[[component]]\nname = \"again\"\npackage = \"./detector\"\n"
+    "[[component]]\nname = \"other\"\npackage = \"detector\"\nfunction = \"named\"\n";
+
+TEST_F(Deploy, AWorkflowsTablesBecomeItsGraphAndItsPackagesComeFirst) {
+  write("lambent.toml", kWorkflow);
+  write("detector/lambent.toml", "name = \"detector\"\n");
+  write("detector/bootstrap", "#!/bin/sh\n");
+  for (int i = 0; i < 3; ++i) transport.answer(response(201, "{}"));
+  EXPECT_EQ(run_deploy(transport, console, {.path = folder}), 0) << err.str();
+  EXPECT_THAT(out.str(), AllOf(HasSubstr("created detector ("), HasSubstr("created named ("),
+                               HasSubstr("created traffic (")));
+  ASSERT_EQ(transport.requests.size(), 3u);
+  EXPECT_EQ(Json::parse(transport.requests[0].body)["FunctionName"], "detector");
+  EXPECT_EQ(Json::parse(transport.requests[1].body)["FunctionName"], "named");
+  const Json sent = Json::parse(transport.requests[2].body);
+  EXPECT_EQ(sent["FunctionName"], "traffic");
+  EXPECT_EQ(sent["Handler"], "workflow.json");
+  EXPECT_EQ(sent["Tags"]["lambent:kind"], "workflow");
+  const auto zip = base64_decode(sent["Code"]["ZipFile"].get<std::string>());
+  ASSERT_TRUE(zip && archive::unpack_zip(*zip, folder / "unpacked").ok());
+  const Json graph = Json::parse(*read_file(folder / "unpacked/workflow.json", 1 << 20));
+  const Json expected = Json::parse(R"({"components": [
+      {"name": "detect", "input": {"image": "$input"}, "function": "detector"},
+      {"name": "faces", "function": "face", "for_each": "$detect",
+       "when": {"ref": "$item.score", "op": ">", "value": 0.5}, "idempotent": true},
+      {"name": "again", "function": "detector"},
+      {"name": "other", "function": "named"}],
+    "output": {"faces": "$faces", "price": "$$5", "n": [1, 2.5, true]}})");
+  EXPECT_EQ(nlohmann::json(graph), nlohmann::json(expected));
+}
+
+TEST_F(Deploy, AWorkflowMayBringItsGraphAsAFile) {
+  write("lambent.toml", "name = \"w\"\nkind = \"workflow\"\ngraph = \"mine.json\"\n");
+  write("mine.json", "{}");
+  transport.answer(response(201, "{}"));
+  EXPECT_EQ(run_deploy(transport, console, {.path = folder}), 0) << err.str();
+  EXPECT_EQ(Json::parse(transport.requests.at(0).body)["Handler"], "mine.json");
+}
+
+TEST_F(Deploy, PackagesOfOneNameDoNotReplaceEachOther) {
+  const std::string one = "[[component]]\nname = \"a\"\npackage = \"one\"\n";
+  const std::string two = "[[component]]\nname = \"b\"\npackage = \"two\"\n";
+  for (const char* package : {"one", "two"}) {
+    write(std::string(package) + "/lambent.toml", "name = \"step\"\n");
+    write(std::string(package) + "/bootstrap", "#!/bin/sh\n");
+  }
+  write("lambent.toml", "name = \"w\"\nkind = \"workflow\"\n" + one + two);
+  EXPECT_EQ(run_deploy(transport, console, {.path = folder}), 13);
+  EXPECT_THAT(err.str(), HasSubstr("both describe a function 'step'"));
+  write("lambent.toml", "name = \"step\"\nkind = \"workflow\"\n" + one);
+  err.str("");
+  EXPECT_EQ(run_deploy(transport, console, {.path = folder}), 13);
+  EXPECT_THAT(err.str(), HasSubstr("both describe a function 'step'"));
+  EXPECT_TRUE(transport.requests.empty());
+}
+
+TEST_F(Deploy, SaysWhatIsWrongWithAWorkflow) {
+  const auto complaint = [&](const std::string& text) {
+    write("lambent.toml", "name = \"w\"\nkind = \"workflow\"\n" + text);
+    err.str("");
+    EXPECT_EQ(run_deploy(transport, console, {.path = folder}), 13) << text;
+    return err.str();
+  };
+  const std::string part = "[[component]]\nname = \"a\"\nfunction = \"f\"\n";
+  EXPECT_THAT(complaint(part + "input = \"$b\"\n"),
+              HasSubstr("lambent.toml: components[0].input: '$b': there is no component 'b'"));
+  EXPECT_THAT(complaint(part + "foreach = \"$input\"\n"),
+              HasSubstr("components[0]: there is no 'foreach' here; did you mean 'for_each'?"));
+  EXPECT_THAT(complaint("[[component]]\nname = \"a\"\n"),
+              HasSubstr("components[0]: 'function' is missing"));
+  EXPECT_THAT(complaint(part + "input = 1979-05-27\n"), HasSubstr("line 6: dates, times"));
+  EXPECT_THAT(complaint("component = 3\n"), HasSubstr("line 3: components are written as tables"));
+  EXPECT_THAT(complaint("graph = \"x\"\n" + part), HasSubstr("line 3: graph is for workflows"));
+  EXPECT_THAT(complaint("output = \"$a\"\n"), HasSubstr("line 3: output belongs to"));
+  EXPECT_THAT(complaint("handler = \"a.b\"\n" + part),
+              HasSubstr("line 3: a function of kind 'workflow' has no handler"));
+  EXPECT_THAT(complaint(part + "package = \".\"\n"),
+              HasSubstr("packages lie more than 8 deep in each other"));
+  EXPECT_TRUE(transport.requests.empty());
+}
+
+TEST_F(Deploy, SaysWhatIsWrongWithAManifest) {
+  const auto complaint = [&](std::string_view text) {
+    write("lambent.toml", text);
+    err.str("");
+    EXPECT_EQ(run_deploy(transport, console, {.path = folder}), 13) << text;
+    return err.str();
+  };
+  EXPECT_THAT(complaint("name = \n"), HasSubstr("lambent.toml line 1, column"));
+  EXPECT_THAT(complaint("name = 3\n"), HasSubstr("line 1: name must be text in quotes"));
+  EXPECT_THAT(complaint("handler = \"x\"\n"), HasSubstr("has no name"));
+  EXPECT_THAT(complaint("name = \"f\"\ntimeout_s = 0\n"), HasSubstr("timeout"));
+  EXPECT_THAT(complaint("name = \"f\"\nruntime = \"ruby\"\n"), HasSubstr("runtime is 'ruby'"));
+  EXPECT_THAT(complaint("name = \"f\"\n[gpu]\nlaunch_mode = \"fast\"\n"),
+              HasSubstr("line 3: gpu.launch_mode is 'fast'"));
+  EXPECT_THAT(complaint("name = \"f\"\n[gpu]\nmemory_mode = \"swap\"\n"),
+              HasSubstr("line 3: gpu.memory_mode is 'swap'"));
+  EXPECT_THAT(complaint("name = \"f\"\n[gpu]\nworking_set = \"all\"\n"),
+              HasSubstr("line 3: gpu.working_set is 'all'"));
+  EXPECT_THAT(complaint("name = \"f\"\n[gpu]\ncheckpoint = 1\n"),
+              HasSubstr("line 3: gpu.checkpoint must be true or false"));
+  EXPECT_THAT(complaint("name = \"f\"\n[gpu]\nmemory = \"lots\"\n"), HasSubstr("gpu.memory"));
+  EXPECT_TRUE(transport.requests.empty());
+  std::filesystem::remove(folder / "lambent.toml");
+  EXPECT_EQ(run_deploy(transport, console, {.path = folder}), 15);
+}
+
+}  // namespace
+}  // namespace lambent::cli

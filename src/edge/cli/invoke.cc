@@ -1,0 +1,166 @@
+#include "edge/cli/invoke.h"
+
+#include <iostream>
+#include <iterator>
+#include <nlohmann/json.hpp>
+#include <thread>
+
+#include "core/base/fd.h"
+#include "core/domain/limits.h"
+#include "edge/cli/answer.h"
+#include "edge/cli/api_error.h"
+#include "edge/cli/function_request.h"
+
+namespace lambent::cli {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+Result<std::string> payload_of(const InvokeOptions& options) {
+  std::string payload;
+  if (options.file && *options.file == "-") {
+    payload.assign(std::istreambuf_iterator<char>(std::cin), {});
+  } else if (options.file) {
+    // A byte more than fits, so that the worker's own limit is what is heard of.
+    ASSIGN_OR_RETURN(payload, read_file(*options.file, 2 * limits::kSyncPayload.count));
+  } else {
+    payload = options.payload.value_or("{}");
+  }
+  if (!options.raw && options.content_type.empty() && !Json::accept(payload)) {
+    return Error{ErrorCode::kInvalidArgument,
+                 "the event is not JSON; a text needs quotes of its own (-d '\"text\"'), or send "
+                 "what is not JSON with --raw"};
+  }
+  return payload;
+}
+
+http::Request request_of(const InvokeOptions& options, std::string payload) {
+  http::Request request{.method = "POST", .target = function_target(options.name, "/invocations")};
+  const char* raw_or_json = options.raw ? "application/octet-stream" : "application/json";
+  request.headers.add("Content-Type",
+                      options.content_type.empty() ? raw_or_json : options.content_type);
+  request.headers.add("X-Amz-Invocation-Type", options.asynchronous ? "Event" : "RequestResponse");
+  if (options.log && !options.asynchronous) request.headers.add("X-Amz-Log-Type", "Tail");
+  request.body = std::move(payload);
+  return request;
+}
+
+Json json_of(const Answer& answer) {
+  Json json = {{"id", answer.id},
+               {"outcome", answer.function_failed ? "function_error" : "succeeded"}};
+  if (answer.start) json["start"] = name_of(*answer.start);
+  if (answer.in_time) json["slo"] = *answer.in_time ? "in_time" : "late";
+  if (answer.phases) {
+    const auto us = [](Duration d) { return std::chrono::duration_cast<microseconds>(d).count(); };
+    json["phases_us"] = {
+        {"queue", us(answer.phases->queue)}, {"sandbox", us(answer.phases->sandbox)},
+        {"init", us(answer.phases->init)},   {"memory", us(answer.phases->memory)},
+        {"run", us(answer.phases->run)},     {"total", us(answer.phases->total())}};
+    if (!answer.wait_reason.empty()) json["wait_reason"] = answer.wait_reason;
+  }
+  json["device_memory_peak_bytes"] = answer.device_memory_peak.count;
+  const Json payload = Json::parse(answer.payload, nullptr, false);
+  json["payload"] = payload.is_discarded() ? Json(answer.payload) : payload;
+  if (!answer.log_tail.empty()) json["log_tail"] = answer.log_tail;
+  return json;
+}
+
+int show(Console& console, const Answer& answer, const std::optional<std::string>& output) {
+  if (output) {
+    const auto written = write_file_atomically(*output, answer.payload, false);
+    if (!written.ok()) return fail(console, written.error());
+  }
+  if (console.json) {
+    console.out << json_of(answer).dump(2, ' ', false, Json::error_handler_t::replace) << "\n";
+  } else {
+    if (!output) {
+      console.out << answer.payload;
+      if (!answer.payload.ends_with('\n')) console.out << "\n";
+    }
+    console.out.flush();
+    if (!answer.log_tail.empty()) {
+      console.err << answer.log_tail << (answer.log_tail.ends_with('\n') ? "" : "\n");
+    }
+    console.err << readable_failure(answer);
+    console.err << (answer.function_failed ? "function error   " : "") << phases_line(answer)
+                << "\n";
+  }
+  return answer.function_failed ? kExitFunctionError : 0;
+}
+
+// "queued or running", or what the worker says of it: "queued for 3.20 s (no_token); GPU 0 is held
+// by f, for 12.50 s at most".
+std::string progress_of(const std::string& body) {
+  const Json json = Json::parse(body, nullptr, false);
+  if (!json.is_object() || !json.contains("phase") || !json["phase"].is_string()) {
+    return "queued or running";
+  }
+  std::string text = json["phase"].get<std::string>();
+  if (text != "queued") return text;
+  const auto seconds_at = [](const Json& row, const char* key) {
+    return row.contains(key) && row[key].is_number() ? human_seconds(row[key].get<double>()) : "";
+  };
+  const auto text_at = [](const Json& row, const char* key) {
+    return row.contains(key) && row[key].is_string() ? row[key].get<std::string>() : "";
+  };
+  text += " for " + seconds_at(json, "waited_seconds") + " (" + text_at(json, "wait_reason") + ")";
+  if (!json.contains("token_holders") || !json["token_holders"].is_array()) return text;
+  for (const Json& holder : json["token_holders"]) {
+    if (!holder.is_object()) continue;
+    const std::string function = text_at(holder, "function");
+    text += "; GPU " + text_at(holder, "gpu") + " is held by " +
+            (function.empty() ? "a removed function or another tenant" : function);
+    const std::string most = seconds_at(holder, "most_left_seconds");
+    if (!most.empty()) text += ", for " + most + " more at most";
+  }
+  return text;
+}
+
+}  // namespace
+
+int run_invoke(Transport& transport, Console& console, const InvokeOptions& options) {
+  auto payload = payload_of(options);
+  if (!payload.ok()) return fail(console, payload.error());
+  const auto response =
+      good(transport.send(request_of(options, std::move(*payload)), options.timeout));
+  if (!response.ok()) return fail(console, response.error());
+  const Answer answer = answer_of(*response);
+  if (!options.asynchronous) return show(console, answer, options.output);
+  if (console.json) {
+    console.out << Json{{"id", answer.id}}.dump(2) << "\n";
+  } else {
+    console.out << answer.id << "\n";
+  }
+  return 0;
+}
+
+int run_result(Transport& transport, Console& console, const ResultOptions& options) {
+  const http::Request request{.method = "GET",
+                              .target = "/v1/invocations/" + http::percent_encode(options.id)};
+  const SystemClock clock;
+  const Instant until = clock.now() + options.timeout;
+  for (;;) {
+    const auto response = good(transport.send(request, seconds(60)));
+    if (!response.ok()) return fail(console, response.error());
+    if (response->headers.get("x-lambent-outcome") == "rejected") {
+      return fail(console, error_of(*response));  // the exchange was good, the outcome was not
+    }
+    if (response->status != 202) {
+      Answer answer = answer_of(*response);
+      if (answer.id.empty() || answer.id != options.id) answer.id = options.id;
+      return show(console, answer, options.output);
+    }
+    if (!options.wait) {
+      return fail(console, {ErrorCode::kUnavailable, "invocation " + options.id + " is " +
+                                                         progress_of(response->body) +
+                                                         "; wait for it with --wait"});
+    }
+    if (clock.now() >= until) {
+      return fail(console, {ErrorCode::kDeadlineExceeded,
+                            "invocation " + options.id + " is still queued or running"});
+    }
+    std::this_thread::sleep_for(options.poll_every);
+  }
+}
+
+}  // namespace lambent::cli

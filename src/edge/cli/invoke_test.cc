@@ -1,0 +1,166 @@
+// invoke and result of a function: what is asked, what is shown, how it ends.
+#include <gmock/gmock.h>
+
+#include <nlohmann/json.hpp>
+
+#include "core/base/base64.h"
+#include "edge/cli/invoke.h"
+#include "edge/cli/listing.h"
+#include "edge/cli/testing/verbs_testing.h"
+
+namespace lambent::cli {
+namespace {
+
+using testing::HasSubstr;
+using Json = nlohmann::json;
+
+TEST_F(Verbs, InvokePrintsThePayloadAndOneLineOfPhases) {
+  transport.answer(invoked("{\"sum\":3}"));
+  EXPECT_EQ(run_invoke(transport, console, {.name = "a b", .payload = "{\"x\":1}"}), 0);
+  EXPECT_EQ(out.str(), "{\"sum\":3}\n");
+  EXPECT_EQ(
+      err.str(),
+      "312 ms  queue 4.0 | sandbox 2.0 | init 80 | run 226   cold   gpu 0   gpu memory 1 MiB   id "
+      "4f2c\n");
+  ASSERT_EQ(transport.requests.size(), 1u);
+  EXPECT_EQ(transport.requests[0].target, "/2015-03-31/functions/a%20b/invocations");
+  EXPECT_EQ(transport.requests[0].headers.get("x-amz-invocation-type"), "RequestResponse");
+  EXPECT_EQ(transport.requests[0].headers.get("content-type"), "application/json");
+  EXPECT_EQ(transport.requests[0].body, "{\"x\":1}");
+}
+
+TEST_F(Verbs, InvokeTellsHowLongItsMemoryWasOnTheWay) {
+  http::Response answer = invoked("1");
+  answer.headers.add("x-lambent-memory-us", "90000");
+  transport.answer(answer);
+  EXPECT_EQ(run_invoke(transport, console, {.name = "f"}), 0);
+  EXPECT_NE(err.str().find("402 ms  queue 4.0 | sandbox 2.0 | init 80 | memory 90 | run 226"),
+            std::string::npos)
+      << err.str();
+}
+
+TEST_F(Verbs, InvokeSaysWhereAnSloWasMissed) {
+  for (const char* slo : {"late", "in_time"}) {
+    http::Response answer = invoked("1");
+    answer.headers.add("x-lambent-slo", slo);
+    transport.answer(answer);
+    EXPECT_EQ(run_invoke(transport, console, {.name = "f"}), 0);
+  }
+  EXPECT_THAT(err.str(), HasSubstr("cold   SLO missed   gpu 0"));
+  EXPECT_EQ(err.str().find("SLO"), err.str().rfind("SLO")) << "kept ones need no word";
+}
+
+TEST_F(Verbs, InvokeSaysItAllInJson) {
+  console.json = true;
+  http::Response answer = invoked("{\"sum\":3}");
+  answer.headers.add("X-Amz-Log-Result", base64_encode("START\nhello\n"));
+  transport.answer(answer);
+  EXPECT_EQ(run_invoke(transport, console, {.name = "f", .log = true}), 0);
+  EXPECT_EQ(transport.requests[0].headers.get("x-amz-log-type"), "Tail");
+  EXPECT_EQ(out.str(), R"({
+  "id": "4f2c",
+  "outcome": "succeeded",
+  "start": "cold",
+  "phases_us": {
+    "queue": 4000,
+    "sandbox": 2000,
+    "init": 80000,
+    "memory": 0,
+    "run": 226000,
+    "total": 312000
+  },
+  "device_memory_peak_bytes": 1048576,
+  "payload": {
+    "sum": 3
+  },
+  "log_tail": "START\nhello\n"
+}
+)");
+  EXPECT_EQ(err.str(), "");
+}
+
+TEST_F(Verbs, InvokeShowsTheTraceOfAFailedFunctionForPeople) {
+  http::Response failed = invoked(
+      R"({"errorType":"KeyError","errorMessage":"'a\u001b'","stackTrace":["  File \"app.py\", line 2\n    x","end\n"]})");
+  failed.headers.add("X-Amz-Function-Error", "Unhandled");
+  transport.answer(failed);
+  EXPECT_EQ(run_invoke(transport, console, {.name = "f"}), 1);
+  EXPECT_EQ(out.str(), failed.body + "\n");
+  EXPECT_THAT(
+      err.str(),
+      testing::StartsWith(
+          "KeyError: 'a?'\n  File \"app.py\", line 2\n    x\nend\nfunction error   312 ms"));
+}
+
+TEST_F(Verbs, InvokeShowsNoTraceWhereThereIsNone) {
+  for (const char* body : {R"({"errorType":"T","errorMessage":"m"})", R"({"stackTrace":[]})",
+                           R"({"stackTrace":[1]})", "[1]", "no json"}) {
+    err.str("");
+    http::Response failed = invoked(body);
+    failed.headers.add("X-Amz-Function-Error", "Unhandled");
+    transport.answer(failed);
+    EXPECT_EQ(run_invoke(transport, console, {.name = "f"}), 1);
+    EXPECT_THAT(err.str(), testing::StartsWith("function error   312 ms")) << body;
+  }
+}
+
+TEST_F(Verbs, InvokeEndsWithOneWhenTheFunctionFailed) {
+  http::Response answer = invoked("{\"errorType\":\"ValueError\"}");
+  answer.headers.add("X-Amz-Function-Error", "Unhandled");
+  transport.answer(answer);
+  EXPECT_EQ(run_invoke(transport, console, {.name = "f"}), 1);
+  EXPECT_EQ(out.str(), "{\"errorType\":\"ValueError\"}\n");
+  EXPECT_THAT(err.str(), HasSubstr("function error   312 ms"));
+}
+
+TEST_F(Verbs, InvokeRefusesAPayloadThatIsNotJsonUnlessItIsRaw) {
+  EXPECT_EQ(run_invoke(transport, console, {.name = "f", .payload = "not json"}), 13);
+  EXPECT_TRUE(transport.requests.empty());
+  EXPECT_THAT(err.str(), HasSubstr("--raw"));
+  transport.answer(invoked("x"));
+  EXPECT_EQ(run_invoke(transport, console, {.name = "f", .payload = "not json", .raw = true}), 0);
+  EXPECT_EQ(transport.requests[0].headers.get("content-type"), "application/octet-stream");
+}
+
+TEST_F(Verbs, InvokeAsyncPrintsTheIdAndResultFetchesTheAnswer) {
+  transport.answer(response(202, "", {{"x-amzn-requestid", "77aa"}}));
+  EXPECT_EQ(run_invoke(transport, console, {.name = "f", .asynchronous = true}), 0);
+  EXPECT_EQ(out.str(), "77aa\n");
+  EXPECT_EQ(transport.requests[0].headers.get("x-amz-invocation-type"), "Event");
+
+  transport.answer(response(202, "{\"status\":\"running\"}"));
+  EXPECT_EQ(run_result(transport, console, {.id = "77aa"}), 24);
+  EXPECT_THAT(err.str(), HasSubstr("--wait"));
+
+  out.str("");
+  transport.answer(response(202, ""));
+  transport.answer(invoked("7"));
+  EXPECT_EQ(
+      run_result(transport, console, {.id = "77aa", .wait = true, .poll_every = Duration::zero()}),
+      0);
+  EXPECT_EQ(out.str(), "7\n");
+  EXPECT_EQ(transport.requests.back().target, "/v1/invocations/77aa");
+}
+
+TEST_F(Verbs, ErrorsOfBothApisBecomeExitCodes) {
+  transport.answer(response(404, "{\"Type\":\"User\",\"Message\":\"Function not found: f\"}",
+                            {{"x-amzn-ErrorType", "ResourceNotFoundException"}}));
+  EXPECT_EQ(run_invoke(transport, console, {.name = "f"}), 15);
+  EXPECT_EQ(err.str(), "lambent: NOT_FOUND: Function not found: f\n");
+
+  err.str("");
+  console.json = true;
+  transport.answer(
+      response(429, R"({"error":{"code":"RESOURCE_EXHAUSTED","message":"say \"later\""}})"));
+  EXPECT_EQ(run_ls(transport, console), 18);
+  EXPECT_EQ(err.str(),
+            "{\"error\":{\"code\":\"RESOURCE_EXHAUSTED\",\"message\":\"say \\\"later\\\"\"}}\n");
+  EXPECT_EQ(Json::parse(err.str())["error"]["message"], "say \"later\"");
+
+  EXPECT_EQ(run_ls(transport, console), 24) << "nobody listens";
+  transport.answer(response(500, "<html>oops</html>"));
+  EXPECT_EQ(run_ps(transport, console), 23);
+}
+
+}  // namespace
+}  // namespace lambent::cli

@@ -1,0 +1,157 @@
+#include "edge/cli/listing.h"
+
+#include <nlohmann/json.hpp>
+
+#include "core/base/units.h"
+#include "core/http/message.h"
+#include "edge/cli/api_error.h"
+#include "edge/cli/text_table.h"
+
+namespace lambent::cli {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+constexpr Duration kTimeout = seconds(30);
+
+Result<Json> get_json(Transport& transport, const std::string& target) {
+  const auto response = good(transport.send({.method = "GET", .target = target}, kTimeout));
+  if (!response.ok()) return response.error();
+  Json json = Json::parse(response->body, nullptr, false);
+  if (json.is_discarded()) {
+    return Error{ErrorCode::kInternal,
+                 "the worker's answer to " + target + " is not JSON; is that a Lambent worker?"};
+  }
+  return json;
+}
+
+// The list under that key, or nothing.
+Json list_in(const Json& json, const char* key) {
+  if (!json.is_object() || !json.contains(key) || !json[key].is_array()) return Json::array();
+  return json[key];
+}
+
+// A cell: text as it is, numbers in short, "-" for what is not there.
+std::string cell(const Json& row, const char* key) {
+  if (!row.is_object() || !row.contains(key) || row[key].is_null()) return "-";
+  const Json& value = row[key];
+  return value.is_string() ? value.get<std::string>() : value.dump();
+}
+
+double number(const Json& row, const char* key) {
+  if (!row.is_object() || !row.contains(key) || !row[key].is_number()) return 0;
+  return row[key].get<double>();
+}
+
+std::string bytes_cell(const Json& row, const char* key) {
+  const double bytes = number(row, key);
+  return bytes > 0 ? to_string(Bytes(static_cast<uint64_t>(bytes))) : "-";
+}
+
+// "1 GPU (Tesla V100-SXM2-16GB, emulated, 20 modelled seconds per second)"
+std::string devices_text(const Json& worker) {
+  const double devices = number(worker, "devices");
+  if (devices < 1) return "no GPU";
+  const Json count(static_cast<uint64_t>(devices));
+  std::string text = count.dump() + (devices > 1 ? " GPUs (" : " GPU (") + cell(worker, "gpu");
+  if (cell(worker, "emulated") == "true") {
+    text += ", emulated";
+    const Json scale(number(worker, "time_scale"));
+    if (scale != 1) text += ", " + scale.dump() + " modelled seconds per second";
+  }
+  return text + ")";
+}
+
+Error not_a_worker(const std::string& target) {
+  return {ErrorCode::kInternal,
+          "the worker's answer to " + target + " is no list; is that a Lambent worker?"};
+}
+
+// All pages of the functions as one.
+Result<Json> all_functions(Transport& transport) {
+  Json all;
+  std::string after;
+  do {
+    const std::string target =
+        "/v1/functions" + (after.empty() ? "" : "?after=" + http::percent_encode(after));
+    ASSIGN_OR_RETURN(Json page, get_json(transport, target));
+    if (!page.is_object() || !page.contains("functions") || !page["functions"].is_array()) {
+      return not_a_worker(target);
+    }
+    std::string next;
+    if (page.contains("next")) {
+      // Pages are in order of the names, so that one which does not go on would never end.
+      if (page["next"].is_string()) next = page["next"].get<std::string>();
+      if (next <= after) return not_a_worker(target);
+      page.erase("next");
+    }
+    after = std::move(next);
+    if (all.is_null()) {
+      all = std::move(page);
+      continue;
+    }
+    for (Json& each : page["functions"]) all["functions"].push_back(std::move(each));
+  } while (!after.empty());
+  return all;
+}
+
+}  // namespace
+
+int run_ls(Transport& transport, Console& console) {
+  const auto json = all_functions(transport);
+  if (!json.ok()) return fail(console, json.error());
+  if (console.json) {
+    console.out << json->dump(2) << "\n";
+    return 0;
+  }
+  TextTable table({"NAME", "RUNTIME", ">GPU MEMORY", ">REVISION", ">QUEUED", ">RUNNING",
+                   ">COMPLETED", ">SANDBOXES"});
+  for (const Json& row : list_in(*json, "functions")) {
+    const std::string kind = cell(row, "kind");
+    const bool has_runtime = kind != "kernel" && kind != "workflow" && kind != "pipeline";
+    table.add({cell(row, "name"), has_runtime ? cell(row, "runtime") : kind,
+               bytes_cell(row, "gpu_memory_bytes"), cell(row, "revision"), cell(row, "queued"),
+               cell(row, "running"), cell(row, "completed"), cell(row, "sandboxes")});
+  }
+  console.out << table.str();
+  return 0;
+}
+
+int run_ps(Transport& transport, Console& console) {
+  const auto json = get_json(transport, "/v1/sandboxes");
+  if (!json.ok()) return fail(console, json.error());
+  if (console.json) {
+    console.out << json->dump(2) << "\n";
+    return 0;
+  }
+  TextTable table({">ID", "FUNCTION", "STATE", ">PID", "GPU", ">AGE", ">INVOCATIONS", ">GPU MEMORY",
+                   "WHERE", ">MEMORY"});
+  for (const Json& row : list_in(*json, "sandboxes")) {
+    table.add({cell(row, "id"), cell(row, "function"), cell(row, "state"), cell(row, "pid"),
+               cell(row, "gpu"), human_seconds(number(row, "age_seconds")),
+               cell(row, "invocations"), bytes_cell(row, "device_memory_bytes"),
+               cell(row, "device_memory_place"), bytes_cell(row, "host_memory_bytes")});
+  }
+  console.out << table.str();
+  return 0;
+}
+
+int run_version(Transport& transport, Console& console, const std::string& own_version) {
+  const auto worker = get_json(transport, "/v1/version");
+  if (console.json) {
+    Json json = {{"client", own_version}};
+    json["worker"] = worker.ok() ? *worker : Json();
+    console.out << json.dump(2) << "\n";
+    return 0;
+  }
+  console.out << "lambent " << own_version << "\n";
+  if (worker.ok()) {
+    console.out << "worker  " << cell(*worker, "version") << "   policy " << cell(*worker, "policy")
+                << ", " << devices_text(*worker) << "\n";
+  } else {
+    console.out << "worker  none answers\n";
+  }
+  return 0;
+}
+
+}  // namespace lambent::cli

@@ -1,0 +1,70 @@
+#include "edge/cli/logs.h"
+
+#include <charconv>
+#include <nlohmann/json.hpp>
+#include <optional>
+
+#include "edge/cli/api_error.h"
+
+namespace lambent::cli {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+std::string target_of(const std::string& name, uint64_t offset) {
+  return "/v1/functions/" + http::percent_encode(name) + "/log?offset=" + std::to_string(offset);
+}
+
+std::optional<uint64_t> next_offset_of(const http::Response& response) {
+  const std::string_view text = response.headers.get("x-lambent-next-offset");
+  uint64_t offset = 0;
+  const auto [end, code] = std::from_chars(text.data(), text.data() + text.size(), offset);
+  if (text.empty() || code != std::errc() || end != text.data() + text.size()) return std::nullopt;
+  return offset;
+}
+
+void show(Console& console, std::string_view text) {
+  if (console.json) {
+    console.out << Json{{"text", text}}.dump(-1, ' ', false, Json::error_handler_t::replace)
+                << "\n";
+  } else {
+    console.out << text;
+  }
+  console.out.flush();
+}
+
+}  // namespace
+
+int run_logs(Transport& transport, Console& console, const LogsOptions& options) {
+  // The worker gives at most 1 MiB at a time: ask until nothing more comes.
+  uint64_t offset = 0;
+  for (;;) {
+    const auto chunk = good(
+        transport.send({.method = "GET", .target = target_of(options.name, offset)}, seconds(60)));
+    if (!chunk.ok()) return fail(console, chunk.error());
+    if (!chunk->body.empty()) show(console, chunk->body);
+    const auto next = next_offset_of(*chunk);
+    const bool more = next && *next > offset && !chunk->body.empty();
+    if (next) offset = *next;
+    if (!more) break;
+  }
+  if (!options.follow) return 0;
+
+  std::string error_body;
+  const auto sink = [&](std::string_view text) {
+    show(console, text);
+    error_body.append(text.substr(0, 4096 - std::min<size_t>(error_body.size(), 4096)));
+    return static_cast<bool>(console.out);
+  };
+  auto followed =
+      transport.stream({.method = "GET", .target = target_of(options.name, offset) + "&follow=1"},
+                       std::chrono::hours(24 * 365), sink);
+  if (!followed.ok()) return fail(console, followed.error());
+  if (followed->status >= 300) {
+    followed->body = error_body;
+    return fail(console, error_of(*followed));
+  }
+  return 0;
+}
+
+}  // namespace lambent::cli

@@ -1,0 +1,18 @@
+// lambent logs: what a function printed, once or as it comes.
+#pragma once
+
+#include <string>
+
+#include "edge/cli/console.h"
+#include "edge/cli/transport.h"
+
+namespace lambent::cli {
+
+struct LogsOptions {
+  std::string name;
+  bool follow = false;
+};
+
+int run_logs(Transport& transport, Console& console, const LogsOptions& options);
+
+}  // namespace lambent::cli

@@ -1,0 +1,35 @@
+// Manifest: what lambent.toml says about a function. A value; read by `lambent deploy`.
+#pragma once
+
+#include <map>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "core/base/result.h"
+#include "core/domain/function.h"
+#include "decide/pipeline/definition.h"
+
+namespace lambent::cli {
+
+struct Manifest {
+  FunctionSpec spec;                 // without tenant, id, revision and code
+  std::string code = ".";            // a folder or a .zip, relative to the manifest
+  std::vector<std::string> bundles;  // kernel bundles to pack along, relative to the manifest
+  // CUDA sources of kernels to compile into bundles of their names, relative to the manifest.
+  std::vector<std::string> sources;
+  // Of a workflow that is described by [[component]] tables: its graph as JSON, in which components
+  // with a package may lack their function; those packages' folders by component's number, relative
+  // to the manifest.
+  std::string workflow;
+  std::map<size_t, std::string> packages;
+  // Of a pipeline: what its [slo] table says, which then holds in place of its pipeline.json.
+  pipeline::Slo slo;
+  // Keys that we do not know, with the one that was perhaps meant; shown, not fatal.
+  std::vector<std::string> warnings;
+};
+
+// INVALID_ARGUMENT names file, line and column, or the key, of what is wrong.
+Result<Manifest> parse_manifest(std::string_view text, const std::string& file);
+
+}  // namespace lambent::cli

@@ -1,0 +1,353 @@
+#include "edge/cli/replay.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstdio>
+#include <fstream>
+#include <nlohmann/json.hpp>
+
+#include "edge/cli/answer.h"
+#include "edge/cli/api_error.h"
+#include "edge/cli/deploy.h"
+#include "edge/cli/function_request.h"
+#include "edge/cli/replay_plan.h"
+#include "edge/cli/replay_run.h"
+#include "edge/cli/run_summary.h"
+#include "edge/cli/sandbox_wait.h"
+#include "sim/workload/quantiles.h"
+
+namespace lambent::cli {
+namespace {
+
+using Json = nlohmann::ordered_json;
+constexpr int kOverheadRepeats = 9;
+
+// What the worker says about itself that a result must carry.
+struct WorkerFacts {
+  std::string policy;
+  std::optional<double> time_scale;
+  unsigned devices = 1;
+  std::optional<bool> emulated;
+};
+
+WorkerFacts facts_from(const std::string& body) {
+  WorkerFacts facts;
+  const Json json = Json::parse(body, nullptr, false);
+  if (!json.is_object()) return facts;
+  const auto has = [&](const char* key) { return json.find(key) != json.end(); };
+  if (has("policy") && json["policy"].is_string()) facts.policy = json["policy"];
+  if (has("time_scale") && json["time_scale"].is_number()) facts.time_scale = json["time_scale"];
+  if (has("devices") && json["devices"].is_number_unsigned() && json["devices"] < 1024) {
+    facts.devices = std::max(1u, json["devices"].get<unsigned>());
+  }
+  if (has("emulated") && json["emulated"].is_boolean()) facts.emulated = json["emulated"];
+  return facts;
+}
+
+Result<WorkerFacts> ask_worker(Transport& transport, const ReplayOptions& options) {
+  const auto response =
+      good(transport.send({.method = "GET", .target = "/v1/version"}, seconds(30)));
+  if (!response.ok()) return response.error();
+  WorkerFacts facts = facts_from(response->body);
+  if (facts.time_scale && std::abs(*facts.time_scale / options.time_scale - 1) > 1e-6) {
+    char text[160];
+    std::snprintf(text, sizeof(text),
+                  "the worker's device has a time scale of %g, the replay one of %g; they must be "
+                  "the same: give --time-scale %g",
+                  *facts.time_scale, options.time_scale, *facts.time_scale);
+    return Error{ErrorCode::kFailedPrecondition, text};
+  }
+  return facts;
+}
+
+Result<Package> pack_paper_function(const ReplayOptions& options) {
+  if (options.paper_function.empty()) {
+    return Error{ErrorCode::kNotFound,
+                 "the paper function's folder was not found; name it with --paper-function"};
+  }
+  auto package = make_package({.path = options.paper_function});
+  if (!package.ok()) {
+    return package.error().with_context("packing the paper function in " + options.paper_function);
+  }
+  return package;
+}
+
+Result<void> deploy_all(Transport& transport, Console& console, const ReplayPlan& plan,
+                        const ReplayOptions& options, const Package& package) {
+  for (size_t i = 0; i < plan.entries.size(); ++i) {
+    const FunctionSpec spec = paper_function_spec(plan, i, options);
+    const auto deployed = deploy_function(transport, spec, package.zip);
+    if (!deployed.ok()) return deployed.error().with_context("deploying " + spec.name.name);
+  }
+  console.err << "deployed " << plan.entries.size() << " functions\n";
+  return {};
+}
+
+size_t index_of_shortest(const ReplayPlan& plan) {
+  const auto shortest =
+      std::min_element(plan.entries.begin(), plan.entries.end(),
+                       [](const auto& a, const auto& b) { return a.gpu_warm_s < b.gpu_warm_s; });
+  return static_cast<size_t>(shortest - plan.entries.begin());
+}
+
+// Real seconds that a warm invocation takes beyond its modelled time while nothing else runs: the
+// median over a few of this function, which is like that entry of the catalogue; of cold ones where
+// the policy keeps no sandbox warm. Fails if the function is not there or does not run.
+Result<double> measure_overhead(Transport& transport, const std::string& name,
+                                const workload::CatalogueEntry& entry, double time_scale) {
+  http::Request request{
+      .method = "POST", .target = function_target(name, "/invocations"), .body = "{}"};
+  const SystemClock clock;
+  std::vector<double> warm;
+  std::vector<double> cold;
+  while (warm.size() < kOverheadRepeats && cold.size() < kOverheadRepeats) {
+    const Instant begin = clock.now();
+    const auto response = good(transport.send(request, std::chrono::minutes(10)));
+    const double took_s = to_seconds(clock.now() - begin);
+    if (!response.ok()) return response.error();
+    const Answer answer = answer_of(*response);
+    if (answer.function_failed) {
+      return Error{ErrorCode::kFailedPrecondition,
+                   name + " failed: " + answer.payload.substr(0, 300)};
+    }
+    const bool is_warm = answer.start == StartClass::kWarm;
+    const double modelled_s = is_warm ? entry.gpu_warm_s : entry.gpu_cold_s;
+    (is_warm ? warm : cold).push_back(std::max(0.0, took_s - modelled_s / time_scale));
+  }
+  return workload::median_of(warm.empty() ? cold : warm);
+}
+
+// The same with a function that is made for it and then removed, sandbox and all: the trace is to
+// find a worker that has learnt nothing of its functions and holds nothing warm.
+Result<double> measure_overhead_apart(Transport& transport, const ReplayPlan& plan,
+                                      const ReplayOptions& options, const Package& package) {
+  const size_t shortest = index_of_shortest(plan);
+  FunctionSpec spec = paper_function_spec(plan, shortest, options);
+  spec.name.name = options.prefix + "overhead";
+  const auto is_of_the_trace = [&](const std::string& name) {
+    return std::find(plan.deployed_names.begin(), plan.deployed_names.end(), name) !=
+           plan.deployed_names.end();
+  };
+  while (is_of_the_trace(spec.name.name)) spec.name.name += "-";
+  spec.description = "made by lambent replay to measure what invocations take beyond their time";
+  const auto deployed = deploy_function(transport, spec, package.zip);
+  if (!deployed.ok()) return deployed.error().with_context("deploying " + spec.name.name);
+  auto measured =
+      measure_overhead(transport, spec.name.name, plan.entries[shortest], options.time_scale);
+  const auto removed = good(transport.send(
+      {.method = "DELETE", .target = function_target(spec.name.name)}, std::chrono::minutes(10)));
+  if (!removed.ok()) return removed.error().with_context("removing " + spec.name.name);
+  RETURN_IF_ERROR(wait_until_gone(transport, spec.name.name));
+  return measured;
+}
+
+class ProgressLine {
+ public:
+  explicit ProgressLine(Console& console) : console_(console) {}
+
+  void show(const ReplayProgress& progress) {
+    const int tenth = static_cast<int>(progress.share * 10);
+    // A log file gets a line for each tenth, a terminal one line that changes.
+    if (!console_.err_is_terminal && tenth == last_tenth_) return;
+    last_tenth_ = tenth;
+    char text[160];
+    std::snprintf(text, sizeof(text),
+                  "%3.0f %%  %6.1f s  sent %llu  answered %llu  in flight %llu  errors %llu",
+                  progress.share * 100, progress.at_s,
+                  static_cast<unsigned long long>(progress.sent),
+                  static_cast<unsigned long long>(progress.answered),
+                  static_cast<unsigned long long>(progress.in_flight),
+                  static_cast<unsigned long long>(progress.errors));
+    console_.err << (console_.err_is_terminal ? "\r\033[K" : "") << text
+                 << (console_.err_is_terminal ? "" : "\n");
+    console_.err.flush();
+  }
+  void finish() {
+    if (console_.err_is_terminal) console_.err << "\n";
+  }
+
+ private:
+  Console& console_;
+  int last_tenth_ = -1;
+};
+
+workload::RunHeader header_of(const ReplayPlan& plan, const ReplayOptions& options,
+                              const WorkerFacts& facts, std::optional<double> overhead_s) {
+  workload::RunHeader header{.trace = plan.trace.name,
+                             .policy = options.label.empty() ? facts.policy : options.label,
+                             .time_scale = options.time_scale,
+                             .rate_scale = options.read.rate_scale,
+                             .seed = options.read.seed,
+                             .devices = facts.devices,
+                             .emulated = facts.emulated.value_or(true),
+                             .overhead_s = overhead_s};
+  for (size_t i = 0; i < plan.entries.size(); ++i) {
+    header.functions.push_back({.name = plan.trace.functions[i].name,
+                                .catalogue_entry = plan.entries[i].name,
+                                .warm_s = plan.entries[i].gpu_warm_s});
+  }
+  return header;
+}
+
+// A replay in real time is never longer than memory; more is a window that nobody meant.
+Result<std::vector<workload::Arrival>> all_arrivals(workload::ArrivalSource& source) {
+  std::vector<workload::Arrival> arrivals;
+  while (const auto arrival = source.next()) {
+    if (arrivals.size() == limits::kTraceArrivals) {
+      return Error{ErrorCode::kResourceExhausted,
+                   "the window has more than " + std::to_string(limits::kTraceArrivals) +
+                       " arrivals; choose a shorter one with --duration"};
+    }
+    arrivals.push_back(*arrival);
+  }
+  if (const auto failure = source.failure()) return *failure;
+  if (arrivals.empty()) {
+    return Error{ErrorCode::kInvalidArgument, "the window has no arrivals"};
+  }
+  return arrivals;
+}
+
+// Takes what a run gives, line by line: into the statistics, and into the result file.
+class Recorder {
+ public:
+  Recorder(const workload::RunHeader& header, const std::optional<std::string>& path)
+      : header_(header), statistics_(names_of(header), warm_of(header)) {
+    if (path) file_.open(*path, std::ios::trunc);
+    if (path && !file_) failed_ = error_from_errno("write " + *path, errno);
+    write(workload::line_of(header));
+  }
+
+  void add(const workload::RunRecord& record) {
+    statistics_.add(record.sample);
+    if (!record.sample.succeeded && first_error_.empty()) first_error_ = record.error;
+    write(workload::line_of(record));
+  }
+  void add(const workload::RunReading& reading) {
+    readings_.push_back(reading);
+    write(workload::line_of(reading));
+  }
+  Result<RunFigures> finish(double elapsed_s) {
+    write(workload::line_of(workload::RunEnd{elapsed_s}));
+    if (file_.is_open()) file_.close();
+    if (failed_) return *failed_;
+    return RunFigures{.label = header_.policy.empty() ? header_.trace : header_.policy,
+                      .header = header_,
+                      .summary = statistics_.summary(elapsed_s, header_.devices),
+                      .utilisation = workload::mean_utilisation(readings_)};
+  }
+  const std::string& first_error() const { return first_error_; }
+  const std::optional<Error>& failed() const { return failed_; }
+
+ private:
+  static std::vector<std::string> names_of(const workload::RunHeader& header) {
+    std::vector<std::string> names;
+    for (const auto& function : header.functions) names.push_back(function.name);
+    return names;
+  }
+  static std::vector<double> warm_of(const workload::RunHeader& header) {
+    std::vector<double> warm_s;
+    for (const auto& function : header.functions) warm_s.push_back(function.warm_s);
+    return warm_s;
+  }
+  void write(const std::string& line) {
+    if (!file_.is_open() || failed_) return;
+    errno = 0;
+    file_ << line;
+    if (!file_) failed_ = error_from_errno("write the result file", errno);
+  }
+
+  workload::RunHeader header_;
+  workload::RunStatistics statistics_;
+  std::vector<workload::RunReading> readings_;
+  std::ofstream file_;
+  std::optional<Error> failed_;
+  std::string first_error_;
+};
+
+void show_totals(Console& console, const ReplayRunTotals& totals, const Recorder& recorder) {
+  if (totals.dropped > 0) {
+    console.err << "lambent: warning: " << totals.dropped
+                << " invocations were not sent, because too many were outstanding\n";
+  }
+  if (totals.unfinished > 0) {
+    console.err << "lambent: warning: " << totals.unfinished
+                << " invocations had no answer when the run gave up\n";
+  }
+  if (totals.worst_lateness_s > 0.05) {
+    console.err << "lambent: warning: an invocation was sent "
+                << human_seconds(totals.worst_lateness_s)
+                << " late: this machine could not keep the pace\n";
+  }
+  if (!recorder.first_error().empty()) {
+    console.err << "lambent: the first error: " << recorder.first_error() << "\n";
+  }
+}
+
+}  // namespace
+
+int run_replay(Transport& transport, const http::Endpoint& endpoint, Console& console,
+               const ReplayOptions& options) {
+  if (!(options.time_scale > 0) || options.time_scale > 1e4) {
+    return fail(console, {ErrorCode::kInvalidArgument, "the time scale must be above 0"});
+  }
+  auto plan = make_plan(options);
+  if (!plan.ok()) return fail(console, plan.error());
+  const auto facts = ask_worker(transport, options);
+  if (!facts.ok()) return fail(console, facts.error());
+  if (plan->trace.skipped_rows > 0) {
+    console.err << "lambent: warning: passed over " << plan->trace.skipped_rows << " bad rows\n";
+  }
+  std::optional<Package> package;
+  if (options.deploy) {
+    auto packed = pack_paper_function(options);
+    if (!packed.ok()) return fail(console, packed.error());
+    package = std::move(*packed);
+    const auto deployed = deploy_all(transport, console, *plan, options, *package);
+    if (!deployed.ok()) return fail(console, deployed.error());
+  }
+  std::optional<double> overhead_s;
+  if (options.measure_overhead) {
+    const size_t shortest = index_of_shortest(*plan);
+    const auto measured = package ? measure_overhead_apart(transport, *plan, options, *package)
+                                  : measure_overhead(transport, plan->deployed_names[shortest],
+                                                     plan->entries[shortest], options.time_scale);
+    if (!measured.ok()) {
+      const bool missing = measured.error().code == ErrorCode::kNotFound;
+      return fail(console, missing ? measured.error().with_context(
+                                         "the trace's functions are not deployed; add --deploy")
+                                   : measured.error());
+    }
+    overhead_s = *measured;
+  }
+  auto arrivals = all_arrivals(*plan->trace.arrivals);
+  if (!arrivals.ok()) return fail(console, arrivals.error());
+  workload::RunHeader header = header_of(*plan, options, *facts, overhead_s);
+  header.duration_s = to_seconds(arrivals->back().at);
+
+  Recorder recorder(header, options.out);
+  if (recorder.failed()) return fail(console, *recorder.failed());
+  ProgressLine progress(console);
+  const ReplayRunOptions run_options{.endpoint = endpoint,
+                                     .time_scale = options.time_scale,
+                                     .deployed_names = plan->deployed_names,
+                                     .duration_s = header.duration_s,
+                                     .give_up_s = options.give_up_s,
+                                     .most_outstanding = options.most_outstanding};
+  const ReplayRunSinks sinks{
+      .record = [&](const workload::RunRecord& record) { recorder.add(record); },
+      .reading = [&](const workload::RunReading& reading) { recorder.add(reading); },
+      .progress = [&](const ReplayProgress& at) { progress.show(at); }};
+  const auto source = workload::source_of(std::move(*arrivals));
+  const ReplayRunTotals totals = replay(*source, run_options, sinks);
+  progress.finish();
+  show_totals(console, totals, recorder);
+  const auto figures = recorder.finish(totals.elapsed_s);
+  if (!figures.ok()) return fail(console, figures.error());
+  console.out << (console.json ? json_of(*figures) + "\n" : table_of({*figures}));
+  if (figures->summary.count == 0) {
+    return fail(console, {ErrorCode::kFailedPrecondition, "no invocation succeeded"});
+  }
+  return 0;
+}
+
+}  // namespace lambent::cli

@@ -1,0 +1,25 @@
+#include "edge/cli/transport.h"
+
+namespace lambent::cli {
+
+Error HttpTransport::explained(const Error& error) const {
+  if (error.code != ErrorCode::kUnavailable) return error;
+  return Error{error.code, error.message +
+                               " Start one with 'lambent serve', or name another than " +
+                               http::to_string(endpoint_) + " with --endpoint or LAMBENT_ENDPOINT"};
+}
+
+Result<http::Response> HttpTransport::send(const http::Request& request, Duration timeout) {
+  auto response = client_.send(request, timeout);
+  if (!response.ok()) return explained(response.error());
+  return response;
+}
+
+Result<http::Response> HttpTransport::stream(const http::Request& request, Duration timeout,
+                                             const Sink& sink) {
+  auto response = client_.stream(request, timeout, sink);
+  if (!response.ok()) return explained(response.error());
+  return response;
+}
+
+}  // namespace lambent::cli

@@ -1,0 +1,41 @@
+// Transport: how a verb reaches the worker. HttpTransport is the real one; tests answer themselves.
+// One request at a time, one thread.
+#pragma once
+
+#include <functional>
+#include <string_view>
+
+#include "core/base/result.h"
+#include "core/base/time.h"
+#include "core/http/client.h"
+
+namespace lambent::cli {
+
+class Transport {
+ public:
+  using Sink = std::function<bool(std::string_view)>;
+
+  virtual ~Transport() = default;
+  // As BlockingClient has them.
+  virtual Result<http::Response> send(const http::Request& request, Duration timeout) = 0;
+  virtual Result<http::Response> stream(const http::Request& request, Duration timeout,
+                                        const Sink& sink) = 0;
+};
+
+class HttpTransport final : public Transport {
+ public:
+  explicit HttpTransport(const http::Endpoint& endpoint) : endpoint_(endpoint), client_(endpoint) {}
+
+  // Errors say where the worker was looked for and what to do.
+  Result<http::Response> send(const http::Request& request, Duration timeout) override;
+  Result<http::Response> stream(const http::Request& request, Duration timeout,
+                                const Sink& sink) override;
+
+ private:
+  Error explained(const Error& error) const;
+
+  http::Endpoint endpoint_;
+  http::BlockingClient client_;
+};
+
+}  // namespace lambent::cli

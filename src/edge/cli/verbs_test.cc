@@ -1,0 +1,195 @@
+// The verbs that look and remove: what is asked, what is shown, how it ends.
+#include <gmock/gmock.h>
+
+#include <nlohmann/json.hpp>
+
+#include "edge/cli/devices.h"
+#include "edge/cli/invoke.h"
+#include "edge/cli/listing.h"
+#include "edge/cli/logs.h"
+#include "edge/cli/remove.h"
+#include "edge/cli/testing/verbs_testing.h"
+#include "edge/cli/why.h"
+
+namespace lambent::cli {
+namespace {
+
+using testing::AllOf;
+using testing::HasSubstr;
+using Json = nlohmann::json;
+
+TEST_F(Verbs, LsAndPsSetTheWorkersListsInColumns) {
+  transport.answer(response(200, R"({"functions":[
+      {"name":"hello","runtime":"python3","revision":2,"gpu_memory_bytes":536870912,
+       "queued":1,"running":2,"completed":30,"sandboxes":2}]})"));
+  EXPECT_EQ(run_ls(transport, console), 0);
+  EXPECT_EQ(out.str(),
+            "NAME   RUNTIME  GPU MEMORY  REVISION  QUEUED  RUNNING  COMPLETED  SANDBOXES\n"
+            "hello  python3     512 MiB         2       1        2         30          2\n");
+  out.str("");
+  transport.answer(response(200, R"({"sandboxes":[
+      {"id":7,"function":"hello","state":"idle","pid":123,"device":1003,"gpu":"0:2","age_seconds":61.5,
+       "invocations":3,"device_memory_bytes":2097152,"device_memory_place":"out",
+       "host_memory_bytes":1048576}]})"));
+  EXPECT_EQ(run_ps(transport, console), 0);
+  EXPECT_EQ(out.str(),
+            "ID  FUNCTION  STATE  PID  GPU      AGE  INVOCATIONS  GPU MEMORY  WHERE  MEMORY\n"
+            " 7  hello     idle   123  0:2  61.50 s            3       2 MiB  out     1 MiB\n");
+}
+
+TEST_F(Verbs, ResultSaysWhatAnInvocationWaitsForAndWhoHasTheGpu) {
+  transport.answer(response(202, R"({"state":"pending","phase":"queued","waited_seconds":3.2,
+      "wait_reason":"no_token","token_holders":[
+      {"gpu":"0","function":"long","held_seconds":4,"most_left_seconds":56.5},
+      {"gpu":"0","function":null,"held_seconds":1,"most_left_seconds":null}]})"));
+  EXPECT_NE(run_result(transport, console, {.id = "x"}), 0);
+  EXPECT_THAT(
+      err.str(),
+      HasSubstr(
+          "is queued for 3.20 s (no_token); GPU 0 is held by long, for "
+          "56.50 s more at most; GPU 0 is held by a removed function or another tenant; wait"));
+  transport.answer(response(202, R"({"state":"pending"})"));
+  EXPECT_NE(run_result(transport, console, {.id = "x"}), 0);
+  EXPECT_THAT(err.str(), HasSubstr("is queued or running; wait"));
+}
+
+constexpr const char* kTwoDevices = R"({"devices":[
+    {"gpu":"0","name":"A100","state":"healthy","for_seconds":9,"reason":null,"notice":null,"tokens":2,
+     "tokens_held":1,"utilization":0.425,"memory_used_bytes":1073741824,
+     "memory_total_bytes":17179869184},
+    {"gpu":"1:0","name":"A100 MIG 2g","state":"drained","for_seconds":61.5,
+     "reason":"Xid 48: double-bit ECC error","notice":"a page waits","utilization":null,
+     "memory_used_bytes":0,"memory_total_bytes":1073741824}]})";
+
+TEST_F(Verbs, DevicesSaysHowTheyAreAndWhy) {
+  transport.answer(response(200, kTwoDevices));
+  EXPECT_EQ(run_devices(transport, console), 0);
+  EXPECT_EQ(transport.requests[0].target, "/v1/devices");
+  EXPECT_EQ(out.str(),
+            "GPU  NAME         STATE                RUNNING  BUSY           MEMORY  REASON\n"
+            "0    A100         healthy               1 of 2   43%  1 GiB of 16 GiB  -\n"
+            "1:0  A100 MIG 2g  drained for 61.50 s        -     -     0 B of 1 GiB  "
+            "Xid 48: double-bit ECC error; a page waits\n");
+}
+
+TEST_F(Verbs, DrainAndUndrainNameTheDeviceAndTheReason) {
+  transport.answer(response(200, kTwoDevices));
+  EXPECT_EQ(run_drain(transport, console, {.gpu = "1:0", .reason = "new fan"}), 0);
+  transport.answer(response(200, kTwoDevices));
+  EXPECT_EQ(run_drain(transport, console, {.gpu = "1:0", .drain = false}), 0);
+  ASSERT_EQ(transport.requests.size(), 2u);
+  EXPECT_EQ(transport.requests[0].method, "POST");
+  EXPECT_EQ(transport.requests[0].target, "/v1/devices/1%3A0/drain?reason=new%20fan");
+  EXPECT_EQ(transport.requests[1].target, "/v1/devices/1%3A0/undrain");
+  transport.answer(response(404, R"({"error":{"code":"NOT_FOUND","message":"no GPU '7'"}})"));
+  EXPECT_EQ(run_drain(transport, console, {.gpu = "7"}), 15);
+}
+
+TEST_F(Verbs, LsWalksThePages) {
+  console.json = true;
+  transport.answer(response(200, R"({"functions":[{"name":"a"},{"name":"b/1"}],"next":"b/1"})"));
+  transport.answer(response(200, R"({"functions":[{"name":"c"}]})"));
+  EXPECT_EQ(run_ls(transport, console), 0);
+  EXPECT_EQ(Json::parse(out.str()),
+            Json::parse(R"({"functions":[{"name":"a"},{"name":"b/1"},{"name":"c"}]})"));
+  ASSERT_EQ(transport.requests.size(), 2u);
+  EXPECT_EQ(transport.requests[1].target, "/v1/functions?after=b%2F1");
+}
+
+TEST_F(Verbs, LsRefusesPagesThatAreNoneOfAWorker) {
+  for (const char* strange : {R"({"functions":[],"next":5})", R"({"functions":[],"next":null})",
+                              R"({"functions":[],"next":""})", R"({"functions":{},"next":"a"})",
+                              R"({"next":"a"})", R"([{"name":"a"}])"}) {
+    transport.answer(response(200, strange));
+    err.str("");
+    EXPECT_EQ(run_ls(transport, console), 23) << strange;
+    EXPECT_NE(err.str().find("is that a Lambent worker?"), std::string::npos) << err.str();
+  }
+  for (const char* again : {"b", "a"}) {
+    transport.answer(response(200, R"({"functions":[{"name":"b"}],"next":"b"})"));
+    const std::string next = std::string(R"(,"next":")") + again + "\"}";
+    transport.answer(response(200, R"({"functions":[{"name":"b"}])" + next));
+    EXPECT_EQ(run_ls(transport, console), 23) << "page after b: next " << again;
+  }
+}
+
+TEST_F(Verbs, ListsPassTheWorkersJsonThrough) {
+  console.json = true;
+  transport.answer(response(200, "{\"functions\":[]}"));
+  EXPECT_EQ(run_ls(transport, console), 0);
+  EXPECT_EQ(out.str(), "{\n  \"functions\": []\n}\n");
+  out.str("");
+  transport.answer(response(200, "{\"version\":\"0.1.0\"}"));
+  EXPECT_EQ(run_version(transport, console, "0.1.0"), 0);
+  EXPECT_EQ(Json::parse(out.str()),
+            Json::parse(R"({"client":"0.1.0","worker":{"version":"0.1.0"}})"));
+}
+
+TEST_F(Verbs, VersionNeedsNoWorker) {
+  EXPECT_EQ(run_version(transport, console, "0.1.0"), 0);
+  EXPECT_EQ(out.str(), "lambent 0.1.0\nworker  none answers\n");
+}
+
+constexpr char kId[] = "0e6c9d1e-4f2c-4c33-9a52-6f1b1b3f0f7a";
+
+TEST_F(Verbs, WhyTellsWhatAPipelinesRequestWaitedForAndWhatItsStagesDid) {
+  transport.answer(response(200, R"({"invocation": "0e6c", "function": "app", "kind": "pipeline",
+      "state": "succeeded", "took_ms": 412.5, "queue_ms": 300, "sandbox_ms": 0, "memory_ms": 12.5,
+      "run_ms": 100, "start": "warm", "instance": 7, "requests_in_job": 2, "lost_ms": 40,
+      "waits": [{"reason": "no_slice", "ms": 260, "other": "blur"},
+                {"reason": "slice_shared", "ms": 40, "other": null}],
+      "stages": [{"stage": 1, "slice": "0:2", "at_ms": 3, "queue_ms": 1, "wait_ms": 2,
+                  "receive_ms": 0.5, "work_ms": 90, "send_ms": 0.2,
+                  "components": [{"component": "classify", "ms": 90, "ran": 2}]}]})"));
+  EXPECT_EQ(run_why(transport, console, kId), 0) << err.str();
+  EXPECT_EQ(transport.requests[0].target, std::string("/v1/invocations/") + kId + "/trace");
+  EXPECT_THAT(out.str(),
+              AllOf(HasSubstr("of 'app': succeeded after 412.5 ms"), HasSubstr("queue 300.0"),
+                    HasSubstr("260.0 ms: no free slice held it; most of them were with 'blur'"),
+                    HasSubstr("another tenant's function"), HasSubstr("lost 40.0 ms"),
+                    HasSubstr("instance 7, warm, in a job of 2 requests"),
+                    HasSubstr("classify 90.0 for 2 requests")));
+}
+
+TEST_F(Verbs, WhyTellsTheCallsOfAWorkflow) {
+  transport.answer(response(200, R"({"invocation": "0e6c", "function": "flow", "state": "running",
+      "took_ms": 30, "calls_ended": 3, "calls": [{"component": "faces[0]", "function": "face",
+      "invocation": "4f2c", "at_ms": 1, "took_ms": 20, "queue_ms": 12, "run_ms": 8,
+      "start": "warm", "wait_reason": "no_token"}]})"));
+  EXPECT_EQ(run_why(transport, console, kId), 0);
+  EXPECT_THAT(out.str(), AllOf(HasSubstr("faces[0]"), HasSubstr("every GPU ran as many"),
+                               HasSubstr("and 2 more calls")));
+}
+
+TEST_F(Verbs, WhySaysWhereStoriesOfOtherFunctionsAre) {
+  EXPECT_EQ(run_why(transport, console, "7"), exit_code_of(ErrorCode::kInvalidArgument));
+  EXPECT_TRUE(transport.requests.empty());
+  transport.answer(response(404, R"({"error": {"code": "NOT_FOUND", "message": "unknown"}})"));
+  EXPECT_EQ(run_why(transport, console, kId), exit_code_of(ErrorCode::kNotFound));
+  EXPECT_THAT(err.str(), HasSubstr("--journal FOLDER"));
+  transport.answer(response(200, "<html>"));
+  EXPECT_EQ(run_why(transport, console, kId), exit_code_of(ErrorCode::kInternal));
+}
+
+TEST_F(Verbs, LogsAskOnFromWhereTheLastAnswerEnded) {
+  transport.answer(response(200, "one\n", {{"x-lambent-next-offset", "4"}}));
+  transport.answer(response(200, "two\n", {{"x-lambent-next-offset", "8"}}));
+  transport.answer(response(200, "", {{"x-lambent-next-offset", "8"}}));
+  transport.answer(response(200, "three\n"));
+  EXPECT_EQ(run_logs(transport, console, {.name = "f", .follow = true}), 0);
+  EXPECT_EQ(out.str(), "one\ntwo\nthree\n");
+  ASSERT_EQ(transport.requests.size(), 4u);
+  EXPECT_EQ(transport.requests[1].target, "/v1/functions/f/log?offset=4");
+  EXPECT_EQ(transport.requests[3].target, "/v1/functions/f/log?offset=8&follow=1");
+}
+
+TEST_F(Verbs, RmGoesOnAfterAFailure) {
+  transport.answer(response(404, "{\"Message\":\"no f\"}"));
+  transport.answer(response(204, ""));
+  EXPECT_EQ(run_rm(transport, console, {"f", "g"}), 15);
+  EXPECT_EQ(out.str(), "removed g\n");
+  EXPECT_EQ(transport.requests[1].method, "DELETE");
+}
+
+}  // namespace
+}  // namespace lambent::cli

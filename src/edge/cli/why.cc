@@ -1,0 +1,144 @@
+#include "edge/cli/why.h"
+
+#include <cstdio>
+#include <nlohmann/json.hpp>
+
+#include "core/base/ids.h"
+#include "edge/cli/api_error.h"
+#include "edge/cli/text_table.h"
+#include "edge/cli/wait_words.h"
+
+namespace lambent::cli {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+constexpr Duration kTimeout = seconds(30);
+
+std::string text(const Json& row, const char* key) {
+  const auto found = row.find(key);
+  if (found == row.end() || found->is_null()) return "-";
+  return found->is_string() ? found->get<std::string>() : found->dump();
+}
+
+double number(const Json& row, const char* key) {
+  const auto found = row.find(key);
+  return found != row.end() && found->is_number() ? found->get<double>() : 0;
+}
+
+std::string ms(const Json& row, const char* key) {
+  char shown[48];
+  std::snprintf(shown, sizeof(shown), "%.1f", number(row, key));
+  return shown;
+}
+
+Json list(const Json& row, const char* key) {
+  const auto found = row.find(key);
+  return found != row.end() && found->is_array() ? *found : Json::array();
+}
+
+// "no free slice held it; most of them were with 'blur'".
+std::string wait_sentence(const Json& wait) {
+  const std::string reason = text(wait, "reason");
+  std::string words(wait_in_words(reason));
+  if (words.empty()) words = reason;
+  const auto other = wait.find("other");
+  if (other == wait.end()) return words;
+  const std::string who =
+      other->is_string() ? "'" + other->get<std::string>() + "'" : "another tenant's function";
+  return words + (reason == "no_slice" ? "; most of them were with " : ": ") + who;
+}
+
+std::string component_words(const Json& stage) {
+  std::string words;
+  for (const Json& each : list(stage, "components")) {
+    words += (words.empty() ? "" : ", ") + text(each, "component") + " " + ms(each, "ms");
+    if (number(each, "ran") != 1) words += " for " + text(each, "ran") + " requests";
+  }
+  return words;
+}
+
+// What it waited for, and then a row for each lane: before which stage it queued, what it received
+// and sent.
+std::string pipeline_text(const Json& trace) {
+  std::string story = "queue " + ms(trace, "queue_ms") + " | sandbox " + ms(trace, "sandbox_ms") +
+                      " | memory " + ms(trace, "memory_ms") + " | run " + ms(trace, "run_ms") +
+                      "   (ms)\n";
+  for (const Json& wait : list(trace, "waits")) {
+    story += "  waited " + ms(wait, "ms") + " ms: " + wait_sentence(wait) + "\n";
+  }
+  if (number(trace, "lost_ms") > 0) {
+    story += "  lost " + ms(trace, "lost_ms") + " ms in instances that ended under it\n";
+  }
+  if (trace.contains("instance")) {
+    story += "  ran in instance " + text(trace, "instance") + ", " + text(trace, "start");
+    if (number(trace, "requests_in_job") > 1) {
+      story += ", in a job of " + text(trace, "requests_in_job") + " requests";
+    }
+    story += "\n";
+  }
+  const Json stages = list(trace, "stages");
+  if (stages.empty()) return story;
+  TextTable table({">STAGE", "SLICE", ">AT", ">QUEUE", ">WAIT FOR INPUT", ">RECEIVE", ">WORK",
+                   ">SEND", "COMPONENTS (MS)"});
+  for (const Json& stage : stages) {
+    table.add({text(stage, "stage"), text(stage, "slice"), ms(stage, "at_ms"),
+               ms(stage, "queue_ms"), ms(stage, "wait_ms"), ms(stage, "receive_ms"),
+               ms(stage, "work_ms"), ms(stage, "send_ms"), component_words(stage)});
+  }
+  return story + table.str();
+}
+
+std::string workflow_text(const Json& trace) {
+  TextTable table({"COMPONENT", "FUNCTION", ">AT", ">TOOK", ">QUEUE", ">RUN", "START",
+                   "WAITED BECAUSE", "INVOCATION"});
+  const Json calls = list(trace, "calls");
+  for (const Json& call : calls) {
+    std::string why(wait_in_words(text(call, "wait_reason")));
+    if (call.contains("failed")) why = "failed: " + text(call, "failed");
+    table.add({text(call, "component"), text(call, "function"), ms(call, "at_ms"),
+               ms(call, "took_ms"), ms(call, "queue_ms"), ms(call, "run_ms"), text(call, "start"),
+               why, text(call, "invocation")});
+  }
+  std::string story = table.str();
+  const double more = number(trace, "calls_ended") - static_cast<double>(calls.size());
+  if (more >= 1) story += "and " + Json(static_cast<uint64_t>(more)).dump() + " more calls\n";
+  return story;
+}
+
+}  // namespace
+
+int run_why(Transport& transport, Console& console, const std::string& invocation) {
+  if (!invocation_id_from_string(invocation)) {
+    return fail(console,
+                {ErrorCode::kInvalidArgument, "'" + invocation +
+                                                  "' is no invocation's id, which looks like "
+                                                  "0e6c9d1e-4f2c-4c33-9a52-6f1b1b3f0f7a"});
+  }
+  const auto response = good(transport.send(
+      {.method = "GET", .target = "/v1/invocations/" + invocation + "/trace"}, kTimeout));
+  if (!response.ok()) {
+    Error error = response.error();
+    if (error.code == ErrorCode::kNotFound) {
+      error.message += "; stories of other functions are in the worker's journal: lambent why " +
+                       invocation + " --journal FOLDER";
+    }
+    return fail(console, error);
+  }
+  const Json trace = Json::parse(response->body, nullptr, false);
+  if (!trace.is_object()) {
+    return fail(console, {ErrorCode::kInternal,
+                          "the worker's answer is no JSON object; is that a Lambent worker?"});
+  }
+  if (console.json) {
+    console.out << trace.dump(2, ' ', false, Json::error_handler_t::replace) << "\n";
+    return 0;
+  }
+  console.out << invocation << " of '" << text(trace, "function") << "': " << text(trace, "state")
+              << " after " << ms(trace, "took_ms") << " ms";
+  if (trace.contains("failed")) console.out << ": " << text(trace, "failed");
+  console.out << "\n" << (trace.contains("calls") ? workflow_text(trace) : pipeline_text(trace));
+  return 0;
+}
+
+}  // namespace lambent::cli

@@ -1,0 +1,42 @@
+// Functions in Lambda's JSON: requests that describe one, and FunctionConfiguration. Free
+// functions; any thread.
+#pragma once
+
+#include <nlohmann/json_fwd.hpp>
+#include <optional>
+#include <string>
+
+#include "core/base/result.h"
+#include "core/domain/function.h"
+
+namespace lambent::frontend {
+
+// What UpdateFunctionConfiguration may change; absent: stays.
+struct ConfigurationPatch {
+  std::optional<std::string> description;
+  std::optional<std::string> handler;
+  std::optional<std::string> role;
+  std::optional<std::string> runtime_name;
+  std::optional<Duration> timeout;
+  std::optional<Bytes> memory;
+  std::optional<std::map<std::string, std::string>> environment;
+};
+
+// Reads the fields of a patch out of an object. INVALID_ARGUMENT for a wrong type or value, and for
+// features that we do not have, unless they are asked to be off.
+Result<ConfigurationPatch> read_patch(const nlohmann::json& object);
+// The spec with the patch in it, still valid; INVALID_ARGUMENT otherwise.
+Result<FunctionSpec> apply_patch(FunctionSpec spec, const ConfigurationPatch& patch);
+
+// A string field; empty if absent. INVALID_ARGUMENT if it is something else.
+Result<std::string> read_string(const nlohmann::json& object, const char* key);
+// {"a": "b"}; empty if absent.
+Result<std::map<std::string, std::string>> read_strings(const nlohmann::json& object,
+                                                        const char* key);
+
+// FunctionConfiguration.
+nlohmann::json to_json(const FunctionSpec& spec);
+// Changes with every revision, and is the same after a restart.
+std::string revision_id_of(const FunctionSpec& spec);
+
+}  // namespace lambent::frontend

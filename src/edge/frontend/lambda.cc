@@ -1,0 +1,252 @@
+#include "edge/frontend/lambda.h"
+
+#include <memory>
+#include <nlohmann/json.hpp>
+
+#include "core/base/base64.h"
+#include "edge/frontend/function_json.h"
+#include "edge/frontend/function_tags.h"
+#include "edge/frontend/json_text.h"
+#include "edge/frontend/lambda_call.h"
+#include "edge/frontend/lambda_name.h"
+#include "edge/frontend/outcome_headers.h"
+
+namespace lambent::frontend {
+namespace {
+
+using http::Response;
+using nlohmann::json;
+
+Response json_response(int status, const json& body) {
+  Response response;
+  response.status = status;
+  response.headers.add("Content-Type", "application/json");
+  response.body = to_text(body);
+  return response;
+}
+
+Response empty_response(int status) {
+  Response response;
+  response.status = status;
+  return response;
+}
+
+// Of an event: the id under which its result can be asked for, whichever repeat was the first.
+Response accepted_response(InvocationId id) {
+  Response response = empty_response(202);
+  response.headers.add("x-amzn-RequestId", to_string(id));
+  return response;
+}
+
+Response fault_response(const Error& error) { return response_of(fault_of(error)); }
+
+// Shared by the callback that answers and the one that hears of a client's end, since a callback
+// must be copyable and a responder is not.
+using Answer = std::shared_ptr<http::Responder>;
+
+// As much of the log's end as Lambda would show.
+std::string_view tail_of(std::string_view log) {
+  return log.substr(log.size() - std::min<size_t>(log.size(), limits::kLogTail.count));
+}
+
+Response invoke_response(Result<InvocationResult> outcome, const Invoke& call) {
+  if (!outcome.ok()) return fault_response(outcome.error());
+  InvocationResult& result = *outcome;
+  Response response;
+  if (result.outcome == Outcome::kRejected) {
+    LambdaFault fault = fault_of(result.error.value_or(Error{ErrorCode::kInternal, "rejected"}));
+    fault.retry_after = result.retry_after;
+    response = response_of(fault);
+    add_outcome(response.headers, result);
+    return response;
+  }
+  add_outcome(response.headers, result);
+  response.headers.add("Content-Type", "application/json");
+  if (call.log_tail) {
+    response.headers.add("X-Amz-Log-Result", base64_encode(tail_of(result.log_tail)));
+  }
+  response.body = std::move(result.payload);
+  return response;
+}
+
+// Performs one decoded call; a function object over the kinds of call.
+class Performance {
+ public:
+  Performance(InvocationService& service, InvocationId id, http::Responder responder)
+      : service_(service),
+        id_(id),
+        answer_(std::make_shared<http::Responder>(std::move(responder))) {}
+
+  void operator()(LambdaFault& fault) { send(response_of(fault)); }
+
+  void operator()(CreateFunction& call) {
+    service_.create_function(std::move(call.change), answer_with_configuration(201));
+  }
+
+  void operator()(UpdateFunctionCode& call) {
+    FunctionChange change;
+    if (!find(call.name, call.revision_id, change.spec)) return;
+    change.zip_base64 = std::move(call.zip_base64);
+    service_.update_function(std::move(change), answer_with_configuration(200));
+  }
+
+  void operator()(UpdateFunctionConfiguration& call) {
+    FunctionSpec spec;
+    if (!find(call.name, call.revision_id, spec)) return;
+    update(apply_patch(std::move(spec), call.patch), answer_with_configuration(200));
+  }
+
+  void operator()(TagFunction& call) {
+    FunctionSpec spec;
+    if (!find(call.name, "", spec)) return;
+    for (auto& [key, value] : call.tags) spec.tags[key] = value;
+    update(apply_patch(std::move(spec), {}), answer_with_nothing());
+  }
+
+  void operator()(UntagFunction& call) {
+    FunctionSpec spec;
+    if (!find(call.name, "", spec)) return;
+    for (const std::string& key : call.keys) spec.tags.erase(key);
+    update(apply_patch(std::move(spec), {}), answer_with_nothing());
+  }
+
+  void operator()(ListTags& call) {
+    FunctionSpec spec;
+    if (find(call.name, "", spec)) send(json_response(200, {{"Tags", spec.tags}}));
+  }
+
+  void operator()(GetFunctionConfiguration& call) {
+    FunctionSpec spec;
+    if (find(call.name, "", spec)) send(json_response(200, to_json(spec)));
+  }
+
+  void operator()(GetFunction& call) {
+    FunctionSpec spec;
+    if (!find(call.name, "", spec)) return;
+    // The code is not given back; there is no place that a client could fetch it from.
+    json body = {{"Configuration", to_json(spec)}, {"Code", {{"RepositoryType", "Lambent"}}}};
+    if (!spec.tags.empty()) body["Tags"] = spec.tags;
+    send(json_response(200, body));
+  }
+
+  void operator()(DeleteFunction& call) {
+    service_.remove_function(call.name, answer_with_nothing());
+  }
+
+  void operator()(ListFunctions& call) {
+    auto specs = service_.list_functions(call.tenant, call.after, call.limit + 1);
+    json body = {{"Functions", json::array()}};
+    if (specs.size() > call.limit) {
+      specs.resize(call.limit);
+      body["NextMarker"] = specs.back().name.name;
+    }
+    for (const FunctionSpec& spec : specs) body["Functions"].push_back(to_json(spec));
+    send(json_response(200, body));
+  }
+
+  void operator()(GetAccountSettings& call) {
+    const FunctionTotals totals = service_.function_totals(call.tenant);
+    const json limit = {{"CodeSizeZipped", limits::kZippedCode.count},
+                        {"CodeSizeUnzipped", limits::kUnzippedCode.count},
+                        {"TotalCodeSize", limits::kZippedCode.count * limits::kFunctions},
+                        {"ConcurrentExecutions", limits::kQueuedInvocations},
+                        {"UnreservedConcurrentExecutions", limits::kQueuedInvocations}};
+    const json usage = {{"FunctionCount", totals.functions}, {"TotalCodeSize", totals.code.count}};
+    send(json_response(200, {{"AccountLimit", limit}, {"AccountUsage", usage}}));
+  }
+
+  void operator()(Invoke& call) {
+    if (call.type == Invoke::Type::kDryRun) {
+      FunctionSpec spec;
+      if (find(call.request.function, "", spec)) send(empty_response(204));
+      return;
+    }
+    call.request.id = id_;
+    InvocationRequest request = std::move(call.request);
+    if (call.type == Invoke::Type::kEvent) {
+      service_.submit(std::move(request), [send = sender()](Result<InvocationResult> accepted) {
+        const bool rejected = accepted.ok() && accepted->outcome == Outcome::kRejected;
+        if (accepted.ok() && !rejected) return send(accepted_response(accepted->id));
+        send(invoke_response(std::move(accepted), Invoke()));
+      });
+      return;
+    }
+    // Asked for before the answer can be sent.
+    answer_->on_disconnect([&service = service_, id = id_] { service.forget(id); });
+    Invoke how;
+    how.log_tail = call.log_tail;
+    service_.submit(std::move(request),
+                    [send = sender(), how = std::move(how)](Result<InvocationResult> outcome) {
+                      send(invoke_response(std::move(outcome), how));
+                    });
+  }
+
+ private:
+  using Send = std::function<void(Response)>;
+
+  // What sends the answer, whenever that is; it keeps the responder alive until then.
+  Send sender() const {
+    return [answer = answer_, id = id_](Response response) {
+      if (!response.headers.contains("x-amzn-RequestId")) {
+        response.headers.add("x-amzn-RequestId", to_string(id));
+      }
+      answer->send(std::move(response));
+    };
+  }
+  void send(Response response) const { sender()(std::move(response)); }
+
+  InvocationService::Callback<FunctionSpec> answer_with_configuration(int status) const {
+    return [send = sender(), status](Result<FunctionSpec> spec) {
+      send(spec.ok() ? json_response(status, to_json(*spec)) : fault_response(spec.error()));
+    };
+  }
+  InvocationService::Callback<FunctionSpec> answer_with_nothing() const {
+    return [send = sender()](Result<FunctionSpec> spec) {
+      send(spec.ok() ? empty_response(204) : fault_response(spec.error()));
+    };
+  }
+
+  // False if it answered already: there is no such function, or it is not at that revision.
+  bool find(const FunctionName& name, const std::string& revision_id, FunctionSpec& spec) const {
+    Result<FunctionSpec> found = service_.find_function(name);
+    if (!found.ok()) {
+      LambdaFault fault = fault_of(found.error());
+      if (fault.status == 404) fault.message = "Function not found: " + arn_of(name.name);
+      send(response_of(fault));
+      return false;
+    }
+    spec = std::move(*found);
+    if (revision_id.empty() || revision_id == revision_id_of(spec)) return true;
+    send(response_of(LambdaFault{
+        .status = 412,
+        .type = "PreconditionFailedException",
+        .message =
+            "The RevisionId provided does not match the latest one, " + revision_id_of(spec)}));
+    return false;
+  }
+
+  void update(Result<FunctionSpec> spec, InvocationService::Callback<FunctionSpec> done) {
+    if (!spec.ok()) return send(fault_response(spec.error()));
+    FunctionChange change;
+    change.spec = std::move(*spec);
+    service_.update_function(std::move(change), std::move(done));
+  }
+
+  InvocationService& service_;
+  const InvocationId id_;
+  const Answer answer_;
+};
+
+}  // namespace
+
+LambdaFrontend::LambdaFrontend(InvocationService& service, Random& random)
+    : service_(service), random_(random) {}
+
+void LambdaFrontend::handle(http::Request request, http::Responder responder) {
+  const Caller caller = caller_of(request);
+  LambdaCall call = decode_lambda_call(std::move(request), caller);
+  Performance performance(service_, new_invocation_id(random_), std::move(responder));
+  std::visit(performance, call);
+}
+
+}  // namespace lambent::frontend

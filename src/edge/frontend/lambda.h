@@ -1,0 +1,23 @@
+// LambdaFrontend: AWS Lambda's REST API on an InvocationService, so that boto3, the aws cli and
+// other SDKs work unmodified. On the loop thread.
+#pragma once
+
+#include "core/base/random.h"
+#include "core/domain/invocation_service.h"
+#include "core/http/server.h"
+
+namespace lambent::frontend {
+
+class LambdaFrontend {
+ public:
+  // Both outlive the frontend; the frontend may go while answers are still out.
+  LambdaFrontend(InvocationService& service, Random& random);
+
+  void handle(http::Request request, http::Responder responder);
+
+ private:
+  InvocationService& service_;
+  Random& random_;
+};
+
+}  // namespace lambent::frontend

@@ -1,0 +1,315 @@
+#include "edge/frontend/lambda_call.h"
+
+#include <charconv>
+#include <nlohmann/json.hpp>
+
+#include "core/base/base64.h"
+#include "edge/frontend/json_text.h"
+#include "edge/frontend/lambda_name.h"
+#include "edge/frontend/lambda_route.h"
+#include "edge/frontend/object_call.h"
+#include "edge/frontend/payload_type.h"
+#include "edge/frontend/trace_context.h"
+
+namespace lambent::frontend {
+namespace {
+
+using nlohmann::json;
+
+Error invalid(const std::string& what) { return Error{ErrorCode::kInvalidArgument, what}; }
+
+// A part of a call, or the fault that answers it instead.
+template <typename T>
+LambdaCall call_or_fault(Result<T> result) {
+  if (!result.ok()) return fault_of(result.error());
+  return LambdaCall(std::move(*result));
+}
+
+// A request's JSON, with the package beside it.
+struct JsonBody {
+  json object = json::object();
+  std::string text;  // all of it
+  // The part of `text` that was left out of `object`; empty: none. It stays where it is when this
+  // is moved, as only a long text has such a part.
+  std::string_view cut;
+};
+
+Result<JsonBody> read_body(std::string body) {
+  JsonBody read;
+  if (body.empty()) return read;
+  read.text = std::move(body);
+  const CutJson cut = cut_long_string(read.text, "ZipFile");
+  read.cut = cut.cut;
+  ASSIGN_OR_RETURN(read.object, parse_json(cut.text));
+  if (!read.object.is_object()) return invalid("the request must be a JSON object");
+  return read;
+}
+
+// The field ZipFile of `object`, in base64 still. Takes it out of the body, in place.
+Result<std::string> read_zip(const json& object, JsonBody& body) {
+  for (const char* key : {"S3Bucket", "S3Key", "S3ObjectVersion", "ImageUri", "SourceKMSKeyArn"}) {
+    if (object.contains(key) && !object.at(key).is_null()) {
+      return invalid(std::string(key) + " is not supported: send the code itself, as ZipFile");
+    }
+  }
+  const auto found = object.find("ZipFile");
+  if (found == object.end() || !found->is_string()) {
+    return invalid("ZipFile, the base64 of the zipped code, is missing");
+  }
+  std::string text = found->get<std::string>();
+  if (text == kCutMark && !body.cut.empty()) {
+    const auto begin = static_cast<size_t>(body.cut.data() - body.text.data());
+    body.text.resize(begin + body.cut.size());
+    body.text.erase(0, begin);
+    text = std::move(body.text);
+  }
+  if (text.empty()) return invalid("ZipFile is empty");
+  if (text.size() % 4 != 0) return invalid("ZipFile is no valid base64");
+  const size_t padding = text.ends_with("==") ? 2 : text.ends_with("=") ? 1 : 0;
+  const Bytes size(text.size() / 4 * 3 - padding);
+  if (size > limits::kZippedCode) {
+    return Error{ErrorCode::kOutOfRange, "the zip has " + to_string(size) + "; at most " +
+                                             to_string(limits::kZippedCode) + " fit"};
+  }
+  return text;
+}
+
+Result<CreateFunction> decode_create(JsonBody body, const Caller& caller) {
+  const json& object = body.object;
+  CreateFunction create;
+  FunctionSpec& spec = create.change.spec;
+  ASSIGN_OR_RETURN(const std::string name, read_string(object, "FunctionName"));
+  ASSIGN_OR_RETURN(const LambdaName parsed, parse_lambda_name(name));
+  if (!parsed.qualifier.empty()) return invalid("a new function's name has no qualifier");
+  spec.name = {caller.tenant, parsed.name};
+  ASSIGN_OR_RETURN(spec.tags, read_strings(object, "Tags"));
+  ASSIGN_OR_RETURN(ConfigurationPatch patch, read_patch(object));
+  if (!patch.runtime_name.has_value()) return invalid("Runtime is missing");
+  if (!patch.role.has_value()) return invalid("Role is missing (any text will do)");
+  ASSIGN_OR_RETURN(spec, apply_patch(spec, patch));
+  const auto code = object.find("Code");
+  if (code == object.end() || !code->is_object()) return invalid("Code is missing");
+  ASSIGN_OR_RETURN(create.change.zip_base64, read_zip(*code, body));
+  return create;
+}
+
+Result<UpdateFunctionCode> decode_update_code(JsonBody body, FunctionName name) {
+  const json& object = body.object;
+  UpdateFunctionCode update{.name = std::move(name), .zip_base64 = "", .revision_id = ""};
+  ASSIGN_OR_RETURN(update.revision_id, read_string(object, "RevisionId"));
+  if (object.value("DryRun", json()) == true) return invalid("DryRun is not supported");
+  // Publish and Architectures: refused as in a configuration.
+  RETURN_IF_ERROR(read_patch({{"Publish", object.value("Publish", json())},
+                              {"PublishTo", object.value("PublishTo", json())},
+                              {"Architectures", object.value("Architectures", json())}}));
+  ASSIGN_OR_RETURN(update.zip_base64, read_zip(object, body));
+  return update;
+}
+
+Result<UpdateFunctionConfiguration> decode_update_configuration(const json& object,
+                                                                FunctionName name) {
+  UpdateFunctionConfiguration update{.name = std::move(name), .patch = {}, .revision_id = ""};
+  ASSIGN_OR_RETURN(update.revision_id, read_string(object, "RevisionId"));
+  ASSIGN_OR_RETURN(update.patch, read_patch(object));
+  return update;
+}
+
+Result<TagFunction> decode_tag(const json& object, FunctionName name) {
+  TagFunction tag{.name = std::move(name), .tags = {}};
+  ASSIGN_OR_RETURN(tag.tags, read_strings(object, "Tags"));
+  if (tag.tags.empty()) return invalid("Tags are missing");
+  return tag;
+}
+
+// Every value of tagKeys in the query.
+Result<UntagFunction> decode_untag(std::string_view query, FunctionName name) {
+  UntagFunction untag{.name = std::move(name), .keys = {}};
+  while (!query.empty() && untag.keys.size() <= limits::kTags) {
+    const size_t end = std::min(query.find('&'), query.size());
+    std::string key = http::query_value(query.substr(0, end), "tagKeys");
+    if (!key.empty()) untag.keys.push_back(std::move(key));
+    query.remove_prefix(std::min(end + 1, query.size()));
+  }
+  if (untag.keys.empty()) return invalid("tagKeys are missing");
+  return untag;
+}
+
+Result<ListFunctions> decode_list(std::string_view query, const Caller& caller) {
+  ListFunctions list{.tenant = caller.tenant, .after = http::query_value(query, "Marker")};
+  const std::string limit = http::query_value(query, "MaxItems");
+  if (limit.empty()) return list;
+  size_t number = 0;
+  const auto [end, code] = std::from_chars(limit.data(), limit.data() + limit.size(), number);
+  if (code != std::errc() || end != limit.data() + limit.size() || number == 0 || number > 10'000) {
+    return invalid("MaxItems must be 1 to 10000");
+  }
+  list.limit = std::min(number, limits::kFunctionsPerPage);
+  return list;
+}
+
+Result<std::string> read_client_context(const http::Headers& headers) {
+  const std::string_view text = headers.get("X-Amz-Client-Context");
+  if (text.empty()) return std::string();
+  if (text.size() > limits::kClientContextLength) {
+    return invalid("X-Amz-Client-Context has at most 3583 bytes");
+  }
+  auto context = base64_decode(text);
+  if (!context.has_value()) return invalid("X-Amz-Client-Context is no valid base64");
+  const auto parsed = parse_json(*context);
+  if (!parsed.ok() || !parsed->is_object()) {
+    return invalid("X-Amz-Client-Context is not the base64 of a JSON object");
+  }
+  return std::move(*context);
+}
+
+// What an invocation needs: in X-Lambent-Needs or, for clients that cannot add headers, as
+// "lambent-needs" in the "custom" part of the client context.
+Result<std::vector<ObjectId>> read_needs(const http::Headers& headers,
+                                         const std::string& client_context) {
+  const std::string_view text = headers.get("X-Lambent-Needs");
+  const auto read = [](std::string_view list,
+                       std::string_view where) -> Result<std::vector<ObjectId>> {
+    auto objects = parse_object_list(list);
+    if (!objects.ok()) return objects.error().with_context(where);
+    return objects;
+  };
+  if (!text.empty() || client_context.empty()) return read(text, "X-Lambent-Needs");
+  ASSIGN_OR_RETURN(const json context, parse_json(client_context));
+  const auto custom = context.find("custom");
+  if (custom == context.end() || !custom->is_object()) return std::vector<ObjectId>();
+  const auto needs = custom->find("lambent-needs");
+  if (needs == custom->end()) return std::vector<ObjectId>();
+  if (!needs->is_string()) return invalid("lambent-needs in X-Amz-Client-Context is no text");
+  return read(needs->get<std::string>(), "lambent-needs in X-Amz-Client-Context");
+}
+
+Result<Invoke::Type> read_invocation_type(const http::Headers& headers) {
+  const std::string_view text = headers.get("X-Amz-Invocation-Type");
+  if (text.empty() || text == "RequestResponse") return Invoke::Type::kRequestResponse;
+  if (text == "Event") return Invoke::Type::kEvent;
+  if (text == "DryRun") return Invoke::Type::kDryRun;
+  return invalid("X-Amz-Invocation-Type must be RequestResponse, Event or DryRun");
+}
+
+// Repeats by the SDK carry its invocation id; what is too long to be one is none.
+std::string read_idempotency_key(const http::Headers& headers) {
+  const std::string_view key = headers.get("amz-sdk-invocation-id");
+  return key.size() > limits::kIdempotencyKeyLength ? std::string() : std::string(key);
+}
+
+Result<Invoke> decode_invoke(http::Request request, FunctionName name) {
+  Invoke invoke;
+  const http::Headers& headers = request.headers;
+  ASSIGN_OR_RETURN(invoke.type, read_invocation_type(headers));
+  const std::string_view log = headers.get("X-Amz-Log-Type");
+  if (!log.empty() && log != "None" && log != "Tail") {
+    return invalid("X-Amz-Log-Type must be None or Tail");
+  }
+  if (!headers.get("X-Amz-Tenant-Id").empty()) {
+    return invalid("X-Amz-Tenant-Id is not supported");
+  }
+  invoke.log_tail = log == "Tail";
+  const bool asynchronous = invoke.type == Invoke::Type::kEvent;
+  const Bytes limit = asynchronous ? limits::kAsyncPayload : limits::kSyncPayload;
+  if (Bytes(request.body.size()) > limit) {
+    return Error{ErrorCode::kOutOfRange, "Request must be smaller than " +
+                                             std::to_string(limit.count) +
+                                             " bytes for the Invoke operation; what is larger "
+                                             "goes by reference, as an object (docs/objects.md)"};
+  }
+  ASSIGN_OR_RETURN(invoke.request.client_context, read_client_context(headers));
+  ASSIGN_OR_RETURN(invoke.request.needs, read_needs(headers, invoke.request.client_context));
+  const auto time_to_live = read_time_to_live(request);
+  if (!time_to_live.ok()) return time_to_live.error().with_context("X-Lambent-Ttl");
+  invoke.request.time_to_live = *time_to_live;
+  if (asynchronous && invoke.request.time_to_live) {
+    return invalid("X-Lambent-Ttl is not for events: what they make lives as long as is usual");
+  }
+  invoke.request.function = std::move(name);
+  invoke.request.kind = asynchronous ? InvocationKind::kAsynchronous : InvocationKind::kSynchronous;
+  invoke.request.content_type = payload_type_of(headers);
+  invoke.request.trace_id = trace_id_of(headers);
+  invoke.request.idempotency_key = read_idempotency_key(headers);
+  // Handlers read JSON unless told otherwise, and nothing is no JSON.
+  const bool is_nothing = request.body.empty() && is_json(invoke.request.content_type);
+  invoke.request.payload = is_nothing ? std::string("{}") : std::move(request.body);
+  return invoke;
+}
+
+// Calls on one function whose bodies, if any, are JSON.
+LambdaCall decode_on_function(LambdaOperation operation, http::Request request, FunctionName name) {
+  if (operation == LambdaOperation::kGetFunction) return GetFunction{std::move(name)};
+  if (operation == LambdaOperation::kDeleteFunction) return DeleteFunction{std::move(name)};
+  if (operation == LambdaOperation::kListTags) return ListTags{std::move(name)};
+  if (operation == LambdaOperation::kGetFunctionConfiguration) {
+    return GetFunctionConfiguration{std::move(name)};
+  }
+  if (operation == LambdaOperation::kUntagFunction) {
+    return call_or_fault(decode_untag(http::query_of(request.target), std::move(name)));
+  }
+  auto body = read_body(std::move(request.body));
+  if (!body.ok()) {
+    return LambdaFault{
+        .status = 400,
+        .type = "InvalidRequestContentException",
+        .message = "Could not parse request body into json: " + body.error().message};
+  }
+  if (operation == LambdaOperation::kUpdateFunctionCode) {
+    return call_or_fault(decode_update_code(std::move(*body), std::move(name)));
+  }
+  if (operation == LambdaOperation::kUpdateFunctionConfiguration) {
+    return call_or_fault(decode_update_configuration(body->object, std::move(name)));
+  }
+  CHECK(operation == LambdaOperation::kTagFunction, "every other operation is handled above");
+  return call_or_fault(decode_tag(body->object, std::move(name)));
+}
+
+LambdaCall decode_create_request(http::Request request, const Caller& caller) {
+  auto body = read_body(std::move(request.body));
+  if (!body.ok()) {
+    return LambdaFault{
+        .status = 400,
+        .type = "InvalidRequestContentException",
+        .message = "Could not parse request body into json: " + body.error().message};
+  }
+  return call_or_fault(decode_create(std::move(*body), caller));
+}
+
+}  // namespace
+
+LambdaCall decode_lambda_call(http::Request request, const Caller& caller) {
+  const LambdaRoute route = route_lambda(request.method, http::path_of(request.target));
+  const std::string query(http::query_of(request.target));
+  switch (route.operation) {
+    case LambdaOperation::kUnknown:
+      return LambdaFault{.status = 404,
+                         .type = "UnknownOperationException",
+                         .message = "there is no such operation in Lambda's API"};
+    case LambdaOperation::kMethodNotAllowed:
+      return LambdaFault{.status = 405,
+                         .type = "MethodNotAllowedException",
+                         .message = request.method + " is not allowed here; use " + route.allow,
+                         .reason = "",
+                         .allow = route.allow};
+    case LambdaOperation::kUnsupported:
+      return fault_of(Error{ErrorCode::kUnimplemented,
+                            "'" + route.feature + "' of Lambda's API is not supported"});
+    case LambdaOperation::kGetAccountSettings:
+      return GetAccountSettings{caller.tenant};
+    case LambdaOperation::kListFunctions:
+      return call_or_fault(decode_list(query, caller));
+    case LambdaOperation::kCreateFunction:
+      return decode_create_request(std::move(request), caller);
+    default:
+      break;
+  }
+  auto name = resolve_lambda_name(route.function, http::query_value(query, "Qualifier"));
+  if (!name.ok()) return fault_of(name.error());
+  FunctionName function{caller.tenant, std::move(*name)};
+  if (route.operation == LambdaOperation::kInvoke) {
+    return call_or_fault(decode_invoke(std::move(request), std::move(function)));
+  }
+  return decode_on_function(route.operation, std::move(request), std::move(function));
+}
+
+}  // namespace lambent::frontend

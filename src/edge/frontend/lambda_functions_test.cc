@@ -1,0 +1,308 @@
+// Functions over the Lambda API: made, shown, changed, removed, and what is refused.
+#include "edge/frontend/testing/lambda_testing.h"
+
+namespace lambent::frontend {
+namespace {
+
+using nlohmann::json;
+
+TEST_F(LambdaTest, AFunctionIsCreatedWithAllItsSettings) {
+  json body = create_body("f");
+  body["Description"] = "hello";
+  body["Timeout"] = 7;
+  body["MemorySize"] = 256;
+  body["Environment"] = {{"Variables", {{"MODE", "fast"}}}};
+  body["Tags"] = {{"lambent:gpu-memory", "1GiB"}, {"team", "vision"}};
+  body["Architectures"] = {"x86_64"};
+  body["PackageType"] = "Zip";
+  body["Publish"] = false;
+  body["VpcConfig"] = {{"SubnetIds", json::array()}, {"SecurityGroupIds", json::array()}};
+  const http::Response response = call_json("POST", kFunctions, body);
+  ASSERT_EQ(response.status, 201) << response.body;
+  EXPECT_EQ(service_.changes[0].zip_base64, base64_encode("PK zip"));
+  EXPECT_EQ(spec("f").gpu.memory, Bytes::gib(1));
+  EXPECT_EQ(spec("f").memory, Bytes::mib(256));
+  EXPECT_EQ(spec("f").timeout, seconds(7));
+  EXPECT_EQ(spec("f").runtime, Runtime::kPython);
+  EXPECT_EQ(spec("f").environment.at("MODE"), "fast");
+  const json configuration = json::parse(response.body);
+  EXPECT_EQ(configuration["FunctionName"], "f");
+  EXPECT_EQ(configuration["FunctionArn"], "arn:aws:lambda:us-east-1:000000000000:function:f");
+  EXPECT_EQ(configuration["State"], "Active");
+  EXPECT_EQ(configuration["LastUpdateStatus"], "Successful");
+  EXPECT_EQ(configuration["Environment"]["Variables"]["MODE"], "fast");
+  EXPECT_EQ(configuration["Timeout"], 7);
+  EXPECT_EQ(configuration["MemorySize"], 256);
+  EXPECT_EQ(configuration["CodeSize"], 6);
+  EXPECT_EQ(configuration["Version"], "$LATEST");
+}
+
+TEST_F(LambdaTest, LastModifiedIsWrittenAsLambdaWritesIt) {
+  create("f");
+  spec("f").last_modified = milliseconds(1'700'000'000'045);
+  const auto response = call("GET", kFunctions + "/f/configuration");
+  EXPECT_EQ(json::parse(response.body)["LastModified"], "2023-11-14T22:13:20.045+0000");
+}
+
+TEST_F(LambdaTest, ABadCreationIsRefusedNamingTheField) {
+  const std::pair<const char*, json> bad[] = {
+      {"FunctionName", "a b"},
+      {"FunctionName", nullptr},
+      {"FunctionName", 7},
+      {"Runtime", "nodejs20.x"},
+      {"Runtime", nullptr},
+      {"Role", nullptr},
+      {"Handler", "handler"},
+      {"Timeout", 0},
+      {"Timeout", 5401},
+      {"Timeout", 1.5},
+      {"Timeout", "3"},
+      {"Timeout", -1},
+      {"Timeout", 18446744073709551615ULL},
+      {"MemorySize", 1},
+      {"MemorySize", 40000},
+      {"Environment", {{"Variables", {{"A B", "1"}}}}},
+      {"Environment", {{"Variables", {{"A", 1}}}}},
+      {"Environment", "A=1"},
+      {"Tags", {{"lambent:weight", "heavy"}}},
+      {"Tags", json::array({"a"})},
+      {"Description", std::string(257, 'x')},
+      {"Layers", {"arn:layer"}},
+      {"VpcConfig", {{"SubnetIds", {"subnet-1"}}}},
+      {"Architectures", {"arm64"}},
+      {"PackageType", "Image"},
+      {"Publish", true},
+      {"EphemeralStorage", {{"Size", 1024}}},
+      {"Code", nullptr},
+      {"Code", {{"S3Bucket", "b"}, {"S3Key", "k"}}},
+      {"Code", {{"ImageUri", "i"}}},
+      {"Code", {{"ZipFile", "not base64!"}}},
+      {"Code", {{"ZipFile", ""}}},
+  };
+  for (const auto& [key, value] : bad) {
+    json body = create_body("f");
+    if (value.is_null()) {
+      body.erase(key);
+    } else {
+      body[key] = value;
+    }
+    const auto response = call_json("POST", kFunctions, body);
+    expect_fault(response, 400, "InvalidParameterValueException");
+    EXPECT_TRUE(service_.changes.empty()) << key;
+  }
+}
+
+TEST_F(LambdaTest, ABodyThatIsNoJsonObjectIsBadContent) {
+  for (const char* body : {"{", "[]", "\"a\"", "{\"a\":\xff}"}) {
+    expect_fault(call("POST", kFunctions, body), 400, "InvalidRequestContentException");
+    create("f" + std::to_string(service_.functions.size()));
+    expect_fault(call("PUT", kFunctions + "/f0/code", body), 400, "InvalidRequestContentException");
+  }
+}
+
+TEST_F(LambdaTest, ALargeZipArrivesWhole) {
+  std::string zip;
+  for (int i = 0; i < 100'000; ++i) zip += static_cast<char>(i * 7);
+  json body = create_body("f");
+  body["Code"]["ZipFile"] = base64_encode(zip);
+  ASSERT_EQ(call_json("POST", kFunctions, body).status, 201);
+  EXPECT_EQ(service_.changes.at(0).zip_base64, base64_encode(zip));
+  ASSERT_EQ(
+      call_json("PUT", kFunctions + "/f/code", json{{"ZipFile", base64_encode(zip + "1")}}).status,
+      200);
+  EXPECT_EQ(service_.changes.at(1).zip_base64, base64_encode(zip + "1"));
+  expect_fault(
+      call_json("PUT", kFunctions + "/f/code", json{{"ZipFile", std::string(10'000, '*')}}), 400,
+      "InvalidParameterValueException", "base64");
+}
+
+TEST_F(LambdaTest, AZipThatIsTooLargeIsRefused) {
+  json body = create_body("f");
+  const std::string most = base64_encode(std::string(limits::kZippedCode.count, 'x'));
+  body["Code"]["ZipFile"] = most.substr(0, most.size() - 4) + "eHh4";
+  expect_fault(call_json("POST", kFunctions, body), 413, "RequestTooLargeException", "50 MiB");
+  body["Code"]["ZipFile"] = most;
+  EXPECT_EQ(call_json("POST", kFunctions, body).status, 201);
+}
+
+TEST_F(LambdaTest, ErrorsOfTheServiceBecomeTypedExceptions) {
+  create("f");
+  const std::tuple<ErrorCode, int, const char*> table[] = {
+      {ErrorCode::kInvalidArgument, 400, "InvalidParameterValueException"},
+      {ErrorCode::kNotFound, 404, "ResourceNotFoundException"},
+      {ErrorCode::kAlreadyExists, 409, "ResourceConflictException"},
+      {ErrorCode::kAborted, 409, "ResourceConflictException"},
+      {ErrorCode::kFailedPrecondition, 409, "ResourceConflictException"},
+      {ErrorCode::kOutOfRange, 413, "RequestTooLargeException"},
+      {ErrorCode::kResourceExhausted, 429, "TooManyRequestsException"},
+      {ErrorCode::kPermissionDenied, 403, "AccessDeniedException"},
+      {ErrorCode::kUnimplemented, 501, "NotImplementedException"},
+      {ErrorCode::kUnavailable, 503, "ServiceException"},
+      {ErrorCode::kDeadlineExceeded, 504, "ServiceException"},
+      {ErrorCode::kDataLoss, 500, "ServiceException"},
+      {ErrorCode::kInternal, 500, "ServiceException"},
+  };
+  for (const auto& [code, status, type] : table) {
+    service_.failure = Error{code, "the reason"};
+    const http::Response refused = call_json("POST", kFunctions, create_body("g"));
+    expect_fault(refused, status, type, "the reason");
+    EXPECT_EQ(refused.headers.get("x-lambent-code"), name_of(code));
+    service_.behaviour = [code = code](const InvocationRequest& request) {
+      InvocationResult result;
+      result.id = request.id;
+      result.outcome = Outcome::kRejected;
+      result.error = Error{code, "rejected"};
+      return result;
+    };
+    expect_fault(invoke("{}"), status, type, "rejected");
+    expect_fault(invoke("{}", {{"X-Amz-Invocation-Type", "Event"}}), status, type, "rejected");
+    service_.behaviour = [code = code](const InvocationRequest&) { return Error{code, "none"}; };
+    expect_fault(invoke("{}"), status, type, "none");
+  }
+}
+
+TEST_F(LambdaTest, NamesComeInEveryForm) {
+  create("f");
+  for (const char* name : {"f", "f:$LATEST", "f%3A%24LATEST",
+                           "arn%3Aaws%3Alambda%3Aus-east-1%3A000000000000%3Afunction%3Af",
+                           "000000000000:function:f"}) {
+    EXPECT_EQ(invoke("{}", {}, name).status, 200) << name;
+  }
+  EXPECT_EQ(call("GET", kFunctions + "/f?Qualifier=%24LATEST").status, 200);
+  expect_fault(call("GET", kFunctions + "/f?Qualifier=prod"), 404, "ResourceNotFoundException",
+               "function:f:prod");
+  expect_fault(invoke("{}", {}, "f:1"), 404, "ResourceNotFoundException");
+  expect_fault(invoke("{}", {}, "f%20"), 400, "InvalidParameterValueException");
+  expect_fault(invoke("{}", {}, "g"), 404, "ResourceNotFoundException");
+}
+
+TEST_F(LambdaTest, AFunctionIsShownAndRemoved) {
+  create("f");
+  spec("f").tags = {{"team", "vision"}};
+  const json shown = json::parse(call("GET", kFunctions + "/f").body);
+  EXPECT_EQ(shown["Configuration"]["FunctionName"], "f");
+  EXPECT_EQ(shown["Tags"]["team"], "vision");
+  EXPECT_EQ(json::parse(call("GET", kFunctions + "/f/configuration").body)["Handler"],
+            "app.handler");
+  const auto removed = call("DELETE", kFunctions + "/f");
+  EXPECT_EQ(removed.status, 204);
+  EXPECT_EQ(removed.body, "");
+  expect_fault(call("DELETE", kFunctions + "/f"), 404, "ResourceNotFoundException");
+  expect_fault(call("GET", kFunctions + "/f"), 404, "ResourceNotFoundException");
+}
+
+TEST_F(LambdaTest, FunctionsAreListedPageByPage) {
+  for (const char* name : {"c", "a", "b", "e", "d"}) create(name);
+  std::string names;
+  std::string marker;
+  for (int page = 0; page < 3; ++page) {
+    const json list = json::parse(call("GET", kFunctions + "/?MaxItems=2&Marker=" + marker).body);
+    for (const json& one : list["Functions"]) names += one["FunctionName"].get<std::string>();
+    EXPECT_EQ(list.contains("NextMarker"), page < 2);
+    marker = list.value("NextMarker", "");
+  }
+  EXPECT_EQ(names, "abcde");
+  EXPECT_EQ(json::parse(call("GET", kFunctions).body)["Functions"].size(), 5u);
+  for (const char* bad : {"0", "x", "10001", "-1"}) {
+    expect_fault(call("GET", kFunctions + "?MaxItems=" + bad), 400,
+                 "InvalidParameterValueException", "MaxItems");
+  }
+}
+
+TEST_F(LambdaTest, CodeIsReplacedAndTheRestKept) {
+  create("f");
+  const std::string revision =
+      json::parse(call("GET", kFunctions + "/f/configuration").body)["RevisionId"];
+  const auto updated =
+      call_json("PUT", kFunctions + "/f/code",
+                json{{"ZipFile", base64_encode("PK new")}, {"RevisionId", revision}});
+  ASSERT_EQ(updated.status, 200) << updated.body;
+  EXPECT_EQ(service_.changes.at(1).zip_base64, base64_encode("PK new"));
+  EXPECT_EQ(service_.changes.at(1).spec.handler, "app.handler");
+  EXPECT_NE(json::parse(updated.body)["RevisionId"], revision);
+  expect_fault(call_json("PUT", kFunctions + "/f/code",
+                         json{{"ZipFile", base64_encode("x")}, {"RevisionId", revision}}),
+               412, "PreconditionFailedException");
+  const json refused[] = {{{"S3Bucket", "b"}, {"S3Key", "k"}},
+                          {{"ZipFile", base64_encode("x")}, {"Publish", true}},
+                          {{"ZipFile", base64_encode("x")}, {"DryRun", true}},
+                          {{"ZipFile", base64_encode("x")}, {"Architectures", {"arm64"}}},
+                          json::object()};
+  for (const json& body : refused) {
+    expect_fault(call_json("PUT", kFunctions + "/f/code", body), 400,
+                 "InvalidParameterValueException");
+  }
+  expect_fault(call_json("PUT", kFunctions + "/g/code", json{{"ZipFile", base64_encode("x")}}), 404,
+               "ResourceNotFoundException");
+}
+
+TEST_F(LambdaTest, AConfigurationIsChangedFieldByField) {
+  create("f");
+  const auto updated =
+      call_json("PUT", kFunctions + "/f/configuration",
+                json{{"Timeout", 9}, {"Environment", {{"Variables", {{"A", "1"}}}}}});
+  ASSERT_EQ(updated.status, 200) << updated.body;
+  EXPECT_EQ(spec("f").timeout, seconds(9));
+  EXPECT_EQ(spec("f").environment.at("A"), "1");
+  EXPECT_EQ(spec("f").handler, "app.handler");
+  EXPECT_TRUE(service_.changes.at(1).zip_base64.empty());
+  expect_fault(call_json("PUT", kFunctions + "/f/configuration", json{{"Handler", "x"}}), 400,
+               "InvalidParameterValueException", "module.function");
+  expect_fault(call_json("PUT", kFunctions + "/f/configuration", json{{"Layers", {"l"}}}), 400,
+               "InvalidParameterValueException", "Layers");
+}
+
+TEST_F(LambdaTest, TagsChangeTheSettingsTheyStandFor) {
+  create("f");
+  const std::string tags =
+      "/2017-03-31/tags/arn%3Aaws%3Alambda%3Aus-east-1%3A000000000000%3Afunction%3Af";
+  EXPECT_EQ(call_json("POST", tags, json{{"Tags", {{"lambent:weight", "3"}, {"a", "1"}}}}).status,
+            204);
+  EXPECT_EQ(spec("f").weight, 3);
+  EXPECT_EQ(json::parse(call("GET", tags).body)["Tags"]["a"], "1");
+  EXPECT_EQ(call("DELETE", tags + "?tagKeys=lambent%3Aweight&tagKeys=a").status, 204);
+  EXPECT_EQ(spec("f").weight, 1);
+  EXPECT_TRUE(spec("f").tags.empty());
+  expect_fault(call_json("POST", tags, json{{"Tags", {{"lambent:weight", "x"}}}}), 400,
+               "InvalidParameterValueException", "lambent:weight");
+  expect_fault(call_json("POST", tags, json{{"Tags", {{"lambent:kind", "x"}}}}), 400,
+               "InvalidParameterValueException", "not handler, kernel, workflow or pipeline");
+  expect_fault(call_json("POST", tags, json::object()), 400, "InvalidParameterValueException");
+  expect_fault(call("DELETE", tags), 400, "InvalidParameterValueException", "tagKeys");
+}
+
+TEST_F(LambdaTest, AccountSettingsCountTheFunctions) {
+  create("f");
+  const json settings = json::parse(call("GET", "/2016-08-19/account-settings").body);
+  EXPECT_EQ(settings["AccountUsage"]["FunctionCount"], 1);
+  EXPECT_EQ(settings["AccountUsage"]["TotalCodeSize"], 6);
+}
+
+TEST_F(LambdaTest, WhatIsNotSupportedIsSaidSo) {
+  create("f");
+  for (const char* target :
+       {"/2015-03-31/functions/f/versions", "/2015-03-31/functions/f/aliases",
+        "/2015-03-31/functions/f/aliases/prod", "/2017-10-31/functions/f/concurrency",
+        "/2021-11-15/functions/f/response-streaming-invocations",
+        "/2014-11-13/functions/f/invoke-async", "/2015-03-31/event-source-mappings",
+        "/2018-10-31/layers/l/versions/1"}) {
+    expect_fault(call("POST", target, "{}"), 501, "NotImplementedException");
+  }
+  for (const char* target : {"/2015-03-31/f", "/2015-03-31/functions/f/x", "/2015-03-31/",
+                             "/2015-03-31/functions/f/code/x", "/2015-03-31/functions/%zz",
+                             "/2015-03-31/tags", "/2015-03-31/functions/f/invocations/x"}) {
+    expect_fault(call("GET", target), 404, "UnknownOperationException");
+  }
+}
+
+TEST_F(LambdaTest, AWrongMethodIs405) {
+  const auto response = call("PATCH", kFunctions + "/f");
+  expect_fault(response, 405, "MethodNotAllowedException", "GET, DELETE");
+  EXPECT_EQ(response.headers.get("Allow"), "GET, DELETE");
+  EXPECT_EQ(call("GET", kFunctions + "/f/invocations").status, 405);
+  EXPECT_EQ(call("GET", kFunctions + "/f/code").status, 405);
+  EXPECT_EQ(call("DELETE", kFunctions).status, 405);
+}
+
+}  // namespace
+}  // namespace lambent::frontend

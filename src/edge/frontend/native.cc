@@ -1,0 +1,231 @@
+#include "edge/frontend/native.h"
+
+#include <memory>
+#include <nlohmann/json.hpp>
+
+#include "edge/frontend/json_text.h"
+#include "edge/frontend/native_error.h"
+#include "edge/frontend/native_json.h"
+#include "edge/frontend/outcome_headers.h"
+
+namespace lambent::frontend {
+namespace {
+
+using http::Response;
+
+Response text_response(int status, std::string type, std::string body) {
+  Response response;
+  response.status = status;
+  response.headers.add("Content-Type", std::move(type));
+  response.body = std::move(body);
+  return response;
+}
+
+Response json_response(int status, std::string body) {
+  return text_response(status, "application/json", std::move(body));
+}
+
+Response result_response(Result<std::optional<InvocationResult>> found) {
+  if (!found.ok()) return error_response(found.error());
+  if (!found->has_value()) return json_response(202, to_text({{"state", "pending"}}));
+  InvocationResult& result = **found;
+  Response response = json_response(200, std::move(result.payload));
+  add_outcome(response.headers, result);
+  if (result.outcome == Outcome::kRejected) {
+    response.body = error_body(result.error.value_or(Error{ErrorCode::kInternal, "rejected"}));
+  }
+  return response;
+}
+
+// Answers one decoded call; a function object over the kinds of call.
+class Answering {
+ public:
+  Answering(InvocationService& service, const NativeOptions& options, LogFollowers& followers,
+            http::Responder& responder)
+      : service_(service), options_(options), followers_(followers), responder_(responder) {}
+
+  void operator()(Response& response) { responder_.send(std::move(response)); }
+
+  void operator()(ListFunctionStatus& call) {
+    auto page = service_.function_status(call.tenant, call.after, call.limit + 1);
+    std::string next;
+    if (page.size() > call.limit) {
+      page.resize(call.limit);
+      next = page.back().spec.name.name;
+    }
+    responder_.send(json_response(200, function_list(page, next)));
+  }
+
+  void operator()(ListSandboxStatus& call) {
+    responder_.send(json_response(200, sandbox_list(service_.sandbox_status(call.tenant))));
+  }
+
+  void operator()(ReadLog& call) {
+    auto chunk = service_.read_log(call.function, call.offset);
+    if (!chunk.ok()) return responder_.send(error_response(chunk.error()));
+    if (call.follow) {
+      if (followers_.add(call.function, call.offset, responder_)) return;
+      return responder_.send(error_response(Error{
+          ErrorCode::kResourceExhausted, "too many clients follow logs; try without follow=1"}));
+    }
+    Response response = text_response(200, "text/plain; charset=utf-8", std::move(chunk->text));
+    response.headers.add("x-lambent-next-offset", std::to_string(chunk->next_offset));
+    responder_.send(std::move(response));
+  }
+
+  void operator()(ReadResult& call) {
+    // Shared because a callback must be copyable and a responder is not.
+    auto answer = std::make_shared<http::Responder>(std::move(responder_));
+    // One that somebody waits for has no stored result, but may be explained all the same.
+    Result<std::string> explained = Error{ErrorCode::kNotFound, ""};
+    if (options_.explain) explained = options_.explain(call.tenant, call.invocation);
+    service_.async_result(call.tenant, call.invocation,
+                          [answer, explained](Result<std::optional<InvocationResult>> found) {
+                            const bool has_outcome = found.ok() && found->has_value();
+                            if (!has_outcome && explained.ok())
+                              return answer->send(json_response(202, *explained));
+                            answer->send(result_response(std::move(found)));
+                          });
+  }
+
+  void operator()(ReadTrace& call) {
+    if (!options_.trace) {
+      return responder_.send(error_response(
+          Error{ErrorCode::kUnimplemented, "there are no workflows and pipelines here"}));
+    }
+    auto trace = options_.trace(call.tenant, call.invocation);
+    if (!trace.ok()) return responder_.send(error_response(trace.error()));
+    responder_.send(json_response(200, std::move(*trace)));
+  }
+
+  void operator()(ListSlices& call) {
+    responder_.send(json_response(
+        200, options_.slices ? options_.slices(call.tenant) : std::string("{\"slices\":[]}")));
+  }
+
+  void operator()(ListDevices&) {
+    responder_.send(json_response(
+        200, options_.devices ? options_.devices() : std::string("{\"devices\":[]}")));
+  }
+
+  void operator()(ChangeDevice& call) {
+    if (!options_.drain_devices || !options_.undrain_devices || !options_.devices) {
+      return responder_.send(
+          error_response(Error{ErrorCode::kUnimplemented, "there are no GPUs here"}));
+    }
+    auto answer = std::make_shared<http::Responder>(std::move(responder_));
+    const auto done = [answer, &options = options_](Result<void> changed) {
+      answer->send(changed.ok() ? json_response(200, options.devices())
+                                : error_response(changed.error()));
+    };
+    if (call.drain) return options_.drain_devices(call.gpu, call.reason, done);
+    options_.undrain_devices(call.gpu, done);
+  }
+
+  void operator()(DescribePipeline& call) {
+    if (!options_.pipeline) {
+      return responder_.send(
+          error_response(Error{ErrorCode::kUnimplemented, "there are no pipelines here"}));
+    }
+    auto text = options_.pipeline(call.function);
+    if (!text.ok()) return responder_.send(error_response(text.error()));
+    responder_.send(json_response(200, std::move(*text)));
+  }
+
+  void operator()(MeasurePipeline& call) {
+    if (!options_.measure) {
+      return responder_.send(
+          error_response(Error{ErrorCode::kUnimplemented, "there are no pipelines here"}));
+    }
+    // Shared because a callback must be copyable and a responder is not.
+    auto answer = std::make_shared<http::Responder>(std::move(responder_));
+    options_.measure(call.function, std::move(call.event), call.repeat,
+                     [answer](Result<std::string> measured) {
+                       answer->send(measured.ok() ? json_response(200, std::move(*measured))
+                                                  : error_response(measured.error()));
+                     });
+  }
+
+  void operator()(SubmitInvocation& call) {
+    const InvocationId id = call.request.id;
+    const uint32_t outputs = call.request.outputs;
+    // What could not even begin is the answer; what comes of the rest is told by the objects.
+    // Shared with the callback, which may outlive this call.
+    struct Refused {
+      std::optional<Error> error;
+      Duration retry_after{};
+    };
+    auto refused = std::make_shared<Refused>();
+    service_.submit(std::move(call.request), [refused](Result<InvocationResult> result) {
+      if (!result.ok()) refused->error = result.error();
+      if (!result.ok() || result->outcome != Outcome::kRejected) return;
+      *refused = {result->error, result->retry_after};
+    });
+    if (refused->error) {
+      return responder_.send(error_response(*refused->error, refused->retry_after));
+    }
+    nlohmann::json objects = nlohmann::json::array();
+    for (uint32_t i = 0; i < outputs; ++i) objects.push_back(to_string(ObjectId{id, i}));
+    Response response =
+        json_response(202, to_text({{"invocation", to_string(id)}, {"objects", objects}}));
+    response.headers.add("x-amzn-RequestId", to_string(id));
+    responder_.send(std::move(response));
+  }
+
+  void operator()(GetVersion&) {
+    const WorkerFacts& about = options_.about;
+    responder_.send(
+        json_response(200, to_text({{"name", "lambent"},
+                                    {"version", options_.version},
+                                    {"policy", about.policy},
+                                    {"time_scale", about.time_scale},
+                                    {"devices", about.devices},
+                                    {"emulated", about.emulated},
+                                    {"gpu", about.gpu},
+                                    {"concurrency", about.concurrency},
+                                    {"device_memory_bytes", about.device_memory.count},
+                                    {"context_memory_bytes", about.context_memory.count},
+                                    {"object_socket", about.object_socket}})));
+  }
+
+  void operator()(Livez&) { responder_.send(text_response(200, "text/plain", "ok\n")); }
+
+  void operator()(Readyz&) {
+    const bool ready = options_.ready();
+    responder_.send(text_response(ready ? 200 : 503, "text/plain", ready ? "ok\n" : "not ready\n"));
+  }
+
+  void operator()(GetMetrics&) {
+    responder_.send(
+        text_response(200, "text/plain; version=0.0.4; charset=utf-8", options_.metrics()));
+  }
+
+ private:
+  InvocationService& service_;
+  const NativeOptions& options_;
+  LogFollowers& followers_;
+  http::Responder& responder_;
+};
+
+}  // namespace
+
+NativeFrontend::NativeFrontend(InvocationService& service, loop::EventLoop& loop, Random& random,
+                               NativeOptions options)
+    : service_(service),
+      random_(random),
+      options_(std::move(options)),
+      followers_(service, loop, options_.ready) {}
+
+void NativeFrontend::handle(http::Request request, http::Responder responder) {
+  NativeCall call = decode_native_call(request, caller_of(request));
+  if (auto* submit = std::get_if<SubmitInvocation>(&call)) {
+    const bool is_json = submit->request.content_type.empty() ||
+                         submit->request.content_type.starts_with("application/json");
+    submit->request.payload = request.body.empty() && is_json ? "{}" : std::move(request.body);
+    submit->request.id = new_invocation_id(random_);
+  }
+  if (auto* measure = std::get_if<MeasurePipeline>(&call)) measure->event = std::move(request.body);
+  std::visit(Answering(service_, options_, followers_, responder), call);
+}
+
+}  // namespace lambent::frontend

@@ -1,0 +1,70 @@
+// NativeFrontend: our own /v1 API, the probes and /metrics; what Lambda's API lacks and the CLI
+// needs. On the loop thread.
+#pragma once
+
+#include <functional>
+#include <string>
+
+#include "core/base/random.h"
+#include "core/base/units.h"
+#include "core/domain/invocation_service.h"
+#include "core/http/server.h"
+#include "core/loop/event_loop.h"
+#include "edge/frontend/log_followers.h"
+#include "edge/frontend/native_call.h"
+
+namespace lambent::frontend {
+
+// What the worker says of itself; results measured on it carry this.
+struct WorkerFacts {
+  std::string policy;
+  double time_scale = 1;  // modelled seconds per second
+  unsigned devices = 0;
+  bool emulated = false;
+  std::string gpu;            // name of the first device
+  unsigned concurrency = 0;   // D: invocations at once on a device
+  Bytes device_memory;        // of the first device
+  Bytes context_memory;       // that admission counts for each sandbox beside the function's own
+  std::string object_socket;  // a path; clients on this machine get objects there without a copy
+};
+
+struct NativeOptions {
+  std::string version;                   // of the worker
+  std::function<std::string()> metrics;  // Prometheus text
+  // False while the worker starts or drains.
+  std::function<bool()> ready;
+  WorkerFacts about;
+  // What the run of a workflow did, as JSON; may be empty.
+  std::function<Result<std::string>(TenantId, InvocationId)> trace;
+  // What an invocation that has no outcome waits for, as JSON; NOT_FOUND; may be empty.
+  std::function<Result<std::string>(TenantId, InvocationId)> explain;
+  // All devices, as JSON; takes one that is named out of service, and back. Any may be empty.
+  std::function<std::string()> devices;
+  using Done = std::function<void(Result<void>)>;
+  std::function<void(const std::string& gpu, const std::string& reason, Done)> drain_devices;
+  std::function<void(const std::string& gpu, Done)> undrain_devices;
+  // The devices that serve pipelines; a pipeline function. JSON; either may be empty.
+  std::function<std::string(TenantId)> slices;
+  std::function<Result<std::string>(const FunctionName&)> pipeline;
+  // Measures one; JSON; may be empty.
+  std::function<void(const FunctionName&, std::string event, unsigned repeat,
+                     std::function<void(Result<std::string>)>)>
+      measure;
+};
+
+class NativeFrontend {
+ public:
+  // The service and the loop outlive the frontend.
+  NativeFrontend(InvocationService& service, loop::EventLoop& loop, Random& random,
+                 NativeOptions options);
+
+  void handle(http::Request request, http::Responder responder);
+
+ private:
+  InvocationService& service_;
+  Random& random_;
+  const NativeOptions options_;
+  LogFollowers followers_;
+};
+
+}  // namespace lambent::frontend

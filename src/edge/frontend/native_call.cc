@@ -1,0 +1,204 @@
+#include "edge/frontend/native_call.h"
+
+#include <algorithm>
+#include <charconv>
+#include <optional>
+#include <vector>
+
+#include "core/domain/limits.h"
+#include "edge/frontend/native_error.h"
+#include "edge/frontend/object_call.h"
+#include "edge/frontend/payload_type.h"
+#include "edge/frontend/trace_context.h"
+
+namespace lambent::frontend {
+namespace {
+
+constexpr uint64_t kMostRepeats = 1'000;  // of a measurement
+constexpr size_t kMostReason = 256;       // bytes of why a device is drained
+
+http::Response no_such_path(std::string_view path) {
+  std::string shown;
+  for (const char c : path.substr(0, 200)) shown += c >= ' ' && c < 127 ? c : '?';
+  return error_response(Error{ErrorCode::kNotFound, "there is nothing at " + shown});
+}
+
+http::Response method_not_allowed(std::string_view method, const char* allowed) {
+  http::Response response = error_response(Error{
+      ErrorCode::kUnimplemented, std::string(method) + " is not allowed here; use " + allowed});
+  response.status = 405;
+  response.headers.add("Allow", allowed);
+  return response;
+}
+
+std::optional<uint64_t> parse_number(std::string_view text) {
+  uint64_t number = 0;
+  const auto [end, code] = std::from_chars(text.data(), text.data() + text.size(), number);
+  if (code != std::errc() || end != text.data() + text.size()) return std::nullopt;
+  return number;
+}
+
+NativeCall decode_functions(std::string_view query, const Caller& caller) {
+  ListFunctionStatus call{.tenant = caller.tenant, .after = http::query_value(query, "after")};
+  const std::string limit = http::query_value(query, "limit");
+  if (limit.empty()) return call;
+  uint64_t number = 0;
+  const auto [end, code] = std::from_chars(limit.data(), limit.data() + limit.size(), number);
+  // More than there are on a page is a page, however much more.
+  if (code == std::errc::result_out_of_range) number = kFunctionStatusPerPage;
+  if (code == std::errc::invalid_argument || end != limit.data() + limit.size() || number == 0) {
+    return error_response(Error{ErrorCode::kInvalidArgument, "limit is a number above 0"});
+  }
+  call.limit = std::min<uint64_t>(number, kFunctionStatusPerPage);
+  return call;
+}
+
+NativeCall decode_log(std::string name, std::string_view query, const Caller& caller) {
+  ReadLog call{.function = {caller.tenant, std::move(name)}};
+  const std::string offset = http::query_value(query, "offset");
+  if (!offset.empty()) {
+    const auto number = parse_number(offset);
+    if (!number.has_value()) {
+      return error_response(
+          Error{ErrorCode::kInvalidArgument, "offset must be a whole number of bytes"});
+    }
+    call.offset = *number;
+  }
+  const std::string follow = http::query_value(query, "follow");
+  if (!follow.empty() && follow != "0" && follow != "1") {
+    return error_response(Error{ErrorCode::kInvalidArgument, "follow must be 0 or 1"});
+  }
+  call.follow = follow == "1";
+  return call;
+}
+
+NativeCall decode_submit(const http::Request& request, std::string name, const Caller& caller) {
+  SubmitInvocation submit;
+  submit.request.function = {caller.tenant, std::move(name)};
+  submit.request.content_type = payload_type_of(request.headers);
+  submit.request.trace_id = trace_id_of(request.headers);
+  auto needs = parse_object_list(request.headers.get("X-Lambent-Needs"));
+  if (!needs.ok()) return error_response(needs.error());
+  submit.request.needs = std::move(*needs);
+  submit.request.outputs = 1;
+  if (const std::string_view outputs = request.headers.get("X-Lambent-Outputs"); !outputs.empty()) {
+    const auto number = parse_number(outputs);
+    if (!number || *number < 1 || *number > limits::kOutputs) {
+      return error_response(
+          Error{ErrorCode::kInvalidArgument,
+                "X-Lambent-Outputs must be 1 to " + std::to_string(limits::kOutputs)});
+    }
+    submit.request.outputs = static_cast<uint32_t>(*number);
+  }
+  auto time_to_live = read_time_to_live(request);
+  if (!time_to_live.ok()) return error_response(time_to_live.error());
+  submit.request.time_to_live = *time_to_live;
+  return submit;
+}
+
+NativeCall decode_measure(std::string name, std::string_view query, const Caller& caller) {
+  MeasurePipeline call{.function = {caller.tenant, std::move(name)}};
+  const std::string repeat = http::query_value(query, "repeat");
+  if (repeat.empty()) return call;
+  const auto number = parse_number(repeat);
+  if (!number || *number < 1 || *number > kMostRepeats) {
+    return error_response(
+        Error{ErrorCode::kInvalidArgument, "repeat must be 1 to " + std::to_string(kMostRepeats)});
+  }
+  call.repeat = static_cast<unsigned>(*number);
+  return call;
+}
+
+NativeCall decode_device_change(std::string gpu, bool drain, std::string_view query) {
+  ChangeDevice call{std::move(gpu), drain, http::query_value(query, "reason")};
+  const bool is_text = std::all_of(call.reason.begin(), call.reason.end(),
+                                   [](unsigned char c) { return c >= ' ' && c != 127; });
+  if (call.reason.size() > kMostReason || !is_text) {
+    return error_response(Error{
+        ErrorCode::kInvalidArgument,
+        "reason must be at most " + std::to_string(kMostReason) + " bytes of text in one line"});
+  }
+  return call;
+}
+
+template <typename Call>
+NativeCall decode_invocation(std::string_view id, const Caller& caller) {
+  const auto invocation = invocation_id_from_string(id);
+  if (!invocation.has_value()) {
+    return error_response(
+        Error{ErrorCode::kInvalidArgument,
+              "the id of an invocation is a UUID, as 'lambent invoke --async' printed it "
+              "(x-amzn-RequestId)"});
+  }
+  return Call{caller.tenant, *invocation};
+}
+
+// The parts of /v1/...; nothing if one is malformed.
+std::optional<std::vector<std::string>> parts_of(std::string_view path) {
+  std::vector<std::string> parts;
+  while (!path.empty()) {
+    path.remove_prefix(1);
+    const size_t slash = std::min(path.find('/'), path.size());
+    std::string part;
+    if (!http::percent_decode(path.substr(0, slash), part)) return std::nullopt;
+    parts.push_back(std::move(part));
+    path.remove_prefix(slash);
+  }
+  return parts;
+}
+
+NativeCall decode_path(const http::Request& request, const Caller& caller) {
+  const std::string_view path = http::path_of(request.target);
+  const std::string_view query = http::query_of(request.target);
+  if (path == "/livez" || path == "/healthz") return Livez();
+  if (path == "/readyz") return Readyz();
+  if (path == "/metrics") return GetMetrics();
+  const auto parts = parts_of(path);
+  if (!parts.has_value() || parts->size() < 2 || parts->front() != "v1") return no_such_path(path);
+  const std::string& kind = parts->at(1);
+  if (parts->size() == 2 && kind == "functions") return decode_functions(query, caller);
+  if (parts->size() == 2 && kind == "sandboxes") return ListSandboxStatus{caller.tenant};
+  if (parts->size() == 2 && kind == "slices") return ListSlices{caller.tenant};
+  if (parts->size() == 2 && kind == "devices") return ListDevices{};
+  if (parts->size() == 4 && kind == "devices" &&
+      (parts->at(3) == "drain" || parts->at(3) == "undrain")) {
+    if (request.method != "POST") return method_not_allowed(request.method, "POST");
+    return decode_device_change(parts->at(2), parts->at(3) == "drain", query);
+  }
+  if (parts->size() == 2 && kind == "version") return GetVersion();
+  if (parts->size() == 3 && kind == "invocations") {
+    return decode_invocation<ReadResult>(parts->at(2), caller);
+  }
+  if (parts->size() == 4 && kind == "invocations" && parts->at(3) == "trace") {
+    return decode_invocation<ReadTrace>(parts->at(2), caller);
+  }
+  if (parts->size() == 4 && kind == "functions" && parts->at(3) == "log") {
+    return decode_log(parts->at(2), query, caller);
+  }
+  if (parts->size() == 4 && kind == "functions" && parts->at(3) == "pipeline") {
+    return DescribePipeline{{caller.tenant, parts->at(2)}};
+  }
+  if (parts->size() == 4 && kind == "functions" && parts->at(3) == "profile") {
+    if (request.method != "POST") return method_not_allowed(request.method, "POST");
+    return decode_measure(parts->at(2), query, caller);
+  }
+  if (parts->size() == 4 && kind == "functions" && parts->at(3) == "invocations") {
+    if (request.method != "POST") return method_not_allowed(request.method, "POST");
+    return decode_submit(request, parts->at(2), caller);
+  }
+  return no_such_path(path);
+}
+
+}  // namespace
+
+NativeCall decode_native_call(const http::Request& request, const Caller& caller) {
+  NativeCall call = decode_path(request, caller);
+  const bool reads = !std::holds_alternative<http::Response>(call) &&
+                     !std::holds_alternative<SubmitInvocation>(call) &&
+                     !std::holds_alternative<ChangeDevice>(call) &&
+                     !std::holds_alternative<MeasurePipeline>(call);
+  if (reads && request.method != "GET") return method_not_allowed(request.method, "GET");
+  return call;
+}
+
+}  // namespace lambent::frontend

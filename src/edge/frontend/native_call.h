@@ -1,0 +1,78 @@
+// The calls of our own /v1 API and the probes, decoded from HTTP. Values; decode_native_call is a
+// pure function and the only reader of such requests.
+#pragma once
+
+#include <string>
+#include <variant>
+
+#include "core/domain/function.h"
+#include "core/domain/invocation.h"
+#include "core/http/message.h"
+#include "edge/frontend/caller.h"
+
+namespace lambent::frontend {
+
+constexpr size_t kFunctionStatusPerPage = 250;
+
+struct ListFunctionStatus {
+  TenantId tenant;
+  std::string after;  // a name; empty: from the start
+  size_t limit = kFunctionStatusPerPage;
+};
+struct ListSandboxStatus {
+  TenantId tenant;
+};
+struct ReadLog {
+  FunctionName function;
+  uint64_t offset = 0;
+  bool follow = false;
+};
+struct ReadResult {
+  TenantId tenant;
+  InvocationId invocation;
+};
+// What the run of a workflow did.
+struct ReadTrace {
+  TenantId tenant;
+  InvocationId invocation;
+};
+// The devices that serve pipelines, and who has them.
+struct ListSlices {
+  TenantId tenant;
+};
+// All devices, and how they are.
+struct ListDevices {};
+// Takes a device out of service, or back.
+struct ChangeDevice {
+  std::string gpu;
+  bool drain = true;
+  std::string reason;  // of a drain, in the operator's words
+};
+// A pipeline function: its definition, profile and instances.
+struct DescribePipeline {
+  FunctionName function;
+};
+// Measures a pipeline function with the request's body as its event.
+struct MeasurePipeline {
+  FunctionName function;
+  unsigned repeat = 10;
+  std::string event = {};  // stays in the HTTP request at first
+};
+// Runs a function; what it makes are objects, named at once.
+struct SubmitInvocation {
+  InvocationRequest request;  // without an id; the payload stays in the HTTP request
+};
+struct GetVersion {};
+struct Livez {};
+struct Readyz {};
+struct GetMetrics {};
+
+// A request that is no good call is the response that answers it.
+using NativeCall =
+    std::variant<http::Response, ListFunctionStatus, ListSandboxStatus, ReadLog, ReadResult,
+                 ReadTrace, ListSlices, ListDevices, ChangeDevice, DescribePipeline,
+                 MeasurePipeline, SubmitInvocation, GetVersion, Livez, Readyz, GetMetrics>;
+
+NativeCall decode_native_call(const http::Request& request, const Caller& caller);
+
+}  // namespace lambent::frontend

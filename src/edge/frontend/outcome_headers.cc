@@ -1,0 +1,52 @@
+#include "edge/frontend/outcome_headers.h"
+
+#include <algorithm>
+
+#include "core/domain/slice.h"
+
+namespace lambent::frontend {
+namespace {
+
+void add_microseconds(http::Headers& headers, const char* name, Duration duration) {
+  headers.add(name, std::to_string(std::chrono::duration_cast<microseconds>(duration).count()));
+}
+
+// What a function named its error may be anything; a header may not.
+std::string header_text(std::string_view text) {
+  std::string safe;
+  for (const char c : text.substr(0, 256)) safe += c >= ' ' && c < 127 ? c : '?';
+  return safe;
+}
+
+}  // namespace
+
+void add_outcome(http::Headers& headers, const InvocationResult& result) {
+  headers.set("x-amzn-RequestId", to_string(result.id));
+  headers.add("x-lambent-outcome", std::string(name_of(result.outcome)));
+  if (result.in_time) headers.add("x-lambent-slo", *result.in_time ? "in_time" : "late");
+  if (result.outcome == Outcome::kRejected) return;
+  headers.add("X-Amz-Executed-Version", "$LATEST");
+  if (result.outcome == Outcome::kFunctionError) {
+    headers.add("X-Amz-Function-Error", "Unhandled");
+    headers.add("x-lambent-error-type", header_text(result.error_type));
+  }
+  headers.add("x-lambent-start", std::string(name_of(result.start)));
+  if (result.device) headers.add("x-lambent-device", place_name(*result.device));
+  add_microseconds(headers, "x-lambent-queue-us", result.phases.queue);
+  if (!result.wait_reason.empty()) headers.add("x-lambent-wait-reason", result.wait_reason);
+  add_microseconds(headers, "x-lambent-sandbox-us", result.phases.sandbox);
+  add_microseconds(headers, "x-lambent-init-us", result.phases.init);
+  add_microseconds(headers, "x-lambent-memory-us", result.phases.memory);
+  add_microseconds(headers, "x-lambent-run-us", result.phases.run);
+  headers.add("x-lambent-device-memory-peak-bytes",
+              std::to_string(result.device_memory_peak.count));
+  headers.add("x-lambent-host-memory-peak-bytes", std::to_string(result.host_memory_peak.count));
+  headers.add("x-lambent-revision", std::to_string(result.revision));
+}
+
+void add_retry_after(http::Headers& headers, Duration retry_after) {
+  const auto whole = std::chrono::ceil<std::chrono::seconds>(retry_after).count();
+  headers.add("Retry-After", std::to_string(std::max<int64_t>(1, whole)));
+}
+
+}  // namespace lambent::frontend

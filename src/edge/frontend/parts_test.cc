@@ -1,0 +1,199 @@
+#include <gtest/gtest.h>
+
+#include <nlohmann/json.hpp>
+
+#include "edge/frontend/function_tags.h"
+#include "edge/frontend/json_text.h"
+#include "edge/frontend/lambda_name.h"
+#include "edge/frontend/trace_context.h"
+
+namespace lambent::frontend {
+namespace {
+
+TEST(JsonText, IsReadOnlySoDeep) {
+  const auto nested = [](size_t depth) {
+    return std::string(depth, '[') + std::string(depth, ']');
+  };
+  EXPECT_TRUE(parse_json(nested(limits::kJsonDepth)).ok());
+  EXPECT_FALSE(parse_json(nested(limits::kJsonDepth + 1)).ok());
+  EXPECT_FALSE(parse_json(std::string(1'000'000, '[')).ok());
+  EXPECT_TRUE(parse_json("\"" + std::string(100, '[') + "\\\"[\"").ok());
+  EXPECT_FALSE(parse_json("{\"a\":").ok());
+  EXPECT_FALSE(parse_json("").ok());
+  EXPECT_FALSE(parse_json("\"\xff\"").ok());
+}
+
+TEST(JsonText, ALongStringIsTakenOutBeforeParsing) {
+  const std::string value(10'000, 'A');
+  const std::string text = R"({"a":"\"ZipFile\":","Code": {"ZipFile" : ")" + value + R"("},"b":1})";
+  const CutJson cut = cut_long_string(text, "ZipFile");
+  EXPECT_EQ(cut.cut, value);
+  const auto parsed = parse_json(cut.text);
+  ASSERT_TRUE(parsed.ok());
+  EXPECT_EQ((*parsed)["Code"]["ZipFile"], kCutMark);
+  EXPECT_EQ((*parsed)["b"], 1);
+}
+
+TEST(JsonText, WhatIsShortEscapedOrUnfinishedStays) {
+  for (const std::string& text :
+       {std::string(R"({"ZipFile":"short"})"),
+        R"({"ZipFile":")" + std::string(9000, 'A') + R"(\/"})",
+        R"({"ZipFile":")" + std::string(9000, 'A'), std::string("\"ZipFile\""),
+        R"({"x\"ZipFile":")" + std::string(9000, 'A') + "\"}", std::string(R"({"ZipFile":)")}) {
+    const CutJson cut = cut_long_string(text, "ZipFile");
+    EXPECT_EQ(cut.text, text);
+    EXPECT_TRUE(cut.cut.empty());
+  }
+}
+
+TEST(JsonText, BytesThatAreNoTextAreReplaced) {
+  EXPECT_EQ(to_text(nlohmann::json("a\xff")), "\"a\xef\xbf\xbd\"");
+}
+
+TEST(LambdaName, EveryFormNamesTheSameFunction) {
+  for (const char* text :
+       {"f-1", "f-1:$LATEST", "123456789012:function:f-1", "function:f-1",
+        "123456789012:function:f-1:$LATEST", "arn:aws:lambda:eu-west-1:123456789012:function:f-1",
+        "arn:aws-cn:lambda:us-east-1:123456789012:function:f-1:$LATEST"}) {
+    const auto name = resolve_lambda_name(text, "");
+    ASSERT_TRUE(name.ok()) << text;
+    EXPECT_EQ(*name, "f-1");
+  }
+  EXPECT_EQ(*resolve_lambda_name(arn_of("f"), "$LATEST"), "f");
+}
+
+TEST(LambdaName, AVersionOrAliasDoesNotExist) {
+  EXPECT_EQ(resolve_lambda_name("f:prod", "").error().code, ErrorCode::kNotFound);
+  EXPECT_EQ(resolve_lambda_name("f", "1").error().code, ErrorCode::kNotFound);
+  EXPECT_EQ(resolve_lambda_name("f:$LATEST", "1").error().code, ErrorCode::kInvalidArgument);
+}
+
+TEST(LambdaName, WhatIsNoNameIsRefused) {
+  for (const std::string& text :
+       {std::string(), std::string("a b"), std::string("../x"), std::string("f:"),
+        std::string("f:a:b"), std::string(65, 'x'), std::string(1000, ':'), std::string("f\n"),
+        std::string("arn:aws:s3:::bucket"), std::string("arn:aws:lambda:r:12:function:f"),
+        std::string("arn:aws:lambda:us-east-1:123456789012:layer:f")}) {
+    const auto name = resolve_lambda_name(text, "");
+    ASSERT_FALSE(name.ok()) << text;
+    EXPECT_EQ(name.error().code, ErrorCode::kInvalidArgument) << text;
+  }
+}
+
+FunctionSpec with_tags(std::map<std::string, std::string> tags) {
+  FunctionSpec spec;
+  spec.tags = std::move(tags);
+  return spec;
+}
+
+TEST(FunctionTags, GiveTheGpuSettings) {
+  FunctionSpec spec = with_tags({{"lambent:gpu-memory", "1.5G"},
+                                 {"lambent:launch-mode", "model"},
+                                 {"lambent:memory-mode", "uvm"},
+                                 {"lambent:working-set", "touched"},
+                                 {"lambent:checkpoint", "true"},
+                                 {"lambent:gpu-runtime", "shared"},
+                                 {"lambent:gpu-domain", "vision"},
+                                 {"lambent:gpu-share", "40"},
+                                 {"lambent:cpu-variant", "true"},
+                                 {"lambent:cpu-handler", "app.on_cpu"},
+                                 {"lambent:gpu-speedup", "7.5"},
+                                 {"lambent:weight", "2.5"},
+                                 {"lambent:max-concurrency", "4"},
+                                 {"team", "vision"}});
+  ASSERT_TRUE(apply_tags(spec).ok());
+  EXPECT_EQ(spec.gpu.memory, Bytes::mib(1536));
+  EXPECT_EQ(spec.gpu.launch_mode, GpuNeeds::LaunchMode::kModel);
+  EXPECT_EQ(spec.gpu.memory_mode, MemoryMode::kUvm);
+  EXPECT_EQ(spec.gpu.working_set, WorkingSet::kTouched);
+  EXPECT_TRUE(spec.gpu.checkpoint);
+  EXPECT_EQ(spec.gpu.runtime, GpuRuntime::kShared);
+  EXPECT_EQ(spec.gpu.domain, "vision");
+  EXPECT_EQ(spec.gpu.share, 40u);
+  EXPECT_EQ(spec.cpu_variant, (CpuVariant{"app.on_cpu", 7.5}));
+  EXPECT_EQ(spec.weight, 2.5);
+  EXPECT_EQ(spec.max_concurrency, 4u);
+}
+
+TEST(FunctionTags, ATagThatIsGoneGivesBackTheDefault) {
+  FunctionSpec spec = with_tags({});
+  spec.gpu.memory = Bytes::mib(5);
+  spec.cpu_variant = CpuVariant{};
+  spec.weight = 7;
+  ASSERT_TRUE(apply_tags(spec).ok());
+  EXPECT_EQ(spec.gpu, GpuNeeds());
+  EXPECT_FALSE(spec.cpu_variant.has_value());
+  EXPECT_EQ(spec.weight, 1);
+}
+
+TEST(FunctionTags, BadOnesAreNamed) {
+  const std::map<std::string, std::string> bad = {
+      {"lambent:gpu-memory", "much"},
+      {"lambent:launch-mode", "fast"},
+      {"lambent:memory-mode", "swap"},
+      {"lambent:checkpoint", "1"},
+      {"lambent:working-set", "all"},
+      {"lambent:weight", "nan"},
+      {"lambent:weight ", "1"},
+      {"lambent:max-concurrency", "0"},
+      {"lambent:gpu", "1"},
+      {"lambent:max-concurrency ", "1"},
+      {"lambent:gpu-runtime", "mine"},
+      {"lambent:gpu-share", "101"},
+      {"lambent:gpu-share ", "0"},
+      {"lambent:cpu-variant", "yes"},
+      {"lambent:cpu-handler", "app.on_cpu"},
+      {"lambent:gpu-speedup", "7"},
+      {"lambent:gpu-speedup ", "nan"},
+  };
+  for (const auto& [key, value] : bad) {
+    FunctionSpec spec = with_tags({{key, value}});
+    const auto applied = apply_tags(spec);
+    ASSERT_FALSE(applied.ok()) << key;
+    EXPECT_NE(applied.error().message.find(key), std::string::npos);
+  }
+  for (const char* weight : {"0", "1001", "-1", "inf", "1x", ""}) {
+    FunctionSpec spec = with_tags({{"lambent:weight", weight}});
+    EXPECT_FALSE(apply_tags(spec).ok()) << weight;
+  }
+}
+
+TEST(FunctionTags, AreBounded) {
+  std::map<std::string, std::string> many;
+  for (size_t i = 0; i <= limits::kTags; ++i) many[std::to_string(i)] = "";
+  FunctionSpec spec = with_tags(many);
+  EXPECT_FALSE(apply_tags(spec).ok());
+  spec = with_tags({{std::string(129, 'k'), ""}});
+  EXPECT_FALSE(apply_tags(spec).ok());
+  spec = with_tags({{"k", std::string(257, 'v')}});
+  EXPECT_FALSE(apply_tags(spec).ok());
+}
+
+std::string trace_of(const char* name, const std::string& value) {
+  http::Headers headers;
+  headers.add(name, value);
+  return trace_id_of(headers);
+}
+
+TEST(TraceContext, ATraceparentBecomesAnXRayIdWithoutLoss) {
+  EXPECT_EQ(trace_of("traceparent", "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"),
+            "Root=1-0af76519-16cd43dd8448eb211c80319c;Parent=b7ad6b7169203331;Sampled=1");
+  EXPECT_EQ(trace_of("traceparent", "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-00"),
+            "Root=1-0af76519-16cd43dd8448eb211c80319c;Parent=b7ad6b7169203331;Sampled=0");
+  EXPECT_EQ(trace_of("X-Amzn-Trace-Id", "Root=1-a-b"), "Root=1-a-b");
+}
+
+TEST(TraceContext, MalformedOnesAreIgnored) {
+  for (const char* text : {"", "00-", "00-00000000000000000000000000000000-b7ad6b7169203331-01",
+                           "00-0af7651916cd43dd8448eb211c80319c-0000000000000000-01",
+                           "ff-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01",
+                           "00-0AF7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01",
+                           "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01x"}) {
+    EXPECT_EQ(trace_of("traceparent", text), "") << text;
+  }
+  EXPECT_EQ(trace_of("X-Amzn-Trace-Id", std::string(1000, 'x')), "");
+  EXPECT_EQ(trace_of("X-Amzn-Trace-Id", "a\tb"), "");
+}
+
+}  // namespace
+}  // namespace lambent::frontend

@@ -1,0 +1,77 @@
+#include "edge/frontend/request_guard.h"
+
+#include <algorithm>
+#include <string_view>
+#include <utility>
+
+namespace lambent::frontend {
+namespace {
+
+constexpr size_t kMostShown = 80;  // bytes of a foreign header in an error
+
+Error refused(std::string message) { return {ErrorCode::kPermissionDenied, std::move(message)}; }
+
+std::string quoted(std::string_view text) {
+  return text.size() <= kMostShown ? "'" + std::string(text) + "'"
+                                   : "'" + std::string(text.substr(0, kMostShown)) + "...'";
+}
+
+// Whether both name one place; without a port the scheme's is meant.
+bool same_place(http::Authority a, http::Authority b, uint16_t scheme_port) {
+  if (!a.port) a.port = scheme_port;
+  if (!b.port) b.port = scheme_port;
+  return a == b;
+}
+
+// An Origin is a scheme and an authority, or "null".
+bool is_own_origin(std::string_view origin, const std::optional<http::Authority>& host) {
+  if (!host) return false;
+  for (const auto& [scheme, port] :
+       {std::pair<std::string_view, uint16_t>{"http://", 80}, {"https://", 443}}) {
+    if (!origin.starts_with(scheme)) continue;
+    const auto authority = http::parse_authority(origin.substr(scheme.size()));
+    return authority && same_place(*authority, *host, port);
+  }
+  return false;
+}
+
+bool is_wildcard(const http::Authority& listener) {
+  return listener.host == "0.0.0.0" || listener.host == "::";
+}
+
+}  // namespace
+
+RequestGuard::RequestGuard(HostPolicy policy) : policy_(std::move(policy)) {}
+
+bool RequestGuard::answers_to(const http::Authority& host) const {
+  if (http::is_loopback(host)) return true;
+  if (policy_.listener && host.kind != http::Authority::Kind::kName &&
+      (is_wildcard(*policy_.listener) || host.host == policy_.listener->host)) {
+    return true;
+  }
+  return std::any_of(policy_.names.begin(), policy_.names.end(), [&](const auto& name) {
+    return host.host == name.host && (!name.port || same_place(host, name, 80));
+  });
+}
+
+Result<void> RequestGuard::check(const http::Request& request) const {
+  const std::string_view host_text = request.headers.get("host");
+  const auto host = http::parse_authority(host_text);
+  if (request.transport == http::Transport::kTcp && (!host || !answers_to(*host))) {
+    return refused("this worker does not answer to the host " + quoted(host_text) +
+                   "; if that is a name of this machine, start it with --host");
+  }
+  for (const auto& [name, value] : request.headers.fields()) {
+    if (http::same_name(name, "origin") && !is_own_origin(value, host)) {
+      return refused("web pages of other origins (here " + quoted(value) +
+                     ") may not use this API");
+    }
+    if (http::same_name(name, "sec-fetch-site") && value != "same-origin" && value != "none") {
+      return refused("web pages of other sites may not use this API (Sec-Fetch-Site is " +
+                     quoted(value) + ")");
+    }
+  }
+  return {};
+}
+
+}  // namespace lambent::frontend

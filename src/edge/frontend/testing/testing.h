@@ -1,0 +1,175 @@
+// What the frontend's tests share: a service that keeps functions in a map and lets the test say
+// how invocations end, and a client's side of an exchange. Included by tests only; one thread.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "core/base/base64.h"
+#include "core/domain/invocation_service.h"
+#include "core/http/exchange.h"
+
+namespace lambent::frontend {
+
+class FakeService final : public InvocationService {
+ public:
+  // How the next submissions end; a synchronous one answers with its own payload by default.
+  std::function<Result<InvocationResult>(const InvocationRequest&)> behaviour =
+      [](const InvocationRequest& request) {
+        InvocationResult result;
+        result.id = request.id;
+        result.payload = request.payload;
+        return result;
+      };
+  bool hold = false;  // keep callbacks in `held`
+  std::vector<std::function<void()>> held;
+  std::vector<InvocationRequest> submitted;
+  std::vector<InvocationId> forgotten;
+  std::vector<FunctionChange> changes;
+  std::map<FunctionName, FunctionSpec> functions;
+  std::map<InvocationId, std::optional<InvocationResult>> results;
+  std::map<std::string, std::string> logs;
+  std::vector<SandboxStatus> sandboxes;
+  std::optional<Error> failure;  // of everything that changes a function
+
+  void submit(InvocationRequest request, Callback<InvocationResult> done) override {
+    submitted.push_back(request);
+    if (!functions.contains(request.function)) return done(no_such_function(request.function));
+    auto answer = [this, request, done = std::move(done)] { done(behaviour(request)); };
+    if (hold) return held.push_back(std::move(answer));
+    answer();
+  }
+  void forget(InvocationId id) override { forgotten.push_back(id); }
+  void async_result(TenantId, InvocationId id,
+                    Callback<std::optional<InvocationResult>> done) override {
+    const auto found = results.find(id);
+    if (found == results.end()) return done(Error{ErrorCode::kNotFound, "no such invocation"});
+    done(found->second);
+  }
+
+  void create_function(FunctionChange change, Callback<FunctionSpec> done) override {
+    changes.push_back(change);
+    if (failure.has_value()) return done(*failure);
+    if (functions.contains(change.spec.name)) {
+      return done(Error{ErrorCode::kAlreadyExists, "Function already exists"});
+    }
+    if (!base64_decode(change.zip_base64)) return done(no_base64());
+    change.spec.id = FunctionId(static_cast<uint32_t>(functions.size() + 1));
+    keep(change);
+    done(functions[change.spec.name]);
+  }
+  void update_function(FunctionChange change, Callback<FunctionSpec> done) override {
+    changes.push_back(change);
+    if (failure.has_value()) return done(*failure);
+    if (!base64_decode(change.zip_base64)) return done(no_base64());
+    ++change.spec.revision;
+    keep(change);
+    done(functions[change.spec.name]);
+  }
+  void remove_function(FunctionName name, Callback<FunctionSpec> done) override {
+    const auto found = functions.find(name);
+    if (found == functions.end()) return done(no_such_function(name));
+    const FunctionSpec spec = found->second;
+    functions.erase(found);
+    done(spec);
+  }
+
+  Result<FunctionSpec> find_function(const FunctionName& name) const override {
+    const auto found = functions.find(name);
+    if (found == functions.end()) return no_such_function(name);
+    return found->second;
+  }
+  std::vector<FunctionSpec> list_functions(TenantId tenant, const std::string& after,
+                                           size_t limit) const override {
+    std::vector<FunctionSpec> specs;
+    for (auto next = functions.upper_bound({tenant, after});
+         next != functions.end() && next->first.tenant == tenant && specs.size() < limit; ++next) {
+      specs.push_back(next->second);
+    }
+    return specs;
+  }
+  FunctionTotals function_totals(TenantId tenant) const override {
+    FunctionTotals totals;
+    for (const FunctionSpec& spec : list_functions(tenant, "", 1000)) {
+      ++totals.functions;
+      totals.code += spec.code_size;
+    }
+    return totals;
+  }
+  std::vector<FunctionStatus> function_status(TenantId tenant, const std::string& after,
+                                              size_t limit) const override {
+    std::vector<FunctionStatus> statuses;
+    for (const FunctionSpec& spec : list_functions(tenant, after, limit)) {
+      statuses.push_back({spec, 1, 2, 3, 4});
+    }
+    return statuses;
+  }
+  std::vector<SandboxStatus> sandbox_status(TenantId) const override { return sandboxes; }
+  Result<LogChunk> read_log(const FunctionName& name, uint64_t offset) const override {
+    const auto found = logs.find(name.name);
+    if (found == logs.end()) return no_such_function(name);
+    const std::string& text = found->second;
+    return LogChunk{text.substr(std::min<size_t>(offset, text.size())), text.size()};
+  }
+
+ private:
+  static Error no_such_function(const FunctionName& name) {
+    return Error{ErrorCode::kNotFound, "function '" + name.name + "' does not exist"};
+  }
+  static Error no_base64() {
+    return Error{ErrorCode::kInvalidArgument, "ZipFile is no valid base64"};
+  }
+  void keep(FunctionChange& change) {
+    const auto zip = base64_decode(change.zip_base64);
+    if (!zip->empty()) change.spec.code_size = Bytes(zip->size());
+    functions[change.spec.name] = change.spec;
+  }
+};
+
+// What a client saw.
+struct Exchanged {
+  std::optional<http::Response> response;
+  std::string chunks;
+  bool finished = false;
+  bool abandoned = false;
+  bool takes_chunks = true;
+  std::function<void()> disconnect = [] {};
+};
+
+class FakeExchange final : public http::Responder::Exchange {
+ public:
+  explicit FakeExchange(std::shared_ptr<Exchanged> seen) : seen_(std::move(seen)) {}
+  void send(http::Response response) override { seen_->response = std::move(response); }
+  void start_chunked(http::Response head) override { seen_->response = std::move(head); }
+  bool send_chunk(std::string_view data) override {
+    seen_->chunks += data;
+    return seen_->takes_chunks;
+  }
+  void finish_chunked() override { seen_->finished = true; }
+  void on_disconnect(std::function<void()> callback) override {
+    seen_->disconnect = std::move(callback);
+  }
+  void abandon() override { seen_->abandoned = true; }
+
+ private:
+  // Shared with the test, which looks on.
+  std::shared_ptr<Exchanged> seen_;
+};
+
+inline http::Responder responder_to(const std::shared_ptr<Exchanged>& seen) {
+  return http::Responder(std::make_shared<FakeExchange>(seen));
+}
+
+// Names the host localhost unless `headers` name another.
+inline http::Request request_of(
+    std::string method, std::string target, std::string body = "",
+    const std::vector<std::pair<std::string, std::string>>& headers = {}) {
+  http::Request request{std::move(method), std::move(target), {}, std::move(body)};
+  for (const auto& [name, value] : headers) request.headers.add(name, value);
+  if (!request.headers.contains("host")) request.headers.add("Host", "localhost:8980");
+  return request;
+}
+
+}  // namespace lambent::frontend

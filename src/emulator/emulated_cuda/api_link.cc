@@ -1,0 +1,137 @@
+// Linking. There is no GPU code to link here: what is linked stands for the program's side modules,
+// or is the one host module that was given.
+#include <elf.h>
+
+#include <cstring>
+#include <fstream>
+#include <iterator>
+
+#include "emulator/emulated_cuda/api.h"
+#include "emulator/emulated_cuda/jit_options.h"
+
+using namespace lambent::emulated_cuda;
+
+namespace {
+
+constexpr uint16_t kCudaMachine = 190;
+
+struct Link {
+  JitOptions jit;
+  std::mutex mutex;
+  bool any_input = false;
+  std::vector<char> host_module;  // empty: GPU code only
+  std::vector<char> result;       // kept for the caller
+};
+
+Handles<Link>& links() {
+  static auto* links = new Handles<Link>;
+  return *links;
+}
+
+// What a loader tells from GPU code by its header and goes to the side modules for.
+std::vector<char> stand_in_for_gpu_code() {
+  Elf64_Ehdr header{};
+  std::memcpy(header.e_ident, ELFMAG, SELFMAG);
+  header.e_ident[EI_CLASS] = ELFCLASS64;
+  header.e_ident[EI_DATA] = ELFDATA2LSB;
+  header.e_ident[EI_VERSION] = EV_CURRENT;
+  header.e_type = ET_EXEC;
+  header.e_machine = kCudaMachine;
+  header.e_version = EV_CURRENT;
+  header.e_ehsize = sizeof header;
+  std::vector<char> bytes(sizeof header);
+  std::memcpy(bytes.data(), &header, sizeof header);
+  return bytes;
+}
+
+CUresult add_input(Process& process, Link& link, CUjitInputType type, const char* data,
+                   size_t bytes) {
+  if (type < 0 || type >= CU_JIT_NUM_INPUT_TYPES || !data) return CUDA_ERROR_INVALID_VALUE;
+  std::vector<char> input(data, data + bytes);
+  if (input.size() < 64) input.resize(64);  // text may be shorter than any header
+  Image image;
+  std::string reason;
+  std::lock_guard lock(link.mutex);
+  if (CUresult result = read_image(process, input.data(), input.size(), &image, &reason)) {
+    link.jit.write_error(reason);
+    return result;
+  }
+  link.any_input = true;
+  if (image_kind(input.data()) != ImageKind::kHostElf) return CUDA_SUCCESS;
+  if (!link.host_module.empty()) {
+    log_refusal("cuLinkAddData", "host modules are linked by their compiler; give one");
+    return CUDA_ERROR_NOT_SUPPORTED;
+  }
+  link.host_module = std::move(input);
+  return CUDA_SUCCESS;
+}
+
+}  // namespace
+
+CUresult cuLinkCreate_v2(unsigned int count, CUjit_option* options, void** values,
+                         CUlinkState* state) {
+  WITH_CONTEXT();
+  if (!state) return CUDA_ERROR_INVALID_VALUE;
+  auto link = std::make_shared<Link>();
+  if (CUresult result = link->jit.read(count, options, values)) return result;
+  *state = reinterpret_cast<CUlinkState>(links().insert(std::move(link)));
+  return CUDA_SUCCESS;
+}
+
+CUresult cuLinkAddData_v2(CUlinkState state, CUjitInputType type, void* data, size_t bytes,
+                          const char*, unsigned int count, CUjit_option* options, void** values) {
+  WITH_PROCESS();
+  auto link = links().find(state);
+  if (!link) return CUDA_ERROR_INVALID_HANDLE;
+  JitOptions jit;
+  if (CUresult result = jit.read(count, options, values)) return result;
+  return add_input(*process, *link, type, static_cast<const char*>(data), bytes);
+}
+
+CUresult cuLinkAddFile_v2(CUlinkState state, CUjitInputType type, const char* path,
+                          unsigned int count, CUjit_option* options, void** values) {
+  WITH_PROCESS();
+  auto link = links().find(state);
+  if (!link) return CUDA_ERROR_INVALID_HANDLE;
+  JitOptions jit;
+  if (CUresult result = jit.read(count, options, values)) return result;
+  if (!path) return CUDA_ERROR_INVALID_VALUE;
+  std::ifstream file(path, std::ios::binary);
+  if (!file) return CUDA_ERROR_FILE_NOT_FOUND;
+  std::vector<char> bytes((std::istreambuf_iterator<char>(file)), std::istreambuf_iterator<char>());
+  return add_input(*process, *link, type, bytes.data(), bytes.size());
+}
+
+CUresult cuLinkComplete(CUlinkState state, void** image, size_t* bytes) {
+  WITH_PROCESS();
+  auto link = links().find(state);
+  if (!link) return CUDA_ERROR_INVALID_HANDLE;
+  if (!image) return CUDA_ERROR_INVALID_VALUE;
+  std::lock_guard lock(link->mutex);
+  if (!link->any_input) return CUDA_ERROR_INVALID_VALUE;
+  if (link->result.empty()) {
+    link->result = link->host_module.empty() ? stand_in_for_gpu_code() : link->host_module;
+  }
+  *image = link->result.data();
+  if (bytes) *bytes = link->result.size();
+  return CUDA_SUCCESS;
+}
+
+CUresult cuLinkDestroy(CUlinkState state) {
+  WITH_PROCESS();
+  return links().remove(state) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_HANDLE;
+}
+
+// The first ABI differs in nothing that matters on 64 bits.
+CUresult cuLinkCreate(unsigned int count, CUjit_option* options, void** values,
+                      CUlinkState* state) {
+  return cuLinkCreate_v2(count, options, values, state);
+}
+CUresult cuLinkAddData(CUlinkState state, CUjitInputType type, void* data, size_t bytes,
+                       const char* name, unsigned int count, CUjit_option* options, void** values) {
+  return cuLinkAddData_v2(state, type, data, bytes, name, count, options, values);
+}
+CUresult cuLinkAddFile(CUlinkState state, CUjitInputType type, const char* path, unsigned int count,
+                       CUjit_option* options, void** values) {
+  return cuLinkAddFile_v2(state, type, path, count, options, values);
+}

@@ -1,0 +1,44 @@
+// The threads of a process on which blocks of kernels run: a few that all launches share, and one
+// for each block of a cooperative launch. Used by whoever performs a launch.
+#pragma once
+
+#include <condition_variable>
+#include <deque>
+#include <memory>
+#include <mutex>
+
+#include "emulator/emulated_cuda/threads.h"
+#include "gpu/cuda_abi/driver_types.h"
+#include "gpu/cuda_abi/emulated_kernel.h"
+
+namespace lambent::emulated_cuda {
+
+// Cooperative blocks that can wait for each other, each on a thread of its own.
+constexpr unsigned kMostCooperativeBlocks = 1024;
+
+class BlockPool {
+ public:
+  // Runs every block of the grid and returns when the last has ended: with an error if a block
+  // faulted; blocks that had not begun then do not run.
+  CUresult run(const emulated_kernel& kernel, const emulated_launch& launch, void** parameters);
+
+  // The same with all blocks at a time, so that they can wait for each other; at most
+  // kMostCooperativeBlocks.
+  CUresult run_cooperative(const emulated_kernel& kernel, const emulated_launch& launch,
+                           void** parameters);
+
+ private:
+  struct Job;
+  void start_threads();
+  void work();
+
+  std::mutex mutex_;
+  std::condition_variable wake_;
+  std::deque<std::shared_ptr<Job>> jobs_;
+  bool started_ = false;
+
+  std::mutex cooperative_mutex_;  // one grid at a time: two that share the threads could deadlock
+  ThreadCache cooperative_threads_{kMostCooperativeBlocks};
+};
+
+}  // namespace lambent::emulated_cuda

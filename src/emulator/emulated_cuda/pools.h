@@ -1,0 +1,104 @@
+// All memory pools of one process: each device's default pool and its current one, those that the
+// program made, and those it imported. Locks for itself; any thread.
+#pragma once
+
+#include <atomic>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <unordered_map>
+#include <vector>
+
+#include "emulator/emulated_cuda/memory.h"
+#include "emulator/emulated_cuda/pool.h"
+
+namespace lambent::emulated_cuda {
+
+class Process;
+
+// What an exportable pool's file begins with, and what a pointer is exported as.
+struct ExportedPool {
+  uint64_t magic;
+  uint64_t node;
+  uint64_t id;
+  int32_t device;
+  uint32_t handle_types;
+};
+struct ExportedPointer {
+  uint64_t magic;
+  uint64_t pool;
+  uint64_t offset;
+  uint64_t bytes;
+};
+
+class Pools {
+ public:
+  explicit Pools(Process& process) : process_(process) {}
+
+  // Device -1: the host.
+  CUmemoryPool default_of(int device);
+  CUmemoryPool current_of(int device);
+  CUresult set_current(int device, CUmemoryPool handle);
+  // Makes a pool; properties are checked already. Null if the system has no memory.
+  CUmemoryPool create(const CUmemPoolProps& properties, int device);
+  CUresult destroy(CUmemoryPool handle);
+
+  // Calls `use(Pool&)` under the lock; CUDA_ERROR_INVALID_VALUE if there is no such pool here.
+  template <class Use>
+  CUresult use(CUmemoryPool handle, Use use) {
+    std::lock_guard lock(mutex_);
+    Pool* pool = find(handle);
+    return pool ? use(*pool) : CUDA_ERROR_INVALID_VALUE;
+  }
+  bool imported(CUmemoryPool handle) const;
+
+  // Allocates for use in `stream`, which has to wait for `after` if that is set.
+  CUresult allocate(CUmemoryPool handle, size_t bytes, uint64_t stream, void* context,
+                    uintptr_t* address, CompletionPtr* after);
+  // Freeing, in the two steps of Pool. begin_free is false if it is no pool's memory.
+  bool begin_free(uintptr_t address);
+  void end_free(uintptr_t address, uint64_t stream, CompletionPtr end);
+  CUmemoryPool pool_of(uintptr_t address) const;
+
+  // The host has waited for something.
+  void observe() {
+    if (unobserved_.load(std::memory_order_relaxed)) observe_all();
+  }
+  // Gives back whatever no allocation needs, because memory is short.
+  void trim_all();
+  // A context is gone: so is what it allocated.
+  void forget(void* context);
+
+  CUresult export_pool(CUmemoryPool handle, int* descriptor);
+  CUresult import_pool(int descriptor, CUmemoryPool* handle);
+  CUresult export_pointer(uintptr_t address, ExportedPointer* exported) const;
+  CUresult import_pointer(CUmemoryPool handle, const ExportedPointer& exported, void* context,
+                          uintptr_t* address);
+
+ private:
+  struct Imported {
+    int descriptor;
+    ExportedPool pool;
+  };
+  struct Owned {
+    Pool* pool;
+    size_t bytes;
+  };
+  Pool* find(CUmemoryPool handle);
+  Pool* make(const CUmemPoolProps& properties, int device);
+  void observe_all();
+  void sweep();
+  uint64_t node_token();
+
+  Process& process_;
+  mutable std::mutex mutex_;
+  std::unordered_map<const void*, std::unique_ptr<Pool>> pools_;
+  std::vector<std::unique_ptr<Pool>> leaving_;  // destroyed, with allocations that are not
+  std::unordered_map<const void*, std::unique_ptr<Imported>> imported_;
+  std::map<uintptr_t, Owned> owned_;  // allocations
+  std::map<int, Pool*> defaults_, currents_;
+  std::unordered_map<const Pool*, uint64_t> ids_;  // of exportable ones
+  std::atomic<bool> unobserved_{false};
+};
+
+}  // namespace lambent::emulated_cuda

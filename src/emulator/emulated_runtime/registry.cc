@@ -1,0 +1,170 @@
+#include "emulator/emulated_runtime/registry.h"
+
+#include "emulator/emulated_runtime/device_names.h"
+
+namespace lambent::emulated_runtime {
+
+Registry& Registry::get() {
+  static auto* registry = new Registry;  // never destroyed: programs unregister at their very end
+  return *registry;
+}
+
+Binary* Registry::add_binary(const void* image) {
+  auto binary = std::make_shared<Binary>(image);
+  std::lock_guard lock(mutex_);
+  return (binaries_[binary.get()] = binary).get();
+}
+
+void Registry::remove_binary(const Binary* binary) {
+  // The program is ending or unloads a library. Its image stays loaded in the driver, where work
+  // may still be queued; the names go.
+  std::lock_guard lock(mutex_);
+  std::erase_if(kernels_, [&](auto& entry) { return entry.second->binary.get() == binary; });
+  std::erase_if(variables_, [&](auto& entry) { return entry.second->binary.get() == binary; });
+  binaries_.erase(binary);
+}
+
+std::shared_ptr<Binary> Registry::owned(const Binary* binary) const {
+  auto it = binaries_.find(binary);
+  return it == binaries_.end() ? nullptr : it->second;
+}
+
+void Registry::add_kernel(const Binary* binary, const void* host_function, const char* name) {
+  std::lock_guard lock(mutex_);
+  auto owner = owned(binary);
+  if (!owner || !name) return;
+  auto kernel = std::make_shared<RegisteredKernel>();
+  kernel->binary = std::move(owner);
+  kernel->name = name_in_host_code(name);
+  kernels_[host_function] = std::move(kernel);
+}
+
+void Registry::add_variable(const Binary* binary, const void* host_address, const char* name) {
+  std::lock_guard lock(mutex_);
+  auto owner = owned(binary);
+  if (!owner || !name) return;
+  variables_[host_address] = std::make_shared<RegisteredVariable>(
+      RegisteredVariable{std::move(owner), name_in_host_code(name), false});
+}
+
+void Registry::add_managed(const Binary* binary, void** pointer, const char* name) {
+  std::lock_guard lock(mutex_);
+  auto owner = owned(binary);
+  if (!owner || !name) return;
+  owner->managed.push_back({pointer, name_in_host_code(name)});
+  variables_[pointer] = std::make_shared<RegisteredVariable>(
+      RegisteredVariable{owner, name_in_host_code(name), true});
+}
+
+cudaError_t Registry::load(const Driver& driver, Binary& binary) {
+  std::lock_guard lock(binary.mutex);
+  if (binary.library || binary.load_error) return binary.load_error;
+  binary.load_error = error_of(driver.library_load_data(&binary.library, binary.image, nullptr,
+                                                        nullptr, 0, nullptr, nullptr, 0));
+  return binary.load_error;
+}
+
+cudaError_t Registry::find_kernel(const Driver& driver, const void* host_function,
+                                  CUkernel* kernel) {
+  std::shared_ptr<RegisteredKernel> registered;
+  {
+    std::lock_guard lock(mutex_);
+    auto it = kernels_.find(host_function);
+    if (it == kernels_.end()) return cudaErrorInvalidDeviceFunction;
+    registered = it->second;
+  }
+  if ((*kernel = registered->kernel)) return cudaSuccess;
+  if (cudaError_t error = load(driver, *registered->binary)) return error;
+  CUresult result =
+      driver.library_get_kernel(kernel, registered->binary->library, registered->name.c_str());
+  if (result == CUDA_ERROR_NOT_FOUND) {
+    log_refusal(registered->name.c_str(), "no host code was built for this kernel");
+    return cudaErrorInvalidDeviceFunction;
+  }
+  if (result == CUDA_SUCCESS) registered->kernel = *kernel;
+  return error_of(result);
+}
+
+cudaError_t Registry::find_variable(const Driver& driver, const void* host_address,
+                                    CUdeviceptr* address, size_t* bytes) {
+  std::shared_ptr<RegisteredVariable> variable;
+  {
+    std::lock_guard lock(mutex_);
+    auto it = variables_.find(host_address);
+    if (it == variables_.end()) return cudaErrorInvalidSymbol;
+    variable = it->second;
+  }
+  if (cudaError_t error = load(driver, *variable->binary)) return error;
+  CUresult result = variable->managed
+                        ? driver.library_get_managed(address, bytes, variable->binary->library,
+                                                     variable->name.c_str())
+                        : driver.library_get_global(address, bytes, variable->binary->library,
+                                                    variable->name.c_str());
+  return result == CUDA_ERROR_NOT_FOUND ? cudaErrorInvalidSymbol : error_of(result);
+}
+
+const void* Registry::host_function(const char* name) const {
+  std::lock_guard lock(mutex_);
+  for (const auto& [host_function, kernel] : kernels_) {
+    if (kernel->name == name) return host_function;
+  }
+  return nullptr;
+}
+
+cudaError_t Registry::prepare_managed(const Driver& driver, const Binary* given) {
+  std::shared_ptr<Binary> binary;
+  {
+    std::lock_guard lock(mutex_);
+    binary = owned(given);
+  }
+  if (!binary) return cudaErrorInvalidResourceHandle;
+  if (binary->managed_ready) return cudaSuccess;
+  if (!binary->managed.empty()) {
+    if (cudaError_t error = load(driver, *binary)) return error;
+  }
+  for (const Binary::Managed& variable : binary->managed) {
+    CUdeviceptr address = 0;
+    size_t bytes = 0;
+    CUresult result =
+        driver.library_get_managed(&address, &bytes, binary->library, variable.name.c_str());
+    if (result) {
+      log_refusal(variable.name.c_str(), "no host code was built for this managed variable");
+      return error_of(result);
+    }
+    *variable.pointer = reinterpret_cast<void*>(address);
+  }
+  binary->managed_ready = true;
+  return cudaSuccess;
+}
+
+cudaError_t kernel_of(const Driver& driver, const void* function, CUkernel* kernel) {
+  if (!function) return cudaErrorInvalidDeviceFunction;
+  cudaError_t error = Registry::get().find_kernel(driver, function, kernel);
+  if (error != cudaErrorInvalidDeviceFunction) return error;
+  // Handles that the program got from a library of its own are good too; the driver knows its own.
+  const char* name = nullptr;
+  auto handle = reinterpret_cast<CUkernel>(const_cast<void*>(function));
+  if (driver.kernel_get_name(&name, handle) != CUDA_SUCCESS) return error;
+  *kernel = handle;
+  return cudaSuccess;
+}
+
+cudaError_t function_of(const Driver& driver, const void* function, CUfunction* out) {
+  CUkernel kernel;
+  if (cudaError_t error = kernel_of(driver, function, &kernel)) return error;
+  return error_of(driver.kernel_get_function(out, kernel));
+}
+
+cudaError_t symbol_range(const Driver& driver, const void* symbol, size_t bytes, size_t offset,
+                         char** begin) {
+  CUdeviceptr address = 0;
+  size_t size = 0;
+  if (cudaError_t error = Registry::get().find_variable(driver, symbol, &address, &size)) {
+    return error;
+  }
+  if (offset > size || bytes > size - offset) return cudaErrorInvalidValue;
+  *begin = reinterpret_cast<char*>(address + offset);
+  return cudaSuccess;
+}
+
+}  // namespace lambent::emulated_runtime

@@ -1,0 +1,183 @@
+#include "gpu/executor/executor.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "core/base/check.h"
+
+namespace lambent::executor {
+namespace {
+
+constexpr Duration kLookPeriod = milliseconds(250);
+
+}  // namespace
+
+Result<std::unique_ptr<Executor>> Executor::create(loop::EventLoop& loop,
+                                                   const cuda::Driver& driver,
+                                                   const cuda::Context& context, OwnedFd socket,
+                                                   int ordinal, ExecutorOptions options,
+                                                   std::function<void(int)> on_end) {
+  std::unique_ptr<Executor> executor(new Executor(loop, driver, context, std::move(socket), ordinal,
+                                                  std::move(options), std::move(on_end)));
+  RETURN_IF_ERROR(executor->start());
+  return executor;
+}
+
+Executor::Executor(loop::EventLoop& loop, const cuda::Driver& driver, const cuda::Context& context,
+                   OwnedFd socket, int ordinal, ExecutorOptions options,
+                   std::function<void(int)> on_end)
+    : loop_(loop),
+      driver_(driver),
+      context_(context),
+      ordinal_(ordinal),
+      options_(std::move(options)),
+      on_end_(std::move(on_end)),
+      connection_(
+          loop, std::move(socket),
+          [this](protocol::ExecutorMessage message, std::vector<OwnedFd> fds) {
+            handle(std::move(message), std::move(fds));
+          },
+          [this] {
+            if (!std::exchange(ended_, true)) on_end_(0);
+          }) {}
+
+Result<void> Executor::start() {
+  ASSIGN_OR_RETURN(const auto capability, context_.compute_capability());
+  ASSIGN_OR_RETURN(pool_, MemoryPool::create(driver_, ordinal_));
+  store_ = std::make_unique<DeviceStore>(*pool_, [this](ObjectId object) {
+    connection_.send(protocol::ObjectHeld{object, Bytes(0)});
+  });
+  find_multiprocessors();
+  SeatLoader::Options loading;
+  loading.multiprocessors = multiprocessors_ ? &*multiprocessors_ : nullptr;
+  loading.device_loops = options_.device_loops;
+  loading.blas_libraries = options_.blas_libraries;
+  RETURN_IF_ERROR(use_layers());
+  loading.pages = layers_ != nullptr ? &layers_->pages() : nullptr;
+  loader_ = std::make_unique<SeatLoader>(driver_, ordinal_, capability, std::move(loading));
+  for (auto* thread : {&loads_, &decodes_, &answers_, &gives_}) {
+    *thread = std::make_unique<DeviceThread>(loop_, context_);
+  }
+  const auto& transfers = options_.transfers;
+  ASSIGN_OR_RETURN(to_device_, TransferEngine::create(loop_, driver_, context_,
+                                                      LinkDirection::kToDevice, transfers));
+  ASSIGN_OR_RETURN(to_host_, TransferEngine::create(loop_, driver_, context_,
+                                                    LinkDirection::kToHost, transfers));
+  Contents::Hooks hooks;
+  hooks.open = [this](ObjectId object) { connection_.send(protocol::OpenObject{object}); };
+  hooks.loan_ended = [this](ObjectId object) { connection_.send(protocol::LoanEnded{object}); };
+  hooks.arrived = [this](ObjectId object, Bytes held) {
+    connection_.send(protocol::ObjectHeld{object, held});
+  };
+  hooks.progress = [this] { progress(); };
+  ASSIGN_OR_RETURN(borrower_, Borrower::create(loop_, driver_, ordinal_));
+  contents_ = std::make_unique<Contents>(*store_, *to_device_, borrower_.get(), std::move(hooks));
+  look_after_requests();
+  return {};
+}
+
+Executor::~Executor() {
+  forward_.reset();
+  // Work on other threads ends before what it uses goes.
+  loads_.reset();
+  decodes_.reset();
+  answers_.reset();
+  gives_.reset();
+  to_device_.reset();
+  to_host_.reset();
+  layers_.reset();
+}
+
+void Executor::say_hello(Duration context_time) {
+  // Of one that does not say, nothing can be borrowed.
+  auto peers = cuda::peers_of(driver_, ordinal_);
+  connection_.send(
+      protocol::ExecutorHello{.context_time = context_time,
+                              .peers = peers.ok() ? std::move(*peers) : std::vector<uint32_t>()});
+}
+
+void Executor::handle(protocol::ExecutorMessage message, std::vector<OwnedFd> fds) {
+  if (ended_) return;
+  settle_answered();
+  std::visit([&](auto& each) { handle(std::move(each), std::move(fds)); }, message);
+}
+
+Executor::Seat* Executor::find(SandboxId id) {
+  const auto found = seats_.find(id);
+  return found == seats_.end() ? nullptr : found->second.get();
+}
+
+Executor::Seat* Executor::find_request(SandboxId id, uint64_t request) {
+  Seat* seat = find(id);
+  const bool is_there = seat != nullptr && seat->request != nullptr;
+  return is_there && seat->request->number == request ? seat : nullptr;
+}
+
+// A content came nearer, or failed: whoever waits for some looks again.
+void Executor::progress() {
+  const auto waits_for_contents = [](const Seat& seat) {
+    return seat.request != nullptr && (seat.request->stage == RequestUnderWay::Stage::kContents ||
+                                       seat.request->awaits_constant);
+  };
+  std::vector<SandboxId> waiting;
+  for (const auto& [id, seat] : seats_) {
+    if (seat->is_arriving || waits_for_contents(*seat)) waiting.push_back(id);
+  }
+  for (const SandboxId id : waiting) {
+    if (Seat* seat = find(id); seat != nullptr && seat->is_arriving) arrive(*seat);
+    Seat* seat = find(id);
+    if (ended_ || seat == nullptr || !waits_for_contents(*seat)) continue;
+    if (seat->request->awaits_constant) {
+      advance(*seat);
+    } else {
+      gather(*seat);
+    }
+  }
+}
+
+bool Executor::end_if_broken(Seat* seat, const Error& error) {
+  if (ended_) return true;
+  // A broken context says so at every call, this one included.
+  const CUresult state = driver_->stream_query(nullptr);
+  if (state == CUDA_SUCCESS || state == CUDA_ERROR_NOT_READY) return false;
+  // What was answered before is over, and its seat may go.
+  const std::optional<SandboxId> id = seat != nullptr ? std::optional(seat->id) : std::nullopt;
+  settle_answered();
+  if (id) seat = find(*id);
+  ended_ = true;
+  // Every stream tells of it, and every call: only one that is under way alone, with no kernel of
+  // a client beside it, is known to have done it.
+  const auto under_way = std::count_if(seats_.begin(), seats_.end(), [](const auto& entry) {
+    return entry.second->request != nullptr;
+  });
+  if (seat != nullptr && seat->request != nullptr && !seat->is_removed && under_way == 1 &&
+      (forward_ == nullptr || !forward_->has_unfinished_kernels())) {
+    protocol::Finished finished;
+    finished.invocation = seat->request->message.invocation;
+    finished.error = error;
+    connection_.send(std::move(finished));
+  }
+  connection_.send(protocol::Broken{error});
+  connection_.flush();
+  // What a client makes of it reaches the worker after our word.
+  if (forward_ != nullptr) forward_->tell_broken(state);
+  on_end_(1);
+  return true;
+}
+
+void Executor::look_after_requests() {
+  loop_.call_after(kLookPeriod, [this] {
+    if (ended_) return;
+    settle_answered();
+    for (const auto& [id, seat] : seats_) {
+      if (seat->request == nullptr || seat->loaded == nullptr) continue;
+      const auto idle = seat->loaded->stream().is_idle();
+      if (!idle.ok() && end_if_broken(seat.get(), idle.error())) return;
+    }
+    look_after_clients();
+    if (ended_) return;
+    look_after_requests();
+  });
+}
+
+}  // namespace lambent::executor

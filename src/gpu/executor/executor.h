@@ -1,0 +1,247 @@
+// Executor: runs kernel functions for one tenant on one device, as the worker says over its socket:
+// adds and removes seats, moves their memory, runs their requests, several at a time. All of it on
+// the loop thread, which never waits for the device.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "core/domain/executor_pool.h"
+#include "decide/scheduling/pool_scaling.h"
+#include "gpu/cuda/device.h"
+#include "gpu/cuda/driver.h"
+#include "gpu/executor/connection.h"
+#include "gpu/executor/contents.h"
+#include "gpu/executor/device_thread.h"
+#include "gpu/executor/layered_memory.h"
+#include "gpu/executor/request.h"
+#include "gpu/executor/seat_loader.h"
+#include "gpu/executor/share_book.h"
+#include "gpu/forward_server/forward_server.h"
+
+namespace lambent::executor {
+
+struct ExecutorOptions {
+  TransferEngine::Options transfers;
+  // A seat is ready, and its first request begins, before all constants are there: kernels begin
+  // when theirs have arrived.
+  bool pipelined = true;
+  // Loops with a flag are done by the device, where its driver can.
+  bool device_loops = true;
+  // Where cuBLAS may be, the first that works: built-in linear algebra is done by it. None: by our
+  // own kernels.
+  std::vector<std::string> blas_libraries = {};
+  // When seats' own buffers have memory. Where it goes to the device between requests, it goes when
+  // their seat has had none for `pool_hold`.
+  ExecutorPool pool = ExecutorPool::kResilient;
+  Duration pool_hold = seconds(1);
+  // How far ahead the pool of the layered rules looks; none: as long as the driver takes for 200
+  // MB.
+  std::optional<Duration> pool_interval = std::nullopt;
+  // Of sandboxes whose CUDA calls run here.
+  forward_server::ForwardOptions forwarding = {};
+};
+
+class Executor {
+ public:
+  // The context, that of the device `ordinal`, is current on this thread, which is the loop's.
+  // `on_end` is called once, with what the process should exit with: when the worker is gone (0),
+  // or the context is broken (1), after the worker was told. Driver, context, loop and clock
+  // outlive the executor.
+  static Result<std::unique_ptr<Executor>> create(loop::EventLoop& loop, const cuda::Driver& driver,
+                                                  const cuda::Context& context, OwnedFd socket,
+                                                  int ordinal, ExecutorOptions options,
+                                                  std::function<void(int)> on_end);
+  ~Executor();
+  Executor(const Executor&) = delete;
+  Executor& operator=(const Executor&) = delete;
+
+  void say_hello(Duration context_time);
+
+ private:
+  struct Seat {
+    SandboxId id;
+    Bytes memory;  // that it may take; at least what its buffers count with
+    bool is_in = true;
+    bool is_usable = false;              // requests may come
+    bool is_removed = false;             // goes when its request has ended
+    std::unique_ptr<LoadedSeat> loaded;  // null while it is loaded
+    std::unique_ptr<RequestUnderWay> request;
+    Instant last_request;               // when it ended
+    std::vector<CUdeviceptr> reserved;  // of the pool, for its first request
+    // Per cent of the multiprocessors: what it may use, and what it was loaded for; and where it
+    // runs from its next request on, if that is elsewhere.
+    uint32_t share = 100, loaded_share = 100;
+    std::unique_ptr<Placement> next_placement;
+    // Its constants are being brought, pinned until all are there, for SeatReady or SeatMoved.
+    bool is_arriving = false, was_added = false;
+    bool goes_out = false;  // as soon as they are there
+    Instant arrival_began;
+    Bytes arrival_moved;
+    std::vector<DeviceName> arriving;
+  };
+
+  Executor(loop::EventLoop& loop, const cuda::Driver& driver, const cuda::Context& context,
+           OwnedFd socket, int ordinal, ExecutorOptions options, std::function<void(int)> on_end);
+  Result<void> start();
+
+  void handle(protocol::ExecutorMessage message, std::vector<OwnedFd> fds);
+  // executor_seats.cc
+  void handle(protocol::AddSeat message, std::vector<OwnedFd> fds);
+  void handle(protocol::RemoveSeat message, std::vector<OwnedFd> fds);
+  void handle(protocol::MoveSeat message, std::vector<OwnedFd> fds);
+  void seat_loaded(SandboxId id, Result<std::unique_ptr<LoadedSeat>> loaded);
+  void begin_arrival(Seat& seat);
+  void arrive(Seat& seat);
+  void end_arrival(Seat& seat);
+  void say_arrived(Seat& seat);
+  void arrival_failed(Seat& seat, const Error& error);
+  void move_out(Seat& seat);
+  void say_moved_out(SandboxId id, Bytes moved);
+  Bytes drop_memory_of(Seat& seat);
+  Bytes memory_of(const Seat& seat);
+  void remove(SandboxId id);
+  void discard(std::unique_ptr<LoadedSeat> loaded);
+  Bytes counted(const LoadedSeat& loaded) const;
+  void set_limit();
+  void progress();
+
+  // executor_memory.cc
+  scheduling::PoolRule rule() const;  // of what has no layers
+  void grow_ahead(Seat& seat);
+  void use_reserved(Seat& seat);
+  void watch_memory();
+  void look_at_memory();
+
+  // executor_layers.cc
+  Result<void> use_layers();
+  // Whether its temporaries have their memory layer by layer.
+  bool has_layers(const Seat& seat) const;
+  Bytes window_of(const Seat& seat) const;
+  Result<bool> begin_layer(Seat& seat, uint32_t layer);
+  void layer_ended(SandboxId id, uint64_t request, CUresult result);
+  void layer_came(SandboxId id);
+
+  // executor_clients.cc
+  void handle(protocol::AddClient message, std::vector<OwnedFd> fds);
+  void handle(protocol::RemoveClient message, std::vector<OwnedFd> fds);
+  // The context is broken by a client, or by work of one that does not end.
+  void client_broke(forward_server::ProcessEnd how, const Error& error);
+  // A kernel's fault that no call of a client has met yet.
+  void look_after_clients();
+
+  // executor_shares.cc
+  void find_multiprocessors();
+  std::vector<uint32_t> groups_for(SandboxId seat, uint32_t share);
+  void handle(protocol::SetShare message, std::vector<OwnedFd> fds);
+  void change_share(Seat& seat);
+  void settle_in(Seat& seat);
+  // executor_requests.cc
+  void handle(protocol::Run message, std::vector<OwnedFd> fds);
+  void handle(protocol::ObjectOpened message, std::vector<OwnedFd> fds);
+  void decode(Seat& seat);
+  Result<void> check_outputs(const kernel_graph::Request& request) const;
+  void gather(Seat& seat);
+  Result<bool> gather_contents(Seat& seat);
+  Result<void> place_buffers(Seat& seat);
+  Result<void> place_own(Seat& seat, uint32_t buffer, Bytes size, bool is_overwritten,
+                         CUdeviceptr* address);
+  bool has_share_for(const Seat& seat, const DeviceName& name, Bytes size);
+  Result<std::vector<TransferPiece>> queue_inputs(Seat& seat);
+  void copy_in(Seat& seat, std::vector<TransferPiece> pieces);
+  void copied_in(Seat& seat);
+  // Queues what the device can do without the host, and a call back when it has.
+  void advance(Seat& seat);
+  Result<bool> step(Seat& seat);
+  Result<void> queue_outputs(Seat& seat);
+  Result<void> call_back(Seat& seat);
+  void device_answered(SandboxId id, uint64_t request, CUresult result);
+  // executor_loans.cc
+  void handle(protocol::LendObject message, std::vector<OwnedFd> fds);
+  void handle(protocol::LoanEnded message, std::vector<OwnedFd> fds);
+  void handle(protocol::TakeObject message, std::vector<OwnedFd> fds);
+  void handle(protocol::DropObject message, std::vector<OwnedFd> fds);
+  void handle(protocol::NeedObject message, std::vector<OwnedFd> fds);
+  void handle(protocol::SetObjectRoom message, std::vector<OwnedFd> fds);
+  bool await_room(Seat& seat, const Error& error);
+  // executor_cold.cc
+  void note_coming(Seat& seat);
+  Result<bool> launch(Seat& seat, const Instruction& now);
+  void tell_of_apart(const Seat& seat);
+  Result<bool> launch_apart(Seat& seat, const Instruction& now);
+  Result<bool> launch_loop(Seat& seat, const Instruction& now);
+  Result<bool> launch_kernels(Seat& seat, const Instruction& now);
+  Result<bool> await_constants_of(Seat& seat, uint32_t graph);
+  Result<bool> await_constants(Seat& seat, uint32_t kernel);
+  // executor_answers.cc
+  void copy_out(Seat& seat);
+  protocol::Finished begin_finished(const Seat& seat) const;
+  void seal_objects(Seat& seat);
+  void answer(Seat& seat);
+  void finish(Seat& seat, protocol::Finished finished, std::vector<OwnedFd> fds);
+  Error explain(const Seat& seat, const Error& error) const;
+  void fail(Seat& seat, Error error);
+  void release(Seat& seat);
+  // executor_early.cc
+  void prepare_early(Seat& seat);
+  // What could not be sent of the answer; none: the loop has to answer.
+  std::optional<std::string> answer_early(SandboxId seat, RequestUnderWay& request);
+  void answered_early(std::string unsent);
+  void settle_answered();
+  // Ends the executor if the context is broken; false if it is not.
+  bool end_if_broken(Seat* seat, const Error& error);
+  // Contexts that break where nobody is called back.
+  void look_after_requests();
+
+  // The rest is handled nowhere: the worker does not say it.
+  template <typename Message>
+  void handle(Message, std::vector<OwnedFd>) {}
+
+  // Whose turn it is on the link, and who had a block of the pool last.
+  static uint64_t user_of(SandboxId seat) { return seat.value + 1; }
+  Seat* find(SandboxId id);
+  Seat* find_request(SandboxId id, uint64_t request);
+
+  loop::EventLoop& loop_;
+  const cuda::Driver& driver_;
+  const cuda::Context& context_;
+  const int ordinal_;
+  const ExecutorOptions options_;
+  std::function<void(int)> on_end_;
+  bool ended_ = false;
+  bool watches_memory_ = false;  // a look at it is to come
+  bool gives_memory_ = false;    // some that it let go of is being unmapped
+
+  // Seats whose requests the driver's thread has answered. Before all that such a request uses, for
+  // that thread may be here until the last of them is gone.
+  std::mutex answered_mutex_;
+  std::vector<SandboxId> answered_;
+  Connection connection_;
+  std::unique_ptr<MemoryPool> pool_;
+  std::unique_ptr<DeviceStore> store_;
+  std::unique_ptr<Contents> contents_;
+  std::unique_ptr<Borrower> borrower_;
+  std::unique_ptr<LayeredMemory> layers_;  // if there is any
+  // None: shares cannot be applied here.
+  std::optional<cuda::Multiprocessors> multiprocessors_;
+  std::optional<ShareBook> shares_;
+  bool has_told_of_shares_ = false;
+  bool has_told_of_apart_ = false;
+  std::unique_ptr<SeatLoader> loader_;
+  std::unordered_map<SandboxId, std::unique_ptr<Seat>> seats_;
+  std::unordered_map<ObjectId, unsigned> lent_;  // and how often; pinned as often
+  uint32_t pages_asked_ = 0;                     // for the device, and not there yet
+  Bytes object_room_;                            // beside what the seats may take
+  uint64_t requests_ = 0;
+  std::unique_ptr<forward_server::ForwardServer> forward_;  // once there is a client
+  // Last: they end before what their work uses goes.
+  std::unique_ptr<DeviceThread> loads_, decodes_, answers_, gives_;
+  std::unique_ptr<TransferEngine> to_device_, to_host_;
+};
+
+}  // namespace lambent::executor

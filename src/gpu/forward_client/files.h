@@ -1,0 +1,30 @@
+// Files that the library reads: module images that a program names, and, for an emulated device,
+// the host code that belongs to a program whose images hold GPU code only. Any thread.
+#pragma once
+
+#include <cstddef>
+
+#include "gpu/cuda_abi/driver_types.h"
+
+namespace lambent::forward_client {
+
+// A whole file, followed by a zero; to be freed.
+struct FileContent {
+  char* bytes = nullptr;
+  size_t size = 0;
+};
+CUresult read_whole_file(const char* path, FileContent* content);
+
+// FILE of EMULATED_CUDA_KERNELS, or FILE.kernels.so beside the file that holds the image or beside
+// the program, as the emulated driver looks for them. False if there is none.
+bool read_side_code(const void* image, FileContent* content);
+
+// Whether so much can be there: a damaged image states any size.
+bool is_mapped(const void* bytes, size_t size);
+
+// The calling library's own symbol; null if it has none of this name.
+void* own_symbol(const char* name);
+// Says once for each name that it is not forwarded.
+CUresult refuse(const char* name, unsigned char* said);
+
+}  // namespace lambent::forward_client

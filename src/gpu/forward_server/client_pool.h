@@ -1,0 +1,34 @@
+// ClientPool: where the device memory of one client comes from: a pool of the driver's for all its
+// processes, so that no more of the device goes to them than was promised, however they cut it.
+// Any thread, with the device's context current.
+#pragma once
+
+#include <mutex>
+
+#include "core/base/units.h"
+#include "gpu/cuda/driver.h"
+
+namespace lambent::forward_server {
+
+class ClientPool {
+ public:
+  ClientPool(const cuda::Driver& driver, int ordinal, Bytes limit)
+      : driver_(driver), ordinal_(ordinal), limit_(limit) {}
+  // What was allocated goes with what frees it.
+  ~ClientPool();
+  ClientPool(const ClientPool&) = delete;
+  ClientPool& operator=(const ClientPool&) = delete;
+
+  // In the order of the stream.
+  CUresult allocate(CUdeviceptr* address, uint64_t bytes, CUstream stream);
+
+ private:
+  const cuda::Driver& driver_;
+  const int ordinal_;
+  const Bytes limit_;
+  std::mutex mutex_;  // guards both
+  bool was_made_ = false;
+  CUmemoryPool pool_ = nullptr;  // null: the driver's default, for it has no others
+};
+
+}  // namespace lambent::forward_server

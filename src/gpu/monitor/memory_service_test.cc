@@ -1,0 +1,336 @@
+// The service over real sockets: turns, leases, and what a client that dies or misbehaves leaves.
+#include "gpu/monitor/memory_service.h"
+
+#include <gtest/gtest.h>
+#include <poll.h>
+#include <signal.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cstring>
+
+#include "core/base/packet.h"
+#include "core/base/testing/testing.h"
+#include "gpu/monitor/lease_book.h"
+
+namespace lambent::monitor {
+namespace {
+
+using protocol::MemoryMessage;
+using protocol::MemoryMessageKind;
+
+struct Heard {
+  MemoryMessage message;
+  std::vector<OwnedFd> fds;
+};
+
+class Service : public testing::Test {
+ protected:
+  Service() {
+    int ends[2];
+    EXPECT_EQ(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, ends), 0);
+    control_ = OwnedFd(ends[0]);
+    service_ = std::make_unique<MemoryService>(
+        loop_, OwnedFd(ends[1]),
+        MemoryServiceOptions{.budget = Bytes::mib(8), .link = {.turns = 1}},
+        [this] { gone_ = true; });
+  }
+
+  void serve(uint64_t sandbox, Bytes most) {
+    auto listener = listen_packets(path_of(sandbox), 0600);
+    ASSERT_TRUE(listener.ok());
+    MemoryMessage message;
+    message.kind = MemoryMessageKind::kServeSandbox;
+    message.sequence = sandbox;
+    message.bytes = most.count;
+    const int fds[] = {listener->get()};
+    ASSERT_TRUE(send_packet(control_.get(), bytes_of(message), fds).ok());
+  }
+  OwnedFd call(uint64_t sandbox) {
+    OwnedFd fd(socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+    sockaddr_un address{};
+    address.sun_family = AF_UNIX;
+    strncpy(address.sun_path, path_of(sandbox).c_str(), sizeof(address.sun_path) - 1);
+    EXPECT_EQ(connect(fd.get(), reinterpret_cast<sockaddr*>(&address), sizeof(address)), 0);
+    return fd;
+  }
+  void say(const OwnedFd& fd, MemoryMessageKind kind, Bytes bytes = {}) {
+    MemoryMessage message;
+    message.kind = kind;
+    message.bytes = bytes.count;
+    ASSERT_TRUE(send_packet(fd.get(), bytes_of(message)).ok());
+  }
+  void say_hello(const OwnedFd& fd, Bytes leased, Bytes aside) {
+    MemoryMessage message;
+    message.bytes = leased.count;
+    message.aside_bytes = aside.count;
+    ASSERT_TRUE(send_packet(fd.get(), bytes_of(message)).ok());
+  }
+  // What the client hears next; none if it is hung up on. Fails the test after ten seconds.
+  std::optional<Heard> hear(const OwnedFd& fd) {
+    const Instant end = clock_.now() + seconds(10);
+    while (clock_.now() < end) {
+      loop_.run_once(milliseconds(10));
+      char buffer[sizeof(MemoryMessage)];
+      auto packet = receive_packet(fd.get(), buffer);
+      if (!packet.ok()) return std::nullopt;
+      if (!packet->has_value()) continue;
+      Heard heard{{}, std::move((*packet)->fds)};
+      memcpy(&heard.message, buffer, sizeof(buffer));
+      return heard;
+    }
+    ADD_FAILURE() << "nothing was heard";
+    return std::nullopt;
+  }
+  bool hears_nothing(const OwnedFd& fd) {
+    for (int turn = 0; turn < 5; ++turn) loop_.run_once(milliseconds(1));
+    char buffer[sizeof(MemoryMessage)];
+    const auto packet = receive_packet(fd.get(), buffer);
+    return packet.ok() && !packet->has_value();
+  }
+  std::string path_of(uint64_t sandbox) { return folder_ / std::to_string(sandbox); }
+  static std::string_view bytes_of(const MemoryMessage& message) {
+    return {reinterpret_cast<const char*>(&message), sizeof(message)};
+  }
+
+  const TemporaryFolder folder_;
+  SystemClock clock_;
+  loop::EventLoop loop_{clock_};
+  OwnedFd control_;
+  bool gone_ = false;
+  std::unique_ptr<MemoryService> service_;
+};
+
+int64_t size_of(const OwnedFd& file) {
+  struct stat facts {};
+  EXPECT_EQ(fstat(file.get(), &facts), 0);
+  return facts.st_size;
+}
+
+// A process of a sandbox that has a lease, of which somebody has kept a descriptor.
+class Holder {
+ public:
+  enum class Connection { kKept, kClosed };
+
+  // Turns the loop until it has its lease.
+  Holder(loop::EventLoop& loop, const std::function<OwnedFd()>& call, Connection connection) {
+    int ends[2];
+    EXPECT_EQ(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, ends), 0);
+    const OwnedFd ours(ends[0]);
+    const OwnedFd theirs(ends[1]);
+    process_ = fork();
+    if (process_ == 0) hold(call(), connection, theirs);
+    char word = 0;
+    for (int turn = 0; turn < 1000 && !lease_.valid(); ++turn) {
+      loop.run_once(milliseconds(10));
+      auto packet = receive_packet(ours.get(), {&word, 1});
+      if (packet.ok() && packet->has_value()) lease_ = std::move((*packet)->fds.front());
+    }
+    EXPECT_TRUE(lease_.valid());
+  }
+  ~Holder() { end(); }
+  Holder(const Holder&) = delete;
+  Holder& operator=(const Holder&) = delete;
+
+  const OwnedFd& lease() const { return lease_; }
+  void end() {
+    if (process_ <= 0) return;
+    kill(process_, SIGKILL);
+    waitpid(std::exchange(process_, -1), nullptr, 0);
+  }
+
+ private:
+  [[noreturn]] static void hold(OwnedFd socket, Connection connection, const OwnedFd& theirs) {
+    MemoryMessage message;
+    message.kind = MemoryMessageKind::kWantLease;
+    message.bytes = Bytes::mib(4).count;
+    char bytes[sizeof(message)];
+    memcpy(bytes, &message, sizeof(message));
+    (void)send_packet(socket.get(), {bytes, sizeof(bytes)});
+    pollfd answer{socket.get(), POLLIN, 0};
+    poll(&answer, 1, -1);
+    auto packet = receive_packet(socket.get(), bytes);
+    if (!packet.ok() || !packet->has_value() || (*packet)->fds.empty()) _exit(1);
+    if (connection == Connection::kClosed) socket.reset();
+    const int fds[] = {(*packet)->fds.front().get()};
+    (void)send_packet(theirs.get(), "x", fds);
+    while (true) pause();
+  }
+
+  pid_t process_ = -1;
+  OwnedFd lease_;
+};
+
+TEST_F(Service, LeasesAreZeroedFilesThatGoWithTheirProcess) {
+  serve(1, Bytes::mib(8));
+  for (const auto connection : {Holder::Connection::kKept, Holder::Connection::kClosed}) {
+    Holder holder(
+        loop_, [this] { return call(1); }, connection);
+    for (int turn = 0; turn < 5; ++turn) loop_.run_once(milliseconds(1));
+    struct stat facts {};
+    ASSERT_EQ(fstat(holder.lease().get(), &facts), 0);
+    EXPECT_EQ(facts.st_size, 4 << 20) << "its memory lies there, whatever it has closed";
+    EXPECT_GE(facts.st_blocks * 512, 4 << 20) << "its pages are there already";
+    const OwnedFd other = call(1);
+    say(other, MemoryMessageKind::kWantLease, Bytes::mib(8));
+    EXPECT_EQ(hear(other)->message.kind, MemoryMessageKind::kNoLease);
+    holder.end();
+    for (int turn = 0; turn < 1000 && size_of(holder.lease()) != 0; ++turn) {
+      loop_.run_once(milliseconds(10));
+    }
+    EXPECT_EQ(size_of(holder.lease()), 0) << "whoever kept a descriptor has nothing any more";
+    say(other, MemoryMessageKind::kWantLease, Bytes::mib(8));
+    EXPECT_EQ(hear(other)->message.kind, MemoryMessageKind::kLease);
+    say(other, MemoryMessageKind::kReturnLeases);
+  }
+}
+
+// The end of the first connection may be seen after the beginning of the second.
+TEST_F(Service, AProcessThatConnectsAgainHasWhatItSays) {
+  serve(1, Bytes::mib(8));
+  for (const bool is_seen : {true, false}) {
+    OwnedFd first = call(1);
+    say(first, MemoryMessageKind::kWantLease, Bytes::mib(4));
+    const auto lease = hear(first);
+    say(first, MemoryMessageKind::kWantAside, Bytes::mib(4));
+    EXPECT_EQ(hear(first)->message.kind, MemoryMessageKind::kAsideGranted);
+    first.reset();
+    for (int turn = 0; turn < 5 && is_seen; ++turn) loop_.run_once(milliseconds(1));
+    OwnedFd again = call(1);
+    say_hello(again, Bytes::mib(4), Bytes::mib(2));
+    say(again, MemoryMessageKind::kWantAside, Bytes::mib(4));
+    EXPECT_EQ(hear(again)->message.kind, MemoryMessageKind::kNoLease) << "2 MiB are left";
+    EXPECT_EQ(size_of(lease->fds.front()), 4 << 20);
+    say(again, MemoryMessageKind::kReturnLeases);
+    say(again, MemoryMessageKind::kWantAside, Bytes::mib(6));
+    EXPECT_EQ(hear(again)->message.kind, MemoryMessageKind::kAsideGranted);
+    EXPECT_EQ(size_of(lease->fds.front()), 0);
+    again.reset();
+    const OwnedFd as_another_program = call(1);
+    say_hello(as_another_program, Bytes(0), Bytes(0));
+    say(as_another_program, MemoryMessageKind::kWantLease, Bytes::mib(8));
+    EXPECT_EQ(hear(as_another_program)->message.kind, MemoryMessageKind::kLease);
+    say(as_another_program, MemoryMessageKind::kReturnLeases);
+  }
+}
+
+TEST_F(Service, NeitherTheBudgetNorASandboxesShareIsExceeded) {
+  serve(1, Bytes::mib(6));
+  serve(2, Bytes::mib(8));
+  OwnedFd first = call(1);
+  OwnedFd second = call(2);
+  say(first, MemoryMessageKind::kWantLease, Bytes::mib(8));
+  EXPECT_EQ(hear(first)->message.kind, MemoryMessageKind::kNoLease) << "its own share is 6 MiB";
+  say(first, MemoryMessageKind::kWantLease, Bytes::mib(6));
+  EXPECT_EQ(hear(first)->message.kind, MemoryMessageKind::kLease);
+  say(second, MemoryMessageKind::kWantLease, Bytes::mib(4));
+  EXPECT_EQ(hear(second)->message.kind, MemoryMessageKind::kNoLease) << "2 MiB are left";
+  say(first, MemoryMessageKind::kReturnLeases);
+  loop_.run_once(milliseconds(10));
+  say(second, MemoryMessageKind::kWantLease, Bytes::mib(8));
+  EXPECT_EQ(hear(second)->message.kind, MemoryMessageKind::kLease);
+}
+
+TEST_F(Service, WhatLiesAsideCountsLikeALease) {
+  serve(1, Bytes::mib(6));
+  OwnedFd client = call(1);
+  say(client, MemoryMessageKind::kWantLease, Bytes::mib(6));
+  const auto lease = hear(client);
+  ASSERT_EQ(lease->message.kind, MemoryMessageKind::kLease);
+  say(client, MemoryMessageKind::kWantAside, Bytes::mib(4));
+  EXPECT_EQ(hear(client)->message.kind, MemoryMessageKind::kNoLease) << "all is leased";
+  say(client, MemoryMessageKind::kReturnLeases);
+  say(client, MemoryMessageKind::kWantAside, Bytes::mib(4));
+  const auto aside = hear(client);
+  EXPECT_EQ(aside->message.kind, MemoryMessageKind::kAsideGranted);
+  EXPECT_TRUE(aside->fds.empty()) << "the driver makes it";
+  struct stat facts {};
+  ASSERT_EQ(fstat(lease->fds.front().get(), &facts), 0);
+  EXPECT_EQ(facts.st_size, 0);
+  say(client, MemoryMessageKind::kWantLease, Bytes::mib(4));
+  EXPECT_EQ(hear(client)->message.kind, MemoryMessageKind::kNoLease) << "2 MiB are left";
+  say(client, MemoryMessageKind::kReturnAside, Bytes::mib(2));
+  say(client, MemoryMessageKind::kReturnAside, Bytes::mib(100));  // more than it has
+  say(client, MemoryMessageKind::kWantLease, Bytes::mib(6));
+  EXPECT_EQ(hear(client)->message.kind, MemoryMessageKind::kLease);
+  client.reset();
+  loop_.run_once(milliseconds(10));
+  OwnedFd next = call(1);
+  say_hello(next, Bytes(0), Bytes(0));
+  say(next, MemoryMessageKind::kWantAside, Bytes::mib(6));
+  EXPECT_EQ(hear(next)->message.kind, MemoryMessageKind::kAsideGranted) << "nothing is left over";
+  next.reset();
+  loop_.run_once(milliseconds(10));
+  OwnedFd last = call(1);
+  say_hello(last, Bytes(0), Bytes(0));
+  say(last, MemoryMessageKind::kWantLease, Bytes::mib(6));
+  EXPECT_EQ(hear(last)->message.kind, MemoryMessageKind::kLease);
+}
+
+TEST_F(Service, AForgottenSandboxIsHungUpOnAndGivesBackItsLeases) {
+  serve(1, Bytes::mib(8));
+  serve(2, Bytes::mib(8));
+  OwnedFd first = call(1);
+  say(first, MemoryMessageKind::kWantLease, Bytes::mib(8));
+  EXPECT_EQ(hear(first)->message.kind, MemoryMessageKind::kLease);
+  MemoryMessage forget;
+  forget.kind = MemoryMessageKind::kForgetSandbox;
+  forget.sequence = 1;
+  ASSERT_TRUE(send_packet(control_.get(), bytes_of(forget)).ok());
+  EXPECT_FALSE(hear(first));
+  OwnedFd second = call(2);
+  say(second, MemoryMessageKind::kWantLease, Bytes::mib(8));
+  EXPECT_EQ(hear(second)->message.kind, MemoryMessageKind::kLease);
+}
+
+TEST_F(Service, TurnsGoRoundAndADeadClientsTurnIsFree) {
+  serve(1, Bytes(0));
+  serve(2, Bytes(0));
+  OwnedFd first = call(1);
+  OwnedFd second = call(2);
+  say(first, MemoryMessageKind::kWantLink, Bytes::mib(1));
+  EXPECT_EQ(hear(first)->message.kind, MemoryMessageKind::kGrantLink);
+  say(second, MemoryMessageKind::kWantLink, Bytes::mib(1));
+  EXPECT_TRUE(hears_nothing(second));
+  first.reset();
+  EXPECT_EQ(hear(second)->message.kind, MemoryMessageKind::kGrantLink);
+}
+
+TEST_F(Service, WhoDoesNotKeepToTheProtocolIsHungUpOn) {
+  serve(1, Bytes::mib(8));
+  OwnedFd odd = call(1);
+  say(odd, MemoryMessageKind::kWantLease, Bytes(3));
+  EXPECT_FALSE(hear(odd));
+  OwnedFd mad = call(1);
+  ASSERT_TRUE(send_packet(mad.get(), "GET / HTTP/1.1").ok());
+  EXPECT_FALSE(hear(mad));
+  OwnedFd usurper = call(1);
+  say(usurper, MemoryMessageKind::kForgetSandbox);
+  EXPECT_FALSE(hear(usurper)) << "only the worker may say this";
+  OwnedFd sound = call(1);
+  say(sound, MemoryMessageKind::kWantLink, Bytes(1));
+  EXPECT_EQ(hear(sound)->message.kind, MemoryMessageKind::kGrantLink);
+}
+
+TEST_F(Service, SaysWhenTheWorkerHungUp) {
+  control_.reset();
+  for (int turn = 0; turn < 5 && !gone_; ++turn) loop_.run_once(milliseconds(10));
+  EXPECT_TRUE(gone_);
+}
+
+TEST(LeaseBook, NumbersThatWouldWrapAreRefused) {
+  LeaseBook book(Bytes(100));
+  book.add_sandbox(1, Bytes(~uint64_t{0}));
+  EXPECT_TRUE(book.lease(1, Bytes(60)));
+  EXPECT_FALSE(book.lease(1, Bytes(~uint64_t{0} - 10)));
+  EXPECT_FALSE(book.lease(2, Bytes(1))) << "nobody knows this sandbox";
+  book.give_back(1, Bytes(60));
+  EXPECT_EQ(book.leased(), Bytes(0));
+}
+
+}  // namespace
+}  // namespace lambent::monitor

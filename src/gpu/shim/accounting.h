@@ -1,0 +1,81 @@
+// Accounting: what this process has allocated, held against the sandbox's limit. One object in the
+// driver shim, made at its first use and made afresh in a forked child; any thread.
+#pragma once
+
+#include <pthread.h>
+#include <sys/types.h>
+
+#include "gpu/ledger/writer.h"
+#include "gpu/shim/handle_table.h"
+
+namespace lambent::shim {
+
+class Accounting {
+ public:
+  // This process's accounting, or null if no ledger is configured or it cannot be used: then the
+  // shim only forwards.
+  static Accounting* current();
+
+  Accounting(const Accounting&) = delete;
+  Accounting& operator=(const Accounting&) = delete;
+
+  uint64_t limit_bytes() const { return ledger_.limit_bytes(); }  // 0: no limit
+  // What an allocation of `bytes` is counted as.
+  uint64_t charge_of(uint64_t bytes) const;
+  // False: over the limit, answer out of memory. A reservation is then recorded or cancelled.
+  bool try_reserve(uint64_t charge) { return ledger_.try_reserve(charge); }
+  void cancel(uint64_t charge) { ledger_.cancel(charge); }
+  // Remembers an allocation whose charge was reserved. If that fails it is not counted any more.
+  void record(Kind kind, uint64_t key, uint64_t charge, void* context);
+  void record_host(uint64_t address, uint64_t bytes, void* context);
+
+  // A free is told in two steps: forget before the driver's call (the driver may hand the same
+  // address out to another thread at once), then settle with what forget gave, freed or not.
+  Entry forget(Kind kind, uint64_t key);
+  void settle(const Entry& forgotten, bool freed);
+  // Memory that no call names an amount of, counted after the fact and as far as the limit goes.
+  // All that the graphs of this process hold on a device, more or less than before.
+  void graph_memory_is(int device, uint64_t bytes);
+  uint64_t used_bytes() const { return ledger_.used_bytes(); }
+  // The same with what is reserved and not recorded yet.
+  uint64_t promised_bytes() const { return ledger_.promised_bytes(); }
+
+  // The lowest key above `after` among the pool memory that was allocated in this context; 0: none.
+  uint64_t next_pooled(void* context, uint64_t after);
+  // Everything that went with a context, or with a device's primary context (its pools too).
+  void context_is_gone(void* context, bool with_pools);
+  // A call of the program was answered with this; the worker replaces the sandbox.
+  void context_is_broken(uint32_t result) { ledger_.context_is_broken(result); }
+  // What was the one context's is the other's from now on.
+  void context_is_inherited(void* context, void* heir);
+
+  // Physical allocations of cuMemCreate live while a handle or a mapping does.
+  void record_physical(uint64_t handle, uint64_t charge);
+  void retain_physical(uint64_t handle, uint64_t address);
+  // A release in two steps, as forget and settle.
+  uint64_t forget_handle(uint64_t handle);
+  void settle_handle(uint64_t handle, uint64_t physical, bool released);
+  void map_physical(uint64_t address, uint64_t bytes, uint64_t handle);
+  void unmap_physical(uint64_t address, uint64_t bytes);
+
+  // What this process holds by its own count.
+  uint64_t held_bytes() const { return ledger_.own_bytes(); }
+  // What the program is told: of a device with `free` and `total` bytes, what the limit leaves.
+  void narrow(uint64_t* free, uint64_t* total);
+
+ private:
+  friend void start_afresh_in_child();
+  Accounting();
+  ~Accounting();
+  void drop_reference(uint64_t physical);
+  void give_back(const Entry& entry);
+  void grow(Kind kind, uint64_t key, uint64_t bytes, void* context);
+
+  ledger::LedgerWriter ledger_;
+  pthread_mutex_t mutex_;  // guards table_ and last_physical_; held for no call of the driver
+  HandleTable table_;
+  uint64_t last_physical_ = 0;
+  pid_t owner_;
+};
+
+}  // namespace lambent::shim

@@ -1,0 +1,98 @@
+#include "gpu/shim/contexts.h"
+
+#include <pthread.h>
+
+#include "driver_slots.h"
+#include "gpu/shim/captures.h"
+#include "gpu/shim/locked.h"
+
+namespace lambent::shim {
+namespace {
+
+// More than programs have; with one more not all are known.
+constexpr int kMostContexts = 64;
+
+pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
+Handle contexts[kMostContexts];  // primary ones are not among them
+int context_count = 0;
+bool some_are_unknown = false;
+bool fork_is_watched = false;
+
+// The driver does not work in a child of a process that used it.
+void start_afresh_in_child() {
+  mutex = PTHREAD_MUTEX_INITIALIZER;
+  context_count = 0;
+  some_are_unknown = false;
+}
+
+}  // namespace
+
+void context_is_made(Handle context) {
+  if (!__atomic_exchange_n(&fork_is_watched, true, __ATOMIC_ACQ_REL)) {
+    pthread_atfork(nullptr, nullptr, start_afresh_in_child);
+  }
+  Locked lock(mutex);
+  for (int i = 0; i < context_count; ++i) {
+    if (contexts[i] == context) return;
+  }
+  if (context_count == kMostContexts) {
+    some_are_unknown = true;
+  } else {
+    contexts[context_count++] = context;
+  }
+}
+
+bool context_is_ended(Handle context) {
+  Locked lock(mutex);
+  for (int i = 0; i < context_count; ++i) {
+    if (contexts[i] != context) continue;
+    contexts[i] = contexts[--context_count];
+    return true;
+  }
+  return false;
+}
+
+void context_is_made_that_nobody_waits_for() {
+  Locked lock(mutex);
+  some_are_unknown = true;
+}
+
+Handle active_primary_context(Device device) {
+  unsigned flags = 0;
+  int active = 0;
+  const Status status =
+      REAL(cuDevicePrimaryCtxGetState, Device, unsigned*, int*)(device, &flags, &active);
+  Handle context = nullptr;
+  if (status != kSuccess || active == 0) return nullptr;
+  // Retaining an active one only counts up.
+  if (REAL(cuDevicePrimaryCtxRetain, Handle*, Device)(&context, device) != kSuccess) return nullptr;
+  REAL(cuDevicePrimaryCtxRelease_v2, Device)(device);
+  return context;
+}
+
+bool knows_all_contexts() {
+  Locked lock(mutex);
+  return !some_are_unknown;
+}
+
+Status wait_for_known_contexts(uint64_t patience_ns) {
+  Handle known[kMostContexts];
+  int count = 0;
+  {
+    Locked lock(mutex);
+    for (; count < context_count; ++count) known[count] = contexts[count];
+  }
+  for (int i = 0; i < count; ++i) {
+    const Status status = wait_for_context(known[i], patience_ns);
+    if (status != kSuccess) return status;
+  }
+  int devices = 0;
+  REAL(cuDeviceGetCount, int*)(&devices);
+  for (Device device = 0; device < devices; ++device) {
+    const Status status = wait_for_context(active_primary_context(device), patience_ns);
+    if (status != kSuccess) return status;
+  }
+  return kSuccess;
+}
+
+}  // namespace lambent::shim

@@ -1,0 +1,27 @@
+// The contexts of this process, for who must wait for all of its work: memory of a pool, or that a
+// peer reaches, is used in other contexts than the one that it was allocated in. Any thread.
+#pragma once
+
+#include <stdint.h>
+
+#include "gpu/shim/abi.h"
+
+namespace lambent::shim {
+
+void context_is_made(Handle context);
+// Before its handle can be another's. False: it was not known.
+bool context_is_ended(Handle context);
+// A green context: its work is its own, and waiting for the primary context does not cover it.
+void context_is_made_that_nobody_waits_for();
+
+// The primary context of a device if it is active, else null. Programs get at it by ways that are
+// not hooked, so it is asked for when it matters.
+Handle active_primary_context(Device device);
+
+// Whether the next function waits for all work that this process can have.
+bool knows_all_contexts();
+// Waits for the work of the known contexts and the active primary ones, for each at most so long:
+// kNotReady if there is still some.
+Status wait_for_known_contexts(uint64_t patience_ns);
+
+}  // namespace lambent::shim

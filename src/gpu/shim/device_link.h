@@ -1,0 +1,64 @@
+// DeviceLink: this process's connection to lambent-device, which shares the link to the device out
+// in turns and gives leases of host memory. Without one, or without an answer, moves go on as they
+// can. Used by the agent's thread alone.
+#pragma once
+
+#include <stdint.h>
+
+#include "gpu/shim/memory_socket.h"
+
+namespace lambent::shim {
+
+enum class Turn {
+  kNotYet,
+  kGranted,  // done() follows
+  kFree,     // nobody shares the link out: go on, and say nothing
+};
+
+class DeviceLink {
+ public:
+  // `path` outlives this; null: there is no lambent-device, turns are free and leases refused.
+  DeviceLink(const char* path, protocol::MemoryMode mode) : path_(path), mode_(mode) {}
+  DeviceLink(const DeviceLink&) = delete;
+  DeviceLink& operator=(const DeviceLink&) = delete;
+
+  bool is_configured() const { return path_ != nullptr; }
+
+  // A row of turns in one direction begins: connects again if the daemon was gone.
+  void begin();
+  // Asks for the next turn; await_turn() follows until that says that it is there.
+  void want(protocol::LinkDirection direction, uint64_t bytes);
+  // Waits at most so long. After the longest wait that a turn is worth it is free.
+  Turn await_turn(int64_t timeout_ns);
+  // A turn that was granted has been used.
+  void done(protocol::LinkDirection direction, uint64_t bytes);
+
+  // A descriptor of at most `bytes` of host memory, which is the caller's; -1: none is to be had.
+  int lease(uint64_t bytes, uint64_t* got);
+  // The caller has let go of all leases.
+  void return_leases();
+  // Host memory that is not leased, but counts as if it were; always to be had where there is no
+  // lambent-device.
+  bool want_aside(uint64_t bytes);
+  void return_aside(uint64_t bytes);
+
+ private:
+  bool connect();
+  bool await_lease(protocol::MemoryMessageKind wanted, uint64_t bytes, uint64_t* got,
+                   int* descriptor);
+  // Reads one message; turns that nobody waits for any more are handed back.
+  Received take(int64_t timeout_ns, protocol::MemoryMessage* message, int* descriptor);
+
+  const char* path_;
+  protocol::MemoryMode mode_;
+  MemorySocket socket_;
+  bool is_silent_ = false;   // it did not answer in this row of turns
+  bool is_wanted_ = false;   // a turn was asked for and has not come
+  int64_t waited_ns_ = 0;    // for that turn
+  uint64_t unanswered_ = 0;  // turns that were taken without an answer, which may still come
+  // What this process has, of whichever connection.
+  uint64_t leased_bytes_ = 0;
+  uint64_t aside_bytes_ = 0;
+};
+
+}  // namespace lambent::shim

@@ -1,0 +1,59 @@
+// The part of Mover that moves managed memory: by prefetches, or by leaving it to the driver to
+// carry what kernels touch.
+#include "gpu/shim/driver_mapping.h"
+#include "gpu/shim/environment.h"
+#include "gpu/shim/log.h"
+#include "gpu/shim/managed_memory.h"
+#include "gpu/shim/moved_blocks.h"
+#include "gpu/shim/mover.h"
+
+namespace lambent::shim {
+
+using device_memory::Block;
+using protocol::LinkDirection;
+using protocol::MemoryMoveStatus;
+
+namespace {
+
+// Nothing where nothing is to be told to the driver.
+void advise_all(Blocks& blocks, Device device) {
+  if (managed_way() != ManagedWay::kAdvise) return;
+  for (const Block& block : blocks) {
+    if (block.owner.device == device) advise_managed(block.base, block.used_bytes, device);
+  }
+}
+
+}  // namespace
+
+// A device that is full would let go of other memory of this process, and say nothing: so look,
+// whichever way it comes in.
+MemoryMoveStatus Mover::move_managed(Residency& residency, LinkDirection direction) {
+  auto& blocks = residency.allocations_.blocks();
+  const bool comes_in = direction == LinkDirection::kToDevice;
+  const uint64_t devices = devices_of(blocks);
+  for (Device device = 0; device < kMostDevices; ++device) {
+    if ((devices >> device & 1) == 0) continue;
+    const ContextOf context(blocks, device);
+    if (!context.is_current()) return Status::kFailed;
+    const uint64_t bytes = sum_of_used(blocks, device);
+    if (comes_in && !may_oversubscribe() && bytes > free_bytes_of_current_device()) {
+      return Status::kNoDeviceMemory;
+    }
+    if (comes_in && managed_way() != ManagedWay::kPrefetch) {
+      advise_all(blocks, device);
+      continue;
+    }
+    Copier copier(direction, bytes, link_, host_.arena());
+    for (const Block& block : blocks) {
+      if (block.owner.device != device) continue;
+      if (copier.prefetch(block.base, block.used_bytes, comes_in ? device : kHost) != 0) break;
+    }
+    const int status = copier.finish();
+    if (status == kSuccess) continue;
+    log_line("prefetching managed memory failed: %d", status);
+    return Status::kFailed;
+  }
+  return Status::kDone;
+}
+
+}  // namespace lambent::shim

@@ -1,0 +1,77 @@
+// Mover: takes the device memory of this process out to the host and brings it back, whole or its
+// working set, with the gate shut in between. Used by the agent's thread, and by those that fetch
+// (agent.h), one at a time.
+#pragma once
+
+#include <stdint.h>
+
+#include "core/protocol/memory_message.h"
+#include "gpu/shim/copier.h"
+#include "gpu/shim/device_link.h"
+#include "gpu/shim/host_memory.h"
+#include "gpu/shim/residency.h"
+
+namespace lambent::shim {
+
+struct Moved {
+  protocol::MemoryMoveStatus status = protocol::MemoryMoveStatus::kDone;
+  uint64_t bytes = 0;       // of the device's memory, that came free or were taken
+  uint64_t left_bytes = 0;  // counted, and still on the device
+  // Of the memory, what lies aside: on the host, where the device reaches it while the rest is in.
+  // After a move out: what will, once that is.
+  uint64_t aside_bytes = 0;
+};
+
+class Mover {
+ public:
+  explicit Mover(DeviceLink& link) : link_(link) {}
+  Mover(const Mover&) = delete;
+  Mover& operator=(const Mover&) = delete;
+
+  bool is_out() const { return is_out_; }
+  // Whether the memory, and the gate, are where they were if the status is not kDone: the gate is
+  // shut while the memory is out, and open while it is in.
+  Moved move_out();
+  Moved move_in();
+  // Out, and then all that is left: kNotSupported if that part could not be done, the memory being
+  // out all the same.
+  Moved move_out_with_context();
+  // Brings in what lies aside and was named by a call since the last move, as far as it was
+  // granted, with the gate shut meanwhile. What cannot be fetched stays where it is, and is reached
+  // there. Where memory is lost by it, moves end with kFailed from then on.
+  void fetch();
+  // From now on what the working set does not hold is put aside when the memory moves out.
+  void keep_working_set() { keeps_working_set_ = true; }
+  // Gets host memory for a move that is to be expected.
+  void prepare();
+
+ private:
+  using Status = protocol::MemoryMoveStatus;
+
+  Status take_out(Residency& residency, uint64_t* bytes);
+  Status bring_in(Residency& residency, uint64_t* bytes);
+  // Waits for all work on memory of ours and settles the frees that waited for it.
+  Status come_to_rest(Residency& residency);
+  Status wait_for_owners(Residency& residency);
+  Status copy_out(Residency& residency, Device device);
+  Status map_and_copy_in(Residency& residency, Device device);
+  Status move_managed(Residency& residency, protocol::LinkDirection direction);
+  void let_go(Residency& residency);
+  Status carry_own(Residency& residency, protocol::LinkDirection direction);
+  void let_go_of_own(Residency& residency);
+  bool get_host_memory(Residency& residency);
+  // asides.cc
+  Status put_aside(Residency& residency, uint64_t* bytes);
+  Status take_back(Residency& residency, uint64_t* bytes);
+  Status change_sides(Residency& residency, bool to_host, uint64_t* bytes);
+
+  DeviceLink& link_;
+  HostMemory host_;
+  bool keeps_working_set_ = false;
+  bool aside_is_refused_ = false;  // by the device or the host: memory goes out whole
+  bool is_broken_ = false;         // a fetch has failed
+  bool is_out_ = false;
+  bool is_checkpointed_ = false;
+};
+
+}  // namespace lambent::shim

@@ -1,0 +1,208 @@
+#include "node/catalog/catalog.h"
+
+#include <fcntl.h>
+#include <sys/file.h>
+
+#include <cerrno>
+
+#include "core/base/fd.h"
+#include "node/catalog/async_table.h"
+#include "node/catalog/device_table.h"
+#include "node/catalog/function_table.h"
+#include "node/catalog/group_commit.h"
+#include "node/catalog/migrations.h"
+
+namespace lambent::catalog {
+namespace {
+
+constexpr Bytes kPendingPayload = Bytes::mib(64);
+constexpr size_t kExpiredAtOnce = 10'000;
+
+// Held as long as the catalog is open: two workers on one database would each believe that they
+// own its invocations.
+Result<OwnedFd> lock_database(const std::string& path) {
+  const std::string lock_path = path + ".lock";
+  OwnedFd lock(::open(lock_path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600));
+  if (!lock.valid()) return error_from_errno("open " + lock_path, errno);
+  if (::flock(lock.get(), LOCK_EX | LOCK_NB) != 0) {
+    return Error{ErrorCode::kFailedPrecondition,
+                 "another worker has " + path +
+                     " open; stop it, or give this one a state folder of its own (--state)"};
+  }
+  return lock;
+}
+
+size_t size_of(const FunctionSpec& spec) {
+  size_t bytes = sizeof(spec) + spec.description.size() + spec.handler.size() + spec.role.size();
+  for (const auto* variables : {&spec.environment, &spec.tags}) {
+    for (const auto& [key, value] : *variables) bytes += key.size() + value.size();
+  }
+  return bytes;
+}
+
+size_t size_of(const InvocationRequest& request) {
+  return sizeof(request) + request.payload.size() + request.client_context.size() +
+         request.content_type.size() + request.trace_id.size() + request.idempotency_key.size();
+}
+
+size_t size_of(const InvocationResult& result) {
+  return sizeof(result) + result.payload.size() + result.log_tail.size();
+}
+
+}  // namespace
+
+struct Catalog::State {
+  OwnedFd lock;
+  std::unique_ptr<GroupCommit> writer;
+
+  // A change without an answer of its own.
+  void change(size_t bytes, Done<void> done, std::function<Result<void>(Database&)> apply) {
+    writer->submit({.apply = std::move(apply),
+                    .complete = std::move(done),
+                    .reads_only = false,
+                    .bytes = bytes});
+  }
+
+  // Something that answers a T.
+  template <typename T>
+  void ask(bool reads_only, size_t bytes, Done<T> done, std::function<Result<T>(Database&)> apply) {
+    // Shared by the two halves of the operation: the writer fills it, the loop takes it.
+    auto answer = std::make_shared<std::optional<T>>();
+    Operation operation;
+    operation.reads_only = reads_only;
+    operation.bytes = bytes;
+    operation.apply = [answer, apply = std::move(apply)](Database& database) -> Result<void> {
+      ASSIGN_OR_RETURN(*answer, apply(database));
+      return {};
+    };
+    operation.complete = [answer, done = std::move(done)](Result<void> outcome) {
+      if (!outcome.ok()) return done(outcome.error());
+      done(std::move(**answer));
+    };
+    writer->submit(std::move(operation));
+  }
+};
+
+Result<std::unique_ptr<Catalog>> Catalog::open(const std::string& path, CatalogOptions options,
+                                               Post post) {
+  auto state = std::make_unique<State>();
+  ASSIGN_OR_RETURN(state->lock, lock_database(path));
+  ASSIGN_OR_RETURN(std::unique_ptr<Database> database, Database::open(path));
+  RETURN_IF_ERROR(migrate(*database));
+  if (options.database_limit > Bytes()) {
+    RETURN_IF_ERROR(database->limit_size(options.database_limit));
+  }
+  const GroupCommitOptions commit{.queue_limit = options.queue_limit,
+                                  .queue_bytes = options.queue_bytes.count,
+                                  .batch_limit = options.batch_limit};
+  state->writer = std::make_unique<GroupCommit>(std::move(database), commit, std::move(post));
+  return std::unique_ptr<Catalog>(new Catalog(std::move(state)));
+}
+
+Catalog::Catalog(std::unique_ptr<State> state) : state_(std::move(state)) {}
+Catalog::~Catalog() = default;
+
+Result<Snapshot> Catalog::load_all() {
+  Snapshot snapshot;
+  RETURN_IF_ERROR(state_->writer->run_and_wait([&](Database& database) -> Result<void> {
+    ASSIGN_OR_RETURN(snapshot.functions, load_functions(database));
+    ASSIGN_OR_RETURN(snapshot.statistics, load_statistics(database));
+    ASSIGN_OR_RETURN(snapshot.profiles, load_profiles(database));
+    ASSIGN_OR_RETURN(snapshot.devices, load_devices(database));
+    ASSIGN_OR_RETURN(snapshot.pending, count_pending(database));
+    return {};
+  }));
+  return snapshot;
+}
+
+Result<std::vector<AsyncInvocation>> Catalog::pending_async(uint64_t after_sequence, size_t limit) {
+  std::vector<AsyncInvocation> pending;
+  RETURN_IF_ERROR(state_->writer->run_and_wait([&](Database& database) -> Result<void> {
+    ASSIGN_OR_RETURN(pending, load_pending(database, after_sequence, limit, kPendingPayload));
+    return {};
+  }));
+  return pending;
+}
+
+void Catalog::put_function(FunctionSpec spec, Done<FunctionSpec> done) {
+  const size_t bytes = size_of(spec);
+  state_->ask<FunctionSpec>(false, bytes, std::move(done),
+                            [spec = std::move(spec)](Database& database) {
+                              return catalog::put_function(database, spec);
+                            });
+}
+
+void Catalog::remove_function(FunctionName name, Done<void> done) {
+  state_->change(sizeof(name), std::move(done), [name = std::move(name)](Database& database) {
+    return catalog::remove_function(database, name);
+  });
+}
+
+void Catalog::put_async(AsyncInvocation invocation, Done<InvocationId> done) {
+  const size_t bytes = size_of(invocation.request);
+  state_->ask<InvocationId>(false, bytes, std::move(done),
+                            [invocation = std::move(invocation)](Database& database) {
+                              return catalog::put_async(database, invocation);
+                            });
+}
+
+void Catalog::find_async(TenantId tenant, std::string idempotency_key,
+                         Done<std::optional<InvocationId>> done) {
+  const size_t bytes = idempotency_key.size();
+  state_->ask<std::optional<InvocationId>>(
+      true, bytes, std::move(done),
+      [tenant, idempotency_key = std::move(idempotency_key)](Database& database) {
+        return catalog::find_async(database, tenant, idempotency_key);
+      });
+}
+
+void Catalog::begin_async(TenantId tenant, InvocationId id, Done<void> done) {
+  state_->change(0, std::move(done), [tenant, id](Database& database) {
+    return catalog::begin_async(database, tenant, id);
+  });
+}
+
+void Catalog::finish_async(TenantId tenant, InvocationResult result, Duration expires_at,
+                           Done<void> done) {
+  const size_t bytes = size_of(result);
+  state_->change(bytes, std::move(done),
+                 [tenant, result = std::move(result), expires_at](Database& database) {
+                   return catalog::finish_async(database, tenant, result, expires_at);
+                 });
+}
+
+void Catalog::async_result(TenantId tenant, InvocationId id,
+                           Done<std::optional<InvocationResult>> done) {
+  state_->ask<std::optional<InvocationResult>>(
+      true, 0, std::move(done),
+      [tenant, id](Database& database) { return read_async_result(database, tenant, id); });
+}
+
+void Catalog::expire_results(Duration now, Done<uint64_t> done) {
+  state_->ask<uint64_t>(false, 0, std::move(done), [now](Database& database) {
+    return catalog::expire_results(database, now, kExpiredAtOnce);
+  });
+}
+
+void Catalog::save_statistics(std::vector<FunctionStatistics> statistics, Done<void> done) {
+  const size_t bytes = statistics.size() * sizeof(FunctionStatistics);
+  state_->change(bytes, std::move(done), [statistics = std::move(statistics)](Database& database) {
+    return catalog::save_statistics(database, statistics);
+  });
+}
+
+void Catalog::save_profile(PipelineProfileRecord record, Done<void> done) {
+  const size_t bytes = record.profile.size();
+  state_->change(bytes, std::move(done), [record = std::move(record)](Database& database) {
+    return catalog::save_profile(database, record);
+  });
+}
+
+void Catalog::save_device(DeviceRecord record, Done<void> done) {
+  const size_t bytes = record.uuid.size() + record.operators_reason.size() + record.sickness.size();
+  state_->change(bytes, std::move(done), [record = std::move(record)](Database& database) {
+    return catalog::save_device(database, record);
+  });
+}
+
+}  // namespace lambent::catalog

@@ -1,0 +1,77 @@
+// GroupCommit: a thread that owns the database and commits the changes that wait for it together,
+// one sync for many. Changes are submitted from one thread; completions go out through a Post.
+#pragma once
+
+#include <condition_variable>
+#include <deque>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <thread>
+#include <vector>
+
+#include "core/base/result.h"
+#include "node/catalog/database.h"
+
+namespace lambent::catalog {
+
+// One request to the database. `apply` runs on the writer thread, perhaps twice; `complete` is
+// handed to the Post once what it says is durable.
+struct Operation {
+  std::function<Result<void>(Database&)> apply;
+  std::function<void(Result<void>)> complete;
+  // Reads are applied outside the transaction, after the changes of their batch.
+  bool reads_only = false;
+  // What it holds in memory while it waits.
+  size_t bytes = 0;
+};
+
+struct GroupCommitOptions {
+  size_t queue_limit = 0;
+  size_t queue_bytes = 0;
+  size_t batch_limit = 0;
+};
+
+class GroupCommit {
+ public:
+  using Post = std::function<bool(std::function<void()>)>;
+
+  GroupCommit(std::unique_ptr<Database> database, GroupCommitOptions options, Post post);
+  // Commits what is queued first.
+  ~GroupCommit();
+  GroupCommit(const GroupCommit&) = delete;
+  GroupCommit& operator=(const GroupCommit&) = delete;
+
+  // A full queue completes the operation with RESOURCE_EXHAUSTED before it returns.
+  void submit(Operation operation);
+  // Waits for the answer, which is not posted. For start-up.
+  Result<void> run_and_wait(std::function<Result<void>(Database&)> apply);
+
+ private:
+  struct Completion;
+  using Batch = std::vector<Operation>;
+
+  void write_until_stopped();
+  Batch take_batch();
+  std::vector<Completion> perform(Batch batch);
+  Result<void> commit_together(const std::vector<Operation*>& changes,
+                               std::vector<Result<void>>& outcomes);
+  Result<void> commit_alone(Operation& change);
+  Result<void> apply_in_savepoint(Operation& change);
+  void deliver(std::vector<Completion> completions);
+
+  std::unique_ptr<Database> database_;
+  const GroupCommitOptions options_;
+  const Post post_;
+
+  // Guards the next three; held for no call out.
+  std::mutex mutex_;
+  std::condition_variable wake_;
+  std::deque<Operation> queue_;
+  size_t queued_bytes_ = 0;
+  bool stopping_ = false;
+
+  std::thread thread_;
+};
+
+}  // namespace lambent::catalog

@@ -1,0 +1,217 @@
+#include "node/catalog/migrations.h"
+
+namespace lambent::catalog {
+namespace {
+
+constexpr const char* kFunctions = R"sql(
+CREATE TABLE functions (
+  id              INTEGER PRIMARY KEY AUTOINCREMENT,
+  tenant          INTEGER NOT NULL,
+  name            TEXT    NOT NULL,
+  revision        INTEGER NOT NULL,
+  kind            TEXT    NOT NULL,
+  runtime         TEXT    NOT NULL,
+  runtime_name    TEXT    NOT NULL,
+  handler         TEXT    NOT NULL,
+  description     TEXT    NOT NULL,
+  role            TEXT    NOT NULL,
+  timeout_ns      INTEGER NOT NULL,
+  memory_bytes    INTEGER NOT NULL,
+  gpu_memory_bytes INTEGER NOT NULL,
+  gpu_launch_mode TEXT    NOT NULL,
+  weight          REAL    NOT NULL,
+  max_concurrency INTEGER NOT NULL,
+  code_sha256     TEXT    NOT NULL,
+  code_bytes      INTEGER NOT NULL,
+  last_modified_ns INTEGER NOT NULL,
+  UNIQUE (tenant, name),
+  UNIQUE (tenant, id)
+);
+CREATE TABLE function_variables (
+  tenant   INTEGER NOT NULL,
+  function INTEGER NOT NULL,
+  kind     TEXT    NOT NULL CHECK (kind IN ('environment', 'tag')),
+  key      TEXT    NOT NULL,
+  value    TEXT    NOT NULL,
+  PRIMARY KEY (tenant, function, kind, key),
+  FOREIGN KEY (tenant, function) REFERENCES functions (tenant, id) ON DELETE CASCADE
+) WITHOUT ROWID;
+)sql";
+
+// A removed function leaves its invocations and their results behind, without a function.
+constexpr const char* kAsyncInvocations = R"sql(
+CREATE TABLE async_invocations (
+  sequence        INTEGER PRIMARY KEY AUTOINCREMENT,
+  tenant          INTEGER NOT NULL,
+  id              BLOB    NOT NULL CHECK (length(id) = 16),
+  function        INTEGER REFERENCES functions (id) ON DELETE SET NULL,
+  function_name   TEXT    NOT NULL,
+  payload         BLOB    NOT NULL,
+  content_type    TEXT    NOT NULL,
+  client_context  TEXT    NOT NULL,
+  trace_id        TEXT    NOT NULL,
+  idempotency_key TEXT    NOT NULL,
+  submitted_at_ns INTEGER NOT NULL,
+  attempts        INTEGER NOT NULL,
+  state           TEXT    NOT NULL CHECK (state IN ('queued', 'running', 'done')),
+  UNIQUE (tenant, id)
+);
+CREATE INDEX async_pending ON async_invocations (sequence) WHERE state <> 'done';
+CREATE INDEX async_function ON async_invocations (function) WHERE function IS NOT NULL;
+CREATE TABLE async_results (
+  tenant          INTEGER NOT NULL,
+  id              BLOB    NOT NULL,
+  outcome         TEXT    NOT NULL,
+  payload         BLOB    NOT NULL,
+  error_type      TEXT    NOT NULL,
+  error_code      TEXT,
+  error_message   TEXT,
+  start           TEXT    NOT NULL,
+  queue_ns        INTEGER NOT NULL,
+  sandbox_ns      INTEGER NOT NULL,
+  init_ns         INTEGER NOT NULL,
+  run_ns          INTEGER NOT NULL,
+  device          INTEGER NOT NULL,
+  device_memory_peak_bytes INTEGER NOT NULL,
+  host_memory_peak_bytes   INTEGER NOT NULL,
+  log_tail        BLOB    NOT NULL,
+  revision        INTEGER NOT NULL,
+  expires_at_ns   INTEGER NOT NULL,
+  PRIMARY KEY (tenant, id),
+  FOREIGN KEY (tenant, id) REFERENCES async_invocations (tenant, id) ON DELETE CASCADE
+);
+CREATE INDEX async_expiry ON async_results (expires_at_ns);
+)sql";
+
+constexpr const char* kStatistics = R"sql(
+CREATE TABLE function_statistics (
+  tenant               INTEGER NOT NULL,
+  function             INTEGER NOT NULL,
+  mean_execution_ns    INTEGER NOT NULL,
+  mean_interarrival_ns INTEGER NOT NULL,
+  mean_cold_start_ns   INTEGER NOT NULL,
+  executions           INTEGER NOT NULL,
+  arrivals             INTEGER NOT NULL,
+  cold_starts          INTEGER NOT NULL,
+  PRIMARY KEY (tenant, function),
+  FOREIGN KEY (tenant, function) REFERENCES functions (tenant, id) ON DELETE CASCADE
+) WITHOUT ROWID;
+)sql";
+
+// Not unique: older versions kept every repeat.
+constexpr const char* kAsyncRepeats = R"sql(
+CREATE INDEX async_repeats ON async_invocations (tenant, idempotency_key)
+  WHERE idempotency_key <> '';
+)sql";
+
+// How a function's device memory is moved while it rests.
+constexpr const char* kMemoryModes = R"sql(
+ALTER TABLE functions ADD COLUMN gpu_memory_mode TEXT NOT NULL DEFAULT 'vmm';
+ALTER TABLE functions ADD COLUMN gpu_checkpoint INTEGER NOT NULL DEFAULT 0;
+)sql";
+
+// How long a run was without its device memory; older ones always had it.
+constexpr const char* kMemoryPhase = R"sql(
+ALTER TABLE async_results ADD COLUMN memory_ns INTEGER NOT NULL DEFAULT 0;
+)sql";
+
+// The objects that an invocation waits for before it is queued.
+constexpr const char* kNeeds = R"sql(
+ALTER TABLE async_invocations ADD COLUMN needs TEXT NOT NULL DEFAULT '';
+)sql";
+
+// Functions that share a GPU runtime, and their shares of the multiprocessors.
+constexpr const char* kSharedRuntimes = R"sql(
+ALTER TABLE functions ADD COLUMN gpu_runtime TEXT NOT NULL DEFAULT 'own';
+ALTER TABLE functions ADD COLUMN gpu_domain TEXT NOT NULL DEFAULT '';
+ALTER TABLE functions ADD COLUMN gpu_share INTEGER NOT NULL DEFAULT 100;
+)sql";
+
+// What was measured of a pipeline function's revision, as profile.json.
+constexpr const char* kPipelineProfiles = R"sql(
+CREATE TABLE pipeline_profiles (
+  tenant   INTEGER NOT NULL,
+  function INTEGER NOT NULL,
+  revision INTEGER NOT NULL,
+  profile  TEXT    NOT NULL,
+  PRIMARY KEY (tenant, function),
+  FOREIGN KEY (tenant, function) REFERENCES functions (tenant, id) ON DELETE CASCADE
+) WITHOUT ROWID;
+)sql";
+
+// Functions that also run without a GPU, and what was learnt of them there.
+constexpr const char* kCpuVariants = R"sql(
+ALTER TABLE functions ADD COLUMN cpu_variant INTEGER NOT NULL DEFAULT 0;
+ALTER TABLE functions ADD COLUMN cpu_handler TEXT NOT NULL DEFAULT '';
+ALTER TABLE functions ADD COLUMN gpu_speedup REAL NOT NULL DEFAULT 0;
+ALTER TABLE function_statistics ADD COLUMN mean_host_execution_ns INTEGER NOT NULL DEFAULT 0;
+ALTER TABLE function_statistics ADD COLUMN mean_host_cold_start_ns INTEGER NOT NULL DEFAULT 0;
+ALTER TABLE function_statistics ADD COLUMN host_executions INTEGER NOT NULL DEFAULT 0;
+ALTER TABLE function_statistics ADD COLUMN host_cold_starts INTEGER NOT NULL DEFAULT 0;
+)sql";
+
+// What the worker holds against its GPUs, and what the operator said of them. They are the worker's
+// own, not a tenant's.
+constexpr const char* kDevices = R"sql(
+CREATE TABLE devices (
+  uuid                TEXT    PRIMARY KEY,
+  drained_by_operator INTEGER NOT NULL,
+  operators_reason    TEXT    NOT NULL,
+  sickness            TEXT    NOT NULL,
+  errors              INTEGER NOT NULL,
+  errors_accepted     INTEGER NOT NULL,
+  repair_accepted     INTEGER NOT NULL
+) WITHOUT ROWID;
+)sql";
+
+// What of a function's device memory comes in before it runs.
+constexpr const char* kWorkingSets = R"sql(
+ALTER TABLE functions ADD COLUMN gpu_working_set TEXT NOT NULL DEFAULT 'worker';
+)sql";
+
+Result<void> apply_step(Database& database, size_t version) {
+  RETURN_IF_ERROR(database.run("BEGIN IMMEDIATE"));
+  auto applied = database.run(migrations()[version - 1]);
+  if (applied.ok()) {
+    applied = database.run("INSERT INTO schema_version (version) VALUES (" +
+                           std::to_string(version) + ")");
+  }
+  if (applied.ok()) applied = database.run("COMMIT");
+  if (applied.ok()) return {};
+  if (database.in_transaction()) (void)database.run("ROLLBACK").ok();
+  return applied.error().with_context("bring the schema to version " + std::to_string(version));
+}
+
+}  // namespace
+
+const std::vector<std::string>& migrations() {
+  static const std::vector<std::string> steps = {
+      kFunctions, kAsyncInvocations, kStatistics,       kAsyncRepeats, kMemoryModes, kMemoryPhase,
+      kNeeds,     kSharedRuntimes,   kPipelineProfiles, kCpuVariants,  kDevices,     kWorkingSets};
+  return steps;
+}
+
+Result<int64_t> schema_version(Database& database) {
+  RETURN_IF_ERROR(database.run(
+      "CREATE TABLE IF NOT EXISTS schema_version (version INTEGER PRIMARY KEY) WITHOUT ROWID"));
+  ASSIGN_OR_RETURN(Statement statement,
+                   database.prepare("SELECT coalesce(max(version), 0) FROM schema_version"));
+  RETURN_IF_ERROR(statement.next());
+  return statement.column_int(0);
+}
+
+Result<void> migrate(Database& database, size_t target) {
+  ASSIGN_OR_RETURN(const int64_t have, schema_version(database));
+  if (have > static_cast<int64_t>(migrations().size())) {
+    return Error{ErrorCode::kFailedPrecondition,
+                 "the database has schema version " + std::to_string(have) +
+                     ", made by a newer Lambent; this one knows up to " +
+                     std::to_string(migrations().size()) + ": upgrade it"};
+  }
+  for (size_t version = static_cast<size_t>(have) + 1; version <= target; ++version) {
+    RETURN_IF_ERROR(apply_step(database, version));
+  }
+  return {};
+}
+
+}  // namespace lambent::catalog

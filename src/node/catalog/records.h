@@ -1,0 +1,76 @@
+// What the catalog keeps besides functions: asynchronous invocations and learnt statistics. Values;
+// made by the worker, used on any thread.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "core/domain/function.h"
+#include "core/domain/invocation.h"
+
+namespace lambent::catalog {
+
+// An asynchronous invocation that was accepted and has no result yet.
+struct AsyncInvocation {
+  // The order of submission; the catalog gives it.
+  uint64_t sequence = 0;
+  InvocationRequest request;
+  FunctionId function;      // zero once the function was removed
+  Duration submitted_at{};  // since the Unix epoch
+  // How often it was begun; above 0 after a restart: a worker ended while it ran.
+  unsigned attempts = 0;
+};
+
+// What the scheduler learnt of a function, so that a restart does not forget it.
+struct FunctionStatistics {
+  TenantId tenant;
+  FunctionId function;
+  Duration mean_execution{};
+  Duration mean_interarrival{};
+  Duration mean_cold_start{};
+  uint64_t executions = 0;
+  uint64_t arrivals = 0;
+  uint64_t cold_starts = 0;
+  // The same of its CPU variant.
+  Duration mean_host_execution{};
+  Duration mean_host_cold_start{};
+  uint64_t host_executions = 0;
+  uint64_t host_cold_starts = 0;
+
+  bool operator==(const FunctionStatistics&) const = default;
+};
+
+// What was measured of a pipeline function.
+struct PipelineProfileRecord {
+  TenantId tenant;
+  FunctionId function;
+  uint64_t revision = 0;  // that it is of
+  std::string profile;    // profile.json
+
+  bool operator==(const PipelineProfileRecord&) const = default;
+};
+
+// What is held against a GPU, and what the operator said of it; all else of it is read anew.
+struct DeviceRecord {
+  std::string uuid;
+  bool drained_by_operator = false;
+  std::string operators_reason;
+  std::string sickness;          // empty: nothing is held against it
+  uint64_t errors = 0;           // of memory that ECC could not correct, as NVML told last
+  uint64_t errors_accepted = 0;  // of them: so many the operator knows about
+  bool repair_accepted = false;  // memory that could not be replaced: the operator knows
+
+  bool operator==(const DeviceRecord&) const = default;
+};
+
+// What a worker reads when it starts.
+struct Snapshot {
+  std::vector<FunctionSpec> functions;  // in order of id
+  std::vector<FunctionStatistics> statistics;
+  std::vector<PipelineProfileRecord> profiles;
+  std::vector<DeviceRecord> devices;  // in order of uuid; those of GPUs that went as well
+  uint64_t pending = 0;               // asynchronous invocations without a result
+};
+
+}  // namespace lambent::catalog

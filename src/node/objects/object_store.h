@@ -1,0 +1,191 @@
+// ObjectStore: a node's objects, immutable tensors in sealed memfds, spilled to files under
+// pressure. Used by executors, frontends and the worker on the loop thread; reads and writes of the
+// disk are done elsewhere (Disk).
+#pragma once
+
+#include <deque>
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <set>
+#include <string>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+#include "core/base/fd.h"
+#include "core/base/ids.h"
+#include "core/base/log.h"
+#include "core/base/result.h"
+#include "core/domain/tensor_type.h"
+#include "core/loop/event_loop.h"
+#include "node/objects/object_index.h"
+
+namespace lambent::objects {
+
+// Does `work` off the loop thread and then `completion` on it, in the order of asking and never
+// before it returns; false if it cannot take more.
+using Disk = std::function<bool(std::function<void()> work, std::function<void()> completion)>;
+
+struct ObjectStoreOptions {
+  // Of spilled objects; what an earlier worker left in it is removed. Empty: nothing is spilled.
+  std::string folder;
+  IndexOptions index;
+};
+
+// An object, open for reading.
+struct OpenedObject {
+  TensorType type;
+  Bytes size;
+  // The sealed memfd, a descriptor of the caller's own: it stays readable even if the object goes.
+  OwnedFd memfd;
+};
+
+// What a wait is called, to end it early. 0: none.
+using WaitId = uint64_t;
+
+class ObjectStore {
+ public:
+  using Opened = std::function<void(Result<OpenedObject>)>;
+
+  // The loop, the log and the disk outlive the store.
+  ObjectStore(loop::EventLoop& loop, LogSink& log, Disk disk, ObjectStoreOptions options);
+  ~ObjectStore();
+  ObjectStore(const ObjectStore&) = delete;
+  ObjectStore& operator=(const ObjectStore&) = delete;
+
+  // Takes an object, or fulfils an expected one: whoever waits for it gets it. It lives for
+  // `time_to_live`, and longer while it is held. INVALID_ARGUMENT: `memfd` is no memfd sealed with
+  // F_SEAL_WRITE, F_SEAL_SHRINK and F_SEAL_GROW, or has another size than its type. ALREADY_EXISTS.
+  // RESOURCE_EXHAUSTED: the tenant's quota or the node's room is used up; what was expected stays
+  // expected (then fail() it, or try again).
+  Result<void> store(TenantId tenant, ObjectId object, TensorType type, OwnedFd memfd,
+                     std::optional<Duration> time_to_live = std::nullopt);
+
+  // Where objects of other nodes come from: asked once for each object that somebody wants and that
+  // is unknown here. Unless it gives an error, store() or not_elsewhere() follows, later.
+  using Seek = std::function<Result<void>(TenantId, ObjectId)>;
+  void seek_elsewhere(Seek seek) { seek_ = std::move(seek); }
+  // Somebody will want it: if it is unknown here it is expected from now on, and sought elsewhere.
+  // open() and await() do the same, and wait for it a while whatever their deadline. Nothing
+  // happens if there is no elsewhere.
+  // RESOURCE_EXHAUSTED if too much is sought already.
+  Result<void> want(TenantId tenant, ObjectId object);
+  // Whether it is sought elsewhere: then it does not lie here, and nobody makes it here.
+  bool is_sought(TenantId tenant, ObjectId object) const;
+  // Whether anybody waits for it.
+  bool is_waited_for(TenantId tenant, ObjectId object) const;
+  // What was sought is nowhere, or could not be brought: whoever waits for it gets `error`.
+  void not_elsewhere(TenantId tenant, ObjectId object, Error error);
+
+  // A future: the object will be stored, or failed, by whoever says so. Nothing happens if it is
+  // expected already; ALREADY_EXISTS if it was stored or has failed; RESOURCE_EXHAUSTED.
+  Result<void> expect(TenantId tenant, ObjectId object);
+  // It will never be: those who wait, and those who ask in the next minutes
+  // (limits::kFailedObjectTimeToLive, or its time to live if that is less), get `cause` as it is.
+  // Nothing happens to an object that exists, or that is not known.
+  void fail(TenantId tenant, ObjectId object, Error cause);
+
+  // Hands out the object as soon as it is there; `opened` is called exactly once, perhaps before
+  // open() returns, unless the wait is cancelled. NOT_FOUND: unknown (at once; another tenant's is
+  // unknown too), or expired. DEADLINE_EXCEEDED: still expected at `deadline` (kNever: as long as
+  // it takes). DATA_LOSS: its file was damaged. The cause, if its producer failed.
+  // RESOURCE_EXHAUSTED: too many wait, or there is no memory to read it back into.
+  WaitId open(TenantId tenant, ObjectId object, Instant deadline, Opened opened);
+  // As open(), but only says that the object is there (its type), without reading it from disk.
+  WaitId await(TenantId tenant, ObjectId object, Instant deadline,
+               std::function<void(Result<TensorType>)> there);
+  // Its callback will not be called any more.
+  void cancel(WaitId wait);
+
+  // A reference: while an object (expected or not) is held as often as not released, it neither
+  // expires nor is removed. NOT_FOUND as for open(); the cause, if its producer failed.
+  Result<void> hold(TenantId tenant, ObjectId object);
+  void release(TenantId tenant, ObjectId object);
+  // The time to live of an object that is held begins anew, unless it was removed meanwhile.
+  void renew(TenantId tenant, ObjectId object);
+
+  // It goes now, or when the last reference does. NOT_FOUND; FAILED_PRECONDITION if it is expected.
+  Result<void> remove(TenantId tenant, ObjectId object);
+
+  // Told of each object that existed and is no more; may do nothing to the store. Empty: nobody.
+  using Gone = std::function<void(TenantId, ObjectId)>;
+  void on_gone(Gone gone) { gone_ = std::move(gone); }
+
+  // What is known of an object; NOT_FOUND as for open(). Failed and expected ones are known too.
+  Result<ObjectStatus> status(TenantId tenant, ObjectId object) const;
+  // In order of id, after `after` (none: from the start), at most `limit`.
+  std::vector<ObjectStatus> list(TenantId tenant, std::optional<ObjectId> after,
+                                 size_t limit) const;
+  StoreStatistics statistics() const;
+  const IndexOptions& options() const { return index_.options(); }
+
+ private:
+  using There = std::function<void(Result<TensorType>)>;
+  // Exactly one of the two callbacks is set.
+  struct Wait {
+    ObjectKey key;
+    Opened opened;
+    There there;
+    std::optional<loop::TimerId> timer;
+
+    void fail(const Error& error);
+  };
+  // Of an object that exists.
+  struct Content {
+    // Shared because the disk may still be writing it when the object goes. None: it is on disk.
+    std::shared_ptr<const OwnedFd> memfd;
+    uint64_t version = 0;  // names its file; no two files ever have the same
+    uint32_t checksum = 0;
+    bool has_file = false;  // and it is whole
+  };
+
+  WaitId start(const ObjectKey& key, Instant deadline, Wait wait);
+  Result<void> want(const ObjectKey& key);
+  void forget(const ObjectKey& key, Error error);
+  void time_out(WaitId wait);
+  Wait take(WaitId wait);
+  void settle(const ObjectKey& key);
+  void fail_waits(const ObjectKey& key, const Error& error);
+  Result<OpenedObject> opened(const ObjectStatus& status, const ObjectKey& key);
+  void relieve(Bytes wanted);
+  void spill(const ObjectKey& key);
+  void finish_spill(const ObjectKey& key, uint64_t version, const Result<uint32_t>& checksum);
+  void ask_back(const ObjectKey& key);
+  void start_reads();
+  void read(const ObjectKey& key);
+  void finish_read(const ObjectKey& key, uint64_t version, Result<OwnedFd> memfd);
+  void expire();
+  void drop(const ObjectKey& key);
+  void remove_file(uint64_t version);
+  void remove_files();
+  void time_expiry();
+  std::string path_of(uint64_t version) const;
+
+  loop::EventLoop& loop_;
+  LogSink& log_;
+  const Disk disk_;
+  const std::string folder_;
+  ObjectIndex index_;
+  std::map<ObjectKey, Content> contents_;
+  Gone gone_;
+  Seek seek_;  // none: there is no other node
+  std::set<ObjectKey> sought_;
+  std::unordered_map<WaitId, Wait> waits_;
+  std::set<std::pair<ObjectKey, WaitId>> waits_of_;
+  WaitId next_wait_ = 1;
+  uint64_t next_version_ = 1;
+  std::deque<ObjectKey> reads_;        // of spilled objects, until there is room for them
+  Instant spill_again_{};              // the disk could not take one: not before this
+  std::vector<std::string> removals_;  // files that the disk did not take yet
+  std::optional<loop::TimerId> removal_timer_;
+  loop::TimerId expiry_timer_;
+  Instant expiry_due_ = kNever;
+  uint64_t waits_begun_ = 0;
+  uint64_t timed_out_ = 0;
+  // Gone with the store, so that what the disk did last finds nobody.
+  std::shared_ptr<bool> alive_;
+};
+
+}  // namespace lambent::objects

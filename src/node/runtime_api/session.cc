@@ -1,0 +1,352 @@
+#include "node/runtime_api/session.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "core/base/check.h"
+#include "core/base/log.h"
+#include "core/base/random.h"
+#include "node/runtime_api/error_type.h"
+
+namespace lambent::runtime_api {
+namespace {
+
+constexpr std::string_view kRuntime = "/2018-06-01/runtime/";
+constexpr std::string_view kObjects = "/lambent/2026-11/objects";
+constexpr std::string_view kExtension = "/2020-01-01/extension/";
+// The words of AWS, which clients look for; its limit has 100 bytes of slack above 6 MiB.
+constexpr std::string_view kTooLarge = "Exceeded maximum allowed payload size (6291556 bytes).";
+constexpr size_t kConnectionsPerSandbox = 64;
+constexpr size_t kMostExtensions = 10;
+// A connection is quiet for as long as a handler runs, which may be hours.
+constexpr Duration kQuiet = std::chrono::hours(24 * 365);
+
+http::Response json_response(int status, std::string body) {
+  http::Response response;
+  response.status = status;
+  response.headers.add("Content-Type", "application/json");
+  response.body = std::move(body);
+  return response;
+}
+
+http::Response error_response(int status, std::string_view type, std::string_view message) {
+  return json_response(status, error_json(type, message));
+}
+
+http::Response accepted() { return json_response(202, "{\"status\":\"OK\"}\n"); }
+
+http::Response wrong_state(std::string_view message) {
+  return error_response(403, "InvalidStateTransition", message);
+}
+
+std::string_view type_for_status(int status) {
+  switch (status) {
+    case 413:
+      return "RequestEntityTooLarge";
+    case 431:
+      return "RequestHeaderFieldsTooLarge";
+    case 408:
+      return "RequestTimeout";
+    case 503:
+      return "TooManyConnections";
+    default:
+      return "InvalidRequest";
+  }
+}
+
+}  // namespace
+
+Session::Session(loop::EventLoop& loop, OwnedFd listener, SessionOptions options,
+                 Callbacks callbacks)
+    : loop_(loop),
+      options_(std::move(options)),
+      callbacks_(std::move(callbacks)),
+      self_(std::make_shared<Session*>(this)) {
+  http::ServerOptions server;
+  server.max_connections = kConnectionsPerSandbox;
+  // That of the runtime is idle while the handler works.
+  server.idle_ones_make_room = false;
+  server.max_headers = limits::kRuntimeApiHeaders;
+  server.max_body = callbacks_.on_object ? std::max(limits::kHttpObject, options_.max_response)
+                                         : options_.max_response;
+  // A function may open many connections, but has one answer to give, and few objects at once.
+  server.max_unfinished_bodies = server.max_body + options_.max_response;
+  server.idle_timeout = kQuiet;
+  server.serve_half_closed = false;
+  const std::shared_ptr<Session*> self = self_;
+  server.error_response = [self](int status, std::string_view reason) {
+    return *self != nullptr ? (*self)->refuse(status, reason)
+                            : error_response(status, type_for_status(status), reason);
+  };
+  server.on_truncated = [self](const http::Request& partial) {
+    if (*self != nullptr) (*self)->on_truncated(partial);
+  };
+  server_ = std::make_unique<http::Server>(
+      loop_, std::move(server), [self](http::Request request, http::Responder responder) {
+        if (*self != nullptr) (*self)->handle(std::move(request), std::move(responder));
+      });
+  const Result<void> listening = server_->listen(std::move(listener));
+  if (listening.ok()) return;
+  loop_.call_after(Duration::zero(), [self, why = to_string(listening.error())] {
+    if (*self != nullptr && (*self)->callbacks_.on_init_error) {
+      (*self)->callbacks_.on_init_error(error_json("Sandbox.Failure", why), "Sandbox.Failure");
+    }
+  });
+}
+
+Session::~Session() {
+  *self_ = nullptr;
+  // We may be in a callback of the server's: it goes in the next turn.
+  const std::shared_ptr<http::Server> server = std::move(server_);
+  loop_.call_after(Duration::zero(), [server] {});
+}
+
+void Session::give(RuntimeInvocation invocation) {
+  CHECK(running_.size() + pending_.size() < options_.most_running,
+        "an invocation for a runtime that has as many as it may");
+  CHECK(invocation.deadline.count() > 0, "an invocation without a deadline");
+  if (parked_.has_value()) {
+    hand_out(std::move(invocation));
+  } else {
+    pending_.push_back(std::move(invocation));
+  }
+}
+
+void Session::hand_out(RuntimeInvocation invocation) {
+  running_.push_back({invocation.id, to_string(invocation.id)});
+  http::Response response;
+  http::Headers& headers = response.headers;
+  headers.add("Lambda-Runtime-Aws-Request-Id", running_.back().text);
+  headers.add("Lambda-Runtime-Deadline-Ms", std::to_string(invocation.deadline.count()));
+  const auto add = [&headers](std::string name, std::string& value) {
+    if (!value.empty()) headers.add(std::move(name), std::move(value));
+  };
+  add("Lambda-Runtime-Invoked-Function-Arn", invocation.function_arn);
+  add("Lambda-Runtime-Trace-Id", invocation.trace_id);
+  add("Lambda-Runtime-Client-Context", invocation.client_context);
+  if (invocation.content_type.empty()) invocation.content_type = "application/json";
+  headers.add("Content-Type", std::move(invocation.content_type));
+  response.body = std::move(invocation.payload);
+  http::Responder responder = std::move(*parked_);
+  parked_.reset();
+  responder.send(std::move(response));
+}
+
+void Session::handle(http::Request request, http::Responder responder) {
+  const std::string target = request.target;
+  const std::string_view path = http::path_of(target);
+  const bool get = request.method == "GET";
+  const bool post = request.method == "POST";
+  if (path.starts_with(kRuntime)) {
+    const std::string_view rest = path.substr(kRuntime.size());
+    if (rest == "invocation/next") {
+      if (get) return handle_next(std::move(responder));
+    } else if (rest == "init/error") {
+      if (post) return handle_init_error(std::move(request), std::move(responder));
+    } else if (rest.starts_with("invocation/")) {
+      return handle_invocation(rest.substr(11), std::move(request), std::move(responder));
+    } else if (rest.starts_with("restore/")) {
+      return responder.send(error_response(404, "NotFound", "restoring snapshots is not offered"));
+    } else {
+      return responder.send(error_response(404, "NotFound", "no such call: " + target));
+    }
+    return responder.send(error_response(405, "MethodNotAllowed", "not with " + request.method));
+  }
+  if (path.starts_with(kObjects) && callbacks_.on_object) {
+    const std::string_view rest = path.substr(kObjects.size());
+    if (rest.empty() || rest.starts_with('/')) {
+      return callbacks_.on_object(std::move(request), rest, std::move(responder));
+    }
+  }
+  if (path == "/2018-06-01/ping" && get) {
+    http::Response pong;
+    pong.headers.add("Content-Type", "text/plain");
+    pong.body = "pong";
+    return responder.send(std::move(pong));
+  }
+  if (path.starts_with(kExtension)) {
+    return handle_extension(path.substr(kExtension.size()), request, std::move(responder));
+  }
+  if (path == "/2022-07-01/telemetry" || path == "/2020-08-15/logs") {
+    // Accepted, so that layers made for Lambda start, and told that nothing will come.
+    const bool logs = path == "/2020-08-15/logs";
+    return responder.send(
+        error_response(202, logs ? "Logs.NotSupported" : "Telemetry.NotSupported",
+                       logs ? "Logs API is not supported" : "Telemetry API is not supported"));
+  }
+  responder.send(error_response(404, "NotFound", "no such call: " + target));
+}
+
+void Session::handle_next(http::Responder responder) {
+  if (running_.size() >= options_.most_running) {
+    return responder.send(
+        wrong_state("the invocation " + running_.front().text + " has not been answered"));
+  }
+  if (parked_.has_value()) {
+    // A runtime that opened a new connection: the newest call is the one that somebody reads.
+    parked_->send(wrong_state("another call for the next invocation took this one's place"));
+  }
+  has_asked_ = true;
+  parked_ = std::move(responder);
+  parked_->on_disconnect([self = self_] {
+    Session* session = *self;
+    if (session == nullptr) return;
+    session->parked_.reset();
+    if (session->callbacks_.on_disconnect) session->callbacks_.on_disconnect();
+  });
+  if (!pending_.empty()) {
+    RuntimeInvocation invocation = std::move(pending_.front());
+    pending_.pop_front();
+    hand_out(std::move(invocation));
+  } else if (callbacks_.on_ready && running_.empty()) {
+    callbacks_.on_ready();
+  }
+}
+
+void Session::handle_invocation(std::string_view rest, http::Request request,
+                                http::Responder responder) {
+  const size_t slash = rest.find('/');
+  const std::string_view id = rest.substr(0, slash);
+  const std::string_view what =
+      slash == std::string_view::npos ? std::string_view() : rest.substr(slash + 1);
+  if (what != "response" && what != "error") {
+    return responder.send(error_response(404, "NotFound", "no such call: " + request.target));
+  }
+  if (request.method != "POST") {
+    return responder.send(error_response(405, "MethodNotAllowed", "not with " + request.method));
+  }
+  if (!has_asked_) {
+    return responder.send(wrong_state("no invocation was asked for yet"));
+  }
+  if (find_running(id) == nullptr) {
+    return responder.send(
+        error_response(400, "InvalidRequestID", "the invocation is not, or no longer, being run"));
+  }
+  if (what == "response") {
+    handle_response(id, std::move(request), std::move(responder));
+  } else {
+    handle_error(id, std::move(request), std::move(responder));
+  }
+}
+
+const Session::Running* Session::find_running(std::string_view id) const {
+  const auto found = std::find_if(running_.begin(), running_.end(),
+                                  [&](const Running& each) { return each.text == id; });
+  return found != running_.end() ? &*found : nullptr;
+}
+
+InvocationId Session::take_running(std::string_view id) {
+  const Running* found = find_running(id);
+  CHECK(found != nullptr, "an invocation that is answered is running");
+  const InvocationId taken = found->id;
+  running_.erase(running_.begin() + (found - running_.data()));
+  return taken;
+}
+
+void Session::handle_response(std::string_view id, http::Request request,
+                              http::Responder responder) {
+  const std::string_view mode = request.headers.get("Lambda-Runtime-Function-Response-Mode");
+  if (!mode.empty() && mode != "buffered") {
+    responder.send(error_response(
+        400, "InvalidFunctionResponseMode",
+        mode == "streaming" ? "streamed responses are not offered; return the whole response"
+                            : "unknown response mode '" + std::string(mode) + "'"));
+    if (mode == "streaming") {
+      fail_running(id, "Runtime.InvalidFunctionResponseMode",
+                   "streamed responses are not offered; return the whole response");
+    }
+    return;
+  }
+  // The server takes larger bodies, for objects.
+  if (Bytes(request.body.size()) > options_.max_response) {
+    fail_running(id, "Function.ResponseSizeTooLarge", kTooLarge);
+    return responder.send(error_response(413, type_for_status(413), kTooLarge));
+  }
+  const InvocationId answered = take_running(id);
+  // The caller's answer goes out before the runtime's: somebody waits for it.
+  if (callbacks_.on_response) {
+    callbacks_.on_response(answered, std::move(request.body),
+                           std::string(request.headers.get("Content-Type")));
+  }
+  responder.send(accepted());
+}
+
+void Session::handle_error(std::string_view id, http::Request request, http::Responder responder) {
+  const InvocationId answered = take_running(id);
+  std::string type = error_type_of(request.headers.get("Lambda-Runtime-Function-Error-Type"),
+                                   request.body, "Function.Unknown");
+  if (callbacks_.on_error) {
+    callbacks_.on_error(answered, std::move(request.body), std::move(type));
+  }
+  responder.send(accepted());
+}
+
+void Session::handle_init_error(http::Request request, http::Responder responder) {
+  if (has_asked_) {
+    return responder.send(wrong_state("the runtime has initialised already"));
+  }
+  std::string type = error_type_of(request.headers.get("Lambda-Runtime-Function-Error-Type"),
+                                   request.body, "Runtime.Unknown");
+  responder.send(accepted());
+  if (callbacks_.on_init_error) {
+    callbacks_.on_init_error(std::move(request.body), std::move(type));
+  }
+}
+
+// Extensions may register and wait, so that layers made for Lambda start; no event ever comes.
+void Session::handle_extension(std::string_view rest, const http::Request& request,
+                               http::Responder responder) {
+  if (rest == "register" && request.method == "POST") {
+    SystemRandom random;
+    http::Response response =
+        json_response(200, "{\"functionName\":\"" + json_escape(options_.function_name) +
+                               "\",\"functionVersion\":\"$LATEST\",\"handler\":\"" +
+                               json_escape(options_.handler) + "\"}");
+    response.headers.add("Lambda-Extension-Identifier", to_string(new_invocation_id(random)));
+    return responder.send(std::move(response));
+  }
+  if (rest == "event/next" && request.method == "GET") {
+    if (parked_extensions_.size() >= kMostExtensions) {
+      return responder.send(error_response(429, "Extension.TooMany", "too many extensions wait"));
+    }
+    const uint64_t extension = next_extension_++;
+    responder.on_disconnect([self = self_, extension] {
+      if (*self != nullptr) (*self)->parked_extensions_.erase(extension);
+    });
+    parked_extensions_.emplace(extension, std::move(responder));
+    return;
+  }
+  if ((rest == "init/error" || rest == "exit/error") && request.method == "POST") {
+    return responder.send(accepted());
+  }
+  responder.send(error_response(404, "NotFound", "no such call: " + request.target));
+}
+
+void Session::fail_running(std::string_view id, std::string_view error_type,
+                           std::string_view message) {
+  const InvocationId failed = take_running(id);
+  if (callbacks_.on_error) {
+    callbacks_.on_error(failed, error_json(error_type, message), std::string(error_type));
+  }
+}
+
+// The server answers a request by itself. A body above the limit is the answer to the invocation
+// that is to be answered next, which so gets its outcome.
+http::Response Session::refuse(int status, std::string_view reason) {
+  const bool too_large = status == 413;
+  if (too_large && !running_.empty()) {
+    fail_running(std::string(running_.front().text), "Function.ResponseSizeTooLarge", kTooLarge);
+  }
+  return error_response(status, type_for_status(status), too_large ? kTooLarge : reason);
+}
+
+void Session::on_truncated(const http::Request& partial) {
+  for (const Running& running : running_) {
+    const std::string path = std::string(kRuntime) + "invocation/" + running.text + "/response";
+    if (http::path_of(partial.target) != path) continue;
+    return fail_running(std::string(running.text), "Runtime.TruncatedResponse",
+                        "the runtime went away in the middle of its response");
+  }
+}
+
+}  // namespace lambent::runtime_api

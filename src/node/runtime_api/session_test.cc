@@ -1,0 +1,477 @@
+#include "node/runtime_api/session.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <string>
+#include <vector>
+
+#include "core/http/testing/testing.h"
+#include "node/runtime_api/error_type.h"
+
+namespace lambent::runtime_api {
+namespace {
+
+using http::RawClient;
+using testing::ElementsAre;
+using testing::EndsWith;
+using testing::HasSubstr;
+using testing::Not;
+using testing::StartsWith;
+
+constexpr InvocationId kId{0x0123456789abcdef, 0x8123456789abcdef};
+constexpr char kIdText[] = "01234567-89ab-cdef-8123-456789abcdef";
+
+class SessionTest : public testing::Test {
+ protected:
+  void SetUp() override {
+    auto listener = http::listen_tcp("127.0.0.1", 0);
+    ASSERT_TRUE(listener.ok());
+    port = http::port_of(*listener);
+    Callbacks callbacks;
+    callbacks.on_ready = [this] { events.push_back("ready"); };
+    callbacks.on_response = [this](InvocationId id, std::string body, std::string type) {
+      events.push_back("response " + to_string(id) + " " + body.substr(0, 100) + " " + type);
+    };
+    callbacks.on_error = [this](InvocationId id, std::string body, std::string type) {
+      events.push_back("error " + to_string(id) + " " + body + " " + type);
+    };
+    callbacks.on_init_error = [this](std::string body, std::string type) {
+      events.push_back("init error " + body + " " + type);
+      if (end_in_callback) session.reset();
+    };
+    callbacks.on_disconnect = [this] { events.push_back("disconnect"); };
+    callbacks.on_object = [this](http::Request request, std::string_view path,
+                                 http::Responder responder) {
+      events.push_back("object " + request.method + " '" + std::string(path) + "' " +
+                       std::to_string(request.body.size()));
+      responder.send({});
+    };
+    session = std::make_unique<Session>(
+        loop, std::move(*listener),
+        SessionOptions{
+            .function_name = "f", .handler = "app.handler", .most_running = most_running},
+        std::move(callbacks));
+  }
+
+  RawClient connect() const { return RawClient(port); }
+  void turn(int times = 5) {
+    for (int i = 0; i < times; i++) loop.run_once(Duration::zero());
+  }
+  // Sends a request and returns the answer, headers and all.
+  std::string call(RawClient& client, std::string_view request) {
+    client.received.clear();
+    while (!request.empty()) {
+      const ssize_t sent =
+          ::send(client.fd.get(), request.data(), request.size(), MSG_NOSIGNAL | MSG_DONTWAIT);
+      if (sent > 0) request.remove_prefix(static_cast<size_t>(sent));
+      turn(1);
+    }
+    for (int i = 0; i < 2000 && client.received.empty() && !client.ended; i++) {
+      loop.run_once(milliseconds(1));
+      client.receive();
+    }
+    return client.received;
+  }
+  static std::string get(std::string_view target) {
+    return "GET " + std::string(target) + " HTTP/1.1\r\nHost: 127.0.0.1:9001\r\n\r\n";
+  }
+  static std::string post(std::string_view target, std::string_view body,
+                          std::string_view headers = "") {
+    return "POST " + std::string(target) + " HTTP/1.1\r\nHost: h\r\n" + std::string(headers) +
+           "Content-Length: " + std::to_string(body.size()) + "\r\n\r\n" + std::string(body);
+  }
+  static std::string next() { return get("/2018-06-01/runtime/invocation/next"); }
+  static std::string answer(std::string_view id, std::string_view body,
+                            std::string_view headers = "") {
+    return post("/2018-06-01/runtime/invocation/" + std::string(id) + "/response", body, headers);
+  }
+  static std::string error(std::string_view id, std::string_view body,
+                           std::string_view headers = "") {
+    return post("/2018-06-01/runtime/invocation/" + std::string(id) + "/error", body, headers);
+  }
+  static RuntimeInvocation invocation() {
+    return {.id = kId, .deadline = milliseconds(1234567890123), .payload = "{\"a\":1}"};
+  }
+  // A runtime that has initialised and was given an invocation.
+  RawClient start_running() {
+    RawClient client = connect();
+    client.send(next());
+    turn();
+    EXPECT_TRUE(session->is_idle());
+    session->give(invocation());
+    turn();
+    client.receive();
+    events.clear();
+    return client;
+  }
+
+  FakeClock clock;
+  loop::EventLoop loop{clock};
+  std::vector<std::string> events;
+  bool end_in_callback = false;
+  size_t most_running = 1;
+  uint16_t port = 0;
+  std::unique_ptr<Session> session;
+};
+
+TEST_F(SessionTest, ARuntimeIsGivenAnInvocationAndAnswersIt) {
+  RawClient client = connect();
+  client.send(next());
+  turn();
+  EXPECT_EQ(events, std::vector<std::string>{"ready"});
+  session->give(invocation());
+  EXPECT_TRUE(session->is_running());
+  turn();
+  client.receive();
+  EXPECT_THAT(client.received, StartsWith("HTTP/1.1 200 OK\r\n"));
+  EXPECT_THAT(client.received,
+              HasSubstr(std::string("Lambda-Runtime-Aws-Request-Id: ") + kIdText + "\r\n"));
+  EXPECT_THAT(client.received, HasSubstr("Lambda-Runtime-Deadline-Ms: 1234567890123\r\n"));
+  EXPECT_THAT(client.received, HasSubstr("Content-Type: application/json\r\n"));
+  EXPECT_THAT(client.received, Not(HasSubstr("Trace-Id")));
+  EXPECT_THAT(client.received, EndsWith("\r\n\r\n{\"a\":1}"));
+  const std::string reply = call(client, answer(kIdText, "42", "Content-Type: text/plain\r\n"));
+  EXPECT_THAT(reply, StartsWith("HTTP/1.1 202 Accepted\r\n"));
+  EXPECT_THAT(reply, EndsWith("{\"status\":\"OK\"}\n"));
+  EXPECT_EQ(events.back(), std::string("response ") + kIdText + " 42 text/plain");
+  EXPECT_FALSE(session->is_idle());
+  client.send(next());
+  turn();
+  EXPECT_TRUE(session->is_idle());
+  EXPECT_EQ(events.back(), "ready");
+}
+
+TEST_F(SessionTest, HeadersAreSentIfTheyHaveAValue) {
+  RawClient client = connect();
+  client.send(next());
+  turn();
+  RuntimeInvocation full = invocation();
+  full.content_type = "application/octet-stream";
+  full.trace_id = "Root=1-2-3";
+  full.client_context = "{\"custom\":{}}";
+  full.function_arn = "arn:aws:lambda:local:0:function:f";
+  session->give(full);
+  turn();
+  client.receive();
+  for (const char* line :
+       {"Content-Type: application/octet-stream", "Lambda-Runtime-Trace-Id: Root=1-2-3",
+        "Lambda-Runtime-Client-Context: {\"custom\":{}}",
+        "Lambda-Runtime-Invoked-Function-Arn: arn:aws:lambda:local:0:function:f"}) {
+    EXPECT_THAT(client.received, HasSubstr(std::string(line) + "\r\n"));
+  }
+}
+
+TEST_F(SessionTest, AnAnswerBeforeTheFirstNextIsAnInvalidTransition) {
+  RawClient client = connect();
+  for (const std::string& request : {answer(kIdText, "1"), error(kIdText, "{}")}) {
+    const std::string reply = call(client, request);
+    EXPECT_THAT(reply, StartsWith("HTTP/1.1 403 Forbidden\r\n"));
+    EXPECT_THAT(reply, HasSubstr("\"errorType\":\"InvalidStateTransition\""));
+  }
+}
+
+TEST_F(SessionTest, NextWhileRunningIsAnInvalidTransition) {
+  RawClient client = start_running();
+  EXPECT_THAT(call(client, next()), StartsWith("HTTP/1.1 403 "));
+}
+
+TEST_F(SessionTest, WrongAndOldIdsAreRefused) {
+  RawClient client = start_running();
+  for (const char* id : {"ffffffff-89ab-cdef-8123-456789abcdef", "x", ""}) {
+    const std::string reply = call(client, answer(id, "1"));
+    EXPECT_THAT(reply, StartsWith("HTTP/1.1 400 Bad Request\r\n"));
+    EXPECT_THAT(reply, HasSubstr("\"errorType\":\"InvalidRequestID\""));
+  }
+  EXPECT_THAT(call(client, answer(kIdText, "1")), StartsWith("HTTP/1.1 202 "));
+  EXPECT_THAT(call(client, answer(kIdText, "1")), HasSubstr("InvalidRequestID"));
+  EXPECT_THAT(call(client, error(kIdText, "{}")), HasSubstr("InvalidRequestID"));
+  EXPECT_EQ(events.size(), 1u);
+}
+
+TEST_F(SessionTest, TheErrorTypeComesFromTheHeaderOrTheBody) {
+  RawClient client = start_running();
+  EXPECT_THAT(call(client, error(kIdText, "{\"errorType\":\"ValueError\"}",
+                                 "Lambda-Runtime-Function-Error-Type: Unhandled\r\n")),
+              StartsWith("HTTP/1.1 202 "));
+  EXPECT_EQ(events.back(),
+            std::string("error ") + kIdText + " {\"errorType\":\"ValueError\"} ValueError");
+  EXPECT_EQ(error_type_of("Function.Oops", "{\"errorType\":\"E\"}", "F"), "Function.Oops");
+  EXPECT_EQ(error_type_of("", "{\"errorType\":\"E\"}", "F"), "E");
+  for (const char* body :
+       {"", "[]", "{", "{\"errorType\":1}", "{\"errorType\":\"a\\nb\"}", "{\"errorType\":\"\"}"}) {
+    EXPECT_EQ(error_type_of("Function.9", body, "Function.Unknown"), "Function.Unknown") << body;
+    EXPECT_EQ(error_message_of(body), body);
+  }
+  EXPECT_EQ(error_message_of(error_json("E", "it \"broke\"")), "it \"broke\"");
+}
+
+TEST_F(SessionTest, ACauseOfAMebibyteInAHeaderIsTaken) {
+  RawClient client = start_running();
+  const std::string cause(1024 * 1024, 'x');
+  EXPECT_THAT(call(client, error(kIdText, "{}",
+                                 "Lambda-Runtime-Function-XRay-Error-Cause: " + cause + "\r\n")),
+              StartsWith("HTTP/1.1 202 "));
+}
+
+TEST_F(SessionTest, InitErrorsAreReportedBeforeTheFirstNextOnly) {
+  RawClient client = connect();
+  EXPECT_THAT(call(client, post("/2018-06-01/runtime/init/error", "{\"errorMessage\":\"no\"}",
+                                "Lambda-Runtime-Function-Error-Type: Runtime.ImportError\r\n")),
+              StartsWith("HTTP/1.1 202 "));
+  EXPECT_EQ(events.back(), "init error {\"errorMessage\":\"no\"} Runtime.ImportError");
+  client.send(next());
+  turn();
+  RawClient other = connect();
+  EXPECT_THAT(call(other, post("/2018-06-01/runtime/init/error", "{}")),
+              StartsWith("HTTP/1.1 403 "));
+}
+
+TEST_F(SessionTest, ACallbackMayDestroyTheSession) {
+  end_in_callback = true;
+  RawClient client = connect();
+  EXPECT_THAT(call(client, post("/2018-06-01/runtime/init/error", "{}")),
+              StartsWith("HTTP/1.1 202 "));
+  EXPECT_EQ(session, nullptr);
+  turn();
+  client.receive();
+  EXPECT_TRUE(client.ended);
+}
+
+TEST_F(SessionTest, AResponseOfSixMebibytesIsTakenAndOneByteMoreEndsTheInvocation) {
+  RawClient client = start_running();
+  const std::string most(limits::kResponsePayload.count, 'x');
+  EXPECT_THAT(call(client, answer(kIdText, most)), StartsWith("HTTP/1.1 202 "));
+  client.send(next());
+  turn();
+  session->give(invocation());
+  turn();
+  client.receive();
+  events.clear();
+  const std::string reply = call(client, answer(kIdText, most + "x"));
+  EXPECT_THAT(reply, StartsWith("HTTP/1.1 413 "));
+  EXPECT_THAT(reply, HasSubstr("\"errorMessage\":\"Exceeded maximum allowed payload size "
+                               "(6291556 bytes).\",\"errorType\":\"RequestEntityTooLarge\""));
+  ASSERT_EQ(events.size(), 1u);
+  EXPECT_THAT(events[0], EndsWith(" Function.ResponseSizeTooLarge"));
+  EXPECT_FALSE(session->is_running());
+  RawClient again = connect();
+  again.send(next());
+  turn();
+  EXPECT_TRUE(session->is_idle());
+}
+
+TEST_F(SessionTest, StreamedResponsesAreRefusedClearly) {
+  RawClient client = start_running();
+  const std::string reply =
+      call(client, answer(kIdText, "x", "Lambda-Runtime-Function-Response-Mode: streaming\r\n"));
+  EXPECT_THAT(reply, StartsWith("HTTP/1.1 400 "));
+  EXPECT_THAT(reply, HasSubstr("InvalidFunctionResponseMode"));
+  EXPECT_THAT(reply, HasSubstr("not offered"));
+  ASSERT_EQ(events.size(), 1u);
+  EXPECT_THAT(events[0], EndsWith(" Runtime.InvalidFunctionResponseMode"));
+}
+
+TEST_F(SessionTest, AnUnknownResponseModeIsRefusedAndMayBeCorrected) {
+  RawClient client = start_running();
+  EXPECT_THAT(call(client, answer(kIdText, "x", "Lambda-Runtime-Function-Response-Mode: odd\r\n")),
+              StartsWith("HTTP/1.1 400 "));
+  EXPECT_THAT(call(client, answer(kIdText, "x")), StartsWith("HTTP/1.1 202 "));
+}
+
+TEST_F(SessionTest, ABufferedResponseIsWhatEveryResponseIs) {
+  RawClient client = start_running();
+  EXPECT_THAT(
+      call(client, answer(kIdText, "x", "Lambda-Runtime-Function-Response-Mode: buffered\r\n")),
+      StartsWith("HTTP/1.1 202 "));
+}
+
+TEST_F(SessionTest, AResponseCutShortEndsTheInvocation) {
+  RawClient client = start_running();
+  const std::string whole = answer(kIdText, std::string(1000, 'x'));
+  client.send(whole.substr(0, whole.size() - 1));
+  turn();
+  client.fd.reset();
+  turn();
+  ASSERT_EQ(events.size(), 1u);
+  EXPECT_THAT(events[0], EndsWith(" Runtime.TruncatedResponse"));
+}
+
+TEST_F(SessionTest, ARuntimeThatGoesAwayWhileItWaitsIsReported) {
+  RawClient client = connect();
+  client.send(next());
+  turn();
+  client.fd.reset();
+  turn();
+  EXPECT_EQ(events, (std::vector<std::string>{"ready", "disconnect"}));
+  EXPECT_FALSE(session->is_idle());
+}
+
+TEST_F(SessionTest, TheNewestOfTwoCallsForWorkGetsIt) {
+  RawClient first = connect();
+  RawClient second = connect();
+  first.send(next());
+  turn();
+  second.send(next());
+  turn();
+  first.receive();
+  EXPECT_THAT(first.received, StartsWith("HTTP/1.1 403 "));
+  session->give(invocation());
+  turn();
+  second.receive();
+  EXPECT_THAT(second.received, StartsWith("HTTP/1.1 200 "));
+}
+
+TEST_F(SessionTest, AnInvocationGivenBeforeTheRuntimeAsksWaitsForIt) {
+  RawClient client = start_running();
+  EXPECT_THAT(call(client, answer(kIdText, "1")), StartsWith("HTTP/1.1 202 "));
+  events.clear();
+  session->give(invocation());
+  EXPECT_FALSE(session->is_running());
+  EXPECT_THAT(call(client, answer(kIdText, "1")), HasSubstr("InvalidRequestID"));
+  EXPECT_THAT(call(client, next()), StartsWith("HTTP/1.1 200 "));
+  EXPECT_TRUE(session->is_running());
+  EXPECT_TRUE(events.empty());
+}
+
+TEST_F(SessionTest, ASocketThatIsNoGoodIsAnInitError) {
+  std::string type;
+  Callbacks callbacks;
+  callbacks.on_init_error = [&](std::string, std::string its_type) { type = its_type; };
+  const Session broken(loop, OwnedFd(), {}, std::move(callbacks));
+  turn();
+  EXPECT_EQ(type, "Sandbox.Failure");
+}
+
+TEST_F(SessionTest, AHandlerMayRunForHoursOnTheSameConnection) {
+  RawClient client = start_running();
+  clock.advance(std::chrono::hours(2));
+  turn();
+  EXPECT_THAT(call(client, answer(kIdText, "late")), StartsWith("HTTP/1.1 202 "));
+}
+
+TEST_F(SessionTest, OtherCallsAreAnsweredSensibly) {
+  RawClient client = connect();
+  EXPECT_THAT(call(client, get("/2018-06-01/ping")), EndsWith("\r\n\r\npong"));
+  EXPECT_THAT(call(client, get("/2018-06-01/runtime/restore/next")), StartsWith("HTTP/1.1 404 "));
+  EXPECT_THAT(call(client, get("/nothing")), StartsWith("HTTP/1.1 404 "));
+  EXPECT_THAT(call(client, get("/2018-06-01/runtime/init/error")), StartsWith("HTTP/1.1 405 "));
+  EXPECT_THAT(call(client, post("/2018-06-01/runtime/invocation/next", "")),
+              StartsWith("HTTP/1.1 405 "));
+  EXPECT_THAT(call(client, post("/2022-07-01/telemetry", "{}")),
+              HasSubstr("Telemetry.NotSupported"));
+  EXPECT_THAT(call(client, post("/2020-08-15/logs", "{}")), HasSubstr("Logs.NotSupported"));
+}
+
+TEST_F(SessionTest, ExtensionsMayRegisterAndWait) {
+  RawClient client = connect();
+  const std::string reply = call(client, post("/2020-01-01/extension/register", "{}"));
+  EXPECT_THAT(reply, StartsWith("HTTP/1.1 200 "));
+  EXPECT_THAT(reply, HasSubstr("Lambda-Extension-Identifier: "));
+  EXPECT_THAT(reply, EndsWith("{\"functionName\":\"f\",\"functionVersion\":\"$LATEST\","
+                              "\"handler\":\"app.handler\"}"));
+  std::vector<RawClient> waiting;
+  for (int i = 0; i < 10; i++) {
+    waiting.push_back(connect());
+    waiting.back().send(get("/2020-01-01/extension/event/next"));
+  }
+  turn();
+  EXPECT_THAT(call(client, get("/2020-01-01/extension/event/next")), StartsWith("HTTP/1.1 429 "));
+  waiting.clear();
+  turn();
+  RawClient another = connect();
+  another.send(get("/2020-01-01/extension/event/next"));
+  turn();
+  another.receive();
+  EXPECT_EQ(another.received, "");
+}
+
+TEST_F(SessionTest, CallsOnObjectsArePassedOn) {
+  RawClient client = connect();
+  EXPECT_THAT(call(client, get("/lambent/2026-11/objects")), StartsWith("HTTP/1.1 200 "));
+  EXPECT_THAT(call(client, get("/lambent/2026-11/objects/x.0?wait=1")),
+              StartsWith("HTTP/1.1 200 "));
+  EXPECT_THAT(call(client, get("/lambent/2026-11/objectsx")), StartsWith("HTTP/1.1 404 "));
+  const std::string large(limits::kResponsePayload.count + 1, 'x');
+  EXPECT_THAT(call(client, post("/lambent/2026-11/objects", large)), StartsWith("HTTP/1.1 200 "));
+  EXPECT_THAT(events, ElementsAre("object GET '' 0", "object GET '/x.0' 0",
+                                  "object POST '' " + std::to_string(large.size())));
+}
+
+class TwoInHandTest : public SessionTest {
+ protected:
+  TwoInHandTest() { most_running = 2; }
+  static RuntimeInvocation other() {
+    RuntimeInvocation made = invocation();
+    made.id = {3, 4};
+    return made;
+  }
+  const std::string other_text = to_string(other().id);
+};
+
+TEST_F(TwoInHandTest, TheNextIsAskedForBeforeTheLastIsAnswered) {
+  RawClient asking = start_running();
+  EXPECT_FALSE(session->is_idle());
+  asking.send(next());
+  turn();
+  EXPECT_TRUE(session->is_idle());
+  EXPECT_TRUE(events.empty()) << "it has something to do: " << events.front();
+  session->give(other());
+  turn();
+  asking.receive();
+  EXPECT_THAT(asking.received, HasSubstr(other_text));
+
+  // Not a third one; and each is answered once, as itself.
+  EXPECT_THAT(call(asking, next()), StartsWith("HTTP/1.1 403"));
+  RawClient answering = connect();
+  EXPECT_THAT(call(answering, answer(kIdText, "1")), StartsWith("HTTP/1.1 202"));
+  EXPECT_TRUE(session->is_running());
+  EXPECT_THAT(call(answering, answer(kIdText, "1")), HasSubstr("InvalidRequestID"));
+  EXPECT_THAT(call(answering, error(other_text, "{}")), StartsWith("HTTP/1.1 202"));
+  EXPECT_FALSE(session->is_running());
+  ASSERT_EQ(events.size(), 2u);
+  EXPECT_THAT(events[0], StartsWith(std::string("response ") + kIdText));
+  EXPECT_THAT(events[1], StartsWith("error " + other_text));
+}
+
+TEST_F(TwoInHandTest, WhatWasGivenAheadWaitsUntilItIsAskedFor) {
+  RawClient client = start_running();
+  session->give(other());
+  EXPECT_TRUE(session->has_undelivered());
+  EXPECT_THAT(call(client, next()), HasSubstr(other_text));
+  EXPECT_FALSE(session->has_undelivered());
+}
+
+TEST_F(TwoInHandTest, ABodyAboveTheLimitIsTheAnswerToTheOldest) {
+  RawClient client = start_running();
+  session->give(other());
+  (void)call(client, next());
+  RawClient answering = connect();
+  const std::string large(limits::kHttpObject.count + 1, 'x');
+  answering.send("POST /2018-06-01/runtime/invocation/" + std::string(kIdText) +
+                 "/response HTTP/1.1\r\nHost: h\r\nContent-Length: " +
+                 std::to_string(large.size()) + "\r\n\r\n");
+  turn();
+  ASSERT_FALSE(events.empty());
+  EXPECT_THAT(events[0], StartsWith(std::string("error ") + kIdText));
+  EXPECT_TRUE(session->is_running());
+}
+
+TEST_F(TwoInHandTest, WhatIsTruncatedIsTheAnswerToItsOwn) {
+  RawClient client = start_running();
+  session->give(other());
+  (void)call(client, next());
+  RawClient answering = connect();
+  answering.send("POST /2018-06-01/runtime/invocation/" + other_text +
+                 "/response HTTP/1.1\r\nHost: h\r\nContent-Length: 10\r\n\r\nabc");
+  turn();
+  answering.fd.reset();
+  turn();
+  ASSERT_FALSE(events.empty());
+  EXPECT_THAT(events[0], StartsWith("error " + other_text));
+  EXPECT_THAT(events[0], HasSubstr("Runtime.TruncatedResponse"));
+  EXPECT_TRUE(session->is_running());
+}
+
+}  // namespace
+}  // namespace lambent::runtime_api

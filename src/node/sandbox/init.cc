@@ -1,0 +1,241 @@
+#include "node/sandbox/init.h"
+
+#include <arpa/inet.h>
+#include <dirent.h>
+#include <fcntl.h>
+#include <net/if.h>
+#include <poll.h>
+#include <sched.h>
+#include <sys/ioctl.h>
+#include <sys/prctl.h>
+#include <sys/signalfd.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <csignal>
+#include <cstdio>
+#include <cstdlib>
+#include <optional>
+#include <span>
+
+#include "node/sandbox/root_filesystem.h"
+
+namespace lambent::sandbox {
+namespace {
+
+constexpr int kListenBacklog = 128;
+constexpr int kMemoryWatchMs = 20;
+constexpr int kOurFailure = 125;
+
+Result<void> bring_loopback_up() {
+  const OwnedFd socket_fd(socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0));
+  if (!socket_fd.valid()) return error_from_errno("socket", errno);
+  ifreq request{};
+  snprintf(request.ifr_name, sizeof(request.ifr_name), "lo");
+  request.ifr_flags = IFF_UP | IFF_RUNNING;
+  if (ioctl(socket_fd.get(), SIOCSIFFLAGS, &request) != 0) {
+    return error_from_errno("bring the loopback up", errno);
+  }
+  return {};
+}
+
+Result<OwnedFd> listen_for_runtime() {
+  OwnedFd listener(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+  if (!listener.valid()) return error_from_errno("socket", errno);
+  sockaddr_in address{};
+  address.sin_family = AF_INET;
+  address.sin_port = htons(kRuntimeApiPort);
+  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  if (::bind(listener.get(), reinterpret_cast<sockaddr*>(&address), sizeof(address)) != 0 ||
+      listen(listener.get(), kListenBacklog) != 0) {
+    return error_from_errno("listen at 127.0.0.1:9001", errno);
+  }
+  return listener;
+}
+
+Result<OwnedFd> prepare() {
+  if (unshare(CLONE_NEWNS | CLONE_NEWIPC | CLONE_NEWUTS | CLONE_NEWNET | CLONE_NEWCGROUP) != 0) {
+    return error_from_errno("create namespaces", errno);
+  }
+  RETURN_IF_ERROR(bring_loopback_up());
+  ASSIGN_OR_RETURN(OwnedFd listener, listen_for_runtime());
+  RETURN_IF_ERROR(build_common_root());
+  return listener;
+}
+
+// `fds`: the output pipe, then the plan's sources. Forks the program; none if it was executed, else
+// why not. The channel's far end closes on exec: silence means success.
+Result<pid_t> start_program(const LaunchPlan& plan, const Confinement& confinement,
+                            std::span<const OwnedFd> fds) {
+  if (sethostname(plan.hostname.data(), plan.hostname.size()) != 0) {
+    return error_from_errno("set the host name", errno);
+  }
+  RETURN_IF_ERROR(complete_root(plan, fds.subspan(1)));
+  ASSIGN_OR_RETURN(auto ends, Channel::make_pair());
+  const pid_t child = fork();
+  if (child < 0) return error_from_errno("fork", errno);
+  if (child == 0) {
+    ends.first.close();
+    const Error error = become_program(plan, confinement, fds[0].get());
+    (void)ends.second.send(FailedReply{plan.sandbox, error});
+    _exit(kOurFailure);
+  }
+  ends.second.close();
+  auto word = ends.first.receive();
+  if (!word.ok()) return child;  // the end was closed by exec
+  waitpid(child, nullptr, 0);
+  if (*word && std::holds_alternative<FailedReply>((*word)->message)) {
+    return std::get<FailedReply>((*word)->message).error;
+  }
+  return Error{ErrorCode::kInternal, "the sandbox's program spoke out of turn"};
+}
+
+// Resident memory of everything inside but us, from our own /proc.
+Bytes resident_memory() {
+  uint64_t pages = 0;
+  DIR* folder = opendir("/proc");
+  if (folder == nullptr) return Bytes();
+  while (const dirent* entry = readdir(folder)) {
+    const long pid = strtol(entry->d_name, nullptr, 10);
+    if (pid <= 1) continue;
+    const auto text = read_file("/proc/" + std::to_string(pid) + "/statm", 4096);
+    unsigned long total = 0, resident = 0, shared = 0;
+    if (text.ok() && sscanf(text->c_str(), "%lu %lu %lu", &total, &resident, &shared) == 3) {
+      pages += resident - std::min(resident, shared);
+    }
+  }
+  closedir(folder);
+  return Bytes(pages * static_cast<uint64_t>(sysconf(_SC_PAGESIZE)));
+}
+
+// Lives until the program ends; orphans are reaped on the way.
+class Watcher {
+ public:
+  Watcher(Channel& control, const LaunchPlan& plan, pid_t program, bool watch_memory)
+      : control_(control), plan_(plan), program_(program), watch_memory_(watch_memory) {}
+
+  Exit run(int child_events) {
+    while (true) {
+      pollfd watched[2] = {{child_events, POLLIN, 0}, {control_.fd(), POLLIN, 0}};
+      poll(watched, 2, watch_memory_ ? kMemoryWatchMs : -1);
+      if (watched[0].revents != 0) {
+        signalfd_siginfo ignored{};
+        (void)!read(child_events, &ignored, sizeof(ignored));
+        if (reap()) return exit_;
+      }
+      if (watched[1].revents != 0 && !answer()) _exit(kOurFailure);
+      if (watch_memory_ && over_limit()) return exit_;
+    }
+  }
+
+ private:
+  bool reap() {
+    int status = 0;
+    bool program_ended = false;
+    for (pid_t child; (child = waitpid(-1, &status, WNOHANG | __WALL)) > 0;) {
+      if (child != program_) continue;
+      program_ended = true;
+      exit_.exit_code = WIFEXITED(status) ? WEXITSTATUS(status) : 0;
+      exit_.signal = WIFSIGNALED(status) ? WTERMSIG(status) : 0;
+    }
+    return program_ended;
+  }
+
+  // Without a memory cgroup: looked at every 20 ms, so a fast eater can be above its limit for
+  // that long.
+  bool over_limit() {
+    const Bytes now = resident_memory();
+    exit_.memory_peak = std::max(exit_.memory_peak, now);
+    if (now <= plan_.limits.memory) return false;
+    exit_.out_of_memory = true;
+    exit_.signal = SIGKILL;
+    return true;
+  }
+
+  // False: the launcher is gone.
+  bool answer() {
+    auto word = control_.receive();
+    if (!word.ok()) return false;
+    if (*word && std::holds_alternative<UsageRequest>((*word)->message)) {
+      return control_.send(UsageReply{plan_.sandbox, resident_memory(), true}).ok();
+    }
+    return true;
+  }
+
+  Channel& control_;
+  const LaunchPlan& plan_;
+  const pid_t program_;
+  const bool watch_memory_;
+  Exit exit_;
+};
+
+// What the worker and the launcher ignore, programs shall not.
+void reset_signals() {
+  for (int signal = 1; signal < NSIG; ++signal) ::signal(signal, SIG_DFL);
+  sigset_t none;
+  sigemptyset(&none);
+  sigprocmask(SIG_SETMASK, &none, nullptr);
+}
+
+[[noreturn]] void run_init(Channel control, const Confinement& confinement) {
+  auto listener = prepare();
+  if (!listener.ok()) {
+    (void)control.send(FailedReply{SandboxId(), listener.error().with_context("make a sandbox")});
+    _exit(kOurFailure);
+  }
+  if (!control.send(Ready{}, {listener->get()}).ok()) _exit(kOurFailure);
+  listener->reset();
+
+  auto order = control.receive();
+  if (!order.ok() || !*order || (*order)->fds.empty()) _exit(kOurFailure);
+  const auto* request = std::get_if<LaunchRequest>(&(*order)->message);
+  if (request == nullptr) _exit(kOurFailure);
+  const LaunchPlan& plan = request->plan;
+
+  sigset_t child_signal;
+  sigemptyset(&child_signal);
+  sigaddset(&child_signal, SIGCHLD);
+  sigprocmask(SIG_BLOCK, &child_signal, nullptr);
+  const OwnedFd child_events(signalfd(-1, &child_signal, SFD_CLOEXEC));
+
+  auto program = start_program(plan, confinement, (*order)->fds);
+  (*order)->fds.clear();
+  if (!program.ok()) {
+    (void)control.send(FailedReply{plan.sandbox, program.error()});
+    _exit(kOurFailure);
+  }
+  if (!control.send(StartedReply{plan.sandbox}).ok()) _exit(kOurFailure);
+  // From here on we need no right but to wait for our children.
+  if (!drop_capabilities().ok()) _exit(kOurFailure);
+  prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
+
+  Watcher watcher(control, plan, *program, confinement.watch_memory);
+  const Exit exit = watcher.run(child_events.get());
+  (void)control.send(ExitedReply{plan.sandbox, exit});
+  _exit(0);  // and the kernel ends whatever the program left behind
+}
+
+}  // namespace
+
+Result<InitProcess> spawn_init(const SandboxCgroup& cgroup, const Confinement& confinement) {
+  ASSIGN_OR_RETURN(auto ends, Channel::make_pair());
+  ASSIGN_OR_RETURN(Cloned cloned, clone_process(CLONE_NEWPID, cgroup.birth_folder()));
+  if (cloned.pid == 0) {
+    prctl(PR_SET_NAME, "lambent-init", 0, 0, 0);
+    prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0);
+    prctl(PR_SET_DUMPABLE, 0, 0, 0, 0);
+    reset_signals();
+    auto entered = cgroup.enter();
+    if (entered.ok()) entered = close_all_but(ends.second.fd());
+    if (!entered.ok()) {
+      (void)ends.second.send(FailedReply{SandboxId(), entered.error()});
+      _exit(kOurFailure);
+    }
+    run_init(std::move(ends.second), confinement);
+  }
+  return InitProcess{cloned.pid, std::move(cloned.pidfd), std::move(ends.first)};
+}
+
+}  // namespace lambent::sandbox

@@ -1,0 +1,22 @@
+// The first process of every sandbox: makes its namespaces and root ahead of time, waits for a
+// plan, starts the program, reaps orphans and tells how it ended. Made by lambent-launcher.
+#pragma once
+
+#include "node/sandbox/cgroup.h"
+#include "node/sandbox/channel.h"
+#include "node/sandbox/program.h"
+#include "node/sandbox/syscalls.h"
+
+namespace lambent::sandbox {
+
+struct InitProcess {
+  pid_t pid = 0;
+  OwnedFd pidfd;    // readable when it, and with it all of the sandbox, is gone
+  Channel control;  // says Ready (with the Runtime API listener) or Failed; takes a LaunchRequest
+};
+
+// Init dies with the calling thread's process, with the control channel and by SIGKILL; the kernel
+// then ends everything in its pid namespace.
+Result<InitProcess> spawn_init(const SandboxCgroup& cgroup, const Confinement& confinement);
+
+}  // namespace lambent::sandbox

@@ -1,0 +1,166 @@
+// What a program inside cannot see, reach or do.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <sys/socket.h>
+
+#include "node/sandbox/testing/sandbox_test_support.h"
+
+namespace lambent::sandbox {
+namespace {
+
+using testing::HasSubstr;
+using testing::Not;
+
+class IsolationTest : public testing::Test {
+ protected:
+  Outcome run(const std::string& script) { return harness_.run(shell_plan(script)); }
+  Harness harness_{test_options()};
+};
+
+TEST_F(IsolationTest, TheCodeIsReadOnly) {
+  CodeFolder code;
+  code.write("app.py", "print()\n", 0666);
+  chmod(code.path().c_str(), 0777);
+  LaunchPlan plan = shell_plan("cat app.py; echo x >> app.py; touch new; rm -f app.py; ls");
+  plan.code = code.path();
+  const Outcome outcome = harness_.run(plan);
+  EXPECT_THAT(outcome.output, HasSubstr("print()"));
+  EXPECT_THAT(outcome.output, HasSubstr("Read-only file system"));
+  EXPECT_THAT(outcome.output, Not(HasSubstr("new\n")));
+  EXPECT_TRUE(std::filesystem::exists(code.path() + "/app.py"));
+}
+
+TEST_F(IsolationTest, OnlyTheScratchSpaceIsWritable) {
+  const Outcome outcome =
+      run("for place in / /usr /etc /var /opt /run /mnt /dev /proc /proc/sys/kernel; do"
+          "  touch $place/x 2>/dev/null && echo wrote $place; done;"
+          "touch /tmp/x && touch /dev/shm/x && echo scratch");
+  EXPECT_EQ(outcome.output, "scratch\n");
+}
+
+TEST_F(IsolationTest, FilesOfTheHostAreNotThere) {
+  CodeFolder secret;
+  secret.write("secret", "treasure", 0644);
+  const Outcome outcome = run("ls -a /; cat /etc/shadow " + secret.path() +
+                              "/secret; ls /root /home /sys /boot; cat /etc/passwd");
+  EXPECT_THAT(outcome.output, Not(HasSubstr("treasure")));
+  EXPECT_THAT(outcome.output, HasSubstr("/etc/shadow: No such file"));
+  EXPECT_THAT(outcome.output, HasSubstr("'/root': No such file"));
+  EXPECT_THAT(outcome.output, HasSubstr("'/home': No such file"));
+  EXPECT_THAT(outcome.output, HasSubstr("'/sys': No such file"));
+}
+
+TEST_F(IsolationTest, BindsShowWhatThePlanSaysAndNoMore) {
+  CodeFolder shown;
+  shown.write("note", "read me\n", 0666);
+  CodeFolder shared;
+  const std::string ledger = shared.write("ledger", "", 0666);
+  LaunchPlan plan = shell_plan(
+      "cat /opt/layer/note; echo x >> /opt/layer/note; echo entry >> /run/lambent/ledger;"
+      "touch /run/lambent/other");
+  plan.binds = {{shown.path(), "/opt/layer", false}, {ledger, "/run/lambent/ledger", true}};
+  const Outcome outcome = harness_.run(plan);
+  EXPECT_THAT(outcome.output, HasSubstr("read me"));
+  EXPECT_THAT(outcome.output, HasSubstr("/opt/layer/note: Read-only file system"));
+  EXPECT_EQ(read_file(ledger, 100).value(), "entry\n");
+  EXPECT_EQ(read_file(shown.path() + "/note", 100).value(), "read me\n");
+}
+
+TEST_F(IsolationTest, DevicesAreThereOnlyIfThePlanNamesThem) {
+  if (access("/dev/ptmx", F_OK) != 0) GTEST_SKIP() << "no /dev/ptmx to show";
+  const std::string script = "test -c /dev/ptmx && echo there";
+  EXPECT_EQ(run(script).output, "");
+  LaunchPlan plan = shell_plan(script);
+  plan.devices = {"/dev/ptmx"};
+  EXPECT_EQ(harness_.run(plan).output, "there\n");
+}
+
+TEST_F(IsolationTest, ALinkInTheCodeLeadsNowhere) {
+  CodeFolder code;
+  std::filesystem::create_symlink("/etc/shadow", code.path() + "/shadow");
+  std::filesystem::create_symlink("/proc/1/root/etc/shadow", code.path() + "/through_init");
+  LaunchPlan plan = shell_plan("cat shadow through_init");
+  plan.code = code.path();
+  const Outcome outcome = harness_.run(plan);
+  EXPECT_NE(outcome.exit->exit_code, 0);
+  EXPECT_THAT(outcome.output, Not(HasSubstr("root:")));
+}
+
+TEST_F(IsolationTest, ProcessesOfTheHostAreNotThere) {
+  // Its init, the shell, and the two programs of the pipe.
+  const Outcome outcome = run("ls /proc | grep -c '^[0-9]'");
+  EXPECT_LE(atoi(outcome.output.c_str()), 4) << outcome.output;
+  EXPECT_EQ(run("cat /proc/1/environ /proc/1/mem; ls /proc/1/fd /proc/1/root").exit->exit_code, 2);
+}
+
+TEST_F(IsolationTest, ThereIsNoWayOutOfTheNetwork) {
+  const Outcome outcome = run("exec 3<>/dev/tcp/192.0.2.1/80");
+  EXPECT_THAT(outcome.output, HasSubstr("Network is unreachable"));
+  EXPECT_EQ(run("cat /proc/net/dev | grep -c :").output, "1\n");
+}
+
+TEST_F(IsolationTest, OneSandboxDoesNotReachTheNetworkOfAnother) {
+  const LaunchPlan first = shell_plan("sleep 1000");
+  harness_.launch(first);
+  ASSERT_TRUE(harness_.wait([&] { return harness_.started(first.sandbox) != nullptr; }));
+  const LaunchPlan second = shell_plan("exec 3<>/dev/tcp/127.0.0.1/9001 && echo connected");
+  // Each connects to its own listener: the second's connection does not show up at the first.
+  EXPECT_EQ(harness_.run(second).output, "connected\n");
+  const int listener = harness_.started(first.sandbox)->runtime_api_listener.get();
+  EXPECT_LT(accept4(listener, nullptr, nullptr, SOCK_CLOEXEC), 0);
+}
+
+TEST_F(IsolationTest, NoRightIsLeft) {
+  const Outcome outcome = run("grep -E '^(Cap|NoNewPrivs|Seccomp:)' /proc/self/status; id -u");
+  EXPECT_THAT(outcome.output, HasSubstr("CapEff:\t0000000000000000"));
+  EXPECT_THAT(outcome.output, HasSubstr("CapPrm:\t0000000000000000"));
+  EXPECT_THAT(outcome.output, HasSubstr("CapBnd:\t0000000000000000"));
+  EXPECT_THAT(outcome.output, HasSubstr("NoNewPrivs:\t1"));
+  EXPECT_THAT(outcome.output, HasSubstr("Seccomp:\t2"));
+  EXPECT_THAT(outcome.output, HasSubstr("\n65534\n"));
+}
+
+TEST_F(IsolationTest, NamespacesAndMountsCannotBeMade) {
+  const Outcome outcome = run("unshare -U true; unshare -m true; mount -t tmpfs x /tmp");
+  EXPECT_THAT(outcome.output, HasSubstr("unshare failed: Operation not permitted"));
+  EXPECT_NE(outcome.exit->exit_code, 0);
+}
+
+TEST_F(IsolationTest, SystemCallsThatLeadOutAreRefused) {
+  if (access("/usr/bin/python3", X_OK) != 0) GTEST_SKIP() << "no /usr/bin/python3";
+  const LaunchPlan plan = program_plan(
+      {"/usr/bin/python3", "-c",
+       "import ctypes, errno, fcntl, socket\n"
+       "libc = ctypes.CDLL(None, use_errno=True)\n"
+       "def call(name, number, *arguments):\n"
+       "    result = libc.syscall(number, *arguments)\n"
+       "    print(name, errno.errorcode[ctypes.get_errno()] if result < 0 else 'ALLOWED')\n"
+       "call('bpf', 321, 0, 0, 0)\n"
+       "call('keyctl', 250, 0, -3, 0)\n"
+       "call('ptrace', 101, 0, 0, 0, 0)\n"
+       "call('io_uring', 425, 1, 0)\n"
+       "call('clone', 56, ctypes.c_ulong(0x10000000), 0, 0, 0, 0)\n"
+       "call('clone3', 435, 0, 0)\n"
+       "for family in (40, 38, 17, (1 << 32) + 40):\n"
+       "    call('socket', 41, ctypes.c_ulong(family), 1, 0)\n"
+       "call('tiocsti', 16, 0, ctypes.c_ulong((1 << 32) + 0x5412), b'x')\n"
+       "socket.socket(); socket.socketpair()\n"
+       "print('sockets work')\n"});
+  EXPECT_EQ(harness_.run(plan).output,
+            "bpf EPERM\nkeyctl EPERM\nptrace EPERM\nio_uring EPERM\nclone EPERM\nclone3 ENOSYS\n"
+            "socket EAFNOSUPPORT\nsocket EAFNOSUPPORT\nsocket EAFNOSUPPORT\nsocket EAFNOSUPPORT\n"
+            "tiocsti EPERM\nsockets work\n");
+}
+
+TEST_F(IsolationTest, NoDescriptorLeaksIn) {
+  EXPECT_EQ(run("ls /proc/self/fd | tr '\\n' ' '").output, "0 1 2 3 ");  // 3 is ls' own
+}
+
+TEST_F(IsolationTest, TheHostNameIsThePlans) {
+  LaunchPlan plan = shell_plan("cat /proc/sys/kernel/hostname");
+  plan.hostname = "f-17";
+  EXPECT_EQ(harness_.run(plan).output, "f-17\n");
+}
+
+}  // namespace
+}  // namespace lambent::sandbox

@@ -1,0 +1,286 @@
+#include "node/sandbox/launcher.h"
+
+#include <csignal>
+#include <deque>
+#include <optional>
+#include <unordered_map>
+#include <utility>
+
+#include "node/sandbox/launcher_process.h"
+
+namespace lambent::sandbox {
+namespace {
+
+// A lambent-launcher that dies again and again is not started more often than this.
+constexpr Duration kLeastTimeBetweenStarts = seconds(1);
+
+class ProcessLauncher final : public Launcher {
+ public:
+  ProcessLauncher(loop::EventLoop& loop, LogSink& log, LauncherOptions options)
+      : loop_(loop), log_(log), options_(std::move(options)) {}
+
+  ~ProcessLauncher() override {
+    for (auto& [id, launch] : launches_) loop_.cancel(launch.timer);
+    if (deferring_) loop_.cancel(deferred_timer_);
+  }
+
+  Result<void> start() {
+    RETURN_IF_ERROR(spawn());
+    ASSIGN_OR_RETURN(capabilities_, process_->wait_for_hello());
+    serve();
+    return {};
+  }
+
+  void on_exit(OnExit callback) override { on_exit_ = std::move(callback); }
+
+  void launch(LaunchPlan plan, OnStarted callback) override {
+    const SandboxId sandbox = plan.sandbox;
+    auto refuse = [&](Error error) {
+      defer([callback = std::move(callback), error = std::move(error)] { callback(error); });
+    };
+    if (auto valid = validate(plan); !valid.ok()) return refuse(valid.error());
+    if (launches_.contains(sandbox) || sandboxes_.contains(sandbox)) {
+      return refuse(Error{ErrorCode::kAlreadyExists,
+                          "sandbox " + std::to_string(sandbox.value) + " is there already"});
+    }
+    if (launches_.size() + sandboxes_.size() >= options_.most_sandboxes) {
+      return refuse(Error{
+          ErrorCode::kResourceExhausted,
+          "all " + std::to_string(options_.most_sandboxes) + " sandboxes of this node are in use"});
+    }
+    if (auto there = be_there(); !there.ok()) return refuse(there.error());
+    Launch& launch = launches_[sandbox];
+    launch.callback = std::move(callback);
+    launch.timer = loop_.call_after(options_.launch_timeout, [this, sandbox] { give_up(sandbox); });
+    send(LaunchRequest{std::move(plan)});
+  }
+
+  void kill(SandboxId sandbox) override {
+    if (launches_.contains(sandbox) || sandboxes_.contains(sandbox)) send(KillRequest{sandbox});
+  }
+
+  void usage(SandboxId sandbox, OnUsage callback) override {
+    if (!sandboxes_.contains(sandbox)) {
+      return defer([callback = std::move(callback)] {
+        callback(Error{ErrorCode::kNotFound, "no such sandbox"});
+      });
+    }
+    auto& waiting = usages_[sandbox];
+    waiting.push_back(std::move(callback));
+    if (waiting.size() == 1) send(UsageRequest{sandbox});
+  }
+
+  const Capabilities& capabilities() const override { return capabilities_; }
+
+ private:
+  struct Launch {
+    OnStarted callback;  // empty: given up; what comes of it is thrown away
+    loop::TimerId timer;
+  };
+
+  // --- lambent-launcher's life ---
+
+  Result<void> spawn() {
+    spawned_ = loop_.clock().now();
+    ASSIGN_OR_RETURN(LauncherProcess process, LauncherProcess::spawn(options_));
+    process_.emplace(std::move(process));
+    return {};
+  }
+
+  void serve() {
+    process_->channel().set_blocking(false);
+    watch_ = loop_.watch(process_->channel().fd(), true, false, [this](loop::Readiness ready) {
+      if (ready.writable) flush();
+      if (ready.readable || ready.hung_up) hear();
+    });
+  }
+
+  Result<void> be_there() {
+    if (process_) return {};
+    if (loop_.clock().now() - spawned_ < kLeastTimeBetweenStarts) {
+      return Error{ErrorCode::kUnavailable, "lambent-launcher ended; it is started again soon"};
+    }
+    log_.warning("launcher_restarted");
+    RETURN_IF_ERROR(spawn());
+    serve();
+    return {};
+  }
+
+  // Everything that it had made died with it.
+  void mourn(const Error& why) {
+    log_.error("launcher_ended", {{"why", why.message}});
+    watch_.reset();
+    process_.reset();
+    outgoing_.clear();
+    awaits_room_ = false;
+    auto launches = std::exchange(launches_, {});
+    auto sandboxes = std::exchange(sandboxes_, {});
+    auto usages = std::exchange(usages_, {});
+    for (auto& [id, launch] : launches) {
+      loop_.cancel(launch.timer);
+      if (launch.callback) {
+        launch.callback(Error{ErrorCode::kUnavailable, "lambent-launcher ended: " + why.message});
+      }
+    }
+    for (auto& [id, callbacks] : usages) {
+      for (auto& callback : callbacks) callback(Error{ErrorCode::kNotFound, "no such sandbox"});
+    }
+    Exit killed;
+    killed.signal = SIGKILL;
+    for (const auto& [id, told] : sandboxes) {
+      if (told && on_exit_) on_exit_(id, killed);
+    }
+  }
+
+  // --- what it says ---
+
+  void hear() {
+    while (process_) {
+      auto word = process_->channel().receive();
+      if (!word.ok()) return mourn(word.error());
+      if (!*word) return;
+      std::visit([&](auto& message) { handle(message, (*word)->fds); }, (*word)->message);
+    }
+  }
+
+  void handle(Hello& hello, std::vector<OwnedFd>&) { capabilities_ = hello.capabilities; }
+
+  void handle(StartedReply& reply, std::vector<OwnedFd>& fds) {
+    OnStarted callback = finish_launch(reply.sandbox);
+    sandboxes_[reply.sandbox] = callback != nullptr;
+    if (!callback) return;  // given up and being killed: the descriptors close
+    if (fds.size() != 3) {
+      sandboxes_[reply.sandbox] = false;
+      send(KillRequest{reply.sandbox});
+      return callback(Error{ErrorCode::kResourceExhausted,
+                            "the descriptors of a new sandbox were lost: too many are open"});
+    }
+    Started started;
+    started.pid = reply.pid;
+    started.pidfd = std::move(fds[0]);
+    started.runtime_api_listener = std::move(fds[1]);
+    started.output = std::move(fds[2]);
+    started.elapsed = reply.elapsed;
+    callback(std::move(started));
+  }
+
+  void handle(FailedReply& reply, std::vector<OwnedFd>&) {
+    OnStarted callback = finish_launch(reply.sandbox);
+    if (callback) return callback(reply.error);
+    log_.warning("sandbox_failed", {{"why", to_string(reply.error)}});
+  }
+
+  void handle(ExitedReply& reply, std::vector<OwnedFd>&) {
+    const auto found = sandboxes_.find(reply.sandbox);
+    if (found == sandboxes_.end()) return;
+    const bool told = found->second;
+    sandboxes_.erase(found);
+    answer_usage(reply.sandbox, Error{ErrorCode::kNotFound, "no such sandbox"});
+    if (told && on_exit_) on_exit_(reply.sandbox, reply.exit);
+  }
+
+  void handle(UsageReply& reply, std::vector<OwnedFd>&) {
+    if (!reply.known) {
+      return answer_usage(reply.sandbox, Error{ErrorCode::kNotFound, "no such sandbox"});
+    }
+    if (!reply.memory) {
+      return answer_usage(reply.sandbox, Error{ErrorCode::kUnimplemented,
+                                               "memory cannot be measured on this machine"});
+    }
+    answer_usage(reply.sandbox, *reply.memory);
+  }
+
+  // Ours, not its.
+  void handle(LaunchRequest&, std::vector<OwnedFd>&) {}
+  void handle(KillRequest&, std::vector<OwnedFd>&) {}
+  void handle(UsageRequest&, std::vector<OwnedFd>&) {}
+  void handle(Ready&, std::vector<OwnedFd>&) {}
+
+  void answer_usage(SandboxId sandbox, const Result<Bytes>& answer) {
+    const auto found = usages_.find(sandbox);
+    if (found == usages_.end()) return;
+    const auto callbacks = std::move(found->second);
+    usages_.erase(found);
+    for (const OnUsage& callback : callbacks) callback(answer);
+  }
+
+  OnStarted finish_launch(SandboxId sandbox) {
+    const auto found = launches_.find(sandbox);
+    if (found == launches_.end()) return nullptr;
+    loop_.cancel(found->second.timer);
+    OnStarted callback = std::move(found->second.callback);
+    launches_.erase(found);
+    return callback;
+  }
+
+  void give_up(SandboxId sandbox) {
+    Launch& launch = launches_.at(sandbox);
+    OnStarted callback = std::exchange(launch.callback, nullptr);
+    send(KillRequest{sandbox});
+    callback(
+        Error{ErrorCode::kDeadlineExceeded,
+              "the sandbox was not started within " +
+                  std::to_string(static_cast<int64_t>(to_milliseconds(options_.launch_timeout))) +
+                  " ms"});
+  }
+
+  // --- what we say ---
+
+  // The queue is bounded: each sandbox has at most a launch, a kill or two, and a usage in it.
+  void send(Message message) {
+    if (!process_) return;
+    outgoing_.push_back(std::move(message));
+    flush();
+  }
+
+  void flush() {
+    while (!outgoing_.empty()) {
+      const auto sent = process_->channel().send(outgoing_.front());
+      // Gone: hear() finds out.
+      if (!sent.ok() && sent.error().code == ErrorCode::kResourceExhausted) break;
+      outgoing_.pop_front();
+    }
+    if (std::exchange(awaits_room_, !outgoing_.empty()) != awaits_room_) {
+      watch_.update(true, awaits_room_);
+    }
+  }
+
+  // Runs `task` in a later turn of the loop.
+  void defer(loop::EventLoop::Task task) {
+    deferred_.push_back(std::move(task));
+    if (std::exchange(deferring_, true)) return;
+    deferred_timer_ = loop_.call_after(Duration(0), [this] {
+      deferring_ = false;
+      for (auto& each : std::exchange(deferred_, {})) each();
+    });
+  }
+
+  loop::EventLoop& loop_;
+  LogSink& log_;
+  const LauncherOptions options_;
+  Capabilities capabilities_;
+  std::optional<LauncherProcess> process_;
+  Instant spawned_{};
+  loop::Watch watch_;
+
+  std::unordered_map<SandboxId, Launch> launches_;  // asked for, not answered
+  std::unordered_map<SandboxId, bool> sandboxes_;   // started; whether the owner was told so
+  std::unordered_map<SandboxId, std::vector<OnUsage>> usages_;
+  std::deque<Message> outgoing_;
+  bool awaits_room_ = false;  // watching for the channel to take more
+  std::vector<loop::EventLoop::Task> deferred_;
+  loop::TimerId deferred_timer_;
+  bool deferring_ = false;
+  OnExit on_exit_;
+};
+
+}  // namespace
+
+Result<std::unique_ptr<Launcher>> start_launcher(loop::EventLoop& loop, LogSink& log,
+                                                 LauncherOptions options) {
+  auto launcher = std::make_unique<ProcessLauncher>(loop, log, std::move(options));
+  RETURN_IF_ERROR(launcher->start());
+  return std::unique_ptr<Launcher>(std::move(launcher));
+}
+
+}  // namespace lambent::sandbox

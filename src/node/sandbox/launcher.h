@@ -1,0 +1,85 @@
+// Launcher: starts, watches and kills sandboxes. Used by the worker on its loop thread, never
+// blocking it; the real one speaks to the helper process lambent-launcher.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+
+#include <sys/types.h>
+
+#include "core/base/fd.h"
+#include "core/base/ids.h"
+#include "core/base/log.h"
+#include "core/base/result.h"
+#include "core/base/time.h"
+#include "core/base/units.h"
+#include "core/loop/event_loop.h"
+#include "node/sandbox/capabilities.h"
+#include "node/sandbox/exit.h"
+#include "node/sandbox/plan.h"
+
+namespace lambent::sandbox {
+
+// A sandbox whose program was executed.
+struct Started {
+  // The sandbox's first process as the host numbers it (its init; the program is its child).
+  pid_t pid = 0;
+  OwnedFd pidfd;
+  // Listens at 127.0.0.1:9001 inside the sandbox's own network; accept on it from outside.
+  // Non-blocking.
+  OwnedFd runtime_api_listener;
+  // Standard output and error of all that runs inside; non-blocking. A full pipe stops the writer,
+  // nobody else: who reads slowly slows this one sandbox down.
+  OwnedFd output;
+  // From the launcher's taking up the plan until the program was executed.
+  Duration elapsed{};
+};
+
+class Launcher {
+ public:
+  using OnStarted = std::function<void(Result<Started>)>;
+  using OnExit = std::function<void(SandboxId, Exit)>;
+  using OnUsage = std::function<void(Result<Bytes>)>;
+
+  virtual ~Launcher() = default;
+
+  // Called once for every sandbox that was started, after its OnStarted; never for one that could
+  // not be. If lambent-launcher itself dies, it is called for all (as killed by signal 9), and the
+  // next launch starts another one.
+  virtual void on_exit(OnExit callback) = 0;
+
+  // Starts a sandbox. `callback` is called exactly once, later, from the loop: with
+  // INVALID_ARGUMENT (a broken plan), NOT_FOUND or PERMISSION_DENIED (the program cannot be
+  // executed), ALREADY_EXISTS (the id is in use), RESOURCE_EXHAUSTED (too many sandboxes),
+  // DEADLINE_EXCEEDED (it took longer than the launch time-out; nothing is left of it) or
+  // UNAVAILABLE (no lambent-launcher).
+  virtual void launch(LaunchPlan plan, OnStarted callback) = 0;
+
+  // Ends everything inside, at once. on_exit follows, or OnStarted with CANCELLED if it was still
+  // being started. Unknown and ended ids are ignored.
+  virtual void kill(SandboxId sandbox) = 0;
+
+  // Memory in use now; NOT_FOUND for an unknown sandbox, UNIMPLEMENTED where it cannot be measured.
+  virtual void usage(SandboxId sandbox, OnUsage callback) = 0;
+
+  // What this machine allows, as lambent-launcher found at its start.
+  virtual const Capabilities& capabilities() const = 0;
+};
+
+struct LauncherOptions {
+  std::string program;                 // path of lambent-launcher
+  unsigned pool = 4;                   // sandboxes kept ready; 0: each is made when asked for
+  std::string cgroup_parent;           // cgroup folder to work in; empty: our own cgroup
+  bool require_strong_limits = false;  // refuse to start where a limit would be weaker
+  unsigned most_sandboxes = limits::kSandboxes;
+  Duration launch_timeout = limits::kSandboxLaunchTimeout;
+};
+
+// Starts lambent-launcher and waits (at most some hundred ms: call it before the loop runs) for its
+// hello. Destroying the Launcher ends all its sandboxes, waits until they are gone, and drops the
+// callbacks that were still to come.
+Result<std::unique_ptr<Launcher>> start_launcher(loop::EventLoop& loop, LogSink& log,
+                                                 LauncherOptions options);
+
+}  // namespace lambent::sandbox

@@ -1,0 +1,76 @@
+// What worker, lambent-launcher and the sandboxes' init processes say to each other, and its codec.
+// Values; pure: decoding checks everything and never trusts a length. Any thread.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <string_view>
+#include <variant>
+
+#include "core/base/ids.h"
+#include "core/base/result.h"
+#include "core/base/time.h"
+#include "core/base/units.h"
+#include "node/sandbox/capabilities.h"
+#include "node/sandbox/exit.h"
+#include "node/sandbox/plan.h"
+
+namespace lambent::sandbox {
+
+// Worker to launcher, launcher to init (with the write end of the output pipe).
+struct LaunchRequest {
+  LaunchPlan plan;
+  bool operator==(const LaunchRequest&) const = default;
+};
+struct KillRequest {
+  SandboxId sandbox;
+  bool operator==(const KillRequest&) const = default;
+};
+struct UsageRequest {
+  SandboxId sandbox;
+  bool operator==(const UsageRequest&) const = default;
+};
+
+// Launcher to worker, once at the start.
+struct Hello {
+  Capabilities capabilities;
+  bool operator==(const Hello&) const = default;
+};
+// Init to launcher: waits for its plan. Comes with the Runtime API listener.
+struct Ready {
+  bool operator==(const Ready&) const = default;
+};
+// The program was executed. To the worker it comes with pidfd, listener and output.
+struct StartedReply {
+  SandboxId sandbox;
+  int32_t pid = 0;
+  Duration elapsed{};
+  bool operator==(const StartedReply&) const = default;
+};
+struct FailedReply {
+  SandboxId sandbox;
+  Error error;
+  bool operator==(const FailedReply&) const = default;
+};
+struct ExitedReply {
+  SandboxId sandbox;
+  Exit exit;
+  bool operator==(const ExitedReply&) const = default;
+};
+struct UsageReply {
+  SandboxId sandbox;
+  std::optional<Bytes> memory;  // none: cannot be measured
+  bool known = true;            // false: there is no such sandbox
+  bool operator==(const UsageReply&) const = default;
+};
+
+using Message = std::variant<LaunchRequest, KillRequest, UsageRequest, Hello, Ready, StartedReply,
+                             FailedReply, ExitedReply, UsageReply>;
+
+// At most limits::kLauncherMessage bytes for every plan that validate() accepts.
+std::string encode(const Message& message);
+
+// INVALID_ARGUMENT if the bytes are not exactly one message.
+Result<Message> decode(std::string_view bytes);
+
+}  // namespace lambent::sandbox

@@ -1,0 +1,122 @@
+#include "node/sandbox/message.h"
+
+#include <gtest/gtest.h>
+
+#include "core/base/random.h"
+#include "node/sandbox/channel.h"
+
+namespace lambent::sandbox {
+namespace {
+
+LaunchPlan full_plan() {
+  LaunchPlan plan;
+  plan.sandbox = SandboxId(77);
+  plan.argv = {"/usr/bin/python3", "", "-m"};
+  plan.environment = {{"A", "1"}, {"B", ""}};
+  plan.code = "/srv/code";
+  plan.binds = {{"/srv/layer", "/opt", false}, {"/srv/node", "/run/node", true}};
+  plan.devices = {"/dev/nvidia0", "/dev/nvidiactl"};
+  plan.processors = {0, 3, 8191};
+  plan.limits.cpus = 0.25;
+  plan.limits.memory = Bytes::mib(300);
+  return plan;
+}
+
+std::vector<Message> one_of_each() {
+  Capabilities capabilities;
+  capabilities.root = true;
+  capabilities.cgroup = CgroupVersion::kV2;
+  capabilities.cgroup_reason = "why not";
+  Exit exit;
+  exit.signal = 9;
+  exit.out_of_memory = true;
+  exit.memory_peak = Bytes(5);
+  exit.cpu = Duration(-1);
+  return {LaunchRequest{full_plan()},
+          KillRequest{SandboxId(1)},
+          UsageRequest{SandboxId(2)},
+          Hello{capabilities},
+          Ready{},
+          StartedReply{SandboxId(3), 4, Duration(5)},
+          FailedReply{SandboxId(6), Error{ErrorCode::kNotFound, "execute x"}},
+          ExitedReply{SandboxId(7), exit},
+          UsageReply{SandboxId(8), Bytes(9), true},
+          UsageReply{SandboxId(8), std::nullopt, false}};
+}
+
+TEST(MessageTest, EveryKindComesBackAsItWas) {
+  for (const Message& message : one_of_each()) {
+    const auto back = decode(encode(message));
+    ASSERT_TRUE(back.ok());
+    EXPECT_EQ(*back, message);
+  }
+}
+
+TEST(MessageTest, WhatIsCutOffOrTooLongIsRefused) {
+  for (const Message& message : one_of_each()) {
+    const std::string bytes = encode(message);
+    for (size_t size = 0; size < bytes.size(); ++size) {
+      EXPECT_FALSE(decode(std::string_view(bytes).substr(0, size)).ok());
+    }
+    EXPECT_FALSE(decode(bytes + '\0').ok());
+  }
+}
+
+TEST(MessageTest, ChangedBytesNeverDoHarm) {
+  SeededRandom random(20261121);
+  for (const Message& message : one_of_each()) {
+    for (int round = 0; round < 2'000; ++round) {
+      std::string bytes = encode(message);
+      for (int change = 0; change < 3; ++change) {
+        bytes[random.below(bytes.size())] = static_cast<char>(random.next());
+      }
+      if (const auto back = decode(bytes); back.ok()) encode(*back);
+    }
+  }
+}
+
+TEST(MessageTest, ThePlanOfTheGreatestSizeFitsIntoOneMessage) {
+  LaunchPlan plan = full_plan();
+  std::string& big = plan.environment["BIG"];
+  size_t step = limits::kLauncherMessage.count;
+  for (; step > 0; step /= 2) {
+    big.resize(big.size() + step, 'x');
+    if (!validate(plan).ok()) big.resize(big.size() - step);
+  }
+  EXPECT_TRUE(validate(plan).ok());
+  EXPECT_GT(big.size(), limits::kLauncherMessage.count / 2);
+  EXPECT_LE(encode(LaunchRequest{plan}).size(), limits::kLauncherMessage.count);
+  auto ends = Channel::make_pair();
+  ASSERT_TRUE(ends.ok());
+  ASSERT_TRUE(ends->first.send(LaunchRequest{plan}).ok());
+  auto got = ends->second.receive();
+  ASSERT_TRUE(got.ok());
+  EXPECT_EQ((*got)->message, Message(LaunchRequest{plan}));
+}
+
+TEST(ChannelTest, DescriptorsTravelAlongAndAFullChannelSaysSo) {
+  auto ends = Channel::make_pair();
+  ASSERT_TRUE(ends.ok());
+  ASSERT_TRUE(ends->first.send(Ready{}, {0, 1}).ok());
+  auto got = ends->second.receive();
+  ASSERT_TRUE(got.ok());
+  EXPECT_EQ((*got)->fds.size(), 2U);
+  ends->first.set_blocking(false);
+  ends->second.set_blocking(false);
+  EXPECT_FALSE(ends->second.receive()->has_value());
+  Result<void> sent;
+  for (int i = 0; i < 100'000 && sent.ok(); ++i) sent = ends->first.send(Ready{});
+  ASSERT_FALSE(sent.ok());
+  EXPECT_EQ(sent.error().code, ErrorCode::kResourceExhausted);
+}
+
+TEST(ChannelTest, AnEndThatIsGoneIsNoticedOnBothWays) {
+  auto ends = Channel::make_pair();
+  ASSERT_TRUE(ends.ok());
+  ends->second.close();
+  EXPECT_EQ(ends->first.send(Ready{}).error().code, ErrorCode::kUnavailable);
+  EXPECT_EQ(ends->first.receive().error().code, ErrorCode::kUnavailable);
+}
+
+}  // namespace
+}  // namespace lambent::sandbox

@@ -1,0 +1,79 @@
+// LaunchPlan: everything that decides how one sandbox is started, and its validation.
+// A value; made by the worker, carried to lambent-launcher, applied there; any thread.
+#pragma once
+
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "core/base/ids.h"
+#include "core/base/result.h"
+#include "core/base/units.h"
+#include "core/domain/limits.h"
+
+namespace lambent::sandbox {
+
+// Where every sandbox finds its Runtime API, and where its code lies.
+constexpr char kRuntimeApiAddress[] = "127.0.0.1:9001";
+constexpr uint16_t kRuntimeApiPort = 9001;
+constexpr char kCodeFolder[] = "/var/task";
+constexpr uint32_t kMostProcessors = 8192;  // of a host
+
+// A file or folder of the host, shown inside the sandbox. Read-only binds are read-only for every
+// mount below them; set-user-id bits and device files below a bind never work.
+struct Bind {
+  std::string host_path;
+  std::string sandbox_path;
+  bool writable = false;
+
+  bool operator==(const Bind&) const = default;
+};
+
+// What the sandbox may use altogether. Scratch space lies in memory and counts into `memory` too.
+struct SandboxLimits {
+  Bytes memory = limits::kDefaultMemory;
+  unsigned processes = limits::kSandboxProcesses;  // threads count as well
+  std::optional<double> cpus;                      // 0.5 = half a core; none: no quota
+  unsigned open_files = limits::kSandboxOpenFiles;
+  Bytes scratch = limits::kSandboxScratch;     // size of /tmp
+  Bytes file_size = limits::kSandboxFileSize;  // of a single file
+
+  bool operator==(const SandboxLimits&) const = default;
+};
+
+enum class Network {
+  kIsolated,  // loopback alone, in a network of its own: no route out
+};
+
+struct LaunchPlan {
+  SandboxId sandbox;
+  // argv[0] is executed: an absolute path inside the sandbox, or a name looked up in the PATH of
+  // `environment` (default /usr/local/bin:/usr/bin:/bin).
+  std::vector<std::string> argv;
+  // The whole environment: nothing is inherited.
+  std::map<std::string, std::string> environment;
+  std::string working_directory = kCodeFolder;
+  // The function's unpacked code on the host, shown read-only at /var/task; empty: an empty folder.
+  std::string code;
+  // The emulated GPU's node file, shim libraries, layers at /opt, ... Their sandbox paths are new
+  // places: outside /var/task, /tmp, /dev, /proc, /sys and the system's own folders, and not inside
+  // one another. A sandbox path may be given to a file or a folder; both ends have the same kind.
+  std::vector<Bind> binds;
+  // Device files of the host shown at the same path, such as /dev/nvidia0; below /dev only.
+  std::vector<std::string> devices;
+  std::string hostname = "sandbox";
+  Network network = Network::kIsolated;
+  // The host's processors that it is kept on, as far as the launcher may use them; if it may use
+  // none of them, or the list is empty, all that it may use. Numbers from 0, each once.
+  std::vector<uint32_t> processors;
+  SandboxLimits limits;
+
+  bool operator==(const LaunchPlan&) const = default;
+};
+
+// INVALID_ARGUMENT naming the field and the value: relative paths, "..", NUL bytes, reserved or
+// nested places, limits of zero, too many or too long entries.
+Result<void> validate(const LaunchPlan& plan);
+
+}  // namespace lambent::sandbox

@@ -1,0 +1,247 @@
+#include "node/sandbox/root_filesystem.h"
+
+#include <fcntl.h>
+#include <linux/mount.h>
+#include <sys/mount.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <array>
+#include <cerrno>
+
+#include "node/sandbox/syscalls.h"
+
+namespace lambent::sandbox {
+namespace {
+
+// The new root grows here, in the sandbox's own view of the host, until it replaces that view. No
+// plan shows anything of /sys, so nothing that is needed gets hidden.
+const std::string kStaging = "/sys";
+
+constexpr uint64_t kHarmless = MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV;
+
+Error failed(const std::string& doing) { return error_from_errno(doing, errno); }
+
+Result<void> make_folder(const std::string& path) {
+  if (mkdir(path.c_str(), 0755) != 0 && errno != EEXIST) return failed("create folder " + path);
+  return {};
+}
+
+// `inside` and the folders above it, all below `root`.
+Result<void> make_folders(const std::string& root, const std::string& inside) {
+  for (size_t end = inside.find('/', 1);; end = inside.find('/', end + 1)) {
+    RETURN_IF_ERROR(make_folder(root + inside.substr(0, end)));
+    if (end == std::string::npos) return {};
+  }
+}
+
+Result<void> make_file(const std::string& path, std::string_view content, mode_t mode = 0644) {
+  OwnedFd fd(open(path.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, mode));
+  if (!fd.valid()) return failed("create " + path);
+  return write_all(fd.get(), content);
+}
+
+Result<void> make_link(const std::string& target, const std::string& path) {
+  if (symlink(target.c_str(), path.c_str()) != 0) return failed("link " + path);
+  return {};
+}
+
+Result<void> set_attributes(const std::string& path, uint64_t attributes, bool recursive) {
+  mount_attr attribute{};
+  attribute.attr_set = attributes;
+  if (syscall(SYS_mount_setattr, AT_FDCWD, path.c_str(), recursive ? AT_RECURSIVE : 0, &attribute,
+              sizeof(attribute)) != 0) {
+    return failed("protect the mount at " + path);
+  }
+  return {};
+}
+
+// Shows `host` at `inside`, with everything that is mounted below it: the kernel does not let a
+// user namespace look under mounts that it was given.
+Result<void> show_at(const std::string& host, const std::string& inside, uint64_t attributes) {
+  const std::string target = kStaging + inside;
+  if (mount(host.c_str(), target.c_str(), nullptr, MS_BIND | MS_REC, nullptr) != 0) {
+    return failed("show " + host + " at " + inside);
+  }
+  return attributes == 0 ? Result<void>{} : set_attributes(target, attributes, true);
+}
+
+Result<void> mount_new(const char* type, const std::string& inside, unsigned long flags,
+                       const std::string& options) {
+  if (mount(type, (kStaging + inside).c_str(), type, flags, options.c_str()) != 0) {
+    return failed("mount " + std::string(type) + " at " + inside);
+  }
+  return {};
+}
+
+// A folder stays a folder and a link stays a link: /bin -> usr/bin.
+Result<void> show_system_folders() {
+  for (const char* name : {"/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32"}) {
+    struct stat status {};
+    if (lstat(name, &status) != 0) continue;
+    if (S_ISLNK(status.st_mode)) {
+      std::array<char, 256> target{};
+      if (readlink(name, target.data(), target.size() - 1) < 0) return failed("read a link");
+      RETURN_IF_ERROR(make_link(target.data(), kStaging + name));
+    } else if (S_ISDIR(status.st_mode)) {
+      RETURN_IF_ERROR(make_folder(kStaging + name));
+      RETURN_IF_ERROR(show_at(name, name, kHarmless | MOUNT_ATTR_RDONLY));
+    }
+  }
+  return {};
+}
+
+// What programs need of /etc. Nothing here tells one host from another, and no accounts or secrets.
+Result<void> make_etc() {
+  RETURN_IF_ERROR(make_folder(kStaging + "/etc"));
+  RETURN_IF_ERROR(make_file(kStaging + "/etc/passwd",
+                            "root:x:0:0:root:/:/usr/sbin/nologin\n"
+                            "nobody:x:65534:65534:nobody:/tmp:/usr/sbin/nologin\n"));
+  RETURN_IF_ERROR(make_file(kStaging + "/etc/group", "root:x:0:\nnogroup:x:65534:\n"));
+  RETURN_IF_ERROR(make_file(kStaging + "/etc/hosts", "127.0.0.1 localhost\n::1 localhost\n"));
+  RETURN_IF_ERROR(make_file(kStaging + "/etc/nsswitch.conf",
+                            "passwd: files\ngroup: files\nhosts: files\nservices: files\n"));
+  RETURN_IF_ERROR(make_file(kStaging + "/etc/resolv.conf", ""));
+  for (const char* name : {"/etc/ld.so.cache", "/etc/alternatives", "/etc/ssl/certs",
+                           "/etc/localtime", "/etc/services", "/etc/protocols", "/etc/mime.types",
+                           "/etc/python3", "/etc/python3.11", "/etc/fonts", "/etc/OpenCL"}) {
+    struct stat status {};
+    if (stat(name, &status) != 0) continue;
+    if (S_ISDIR(status.st_mode)) {
+      RETURN_IF_ERROR(make_folders(kStaging, name));
+    } else {
+      RETURN_IF_ERROR(make_file(kStaging + name, ""));
+    }
+    RETURN_IF_ERROR(show_at(name, name, kHarmless | MOUNT_ATTR_RDONLY));
+  }
+  return {};
+}
+
+Result<void> make_dev() {
+  RETURN_IF_ERROR(make_folder(kStaging + "/dev"));
+  for (const char* name : {"/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom"}) {
+    RETURN_IF_ERROR(make_file(kStaging + name, "", 0));
+    RETURN_IF_ERROR(show_at(name, name, MOUNT_ATTR_NOSUID));
+  }
+  RETURN_IF_ERROR(make_link("/proc/self/fd", kStaging + "/dev/fd"));
+  RETURN_IF_ERROR(make_link("/proc/self/fd/0", kStaging + "/dev/stdin"));
+  RETURN_IF_ERROR(make_link("/proc/self/fd/1", kStaging + "/dev/stdout"));
+  RETURN_IF_ERROR(make_link("/proc/self/fd/2", kStaging + "/dev/stderr"));
+  RETURN_IF_ERROR(make_folder(kStaging + "/dev/shm"));
+  return mount_new("tmpfs", "/dev/shm", MS_NOSUID | MS_NODEV | MS_NOEXEC,
+                   "mode=1777,size=64m,nr_inodes=16k");
+}
+
+// The kernel's switches are read-only, and what tells of the host is covered.
+Result<void> make_proc() {
+  RETURN_IF_ERROR(make_folder(kStaging + "/proc"));
+  RETURN_IF_ERROR(mount_new("proc", "/proc", MS_NOSUID | MS_NODEV | MS_NOEXEC, ""));
+  for (const char* name : {"/proc/sys", "/proc/irq", "/proc/bus", "/proc/fs"}) {
+    const std::string path = kStaging + name;
+    struct stat status {};
+    if (stat(path.c_str(), &status) != 0) continue;
+    RETURN_IF_ERROR(show_at(path, name, kHarmless | MOUNT_ATTR_RDONLY));
+  }
+  for (const char* name : {"/proc/sysrq-trigger", "/proc/kcore", "/proc/keys", "/proc/kallsyms",
+                           "/proc/timer_list", "/proc/sched_debug", "/proc/kmsg"}) {
+    struct stat status {};
+    if (stat((kStaging + name).c_str(), &status) != 0) continue;
+    RETURN_IF_ERROR(show_at("/dev/null", name, 0));
+  }
+  return {};
+}
+
+Result<OwnedFd> open_source(const std::string& path) {
+  // With everything that is mounted below: the kernel does not let it be left out.
+  const long fd = syscall(SYS_open_tree, AT_FDCWD, path.c_str(),
+                          OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC | AT_RECURSIVE);
+  if (fd < 0) return failed("show " + path);
+  return OwnedFd(static_cast<int>(fd));
+}
+
+// Attaches an opened source at `inside`, making a place of its kind for it.
+Result<void> attach(const OwnedFd& source, const std::string& inside, uint64_t attributes) {
+  struct stat status {};
+  if (fstat(source.get(), &status) != 0) return failed("show something at " + inside);
+  if (S_ISDIR(status.st_mode)) {
+    RETURN_IF_ERROR(make_folders("", inside));
+  } else {
+    if (const size_t slash = inside.rfind('/'); slash > 0) {
+      RETURN_IF_ERROR(make_folders("", inside.substr(0, slash)));
+    }
+    RETURN_IF_ERROR(make_file(inside, ""));
+  }
+  if (syscall(SYS_move_mount, source.get(), "", AT_FDCWD, inside.c_str(),
+              MOVE_MOUNT_F_EMPTY_PATH) != 0) {
+    return failed("show something at " + inside);
+  }
+  return set_attributes(inside, attributes, true);
+}
+
+// pivot_root(".", "."): the old root comes to lie on top of the new one and is taken off. Taking it
+// off can wait for milliseconds on a busy machine, which is why it happens ahead of time.
+Result<void> leave_host() {
+  if (chdir(kStaging.c_str()) != 0) return failed("enter the new root");
+  if (syscall(SYS_pivot_root, ".", ".") != 0) return failed("pivot_root");
+  if (umount2(".", MNT_DETACH) != 0) return failed("take the old root away");
+  if (chdir("/") != 0) return failed("enter the new root");
+  return {};
+}
+
+}  // namespace
+
+Result<void> build_common_root() {
+  umask(0022);
+  // What the host mounts later still shows up here (and nothing of ours out there).
+  if (mount("", "/", nullptr, MS_SLAVE | MS_REC, nullptr) != 0) return failed("detach the mounts");
+  RETURN_IF_ERROR(mount_new("tmpfs", "", MS_NOSUID | MS_NODEV, "mode=755,size=1m,nr_inodes=1k"));
+  RETURN_IF_ERROR(show_system_folders());
+  RETURN_IF_ERROR(make_etc());
+  RETURN_IF_ERROR(make_dev());
+  for (const char* name : {"/tmp", "/run", "/var", "/var/task", "/opt", "/mnt"}) {
+    RETURN_IF_ERROR(make_folder(kStaging + name));
+  }
+  RETURN_IF_ERROR(make_link("/tmp", kStaging + "/var/tmp"));
+  RETURN_IF_ERROR(make_proc());
+  return leave_host();
+}
+
+Result<std::vector<OwnedFd>> open_sources(const LaunchPlan& plan) {
+  std::vector<OwnedFd> sources;
+  auto add = [&](const std::string& path) -> Result<void> {
+    ASSIGN_OR_RETURN(OwnedFd source, open_source(path));
+    sources.push_back(std::move(source));
+    return {};
+  };
+  if (!plan.code.empty()) RETURN_IF_ERROR(add(plan.code));
+  for (const Bind& bind : plan.binds) RETURN_IF_ERROR(add(bind.host_path));
+  for (const std::string& device : plan.devices) RETURN_IF_ERROR(add(device));
+  return sources;
+}
+
+Result<void> complete_root(const LaunchPlan& plan, std::span<const OwnedFd> sources) {
+  const size_t expected = (plan.code.empty() ? 0 : 1) + plan.binds.size() + plan.devices.size();
+  if (sources.size() != expected) {
+    return Error{ErrorCode::kInternal, "the plan's sources did not all arrive"};
+  }
+  const std::string options = "mode=1777,nr_inodes=128k,size=";
+  if (mount("tmpfs", "/tmp", "tmpfs", MS_NOSUID | MS_NODEV,
+            (options + std::to_string(plan.limits.scratch.count)).c_str()) != 0) {
+    return failed("mount the scratch space");
+  }
+  auto next = sources.begin();
+  if (!plan.code.empty()) {
+    RETURN_IF_ERROR(attach(*next++, kCodeFolder, kHarmless | MOUNT_ATTR_RDONLY));
+  }
+  for (const Bind& bind : plan.binds) {
+    RETURN_IF_ERROR(
+        attach(*next++, bind.sandbox_path, kHarmless | (bind.writable ? 0 : MOUNT_ATTR_RDONLY)));
+  }
+  for (const std::string& device : plan.devices) {
+    RETURN_IF_ERROR(attach(*next++, device, MOUNT_ATTR_NOSUID));
+  }
+  return set_attributes("/", MOUNT_ATTR_RDONLY, false);
+}
+
+}  // namespace lambent::sandbox

@@ -1,0 +1,374 @@
+#include "node/sandbox/server.h"
+
+#include <fcntl.h>
+#include <sys/epoll.h>
+#include <sys/resource.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <csignal>
+
+#include "node/sandbox/root_filesystem.h"
+
+namespace lambent::sandbox {
+namespace {
+
+constexpr uint64_t kWorkerKey = 0;
+// Two descriptors for each box: its control channel and its pidfd.
+constexpr uint64_t control_key(uint64_t number) { return number * 2; }
+constexpr uint64_t pidfd_key(uint64_t number) { return number * 2 + 1; }
+
+// Above this much unsent news we stop listening to the worker until it takes some.
+constexpr size_t kMostOutgoing = 4096;
+constexpr int kEvents = 64;
+
+Duration cpu_of(const rusage& usage) {
+  auto sum = [](const timeval& time) { return seconds(time.tv_sec) + microseconds(time.tv_usec); };
+  return sum(usage.ru_utime) + sum(usage.ru_stime);
+}
+
+void send_kill(int pidfd) { syscall(SYS_pidfd_send_signal, pidfd, SIGKILL, nullptr, 0); }
+
+}  // namespace
+
+Server::Server(const Clock& clock, ServerOptions options, CgroupTree cgroups)
+    : clock_(clock), options_(std::move(options)), cgroups_(std::move(cgroups)) {}
+
+Result<std::unique_ptr<Server>> Server::create(const Clock& clock, ServerOptions options) {
+  Capabilities capabilities = probe_namespaces();
+  // Before we leave for a user namespace of our own: there the cgroups' files would not be ours.
+  CgroupTree cgroups = CgroupTree::open(options.cgroup_parent);
+  cgroups.describe(capabilities);
+  if (!capabilities.impossible.empty()) {
+    return Error{ErrorCode::kFailedPrecondition,
+                 "sandboxes are not possible here: " + capabilities.impossible};
+  }
+  const auto weaker = weaker_limits(capabilities);
+  if (options.require_strong_limits && !weaker.empty()) {
+    return Error{ErrorCode::kFailedPrecondition, "strong limits are required, but " + weaker[0]};
+  }
+  std::unique_ptr<Server> server(new Server(clock, std::move(options), std::move(cgroups)));
+  server->capabilities_ = capabilities;
+  Confinement& confinement = server->confinement_;
+  confinement.change_user = capabilities.root;
+  confinement.own_user_namespace = capabilities.user_namespaces;
+  confinement.limit_by_rlimit = !capabilities.pids_cgroup;
+  confinement.watch_memory = !capabilities.memory_cgroup;
+  ASSIGN_OR_RETURN(confinement.filter, compile_seccomp_filter());
+  RETURN_IF_ERROR(enter_launcher_namespaces(capabilities.root));
+  server->epoll_ = OwnedFd(epoll_create1(EPOLL_CLOEXEC));
+  if (!server->epoll_.valid()) return error_from_errno("epoll_create1", errno);
+  return server;
+}
+
+void Server::run(Channel worker) {
+  worker_ = std::move(worker);
+  worker_.set_blocking(false);
+  watch(worker_.fd(), kWorkerKey);
+  tell(Hello{capabilities_});
+  refill();
+  bool worker_there = true;
+  while (worker_there) {
+    epoll_event events[kEvents];
+    // Cgroups that were busy are tried again soon.
+    const int timeout_ms = lingering_.empty() ? -1 : 20;
+    const int got = epoll_wait(epoll_.get(), events, kEvents, timeout_ms);
+    for (int i = 0; i < got; ++i) {
+      const uint64_t key = events[i].data.u64;
+      if (key == kWorkerKey) {
+        worker_there = hear_worker() && worker_there;
+      } else if (key % 2 == 0) {
+        hear_box(key / 2);
+      } else {
+        bury(key / 2);
+      }
+    }
+    match();
+    refill();
+    std::erase_if(lingering_, [](SandboxCgroup& cgroup) { return cgroup.remove(); });
+  }
+  shut_down();
+}
+
+// --- the worker ---
+
+// False: the worker is gone.
+bool Server::hear_worker() {
+  flush();
+  while (outgoing_.size() < kMostOutgoing) {
+    auto word = worker_.receive();
+    if (!word.ok()) {
+      if (word.error().code == ErrorCode::kInvalidArgument) continue;  // not one of our messages
+      return false;
+    }
+    if (!*word) return true;
+    Message& message = (*word)->message;
+    if (auto* launch = std::get_if<LaunchRequest>(&message)) handle(std::move(*launch));
+    if (auto* kill = std::get_if<KillRequest>(&message)) handle(*kill);
+    if (auto* usage = std::get_if<UsageRequest>(&message)) handle(*usage);
+  }
+  return true;
+}
+
+void Server::handle(LaunchRequest request) {
+  const SandboxId sandbox = request.plan.sandbox;
+  auto refuse = [&](Error error) { tell(FailedReply{sandbox, std::move(error)}); };
+  if (auto valid = validate(request.plan); !valid.ok()) return refuse(valid.error());
+  const bool waits = std::any_of(waiting_.begin(), waiting_.end(),
+                                 [&](const Waiting& each) { return each.plan.sandbox == sandbox; });
+  if (waits || by_sandbox_.contains(sandbox)) {
+    return refuse(Error{ErrorCode::kAlreadyExists,
+                        "sandbox " + std::to_string(sandbox.value) + " is there already"});
+  }
+  if (by_sandbox_.size() + waiting_.size() >= options_.most_sandboxes) {
+    return refuse(Error{
+        ErrorCode::kResourceExhausted,
+        "all " + std::to_string(options_.most_sandboxes) + " sandboxes of this node are in use"});
+  }
+  preparing_failed_ = false;
+  waiting_.push_back(Waiting{std::move(request.plan), clock_.now()});
+  match();
+}
+
+void Server::handle(const KillRequest& request) {
+  if (const auto found = by_sandbox_.find(request.sandbox); found != by_sandbox_.end()) {
+    Box& box = boxes_.at(found->second);
+    box.killed = true;
+    send_kill(box.init.pidfd.get());
+    return;
+  }
+  const auto waits = std::find_if(waiting_.begin(), waiting_.end(), [&](const Waiting& each) {
+    return each.plan.sandbox == request.sandbox;
+  });
+  if (waits == waiting_.end()) return;
+  waiting_.erase(waits);
+  tell(FailedReply{request.sandbox, Error{ErrorCode::kCancelled, "killed before it started"}});
+}
+
+void Server::handle(const UsageRequest& request) {
+  const auto found = by_sandbox_.find(request.sandbox);
+  if (found == by_sandbox_.end()) {
+    return tell(UsageReply{request.sandbox, std::nullopt, false});
+  }
+  Box& box = boxes_.at(found->second);
+  const auto usage = box.cgroup.memory_usage();
+  if (usage || box.stage != Stage::kRunning) {
+    return tell(UsageReply{request.sandbox, usage, true});
+  }
+  // Its init counts, and answers in hear_box().
+  if (!box.init.control.send(request).ok()) tell(UsageReply{request.sandbox, std::nullopt, true});
+}
+
+// --- the boxes ---
+
+void Server::hear_box(BoxNumber number) {
+  while (true) {
+    const auto found = boxes_.find(number);
+    if (found == boxes_.end()) return;
+    auto word = found->second.init.control.receive();
+    if (!word.ok()) {
+      // Its end follows on the pidfd.
+      epoll_ctl(epoll_.get(), EPOLL_CTL_DEL, found->second.init.control.fd(), nullptr);
+      return;
+    }
+    if (!*word) return;
+    hear_box(number, std::move(**word));
+  }
+}
+
+void Server::hear_box(BoxNumber number, Envelope envelope) {
+  Box& box = boxes_.at(number);
+  if (std::holds_alternative<Ready>(envelope.message)) {
+    if (envelope.fds.size() != 1) return give_up(box, EMFILE);
+    box.listener = std::move(envelope.fds[0]);
+    box.stage = Stage::kReady;
+    return;
+  }
+  if (std::holds_alternative<StartedReply>(envelope.message) && box.stage == Stage::kStarting) {
+    OwnedFd pidfd(fcntl(box.init.pidfd.get(), F_DUPFD_CLOEXEC, 0));
+    if (!pidfd.valid()) return give_up(box, errno);
+    box.stage = Stage::kRunning;
+    std::vector<OwnedFd> fds;
+    fds.push_back(std::move(pidfd));
+    fds.push_back(std::move(box.listener));
+    fds.push_back(std::move(box.output));
+    return tell(StartedReply{box.sandbox, box.init.pid, clock_.now() - box.asked}, std::move(fds));
+  }
+  if (auto* failed = std::get_if<FailedReply>(&envelope.message)) box.error = failed->error;
+  if (auto* exited = std::get_if<ExitedReply>(&envelope.message)) box.exit = exited->exit;
+  if (auto* usage = std::get_if<UsageReply>(&envelope.message)) {
+    tell(UsageReply{box.sandbox, usage->memory, true});
+  }
+}
+
+// For want of descriptors: its end, and with it the answer to who waits for it, follows.
+void Server::give_up(Box& box, int error_number) {
+  box.error = error_from_errno("take the descriptors of a sandbox", error_number);
+  send_kill(box.init.pidfd.get());
+}
+
+// The init is dead, and with it all that was in its pid namespace.
+void Server::bury(BoxNumber number) {
+  if (!boxes_.contains(number)) return;
+  hear_box(number);  // its last words
+  Box box = std::move(boxes_.at(number));
+  boxes_.erase(number);
+  // Closing would not be enough: the worker holds the same pidfd, and epoll watches what is open
+  // anywhere.
+  epoll_ctl(epoll_.get(), EPOLL_CTL_DEL, box.init.pidfd.get(), nullptr);
+  epoll_ctl(epoll_.get(), EPOLL_CTL_DEL, box.init.control.fd(), nullptr);
+  siginfo_t status{};
+  rusage usage{};
+  syscall(SYS_waitid, P_PIDFD, box.init.pidfd.get(), &status, WEXITED, &usage);
+
+  if (box.stage == Stage::kPreparing) {
+    preparing_failed_ = true;
+    const Error error = box.error.value_or(
+        Error{ErrorCode::kInternal, "a sandbox ended while it was being prepared"});
+    if (!waiting_.empty()) {
+      tell(FailedReply{waiting_.front().plan.sandbox, error});
+      waiting_.pop_front();
+    }
+  }
+  if (box.stage == Stage::kStarting) {
+    by_sandbox_.erase(box.sandbox);
+    const Error died{ErrorCode::kInternal, box.cgroup.oom_kills() > 0
+                                               ? "out of memory before the program started"
+                                               : "the sandbox ended before its program started"};
+    const Error cancelled{ErrorCode::kCancelled, "killed while it was being started"};
+    tell(FailedReply{box.sandbox, box.killed ? cancelled : box.error.value_or(died)});
+  }
+  if (box.stage == Stage::kRunning) {
+    by_sandbox_.erase(box.sandbox);
+    Exit killed;
+    killed.signal = SIGKILL;
+    Exit exit = box.exit.value_or(killed);
+    exit.killed = box.killed;
+    exit.cpu = cpu_of(usage);
+    exit.memory_peak = std::max(exit.memory_peak, box.cgroup.memory_peak());
+    const bool failed = exit.signal != 0 || exit.exit_code != 0;
+    exit.out_of_memory = exit.out_of_memory || (failed && box.cgroup.oom_kills() > 0);
+    tell(ExitedReply{box.sandbox, exit});
+  }
+  if (!box.cgroup.remove()) lingering_.push_back(std::move(box.cgroup));
+}
+
+// --- making and starting ---
+
+Result<void> Server::make_box() {
+  const BoxNumber number = next_number_++;
+  ASSIGN_OR_RETURN(SandboxCgroup cgroup, cgroups_.create(number));
+  ASSIGN_OR_RETURN(InitProcess init, spawn_init(cgroup, confinement_));
+  init.control.set_blocking(false);
+  watch(init.control.fd(), control_key(number));
+  watch(init.pidfd.get(), pidfd_key(number));
+  Box& box = boxes_[number];
+  box.init = std::move(init);
+  box.cgroup = std::move(cgroup);
+  return {};
+}
+
+// Gives waiting plans to prepared sandboxes, and makes more where too few are on the way.
+void Server::match() {
+  for (auto& [number, box] : boxes_) {
+    if (waiting_.empty()) return;
+    if (box.stage != Stage::kReady) continue;
+    Waiting waiting = std::move(waiting_.front());
+    waiting_.pop_front();
+    start(number, std::move(waiting));
+  }
+  while (count(Stage::kPreparing) < waiting_.size()) {
+    if (auto made = make_box(); !made.ok()) {
+      tell(FailedReply{waiting_.front().plan.sandbox, made.error()});
+      waiting_.pop_front();
+    }
+  }
+}
+
+void Server::start(BoxNumber number, Waiting waiting) {
+  Box& box = boxes_.at(number);
+  box.stage = Stage::kStarting;
+  box.sandbox = waiting.plan.sandbox;
+  box.asked = waiting.asked;
+  by_sandbox_[box.sandbox] = number;
+  auto go = [&]() -> Result<void> {
+    int ends[2];
+    if (pipe2(ends, O_CLOEXEC) != 0) return error_from_errno("pipe", errno);
+    box.output = OwnedFd(ends[0]);
+    const OwnedFd write_end(ends[1]);
+    fcntl(box.output.get(), F_SETFL, O_NONBLOCK);
+    ASSIGN_OR_RETURN(const std::vector<OwnedFd> sources, open_sources(waiting.plan));
+    RETURN_IF_ERROR(box.cgroup.set_limits(waiting.plan.limits));
+    std::vector<int> fds = {write_end.get()};
+    for (const OwnedFd& source : sources) fds.push_back(source.get());
+    return box.init.control.send(LaunchRequest{std::move(waiting.plan)}, fds);
+  };
+  if (auto gone = go(); !gone.ok()) {
+    box.error = gone.error();
+    send_kill(box.init.pidfd.get());
+  }
+}
+
+// Only in quiet moments: a start in progress shall not share its cores with our preparations.
+void Server::refill() {
+  if (preparing_failed_ || !waiting_.empty() || count(Stage::kStarting) > 0) return;
+  while (count(Stage::kPreparing) + count(Stage::kReady) < options_.pool) {
+    if (!make_box().ok()) {
+      preparing_failed_ = true;
+      return;
+    }
+  }
+}
+
+void Server::shut_down() {
+  for (auto& [number, box] : boxes_) send_kill(box.init.pidfd.get());
+  for (auto& [number, box] : boxes_) {
+    siginfo_t status{};
+    waitid(P_PIDFD, static_cast<id_t>(box.init.pidfd.get()), &status, WEXITED);
+  }
+  boxes_.clear();
+  by_sandbox_.clear();
+  waiting_.clear();
+}
+
+// --- news to the worker ---
+
+void Server::tell(const Message& message, std::vector<OwnedFd> fds) {
+  outgoing_.push_back(Outgoing{message, std::move(fds)});
+  flush();
+}
+
+void Server::flush() {
+  while (!outgoing_.empty()) {
+    std::vector<int> fds;
+    for (const OwnedFd& fd : outgoing_.front().fds) fds.push_back(fd.get());
+    const auto sent = worker_.send(outgoing_.front().message, fds);
+    // No room: EPOLLOUT brings us back. Gone: hear_worker() finds out.
+    if (!sent.ok() && sent.error().code == ErrorCode::kResourceExhausted) break;
+    outgoing_.pop_front();
+  }
+  const bool writable = outgoing_.empty();
+  if (writable == worker_writable_) return;
+  worker_writable_ = writable;
+  epoll_event event{};
+  event.events = EPOLLIN | (writable ? 0U : static_cast<unsigned>(EPOLLOUT));
+  event.data.u64 = kWorkerKey;
+  epoll_ctl(epoll_.get(), EPOLL_CTL_MOD, worker_.fd(), &event);
+}
+
+size_t Server::count(Stage stage) const {
+  return static_cast<size_t>(std::count_if(
+      boxes_.begin(), boxes_.end(), [&](const auto& each) { return each.second.stage == stage; }));
+}
+
+void Server::watch(int fd, uint64_t key) {
+  epoll_event event{};
+  event.events = EPOLLIN;
+  event.data.u64 = key;
+  epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, fd, &event);
+}
+
+}  // namespace lambent::sandbox

@@ -1,0 +1,89 @@
+#include "node/sandbox/syscalls.h"
+
+#include <fcntl.h>
+#include <linux/capability.h>
+#include <linux/sched.h>
+#include <sched.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <csignal>
+#include <cstring>
+
+namespace lambent::sandbox {
+
+Result<Cloned> clone_process(uint64_t flags, int cgroup) {
+  int pidfd = -1;
+  clone_args arguments{};
+  arguments.flags = flags | CLONE_PIDFD;
+  arguments.pidfd = reinterpret_cast<uint64_t>(&pidfd);
+  arguments.exit_signal = SIGCHLD;
+  if (cgroup >= 0) {
+    arguments.flags |= CLONE_INTO_CGROUP;
+    arguments.cgroup = static_cast<uint64_t>(cgroup);
+  }
+  const long pid = syscall(SYS_clone3, &arguments, sizeof(arguments));
+  if (pid < 0) return error_from_errno("clone3", errno);
+  Cloned cloned;
+  cloned.pid = static_cast<pid_t>(pid);
+  if (pid > 0) cloned.pidfd = OwnedFd(pidfd);
+  return cloned;
+}
+
+Result<void> enter_user_namespace(uint32_t inside_id, int more_flags) {
+  const std::string uid = std::to_string(geteuid());
+  const std::string gid = std::to_string(getegid());
+  if (unshare(CLONE_NEWUSER | more_flags) != 0) {
+    return error_from_errno("create a user namespace", errno);
+  }
+  const std::string inside = std::to_string(inside_id);
+  RETURN_IF_ERROR(write_text("/proc/self/setgroups", "deny"));
+  RETURN_IF_ERROR(write_text("/proc/self/uid_map", inside + " " + uid + " 1"));
+  return write_text("/proc/self/gid_map", inside + " " + gid + " 1");
+}
+
+Result<void> drop_capabilities() {
+  for (int capability = 0; capability <= CAP_LAST_CAP; ++capability) {
+    // EINVAL: a capability that this kernel does not know. EPERM: none of them can be dropped.
+    if (prctl(PR_CAPBSET_DROP, capability, 0, 0, 0) != 0 && errno != EINVAL) {
+      return error_from_errno("drop a capability from the bounding set", errno);
+    }
+  }
+  prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0);
+  __user_cap_header_struct header{_LINUX_CAPABILITY_VERSION_3, 0};
+  __user_cap_data_struct none[2] = {};
+  if (syscall(SYS_capset, &header, none) != 0) {
+    return error_from_errno("drop all capabilities", errno);
+  }
+  return {};
+}
+
+Result<void> raise_permitted_capabilities() {
+  __user_cap_header_struct header{_LINUX_CAPABILITY_VERSION_3, 0};
+  __user_cap_data_struct sets[2] = {};
+  if (syscall(SYS_capget, &header, sets) != 0) return error_from_errno("capget", errno);
+  for (__user_cap_data_struct& set : sets) set.effective = set.permitted;
+  if (syscall(SYS_capset, &header, sets) != 0) return error_from_errno("capset", errno);
+  return {};
+}
+
+Result<void> close_all_but(int keep) {
+  const int null = open("/dev/null", O_RDWR | O_CLOEXEC);
+  if (null < 0) return error_from_errno("open /dev/null", errno);
+  for (int standard = 0; standard <= 2; ++standard) dup2(null, standard);
+  if (keep > 3) close_range(3, static_cast<unsigned>(keep) - 1, 0);
+  close_range(static_cast<unsigned>(keep) + 1, ~0U, 0);
+  return {};
+}
+
+Result<void> write_text(const std::string& path, std::string_view text) {
+  OwnedFd fd(open(path.c_str(), O_WRONLY | O_CLOEXEC));
+  if (!fd.valid()) return error_from_errno("open " + path, errno);
+  const ssize_t written = write(fd.get(), text.data(), text.size());
+  if (written < 0) return error_from_errno("write " + path, errno);
+  return {};
+}
+
+}  // namespace lambent::sandbox

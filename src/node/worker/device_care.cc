@@ -1,0 +1,178 @@
+#include "node/worker/device_care.h"
+
+#include <utility>
+
+namespace lambent::worker {
+namespace {
+
+// Of different ones; there are far fewer.
+constexpr size_t kMostXids = 256;
+
+// So that the next reading that tells it has something to compare with, and a busy device does not
+// look idle.
+void keep_what_was_not_told(protocol::DeviceReading& reading,
+                            const protocol::DeviceReading& before) {
+  if (!reading.uncorrected_errors) reading.uncorrected_errors = before.uncorrected_errors;
+  if (!reading.repair) reading.repair = before.repair;
+  const bool is_well = reading.health == protocol::DeviceHealth::kHealthy;
+  if (is_well && reading.knows_utilisation) return;
+  reading.busy_percent = before.busy_percent;
+  reading.memory_busy_percent = before.memory_busy_percent;
+}
+
+}  // namespace
+
+using protocol::DeviceHealth;
+using protocol::FaultGravity;
+using protocol::MemoryRepair;
+
+std::string_view name_of(DeviceState state) {
+  switch (state) {
+    case DeviceState::kHealthy:
+      return "healthy";
+    case DeviceState::kSilent:
+      return "silent";
+    case DeviceState::kDrained:
+      return "drained";
+    case DeviceState::kLost:
+      return "lost";
+  }
+  return "";
+}
+
+void DeviceCare::read(DeviceId device, const protocol::DeviceReading& reading, Duration now) {
+  Record& record = records_[device];
+  const protocol::DeviceReading before = std::exchange(record.standing.reading, reading);
+  keep_what_was_not_told(record.standing.reading, before);
+  if (reading.health == DeviceHealth::kHealthy) {
+    const bool fewer_errors = reading.uncorrected_errors && before.uncorrected_errors &&
+                              *reading.uncorrected_errors < *before.uncorrected_errors;
+    if (fewer_errors || record.standing.state == DeviceState::kLost) forgive(record, true);
+    judge_memory(record, reading);
+  }
+  settle(record, now);
+}
+
+void DeviceCare::judge_memory(Record& record, const protocol::DeviceReading& reading) {
+  record.standing.notice = record.standing.reading.repair == MemoryRepair::kPending
+                               ? "memory that failed is replaced when the GPU is reset"
+                               : "";
+  if (!record.sickness.empty()) return;
+  if (reading.uncorrected_errors.value_or(0) > record.errors_accepted) {
+    record.sickness = std::to_string(*reading.uncorrected_errors) +
+                      " errors of memory that ECC could not correct";
+  } else if (reading.repair == MemoryRepair::kFailed && !record.repair_accepted) {
+    record.sickness = "memory that failed could not be replaced";
+  }
+}
+
+void DeviceCare::fault(DeviceId device, const protocol::DeviceFault& fault, Duration now) {
+  Record& record = records_[device];
+  auto& xids = record.standing.xids;
+  if (xids.size() < kMostXids || xids.contains(fault.xid)) ++xids[fault.xid];
+  if (fault.gravity != FaultGravity::kDevice) return;
+  // The first is mostly the cause, and those after it what it led to.
+  if (record.sickness.empty()) {
+    record.sickness = "Xid " + std::to_string(fault.xid) + ": " + fault.what;
+  }
+  settle(record, now);
+}
+
+void DeviceCare::drain(DeviceId device, const std::string& reason, Duration now) {
+  Record& record = records_[device];
+  record.drained_by_operator = true;
+  record.operators_reason = reason;
+  settle(record, now);
+}
+
+Result<void> DeviceCare::undrain(DeviceId device, Duration now) {
+  Record& record = records_[device];
+  if (record.standing.state == DeviceState::kLost) {
+    return Error{ErrorCode::kFailedPrecondition,
+                 "the GPU is lost; it serves again once it was reset and answers"};
+  }
+  record.drained_by_operator = false;
+  forgive(record, false);
+  settle(record, now);
+  return {};
+}
+
+catalog::DeviceRecord DeviceCare::record(DeviceId device) const {
+  catalog::DeviceRecord kept;
+  const auto found = records_.find(device);
+  if (found == records_.end()) return kept;
+  const Record& record = found->second;
+  kept.drained_by_operator = record.drained_by_operator;
+  kept.operators_reason = record.operators_reason;
+  kept.sickness = record.sickness;
+  kept.errors = record.standing.reading.uncorrected_errors.value_or(0);
+  kept.errors_accepted = record.errors_accepted;
+  kept.repair_accepted = record.repair_accepted;
+  return kept;
+}
+
+void DeviceCare::restore(DeviceId device, const catalog::DeviceRecord& kept, Duration now) {
+  Record& record = records_[device];
+  record.drained_by_operator = kept.drained_by_operator;
+  record.operators_reason = kept.operators_reason;
+  record.sickness = kept.sickness;
+  record.standing.reading.uncorrected_errors = kept.errors;
+  record.errors_accepted = kept.errors_accepted;
+  record.repair_accepted = kept.repair_accepted;
+  settle(record, now);
+}
+
+// What the operator drained stays so over a reset, which may be why.
+void DeviceCare::forgive(Record& record, bool was_reset) {
+  const protocol::DeviceReading& reading = record.standing.reading;
+  record.sickness.clear();
+  if (was_reset) {
+    record.errors_accepted = 0;
+    record.repair_accepted = false;
+    return;
+  }
+  // Where NVML told nothing yet, what was accepted before stays so.
+  if (reading.uncorrected_errors) record.errors_accepted = *reading.uncorrected_errors;
+  if (reading.repair) record.repair_accepted = *reading.repair == MemoryRepair::kFailed;
+}
+
+void DeviceCare::settle(Record& record, Duration now) {
+  DeviceStanding& standing = record.standing;
+  const DeviceState before = standing.state;
+  standing.reason = record.sickness;
+  if (standing.reading.health == DeviceHealth::kLost) {
+    standing.state = DeviceState::kLost;
+    if (standing.reason.empty()) standing.reason = "it fell off the bus or needs a reset";
+  } else if (!record.sickness.empty()) {
+    standing.state = DeviceState::kDrained;
+  } else if (record.drained_by_operator) {
+    standing.state = DeviceState::kDrained;
+    standing.reason = "by the operator";
+    if (!record.operators_reason.empty()) standing.reason += ": " + record.operators_reason;
+  } else if (standing.reading.health == DeviceHealth::kUnreadable) {
+    standing.state = DeviceState::kSilent;
+    standing.reason = "it does not answer";
+  } else {
+    standing.state = DeviceState::kHealthy;
+  }
+  if (standing.state != before || standing.since == Duration(0)) standing.since = now;
+}
+
+const DeviceStanding& DeviceCare::standing(DeviceId device) const {
+  static const DeviceStanding kUnheard;
+  const auto found = records_.find(device);
+  return found == records_.end() ? kUnheard : found->second.standing;
+}
+
+dispatch::DeviceReading DeviceCare::event(DeviceId device) const {
+  const DeviceStanding& now = standing(device);
+  dispatch::DeviceReading event;
+  event.device = device;
+  event.utilisation = now.reading.busy_percent / 100.0;
+  event.memory_used = now.reading.memory_used;
+  event.healthy = now.state == DeviceState::kHealthy;
+  event.lost = now.state == DeviceState::kLost || now.state == DeviceState::kDrained;
+  return event;
+}
+
+}  // namespace lambent::worker

@@ -1,0 +1,210 @@
+// What becomes of seats when their executor crashes, breaks, hangs or is killed: who did it is
+// told, all others start again.
+#include "node/worker/testing/executor_testing.h"
+
+namespace lambent::worker {
+namespace {
+
+using testing::HasSubstr;
+using testing::IsEmpty;
+using testing::SizeIs;
+
+class ExecutorFaultsTest : public ExecutorHostTest {
+ protected:
+  // Seats 1 and 2, each with an invocation.
+  void two_run() {
+    for (const uint64_t id : {1, 2}) seat(SandboxId(id));
+    for (const uint64_t id : {1, 2}) give(SandboxId(id));
+  }
+  // The same invocations in seats 3 and 4 of another executor.
+  void the_two_run_again() {
+    for (const uint64_t id : {3, 4}) seat(SandboxId(id));
+    for (const uint64_t id : {1, 2}) {
+      InvocationRequest request;
+      request.id = {9, id};
+      host->give(SandboxId(id + 2), request);
+    }
+  }
+};
+
+TEST_F(ExecutorFaultsTest, ACrashFailsWhatRanAloneAndNothingElse) {
+  seat(SandboxId(1));
+  seat(SandboxId(2));
+  give(SandboxId(1));
+  launcher.end(launcher.latest().id, {.signal = 11});
+  ASSERT_TRUE(turn_until(loop, [&] { return ends.size() == 2; }));
+  EXPECT_EQ(ends[0].sandbox, SandboxId(1));
+  EXPECT_FALSE(ends[0].undelivered);
+  EXPECT_THAT(ends[0].payload, HasSubstr("signal 11"));
+  EXPECT_EQ(ends[0].error_type, "Kernel.Fault");
+  EXPECT_EQ(ends[1].error_type, "Sandbox.Failure") << "an idle one is started again when needed";
+}
+
+TEST_F(ExecutorFaultsTest, WhatRanInAnExecutorThatSomebodyKilledStartsAgain) {
+  seat(SandboxId(1));
+  give(SandboxId(1));
+  launcher.end(launcher.latest().id, {.signal = 9});
+  ASSERT_TRUE(turn_until(loop, [&] { return ends.size() == 1; }));
+  EXPECT_TRUE(ends[0].undelivered);
+}
+
+TEST_F(ExecutorFaultsTest, OfSeveralThatRanInACrashAllStartAgain) {
+  two_run();
+  launcher.end(launcher.latest().id, {.signal = 11});
+  ASSERT_TRUE(turn_until(loop, [&] { return ends.size() == 2; }));
+  EXPECT_TRUE(ends[0].undelivered && ends[1].undelivered);
+
+  // Again, each runs alone; and so it shows who it was.
+  the_two_run_again();
+  auto run = hears<protocol::Run>();
+  ASSERT_TRUE(run && run->seat == SandboxId(3));
+  loop.run_once(Duration(0));
+  EXPECT_FALSE(launcher.latest().hear().has_value()) << "the other waits";
+  launcher.latest().say(finished({9, 1}));
+  run = hears<protocol::Run>();
+  ASSERT_TRUE(run && run->seat == SandboxId(4));
+  launcher.end(launcher.latest().id, {.signal = 11});
+  ASSERT_TRUE(turn_until(loop, [&] { return ends.size() == 4; }));
+  EXPECT_THAT(answers, SizeIs(1));
+  EXPECT_EQ(ends[3].sandbox, SandboxId(4));
+  EXPECT_EQ(ends[3].error_type, "Kernel.Fault");
+  EXPECT_FALSE(ends[3].undelivered);
+}
+
+TEST_F(ExecutorFaultsTest, WhoAskedForAnObjectThatHadFailedIsNotTakenToHaveBrokenAnything) {
+  two_run();
+  auto unlucky = finished({9, 1});
+  unlucky.error = Error{ErrorCode::kInternal, "inputs[0]: function 'f' failed: a kernel faulted"};
+  unlucky.subject = protocol::ErrorSubject::kFailedInput;
+  launcher.latest().say(unlucky);
+  ASSERT_TRUE(turn_until(loop, [&] { return answers.size() == 1; }));
+  EXPECT_EQ(answers[0].error_type, "Object.Failed");
+  // So whoever runs alone when it crashes is the one.
+  launcher.end(launcher.latest().id, {.signal = 11});
+  ASSERT_TRUE(turn_until(loop, [&] { return ends.size() == 2; }));
+  EXPECT_EQ(ends[1].sandbox, SandboxId(2));
+  EXPECT_FALSE(ends[1].undelivered);
+  EXPECT_EQ(ends[1].error_type, "Kernel.Fault");
+}
+
+TEST_F(ExecutorFaultsTest, OneThatIsBeingStoppedMayHaveBrokenItToo) {
+  two_run();
+  host->stop(SandboxId(1), Error{ErrorCode::kDeadlineExceeded, "too long"}, "Sandbox.Timeout");
+  launcher.latest().say(protocol::Broken{{ErrorCode::kInternal, "an illegal address"}});
+  launcher.end(launcher.latest().id, {.exit_code = 1});
+  ASSERT_TRUE(turn_until(loop, [&] { return ends.size() == 2; }));
+  EXPECT_EQ(ends[0].error_type, "Sandbox.Timeout");
+  EXPECT_TRUE(ends[1].undelivered);
+}
+
+TEST_F(ExecutorFaultsTest, OneThatHangsUpIsAsOneThatCrashes) {
+  two_run();
+  launcher.latest().socket.reset();
+  for (int i = 0; i < 5; ++i) loop.run_once(Duration(0));
+  EXPECT_THAT(ends, IsEmpty()) << "the launcher may say how it ended";
+  clock.advance(seconds(1));
+  ASSERT_TRUE(turn_until(loop, [&] { return ends.size() == 2; }));
+  EXPECT_TRUE(ends[0].undelivered && ends[1].undelivered);
+  the_two_run_again();
+  EXPECT_TRUE(hears<protocol::Run>().has_value());
+  loop.run_once(Duration(0));
+  EXPECT_FALSE(launcher.latest().hear().has_value()) << "each runs alone now";
+}
+
+TEST_F(ExecutorFaultsTest, WhenItCannotSayWhoBrokeItAllStartAgain) {
+  two_run();
+  launcher.latest().say(protocol::Broken{{ErrorCode::kInternal, "an illegal address"}});
+  launcher.end(launcher.latest().id, {.exit_code = 1});
+  ASSERT_TRUE(turn_until(loop, [&] { return ends.size() == 2; }));
+  EXPECT_TRUE(ends[0].undelivered && ends[1].undelivered);
+  EXPECT_EQ(host->executor_ends().fault, 1u);
+}
+
+TEST_F(ExecutorFaultsTest, WhoBrokeTheContextIsToldAndTheOthersStartAgain) {
+  seat(SandboxId(1));
+  seat(SandboxId(2));
+  auto guilty = finished(give(SandboxId(1)));
+  give(SandboxId(2));
+  guilty.error = Error{ErrorCode::kInternal, "kernel scatter: an illegal address"};
+  launcher.latest().say(guilty);
+  launcher.latest().say(protocol::Broken{*guilty.error});
+  launcher.end(launcher.latest().id, {.exit_code = 1});
+  ASSERT_TRUE(turn_until(loop, [&] { return ends.size() == 2; }));
+  ASSERT_THAT(answers, SizeIs(1));
+  EXPECT_THAT(answers[0].payload, HasSubstr("an illegal address"));
+  EXPECT_FALSE(ends[0].undelivered) << "it was idle by then";
+  EXPECT_TRUE(ends[1].undelivered);
+}
+
+TEST_F(ExecutorFaultsTest, AHungKernelCostsItsExecutorAndTheOthersStartAgain) {
+  two_run();
+  host->stop(SandboxId(1), Error{ErrorCode::kDeadlineExceeded, "too long"}, "Sandbox.Timeout");
+  loop.run_once(Duration(0));
+  EXPECT_EQ(launcher.kills, 0);
+  clock.advance(seconds(1));
+  ASSERT_TRUE(turn_until(loop, [&] { return ends.size() == 2; }));
+  EXPECT_EQ(launcher.kills, 1);
+  EXPECT_EQ(ends[0].error_type, "Sandbox.Timeout");
+  EXPECT_FALSE(ends[0].undelivered);
+  EXPECT_TRUE(ends[1].undelivered);
+  EXPECT_EQ(host->executor_ends().hang, 1u);
+}
+
+TEST_F(ExecutorFaultsTest, StoppingWhatWasNeverSentLeavesTheExecutorAlone) {
+  host->keep(spec, DeviceId(1));
+  seat(SandboxId(1));
+  host->move_memory(SandboxId(1), true);
+  give(SandboxId(1));
+  host->stop(SandboxId(1), Error{ErrorCode::kDeadlineExceeded, "its memory did not come"},
+             "Sandbox.Failure");
+  ASSERT_TRUE(turn_until(loop, [&] { return ends.size() == 1; }));
+  clock.advance(seconds(1));
+  loop.run_once(Duration(0));
+  EXPECT_EQ(launcher.kills, 0);
+}
+
+TEST_F(ExecutorFaultsTest, ACrashWhileASeatIsMadeIsNotBlamedOnWhatRuns) {
+  seat(SandboxId(1));
+  give(SandboxId(1));
+  ASSERT_TRUE(hears<protocol::Run>().has_value());
+  host->start(SandboxId(2), spec, folder.path(), DeviceId(1));
+  ASSERT_TRUE(hears<protocol::AddSeat>().has_value());
+  launcher.end(launcher.latest().id, {.signal = 11});
+  ASSERT_TRUE(turn_until(loop, [&] { return ends.size() == 2; }));
+  EXPECT_TRUE(ends[0].undelivered);
+  EXPECT_EQ(ends[1].error_type, "Sandbox.Failure");
+}
+
+TEST_F(ExecutorFaultsTest, WhoBreaksTheContextIsNotWhoWasBeingLetIn) {
+  seat(SandboxId(1));
+  auto guilty = finished(give(SandboxId(1)));
+  ASSERT_TRUE(hears<protocol::Run>().has_value());
+  host->start(SandboxId(2), spec, folder.path(), DeviceId(1));
+  ASSERT_TRUE(hears<protocol::AddSeat>().has_value());
+  guilty.error = Error{ErrorCode::kInternal, "kernel scatter: an illegal address"};
+  launcher.latest().say(guilty);
+  launcher.latest().say(protocol::Broken{*guilty.error});
+  launcher.end(launcher.latest().id, {.exit_code = 1});
+  ASSERT_TRUE(turn_until(loop, [&] { return ends.size() == 2; }));
+  EXPECT_EQ(ends[1].sandbox, SandboxId(2));
+  EXPECT_EQ(ends[1].error_type, "Sandbox.Failure");
+  EXPECT_TRUE(ends[1].undelivered);
+}
+
+TEST_F(ExecutorFaultsTest, WhatEndsInTimeWhenItIsStoppedLeavesTheExecutorAlone) {
+  host->keep(spec, DeviceId(1));
+  seat(SandboxId(1));
+  const InvocationId id = give(SandboxId(1));
+  ASSERT_TRUE(hears<protocol::Run>().has_value());
+  host->stop(SandboxId(1), Error{ErrorCode::kDeadlineExceeded, "too long"}, "Sandbox.Timeout");
+  EXPECT_TRUE(hears<protocol::RemoveSeat>().has_value()) << "a loop is told to end";
+  launcher.latest().say(finished(id));
+  ASSERT_TRUE(turn_until(loop, [&] { return ends.size() == 1; }));
+  EXPECT_THAT(answers, IsEmpty());
+  clock.advance(seconds(1));
+  loop.run_once(Duration(0));
+  EXPECT_EQ(launcher.kills, 0);
+}
+
+}  // namespace
+}  // namespace lambent::worker

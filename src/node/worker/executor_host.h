@@ -1,0 +1,210 @@
+// ExecutorHost: what runs in this worker's executors: kernel functions as seats, which it hands
+// invocations and tells the worker what came of them, and handlers whose CUDA calls are forwarded,
+// as clients. To dispatch a seat is one of its sandboxes. Used on the loop thread.
+#pragma once
+
+#include <functional>
+#include <map>
+#include <memory>
+#include <set>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "core/base/log.h"
+#include "core/domain/function.h"
+#include "core/domain/invocation.h"
+#include "core/domain/invocation_service.h"
+#include "core/loop/event_loop.h"
+#include "core/protocol/executor_message.h"
+#include "node/objects/object_store.h"
+#include "node/sandbox/launcher.h"
+#include "node/worker/elastic_objects.h"
+#include "node/worker/executor_clients.h"
+#include "node/worker/executor_supervisor.h"
+#include "node/worker/kernel_package.h"
+#include "node/worker/object_loans.h"
+#include "node/worker/object_places.h"
+#include "node/worker/sandbox_host.h"
+
+namespace lambent::worker {
+
+class ExecutorHost {
+ public:
+  // What happens to seats is told in the words for sandboxes; what those alone have is not used.
+  using Events = SandboxHost::Events;
+  // Does work for the disk off the loop thread, and then its completion on it; false if it cannot
+  // take more.
+  using RunFiles =
+      std::function<bool(std::function<void()> work, std::function<void()> completion)>;
+
+  // What it stands on; all outlive it. Sockets lie in `run_folder`, which is there.
+  struct Foundations {
+    loop::EventLoop& loop;
+    LogSink& log;
+    sandbox::Launcher& launcher;
+    objects::ObjectStore* objects = nullptr;  // null: there are no objects
+    RunFiles run_files;
+  };
+
+  ExecutorHost(Foundations foundations, ExecutorSetting setting, std::string run_folder,
+               Events events);
+  ~ExecutorHost();
+  ExecutorHost(const ExecutorHost&) = delete;
+  ExecutorHost& operator=(const ExecutorHost&) = delete;
+
+  // Keeps an executor for functions like this one ready on that device, from now on.
+  void keep(const FunctionSpec& spec, DeviceId device);
+
+  // No more, on any device: they end with their last seats.
+  void drop(const FunctionSpec& spec);
+
+  // Keeps none on that device from now on; those there end, once nothing uses them, and those that
+  // start elsewhere do not see it.
+  void leave(DeviceId device);
+
+  bool has(SandboxId seat) const { return seats_.contains(seat); }
+  // Answered by on_ready or on_end.
+  void start(SandboxId seat, const FunctionSpec& spec, const std::string& code_folder,
+             DeviceId device);
+  // To an idle seat; answered by on_answer or on_end. It may have to be given again.
+  void give(SandboxId seat, const InvocationRequest& request);
+  // The function's seats have its share of the multiprocessors from their next request on, its
+  // sandboxes that are clients from their next calls on.
+  void change_share(const FunctionSpec& spec);
+  // Answered by on_memory_moved, or by on_end.
+  void move_memory(SandboxId seat, bool out);
+  // The seat goes. If what it runs does not end very soon, its executor does, with all others that
+  // run there: they start again.
+  void stop(SandboxId seat, Error error, std::string error_type);
+  RunReport glimpse(SandboxId seat) const;
+  std::vector<SandboxStatus> status() const;
+
+  // What executors take of a device beside what functions were promised: their contexts, and what
+  // cuBLAS works in. Told by on_taken when it changes.
+  Bytes taken(DeviceId device) const;
+  // The same once those have left that nothing uses.
+  Bytes taken_by_used(DeviceId device) const;
+  // Somebody waits for memory that they take: those there that nothing uses end.
+  void make_way(DeviceId device) {
+    supervisor_.retire_unused(device, "a function waits for the memory that it takes");
+  }
+
+  // What dispatch has promised of a device: to functions of every kind, whether they run or not.
+  struct DeviceClaim {
+    DeviceId device;
+    Bytes memory;
+    Bytes claimed;
+  };
+  // Whether something may have changed that objects on devices have to make way for, or can have
+  // room from: then look_at_objects() is called with how things stand.
+  bool minds_objects();
+  void look_at_objects(const std::vector<DeviceClaim>& claims,
+                       const std::function<bool(FunctionId)>& has_queue);
+  // A request that is queued for a kernel function will read these, or has ended: executors keep
+  // what they have of them on a device rather than other objects.
+  void need_objects(TenantId tenant, const std::vector<ObjectId>& objects, bool begins);
+  // Whether objects still lie there, or memory that they had, where they have to make way.
+  bool objects_make_way(DeviceId device) const { return elastic_.makes_way(device); }
+  // What lies on devices, and what moved: see ElasticObjects.
+  // Those that are ready, and how the others ended.
+  std::vector<ExecutorKey> ready_executors() const { return supervisor_.ready_ones(); }
+  const ExecutorEnds& executor_ends() const { return supervisor_.ends(); }
+  Bytes objects_on_devices() const { return places_.on_devices(); }
+  const std::array<ElasticObjects::Moved, ElasticObjects::kWays>& object_moves() const {
+    return elastic_.moves();
+  }
+  // Objects that executors asked for, by where they were had from: their device, another one, the
+  // host.
+  const std::array<ElasticObjects::Moved, 3>& object_reads() const { return reads_; }
+
+  // A sandbox's CUDA calls will come at this listening socket; its memory is counted in the ledger.
+  // `on_lost` is called, from the loop, if the executor ends before the client is removed, with why
+  // and the type of that error.
+  void add_client(SandboxId sandbox, const FunctionSpec& spec, DeviceId device, OwnedFd listener,
+                  OwnedFd ledger, std::function<void(const Error&, const std::string&)> on_lost);
+  void remove_client(SandboxId sandbox) { clients_.remove(sandbox); }
+
+  // The launcher's word that a sandbox is gone; false if it was no executor.
+  bool exited(SandboxId executor, const sandbox::Exit& exit) {
+    return supervisor_.exited(executor, exit);
+  }
+
+ private:
+  using Key = ExecutorKey;
+  struct Seat;
+  struct EndWords {
+    Error error;
+    std::string type;
+  };
+
+  std::function<void(SandboxId, DeviceId, OwnedFd)> link_server() const;
+  std::function<bool(const ExecutorKey&, size_t)> room_finder() const;
+  Bytes taken_by(DeviceId device, size_t contexts,
+                 const std::function<bool(const Key&)>& is_there) const;
+
+  bool is_used(const Key& key) const;
+  void tell_taken(DeviceId device);
+  void executor_ready(const Key& key);
+  void executor_ended(const Key& key, const ExecutorEnd& how);
+  void heard(const Key& key, protocol::ExecutorMessage message, std::vector<OwnedFd> fds);
+  void on(const Key& key, const protocol::SeatReady& message);
+  void on(const Key& key, const protocol::SeatFailed& message);
+  void on(const Key& key, const protocol::SeatMoved& message);
+  void on(const Key& key, const protocol::OpenObject& message);
+  void on(const Key& key, const protocol::ObjectLent& message, std::vector<OwnedFd> fds);
+  void on(const Key& key, const protocol::ObjectHeld& message);
+  void object_made(const Key& key, const protocol::OutputObject& output);
+  void tell_need(const objects::ObjectKey& object, const Key& key);
+  void discard(const Key& key, const std::vector<protocol::OutputObject>& made, size_t first);
+  void object_gone(TenantId tenant, ObjectId object);
+  Bytes needed_by(const Seat& seat, const std::function<bool(FunctionId)>& has_queue) const;
+  void finished(const Key& key, protocol::Finished message, std::vector<OwnedFd> fds);
+  Result<std::string> take_results(const Seat& seat, protocol::Finished& message,
+                                   std::vector<OwnedFd>& fds);
+  void answer(Seat& seat, const protocol::Finished& message, Result<std::string> payload);
+  void printed(const Key& key, std::string_view text);
+
+  void add_if_possible(Seat& seat);
+  // Sends what waits for this executor and may run there now.
+  void send_waiting(const Key& key);
+  void end_soon(SandboxId seat);
+  void end(SandboxId seat, EndWords words, bool undelivered);
+  void leave(const Seat& seat, EndWords words);
+  Seat* seat_of(const Key& key, SandboxId id);
+  std::vector<SandboxId> seats_of(const Key& key) const;
+
+  loop::EventLoop& loop_;
+  LogSink& log_;
+  objects::ObjectStore* objects_;
+  RunFiles run_files_;
+  const std::string built_in_;
+  const bool lends_;
+  const bool elastic_on_;
+  const scheduling::StoreOptions store_options_;
+  const Bytes context_memory_;
+  const bool calls_cublas_;
+  Events events_;
+  std::map<DeviceId, Bytes> told_;  // that is taken
+  std::unordered_map<SandboxId, std::unique_ptr<Seat>> seats_;
+  std::unordered_map<InvocationId, SandboxId> running_;  // where it was given
+  // Ran when an executor broke, and one of them broke it: each runs alone from now on.
+  std::set<InvocationId> suspects_;
+  ExecutorSupervisor supervisor_;
+  ExecutorClients clients_;
+  ObjectPlaces places_;
+  ObjectLoans loans_;
+  ElasticObjects elastic_;
+  // What queued requests read, and which executors were told.
+  struct Need {
+    unsigned requests = 0;
+    std::set<Key> told;
+  };
+  std::map<objects::ObjectKey, Need> needs_;
+  std::array<ElasticObjects::Moved, 3> reads_;
+  std::optional<Instant> looked_at_objects_;
+  // So that what a timer or the disk says later finds nobody.
+  std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);
+};
+
+}  // namespace lambent::worker

@@ -1,0 +1,180 @@
+// The part of ExecutorHost that hears what executors say of requests: answers and their objects,
+// and what kernels print.
+#include <algorithm>
+#include <utility>
+
+#include "core/base/sealed_memory.h"
+#include "core/domain/limits.h"
+#include "node/runtime_api/error_type.h"
+#include "node/worker/executor_seat.h"
+
+namespace lambent::worker {
+namespace {
+
+std::string_view error_type_of(ErrorCode code, protocol::ErrorSubject subject) {
+  if (subject == protocol::ErrorSubject::kFailedInput) return "Object.Failed";
+  // Whoever may have it could not be asked.
+  const bool of_input = subject == protocol::ErrorSubject::kInput;
+  if (of_input && code == ErrorCode::kUnavailable) return "Object.Unavailable";
+  switch (code) {
+    case ErrorCode::kInvalidArgument:
+    case ErrorCode::kOutOfRange:
+      return "Request.Invalid";
+    case ErrorCode::kNotFound:
+      return "Object.NotFound";
+    case ErrorCode::kDeadlineExceeded:
+      return "Object.NotThere";
+    case ErrorCode::kResourceExhausted:
+      return "Kernel.ResourceExhausted";
+    case ErrorCode::kUnknown:
+    case ErrorCode::kAborted:
+    case ErrorCode::kCancelled:
+    case ErrorCode::kDataLoss:
+      return "Object.Failed";
+    default:
+      return "Kernel.Fault";
+  }
+}
+
+std::string milliseconds_text(Duration duration) {
+  const int64_t hundredths = (duration.count() + 5'000) / 10'000;
+  const std::string fraction = std::to_string(100 + hundredths % 100);
+  return std::to_string(hundredths / 100) + "." + fraction.substr(1) + " ms";
+}
+
+// The content of the sealed memfd that an executor says it sent.
+Result<std::string> read_answer(const OwnedFd& fd) {
+  ASSIGN_OR_RETURN(const Bytes size, check_sealed(fd.get()));
+  if (size > limits::kResponsePayload) {
+    return Error{ErrorCode::kOutOfRange, "the answer has " + std::to_string(size.count) +
+                                             " bytes; at most " +
+                                             std::to_string(limits::kResponsePayload.count) +
+                                             " fit. Ask for large outputs as objects"};
+  }
+  return read_memory(fd.get(), Bytes(0), size);
+}
+
+}  // namespace
+
+void ExecutorHost::heard(const Key& key, protocol::ExecutorMessage message,
+                         std::vector<OwnedFd> fds) {
+  if (auto* finish = std::get_if<protocol::Finished>(&message)) {
+    finished(key, std::move(*finish), std::move(fds));
+  } else if (const auto* ready = std::get_if<protocol::SeatReady>(&message)) {
+    on(key, *ready);
+  } else if (const auto* failed = std::get_if<protocol::SeatFailed>(&message)) {
+    on(key, *failed);
+  } else if (const auto* moved = std::get_if<protocol::SeatMoved>(&message)) {
+    on(key, *moved);
+  } else if (const auto* open = std::get_if<protocol::OpenObject>(&message)) {
+    on(key, *open);
+  } else if (const auto* lent = std::get_if<protocol::ObjectLent>(&message)) {
+    on(key, *lent, std::move(fds));
+  } else if (const auto* held = std::get_if<protocol::ObjectHeld>(&message)) {
+    on(key, *held);
+  } else if (const auto* loan = std::get_if<protocol::LoanEnded>(&message)) {
+    loans_.ended(key, loan->object);
+  } else {
+    supervisor_.end_broken(
+        key, {ErrorCode::kInternal, "lambent-executor sent what only the worker says"});
+  }
+}
+
+void ExecutorHost::finished(const Key& key, protocol::Finished message, std::vector<OwnedFd> fds) {
+  const auto given = running_.find(message.invocation);
+  Seat* seat = given != running_.end() ? seat_of(key, given->second) : nullptr;
+  if (seat == nullptr) return discard(key, message.objects, 0);
+  const SandboxId id = seat->id;
+  places_.may_let_go(key);
+  seat->device_memory = message.device_memory;
+  seat->device_memory_peak = std::max(seat->device_memory, message.device_memory_peak);
+  if (!seat->end_words) {
+    answer(*seat, message, take_results(*seat, message, fds));
+    send_waiting(key);
+    // It does not have the share that it was given: the next one starts with it, or says why not.
+    seat = seat_of(key, id);
+    if (seat != nullptr && seat->share_failed) leave(*seat, *seat->share_failed);
+    return;
+  }
+  // It was stopped, and what it ran has ended in time.
+  discard(key, message.objects, 0);
+  end(seat->id, *seat->end_words, false);
+}
+
+// Stores what became objects; the payload of the answer, or why it failed.
+Result<std::string> ExecutorHost::take_results(const Seat& seat, protocol::Finished& message,
+                                               std::vector<OwnedFd>& fds) {
+  if (message.error) return *message.error;
+  const size_t first_object = message.payload_attached ? 1 : 0;
+  if (fds.size() != first_object + message.objects.size()) {
+    return Error{ErrorCode::kInternal, "lambent-executor sent an answer without its objects"};
+  }
+  std::string payload = std::move(message.payload);
+  if (message.payload_attached) {
+    ASSIGN_OR_RETURN(payload, read_answer(fds.front()));
+  }
+  for (size_t i = 0; i < message.objects.size(); ++i) {
+    const protocol::OutputObject& output = message.objects[i];
+    if (output.object.maker != message.invocation || objects_ == nullptr) {
+      return Error{ErrorCode::kInternal, "lambent-executor made an object that is not its own"};
+    }
+    auto stored = objects_->store(seat.key.tenant, output.object, output.type,
+                                  std::move(fds[first_object + i]), seat.time_to_live);
+    // One that ran twice, because its executor went in between, may have made it before.
+    if (!stored.ok() && stored.error().code != ErrorCode::kAlreadyExists) {
+      discard(seat.key, message.objects, i);
+      return stored.error().with_context("outputs[" + std::to_string(output.output) + "]");
+    }
+    object_made(seat.key, output);
+  }
+  return payload;
+}
+
+void ExecutorHost::answer(Seat& seat, const protocol::Finished& message,
+                          Result<std::string> payload) {
+  seat.current.reset();
+  running_.erase(message.invocation);
+  suspects_.erase(message.invocation);
+  ++seat.invocations;
+  HandlerAnswer answer;
+  answer.invocation = message.invocation;
+  answer.succeeded = payload.ok();
+  answer.execution = loop_.clock().now() - seat.given_at;
+  const std::string id = to_string(message.invocation);
+  if (payload.ok()) {
+    answer.payload = std::move(payload).value();
+  } else {
+    answer.error = payload.error();
+    answer.error_type = error_type_of(payload.error().code, message.subject);
+    answer.payload = runtime_api::error_json(answer.error_type, to_string(payload.error()));
+    seat.tail.append("ERROR RequestId: " + id + " " + to_string(payload.error()) + "\n");
+  }
+  seat.tail.append("END RequestId: " + id + "\nREPORT RequestId: " + id +
+                   "\tDuration: " + milliseconds_text(answer.execution) +
+                   "\tObjects: " + milliseconds_text(message.objects_time) +
+                   "\tCopy In: " + milliseconds_text(message.copy_in_time) +
+                   "\tRun: " + milliseconds_text(message.run_time) +
+                   "\tCopy Out: " + milliseconds_text(message.copy_out_time) + "\n");
+  answer.device_memory_now = seat.device_memory;
+  answer.device_memory_peak = seat.device_memory_peak;
+  answer.log_tail = seat.tail.text();
+  events_.on_output(seat.spec.id, answer.log_tail);
+  events_.on_answer(seat.id, std::move(answer));
+}
+
+// What a kernel prints. Whose it is can only be said while one runs alone.
+void ExecutorHost::printed(const Key& key, std::string_view text) {
+  Seat* alone = nullptr;
+  size_t running = 0;
+  for (const SandboxId id : seats_of(key)) {
+    Seat& seat = *seats_.at(id);
+    if (!seat.current) continue;
+    ++running;
+    alone = &seat;
+  }
+  if (running == 1) return alone->tail.append(text);
+  log_.info("executor_printed", {{"gpu", static_cast<int64_t>(key.device.value) - 1},
+                                 {"text", std::string(text.substr(0, limits::kLogTail.count))}});
+}
+
+}  // namespace lambent::worker

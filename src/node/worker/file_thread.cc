@@ -1,0 +1,53 @@
+#include "node/worker/file_thread.h"
+
+#include <chrono>
+#include <utility>
+
+namespace lambent::worker {
+
+FileThread::FileThread(loop::EventLoop& loop) : loop_(loop), thread_([this] { serve(); }) {}
+
+FileThread::~FileThread() {
+  {
+    const std::lock_guard lock(mutex_);
+    stopping_ = true;
+  }
+  wake_.notify_one();
+  thread_.join();
+}
+
+bool FileThread::run(std::function<void()> work, std::function<void()> completion) {
+  {
+    const std::lock_guard lock(mutex_);
+    if (tasks_.size() >= kQueueLimit) return false;
+    tasks_.push_back(Task{std::move(work), std::move(completion)});
+  }
+  wake_.notify_one();
+  return true;
+}
+
+void FileThread::serve() {
+  while (true) {
+    Task task;
+    {
+      std::unique_lock lock(mutex_);
+      wake_.wait(lock, [this] { return stopping_ || !tasks_.empty(); });
+      if (tasks_.empty()) return;
+      task = std::move(tasks_.front());
+      tasks_.pop_front();
+    }
+    task.work();
+    complete(std::move(task.completion));
+  }
+}
+
+void FileThread::complete(std::function<void()> completion) {
+  // A full mailbox empties as the loop turns; when the loop has stopped, nobody waits for the
+  // completion.
+  while (!loop_.post(completion)) {
+    std::unique_lock lock(mutex_);
+    if (wake_.wait_for(lock, std::chrono::milliseconds(1), [this] { return stopping_; })) return;
+  }
+}
+
+}  // namespace lambent::worker

@@ -1,0 +1,91 @@
+#include "node/worker/function_registry.h"
+
+#include "core/base/spelling.h"
+
+namespace lambent::worker {
+namespace {
+
+// A suggestion is worth a millisecond of the loop's time, not more.
+constexpr size_t kMostCompared = 500;
+
+}  // namespace
+
+void FunctionRegistry::put(FunctionSpec spec) {
+  const FunctionSpec* before = find(spec.id);
+  if (before == nullptr || !keeps_sandboxes(*before, spec)) {
+    sandbox_revisions_[spec.id] = spec.revision;
+  }
+  names_[spec.id] = spec.name;
+  const FunctionName name = spec.name;
+  by_name_[name] = std::move(spec);
+}
+
+void FunctionRegistry::remove(const FunctionName& name) {
+  const auto found = by_name_.find(name);
+  if (found == by_name_.end()) return;
+  names_.erase(found->second.id);
+  sandbox_revisions_.erase(found->second.id);
+  by_name_.erase(found);
+}
+
+const FunctionSpec* FunctionRegistry::find(const FunctionName& name) const {
+  const auto found = by_name_.find(name);
+  return found == by_name_.end() ? nullptr : &found->second;
+}
+
+const FunctionSpec* FunctionRegistry::find(FunctionId id) const {
+  const auto found = names_.find(id);
+  return found == names_.end() ? nullptr : find(found->second);
+}
+
+uint64_t FunctionRegistry::sandbox_revision(FunctionId id) const {
+  const auto found = sandbox_revisions_.find(id);
+  return found == sandbox_revisions_.end() ? 0 : found->second;
+}
+
+Result<const FunctionSpec*> FunctionRegistry::get(const FunctionName& name) const {
+  if (const FunctionSpec* spec = find(name)) return spec;
+  std::string message = "function '" + name.name + "' does not exist";
+  size_t compared = 0;
+  size_t best = 3;  // farther words are no help
+  std::string closest;
+  for (auto it = by_name_.lower_bound({name.tenant, ""});
+       it != by_name_.end() && it->first.tenant == name.tenant && compared++ < kMostCompared;
+       ++it) {
+    const size_t distance = edit_distance(it->first.name, name.name);
+    if (distance < best) {
+      best = distance;
+      closest = it->first.name;
+    }
+  }
+  if (!closest.empty()) message += "; did you mean '" + closest + "'?";
+  return Error{ErrorCode::kNotFound, message};
+}
+
+std::vector<FunctionSpec> FunctionRegistry::list(TenantId tenant, const std::string& after,
+                                                 size_t limit) const {
+  std::vector<FunctionSpec> specs;
+  for (auto it = by_name_.upper_bound({tenant, after});
+       it != by_name_.end() && it->first.tenant == tenant && specs.size() < limit; ++it) {
+    specs.push_back(it->second);
+  }
+  return specs;
+}
+
+FunctionTotals FunctionRegistry::totals(TenantId tenant) const {
+  FunctionTotals totals;
+  for (auto it = by_name_.lower_bound({tenant, ""});
+       it != by_name_.end() && it->first.tenant == tenant; ++it) {
+    ++totals.functions;
+    totals.code += it->second.code_size;
+  }
+  return totals;
+}
+
+std::vector<FunctionSpec> FunctionRegistry::all() const {
+  std::vector<FunctionSpec> specs;
+  for (const auto& [name, spec] : by_name_) specs.push_back(spec);
+  return specs;
+}
+
+}  // namespace lambent::worker

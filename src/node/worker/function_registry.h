@@ -1,0 +1,45 @@
+// FunctionRegistry: the functions of this worker, by id and by name, as they were last
+// acknowledged. Pure; used by the worker on the loop thread.
+#pragma once
+
+#include <map>
+#include <optional>
+#include <set>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "core/domain/function.h"
+#include "core/domain/invocation_service.h"
+
+namespace lambent::worker {
+
+class FunctionRegistry {
+ public:
+  void put(FunctionSpec spec);
+  void remove(const FunctionName& name);
+
+  const FunctionSpec* find(const FunctionName& name) const;
+  const FunctionSpec* find(FunctionId id) const;
+  // The oldest revision whose sandboxes serve the current one; 0 if there is no such function.
+  uint64_t sandbox_revision(FunctionId id) const;
+  // NOT_FOUND, as long as there are not too many with the closest existing name as a suggestion.
+  Result<const FunctionSpec*> get(const FunctionName& name) const;
+  std::vector<FunctionSpec> list(TenantId tenant, const std::string& after, size_t limit) const;
+  FunctionTotals totals(TenantId tenant) const;
+  std::vector<FunctionSpec> all() const;
+  size_t size() const { return by_name_.size(); }
+
+  // One change at a time per name: false if another is under way.
+  bool begin_change(const FunctionName& name) { return changing_.insert(name).second; }
+  void end_change(const FunctionName& name) { changing_.erase(name); }
+  bool changing() const { return !changing_.empty(); }
+
+ private:
+  std::map<FunctionName, FunctionSpec> by_name_;
+  std::unordered_map<FunctionId, FunctionName> names_;
+  std::unordered_map<FunctionId, uint64_t> sandbox_revisions_;
+  std::set<FunctionName> changing_;
+};
+
+}  // namespace lambent::worker

@@ -1,0 +1,59 @@
+#include "node/worker/idempotency.h"
+
+#include <functional>
+
+namespace lambent::worker {
+
+std::string idempotency_key(const InvocationRequest& request) {
+  // The payload stands in by its length and two hashes of it: an accident would need both to
+  // collide under one SDK id.
+  const std::hash<std::string_view> hash;
+  const std::string salted = request.payload + request.idempotency_key;
+  return std::to_string(request.function.tenant.value) + "/" + request.function.name + "/" +
+         request.idempotency_key + "/" + std::to_string(request.payload.size()) + "/" +
+         std::to_string(hash(request.payload)) + "/" + std::to_string(hash(salted));
+}
+
+std::optional<IdempotencyTable::Found> IdempotencyTable::find(const std::string& key, Instant now) {
+  drop_expired(now);
+  const auto entry = entries_.find(key);
+  if (entry == entries_.end()) return std::nullopt;
+  if (entry->second.success) return Found{std::nullopt, &*entry->second.success};
+  return Found{entry->second.invocation, nullptr};
+}
+
+void IdempotencyTable::start(const std::string& key, InvocationId invocation) {
+  entries_[key] = Entry{invocation, std::nullopt, kNever, {}};
+}
+
+void IdempotencyTable::finish(const std::string& key, const InvocationResult& result, Instant now) {
+  const auto entry = entries_.find(key);
+  if (entry == entries_.end() || entry->second.success) return;
+  if (result.outcome != Outcome::kSucceeded) {
+    entries_.erase(entry);
+    return;
+  }
+  entry->second.success = result;
+  entry->second.expires = now + limits_.window;
+  entry->second.order = finished_.insert(finished_.end(), key);
+  bytes_ += Bytes(result.payload.size() + key.size());
+  while (!finished_.empty() && (finished_.size() > limits_.entries || bytes_ > limits_.bytes)) {
+    erase(entries_.find(finished_.front()));
+  }
+}
+
+void IdempotencyTable::drop_expired(Instant now) {
+  while (!finished_.empty()) {
+    const auto oldest = entries_.find(finished_.front());
+    if (oldest->second.expires > now) return;
+    erase(oldest);
+  }
+}
+
+void IdempotencyTable::erase(std::unordered_map<std::string, Entry>::iterator entry) {
+  bytes_ -= Bytes(entry->second.success->payload.size() + entry->first.size());
+  finished_.erase(entry->second.order);
+  entries_.erase(entry);
+}
+
+}  // namespace lambent::worker

@@ -1,0 +1,65 @@
+// IdempotencyTable: what repeats of one request get. SDKs send a request again after a time-out or
+// a 5xx with the same id; such a repeat joins the running invocation or gets its stored success,
+// never a failure. Pure and bounded; used by the worker on the loop thread.
+#pragma once
+
+#include <list>
+#include <optional>
+#include <string>
+#include <unordered_map>
+
+#include "core/base/ids.h"
+#include "core/base/time.h"
+#include "core/base/units.h"
+#include "core/domain/invocation.h"
+
+namespace lambent::worker {
+
+// Who sent what: tenant, function, the SDK's invocation id and the payload. Two requests that
+// differ in any of them are different requests. The same in every run of one build, since the
+// catalog keeps it.
+std::string idempotency_key(const InvocationRequest& request);
+
+class IdempotencyTable {
+ public:
+  struct Limits {
+    size_t entries = limits::kIdempotencyEntries;
+    Bytes bytes = Bytes::mib(256);
+    Duration window = limits::kIdempotencyWindow;
+  };
+
+  IdempotencyTable() : IdempotencyTable(Limits{}) {}
+  explicit IdempotencyTable(Limits limits) : limits_(limits) {}
+
+  struct Found {
+    // Set while the first request still runs: join it.
+    std::optional<InvocationId> running;
+    // Otherwise its success.
+    const InvocationResult* success = nullptr;
+  };
+  // What is known of the key; nullopt: nothing, so the caller starts it.
+  std::optional<Found> find(const std::string& key, Instant now);
+  void start(const std::string& key, InvocationId invocation);
+  // Keeps a success for the window; forgets anything else.
+  void finish(const std::string& key, const InvocationResult& result, Instant now);
+
+  size_t size() const { return entries_.size(); }
+
+ private:
+  struct Entry {
+    InvocationId invocation;
+    std::optional<InvocationResult> success;
+    Instant expires = kNever;
+    std::list<std::string>::iterator order;  // valid while `success` is set
+  };
+
+  void drop_expired(Instant now);
+  void erase(std::unordered_map<std::string, Entry>::iterator entry);
+
+  Limits limits_;
+  std::unordered_map<std::string, Entry> entries_;
+  std::list<std::string> finished_;  // oldest first; all have the same window
+  Bytes bytes_;
+};
+
+}  // namespace lambent::worker

@@ -1,0 +1,81 @@
+#include "node/worker/idempotency.h"
+
+#include <gtest/gtest.h>
+
+namespace lambent::worker {
+namespace {
+
+InvocationRequest request_with(const std::string& sdk_id, const std::string& payload) {
+  InvocationRequest request;
+  request.function = {kDefaultTenant, "f"};
+  request.idempotency_key = sdk_id;
+  request.payload = payload;
+  return request;
+}
+
+InvocationResult result_of(InvocationId id, Outcome outcome, const std::string& payload) {
+  InvocationResult result;
+  result.id = id;
+  result.outcome = outcome;
+  result.payload = payload;
+  return result;
+}
+
+const InvocationId kFirst{1, 1};
+
+TEST(IdempotencyKey, DiffersWhenTenantFunctionIdOrPayloadDiffers) {
+  const auto base = request_with("sdk-1", "payload");
+  auto other_tenant = base;
+  other_tenant.function.tenant = TenantId(2);
+  auto other_function = base;
+  other_function.function.name = "g";
+  EXPECT_EQ(idempotency_key(base), idempotency_key(request_with("sdk-1", "payload")));
+  EXPECT_NE(idempotency_key(base), idempotency_key(other_tenant));
+  EXPECT_NE(idempotency_key(base), idempotency_key(other_function));
+  EXPECT_NE(idempotency_key(base), idempotency_key(request_with("sdk-2", "payload")));
+  EXPECT_NE(idempotency_key(base), idempotency_key(request_with("sdk-1", "payloae")));
+}
+
+TEST(IdempotencyTable, ARepeatJoinsTheRunningInvocation) {
+  IdempotencyTable table;
+  EXPECT_FALSE(table.find("k", Instant{}).has_value());
+  table.start("k", kFirst);
+  const auto found = table.find("k", Instant{});
+  ASSERT_TRUE(found.has_value());
+  EXPECT_EQ(found->running, kFirst);
+}
+
+TEST(IdempotencyTable, ARepeatGetsTheStoredSuccessUntilTheWindowIsOver) {
+  IdempotencyTable table;
+  table.start("k", kFirst);
+  table.finish("k", result_of(kFirst, Outcome::kSucceeded, "42"), Instant{});
+  const auto within = table.find("k", Instant(limits::kIdempotencyWindow - seconds(1)));
+  ASSERT_TRUE(within.has_value());
+  ASSERT_NE(within->success, nullptr);
+  EXPECT_EQ(within->success->payload, "42");
+  EXPECT_FALSE(table.find("k", Instant(limits::kIdempotencyWindow)).has_value());
+  EXPECT_EQ(table.size(), 0u);
+}
+
+TEST(IdempotencyTable, AFailureIsNeverReplayed) {
+  IdempotencyTable table;
+  table.start("k", kFirst);
+  table.finish("k", result_of(kFirst, Outcome::kFunctionError, "{}"), Instant{});
+  EXPECT_FALSE(table.find("k", Instant{}).has_value());
+}
+
+TEST(IdempotencyTable, TheOldestSuccessesMakeRoomAtTheLimits) {
+  IdempotencyTable table({.entries = 2, .bytes = Bytes(100), .window = seconds(60)});
+  for (const char* key : {"a", "b", "c"}) {
+    table.start(key, kFirst);
+    table.finish(key, result_of(kFirst, Outcome::kSucceeded, "x"), Instant{});
+  }
+  EXPECT_FALSE(table.find("a", Instant{}).has_value());
+  EXPECT_TRUE(table.find("c", Instant{}).has_value());
+  table.start("big", kFirst);
+  table.finish("big", result_of(kFirst, Outcome::kSucceeded, std::string(200, 'x')), Instant{});
+  EXPECT_EQ(table.size(), 0u) << "what is larger than the whole table is not kept";
+}
+
+}  // namespace
+}  // namespace lambent::worker

@@ -1,0 +1,33 @@
+// KernelPackage: the files of a kernel function's package that an executor needs, and whether they
+// make sense together. Blocks for the disk: used on the file thread.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "core/base/fd.h"
+#include "core/base/result.h"
+#include "core/base/units.h"
+
+namespace lambent::worker {
+
+struct KernelPackageOptions {
+  std::string folder;    // the unpacked package
+  std::string graph;     // the path of its graph
+  std::string built_in;  // holds the bundles that graphs call lambent:NAME
+};
+
+// Reads the graph and the manifests of its bundles, validates all, and tells how much device memory
+// a request takes. INVALID_ARGUMENT names the place in the graph or the file, the largest buffer if
+// that is more than `most`.
+Result<Bytes> check_kernel_package(const KernelPackageOptions& options, Bytes most);
+
+struct PackageFile {
+  std::string name;  // in the package; of a built-in bundle "lambent:NAME/..."
+  OwnedFd fd;        // for reading
+};
+// The graph first, then the files of its constants and its bundles; INVALID_ARGUMENT if they are
+// more than one message can carry.
+Result<std::vector<PackageFile>> open_kernel_package(const KernelPackageOptions& options);
+
+}  // namespace lambent::worker

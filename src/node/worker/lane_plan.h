@@ -1,0 +1,55 @@
+// What each lane of a pipeline's instance is told: its components, what it receives and sends, by
+// which channels. A lane with replicas counts as often as it has them. Pure; used by PipelineHost
+// on the loop thread.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "decide/pipeline/dag.h"
+#include "decide/pipeline/hand_over.h"
+#include "decide/pipeline/partition.h"
+
+namespace lambent::worker {
+
+// One value from one lane to one other, by a channel of its own.
+struct LaneChannel {
+  size_t value = 0;  // the component that makes it
+  size_t from = 0;   // into LanePlans::lanes
+  size_t to = 0;
+
+  bool operator==(const LaneChannel&) const = default;
+};
+
+struct LanePlan {
+  std::vector<size_t> components;
+  pipeline::Process process;
+  // Channels. Of a value that comes from a lane with replicas, one from each of them, in their
+  // order; the same of one that goes to such a lane.
+  std::vector<size_t> receives;
+  std::vector<size_t> sends;
+  bool needs_events = false;  // some component has an input of the function, or it is the last
+  bool gathers = false;       // it has or receives all outputs, and answers with the results
+};
+
+struct LanePlans {
+  std::vector<LanePlan> lanes;
+  std::vector<LaneChannel> channels;
+};
+
+// In the order of the placement's slices.
+LanePlans plan_lanes(const pipeline::Dag& dag, const pipeline::Placement& placement);
+
+// Jobs whose values it holds.
+uint32_t slots_of(const LanePlans& plans, size_t channel);
+
+// Where a lane's sandbox finds them.
+inline constexpr char kStageFile[] = "/opt/lambent/stage.json";
+std::string channel_path(size_t channel);  // "/opt/lambent/channels/0"
+
+// The content of kStageFile, as docs/decisions/0016 has it.
+std::string stage_json(const LanePlans& plans, size_t lane, const pipeline::Dag& dag,
+                       const std::string& handler);
+
+}  // namespace lambent::worker

@@ -1,0 +1,85 @@
+// ObjectLoans: objects that an executor lends to another on a device, so that they need not come
+// from the host: who is asked for one, and when it gets it back. Used by ExecutorHost and
+// ElasticObjects on the loop thread.
+#pragma once
+
+#include <functional>
+#include <list>
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "core/base/fd.h"
+#include "core/base/ids.h"
+#include "core/base/units.h"
+#include "core/loop/event_loop.h"
+#include "node/worker/executor_supervisor.h"
+#include "node/worker/object_places.h"
+
+namespace lambent::worker {
+
+class ObjectLoans {
+ public:
+  // Device memory that an object lies at the beginning of.
+  struct Loan {
+    Bytes size;
+    OwnedFd memory;      // not valid: it did not come, and the loan goes back
+    DeviceId from = {};  // where it lies; set here
+  };
+  // Called once; none: it comes from the host.
+  using Callback = std::function<void(std::optional<Loan>)>;
+  // A loan of what moves is over; the borrower has it if it has said so by now.
+  using OnMoved = std::function<void(const objects::ObjectKey&, const ExecutorKey& lender,
+                                     const ExecutorKey& borrower)>;
+
+  // All outlive it.
+  ObjectLoans(loop::EventLoop& loop, ExecutorSupervisor& supervisor, ObjectPlaces& places,
+              OnMoved on_moved)
+      : loop_(loop), supervisor_(supervisor), places_(places), on_moved_(std::move(on_moved)) {}
+  ObjectLoans(const ObjectLoans&) = delete;
+  ObjectLoans& operator=(const ObjectLoans&) = delete;
+
+  // Asks who has it nearest for a loan; false if there is nobody to ask, or if the borrower has one
+  // of this object, or will: it says when it has done with it by the object's name alone.
+  bool borrow(ObjectId object, const ExecutorKey& borrower, Callback done);
+  // Asks this one, which has it, so that it can move to the other; none at once if the other has a
+  // loan of it, or will.
+  void lend(ObjectId object, const ExecutorKey& lender, const ExecutorKey& borrower, Callback done);
+
+  // What executors say.
+  void lent(const ExecutorKey& lender, ObjectId object, Result<Loan> loan);
+  void ended(const ExecutorKey& borrower, ObjectId object);
+  void executor_ended(const ExecutorKey& key);
+
+ private:
+  struct Request {  // that is not answered yet
+    uint64_t number = 0;
+    ObjectId object;
+    ExecutorKey lender, borrower;
+    bool moves = false;
+    Callback done;  // empty: too late, the loan goes back at once
+  };
+  struct Out {
+    ObjectId object;
+    ExecutorKey lender, borrower;
+    bool moves = false;
+    SandboxId process;  // of the lender
+  };
+  const ExecutorKey* nearest(const objects::ObjectKey& object, const ExecutorKey& borrower) const;
+  bool has_loan(const ExecutorKey& borrower, ObjectId object) const;
+  void ask(Request request);
+  void give_back(const Out& loan);
+  void count(const Out& loan, bool begins);
+
+  loop::EventLoop& loop_;
+  ExecutorSupervisor& supervisor_;
+  ObjectPlaces& places_;
+  const OnMoved on_moved_;
+  std::list<Request> requests_;  // in the order in which each lender was asked
+  std::vector<Out> out_;
+  uint64_t last_request_ = 0;
+  // So that what a timer says later finds nobody.
+  std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);
+};
+
+}  // namespace lambent::worker

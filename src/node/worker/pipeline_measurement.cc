@@ -1,0 +1,260 @@
+#include "node/worker/pipeline_measurement.h"
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+#include <numeric>
+#include <set>
+
+#include "decide/pipeline/lane_cost.h"
+
+namespace lambent::worker {
+namespace {
+
+using nlohmann::json;
+using slice_scheduling::JobId;
+
+// Jobs of measurements are known to nobody else.
+constexpr uint64_t kFirstJob = uint64_t{1} << 62;
+constexpr const char* kInUse = "every slice of this shape is at work";
+// How often it is asked whether a slice's instances are gone.
+constexpr Duration kFreeCheck = milliseconds(10);
+// Nobody may keep slices from others for longer.
+constexpr Duration kMostTime = std::chrono::minutes(10);
+
+ComponentReading median_of(std::vector<ComponentReading> readings) {
+  const auto middle = readings.begin() + static_cast<std::ptrdiff_t>(readings.size() / 2);
+  std::nth_element(readings.begin(), middle, readings.end(),
+                   [](const auto& one, const auto& other) { return one.time < other.time; });
+  ComponentReading median = *middle;
+  for (const ComponentReading& each : readings) {
+    median.memory = std::max(median.memory, each.memory);
+    median.weights = std::max(median.weights, each.weights);
+    median.output = std::max(median.output, each.output);
+  }
+  return median;
+}
+
+// Whether nobody has it, or only instances that have nothing to do.
+enum class Standing { kFree, kIdle, kBusy };
+Standing standing_of(const slice_scheduling::SliceWorld& world, const Slice& slice) {
+  const auto state = world.slices.find(slice.id);
+  if (state == world.slices.end() || state->second.lost) return Standing::kBusy;
+  if (state->second.is_free()) return Standing::kFree;
+  const bool busy =
+      std::any_of(world.instances.begin(), world.instances.end(), [&](const auto& each) {
+        const auto& slices = each.second.placement.slices;
+        return each.second.jobs > 0 &&
+               std::find(slices.begin(), slices.end(), slice.id) != slices.end();
+      });
+  return busy ? Standing::kBusy : Standing::kIdle;
+}
+
+}  // namespace
+
+PipelineMeasurement::PipelineMeasurement(PipelineHost& host, FunctionId function,
+                                         std::shared_ptr<const PipelinePackage> package,
+                                         std::string event, unsigned repeat, Done done)
+    : host_(host),
+      function_(function),
+      package_(std::move(package)),
+      event_(std::move(event)),
+      repeat_(repeat),
+      done_(std::move(done)) {
+  limit_ = host_.loop_.call_after(kMostTime, [this] {
+    cancel({ErrorCode::kDeadlineExceeded, "it took more than " +
+                                              std::to_string(kMostTime / seconds(60)) +
+                                              " minutes; try fewer repeats"});
+  });
+}
+
+PipelineMeasurement::~PipelineMeasurement() {
+  host_.loop_.cancel(next_);
+  host_.loop_.cancel(limit_);
+  if (instance_ != nullptr) host_.forget_lanes(*instance_);
+  if (done_) done_(Error{ErrorCode::kUnavailable, "the worker is stopping; try again elsewhere"});
+}
+
+void PipelineMeasurement::cancel(Error error) {
+  if (cancelled_) return;
+  cancelled_ = std::move(error);
+  shapes_.clear();
+  if (instance_ != nullptr) instance_->stop(*cancelled_, "Sandbox.Stopped");
+}
+
+void PipelineMeasurement::begin() {
+  std::set<std::string> seen;
+  for (const Standing wanted : {Standing::kFree, Standing::kIdle}) {
+    for (const Slice& slice : host_.setting_.slices) {
+      if (standing_of(host_.dispatcher_->world(), slice) != wanted) continue;
+      if (seen.insert(slice.shape.name).second) shapes_.push_back(&slice);
+    }
+  }
+  for (const Slice& slice : host_.setting_.slices) {
+    if (seen.insert(slice.shape.name).second) skipped_.emplace_back(slice.shape.name, kInUse);
+  }
+  next_shape();
+}
+
+void PipelineMeasurement::next_shape() {
+  while (!shapes_.empty()) {
+    slice_ = shapes_.front();
+    shapes_.pop_front();
+    if (measure_here()) return;
+  }
+  finish();
+}
+
+bool PipelineMeasurement::measure_here() {
+  const auto owner = host_.functions_.find(function_);
+  if (owner == host_.functions_.end()) return false;  // and then this was cancelled
+  const Standing standing = standing_of(host_.dispatcher_->world(), *slice_);
+  if (standing == Standing::kBusy) return skip(kInUse), false;
+  const pipeline::PipelineFunction& planned = *owner->second.planned;
+  pipeline::Lane whole;
+  whole.components.resize(planned.dag.components.size());
+  std::iota(whole.components.begin(), whole.components.end(), size_t{0});
+  const Bytes needed = pipeline::memory_of(planned, whole);
+  if (needed > slice_->shape.memory) {
+    skip("the function needs " + to_string(needed) +
+         " in one piece; its stages are measured there when they run");
+    return false;
+  }
+  placement_ = {};
+  placement_.partition.stages = {{{whole}}};
+  placement_.slices = {slice_->id};
+  given_ = 0;
+  failure_.clear();
+  readings_.clear();
+  // Nobody else may have it meanwhile; who was idle on it starts again when there is work.
+  host_.take_slice(slice_->id, {ErrorCode::kCancelled, "its slice is used for a measurement"});
+  start_when_free();
+  return true;
+}
+
+void PipelineMeasurement::start_when_free() {
+  const bool is_left = std::none_of(
+      host_.instances_.begin(), host_.instances_.end(),
+      [this](const auto& each) { return PipelineHost::is_on(*each.second.instance, slice_->id); });
+  if (!is_left) {
+    next_ = host_.loop_.call_after(kFreeCheck, [this] { start_when_free(); });
+    return;
+  }
+  if (cancelled_) {
+    leave_slice();
+    return finish();
+  }
+  PipelineInstance::Events events;
+  events.on_ready = [this] { give(); };
+  events.on_job = [this](const JobEnd& end) { job_ended(end); };
+  events.on_end = [this](const InstanceEnd& end) { instance_ended(end); };
+  events.on_ending = [] {};
+  instance_ = host_.make_instance(host_.functions_.at(function_), placement_, "measurement",
+                                  std::move(events));
+  instance_->start();
+}
+
+void PipelineMeasurement::give() {
+  ++given_;
+  instance_->give(JobId(kFirstJob + given_), {{InvocationId{kFirstJob, given_}, event_}});
+}
+
+void PipelineMeasurement::job_ended(const JobEnd& end) {
+  if (!end.results.front().succeeded) {
+    failure_ = end.results.front().payload;
+  } else if (given_ > 1) {  // the first one warms up
+    for (const auto& [device, reading] : end.readings) {
+      readings_[reading.component].push_back(reading);
+    }
+  }
+  if (failure_.empty() && given_ <= repeat_) return give();
+  instance_->stop({ErrorCode::kCancelled, "it was measured"}, "Sandbox.Stopped");
+}
+
+void PipelineMeasurement::instance_ended(const InstanceEnd& end) {
+  const bool is_done = given_ > repeat_ && end.error_type == "Sandbox.Stopped" && !cancelled_;
+  if (cancelled_) {
+    skip(cancelled_->message);
+  } else if (!failure_.empty()) {
+    skip("the function failed: " + failure_);
+  } else if (is_done) {
+    keep_medians();
+    measured_.push_back(slice_->shape.name);
+  } else {
+    skip(to_string(end.error) + (end.payload.empty() ? "" : ": " + end.payload));
+  }
+  host_.forget_lanes(*instance_);
+  // It is the instance itself that calls.
+  next_ = host_.loop_.call_after(Duration(0), [this] {
+    instance_.reset();
+    leave_slice();
+    next_shape();
+  });
+}
+
+void PipelineMeasurement::leave_slice() {
+  const DeviceId slice = slice_->id;
+  slice_ = nullptr;
+  host_.offer_slice(slice);
+}
+
+void PipelineMeasurement::keep_medians() {
+  const auto owner = host_.functions_.find(function_);
+  if (owner == host_.functions_.end() || owner->second.package != package_) return;
+  for (const auto& [component, readings] : readings_) {
+    const ComponentReading median = median_of(readings);
+    owner->second.book.replace({.component = component,
+                                .requests = 1,
+                                .ran = median.ran,
+                                .time = median.time,
+                                .memory = median.memory,
+                                .weights = median.weights,
+                                .output = median.output},
+                               slice_->shape);
+  }
+}
+
+void PipelineMeasurement::finish() {
+  json answer = {{"measured", measured_}, {"skipped", json::array()}};
+  std::string reasons;
+  for (const auto& [shape, why] : skipped_) {
+    answer["skipped"].push_back({{"shape", shape}, {"why", why}});
+    reasons += (reasons.empty() ? "" : "; ") + shape + ": " + why;
+  }
+  const auto owner = host_.functions_.find(function_);
+  Result<std::string> told =
+      Error{ErrorCode::kFailedPrecondition, "nothing was measured: " + reasons};
+  if (cancelled_) told = *cancelled_;
+  if (owner != host_.functions_.end() && !measured_.empty() && !cancelled_) {
+    PipelineHost::Function& function = owner->second;
+    (void)function.book.is_news();  // it is told here
+    host_.plan_again(function);
+    answer["profile"] =
+        json::parse(pipeline::to_json(function.book.measured(), function.package->definition.dag));
+    told = answer.dump(-1, ' ', false, json::error_handler_t::replace);
+  }
+  const Done done = std::exchange(done_, nullptr);
+  host_.measurement_.reset();  // and this with it
+  done(std::move(told));
+}
+
+void PipelineHost::measure(FunctionId function, std::string event, unsigned repeat,
+                           std::function<void(Result<std::string>)> done) {
+  if (measurement_ != nullptr) {
+    return done(Error{ErrorCode::kResourceExhausted, "a function is being measured already"});
+  }
+  const auto owner = functions_.find(function);
+  if (owner == functions_.end()) {
+    return done(Error{ErrorCode::kNotFound, "there is no such pipeline function"});
+  }
+  if (event.size() > limits::kSyncPayload.count) {
+    return done(Error{ErrorCode::kOutOfRange,
+                      "the event has " + std::to_string(event.size()) + " bytes; at most " +
+                          std::to_string(limits::kSyncPayload.count) + " are taken"});
+  }
+  if (const auto good = check_event(event); !good.ok()) return done(good.error());
+  measurement_ = std::make_unique<PipelineMeasurement>(*this, function, owner->second.package,
+                                                       std::move(event), repeat, std::move(done));
+  measurement_->begin();
+}
+
+}  // namespace lambent::worker

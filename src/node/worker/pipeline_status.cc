@@ -1,0 +1,201 @@
+// What PipelineHost tells of itself: slices and who has them, functions and how they do.
+#include <algorithm>
+#include <nlohmann/json.hpp>
+
+#include "decide/pipeline/hand_over.h"
+#include "decide/pipeline/pipeline_json.h"
+#include "node/worker/pipeline_host.h"
+
+namespace lambent::worker {
+namespace {
+
+using nlohmann::json;
+using slice_scheduling::Instance;
+using slice_scheduling::Residence;
+using slice_scheduling::SliceWorld;
+using slice_scheduling::Tenure;
+
+const char* word_for(Tenure tenure) {
+  return tenure == Tenure::kExclusive ? "exclusive" : "time_sharing";
+}
+
+const char* word_for(Residence residence) {
+  switch (residence) {
+    case Residence::kStarting:
+      return "starting";
+    case Residence::kLoaded:
+      return "loaded";
+    case Residence::kUnloading:
+      return "unloading";
+    case Residence::kUnloaded:
+      return "unloaded";
+    case Residence::kLoading:
+      return "loading";
+    case Residence::kStopping:
+      break;
+  }
+  return "stopping";
+}
+
+json stages_json(const Instance& instance, const pipeline::Dag& dag) {
+  json stages = json::array();
+  const auto lanes = pipeline::lanes_of(instance.placement.partition);
+  const auto processes = pipeline::processes_of(instance.placement);
+  for (size_t at = 0; at < processes.size(); ++at) {
+    const pipeline::Process& process = processes[at];
+    json names = json::array();
+    for (const size_t component : lanes[process.lane]->components) {
+      names.push_back(dag.components[component].name);
+    }
+    json lane = {{"components", names}, {"slice", place_name(instance.placement.slices[at])}};
+    if (process.replicas > 1) lane["replica"] = process.replica;
+    if (stages.size() <= process.stage) stages.push_back(json::array());
+    stages.back().push_back(std::move(lane));
+  }
+  return stages;
+}
+
+}  // namespace
+
+std::vector<SliceStatus> PipelineHost::status() const {
+  const SliceWorld& world = dispatcher_->world();
+  std::vector<SliceStatus> all;
+  for (const Slice& slice : setting_.slices) {
+    SliceStatus status;
+    status.slice = slice;
+    const auto known = world.slices.find(slice.id);
+    status.lost = known == world.slices.end() || known->second.lost;
+    if (const auto busy = busy_.find(slice.id); busy != busy_.end()) status.busy = busy->second;
+    for (const auto& [id, instance] : world.instances) {
+      const auto processes = pipeline::processes_of(instance.placement);
+      for (size_t at = 0; at < processes.size(); ++at) {
+        if (instance.placement.slices[at] != slice.id) continue;
+        status.holders.push_back({instance.function, id.value, processes[at].stage,
+                                  instance.placement.partition.stages.size(), processes[at].replica,
+                                  processes[at].replicas, word_for(instance.tenure),
+                                  word_for(instance.residence), instance.utilisation});
+      }
+    }
+    all.push_back(std::move(status));
+  }
+  return all;
+}
+
+std::map<uint32_t, Duration> PipelineHost::gpu_time() const {
+  std::map<uint32_t, Duration> times;
+  for (const Slice& slice : setting_.slices) times[gpu_of(slice.id)];
+  for (const auto& [gpu, covered] : gpu_busy_) times[gpu] = covered.total();
+  return times;
+}
+
+std::string PipelineHost::slices_json(TenantId tenant) const {
+  json slices = json::array();
+  for (const SliceStatus& each : status()) {
+    json holders = json::array();
+    for (const SliceStatus::Holder& holder : each.holders) {
+      const auto owner = functions_.find(holder.function);
+      const bool is_theirs = owner != functions_.end() && owner->second.spec.name.tenant == tenant;
+      json told = {{"function", is_theirs ? json(owner->second.spec.name.name) : json()},
+                   {"instance", holder.instance},
+                   {"stage", holder.stage},
+                   {"stages", holder.stages},
+                   {"tenure", holder.tenure},
+                   {"state", holder.residence},
+                   {"utilisation", holder.utilisation}};
+      if (holder.replicas > 1) told["replica"] = holder.replica;
+      holders.push_back(std::move(told));
+    }
+    slices.push_back({{"slice", place_name(each.slice.id)},
+                      {"uuid", each.slice.uuid},
+                      {"shape", each.slice.shape.name},
+                      {"multiprocessors", each.slice.shape.multiprocessors},
+                      {"memory_mb", each.slice.shape.memory.count >> 20},
+                      {"lost", each.lost},
+                      {"busy_s", to_seconds(each.busy)},
+                      {"holders", holders}});
+  }
+  json gpus = json::array();
+  for (const auto& [gpu, busy] : gpu_time()) {
+    gpus.push_back({{"gpu", gpu}, {"busy_s", to_seconds(busy)}});
+  }
+  return json{{"policy", dispatcher_->policy_name()}, {"slices", slices}, {"gpus", gpus}}.dump();
+}
+
+PipelineHost::Counts PipelineHost::counts(FunctionId function) const {
+  const auto found = functions_.find(function);
+  if (found == functions_.end()) return {};
+  Counts counts = found->second.counts;
+  const SliceWorld& world = dispatcher_->world();
+  if (const auto state = world.functions.find(function); state != world.functions.end()) {
+    counts.queued = state->second.queue.size();
+    for (const slice_scheduling::InstanceId id : state->second.instances) {
+      counts.running += world.instances.at(id).requests;
+    }
+  }
+  return counts;
+}
+
+size_t PipelineHost::queued() const { return dispatcher_->world().queued.size(); }
+
+Duration PipelineHost::turn(FunctionId function) const {
+  const auto found = functions_.find(function);
+  if (found == functions_.end()) return {};
+  const auto& states = dispatcher_->world().functions;
+  const auto state = states.find(function);
+  const size_t instances = state != states.end() ? state->second.instances.size() : 0;
+  return found->second.took.mean_or(Duration(0)) /
+         static_cast<int64_t>(std::max<size_t>(instances, 1));
+}
+
+Result<std::string> PipelineHost::describe(FunctionId id) const {
+  const auto found = functions_.find(id);
+  if (found == functions_.end()) {
+    return Error{ErrorCode::kNotFound, "there is no such pipeline function"};
+  }
+  const Function& function = found->second;
+  const pipeline::Dag& dag = function.package->definition.dag;
+  const Counts counts = this->counts(id);
+  json text = {{"pipeline", json::parse(pipeline::to_json(function.package->definition))},
+               {"profile", json::parse(pipeline::to_json(function.book.measured(), dag))},
+               {"gpu_memory_mb", function.spec.gpu.memory.count >> 20},
+               {"queued", counts.queued},
+               {"running", counts.running},
+               {"completed", counts.completed},
+               {"mig_time_s", to_seconds(counts.mig_time)},
+               {"instances", json::array()},
+               {"slices", json::array()}};
+  const IsolationStanding standing = function.standing ? *function.standing : choose(function);
+  text["isolation"] = {{"rule", pipeline::name_of(function.package->definition.isolation)},
+                       {"chosen", pipeline::name_of(standing.isolation)},
+                       {"reasons", standing.reasons},
+                       {"arrivals_per_s", standing.arrivals_per_s}};
+  if (function.planned->slo > Duration(0)) {
+    text["slo"] = {{"ms", to_milliseconds(function.planned->slo)},
+                   {"in_time", counts.in_time},
+                   {"late", counts.late}};
+  }
+  const SliceWorld& world = dispatcher_->world();
+  for (const auto& [instance_id, instance] : world.instances) {
+    if (instance.function != id) continue;
+    text["instances"].push_back({{"instance", instance_id.value},
+                                 {"tenure", word_for(instance.tenure)},
+                                 {"state", word_for(instance.residence)},
+                                 {"stages", stages_json(instance, dag)},
+                                 {"latency_ms", to_milliseconds(instance.placement.latency)},
+                                 {"bottleneck_ms", to_milliseconds(instance.placement.bottleneck)},
+                                 {"requests", instance.requests},
+                                 {"utilisation", instance.utilisation}});
+  }
+  for (const Slice& slice : setting_.slices) {
+    const auto state = world.slices.find(slice.id);
+    text["slices"].push_back({{"slice", place_name(slice.id)},
+                              {"uuid", slice.uuid},
+                              {"shape", slice.shape.name},
+                              {"multiprocessors", slice.shape.multiprocessors},
+                              {"memory_mb", slice.shape.memory.count >> 20},
+                              {"free", state != world.slices.end() && state->second.is_free()}});
+  }
+  return text.dump();
+}
+
+}  // namespace lambent::worker

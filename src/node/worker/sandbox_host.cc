@@ -1,0 +1,512 @@
+#include "node/worker/sandbox_host.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <deque>
+#include <filesystem>
+#include <optional>
+#include <tuple>
+#include <utility>
+
+#include "core/base/packet.h"
+#include "node/runtime_api/error_type.h"
+
+namespace lambent::worker {
+namespace {
+
+// A single turn of the loop reads at most this much of what one sandbox prints.
+constexpr size_t kOutputPerTurn = 64 * 1024;
+// What is read at most when an invocation ends, to catch the last lines that it printed.
+constexpr size_t kOutputAtEnd = 1024 * 1024;
+
+struct EndWords {
+  Error error;
+  std::string type;
+};
+
+EndWords words_for(const sandbox::Exit& exit, bool initialised, Bytes memory_limit) {
+  if (exit.out_of_memory) {
+    return {{ErrorCode::kResourceExhausted, "the function used more than its memory limit of " +
+                                                to_string(memory_limit) +
+                                                "; raise 'memory' to give it more"},
+            "Runtime.OutOfMemory"};
+  }
+  const std::string how = exit.signal != 0 ? "signal: " + std::to_string(exit.signal)
+                                           : "exit status " + std::to_string(exit.exit_code);
+  const std::string when = initialised ? "" : " before it asked for its first event";
+  return {{ErrorCode::kInternal, "Runtime exited with error: " + how + when}, "Runtime.ExitError"};
+}
+
+// What Lambda prints when an invocation is over. Without printf: once for each invocation.
+std::string end_lines(const std::string& id, Duration execution, Bytes memory) {
+  const int64_t hundredths = (execution.count() + 5'000) / 10'000;  // of a millisecond
+  const std::string fraction = std::to_string(100 + hundredths % 100);
+  const int64_t billed_ms = (execution.count() + 999'999) / 1'000'000;
+  return "END RequestId: " + id + "\nREPORT RequestId: " + id +
+         "\tDuration: " + std::to_string(hundredths / 100) + "." + fraction.substr(1) +
+         " ms\tBilled Duration: " + std::to_string(billed_ms) +
+         " ms\tMemory Size: " + std::to_string(memory.count >> 20) + " MB\n";
+}
+
+// Leases come in pieces, and what they hold in blocks that may be half empty: more than the limit.
+constexpr Bytes kLeaseSlack = Bytes::mib(64);
+
+}  // namespace
+
+struct SandboxHost::Sandbox {
+  SandboxId id;
+  FunctionSpec spec;
+  DeviceId device;
+  pid_t pid = 0;
+  Instant requested_at{};
+  Instant executed_at{};
+  bool executed = false;
+  bool initialised = false;
+  Bytes most_response;
+  size_t most_in_hand = 1;
+  uint64_t invocations = 0;
+
+  std::unique_ptr<runtime_api::Session> session;
+  OwnedFd output;
+  loop::Watch output_watch;
+  std::string ledger_path;
+  std::optional<ledger::LedgerReader> ledger;
+  std::string memory_path;
+  std::string link_path;
+  std::string runtime_path;               // of one that shares a GPU runtime
+  std::unique_ptr<MemoryChannel> memory;  // null: its device memory does not move
+  Bytes device_memory;
+  Bytes device_memory_peak;
+  uint32_t context_error = 0;  // a CUresult: its CUDA context is broken
+  bool replaced = false;       // it is being stopped for that
+
+  // Given and not answered, the oldest first.
+  struct InHand {
+    InvocationId id;
+    Instant given_at{};
+    LogTail tail;  // what was printed since it was given
+  };
+  std::deque<InHand> in_hand;
+  LogTail idle_tail;  // while none is: of the last one, and what was printed since
+  // Of the one that is answered next, if there is one.
+  const LogTail& next_tail() const { return in_hand.empty() ? idle_tail : in_hand.front().tail; }
+  // Those that came when this was being stopped already, which nobody saw, with their payloads.
+  std::deque<std::pair<InvocationId, std::string>> too_late;
+
+  // Why it is being stopped, if we stop it; or what the runtime said when its start failed.
+  std::optional<EndWords> end_words;
+  std::string end_payload;
+};
+
+SandboxHost::SandboxHost(loop::EventLoop& loop, LogSink& log, sandbox::Launcher& launcher,
+                         SandboxSetting setting, std::string run_folder, Events events)
+    : loop_(loop),
+      log_(log),
+      launcher_(launcher),
+      setting_(std::move(setting)),
+      run_folder_(std::move(run_folder)),
+      events_(std::move(events)) {
+  std::error_code ignored;
+  std::filesystem::remove_all(run_folder_, ignored);
+  std::filesystem::create_directories(run_folder_, ignored);
+  launcher_.on_exit([this](SandboxId id, sandbox::Exit exit) { exited(id, exit); });
+}
+
+SandboxHost::~SandboxHost() {
+  launcher_.on_exit([](SandboxId, sandbox::Exit) {});
+  for (const auto& [id, sandbox] : sandboxes_) launcher_.kill(id);
+}
+
+void SandboxHost::start(SandboxId id, const FunctionSpec& spec, const std::string& code_folder,
+                        DeviceId device, LaneExtras extras) {
+  auto owned = std::make_unique<Sandbox>();
+  Sandbox& sandbox = *owned;
+  sandbox.id = id;
+  sandbox.spec = spec;
+  sandbox.device = device;
+  sandbox.requested_at = loop_.clock().now();
+  sandbox.most_response = extras.most_response;
+  sandbox.most_in_hand = extras.in_hand;
+  sandboxes_[id] = std::move(owned);
+
+  SandboxRequest request{id, device, code_folder, ""};
+  request.extras = std::move(extras);
+  if (spec.gpu.memory > Bytes(0)) {
+    const auto connected = connect_memory(sandbox, request);
+    if (!connected.ok()) {
+      // The caller is in the middle of handling an event: its answer comes in the next turn.
+      loop_.call_after(Duration(0), [this, id, error = connected.error()] {
+        finish(id, error, "Sandbox.Failure", Bytes(0));
+      });
+      return;
+    }
+  }
+  launcher_.launch(plan_sandbox(setting_, spec, request),
+                   [this, id](Result<sandbox::Started> result) { started(id, std::move(result)); });
+}
+
+Result<void> SandboxHost::connect_memory(Sandbox& sandbox, SandboxRequest& request) {
+  ASSIGN_OR_RETURN(request.ledger_path, make_ledger(sandbox, sandbox.spec.gpu.memory));
+  if (sandbox.spec.gpu.runtime == GpuRuntime::kShared) return connect_runtime(sandbox, request);
+  const bool moves = setting_.memory_moves && !setting_.integrated.contains(sandbox.device);
+  if (sandbox.spec.gpu.memory_mode == MemoryMode::kOff || !moves) return {};
+  const std::string number = std::to_string(sandbox.id.value);
+  sandbox.memory_path = run_folder_ + "/memory-" + number;
+  std::function<void(Bytes)> wanted;
+  if (events_.on_memory_wanted) {
+    wanted = [this, id = sandbox.id](Bytes bytes) { events_.on_memory_wanted(id, bytes); };
+  }
+  ASSIGN_OR_RETURN(
+      sandbox.memory,
+      MemoryChannel::open(
+          loop_, log_, sandbox.memory_path,
+          [this, id = sandbox.id](MemoryMove move) { memory_moved(id, move); }, std::move(wanted)));
+  request.memory_path = sandbox.memory_path;
+  if (!events_.serve_link) return {};
+  sandbox.link_path = run_folder_ + "/link-" + number;
+  ASSIGN_OR_RETURN(OwnedFd listener, listen_packets(sandbox.link_path, 0666));
+  events_.serve_link(sandbox.id, sandbox.device, sandbox.spec.gpu.memory * 2 + kLeaseSlack,
+                     std::move(listener));
+  request.link_path = sandbox.link_path;
+  return {};
+}
+
+Result<void> SandboxHost::connect_runtime(Sandbox& sandbox, SandboxRequest& request) {
+  if (!events_.share_runtime) {
+    return Error{ErrorCode::kUnimplemented, "this worker has no shared GPU runtimes"};
+  }
+  OwnedFd ledger(open(request.ledger_path.c_str(), O_RDWR | O_CLOEXEC));
+  if (!ledger.valid()) return error_from_errno("open " + request.ledger_path, errno);
+  request.runtime_path = run_folder_ + "/runtime-" + std::to_string(sandbox.id.value);
+  ASSIGN_OR_RETURN(OwnedFd listener, listen_packets(request.runtime_path, 0666));
+  sandbox.runtime_path = request.runtime_path;
+  events_.share_runtime(sandbox.id, sandbox.spec, sandbox.device, std::move(listener),
+                        std::move(ledger));
+  return {};
+}
+
+Result<std::string> SandboxHost::make_ledger(Sandbox& sandbox, Bytes limit) {
+  const std::string path = run_folder_ + "/ledger-" + std::to_string(sandbox.id.value);
+  auto ledger = ledger::create_ledger(path, limit, 0666);
+  if (!ledger.ok()) return ledger.error().with_context("create the memory ledger");
+  // The function runs as another user than the worker.
+  if (chmod(path.c_str(), 0666) != 0) return error_from_errno("chmod " + path, errno);
+  sandbox.ledger.emplace(std::move(ledger).value());
+  sandbox.ledger_path = path;
+  return path;
+}
+
+void SandboxHost::started(SandboxId id, Result<sandbox::Started> result) {
+  const auto found = sandboxes_.find(id);
+  if (found == sandboxes_.end()) return;
+  Sandbox& sandbox = *found->second;
+  if (!result.ok()) {
+    const bool users_fault = result.error().code == ErrorCode::kNotFound ||
+                             result.error().code == ErrorCode::kPermissionDenied;
+    Error error = result.error();
+    if (sandbox.end_words) error = sandbox.end_words->error;
+    finish(id, error, users_fault ? "Runtime.InvalidEntrypoint" : "Sandbox.Failure", Bytes(0));
+    return;
+  }
+  sandbox.pid = result->pid;
+  sandbox.executed = true;
+  sandbox.executed_at = loop_.clock().now();
+  sandbox.output = std::move(result->output);
+  sandbox.output_watch =
+      loop_.watch(sandbox.output.get(), true, false,
+                  [this, &sandbox](loop::Readiness) { read_output(sandbox, kOutputPerTurn); });
+  runtime_api::Callbacks callbacks;
+  callbacks.on_ready = [this, &sandbox] { ready(sandbox); };
+  callbacks.on_response = [this, &sandbox](InvocationId id, std::string body, std::string) {
+    answered(sandbox, id, true, std::move(body), "");
+  };
+  callbacks.on_error = [this, &sandbox](InvocationId id, std::string json, std::string type) {
+    answered(sandbox, id, false, std::move(json), std::move(type));
+  };
+  callbacks.on_init_error = [this, &sandbox](std::string json, std::string type) {
+    init_failed(sandbox, std::move(json), std::move(type));
+  };
+  if (events_.on_object) {
+    callbacks.on_object = [this, tenant = sandbox.spec.name.tenant](http::Request request,
+                                                                    std::string_view path,
+                                                                    http::Responder responder) {
+      events_.on_object(tenant, std::move(request), path, std::move(responder));
+    };
+  }
+  sandbox.session = std::make_unique<runtime_api::Session>(
+      loop_, std::move(result->runtime_api_listener),
+      runtime_api::SessionOptions{.function_name = sandbox.spec.name.name,
+                                  .handler = sandbox.spec.handler,
+                                  .max_response = sandbox.most_response,
+                                  .most_running = sandbox.most_in_hand},
+      std::move(callbacks));
+}
+
+void SandboxHost::ready(Sandbox& sandbox) {
+  if (sandbox.end_words || std::exchange(sandbox.initialised, true)) return;
+  events_.on_ready(sandbox.id, sandbox.executed_at - sandbox.requested_at,
+                   loop_.clock().now() - sandbox.executed_at);
+}
+
+void SandboxHost::give(SandboxId id, InvocationRequest& request, Duration timeout) {
+  const auto found = sandboxes_.find(id);
+  if (found == sandboxes_.end()) return;  // its end is on the way to the worker
+  Sandbox& sandbox = *found->second;
+  if (sandbox.end_words) {
+    sandbox.too_late.emplace_back(request.id, std::move(request.payload));
+    return;
+  }
+  if (sandbox.in_hand.empty()) {
+    sandbox.idle_tail.clear();
+    if (sandbox.ledger) (void)sandbox.ledger->reset_peak();
+  }
+  Sandbox::InHand& given = sandbox.in_hand.emplace_back();
+  given.id = request.id;
+  given.given_at = loop_.clock().now();
+  print_of(sandbox, given.tail, "START RequestId: " + to_string(given.id) + " Version: $LATEST\n");
+  runtime_api::RuntimeInvocation invocation;
+  invocation.id = request.id;
+  invocation.deadline =
+      std::chrono::duration_cast<milliseconds>(loop_.clock().wall_now() + timeout);
+  invocation.payload = std::move(request.payload);
+  invocation.content_type = request.content_type;
+  invocation.trace_id = request.trace_id;
+  invocation.client_context = request.client_context;
+  invocation.function_arn = function_arn(sandbox.spec.name);
+  sandbox.session->give(std::move(invocation));
+}
+
+void SandboxHost::answered(Sandbox& sandbox, InvocationId invocation, bool succeeded,
+                           std::string payload, std::string error_type) {
+  // What comes after the time-out is too late.
+  if (sandbox.end_words) return;
+  const auto found =
+      std::find_if(sandbox.in_hand.begin(), sandbox.in_hand.end(),
+                   [&](const Sandbox::InHand& each) { return each.id == invocation; });
+  if (found == sandbox.in_hand.end()) return;
+  HandlerAnswer answer;
+  answer.invocation = invocation;
+  answer.succeeded = succeeded;
+  answer.payload = std::move(payload);
+  answer.error_type = std::move(error_type);
+  answer.execution = loop_.clock().now() - found->given_at;
+  ++sandbox.invocations;
+  read_output(sandbox, kOutputAtEnd);
+  read_ledger(sandbox);
+  const std::string text_id = to_string(answer.invocation);
+  print_of(sandbox, found->tail, end_lines(text_id, answer.execution, sandbox.spec.memory));
+  LogTail tail = std::move(found->tail);
+  sandbox.in_hand.erase(found);
+  answer.device_memory_now = sandbox.device_memory;
+  answer.device_memory_peak = sandbox.device_memory_peak;
+  if (sandbox.context_error != 0) replace_broken(sandbox, tail);
+  answer.log_tail = tail.text();
+  if (sandbox.in_hand.empty()) sandbox.idle_tail = std::move(tail);
+  events_.on_answer(sandbox.id, std::move(answer));
+}
+
+// Nothing that its process asks of the device would succeed any more. What it is given before its
+// end is known starts again in another one.
+void SandboxHost::replace_broken(Sandbox& sandbox, LogTail& tail) {
+  sandbox.replaced = true;
+  const std::string code = std::to_string(sandbox.context_error);
+  log_.info("cuda_context_broken", {{"sandbox", static_cast<int64_t>(sandbox.id.value)},
+                                    {"function", sandbox.spec.name.name},
+                                    {"cuda_error", static_cast<int64_t>(sandbox.context_error)}});
+  const std::string line = "The CUDA context of this process is broken (CUDA error " + code +
+                           "); the next invocation gets a new process.\n";
+  print_of(sandbox, tail, line);
+  stop(sandbox.id, {ErrorCode::kInternal, "its CUDA context is broken (CUDA error " + code + ")"},
+       "Sandbox.Stopped");
+}
+
+void SandboxHost::init_failed(Sandbox& sandbox, std::string json, std::string type) {
+  if (sandbox.end_words) return;
+  sandbox.end_payload = std::move(json);
+  sandbox.end_words = EndWords{
+      {ErrorCode::kFailedPrecondition, "the runtime could not load the function"}, std::move(type)};
+  launcher_.kill(sandbox.id);
+}
+
+void SandboxHost::move_memory_out(SandboxId id, protocol::MemoryMoveDepth depth) {
+  const auto found = sandboxes_.find(id);
+  if (found == sandboxes_.end()) return;  // its end is on the way to the worker
+  if (found->second->memory == nullptr) {
+    return events_.on_memory_moved(id, {.out = true, .done = false});
+  }
+  found->second->memory->move_out(depth);
+}
+
+void SandboxHost::move_memory_in(SandboxId id) {
+  const auto found = sandboxes_.find(id);
+  if (found == sandboxes_.end()) return;
+  if (found->second->memory == nullptr) return events_.on_memory_moved(id, {.out = false});
+  found->second->memory->move_in();
+}
+
+void SandboxHost::grant_memory(SandboxId id, Bytes bytes) {
+  const auto found = sandboxes_.find(id);
+  if (found != sandboxes_.end() && found->second->memory != nullptr) {
+    found->second->memory->grant(bytes);
+  }
+}
+
+void SandboxHost::memory_moved(SandboxId id, const MemoryMove& move) {
+  if (!move.broken) return events_.on_memory_moved(id, move);
+  stop(id, {ErrorCode::kInternal, "the driver failed while the function's device memory was moved"},
+       "Sandbox.Failure");
+}
+
+void SandboxHost::stop(SandboxId id, Error error, std::string error_type) {
+  const auto found = sandboxes_.find(id);
+  if (found == sandboxes_.end()) return;
+  Sandbox& sandbox = *found->second;
+  if (!sandbox.end_words) sandbox.end_words = EndWords{std::move(error), std::move(error_type)};
+  launcher_.kill(id);
+}
+
+void SandboxHost::exited(SandboxId id, const sandbox::Exit& exit) {
+  const auto found = sandboxes_.find(id);
+  if (found == sandboxes_.end()) {
+    if (events_.on_other_exit) events_.on_other_exit(id, exit);
+    return;
+  }
+  Sandbox& sandbox = *found->second;
+  read_output(sandbox, kOutputAtEnd);
+  read_ledger(sandbox);
+  EndWords words = sandbox.end_words ? *sandbox.end_words
+                                     : words_for(exit, sandbox.initialised, sandbox.spec.memory);
+  log_.debug("sandbox_exited", {{"sandbox", static_cast<int64_t>(id.value)},
+                                {"function", sandbox.spec.name.name},
+                                {"how", sandbox::to_string(exit)}});
+  finish(id, std::move(words.error), std::move(words.type), exit.memory_peak);
+}
+
+void SandboxHost::finish(SandboxId id, Error error, std::string error_type,
+                         Bytes host_memory_peak) {
+  const auto found = sandboxes_.find(id);
+  if (found == sandboxes_.end()) return;
+  const std::unique_ptr<Sandbox> sandbox = std::move(found->second);
+  sandboxes_.erase(found);
+  for (const std::string* path : {&sandbox->ledger_path, &sandbox->memory_path, &sandbox->link_path,
+                                  &sandbox->runtime_path}) {
+    if (!path->empty()) unlink(path->c_str());
+  }
+  if (!sandbox->link_path.empty()) events_.forget_link(id);
+  if (!sandbox->runtime_path.empty()) events_.leave_runtime(id);
+
+  SandboxEnd end;
+  std::deque<runtime_api::RuntimeInvocation> unseen;
+  if (sandbox->session) unseen = sandbox->session->take_undelivered();
+  for (const runtime_api::RuntimeInvocation& each : unseen) end.unseen.push_back(each.id);
+  for (const auto& each : sandbox->too_late) end.unseen.push_back(each.first);
+  if (!sandbox->too_late.empty()) {
+    end.undelivered = true;
+    std::tie(end.invocation, end.returned_payload) = std::move(sandbox->too_late.front());
+  } else if (!unseen.empty() && !sandbox->end_words) {
+    // Not if we stopped it: then the invocation has its outcome already.
+    end.undelivered = true;
+    end.invocation = unseen.front().id;
+    end.returned_payload = std::move(unseen.front().payload);
+  }
+  end.context_is_broken = sandbox->replaced;
+  end.sandbox = id;
+  if (sandbox->executed && !sandbox->initialised) {
+    end.init = loop_.clock().now() - sandbox->executed_at;
+  }
+  end.error = std::move(error);
+  end.error_type = std::move(error_type);
+  if (!sandbox->end_payload.empty()) {
+    end.payload = std::move(sandbox->end_payload);
+  } else {
+    std::string message = end.error.message;
+    if (!sandbox->in_hand.empty()) {
+      message = "RequestId: " + to_string(sandbox->in_hand.front().id) + " " + message;
+    } else if (!sandbox->too_late.empty()) {
+      message = "RequestId: " + to_string(sandbox->too_late.front().first) + " " + message;
+    }
+    end.payload = runtime_api::error_json(end.error_type, message);
+  }
+  for (Sandbox::InHand& each : sandbox->in_hand) {
+    print_of(*sandbox, each.tail, "END RequestId: " + to_string(each.id) + "\n");
+  }
+  end.host_memory_peak = host_memory_peak;
+  end.device_memory_peak = sandbox->device_memory_peak;
+  end.log_tail = sandbox->next_tail().text();
+  events_.on_end(std::move(end));
+}
+
+void SandboxHost::read_output(Sandbox& sandbox, size_t most) {
+  char buffer[kOutputPerTurn];
+  for (size_t total = 0; total < most && sandbox.output.valid();) {
+    const ssize_t got = read(sandbox.output.get(), buffer, sizeof(buffer));
+    if (got < 0 && errno == EINTR) continue;
+    if (got < 0) return;  // nothing more for now
+    if (got == 0) {
+      sandbox.output_watch.reset();
+      sandbox.output.reset();
+      return;
+    }
+    total += static_cast<size_t>(got);
+    print(sandbox, std::string_view(buffer, static_cast<size_t>(got)));
+  }
+}
+
+// A line of ours about one invocation.
+void SandboxHost::print_of(const Sandbox& sandbox, LogTail& tail, std::string_view text) {
+  tail.append(text);
+  events_.on_output(sandbox.spec.id, text);
+}
+
+void SandboxHost::print(Sandbox& sandbox, std::string_view text) {
+  if (sandbox.in_hand.empty()) sandbox.idle_tail.append(text);
+  for (Sandbox::InHand& each : sandbox.in_hand) each.tail.append(text);
+  events_.on_output(sandbox.spec.id, text);
+}
+
+void SandboxHost::read_ledger(Sandbox& sandbox) {
+  if (!sandbox.ledger) return;
+  const auto readings = sandbox.ledger->read();
+  if (!readings.ok()) return;
+  sandbox.device_memory = readings->used;
+  sandbox.device_memory_peak = readings->peak;
+  sandbox.context_error = readings->context_error;
+}
+
+RunReport SandboxHost::glimpse(SandboxId id) {
+  const auto found = sandboxes_.find(id);
+  if (found == sandboxes_.end()) return {};
+  Sandbox& sandbox = *found->second;
+  read_output(sandbox, kOutputAtEnd);
+  read_ledger(sandbox);
+  RunReport report;
+  report.device_memory_peak = sandbox.device_memory_peak;
+  report.log_tail = sandbox.next_tail().text();
+  return report;
+}
+
+std::vector<SandboxStatus> SandboxHost::status() const {
+  std::vector<SandboxStatus> all;
+  for (const auto& [id, sandbox] : sandboxes_) {
+    SandboxStatus status;
+    status.id = id;
+    status.function = sandbox->spec.name;
+    status.state = sandbox->end_words          ? "stopping"
+                   : !sandbox->initialised     ? "starting"
+                   : !sandbox->in_hand.empty() ? "busy"
+                                               : "idle";
+    status.pid = sandbox->pid;
+    status.device = sandbox->device;
+    status.age = loop_.clock().now() - sandbox->requested_at;
+    status.invocations = sandbox->invocations;
+    status.device_memory = sandbox->device_memory;
+    all.push_back(std::move(status));
+  }
+  return all;
+}
+
+}  // namespace lambent::worker

@@ -1,0 +1,279 @@
+#include "node/worker/sandbox_host.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "gpu/ledger/writer.h"
+#include "node/worker/testing/testing.h"
+
+namespace lambent::worker {
+namespace {
+
+using testing::EndsWith;
+using testing::HasSubstr;
+using testing::IsEmpty;
+
+constexpr SandboxId kSandbox{7};
+constexpr InvocationId kInvocation{1, 2};
+
+class SandboxHostTest : public testing::Test {
+ protected:
+  void SetUp() override {
+    SandboxHost::Events events;
+    events.on_ready = [this](SandboxId, Duration, Duration) { ++readies; };
+    events.on_answer = [this](SandboxId, HandlerAnswer answer) {
+      answers.push_back(std::move(answer));
+      if (after_answer) after_answer();
+    };
+    events.on_end = [this](SandboxEnd end) { ends.push_back(std::move(end)); };
+    events.on_output = [this](FunctionId function, std::string_view text) {
+      printed += text.size();
+      logs.append(function, text);
+    };
+    host = std::make_unique<SandboxHost>(loop, log, launcher, SandboxSetting{},
+                                         folder.path() + "/run", events);
+    spec.id = FunctionId(3);
+    spec.name = {kDefaultTenant, "f"};
+    spec.memory = Bytes::mib(128);
+    launcher.script = [this](FakeRuntime& self, const FakeRuntime::Event& given) {
+      runtime = &self;
+      event = given;
+    };
+  }
+  template <typename Condition>
+  [[nodiscard]] bool until(Condition done) {
+    return turn_until(loop, done);
+  }
+  // A sandbox that was given an invocation and works on it.
+  void start_working() {
+    host->start(kSandbox, spec, "/code", DeviceId(0));
+    ASSERT_TRUE(until([&] { return readies == 1; }));
+    InvocationRequest request;
+    request.id = kInvocation;
+    host->give(kSandbox, request, seconds(3));
+    ASSERT_TRUE(until([&] { return runtime != nullptr; }));
+  }
+
+  TemporaryFolder folder;
+  FakeClock clock;
+  loop::EventLoop loop{clock};
+  NullLogSink log;
+  FakeLauncher launcher{loop};
+  LogStore logs;
+  FunctionSpec spec;
+  int readies = 0;
+  std::vector<HandlerAnswer> answers;
+  std::function<void()> after_answer;  // as dispatch, which may give the next at once
+  std::vector<SandboxEnd> ends;
+  size_t printed = 0;
+  FakeRuntime* runtime = nullptr;
+  FakeRuntime::Event event;
+  std::unique_ptr<SandboxHost> host;
+};
+
+TEST_F(SandboxHostTest, WhatAnInvocationPrintsLiesBetweenItsStartAndItsReport) {
+  start_working();
+  runtime->print("hello\n");
+  clock.advance(microseconds(12'340));
+  runtime->answer(event, "{}");
+  ASSERT_TRUE(until([&] { return !answers.empty(); }));
+  const std::string id = to_string(kInvocation);
+  EXPECT_EQ(answers[0].execution, microseconds(12'340));
+  EXPECT_EQ(answers[0].log_tail, "START RequestId: " + id + " Version: $LATEST\nhello\n" +
+                                     "END RequestId: " + id + "\nREPORT RequestId: " + id +
+                                     "\tDuration: 12.34 ms\tBilled Duration: 13 ms\t" +
+                                     "Memory Size: 128 MB\n");
+}
+
+TEST_F(SandboxHostTest, AFloodOfOutputIsBoundedInMemoryAndOnlyItsEndIsKept) {
+  start_working();
+  const std::string line(64 * 1024, 'x');
+  constexpr size_t kFlood = 100 * 1024 * 1024;
+  const size_t before = printed;
+  for (size_t put = 0; put < kFlood;) {
+    put += runtime->print(std::string_view(line).substr(0, std::min(line.size(), kFlood - put)));
+    loop.run_once(Duration(0));
+  }
+  runtime->print("the end\n");
+  runtime->answer(event, "{}");
+  ASSERT_TRUE(until([&] { return !answers.empty(); }));
+  EXPECT_GT(printed - before, kFlood);
+  EXPECT_LE(answers[0].log_tail.size(), limits::kLogTail.count);
+  EXPECT_THAT(answers[0].log_tail, HasSubstr("xxx"
+                                             "the end\nEND RequestId"));
+  uint64_t kept = 0;
+  for (uint64_t offset = 0;;) {
+    const auto chunk = logs.read(spec.id, offset, Bytes::mib(1).count);
+    if (chunk.text.empty()) break;
+    kept += chunk.text.size();
+    offset = chunk.next_offset;
+  }
+  EXPECT_LE(kept, 2 * limits::kLogPerFunction.count);
+  EXPECT_GE(kept, limits::kLogPerFunction.count);
+}
+
+TEST_F(SandboxHostTest, ANoisySandboxGetsOnlyItsShareOfATurn) {
+  start_working();
+  ASSERT_GE(fcntl(runtime->output(), F_SETPIPE_SZ, 1024 * 1024), 0);
+  while (loop.run_once(Duration(0)), runtime->print(std::string(512 * 1024, 'x')) == 0) continue;
+  const size_t before = printed;
+  loop.run_once(Duration(0));
+  EXPECT_LE(printed - before, 64 * 1024U);
+  EXPECT_GT(printed - before, 0U);
+}
+
+TEST_F(SandboxHostTest, AnAnswerAfterTheTimeOutIsIgnored) {
+  start_working();
+  host->stop(kSandbox, Error{ErrorCode::kDeadlineExceeded, "Task timed out after 3.00 seconds"},
+             "Sandbox.Timeout");
+  runtime->answer(event, "too late");
+  ASSERT_TRUE(until([&] { return !ends.empty(); }));
+  EXPECT_THAT(answers, IsEmpty());
+  EXPECT_EQ(ends[0].error_type, "Sandbox.Timeout");
+  EXPECT_THAT(ends[0].payload, HasSubstr("Task timed out after 3.00 seconds"));
+  EXPECT_THAT(ends[0].log_tail, EndsWith("END RequestId: " + to_string(kInvocation) + "\n"));
+  EXPECT_THAT(host->status(), IsEmpty());
+}
+
+TEST_F(SandboxHostTest, WhatIsGivenToOneThatIsBeingStoppedComesBack) {
+  host->start(kSandbox, spec, "/code", DeviceId(0));
+  ASSERT_TRUE(until([&] { return readies == 1; }));
+  host->stop(kSandbox, Error{ErrorCode::kInternal, "the runtime that it shares ended"},
+             "Sandbox.Failure");
+  InvocationRequest request;
+  request.id = kInvocation;
+  request.payload = "unseen";
+  host->give(kSandbox, request, seconds(3));
+  ASSERT_TRUE(until([&] { return !ends.empty(); }));
+  EXPECT_TRUE(ends[0].undelivered);
+  EXPECT_EQ(ends[0].invocation, kInvocation);
+  EXPECT_EQ(ends[0].returned_payload, "unseen");
+  EXPECT_EQ(runtime, nullptr);
+}
+
+TEST_F(SandboxHostTest, AProcessWhoseCudaContextBrokeAnswersAndIsReplaced) {
+  spec.gpu.memory = Bytes::mib(16);
+  start_working();
+  ledger::LedgerWriter shim;
+  ASSERT_TRUE(shim.attach((folder.path() + "/run/ledger-7").c_str()));
+  shim.context_is_broken(700);
+  after_answer = [this] {
+    InvocationRequest next;
+    next.id = InvocationId{3, 4};
+    next.payload = "unseen";
+    host->give(kSandbox, next, seconds(3));
+  };
+  runtime->answer(event, "the last answer");
+  ASSERT_TRUE(until([&] { return !ends.empty(); }));
+  ASSERT_EQ(answers.size(), 1u);
+  EXPECT_EQ(answers[0].payload, "the last answer");
+  EXPECT_THAT(answers[0].log_tail, HasSubstr("broken (CUDA error 700)"));
+  EXPECT_TRUE(ends[0].undelivered);
+  EXPECT_EQ(ends[0].returned_payload, "unseen");
+  EXPECT_THAT(ends[0].error.message, HasSubstr("CUDA context is broken"));
+}
+
+TEST_F(SandboxHostTest, OneThatMayHaveTwoIsGivenTheNextBeforeItHasAnswered) {
+  constexpr InvocationId kNext{3, 4}, kThird{5, 6};
+  host->start(kSandbox, spec, "/code", DeviceId(0), {.in_hand = 2});
+  ASSERT_TRUE(until([&] { return readies == 1; }));
+  const auto give = [&](InvocationId id) {
+    InvocationRequest request;
+    request.id = id;
+    host->give(kSandbox, request, seconds(3));
+  };
+  give(kInvocation);
+  ASSERT_TRUE(until([&] { return runtime != nullptr; }));
+  const size_t before = printed;
+  runtime->print("of the first\n");
+  ASSERT_TRUE(until([&] { return printed > before; }));
+  clock.advance(milliseconds(10));
+  // This runtime asks for no more before it has answered: the second is not seen until then.
+  give(kNext);
+  runtime->print("of either\n");
+  runtime->answer(event, "{}");
+  ASSERT_TRUE(until([&] { return event.id == to_string(kNext); }));
+  give(kThird);
+  ASSERT_EQ(answers.size(), 1u);
+  EXPECT_EQ(answers[0].invocation, kInvocation);
+  EXPECT_EQ(answers[0].execution, milliseconds(10));
+  EXPECT_THAT(answers[0].log_tail,
+              HasSubstr("of the first\nof either\nEND RequestId: " + to_string(kInvocation)));
+  EXPECT_EQ(readies, 1);
+  launcher.end(kSandbox, {.signal = 9});
+  ASSERT_TRUE(until([&] { return !ends.empty(); }));
+  EXPECT_EQ(ends[0].unseen, std::vector<InvocationId>{kThird}) << "it was at work on the second";
+  EXPECT_THAT(ends[0].log_tail, HasSubstr("START RequestId: " + to_string(kNext)));
+  EXPECT_THAT(ends[0].log_tail, HasSubstr("of either\n"));
+  EXPECT_THAT(ends[0].log_tail, testing::Not(HasSubstr(to_string(kInvocation))));
+}
+
+TEST_F(SandboxHostTest, AllThatIsGivenToOneOfTwoInHandOnItsWayOutIsUnseen) {
+  constexpr InvocationId kNext{3, 4}, kThird{5, 6};
+  spec.gpu.memory = Bytes::mib(16);
+  host->start(kSandbox, spec, "/code", DeviceId(0), {.in_hand = 2});
+  ASSERT_TRUE(until([&] { return readies == 1; }));
+  const auto give = [&](InvocationId id, const std::string& payload) {
+    InvocationRequest request;
+    request.id = id;
+    request.payload = payload;
+    host->give(kSandbox, request, seconds(3));
+  };
+  give(kInvocation, "seen");
+  ASSERT_TRUE(until([&] { return runtime != nullptr; }));
+  ledger::LedgerWriter shim;
+  ASSERT_TRUE(shim.attach((folder.path() + "/run/ledger-7").c_str()));
+  shim.context_is_broken(700);
+  after_answer = [&] {
+    give(kNext, "the second");
+    give(kThird, "the third");
+  };
+  runtime->answer(event, "{}");
+  ASSERT_TRUE(until([&] { return !ends.empty(); }));
+  ASSERT_EQ(answers.size(), 1u);
+  EXPECT_TRUE(ends[0].undelivered);
+  EXPECT_EQ(ends[0].unseen, (std::vector<InvocationId>{kNext, kThird}));
+  EXPECT_EQ(ends[0].invocation, kNext);
+  EXPECT_EQ(ends[0].returned_payload, "the second");
+  EXPECT_TRUE(ends[0].context_is_broken);
+}
+
+TEST_F(SandboxHostTest, AContextThatBreaksBeforeTheNextEndIsNotOfTheAnswerBefore) {
+  constexpr InvocationId kNext{3, 4};
+  spec.gpu.memory = Bytes::mib(16);
+  start_working();
+  runtime->answer(event, "{}");
+  ASSERT_TRUE(until([&] { return !answers.empty(); }));
+  InvocationRequest next;
+  next.id = kNext;
+  host->give(kSandbox, next, seconds(3));
+  ASSERT_TRUE(until([&] { return event.id == to_string(kNext); }));
+  ledger::LedgerWriter shim;
+  ASSERT_TRUE(shim.attach((folder.path() + "/run/ledger-7").c_str()));
+  shim.context_is_broken(700);
+  launcher.end(kSandbox, {.signal = 6});
+  ASSERT_TRUE(until([&] { return !ends.empty(); }));
+  EXPECT_FALSE(ends[0].context_is_broken) << "nothing was answered with it";
+}
+
+TEST_F(SandboxHostTest, OutOfMemoryIsToldWithTheLimitThatWasMet) {
+  start_working();
+  launcher.end(kSandbox, {.signal = 9, .out_of_memory = true, .memory_peak = Bytes::mib(128)});
+  ASSERT_TRUE(until([&] { return !ends.empty(); }));
+  EXPECT_EQ(ends[0].error_type, "Runtime.OutOfMemory");
+  EXPECT_THAT(ends[0].payload, HasSubstr("128 MiB"));
+  EXPECT_EQ(ends[0].host_memory_peak, Bytes::mib(128));
+}
+
+TEST_F(SandboxHostTest, ASandboxThatIsStoppedWhileItIsStartedEndsOnce) {
+  host->start(kSandbox, spec, "/code", DeviceId(0));
+  host->stop(kSandbox, Error{ErrorCode::kCancelled, "stopped"}, "Sandbox.Failure");
+  ASSERT_TRUE(until([&] { return !ends.empty(); }));
+  loop.run_once(Duration(0));
+  EXPECT_EQ(ends.size(), 1U);
+  EXPECT_EQ(ends[0].error.message, "stopped");
+  EXPECT_EQ(readies, 0);
+}
+
+}  // namespace
+}  // namespace lambent::worker

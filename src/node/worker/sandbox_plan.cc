@@ -1,0 +1,169 @@
+#include "node/worker/sandbox_plan.h"
+
+#include <algorithm>
+
+#include "node/worker/system_folder.h"
+
+namespace lambent::worker {
+namespace {
+
+using Environment = std::map<std::string, std::string>;
+
+bool uses_gpu(const FunctionSpec& spec) { return spec.gpu.memory > Bytes(0); }
+
+std::vector<std::string> command_of(const SandboxSetting& setting, const FunctionSpec& spec) {
+  switch (spec.runtime) {
+    case Runtime::kPython:
+      return {setting.python_program, "-m", "lambent_runtime", spec.handler};
+    case Runtime::kProvided:
+      break;
+  }
+  return {std::string(sandbox::kCodeFolder) + "/bootstrap"};
+}
+
+void add_lambda_variables(const FunctionSpec& spec, SandboxId sandbox, Environment& environment) {
+  environment["AWS_LAMBDA_RUNTIME_API"] = sandbox::kRuntimeApiAddress;
+  environment["AWS_LAMBDA_FUNCTION_NAME"] = spec.name.name;
+  environment["AWS_LAMBDA_FUNCTION_VERSION"] = "$LATEST";
+  environment["AWS_LAMBDA_FUNCTION_MEMORY_SIZE"] = std::to_string(spec.memory.count >> 20);
+  environment["AWS_LAMBDA_LOG_GROUP_NAME"] = "/aws/lambda/" + spec.name.name;
+  environment["AWS_LAMBDA_LOG_STREAM_NAME"] = "[$LATEST]" + std::to_string(sandbox.value);
+  environment["AWS_LAMBDA_INITIALIZATION_TYPE"] = "on-demand";
+  environment["AWS_EXECUTION_ENV"] = "AWS_Lambda_" + spec.runtime_name;
+  environment["AWS_REGION"] = "us-east-1";
+  environment["AWS_DEFAULT_REGION"] = "us-east-1";
+  environment["_HANDLER"] = spec.handler;
+  environment["LAMBDA_TASK_ROOT"] = sandbox::kCodeFolder;
+  environment["LAMBDA_RUNTIME_DIR"] = kRuntimeFolder;
+  environment["TZ"] = ":UTC";
+  environment["LANG"] = "C.UTF-8";
+  environment["PATH"] = "/usr/local/bin:/usr/bin:/bin:/opt/bin";
+  environment["HOME"] = "/tmp";
+  environment["LD_LIBRARY_PATH"] = "/var/task:/var/task/lib:/opt/lib";
+}
+
+void add_python(const SandboxSetting& setting, sandbox::LaunchPlan& plan) {
+  plan.binds.push_back({setting.python_folder, kRuntimeFolder});
+  std::string& path = plan.environment["PYTHONPATH"];
+  path =
+      std::string(sandbox::kCodeFolder) + ":" + kRuntimeFolder + (path.empty() ? "" : ":") + path;
+  plan.environment["PYTHONDONTWRITEBYTECODE"] = "1";
+  plan.environment["PYTHONUNBUFFERED"] = "1";
+}
+
+void add_gpu(const SandboxSetting& setting, const FunctionSpec& spec, const SandboxRequest& request,
+             sandbox::LaunchPlan& plan) {
+  const bool modelled = spec.gpu.launch_mode == GpuNeeds::LaunchMode::kModel;
+  const std::string driver = add_driver(setting.gpu, request.device, modelled, plan);
+  const std::string shim = kShimFolder;
+  plan.binds.push_back({setting.shim_folder, shim});
+  plan.binds.push_back({request.ledger_path, kLedgerFile, true});
+  Environment& environment = plan.environment;
+  environment["LD_PRELOAD"] = shim + "/liblambent_shim.so:" + shim + "/liblambent_shim_nvml.so";
+  environment["LAMBENT_SHIM_DRIVER"] = driver + "/libcuda.so.1";
+  environment["LAMBENT_SHIM_NVML"] = driver + "/libnvidia-ml.so.1";
+  environment["LAMBENT_SHIM_LEDGER"] = kLedgerFile;
+  if (!request.memory_path.empty()) {
+    plan.binds.push_back({request.memory_path, kMemorySocket, true});
+    environment["LAMBENT_SHIM_MEMORY"] = kMemorySocket;
+    environment["LAMBENT_SHIM_MEMORY_MODE"] = name_of(spec.gpu.memory_mode);
+    environment["LAMBENT_SHIM_UVM"] = setting.managed_memory;
+    const bool says = spec.gpu.working_set != WorkingSet::kWorker;
+    environment["LAMBENT_SHIM_WORKING_SET"] =
+        name_of(says ? spec.gpu.working_set : setting.working_set);
+  }
+  if (!request.link_path.empty()) {
+    plan.binds.push_back({request.link_path, kLinkSocket, true});
+    environment["LAMBENT_SHIM_LINK"] = kLinkSocket;
+  }
+  if (setting.gpu.emulated_node.empty()) return;
+  // What an emulated device holds for the function is a file of the function's processes, with
+  // holes where memory was given back; its pages, and at a memory scale those of what was moved to
+  // the host, count for them as well.
+  plan.limits.file_size = std::max(plan.limits.file_size, spec.gpu.memory * 2);
+  plan.limits.memory += spec.gpu.memory * 2;
+  // More managed memory than the device has is a risk on a real one alone.
+  environment["LAMBENT_SHIM_OVERSUBSCRIBE"] = "1";
+}
+
+// Its driver calls run elsewhere: it sees no device, no driver and no shim.
+void add_shared_gpu(const SandboxSetting& setting, const SandboxRequest& request,
+                    sandbox::LaunchPlan& plan) {
+  plan.binds.push_back({setting.forward_folder, kForwardFolder});
+  plan.binds.push_back({request.runtime_path, kForwardSocket, true});
+  std::string& libraries = plan.environment["LD_LIBRARY_PATH"];
+  libraries = std::string(kForwardFolder) + (libraries.empty() ? "" : ":") + libraries;
+  plan.environment["LAMBENT_FORWARD_SOCKET"] = kForwardSocket;
+}
+
+}  // namespace
+
+std::string visible_as(const GpuDriver& gpu, DeviceId device) {
+  const auto visible = gpu.visible.find(device);
+  // Our numbers count from 1.
+  return visible != gpu.visible.end() ? visible->second : std::to_string(device.value - 1);
+}
+
+std::string add_driver(const GpuDriver& gpu, DeviceId device, bool modelled,
+                       sandbox::LaunchPlan& plan) {
+  // A driver among the system's own libraries is there already.
+  const bool is_system_folder = is_in_system(gpu.folder);
+  const std::string driver = is_system_folder ? gpu.folder : kDriverFolder;
+  if (!is_system_folder) plan.binds.push_back({gpu.folder, driver});
+  Environment& environment = plan.environment;
+  std::string& libraries = environment["LD_LIBRARY_PATH"];
+  libraries = driver + (libraries.empty() ? "" : ":") + libraries;
+  // What runs inside sees the one device that it was given, as number 0.
+  environment["CUDA_VISIBLE_DEVICES"] = visible_as(gpu, device);
+  if (const auto near = gpu.near.find(device); near != gpu.near.end()) {
+    plan.processors = near->second;
+  }
+  if (gpu.emulated_node.empty()) {
+    plan.devices = gpu.device_files;
+    return driver;
+  }
+  plan.binds.push_back({gpu.emulated_node, kNodeFile, true});
+  environment["EMULATED_CUDA_NODE"] = kNodeFile;
+  environment["EMULATED_CUDA_LAUNCH_MODE"] = modelled ? "model" : "compute";
+  return driver;
+}
+
+FunctionSpec cpu_variant_of(const FunctionSpec& spec) {
+  FunctionSpec variant = spec;
+  if (!spec.cpu_variant->handler.empty()) variant.handler = spec.cpu_variant->handler;
+  variant.gpu = {};
+  variant.cpu_variant.reset();
+  // Libraries that look for GPUs by themselves find none.
+  variant.environment["CUDA_VISIBLE_DEVICES"] = "";
+  return variant;
+}
+
+sandbox::LaunchPlan plan_sandbox(const SandboxSetting& setting, const FunctionSpec& spec,
+                                 const SandboxRequest& request) {
+  sandbox::LaunchPlan plan;
+  plan.sandbox = request.sandbox;
+  plan.argv = command_of(setting, spec);
+  plan.code = request.code_folder;
+  plan.limits.memory = spec.memory;
+  plan.limits.processes = setting.most_processes;
+  // The user's variables first: ours win.
+  plan.environment = spec.environment;
+  add_lambda_variables(spec, request.sandbox, plan.environment);
+  plan.environment["LAMBENT_DEVICE"] = uses_gpu(spec) ? "gpu" : "cpu";
+  if (spec.runtime == Runtime::kPython) add_python(setting, plan);
+  if (uses_gpu(spec) && spec.gpu.runtime == GpuRuntime::kShared) {
+    add_shared_gpu(setting, request, plan);
+  } else if (uses_gpu(spec)) {
+    add_gpu(setting, spec, request, plan);
+  }
+  const LaneExtras& extras = request.extras;
+  plan.binds.insert(plan.binds.end(), extras.binds.begin(), extras.binds.end());
+  for (const auto& [name, value] : extras.environment) plan.environment[name] = value;
+  return plan;
+}
+
+std::string function_arn(const FunctionName& name) {
+  return "arn:aws:lambda:us-east-1:000000000000:function:" + name.name;
+}
+
+}  // namespace lambent::worker

@@ -1,0 +1,102 @@
+// What a sandbox of a function looks like: from a FunctionSpec and the node's paths to a
+// LaunchPlan. Pure; used by SandboxHost on the loop thread.
+#pragma once
+
+#include <map>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "core/base/ids.h"
+#include "core/domain/function.h"
+#include "node/sandbox/plan.h"
+
+namespace lambent::worker {
+
+// The GPU driver as functions see it.
+struct GpuDriver {
+  // Holds libcuda.so.1 and libnvidia-ml.so.1; empty: this node has no GPU.
+  std::string folder;
+  // The emulated GPU's node file; empty for a real GPU.
+  std::string emulated_node;
+  // Device files of a real GPU, such as /dev/nvidia0.
+  std::vector<std::string> device_files;
+  // What CUDA_VISIBLE_DEVICES calls each device; one that is not here is called by its index.
+  std::map<DeviceId, std::string> visible = {};
+  // The host's processors near each device, where what uses it is kept; one that is not here is
+  // near all.
+  std::map<DeviceId, std::vector<uint32_t>> near = {};
+};
+
+// What all sandboxes of a node have in common.
+struct SandboxSetting {
+  std::string python_program = "/usr/bin/python3";
+  std::string python_folder;  // holds the packages lambent_runtime and lambent_cuda
+  std::string shim_folder;
+  // Holds the libcuda.so.1 of functions that share a GPU runtime; empty: there are no such
+  // functions.
+  std::string forward_folder;
+  GpuDriver gpu;
+  // Whether device memory is moved to the host while functions rest.
+  bool memory_moves = true;
+  // Devices whose memory is the host's own: it stays in any case.
+  std::set<DeviceId> integrated = {};
+  // What of it comes in again, for functions that do not say: not kWorker.
+  WorkingSet working_set = WorkingSet::kWhole;
+  // How managed memory (mode uvm) comes back to a device: prefetch, advise or faults
+  // (docs/shim.md).
+  std::string managed_memory = "prefetch";
+  unsigned most_processes = limits::kSandboxProcesses;
+};
+
+// What a stage of a pipeline has beside what all sandboxes have.
+struct LaneExtras {
+  std::vector<sandbox::Bind> binds = {};
+  std::map<std::string, std::string> environment = {};
+  Bytes most_response = limits::kResponsePayload;  // it answers for all requests of a job
+  size_t in_hand = 1;  // invocations that it may have and not have answered
+};
+
+struct SandboxRequest {
+  SandboxId sandbox;
+  DeviceId device;
+  std::string code_folder;
+  std::string ledger_path;  // empty if the function uses no GPU
+  // Sockets on which its device memory is moved and gets its turn on the link; empty: it stays.
+  std::string memory_path = {};
+  std::string link_path = {};
+  // Socket of the GPU runtime that it shares; empty: it has a driver of its own.
+  std::string runtime_path = {};
+  LaneExtras extras = {};
+};
+
+// Where things lie inside a sandbox.
+inline constexpr char kRuntimeFolder[] = "/var/runtime";
+inline constexpr char kDriverFolder[] = "/opt/lambent/driver";
+inline constexpr char kShimFolder[] = "/opt/lambent/shim";
+inline constexpr char kNodeFile[] = "/opt/lambent/gpu-node";
+inline constexpr char kLedgerFile[] = "/opt/lambent/ledger";
+inline constexpr char kMemorySocket[] = "/opt/lambent/memory";
+inline constexpr char kLinkSocket[] = "/opt/lambent/link";
+inline constexpr char kForwardFolder[] = "/opt/lambent/forward";
+inline constexpr char kForwardSocket[] = "/opt/lambent/runtime";
+
+// What CUDA_VISIBLE_DEVICES calls the device.
+std::string visible_as(const GpuDriver& gpu, DeviceId device);
+
+// Shows the driver and one device inside a sandbox, whose environment is there already; returns the
+// driver's folder inside. `modelled`: an emulated device does not compute kernels, it only takes
+// their time.
+std::string add_driver(const GpuDriver& gpu, DeviceId device, bool modelled,
+                       sandbox::LaunchPlan& plan);
+
+// The function as it runs without a GPU: by the handler of its CPU variant, which it must have.
+FunctionSpec cpu_variant_of(const FunctionSpec& spec);
+
+sandbox::LaunchPlan plan_sandbox(const SandboxSetting& setting, const FunctionSpec& spec,
+                                 const SandboxRequest& request);
+
+// The function's name as AWS writes it, the same as the Lambda frontend gives to clients.
+std::string function_arn(const FunctionName& name);
+
+}  // namespace lambent::worker

@@ -1,0 +1,142 @@
+#include "node/worker/sandbox_plan.h"
+
+#include <gtest/gtest.h>
+
+namespace lambent::worker {
+namespace {
+
+SandboxSetting setting() {
+  SandboxSetting setting;
+  setting.python_folder = "/p";
+  setting.shim_folder = "/s";
+  setting.gpu.folder = "/d";
+  setting.gpu.emulated_node = "/n";
+  return setting;
+}
+
+FunctionSpec python_function() {
+  FunctionSpec spec;
+  spec.name = {TenantId(7), "f"};
+  spec.runtime = Runtime::kPython;
+  spec.handler = "app.handler";
+  spec.environment = {{"MINE", "1"}, {"AWS_LAMBDA_RUNTIME_API", "elsewhere"}, {"PYTHONPATH", "/x"}};
+  return spec;
+}
+
+SandboxRequest request() { return {SandboxId(3), DeviceId(1), "/code/abc", "/run/ledger-3"}; }
+
+TEST(SandboxPlan, APythonFunctionIsRunByOurRuntimeClient) {
+  const auto plan = plan_sandbox(setting(), python_function(), request());
+  EXPECT_EQ(plan.argv,
+            (std::vector<std::string>{"/usr/bin/python3", "-m", "lambent_runtime", "app.handler"}));
+  EXPECT_EQ(plan.environment.at("PYTHONPATH"), "/var/task:/var/runtime:/x");
+  EXPECT_TRUE(sandbox::validate(plan).ok()) << sandbox::validate(plan).error().message;
+}
+
+TEST(SandboxPlan, TheUsersVariablesCannotReplaceOurs) {
+  const auto plan = plan_sandbox(setting(), python_function(), request());
+  EXPECT_EQ(plan.environment.at("MINE"), "1");
+  EXPECT_EQ(plan.environment.at("AWS_LAMBDA_RUNTIME_API"), "127.0.0.1:9001");
+}
+
+TEST(SandboxPlan, OnlyAFunctionThatAsksForAGpuGetsTheShimAndTheDriver) {
+  auto spec = python_function();
+  EXPECT_FALSE(plan_sandbox(setting(), spec, request()).environment.contains("LD_PRELOAD"));
+  spec.gpu.memory = Bytes::mib(64);
+  spec.gpu.launch_mode = GpuNeeds::LaunchMode::kModel;
+  const auto plan = plan_sandbox(setting(), spec, request());
+  EXPECT_EQ(plan.environment.at("EMULATED_CUDA_LAUNCH_MODE"), "model");
+  EXPECT_EQ(plan.environment.at("CUDA_VISIBLE_DEVICES"), "0");
+  EXPECT_NE(plan.environment.at("LD_PRELOAD").find("liblambent_shim.so"), std::string::npos);
+  EXPECT_TRUE(sandbox::validate(plan).ok()) << sandbox::validate(plan).error().message;
+  EXPECT_EQ(plan.limits.file_size, limits::kSandboxFileSize);
+  EXPECT_EQ(plan.limits.memory, spec.memory + spec.gpu.memory * 2)
+      << "an emulated device's memory counts for the processes that use it";
+  auto real = setting();
+  real.gpu.emulated_node.clear();
+  EXPECT_EQ(plan_sandbox(real, spec, request()).limits.memory, spec.memory);
+  spec.gpu.memory = Bytes::gib(12);
+  EXPECT_EQ(plan_sandbox(setting(), spec, request()).limits.file_size, Bytes::gib(24))
+      << "an emulated device's memory is a file";
+}
+
+TEST(SandboxPlan, ACpuVariantSeesNoGpu) {
+  auto spec = python_function();
+  spec.gpu.memory = Bytes::mib(64);
+  spec.environment["CUDA_VISIBLE_DEVICES"] = "1";
+  EXPECT_EQ(plan_sandbox(setting(), spec, request()).environment.at("LAMBENT_DEVICE"), "gpu");
+  spec.cpu_variant = CpuVariant{};
+  EXPECT_EQ(cpu_variant_of(spec).handler, "app.handler") << "unless it has one of its own";
+  spec.cpu_variant->handler = "app.on_cpu";
+  const auto plan = plan_sandbox(setting(), cpu_variant_of(spec), request());
+  EXPECT_EQ(plan.argv.back(), "app.on_cpu");
+  EXPECT_EQ(plan.environment.at("_HANDLER"), "app.on_cpu");
+  EXPECT_EQ(plan.environment.at("LAMBENT_DEVICE"), "cpu");
+  EXPECT_EQ(plan.environment.at("CUDA_VISIBLE_DEVICES"), "");
+  EXPECT_FALSE(plan.environment.contains("LD_PRELOAD"));
+  EXPECT_TRUE(plan.devices.empty());
+  EXPECT_TRUE(sandbox::validate(plan).ok()) << sandbox::validate(plan).error().message;
+}
+
+TEST(SandboxPlan, AFunctionWhoseMemoryMovesGetsItsSockets) {
+  auto spec = python_function();
+  spec.gpu.memory = Bytes::mib(64);
+  SandboxRequest moving = request();
+  EXPECT_FALSE(plan_sandbox(setting(), spec, moving).environment.contains("LAMBENT_SHIM_MEMORY"));
+  moving.memory_path = "/run/memory-3";
+  moving.link_path = "/run/link-3";
+  const auto plan = plan_sandbox(setting(), spec, moving);
+  EXPECT_EQ(plan.environment.at("LAMBENT_SHIM_MEMORY"), "/opt/lambent/memory");
+  EXPECT_EQ(plan.environment.at("LAMBENT_SHIM_LINK"), "/opt/lambent/link");
+  EXPECT_EQ(plan.environment.at("LAMBENT_SHIM_MEMORY_MODE"), "vmm");
+  EXPECT_EQ(plan.environment.at("LAMBENT_SHIM_UVM"), "prefetch");
+  EXPECT_TRUE(sandbox::validate(plan).ok()) << sandbox::validate(plan).error().message;
+}
+
+TEST(SandboxPlan, AFunctionThatDoesNotSayHasTheWorkersWorkingSet) {
+  auto spec = python_function();
+  spec.gpu.memory = Bytes::mib(64);
+  SandboxRequest moving = request();
+  moving.memory_path = "/run/memory-3";
+  const auto planned = [&](WorkingSet of_function, WorkingSet of_worker) {
+    spec.gpu.working_set = of_function;
+    SandboxSetting here = setting();
+    here.working_set = of_worker;
+    return plan_sandbox(here, spec, moving).environment.at("LAMBENT_SHIM_WORKING_SET");
+  };
+  EXPECT_EQ(planned(WorkingSet::kWorker, WorkingSet::kWhole), "whole");
+  EXPECT_EQ(planned(WorkingSet::kWorker, WorkingSet::kTouched), "touched");
+  EXPECT_EQ(planned(WorkingSet::kWhole, WorkingSet::kTouched), "whole");
+  EXPECT_EQ(planned(WorkingSet::kTouched, WorkingSet::kWhole), "touched");
+}
+
+TEST(SandboxPlan, AFunctionThatSharesARuntimeSeesNoDeviceAndNoShim) {
+  auto spec = python_function();
+  spec.gpu.memory = Bytes::mib(64);
+  spec.gpu.runtime = GpuRuntime::kShared;
+  SandboxSetting here = setting();
+  here.forward_folder = "/prefix/lib/forward";
+  SandboxRequest shared = request();
+  shared.runtime_path = "/run/runtime-3";
+  const auto plan = plan_sandbox(here, spec, shared);
+  EXPECT_EQ(plan.environment.at("LAMBENT_FORWARD_SOCKET"), "/opt/lambent/runtime");
+  EXPECT_TRUE(plan.environment.at("LD_LIBRARY_PATH").starts_with("/opt/lambent/forward:"));
+  EXPECT_FALSE(plan.environment.contains("LD_PRELOAD"));
+  EXPECT_TRUE(plan.devices.empty());
+  for (const auto& bind : plan.binds) EXPECT_NE(bind.sandbox_path, "/opt/lambent/driver");
+  EXPECT_TRUE(sandbox::validate(plan).ok()) << sandbox::validate(plan).error().message;
+}
+
+TEST(SandboxPlan, ANativeFunctionRunsItsBootstrap) {
+  auto spec = python_function();
+  spec.runtime = Runtime::kProvided;
+  EXPECT_EQ(plan_sandbox(setting(), spec, request()).argv,
+            std::vector<std::string>{"/var/task/bootstrap"});
+}
+
+TEST(FunctionArn, IsTheOneThatTheFrontendGives) {
+  EXPECT_EQ(function_arn({TenantId(7), "f"}), "arn:aws:lambda:us-east-1:000000000000:function:f");
+}
+
+}  // namespace
+}  // namespace lambent::worker

@@ -1,0 +1,217 @@
+// What the tests of executors stand on: a launcher that starts none, and a fixture in whose name a
+// test speaks as the program inside.
+#pragma once
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+
+#include <fstream>
+
+#include "core/base/packet.h"
+#include "node/worker/executor_host.h"
+#include "node/worker/testing/testing.h"
+
+namespace lambent::worker {
+
+inline OwnedFd connect_to(const std::string& path) {
+  OwnedFd fd(socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+  sockaddr_un address{};
+  address.sun_family = AF_UNIX;
+  EXPECT_LT(path.size(), sizeof(address.sun_path));
+  path.copy(address.sun_path, path.size());
+  EXPECT_EQ(connect(fd.get(), reinterpret_cast<sockaddr*>(&address), sizeof(address)), 0);
+  return fd;
+}
+
+// The program inside an executor's sandbox, as a test speaks for it.
+struct FakeExecutor {
+  struct Heard {
+    protocol::ExecutorMessage message;
+    std::vector<OwnedFd> fds;
+  };
+
+  void say(const protocol::ExecutorMessage& message, const std::vector<int>& fds = {}) const {
+    ASSERT_TRUE(send_packet(socket.get(), protocol::encode(message), fds).ok());
+  }
+  // The next message, if there is one.
+  std::optional<Heard> hear() const {
+    std::vector<char> buffer(protocol::kExecutorMessage.count);
+    auto packet = receive_packet(socket.get(), buffer);
+    if (!packet.ok() || !packet->has_value()) return std::nullopt;
+    auto message = protocol::decode_executor_message({buffer.data(), (*packet)->size});
+    EXPECT_TRUE(message.ok());
+    return Heard{std::move(message).value(), std::move((*packet)->fds)};
+  }
+
+  SandboxId id;
+  sandbox::LaunchPlan plan;
+  OwnedFd socket;
+  OwnedFd output;
+};
+
+class ExecutorLauncher final : public sandbox::Launcher {
+ public:
+  explicit ExecutorLauncher(loop::EventLoop& loop) : loop_(loop) {}
+
+  void on_exit(OnExit callback) override { on_exit_ = std::move(callback); }
+  void launch(sandbox::LaunchPlan plan, OnStarted callback) override {
+    ++launches;
+    loop_.call_after(Duration(0), [this, plan, callback] {
+      if (refuses) return callback(Error{ErrorCode::kNotFound, "no such program"});
+      int ends[2];
+      ASSERT_EQ(pipe2(ends, O_CLOEXEC | O_NONBLOCK), 0);
+      auto executor = std::make_unique<FakeExecutor>();
+      executor->id = plan.sandbox;
+      executor->plan = plan;
+      executor->output = OwnedFd(ends[1]);
+      for (const sandbox::Bind& bind : plan.binds) {
+        if (bind.sandbox_path == kExecutorSocket) executor->socket = connect_to(bind.host_path);
+      }
+      running[plan.sandbox] = std::move(executor);
+      sandbox::Started started;
+      started.pid = 4711;
+      started.output = OwnedFd(ends[0]);
+      callback(std::move(started));
+      if (says_hello) running[plan.sandbox]->say(protocol::ExecutorHello{.peers = peers});
+    });
+  }
+  void kill(SandboxId id) override {
+    if (!running.contains(id)) return;
+    ++kills;
+    end(id, {.signal = 9, .killed = true});
+  }
+  void usage(SandboxId, OnUsage callback) override { callback(Bytes(0)); }
+  const sandbox::Capabilities& capabilities() const override { return capabilities_; }
+
+  void end(SandboxId id, sandbox::Exit exit) {
+    loop_.call_after(Duration(0), [this, id, exit] {
+      if (running.erase(id) > 0) on_exit_(id, exit);
+    });
+  }
+  FakeExecutor& latest() { return *running.rbegin()->second; }
+
+  int launches = 0;
+  int kills = 0;
+  bool refuses = false;
+  bool says_hello = true;
+  std::vector<uint32_t> peers;  // that they say they can reach
+  std::map<SandboxId, std::unique_ptr<FakeExecutor>> running;
+
+ private:
+  loop::EventLoop& loop_;
+  OnExit on_exit_;
+  sandbox::Capabilities capabilities_;
+};
+
+inline OwnedFd memfd_with(const std::string& content, bool sealed) {
+  OwnedFd fd(memfd_create("test", MFD_CLOEXEC | MFD_ALLOW_SEALING));
+  EXPECT_TRUE(write_all(fd.get(), content).ok());
+  if (sealed) {
+    EXPECT_EQ(fcntl(fd.get(), F_ADD_SEALS, F_SEAL_WRITE | F_SEAL_SHRINK | F_SEAL_GROW), 0);
+  }
+  return fd;
+}
+
+inline constexpr char kGraph[] = R"({"buffers": [
+    {"name": "w", "role": "constant", "datatype": "FP32", "shape": [2], "file": "w.bin"}],
+  "steps": []})";
+
+class ExecutorHostTest : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    std::ofstream(folder / "graph.json") << kGraph;
+    std::ofstream(folder / "w.bin") << "12345678";
+    ExecutorHost::Events events;
+    events.on_ready = [this](SandboxId seat, Duration, Duration) { readies.push_back(seat); };
+    events.on_answer = [this](SandboxId, HandlerAnswer answer) {
+      answers.push_back(std::move(answer));
+    };
+    events.on_end = [this](SandboxEnd end) { ends.push_back(std::move(end)); };
+    events.on_output = [this](FunctionId, std::string_view text) { printed += text; };
+    events.on_memory_moved = [this](SandboxId, const MemoryMove& move) { moves.push_back(move); };
+    events.serve_link = [this](SandboxId executor, DeviceId, Bytes most_leased, OwnedFd listener) {
+      EXPECT_EQ(most_leased, Bytes(0));
+      links[executor] = std::move(listener);
+    };
+    events.on_taken = [this](DeviceId device, Bytes bytes) {
+      taken[device] = bytes;
+      if (when_taken_changes) when_taken_changes();
+    };
+    if (asks_for_room) {
+      events.has_room = [this](DeviceId, Bytes bytes) { return bytes <= room; };
+    }
+    events.forget_link = [this](SandboxId executor) { links.erase(executor); };
+    host = std::make_unique<ExecutorHost>(
+        ExecutorHost::Foundations{loop, log, launcher, &store,
+                                  [this](auto work, auto then) {
+                                    work();
+                                    loop.call_after(Duration(0), std::move(then));
+                                    return true;
+                                  }},
+        setting, folder.path(), events);
+    launcher.on_exit([this](SandboxId id, const sandbox::Exit& exit) { host->exited(id, exit); });
+    spec.id = FunctionId(3);
+    spec.name = {kDefaultTenant, "f"};
+    spec.kind = FunctionKind::kKernel;
+    spec.handler = "graph.json";
+    spec.gpu.memory = Bytes::mib(64);
+  }
+
+  template <typename Kind>
+  std::optional<Kind> hears(std::vector<OwnedFd>* fds = nullptr) {
+    std::optional<FakeExecutor::Heard> heard;
+    if (!turn_until(loop, [&] { return (heard = launcher.latest().hear()).has_value(); })) {
+      return std::nullopt;
+    }
+    if (fds != nullptr) *fds = std::move(heard->fds);
+    if (!std::holds_alternative<Kind>(heard->message)) return std::nullopt;
+    return std::get<Kind>(std::move(heard->message));
+  }
+  // A seat that is ready for work.
+  void seat(SandboxId id) {
+    host->start(id, spec, folder.path(), DeviceId(1));
+    ASSERT_TRUE(turn_until(loop, [&] { return !launcher.running.empty(); }));
+    ASSERT_TRUE(hears<protocol::AddSeat>().has_value());
+    launcher.latest().say(protocol::SeatReady{id, milliseconds(1)});
+    const size_t before = readies.size();
+    ASSERT_TRUE(turn_until(loop, [&] { return readies.size() > before; }));
+  }
+  InvocationId give(SandboxId id, std::string payload = "{}") {
+    InvocationRequest request;
+    request.id = {9, id.value};
+    request.payload = std::move(payload);
+    host->give(id, request);
+    return request.id;
+  }
+  protocol::Finished finished(InvocationId invocation) {
+    protocol::Finished message;
+    message.invocation = invocation;
+    message.payload = "answer";
+    return message;
+  }
+
+  TemporaryFolder folder;
+  FakeClock clock;
+  loop::EventLoop loop{clock};
+  NullLogSink log;
+  ExecutorLauncher launcher{loop};
+  objects::ObjectStore store{loop, log, [](auto, auto) { return false; }, {}};
+  ExecutorSetting setting;  // before SetUp()
+  FunctionSpec spec;
+  std::vector<SandboxId> readies;
+  std::vector<HandlerAnswer> answers;
+  std::vector<SandboxEnd> ends;
+  std::vector<MemoryMove> moves;
+  std::map<SandboxId, OwnedFd> links;  // where executors ask for turns on the device's link
+  std::map<DeviceId, Bytes> taken;     // as told last
+  std::function<void()> when_taken_changes;
+  bool asks_for_room = false;  // before SetUp()
+  Bytes room;                  // that functions leave on devices
+  std::string printed;
+  std::unique_ptr<ExecutorHost> host;
+};
+
+}  // namespace lambent::worker

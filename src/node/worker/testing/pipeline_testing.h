@@ -1,0 +1,188 @@
+// What the tests of PipelineHost stand on: slices of one GPU, a function of two models, and
+// sandboxes that only note what was asked of them.
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <deque>
+#include <map>
+#include <nlohmann/json.hpp>
+
+#include "core/base/testing/testing.h"
+#include "decide/pipeline/pipeline_json.h"
+#include "decide/slice_scheduling/make_policy.h"
+#include "node/worker/pipeline_host.h"
+
+namespace lambent::worker {
+
+inline constexpr Bytes kLarge = Bytes::gib(20);
+inline constexpr Bytes kSmall = Bytes::gib(10);
+
+inline Slice slice(uint32_t place, const char* name, unsigned multiprocessors, Bytes memory) {
+  Slice made;
+  made.id = mig_instance(0, place);
+  made.uuid = "MIG-" + std::to_string(place);
+  made.shape = {name, multiprocessors, memory};
+  return made;
+}
+
+// A chain of two models, each of which nearly fills a small slice.
+inline std::shared_ptr<const PipelinePackage> two_models(const std::string& slo = R"({"ms": 100})",
+                                                         const std::string& isolation = "slices") {
+  auto package = std::make_shared<PipelinePackage>();
+  auto definition = pipeline::parse_pipeline(R"({"pipeline": 1, "handler": "app.App",
+      "inputs": ["image"], "outputs": ["classify"], "slo": )" +
+                                             slo + R"(, "isolation": ")" + isolation + R"(",
+      "components": [{"name": "blur", "inputs": ["$image"]},
+                     {"name": "classify", "inputs": ["blur"]}]})");
+  package->definition = std::move(definition).value();
+  auto profile = pipeline::parse_profile(R"({"profile": 1, "context_mb": 400, "start_ms": 300,
+      "shapes": {"1g.10gb": {"multiprocessors": 14, "memory_mb": 10240},
+                 "2g.20gb": {"multiprocessors": 28, "memory_mb": 20480}},
+      "components": {
+        "blur": {"weights_mb": 7000, "memory_mb": 8000, "output_bytes": 1000, "probability": 1,
+                 "ms": {"1g.10gb": 20, "2g.20gb": 10}},
+        "classify": {"weights_mb": 7000, "memory_mb": 8000, "output_bytes": 10, "probability": 1,
+                     "ms": {"1g.10gb": 20, "2g.20gb": 10}}}})",
+                                         package->definition.dag);
+  package->profile = std::move(profile).value();
+  return package;
+}
+
+// Sandboxes that are only notes of what was asked of them.
+struct FakeLanes {
+  struct Lane {
+    FunctionSpec spec;
+    DeviceId device;
+    LaneExtras extras;
+    std::vector<nlohmann::json> given;
+    std::deque<InvocationId> held;  // given and not answered
+    Duration timeout{};             // of what it was given last
+    bool stopped = false;
+    int moved_out = 0;
+    int moved_in = 0;
+  };
+  std::map<SandboxId, Lane> lanes;
+  std::vector<SandboxId> order;
+  std::vector<std::string> channels;
+  std::vector<uint32_t> channel_slots;
+  std::vector<std::string> ended_channels;
+  bool refuses_channels = false;
+
+  LaneSandboxes calls() {
+    LaneSandboxes made;
+    made.next_id = [this] { return SandboxId(100 + order.size() + reserved++); };
+    made.start = [this](SandboxId id, const FunctionSpec& spec, DeviceId device,
+                        const LaneExtras& extras) {
+      order.push_back(id);
+      --reserved;
+      lanes[id] = {spec, device, extras};
+    };
+    made.give = [this](SandboxId id, InvocationRequest& request, Duration timeout) {
+      lanes.at(id).timeout = timeout;
+      lanes.at(id).given.push_back(nlohmann::json::parse(request.payload));
+      lanes.at(id).held.push_back(request.id);
+    };
+    made.stop = [this](SandboxId id, Error, std::string) { lanes.at(id).stopped = true; };
+    made.move_memory_out = [this](SandboxId id) { ++lanes.at(id).moved_out; };
+    made.move_memory_in = [this](SandboxId id) { ++lanes.at(id).moved_in; };
+    made.make_channel = [this](const std::string& path, uint32_t slots, Bytes) -> Result<void> {
+      if (refuses_channels) return Error{ErrorCode::kResourceExhausted, "no memory"};
+      channels.push_back(path);
+      channel_slots.push_back(slots);
+      return {};
+    };
+    made.end_channel = [this](const std::string& path) { ended_channels.push_back(path); };
+    return made;
+  }
+
+ private:
+  size_t reserved = 0;
+};
+
+class PipelineHostTest : public testing::Test {
+ protected:
+  void begin(std::vector<Slice> slices) {
+    setting.slices = std::move(slices);
+    setting.context_memory = Bytes::mib(400);
+    setting.channel_folder = folder.path() + "/channels";
+    PipelineHost::Events events;
+    events.on_end = [this](InvocationResult end) {
+      in_time[end.id] = end.in_time;
+      ends[end.id] = std::move(end);
+    };
+    events.on_profile = [this](FunctionId, std::string profile) { profiles.push_back(profile); };
+    if (!policy) policy = slice_scheduling::make_slice_policy("fcfs").value();
+    host = std::make_unique<PipelineHost>(
+        loop, log, lanes.calls(), setting,
+        std::make_unique<slice_scheduling::SliceDispatcher>(
+            std::move(policy), slice_scheduling::SliceDispatcherOptions{}),
+        std::move(events));
+    spec.id = FunctionId(1);
+    spec.name = {kDefaultTenant, "app"};
+    spec.kind = FunctionKind::kPipeline;
+    spec.timeout = seconds(5);
+  }
+  InvocationId submit(uint64_t number, const std::string& payload = R"({"n": 1})") {
+    InvocationRequest request;
+    request.id = {1, number};
+    request.payload = payload;
+    const auto begun = host->submit(request, spec);
+    EXPECT_TRUE(begun.ok());
+    return {1, number};
+  }
+  // The sandbox of a lane of the newest instance of so many lanes.
+  SandboxId newest(size_t lane, size_t of) const {
+    return lanes.order[lanes.order.size() - of + lane];
+  }
+  void all_ready(size_t of) {
+    clock.advance(milliseconds(1));
+    for (size_t lane = 0; lane < of; ++lane) host->lane_ready(newest(lane, of));
+  }
+  void answer(SandboxId lane, const std::string& payload, bool succeeded = true) {
+    clock.advance(milliseconds(40));
+    HandlerAnswer made;
+    auto& held = lanes.lanes.at(lane).held;
+    if (!held.empty()) {
+      made.invocation = held.front();
+      held.pop_front();
+    }
+    made.succeeded = succeeded;
+    made.payload = payload;
+    if (!succeeded) made.error_type = "Runtime.Bad";
+    host->lane_answered(lane, std::move(made));
+  }
+  // `unseen`: of what it holds, so many at the end never came to it.
+  void end_lane(SandboxId lane, const std::string& why = "Runtime exited with error: signal: 9",
+                size_t unseen = 0) {
+    SandboxEnd end;
+    const auto& held = lanes.lanes.at(lane).held;
+    end.unseen.assign(held.end() - static_cast<ptrdiff_t>(unseen), held.end());
+    end.context_is_broken = why.find("CUDA context") != std::string::npos;
+    end.sandbox = lane;
+    end.error = {ErrorCode::kInternal, why};
+    end.error_type = "Runtime.ExitError";
+    end.payload = R"({"errorType": "Runtime.ExitError"})";
+    host->lane_ended(std::move(end));
+  }
+
+  std::unique_ptr<slice_scheduling::SlicePolicy> policy;  // none: fcfs
+  const std::string first_answer =
+      R"({"components": {"blur": {"ms": 20, "ran": 1}}, "send_ms": 1})";
+  const std::string last_answer =
+      R"({"components": {"classify": {"ms": 20, "ran": 1}}, "results": [{"value": "cat"}]})";
+
+  PipelineSetting setting;
+  TemporaryFolder folder;
+  NullLogSink log;
+  FakeClock clock;
+  loop::EventLoop loop{clock};
+  FakeLanes lanes;
+  FunctionSpec spec;
+  std::map<InvocationId, InvocationResult> ends;
+  std::map<InvocationId, std::optional<bool>> in_time;
+  std::vector<std::string> profiles;
+  std::unique_ptr<PipelineHost> host;
+};
+
+}  // namespace lambent::worker

@@ -1,0 +1,160 @@
+// The part of WorkflowHost that makes calls. Those of runs that were acknowledged wait for room
+// where there is none, without a payload: only the run knows of them meanwhile. They are tried
+// again when something ended, and once in a while.
+#include <algorithm>
+#include <utility>
+#include <vector>
+
+#include "node/worker/workflow_live_run.h"
+
+namespace lambent::worker {
+namespace {
+
+// Two rounds of tries are so far apart at least, and at most while anything waits.
+constexpr Duration kPace = milliseconds(10);
+constexpr Duration kLatest = seconds(1);
+// And one is no longer than this.
+constexpr size_t kTriesOfARound = 256;
+constexpr Duration kRound = milliseconds(5);
+
+}  // namespace
+
+void WorkflowHost::make(LiveRun& run, const workflow::Call& call) {
+  const InvocationId id = new_invocation_id(random_);
+  CallOf made{run.id, run.name.tenant, call.key, call.attempt};
+  made.began = loop_.clock().now();
+  calls_[id] = made;
+  run.calls.insert(id);
+  if (++*run.all_calls > limits_.calls) {
+    return take_turns(
+        CallEnded{id, Error{ErrorCode::kResourceExhausted,
+                            "a workflow makes at most " + std::to_string(limits_.calls) +
+                                " calls, with those of the workflows that it calls"}});
+  }
+  // First come, first served.
+  const bool waits = run.acknowledged && parked_.contains(function_of(run, call.key));
+  if (waits || !submit(run, id, call)) park(run, id);
+}
+
+FunctionName WorkflowHost::function_of(const LiveRun& run, const workflow::CallKey& key) const {
+  return {run.name.tenant, run.graph->components[key.component].function};
+}
+
+bool WorkflowHost::submit(LiveRun& run, InvocationId id, const workflow::Call& call) {
+  InvocationRequest request;
+  request.id = id;
+  request.function = function_of(run, call.key);
+  request.trace_id = run.trace_id;
+  request.acknowledged = run.acknowledged;
+  request.within_run = true;
+  CallOf& made = calls_.at(id);
+  // One that is not there is refused when it is submitted.
+  const FunctionSpec* spec = events_.find_function(request.function);
+  made.kind = spec != nullptr ? spec->kind : FunctionKind::kHandler;
+  auto payload = payload_of(call, made.kind, run.graph->components[call.key.component]);
+  if (!payload.ok()) {
+    unpark(run, id);
+    take_turns(CallEnded{id, payload.error()});
+    return true;
+  }
+  request.payload = std::move(payload).value();
+  if (run.acknowledged && !has_room(request.function, Bytes(request.payload.size()))) return false;
+  unpark(run, id);
+  made.takes_room = run.acknowledged && made.kind != FunctionKind::kWorkflow;
+  if (made.takes_room) ++taking_room_;
+  events_.submit(std::move(request), [this, id](Result<InvocationResult> result) {
+    take_turns(CallEnded{id, std::move(result)});
+  });
+  return true;
+}
+
+// One is always under way, so that however little room others leave, all get done in the end. A
+// workflow that is called is none of these: it waits for what it calls in turn.
+bool WorkflowHost::has_room(const FunctionName& function, Bytes payload) const {
+  if (taking_room_ == 0 || !events_.has_room || events_.stopping()) return true;
+  return events_.has_room(function, payload);
+}
+
+void WorkflowHost::park(const LiveRun& run, InvocationId id) {
+  CallOf& call = calls_.at(id);
+  call.parked = ++parkings_;
+  parked_[function_of(run, call.key)][call.parked] = id;
+  try_parked_at(loop_.clock().now() + kLatest);
+}
+
+void WorkflowHost::unpark(const LiveRun& run, InvocationId id) {
+  CallOf& call = calls_.at(id);
+  if (call.parked == 0) return;
+  const auto found = parked_.find(function_of(run, call.key));
+  found->second.erase(std::exchange(call.parked, 0));
+  if (found->second.empty()) parked_.erase(found);
+}
+
+void WorkflowHost::drop_parked(LiveRun& run) {
+  std::erase_if(run.calls, [&](InvocationId id) {
+    if (calls_.at(id).parked == 0) return false;
+    unpark(run, id);
+    calls_.erase(id);
+    return true;
+  });
+}
+
+size_t WorkflowHost::parked() const {
+  size_t sum = 0;
+  for (const auto& [function, calls] : parked_) sum += calls.size();
+  return sum;
+}
+
+void WorkflowHost::room_made() {
+  if (!parked_.empty()) try_parked_at(std::max(loop_.clock().now(), tried_at_ + kPace));
+}
+
+void WorkflowHost::try_parked_at(Instant when) {
+  if (retry_ && retry_at_ <= when) return;
+  if (retry_) loop_.cancel(*retry_);
+  retry_at_ = when;
+  retry_ = loop_.call_after(when - loop_.clock().now(), [this] {
+    retry_.reset();
+    try_parked();
+  });
+}
+
+// Each function in turn, as long as there is room for more of it; the next round begins after the
+// one that was tried last.
+void WorkflowHost::try_parked() {
+  tried_at_ = loop_.clock().now();
+  std::vector<FunctionName> round;
+  for (const auto& [function, calls] : parked_) round.push_back(function);
+  std::ranges::rotate(round, std::ranges::upper_bound(round, last_tried_));
+  size_t tries = 0;
+  const auto is_over = [&] {
+    return tries >= kTriesOfARound || loop_.clock().now() - tried_at_ >= kRound;
+  };
+  while (!round.empty() && !is_over()) {
+    std::erase_if(round, [&](const FunctionName& function) {
+      if (is_over()) return false;
+      ++tries;
+      last_tried_ = function;
+      return !try_first(function);
+    });
+  }
+  const bool was_cut = !round.empty();
+  if (!parked_.empty()) try_parked_at(tried_at_ + (was_cut ? kPace : kLatest));
+}
+
+bool WorkflowHost::try_first(const FunctionName& function) {
+  const auto found = parked_.find(function);
+  if (found == parked_.end()) return false;
+  const InvocationId id = found->second.begin()->second;
+  const CallOf& call = calls_.at(id);
+  LiveRun& run = *find(call.run);
+  auto input = run.run->input_of(call.key);
+  if (!input.ok()) {
+    unpark(run, id);
+    take_turns(CallEnded{id, input.error()});
+    return true;
+  }
+  return submit(run, id, {call.key, call.attempt, std::move(input).value()});
+}
+
+}  // namespace lambent::worker

@@ -1,0 +1,121 @@
+// Objects that the values of runs name: how long they stay, and with whom they go.
+#include "node/worker/testing/workflow_testing.h"
+
+namespace lambent::worker {
+namespace {
+
+using testing::HasSubstr;
+
+constexpr const char* kKernels = R"(
+  {"name": "k", "function": "kernel", "input": {"x": "$input.x"}},
+  {"name": "l", "function": "kernel", "input": {"x": "$k.y"}, "inline": true})";
+
+std::string kernel_answer(const std::string& object) {
+  return R"({"outputs":[{"name":"y","datatype":"BYTES","shape":[4],"parameters":{"object":")" +
+         object + R"("}}]})";
+}
+
+TEST_F(WorkflowHostTest, KernelFunctionsHandObjectsOnWhichGoWithTheRun) {
+  function("kernel", FunctionKind::kKernel);
+  workflow("chain", kKernels);
+  start("chain", R"({"x": [1, 2]})");
+  EXPECT_EQ(calls[0].request.payload,
+            R"({"inputs":[{"data":[1,2],"name":"x"}],"parameters":{"object":true}})");
+  const std::string made = make_object(0, 0);
+  answer(0, kernel_answer(made));
+  EXPECT_THAT(calls[0].request.payload, HasSubstr(R"("parameters":{"object":")" + made));
+  // It neither goes by itself nor by somebody's hand while the run needs it.
+  ASSERT_TRUE(objects.remove(kDefaultTenant, *object_id_from_string(made)).ok());
+  EXPECT_EQ(objects_left(), 1u);
+  answer(0, R"({"outputs":[{"name":"y","datatype":"FP32","shape":[1],"data":[3]}]})");
+  EXPECT_EQ(ends.at(0).payload, R"({"y":{"data":[3],"datatype":"FP32","shape":[1]}})");
+  EXPECT_EQ(objects_left(), 0u);
+}
+
+TEST_F(WorkflowHostTest, ObjectsOfTheOutputStayAndThoseOfAFailureGo) {
+  function("kernel", FunctionKind::kKernel);
+  workflow("chain", kKernels, R"({"kept": "$k.y"})");
+  start("chain", R"({"x": 1})");
+  const std::string kept = make_object(0, 0);
+  answer(0, kernel_answer(kept));
+  answer(0, R"({"outputs":[]})");
+  EXPECT_THAT(ends.at(0).payload, HasSubstr(kept));
+  EXPECT_EQ(objects_left(), 1u);
+  // Nothing holds it any more.
+  ASSERT_TRUE(objects.remove(kDefaultTenant, *object_id_from_string(kept)).ok());
+  EXPECT_EQ(objects_left(), 0u);
+
+  start("chain", R"({"x": 1})");
+  answer(0, kernel_answer(make_object(0, 0)));
+  fail(0, "Kernel.Fault", true);
+  EXPECT_EQ(ends.at(1).outcome, Outcome::kFunctionError);
+  EXPECT_EQ(objects_left(), 0u);
+
+  // One that is made when the run is over already.
+  start("chain", R"({"x": 1})");
+  clock.advance(seconds(30));
+  loop.run_once(Duration(0));
+  EXPECT_EQ(ends.at(2).error_type, "Sandbox.Timeout");
+  answer(0, kernel_answer(make_object(0, 0)));
+  EXPECT_EQ(objects_left(), 0u);
+}
+
+TEST_F(WorkflowHostTest, WhatItsValuesNameStaysWhileItRuns) {
+  function("f");
+  workflow("two",
+           R"({"name": "a", "function": "f"}, {"name": "b", "function": "f", "input": "$a"})");
+  const ObjectId given{new_invocation_id(random), 0};
+  const ObjectId made{new_invocation_id(random), 0};
+  const auto put = [&](ObjectId id) {
+    ASSERT_TRUE(
+        objects.store(kDefaultTenant, id, raw_tensor(Bytes(4)), *sealed_memory("abcd")).ok());
+  };
+  put(given);
+  start("two", R"([{"object":")" + to_string(given) + R"("}, {"object": "nonsense"}])");
+  put(made);
+  answer(0, R"({"object":")" + to_string(made) + R"(","also":{"object":")" + to_string(given) +
+                R"("}})");
+  for (const ObjectId id : {given, made}) {
+    ASSERT_TRUE(objects.remove(kDefaultTenant, id).ok());
+    EXPECT_EQ(objects.status(kDefaultTenant, id)->references, 1u);
+  }
+  answer(0, "1");
+  EXPECT_EQ(ends.size(), 1u);
+  EXPECT_EQ(objects_left(), 0u);
+}
+
+TEST_F(WorkflowHostTest, WhatIsKeptBeginsToLiveWithTheAnswer) {
+  function("kernel", FunctionKind::kKernel);
+  workflow("chain", kKernels, R"({"kept": "$k.y"})");
+  specs["chain"].timeout = objects.options().time_to_live * 10;
+  start("chain", R"({"x": 1})");
+  const std::string kept = make_object(0, 0);
+  answer(0, kernel_answer(kept));
+  clock.advance(objects.options().time_to_live * 2);
+  loop.run_once(Duration(0));
+  answer(0, R"({"outputs":[]})");
+  ASSERT_EQ(ends.size(), 1u);
+  EXPECT_EQ(ends[0].outcome, Outcome::kSucceeded);
+  EXPECT_EQ(objects_left(), 1u);
+}
+
+TEST_F(WorkflowHostTest, AnInnerRunHandsItsObjectsToTheOneThatCalledIt) {
+  function("kernel", FunctionKind::kKernel);
+  function("f");
+  workflow("inner", kKernels, R"(["$k.y"])");
+  workflow("outer", R"({"name": "in", "function": "inner"},
+                       {"name": "use", "function": "f", "input": "$in"})");
+  start("outer", R"({"x": 1})");
+  const std::string made = make_object(0, 0);
+  answer(0, kernel_answer(made));
+  answer(0, R"({"outputs":[]})");
+  ASSERT_EQ(calls.size(), 1u);
+  EXPECT_THAT(calls[0].request.payload, HasSubstr(made));
+  EXPECT_EQ(objects_left(), 1u);
+  answer(0, "1");
+  EXPECT_EQ(ends.at(0).payload, "1");
+  EXPECT_EQ(objects_left(), 0u);
+}
+
+}  // namespace
+}  // namespace lambent::worker

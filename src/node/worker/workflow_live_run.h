@@ -1,0 +1,49 @@
+// What WorkflowHost knows of one run while it waits or runs. For the files of WorkflowHost alone.
+#pragma once
+
+#include <memory>
+#include <set>
+#include <string>
+#include <utility>
+
+#include "node/worker/workflow_host.h"
+
+namespace lambent::worker {
+
+struct WorkflowHost::LiveRun {
+  InvocationId id;
+  FunctionName name;
+  FunctionId function;
+  Duration timeout{};
+  std::string payload;  // until it begins
+  std::string trace_id;
+  std::shared_ptr<const workflow::Workflow> graph;
+  size_t depth = 1;
+  bool called = false;                 // by another run
+  bool acknowledged = false;           // or part of what was
+  std::shared_ptr<size_t> all_calls;   // made by the outermost run and all below it
+  bool goes_on = false;                // a GoOn is under way
+  std::unique_ptr<workflow::Run> run;  // none: it has not begun
+  bool begun = false;
+  Instant began{};
+  loop::TimerId timer;
+  std::set<InvocationId> calls;  // under way
+  std::set<ObjectId> objects;    // that it made, each held
+  std::set<ObjectId> borrowed;   // that its values name beside those, each held
+  Bytes values;                  // its part of values_
+  StartClass start = StartClass::kWarm;
+  RunRecord record;
+};
+
+// How a run ends that did nothing of its own.
+inline InvocationResult rejected(Error error) {
+  InvocationResult end;
+  end.outcome = Outcome::kRejected;
+  end.error = std::move(error);
+  return end;
+}
+
+// And one whose function, or whose calls, failed.
+InvocationResult failed(const workflow::Failure& failure);
+
+}  // namespace lambent::worker

@@ -1,0 +1,190 @@
+// The part of FaultyRun that nobody asked for: arrivals, devices that are lost, deployments, stray
+// messages, clocks that step.
+#include <algorithm>
+#include <utility>
+
+#include "sim/simulator/faulty_run.h"
+
+namespace lambent::simulator {
+
+void FaultyRun::arrive(const FaultyScene::Arrival& arrival) {
+  const InvocationId id{arrival.function.value, ++result_.arrivals};
+  waiting_.insert(id);
+  give(dispatch::InvocationSubmitted{id, arrival.function, arrival.asynchronous});
+  if (occurs(Fault::kCancellation)) {
+    after(up_to(random_, seconds(10)), [this, id] { give(dispatch::InvocationCancelled{id}); });
+  }
+  if (occurs(Fault::kRepeatedSubmission)) {
+    after(up_to(random_, seconds(3)), [this, id, arrival] {
+      if (!waiting_.contains(id)) return;
+      give(dispatch::InvocationSubmitted{id, arrival.function, arrival.asynchronous});
+    });
+  }
+}
+
+void FaultyRun::plan_incidents() {
+  const auto plan = [this](Fault fault, uint64_t most, void (FaultyRun::*happen)()) {
+    if (chances_[static_cast<size_t>(fault)] == 0) return;
+    for (uint64_t i = between(random_, 1, most); i > 0; --i) {
+      ++incidents_left_;
+      push(Instant(up_to(random_, span_)), [this, fault, happen] {
+        --incidents_left_;
+        note(fault);
+        (this->*happen)();
+      });
+    }
+  };
+  plan(Fault::kLostDevice, 3, &FaultyRun::lose_device);
+  plan(Fault::kSilentDevice, 4, &FaultyRun::silence_device);
+  plan(Fault::kTakenDevice, 8, &FaultyRun::take_of_device);
+  plan(Fault::kExecutorDeath, 4, &FaultyRun::kill_executor);
+  plan(Fault::kClockStep, 2, &FaultyRun::step_clock);
+  plan(Fault::kRedeploy, 6, &FaultyRun::redeploy);
+  plan(Fault::kStaleDeploy, 2, &FaultyRun::deploy_stale);
+  plan(Fault::kRemoval, 3, &FaultyRun::remove_function);
+  plan(Fault::kStrayMessage, 10, &FaultyRun::send_stray);
+  plan(Fault::kEarlyTimer, 10, &FaultyRun::fire_early);
+  // Not in all worlds that could, for little happens after it.
+  if (chances_[static_cast<size_t>(Fault::kDrain)] > 0.1) plan(Fault::kDrain, 1, &FaultyRun::drain);
+}
+
+void FaultyRun::lose_device() {
+  const uint32_t index = static_cast<uint32_t>(random_.below(devices_.size()));
+  devices_[index].lost = true;
+  devices_[index].well_at = now_ + up_to(random_, std::chrono::minutes(2));
+  // Some of its sandboxes die, some hang, some do not notice.
+  for (auto& [id, process] : processes_) {
+    if (process.device != index + 1 || !process.alive) continue;
+    const uint64_t fate = random_.below(3);
+    if (fate == 0) {
+      after(up_to(random_, seconds(1)), [this, id = id] { die(id, "Runtime.ExitError", false); });
+    }
+    if (fate == 1) ++process.runs;
+  }
+  read_device(index);
+}
+
+void FaultyRun::silence_device() {
+  const uint32_t index = static_cast<uint32_t>(random_.below(devices_.size()));
+  devices_[index].silent = true;
+  devices_[index].well_at = now_ + up_to(random_, seconds(20));
+  read_device(index);
+}
+
+// By a half at most, or all of it; what is taken last is given back.
+void FaultyRun::take_of_device() {
+  const scheduling::DeviceOptions& device =
+      scene_.dispatch.fleet.devices[random_.below(devices_.size())];
+  const uint64_t most = random_.below(4) == 0 ? device.memory.count : device.memory.count / 2;
+  give(dispatch::DeviceTaken{device.id, Bytes(random_.below(most + 1))});
+  ++incidents_left_;
+  after(up_to(random_, std::chrono::minutes(1)), [this, id = device.id] {
+    --incidents_left_;
+    give(dispatch::DeviceTaken{id, Bytes(0)});
+  });
+}
+
+// Every second function has its sandboxes on a device in one process, and the others in another.
+// These end at one instant, but dispatch is told so one after the other, and may have given work to
+// the next one by then. Of several that ran nobody knows who did it, so all of them start again; so
+// does what somebody killed.
+void FaultyRun::kill_executor() {
+  const uint32_t device = 1 + static_cast<uint32_t>(random_.below(devices_.size()));
+  const uint32_t which = static_cast<uint32_t>(random_.below(2));
+  std::vector<std::pair<SandboxId, bool>> ended;  // and whether it ran
+  for (auto& [id, process] : processes_) {
+    if (process.device != device || process.function.value % 2 != which) continue;
+    if (std::exchange(process.alive, false)) ended.emplace_back(id, process.running);
+  }
+  const auto ran =
+      std::count_if(ended.begin(), ended.end(), [](const auto& one) { return one.second; });
+  const bool starts_again = ran > 1 || random_.below(2) == 0;
+  for (const auto& [id, ran_then] : ended) {
+    const Process& process = processes_[id];
+    dispatch::SandboxExited exited{
+        id, {ErrorCode::kUnknown, "its executor ended"}, "Sandbox.Failure"};
+    if (ran_then || process.given_too_late) exited.error_type = "Kernel.Fault";
+    exited.undelivered = ran_then ? starts_again : process.given_too_late;
+    give(exited);
+  }
+  give(dispatch::DeviceTaken{DeviceId{device}, Bytes(0)});
+}
+
+void FaultyRun::read_device(uint32_t index) {
+  Device& device = devices_[index];
+  if (device.well_at <= now_) device = {};
+  give(dispatch::DeviceReading{.device = scene_.dispatch.fleet.devices[index].id,
+                               .utilisation = random_.uniform(),
+                               .healthy = !device.lost && !device.silent,
+                               .lost = device.lost});
+}
+
+void FaultyRun::read_devices() {
+  bool all_well = true;
+  for (uint32_t i = 0; i < devices_.size(); ++i) {
+    read_device(i);
+    all_well = all_well && !devices_[i].lost && !devices_[i].silent;
+  }
+  // After a step of the clock, incidents may still be to come.
+  const bool over = now_.time_since_epoch() > span_ && incidents_left_ == 0;
+  if (all_well && over && (waiting_.empty() || dispatcher_.draining())) return;
+  after(seconds(1), [this] { read_devices(); });
+}
+
+FaultyScene::Function& FaultyRun::some_function() {
+  return scene_.functions[random_.below(scene_.functions.size())];
+}
+
+void FaultyRun::redeploy() {
+  dispatch::FunctionProfile& profile = some_function().profile;
+  ++profile.revision;
+  draw_profile(random_, profile);
+  give(dispatch::FunctionRegistered{profile});
+}
+
+void FaultyRun::deploy_stale() {
+  dispatch::FunctionProfile profile = some_function().profile;
+  if (removed_.contains(profile.id)) return;
+  profile.revision = 0;
+  give(dispatch::FunctionRegistered{profile});
+}
+
+void FaultyRun::remove_function() {
+  const FunctionId id = some_function().profile.id;
+  removed_.insert(id);
+  give(dispatch::FunctionRemoved{id});
+  if (random_.below(3) == 0) return;
+  after(up_to(random_, seconds(30)), [this, id] {
+    dispatch::FunctionProfile& profile = function(id).profile;
+    removed_.erase(id);
+    ++profile.revision;
+    draw_profile(random_, profile);
+    give(dispatch::FunctionRegistered{profile});
+  });
+}
+
+void FaultyRun::send_stray() {
+  const SandboxId sandbox{random_.below(2) == 0 ? 1'000'000 : 1 + random_.below(20)};
+  switch (random_.below(8)) {
+    case 7:
+      return give(dispatch::DeviceTaken{DeviceId{99}, Bytes::gib(1)});
+    case 6:
+      return give(dispatch::MemoryWanted{SandboxId{1'000'000}, Bytes::gib(1)});
+    case 5:
+      // Of those that exist, only their own keeper tells of moves.
+      return give(dispatch::MemoryMoved{SandboxId{1'000'000}, dispatch::MoveDirection::kOut});
+    case 0:
+      return give(dispatch::SandboxReady{sandbox, seconds(1), seconds(1)});
+    case 1:
+      // Nobody else may say of a sandbox that it is gone.
+      return give(dispatch::SandboxExited{SandboxId{1'000'000}, {}, ""});
+    case 2:
+      return give(dispatch::InvocationFinished{{77, random_.next()}, seconds(1), true, {}});
+    case 3:
+      return give(dispatch::DeviceReading{.device = DeviceId{99}, .lost = true});
+    default:
+      return give(dispatch::FunctionRemoved{FunctionId{999}});
+  }
+}
+
+}  // namespace lambent::simulator

@@ -1,0 +1,132 @@
+// One run of a faulty world: its virtual time, the processes and devices in it, and all that
+// happens to them. For run_faulty_world alone.
+#pragma once
+
+#include <array>
+#include <functional>
+#include <map>
+#include <memory>
+#include <queue>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "sim/simulator/faulty_scene.h"
+#include "sim/simulator/faulty_world.h"
+
+namespace lambent::simulator {
+
+class FaultyRun {
+ public:
+  explicit FaultyRun(const FaultyWorldOptions& options);
+
+  FaultyWorldResult run();
+
+ private:
+  struct Due {
+    Instant at{};
+    uint64_t order = 0;  // of equal instants, the one made first
+    std::function<void()> happen;
+    bool operator>(const Due& other) const {
+      return at != other.at ? at > other.at : order > other.order;
+    }
+  };
+  struct Process {
+    FunctionId function;
+    uint32_t device = 0;
+    bool alive = true, running = false;
+    // Whether its memory is on the device, and what it does once it is.
+    bool memory_in = true;
+    bool wants = false;           // of what lies aside, and was not answered
+    bool given_too_late = false;  // an invocation, when it had ended
+    std::function<void()> awaits_memory;
+    uint64_t runs = 0;
+    InvocationId invocation;
+  };
+  struct Device {
+    bool lost = false, silent = false;
+    Instant well_at{};
+  };
+
+  std::unique_ptr<scheduling::Policy> make_policy() const;
+  InvariantOptions invariant_options() const;
+
+  // ---- Time
+
+  void push(Instant at, std::function<void()> happen);
+  void after(Duration delay, std::function<void()> happen);
+  void step();
+
+  // ---- Chance
+
+  bool occurs(Fault fault);
+  void note(Fault fault) { ++result_.faults[static_cast<size_t>(fault)]; }
+
+  // ---- Dispatch (faulty_world.cc)
+
+  void give(const dispatch::Event& event);
+  void give_twin(const dispatch::Event& event);
+  void trace(const dispatch::Event& event, const std::vector<dispatch::Action>& actions);
+  // A message of a sandbox, on its way to dispatch.
+  void report(const dispatch::Event& event);
+
+  // ---- What becomes of sandboxes (faulty_sandboxes.cc)
+
+  void perform(const dispatch::StartSandbox& action);
+  void perform(const dispatch::StartInvocation& action);
+  void perform(const dispatch::StopSandbox& action);
+  void perform(const dispatch::CompleteInvocation& action) { waiting_.erase(action.invocation); }
+  void perform(const dispatch::WakeAt& action);
+  void perform(const dispatch::MoveMemoryIn& action);
+  void perform(const dispatch::MoveMemoryOut& action);
+  void perform(const dispatch::GrantMemory& action) { processes_[action.sandbox].wants = false; }
+  void want_memory(SandboxId id);
+  void move(SandboxId id, dispatch::MoveDirection direction);
+  // Of each move there is one answer: neither twice nor while another goes on.
+  void end_move(const dispatch::MemoryMoved& moved);
+  void die(SandboxId id, const std::string& error_type, bool undelivered);
+  void end_run(SandboxId id, uint64_t run, Duration took);
+
+  // ---- Arrivals and incidents (faulty_incidents.cc)
+
+  void arrive(const FaultyScene::Arrival& arrival);
+  void plan_incidents();
+  void lose_device();
+  void silence_device();
+  void take_of_device();
+  void kill_executor();
+  void read_device(uint32_t index);
+  void read_devices();
+  void step_clock() { now_ += seconds(between(random_, 60, 1200)); }
+
+  FaultyScene::Function& some_function();
+  FaultyScene::Function& function(FunctionId id) { return scene_.functions[id.value - 1]; }
+
+  void redeploy();
+  void deploy_stale();
+  void remove_function();
+  void send_stray();
+  void fire_early() { give(dispatch::TimerFired{}); }
+  void drain() { give(dispatch::DrainStarted{}); }
+
+  const FaultyWorldOptions& options_;
+  FaultyScene scene_;
+  SeededRandom random_;
+  std::array<double, kFaults> chances_;
+  dispatch::Dispatcher dispatcher_;
+  std::unique_ptr<dispatch::Dispatcher> twin_;
+  Invariants invariants_;
+  FaultyWorldResult result_;
+  std::priority_queue<Due, std::vector<Due>, std::greater<>> due_;
+  std::map<SandboxId, Process> processes_;
+  std::set<InvocationId> waiting_;
+  std::set<FunctionId> removed_;
+  std::vector<Device> devices_;
+  Duration span_{};
+  Instant wake_ = kNever;
+  Instant now_{};
+  uint64_t order_ = 0;
+  uint64_t incidents_left_ = 0;
+};
+
+}  // namespace lambent::simulator

@@ -1,0 +1,180 @@
+#include "sim/simulator/faulty_world.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "sim/simulator/event_words.h"
+#include "sim/simulator/faulty_run.h"
+
+namespace lambent::simulator {
+
+using dispatch::Action;
+using dispatch::Event;
+
+namespace {
+
+// No world has come near this many; one that does goes in circles.
+constexpr uint64_t kMostEvents = 1'000'000;
+
+// How often each kind happens: of those to which it could happen, or for incidents (devices, the
+// clock, people) how many there are in a world.
+std::array<double, kFaults> draw_chances(Random& random, const FaultyWorldOptions& options) {
+  std::array<double, kFaults> chances{};
+  for (size_t i = 0; i < kFaults; ++i) {
+    constexpr double kIntensities[] = {0, 0.02, 0.05, 0.2};
+    chances[i] = kIntensities[random.below(std::size(kIntensities))];
+    if (options.without[i]) chances[i] = 0;
+  }
+  return chances;
+}
+
+}  // namespace
+
+FaultyRun::FaultyRun(const FaultyWorldOptions& options)
+    : options_(options),
+      scene_(make_faulty_scene(options.seed)),
+      random_(~options.seed),
+      chances_(draw_chances(random_, options)),
+      dispatcher_(scene_.dispatch, make_policy()),
+      invariants_(dispatcher_, invariant_options()) {
+  devices_.resize(scene_.dispatch.fleet.devices.size());
+  if (scene_.arrivals.size() > options.most_arrivals) {
+    scene_.arrivals.resize(options.most_arrivals);
+  }
+  span_ = scene_.arrivals.empty() ? Duration(0)
+                                  : scene_.arrivals.back().at.time_since_epoch() + seconds(5);
+}
+
+FaultyWorldResult FaultyRun::run() {
+  for (const FaultyScene::Function& function : scene_.functions) {
+    give(dispatch::FunctionRegistered{function.profile});
+  }
+  for (const FaultyScene::Arrival& arrival : scene_.arrivals) {
+    push(arrival.at, [this, arrival] { arrive(arrival); });
+  }
+  plan_incidents();
+  push(Instant(seconds(1)), [this] { read_devices(); });
+  while (!invariants_.violation() && !(due_.empty() && wake_ == kNever)) {
+    if (invariants_.events() > kMostEvents) {
+      result_.violation = {Invariant::kEndlessWait, "the world does not come to rest"};
+      break;
+    }
+    step();
+  }
+  if (!result_.violation) invariants_.check_at_rest();
+  if (!result_.violation) result_.violation = invariants_.violation();
+  result_.at = now_;
+  result_.policy = scene_.policy;
+  result_.events = invariants_.events();
+  result_.counters = dispatcher_.counters();
+  result_.log_hash = dispatcher_.log_hash();
+  return std::move(result_);
+}
+
+std::unique_ptr<scheduling::Policy> FaultyRun::make_policy() const {
+  if (options_.policy) return options_.policy();
+  return std::move(scheduling::make_policy(scene_.policy, scene_.policy_options)).value();
+}
+
+InvariantOptions FaultyRun::invariant_options() const {
+  InvariantOptions invariants{.limits = scene_.dispatch};
+  make_policy()->adapt(invariants.limits.fleet);
+  if (scene_.policy.starts_with("mqfq") || scene_.policy == "density") {
+    invariants.over_run = scene_.policy_options.mqfq.over_run;
+  }
+  invariants.one_batch_per_function = scene_.policy == "batch";
+  invariants.may_idle = scene_.policy == "exclusive";
+  if (options_.tell) options_.tell(invariants);
+  return invariants;
+}
+
+void FaultyRun::push(Instant at, std::function<void()> happen) {
+  due_.push({std::max(at, now_), ++order_, std::move(happen)});
+}
+
+void FaultyRun::after(Duration delay, std::function<void()> happen) {
+  push(now_ + delay, std::move(happen));
+}
+
+void FaultyRun::step() {
+  if (due_.empty() || wake_ < due_.top().at) {
+    now_ = std::max(now_, wake_);
+    wake_ = kNever;
+    give(dispatch::TimerFired{});
+    return;
+  }
+  now_ = std::max(now_, due_.top().at);
+  const std::function<void()> happen = due_.top().happen;
+  due_.pop();
+  happen();
+}
+
+bool FaultyRun::occurs(Fault fault) {
+  const double chance = chances_[static_cast<size_t>(fault)];
+  if (chance == 0 || random_.uniform() >= chance) return false;
+  note(fault);
+  return true;
+}
+
+void FaultyRun::give(const Event& event) {
+  std::vector<Action> actions;
+  dispatcher_.handle(event, now_, actions);
+  if (options_.trace_length > 0) trace(event, actions);
+  if (options_.distort) {
+    std::vector<Action> shown = actions;
+    options_.distort(event, shown);
+    invariants_.check(event, now_, shown);
+  } else {
+    invariants_.check(event, now_, actions);
+  }
+  if (options_.twin_period > 0) give_twin(event);
+  for (const Action& action : actions) {
+    std::visit([this](const auto& one) { perform(one); }, action);
+  }
+}
+
+void FaultyRun::give_twin(const Event& event) {
+  const auto make = [this] {
+    return std::make_unique<dispatch::Dispatcher>(scene_.dispatch, make_policy());
+  };
+  if (twin_ == nullptr) twin_ = make();
+  std::vector<Action> actions;
+  twin_->handle(event, now_, actions);
+  if (twin_->log_hash() != dispatcher_.log_hash()) {
+    invariants_.violate(Invariant::kSnapshot, "one that was restored decides otherwise");
+  }
+  if (invariants_.events() % options_.twin_period != 0) return;
+  const std::string bytes = twin_->snapshot();
+  twin_ = make();
+  if (!twin_->restore(bytes)) {
+    invariants_.violate(Invariant::kSnapshot, "a snapshot is refused");
+  }
+}
+
+void FaultyRun::trace(const Event& event, const std::vector<Action>& actions) {
+  char at[32];
+  std::snprintf(at, sizeof(at), "%12.6f  ", to_seconds(now_.time_since_epoch()));
+  std::string text = at + in_words(event);
+  for (const Action& action : actions) text += "\n                -> " + in_words(action);
+  result_.trace.push_back(std::move(text));
+  if (result_.trace.size() > options_.trace_length) result_.trace.pop_front();
+}
+
+void FaultyRun::report(const Event& event) {
+  Duration delay = up_to(random_, milliseconds(2));
+  if (occurs(Fault::kLateMessage)) delay += up_to(random_, seconds(20));
+  after(delay, [this, event] { give(event); });
+  if (!occurs(Fault::kDuplicateMessage)) return;
+  after(delay + up_to(random_, seconds(30)), [this, event] { give(event); });
+}
+
+void FaultyRun::perform(const dispatch::WakeAt& action) {
+  wake_ = action.instant;
+  if (wake_ != kNever && occurs(Fault::kLateTimer)) wake_ += up_to(random_, seconds(5));
+}
+
+FaultyWorldResult run_faulty_world(const FaultyWorldOptions& options) {
+  return FaultyRun(options).run();
+}
+
+}  // namespace lambent::simulator

@@ -1,0 +1,186 @@
+// The part of Invariants that follows memory which moves: where that of each sandbox is, by what
+// the world told and dispatch wanted.
+#include <algorithm>
+
+#include "sim/simulator/invariants.h"
+
+namespace lambent::simulator {
+
+void Invariants::see(const dispatch::MoveMemoryIn& action) {
+  const auto wrong = [&](const char* why) {
+    violate(Invariant::kMoves,
+            "sandbox " + std::to_string(action.sandbox.value) + " is moved in " + why);
+  };
+  const auto found = processes_.find(action.sandbox);
+  if (found == processes_.end()) return wrong("and does not exist");
+  Process& process = found->second;
+  if (process.state != State::kIdle && process.state != State::kBusy) {
+    return wrong("and neither rests nor runs");
+  }
+  if (process.where != Process::Where::kOut) return wrong("and is not out");
+  const Device& device = devices_[process.device];
+  if (!device.healthy) wrong("on a device that is not healthy");
+  if (process.device_losses != device.losses) wrong("though its device was lost");
+  if (process.state == State::kIdle) process.move_limit = now_ + options_.limits.move_timeout;
+  move(process, Process::Where::kMovingIn, process.deep);
+  check_arrival(process, "memory is moved");
+}
+
+void Invariants::see(const dispatch::MoveMemoryOut& action) {
+  const auto wrong = [&](const char* why) {
+    violate(Invariant::kMoves,
+            "sandbox " + std::to_string(action.sandbox.value) + " is moved out " + why);
+  };
+  const auto found = processes_.find(action.sandbox);
+  if (found == processes_.end()) return wrong("and does not exist");
+  Process& process = found->second;
+  const bool answered =
+      std::find(answered_.begin(), answered_.end(), action.sandbox) != answered_.end();
+  if (answered) {
+    std::erase(answered_, action.sandbox);
+    change(process, State::kIdle);
+    process.since = now_;
+  }
+  if (process.state != State::kIdle) return wrong("while it is at work");
+  if (!process.movable) wrong("though it cannot be moved");
+  const bool deep = action.depth == dispatch::MoveDepth::kContext;
+  if (deep && (!process.checkpoints || process.deep)) wrong("with a context that cannot be moved");
+  if (process.where != (deep ? Process::Where::kOut : Process::Where::kIn)) {
+    return wrong("from where it is not");
+  }
+  process.move_limit = now_ + options_.limits.move_timeout;
+  move(process, Process::Where::kMovingOut, deep);
+}
+
+void Invariants::see(const dispatch::MemoryMoved& event) {
+  const auto found = processes_.find(event.sandbox);
+  if (found == processes_.end() || found->second.state == State::kStopping) return;
+  Process& process = found->second;
+  using Where = Process::Where;
+  const bool in = event.direction == dispatch::MoveDirection::kIn;
+  if (process.where != (in ? Where::kMovingIn : Where::kMovingOut)) return;
+  // What gives up its context is out already, whatever comes of the move.
+  const bool deep = process.deep;
+  const bool is_in = in ? event.done : !event.done && !deep;
+  if (!in && event.done && !deep) {
+    process.left = std::min(event.left, process.memory - process.aside);
+    process.aside = std::min(event.aside, process.memory - process.left);
+  }
+  move(process, is_in ? Where::kIn : Where::kOut, deep && in != event.done);
+  if (is_in || process.state == State::kIdle) process.move_limit = kNever;
+  if (!is_in || process.state != State::kBusy) return;
+  const Function& owner = function(process.function);
+  const Duration timeout = owner.profile.timeout;
+  live_.at(process.invocation).run_limit = timeout.count() > 0 ? now_ + timeout : kNever;
+}
+
+void Invariants::see(const dispatch::MemoryWanted& event) {
+  const auto found = processes_.find(event.sandbox);
+  if (found == processes_.end() || found->second.state == State::kStopping) return;
+  Process& process = found->second;
+  if (process.wanted) return;
+  process.wanted = event.bytes;
+  const bool may_wait = process.state == State::kBusy && process.where == Process::Where::kIn;
+  if (may_wait) process.move_limit = now_ + options_.limits.move_timeout;
+}
+
+void Invariants::see(const dispatch::GrantMemory& action) {
+  const auto wrong = [&](const char* why) {
+    violate(Invariant::kMoves,
+            "sandbox " + std::to_string(action.sandbox.value) + " is granted memory " + why);
+  };
+  const auto found = processes_.find(action.sandbox);
+  if (found == processes_.end()) return wrong("and does not exist");
+  Process& process = found->second;
+  if (process.state == State::kStopping) return wrong("and was stopped");
+  if (!process.wanted || action.bytes > *process.wanted) return wrong("that it did not want");
+  process.wanted.reset();
+  const bool is_in = process.where == Process::Where::kIn;
+  if (is_in) process.move_limit = kNever;
+  const Bytes fetched = std::min(action.bytes, process.aside);
+  if (fetched == Bytes(0)) return;
+  if (!is_in || process.state != State::kBusy) return wrong("while it does not work on the device");
+  count(process, -1);
+  process.aside -= fetched;
+  hold(process);
+  count(process, 1);
+  check_arrival(process, "memory is granted");
+}
+
+void Invariants::move(Process& process, Process::Where where, bool deep) {
+  count(process, -1);
+  process.where = where;
+  process.deep = deep;
+  hold(process);
+  count(process, 1);
+}
+
+void Invariants::hold_moving(Process& process) const {
+  using Where = Process::Where;
+  const Bytes gone = process.memory - process.left;
+  switch (process.where) {
+    case Where::kIn:
+      process.held = process.memory - process.aside;
+      process.on_host = process.aside;
+      break;
+    case Where::kMovingOut:
+      process.held = process.deep ? process.left : process.memory - process.aside;
+      process.on_host = process.memory;
+      break;
+    case Where::kOut:
+      process.held = process.deep ? Bytes(0) : process.left;
+      process.on_host = process.deep ? process.memory : gone;
+      break;
+    case Where::kMovingIn:
+      process.held = process.memory - process.aside;
+      process.on_host = process.deep ? process.memory : gone;
+      break;
+  }
+}
+
+// After something was brought onto a device.
+void Invariants::check_arrival(const Process& process, const char* what) {
+  const Device& device = devices_[process.device];
+  if (process.device == 0 || device.memory + device.taken <= device.options.memory) return;
+  violate(Invariant::kMemory, std::string(what) + " onto device " +
+                                  std::to_string(device.options.id.value) + ", which has " +
+                                  std::to_string(device.memory.count) + " bytes in use and " +
+                                  std::to_string(device.taken.count) + " taken, of " +
+                                  std::to_string(device.options.memory.count));
+}
+
+// What is taken may be more than was left: who rests on the device, and whose memory is not on its
+// way, has made room then.
+void Invariants::check_beside_taken() {
+  using Where = Process::Where;
+  const auto is_taken = [](const Device& device) { return device.taken > Bytes(0); };
+  if (std::none_of(devices_.begin(), devices_.end(), is_taken)) return;
+  std::vector<Bytes> leaving(devices_.size());
+  for (const auto& [id, process] : processes_) {
+    if (process.state == State::kStopping) {
+      leaving[process.device] += process.held;
+    } else if (process.where == Where::kMovingOut) {
+      leaving[process.device] += process.deep ? process.held : process.held - process.left;
+    }
+  }
+  for (const auto& [id, process] : processes_) {
+    const Device& device = devices_[process.device];
+    if (!is_taken(device) || !device.healthy) continue;
+    if (process.state != State::kIdle || process.held == Bytes(0)) continue;
+    if (process.where == Where::kMovingIn || process.where == Where::kMovingOut) continue;
+    const Bytes stays = device.memory - leaving[process.device];
+    if (stays + device.taken <= device.options.memory) continue;
+    violate(Invariant::kMemory, "sandbox " + std::to_string(id.value) +
+                                    " rests on a device where it has no room beside what is taken");
+  }
+}
+
+void Invariants::check_host_memory() {
+  const Bytes most = options_.limits.fleet.host_memory;
+  if (on_host_ <= most) return;
+  violate(Invariant::kHostMemory, std::to_string(on_host_.count) +
+                                      " bytes were moved off the devices, of " +
+                                      std::to_string(most.count));
+}
+
+}  // namespace lambent::simulator

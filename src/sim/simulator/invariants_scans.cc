@@ -1,0 +1,316 @@
+// The part of Invariants that looks at all there is: virtual times, idle devices, deadlines, books.
+#include <algorithm>
+
+#include "sim/simulator/invariants.h"
+
+namespace lambent::simulator {
+
+namespace {
+
+std::string in_seconds(Duration duration) { return std::to_string(to_seconds(duration)) + " s"; }
+
+}  // namespace
+
+void Invariants::scan() {
+  check_deadlines(false);
+  check_accounts();
+}
+
+void Invariants::check_virtual_times() {
+  if (!options_.over_run) return;
+  const scheduling::Policy& policy = dispatcher_.policy();
+  const Duration global = policy.global_virtual_time();
+  if (global < global_) {
+    violate(Invariant::kVirtualTime, "global virtual time went back from " + in_seconds(global_) +
+                                         " to " + in_seconds(global));
+  }
+  global_ = global;
+  virtual_times_.resize(dispatcher_.flows().size());
+  uint64_t beyond = 0;
+  Duration least = Duration::max();
+  bool some_unknown = false;
+  // Whom no healthy device could hold takes no part.
+  Bytes largest;
+  for (const scheduling::Device& device : dispatcher_.fleet().devices()) {
+    if (device.healthy) largest = std::max(largest, device.options.memory);
+  }
+  for (uint32_t f = 0; f < virtual_times_.size(); ++f) {
+    const scheduling::Flow& flow = dispatcher_.flows()[f];
+    if (flow.device_memory.count == 0) continue;
+    const Duration time = dispatcher_.standing(FunctionId{f}, now_).virtual_time;
+    // An event dispatches a flow at most a few times; the last one began within T of the global
+    // time at most, and global time only grows, or it was counted.
+    if (time > virtual_times_[f] && virtual_times_[f] > global + *options_.over_run) ++beyond;
+    virtual_times_[f] = time;
+    if (!flow.has_work() || flow.device_memory > largest) continue;
+    some_unknown = some_unknown || !flow.registered;
+    if (flow.registered) least = std::min(least, time);
+  }
+  const uint64_t conserving = policy.conserving_dispatches();
+  if (beyond > conserving - conserving_) {
+    violate(Invariant::kOverRun, "a flow was served more than T ahead of the others");
+  }
+  conserving_ = conserving;
+  if (least == Duration::max()) return;
+  if (global > least || (global < least && !some_unknown)) {
+    violate(Invariant::kVirtualTime, "global virtual time is " + in_seconds(global) +
+                                         ", the least of those at work " + in_seconds(least));
+  }
+}
+
+// By dispatch's own idea of what fits where.
+void Invariants::check_conservation() {
+  if (draining_ || options_.may_idle || !dispatcher_.fleet().any_device_idle()) return;
+  for (uint32_t f = 0; f < dispatcher_.flows().size(); ++f) {
+    const scheduling::Flow& flow = dispatcher_.flows()[f];
+    if (flow.pending == 0 || flow.device_memory.count == 0 || flow.max_concurrency == 0) continue;
+    if (flow.in_flight >= (options_.one_batch_per_function ? 1 : flow.max_concurrency)) continue;
+    if (!dispatcher_.fleet().find_place(FunctionId{f}, flow, true).place) continue;
+    violate(Invariant::kWorkConservation,
+            "function " + std::to_string(f) + " waits and fits on a device with nothing to do");
+  }
+}
+
+// By our own accounts alone: beside a healthy device on which nothing runs or starts, nothing that
+// fits once idle sandboxes have gone waits for much longer than stops may take, one after the other
+// where several hang. Time counts second by second, so that a clock that jumps does not take the
+// dispatcher's chance to act.
+void Invariants::check_patience() {
+  Bytes most;
+  const bool pool_full = gpu_processes_ - gpu_idle_ >= options_.limits.fleet.most_sandboxes;
+  for (size_t i = 1; i < devices_.size() && !draining_ && !pool_full; ++i) {
+    const Device& device = devices_[i];
+    const bool nothing_to_do = device.places == 0;
+    if (!device.known || !device.healthy || !nothing_to_do) continue;
+    if (device.processes - device.idle >= device.options.contexts) continue;
+    most =
+        std::max(most, device.options.memory - device.taken - (device.memory - device.idle_memory));
+  }
+  for (uint32_t f = 0; f < functions_.size(); ++f) {
+    Function& known = functions_[f];
+    const unsigned at_work = known.starting + known.busy - known.as_cpu_variant;
+    const bool has_gpus =
+        f >= dispatcher_.flows().size() || dispatcher_.flows()[f].max_concurrency > 0;
+    const bool one_at_a_time = options_.one_batch_per_function || options_.may_idle;
+    const unsigned limit = one_at_a_time ? 1 : std::max(1U, known.profile.max_concurrency);
+    const bool could_start = known.registered && has_gpus && known.waiting > known.starting &&
+                             at_work < limit && known.profile.device_memory.count > 0 &&
+                             known.profile.device_memory <= most;
+    if (!could_start) {
+      known.lost_patience = Duration(0);
+      continue;
+    }
+    known.lost_patience += std::min<Duration>(now_ - before_, seconds(1));
+    const Duration moves = options_.limits.fleet.memory_rule == scheduling::MemoryRule::kMoveIdle
+                               ? options_.limits.move_timeout * (1 + gpu_idle_)
+                               : Duration(0);
+    // It may be warm on a busy device or at work, and not worth a start elsewhere yet.
+    const Duration start =
+        f < dispatcher_.flows().size() ? dispatcher_.flows()[f].cold_start.mean() : Duration(0);
+    const scheduling::FleetOptions& fleet = options_.limits.fleet;
+    const double patience = std::max(fleet.move_patience, fleet.second_patience);
+    const Duration stays = from_seconds(to_seconds(start) * patience);
+    const Duration stops = options_.limits.stop_timeout * (1 + gpu_stopping_);
+    if (known.lost_patience > moves + stays + stops + seconds(30)) {
+      violate(Invariant::kEndlessWait,
+              "function " + std::to_string(f) + " waits beside a device with nothing to do");
+    }
+  }
+}
+
+// A sandbox that is ready runs as soon as its device has a token. Of those that hold a place each
+// may hold a token, but not one that is ready and waits; so where the others are fewer than tokens,
+// one is free. And who is ready does not wait where only sandboxes hold any that do not go.
+void Invariants::check_ready() {
+  for (size_t i = 0; i < devices_.size(); ++i) {
+    const Device& device = devices_[i];
+    if (device.ready == 0) continue;
+    const unsigned tokens = device.options.by_utilisation ? 1 : device.options.tokens;
+    const unsigned others = device.places - device.ready;
+    if (others < tokens && others + planned_on(static_cast<uint32_t>(i)) < tokens) {
+      violate(Invariant::kEndlessWait, "a ready sandbox waits for a token of device " +
+                                           std::to_string(i) + ", which has one");
+    }
+    if (!timer_fired_ || others == 0) continue;
+    const bool all_hang = std::all_of(processes_.begin(), processes_.end(), [&](const auto& entry) {
+      const Process& process = entry.second;
+      if (process.device != i || !process.holds_place || process.state == State::kReady) {
+        return true;
+      }
+      return process.state == State::kStopping &&
+             process.since + options_.limits.stop_timeout <= now_;
+    });
+    if (all_hang && planned_on(static_cast<uint32_t>(i)) == 0) {
+      violate(Invariant::kEndlessWait, "a ready sandbox waits for a token of device " +
+                                           std::to_string(i) + ", which gets none back");
+    }
+  }
+}
+
+// How many of its places sandboxes hold that are planned and have no process yet: that alone is
+// only to be seen in the fleet.
+unsigned Invariants::planned_on(uint32_t device) const {
+  const scheduling::Fleet& fleet = device == 0 ? dispatcher_.host_fleet() : dispatcher_.fleet();
+  const auto planned = [&](scheduling::SandboxSlot slot) {
+    const scheduling::Sandbox& sandbox = fleet.sandbox(slot);
+    return sandbox.state == scheduling::SandboxState::kPlanned &&
+           fleet.devices()[sandbox.device].options.id.value == device;
+  };
+  return static_cast<unsigned>(std::count_if(fleet.all().begin(), fleet.all().end(), planned));
+}
+
+// After a timer: what should have ended by now has. At any other time: a timer is set for what is
+// to end first.
+void Invariants::check_deadlines(bool after_timer) {
+  const auto hold = [&](Instant deadline, const auto& what) {
+    if (deadline == kNever) return;
+    if (after_timer && deadline <= now_) violate(Invariant::kEndlessWait, what() + " goes on");
+    if (armed_ > deadline)
+      violate(Invariant::kTimers, "no timer is set to when " + what() + " ends");
+  };
+  std::vector<unsigned> overdue(functions_.size());
+  for (const auto& [id, live] : live_) {
+    const auto name = [&, &invocation = id] {
+      return "invocation " + std::to_string(invocation.high) + "/" + std::to_string(invocation.low);
+    };
+    if (live.running) {
+      hold(live.run_limit, [&] { return "the run of " + name(); });
+      continue;
+    }
+    if (live.asynchronous) continue;
+    const Instant deadline = live.waiting_since + options_.limits.longest_wait;
+    const unsigned starting = functions_[live.function.value].starting;
+    // It may be one of those whose sandbox starts.
+    if (starting > 0 && (!after_timer || deadline > now_)) continue;
+    if (deadline <= now_ && ++overdue[live.function.value] <= starting) continue;
+    hold(deadline, [&] { return "the wait of " + name(); });
+  }
+  for (const auto& [id, process] : processes_) {
+    const auto name = [&, &sandbox = id] { return "sandbox " + std::to_string(sandbox.value); };
+    if (process.state != State::kStopping) {
+      hold(process.move_limit, [&] { return "the move of " + name(); });
+    }
+    if (process.state == State::kStarting) {
+      hold(process.since + process.start_limit, [&] { return "the start of " + name(); });
+    } else if (process.state == State::kIdle) {
+      hold(process.since + options_.limits.keep_alive, [&] { return "the rest of " + name(); });
+    }
+  }
+}
+
+void Invariants::check_accounts() {
+  std::vector<unsigned> places(devices_.size());  // of planned sandboxes
+  std::vector<unsigned> on_host(dispatcher_.flows().size());
+  size_t planned = 0;
+  const scheduling::Fleet* fleets[] = {&dispatcher_.fleet(), &dispatcher_.host_fleet()};
+  size_t all = 0;
+  for (const scheduling::Fleet* fleet : fleets) {
+    all += fleet->all().size();
+    for (const scheduling::SandboxSlot slot : fleet->all()) {
+      const scheduling::Sandbox& sandbox = fleet->sandbox(slot);
+      if (sandbox.state != scheduling::SandboxState::kPlanned) continue;
+      ++planned;
+      const uint32_t device = fleet->devices()[sandbox.device].options.id.value;
+      if (sandbox.holds != scheduling::Sandbox::Holds::kNothing) ++places[device];
+      if (device == 0) ++on_host[sandbox.function.value];
+    }
+  }
+  check_places(on_host);
+  if (all != processes_.size() + planned) {
+    violate(Invariant::kAccounts, std::to_string(processes_.size()) + " sandboxes exist and " +
+                                      std::to_string(planned) + " are planned, the fleet has " +
+                                      std::to_string(all));
+  }
+  for (const scheduling::Fleet* fleet : fleets) {
+    for (const scheduling::Device& theirs : fleet->devices()) {
+      const Device& ours = devices_[theirs.options.id.value];
+      const auto compare = [&](const char* what, uint64_t fleets_number, uint64_t number) {
+        if (fleets_number == number) return;
+        violate(Invariant::kAccounts, "of device " + std::to_string(theirs.options.id.value) +
+                                          " the fleet has " + std::to_string(fleets_number) + " " +
+                                          what + ", we have " + std::to_string(number));
+      };
+      compare("sandboxes", theirs.occupants, ours.processes);
+      compare("bytes", theirs.occupied.count, ours.occupied.count);
+      if (fleet->moves_idle()) {
+        compare("bytes on it", theirs.resident.count, ours.memory.count);
+        compare("without context", theirs.without_context, ours.without_context);
+      }
+      compare("tokens and start slots held", theirs.tokens_held + theirs.start_slots_held,
+              ours.places + places[theirs.options.id.value]);
+      check_slots(*fleet, theirs);
+    }
+  }
+}
+
+// Start slots are no more than there are, and accounts of them agree with who holds what.
+void Invariants::check_slots(const scheduling::Fleet& fleet, const scheduling::Device& device) {
+  unsigned tokens = 0, slots = 0;
+  Bytes starting;
+  for (const scheduling::SandboxSlot slot : fleet.all()) {
+    const scheduling::Sandbox& sandbox = fleet.sandbox(slot);
+    if (&fleet.devices()[sandbox.device] != &device) continue;
+    if (sandbox.holds == scheduling::Sandbox::Holds::kToken) ++tokens;
+    if (sandbox.holds != scheduling::Sandbox::Holds::kStartSlot) continue;
+    ++slots;
+    starting += sandbox.memory;
+  }
+  const std::string name = "device " + std::to_string(device.options.id.value);
+  if (slots > fleet.options().starts_outside_tokens) {
+    violate(Invariant::kTokens, name + " has " + std::to_string(slots) + " starts in slots");
+  }
+  if (slots != device.start_slots_held || tokens != device.tokens_held ||
+      starting != device.starting) {
+    violate(Invariant::kAccounts, name + " counts other tokens and start slots than are held");
+  }
+}
+
+// Everything that was dispatched and is not over is counted once, on a GPU or on the host.
+// `planned` counts the sandboxes of each function that are planned on the host.
+void Invariants::check_places(const std::vector<unsigned>& planned) {
+  uint64_t dispatched = 0;
+  for (uint32_t f = 0; f < dispatcher_.flows().size(); ++f) {
+    const scheduling::Flow& flow = dispatcher_.flows()[f];
+    dispatched += flow.in_flight + flow.on_host;
+    const unsigned on_host =
+        function(FunctionId{f}).as_cpu_variant + (flow.device_memory.count > 0 ? planned[f] : 0);
+    if (!flow.registered || flow.on_host == on_host) continue;
+    violate(Invariant::kAccounts,
+            "function " + std::to_string(f) + " has " + std::to_string(flow.on_host) +
+                " on the host as its CPU variant, we have " + std::to_string(on_host));
+  }
+  if (dispatched == dispatcher_.in_flight()) return;
+  violate(Invariant::kAccounts, "flows have " + std::to_string(dispatched) +
+                                    " dispatched in all, dispatch has " +
+                                    std::to_string(dispatcher_.in_flight()));
+}
+
+void Invariants::check_at_rest() {
+  if (violation_) return;
+  const auto left = [&](const std::string& what) { violate(Invariant::kNothingLeft, what); };
+  for (const auto& [id, live] : live_) {
+    // A worker that stops leaves asynchronous invocations to the next one.
+    if (draining_ && live.asynchronous && !live.running) continue;
+    left("an invocation of function " + std::to_string(live.function.value) + " has no outcome");
+  }
+  if (!processes_.empty()) left(std::to_string(processes_.size()) + " sandboxes are left");
+  check_accounts();
+  for (const scheduling::Fleet* fleet : {&dispatcher_.fleet(), &dispatcher_.host_fleet()}) {
+    if (!fleet->all().empty()) left("the fleet has sandboxes");
+    for (const scheduling::Device& device : fleet->devices()) {
+      const std::string name = "device " + std::to_string(device.options.id.value);
+      if (device.tokens_held + device.start_slots_held > 0) left(name + " has no token back");
+      if (device.committed + device.occupied + device.resident + device.idle_memory +
+              device.promised + device.leaving + fleet->memory_on_host() >
+          Bytes(0)) {
+        left(name + " has memory in use");
+      }
+      if (device.sandboxes + device.occupants + device.idle > 0) left(name + " counts sandboxes");
+    }
+  }
+  for (const scheduling::Flow& flow : dispatcher_.flows()) {
+    if (flow.in_flight + flow.on_host > 0) left("a flow has something in flight");
+  }
+}
+
+}  // namespace lambent::simulator

@@ -1,0 +1,200 @@
+// ScanMqfq: MQFQ-Sticky written down as plainly as possible, looking at every flow for every
+// decision. The reference that the indexed policy is compared with; used by tests only.
+#pragma once
+
+#include <algorithm>
+#include <tuple>
+#include <vector>
+
+#include "decide/scheduling/mqfq_sticky.h"
+
+namespace lambent::simulator {
+
+class ScanMqfq : public scheduling::Policy {
+ public:
+  using View = scheduling::View;
+
+  explicit ScanMqfq(scheduling::MqfqOptions options) : options_(options), twin_(options) {}
+
+  std::string_view name() const override { return "scan-mqfq"; }
+  void flow_changed(const View& view, FunctionId function, Instant) override {
+    if (function.value >= times_.size()) times_.resize(function.value + 1);
+    if (view.flow(function).has_work()) raise(function);
+    update_global(view);
+  }
+  void enqueued(const View& view, FunctionId function, Instant) override {
+    if (view.flow(function).pending == 1 && view.flow(function).in_flight == 0) raise(function);
+    update_global(view);
+  }
+  void dispatched(const View& view, FunctionId function, Instant) override {
+    if (times_[function.value] - global_ > options_.over_run) ++conserving_;
+    const scheduling::Flow& flow = view.flow(function);
+    const Duration tau = options_.uniform_cost.value_or(
+        flow.execution.mean_or(options_.first_estimate.value_or(options_.over_run / 10)));
+    times_[function.value] += flow.weight == 1 ? tau : from_seconds(to_seconds(tau) / flow.weight);
+    update_global(view);
+  }
+  void finished(const View& view, FunctionId, Instant) override { update_global(view); }
+  void health_changed(const View& view, Instant) override {
+    for (uint32_t f = 0; f < times_.size(); ++f) {
+      if (!is_elsewhere(view.flows[f]) && view.flows[f].has_work()) raise(FunctionId{f});
+    }
+    update_global(view);
+  }
+
+  scheduling::Decision decide(const View& view, Instant) override {
+    auto [candidates, throttled] = ready_flows(view);
+    bool wait_for_place = false;
+    if (const auto found = among_candidates(view, candidates, wait_for_place)) return *found;
+    if (const auto found = among_throttled(view, throttled, wait_for_place)) return *found;
+    return scheduling::Decision::nothing(scheduling::WaitReason::kNone);
+  }
+  void foresee(const View& view, size_t most, std::vector<FunctionId>& out) override {
+    for (const uint32_t f : ready_flows(view).first) {
+      if (out.size() < most) out.push_back(FunctionId{f});
+    }
+  }
+  // The flows that may start one more, each in its order: those within T, and those beyond.
+  std::pair<std::vector<uint32_t>, std::vector<uint32_t>> ready_flows(const View& view) const {
+    std::vector<uint32_t> candidates;
+    std::vector<uint32_t> throttled;
+    for (uint32_t f = 0; f < view.flows.size() && f < times_.size(); ++f) {
+      const scheduling::Flow& flow = view.flows[f];
+      if (is_elsewhere(flow) || !some_device_could_hold(view, f)) continue;
+      if (flow.pending == 0 || flow.in_flight >= flow.max_concurrency) continue;
+      (times_[f] - global_ > options_.over_run ? throttled : candidates).push_back(f);
+    }
+    std::sort(candidates.begin(), candidates.end(),
+              [&](uint32_t a, uint32_t b) { return order_of(view, a) < order_of(view, b); });
+    std::sort(throttled.begin(), throttled.end(), [&](uint32_t a, uint32_t b) {
+      return std::tuple(times_[a], a) < std::tuple(times_[b], b);
+    });
+    return {candidates, throttled};
+  }
+
+  scheduling::WaitReason why_waiting(const View& view, FunctionId function) const override {
+    const scheduling::Flow& flow = view.flow(function);
+    if (flow.in_flight >= flow.max_concurrency) return scheduling::WaitReason::kConcurrencyLimit;
+    // Who asks is woken when time alone changes the answer.
+    return view.fleet.find_place(function, flow, false).reason;
+  }
+  scheduling::FlowStanding standing(const View& view, FunctionId function,
+                                    Instant now) const override {
+    using scheduling::FlowState;
+    const scheduling::Flow& flow = view.flow(function);
+    const Duration time = times_[function.value];
+    if (!flow.is_active(now)) return {FlowState::kInactive, time};
+    const bool throttled = flow.has_work() && time - global_ > options_.over_run;
+    return {throttled ? FlowState::kThrottled : FlowState::kActive, time};
+  }
+  Duration grace(const View& view, FunctionId function) const override {
+    return twin_.grace(view, function);
+  }
+  Duration global_virtual_time() const override { return global_; }
+  uint64_t conserving_dispatches() const override { return conserving_; }
+  void archive(StateArchive& archive) override {
+    archive.field(global_);
+    archive.field(conserving_);
+    archive.list(times_);
+  }
+
+ protected:
+  using Order = std::tuple<int64_t, int64_t, int64_t, Duration, uint32_t>;
+  virtual Order order_of(const View& view, uint32_t f) const {
+    const scheduling::Flow& flow = view.flows[f];
+    const int64_t length = flow.pending;
+    const int64_t in_flight = int64_t{flow.in_flight} * 2 + (flow.sheds ? 1 : 0);
+    if (options_.order == scheduling::CandidateOrder::kInFlightFirst) {
+      return {0, in_flight, -length, times_[f], f};
+    }
+    return {options_.duplicates_last && flow.in_flight > 0, -length, in_flight, times_[f], f};
+  }
+
+ private:
+  // Functions without GPU are ordered by another policy.
+  static bool is_elsewhere(const scheduling::Flow& flow) { return flow.device_memory.count == 0; }
+  static bool some_device_could_hold(const View& view, uint32_t f) {
+    const auto& devices = view.fleet.devices();
+    return std::any_of(devices.begin(), devices.end(), [&](const scheduling::Device& device) {
+      return device.healthy && view.flows[f].device_memory <= device.options.memory;
+    });
+  }
+  void raise(FunctionId function) {
+    times_[function.value] = std::max(times_[function.value], global_);
+  }
+  void update_global(const View& view) {
+    Duration least = Duration::max();
+    for (uint32_t f = 0; f < view.flows.size() && f < times_.size(); ++f) {
+      if (is_elsewhere(view.flows[f]) || !some_device_could_hold(view, f)) continue;
+      if (view.flows[f].has_work()) least = std::min(least, times_[f]);
+    }
+    if (least != Duration::max()) global_ = std::max(global_, least);
+  }
+  // With memory_first the first whose memory is there; else the first that fits. A decision looks
+  // past so many and no more while every device has something to do, or one that fits was found.
+  static constexpr size_t kLookAhead = 16;
+  static constexpr size_t kWarmLookAhead = 256;
+  std::optional<scheduling::Decision> among_candidates(const View& view,
+                                                       const std::vector<uint32_t>& order,
+                                                       bool& wait_for_place) {
+    std::optional<scheduling::Decision> first;
+    size_t without_place = 0;
+    size_t where_warm = 0;
+    for (const uint32_t f : order) {
+      const auto found = view.fleet.find_place(FunctionId{f}, view.flows[f], false);
+      if (found.place) {
+        if (!first) first = scheduling::Decision::to(FunctionId{f}, *found.place);
+        if (!options_.memory_first) return first;
+        if (has_memory(view, *found.place)) {
+          return scheduling::Decision::to(FunctionId{f}, *found.place);
+        }
+        continue;
+      }
+      const bool at_work = found.reason == scheduling::WaitReason::kAtWork;
+      if (!at_work) wait_for_place = true;
+      ++(at_work || waits_for_token_where_warm(view, f) ? where_warm : without_place);
+      const bool far = without_place > kLookAhead || where_warm > kWarmLookAhead;
+      if (far && (first || !view.fleet.any_device_idle())) {
+        wait_for_place = true;
+        break;
+      }
+    }
+    return first;
+  }
+  static bool has_memory(const View& view, const scheduling::Place& place) {
+    if (place.warm == scheduling::kNoSandbox) return false;
+    const auto residency = view.fleet.sandbox(place.warm).residency;
+    return residency == scheduling::Residency::kIn || residency == scheduling::Residency::kMovingIn;
+  }
+  // Of one that has no place now.
+  static bool waits_for_token_where_warm(const View& view, uint32_t f) {
+    bool warm = false;
+    for (const scheduling::SandboxSlot slot : view.fleet.idle_of(FunctionId{f})) {
+      const scheduling::Device& device = view.fleet.devices()[view.fleet.sandbox(slot).device];
+      if (!device.healthy) continue;
+      if (device.has_token()) return false;  // it is memory or a context that it lacks
+      warm = true;
+    }
+    return warm;
+  }
+  static std::optional<scheduling::Decision> among_throttled(const View& view,
+                                                             const std::vector<uint32_t>& order,
+                                                             bool idle_only) {
+    size_t at_work = 0;
+    for (const uint32_t f : order) {
+      const auto found = view.fleet.find_place(FunctionId{f}, view.flows[f], idle_only);
+      if (found.place) return scheduling::Decision::to(FunctionId{f}, *found.place);
+      const bool waits_for_its_own = found.reason == scheduling::WaitReason::kAtWork;
+      if (!waits_for_its_own || ++at_work > kWarmLookAhead) idle_only = true;
+    }
+    return std::nullopt;
+  }
+
+  scheduling::MqfqOptions options_;
+  scheduling::MqfqStickyPolicy twin_;  // for the formula of the grace period alone
+  Duration global_{};
+  uint64_t conserving_ = 0;
+  std::vector<Duration> times_;
+};
+
+}  // namespace lambent::simulator

@@ -1,0 +1,176 @@
+// Simulation: runs the real Dispatcher in virtual time on modelled devices and functions. Used by
+// tests and by `lambent simulate`; single-threaded, deterministic for a seed.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "core/base/random.h"
+#include "decide/dispatch/dispatcher.h"
+#include "decide/scheduling/indexed_heap.h"
+#include "sim/simulator/model.h"
+#include "sim/simulator/modelled_device.h"
+#include "sim/simulator/next_end.h"
+#include "sim/simulator/number_map.h"
+
+namespace lambent::simulator {
+
+struct Arrival {
+  Instant at{};
+  FunctionId function;
+  bool asynchronous = false;
+  // What this one takes, alone on its device; zero: what its function's model says.
+  Duration execution{};
+};
+
+// The next arrival, in the order of time; nullopt when there are no more.
+using ArrivalSource = std::function<std::optional<Arrival>()>;
+// From an array that is sorted by time and outlives the source.
+ArrivalSource arrivals_from(const std::vector<Arrival>& arrivals);
+
+struct SimulatedInvocation {
+  FunctionId function;
+  Instant submitted{};
+  Instant completed{};
+  dispatch::CompleteInvocation outcome;
+};
+using OutcomeSink = std::function<void(const SimulatedInvocation&)>;
+// Sees every event with the actions that it led to; for tests and journals.
+using Observer =
+    std::function<void(const dispatch::Event&, Instant, const std::vector<dispatch::Action>&)>;
+
+struct SimulationOptions {
+  dispatch::DispatchOptions dispatch;
+  DeviceModel device;
+  FaultModel faults;
+  std::vector<FunctionModel> functions;
+  uint64_t seed = 1;
+};
+
+class Simulation {
+ public:
+  Simulation(SimulationOptions options, std::unique_ptr<scheduling::Policy> policy,
+             OutcomeSink sink);
+
+  void observe(Observer observer) { observer_ = std::move(observer); }
+  // Runs until nothing is left to do but to let idle sandboxes rest.
+  void run(const ArrivalSource& arrivals);
+  // One more invocation after so long, made while an outcome is told: for clients that send the
+  // next one when they have their answer.
+  void submit_after(Duration delay, FunctionId function);
+  // Lets the dispatcher have an event at the present instant; for tests.
+  void inject(const dispatch::Event& event) { give(event); }
+
+  Instant now() const { return now_; }
+  const dispatch::Dispatcher& dispatcher() const { return dispatcher_; }
+  // The time during which the device had something to run.
+  Duration busy(uint32_t device) const { return devices_[device].busy(now_); }
+  // The same as a share of the time so far.
+  double utilisation(uint32_t device) const;
+
+ private:
+  // When something happens to a sandbox; of equal instants, the one made first.
+  struct Due {
+    Instant at{};
+    uint64_t order = 0;
+    auto operator<=>(const Due&) const = default;
+  };
+  using RunSlot = uint32_t;
+  // A sandbox that exists, and what it does. What every run looks at comes first, in one line of
+  // the processor's cache: with thousands of functions it mostly has to be fetched.
+  struct alignas(64) Run {
+    SandboxId sandbox;
+    InvocationId invocation;
+    uint32_t device = 0;
+    FunctionId function;
+    Bytes memory;       // on the device, when all of it is there
+    Instant started{};  // its invocation
+    Duration work{};    // of that, which begins once its memory is there
+    // On a GPU: its place in the dispatcher's fleet.
+    scheduling::SandboxSlot place = scheduling::kNoSandbox;
+    bool awaits_memory : 1 = false;
+    bool starting : 1 = false;
+    bool loads : 1 = false;  // its constants, before it is ready
+    bool is_kernel : 1 = false;
+    bool was_out : 1 = false;
+    bool fails : 1 = false;
+    bool crashes : 1 = false;
+    // Moves.
+    Bytes constants;
+    Bytes outside;  // what of `memory` is off the device
+    Bytes aside;    // of that, what stays there when the rest moves in
+    Bytes moving;   // what is on its way
+    Bytes carried;  // of that, what goes over the link
+    Instant move_began{};
+  };
+
+  void give(const dispatch::Event& event);
+  void perform(const dispatch::StartSandbox& action);
+  void perform(const dispatch::StartInvocation& action);
+  void perform(const dispatch::StopSandbox& action);
+  void perform(dispatch::CompleteInvocation& action);  // which is used up
+  void perform(const dispatch::WakeAt& action) { wake_ = action.instant; }
+  void perform(const dispatch::MoveMemoryIn& action);
+  void perform(const dispatch::MoveMemoryOut& action);
+  void perform(const dispatch::GrantMemory&) {}  // models want what they brought in alone
+  void begin_work(RunSlot slot);
+  void carry(RunSlot slot, dispatch::MoveDirection direction, Bytes bytes, Duration longer = {});
+  void begin_move(RunSlot slot, dispatch::MoveDirection direction, Bytes bytes);
+  void end_move_on(uint32_t link);
+  void finish_on(uint32_t device);
+  void finish_next();
+  void take_due();
+  void submit(const Arrival& arrival);
+  // After every change to what runs on the device, or moves on the link.
+  void note_next_finish(uint32_t device);
+  void note_next_move(uint32_t link);
+  uint32_t link_of(uint32_t device, dispatch::MoveDirection direction) const {
+    return 2 * device + (direction == dispatch::MoveDirection::kOut ? 1 : 0);
+  }
+  RunSlot add(Run run);
+  void remove(RunSlot slot);
+  // Off its device and its links, with what it does there.
+  void take_off(RunSlot slot);
+  RunSlot slot_of(SandboxId sandbox);
+  void after(Duration delay, dispatch::Event event);
+  void change_starting(uint32_t device, int by);
+  void read_devices();
+  bool chance(double probability);
+  uint32_t device_of(DeviceId id) const;
+  // Whether the function, which uses a GPU, runs on the host there.
+  bool is_cpu_variant(const FunctionModel& model, uint32_t device) const;
+  const FunctionModel& model_of(FunctionId id) const;
+
+  SimulationOptions options_;
+  dispatch::Dispatcher dispatcher_;
+  OutcomeSink sink_;
+  Observer observer_;
+  SeededRandom random_;
+  std::vector<std::vector<dispatch::Action>> spare_;  // action lists to use again
+  std::vector<FunctionModel> models_;                 // by FunctionId
+  std::vector<ModelledDevice> devices_;               // the host is the last one
+  // Of each GPU the link to it, and then the one from it. All that moves gets an equal share.
+  std::vector<ModelledDevice> links_;
+  std::vector<unsigned> starting_;
+  std::vector<Duration> busy_at_reading_;
+  // Of the devices that will finish something, and after these of the links.
+  NextEnd finishes_;
+  std::vector<Run> runs_;  // by slot, which is the key on devices and links
+  std::vector<RunSlot> free_runs_;
+  NumberMap<RunSlot> slots_;          // by SandboxId
+  NumberMap<Instant> submitted_;      // by the low half of the InvocationId
+  NumberMap<Duration> executions_;    // the same, of those that have their own
+  scheduling::IndexedHeap<Due> due_;  // slots of due_events_
+  std::vector<dispatch::Event> due_events_;
+  std::vector<uint32_t> free_due_;
+  bool reads_utilisation_ = false;
+  Instant next_reading_ = kNever;
+  Instant wake_ = kNever;
+  Instant now_{};
+  uint64_t due_count_ = 0;
+  uint64_t invocations_ = 0;
+};
+
+}  // namespace lambent::simulator

@@ -1,0 +1,79 @@
+// A dispatcher that was restored from a snapshot goes on as the one that was saved: whatever the
+// world, the policy and the moment.
+#include <gtest/gtest.h>
+
+#include "decide/scheduling/make_policy.h"
+#include "sim/simulator/testing/random_world.h"
+
+namespace lambent::simulator {
+namespace {
+
+using dispatch::Action;
+using dispatch::Dispatcher;
+using dispatch::Event;
+
+class Snapshots : public testing::TestWithParam<std::string_view> {
+ public:
+  static std::unique_ptr<scheduling::Policy> policy() {
+    return std::move(scheduling::make_policy(GetParam())).value();
+  }
+};
+
+TEST_P(Snapshots, GoOnAsTheOriginalDoesFromAnyMoment) {
+  for (uint64_t seed = 1; seed <= 60; ++seed) {
+    SCOPED_TRACE("seed " + std::to_string(seed));
+    const RandomWorld world = make_random_world(seed, seed % 2 == 0);
+    Simulation simulation(world.options, policy(), nullptr);
+    // Restored anew from a snapshot after every seventh event, and fed with all the others.
+    auto twin = std::make_unique<Dispatcher>(world.options.dispatch, policy());
+    for (const FunctionModel& function : world.options.functions) {
+      std::vector<Action> ignored;
+      twin->handle(dispatch::FunctionRegistered{function.profile}, Instant{}, ignored);
+    }
+    uint64_t events = 0;
+    simulation.observe([&](const Event& event, Instant now, const std::vector<Action>&) {
+      std::vector<Action> actions;
+      twin->handle(event, now, actions);
+      ASSERT_EQ(twin->log_hash(), simulation.dispatcher().log_hash()) << "event " << events;
+      if (++events % 7 != 0) return;
+      const std::string bytes = twin->snapshot();
+      twin = std::make_unique<Dispatcher>(world.options.dispatch, policy());
+      ASSERT_TRUE(twin->restore(bytes));
+      ASSERT_EQ(twin->snapshot().size(), bytes.size());
+    });
+    simulation.run(arrivals_from(world.arrivals));
+    EXPECT_GT(events, 100u);
+    if (HasFatalFailure()) return;
+  }
+}
+
+TEST_P(Snapshots, ThatAreCutShortAreRefused) {
+  const RandomWorld world = make_random_world(4, true);
+  Dispatcher original(world.options.dispatch, policy());
+  std::vector<Action> actions;
+  for (const FunctionModel& function : world.options.functions) {
+    original.handle(dispatch::FunctionRegistered{function.profile}, Instant{}, actions);
+  }
+  for (uint64_t i = 1; i <= 20; ++i) {
+    const FunctionId function{static_cast<uint32_t>(1 + i % world.options.functions.size())};
+    original.handle(dispatch::InvocationSubmitted{{0, i}, function}, Instant(seconds(i)), actions);
+  }
+  const std::string bytes = original.snapshot();
+  for (size_t size = 0; size < bytes.size(); ++size) {
+    Dispatcher restored(world.options.dispatch, policy());
+    EXPECT_FALSE(restored.restore(std::string_view(bytes).substr(0, size)))
+        << size << " of " << bytes.size() << " bytes";
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Policies, Snapshots,
+                         testing::ValuesIn(scheduling::policy_names().begin(),
+                                           scheduling::policy_names().end()),
+                         [](const auto& info) {
+                           std::string name(info.param);
+                           std::replace(name.begin(), name.end(), '-', '_');
+                           return name;
+                         });
+
+}  // namespace
+}  // namespace lambent::simulator

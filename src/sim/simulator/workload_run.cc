@@ -1,0 +1,172 @@
+#include "sim/simulator/workload_run.h"
+
+#include <algorithm>
+
+#include "sim/workload/statistics.h"
+
+namespace lambent::simulator {
+namespace {
+
+constexpr uint64_t kOutcomesBetweenProgress = 16'384;
+constexpr Duration kNeverEnds = std::chrono::hours(24 * 365);
+
+void add_cpu_variant(const workload::CatalogueEntry& entry, const WorkloadRunOptions& options,
+                     FunctionModel& model) {
+  model.profile.has_cpu_variant = true;
+  model.host_execution = from_seconds(entry.cpu_warm_s);
+  model.host_init_time = std::max(model.init_time - options.host_init_saving,
+                                  std::min(model.init_time, options.least_host_init));
+  if (options.declares_speedup && entry.gpu_warm_s > 0) {
+    model.profile.gpu_speedup = entry.cpu_warm_s / entry.gpu_warm_s;
+  }
+}
+
+std::vector<FunctionModel> models_of(const std::vector<workload::CatalogueEntry>& entries,
+                                     const WorkloadRunOptions& options) {
+  std::vector<FunctionModel> models;
+  for (const workload::CatalogueEntry& entry : entries) {
+    FunctionModel model;
+    model.profile.id = FunctionId{static_cast<uint32_t>(models.size() + 1)};
+    model.profile.tenant = TenantId{1};
+    model.profile.max_concurrency = options.max_concurrency;
+    model.profile.device_memory = entry.device_memory + options.context_memory;
+    model.profile.timeout = options.timeout == Duration::zero() ? kNeverEnds : options.timeout;
+    model.execution = from_seconds(entry.gpu_warm_s);
+    model.spread = options.spread;
+    model.sandbox_time = options.sandbox_time;
+    model.init_time =
+        std::max(from_seconds(entry.init_s()), options.init_floor) + options.init_overhead;
+    if (options.cpu_variants) add_cpu_variant(entry, options, model);
+    models.push_back(model);
+  }
+  return models;
+}
+
+workload::Sample sample_of(const SimulatedInvocation& invocation, Duration request_overhead) {
+  const dispatch::CompleteInvocation& outcome = invocation.outcome;
+  workload::Sample sample;
+  sample.function = invocation.function.value - 1;
+  sample.latency_s = to_seconds(invocation.completed - invocation.submitted + request_overhead);
+  sample.queue_s = to_seconds(outcome.phases.queue);
+  sample.cold_s = to_seconds(outcome.phases.sandbox + outcome.phases.init);
+  sample.memory_s = to_seconds(outcome.phases.memory);
+  sample.run_s = to_seconds(outcome.phases.run);
+  sample.start = outcome.start;
+  sample.succeeded = outcome.outcome == Outcome::kSucceeded;
+  return sample;
+}
+
+workload::RunRecord record_of(const SimulatedInvocation& invocation,
+                              const workload::Sample& sample) {
+  const dispatch::CompleteInvocation& outcome = invocation.outcome;
+  workload::RunRecord record;
+  record.at_s = to_seconds(invocation.submitted.time_since_epoch());
+  record.sample = sample;
+  record.device = outcome.device.value;
+  record.invocation = to_string(outcome.invocation);
+  if (outcome.outcome == Outcome::kRejected) {
+    record.outcome = workload::RunOutcome::kRejected;
+    if (outcome.error) record.error = name_of(outcome.error->code);
+  } else if (outcome.outcome == Outcome::kFunctionError) {
+    record.outcome = workload::RunOutcome::kFunctionError;
+    record.error = outcome.error_type;
+  }
+  return record;
+}
+
+// How far the flow with work that is ahead most is ahead of the global virtual time; nothing under
+// a policy that knows no virtual time.
+std::optional<double> lag_of(const dispatch::Dispatcher& dispatcher, Instant now) {
+  Duration most{};
+  const scheduling::Flows& flows = dispatcher.flows();
+  const Duration global = dispatcher.policy().global_virtual_time();
+  bool any = global > Duration(0);
+  for (uint32_t i = 0; i < flows.size(); ++i) {
+    if (!flows[i].registered || !flows[i].has_work()) continue;
+    const Duration virtual_time = dispatcher.standing(FunctionId{i}, now).virtual_time;
+    any = any || virtual_time > Duration(0);
+    most = std::max(most, virtual_time - global);
+  }
+  return any ? std::optional(to_seconds(most)) : std::nullopt;
+}
+
+}  // namespace
+
+Result<WorkloadRunTotals> run_workload(workload::Trace& trace,
+                                       const std::vector<workload::CatalogueEntry>& entries,
+                                       const WorkloadRunOptions& options,
+                                       std::unique_ptr<scheduling::Policy> policy,
+                                       const WorkloadRunSinks& sinks) {
+  std::vector<std::string> names;
+  std::vector<double> warm_s;
+  for (size_t i = 0; i < entries.size(); ++i) {
+    names.push_back(trace.functions[i].name);
+    warm_s.push_back(entries[i].gpu_warm_s);
+  }
+  workload::RunStatistics statistics(names, warm_s);
+  WorkloadRunTotals totals;
+  SimulationOptions simulated{.dispatch = options.dispatch,
+                              .device = options.device,
+                              .faults = options.faults,
+                              .functions = models_of(entries, options),
+                              .seed = options.seed};
+  const auto devices = static_cast<uint32_t>(options.dispatch.fleet.devices.size());
+  Instant next_reading = Instant{} + options.reading_period;
+  Simulation* running = nullptr;
+  Instant last{};  // outcome
+  // Of all devices, over so many seconds from the start.
+  const auto mean_utilisation = [&](double elapsed_s) {
+    double sum = 0;
+    for (uint32_t i = 0; i < devices; ++i) sum += to_seconds(running->busy(i)) / elapsed_s;
+    return devices == 0 || elapsed_s <= 0 ? 0 : sum / devices;
+  };
+  double busy_s = 0;  // up to the reading before
+  const auto take_reading = [&](Instant at) {
+    if (options.reading_period == Duration::zero() || !sinks.reading || at < next_reading) return;
+    const double elapsed_s = to_seconds(at.time_since_epoch());
+    const double busy_now_s = mean_utilisation(elapsed_s) * elapsed_s;
+    const double span_s =
+        elapsed_s - to_seconds((next_reading - options.reading_period).time_since_epoch());
+    sinks.reading({.at_s = elapsed_s,
+                   .utilisation = std::clamp((busy_now_s - busy_s) / span_s, 0.0, 1.0),
+                   .in_flight = running->dispatcher().in_flight(),
+                   .lag_s = lag_of(running->dispatcher(), at)});
+    busy_s = busy_now_s;
+    next_reading = at + options.reading_period;
+  };
+  Simulation simulation(
+      std::move(simulated), std::move(policy), [&](const SimulatedInvocation& invocation) {
+        const workload::Sample sample = sample_of(invocation, options.request_overhead);
+        statistics.add(sample);
+        if (sinks.record) sinks.record(record_of(invocation, sample));
+        ++totals.invocations;
+        last = invocation.completed;
+        take_reading(invocation.completed);
+        if (sinks.progress && totals.invocations % kOutcomesBetweenProgress == 0) {
+          sinks.progress(totals.invocations, invocation.completed.time_since_epoch());
+        }
+      });
+  running = &simulation;
+  if (sinks.begins) simulation.observe(sinks.begins(simulation));
+  simulation.run([&]() -> std::optional<Arrival> {
+    const auto arrival = trace.arrivals->next();
+    if (!arrival) return std::nullopt;
+    return Arrival{Instant{} + arrival->at, FunctionId{arrival->function + 1}, false};
+  });
+  if (const auto failure = trace.arrivals->failure()) return *failure;
+  // After the last outcome nothing runs any more, so the devices were busy for as long by then.
+  totals.elapsed_s = to_seconds(last.time_since_epoch());
+  totals.utilisation = mean_utilisation(totals.elapsed_s);
+  const dispatch::Counters& counters = simulation.dispatcher().counters();
+  totals.moves_in = counters.moves_in;
+  totals.moves_out = counters.moves_out;
+  totals.moved = Bytes(counters.moved_bytes);
+  totals.prefetches = counters.prefetches;
+  totals.prefetch_hits = counters.prefetch_hits;
+  totals.host_runs = counters.host_runs;
+  totals.log_hash = simulation.dispatcher().log_hash();
+  totals.summary = statistics.summary(totals.elapsed_s, std::max(1u, devices));
+  return totals;
+}
+
+}  // namespace lambent::simulator

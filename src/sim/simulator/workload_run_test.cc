@@ -1,0 +1,116 @@
+#include "sim/simulator/workload_run.h"
+
+#include <gtest/gtest.h>
+
+#include "decide/scheduling/make_policy.h"
+
+namespace lambent::simulator {
+namespace {
+
+workload::CatalogueEntry entry(double warm_s, double cold_s) {
+  workload::CatalogueEntry made;
+  made.name = "some";
+  made.gpu_warm_s = warm_s;
+  made.gpu_cold_s = cold_s;
+  made.device_memory = Bytes::mib(500);
+  return made;
+}
+
+class WorkloadRun : public testing::Test {
+ protected:
+  WorkloadRun() {
+    options.dispatch.fleet.devices.push_back({.id = DeviceId{1}, .memory = Bytes::gib(16)});
+    options.sandbox_time = milliseconds(100);
+    trace.functions = {{.name = "a"}, {.name = "b"}};
+  }
+  WorkloadRunTotals run(std::vector<workload::Arrival> arrivals) {
+    return run(workload::source_of(std::move(arrivals))).value();
+  }
+  Result<WorkloadRunTotals> run(std::unique_ptr<workload::ArrivalSource> arrivals) {
+    trace.arrivals = std::move(arrivals);
+    auto policy = scheduling::make_policy("mqfq-sticky");
+    return run_workload(trace, {entry(1, 3), entry(0.5, 0.5)}, options, std::move(policy).value(),
+                        sinks);
+  }
+
+  workload::Trace trace;
+  WorkloadRunOptions options;
+  WorkloadRunSinks sinks;
+};
+
+TEST_F(WorkloadRun, TheFirstInvocationIsColdAndTheNextIsWarm) {
+  std::vector<workload::RunRecord> records;
+  sinks.record = [&](const workload::RunRecord& record) { records.push_back(record); };
+  const auto totals = run({{seconds(0), 0}, {seconds(10), 0}});
+  ASSERT_EQ(records.size(), 2u);
+  EXPECT_EQ(records[0].sample.start, StartClass::kCold);
+  EXPECT_NEAR(records[0].sample.latency_s, 0.1 + 2 + 1, 1e-6);
+  EXPECT_EQ(records[1].sample.start, StartClass::kWarm);
+  EXPECT_NEAR(records[1].sample.latency_s, 1, 1e-6);
+  EXPECT_NEAR(records[1].at_s, 10, 1e-6);
+  EXPECT_EQ(totals.invocations, 2u);
+  EXPECT_NEAR(totals.elapsed_s, 11, 1e-6);
+  EXPECT_NEAR(totals.summary.cold_ratio, 0.5, 1e-9);
+}
+
+TEST_F(WorkloadRun, EveryArrivalHasOneOutcomeInItsFunctionsRow) {
+  std::vector<workload::Arrival> arrivals;
+  for (int i = 0; i < 300; i++) arrivals.push_back({milliseconds(700 * i), i % 3 == 0 ? 1u : 0u});
+  const auto totals = run(arrivals);
+  EXPECT_EQ(totals.invocations, 300u);
+  ASSERT_EQ(totals.summary.functions.size(), 2u);
+  EXPECT_EQ(totals.summary.functions[0].count, 200u);
+  EXPECT_EQ(totals.summary.functions[1].count, 100u);
+  EXPECT_GT(totals.utilisation, 0.5);
+  EXPECT_LE(totals.utilisation, 1.0);
+}
+
+TEST_F(WorkloadRun, ReadingsSayHowBusyTheDevicesWere) {
+  options.reading_period = seconds(1);
+  std::vector<workload::RunReading> readings;
+  sinks.reading = [&](const workload::RunReading& reading) { readings.push_back(reading); };
+  std::vector<workload::Arrival> arrivals;
+  for (int i = 0; i < 20; i++) arrivals.push_back({seconds(2 * i), 0});
+  run(arrivals);
+  ASSERT_GE(readings.size(), 10u);
+  EXPECT_NEAR(*readings.back().utilisation, 0.5, 0.1);
+}
+
+class FailingSource final : public workload::ArrivalSource {
+ public:
+  std::optional<workload::Arrival> next() override {
+    if (given_++ < 2) return workload::Arrival{seconds(given_), 0};
+    return std::nullopt;
+  }
+  std::optional<Error> failure() const override {
+    return Error{ErrorCode::kAborted, "somebody wrote to it"};
+  }
+
+ private:
+  int given_ = 0;
+};
+
+TEST_F(WorkloadRun, OfArrivalsThatFailIsNoResult) {
+  const auto totals = run(std::make_unique<FailingSource>());
+  ASSERT_FALSE(totals.ok());
+  EXPECT_EQ(totals.error().code, ErrorCode::kAborted);
+}
+
+TEST_F(WorkloadRun, WhatTheWorldRefusesIsARejectedRecord) {
+  options.dispatch.queued_per_function = 1;
+  std::vector<workload::RunRecord> records;
+  sinks.record = [&](const workload::RunRecord& record) { records.push_back(record); };
+  run({{seconds(0), 0}, {seconds(0), 0}, {seconds(0), 0}, {seconds(0), 0}});
+  ASSERT_EQ(records.size(), 4u);
+  int rejected = 0;
+  for (const auto& record : records) {
+    if (record.outcome != workload::RunOutcome::kRejected) continue;
+    rejected++;
+    EXPECT_EQ(record.error, "RESOURCE_EXHAUSTED");
+    EXPECT_FALSE(record.sample.succeeded);
+  }
+  EXPECT_GE(rejected, 1);
+}
+
+}  // namespace
+}  // namespace lambent::simulator

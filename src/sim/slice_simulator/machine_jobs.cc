@@ -1,0 +1,266 @@
+// Machine, the jobs: how each passes through its instance's lanes.
+#include <algorithm>
+
+#include "core/base/check.h"
+#include "decide/pipeline/profile.h"
+#include "sim/slice_simulator/chance.h"
+#include "sim/slice_simulator/machine.h"
+
+namespace lambent::slice_simulator {
+
+void Machine::give(const slice_scheduling::GiveJob& wanted, Instant now) {
+  const auto found = instances_.find(wanted.instance);
+  if (found == instances_.end()) return;
+  Running& running = found->second;
+  if (running.presence != Presence::kLoaded) {
+    complain("a job was given to an instance that is not loaded", now);
+  }
+  Job& job = running.jobs[wanted.job];
+  job.requests = wanted.requests;
+  job.alone = wanted.alone;
+  job.number = running.jobs_given++;
+  const size_t stages = running.wiring.lanes.back().stage + 1;
+  job.execution.resize(stages);
+  job.transfer.resize(stages);
+  job.times.given = now;
+  for (RunningLane& lane : running.wiring.lanes) {
+    if (!lane.process.takes(job.number)) continue;
+    lane.jobs.push_back(wanted.job);
+    ++job.lanes_left;
+  }
+  for (size_t i = 0; i < running.wiring.lanes.size(); ++i) take(wanted.instance, i, now);
+}
+
+// The lane begins with jobs as long as it may have more in hand.
+void Machine::take(InstanceId id, size_t number, Instant now) {
+  Running& running = instances_.at(id);
+  RunningLane& lane = running.wiring.lanes[number];
+  while (!lane.jobs.empty()) {
+    const JobId job = lane.jobs.front();
+    const bool alone = running.jobs.at(job).alone || lane.at_alone > 0;
+    if (lane.in_hand >= (alone ? 1 : pipeline::kJobsInHand)) return;
+    lane.jobs.pop_front();
+    ++lane.in_hand;
+    lane.at_alone += running.jobs.at(job).alone;
+    pass_on(id, number, 0, job, now);
+  }
+}
+
+// To a part of the lane, which begins with it if it has nothing else.
+void Machine::pass_on(InstanceId id, size_t number, size_t part_number, JobId job, Instant now) {
+  instances_.at(id).wiring.lanes[number].parts[part_number].jobs.push_back(job);
+  step(id, number, part_number, now);
+}
+
+// A part that is neither in the middle of a step nor waits begins with the one that it is at.
+void Machine::step(InstanceId id, size_t number, size_t part_number, Instant now) {
+  Running& running = instances_.at(id);
+  RunningLane& lane = running.wiring.lanes[number];
+  Part& part = lane.parts[part_number];
+  if (part.jobs.empty() || part.begun || part.waiting) return;
+  if (part.at == part.steps.size()) return part_done(id, number, part_number, now);
+  const Step& step = part.steps[part.at];
+  const Job& job = running.jobs.at(part.jobs.front());
+  switch (step.kind) {
+    case Step::Kind::kReceive:
+      return receive(id, number, part_number, now);
+    case Step::Kind::kSend: {
+      const Channel& channel = running.wiring.channels[step.channel_of(job.number)];
+      if (channel.values.size() >= channel.slots) {
+        part.waiting = true;
+        return;
+      }
+      begin_work(lane, part, now);
+      return at(now + scene_.machine.handover, Happening::kHandedOver, id, number, part_number);
+    }
+    case Step::Kind::kEdge:
+      begin_work(lane, part, now);
+      return at(now + scene_.machine.edge / 2, Happening::kStepDone, id, number, part_number);
+    case Step::Kind::kExecute:
+      begin_work(lane, part, now);
+      return at(now + execution_of(running, lane, job), Happening::kStepDone, id, number,
+                part_number);
+  }
+}
+
+void Machine::begin_work(RunningLane& lane, Part& part, Instant now) {
+  part.begun = true;
+  part.since = now;
+  if (lane.working++ == 0) work(lane, true, now);
+}
+
+// The step that took until now is over, and what it took counts as `kind`.
+void Machine::end_step(InstanceId id, size_t number, size_t part_number, Instant now,
+                       Duration took) {
+  Running& running = instances_.at(id);
+  RunningLane& lane = running.wiring.lanes[number];
+  Part& part = lane.parts[part_number];
+  Job& job = running.jobs.at(part.jobs.front());
+  if (part.steps[part.at].kind == Step::Kind::kExecute) {
+    job.execution[lane.stage] = std::max(job.execution[lane.stage], took);
+  } else {
+    job.transfer[lane.stage] += took;
+  }
+  if (--lane.working == 0) work(lane, false, now);
+  part.begun = false;
+  ++part.at;
+}
+
+void Machine::receive(InstanceId id, size_t number, size_t part_number, Instant now) {
+  Running& running = instances_.at(id);
+  RunningLane& lane = running.wiring.lanes[number];
+  Part& part = lane.parts[part_number];
+  const Job& job = running.jobs.at(part.jobs.front());
+  const size_t from = part.steps[part.at].channel_of(job.number);
+  Channel& channel = running.wiring.channels[from];
+  if (channel.values.empty() || channel.values.front().job != part.jobs.front()) {
+    part.waiting = true;
+    return;
+  }
+  begin_work(lane, part, now);
+  Value& value = channel.values.front();
+  value.receiving = true;
+  value.overlapped = !value.whole;
+  const Place& place = places_.at(lane.slice);
+  value.receive = links_.start(channel.bytes * job.requests.size(), scene_.machine.copy_gb_per_s,
+                               {place.gpu_in, place.node_in}, now);
+  copies_[value.receive] = {id, from, Copying::What::kReceive};
+}
+
+// The part of this lane that is at this channel for the job; there is one.
+size_t Machine::part_at(const Running& running, const RunningLane& lane, size_t channel) {
+  for (size_t i = 0; i < lane.parts.size(); ++i) {
+    const Part& part = lane.parts[i];
+    if (part.jobs.empty() || part.at >= part.steps.size()) continue;
+    const Step& step = part.steps[part.at];
+    if (step.channels.empty()) continue;
+    if (step.channel_of(running.jobs.at(part.jobs.front()).number) == channel) return i;
+  }
+  return lane.parts.size();
+}
+
+// Called when the receiver has copied, when the sender has, and when the last piece has followed.
+void Machine::received(InstanceId id, size_t number, Instant now) {
+  Running& running = instances_.at(id);
+  Channel& channel = running.wiring.channels[number];
+  if (channel.values.empty()) return;
+  Value& value = channel.values.front();
+  if (!value.receiving || !value.received || !value.whole) return;
+  if (std::exchange(value.overlapped, false)) {
+    // The last piece can be copied on only after it was copied in.
+    const double piece_s =
+        static_cast<double>(std::min(channel.bytes, scene_.machine.chunk).count) /
+        (scene_.machine.copy_gb_per_s * 1e9);
+    return at(now + from_seconds(piece_s), Happening::kReceived, id, number);
+  }
+  channel.values.pop_front();
+  RunningLane& lane = running.wiring.lanes[channel.to];
+  const size_t receiver = part_at(running, lane, number);
+  end_step(id, channel.to, receiver, now, now - lane.parts[receiver].since);
+  const size_t from = channel.from, to = channel.to;
+  wake(id, from, number, now);
+  step(id, to, receiver, now);
+}
+
+// There is room in the channel, and what a hand-over takes beside its copies is over.
+void Machine::hand_on(InstanceId id, size_t number, size_t part_number, Instant now) {
+  Running& running = instances_.at(id);
+  RunningLane& lane = running.wiring.lanes[number];
+  const Part& part = lane.parts[part_number];
+  const Job& job = running.jobs.at(part.jobs.front());
+  const size_t to = part.steps[part.at].channel_of(job.number);
+  Channel& channel = running.wiring.channels[to];
+  const Place& place = places_.at(lane.slice);
+  Value& value = channel.values.emplace_back();
+  value.job = part.jobs.front();
+  value.send = links_.start(channel.bytes * job.requests.size(), scene_.machine.copy_gb_per_s,
+                            {place.gpu_out, place.node_out}, now);
+  copies_[value.send] = {id, to, Copying::What::kSend};
+  wake(id, channel.to, to, now);
+}
+
+// The part of this lane that waits for something to happen in this channel, if one does.
+void Machine::wake(InstanceId id, size_t number, size_t channel, Instant now) {
+  Running& running = instances_.at(id);
+  RunningLane& lane = running.wiring.lanes[number];
+  const size_t part = part_at(running, lane, channel);
+  if (part == lane.parts.size() || !lane.parts[part].waiting) return;
+  lane.parts[part].waiting = false;
+  step(id, number, part, now);
+}
+
+void Machine::sent(InstanceId id, size_t number, Instant now) {
+  Running& running = instances_.at(id);
+  Channel& channel = running.wiring.channels[number];
+  Value& value = channel.values.back();
+  value.send = 0;
+  value.whole = true;
+  const size_t from = channel.from;
+  RunningLane& lane = running.wiring.lanes[from];
+  const size_t sender = part_at(running, lane, number);
+  // What the receiver copies at the same time is not counted twice.
+  Instant alone_until = now;
+  if (value.receiving) {
+    const RunningLane& receiver = running.wiring.lanes[channel.to];
+    alone_until = receiver.parts[part_at(running, receiver, number)].since;
+  }
+  end_step(id, from, sender, now, alone_until - lane.parts[sender].since);
+  if (channel.values.size() == 1) received(id, number, now);
+  step(id, from, sender, now);
+}
+
+void Machine::part_done(InstanceId id, size_t number, size_t part_number, Instant now) {
+  Running& running = instances_.at(id);
+  RunningLane& lane = running.wiring.lanes[number];
+  Part& part = lane.parts[part_number];
+  const JobId job = part.jobs.front();
+  part.jobs.pop_front();
+  part.at = 0;
+  if (part_number + 1 < lane.parts.size()) {
+    pass_on(id, number, part_number + 1, job, now);
+  } else {
+    lane_done(id, number, job, now);
+  }
+  step(id, number, part_number, now);
+}
+
+void Machine::lane_done(InstanceId id, size_t number, JobId job_id, Instant now) {
+  Running& running = instances_.at(id);
+  RunningLane& lane = running.wiring.lanes[number];
+  Job& job = running.jobs.at(job_id);
+  --lane.in_hand;
+  lane.at_alone -= job.alone;
+  if (--job.lanes_left == 0) {
+    for (const Duration time : job.execution) job.times.execution += time;
+    for (const Duration time : job.transfer) job.times.transfer += time;
+    const Duration execution = now - job.times.given;
+    finished_[job_id] = job.times;
+    running.jobs.erase(job_id);
+    happened_.push_back(slice_scheduling::JobFinished{job_id, execution});
+  }
+  take(id, number, now);
+}
+
+Duration Machine::execution_of(const Running& running, const RunningLane& lane,
+                               const Job& job) const {
+  const pipeline::PipelineFunction& function = *functions_.at(running.function);
+  const SliceShape& shape = places_.at(lane.slice).slice.shape;
+  const auto slower = scene_.machine.slowdown.find(running.function);
+  const double factor = slower == scene_.machine.slowdown.end() ? 1 : slower->second;
+  double sum_s = 0;
+  for (const InvocationId request : job.requests) {
+    const uint64_t who = request.high * 0x9e3779b97f4a7c15ULL + request.low;
+    for (const size_t component : lane.components) {
+      const pipeline::ComponentProfile& profile = function.profile.components[component];
+      if (chance(scene_.seed, who, 2 * component) >= profile.probability) continue;
+      const auto time = pipeline::time_on(profile, shape, function.shapes);
+      CHECK(time.has_value(), "a component without a time");
+      const double spread =
+          scene_.machine.spread * (2 * chance(scene_.seed, who, 2 * component + 1) - 1);
+      sum_s += to_seconds(*time) * (1 + spread) * factor;
+    }
+  }
+  return from_seconds(sum_s);
+}
+
+}  // namespace lambent::slice_simulator

@@ -1,0 +1,100 @@
+#include "sim/workload/exact_source.h"
+
+#include <algorithm>
+#include <functional>
+
+namespace lambent::workload {
+namespace {
+
+class ExactSource final : public ArrivalSource {
+ public:
+  ExactSource(std::unique_ptr<LineReader> lines, ExactRows rows, ExactSourcePlan plan)
+      : lines_(std::move(lines)),
+        rows_(std::move(rows)),
+        plan_(std::move(plan)),
+        bad_(plan_.file),
+        waiting_(plan_.new_index.size()) {
+    ahead_ = read();
+  }
+
+  std::optional<Arrival> next() override {
+    if (functions_.empty() && !gather()) return std::nullopt;
+    const uint32_t function = functions_.back();
+    if (--waiting_[function] == 0) functions_.pop_back();
+    return Arrival{.at = at_, .function = function};
+  }
+  std::optional<Error> failure() const override { return failure_; }
+
+ private:
+  // All arrivals of the next instant, which a counter for each function can hold however many they
+  // are. False at the end.
+  bool gather() {
+    if (!ahead_) return false;
+    at_ = ahead_->at;
+    for (; ahead_ && ahead_->at == at_; ahead_ = read()) {
+      if (waiting_[ahead_->function]++ == 0) functions_.push_back(ahead_->function);
+    }
+    if (functions_.size() > 1) std::sort(functions_.begin(), functions_.end(), std::greater<>());
+    return true;
+  }
+
+  // The next arrival of the file that is wanted; nothing at the end and after a failure.
+  std::optional<Arrival> read() {
+    ExactRow row;
+    while (!failure_ && !at_end_) {
+      const auto more = rows_.next(row, bad_);
+      if (!more.ok()) {
+        failure_ = more.error();
+      } else if (bad_.count() > 0 && !plan_.skip_bad_rows) {
+        failure_ = changed();
+      } else if (!*more || row.at >= plan_.end) {
+        at_end_ = true;
+      } else if (row.at >= plan_.start) {
+        const auto function = plan_.table.find(row.function);
+        if (!function) {
+          failure_ = changed();
+        } else if (const uint32_t index = plan_.new_index[*function]; index != kNotChosen) {
+          ++read_;
+          const double at_s = to_seconds(row.at - plan_.start) / plan_.rate_scale;
+          return Arrival{.at = from_seconds(at_s), .function = index};
+        }
+      }
+    }
+    if (!failure_ && read_ != plan_.arrivals) failure_ = changed();
+    return std::nullopt;
+  }
+
+  Error changed() const {
+    return Error{ErrorCode::kAborted,
+                 plan_.file +
+                     " is not what it was when its rows were checked; run this again when "
+                     "nobody writes to it"};
+  }
+
+  std::unique_ptr<LineReader> lines_;
+  ExactRows rows_;
+  ExactSourcePlan plan_;
+  BadRows bad_;
+  std::optional<Arrival> ahead_;  // read already, of a later instant than `at_`
+  uint64_t read_ = 0;
+  bool at_end_ = false;
+  std::optional<Error> failure_;
+  // Of the instant `at_`: how many arrivals each function still has, and those that have any, the
+  // next one last.
+  Duration at_{};
+  std::vector<uint64_t> waiting_;
+  std::vector<uint32_t> functions_;
+};
+
+}  // namespace
+
+Result<std::unique_ptr<ArrivalSource>> source_of(std::unique_ptr<LineReader> lines,
+                                                 ExactSourcePlan plan) {
+  if (auto rewound = lines->rewind(); !rewound.ok()) return rewound.error().with_context(plan.file);
+  ASSIGN_OR_RETURN(RowReader rows, RowReader::start(*lines, plan.file));
+  ASSIGN_OR_RETURN(ExactRows checked, ExactRows::start(std::move(rows), plan.file));
+  return std::unique_ptr<ArrivalSource>(
+      std::make_unique<ExactSource>(std::move(lines), std::move(checked), std::move(plan)));
+}
+
+}  // namespace lambent::workload

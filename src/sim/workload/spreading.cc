@@ -1,0 +1,58 @@
+#include "sim/workload/spreading.h"
+
+#include <cmath>
+
+namespace lambent::workload {
+namespace {
+
+Duration part(Duration whole, double share) {
+  return Duration(static_cast<int64_t>(static_cast<double>(whole.count()) * share));
+}
+
+}  // namespace
+
+std::optional<Spreading> spreading_from_name(std::string_view name) {
+  if (name == "uniform") return Spreading::kUniform;
+  if (name == "equidistant") return Spreading::kEquidistant;
+  if (name == "poisson") return Spreading::kPoisson;
+  return std::nullopt;
+}
+
+std::string_view name_of(Spreading spreading) {
+  switch (spreading) {
+    case Spreading::kUniform:
+      return "uniform";
+    case Spreading::kEquidistant:
+      return "equidistant";
+    case Spreading::kPoisson:
+      return "poisson";
+  }
+  return "unknown";
+}
+
+double exponential(double mean, Random& random) { return -mean * std::log1p(-random.uniform()); }
+
+void spread(Spreading how, uint64_t count, Duration minute, Random& random,
+            std::vector<Duration>& instants) {
+  if (count == 0) return;
+  const double gap = 1.0 / static_cast<double>(count);
+  switch (how) {
+    case Spreading::kUniform:
+      for (uint64_t i = 0; i < count; ++i) instants.push_back(part(minute, random.uniform()));
+      break;
+    case Spreading::kEquidistant: {
+      const double phase = random.uniform();
+      for (uint64_t i = 0; i < count; ++i) {
+        instants.push_back(part(minute, (static_cast<double>(i) + phase) * gap));
+      }
+      break;
+    }
+    case Spreading::kPoisson:
+      for (double at = exponential(gap, random); at < 1; at += exponential(gap, random)) {
+        instants.push_back(part(minute, at));
+      }
+      break;
+  }
+}
+
+}  // namespace lambent::workload

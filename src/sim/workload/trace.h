@@ -1,0 +1,61 @@
+// Trace: the functions of a workload and a stream of their arrivals in order of time.
+// Made by the readers and the generator; used by replay and the simulator, one thread each.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "core/base/error.h"
+#include "core/base/time.h"
+
+namespace lambent::workload {
+
+struct Arrival {
+  Duration at{};          // since the start of the trace's window
+  uint32_t function = 0;  // index into Trace::functions
+
+  auto operator<=>(const Arrival&) const = default;
+};
+
+struct TraceFunction {
+  std::string name;
+  // The entry of the function catalogue that stands in for it; empty if the trace names none.
+  std::string catalogue_entry;
+  // The class that the trace or the generator gives it (periodic, bursty, sporadic, steady).
+  std::string label;
+  // How long it ran where it was recorded (25th percentile); nothing if the trace does not say.
+  std::optional<double> recorded_s;
+};
+
+class ArrivalSource {
+ public:
+  virtual ~ArrivalSource() = default;
+  // The next arrival, not before the one before it; nothing at the end.
+  virtual std::optional<Arrival> next() = 0;
+  // Once next() gives nothing: the error that kept it from giving all there is, if there was one.
+  // What came before it is then a part, not to be shown as the whole.
+  virtual std::optional<Error> failure() const { return std::nullopt; }
+};
+
+struct Trace {
+  std::string name;    // the file's name without folder and endings
+  std::string format;  // "exact", "minutes", "azure2021", "generated" or "resampled"
+  std::vector<TraceFunction> functions;
+  std::unique_ptr<ArrivalSource> arrivals;
+  Duration length{};        // of the window: no arrival comes later; for showing progress
+  size_t skipped_rows = 0;  // bad rows that the options said to pass over
+};
+
+// A source over arrivals in memory; sorts them.
+std::unique_ptr<ArrivalSource> source_of(std::vector<Arrival> arrivals);
+// The arrivals from `start` up to `end`, counted from `start`, `rate_scale` times as fast.
+std::unique_ptr<ArrivalSource> window_of(std::unique_ptr<ArrivalSource> source, Duration start,
+                                         Duration end, double rate_scale);
+// All that is left of a source.
+std::vector<Arrival> drain(ArrivalSource& source);
+
+}  // namespace lambent::workload
